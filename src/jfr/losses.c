@@ -51,7 +51,7 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_REQUEST_RATE] = {"requests", "details of requests",
                            "requests came too fast, so those of a sample and of the slowest are "
                            "kept"},
-    [LOSS_REQUEST_WORK] = {"requests", "works", "a slow request had more than are kept"},
+    [LOSS_REQUEST_WORK] = {"requests", "works and parts", "a slow request had more than are kept"},
     [LOSS_REQUEST_TABLE] = {"requests", "requests and works",
                             "more were in progress at once than can be followed"},
     [LOSS_REQUEST_TASK] = {"requests", "tasks", "more were waiting to be run than can be followed"},
@@ -96,6 +96,7 @@ struct jfr_loss_row jfr_loss_of_type(const char *type)
         {"jvmscope.Hold", "locks", "holds"},
         {"jvmscope.Request", "requests", "requests"},
         {"jvmscope.RequestWork", "requests", "works"},
+        {"jvmscope.RequestChild", "requests", "parts of requests"},
         {"jvmscope.RequestTotals", "requests", "totals"},
         {"jdk.JavaMonitorEnter", "monitors", "waits"},
         {"jdk.JavaMonitorWait", "monitors", "waits"},

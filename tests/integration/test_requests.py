@@ -232,3 +232,35 @@ def test_begun_and_ended_in_the_middle(jdk, tmp_path):
 def test_begun_and_ended_a_hundred_times(jdk, tmp_path):
     seen = cycles(jdk, tmp_path, 100)
     assert sum(n > 0 for n in seen) > 90, seen
+
+
+DATABASE = jars("h2", "HikariCP", "commons-dbcp2", "commons-pool2", "commons-logging", "slf4j-api", "slf4j-nop")
+
+
+@pytest.mark.jdks(11, 25)
+def test_statements_connections_and_calls(jdk, tmp_path):
+    """Each once, though pools wrap the driver's objects; no literal of a statement and no query string is in the recording."""
+    out, rounds = tmp_path / "e.jfr", 6
+    path = ":".join(map(str, [lab.compiled("Elsewhere", 11, DATABASE), *DATABASE]))
+    done = jdk.run("java", jdk.agent(f"format=r,requests=Elsewhere.order:Elsewhere.call,file={out}"), "-cp", path, "Elsewhere", rounds)
+    assert done.returncode == 0 and done.stdout.endswith("done\n"), (done.stdout, done.stderr)
+    requests = {r.id: r for r in requests_in(out)}
+    found = collections.Counter()
+    for start, ns, request, *what in events(out, "jvmscope.RequestChild", "startTime,duration,request,kind,name,peer,rows,exception"):
+        within = requests[request]
+        assert within.start <= start and start + ns <= within.start + within.ns
+        if within.kind == "method":
+            found[(within.name, *what)] += 1
+    select, update, fails = "SELECT name FROM goods WHERE id = ? AND name <> ?", "UPDATE goods SET name = ? WHERE id IN (?)", \
+        "SELECT nothing FROM nowhere WHERE id = ?"
+    missing = "org.h2.jdbc.JdbcSQLSyntaxErrorException"
+    order, call = "Elsewhere.order", "Elsewhere.call"
+    # Closing a connection of a pool commits or rolls back too.
+    commits, _ = (found.pop((order, "jdbc", end, None, -1, None), 0) for end in ("COMMIT", "ROLLBACK"))
+    assert commits >= 2 * rounds
+    assert found == {
+        (order, "pool", "HikariDataSource", None, -1, None): rounds, (order, "pool", "BasicDataSource", None, -1, None): rounds,
+        (order, "jdbc", select, None, -1, None): 2 * rounds, (order, "jdbc", update, None, 2, None): 2 * rounds,
+        (order, "jdbc", fails, None, -1, missing): 2 * rounds,
+        (call, "http", "127.0.0.1", "127.0.0.1", -1, None): rounds, (call, "http", "localhost", "localhost", -1, None): rounds}, found
+    assert b"secret" not in out.read_bytes() and not lost_in(out)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of requests: what is folded, how many there can be, and what is counted of each. */
 #include "agent/capture/requests/names.h"
+#include "agent/capture/requests/sql.h"
 #include "tests.h"
 
 #include <stdio.h>
@@ -30,6 +31,36 @@ static void test_folding(void **state)
     is_folded("GET", "*", "GET *");
     is_folded(NULL, "facade/deadbeef/sha256/utf8", "facade/deadbeef/sha256/utf8");
     is_folded("G\x1b[31m", "/a\nb\x7f\xc3\xa9<b>", "G?[31m /a?b\?\?\?<b>");
+}
+
+static void sql_is(const char *sql, const char *want)
+{
+    char got[100];
+    sql_fold(sql, got, sizeof(got));
+    assert_string_equal(got, want);
+}
+
+static void test_statements(void **state)
+{
+    sql_is("SELECT  a1, t2.b FROM t2\nWHERE id = 17 AND x>-4.5e-3",
+           "SELECT a1, t2.b FROM t2 WHERE id = ? AND x>-?");
+    sql_is("SELECT 'it''s', 'a\\'b' FROM t", "SELECT ? FROM t");
+    sql_is("WHERE id IN (1, 2,3 , 'x', ?)", "WHERE id IN (?)");
+    sql_is("VALUES (1, 'a'), (2, 'b')", "VALUES (?), (?)");
+    sql_is("SELECT /* id 7 */ 1 -- secret\n FROM t", "SELECT ? FROM t");
+    sql_is("SELECT 'no end", "SELECT ?");
+    sql_is("SELECT $$body 5$$, $1", "SELECT ?, $1");
+    sql_is("", "");
+    sql_is("a\x1b[31m\xc3\xa9", "a [\?\?\?");
+    char sql[5000], got[60];
+    memset(sql, 'x', sizeof(sql) - 1);
+    sql[sizeof(sql) - 1] = 0;
+    sql_fold(sql, got, sizeof(got));
+    assert_int_equal(strlen(got), sizeof(got) - 1);
+    for (size_t i = 0; i + 1 < sizeof(sql); i++)
+        sql[i] = ",' 1?-/*"[i * 7 % 8];
+    for (size_t i = 0; i < 1000; i++)
+        sql_fold(sql + i, got, 5 + i % 50); /* under the sanitizers */
 }
 
 static void test_names_are_not_too_long(void **state)
@@ -110,6 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_folding),
+        cmocka_unit_test(test_statements),
         cmocka_unit_test(test_names_are_not_too_long),
         cmocka_unit_test(test_a_million_names),
         cmocka_unit_test(test_counts),

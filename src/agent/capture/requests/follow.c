@@ -14,6 +14,7 @@
  */
 #include "agent/capture/requests/requests.h"
 
+#include "agent/capture/requests/sql.h"
 #include "agent/capture/requests/tables.h"
 #include "agent/fault.h"
 #include "agent/inside.h"
@@ -23,9 +24,12 @@
 #include "agent/virtual_threads.h"
 #include "agent/vm.h"
 #include "base/hash.h"
+#include "base/map.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -36,7 +40,7 @@ enum {
     REQUESTS = 1 << 16, /* open at a time */
     WORKS = 1 << 17,    /* in progress at a time */
     USE_SHIFT = 20,     /* of the use of a work's record, in the work's number */
-    PIECES = 16,        /* works of a request that may be kept until it ends */
+    PIECES = 16,        /* works and children of a request that may be kept until it ends */
     NAMED = 1 << 16,    /* known hashes of methods and paths */
     NAME_BITS = 13,
     LATE = 1 << 20, /* requests that have ended of which it is known whether they were kept */
@@ -55,6 +59,16 @@ enum { RATE = 300, BURST = 100000, FULL = BURST / 2 };
  */
 #define ENTRY_GAP (5 * NS_PER_MS)
 
+/* A work or a child that has ended. */
+struct piece {
+    bool is_child;
+
+    union {
+        struct request_work work;
+        struct request_child child;
+    };
+};
+
 struct request {
     _Atomic uint64_t token; /* 0: free. First: the probe reads it */
     uint64_t parent, start, thread;
@@ -63,7 +77,7 @@ struct request {
     enum request_kept kept; /* KEPT_NOT: decided at the end */
     atomic_flag busy;       /* guards the pieces, and the end of the request */
     unsigned n_pieces;
-    struct request_work pieces[PIECES];
+    struct piece pieces[PIECES];
     _Atomic uint32_t next; /* in the list of free ones */
 };
 
@@ -73,6 +87,7 @@ struct work {
     uint64_t request; /* a token */
     uint64_t outer;   /* the work that it is nested in; 0: none */
     struct request_work as;
+    struct request_child child; /* in progress; start 0: none */
     _Atomic uint32_t next;
 };
 
@@ -90,6 +105,7 @@ static struct {
     struct handed *handed;
     struct task *tasks;
     _Atomic uint64_t *named;
+    uint64_t *prepared; /* identity hash of a statement << NAME_BITS | number of its text */
     struct pool requests, works;
     _Atomic uint64_t *late;       /* a bit each, by id: it was kept */
     _Atomic uint64_t overwritten; /* by the probe */
@@ -212,8 +228,16 @@ static bool was_kept(uint64_t id)
     return atomic_load(&follow.late[(id & (LATE - 1)) >> 6]) >> (id & 63) & 1;
 }
 
-/* A work has ended: it is written now, kept with its request, or dropped with it. */
-static void keep_work(uint64_t token, const struct request_work *w)
+static void put_piece(uint64_t id, const struct piece *p)
+{
+    if (p->is_child)
+        put_request_child(id, &p->child);
+    else
+        put_request_work(id, &p->work);
+}
+
+/* A work or child has ended: it is written now, kept with its request, or dropped with it. */
+static void keep(uint64_t token, const struct piece *p)
 {
     struct request *r = request_open(token);
     bool write = false;
@@ -227,13 +251,13 @@ static void keep_work(uint64_t token, const struct request_work *w)
     } else {
         write = r->kept != KEPT_NOT;
         if (!write && r->n_pieces < PIECES)
-            r->pieces[r->n_pieces] = *w;
+            r->pieces[r->n_pieces] = *p;
         if (!write)
             r->n_pieces++;
         request_unlock(r);
     }
     if (write)
-        put_request_work(TOKEN_ID(token), w);
+        put_piece(TOKEN_ID(token), p);
 }
 
 /* ---- threads ---- */
@@ -340,6 +364,7 @@ static uint64_t work_begin(struct slot s, uint64_t token, const struct request_w
     w->request = token;
     w->outer = s.in->work[s.i];
     w->as = *how;
+    w->child.start = 0;
     w->as.thread = atomic_load_explicit(&s.in->thread[s.i], memory_order_relaxed);
     atomic_store(&w->number, number);
     s.in->work[s.i] = number;
@@ -352,7 +377,7 @@ static void work_finish(struct work *w, uint64_t now)
 {
     w->as.ns = now - w->as.start;
     if (now)
-        keep_work(w->request, &w->as);
+        keep(w->request, &(struct piece){.work = w->as});
     uint32_t i = (uint32_t)(atomic_load(&w->number) & (WORKS - 1));
     atomic_store(&w->number, 0);
     pool_give(&follow.works, i);
@@ -477,7 +502,7 @@ static void settle(struct request *r, struct request_end *end)
     }
     atomic_fetch_sub_explicit(&follow.allowance, 1, memory_order_relaxed);
     for (unsigned i = 0; !before && i < pieces; i++)
-        put_request_work(end->id, &r->pieces[i]);
+        put_piece(end->id, &r->pieces[i]);
     if (!before)
         requests_lose(LOSS_REQUEST_WORK, r->n_pieces - pieces);
     put_request(end);
@@ -515,6 +540,46 @@ static void request_finish(JNIEnv *jni, struct request *r, uint64_t token, int s
     pool_give(&follow.requests, (uint32_t)(token & TOKEN_INDEX));
 }
 
+/* ---- texts of children, by numbers that the probe keeps ---- */
+
+static struct {
+    pthread_mutex_t lock;
+    struct map number; /* of a constant */
+    uint64_t constant[1 << NAME_BITS];
+    unsigned n;
+} numbered = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int text_number(uint64_t constant)
+{
+    pthread_mutex_lock(&numbered.lock);
+    const uint64_t *there = map_get(&numbered.number, constant);
+    unsigned n = there ? (unsigned)*there : 0;
+    if (!there && numbered.n + 1 < ARRAY_SIZE(numbered.constant)) {
+        n = numbered.n + 1;
+        if (map_put(&numbered.number, constant, n) < 0)
+            n = 0;
+        else
+            numbered.constant[numbered.n = n] = constant;
+    }
+    pthread_mutex_unlock(&numbered.lock);
+    return (int)n;
+}
+
+static uint64_t text_constant(int number)
+{
+    return number > 0 && (size_t)number < ARRAY_SIZE(numbered.constant) ? numbered.constant[number]
+                                                                        : 0;
+}
+
+static void texts_forget(void)
+{
+    pthread_mutex_lock(&numbered.lock);
+    map_release(&numbered.number);
+    memset(numbered.constant, 0, sizeof(numbered.constant));
+    numbered.n = 0;
+    pthread_mutex_unlock(&numbered.lock);
+}
+
 /* ---- the probe's native methods ---- */
 
 #define NATIVE(type, name) EXPORT type JNICALL Java_java_lang_JvmscopeRequests_##name
@@ -529,6 +594,9 @@ NATIVE(void, end)(JNIEnv *, jclass, jlong, jlong, jint, jclass);
 NATIVE(jlong, work)(JNIEnv *, jclass, jlong, jlong, jint, jlong, jlong);
 NATIVE(void, workEnd)(JNIEnv *, jclass, jlong, jlong);
 NATIVE(void, leave)(JNIEnv *, jclass, jlong, jboolean);
+NATIVE(jint, text)(JNIEnv *, jclass, jint, jstring, jlong);
+NATIVE(jlong, childBegin)(JNIEnv *, jclass, jlong, jint, jint);
+NATIVE(void, childEnd)(JNIEnv *, jclass, jlong, jlong, jlong, jclass);
 
 NATIVE(jlong, constant)(JNIEnv *jni, jclass probe, jint which)
 {
@@ -540,7 +608,8 @@ NATIVE(jlong, constant)(JNIEnv *jni, jclass probe, jint which)
                               (int64_t)(uintptr_t)&follow.overwritten,
                               (int64_t)(uintptr_t)&follow.any,
                               (int64_t)(uintptr_t)follow.requests.records,
-                              (int64_t)sizeof(struct request)};
+                              (int64_t)sizeof(struct request),
+                              (int64_t)(uintptr_t)follow.prepared};
     return which >= 0 && which < (jint)ARRAY_SIZE(values) ? values[which] : 0;
 }
 
@@ -661,6 +730,69 @@ NATIVE(void, leave)(JNIEnv *jni, jclass probe, jlong java_id, jboolean drop)
     inside_leave(&inside);
 }
 
+/* ---- what a request does elsewhere ---- */
+
+/* The number of a statement's or peer's text; 0: none. */
+NATIVE(jint, text)(JNIEnv *jni, jclass probe, jint kind, jstring text, jlong key)
+{
+    enum { LENGTH = 2000, SHOWN = 300 };
+
+    char given[3 * LENGTH + 1] = "", folded[SHOWN];
+    if (!text || !inside_enter(&inside))
+        return 0;
+    copy_text(jni, text, given, LENGTH);
+    if (kind == CHILD_JDBC)
+        sql_fold(given, folded, sizeof(folded));
+    else
+        snprintf(folded, sizeof(folded), "%s", given);
+    uint64_t constant = request_text(folded);
+    int number = constant ? text_number(constant) : 0;
+    const uint64_t mask = ~UINT64_C(0) >> NAME_BITS;
+    atomic_store(&follow.named[(uint64_t)key >> 48],
+                 ((uint64_t)key & mask) << NAME_BITS | (uint64_t)number);
+    inside_leave(&inside);
+    return number;
+}
+
+/* Within another one it is none. */
+NATIVE(jlong, childBegin)(JNIEnv *jni, jclass probe, jlong java_id, jint kind, jint text)
+{
+    uint64_t number = 0;
+    if (kind < 0 || !inside_enter(&inside))
+        return 0;
+    struct slot s = slot_find((uint64_t)java_id);
+    struct work *w = s.in ? work_of(s.in->work[s.i]) : NULL;
+    if (w && !w->child.start) {
+        w->child = (struct request_child){.start = now_ns(),
+                                          .thread = w->as.thread,
+                                          .name = text_constant(text),
+                                          .peer = kind == CHILD_HTTP ? text_constant(text) : 0,
+                                          .rows = -1,
+                                          .kind = (enum request_child_kind)kind};
+        number = atomic_load(&w->number);
+    }
+    inside_leave(&inside);
+    return (jlong)number;
+}
+
+NATIVE(void, childEnd)
+(JNIEnv *jni, jclass probe, jlong number, jlong java_id, jlong rows, jclass exception)
+{
+    if (!number || !inside_enter(&inside))
+        return;
+    struct work *w = work_find(slot_find((uint64_t)java_id), is_number, (uint64_t)number);
+    if (w && w->child.start) {
+        char *text = exception ? names_class_text(exception) : NULL;
+        w->child.ns = now_ns() - w->child.start;
+        w->child.rows = rows;
+        w->child.exception = text ? request_text(text) : 0;
+        free(text);
+        keep(w->request, &(struct piece){.is_child = true, .child = w->child});
+        w->child.start = 0;
+    }
+    inside_leave(&inside);
+}
+
 /* ---- threads that begin and end ---- */
 
 /* What a thread was started with; false: nothing. */
@@ -734,6 +866,7 @@ static const struct {
     {(void **)&follow.handed, HANDED_BUCKETS *BUCKET * sizeof(struct handed), false},
     {(void **)&follow.tasks, TASKS * sizeof(struct task), false},
     {(void **)&follow.named, NAMED * sizeof(uint64_t), false},
+    {(void **)&follow.prepared, NAMED * sizeof(uint64_t), false},
     {(void **)&follow.late, LATE / 8, false},
     {(void **)&follow.requests.records, REQUESTS * sizeof(struct request), false},
     /* the use of each record goes on, so that a number of the last recording means none */
@@ -809,6 +942,7 @@ int follow_start(JNIEnv *jni, struct buf *why)
     }
     find_carriers(jni);
     empty_tables();
+    texts_forget();
     follow.session = follow.session % 127 + 1;
     follow.begun = follow.open = follow.no_record = follow.no_slot = 0;
     follow.overwritten = follow.any = 0;

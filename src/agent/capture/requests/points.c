@@ -37,6 +37,12 @@ struct point {
 /* The patterns of the option without "auto" and (..), separated by ':'; NULL: none. */
 static char *methods;
 
+static bool starts_with(struct str s, const char *with)
+{
+    size_t n = strlen(with);
+    return s.len >= n && memcmp(s.data, with, n) == 0;
+}
+
 /* ---- pieces of code ---- */
 
 static int call(struct edit *e, struct buf *code, const char *name, const char *descriptor)
@@ -508,6 +514,166 @@ static int edit_named(const struct instrument_class *c, struct edit *e)
     return r ? r : edit_request(e, &first, 2, NULL);
 }
 
+/* ---- what a request does elsewhere ---- */
+
+/* `first` leaves the child's number. */
+static int edit_child(const struct instrument_class *c, struct edit *e, struct buf *first,
+                      unsigned stack)
+{
+    struct str descriptor = class_utf8(c->file, e->method->descriptor);
+    _cleanup_(buf_release) struct buf last = BUF(64), left = BUF(32);
+    const char *result = memchr(descriptor.data, ')', descriptor.len);
+    char type = result ? result[1] : 'V';
+    bool counts = starts_with(class_utf8(c->file, e->method->name), "executeUpdate") ||
+                  starts_with(class_utf8(c->file, e->method->name), "executeLargeUpdate");
+    int local = edit_local(e, 'J'), r = MIN(local, 0);
+    if (r < 0)
+        return r;
+    code_store(first, 'J', (unsigned)local);
+    r = edit_insert(e, EDIT_ENTRY, 0, 0, first, stack);
+    if (counts && (type == 'I' || type == 'J'))
+        code_op(&last, type == 'I' ? OP_DUP : OP_DUP2);
+    code_load(&last, 'J', (unsigned)local);
+    r = r ? r
+          : call(e, &last, "done",
+                 counts && type == 'I'   ? "(IJ)V"
+                 : counts && type == 'J' ? "(JJ)V"
+                                         : "(J)V");
+    r = r ? r : before_returns(e, &last, 4);
+    code_op(&left, OP_DUP);
+    code_load(&left, 'J', (unsigned)local);
+    r = r ? r : call(e, &left, "broken", "(Ljava/lang/Throwable;J)V");
+    code_op(&left, OP_ATHROW);
+    return r ? r : edit_catch_all(e, &left, 3) ?: 1;
+}
+
+/* A child with a name that is always the same. */
+static int edit_child_named(const struct instrument_class *c, struct edit *e, const char *name,
+                            enum request_child_kind kind)
+{
+    _cleanup_(buf_release) struct buf first = BUF(32);
+    int text = rewrite_string(e->rewrite, name, strlen(name)), r = MIN(text, 0);
+    if (r < 0)
+        return r;
+    code_ref(&first, OP_LDC_W, text);
+    r = code_int(e->rewrite, &first, (int)kind);
+    r = r ? r : call(e, &first, "child", "(Ljava/lang/String;I)J");
+    return r ? r : edit_child(c, e, &first, 2);
+}
+
+/* getConnection of a pool, which is named like its class */
+static int edit_pool(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    struct str descriptor = class_utf8(c->file, e->method->descriptor);
+    const char *name = strrchr(p->class, '/') + 1;
+    return memmem(descriptor.data, descriptor.len, ")Ljava/sql/Connection;", 22)
+               ? edit_child_named(c, e, name, CHILD_POOL)
+               : 0;
+}
+
+/* HttpURLConnection.getInputStream(), which sends the request and waits for the answer */
+static int edit_url(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    _cleanup_(buf_release) struct buf first = BUF(32);
+    code_load(&first, 'A', 0);
+    int r = call_virtual(e, &first, "java/net/URLConnection", "getURL", "()Ljava/net/URL;");
+    r = r ? r : code_int(e->rewrite, &first, CHILD_HTTP);
+    r = r ? r : call(e, &first, "child", "(Ljava/net/URL;I)J");
+    return r ? r : edit_child(c, e, &first, 2);
+}
+
+/* HttpClientImpl.send(HttpRequest, BodyHandler) */
+static int edit_client(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    _cleanup_(buf_release) struct buf first = BUF(32);
+    code_load(&first, 'A', 1);
+    int r = call_virtual(e, &first, "java/net/http/HttpRequest", "uri", "()Ljava/net/URI;");
+    r = r ? r : code_int(e->rewrite, &first, CHILD_HTTP);
+    r = r ? r : call(e, &first, "child", "(Ljava/net/URI;I)J");
+    return r ? r : edit_child(c, e, &first, 2);
+}
+
+/* Drivers name their classes as they like, but after what they implement. */
+static bool is_sql_class(struct str name)
+{
+    return !starts_with(name, "java/") && (memmem(name.data, name.len, "Statement", 9) ||
+                                           memmem(name.data, name.len, "Connection", 10));
+}
+
+static bool mentions(const struct instrument_class *c, const char *class)
+{
+    for (size_t i = 1; i < c->file->pool.len; i++)
+        if (class_tag(c->file, (uint16_t)i) == CONSTANT_CLASS &&
+            str_is(class_name_at(c->file, (uint16_t)i), class))
+            return true;
+    return false;
+}
+
+static bool is_result(struct str descriptor)
+{
+    static const char *const results[] = {")Z", ")I", ")J", ")[I", ")[J", ")Ljava/sql/ResultSet;"};
+    for (size_t i = 0; i < ARRAY_SIZE(results); i++) {
+        size_t n = strlen(results[i]);
+        if (descriptor.len >= n && memcmp(descriptor.data + descriptor.len - n, results[i], n) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Statement.execute*: with the SQL, or of what was prepared. */
+static int edit_executes(const struct instrument_class *c, struct edit *e, struct str descriptor)
+{
+    _cleanup_(buf_release) struct buf first = BUF(32);
+    bool prepared = starts_with(descriptor, "()");
+    int r = 0;
+    code_load(&first, 'A', !prepared);
+    if (!prepared) {
+        r = code_int(e->rewrite, &first, CHILD_JDBC);
+        r = r ? r : call(e, &first, "child", "(Ljava/lang/String;I)J");
+    } else {
+        r = call(e, &first, "executes", "(Ljava/lang/Object;)J");
+    }
+    return r ? r : edit_child(c, e, &first, 2);
+}
+
+/* Connection.prepareStatement and prepareCall */
+static int edit_prepares(struct edit *e)
+{
+    _cleanup_(buf_release) struct buf first = BUF(32), last = BUF(32);
+    int local = edit_local(e, 'A'), r = MIN(local, 0);
+    if (r < 0)
+        return r;
+    code_load(&first, 'A', 1);
+    code_store(&first, 'A', (unsigned)local);
+    r = edit_insert(e, EDIT_ENTRY, 0, 0, &first, 1);
+    code_op(&last, OP_DUP);
+    code_load(&last, 'A', (unsigned)local);
+    r = r ? r : call(e, &last, "prepared", "(Ljava/lang/Object;Ljava/lang/Object;)V");
+    return r ? r : before_returns(e, &last, 2) ?: 1;
+}
+
+static int edit_sql(const struct instrument_class *c, struct edit *e, struct str name,
+                    struct str descriptor)
+{
+    bool executes =
+        starts_with(name, "execute") && is_result(descriptor) &&
+        (starts_with(descriptor, "()") || starts_with(descriptor, "(Ljava/lang/String;"));
+    bool prepares = (str_is(name, "prepareStatement") || str_is(name, "prepareCall")) &&
+                    starts_with(descriptor, "(Ljava/lang/String;");
+    bool ends = (str_is(name, "commit") || str_is(name, "rollback")) && str_is(descriptor, "()V");
+    if (e->method->access & ACC_STATIC || !(e->method->access & ACC_PUBLIC))
+        return 0;
+    if (executes &&
+        (mentions(c, "java/sql/Statement") || mentions(c, "java/sql/PreparedStatement") ||
+         mentions(c, "java/sql/CallableStatement")))
+        return edit_executes(c, e, descriptor);
+    if ((prepares || ends) && mentions(c, "java/sql/Connection"))
+        return prepares ? edit_prepares(e)
+                        : edit_child_named(c, e, str_is(name, "commit") ? "COMMIT" : "ROLLBACK",
+                                           CHILD_JDBC);
+    return 0;
+}
+
 /* ---- the table ---- */
 
 /* clang-format off */
@@ -547,18 +713,18 @@ static const struct point points[] = {
     {"org/eclipse/jetty/server/Server", "handle", "(L" JETTY_CHANNEL ";)", edit_jetty, NULL, NULL, REQUEST_SERVLET},
     {"org/eclipse/jetty/server/Server", "handleAsync", "(L" JETTY_CHANNEL ";)", edit_jetty_async, NULL, NULL, 0},
     {JETTY_CHANNEL, "onCompleted", "()", edit_jetty_end, NULL, NULL, 0},
+    {"com/zaxxer/hikari/HikariDataSource", "getConnection", NULL, edit_pool, NULL, NULL, 0},
+    {"org/apache/commons/dbcp2/BasicDataSource", "getConnection", NULL, edit_pool, NULL, NULL, 0},
+    {"org/apache/tomcat/dbcp/dbcp2/BasicDataSource", "getConnection", NULL, edit_pool, NULL, NULL, 0},
+    {"org/apache/tomcat/jdbc/pool/DataSourceProxy", "getConnection", NULL, edit_pool, NULL, NULL, 0},
+    {"sun/net/www/protocol/http/HttpURLConnection", "getInputStream", "()", edit_url, NULL, NULL, 0},
+    {"jdk/internal/net/http/HttpClientImpl", "send", NULL, edit_client, NULL, NULL, 0},
     {"com/sun/net/httpserver/Filter$Chain", "doFilter", NULL, edit_exchange, NULL, NULL, REQUEST_HTTP},
     {"javax/servlet/http/HttpServlet", "service", "(Ljavax/servlet/http/HttpServletRequest;", edit_servlet, NULL, "javax/servlet/http/HttpServletRequest", REQUEST_SERVLET},
     {"jakarta/servlet/http/HttpServlet", "service", "(Ljakarta/servlet/http/HttpServletRequest;", edit_servlet, NULL, "jakarta/servlet/http/HttpServletRequest", REQUEST_SERVLET},
 };
 
 /* clang-format on */
-
-static bool starts_with(struct str s, const char *with)
-{
-    size_t n = strlen(with);
-    return s.len >= n && memcmp(s.data, with, n) == 0;
-}
 
 static bool is_class(const struct point *p, struct str name)
 {
@@ -582,7 +748,7 @@ static bool wants(struct str class_name)
     for (size_t i = 0; i < ARRAY_SIZE(points); i++)
         if (is_class(&points[i], class_name))
             return true;
-    return is_named(class_name, (struct str){"", 0});
+    return is_sql_class(class_name) || is_named(class_name, (struct str){"", 0});
 }
 
 static int edit(const struct instrument_class *c, struct edit *e)
@@ -595,7 +761,9 @@ static int edit(const struct instrument_class *c, struct edit *e)
             (!p->descriptor || starts_with(descriptor, p->descriptor)))
             return p->edit(c, e, p);
     }
-    return is_named(c->name, name) ? edit_named(c, e) : 0;
+    if (is_named(c->name, name))
+        return edit_named(c, e);
+    return is_sql_class(c->name) ? edit_sql(c, e, name, descriptor) : 0;
 }
 
 static const struct instrument_client client = {.name = "requests",

@@ -3,8 +3,11 @@
 
 #include "agent/virtual_threads.h"
 #include "base/clock.h"
+#include "base/hash.h"
+#include "base/map.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +17,7 @@
  */
 enum { SAVE_BYTES = 64 << 10, TEXT_MAX = 40 << 10 };
 
-enum { TYPE_REQUEST, TYPE_WORK, TYPE_TOTALS, TYPES };
+enum { TYPE_REQUEST, TYPE_WORK, TYPE_CHILD, TYPE_TOTALS, TYPES };
 
 static const struct jfr_type request_types[TYPES] = {
     {.name = "jvmscope.Request",
@@ -43,6 +46,16 @@ static const struct jfr_type request_types[TYPES] = {
                           {"handOver", "How It Came to the Thread", "java.lang.String"},
                           {"queued", "Time in a Queue Before", "long", JFR_NANOS},
                           {"submitter", "Thread That Handed It Over", "java.lang.Thread"})},
+    {.name = "jvmscope.RequestChild",
+     .label = "Part of a Request",
+     .category = CATEGORY,
+     .description = "What a request did in a database, a pool of connections or another server",
+     .kind = JFR_EVENT,
+     .has = JFR_DURATION | JFR_HAS_THREAD,
+     .fields =
+         JFR_FIELDS({"request", "Request", "long"}, {"kind", "Kind", "java.lang.String"},
+                    {"name", "Name", "java.lang.String"}, {"peer", "Peer", "java.lang.String"},
+                    {"rows", "Rows", "long"}, {"exception", "Exception", "java.lang.String"})},
     {.name = "jvmscope.RequestTotals",
      .label = "Totals of a Name",
      .category = CATEGORY,
@@ -70,6 +83,9 @@ static const char *const ways[REQUEST_WAYS] = {
     [WAY_ASYNC] = "async",
 };
 
+static const char *const child_kinds[CHILD_KINDS] = {
+    [CHILD_JDBC] = "jdbc", [CHILD_POOL] = "pool", [CHILD_HTTP] = "http"};
+
 static const char *const kepts[KEPT_WAYS] = {
     [KEPT_ALL] = "all", [KEPT_SAMPLE] = "sample", [KEPT_SLOW] = "slow"};
 
@@ -77,7 +93,8 @@ struct jfr_writer *requests_jfr;
 
 static struct {
     uint32_t types[TYPES];
-    uint64_t kinds[REQUEST_KINDS], ways[REQUEST_WAYS], kepts[KEPT_WAYS]; /* constants */
+    /* constants */
+    uint64_t kinds[REQUEST_KINDS], ways[REQUEST_WAYS], kepts[KEPT_WAYS], child_kinds[CHILD_KINDS];
     bool threads_on, virtual_on;
     bool forgets;     /* no other capture tells the recording that a virtual thread has ended */
     unsigned save_at; /* the name with which the next save begins */
@@ -126,6 +143,58 @@ void put_request_work(uint64_t request, const struct request_work *w)
     jfr_put_long(&e, (int64_t)w->queued_ns);
     jfr_put_long(&e, (int64_t)w->submitter);
     jfr_commit(&e);
+}
+
+void put_request_child(uint64_t request, const struct request_child *c)
+{
+    struct jfr_event e;
+    if (!jfr_begin(requests_jfr, state.types[TYPE_CHILD], 0, &e))
+        return;
+    jfr_put_time(&e, c->start);
+    jfr_put_long(&e, (int64_t)c->ns);
+    jfr_put_long(&e, (int64_t)c->thread);
+    jfr_put_long(&e, (int64_t)request);
+    jfr_put_string_id(&e, state.child_kinds[c->kind]);
+    jfr_put_string_id(&e, c->name);
+    jfr_put_string_id(&e, c->peer);
+    jfr_put_long(&e, c->rows);
+    jfr_put_string_id(&e, c->exception);
+    jfr_commit(&e);
+}
+
+/* Texts of children are as many as a program has; beyond that they are one. */
+enum { TEXTS_MAX = 8000 };
+
+static struct {
+    pthread_mutex_t lock;
+    struct map of; /* hash -> constant */
+    uint64_t other;
+} texts = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+uint64_t request_text(const char *text)
+{
+    uint64_t key = hash_bytes(text, strlen(text));
+    pthread_mutex_lock(&texts.lock);
+    const uint64_t *there = map_get(&texts.of, key);
+    uint64_t id = there ? *there : 0;
+    if (!there && texts.of.len < TEXTS_MAX) {
+        id = jfr_define_string(requests_jfr, text);
+        if (map_put(&texts.of, key, id) < 0)
+            id = 0;
+    } else if (!there) {
+        texts.other = texts.other ? texts.other : jfr_define_string(requests_jfr, "[others]");
+        id = texts.other;
+    }
+    pthread_mutex_unlock(&texts.lock);
+    return id;
+}
+
+static void texts_release(void)
+{
+    pthread_mutex_lock(&texts.lock);
+    map_release(&texts.of);
+    texts.other = 0;
+    pthread_mutex_unlock(&texts.lock);
 }
 
 /* Returns the number of bytes that were written; 0: the recording cannot grow now. */
@@ -224,6 +293,8 @@ static int requests_load(struct session *s, struct buf *why)
         state.ways[i] = jfr_define_string(s->out.jfr, ways[i]);
     for (int i = KEPT_ALL; i < KEPT_WAYS; i++)
         state.kepts[i] = jfr_define_string(s->out.jfr, kepts[i]);
+    for (int i = 0; i < CHILD_KINDS; i++)
+        state.child_kinds[i] = jfr_define_string(s->out.jfr, child_kinds[i]);
     request_names_define(define_name);
     return follow_load();
 }
@@ -250,6 +321,7 @@ static void requests_stop(struct session *s, JNIEnv *jni)
 static void requests_release(struct session *s)
 {
     request_names_release();
+    texts_release();
     requests_jfr = NULL;
 }
 

@@ -38,6 +38,9 @@ enum request_way {
     REQUEST_WAYS
 };
 
+/* What a request did elsewhere. */
+enum request_child_kind { CHILD_JDBC, CHILD_POOL, CHILD_HTTP, CHILD_KINDS };
+
 /* Why the details of a request are in the recording. */
 enum request_kept { KEPT_NOT, KEPT_ALL, KEPT_SAMPLE, KEPT_SLOW, KEPT_WAYS };
 
@@ -45,6 +48,13 @@ enum request_kept { KEPT_NOT, KEPT_ALL, KEPT_SAMPLE, KEPT_SLOW, KEPT_WAYS };
 struct request_work {
     uint64_t start, ns, thread, submitter, queued_ns;
     enum request_way way;
+};
+
+/* A statement, a connection or a call of another server. Texts are constants of the recording. */
+struct request_child {
+    uint64_t start, ns, thread, name, peer, exception; /* peer, exception 0: none */
+    int64_t rows;                                      /* -1: unknown */
+    enum request_child_kind kind;
 };
 
 /* A request that has ended. */
@@ -64,6 +74,10 @@ extern struct jfr_writer *requests_jfr;
 
 void put_request(const struct request_end *r);
 void put_request_work(uint64_t request, const struct request_work *w);
+void put_request_child(uint64_t request, const struct request_child *c);
+/* A text as a constant of the recording, with few different ones; the same once there are too many.
+ */
+uint64_t request_text(const char *text);
 /* The recording has no room for, or was not to have, n more of something. */
 void requests_lose(enum jfr_loss loss, uint64_t n);
 

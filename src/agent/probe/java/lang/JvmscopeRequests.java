@@ -29,6 +29,7 @@ public final class JvmscopeRequests {
     private static final long SLOTS = constant(0), HANDED = constant(1), TASKS = constant(2), NAMED = constant(3), TID = constant(4);
     /** Addresses: counts tasks that were overwritten; not 0 once a task was handed over; the tokens of open requests. */
     private static final long LOST = constant(5), ANY = constant(6), OPEN = constant(7), OPEN_SIZE = constant(8);
+    private static final long PREPARED = constant(9);
     /** The class of the threads that carry virtual ones, and the pool that they belong to; null before JDK 21. */
     private static final Class<?> CARRIER = carrierClass();
     private static final Object SCHEDULER = scheduler();
@@ -63,6 +64,14 @@ public final class JvmscopeRequests {
     /** A thread of a pool works for nobody from now on; drop: what it was in was not work. */
     private static native void leave(long tid, boolean drop);
 
+    /** The number of a statement's or a peer's text. */
+    private static native int text(int kind, String text, long key);
+
+    /** This thread begins to do something elsewhere for its request; 0 when it is within something of that kind already. */
+    private static native long childBegin(long tid, int kind, int text);
+
+    private static native void childEnd(long child, long tid, long rows, Class<?> exception);
+
     /** Calls each native method once. */
     private static void bind() {
         constant(-1);
@@ -74,6 +83,9 @@ public final class JvmscopeRequests {
         work(0, 0, 0, 0, 0);
         workEnd(0, 0);
         leave(0, false);
+        text(0, null, 0);
+        childBegin(0, -1, 0);
+        childEnd(0, 0, 0, null);
     }
 
     private static long tid() {
@@ -392,5 +404,70 @@ public final class JvmscopeRequests {
         } else if (work != 0) {
             workEnd(work, tid());
         }
+    }
+
+    // ---- what a request does elsewhere: statements, connections, calls ----
+
+    private static final int JDBC = 0, HTTP = 2;
+
+    private static int textOf(int kind, String text) {
+        long key = hash(64 + kind, text);
+        long known = U.getLong(NAMED + ((key >>> 48) << 3));
+        if (known >>> NAME_BITS == (key & -1L >>> NAME_BITS) && known != 0)
+            return (int) known & (1 << NAME_BITS) - 1;
+        return text(kind, text, key);
+    }
+
+    public static long child(String text, int kind) {
+        long tid = tid();
+        return text == null || request(slot(tid)) == 0 ? 0 : childBegin(tid, kind, textOf(kind, text));
+    }
+
+    public static long child(java.net.URL url, int kind) {
+        return url == null || request(slot(tid())) == 0 ? 0 : child(url.getHost(), kind);
+    }
+
+    public static long child(URI uri, int kind) {
+        return uri == null || request(slot(tid())) == 0 ? 0 : child(uri.getHost(), kind);
+    }
+
+    private static long prepared(Object statement) {
+        return PREPARED + ((System.identityHashCode(statement) & NAMES - 1) << 3);
+    }
+
+    /** A connection has made a statement. */
+    public static void prepared(Object statement, Object sql) {
+        if (statement != null && sql instanceof String)
+            U.putLong(prepared(statement), (long) System.identityHashCode(statement) << NAME_BITS | textOf(JDBC, (String) sql));
+    }
+
+    /** A statement that was prepared is executed. */
+    public static long executes(Object statement) {
+        long tid = tid();
+        if (request(slot(tid)) == 0)
+            return 0;
+        long known = U.getLong(prepared(statement));
+        boolean is = known >>> NAME_BITS == System.identityHashCode(statement);
+        return childBegin(tid, JDBC, is ? (int) known & (1 << NAME_BITS) - 1 : textOf(JDBC, "[prepared statement]"));
+    }
+
+    public static void done(long child) {
+        if (child != 0)
+            childEnd(child, tid(), -1, null);
+    }
+
+    public static void done(int rows, long child) {
+        if (child != 0)
+            childEnd(child, tid(), rows, null);
+    }
+
+    public static void done(long rows, long child) {
+        if (child != 0)
+            childEnd(child, tid(), rows, null);
+    }
+
+    public static void broken(Throwable t, long child) {
+        if (child != 0)
+            childEnd(child, tid(), -1, t.getClass());
     }
 }

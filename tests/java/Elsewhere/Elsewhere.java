@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+import com.sun.net.httpserver.HttpServer;
+import com.zaxxer.hikari.HikariConfig;
+import com.zaxxer.hikari.HikariDataSource;
+import java.io.InputStream;
+import java.net.HttpURLConnection;
+import java.net.InetSocketAddress;
+import java.net.URI;
+import java.net.URL;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.sql.Connection;
+import java.sql.PreparedStatement;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
+import javax.sql.DataSource;
+import org.apache.commons.dbcp2.BasicDataSource;
+
+/** Requests that use an h2 database through two pools of connections, and call a web server in two ways: rounds. */
+public class Elsewhere {
+    static int port;
+
+    static void order(DataSource pool, int i) throws Exception {
+        try (Connection c = pool.getConnection()) {
+            c.setAutoCommit(false);
+            try (PreparedStatement p = c.prepareStatement("SELECT name FROM goods WHERE id = ? AND name <> 'secret'")) {
+                p.setInt(1, i);
+                try (ResultSet r = p.executeQuery()) {
+                    r.next();
+                }
+            }
+            try (Statement s = c.createStatement()) {
+                s.executeUpdate("UPDATE goods SET name = 'secret " + i + "' WHERE id IN (1, 2, " + i + ")");
+                try {
+                    s.execute("SELECT nothing FROM nowhere WHERE id = " + i);
+                } catch (SQLException e) {
+                    // there is no such table
+                }
+            }
+            c.commit();
+        }
+    }
+
+    static void call() throws Exception {
+        HttpURLConnection c = (HttpURLConnection) new URL("http://127.0.0.1:" + port + "/a?secret=1").openConnection();
+        try (InputStream in = c.getInputStream()) {
+            while (in.read() >= 0) {
+            }
+        }
+        HttpRequest request = HttpRequest.newBuilder(URI.create("http://localhost:" + port + "/b")).build();
+        HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString());
+    }
+
+    public static void main(String[] args) throws Exception {
+        HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 0);
+        server.createContext("/", exchange -> {
+            exchange.sendResponseHeaders(200, 2);
+            exchange.getResponseBody().write("ok".getBytes());
+            exchange.close();
+        });
+        server.start();
+        port = server.getAddress().getPort();
+        HikariConfig config = new HikariConfig();
+        config.setJdbcUrl("jdbc:h2:mem:shop");
+        config.setMaximumPoolSize(1);
+        HikariDataSource hikari = new HikariDataSource(config);
+        BasicDataSource dbcp = new BasicDataSource();
+        dbcp.setUrl("jdbc:h2:mem:shop");
+        dbcp.setMaxTotal(1);
+        try (Connection c = hikari.getConnection(); Statement s = c.createStatement()) {
+            s.execute("CREATE TABLE goods (id INT PRIMARY KEY, name VARCHAR)");
+            s.execute("INSERT INTO goods VALUES (1, 'a'), (2, 'b')");
+        }
+        for (int i = 0; i < Integer.parseInt(args[0]); i++) {
+            order(hikari, 10 + i);
+            order(dbcp, 10 + i);
+            call();
+        }
+        hikari.close();
+        dbcp.close();
+        server.stop(0);
+        System.out.println("done");
+    }
+}
