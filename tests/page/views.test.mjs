@@ -16,7 +16,7 @@ let base;
 let views;
 
 before(async () => {
-  const { command, classes } = java("Amounts", "Traced", "Covered", "HeapPage", "ThreadPrograms");
+  const { command, classes } = java("Amounts", "Traced", "Covered", "HeapPage", "ThreadPrograms", "RequestCauses");
   const file = (name) => join(folder, name);
   const run = (options, name, ...program) => jvmscope("run", ...options, "-o", file(name), "--", command, "-Xmx64m", "-cp", classes, ...program);
   run(["--cpu", "--threads", "--alloc"], "mixed.jfr", "ThreadPrograms", "7");
@@ -25,9 +25,10 @@ before(async () => {
   run(["--cpu=times"], "times.jfr", "ThreadPrograms", "7");
   run(["--trace", "Traced*"], "calls.jfr", "Traced");
   run(["--cover", "--include", "Covered*"], "cover.jfr", "Covered");
+  jvmscope("run", "--requests", "-o", file("requests.jfr"), "--", command, "-Xmx512m", "-cp", classes, "RequestCauses");
   const dump = spawnSync(command, ["-cp", classes, "HeapPage", file("sessions.hprof")], { encoding: "utf8" });
   assert.equal(dump.status, 0, dump.stderr);
-  const files = ["mixed.jfr", "other.jfr", "wall.jfr", "times.jfr", "calls.jfr", "cover.jfr", "sessions.hprof"].map(file);
+  const files = ["mixed.jfr", "other.jfr", "wall.jfr", "times.jfr", "calls.jfr", "cover.jfr", "sessions.hprof", "requests.jfr"].map(file);
   [server, base] = await serve("--sources", join(root, "tests/java"), ...files);
   // Views of one file follow each other without loading the page anew, as a reader's do.
   views = [
@@ -37,6 +38,7 @@ before(async () => {
     [4, ["v=trace", "v=trace&call=4", "v=trace&cx=1"]],
     [5, ["v=coverage", "v=coverage&kl=Covered"]],
     [6, ["v=heap", "v=heap&ht=tree", "v=heap&ht=classes", "v=heap&ht=suspects", "v=heap&ht=query", "v=heap&ht=reports"]],
+    [7, ["v=requests", "v=requests&rn=GET+%2Flock&ri=100", "v=requests&rb=10.190.0.71"]],
   ];
   browser = await launch();
 });

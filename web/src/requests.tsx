@@ -182,8 +182,12 @@ function HeatMap({ json, only, box, dark, onBox }: HeatProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width] = useSize(frame);
   const height = 220;
-  const [cursor, setCursor] = useState<[number, number] | null>(null);
+  const [cursor, show] = useState<[number, number] | null>(null);
+  // Keys may follow each other faster than the page is drawn.
+  const at = useRef<[number, number] | null>(null);
+  const anchor = useRef<[number, number] | null>(null); // the other end of what is chosen
   const drag = useRef<[number, number] | null>(null);
+  const setCursor = (c: [number, number]) => show((at.current = c));
   const cells = useMemo(() => {
     const all = new Map<number, number>();
     json.heat.forEach((list, n) => {
@@ -250,15 +254,15 @@ function HeatMap({ json, only, box, dark, onBox }: HeatProps) {
   };
   const span = (a: [number, number], b: [number, number]): Box => ({ c0: Math.min(a[0], b[0]), c1: Math.max(a[0], b[0]), r0: Math.min(a[1], b[1]), r1: Math.max(a[1], b[1]) });
   const onKey = (e: KeyboardEvent) => {
-    const at = cursor ?? [0, high];
+    const from = at.current ?? [0, high];
     const move: Record<string, [number, number]> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] };
     const m = move[e.key];
     if (m) {
-      const next: [number, number] = [Math.max(0, Math.min(json.columns - 1, at[0] + m[0])), Math.max(low, Math.min(high, at[1] + m[1]))];
-      setCursor(next);
-      if (e.shiftKey) onBox(box ? span([m[0] > 0 ? box.c0 : box.c1, m[1] > 0 ? box.r0 : box.r1], next) : span(at, next));
-    } else if (e.key === "Enter" || e.key === " ") onBox(span(at, at));
-    else if (e.key === "Escape" && box) onBox(null);
+      setCursor([Math.max(0, Math.min(json.columns - 1, from[0] + m[0])), Math.max(low, Math.min(high, from[1] + m[1]))]);
+      if (!e.shiftKey) anchor.current = null;
+      else onBox(span((anchor.current ??= from), at.current!));
+    } else if (e.key === "Enter" || e.key === " ") onBox(span((anchor.current = from), from));
+    else if (e.key === "Escape" && box) onBox((anchor.current = null));
     else return;
     e.preventDefault();
     e.stopPropagation();
@@ -269,7 +273,7 @@ function HeatMap({ json, only, box, dark, onBox }: HeatProps) {
       <div ref={frame}>
         <canvas ref={canvas} style={{ width: "100%", height: `${height}px` }} tabIndex={0} role="img"
           aria-label={`Latencies over time: ${cells.size} of ${json.columns} by ${json.rows} fields have requests. Arrow keys move, Enter chooses.`}
-          onFocus={() => setCursor((c) => c ?? [0, high])} onKeyDown={onKey}
+          onFocus={() => setCursor(at.current ?? [0, high])} onKeyDown={onKey}
           onPointerDown={(e) => {
             drag.current = hit(e);
             canvas.current!.setPointerCapture(e.pointerId);
@@ -302,7 +306,7 @@ function Group({ group, dark }: { group: RequestGroup; dark: boolean }) {
             <th scope="col" class="num">Slow</th>
             <th scope="col" class="num">Typical</th>
             <th scope="col" class="num">Share</th>
-            <th scope="col">Cause, in a request</th>
+            <th scope="col">Cause</th>
           </tr>
         </thead>
         <tbody>
@@ -378,9 +382,11 @@ function Waterfall({ json, request, dark }: { json: RequestsJson; request: OneRe
     const [at, ns, queued, thread] = request.works.slice(i, i + 4);
     works.push({ at, ns, thread: text(thread), what: queued ? `worked for it, after ${duration(queued)} in the queue` : "worked for it", colour: dark ? "#5b6b6b" : "#9fb0ae" });
   }
+  const box = useRef<HTMLElement>(null);
+  useEffect(() => box.current?.scrollIntoView({ block: "nearest" }), [request.id]);
   const calls = request.calls.map((c) => ({ at: c.at, ns: c.ns, thread: "", what: `${c.kind}: ${c.name}`, colour: causeColour(c.kind === "jdbc" ? "io" : c.kind === "pool" ? "pool" : "io", dark) }));
   return (
-    <section aria-label="Waterfall" class="waterfall">
+    <section aria-label="Waterfall" class="waterfall" ref={box}>
       <h2>Request {request.id}: {json.names[request.name].name}, {duration(request.ns)} <small>at {duration(request.at)}{request.status ? `, status ${request.status}` : ""}{request.exception ? `, ${request.exception}` : ""}</small></h2>
       <table class="wide-text">
         <caption class="sr">Parts of the request in order of time</caption>
