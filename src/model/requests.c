@@ -70,6 +70,15 @@ struct reading {
     int error;
 };
 
+/* A damaged recording may hold any number. */
+#define LONGEST_NS (INT64_C(1) << 60)
+
+static int64_t end_of(const struct rec_event *e)
+{
+    int64_t ns = MIN(MAX(e->duration_ns, INT64_C(0)), LONGEST_NS);
+    return e->start_ns > INT64_MAX - ns ? INT64_MAX : e->start_ns + ns;
+}
+
 static uint32_t text_of(struct reading *r, const char *s)
 {
     int64_t n = s ? strpool_add(&r->out->strings, s, strlen(s)) : REQUEST_NONE;
@@ -186,7 +195,7 @@ static void add_request(struct reading *r, const char *name, uint32_t kind, bool
     if (!name_wanted(r, name) || !event_wanted(r))
         return;
     q.start_ns = r->e->start_ns;
-    q.end_ns = r->e->start_ns + MAX(r->e->duration_ns, 0);
+    q.end_ns = end_of(r->e);
     q.thread = thread_field(r, "eventThread");
     q.end_thread = q.end_thread ? q.end_thread : q.thread;
     q.name = name_of(r, text_of(r, name), kind, cap);
@@ -233,8 +242,8 @@ static void on_work(struct reading *r)
     const struct rec_object *o = &r->e->object;
     struct request_work w = {.request = (uint64_t)rec_long(o, "request", 0),
                              .start_ns = r->e->start_ns,
-                             .end_ns = r->e->start_ns + MAX(r->e->duration_ns, 0),
-                             .queued_ns = MAX(rec_ns(o, "queued", 0), 0),
+                             .end_ns = end_of(r->e),
+                             .queued_ns = MIN(MAX(rec_ns(o, "queued", 0), INT64_C(0)), LONGEST_NS),
                              .thread = thread_field(r, "eventThread"),
                              .submitter = thread_field(r, "submitter"),
                              .hand_over = text_field(r, "handOver"),
@@ -248,7 +257,7 @@ static void on_child(struct reading *r)
     const struct rec_object *o = &r->e->object;
     struct request_child c = {.request = (uint64_t)rec_long(o, "request", 0),
                               .start_ns = r->e->start_ns,
-                              .end_ns = r->e->start_ns + MAX(r->e->duration_ns, 0),
+                              .end_ns = end_of(r->e),
                               .thread = thread_field(r, "eventThread"),
                               .kind = text_field(r, "kind"),
                               .name = text_field(r, "name"),
@@ -312,8 +321,7 @@ static void on_sample(struct reading *r)
 
 static void add_span(struct reading *r, enum request_span_kind kind, uint64_t thread, uint32_t text)
 {
-    struct request_span s = {r->e->start_ns, r->e->start_ns + MAX(r->e->duration_ns, 0), thread,
-                             text, kind};
+    struct request_span s = {r->e->start_ns, end_of(r->e), thread, text, kind};
     if (r->error == 0)
         r->error = vec_push(&r->out->spans, s);
 }
