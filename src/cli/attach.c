@@ -3,6 +3,7 @@
 #include "cli/attach.h"
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/pattern.h"
 #include "base/progress.h"
 #include "cli/builtin.h"
 #include "cli/contents.h"
@@ -19,9 +20,25 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
-const struct arg_set *const attach_sets[] = {&capture_set, NULL};
+struct choice {
+    bool all;
+    const char *match;
+};
+
+static const struct arg choice_args[] = {
+    {"--all", 0, ARG_FLAG, offsetof(struct choice, all), NULL,
+     "record every VM that can be attached to, each into a file of its own"},
+    {"--match", 0, ARG_LIST, offsetof(struct choice, match), "PATTERN",
+     "record the VMs whose main class or jar it means: 'com.shop.*'"},
+    {0},
+};
+
+static const struct arg_set choice_set = {"Which VMs", choice_args};
+const struct arg_set *const attach_sets[] = {&choice_set, &capture_set, NULL};
 
 static volatile sig_atomic_t interrupted;
 
@@ -235,25 +252,112 @@ int attach_record(const struct vm *vm, const struct capture *capture, const char
     return status;
 }
 
-int cmd_attach(const struct command *self, int argc, char **argv)
+static int attach_one(const struct command *self, struct capture *capture, const char *pid)
 {
-    _cleanup_(capture_release) struct capture capture = {0};
-    struct operands operands;
-    int status;
-    if (!args_parse(self, (void *[]){&capture}, argc, argv, &operands, &status))
-        return status;
     char output[PATH_MAX];
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
-    status = target_open(&vm, operands.list[0]);
+    int status = target_open(&vm, pid);
     if (status)
         return status;
-    const char *pattern = capture.output ? capture.output : "jvmscope-%p.jfr";
+    const char *pattern = capture->output ? capture->output : "jvmscope-%p.jfr";
     if (expand_file_name(pattern, vm.pid, output, sizeof(output)) < 0) {
         complain(pattern, "not a file name",
                  "%p is the process id, %t the time, %% a percent sign");
         return 2;
     }
-    if (!recording_check_output(output) || !recording_check(&capture, output, self->name))
+    if (!recording_check_output(output) || !recording_check(capture, output, self->name))
         return 2;
-    return attach_record(&vm, &capture, output);
+    return attach_record(&vm, capture, output);
+}
+
+/* ---- several VMs ---- */
+
+/* The main class, or the jar without its folders: what a command begins with. */
+static bool matches(const struct vm *vm, const char *pattern)
+{
+    const char *name = vm->command ? vm->command : "";
+    size_t n = strcspn(name, " ");
+    for (const char *at = name; at < name + n; at++)
+        if (*at == '/') {
+            n -= (size_t)(at + 1 - name);
+            name = at + 1;
+        }
+    return pattern_match(pattern, name, n);
+}
+
+static const char *reason_to_skip(const struct vm *vm)
+{
+    return vm->openj9            ? VM_IS_OPENJ9
+           : vm->attach_disabled ? "attach is disabled (-XX:+DisableAttachMechanism)"
+           : vm->dies_of_quit    ? VM_DIES_OF_QUIT
+           : vm_is_stopped(vm)   ? "it is stopped"
+                                 : NULL;
+}
+
+/*
+ * One process for each VM: they take on the users of their VMs, which a process can do for one at a
+ * time. An interruption reaches all of them, and each ends its recording.
+ */
+static int attach_each(const struct command *self, struct capture *capture,
+                       const struct choice *choice)
+{
+    struct vm_list list;
+    VEC(pid_t) children = {0};
+    int r = vm_list_read(&list), status = 0;
+    if (r < 0)
+        return complain_errno("attach", "cannot read /proc", r);
+    fflush(stdout);
+    for (size_t i = 0; i < list.vms.len; i++) {
+        const struct vm *vm = &list.vms.data[i];
+        char pid[16];
+        snprintf(pid, sizeof(pid), "%d", vm->pid);
+        if (!matches(vm, choice->all ? NULL : choice->match))
+            continue;
+        const char *why = reason_to_skip(vm);
+        if (why) {
+            status = complain(pid, "left out", why);
+            continue;
+        }
+        pid_t child = fork();
+        if (child == 0)
+            exit(attach_one(self, capture, pid));
+        if (child < 0 || vec_push(&children, child) < 0)
+            status = complain_errno(pid, "cannot attach", child < 0 ? -errno : -ENOMEM);
+    }
+    vm_list_release(&list);
+    if (children.len == 0 && status == 0)
+        status =
+            complain(choice->all ? "--all" : choice->match, "no VM", "jvmscope list shows the VMs");
+    signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+    for (size_t i = 0; i < children.len; i++) {
+        int ended;
+        while (waitpid(children.data[i], &ended, 0) < 0 && errno == EINTR)
+            continue;
+        status = MAX(status, WIFEXITED(ended) ? WEXITSTATUS(ended) : 1);
+    }
+    vec_release(&children);
+    return status;
+}
+
+int cmd_attach(const struct command *self, int argc, char **argv)
+{
+    _cleanup_(capture_release) struct capture capture = {0};
+    struct choice choice = {0};
+    struct operands operands;
+    int status;
+    if (!args_parse(self, (void *[]){&choice, &capture}, argc, argv, &operands, &status))
+        return status;
+    if ((operands.count > 0) + choice.all + (choice.match != NULL) != 1) {
+        complain(self->name, "which VM", "name a PID, or --all, or --match PATTERN");
+        return 2;
+    }
+    if (operands.count)
+        return attach_one(self, &capture, operands.list[0]);
+    if (capture.output && !strstr(capture.output, "%p")) {
+        complain(capture.output, "not a file for each of several VMs",
+                 "%p stands for the process id");
+        return 2;
+    }
+    return attach_each(self, &capture, &choice);
 }

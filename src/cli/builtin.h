@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 
 int cmd_attach(const struct command *self, int argc, char **argv);
+int cmd_check(const struct command *self, int argc, char **argv);
 int cmd_completion(const struct command *self, int argc, char **argv);
 int cmd_control(const struct command *self, int argc, char **argv);
 int cmd_convert(const struct command *self, int argc, char **argv);
@@ -26,6 +27,7 @@ int cmd_trace(const struct command *self, int argc, char **argv);
 
 /* clang-format off */
 extern const struct arg_set *const attach_sets[];
+extern const struct arg_set *const check_sets[];
 extern const struct arg_set *const control_sets[];
 extern const struct arg_set *const convert_sets[];
 extern const struct arg_set *const coverage_sets[];

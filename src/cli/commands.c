@@ -74,8 +74,8 @@ const struct command commands[] = {
     {
         .name = "attach",
         .run = cmd_attach,
-        .operands = "PID",
-        .min_operands = 1,
+        .operands = "PID | --all | --match PATTERN",
+        .min_operands = 0,
         .max_operands = 1,
         .summary = "record a program that runs, for a time",
         .description =
@@ -85,7 +85,10 @@ const struct command commands[] = {
             "until *jvmscope stop*. The agent "
             "keeps the time: it ends even if the command is killed, and *jvmscope stop "
             "-o* fetches what was recorded. "
-            "Nothing of the agent is active after the end.\n\nA VM that cannot write "
+            "Nothing of the agent is active after the end. With *--all* or *--match* the VMs of "
+            "all "
+            "containers are recorded at the same time; *%p* in the output's name is the process "
+            "id.\n\nA VM that cannot write "
             "the output itself (another user's, "
             "one in a container, one with a /tmp of its own) writes to its own /tmp; "
             "the recording is fetched from there, "
@@ -104,6 +107,8 @@ const struct command commands[] = {
             "given counts from there. *--include* "
             "makes it short.",
         .examples =
+            "  jvmscope attach -t 30s --match 'com.shop.*'      every such VM, into "
+            "jvmscope-PID.jfr\n"
             "  jvmscope attach -t 30s -o app.html 4711          half a minute, as a flame graph\n"
             "  jvmscope attach 4711                             until jvmscope stop 4711\n",
         .sets = attach_sets,
@@ -114,11 +119,29 @@ const struct command commands[] = {
         .operands = "",
         .summary = "list the Java VMs of this machine",
         .description =
-            "Lists the VMs that can be seen, with user, version and program. Those in containers, "
-            "and those with a "
-            "/tmp of their own (systemd's PrivateTmp=yes), are marked, as are stopped ones.",
+            "Lists the VMs that can be seen, in all containers of the machine, with user, version, "
+            "the time since they started, the CPU time that they have used, and program. Those in "
+            "containers are marked with the container's id, as its control group tells it, and "
+            "its host name; those with a /tmp of their own (systemd's PrivateTmp=yes) and stopped "
+            "ones are marked too.",
         .examples = "  jvmscope list\n",
         .sets = list_sets,
+    },
+    {
+        .name = "check",
+        .run = cmd_check,
+        .operands = "PID",
+        .min_operands = 1,
+        .max_operands = 1,
+        .summary = "say what will work with a VM, and what is missing for the rest",
+        .description =
+            "Says beforehand whether the VM can be attached to and recorded, whether a heap dump "
+            "can be taken, whether CPU samples will have frames of the kernel, and whether *top* "
+            "can be shown, and names for each that is not so the one right or setting that is "
+            "missing. The VM is not asked and not stopped; files like those of *attach* are made "
+            "in its folders and removed. Exits with 0 when it can be recorded.",
+        .examples = "  jvmscope check 4711\n",
+        .sets = check_sets,
     },
     {
         .name = "status",

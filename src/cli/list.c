@@ -50,24 +50,54 @@ static const char *user_name(uid_t uid, char text[32])
     return p ? p->pw_name : text;
 }
 
+/* 45s, 12m, 3h, 2d: with one digit more while the number is small. */
+static void print_span(char text[16], double s)
+{
+    static const struct {
+        double seconds;
+        const char *unit;
+    } units[] = {{86400, "d"}, {3600, "h"}, {60, "m"}, {1, "s"}};
+
+    size_t i = 0;
+    while (i + 1 < ARRAY_SIZE(units) && s < units[i].seconds)
+        i++;
+    double n = s / units[i].seconds;
+    snprintf(text, 16, n < 9.95 ? "%.1f%s" : "%.0f%s", n, units[i].unit);
+}
+
+/* Where it runs, when that is not where we do. */
+static void print_where(const struct vm *vm)
+{
+    bool known = vm->container_id || vm->container_name;
+    if (vm->other_root && known)
+        printf("  (container %s%s%s)", vm->container_id ? vm->container_id : "",
+               vm->container_id && vm->container_name ? " " : "",
+               vm->container_name ? vm->container_name : "");
+    else if (vm->other_root)
+        fputs("  (container)", stdout);
+    else if (vm->other_tmp)
+        fputs("  (private /tmp)", stdout);
+}
+
 static void print_table(const struct vm_list *l)
 {
-    printf("    PID  USER       VERSION             PROGRAM\n");
+    printf("    PID  USER       VERSION                UP    CPU  PROGRAM\n");
     for (size_t i = 0; i < l->vms.len; i++) {
         const struct vm *vm = &l->vms.data[i];
-        char uid[32];
-        printf("%7d  %-9s  %-18s  ", vm->pid, user_name(vm->uid, uid),
-               vm->version ? vm->version : "?");
+        char uid[32], up[16], cpu[16];
+        print_span(up, vm->uptime_s);
+        print_span(cpu, vm->cpu_s);
+        printf("%7d  %-9s  %-18s  %5s  %5s  ", vm->pid, user_name(vm->uid, uid),
+               vm->version ? vm->version : "?", up, cpu);
         const char *command = vm->command ? vm->command : "?";
         bool cut = text_width(command, strlen(command)) > COMMAND_SHOWN;
-        const char *where = vm->other_root  ? "  (container)"
-                            : vm->other_tmp ? "  (private /tmp)"
-                                            : "";
         const char *attach = vm->attach_disabled ? "  (attach disabled)"
                              : vm->dies_of_quit  ? "  (no attach: -Xrs, or still starting)"
                                                  : "";
         const char *stopped = vm_is_stopped(vm) ? "  (stopped)" : "";
-        printf("%.100s%s%s%s%s\n", command, cut ? "..." : "", where, stopped, attach);
+        printf("%.100s%s", command, cut ? "..." : "");
+        print_where(vm);
+        printf("%s%s\n", stopped, attach);
     }
 }
 
@@ -91,6 +121,12 @@ static void print_json(const struct vm_list *l)
         json_string(&j, vm->command);
         json_key(&j, "container");
         json_bool(&j, vm->other_root);
+        json_key_string(&j, "container_id", vm->container_id);
+        json_key_string(&j, "container_name", vm->container_name);
+        json_key(&j, "uptime_s");
+        json_double(&j, vm->uptime_s);
+        json_key(&j, "cpu_s");
+        json_double(&j, vm->cpu_s);
         json_key(&j, "private_tmp");
         json_bool(&j, vm->other_tmp);
         json_key(&j, "stopped");

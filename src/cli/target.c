@@ -7,6 +7,7 @@
 #include "cli/convert.h"
 #include "cli/json_view.h"
 #include "cli/recording.h"
+#include "proto/check.h"
 #include "proto/control.h"
 #include "proto/scratch.h"
 
@@ -32,6 +33,10 @@ int target_look(struct vm *ret, const char *pid)
     case -ESRCH:
         return complain(pid, "no such process", NULL);
     case -ENOEXEC:
+        if (check_is_native_image((pid_t)n))
+            return complain(pid, "is a native image of GraalVM",
+                            "it has no VM that takes agents; jvmscope reads the recordings (JFR) "
+                            "that such a program makes itself");
         return complain(pid, "not a Java VM", "jvmscope list shows the VMs");
     case -EACCES:
         return complain(pid, "may not be looked at",
@@ -89,10 +94,11 @@ int target_open(struct vm *ret, const char *pid)
 {
     agent_progress = show_progress;
     int status = target_look(ret, pid);
-    if (status || !ret->dies_of_quit)
+    if (status || !(ret->dies_of_quit || ret->openj9))
         return status;
+    const char *why = ret->openj9 ? VM_IS_OPENJ9 : VM_DIES_OF_QUIT;
     vm_release(ret);
-    return complain(pid, VM_DIES_OF_QUIT, NULL);
+    return complain(pid, why, NULL);
 }
 
 void target_print_messages(const struct buf *answer)

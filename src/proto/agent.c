@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum { WAIT_MOST_MS = 100 };
@@ -201,34 +202,75 @@ static int load_then_talk(const struct vm *vm, const char *library, const char *
     return r < 0 ? r : talk(vm, library, options, answer, why);
 }
 
-static bool vm_can_read(const struct vm *vm, const char *path)
+/* Libraries cannot be loaded from a file system that is mounted with noexec. */
+static bool vm_can_load(const struct vm *vm, const char *path)
 {
+    struct statvfs fs;
     _cleanup_close_ int fd = vm_open(vm, path, O_RDONLY | O_NONBLOCK, 0);
-    return fd >= 0;
+    return fd >= 0 && fstatvfs(fd, &fs) == 0 && !(fs.f_flag & ST_NOEXEC);
 }
 
-/* Loads our library, or a copy of it when the VM cannot see ours, and sends it the message. */
-static int load_and_talk(const struct vm *vm, const char *options, struct buf *answer,
-                         struct buf *why)
+/* Our library as the VM sees it: itself, or a copy that is locked until it is taken away. */
+struct placed {
+    char path[PATH_MAX];
+    int copy; /* -1: it is our own file */
+};
+
+static int place(struct placed *ret, const struct vm *vm, struct buf *why)
 {
-    char ours[PATH_MAX], theirs[PATH_MAX], name[64];
+    char ours[PATH_MAX], name[64];
     if (agent_find_library(ours, sizeof(ours)) < 0)
         return say(why, -ENOENT, LIBRARY " does not lie next to the command");
-    if (vm_sees(vm, ours) && vm_can_read(vm, ours))
-        return load_then_talk(vm, ours, options, answer, why);
+    if (vm_sees(vm, ours) && vm_can_load(vm, ours)) {
+        ret->copy = -1;
+        memcpy(ret->path, ours, sizeof(ours));
+        return 0;
+    }
     _cleanup_free_ uint8_t *data = NULL;
     size_t len;
     int r = read_file(ours, 1 << 28, &data, &len);
     if (r < 0)
         return say(why, r, "cannot read the agent's library");
     snprintf(name, sizeof(name), COPY_NAME, hash_bytes(data, len));
-    _cleanup_close_ int copy = -1;
-    r = scratch_library(vm, name, data, len, theirs, sizeof(theirs), &copy, why);
+    return scratch_library(vm, name, data, len, ret->path, sizeof(ret->path), &ret->copy, why);
+}
+
+static void take_away(struct placed *p, const struct vm *vm)
+{
+    if (p->copy < 0)
+        return;
+    vm_unlink(vm, p->path);
+    close_descriptor(&p->copy);
+}
+
+/* Loads our library, or a copy of it when the VM cannot see ours, and sends it the message. */
+static int load_and_talk(const struct vm *vm, const char *options, struct buf *answer,
+                         struct buf *why)
+{
+    struct placed library;
+    int r = place(&library, vm, why);
     if (r < 0)
         return r;
-    r = load_then_talk(vm, theirs, options, answer, why);
-    vm_unlink(vm, theirs);
+    r = load_then_talk(vm, library.path, options, answer, why);
+    take_away(&library, vm);
     return r;
+}
+
+int agent_placeable(const struct vm *vm, struct buf *why)
+{
+    _cleanup_(scratch_release) struct scratch reply = SCRATCH;
+    char **mapped;
+    int r = scratch_make(&reply, vm, why);
+    if (r == 0 && vm_mapped_files(vm, is_agent, &mapped) == 0) {
+        free_names(mapped); /* it has a library of ours already */
+        return 0;
+    }
+    struct placed library;
+    r = r < 0 ? r : place(&library, vm, why);
+    if (r < 0)
+        return r;
+    take_away(&library, vm);
+    return 0;
 }
 
 /*
@@ -267,6 +309,8 @@ int agent_message(const struct vm *vm, const char *options, bool load, struct bu
                   struct buf *why)
 {
     char **mapped;
+    if (vm->openj9)
+        return say(why, -EOPNOTSUPP, VM_IS_OPENJ9);
     if (vm->dies_of_quit)
         return say(why, -EAGAIN, VM_DIES_OF_QUIT);
     int r = vm_mapped_files(vm, is_agent, &mapped);

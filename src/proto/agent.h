@@ -27,6 +27,12 @@ int agent_message(const struct vm *vm, const char *options, bool load, struct bu
                   struct buf *why) must_check;
 
 /*
+ * Whether the VM could be given our library and answer: does what agent_message does before it asks
+ * the VM, and takes it back. Returns 0 or a negative errno with a sentence in `why`.
+ */
+int agent_placeable(const struct vm *vm, struct buf *why) must_check;
+
+/*
  * Called with the number of classes done and their total while the VM's classes are being changed,
  * and with 0 of 0 when the answer has arrived. May be NULL.
  */

@@ -240,8 +240,7 @@ int attach_command(const struct vm *vm, const char *command, const char *const a
     if (vm->attach_disabled)
         return say(why, -EOPNOTSUPP, "attach is disabled (-XX:+DisableAttachMechanism)");
     if (vm->openj9)
-        return say(why, -EOPNOTSUPP,
-                   "is an OpenJ9 VM, whose attach differs; start it with -agentpath");
+        return say(why, -EOPNOTSUPP, VM_IS_OPENJ9);
     /* Once continued, a stopped VM would carry the command out at a time that nobody expects. */
     if (vm_is_stopped(vm))
         return say_stopped(why);

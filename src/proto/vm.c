@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "hotspot/hsperf.h"
+#include "proto/container.h"
 #include "proto/vm_files.h"
 
 #include <dirent.h>
@@ -14,6 +15,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { PROC_LIMIT = 64 << 20 };
 
@@ -205,6 +208,8 @@ void vm_release(struct vm *vm)
 {
     free(vm->command);
     free(vm->version);
+    free(vm->container_id);
+    free(vm->container_name);
     if (vm->root_fd >= 0)
         close(vm->root_fd);
     *vm = (struct vm){.root_fd = -1};
@@ -214,6 +219,36 @@ static int compare_vms(const void *a, const void *b)
 {
     const struct vm *x = a, *y = b;
     return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+/* User and system time, and time since the start, from /proc/PID/stat (proc(5)). */
+static void read_times(struct vm *vm)
+{
+    _cleanup_free_ char *stat = NULL;
+    size_t len;
+    struct timespec now;
+    unsigned long long user, system, start;
+    double ticks = (double)sysconf(_SC_CLK_TCK);
+    const char *at = read_proc(vm->pid, "stat", &stat, &len) == 0 ? strrchr(stat, ')') : NULL;
+    if (!at ||
+        sscanf(at + 1,
+               " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %*d %*d %*d %*d "
+               "%*d %*d %llu",
+               &user, &system, &start) != 3 ||
+        clock_gettime(CLOCK_BOOTTIME, &now) < 0)
+        return;
+    vm->cpu_s = (double)(user + system) / ticks;
+    vm->uptime_s = MAX((double)now.tv_sec + (double)now.tv_nsec / 1e9 - (double)start / ticks, 0);
+}
+
+/* What only lists show. Allocation failures leave it out. */
+static void read_for_list(struct vm *vm)
+{
+    char id[CONTAINER_ID_MAX], name[CONTAINER_ID_MAX];
+    read_times(vm);
+    container_of(vm, id, name);
+    vm->container_id = *id ? strdup(id) : NULL;
+    vm->container_name = *name ? strdup(name) : NULL;
 }
 
 int vm_list_read(struct vm_list *ret)
@@ -229,6 +264,7 @@ int vm_list_read(struct vm_list *ret)
         struct vm vm = {.root_fd = -1};
         if (*end || pid <= 0 || vm_read(&vm, (pid_t)pid) < 0)
             continue;
+        read_for_list(&vm);
         close_descriptor(&vm.root_fd);
         vm.root_fd = -1;
         r = vec_push(&list.vms, vm);

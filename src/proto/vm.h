@@ -17,6 +17,12 @@ enum { VM_GROUPS = 64 };
 #define VM_DIES_OF_QUIT \
     "it does not take SIGQUIT: it is still starting, or runs with -Xrs, and attach would end it"
 
+/* The reason why an OpenJ9 VM is asked for nothing. */
+#define VM_IS_OPENJ9                                                                              \
+    "it is an OpenJ9 VM, which takes no agent of HotSpot's; jvmscope reads the recordings (JFR) " \
+    "that "                                                                                       \
+    "such a VM makes itself"
+
 struct vm {
     pid_t pid, inner_pid; /* in our pid namespace, in its own */
     uid_t uid;            /* effective ids in our user namespace */
@@ -35,6 +41,9 @@ struct vm {
     /* SIGQUIT, which attach sends, would kill it: it runs with -Xrs or is still starting */
     bool dies_of_quit;
     bool openj9;
+    /* Of lists only; NULL when there is none: proto/container.h. */
+    char *container_id, *container_name;
+    double uptime_s, cpu_s; /* since the process started; of lists only */
 };
 
 /*

@@ -39,7 +39,7 @@ def test_list_shows_version_and_program(jdk, jvmscope, busy):
     assert vm["version"].startswith("1.8.0" if jdk.version == 8 else str(jdk.version))
     assert vm["container"] and vm["attachable"]
     line = next(l for l in jvmscope("list").stdout.splitlines() if l.split()[0] == str(process.pid))
-    assert "Busy 30" in line and "(container)" in line
+    assert "Busy 30" in line and "(container" in line
 
 
 def test_what_cannot_be_is_refused_and_the_program_goes_on(jdk, jvmscope, busy):

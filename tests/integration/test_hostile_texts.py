@@ -16,6 +16,7 @@ NAME = "hostile\x1b]0;owned\x07\x1b[31m\u202e\u6f22"  # of files
 
 LIVE = {
     "list": [[]],
+    "check": [["PID"]],
     "status": [["PID"]],
     "top": [["--count", "1", "PID"]],
     "inspect": [["PID", w] for w in ("threads", "groups", "classes", "properties", "modules", "vm", "deadlocks")] +

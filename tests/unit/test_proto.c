@@ -3,6 +3,7 @@
 #include "tests.h"
 
 #include "base/buf.h"
+#include "proto/container.h"
 #include "proto/scratch.h"
 
 #include <fcntl.h>
@@ -53,10 +54,40 @@ static void commands_leave_each_others_files_alone(void **state)
     close(vm.root_fd);
 }
 
+static void containers_are_named_by_their_groups(void **state)
+{
+#define DIGITS "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+    static const struct {
+        const char *text, *id;
+    } groups[] = {
+        {"0::/system.slice/docker-" DIGITS ".scope\n", "0123456789ab"},
+        {"12:cpu,cpuacct:/docker/" DIGITS "\n11:pids:/docker/" DIGITS "\n", "0123456789ab"},
+        {"0::/kubepods.slice/kubepods-burstable.slice/"
+         "kubepods-burstable-pod1c2d3e4f_0000_1111_2222_333344445555.slice/"
+         "cri-containerd-" DIGITS ".scope\n",
+         "0123456789ab"},
+        {"0::/machine.slice/libpod-" DIGITS ".scope/container\n", "0123456789ab"},
+        {"0::/lxc.payload.web-1/init.scope\n", "web-1"},
+        {"0::/machine.slice/machine-build.scope\n", "build"},
+        {"0::/\n", NULL},
+        {"0::/user.slice/user-0.slice/session-3.scope\n", NULL},
+        {"0::/system.slice/docker-" DIGITS "0.scope\n", NULL}, /* 65 digits */
+        {"", NULL},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(groups); i++) {
+        char id[CONTAINER_ID_MAX] = "?";
+        assert_int_equal(container_of_groups(groups[i].text, id), groups[i].id != NULL);
+        assert_string_equal(id, groups[i].id ? groups[i].id : "?");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commands_leave_each_others_files_alone),
+        cmocka_unit_test(containers_are_named_by_their_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

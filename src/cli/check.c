@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* check: what will work with a VM, and what is missing for the rest. */
+#include "proto/check.h"
+
+#include "base/json.h"
+#include "cli/builtin.h"
+#include "cli/target.h"
+
+struct options {
+    bool json;
+};
+
+static const struct arg check_args[] = {
+    {"--json", 0, ARG_FLAG, offsetof(struct options, json), NULL, "print JSON"},
+    {0},
+};
+
+static const struct arg_set check_set = {"What is shown", check_args};
+const struct arg_set *const check_sets[] = {&check_set, NULL};
+
+static const char *const verdicts[] = {
+    [CHECK_YES] = "yes", [CHECK_PERHAPS] = "perhaps", [CHECK_NO] = "no"};
+
+static void print_table(const struct vm *vm, const struct check checks[CHECKS])
+{
+    printf("%d: %.100s (JDK %s)\n", vm->pid, vm->command ? vm->command : "?",
+           vm->version ? vm->version : "?");
+    for (size_t i = 0; i < CHECKS; i++)
+        printf("  %-14s %s%s%s\n", checks[i].name, verdicts[checks[i].verdict],
+               checks[i].why ? ": " : "", checks[i].why ? checks[i].why : "");
+}
+
+static void print_json(const struct vm *vm, const struct check checks[CHECKS])
+{
+    _cleanup_(buf_release) struct buf out = BUF(1 << 20);
+    struct json j = {&out, false};
+    json_begin_object(&j);
+    json_key_u64(&j, "pid", (uint64_t)vm->pid);
+    json_key_string(&j, "version", vm->version);
+    json_key(&j, "checks");
+    json_begin_array(&j);
+    for (size_t i = 0; i < CHECKS; i++) {
+        json_begin_object(&j);
+        json_key_string(&j, "name", checks[i].name);
+        json_key_string(&j, "verdict", verdicts[checks[i].verdict]);
+        json_key_string(&j, "why", checks[i].why);
+        json_end_object(&j);
+    }
+    json_end_array(&j);
+    json_end_object(&j);
+    puts(buf_str(&out));
+}
+
+int cmd_check(const struct command *self, int argc, char **argv)
+{
+    struct options options = {0};
+    struct operands operands;
+    struct check checks[CHECKS];
+    int status;
+    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
+        return status;
+    _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
+    status = target_look(&vm, operands.list[0]);
+    if (status)
+        return status;
+    int r = check_vm(&vm, checks);
+    if (r < 0)
+        return complain_errno(operands.list[0], "cannot check it", r);
+    (options.json ? print_json : print_table)(&vm, checks);
+    bool records = true;
+    for (size_t i = 0; i < CHECKS; i++)
+        records &= strcmp(checks[i].name, "record") != 0 || checks[i].verdict == CHECK_YES;
+    check_release(checks);
+    return records ? 0 : 1;
+}

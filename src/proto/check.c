@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proto/check.h"
+
+#include "base/file.h"
+#include "hotspot/hsperf.h"
+#include "proto/agent.h"
+#include "proto/scratch.h"
+#include "proto/vm_files.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PROC_MAX = 16 << 20, CAP_SYS_ADMIN_BIT = 21, CAP_PERFMON_BIT = 38 };
+
+/* ---- what the VM was started with ---- */
+
+/*
+ * The last -XX:+NAME or -XX:-NAME of a text whose words are separated by any control character or
+ * blank: 1, 0, or -1 for none.
+ */
+static int last_flag(const char *text, size_t len, const char *name)
+{
+    static const char prefix[] = "-XX:";
+    size_t n = strlen(name), p = sizeof(prefix) - 1;
+    int found = -1;
+    for (size_t at = 0; at + p + 1 + n <= len; at++) {
+        const char *word = text + at;
+        bool begins = at == 0 || (unsigned char)word[-1] <= ' ' || word[-1] == '=';
+        bool ends = at + p + 1 + n == len || (unsigned char)word[p + 1 + n] <= ' ';
+        if (begins && ends && memcmp(word, prefix, p) == 0 && memcmp(word + p + 1, name, n) == 0 &&
+            (word[p] == '+' || word[p] == '-'))
+            found = word[p] == '+';
+    }
+    return found;
+}
+
+/* A flag as the VM publishes its arguments, or else as its command line and environment have it. */
+static int flag_of(const struct vm *vm, const char *name)
+{
+    static const char *const places[] = {"cmdline", "environ"};
+    _cleanup_free_ uint8_t *counters = NULL;
+    size_t len;
+    int found = -1;
+    if (vm_counters(vm, &counters, &len) == 0) {
+        _cleanup_free_ char *arguments = hsperf_string(counters, len, "java.rt.vmArgs");
+        if (arguments)
+            found = last_flag(arguments, strlen(arguments), name);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(places) && found < 0; i++) {
+        char path[64];
+        _cleanup_free_ uint8_t *text = NULL;
+        snprintf(path, sizeof(path), "/proc/%d/%s", vm->pid, places[i]);
+        if (read_file(path, PROC_MAX, &text, &len) == 0 && text)
+            found = last_flag((const char *)text, len, name);
+    }
+    return found;
+}
+
+/* The number behind "Name:" in /proc/PID/status; `base` as for strtoull. */
+static bool status_number(const struct vm *vm, const char *name, int base, uint64_t *ret)
+{
+    char path[64];
+    _cleanup_free_ uint8_t *text = NULL;
+    size_t len;
+    snprintf(path, sizeof(path), "/proc/%d/status", vm->pid);
+    if (read_file(path, PROC_MAX, &text, &len) < 0 || !text)
+        return false;
+    const char *at = strstr((const char *)text, name);
+    if (!at)
+        return false;
+    *ret = strtoull(at + strlen(name), NULL, base);
+    return true;
+}
+
+/* ---- the checks ---- */
+
+static enum check_verdict no(struct buf *why, const char *text)
+{
+    buf_string(why, text);
+    return CHECK_NO;
+}
+
+/* The VM's user must be able to make the file that wakes the VM, and the VM its socket. */
+static enum check_verdict check_tmp(const struct vm *vm, struct buf *why)
+{
+    char name[64];
+    struct stat st;
+    _cleanup_close_ int tmp = vm_open_folder(vm, "/tmp");
+    if (tmp == -ENOENT)
+        return no(why, "it has no /tmp, where the socket of attach lies: mount one");
+    if (tmp == -EPERM)
+        return no(why, "its user cannot be taken on: CAP_SETUID and CAP_SETGID are missing");
+    if (tmp < 0) {
+        buf_printf(why, "its /tmp cannot be opened: %s", strerror(-tmp));
+        return CHECK_NO;
+    }
+    snprintf(name, sizeof(name), ".java_pid%d", vm->inner_pid);
+    if (fstatat(tmp, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode) &&
+        st.st_uid == vm->uid)
+        return CHECK_YES; /* it listens already */
+    if (vm_user_enter(vm) < 0)
+        return no(why, "its user cannot be taken on: CAP_SETUID and CAP_SETGID are missing");
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", tmp);
+    int r = faccessat(AT_FDCWD, name, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
+    vm_user_leave();
+    if (r == -EROFS)
+        return no(why, "its /tmp is read-only, and the socket of attach must lie there: mount a "
+                       "writable one");
+    if (r < 0)
+        return no(why, "its user may not write to its /tmp, where the socket of attach must lie");
+    return CHECK_YES;
+}
+
+static enum check_verdict check_attach(const struct vm *vm, struct buf *why)
+{
+    if (vm->openj9)
+        return no(why, VM_IS_OPENJ9);
+    if (vm->attach_disabled)
+        return no(why, "it was started with -XX:+DisableAttachMechanism");
+    if (vm->dies_of_quit)
+        return no(why, VM_DIES_OF_QUIT);
+    if (vm_is_stopped(vm))
+        return no(why, "the process is stopped (SIGSTOP or a debugger): continue it");
+    if (geteuid() && geteuid() != vm->uid)
+        return no(why, "it belongs to another user: run the command as that user or as root");
+    if (kill(vm->pid, 0) < 0)
+        return no(why,
+                  errno == EPERM ? "it may not be signalled: CAP_KILL is missing" : "it has ended");
+    return check_tmp(vm, why);
+}
+
+static int java_release(const struct vm *vm)
+{
+    if (!vm->version)
+        return 0;
+    return strncmp(vm->version, "1.", 2) == 0 ? atoi(vm->version + 2) : atoi(vm->version);
+}
+
+static enum check_verdict check_record(const struct vm *vm, struct buf *why)
+{
+    enum check_verdict attach = check_attach(vm, why);
+    if (attach != CHECK_YES)
+        return attach;
+    int dynamic = flag_of(vm, "EnableDynamicAgentLoading");
+    if (dynamic == 0)
+        return no(why, "it was started with -XX:-EnableDynamicAgentLoading, which refuses agents; "
+                       "`jcmd PID JFR.start` makes a recording that jvmscope reads");
+    if (agent_placeable(vm, why) < 0)
+        return CHECK_NO;
+    if (dynamic < 0 && java_release(vm) >= 21)
+        buf_string(why, "the VM prints a warning to its standard error when an agent is loaded; "
+                        "-XX:+EnableDynamicAgentLoading keeps it from that");
+    return CHECK_YES;
+}
+
+static enum check_verdict check_heap(const struct vm *vm, struct buf *why)
+{
+    _cleanup_(scratch_release) struct scratch scratch = SCRATCH;
+    enum check_verdict attach = check_attach(vm, why);
+    if (attach != CHECK_YES)
+        return attach;
+    return scratch_make(&scratch, vm, why) < 0 ? CHECK_NO : CHECK_YES;
+}
+
+static bool same_user_namespace(const struct vm *vm)
+{
+    char path[64];
+    struct stat ours, its;
+    snprintf(path, sizeof(path), "/proc/%d/ns/user", vm->pid);
+    return stat("/proc/self/ns/user", &ours) == 0 && stat(path, &its) == 0 &&
+           ours.st_ino == its.st_ino && ours.st_dev == its.st_dev;
+}
+
+/* What perf_event_open asks of who wants to see the kernel's side of a thread. */
+static enum check_verdict check_kernel(const struct vm *vm, struct buf *why)
+{
+    _cleanup_free_ uint8_t *text = NULL;
+    uint64_t capabilities = 0, seccomp = 0;
+    size_t len;
+    if (read_file("/proc/sys/kernel/perf_event_paranoid", 64, &text, &len) < 0 || !text)
+        return no(why, "this kernel has no perf_event");
+    int paranoid = atoi((const char *)text);
+    bool capable =
+        same_user_namespace(vm) && status_number(vm, "\nCapEff:", 16, &capabilities) &&
+        capabilities & (UINT64_C(1) << CAP_PERFMON_BIT | UINT64_C(1) << CAP_SYS_ADMIN_BIT);
+    if (paranoid > 1 && !capable) {
+        buf_printf(why,
+                   "kernel.perf_event_paranoid is %d: it must be at most 1, or the VM have "
+                   "CAP_PERFMON; samples have Java and native frames without it",
+                   paranoid);
+        return CHECK_NO;
+    }
+    if (status_number(vm, "\nSeccomp:", 10, &seccomp) && seccomp == 2) {
+        buf_string(why, "the VM runs with a seccomp filter, which must permit perf_event_open");
+        return CHECK_PERHAPS;
+    }
+    return CHECK_YES;
+}
+
+static enum check_verdict check_top(const struct vm *vm, struct buf *why)
+{
+    _cleanup_free_ uint8_t *counters = NULL;
+    size_t len;
+    if (vm_counters(vm, &counters, &len) == 0)
+        return CHECK_YES;
+    return no(why, flag_of(vm, "UsePerfData") == 0
+                       ? "it was started with -XX:-UsePerfData"
+                       : "its counters (/tmp/hsperfdata_USER/PID) are not there");
+}
+
+static const struct {
+    const char *name;
+    enum check_verdict (*of)(const struct vm *vm, struct buf *why);
+} rows[CHECKS] = {
+    {"attach", check_attach},        {"record", check_record}, {"heap dump", check_heap},
+    {"kernel frames", check_kernel}, {"top", check_top},
+};
+
+int check_vm(const struct vm *vm, struct check ret[CHECKS])
+{
+    struct check all[CHECKS] = {0};
+    for (size_t i = 0; i < CHECKS; i++) {
+        _cleanup_(buf_release) struct buf why = BUF(4096);
+        all[i].name = rows[i].name;
+        all[i].verdict = rows[i].of(vm, &why);
+        if (why.len && !(all[i].why = strdup(buf_str(&why)))) {
+            check_release(all);
+            return -ENOMEM;
+        }
+    }
+    memcpy(ret, all, sizeof(all));
+    return 0;
+}
+
+void check_release(struct check checks[CHECKS])
+{
+    for (size_t i = 0; i < CHECKS; i++)
+        free(checks[i].why);
+}
+
+/* ---- native images ---- */
+
+static bool read_at(int fd, uint64_t at, void *to, size_t len)
+{
+    return at <= INT64_MAX && pread(fd, to, len, (off_t)at) == (ssize_t)len;
+}
+
+bool check_is_native_image(pid_t pid)
+{
+    static const char heap[] =
+        ".svm_heap"; /* the section of the objects that exist from the start */
+    char path[64], name[sizeof(heap)];
+    Elf64_Ehdr file;
+    Elf64_Shdr names, section;
+    snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || !read_at(fd, 0, &file, sizeof(file)) ||
+        memcmp(file.e_ident, ELFMAG, SELFMAG) != 0 || file.e_ident[EI_CLASS] != ELFCLASS64 ||
+        file.e_shentsize != sizeof(section) ||
+        !read_at(fd, file.e_shoff + (uint64_t)file.e_shstrndx * sizeof(names), &names,
+                 sizeof(names)))
+        return false;
+    for (unsigned i = 0; i < file.e_shnum; i++)
+        if (read_at(fd, file.e_shoff + (uint64_t)i * sizeof(section), &section, sizeof(section)) &&
+            read_at(fd, names.sh_offset + section.sh_name, name, sizeof(name)) &&
+            memcmp(name, heap, sizeof(heap)) == 0)
+            return true;
+    return false;
+}

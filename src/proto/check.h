@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Says beforehand what the command can do with a VM, and names the one right or setting that is
+ * missing for what it cannot. The VM is neither asked nor signalled. In its folders files are made
+ * and removed as attach would do it.
+ */
+#pragma once
+
+#include "proto/vm.h"
+
+enum check_verdict {
+    CHECK_YES,
+    CHECK_PERHAPS, /* it cannot be known from outside; `why` says what it depends on */
+    CHECK_NO,
+};
+
+struct check {
+    const char *name; /* "attach" */
+    enum check_verdict verdict;
+    char *why; /* one sentence; NULL when there is nothing to say */
+};
+
+enum { CHECKS = 5 };
+
+/* Fills in all checks, in the order in which they are shown. 0 or -ENOMEM. */
+int check_vm(const struct vm *vm, struct check ret[CHECKS]) must_check;
+void check_release(struct check checks[CHECKS]);
+
+/*
+ * True when the process runs an image that GraalVM's native-image made of a Java program: it is no
+ * VM that takes agents.
+ */
+bool check_is_native_image(pid_t pid);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proto/container.h"
+
+#include "base/file.h"
+#include "proto/vm.h"
+#include "proto/vm_files.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ID_DIGITS = 64, ID_SHOWN = 12, GROUPS_BYTES = 1 << 20 };
+
+static size_t hexadecimal_digits(const char *text)
+{
+    return strspn(text, "0123456789abcdef");
+}
+
+/* The last run of exactly 64 digits: a container within another one is named behind it. */
+static bool find_id(const char *text, char ret[CONTAINER_ID_MAX])
+{
+    bool found = false;
+    for (size_t n; *text; text += n) {
+        n = hexadecimal_digits(text);
+        if (n == ID_DIGITS) {
+            snprintf(ret, CONTAINER_ID_MAX, "%.*s", ID_SHOWN, text);
+            found = true;
+        }
+        n = n ? n : 1;
+    }
+    return found;
+}
+
+/* What stands between a prefix and one of the characters that end it. */
+static bool find_name(const char *text, const char *prefix, const char *end,
+                      char ret[CONTAINER_ID_MAX])
+{
+    const char *at = strstr(text, prefix);
+    if (!at)
+        return false;
+    at += strlen(prefix);
+    size_t n = strcspn(at, end);
+    const char *scope = strstr(at, ".scope");
+    if (scope && scope < at + n)
+        n = (size_t)(scope - at);
+    if (n == 0 || n >= CONTAINER_ID_MAX)
+        return false;
+    snprintf(ret, CONTAINER_ID_MAX, "%.*s", (int)n, at);
+    return true;
+}
+
+bool container_of_groups(const char *text, char ret[CONTAINER_ID_MAX])
+{
+    return find_id(text, ret) || find_name(text, "/lxc.payload.", "/\n", ret) ||
+           find_name(text, "/lxc/", "/\n", ret) ||
+           find_name(text, "/machine.slice/machine-", "/\n", ret);
+}
+
+/* The first line of a file of the VM's root. */
+static void read_line(const struct vm *vm, const char *path, char ret[CONTAINER_ID_MAX])
+{
+    char text[CONTAINER_ID_MAX];
+    _cleanup_close_ int fd = vm_open(vm, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    text[MAX(n, 0)] = 0;
+    snprintf(ret, CONTAINER_ID_MAX, "%.*s", (int)strcspn(text, "\n"), text);
+}
+
+void container_of(const struct vm *vm, char ret_id[CONTAINER_ID_MAX],
+                  char ret_name[CONTAINER_ID_MAX])
+{
+    char path[64];
+    _cleanup_free_ uint8_t *text = NULL;
+    size_t len;
+    ret_id[0] = ret_name[0] = 0;
+    snprintf(path, sizeof(path), "/proc/%d/cgroup", vm->pid);
+    if (read_file(path, GROUPS_BYTES, &text, &len) == 0 && text)
+        (void)container_of_groups((const char *)text, ret_id);
+    if (vm->other_root)
+        read_line(vm, "/etc/hostname", ret_name);
+    /* Docker's default is the id again. */
+    if (ret_id[0] && strncmp(ret_name, ret_id, ID_SHOWN) == 0)
+        ret_name[0] = 0;
+}

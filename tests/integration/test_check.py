@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""check says beforehand what attach will do, and names what is missing."""
+import json
+import os
+import pathlib
+import subprocess
+import uuid
+
+import pytest
+
+import lab
+from test_attach_hard import READ_ONLY
+
+COMMAND = lab.BUILD / "jvmscope"
+NOEXEC = "for d in /tmp /var/tmp /dev/shm; do mount --bind $d $d && mount -o remount,noexec,bind $d; done"
+# Without our build folder the VM needs a copy of the agent.
+HIDDEN = f"mount -t tmpfs none {lab.ROOT}"
+
+
+@pytest.fixture
+def start(jdk):
+    def start(*jvm, before=":", prefix=""):
+        java = f"{before} && exec {prefix} java {' '.join(jvm)} -Xmx32m -cp {lab.compiled('Busy')} Busy 60"
+        process = jdk.start("sh", "-c", java, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert process.stdout.readline() == "ready\n", process.stderr.read()
+        return process
+
+    yield start
+    for process in jdk.started:
+        process.kill()
+        process.communicate()
+
+
+def check(process, *prefix):
+    """The checks by name, (verdict, why), of a command that says by its exit status whether record works."""
+    done = subprocess.run([*prefix, COMMAND, "check", "--json", str(process.pid)], capture_output=True, text=True, timeout=60)
+    found = {c["name"]: (c["verdict"], c["why"]) for c in json.loads(done.stdout)["checks"]}
+    assert (done.returncode == 0) == (found["record"][0] == "yes"), done
+    assert all(why for verdict, why in found.values() if verdict != "yes")
+    assert process.poll() is None
+    return found
+
+
+def attach(process, folder, *prefix):
+    return subprocess.run([*prefix, COMMAND, "attach", "--cpu", "-t", "50ms", "-o", folder / "x.jfr", str(process.pid)],
+                          capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.jdks(17)
+@pytest.mark.parametrize("flags, before, cause", [
+    ((), HIDDEN, None),
+    (("-XX:+DisableAttachMechanism",), ":", "-XX:+DisableAttachMechanism"),
+    (("-XX:-UsePerfData", "-XX:+DisableAttachMechanism"), ":", "-XX:+DisableAttachMechanism"),
+    (("-XX:-EnableDynamicAgentLoading",), ":", "-XX:-EnableDynamicAgentLoading"),
+    ((), "export JAVA_TOOL_OPTIONS=-XX:-EnableDynamicAgentLoading", "-XX:-EnableDynamicAgentLoading"),
+    (("-Xrs",), ":", "-Xrs"),
+    ((), READ_ONLY, "read-only"),
+    ((), f"{HIDDEN} && {NOEXEC}", "noexec"),
+    ((), f"{HIDDEN} && mount -t tmpfs -o mode=755 none /tmp && chown 1:1 /tmp", None),
+], ids=["works", "attach-disabled", "attach-disabled-unpublished", "no-dynamic-agents", "no-dynamic-agents-by-environment", "xrs",
+        "read-only", "noexec", "tmp-of-another"])
+def test_verdict_and_attach_agree(start, tmp_path, flags, before, cause):
+    process = start(*flags, before=before)
+    verdict, why = check(process)["record"]
+    done = attach(process, tmp_path)
+    assert (verdict == "yes") == (done.returncode == 0) == (cause is None), (verdict, why, done.stderr)
+    if cause:
+        assert cause in why, why
+    if "/tmp &&" in before:  # where no other program makes files
+        assert not [f for f in os.listdir(f"/proc/{process.pid}/root/tmp") if f.startswith(".jvmscope-")]
+
+
+@pytest.mark.jdks(8, 25)
+def test_verdict_on_other_jdks(start, tmp_path):
+    """Where it works, and what is said of a VM that warns and of one that publishes nothing."""
+    process = start("-XX:-UsePerfData")
+    found = check(process)
+    assert found["attach"] == ("yes", None) and found["heap dump"] == ("yes", None)
+    assert found["top"][0] == "no" and "-XX:-UsePerfData" in found["top"][1]
+    assert (found["kernel frames"][0] == "yes") == lab.perf_permitted()
+    assert attach(process, tmp_path).returncode == 0
+
+
+@pytest.mark.jdks(25)
+def test_a_warning_is_foretold(start, tmp_path):
+    process = start()
+    verdict, why = check(process)["record"]
+    assert verdict == "yes" and "-XX:+EnableDynamicAgentLoading" in why
+    os.kill(process.pid, 19)
+    verdict, why = check(process)["record"]
+    assert verdict == "no" and "stopped" in why
+    os.kill(process.pid, 18)
+    assert attach(process, tmp_path).returncode == 0
+    process.kill()
+    assert "WARNING" in process.communicate()[1]
+
+
+@pytest.mark.jdks(17)
+def test_missing_rights_are_named(start, tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("needs root to run programs of other users")
+    process = start(prefix="setpriv --reuid=65534 --regid=65534 --clear-groups")
+    assert check(process)["record"] == ("yes", None)
+    without = {
+        "CAP_SYS_PTRACE": ["setpriv", "--inh-caps=-sys_ptrace", "--bounding-set=-sys_ptrace"],
+        "another user": ["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups"],
+    }
+    for cause, prefix in without.items():
+        done = subprocess.run([*prefix, COMMAND, "check", str(process.pid)], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1 and cause in done.stderr and len(done.stderr.splitlines()) == 1, done
+        assert attach(process, tmp_path, *prefix).returncode == 1
+    for cause in ("setuid", "kill"):
+        prefix = ["setpriv", f"--inh-caps=-{cause}", f"--bounding-set=-{cause}"]
+        verdict, why = check(process, *prefix)["record"]
+        assert (verdict == "yes") == (attach(process, tmp_path, *prefix).returncode == 0), why
+        assert verdict == "yes" or f"CAP_{cause.upper()}" in why
+    # The same user needs no right at all.
+    same = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    own = tmp_path / "own"
+    own.mkdir()
+    own.chmod(0o777)
+    assert check(process, *same)["attach"][0] == "yes"
+
+
+LIKE = {
+    "native image": ("__attribute__((section(\".svm_heap\"))) char heap[4096] = {1};", "native image"),
+    "openj9": ("int j9_version(void); int (*heap)(void) = j9_version;", "OpenJ9"),
+}
+
+
+@pytest.mark.parametrize("kind", LIKE)
+def test_other_vms_are_called_what_they_are(tmp_path, kind):
+    """Programs that look like the VMs that no agent of HotSpot's can be loaded into."""
+    source, called = LIKE[kind]
+    (tmp_path / "like.c").write_text(source + "\n#include <stdio.h>\n#include <unistd.h>\nint main(void) { puts(\"ready\"); fflush(stdout); return pause(); }\n")
+    (tmp_path / "j9.c").write_text("int j9_version(void) { return 29; }\n")
+    subprocess.run(["gcc", "-shared", "-o", tmp_path / "libj9vm29.so", tmp_path / "j9.c"], check=True)
+    subprocess.run(["gcc", "-o", tmp_path / "like", tmp_path / "like.c", *([f"-L{tmp_path}", "-lj9vm29", f"-Wl,-rpath,{tmp_path}"] if kind == "openj9" else [])],
+                   check=True)
+    with subprocess.Popen([tmp_path / "like"], stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "ready\n"
+            for verb in (["check"], ["attach", "-t", "50ms", "-o", tmp_path / "x.jfr"]):
+                done = subprocess.run([COMMAND, *verb, str(process.pid)], capture_output=True, text=True, timeout=60)
+                assert done.returncode == 1 and called in done.stdout + done.stderr, done
+                assert process.poll() is None
+        finally:
+            process.kill()
+
+
+@pytest.mark.jdks(17)
+def test_attach_to_all_that_match(jdk, tmp_path):
+    """Each into a file of its own; one that cannot be is named; the others are left alone. Class names that no other test has."""
+    name = f"Match{uuid.uuid4().hex}"
+    sources = []
+    for which in "ABCD":
+        sources.append(tmp_path / f"{name}{which}.java")
+        sources[-1].write_text(f"class {name}{which} {{ static volatile long sink; public static void main(String[] a) throws Exception {{"
+                               f" System.out.println(\"ready\"); long x = 1; for (;;) sink = x = x * 31 + 7; }} }}")
+    assert jdk.run("javac", "-d", tmp_path, *sources).returncode == 0
+    flags = {"C": ["-XX:+DisableAttachMechanism"]}
+    vms = {which: jdk.start("java", *flags.get(which, []), "-Xmx32m", "-cp", tmp_path, name + which, "Shop", stdout=subprocess.PIPE) for which in "ABCD"}
+    assert all(vm.stdout.readline() == "ready\n" for vm in vms.values())
+
+    def attach_each(*words):
+        return subprocess.run([COMMAND, "attach", "--cpu", "-i", "1ms", "-t", "1s", "-o", tmp_path / "%p.jfr", *words], capture_output=True,
+                              text=True, timeout=120)
+
+    done = attach_each("--match", f"{name}A,*{name[5:]}[B]")  # commas separate patterns, and [ is no wildcard
+    assert done.returncode == 0, done.stderr
+    assert sorted(p.name for p in tmp_path.glob("*.jfr")) == [f"{vms['A'].pid}.jfr"]
+    done = attach_each("--match", f"{name}[", "--match", f"*{name[5:]}?")
+    assert done.returncode == 1
+    assert f"{vms['C'].pid}: left out: attach is disabled" in done.stderr, done.stderr
+    assert {p.name for p in tmp_path.glob("*.jfr")} == {f"{vms[w].pid}.jfr" for w in "ABD"}
+    for which in "ABD":
+        shown = lab.jvmscope("report", tmp_path / f"{vms[which].pid}.jfr").stdout
+        assert f"{name}{which}.main" in shown and f"{name}A.main" not in shown.replace(f"{name}{which}", "")
+    assert attach_each("--match", f"{name}E").returncode == 1
+    for words in (["--all", "1"], ["--match", "x", "1"], ["--all", "--match", "x"], []):
+        assert attach_each(*words).returncode == 2, words
+
+
+@pytest.mark.jdks(17)
+def test_list_names_the_container(jdk):
+    """By its control group, as container engines name them, and by its host name."""
+    digits = uuid.uuid4().hex * 2
+    group = next((g for g in (pathlib.Path("/sys/fs/cgroup"), pathlib.Path("/sys/fs/cgroup/pids")) if (g / "cgroup.procs").exists()), None)
+    if not group or not os.access(group, os.W_OK):
+        pytest.skip("no control group can be made here")
+    group = group / f"docker-{digits}.scope"
+    try:
+        group.mkdir()
+    except OSError as e:
+        pytest.skip(f"no control group can be made here: {e}")
+    try:
+        process = jdk.start("sh", "-c", f"echo $$ >{group}/cgroup.procs && echo shop-7 >/tmp/hostname-{digits} && "
+                                        f"mount --bind /tmp/hostname-{digits} /etc/hostname && rm /tmp/hostname-{digits}; "
+                                        f"exec java -Xmx32m -cp {lab.compiled('Busy')} Busy 60", stdout=subprocess.PIPE)
+        assert process.stdout.readline() == "ready\n"
+        lab.use_cpu(process, 0.2)
+        vm = {vm["pid"]: vm for vm in json.loads(lab.jvmscope("list", "--json").stdout)}[process.pid]
+        assert (vm["container_id"], vm["container_name"]) == (digits[:12], "shop-7")
+        assert vm["cpu_s"] >= 0.2 and 0 < vm["uptime_s"] < 600
+        line = next(x for x in lab.jvmscope("list").stdout.splitlines() if x.split()[0] == str(process.pid))
+        assert line.endswith(f"Busy 60  (container {digits[:12]} shop-7)"), line
+    finally:
+        jdk.kill_started()
+        group.rmdir()
