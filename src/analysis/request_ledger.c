@@ -773,14 +773,21 @@ const char *frames_method(const struct request_ledger *l, const struct frames_re
     return tl_string(l->t, frame->method);
 }
 
+/* Whether a frame is of the program, and not of the pool whose connection it waits for. */
+static bool is_program(const struct request_ledger *l, const struct frames_ref *f, uint32_t i)
+{
+    const char *method = frames_method(l, f, i, NULL);
+    enum frame_role role =
+        f->sampled ? frame_role(method) : role_of_frame(l->t, l->roles, f->first + i);
+    return role == ROLE_PROGRAM && !(mark_of(method) & FRAME_POOL) &&
+           strncmp(method, "com.zaxxer.hikari.", strlen("com.zaxxer.hikari.")) != 0;
+}
+
 const char *frames_program(const struct request_ledger *l, const struct frames_ref *f)
 {
-    for (uint32_t i = 0; i < f->n; i++) {
-        enum frame_role role = f->sampled ? frame_role(frames_method(l, f, i, NULL))
-                                          : role_of_frame(l->t, l->roles, f->first + i);
-        if (role == ROLE_PROGRAM)
+    for (uint32_t i = 0; i < f->n; i++)
+        if (is_program(l, f, i))
             return frames_method(l, f, i, NULL);
-    }
     return f->n ? frames_method(l, f, 0, NULL) : NULL;
 }
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why requests are slow: a server with a path for each cause, whose handlers and client measure what is true."""
 import json
+import os
 import subprocess
 
 import pytest
@@ -83,6 +84,28 @@ def test_recordings_without_requests_say_so(tmp_path):
     empty.write_bytes(b"nothing")
     done = lab.jvmscope("requests", empty)
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and "not a flight recording" in done.stderr, done.stderr
+
+
+JARS = [f"/usr/share/java/{name}.jar" for name in ("h2", "HikariCP", "commons-dbcp2", "commons-pool2", "commons-logging", "slf4j-api", "slf4j-nop")]
+
+
+@pytest.mark.jdks(17, 25)
+@pytest.mark.skipif(not all(map(os.path.exists, JARS)), reason="the pools' jars are not there (tools/setup check)")
+def test_waits_for_a_pooled_connection(jdk, tmp_path):
+    """Whoever has the pool's only connection is told, whether the pool waits in java.util.concurrent or in Object.wait."""
+    out = tmp_path / "out.jfr"
+    path = ":".join(map(str, [lab.compiled("RequestPools", jars=JARS), *JARS]))
+    done = jdk.run("java", jdk.agent(f"requests=auto,format=r,file={out}"), "-cp", path, "RequestPools", timeout=240)
+    assert done.returncode == 0, done.stderr
+    for pool, waited_ns in (line.split() for line in done.stdout.splitlines()):
+        group, = json.loads(requests("slow", "--json", "--over", "40ms", "--name", f"GET /{pool}", out))["groups"]
+        first, slow = next(c for c in group["causes"] if c["cause"] != "runnable"), group["slow"]["count"]
+        assert first["cause"] == "pool" and first["thread"] == "reporter", group["causes"]
+        assert any(f.startswith("RequestPools.report") for f in first["frames"]), first
+        assert " in RequestPools.order: held by thread reporter in RequestPools.report, which slept" in first["sentence"], first
+        runnable = sum(c["slow_ns"] for c in group["causes"] if c["cause"] == "runnable")
+        assert first["slow_ns"] * slow <= 1.03 * int(waited_ns) or slow > SLOW, (first, waited_ns)
+        assert (first["slow_ns"] + runnable) * slow >= 0.97 * int(waited_ns), (first, waited_ns)
 
 
 @pytest.mark.jdks(8, 17, 25)
