@@ -264,3 +264,45 @@ def test_statements_connections_and_calls(jdk, tmp_path):
         (order, "jdbc", fails, None, -1, missing): 2 * rounds,
         (call, "http", "127.0.0.1", "127.0.0.1", -1, None): rounds, (call, "http", "localhost", "localhost", -1, None): rounds}, found
     assert b"secret" not in out.read_bytes() and not lost_in(out)
+
+
+def run_many(jdk, out, what, n, *jvm):
+    methods = "requests=RequestsMany.quick:RequestsMany.slow:RequestsMany.endless"
+    done = jdk.java("RequestsMany", what, n, jvm=(*jvm, jdk.agent(f"format=r,{methods},file={out}")))
+    assert done.returncode == 0 and done.stdout == "done\n", done.stderr
+
+
+@pytest.mark.jdks(17)
+def test_many_are_counted_and_a_sample_is_kept(jdk, tmp_path):
+    """What was kept and what was left out are all that there were; the file is no larger than it may be."""
+    out, n = tmp_path / "f.jfr", 600000
+    run_many(jdk, out, "fast", n)
+    requests = [r for r in requests_in(out) if r.name == "RequestsMany.quick"]
+    kind, count, errors, total, longest = totals_in(out)["RequestsMany.quick"]
+    assert (kind, count, errors) == ("method", n, 0) and max(r.ns for r in requests) == longest
+    kept = collections.Counter(r.kept for r in requests)
+    lost = {(what, reason): total for _, what, reason, total in lost_in(out)}
+    left_out = sum(total for (what, _), total in lost.items() if what in ("details of requests", "requests"))
+    assert len(requests) + left_out == n, (kept, lost)
+    assert len(requests) < 60000 and kept["slow"] >= 20, kept
+
+
+@pytest.mark.jdks(21, 25)
+def test_virtual_threads_have_an_identity_of_their_own(jdk, tmp_path):
+    """Many at once on few carriers: each request is its own thread's, none is within another's, and none goes on with a carrier."""
+    out, n = tmp_path / "v.jfr", 400
+    run_many(jdk, out, "virtual", n, "-Djdk.virtualThreadScheduler.parallelism=2")
+    requests, works = requests_in(out), works_in(out)
+    assert len(requests) == 2 * n and {r.parent for r in requests} == {0}
+    assert len(works) == 2 * n and {w.way for w in works} == {"entry"}
+    assert sum(r.ns for r in requests) > 4 * 2_000_000 * n  # what the naps alone took
+    ids = [thread for thread, in events(out, "jvmscope.Request", "eventThread.javaThreadId")]
+    assert sorted(collections.Counter(ids).values()) == [2] * n
+
+
+@pytest.mark.jdks(8, 25)
+def test_requests_that_never_end_are_told(jdk, tmp_path):
+    out = tmp_path / "o.jfr"
+    run_many(jdk, out, "open", 7)
+    assert not requests_in(out)
+    assert ["requests", "requests", "they had not ended when the recording ended", 7] in lost_in(out)

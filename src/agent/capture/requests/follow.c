@@ -53,6 +53,12 @@ enum {
 enum { RATE = 300, BURST = 100000, FULL = BURST / 2 };
 
 /*
+ * No more than this many requests a second are written before either, so that the file can grow
+ * with them. A fifth of them may come at once, before the rate is known.
+ */
+enum { FULL_RATE = 30000 };
+
+/*
  * Code of a server runs for this long, in ns, before the probe of its entry point is reached, at
  * most. If it takes longer, it has waited for the request itself, as a thread for each connection
  * does, and the time in the pool's queue is none of the request's.
@@ -118,6 +124,7 @@ static struct {
     _Atomic uint64_t begun, open, no_record, no_slot;
     _Atomic int64_t allowance; /* details that may still be written */
     _Atomic uint32_t share;    /* of 2^16: the sample */
+    _Atomic int64_t now_left;  /* details that may be written before the next flush */
     uint64_t flushed_ns, flushed_begun;
 } follow;
 
@@ -191,11 +198,13 @@ static void request_unlock(struct request *r)
 /* Whether a request that begins now is one of those whose details are written. */
 static enum request_kept choose(uint64_t id)
 {
-    int64_t left = atomic_load_explicit(&follow.allowance, memory_order_relaxed);
-    if (left > FULL)
-        return KEPT_ALL;
-    return left > 0 && (hash_u64(id) & 0xffff) < atomic_load(&follow.share) ? KEPT_SAMPLE
-                                                                            : KEPT_NOT;
+    uint32_t share = atomic_load_explicit(&follow.share, memory_order_relaxed);
+    if (share <= 0xffff && (hash_u64(id) & 0xffff) >= share)
+        return KEPT_NOT;
+    if (atomic_load_explicit(&follow.now_left, memory_order_relaxed) <= 0 ||
+        atomic_fetch_sub_explicit(&follow.now_left, 1, memory_order_relaxed) <= 0)
+        return KEPT_NOT;
+    return share <= 0xffff ? KEPT_SAMPLE : KEPT_ALL;
 }
 
 void follow_flush(uint64_t now)
@@ -204,11 +213,13 @@ void follow_flush(uint64_t now)
              n = begun - follow.flushed_begun;
     if (ns < NS_PER_SECOND / 20)
         return;
-    uint64_t share = n ? RATE * ns / NS_PER_SECOND * 0x10000 / n : 0x10000;
-    atomic_store(&follow.share, (uint32_t)MIN(share, UINT64_C(0x10000)));
     int64_t left = atomic_load(&follow.allowance), more = (int64_t)(RATE * ns / NS_PER_SECOND);
     if (left < BURST)
         atomic_fetch_add(&follow.allowance, MIN(more, BURST - left));
+    uint64_t rate = left > FULL ? FULL_RATE : RATE,
+             share = n ? rate * ns / NS_PER_SECOND * 0x10000 / n : 0x10000;
+    atomic_store(&follow.share, (uint32_t)MIN(share, UINT64_C(0x10000)));
+    atomic_store(&follow.now_left, (int64_t)(left > FULL ? FULL_RATE / 5 : RATE));
     follow.flushed_ns = now;
     follow.flushed_begun = begun;
 }
@@ -776,6 +787,7 @@ NATIVE(jlong, childBegin)(JNIEnv *jni, jclass probe, jlong java_id, jint kind, j
 }
 
 NATIVE(void, childEnd)
+
 (JNIEnv *jni, jclass probe, jlong number, jlong java_id, jlong rows, jclass exception)
 {
     if (!number || !inside_enter(&inside))
@@ -948,6 +960,7 @@ int follow_start(JNIEnv *jni, struct buf *why)
     follow.overwritten = follow.any = 0;
     follow.allowance = BURST;
     follow.share = 0x10000;
+    follow.now_left = FULL_RATE / 5;
     follow.flushed_ns = now_ns();
     follow.flushed_begun = 0;
     int r = probe_define(jni, PROBE, &follow.probe, why);
