@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Debian package, and the examples of how services and clusters use the command."""
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+import yaml
+
+import lab
+
+UNITS = lab.ROOT / "examples" / "systemd"
+MANIFESTS = sorted((lab.ROOT / "examples" / "kubernetes").glob("*.yaml"))
+
+
+def built(folder):
+    """The package that `make deb` makes of the sources in a folder."""
+    made = subprocess.run([folder / "tools" / "deb"], capture_output=True, text=True, timeout=1800)
+    assert made.returncode == 0, made.stderr[-2000:]
+    return folder / made.stdout.split()[-1]
+
+
+@pytest.fixture(scope="module")
+def package():
+    if not shutil.which("dh") or not shutil.which("lintian"):
+        pytest.skip("debhelper or lintian is missing (tools/setup deb)")
+    return built(lab.ROOT)
+
+
+@pytest.mark.slow
+def test_lintian_has_nothing_to_say(package):
+    changes = next(package.parent.glob("*.changes"))
+    done = subprocess.run(["lintian", "--allow-root", "--fail-on=error,warning,info", "--display-info", changes], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout == "", done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.jdks(17)
+def test_what_is_installed_records(package, jdk, tmp_path):
+    """The command finds the agent where the package puts it; manual pages and completions are where their readers look."""
+    subprocess.run(["dpkg-deb", "-x", package, tmp_path], check=True)
+    command = tmp_path / "usr/bin/jvmscope"
+    done = subprocess.run([command, "run", "--cpu", "-o", tmp_path / "x.jfr", "--", *jdk.command("java", "-cp", lab.compiled("Busy"), "Busy", "1")],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "Busy.work" in subprocess.run([command, "report", tmp_path / "x.jfr"], capture_output=True, text=True).stdout
+    subprocess.run([command, "convert", tmp_path / "x.jfr", "-o", tmp_path / "x.html"], check=True)
+    pages = {p.name for p in (tmp_path / "usr/share/man/man1").iterdir()}
+    assert {"jvmscope.1.gz", "jvmscope-attach.1.gz", "jvmscope-check.1.gz"} <= pages
+    for path in ("bash-completion/completions/jvmscope", "zsh/vendor-completions/_jvmscope", "fish/vendor_completions.d/jvmscope.fish"):
+        assert "check" in (tmp_path / "usr/share" / path).read_text()
+    subprocess.run(["bash", "-n", tmp_path / "usr/share/bash-completion/completions/jvmscope"], check=True)
+
+
+@pytest.mark.slow
+def test_two_packages_are_the_same_to_the_byte(package, tmp_path):
+    """The second one of a copy of the sources elsewhere."""
+    copy = tmp_path / "copy of the sources"
+    files = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=lab.ROOT, capture_output=True, check=True).stdout
+    copy.mkdir()
+    subprocess.run(["git", "init", "-q", copy], check=True)
+    subprocess.run(f"tar -c --null -T - | tar -x -C '{copy}'", shell=True, cwd=lab.ROOT, input=files, check=True)
+    assert package.read_bytes() == built(copy).read_bytes()
+
+
+def test_units_are_valid(tmp_path):
+    if not shutil.which("systemd-analyze"):
+        pytest.skip("systemd is not installed")
+    for unit in UNITS.iterdir():
+        text = unit.read_text().replace("/usr/bin/jvmscope", str(lab.BUILD / "jvmscope"))
+        (tmp_path / unit.name.replace("@", "@com.shop.Main")).write_text(text)
+    done = subprocess.run(["systemd-analyze", "verify", "--man=no", *sorted(tmp_path.iterdir())], capture_output=True, text=True)
+    assert done.returncode == 0 and not [x for x in done.stderr.splitlines() if str(tmp_path) in x], done.stderr
+
+
+def words_of(unit):
+    """The command line of a unit, as systemd would pass it for com.shop.Main."""
+    line = re.search(r"^ExecStart=\S+ (.*)$", unit.read_text(), re.M)[1]
+    return line.replace("%I", "com.shop.Main").replace("%%", "%").split()
+
+
+def test_manifests_are_valid():
+    """Each names an API, a kind and a name; containers run the command as it is, with options that it has."""
+    containers = []
+    for path in MANIFESTS:
+        for document in yaml.safe_load_all(path.read_text()):
+            assert {"apiVersion", "kind", "metadata"} <= document.keys() and document["metadata"]["name"], path
+            spec = document.get("spec", {})
+            if document["kind"] == "DaemonSet":
+                assert spec["selector"]["matchLabels"].items() <= spec["template"]["metadata"]["labels"].items()
+                spec = spec["template"]["spec"]
+                assert {m["name"] for c in spec["containers"] for m in c["volumeMounts"]} == {v["name"] for v in spec["volumes"]}
+            containers += spec.get("containers", []) + spec.get("ephemeralContainers", [])
+    assert len(containers) == 2 and all(c["name"] and c["image"] for c in containers)
+    for words in [c["args"] for c in containers if "args" in c] + [words_of(UNITS / "jvmscope-record@.service")]:
+        options = {w for w in words if w.startswith("--")}
+        assert options <= set(re.findall(r"--[a-z-]+", lab.jvmscope(words[0], "--help").stdout)), words
+
+
+@pytest.mark.jdks(17)
+def test_the_capabilities_of_the_examples_are_enough(jdk, tmp_path):
+    """Those that the unit keeps and those that the DaemonSet adds, for a VM of another user whose /tmp is its own."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to run programs of other users")
+    unit = re.search(r"^CapabilityBoundingSet=(.*)$", (UNITS / "jvmscope-record@.service").read_text(), re.M)[1]
+    sets = [{c.removeprefix("CAP_").lower() for c in unit.split()}]
+    for document in yaml.safe_load_all((lab.ROOT / "examples/kubernetes/daemonset.yaml").read_text()):
+        if document["kind"] == "DaemonSet":
+            sets.append({c.lower() for c in document["spec"]["template"]["spec"]["containers"][0]["securityContext"]["capabilities"]["add"]})
+    assert len(sets) == 2
+    process = jdk.start("sh", "-c", "mount -t tmpfs -o mode=1777 none /tmp && exec setpriv --reuid=65534 --regid=65534 --clear-groups "
+                                    f"java -Xmx32m -cp {lab.compiled('Busy')} Busy 60", stdout=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+    for i, capabilities in enumerate(sets):
+        limited = ["setpriv", "--inh-caps=-all", "--bounding-set=-all" + "".join(f",+{c}" for c in sorted(capabilities))]
+        done = subprocess.run([*limited, lab.BUILD / "jvmscope", "attach", "--cpu", "-i", "1ms", "-t", "300ms", "-o", tmp_path / f"{i}.jfr",
+                               str(process.pid)], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0 and "Busy.work" in lab.jvmscope("report", tmp_path / f"{i}.jfr").stdout, done.stderr
