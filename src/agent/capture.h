@@ -66,6 +66,11 @@ struct capture {
      * written.
      */
     uint64_t (*save)(struct session *s, JNIEnv *jni);
+    /*
+     * A new chunk of a ring has begun: writes the events again that say what holds now, because the
+     * chunk that has them may be overwritten.
+     */
+    void (*restate)(struct session *s, JNIEnv *jni);
     /* HPROF outputs: writes the section */
     void (*dump)(struct session *s, JNIEnv *jni, enum dump_reason reason);
     /*

@@ -95,7 +95,7 @@ jint JNICALL ENTRY(Agent_OnLoad)(JavaVM *java, char *text, void *reserved)
         fflush(stdout);
         _exit(0);
     }
-    bool output = false;
+    bool output = false, always = option_always(&o);
     int outcome = outcome_file(&o);
     r = open_vm(java, false, &why);
     if (r == 0) {
@@ -105,6 +105,13 @@ jint JNICALL ENTRY(Agent_OnLoad)(JavaVM *java, char *text, void *reserved)
     options_release(&o);
     if (r < 0 && outcome >= 0)
         outcome_tell(outcome, "", r, "", false);
+    /* What is to be there for months must not keep a program from starting. */
+    if (output && always) {
+        fprintf(stderr, "hprof: %.*s; nothing is recorded, and the program goes on\n", (int)why.len,
+                why.data);
+        buf_release(&why);
+        return JNI_OK;
+    }
     if (r < 0)
         refuse(output ? EXIT_OUTPUT : EXIT_OPTION, &why);
     buf_release(&why);

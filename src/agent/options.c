@@ -76,6 +76,11 @@ const struct option_row option_table[OPTION_COUNT] = {
                            "let jvmscope control suspend threads, set locals, redefine classes", .default_value = "n", .bare = "y"},
     [OPT_INCLUDE] = {"include", "--include", 0, OPTION_TEXT, .separator = ':', .values = "<pattern>", .help = "instrument these classes alone"},
     [OPT_EXCLUDE] = {"exclude", "--exclude", 0, OPTION_TEXT, .separator = ':', .values = "<pattern>", .help = "leave these classes alone"},
+    [OPT_ALWAYS] = {"always", "--always", 0, OPTION_WORD, "y|n|memory", "record all the time and keep the last minutes, in a file or in memory", .default_value = "n", .bare = "y"},
+    [OPT_KEEP] = {"keep", "--keep", 0, OPTION_DURATION, "<time>", "how long --always keeps what it records", .default_value = "10m",
+                  .min = 1000 * MS, .max = UINT64_C(30) * 86400 * 1000 * MS},
+    [OPT_MAX_SIZE] = {"maxsize", "--max-size", 0, OPTION_SIZE, "<size>", "room that --always takes, all of it at once", .default_value = "256m",
+                      .min = 4 << 20, .max = UINT64_C(32) << 30},
     [OPT_DURATION] = {"duration", "--time", 't', OPTION_DURATION, "<time>", "stop after this time, such as 30s or 5m",
                       .min = MS, .max = UINT64_MAX},
     [OPT_CHUNK] = {"chunk", "--chunk", 0, OPTION_SIZE, "<size>", "start a new chunk of a recording at this size",
@@ -325,8 +330,56 @@ static int parse_one(struct options *o, char *item, struct buf *message)
     return give(o, (enum option)i, item + len + 1, message);
 }
 
+/* What counts from the beginning of a recording cannot be cut to its last minutes. */
+static int check_always(const struct options *o, struct buf *message)
+{
+    static const struct {
+        enum option option;
+        const char *word; /* NULL: any value but n */
+    } refused[] = {{OPT_CPU, "times"},  {OPT_CPU, "old"},           {OPT_CPU, "wall"},
+                   {OPT_HEAP, NULL},    {OPT_ALLOC, "exact"},       {OPT_LIVE, NULL},
+                   {OPT_COVER, NULL},   {OPT_EXCEPTIONS, "counts"}, {OPT_NET, NULL},
+                   {OPT_DURATION, NULL}};
+
+    bool always = option_always(o);
+    for (int i = 0; !always && i < 2; i++) {
+        enum option option = i ? OPT_MAX_SIZE : OPT_KEEP;
+        if (!o->v[option].given)
+            continue;
+        buf_printf(message, "%s=%s goes with always=y", option_table[option].name,
+                   o->v[option].text);
+        return -EINVAL;
+    }
+    for (size_t i = 0; always && i < ARRAY_SIZE(refused); i++) {
+        const struct option_row *row = &option_table[refused[i].option];
+        const char *text = o->v[refused[i].option].text, *word = refused[i].word;
+        if (!text || (word && !option_is(o, refused[i].option, word)) ||
+            (row->kind == OPTION_YES_NO && !option_on(o, refused[i].option)))
+            continue;
+        buf_printf(message, "always=%s records without an end and keeps the last minutes: %s=%s %s",
+                   o->v[OPT_ALWAYS].text, row->name, word ? word : text, "does not go with it");
+        return -EINVAL;
+    }
+    if (always && option_is(o, OPT_ALWAYS, "memory") &&
+        (o->v[OPT_FILE].given || o->v[OPT_ONOOM].text)) {
+        buf_printf(message, "always=memory writes no file: %s=%s does not go with it",
+                   o->v[OPT_FILE].given ? "file" : "onoom",
+                   o->v[OPT_FILE].given ? o->v[OPT_FILE].text : o->v[OPT_ONOOM].text);
+        return -EINVAL;
+    }
+    if (always && !option_is(o, OPT_FORMAT, "r")) {
+        buf_printf(message, "always=%s is a recording: it goes with format=r",
+                   o->v[OPT_ALWAYS].text);
+        return -EINVAL;
+    }
+    return 0;
+}
+
 static int check_together(const struct options *o, struct buf *message)
 {
+    int r = check_always(o, message);
+    if (r < 0)
+        return r;
     /* The specification's help, "Notes". */
     if (option_is(o, OPT_FORMAT, "b") && option_on(o, OPT_MONITOR)) {
         buf_printf(message, "format=b cannot be used with monitor=y");
@@ -375,6 +428,16 @@ static char *next_item(char **rest)
     return item;
 }
 
+/* What is recorded all the time when nothing in particular is asked for. */
+static const struct {
+    enum option option;
+    const char *value;
+} always_captures[] = {{OPT_CPU, "samples"},
+                       {OPT_THREADS, "y"},
+                       {OPT_ALLOC, "sampled"},
+                       {OPT_REQUESTS, "auto"},
+                       {OPT_EVENTS, "y"}};
+
 /*
  * The specification's default, heap=all, applies where no capture is requested, and only to HPROF's
  * outputs; a recording needs none.
@@ -385,10 +448,18 @@ static void choose_heap(struct options *o)
         OPT_HEAP,  OPT_CPU,     OPT_MONITOR, OPT_ALLOC, OPT_LIVE,     OPT_ONOOM,   OPT_PARK,
         OPT_LOCKS, OPT_THREADS, OPT_TRACE,   OPT_COVER, OPT_DEADLOCK, OPT_REQUESTS};
 
+    bool always = option_always(o), more = option_on(o, OPT_EVENTS) || o->v[OPT_LOG].text ||
+                                           o->v[OPT_WATCH].text || o->v[OPT_EXCEPTIONS].text;
+
     for (size_t i = 0; i < sizeof(captures) / sizeof(captures[0]); i++)
         if (option_table[captures[i]].kind == OPTION_YES_NO ? option_on(o, captures[i])
                                                             : o->v[captures[i]].text != NULL)
             return;
+    for (size_t i = 0; always && !more && i < ARRAY_SIZE(always_captures); i++) {
+        struct option_value *v = &o->v[always_captures[i].option];
+        v->text = always_captures[i].value;
+        v->number = 1;
+    }
     if (!option_is(o, OPT_FORMAT, "r"))
         o->v[OPT_HEAP] = (struct option_value){.text = "all", .given = true};
 }
@@ -418,6 +489,8 @@ int options_parse(struct options *ret, const char *text, struct buf *message)
     char *rest = o.storage, *item;
     while (r == 0 && (item = next_item(&rest)))
         r = *item ? parse_one(&o, item, message) : 0;
+    if (option_always(&o) && !o.v[OPT_FORMAT].given)
+        o.v[OPT_FORMAT] = (struct option_value){.text = "r", .given = true};
     bool record = option_is(&o, OPT_FORMAT, "r");
     for (int i = 0; i < OPTION_COUNT && r == 0; i++) {
         const struct option_row *row = &option_table[i];

@@ -55,6 +55,9 @@ enum option {
     OPT_ALLOW_CONTROL,
     OPT_INCLUDE,
     OPT_EXCLUDE,
+    OPT_ALWAYS,
+    OPT_KEEP,
+    OPT_MAX_SIZE,
     OPT_DURATION,
     OPT_CHUNK,
     OPT_TIMER,
@@ -154,6 +157,12 @@ static inline bool option_is(const struct options *o, enum option which, const c
 {
     const char *text = o->v[which].text;
     return text && option_has_word(text, word, __builtin_strlen(word));
+}
+
+/* Recording goes on all the time, into a ring (jfr/ring.h). */
+static inline bool option_always(const struct options *o)
+{
+    return o->v[OPT_ALWAYS].text && o->v[OPT_ALWAYS].text[0] != 'n';
 }
 
 static inline bool option_on(const struct options *o, enum option which)

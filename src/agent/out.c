@@ -4,6 +4,7 @@
 #include "agent/dictionary.h"
 #include "agent/net.h"
 #include "agent/recording.h"
+#include "agent/rings.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/parse.h"
@@ -49,6 +50,20 @@ static int choose_path(char *path, size_t size, const struct options *o)
         return -ENAMETOOLONG;
     memcpy(path + cut, tail, (size_t)n + 1);
     return 0;
+}
+
+/*
+ * A ring that the user gave no place lies where it can be found after the VM's end. Its name has
+ * the time, because the same process id comes again (in a container each time).
+ */
+static int choose_ring(char *path, size_t size)
+{
+    static const char *const folders[] = {"/var/tmp", "/tmp"};
+    char pattern[64];
+    size_t i = access(folders[0], W_OK | X_OK) == 0 ? 0 : 1;
+    rings_tidy(folders[i]);
+    snprintf(pattern, sizeof(pattern), "%s/" RING_PREFIX "%%p-%%t" RING_SUFFIX, folders[i]);
+    return expand_file_name(pattern, (long)getpid(), path, size);
 }
 
 static uint16_t control_flags(const struct options *o)
@@ -113,8 +128,11 @@ int out_open(struct out *ret, const struct options *o, struct buf *why)
     }
     if (address && net_open(&ret->net, address, why) < 0)
         return -ENOTCONN;
+    bool memory = option_is(o, OPT_ALWAYS, "memory");
     int r =
-        address
+        memory                                      ? snprintf(path, sizeof(path), "memory") < 0
+        : option_always(o) && !o->v[OPT_FILE].given ? choose_ring(path, sizeof(path))
+        : address
             ? snprintf(path, sizeof(path), "%s", address) >= (int)sizeof(path) ? -ENAMETOOLONG : 0
             : choose_path(path, sizeof(path), o);
     if (r < 0) {
@@ -125,7 +143,11 @@ int out_open(struct out *ret, const struct options *o, struct buf *why)
     ret->path = strdup(path);
     if (!ret->path)
         return -ENOMEM;
-    r = ret->format == 'r' ? recording_open(&ret->jfr, path, o) : open_hprof(ret, o);
+    ret->opened_ns = now_ns();
+    r = ret->format == 'r' ? recording_open(&ret->jfr, memory ? NULL : path, o)
+                           : open_hprof(ret, o);
+    if (r == 0 && option_always(o) && !memory)
+        ring_hold(jfr_writer_descriptor(ret->jfr));
     if (r < 0) {
         struct stat st;
         buf_printf(why, "%s: %s", path, strerror(-r));
@@ -224,6 +246,33 @@ int out_close(struct out *out)
     free(out->path);
     out->path = NULL;
     return r;
+}
+
+void out_ring_status(const struct out *o, const struct options *options, struct buf *out)
+{
+    struct jfr_ring_state ring;
+    if (!o->jfr || !jfr_writer_ring(o->jfr, &ring))
+        return;
+    uint64_t now = now_ns(), now_ms = clock_ns(CLOCK_REALTIME) / NS_PER_MS;
+    uint64_t lasts_ms = (now - o->opened_ns) / NS_PER_MS;
+
+    const struct {
+        const char *name;
+        uint64_t value;
+    } rows[] = {
+        {"keep_ms", options->v[OPT_KEEP].number / NS_PER_MS},
+        {"size", ring.size},
+        {"used", ring.used},
+        {"bytes_per_second", ring.written * 1000 / MAX(lasts_ms, UINT64_C(1))},
+        {"from_ms", now_ms - (now - ring.since_ns) / NS_PER_MS},
+        {"to_ms", now_ms},
+        {"chunks", ring.chunks},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        buf_printf(out, "ring.%s %llu\n", rows[i].name, (unsigned long long)rows[i].value);
+    if (option_is(options, OPT_ALWAYS, "memory"))
+        buf_printf(out, "ring.descriptor %d\n", jfr_writer_descriptor(o->jfr));
 }
 
 /* What was lost so far, by capture and kind, summed over reasons. */

@@ -32,6 +32,7 @@ struct out {
     int error;              /* the first failed write; never cleared */
     uint64_t lost;          /* of r: events that were lost because of it */
     struct jfr_writer *jfr; /* of r */
+    uint64_t opened_ns;     /* of r */
 };
 
 /*
@@ -53,6 +54,8 @@ void out_section_close(struct out *out, struct hprof_text *t, struct buf *bytes)
 int out_flush(struct out *out);
 /* The same, and closes the output. */
 int out_close(struct out *out);
+/* For a ring: lines "ring.NAME N". */
+void out_ring_status(const struct out *o, const struct options *options, struct buf *out);
 /* For r: lines "lost.CAPTURE.THING N". */
 void out_lost_status(const struct out *o, struct buf *out);
 /*

@@ -129,6 +129,12 @@ static void tell_settings(struct jfr_writer *w, const struct options *o)
     }
 }
 
+void recording_restate(struct jfr_writer *w, const struct options *o)
+{
+    tell_vm(w);
+    tell_settings(w, o);
+}
+
 int recording_open(struct jfr_writer **ret, const char *path, const struct options *o)
 {
     struct jfr_writer_options options = {
@@ -136,12 +142,16 @@ int recording_open(struct jfr_writer **ret, const char *path, const struct optio
         .chunk_bytes = o->v[OPT_CHUNK].number,
         .waker = &session_waker,
     };
+    if (option_always(o)) {
+        options.ring_bytes = o->v[OPT_MAX_SIZE].number;
+        options.keep_ns = o->v[OPT_KEEP].number;
+        options.trace_bytes = UINT64_C(64) << 20;
+    }
     struct jfr_writer *w = NULL;
     int r = jfr_writer_open(&w, path, &options);
     if (r < 0)
         return r;
-    tell_vm(w);
-    tell_settings(w, o);
+    recording_restate(w, o);
     *ret = w;
     return 0;
 }

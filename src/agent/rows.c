@@ -28,6 +28,8 @@ static void name_options(const struct session *s, const struct capture *row, str
             buf_printf(out, "%s%s=%s", between, option_table[i].name, s->options.v[i].text);
             between = ", ";
         }
+    if (!*between)
+        buf_string(out, row->name); /* it is recorded without having been asked for */
 }
 
 /*

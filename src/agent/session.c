@@ -10,7 +10,9 @@
 #include "agent/instrument/instrument.h"
 #include "agent/names.h"
 #include "agent/outcome.h"
+#include "agent/own_cost.h"
 #include "agent/own_stack.h"
+#include "agent/recording.h"
 #include "agent/rows.h"
 #include "agent/thread_table.h"
 #include "base/clock.h"
@@ -318,6 +320,19 @@ static void drain_now(JNIEnv *jni)
         jfr_writer_work(s->out.jfr);
 }
 
+/* A ring's new chunk is told what holds now. */
+static void restate_rows(struct session *s, JNIEnv *jni)
+{
+    uint64_t chunks = jfr_writer_chunks(s->out.jfr);
+    if (!option_always(&s->options) || chunks == s->chunks)
+        return;
+    s->chunks = chunks;
+    recording_restate(s->out.jfr, &s->options);
+    for (int i = 0; i < captures_count; i++)
+        if (row_on(s, i) && captures[i]->restate)
+            captures[i]->restate(s, jni);
+}
+
 static void flush_rows(struct session *s, JNIEnv *jni)
 {
     s->last_drain_ns = now_ns();
@@ -327,8 +342,10 @@ static void flush_rows(struct session *s, JNIEnv *jni)
     for (int i = 0; i < captures_count; i++)
         if (row_on(s, i) && captures[i]->flush)
             captures[i]->flush(s, jni);
-    if (s->out.jfr)
+    if (s->out.jfr) {
         jfr_writer_work(s->out.jfr);
+        restate_rows(s, jni);
+    }
     /* Everything that ended before the last round has been handled by now. */
     threads_forget_before(s->last_work_ns);
     s->last_work_ns = now_ns();
@@ -553,6 +570,8 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     instrument_pause = drain_now;
     s->started_ns = s->last_work_ns = now_ns();
     s->save_due_ns = s->started_ns + SAVE_NS;
+    own_cost_start();
+    s->chunks = s->out.jfr ? jfr_writer_chunks(s->out.jfr) : 0;
     for (int i = 0; i < captures_count; i++)
         if (rows_has(s->loaded, i) && captures[i]->own_stacks)
             own_stack_start(jni, &s->options);
@@ -584,8 +603,26 @@ static void give_up(struct session *s, JNIEnv *jni)
     free(path);
 }
 
+/*
+ * Where the VM does not sample allocations all of them would be counted, from the beginning, by
+ * changed classes: that is not for a program that runs for months.
+ */
+static void leave_out_allocations(struct session *s)
+{
+    struct option_value *alloc = &s->options.v[OPT_ALLOC];
+    const jvmtiCapabilities samples = {.can_generate_sampled_object_alloc_events = 1};
+    jvmtiCapabilities missing = {0};
+    if (!option_always(&s->options) || !alloc->text || vm_could(&samples, &missing) < 0 ||
+        vm_capabilities_empty(&missing))
+        return;
+    alloc->text = NULL;
+    if (alloc->given)
+        session_message(s, "alloc=sampled: left out: this VM does not sample allocations");
+}
+
 static int begin(struct session *s, JNIEnv *jni, struct buf *why)
 {
+    leave_out_allocations(s);
     for (int i = 0; i < captures_count; i++)
         if (captures[i]->wanted(&s->options))
             s->wanted |= UINT64_C(1) << i;
@@ -649,8 +686,12 @@ int session_begin(struct options *o, const char *text, JNIEnv *jni, struct buf *
         return r;
     }
     if (session_now || vm.dying) {
-        buf_printf(why, "already recording to %s",
-                   session_now ? session_now->out.path : "nothing: the VM is ending");
+        if (session_now && option_always(&session_now->options))
+            buf_printf(why, "always on already, into %s; jvmscope dump --last takes out of it",
+                       session_now->out.path);
+        else
+            buf_printf(why, "already recording to %s",
+                       session_now ? session_now->out.path : "nothing: the VM is ending");
         r = -EBUSY;
         free_session(s);
     } else {
@@ -843,9 +884,11 @@ void session_status(struct buf *out, bool tells)
         buf_printf(out, "messages_told %u\n", s->messages_told);
         s->messages_told = tells ? s->messages_said : s->messages_told;
         pthread_mutex_unlock(&message_lock);
+        out_ring_status(&s->out, &s->options, out);
         for (int i = 0; i < captures_count; i++)
             if (row_on(s, i) && captures[i]->status)
                 captures[i]->status(session_now, out);
+        own_cost_status(out);
         instrument_status(out);
         own_stack_status(out);
         if (s->out.jfr)

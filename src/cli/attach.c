@@ -17,6 +17,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -252,6 +253,41 @@ int attach_record(const struct vm *vm, const struct capture *capture, const char
     return status;
 }
 
+/*
+ * Has the VM record all the time, into a ring of its own: it is never fetched, only what is taken
+ * out of it.
+ */
+static int record_always(const struct vm *vm, const struct capture *capture, const char *output)
+{
+    char cwd[PATH_MAX] = "", file[PATH_MAX], size[24];
+    if (output) {
+        if (output[0] != '/' && !getcwd(cwd, sizeof(cwd)))
+            return complain_errno(output, "cannot write", -errno);
+        int n = snprintf(file, sizeof(file), "%s%s%s", cwd, *cwd ? "/" : "", output);
+        if (n >= PATH_MAX)
+            return complain_errno(output, "cannot write", -ENAMETOOLONG);
+        if (strchr(file, ','))
+            return complain(file, "the name must not contain a comma", NULL);
+        if (!target_can_write(vm, file))
+            return complain(output, "the VM cannot write there",
+                            "without -o the ring lies where the VM finds a place");
+    }
+    _cleanup_(buf_release) struct buf options = BUF(1 << 16), answer = BUF(1 << 20);
+    buf_string(&options, "control=start,");
+    recording_options(capture, "ring.jfr", output ? file : NULL, &options);
+    int status = target_message(vm, "cannot record", buf_str(&options), true, &answer);
+    if (status)
+        return status;
+    _cleanup_free_ char *ring = agent_answer_value(buf_str(&answer), "file", 0);
+    _cleanup_free_ char *bytes = agent_answer_value(buf_str(&answer), "ring.size", 0);
+    fprintf(stderr,
+            "jvmscope: %d: recording all the time into %s%s (%s); take the last minutes out "
+            "with: jvmscope dump --last 5m -o FILE.jfr %d\n",
+            vm->pid, ring ? ring : "?", ring ? target_seen(vm, ring) : "",
+            format_size(size, bytes ? strtoull(bytes, NULL, 10) : 0), vm->pid);
+    return 0;
+}
+
 static int attach_one(const struct command *self, struct capture *capture, const char *pid)
 {
     char output[PATH_MAX];
@@ -259,15 +295,18 @@ static int attach_one(const struct command *self, struct capture *capture, const
     int status = target_open(&vm, pid);
     if (status)
         return status;
+    bool always = capture_always(capture);
     const char *pattern = capture->output ? capture->output : "jvmscope-%p.jfr";
     if (expand_file_name(pattern, vm.pid, output, sizeof(output)) < 0) {
         complain(pattern, "not a file name",
                  "%p is the process id, %t the time, %% a percent sign");
         return 2;
     }
-    if (!recording_check_output(output) || !recording_check(capture, output, self->name))
+    if ((!always && !recording_check_output(output)) ||
+        !recording_check(capture, output, self->name))
         return 2;
-    return attach_record(&vm, capture, output);
+    return always ? record_always(&vm, capture, capture->output ? output : NULL)
+                  : attach_record(&vm, capture, output);
 }
 
 /* ---- several VMs ---- */

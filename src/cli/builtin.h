@@ -32,6 +32,7 @@ extern const struct arg_set *const control_sets[];
 extern const struct arg_set *const convert_sets[];
 extern const struct arg_set *const coverage_sets[];
 extern const struct arg_set *const diff_sets[];
+extern const struct arg_set *const dump_sets[];
 extern const struct arg_set *const inspect_sets[];
 extern const struct arg_set *const list_sets[];
 extern const struct arg_set *const report_sets[];

@@ -42,6 +42,11 @@ bool capture_arg_at(size_t i, struct arg_shown *ret)
     return true;
 }
 
+bool capture_always(const struct capture *c)
+{
+    return c->given >> OPT_ALWAYS & 1 && !c->never;
+}
+
 void capture_release(struct capture *c)
 {
     buf_release(&c->options);
@@ -94,6 +99,8 @@ static int take_value(struct capture *c, const struct option_row *row, const cha
         if (option_check((enum option)which, value, &why) == 0) {
             if (which == OPT_FILE)
                 c->output = value;
+            else if (which == OPT_ALWAYS && strcmp(value, "n") == 0)
+                c->never = true;
             else if (which == OPT_DURATION)
                 (void)!parse_duration(value, 0, &c->time_ns); /* it has just been parsed */
             else

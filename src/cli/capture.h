@@ -14,10 +14,13 @@ struct capture {
     uint64_t given;     /* the options that were given, by enum option, as bits */
     const char *output; /* -o, not among them */
     uint64_t time_ns;   /* -t, not among them; 0: none */
+    bool never;         /* --always=n */
 };
 
 extern const struct arg_set capture_set; /* its struct is struct capture */
 
+/* --always: the recording is a ring, without an end. */
+bool capture_always(const struct capture *c);
 void capture_release(struct capture *c);
 /*
  * Takes one flag at argv[*i] (and its value behind it), advances *i to the last word taken. 1

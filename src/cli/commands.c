@@ -159,15 +159,22 @@ const struct command commands[] = {
     {
         .name = "dump",
         .run = cmd_dump,
-        .operands = "PID",
+        .operands = "PID|RING",
         .min_operands = 1,
         .max_operands = 1,
         .summary = "write out what was recorded so far; the recording goes on",
         .description = "Has the agent write out what it has so far, and says where, how much that "
                        "is, and what was lost. With "
-                       "*-o* a copy is made that is complete in itself: the recording up to now.",
-        .examples = "  jvmscope dump -o so-far.html 4711\n",
-        .sets = stop_sets,
+                       "*-o* a copy is made that is complete in itself: the recording up to now.\n"
+                       "\n"
+                       "Of a recording that is always on (*--always*) *--last* takes the events "
+                       "that ended in that time, to the event. Its ring is a file that can be read "
+                       "in the same way when the VM has ended, however it did.",
+        .examples =
+            "  jvmscope dump -o so-far.html 4711\n"
+            "  jvmscope dump --last 5m -o spike.jfr 4711           the last five minutes\n"
+            "  jvmscope dump --last 5m -o crash.jfr /var/tmp/jvmscope-4711-20261124-070000.ring\n",
+        .sets = dump_sets,
     },
     {
         .name = "stop",

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* status, dump, stop: messages to the agent of a VM that is being recorded. */
 #include "base/json.h"
+#include "base/parse.h"
 #include "cli/builtin.h"
 #include "cli/convert.h"
 #include "cli/recording.h"
 #include "cli/report.h"
+#include "cli/ring.h"
 #include "cli/target.h"
 #include "jfr/cut.h"
 #include "proto/vm_files.h"
@@ -19,6 +21,7 @@
 struct control {
     bool json;
     const char *output;
+    uint64_t last_ns; /* 0: all */
 };
 
 static const struct arg status_args[] = {
@@ -32,20 +35,25 @@ static const struct arg stop_args[] = {
     {0},
 };
 
+static const struct arg dump_args[] = {
+    {"--output", 'o', ARG_TEXT, offsetof(struct control, output), "FILE",
+     "write the recording there; its extension picks the format"},
+    {"--last", 0, ARG_DURATION, offsetof(struct control, last_ns), "TIME",
+     "of a recording that is always on: so much of its end, such as 30s or 5m"},
+    {0},
+};
+
 static const struct arg_set status_set = {"What is shown", status_args},
-                            stop_set = {"Output", stop_args};
-const struct arg_set *const status_sets[] = {&status_set, NULL}, *const stop_sets[] = {&stop_set,
-                                                                                       NULL};
+                            stop_set = {"Output", stop_args}, dump_set = {"Output", dump_args};
+const struct arg_set *const status_sets[] = {&status_set, NULL},
+                            *const stop_sets[] = {&stop_set, NULL},
+                            *const dump_sets[] = {&dump_set, NULL};
 
 /* Runs a verb on the VM that the operand names; its answer. */
-static int send_verb(const struct command *self, int argc, char **argv, struct control *options,
-                     const char *verb, struct vm *vm, struct buf *answer)
+static int send_verb(const struct command *self, const char *operand, const char *verb,
+                     struct vm *vm, struct buf *answer)
 {
-    struct operands operands;
-    int status;
-    if (!args_parse(self, (void *[]){options}, argc, argv, &operands, &status))
-        return status ? status : -1; /* help was printed */
-    status = target_open(vm, operands.list[0]);
+    int status = target_open(vm, operand);
     return status ? status : target_ask(vm, self->name, verb, false, answer);
 }
 
@@ -71,18 +79,38 @@ static void print_status_json(const char *answer)
     puts(buf_str(&out));
 }
 
+/* "ring" and "cost" as people read them. */
+static void print_ring(const char *answer)
+{
+    struct ring_status ring;
+    if (!ring_status_read(answer, &ring))
+        return;
+    char from[32], to[32], size[24], used[24], rate[24];
+    printf("%-16s %s to %s, %s in %s, %s/s\n", "ring", ring_time(from, ring.from_ms),
+           ring_time(to, ring.to_ms), format_size(used, ring.used), format_size(size, ring.size),
+           format_size(rate, ring.rate));
+    if (ring.process_ns)
+        printf("%-16s %.2f %% of the CPU time of the process\n", "cost",
+               100 * (double)ring.own_ns / (double)ring.process_ns);
+}
+
 int cmd_status(const struct command *self, int argc, char **argv)
 {
     struct control options = {0};
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
     _cleanup_(buf_release) struct buf answer = BUF(1 << 20);
-    int status = send_verb(self, argc, argv, &options, "control=status", &vm, &answer);
+    struct operands operands;
+    int status;
+    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
+        return status;
+    status = send_verb(self, operands.list[0], "control=status", &vm, &answer);
     if (status)
-        return MAX(status, 0);
+        return status;
     if (options.json) {
         print_status_json(buf_str(&answer));
         return 0;
     }
+    print_ring(buf_str(&answer));
     /* Line 1 is the "ok" that target_message has seen. */
     const char *line = strchr(buf_str(&answer), '\n');
     for (; line && line[1]; line = strchr(line + 1, '\n')) {
@@ -146,10 +174,9 @@ static char *output_of(const struct buf *answer, bool ends)
  * dump and stop: where the file is, or a copy of it where it was asked for. A recording that the
  * agent could not write to its end is fetched as far as it goes, and the status says so.
  */
-static int send_and_fetch(const struct command *self, int argc, char **argv, const char *verb,
-                          bool ends)
+static int send_and_fetch(const struct command *self, const char *operand,
+                          const struct control *options, const char *verb, bool ends)
 {
-    struct control options = {0};
     struct timespec began;
     bool vm_ended = false;
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
@@ -160,14 +187,20 @@ static int send_and_fetch(const struct command *self, int argc, char **argv, con
      * An agent that has stopped knows of no file any more, unless its own duration ended the
      * recording.
      */
-    int status = send_verb(self, argc, argv, &options, "control=status", &vm, &before);
+    int status = send_verb(self, operand, "control=status", &vm, &before);
     if (status)
-        return MAX(status, 0);
+        return status;
     if (ends)
         target_print_messages(&before); /* they go with the recording */
     _cleanup_free_ char *file = output_of(&before, ends);
     _cleanup_free_ char *state = agent_answer_value(buf_str(&before), "state", 0);
     bool recorded = state && strcmp(state, "idle") != 0;
+    struct ring_status ring;
+    if (ring_status_read(buf_str(&before), &ring))
+        return ring_send(self, &vm, verb, &ring, file, options->output, options->last_ns, ends);
+    if (options->last_ns)
+        return complain(self->name, "--last is for a recording that is always on",
+                        "begin one with: jvmscope attach --always PID");
     /* Held open: a VM that ends takes its mounts along. */
     _cleanup_close_ int fd = file ? vm_open_written(&vm, file, &ignored) : -1;
     status = target_ask_last(&vm, self->name, verb, false, &answer, ends ? &vm_ended : NULL);
@@ -183,8 +216,8 @@ static int send_and_fetch(const struct command *self, int argc, char **argv, con
         if (opened)
             return status ? status : opened;
     }
-    if (options.output) {
-        int written = write_output(&vm, file, fd, options.output, ends);
+    if (options->output) {
+        int written = write_output(&vm, file, fd, options->output, ends);
         status = status ? status : written;
     } else {
         recording_announce_open(fd, file, target_seen(&vm, file), ends);
@@ -198,10 +231,23 @@ static int send_and_fetch(const struct command *self, int argc, char **argv, con
 
 int cmd_dump(const struct command *self, int argc, char **argv)
 {
-    return send_and_fetch(self, argc, argv, "control=dump", false);
+    struct control options = {0};
+    struct operands operands;
+    int status;
+    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
+        return status;
+    const char *operand = operands.list[0];
+    if (operand[strspn(operand, "0123456789")])
+        return ring_dump_file(operand, options.output, options.last_ns);
+    return send_and_fetch(self, operand, &options, "control=dump", false);
 }
 
 int cmd_stop(const struct command *self, int argc, char **argv)
 {
-    return send_and_fetch(self, argc, argv, "control=stop", true);
+    struct control options = {0};
+    struct operands operands;
+    int status;
+    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
+        return status;
+    return send_and_fetch(self, operands.list[0], &options, "control=stop", true);
 }

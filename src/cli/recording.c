@@ -127,11 +127,12 @@ void recording_options(const struct capture *c, const char *output, const char *
                        struct buf *ret)
 {
     const char *given = buf_str(&c->options), *shown_by;
-    buf_printf(ret, "format=%c,file=", format_of(output));
-    for (const char *p = file; *p; p++)
+    bool always = capture_always(c);
+    buf_printf(ret, "format=%c%s", always ? 'r' : format_of(output), file ? ",file=" : "");
+    for (const char *p = file; p && *p; p++)
         /* the agent expands %p and %t: these are done */
         buf_printf(ret, *p == '%' ? "%%%%" : "%c", *p);
-    if (!captures_something(given, &shown_by))
+    if (!always && !captures_something(given, &shown_by))
         buf_string(ret, ",cpu=samples");
     if (*given)
         buf_printf(ret, ",%s", given);
@@ -176,13 +177,16 @@ bool recording_check(const struct capture *c, const char *output, const char *co
 {
     _cleanup_(buf_release) struct buf why = BUF(4096), words = BUF(1 << 20);
     struct options o;
-    recording_options(c, output, "-", &words);
+    recording_options(c, output, capture_always(c) && !c->output ? NULL : "-", &words);
+    if (capture_always(c) && c->time_ns)
+        buf_string(&words, ",duration=1s");
     int r = buf_error(&words) ? -E2BIG : options_parse(&o, buf_str(&words), &why);
     if (r < 0) {
         complain(command, r == -E2BIG ? "the options are too long" : buf_str(&why), NULL);
         return false;
     }
-    bool can = check_format(&o, output) && check_gives(buf_str(&words), output);
+    bool can =
+        capture_always(c) || (check_format(&o, output) && check_gives(buf_str(&words), output));
     options_release(&o);
     return can;
 }

@@ -24,7 +24,8 @@ bool recording_check(const struct capture *c, const char *output, const char *co
 
 /*
  * The agent's option string: format and file for `output`, recorded to `file` (the VM's name), then
- * the capture's words, or cpu=samples when they capture nothing. Errors show in buf_error(ret).
+ * the capture's words, or cpu=samples when they capture nothing. A ring's file may be NULL: the
+ * agent finds it a place. Errors show in buf_error(ret).
  */
 void recording_options(const struct capture *c, const char *output, const char *file,
                        struct buf *ret);

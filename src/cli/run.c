@@ -46,6 +46,12 @@ static const char *output_pattern(const struct run *run)
     return run->capture.output ? run->capture.output : "jvmscope-%p.jfr";
 }
 
+/* A ring for which the agent finds a place. */
+static bool has_no_place(const struct run *run)
+{
+    return capture_always(&run->capture) && !run->capture.output;
+}
+
 static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -62,8 +68,9 @@ static int name_files(struct run *run, pid_t pid)
     if (!getcwd(cwd, sizeof(cwd)))
         return -errno;
     int n = snprintf(run->output, sizeof(run->output), "%s", name);
+    bool as_it_is = recording_is_direct(name) || capture_always(&run->capture);
     int m = snprintf(run->file, sizeof(run->file), "%s%s%s%s", *name == '/' ? "" : cwd,
-                     *name == '/' ? "" : "/", name, recording_is_direct(name) ? "" : ".jfr");
+                     *name == '/' ? "" : "/", name, as_it_is ? "" : ".jfr");
     return n < PATH_MAX && m < PATH_MAX ? 0 : -ENAMETOOLONG;
 }
 
@@ -81,7 +88,7 @@ static int check_folder(const struct run *run)
     char folder[PATH_MAX];
     snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(run->file, '/') - run->file) + 1,
              run->file);
-    return is_java(run) && access(folder, W_OK) < 0 ? -errno : 0;
+    return is_java(run) && !has_no_place(run) && access(folder, W_OK) < 0 ? -errno : 0;
 }
 
 /*
@@ -122,7 +129,7 @@ static void become_program(struct run *run, int pipe_out)
     int r = name_files(run, getpid());
     _cleanup_(buf_release) struct buf agent = BUF(1 << 20);
     buf_printf(&agent, "-agentpath:%s=", run->library);
-    recording_options(&run->capture, run->output, run->file, &agent);
+    recording_options(&run->capture, run->output, has_no_place(run) ? NULL : run->file, &agent);
     if (run->capture.time_ns)
         buf_printf(&agent, ",duration=%lluns", (unsigned long long)run->capture.time_ns);
     if (run->outcome >= 0)
@@ -175,6 +182,15 @@ static int run_program(struct run *run, int *ret_status)
     return n == sizeof(why) ? why : name_files(run, pid);
 }
 
+static void tell_ring(const char *path)
+{
+    if (path[0] == '/')
+        fprintf(stderr,
+                "jvmscope: the last minutes are in %s; take them out with: jvmscope dump "
+                "--last 5m -o FILE.jfr %s\n",
+                path, path);
+}
+
 /*
  * What the agents told of their recordings: a complaint for each that is incomplete. 0, or the exit
  * status; *ret_refused: a VM did not start because its agent could not begin, which has said so
@@ -191,6 +207,8 @@ static int read_outcomes(const struct run *run, bool *ret_refused)
         return 0;
     for (char *rest = (char *)lines, *line; (line = strsep(&rest, "\n"));) {
         const char *error = strsep(&line, "\t"), *path = strsep(&line, "\t"), *why = line;
+        if (path && *path && capture_always(&run->capture))
+            tell_ring(path);
         if (!why || strcmp(error, "0") == 0)
             continue;
         *ret_refused |= !*why;
@@ -207,13 +225,15 @@ static int finish(struct run *run)
 {
     bool refused;
     int status = read_outcomes(run, &refused);
-    if (refused)
+    if (refused || has_no_place(run))
         return status;
     if (!recording_written(run->file, &run->started)) {
         complain(run->file, "no recording was written",
                  "the program started no VM that took the agent");
         return status;
     }
+    if (capture_always(&run->capture))
+        return status;
     if (!recording_is_direct(run->output)) {
         complain_as(run->file, run->output);
         int converted = convert_file(&(struct selection){0}, run->file, run->output);
@@ -242,7 +262,7 @@ int cmd_run(const struct command *self, int argc, char **argv)
         complain(run.capture.output, "not a file name",
                  "%p is the process id, %t the time, %% a percent sign");
         status = 2;
-    } else if (!recording_check_output(run.output) ||
+    } else if ((!capture_always(&run.capture) && !recording_check_output(run.output)) ||
                !recording_check(&run.capture, run.output, self->name)) {
         status = 2;
     } else if (strchr(run.file, ',')) {

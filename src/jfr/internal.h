@@ -20,6 +20,7 @@
 #include "base/strpool.h"
 #include "base/vec.h"
 #include "jfr/losses.h"
+#include "jfr/ring.h"
 #include "jfr/writer.h"
 
 #include <endian.h>
@@ -108,6 +109,7 @@ struct region {
     uint8_t *blocks;      /* the first block, within map */
     uint64_t file_offset; /* the offset of block 0 */
     uint32_t max_blocks;
+    uint32_t reserve;       /* blocks that only the worker may take */
     uint32_t ready;         /* used by the worker only */
     _Atomic uint64_t bump;  /* next | (limit for events) << 32 */
     _Atomic uint32_t *span; /* [max_blocks]; 0 means just taken, or free */
@@ -213,6 +215,19 @@ struct loss_counter {
     uint64_t reported; /* the total already reported; used by the worker only */
 };
 
+/* The segments of a ring (jfr/ring.h); used by the worker only. */
+struct ring {
+    struct jfr_ring_head *head; /* mapped; NULL when the file is no ring */
+    uint32_t segments, current;
+    uint64_t segment_bytes;
+    uint64_t done_bytes; /* of the chunks that have ended */
+
+    struct ring_segment {
+        uint64_t start_ns, end_ns; /* end_ns is 0 while the chunk is being written */
+        uint64_t bytes;
+    } segment[JFR_RING_SEGMENTS];
+};
+
 struct jfr_writer {
     int fd;
     struct jfr_writer_options options;
@@ -232,6 +247,7 @@ struct jfr_writer {
     /* held during work, flush, rotate, close and declare; locked before dict */
     pthread_mutex_t work;
     struct chunk chunk;
+    struct ring ring;
     uint64_t file_end;
     uint32_t pace; /* the recent number of blocks taken between two rounds */
     _Atomic uint64_t bytes, chunks, unresolved, lost_constants;
@@ -292,6 +308,41 @@ int region_grow(struct jfr_writer *w, uint32_t least) must_check;
  * it has written them to disk. Called by the worker.
  */
 void region_prefault(struct jfr_writer *w);
+
+/*
+ * Adds n blocks of the file, which are allocated already, behind those that are ready. The region's
+ * chunk must be told of its new size between the two. Called by the worker.
+ */
+void region_cover(struct region *r, uint32_t n);
+void region_format(struct region *r, uint32_t n);
+
+/* ---- writer.c ---- */
+/*
+ * Writes the header of a chunk that begins `lead` bytes after the start of its region's first
+ * block, and covers the rest of the block. bytes: up to the end of the room that is ready.
+ */
+void chunk_init(struct jfr_writer *w, struct chunk *c, struct region *r, unsigned lead,
+                uint32_t number, uint64_t bytes);
+/* Stores how long the chunk has lasted. */
+void chunk_touch(struct chunk *c);
+/*
+ * Reads everything that was begun before, waiting for a block that a preempted thread is about to
+ * open.
+ */
+void update_fully(struct jfr_writer *w);
+
+/* ---- ring.c ---- */
+/* Allocates the empty file and writes the head. */
+int ring_create(struct jfr_writer *w) must_check;
+void ring_release(struct jfr_writer *w);
+/* True when the current segment may be full before the next round, or is old enough. */
+bool ring_is_due(const struct jfr_writer *w);
+/* Begins the first chunk. */
+int ring_begin(struct jfr_writer *w) must_check;
+/* Ends the current chunk and begins the next one in another segment. */
+int ring_rotate(struct jfr_writer *w) must_check;
+/* The current chunk ends here, after its size was stored. */
+void ring_end(struct jfr_writer *w, uint64_t bytes);
 
 /* ---- metadata.c ---- */
 /* startTime, and the fields that the flags JFR_DURATION ... of a row add, in this order. */

@@ -56,6 +56,8 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
                             "more were in progress at once than can be followed"},
     [LOSS_REQUEST_TASK] = {"requests", "tasks", "more were waiting to be run than can be followed"},
     [LOSS_REQUEST_OPEN] = {"requests", "requests", "they had not ended when the recording ended"},
+    [LOSS_WAITS_AGAIN] = {"threads", "waits",
+                          "more of them went on at once than a ring repeats in each chunk"},
     [LOSS_STACK] = {"recording", "stacks", "there was no memory for them"},
     [LOSS_NAME] = {"recording", "names", "the VM did not know them any more"},
     [LOSS_CONSTANT] = {"recording", "names", "there was no room for them in the chunk"},

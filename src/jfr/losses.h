@@ -47,6 +47,7 @@ enum jfr_loss {
     LOSS_REQUEST_TABLE,
     LOSS_REQUEST_TASK,
     LOSS_REQUEST_OPEN,
+    LOSS_WAITS_AGAIN,
     /* Losses that the writer itself counts. */
     LOSS_STACK,
     LOSS_NAME,

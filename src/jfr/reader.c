@@ -3,6 +3,7 @@
 #include "jfr/reader.h"
 
 #include "jfr/reader_internal.h"
+#include "jfr/ring.h"
 
 #include <stdio.h>
 
@@ -157,6 +158,7 @@ static int add_chunk(struct recording *r, const uint8_t *at, struct rec_chunk **
     uint32_t flags = cursor_be32(&c);
     k->compressed = flags & 1;
     k->final = flags & 2;
+    k->part_of_ring = flags & JFR_PART_OF_RING;
     k->ns_per_tick = hz && hz != 1000000000 ? 1e9 / (double)hz : 1.0;
     k->cut = size > left || size < CHUNK_HEAD;
     k->end = at + (k->cut ? left : size);
@@ -199,7 +201,8 @@ static int find_chunks(struct recording *r, const char **ret_why)
         }
         if (ret) {
             *ret_why =
-                ret == -EBADMSG
+                jfr_ring_begins(r->data, r->len) ? JFR_RING_ADVICE
+                : ret == -EBADMSG
                     ? "not a flight recording: it does not start with a chunk of version 1 or 2"
                     : "no memory";
             return ret;
@@ -242,6 +245,7 @@ static int open_common(struct recording *r, const char **ret_why)
     if (ret)
         return ret;
     r->info.chunks = r->chunks.len;
+    r->info.part_of_ring = r->chunks.data[0]->part_of_ring;
     for (size_t i = 0; i < r->chunks.len; i++) {
         ret = chunk_prepare(r->chunks.data[i]);
         if (ret != -EBADMSG)

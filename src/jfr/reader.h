@@ -112,6 +112,10 @@ struct rec_info {
      * Our agent wrote the recording and has not ended it: it is still recording, or it was killed.
      */
     bool unended;
+    /*
+     * It was taken out of a ring (jfr/ring.h): events that began before start_ns went on into it.
+     */
+    bool part_of_ring;
     uint64_t unresolved; /* the number of ids looked up that their chunk does not define */
 };
 

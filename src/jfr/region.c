@@ -22,6 +22,7 @@ int region_new(struct region **ret, int fd, uint64_t file_offset, uint64_t bytes
     if (!r)
         return -ENOMEM;
     r->max_blocks = (uint32_t)(bytes / JFR_BLOCK);
+    r->reserve = MIN(JFR_RESERVE, r->max_blocks / 8); /* a ring's segments may be small */
     r->file_offset = file_offset;
     r->map_len = lead + (uint64_t)r->max_blocks * JFR_BLOCK;
     r->span = calloc(r->max_blocks, sizeof(*r->span));
@@ -70,7 +71,7 @@ static void put_pad(struct region *r, uint32_t block, uint32_t n)
  * Covers n new blocks with a few pads before they become part of the chunk, so that they are valid
  * for readers.
  */
-static void cover(struct region *r, uint32_t n)
+void region_cover(struct region *r, uint32_t n)
 {
     for (uint32_t done = 0; done < n; done += COVER)
         put_pad(r, r->ready + done, MIN(n - done, COVER));
@@ -80,7 +81,7 @@ static void cover(struct region *r, uint32_t n)
  * Gives each block a pad of its own, the last block first, so that the pads that cover all of them
  * are split last.
  */
-static void format(struct region *r, uint32_t n)
+void region_format(struct region *r, uint32_t n)
 {
     for (uint32_t i = r->ready + n; i-- > r->ready;) {
         put_pad(r, i, 1);
@@ -95,6 +96,8 @@ static void format(struct region *r, uint32_t n)
 static int allocate(struct jfr_writer *w, uint64_t end)
 {
     struct rlimit limit;
+    if (w->ring.head)
+        return 0; /* the whole ring was allocated when it was opened */
     if (!getrlimit(RLIMIT_FSIZE, &limit) && end > limit.rlim_cur)
         return -EFBIG; /* the attempt would raise SIGXFSZ */
     if (w->options.max_bytes && end > w->options.max_bytes)
@@ -108,7 +111,7 @@ static int allocate(struct jfr_writer *w, uint64_t end)
 
 static void set_limit(struct region *r)
 {
-    uint64_t limit = r->ready > JFR_RESERVE ? r->ready - JFR_RESERVE : 0;
+    uint64_t limit = r->ready > r->reserve ? r->ready - r->reserve : 0;
     uint64_t bump = atomic_load(&r->bump);
     while (!atomic_compare_exchange_weak(&r->bump, &bump, (uint32_t)bump | limit << 32))
         ;
@@ -122,15 +125,15 @@ int region_grow(struct jfr_writer *w, uint32_t least)
     uint32_t ahead = MIN(MAX(4 * w->pace, MIN_STEP), MAX_STEP);
     uint32_t free_blocks = r->ready - MIN(next, r->ready);
     r->next_at_last_growth = next;
-    if (free_blocks >= least + JFR_RESERVE && free_blocks >= ahead / 2 + JFR_RESERVE)
+    if (free_blocks >= least + r->reserve && free_blocks >= ahead / 2 + r->reserve)
         return 0;
-    uint32_t step = MIN(MAX(ahead, least + JFR_RESERVE), r->max_blocks - r->ready);
+    uint32_t step = MIN(MAX(ahead, least + r->reserve), r->max_blocks - r->ready);
     if (!step)
         return -EAGAIN; /* possible again after the next rotation */
     uint64_t end;
     int ret;
     for (;; step /= 2) {
-        end = w->file_end + (uint64_t)step * JFR_BLOCK;
+        end = r->file_offset + (uint64_t)(r->ready + step) * JFR_BLOCK;
         ret = allocate(w, end);
         if (!ret)
             break;
@@ -141,11 +144,13 @@ int region_grow(struct jfr_writer *w, uint32_t least)
      * If the process is killed in between, the chunk ends at the end of the file or before an
      * incomplete page.
      */
-    cover(r, step);
+    region_cover(r, step);
     header_store(&w->chunk, HEAD_SIZE, end - w->chunk.start);
-    format(r, step);
-    w->file_end = end;
-    atomic_store(&w->bytes, end);
+    region_format(r, step);
+    if (!w->ring.head) {
+        w->file_end = end;
+        atomic_store(&w->bytes, end);
+    }
     set_limit(r);
     return 0;
 }

@@ -27,12 +27,8 @@ void jfr_writer_wake(struct jfr_writer *w)
 
 /* ---- chunks ---- */
 
-/*
- * Writes the header of a chunk that begins `lead` bytes after the start of its region's first
- * block, and covers the rest of the block.
- */
-static void chunk_init(struct jfr_writer *w, struct chunk *c, struct region *r, unsigned lead,
-                       uint32_t number)
+void chunk_init(struct jfr_writer *w, struct chunk *c, struct region *r, unsigned lead,
+                uint32_t number, uint64_t bytes)
 {
     *c = (struct chunk){.region = r,
                         .header = r->blocks + lead,
@@ -45,7 +41,10 @@ static void chunk_init(struct jfr_writer *w, struct chunk *c, struct region *r, 
     store_code(first, CODE_PAD);
     store_size(first, JFR_BLOCK - lead - JFR_CHUNK_HEAD);
     memcpy(h, magic, sizeof(magic));
-    header_store(c, HEAD_SIZE, w->file_end - c->start);
+    header_store(c, HEAD_SIZE, bytes);
+    header_store(c, HEAD_CONSTANTS, 0);
+    header_store(c, HEAD_METADATA, 0);
+    header_store(c, HEAD_DURATION, 0);
     header_store(c, HEAD_START, (uint64_t)w->epoch_ns + (c->start_ns - w->base_ns));
     header_store(c, HEAD_TICKS, c->start_ns - w->base_ns);
     header_store(c, HEAD_HZ, NS_PER_SECOND);
@@ -58,7 +57,7 @@ static void chunk_init(struct jfr_writer *w, struct chunk *c, struct region *r, 
     r->scanned[0] = lead + JFR_CHUNK_HEAD;
 }
 
-static void chunk_touch(struct chunk *c)
+void chunk_touch(struct chunk *c)
 {
     header_store(c, HEAD_DURATION, now_ns() - c->start_ns);
 }
@@ -81,7 +80,7 @@ static int first_chunk(struct jfr_writer *w)
     atomic_store(&r->bump, 1);
     ret = region_grow(w, 1);
     if (!ret) {
-        chunk_init(w, &w->chunk, r, 0, 1);
+        chunk_init(w, &w->chunk, r, 0, 1, w->file_end);
         ret = metadata_write(w, &w->chunk);
     }
     if (ret) {
@@ -111,9 +110,16 @@ static int create_file(const char *path)
     return fd < 0 ? -errno : fd;
 }
 
+static int memory_file(void)
+{
+    int fd = (int)syscall(SYS_memfd_create, "jvmscope-ring", 1 /* MFD_CLOEXEC */);
+    return fd < 0 ? -errno : fd;
+}
+
 static void writer_release(struct jfr_writer *w)
 {
     region_free(w->chunk.region);
+    ring_release(w);
     traces_release(&w->traces);
     types_release(w);
     free(w->slots);
@@ -167,10 +173,13 @@ int jfr_writer_open(struct jfr_writer **ret, const char *path,
     memset(w, 0, sizeof(*w));
     w->waker = options && options->waker ? options->waker : &w->own_waker;
     int error = writer_init(w, options ? options : &defaults);
+    bool ring = w->options.ring_bytes != 0;
     if (!error) {
-        w->fd = create_file(path);
-        error = w->fd < 0 ? w->fd : first_chunk(w);
-        if (error && w->fd >= 0)
+        w->fd = path ? create_file(path) : ring ? memory_file() : -EINVAL;
+        error = w->fd < 0 ? w->fd : ring ? ring_create(w) : 0;
+        if (!error)
+            error = ring ? ring_begin(w) : first_chunk(w);
+        if (error && path && w->fd >= 0)
             unlink(path);
     }
     if (error) {
@@ -183,11 +192,7 @@ int jfr_writer_open(struct jfr_writer **ret, const char *path,
 
 /* ---- the worker's rounds ---- */
 
-/*
- * Reads everything that was begun before, waiting for a block that a preempted thread is about to
- * open.
- */
-static void update_fully(struct jfr_writer *w)
+void update_fully(struct jfr_writer *w)
 {
     while (!constants_update(w, &w->chunk)) {
         struct timespec nap = {0, 50000};
@@ -209,6 +214,12 @@ static int do_work(struct jfr_writer *w)
     constants_update(w, &w->chunk);
     losses_write(w, false);
     chunk_touch(&w->chunk);
+    if (w->ring.head) {
+        ret = ring_is_due(w) ? ring_rotate(w) : 0;
+        if (ret)
+            atomic_store(&w->failure, ret);
+        return ret;
+    }
     uint64_t used = (uint64_t)(uint32_t)atomic_load(&w->chunk.region->bump) * JFR_BLOCK;
     if (used >= w->options.chunk_bytes || now_ns() - w->chunk.start_ns >= w->options.chunk_ns) {
         int rotated = rotate(w);
@@ -262,6 +273,8 @@ int jfr_declare(struct jfr_writer *w, const struct jfr_type *rows, size_t n, uin
  */
 static int rotate(struct jfr_writer *w)
 {
+    if (w->ring.head)
+        return ring_rotate(w);
     struct chunk *old = &w->chunk, next = {0};
     struct region *r = old->region;
     /*
@@ -303,7 +316,8 @@ static int rotate(struct jfr_writer *w)
     fresh->ready = inherited;
     atomic_store(&fresh->bump, 1 | (uint64_t)(inherited > JFR_RESERVE ? inherited - JFR_RESERVE : 1)
                                        << 32);
-    chunk_init(w, &next, fresh, JFR_MIN_PAD, old->number + 1);
+    chunk_init(w, &next, fresh, JFR_MIN_PAD, old->number + 1,
+               w->file_end - fresh->file_offset - JFR_MIN_PAD);
     atomic_store_explicit(&w->region, fresh, memory_order_release);
     for (unsigned i = 0; i < w->n_slots; i++) {
         slot_acquire(&w->slots[i]);
@@ -359,6 +373,10 @@ static int finish(struct jfr_writer *w)
         c->region->file_offset + (uint64_t)(uint32_t)atomic_load(&c->region->bump) * JFR_BLOCK;
     header_store(c, HEAD_SIZE, end - c->start);
     c->header[67] = 3; /* this is the last chunk */
+    if (w->ring.head) {
+        ring_end(w, end - c->start);
+        return ret;
+    }
     if (ftruncate(w->fd, (off_t)end) && !ret)
         ret = -errno;
     atomic_store(&w->bytes, end);
@@ -379,6 +397,16 @@ void jfr_writer_free(struct jfr_writer *w)
         return;
     (void)jfr_writer_close(w);
     writer_release(w);
+}
+
+int jfr_writer_descriptor(const struct jfr_writer *w)
+{
+    return w->fd;
+}
+
+uint64_t jfr_writer_chunks(const struct jfr_writer *w)
+{
+    return atomic_load(&((struct jfr_writer *)w)->chunks);
 }
 
 void jfr_writer_counters(const struct jfr_writer *w, struct jfr_counters *ret)

@@ -97,6 +97,12 @@ struct jfr_writer_options {
     uint64_t chunk_ns;    /* start a new chunk after this time; 0 means one hour */
     uint64_t trace_bytes; /* memory for distinct stacks, used as needed; 0 means 256 MiB */
     uint64_t max_bytes;   /* the file's limit, beyond which events are dropped; 0 means none */
+    /*
+     * Not 0: the file is a ring of this size (jfr/ring.h), which keeps what is at most keep_ns old
+     * and as much as it has room for. All of it is allocated when it is opened.
+     */
+    uint64_t ring_bytes;
+    uint64_t keep_ns;
     unsigned slots; /* the number of concurrent writers; 0 means four for each CPU, 16 to 256 */
     /*
      * Woken when events will soon find no room; NULL for one of the writer's own, for which
@@ -109,7 +115,8 @@ struct jfr_writer_options {
  * Creates the file and writes header, metadata and constants, so that it is a valid recording on
  * return. An existing file of that name is unlinked and never overwritten, because another process
  * may have it mapped. On failure returns a negative errno and leaves nothing behind: -EINVAL for
- * what is not a regular file, -ENOSPC, -EFBIG (RLIMIT_FSIZE), -EROFS, -EACCES, ...
+ * what is not a regular file, -ENOSPC, -EFBIG (RLIMIT_FSIZE), -EROFS, -EACCES, ... A ring without a
+ * path is kept in memory, where jfr_writer_descriptor leads to it.
  */
 int jfr_writer_open(struct jfr_writer **ret, const char *path,
                     const struct jfr_writer_options *options) must_check;
@@ -142,6 +149,23 @@ int jfr_writer_close(struct jfr_writer *w);
  * allowed.
  */
 void jfr_writer_free(struct jfr_writer *w);
+
+/* The open file, which remains the writer's. */
+int jfr_writer_descriptor(const struct jfr_writer *w);
+
+/* What a ring holds now. Times are now_ns()'s. */
+struct jfr_ring_state {
+    uint64_t size;     /* of the file */
+    uint64_t used;     /* bytes of the chunks that it holds */
+    uint64_t written;  /* bytes of all chunks so far */
+    uint64_t since_ns; /* when the oldest chunk in it began */
+    uint64_t chunks;   /* how many it holds */
+};
+
+/* Returns false when the writer writes no ring. Any thread. */
+bool jfr_writer_ring(struct jfr_writer *w, struct jfr_ring_state *ret);
+/* How many chunks were begun. What a chunk must say of the state of things is due when it grows. */
+uint64_t jfr_writer_chunks(const struct jfr_writer *w);
 
 /* Counts what was written and lost so far. May be called at any time from any thread. */
 struct jfr_counters {

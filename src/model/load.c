@@ -2,6 +2,7 @@
 #include "model/load.h"
 
 #include "base/file.h"
+#include "jfr/ring.h"
 
 #include <errno.h>
 #include <string.h>
@@ -116,7 +117,9 @@ int profile_load(struct profile **ret, const char *path, enum load_detail detail
         }
     }
     if (r == -ENOTSUP && !why->len)
-        buf_string(why, "not a recording (JFR, HPROF, pprof or collapsed stacks)");
+        buf_string(why, jfr_ring_begins(l.data, l.len)
+                            ? JFR_RING_ADVICE
+                            : "not a recording (JFR, HPROF, pprof or collapsed stacks)");
     file_map_release(&map);
     if (r < 0)
         profile_free(l.profile);

@@ -61,6 +61,7 @@ static const struct rec_select selected[] = {
 struct reading {
     struct requests *out;
     const struct request_filter *filter;
+    bool part_of_ring;
     const struct rec_event *e;
     struct map threads;      /* id to its place in out->threads */
     struct map names;        /* string to its place in out->names */
@@ -291,7 +292,9 @@ static void on_totals(struct reading *r)
 {
     const struct rec_object *o = &r->e->object;
     const char *name = rec_string(o, "name", "?");
-    if (r->filter->thread || r->filter->from_ns || r->filter->to_ns || !name_wanted(r, name))
+    /* They count from the start of the recording, not from that of a part of it. */
+    if (r->part_of_ring || r->filter->thread || r->filter->from_ns || r->filter->to_ns ||
+        !name_wanted(r, name))
         return;
     uint32_t at = name_of(r, text_of(r, name), text_field(r, "kind"), false);
     if (r->error)
@@ -604,6 +607,7 @@ int requests_load(struct requests *ret, const char *path, const struct request_f
     }
     recording_info(recording, &info);
     out.start_ns = info.start_ns;
+    r.part_of_ring = info.part_of_ring;
     error = recording_select(recording, selected);
     while (error == 0 && (more = recording_next(recording, &e)) > 0) {
         r.e = &e;

@@ -65,6 +65,8 @@ struct loader {
     bool ours;
     int64_t wake_ns;    /* what a wake-up costs the waker */
     int64_t first, end; /* times of events */
+    /* of a part of a ring: where it begins, which is as far back as its events are shown */
+    int64_t floor_ns;
     const struct rec_row *row;
     const struct rec_event *e; /* the current row as an event */
     struct answer *answers;

@@ -79,6 +79,7 @@ static struct tl_event *add(struct loader *l, int64_t ns, enum tl_event_kind kin
 {
     if (thread == TL_NONE)
         return NULL;
+    ns = MAX(ns, l->floor_ns);
     struct tl_event *e = tl_spool_add(&l->events, (uint64_t)ns);
     if (!e) {
         l->error = -ENOMEM;
@@ -283,9 +284,10 @@ static void on_preempted(struct loader *l)
 {
     uint32_t thread = thread_field(l, EVENT_THREAD);
     int64_t ns = ns_field(l, TIME);
-    if (thread != TL_NONE && ns > 0 && ns <= l->e->duration_ns && l->e->start_ns > 0 &&
-        timeline_delay(l->b, thread, (uint64_t)l->e->start_ns,
-                       (uint64_t)(l->e->start_ns + l->e->duration_ns), (uint64_t)ns) < 0)
+    int64_t end = l->e->start_ns + l->e->duration_ns, start = MAX(l->e->start_ns, l->floor_ns);
+    if (thread != TL_NONE && ns > 0 && ns <= l->e->duration_ns && start > 0 && start < end &&
+        timeline_delay(l->b, thread, (uint64_t)start, (uint64_t)end,
+                       (uint64_t)MIN(ns, end - start)) < 0)
         l->error = -ENOMEM;
 }
 
@@ -328,7 +330,7 @@ static void on_event(struct loader *l)
         add_wait(l, TLE_IO, TLE_IO_DONE, TL_NONE, TL_NONE, TL_NONE, 0, false);
         break;
     case PAUSE:
-        if (timeline_pause(l->b, (uint64_t)l->e->start_ns,
+        if (timeline_pause(l->b, (uint64_t)MAX(l->e->start_ns, l->floor_ns),
                            (uint64_t)(l->e->start_ns + l->e->duration_ns),
                            loader_string(l, rec_string(&l->e->object, "name", "GC Pause"))) < 0)
             l->error = -ENOMEM;
@@ -434,6 +436,7 @@ static void *build_beside(void *arg)
 static void begin(struct loader *l, const struct rec_info *info, int64_t first)
 {
     int64_t origin = first ? MIN(first, info->start_ns) : info->start_ns;
+    origin = MAX(origin, l->floor_ns);
     timeline_origin(l->b, (uint64_t)origin, (uint64_t)origin);
 }
 
@@ -591,6 +594,7 @@ int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_fro
     }
     struct rec_info info;
     recording_info(recording, &info);
+    l.floor_ns = info.part_of_ring ? info.start_ns : 0;
     l.answers = calloc(ANSWERS, sizeof(*l.answers));
     r = l.answers ? timeline_builder_new(&l.b) : -ENOMEM;
     if (r == 0 && index)

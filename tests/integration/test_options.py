@@ -54,6 +54,10 @@ class Command:
         return text, done.stderr
 
 
+# They go with --always, which in turn goes with few others (test_always.py).
+OF_ALWAYS = "keep", "maxsize"
+
+
 def some_value(row, r):
     if row["kind"] == WORD:
         return r.choice(row["values"].split("|"))
@@ -78,7 +82,7 @@ def test_random_option_sets_reach_the_agent_as_they_were_meant(tmp_path):
             value = some_value(row, r)
             if row["separator"] and row["name"] != "log":
                 value = value.replace(",", "") or "x"
-            if row["name"] == "alloc" or value == "old":
+            if row["name"] in ("alloc", "always", *OF_ALWAYS) or value == "old":
                 continue
             words.append(f"{row['flag']}={value}")
             want[row["name"]] = value
@@ -103,8 +107,8 @@ def command(tmp_path):
 
 
 def a_value(row):
-    return {WORD: row["values"].split("|")[0], YES_NO: "y", NUMBER: str(max(row["min"], 1)), DURATION: "20ms",
-            SIZE: "1m", FRACTION: "0.5", TEXT: "pkg.Name"}[row["kind"]]
+    return {WORD: row["values"].split("|")[0], YES_NO: "y", NUMBER: str(max(row["min"], 1)),
+            DURATION: f"{max(20, row['min'] // 10**6)}ms", SIZE: str(max(1 << 20, row["min"])), FRACTION: "0.5", TEXT: "pkg.Name"}[row["kind"]]
 
 
 def test_an_option_given_twice_goes_on_or_is_refused(command):
@@ -156,7 +160,8 @@ def test_options_at_their_limits(command):
         for value, good in ((row["min"], True), (row["max"], True), (row["min"] - 1, False), (row["max"] + 1, False)):
             if value < 0 or value >= 2**63:
                 continue
-            text, said = command.options(f"{row['flag']}={value}{unit.get(row['kind'], '')}")
+            more = ["--always"] if row["name"] in OF_ALWAYS else []
+            text, said = command.options(*more, f"{row['flag']}={value}{unit.get(row['kind'], '')}")
             assert (text is not None) == good, (row["flag"], value, said)
             assert good or "out of range: " in said, said
 

@@ -555,17 +555,22 @@ static uint64_t look_around(JNIEnv *jni)
     return now;
 }
 
-static void put_analysis(int natives, const char *locks, uint64_t wake_up)
+static struct {
+    int natives;
+    uint64_t wake_up;
+} analysis;
+
+static void put_analysis(const char *locks)
 {
     struct jfr_event e;
     if (!jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_ANALYSIS], 1100, &e))
         return;
     jfr_put_time(&e, now_ns());
     jfr_put_byte(&e, thread_capture.instrument);
-    jfr_put_int(&e, natives);
+    jfr_put_int(&e, analysis.natives);
     jfr_put_byte(&e, vm.hotspot);
     jfr_put_string_n(&e, locks, locks ? MIN(strlen(locks), 1000) : 0);
-    jfr_put_long(&e, (int64_t)wake_up);
+    jfr_put_long(&e, (int64_t)analysis.wake_up);
     jfr_commit(&e);
 }
 
@@ -609,7 +614,9 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     int natives = natives_bind(jni, thread_capture.instrument, why);
     if (natives < 0)
         return natives;
-    put_analysis(natives, s->options.v[OPT_LOCKS].text, wake_up);
+    analysis.natives = natives;
+    analysis.wake_up = wake_up;
+    put_analysis(s->options.v[OPT_LOCKS].text);
     jvmtiCapabilities want = {0}, missing = {0};
     vm_capability_virtual_threads(&want);
     thread_capture.virtual_too =
@@ -635,6 +642,15 @@ static void flush(struct session *s, JNIEnv *jni)
     at_start_flush(jni);
     jfr_lose_total(thread_capture.jfr, LOSS_THREAD_NAME, atomic_load(&thread_capture.lost));
     tell_all_waiting(now_ns() - WAITING_TELL);
+}
+
+/* Which threads there are, and what they wait for. */
+static void restate(struct session *s, JNIEnv *jni)
+{
+    put_analysis(s->options.v[OPT_LOCKS].text);
+    look_around(jni);
+    at_start_restate();
+    tell_waiting_again();
 }
 
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
@@ -711,5 +727,6 @@ const struct capture capture_threads = {
     .release = release,
     .flush = flush,
     .dump = dump,
+    .restate = restate,
     .status = status,
 };

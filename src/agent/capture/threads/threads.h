@@ -230,6 +230,8 @@ void at_start_contact(uint64_t id);
 /* Called before that, in MonitorWaited: whether the wait ended by its timeout. */
 void at_start_timed_out(bool timed_out);
 void at_start_flush(JNIEnv *jni);
+/* Writes jvmscope.Waiting again for those of them that go on. */
+void at_start_restate(void);
 void at_start_release(void);
 /* Whether a thread has posted an event of its own in this capture. */
 bool waiter_has_come(uint64_t id);
@@ -245,6 +247,8 @@ bool put_waiting(uint64_t thread, enum wait_kind kind, const struct wait *how);
  */
 void waiting_init(struct jfr_writer *jfr);
 void tell_all_waiting(uint64_t before);
+/* waiting.c: the same for all waits, whether they were reported or not, up to a limit. */
+void tell_waiting_again(void);
 
 /*
  * threads/deadlocks.c, deadlock=y. owned tells whether an object is a synchronizer that has an

@@ -31,14 +31,28 @@ bool put_waiting(uint64_t thread, enum wait_kind kind, const struct wait *how)
     return true;
 }
 
+/* How many waits are repeated in a new chunk of a ring. */
+enum { AGAIN_MAX = 10000 };
+
+struct telling {
+    uint64_t before; /* waits that began then or earlier */
+    bool again;      /* those too that were reported */
+    unsigned told;
+    uint64_t left; /* not told because there were too many */
+};
+
 static void tell_waiting(struct waiter *w, jthread thread, void *arg)
 {
-    const uint64_t *before = arg;
+    struct telling *t = arg;
     for (int k = 0; k < WAIT_KINDS; k++) {
         struct wait *at = &w->waits[k];
         uint64_t start = atomic_load_explicit(&at->start, memory_order_acquire);
-        if (!start || start > *before || at->told)
+        if (!start || start > t->before || (at->told && !t->again))
             continue;
+        if (t->again && t->told == AGAIN_MAX) {
+            t->left++;
+            continue;
+        }
         struct wait copy = {.start = start,
                             .trace = at->trace,
                             .class = at->class,
@@ -46,12 +60,22 @@ static void tell_waiting(struct waiter *w, jthread thread, void *arg)
                             .timeout = at->timeout,
                             .object = at->object};
         if (atomic_load_explicit(&at->start, memory_order_acquire) == start &&
-            put_waiting(w->id, (enum wait_kind)k, &copy))
+            put_waiting(w->id, (enum wait_kind)k, &copy)) {
             at->told = true;
+            t->told++;
+        }
     }
 }
 
 void tell_all_waiting(uint64_t before)
 {
-    waiters_visit(NULL, tell_waiting, &before);
+    struct telling t = {.before = before};
+    waiters_visit(NULL, tell_waiting, &t);
+}
+
+void tell_waiting_again(void)
+{
+    struct telling t = {.before = UINT64_MAX, .again = true};
+    waiters_visit(NULL, tell_waiting, &t);
+    jfr_lose(thread_capture.jfr, LOSS_WAITS_AGAIN, t.left);
 }

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Takes the last part of a ring (jfr/ring.h) out as a recording of its own. The ring may be written
+ * meanwhile, and its bytes are not trusted: they are copied before they are parsed.
+ */
+#pragma once
+
+#include "base/macro.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* True when the open file begins like a ring. */
+bool jfr_is_ring(int fd);
+
+struct jfr_ring_cut {
+    uint64_t last_ns; /* how much of the end is wanted; 0 means all */
+    /*
+     * The recorder has just written everything that was begun (jfr_writer_flush). Otherwise the
+     * chunks before the part are searched as well for what its last events refer to.
+     */
+    bool flushed;
+};
+
+struct jfr_ring_part {
+    int64_t start_ns, end_ns; /* of the part, since 1970 */
+    int64_t since_ns;         /* from when on the ring has events */
+    uint64_t events, chunks;
+    uint64_t damaged; /* segments that hold no readable chunk although they should */
+};
+
+/*
+ * Writes the part at the position of the descriptor `to`, a regular file. An event belongs to it
+ * when it ended within it. Returns 0 or a negative errno: -EBADMSG with *ret_why when the file is
+ * no ring or holds nothing that can be read, -EAGAIN when the recorder overwrote it again and again
+ * while it was being read, or what reading or writing failed with.
+ */
+int jfr_ring_take(int fd, const struct jfr_ring_cut *cut, int to, struct jfr_ring_part *ret,
+                  const char **ret_why) must_check;

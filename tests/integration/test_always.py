@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recordings that are always on: what a ring holds is what the program said it did, at every moment and after every end."""
+import json
+import os
+import pathlib
+import re
+import signal
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.request
+
+import pytest
+
+import lab
+
+JFR_DUMP = lab.BUILD / "tests" / "unit" / "jfr_dump"
+NOBODY = 65534
+
+
+class Steps:
+    """What the program Always says: its steps as (number, from, to), in ms."""
+
+    def __init__(self, process):
+        self.process, self.done, self.come = process, [], threading.Condition()
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            if line.startswith("step "):
+                with self.come:
+                    self.done.append(tuple(map(int, line.split()[1:])))
+                    self.come.notify_all()
+
+    def wait(self, n):
+        """Waits for so many more steps."""
+        with self.come:
+            until = len(self.done) + n
+            assert self.come.wait_for(lambda: len(self.done) >= until, timeout=120), "the program stands still"
+
+    def wait_for(self, seconds):
+        """Waits until its steps took so long by the program's own clock."""
+        start = self.done[-1][2] if self.done else 0
+        self.wait(1)
+        start = start or self.done[-1][2]
+        while self.done[-1][2] < start + 1000 * seconds:
+            self.wait(1)
+
+
+def window(path):
+    """From when to when a recording lasts, in ns since 1970, by the headers of its chunks."""
+    data, at, start, end = path.read_bytes(), 0, None, 0
+    while at < len(data):
+        assert data[at:at + 4] == b"FLR\0"
+        size, _, _, begun, lasts = struct.unpack(">5q", data[at + 8:at + 48])
+        start, end, at = start or begun, max(end, begun + lasts), at + size
+    return start, end
+
+
+def events(path, *types, get=None):
+    done = subprocess.run([JFR_DUMP, *([f"--get={get}"] if get else []), path, *types], capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def threads_started(path):
+    return {int(m[1]) for line in events(path, "jdk.ThreadStart", get="thread.javaName") if (m := re.search(r"step-(\d+)", line))}
+
+
+def assert_exact(path, steps, begun=0):
+    """
+    The steps that began and ended in the recording's time are in it, and those that were over before are not. begun: in ms, when the
+    recording had certainly begun, if it was attached.
+    """
+    start, end = window(path)
+    steps = [step for step in steps if step[1] >= begun or step[2] * 10**6 < start]
+    got = threads_started(path)
+    whole = {n for n, since, to in steps if since * 10**6 > start + 2 * 10**6 and (to + 2) * 10**6 < end}
+    over = {n for n, _, to in steps if (to + 2) * 10**6 < start}
+    assert whole and whole <= got, whole - got
+    assert not over & got
+    return len(whole)
+
+
+def take(*args):
+    done = lab.jvmscope("dump", *args)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def status(pid):
+    return json.loads(lab.jvmscope("status", "--json", pid).stdout)
+
+
+@pytest.fixture
+def folder():
+    """A folder that VMs inside and outside of the chroot see under one name, and every user may enter."""
+    with tempfile.TemporaryDirectory(prefix="jvmscope-test-", dir="/var/tmp") as name:
+        os.chmod(name, 0o755)
+        yield pathlib.Path(name)
+
+
+@pytest.mark.jdks(8, 17, 21, 25)
+def test_the_last_seconds_are_exact(jdk, folder):
+    """From the start by JAVA_TOOL_OPTIONS; chunks of a second, so that the parts begin within one and hold several."""
+    ring, live, dead, whole = (folder / name for name in ("r.ring", "live.jfr", "dead.jfr", "whole.jfr"))
+    options = f"-agentpath:{lab.BUILD}/libhprof.so=always=y,keep=8s,maxsize=8m,file={ring}"
+    process = jdk.start("java", "-Xmx64m", "-cp", lab.compiled("Always"), "Always", 0, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                        env={**os.environ, "JAVA_TOOL_OPTIONS": options})
+    steps = Steps(process)
+    steps.wait_for(4)
+    size = ring.stat().st_size
+    assert 7 << 20 < size <= 8 << 20 and ring.stat().st_blocks * 512 >= size, "all of it is allocated"
+
+    # Two at once, while it goes on.
+    other = threading.Thread(target=take, args=("--last", "1s", "-o", folder / "other.jfr", process.pid))
+    other.start()
+    told = take("--last", "2s", "-o", live, process.pid)
+    other.join()
+    assert "(2.00 s)" in told and "goes on" in told
+    assert_exact(live, steps.done)
+    assert_exact(folder / "other.jfr", steps.done)
+    start, end = window(live)
+    assert end - start == 2 * 10**9
+    summary = json.loads(lab.jvmscope("threads", "summary", "--json", live).stdout)
+    rows = {row["name"]: row for row in summary["threads"]}
+    for name in ("parked", "waiting"):
+        assert rows[name]["waited_ns"] == summary["end_ns"] == end - start, "it began before and goes on"
+    assert not summary["lost"]
+    assert "Always.spin" in lab.jvmscope("report", live).stdout
+    assert "Always.lambda" in lab.jvmscope("report", "--metric", "allocations", live).stdout or jdk.version == 8
+
+    now = status(process.pid)
+    assert now["ring.size"] == size and 0 < now["ring.used"] <= size and now["ring.chunks"] >= 3
+    assert now["ring.from_ms"] < start // 10**6 and now["ring.to_ms"] >= end // 10**6
+    assert 0 < now["cost.threads_ns"] < now["cost.process_ns"]
+    text = lab.jvmscope("status", process.pid).stdout
+    assert re.search(r"^ring .* to .* in 7.9\d MiB, .*/s$", text, re.M) and re.search(r"^cost .* %", text, re.M), text
+    for args in (["--always"], ["-t", "1s", "-o", folder / "no.jfr"]):
+        refused = lab.jvmscope("attach", *args, process.pid)
+        assert refused.returncode == 1 and len(refused.stderr.splitlines()) == 1, refused.stderr
+        assert all(x in refused.stderr for x in ("always on already", str(ring), "dump --last", f"jvmscope stop {process.pid}"))
+
+    steps.wait(20)
+    process.kill()
+    process.wait()
+    steps.reader.join()
+    told = take("--last", "1s", "-o", dead, ring)
+    take("-o", whole, ring)
+    assert "never ended" not in told, "dump says what it holds; readers tell that it was not ended"
+    assert_exact(dead, steps.done)
+    # To the event: what of the whole ended in that time, and nothing else.
+    start, end = window(dead)
+    assert end == window(whole)[1]
+    kinds = "jdk.ThreadStart", "jdk.ThreadEnd", "jdk.ExecutionSample", "jdk.JavaMonitorWait", "jvmscope.VmEvent", "jvmscope.StartCall"
+
+    def ended(path, since):
+        return sorted(line for line in events(path, *kinds) if event_end(line) >= since)
+
+    assert ended(dead, 0) == ended(whole, start) != ended(whole, 0)
+    unended = lab.jvmscope("threads", "summary", dead)
+    assert unended.returncode == 0 and "never ended" in unended.stderr
+    if jdk.version > 8:
+        done = jdk.run("jfr", "summary", dead)
+        assert done.returncode == 0 and re.search(r"jdk.ThreadStart +[1-9]", done.stdout), done
+        done = jdk.run("jfr", "print", "--events", "jdk.ThreadStart", dead)
+        assert done.returncode == 0 and {int(n) for n in re.findall(r'thread = "step-(\d+)"', done.stdout)} == threads_started(dead)
+
+
+def event_end(line):
+    """When an event of jfr_dump's ended."""
+    _, start, duration = line.split(" ", 3)[:3]
+    return int(start) + int(duration)
+
+
+@pytest.fixture
+def steps(jdk):
+    """A program that runs, without an agent."""
+    process = jdk.start_java("Always", 0, jvm=["-Xmx64m"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    steps = Steps(process)
+    steps.wait(5)
+    yield steps
+    process.kill()
+    process.wait()
+
+
+def attach(pid, *args):
+    done = lab.jvmscope("attach", *([] if "--always=memory" in args else ["--always"]), *args, pid)
+    assert done.returncode == 0 and f"dump --last 5m -o FILE.jfr {pid}" in done.stderr, done.stderr
+    return time.time_ns() // 10**6 + 1
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_a_running_vm_goes_on_recording(steps, folder):
+    """In a file that was named, in one of the agent's choice, and in memory; one after the other in one VM."""
+    pid, ring, part = steps.process.pid, folder / "r.ring", folder / "part.jfr"
+    begun = attach(pid, "--keep", "1m", "--max-size", "4M", "-o", ring)
+    assert ring.stat().st_size <= 4 << 20 and ring.stat().st_mode & 0o777 == 0o600
+    steps.wait(30)
+    told = take("-o", part, pid)
+    assert_exact(part, steps.done, begun)
+    told = take("--last", "1h", "-o", part, pid)
+    assert re.search(r"the ring goes back \S+ \S+, not 1 h", told) or "the ring goes back" in told
+    needs = lab.jvmscope("dump", "--last", "1s", pid)
+    assert needs.returncode == 1 and "-o FILE.jfr" in needs.stderr
+    before = list(steps.done)
+    stopped = lab.jvmscope("stop", pid)
+    assert stopped.returncode == 0 and str(ring) in stopped.stderr and "dump --last 5m" in stopped.stderr
+    take("-o", part, ring)
+    assert_exact(part, before, begun)
+    assert "never ended" not in lab.jvmscope("threads", "summary", part).stderr
+    no_ring = lab.jvmscope("dump", "--last", "1s", "-o", part, pid)
+    assert no_ring.returncode == 1
+
+    begun = attach(pid, "--max-size", "4M")
+    chosen = pathlib.Path(status(pid)["file"])
+    assert re.fullmatch(rf"jvmscope-{pid}-\d+-\d+\.ring", chosen.name) and chosen.is_relative_to("/var/tmp")
+    steps.wait(10)
+    before = list(steps.done)
+    stopped = lab.jvmscope("stop", "-o", part, pid)
+    assert stopped.returncode == 0, stopped.stderr
+    assert_exact(part, before, begun)
+    assert not chosen.exists(), "all of it was taken out"
+
+    begun = attach(pid, "--always=memory", "--max-size", "4M")
+    assert status(pid)["file"] == "memory"
+    steps.wait(10)
+    page = folder / "part.html"
+    take("--last", "5s", "-o", page, pid)
+    assert "<html" in page.read_text()[:2000]
+    before = list(steps.done)
+    stopped = lab.jvmscope("stop", "-o", part, pid)
+    assert stopped.returncode == 0, stopped.stderr
+    assert_exact(part, before, begun)
+    steps.wait(5)
+
+
+@pytest.mark.jdks(8, 17)
+def test_requests_of_the_last_seconds(jdk, folder):
+    """Those that a client made then, each of them; totals, which count from the start, are not taken for theirs."""
+    ring, part = folder / "r.ring", folder / "part.jfr"
+    process = jdk.start_java("ServesHttp", jvm=["-Xmx64m", jdk.agent(f"always=y,keep=8s,maxsize=8m,file={ring}")], stdout=subprocess.PIPE)
+    port, asked = int(process.stdout.readline()), []
+
+    def ask(n):
+        for _ in range(n):
+            since = time.time_ns()
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/cart?q=1", timeout=60) as answer:
+                assert answer.status == 200 and answer.read()
+            asked.append((since, time.time_ns()))
+
+    ask(20)
+    time.sleep(1.5)
+    ask(7)
+    take("--last", "1s", "-o", part, process.pid)
+    start, end = window(part)
+    found = [tuple(map(int, line.split(" ", 3)[1:3])) for line in events(part, "jvmscope.Request")]
+    slack = 2 * 10**6  # the clock may be slewed
+    surely = [a for a in asked if a[0] > start + slack and a[1] < end - slack]
+    maybe = [a for a in asked if a[1] > start - slack]
+    assert len(surely) <= len(found) <= len(maybe) < 27
+    told = json.loads(lab.jvmscope("requests", "--json", part).stdout)
+    assert sum(name["count"] for name in told["requests"]) == len(found), told
+    process.kill()
+    process.wait()
+    take("-o", part, ring)
+    assert len(events(part, "jvmscope.Request")) == 27
+
+
+@pytest.mark.jdks(17)
+def test_run_tells_where_the_last_minutes_are(jdk, folder):
+    ring, part = folder / "r.ring", folder / "part.jfr"
+    command = [lab.BUILD / "jvmscope", "run", "--always", "--max-size", "4M", "-o", ring, "--",
+               *jdk.command("java", "-Xmx64m", "-cp", lab.compiled("Always"), "Always", 20)]
+    done = subprocess.run([str(x) for x in command], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and len(re.findall("^step ", done.stdout, re.M)) == 20
+    assert f"the last minutes are in {ring}; take them out with: jvmscope dump --last 5m -o FILE.jfr {ring}" in done.stderr
+    take("--last", "5m", "-o", part, ring)
+    assert threads_started(part) == set(range(20))
+    assert "never ended" not in lab.jvmscope("report", part).stderr
+    # Rings that the agent finds a place for do not pile up.
+    before = set(pathlib.Path("/var/tmp").glob("jvmscope-*.ring"))
+    for _ in range(4):
+        done = jdk.run("java", jdk.agent("always=y,maxsize=4m"), "-Xmx64m", "-cp", lab.compiled("Always"), "Always", 1)
+        assert done.returncode == 0
+    new = set(pathlib.Path("/var/tmp").glob("jvmscope-*.ring")) - before
+    try:
+        assert 1 <= len(new) <= 3
+    finally:
+        for path in new:
+            path.unlink(missing_ok=True)
+
+
+@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who may mount a small file system")
+def test_without_room_the_program_goes_on(jdk, folder):
+    """A full disk, a read-only one, a limit of the file's size, a folder that is not there: one line."""
+    small = folder / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "none", small], check=True)
+    try:
+        cases = [(small / "r.ring", [], "No space left on device"), (folder / "no" / "r.ring", [], "No such file or directory"),
+                 (folder / "r.ring", ["prlimit", "--fsize=3000000"], "File too large")]
+        if jdk.version == 17:
+            cases.append((pathlib.Path("/sys/r.ring"), [], ""))
+        for path, prefix, reason in cases:
+            done = subprocess.run([*prefix, *jdk.command("java", jdk.agent(f"always=y,maxsize=4m,file={path}"), "-Xmx64m", "-cp",
+                                                         lab.compiled("Always"), "Always", 2)],
+                                  capture_output=True, text=True, timeout=120)
+            lines = [x for x in done.stderr.splitlines() if x.startswith("hprof: ")]
+            assert done.returncode == 0 and done.stdout.count("step ") == 2, done
+            assert len(lines) == 1 and reason in lines[0] and str(path) in lines[0] and "the program goes on" in lines[0], done.stderr
+            assert not path.exists()
+        if jdk.version == 17:
+            process = jdk.start_java("Always", 0, jvm=["-Xmx64m"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            running = Steps(process)
+            running.wait(3)
+            done = lab.jvmscope("attach", "--always", "--max-size", "4M", "-o", small / "r.ring", process.pid)
+            assert done.returncode == 1 and "No space left on device" in done.stderr and len(done.stderr.splitlines()) == 1
+            assert not (small / "r.ring").exists()
+            attach(process.pid, "--always=memory", "--max-size", "4M")
+            running.wait(3)
+            # Nor does the disk of what is taken out harm the ring.
+            (small / "filler").write_bytes(bytes((3 << 20) - 8192))
+            done = lab.jvmscope("dump", "-o", small / "part.jfr", process.pid)
+            assert done.returncode == 1 and "No space left on device" in done.stderr and not (small / "part.jfr").exists()
+            take("-o", folder / "part.jfr", process.pid)
+    finally:
+        subprocess.run(["umount", "-l", small], check=True)
+
+
+@pytest.mark.jdks(17)
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who attaches to another user's VM")
+def test_a_ring_of_another_users_vm(jdk, folder):
+    """It belongs to the VM's user; a file that the user puts in its place is not read."""
+    os.chown(folder, NOBODY, NOBODY)
+    ring, part = folder / "r.ring", folder / "part.jfr"
+    process = jdk.start("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "java", "-Xmx64m", "-cp",
+                        lab.compiled("Always"), "Always", 0, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    running = Steps(process)
+    running.wait(3)
+    refused = lab.jvmscope("attach", "--always", "-o", "/root/r.ring", process.pid)
+    assert refused.returncode == 1 and "the VM cannot write there" in refused.stderr
+    begun = attach(process.pid, "--max-size", "4M", "-o", ring)
+    assert ring.stat().st_uid == NOBODY
+    running.wait(10)
+    take("-o", part, process.pid)
+    assert_exact(part, running.done, begun)
+    part.unlink()
+    secret = folder / "secret"
+    secret.write_bytes(b"JVMRING" + bytes(100000))
+    secret.chmod(0o600)
+    ring.unlink()
+    ring.symlink_to(secret)
+    done = lab.jvmscope("dump", "-o", part, process.pid)
+    assert done.returncode == 1 and "symbolic link" in done.stderr and not part.exists()
+    ring.unlink()
+    os.link(secret, ring)
+    done = lab.jvmscope("dump", "-o", part, process.pid)
+    assert done.returncode == 1 and ("another user" in done.stderr or "Permission denied" in done.stderr) and not part.exists()
+
+
+def test_what_does_not_go_together_is_said(tmp_path):
+    for flags, said in ((["--cpu=times"], "cpu=times"), (["--cover"], "cover=y"), (["--heap=dump"], "heap=dump"), (["-t", "5s"], "duration="),
+                        (["--alloc=exact"], "alloc=exact"), (["--exceptions"], "exceptions=counts")):
+        done = lab.jvmscope("run", "--always", *flags, "--", "true")
+        assert done.returncode == 2 and "keeps the last minutes" in done.stderr and said in done.stderr, done.stderr
+        assert len(done.stderr.splitlines()) == 1
+    for flags, said in ((["--keep", "1m"], "goes with always=y"), (["--max-size", "8M"], "goes with always=y"),
+                        (["--always", "--max-size", "1M"], "4.00 MiB"), (["--always", "--keep", "0.5s"], "1.00 s"),
+                        (["--always=memory", "-o", "x.ring"], "writes no file")):
+        done = lab.jvmscope("run", *flags, "--", "true")
+        assert done.returncode == 2 and said in done.stderr, done.stderr
+    plain = tmp_path / "plain"
+    plain.write_text("no ring")
+    done = lab.jvmscope("dump", "-o", tmp_path / "x.jfr", plain)
+    assert done.returncode == 1 and "neither a process id nor the ring" in done.stderr
+    plain.write_bytes(b"JVMRING\1" + bytes(10000))
+    done = lab.jvmscope("dump", "-o", tmp_path / "x.jfr", plain)
+    assert done.returncode == 1 and "head of the ring is damaged" in done.stderr and not (tmp_path / "x.jfr").exists()
+    done = lab.jvmscope("report", plain)
+    assert done.returncode == 1 and "jvmscope dump --last 5m -o FILE.jfr" in done.stderr

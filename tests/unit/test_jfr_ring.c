@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rings: what they keep, and what is taken out of them, by events whose numbers are known. */
+#include "tests.h"
+
+#include "base/clock.h"
+#include "base/vec.h"
+#include "jfr/reader.h"
+#include "jfr/ring.h"
+#include "jfr/ring_read.h"
+#include "jfr/writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { STEP, WAIT, WAITING, TYPES };
+
+static const struct jfr_type rows[TYPES] = {
+    {"jvmscope.test.Step", "Step", "Test", NULL, JFR_EVENT, JFR_HAS_THREAD | JFR_HAS_STACK,
+     JFR_FIELDS({"number", "Number", "long"}, {"text", "Text", "java.lang.String"})},
+    {"jvmscope.test.Wait", "Wait", "Test", NULL, JFR_EVENT, JFR_DURATION | JFR_HAS_THREAD,
+     JFR_FIELDS({"number", "Number", "long"})},
+    {"jvmscope.Waiting", "Waiting", "Test", NULL, JFR_EVENT, JFR_HAS_THREAD,
+     JFR_FIELDS({"number", "Number", "long"})},
+};
+
+static char path[64], part_path[64];
+static struct jfr_writer *w;
+static uint32_t ids[TYPES];
+
+static int name_method(void *context, uint64_t method, uint32_t type, struct jfr_method *ret)
+{
+    static char name[32];
+    snprintf(name, sizeof(name), "m%d", (int)method);
+    *ret = (struct jfr_method){.class = {.name = "a/B"}, .name = name, .descriptor = "()V"};
+    return 0;
+}
+
+static int name_thread(void *context, uint64_t id, struct jfr_thread *ret)
+{
+    static char name[32];
+    snprintf(name, sizeof(name), "thread %d", (int)id);
+    *ret = (struct jfr_thread){.os_name = name, .os_id = id, .java_name = name, .java_id = id};
+    return 0;
+}
+
+static int open_ring(const char *at, uint64_t bytes, uint64_t keep_ns)
+{
+    struct jfr_writer_options options = {.resolver = {NULL, name_method, name_thread},
+                                         .slots = 4,
+                                         .trace_bytes = 1 << 20,
+                                         .ring_bytes = bytes,
+                                         .keep_ns = keep_ns};
+    int r = jfr_writer_open(&w, at, &options);
+    return r ? r : jfr_declare(w, rows, TYPES, ids);
+}
+
+static int set_up(void **state)
+{
+    snprintf(path, sizeof(path), "/tmp/test_jfr_ring.%d.ring", (int)getpid());
+    snprintf(part_path, sizeof(part_path), "/tmp/test_jfr_ring.%d.jfr", (int)getpid());
+    w = NULL;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    jfr_writer_free(w);
+    unlink(path);
+    unlink(part_path);
+    return 0;
+}
+
+static void step(uint64_t ns, int64_t number, const char *text)
+{
+    struct jfr_event e;
+    struct jfr_frame frame = {(uint64_t)(number % 50), -1, JFR_FRAME_JIT};
+    uint64_t trace = jfr_trace(w, &frame, 1, false);
+    assert_true(jfr_begin(w, ids[STEP], 400, &e));
+    jfr_put_time(&e, ns);
+    jfr_put_long(&e, 5);
+    jfr_put_long(&e, (int64_t)trace);
+    jfr_put_long(&e, number);
+    jfr_put_string(&e, text);
+    jfr_commit(&e);
+}
+
+static void wait_event(int type, uint64_t start, uint64_t ns, int64_t thread, int64_t number)
+{
+    struct jfr_event e;
+    assert_true(jfr_begin(w, ids[type], 0, &e));
+    jfr_put_time(&e, start);
+    if (type == WAIT)
+        jfr_put_long(&e, (int64_t)ns);
+    jfr_put_long(&e, thread);
+    jfr_put_long(&e, number);
+    jfr_commit(&e);
+}
+
+static void setting(uint64_t ns, const char *value)
+{
+    struct jfr_event e;
+    assert_true(jfr_begin(w, JFR_ACTIVE_SETTING, 0, &e));
+    jfr_put_time(&e, ns);
+    for (int i = 0; i < 4; i++)
+        jfr_put_long(&e, 0);
+    jfr_put_string(&e, "name");
+    jfr_put_string(&e, value);
+    jfr_commit(&e);
+}
+
+static int take_from(const char *from, uint64_t last_ns, bool flushed, struct jfr_ring_part *ret)
+{
+    const char *why = NULL;
+    _cleanup_close_ int fd = open(from, O_RDONLY | O_CLOEXEC);
+    _cleanup_close_ int to = open(part_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(fd >= 0 && to >= 0);
+    struct jfr_ring_cut cut = {.last_ns = last_ns, .flushed = flushed};
+    return jfr_ring_take(fd, &cut, to, ret, &why);
+}
+
+struct numbers {
+    VEC(int64_t) of[TYPES];
+    int64_t times[400]; /* of the first steps, by number */
+    size_t settings;
+    uint64_t unresolved;
+    int64_t first_ns, start_ns;
+    bool unended, part;
+};
+
+static int by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Reads the part; each step must have its stack and its thread. */
+static void read_part(struct numbers *ret)
+{
+    _cleanup_(recording_closep) struct recording *r = NULL;
+    static const struct rec_select wanted[] = {{"jvmscope.test.Step", STEP},
+                                               {"jvmscope.test.Wait", WAIT},
+                                               {"jvmscope.Waiting", WAITING},
+                                               {"jdk.ActiveSetting", TYPES},
+                                               {0}};
+    const char *why;
+    struct rec_event e;
+    struct rec_info info;
+    *ret = (struct numbers){.first_ns = INT64_MAX};
+    assert_int_equal(recording_open(&r, part_path, &why), 0);
+    assert_int_equal(recording_select(r, wanted), 0);
+    while (recording_next(r, &e) > 0) {
+        if (e.tag != WAITING)
+            ret->first_ns = MIN(ret->first_ns, e.start_ns + e.duration_ns);
+        if (e.tag == TYPES) {
+            ret->settings++;
+            continue;
+        }
+        int64_t number = rec_long(&e.object, "number", -1);
+        assert_int_equal(vec_push(&ret->of[e.tag], number), 0);
+        if (e.tag != STEP)
+            continue;
+        if (number < (int64_t)ARRAY_SIZE(ret->times))
+            ret->times[number] = e.start_ns;
+        char name[32];
+        snprintf(name, sizeof(name), "m%d", (int)(number % 50));
+        const struct rec_stack *stack = rec_stack(&e.object, "stackTrace");
+        const struct rec_thread *thread = rec_thread(&e.object, "eventThread");
+        assert_non_null(stack);
+        assert_string_equal(stack->frames[0].method->name, name);
+        assert_non_null(thread);
+    }
+    recording_info(r, &info);
+    assert_false(info.truncated);
+    ret->unresolved = info.unresolved;
+    ret->start_ns = info.start_ns;
+    ret->unended = info.unended;
+    ret->part = info.part_of_ring;
+    for (int i = 0; i < TYPES; i++)
+        vec_sort(&ret->of[i], by_value);
+}
+
+static void release(struct numbers *n)
+{
+    for (int i = 0; i < TYPES; i++)
+        vec_release(&n->of[i]);
+}
+
+static void assert_run(const struct numbers *n, int64_t first, int64_t last)
+{
+    assert_int_equal(n->of[STEP].len, last - first + 1);
+    for (size_t i = 0; i < n->of[STEP].len; i++)
+        assert_int_equal(n->of[STEP].data[i], first + (int64_t)i);
+}
+
+/* What of several chunks is taken is exactly what ended in the time that was asked for. */
+static void the_part_begins_at_the_event(void **state)
+{
+    struct jfr_ring_part part;
+    struct numbers all, n;
+    assert_int_equal(open_ring(path, 4 << 20, 60 * NS_PER_SECOND), 0);
+    for (int i = 0; i < 400; i++) {
+        step(now_ns(), i, "x");
+        usleep(1000);
+        if (i % 120 == 119) {
+            assert_int_equal(jfr_writer_rotate(w), 0);
+            setting(now_ns(), "x");
+        }
+    }
+    assert_int_equal(jfr_writer_flush(w), 0);
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(jfr_is_ring(fd));
+    assert_int_equal(take_from(path, 0, true, &part), 0);
+    read_part(&all);
+    assert_run(&all, 0, 399);
+    assert_int_equal(all.settings, 3);
+    for (uint64_t ms = 0; ms < 500; ms += 50)
+        for (int flushed = 0; flushed < 2; flushed++) {
+            assert_int_equal(take_from(path, ms * NS_PER_MS + 1, flushed, &part), 0);
+            assert_int_equal(part.damaged, 0);
+            read_part(&n);
+            assert_true(n.part);
+            assert_int_equal(n.unended, !flushed);
+            assert_int_equal(n.start_ns, part.start_ns);
+            assert_int_equal(n.unresolved, 0);
+            int64_t first = 0;
+            while (first < 400 && all.times[first] < part.start_ns)
+                first++;
+            assert_run(&n, first, 399);
+            assert_true(n.first_ns >= part.start_ns);
+            release(&n);
+        }
+    release(&all);
+}
+
+/* Waits, threads and settings that still held at the beginning of the part are in it. */
+static void what_holds_at_the_beginning_is_kept(void **state)
+{
+    struct jfr_ring_part part;
+    struct numbers n;
+    assert_int_equal(open_ring(path, 4 << 20, 60 * NS_PER_SECOND), 0);
+    usleep(300000);
+    uint64_t now = now_ns(), s = NS_PER_SECOND, ms = NS_PER_MS;
+    setting(now - 250 * ms, "kept");
+    wait_event(WAITING, now - 90 * s, 0, 1, 1); /* goes on */
+    wait_event(WAITING, now - 80 * s, 0, 2, 2); /* ended before the part */
+    wait_event(WAIT, now - 80 * s, 80 * s - 200 * ms, 2, 3);
+    wait_event(WAITING, now - 80 * s, 0, 3, 4); /* ended in it */
+    wait_event(WAIT, now - 80 * s, 80 * s - ms, 3, 5);
+    wait_event(WAIT, now - 250 * ms, ms, 3, 6);
+    assert_int_equal(jfr_writer_flush(w), 0);
+    assert_int_equal(take_from(path, 100 * ms, true, &part), 0);
+    read_part(&n);
+    assert_int_equal(n.settings, 1);
+    assert_int_equal(n.of[WAIT].len, 1);
+    assert_int_equal(n.of[WAIT].data[0], 5);
+    assert_int_equal(n.of[WAITING].len, 2);
+    assert_int_equal(n.of[WAITING].data[0], 1);
+    assert_int_equal(n.of[WAITING].data[1], 4);
+    assert_true(n.first_ns >= part.start_ns);
+    release(&n);
+}
+
+/* A ring that went round many times holds the newest events without a gap. */
+static void a_full_ring_holds_the_newest(void **state)
+{
+    struct jfr_ring_part part;
+    struct jfr_ring_state ring;
+    struct numbers n;
+    char text[300];
+    memset(text, 'x', sizeof(text) - 1);
+    text[sizeof(text) - 1] = 0;
+    const uint64_t bytes = 5000000;
+    assert_int_equal(open_ring(path, bytes, 3600 * NS_PER_SECOND), 0);
+    int64_t number = 0;
+    for (int round = 0; round < 400; round++) {
+        for (int i = 0; i < 200; i++)
+            step(now_ns(), number++, text);
+        assert_int_equal(jfr_writer_work(w), 0);
+    }
+    assert_int_equal(jfr_writer_flush(w), 0);
+    assert_true(jfr_writer_ring(w, &ring));
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_in_range(st.st_size, bytes - (bytes >> 4), bytes);
+    assert_int_equal(ring.size, st.st_size);
+    assert_in_range(ring.written, number * 300, number * 400);
+    assert_in_range(ring.used, bytes / 2, bytes);
+    assert_int_equal(take_from(path, 0, true, &part), 0);
+    read_part(&n);
+    assert_int_equal(n.unresolved, 0);
+    /* At least half of what would fit. */
+    assert_true((int64_t)n.of[STEP].len > (int64_t)bytes / 2 / 350);
+    assert_run(&n, number - (int64_t)n.of[STEP].len, number - 1);
+    release(&n);
+}
+
+/* A quiet program uses as many segments as its keep time needs, and they are used again. */
+static void old_segments_are_used_again(void **state)
+{
+    struct jfr_ring_state ring;
+    assert_int_equal(open_ring(path, 8 << 20, 1), 0);
+    for (int i = 0; i < 20; i++) {
+        step(now_ns(), i, "x");
+        assert_int_equal(jfr_writer_rotate(w), 0);
+    }
+    assert_true(jfr_writer_ring(w, &ring));
+    assert_in_range(ring.chunks, 2, 3);
+    assert_true(ring.used < 2 << 20);
+}
+
+static void bounds_of_the_size(void **state)
+{
+    static const uint64_t refused[] = {1, 8192, 1 << 20, UINT64_C(1) << 40};
+    for (size_t i = 0; i < ARRAY_SIZE(refused); i++) {
+        int r = open_ring(path, refused[i], NS_PER_SECOND);
+        assert_true(r == -EINVAL || r == -ENOSPC || r == -EFBIG);
+        assert_int_equal(access(path, F_OK), -1);
+    }
+    struct jfr_ring_part part;
+    assert_int_equal(open_ring(path, (2 << 20) + 65536, NS_PER_SECOND), 0);
+    step(now_ns(), 1, "x");
+    assert_int_equal(jfr_writer_flush(w), 0);
+    assert_int_equal(take_from(path, NS_PER_SECOND, true, &part), 0);
+}
+
+static void a_ring_without_a_path_is_in_memory(void **state)
+{
+    struct jfr_ring_part part;
+    struct numbers n;
+    char link[64];
+    assert_int_equal(open_ring(NULL, 4 << 20, NS_PER_SECOND), 0);
+    step(now_ns(), 7, "x");
+    assert_int_equal(jfr_writer_flush(w), 0);
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", jfr_writer_descriptor(w));
+    assert_int_equal(take_from(link, NS_PER_SECOND, true, &part), 0);
+    read_part(&n);
+    assert_run(&n, 7, 7);
+    release(&n);
+}
+
+/* ---- a recorder that is copied while it writes, and killed ---- */
+
+struct shared {
+    _Atomic int64_t written;
+};
+
+static struct shared *shared;
+
+static void *write_steps(void *unused)
+{
+    char text[200];
+    memset(text, 'y', sizeof(text) - 1);
+    text[sizeof(text) - 1] = 0;
+    for (int64_t i = 0;; i++) {
+        struct jfr_event e;
+        struct jfr_frame frame = {(uint64_t)(i % 50), -1, JFR_FRAME_JIT};
+        uint64_t trace = jfr_trace(w, &frame, 1, false);
+        while (!jfr_begin(w, ids[STEP], 400, &e))
+            usleep(100);
+        jfr_put_time(&e, now_ns());
+        jfr_put_long(&e, 5);
+        jfr_put_long(&e, (int64_t)trace);
+        jfr_put_long(&e, i);
+        jfr_put_string(&e, text);
+        jfr_commit(&e);
+        atomic_store(&shared->written, i + 1);
+        if (i % 500 == 0)
+            usleep(1000);
+    }
+    return NULL;
+}
+
+static pid_t start_recorder(uint64_t bytes)
+{
+    atomic_store(&shared->written, 0);
+    pid_t pid = fork();
+    if (pid)
+        return pid;
+    pthread_t thread;
+    if (open_ring(path, bytes, 3600 * NS_PER_SECOND) ||
+        pthread_create(&thread, NULL, write_steps, NULL))
+        _exit(1);
+    for (;;) {
+        jfr_writer_wait(w, 10 * NS_PER_MS);
+        jfr_writer_work(w);
+    }
+}
+
+static void await(int64_t number)
+{
+    for (int i = 0; atomic_load(&shared->written) < number && i < 60000; i++)
+        usleep(1000);
+    assert_true(atomic_load(&shared->written) >= number);
+}
+
+static void a_killed_recorder_leaves_all_it_published(void **state)
+{
+    shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    for (int round = 0; round < 12; round++) {
+        struct jfr_ring_part part;
+        struct numbers n;
+        pid_t pid = start_recorder(3 << 20);
+        await(1000 + round * 2300);
+        if (round % 3 == 0) {
+            /* While it writes: a copy has no gap either. */
+            int r = take_from(path, 0, false, &part);
+            assert_true(r == 0 || r == -EAGAIN);
+            if (r == 0) {
+                read_part(&n);
+                assert_run(&n, n.of[STEP].data[0], n.of[STEP].data[n.of[STEP].len - 1]);
+                release(&n);
+            }
+        }
+        kill(pid, SIGKILL);
+        waitpid(pid, NULL, 0);
+        assert_int_equal(take_from(path, 0, false, &part), 0);
+        read_part(&n);
+        assert_true(n.unended);
+        assert_int_equal(part.damaged, 0);
+        int64_t last = n.of[STEP].data[n.of[STEP].len - 1];
+        assert_in_range(last, atomic_load(&shared->written) - 1, atomic_load(&shared->written));
+        assert_run(&n, n.of[STEP].data[0], last);
+        release(&n);
+        unlink(path);
+    }
+    munmap(shared, 4096);
+}
+
+/* Whatever happened to the file, it is read without a crash, or refused with a reason. */
+static void damaged_rings_are_read_or_refused(void **state)
+{
+    struct jfr_ring_part part;
+    assert_int_equal(open_ring(path, 4 << 20, 60 * NS_PER_SECOND), 0);
+    for (int i = 0; i < 2000; i++) {
+        step(now_ns(), i, "text");
+        wait_event(WAIT, now_ns() - 1000, 1000, 3, i);
+        if (i % 400 == 399)
+            assert_int_equal(jfr_writer_rotate(w), 0);
+    }
+    assert_int_equal(jfr_writer_close(w), 0);
+    _cleanup_close_ int fd = open(path, O_RDWR | O_CLOEXEC);
+    struct stat st;
+    assert_int_equal(fstat(fd, &st), 0);
+    size_t len = (size_t)st.st_size, read = 0;
+    uint8_t *good = malloc(len);
+    assert_int_equal(pread(fd, good, len, 0), len);
+    size_t segment = (len - JFR_RING_HEAD) / 4;
+    srand(1);
+    for (int i = 0; i < 300; i++) {
+        /* The heads are where damage matters. */
+        size_t at = i % 3 == 0 ? (size_t)rand() % 128
+                    : i % 3 == 1
+                        ? JFR_RING_HEAD + (size_t)rand() % 4 * segment + (size_t)rand() % 72
+                        : JFR_RING_HEAD + (size_t)rand() % 4 * segment + (size_t)rand() % 40000;
+        uint8_t bytes[8];
+        for (size_t k = 0; k < sizeof(bytes); k++)
+            bytes[k] = (uint8_t)(rand() % 3 ? rand() : 0xff);
+        assert_int_equal(pwrite(fd, bytes, 1 + (size_t)i % 8, (off_t)at), 1 + i % 8);
+        int r = take_from(path, i % 2 ? NS_PER_SECOND / 1000 : 0, i % 5 == 0, &part);
+        assert_true(r == 0 || r == -EBADMSG || r == -EAGAIN);
+        read += r == 0;
+        assert_int_equal(pwrite(fd, good + at, 8, (off_t)at), 8);
+    }
+    assert_true(read > 100);
+    for (size_t cut = 0; cut < len; cut += len / 20) {
+        assert_int_equal(ftruncate(fd, (off_t)cut), 0);
+        int r = take_from(path, 0, false, &part);
+        assert_true(r == 0 || r == -EBADMSG);
+        assert_int_equal(ftruncate(fd, (off_t)len), 0);
+        assert_int_equal(pwrite(fd, good, len, 0), len);
+    }
+    free(good);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(the_part_begins_at_the_event),
+        TEST(what_holds_at_the_beginning_is_kept),
+        TEST(a_full_ring_holds_the_newest),
+        TEST(old_segments_are_used_again),
+        TEST(bounds_of_the_size),
+        TEST(a_ring_without_a_path_is_in_memory),
+        TEST(a_killed_recorder_leaves_all_it_published),
+        TEST(damaged_rings_are_read_or_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
