@@ -617,6 +617,29 @@ static int consume(struct walk *w, uint64_t start, enum request_cause cause, uin
 }
 
 /*
+ * The work of a thread that was going on at a time, or ended since another one if the thread only
+ * ran from then on: a future wakes those who wait for it when the work that completes it is over.
+ */
+static uint32_t work_of(const struct walk *w, uint32_t thread, uint64_t since, uint64_t at)
+{
+    uint64_t id = w->l->t->threads[thread].id;
+    uint32_t best = UINT32_MAX;
+    for (uint32_t i = 0; i < work_count(w); i++) {
+        const struct request_work *x = work_at(w, i);
+        if (since_origin(w->l, x->start_ns) >= at)
+            break;
+        if (x->thread == id && since_origin(w->l, x->end_ns) >= since)
+            best = i;
+    }
+    uint64_t end = best == UINT32_MAX ? at : since_origin(w->l, work_at(w, best)->end_ns);
+    if (end >= at)
+        return best;
+    struct stretch s = stretch_before(w->l, thread, end, at);
+    bool ran = s.start == end && (s.state == TL_NONE || w->l->t->nodes[s.state].kind == TL_RUN);
+    return ran ? best : UINT32_MAX;
+}
+
+/*
  * The work for the same request that another thread was doing when it ended this wait. UINT32_MAX:
  * none, or nobody did.
  */
@@ -627,13 +650,12 @@ static uint32_t woken_by(const struct walk *w, const struct stretch *s, uint64_t
         !graph_woken(t, s->ends))
         return UINT32_MAX;
     const struct tl_node *waker = &t->nodes[t->nodes[s->ends].waker];
-    uint64_t id = t->threads[waker->thread].id, at = waker->time;
+    uint64_t at = waker->time;
     if (at >= w->at || at <= w->from || at < s->start)
         return UINT32_MAX;
-    uint32_t i = pick(w, at, id);
-    if (i == UINT32_MAX || work_at(w, i)->thread != id)
-        return UINT32_MAX;
-    *ret_at = at;
+    uint32_t i = work_of(w, waker->thread, s->start, at);
+    if (i != UINT32_MAX)
+        *ret_at = at;
     return i;
 }
 
@@ -667,9 +689,34 @@ static int64_t walk_work(struct walk *w, uint32_t i)
     return UINT32_MAX;
 }
 
+/*
+ * Divides the time between the last work and the request's end, where the thread that ended it was
+ * busy: servers finish an answer behind what is known as their work for it.
+ */
+static int walk_tail(struct walk *w)
+{
+    uint32_t last = pick_before(w, w->at), thread = thread_of(w->l, w->q->end_thread);
+    uint64_t floor = last == UINT32_MAX ? w->from : since_origin(w->l, work_at(w, last)->end_ns);
+    int e = 0;
+    floor = MAX(floor, w->from);
+    while (e == 0 && thread != TL_NONE && w->at > floor) {
+        struct stretch s = stretch_before(w->l, thread, floor, w->at);
+        if (s.state == TL_NONE ||
+            stack_is_idle(w->l->t, w->l->roles, tl_context_of(w->l->t, s.state)->stack))
+            break;
+        e = add_stretch(w->l, w->out, REQUEST_NONE, thread, &s);
+        w->at = s.start;
+    }
+    return e;
+}
+
 static int walk_back(struct walk *w)
 {
     uint32_t i = pick(w, w->at, w->q->end_thread);
+    int tail = i == UINT32_MAX ? walk_tail(w) : 0;
+    if (tail < 0)
+        return tail;
+    i = pick(w, w->at, w->q->end_thread);
     while (w->at > w->from) {
         if (i == UINT32_MAX) {
             i = pick_before(w, w->at);

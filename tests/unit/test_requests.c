@@ -304,6 +304,43 @@ static void a_task_that_was_waited_for_counts_with_its_queue(void **state)
     done(&f);
 }
 
+/* What a server does when its handler is over is known by the thread that ends the request. */
+static void the_end_of_an_answer_is_of_the_thread_that_ends_it(void **state)
+{
+    struct read f;
+    open_file(true);
+    put_sleep(HTTP, 2, 3, 3);
+    put_sleep(HTTP, 12, 5, 3);
+    put_request(1, "GET /late", HTTP, 0, 20, 200);
+    put_work(1, HTTP, 0, 10, 0, 0);
+    read_file(&f, &(struct request_filter){0});
+    divide(&f, 1);
+    takes(&f, CAUSE_SLEEP, 3 + 5);
+    takes(&f, CAUSE_CPU, 2 + 5 + 2 + 3);
+    takes(&f, CAUSE_UNKNOWN, 0);
+    done(&f);
+}
+
+/* A future wakes who waits for it when the work that completes it is over. */
+static void a_task_may_wake_who_waits_for_it_when_it_is_over(void **state)
+{
+    struct read f;
+    open_file(true);
+    put_sleep(POOL, 1, 1, 3);
+    put_park(HTTP, 5, 50);
+    put_unpark(POOL, 53, 10 + HTTP);
+    put_request(1, "GET /future", HTTP, 0, 60, 200);
+    put_work(1, HTTP, 0, 60, 0, 0);
+    put_work(1, POOL, 10, 42, 5, HTTP);
+    read_file(&f, &(struct request_filter){0});
+    divide(&f, 1);
+    takes(&f, CAUSE_PARK, 0);
+    takes(&f, CAUSE_RUNNABLE, 2);
+    takes(&f, CAUSE_QUEUE, 5);
+    takes(&f, CAUSE_CPU, 43 + 5 + 5);
+    done(&f);
+}
+
 /* An asynchronous request: its first thread leaves, a task ends it, and between them is nothing. */
 static void what_nobody_worked_for_is_unknown(void **state)
 {
@@ -480,6 +517,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_monitor_is_told_with_its_owner),
         TEST(a_task_that_was_waited_for_counts_with_its_queue),
+        TEST(the_end_of_an_answer_is_of_the_thread_that_ends_it),
+        TEST(a_task_may_wake_who_waits_for_it_when_it_is_over),
         TEST(what_nobody_worked_for_is_unknown),
         TEST(a_run_is_divided_at_pauses_and_delays),
         TEST(spans_and_contextual_events_are_requests),
