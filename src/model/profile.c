@@ -356,6 +356,24 @@ uint64_t profile_readings(const struct profile *p)
     return readings;
 }
 
+/*
+ * Whether objects of a class that are counted at a place are shared by several stacks: how many are
+ * of each is estimated (doc/allocation-sites.md).
+ */
+static bool places_are_shared(const struct profile *p)
+{
+    struct map of_place = {0}; /* frame and class to the node of its first site, + 1 */
+    bool shared = false;
+    for (size_t i = 0; i < p->sites.len && !shared; i++) {
+        const struct profile_site *s = &p->sites.data[i];
+        uint64_t key = (uint64_t)p->nodes.data[s->node].frame << 32 | s->class_name;
+        uint64_t *node = map_at(&of_place, key, (uint64_t)s->node + 1, NULL);
+        shared = s->node && !s->estimated && node && *node != (uint64_t)s->node + 1;
+    }
+    map_release(&of_place);
+    return shared;
+}
+
 void profile_note(const struct profile_view *v, struct buf *to)
 {
     const struct profile *p = v->profile;
@@ -371,6 +389,9 @@ void profile_note(const struct profile_view *v, struct buf *to)
     else if (series->estimated && v->weight)
         buf_printf(to, "estimated from %zu samples, standard error at most %.1f %%", v->samples,
                    100 * profile_standard_error(v) / (double)v->weight);
+    else if (v->metric == PROFILE_ALLOCATION && places_are_shared(p))
+        buf_string(to, "counted: where several stacks lead to a place, the parts that each of them "
+                       "has of its count are estimated");
 }
 
 static int add_to_view(void *context, const struct profile_sample *s)

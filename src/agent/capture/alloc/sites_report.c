@@ -527,7 +527,7 @@ static bool write_event(struct session *s, const struct report *r, const struct 
         return true;
     uint32_t n = frames_of(row->site, frames, &thread);
     monitors_source_name(class_of(row->site), name, sizeof(name));
-    uint64_t trace = jfr_trace(w, frames, n, false);
+    uint64_t trace = jfr_trace(w, frames, n, n == sites_depth());
     if (!jfr_begin_growing(w, event_type, strlen(name) + 256, &e))
         return false;
     jfr_put_time(&e, now);
