@@ -8,6 +8,7 @@ import time
 import xml.etree.ElementTree
 
 import lab
+import outputs
 import pytest
 
 
@@ -313,3 +314,52 @@ def test_the_jdks_own_views_show_what_was_recorded(jdk, tmp_path):
     arrays = next((v for k, v in places.items() if k.startswith("Counted.allocate")), None)
     assert arrays and float(arrays.rstrip("%").replace(",", ".")) > 30, places
     assert method(shown("report", "--json", out)["allocations"]["methods"], "Counted.allocate")["self"] > 0
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_what_is_counted_of_a_program_that_runs_already_is_there_in_every_output(jdk, tmp_path):
+    """Attached while it waits, it does two rounds: each capture has these alone, and the page has what the verbs say."""
+    out, page = tmp_path / "a.jfr", tmp_path / "a.html"
+    process = jdk.start_java("Counted", jvm=("-Xmx64m",), stdin=-1, stdout=-1, stderr=-1)
+    try:
+        def a_round(number):
+            process.stdin.write("\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == f"round {number}\n"
+
+        assert process.stdout.readline() == "ready\n"
+        a_round(1)
+        done = lab.jvmscope("attach", "--trace", "Counted.called", "--exceptions", "--cover", "--alloc=exact", "--cpu=times", "--threads",
+                            "--include", "Counted", "-o", out, process.pid)
+        assert done.returncode == 0, done.stderr
+        a_round(2)
+        a_round(3)
+        done = lab.jvmscope("stop", process.pid)
+        assert done.returncode == 0 and " lost " not in done.stderr, done.stderr
+    finally:
+        process.kill()
+        process.communicate()
+    found = counts(out)
+    assert {key: found[key] for key in ("calls", "objects", "bytes", "throws")} == {
+        key: truth(2)[key] for key in ("calls", "objects", "bytes", "throws")}
+    assert set(found["covered"]) >= {"allocate", "called", "fail", "round"}
+    traced = shown("trace", "--json", out)
+    assert (len(traced["calls"]), traced["lost"], traced["unended"]) == (2000, 0, False)
+    assert lab.jvmscope("convert", "-o", page, out).returncode == 0
+    data, report = outputs.page(page), shown("report", "--json", out)
+    assert data["trace"]["total"] == 2000 and [json.loads(c["args"]) for c in data["trace"]["calls"]] == [c["args"] for c in traced["calls"]]
+    assert data["coverage"]["total"] == shown("coverage", "--json", out)["total"]
+    metrics = {m["name"]: outputs.page_weights(data, m) for m in data["metrics"]}
+    own = method(report["allocations"]["methods"], "Counted.allocate")["self"]
+    assert metrics["allocations"].own["Counted.allocate"] == own >= truth(2)["bytes"]
+    assert metrics["allocations"].sum == report["allocations"]["total"]
+    events = shown("threads", "summary", "--json", "--idle", out)["threads"]
+    assert sorted(t["name"] for t in data["timeline"]["threads"]) == sorted(t["name"] for t in events)
+    # The timeline for other readers: each thread's slices are no more than the time that it is there.
+    chrome = tmp_path / "a.json"
+    assert lab.jvmscope("convert", "-o", chrome, out).returncode == 0
+    slices = json.loads(chrome.read_text())["traceEvents"]
+    names = {e["tid"]: e["args"]["name"] for e in slices if e["ph"] == "M" and e["name"] == "thread_name"}
+    for t in events:
+        mine = [e for e in slices if e["ph"] == "X" and names.get(e["tid"]) == t["name"]]
+        assert abs(sum(e["dur"] for e in mine) - (t["end_ns"] - t["start_ns"]) / 1000) < 0.01 * (t["end_ns"] - t["start_ns"]) / 1000 + 1, t
