@@ -22,6 +22,8 @@
 #define TOMCAT_POOL "org/apache/tomcat/util/threads/ThreadPoolExecutor"
 #define JETTY_POOL  "org/eclipse/jetty/util/thread/QueuedThreadPool"
 
+#define NETTY_LOOP "io/netty/util/concurrent/SingleThreadEventExecutor"
+
 #define HTTP_EXCHANGE "com/sun/net/httpserver/HttpExchange"
 
 struct point {
@@ -499,6 +501,92 @@ static int edit_jetty_end(const struct instrument_class *c, struct edit *e, cons
     return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &first, 2) ?: 1;
 }
 
+#define NETTY         "io/netty/"
+#define NETTY_HTTP    NETTY "handler/codec/http/"
+#define NETTY_CONTEXT NETTY "channel/ChannelHandlerContext"
+#define NETTY_STATUS  NETTY_HTTP "HttpResponseStatus"
+
+/* Pushes the channel of the context that is the first parameter. */
+static int push_channel(struct edit *e, struct buf *code)
+{
+    code_load(code, 'A', 1);
+    return call_interface(e, code, NETTY_CONTEXT, "channel", "()L" NETTY "channel/Channel;");
+}
+
+/* HttpRequestDecoder.createMessage(String[] initialLine) */
+static int edit_netty_line(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    _cleanup_(buf_release) struct buf first = BUF(32);
+    code_load(&first, 'A', 1);
+    int r = code_int(e->rewrite, &first, p->number);
+    r = r ? r : call(e, &first, "decoded", "([Ljava/lang/String;I)V");
+    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &first, 2) ?: 1;
+}
+
+/* HttpObjectDecoder.decode(context, bytes, out), in which that happens */
+static int edit_netty_decode(const struct instrument_class *c, struct edit *e,
+                             const struct point *p)
+{
+    _cleanup_(buf_release) struct buf last = BUF(32);
+    int r = push_channel(e, &last);
+    r = r ? r : call(e, &last, "decodes", "(Ljava/lang/Object;)V");
+    return r ? r : before_returns(e, &last, 1) ?: 1;
+}
+
+/* ByteToMessageDecoder.channelRead, in which the program handles what was decoded */
+static int edit_netty_read(const struct instrument_class *c, struct edit *e, const struct point *p)
+{
+    _cleanup_(buf_release) struct buf last = BUF(32), left = BUF(32);
+    int r = call(e, &last, "read", "()V");
+    buf_bytes(&left, last.data, last.len);
+    code_op(&left, OP_ATHROW);
+    r = r ? r : before_returns(e, &last, 0);
+    return r ? r : edit_catch_all(e, &left, 1) ?: 1;
+}
+
+/* ByteToMessageDecoder.channelInactive(context) */
+static int edit_netty_closed(const struct instrument_class *c, struct edit *e,
+                             const struct point *p)
+{
+    _cleanup_(buf_release) struct buf first = BUF(32);
+    int r = push_channel(e, &first);
+    r = r ? r : call(e, &first, "closed", "(Ljava/lang/Object;)V");
+    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &first, 1) ?: 1;
+}
+
+/* HttpResponseEncoder.encodeInitialLine(ByteBuf, HttpResponse) */
+static int edit_netty_status(const struct instrument_class *c, struct edit *e,
+                             const struct point *p)
+{
+    _cleanup_(buf_release) struct buf first = BUF(32);
+    if (!calls(c, NETTY_HTTP "HttpResponse", "status", "()L" NETTY_STATUS ";"))
+        return 0;
+    code_load(&first, 'A', 2);
+    int r = call_interface(e, &first, NETTY_HTTP "HttpResponse", "status", "()L" NETTY_STATUS ";");
+    r = r ? r : call_virtual(e, &first, NETTY_STATUS, "code", "()I");
+    r = r ? r : call(e, &first, "encodes", "(I)V");
+    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &first, 1) ?: 1;
+}
+
+/* HttpObjectEncoder.encode(context, message, out), whose field `state` is 0 between messages */
+static int edit_netty_encode(const struct instrument_class *c, struct edit *e,
+                             const struct point *p)
+{
+    _cleanup_(buf_release) struct buf last = BUF(32);
+    struct str type = {0};
+    uint16_t access;
+    if (!class_find_field(c->file, "state", &type, &access) || !str_is(type, "I") ||
+        access & ACC_STATIC)
+        return 0;
+    int field = rewrite_fieldref(e->rewrite, NETTY_HTTP "HttpObjectEncoder", "state", "I"),
+        r = MIN(field, 0);
+    code_load(&last, 'A', 0);
+    code_ref(&last, OP_GETFIELD, field);
+    r = r ? r : push_channel(e, &last);
+    r = r ? r : call(e, &last, "encoded", "(ILjava/lang/Object;)V");
+    return r ? r : before_returns(e, &last, 2) ?: 1;
+}
+
 /* A method that the option names. */
 static int edit_named(const struct instrument_class *c, struct edit *e)
 {
@@ -706,7 +794,18 @@ static const struct point points[] = {
     {JETTY_POOL, "execute", NULL, edit_handed, "handed", "java/lang/Runnable", 0},
     {JETTY_POOL, "runJob", NULL, edit_is_run, "started", "java/lang/Runnable", WAY_EXECUTOR},
     {JETTY_POOL "$Runner", "run", "()", edit_pooled, NULL, NULL, 0},
+    {NETTY_LOOP, "execute", "(Ljava/lang/Runnable;)V", edit_handed, "handed", "java/lang/Runnable", 0},
+    {NETTY_LOOP, "takeTask", "()", edit_takes, NULL, NULL, WAY_EXECUTOR},
+    {NETTY "util/concurrent/AbstractEventExecutor", "safeExecute", "(Ljava/lang/Runnable;)V", edit_is_run, "started", "java/lang/Runnable", WAY_EXECUTOR},
+    {NETTY "channel/nio/NioEventLoop", "run", "()V", edit_pooled, NULL, NULL, 0},
+    {NETTY "channel/epoll/EpollEventLoop", "run", "()V", edit_pooled, NULL, NULL, 0},
 
+    {NETTY_HTTP "HttpRequestDecoder", "createMessage", "([Ljava/lang/String;)", edit_netty_line, NULL, NULL, REQUEST_HTTP},
+    {NETTY_HTTP "HttpObjectDecoder", "decode", "(L" NETTY_CONTEXT ";", edit_netty_decode, NULL, NULL, 0},
+    {NETTY_HTTP "HttpResponseEncoder", "encodeInitialLine", "(Lio/netty/buffer/ByteBuf;L" NETTY_HTTP "HttpResponse;)", edit_netty_status, NULL, NULL, 0},
+    {NETTY_HTTP "HttpObjectEncoder", "encode", "(L" NETTY_CONTEXT ";Ljava/lang/Object;", edit_netty_encode, NULL, NULL, 0},
+    {NETTY "handler/codec/ByteToMessageDecoder", "channelRead", "(L" NETTY_CONTEXT ";", edit_netty_read, NULL, NULL, 0},
+    {NETTY "handler/codec/ByteToMessageDecoder", "channelInactive", "(L" NETTY_CONTEXT ";", edit_netty_closed, NULL, NULL, 0},
     {TOMCAT "connector/CoyoteAdapter", "service", NULL, edit_tomcat, NULL, NULL, REQUEST_SERVLET},
     {TOMCAT "connector/CoyoteAdapter", "asyncDispatch", NULL, edit_tomcat_async, NULL, NULL, 0},
     {TOMCAT "core/StandardEngineValve", "invoke", "(L" CATALINA_REQUEST ";", edit_tomcat_name, NULL, NULL, REQUEST_SERVLET},

@@ -406,6 +406,70 @@ public final class JvmscopeRequests {
         }
     }
 
+    // ---- Netty: a request begins where its first line is decoded, and belongs to a channel until its last part is encoded ----
+
+    private static final int LOOPS = 1 << 12;
+    /** By thread: its id, the request that it has decoded last, and whether the request's channel is not known yet; a status. */
+    private static final long[] loopThread = new long[LOOPS], loopRequest = new long[LOOPS], loopStatus = new long[LOOPS];
+    private static final boolean[] loopNew = new boolean[LOOPS];
+
+    public static void decoded(String[] line, int kind) {
+        if (line == null || line.length < 2)
+            return;
+        read();
+        long tid = tid(), request = enterServer(kind, line[0], line[1]);
+        int i = (int) tid & LOOPS - 1;
+        if (request == 0)
+            return;
+        loopThread[i] = tid;
+        loopRequest[i] = request;
+        loopNew[i] = true;
+    }
+
+    /** The channel whose bytes this thread decodes. */
+    public static void decodes(Object channel) {
+        long tid = tid();
+        int i = (int) tid & LOOPS - 1;
+        if (loopThread[i] != tid || !loopNew[i])
+            return;
+        loopNew[i] = false;
+        long slot = slot(tid);
+        put(IS_ANSWER | System.identityHashCode(channel), loopRequest[i], System.nanoTime(), slot == 0 ? 0 : U.getLong(slot + THREAD));
+    }
+
+    /** What was read has been handled; the answer may come later, from elsewhere. */
+    public static void read() {
+        long tid = tid();
+        int i = (int) tid & LOOPS - 1;
+        if (loopThread[i] != tid)
+            return;
+        loopThread[i] = 0;
+        pause(loopRequest[i], tid);
+    }
+
+    public static void encodes(int status) {
+        long tid = tid();
+        loopStatus[(int) tid & LOOPS - 1] = tid << 16 | status;
+    }
+
+    /** A part of an answer has been encoded; state 0: it was the last one. */
+    public static void encoded(int state, Object channel) {
+        if (state != 0 || U.getLong(ANY) == 0)
+            return;
+        long tid = tid(), known = loopStatus[(int) tid & LOOPS - 1];
+        int status = known >>> 16 == tid ? (int) known & 0xffff : 0;
+        if (status >= 200 || status < 100 || status == 101)
+            finish(channel, status);
+    }
+
+    /** What has not been answered never will be. */
+    public static void closed(Object channel) {
+        if (U.getLong(ANY) == 0)
+            return;
+        for (int i = 0; i < BUCKET / 8 && answerOf(channel) != 0; i++)
+            finish(channel, 0);
+    }
+
     // ---- what a request does elsewhere: statements, connections, calls ----
 
     private static final int JDBC = 0, HTTP = 2;
