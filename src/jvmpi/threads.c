@@ -623,6 +623,7 @@ static void JNICALL run_system_thread(jvmtiEnv *ti, JNIEnv *env, void *data)
     free(data);
     asked = 1;
     run(NULL);
+    asked = 0; /* the Java code that follows is the VM's */
 }
 
 static jthread new_thread(JNIEnv *env, const char *name)

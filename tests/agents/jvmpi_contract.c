@@ -371,6 +371,19 @@ static void check_threads(void)
     }
 }
 
+/*
+ * Enters the monitor for our own thread, which requests nothing once the handler of JVM_SHUT_DOWN
+ * has made the list. Returns false then, without the monitor.
+ */
+static bool enter_unless_shut_down(void)
+{
+    vm->RawMonitorEnter(tables);
+    if (!shut_down)
+        return true;
+    vm->RawMonitorExit(tables);
+    return false;
+}
+
 static long ends(void)
 {
     return counts[JVMPI_EVENT_OBJECT_FREE] + counts[JVMPI_EVENT_CLASS_UNLOAD] +
@@ -388,7 +401,10 @@ static void sample(void)
     (void)(*java_vm)->GetEnv(java_vm, (void **)&self, JNI_VERSION_1_2);
     vm->DisableGC();
     long ended = ends();
-    vm->RawMonitorEnter(tables);
+    if (!enter_unless_shut_down()) {
+        vm->EnableGC();
+        return;
+    }
     check_threads();
     for (size_t i = 0; n < MOST && (t = table_next(&threads, &i));)
         if (t->env != self)
@@ -410,7 +426,8 @@ static void sample(void)
     vm->RawMonitorExit(tables);
     vm->EnableGC();
     /* Often, so that one comes while threads start, contend and end. */
-    vm->RawMonitorEnter(tables);
+    if (!enter_unless_shut_down())
+        return;
     if (vm->RequestEvent(JVMPI_EVENT_MONITOR_DUMP, NULL) != JVMPI_SUCCESS)
         breach("no MONITOR_DUMP", "%s", "");
     vm->RawMonitorExit(tables);
@@ -428,9 +445,8 @@ static void run_sampler(void *unused)
         vm->RawMonitorExit(work);
         if (sample_ms)
             sample();
-        if (!dumps_ms || now_ms() - last < dumps_ms)
+        if (!dumps_ms || now_ms() - last < dumps_ms || !enter_unless_shut_down())
             continue;
-        vm->RawMonitorEnter(tables);
         request_dumps();
         vm->RawMonitorExit(tables);
         vm->RunGC();

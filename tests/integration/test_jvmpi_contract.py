@@ -62,7 +62,7 @@ def check(jdk, name, tmp_path, options=""):
     wanted = {4, 33, 38, 39, 40, 41, 42, 46, 47, 48} | (set() if "methods=0" in options else {1, 2, 3})
     if isinstance(name, tuple):
         wanted |= {5, 7, 34, 43, 51, 52, 54, 55, 57, 58, 60, 61}
-    assert wanted <= set(events), sorted(wanted - set(events))
+    assert wanted <= set(events), (sorted(wanted - set(events)), events)
 
 
 def test_no_breach_with_threads_loaders_and_lambdas(jdk, tmp_path):
