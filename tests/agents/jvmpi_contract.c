@@ -178,8 +178,13 @@ static void on_allocation(const JVMPI_Event *e, struct thread_record *t, bool re
     on_object_alloc(e, requested);
     if (traced)
         check_trace(&trace, "the trace of an OBJECT_ALLOC");
-    /* A dump finds objects that may have ended since, but what a thread has just made is there. */
-    if (traced && !requesting_dumps && init_done && n % 16 == 0 &&
+    /*
+     * A dump finds objects that may have ended since, but what a thread has just made is there. The
+     * dump of a class would have its CLASS_LOAD requested before that comes by itself.
+     */
+    const struct class_record *c = table_get(&classes, e->u.obj_alloc.class_id);
+    bool of_class = c && !strcmp(c->name, "java.lang.Class");
+    if (traced && !requesting_dumps && init_done && n % 16 == 0 && !of_class &&
         vm->RequestEvent(JVMPI_EVENT_OBJECT_DUMP, e->u.obj_alloc.obj_id) != JVMPI_SUCCESS)
         breach("no OBJECT_DUMP of the object of an OBJECT_ALLOC", "%p",
                (void *)e->u.obj_alloc.obj_id);
