@@ -4,7 +4,6 @@
  * its own threads, which must not call anything. They are queued, and one thread of the layer sends
  * GC_START, OBJECT_FREE and CLASS_UNLOAD, GC_FINISH, so that an agent can hold a lock in between.
  */
-#include "base/clock.h"
 #include "base/vec.h"
 #include "jvmpi/weak_ids.h"
 
@@ -296,16 +295,17 @@ static bool prepare(JNIEnv *env, struct taken *t)
 /*
  * Waits until something is queued. If that takes long, no mark may come before the next collection,
  * and none is needed, because a walk received it. The service thread is interrupted for longer only
- * by collections and walks, for which this call of the VM waits.
+ * by collections and walks, for which this call of the VM waits. On a busy machine it may get no
+ * processor for some tenths of a second.
  */
 static void wait_for_mark(JNIEnv *env, struct taken *t)
 {
+    enum { LIMIT_S = 2 };
+
     uint64_t before = queued;
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += 200 * NS_PER_MS;
-    until.tv_sec += until.tv_nsec / (long)NS_PER_SECOND;
-    until.tv_nsec %= (long)NS_PER_SECOND;
+    until.tv_sec += LIMIT_S;
     while (!stopping && queued == before &&
            !pthread_cond_timedwait(&queue_changed, &queue_mutex, &until))
         ;
