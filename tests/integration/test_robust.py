@@ -165,7 +165,10 @@ def cycles(jdk, tmp_path, warm, n, cycle=recording):
             cycle(process, tmp_path)
             if i == warm - 1:
                 before = figures(process.pid)
-        after = figures(process.pid)
+        # The agent's threads answer before they end, which on a busy machine is later.
+        deadline = time.monotonic() + 60
+        while (after := figures(process.pid))["threads"] > before["threads"] and time.monotonic() < deadline:
+            time.sleep(0.05)
     finally:
         process.kill()
         process.wait()

@@ -2,7 +2,9 @@
 """How recordings begin: each step of each capture's start fails in turn (the hidden option fail=), many recordings in one VM."""
 import collections
 import json
+import socket
 import subprocess
+import threading
 import time
 
 import pytest
@@ -112,6 +114,31 @@ def fail_at_start_up(jdk, folder, words, captures):
 @pytest.mark.jdks(11, 27)
 def test_a_start_up_that_fails_at_any_step_leaves_the_program_alone(jdk, tmp_path):
     fail_at_start_up(jdk, tmp_path, f"format=r,{SAMPLED}", ("cpu", "log"))
+
+
+@pytest.mark.jdks(8, 27)
+def test_a_start_up_over_a_socket_that_fails_at_any_step(jdk):
+    """net= has a thread of its own beside the worker: neither is waited for, or used, when it could not be started."""
+    def take(server):
+        try:
+            while True:
+                connection, _ = server.accept()
+                threading.Thread(target=lambda: [None for _ in iter(lambda: connection.recv(1 << 16), b"")], daemon=True).start()
+        except OSError:
+            return
+
+    failed = 0
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=take, args=(server,), daemon=True).start()
+        for step in range(1, 100):
+            options = f"{HPROF},net=127.0.0.1:{server.getsockname()[1]},include=Rounds,fail=session:{step}"
+            done = jdk.java("Rounds", jvm=("-Xmx96m", jdk.agent(options)), stdin=subprocess.DEVNULL, timeout=120)
+            refused = done.returncode in (1, 9) and done.stdout == ""
+            assert refused or (done.returncode, done.stdout) == (0, "ready\ndone\n"), (step, done)
+            if "nothing is recorded" not in done.stderr and not refused:
+                break
+            failed += 1
+    assert 2 <= failed < 99, "of which the two threads are two"
 
 
 @pytest.mark.slow
