@@ -37,6 +37,15 @@ static int work_start(JNIEnv *jni, const char *rest, struct buf *more, struct bu
     return r < 0 ? r : session_begin(&o, rest, jni, why);
 }
 
+/*
+ * A sender that gives up removes its reply file: when the VM was stopped for a while, for instance.
+ * It has said that nothing is recorded, and nobody would end a recording that had begun after all.
+ */
+static bool is_abandoned(const char *reply)
+{
+    return access(reply, W_OK) < 0;
+}
+
 static int work_dump(JNIEnv *jni, const char *rest, struct buf *more, struct buf *why)
 {
     return session_dump(jni, why);
@@ -200,6 +209,8 @@ static void carry_out(struct message *m, JNIEnv *jni)
     } else {
         m->result = verb->carry_out(jni, m->rest, &more, &why);
     }
+    if (m->result == 0 && m->reply[0] && verb->carry_out == work_start && is_abandoned(m->reply))
+        session_abandon(jni);
     end_progress(m);
     if (m->reply[0])
         answer(m, &more, &why);
@@ -304,11 +315,7 @@ int message_receive(const char *text, int error, const struct buf *why, bool *re
     JNIEnv *jni = error == 0 ? vm_jni() : NULL;
     *ret_answered = m->reply[0];
     m->result = error < 0 ? error : jni ? 0 : -ENOTSUP;
-    /*
-     * The reply file is gone: its sender has given up, and the request must not be carried out
-     * unnoticed.
-     */
-    if (m->result == 0 && m->reply[0] && access(m->reply, W_OK) < 0)
+    if (m->result == 0 && m->reply[0] && is_abandoned(m->reply))
         m->result = -ECANCELED;
     int r = m->result;
     if (r < 0) {

@@ -773,6 +773,18 @@ void session_vm_death(JNIEnv *jni)
     pthread_mutex_unlock(&lock);
 }
 
+void session_abandon(JNIEnv *jni)
+{
+    pthread_mutex_lock(&lock);
+    if (session_now && session_now->running) {
+        occupy("stopping", session_now->out.path);
+        give_up(session_now, jni);
+        stop_worker();
+        occupy(NULL, NULL);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
 /* With the lock held: the result of session_dump. */
 static void describe(int error, struct buf *why)
 {

@@ -80,6 +80,8 @@ int session_thread(JNIEnv *jni, const char *name, jvmtiStartFunction run, void *
  * was over is returned as well, once. -ESRCH: there is neither.
  */
 int session_end(JNIEnv *jni, struct buf *why);
+/* Ends the session as if it had not begun, and removes its output. */
+void session_abandon(JNIEnv *jni);
 /* For a capture's save, between its events: drains the other captures if that is due. */
 void session_drain(struct session *s, JNIEnv *jni);
 /*

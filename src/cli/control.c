@@ -154,7 +154,7 @@ static int copy_so_far(int fd, const char *to)
 static int write_output(const struct vm *vm, const char *file, int fd, const char *to, bool ends)
 {
     if (!ends && target_is_file(fd, to)) {
-        recording_announce_open(fd, file, target_seen(vm, file), ends);
+        recording_announce_open(fd, file, "", ends);
         return 0;
     }
     int status = ends ? target_fetch(vm, file, fd, to, target_chose(file)) : copy_so_far(fd, to);
@@ -216,13 +216,14 @@ static int send_and_fetch(const struct command *self, const char *operand,
         if (opened)
             return status ? status : opened;
     }
+    bool ours = target_is_file(fd, file); /* a VM that has ended sees nothing any more */
     if (options->output) {
         int written = write_output(&vm, file, fd, options->output, ends);
         status = status ? status : written;
     } else {
-        recording_announce_open(fd, file, target_seen(&vm, file), ends);
+        recording_announce_open(fd, file, ours ? "" : AS_THE_VM_SEES_IT, ends);
     }
-    if (status == 0 && vm_sees(&vm, file))
+    if (status == 0 && ours)
         recording_announce_dumps(file, &began);
     if (!ends && status == 0)
         fprintf(stderr, "jvmscope: %d: the recording goes on\n", vm.pid);

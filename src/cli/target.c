@@ -162,7 +162,7 @@ const char *target_seen(const struct vm *vm, const char *path)
 {
     char folder[PATH_MAX];
     snprintf(folder, sizeof(folder), "%.*s", (int)MAX(strrchr(path, '/') - path, 1), path);
-    return vm_sees(vm, folder) ? "" : " (as the VM sees it)";
+    return vm_sees(vm, folder) ? "" : AS_THE_VM_SEES_IT;
 }
 
 bool target_can_write(const struct vm *vm, const char *path)
@@ -288,7 +288,7 @@ int target_fetch(const struct vm *vm, const char *path, int fd, const char *to, 
     if (status) {
         keep(vm, path, kept);
         return complain("the recording is still at", kept,
-                        *target_seen(vm, kept) ? "as the VM sees it" : NULL);
+                        target_is_file(fd, kept) ? NULL : "as the VM sees it");
     }
     if (!own)
         return 0;

@@ -70,5 +70,7 @@ bool target_chose(const char *path);
  * at all.
  */
 int target_copy(int from, const char *to);
-/* " (as the VM sees it)" when this absolute path of the VM's leads us elsewhere. */
+#define AS_THE_VM_SEES_IT " (as the VM sees it)"
+
+/* AS_THE_VM_SEES_IT when this absolute path of the VM's leads us elsewhere; else "". */
 const char *target_seen(const struct vm *vm, const char *path);

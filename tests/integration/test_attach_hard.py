@@ -6,6 +6,7 @@ import pty
 import re
 import signal
 import subprocess
+import time
 
 import lab
 import pytest
@@ -105,7 +106,7 @@ class Changing:
         words = ["attach", *options, "-t", "100ms", "-o", folder / "x.jfr"]
         if stops:
             assert lab.jvmscope("attach", *options, "-o", folder / "x.jfr", self.program.pid).returncode == 0
-            words = ["stop", "-o", folder / "x.jfr"]
+            words = ["stop", "-o", folder / "x.jfr"] if before else ["stop"]
         self.terminal, child = pty.openpty()
         self.command = subprocess.Popen([str(c) for c in (lab.BUILD / "jvmscope", *words, self.program.pid)], stderr=child)
         os.close(child)
@@ -171,7 +172,7 @@ def test_a_program_ends_while_its_classes_are_changed(jdk, tmp_path):
 def test_a_program_ends_while_its_recording_is_stopped(jdk, ends, tmp_path):
     """The command that was stopping it has the file all the same, also from mounts that went with the VM."""
     killed, options = ends == "killed", ("--cover", "--include", "ManyClasses")
-    with Changing(jdk, tmp_path, 700, options, stops=True, before=PRIVATE_TMP * killed) as changing:
+    with Changing(jdk, tmp_path, 700, options, stops=True, before=() if killed else PRIVATE_TMP) as changing:
         changing.read("changing")
         if killed:
             changing.program.kill()
@@ -179,7 +180,9 @@ def test_a_program_ends_while_its_recording_is_stopped(jdk, ends, tmp_path):
         assert (changing.program.returncode, out) == ((-9, "") if killed else (7, "hook\n")), err
         changing.read()
         assert changing.command.wait() == 0, changing.shown
-        assert not killed or "the VM ended while its recording was being stopped" in changing.shown
+        if killed:
+            assert "the VM ended while its recording was being stopped" in changing.shown
+            assert f"wrote {tmp_path}/x.jfr (" in changing.shown, "no longer seen by the VM, but where it says"
         shown = lab.jvmscope("coverage", "--json", tmp_path / "x.jfr")
         assert shown.returncode == 0 and "ManyClasses" in shown.stdout, shown
         assert killed or not shown.stderr, "the recording is whole: " + shown.stderr
@@ -207,6 +210,23 @@ def test_the_vm_answers_others_while_its_classes_are_changed(jdk, jvmscope, tmp_
         assert changing.command.poll() is None and "state            starting" in jvmscope("status", pid).stdout, "too few classes"
         while '"main"' not in changing.program.stdout.readline():
             pass  # the thread dump that SIGQUIT asked for
+
+
+@pytest.mark.jdks(8, 17)
+def test_a_recording_that_nobody_waits_for_is_taken_back(jdk, jvmscope, tmp_path):
+    """The command gives up on a VM that is stopped, and says that nothing is recorded: so it is once the VM goes on."""
+    with Changing(jdk, tmp_path, 700, ("--cover", "--include", "ManyClasses")) as changing:
+        pid = changing.program.pid
+        changing.read("changing")
+        changing.program.send_signal(signal.SIGSTOP)
+        changing.read()
+        assert changing.command.wait() == 1 and "cannot record: the process is stopped" in changing.shown
+        changing.program.send_signal(signal.SIGCONT)
+        deadline = time.monotonic() + 120
+        while "idle" not in (state := jvmscope("status", pid).stdout) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert "idle" in state and "last_file" not in state and not (tmp_path / "x.jfr").exists(), state
+        assert jvmscope("attach", "--cpu", "-t", "10ms", "-o", tmp_path / "y.jfr", pid).returncode == 0
 
 
 def changed_by_the_vm(log):
