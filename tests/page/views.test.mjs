@@ -37,7 +37,7 @@ before(async () => {
     [3, ["v=profile"]],
     [4, ["v=trace", "v=trace&call=4", "v=trace&cx=1"]],
     [5, ["v=coverage", "v=coverage&kl=Covered"]],
-    [6, ["v=heap", "v=heap&ht=tree", "v=heap&ht=classes", "v=heap&ht=suspects", "v=heap&ht=query", "v=heap&ht=reports"]],
+    [6, ["v=heap", "v=heap&ht=tree", "v=heap&ht=classes", "v=heap&ht=classes&ho=HeapPage$Session", "v=heap&ht=suspects", "v=heap&ht=query", "v=heap&ht=reports", "v=heap&ht=reports&hr=collections"]],
     [7, ["v=requests", "v=requests&rn=GET+%2Flock&ri=100", "v=requests&rb=10.190.0.71"]],
   ];
   browser = await launch();
@@ -53,10 +53,10 @@ function misplaced() {
   const name = (e) => `<${e.tagName.toLowerCase()} ${e.className}> ${(e.getAttribute("aria-label") ?? e.textContent ?? "").trim().slice(0, 40)}`;
   const seen = (e) => e.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && !e.closest(".sr, [hidden]");
   const scrolls = (e) => /auto|scroll/.test(getComputedStyle(e).overflowX) && e.scrollWidth > e.clientWidth;
-  // A table that scrolls sideways shows its columns; what hides its overflow does not.
+  // A table that scrolls sideways shows its columns; what hides its overflow does not, and nobody scrolls to a button.
   const hidden = (e, r) => {
     for (let p = e.parentElement; p; p = p.parentElement) {
-      if (scrolls(p)) return false;
+      if (scrolls(p) && e.closest("table")) return false;
       if (p.classList.contains("cut") || getComputedStyle(p).textOverflow === "ellipsis") return false;
       const b = p.getBoundingClientRect();
       if (getComputedStyle(p).overflowX !== "visible" && (r.right > b.right + 1 || r.left < b.left - 1)) return true;
@@ -88,6 +88,8 @@ function misplaced() {
       })) bad.push(`${name(a)} and ${name(b)} overlap by ${Math.round(w)} times ${Math.round(h)}`);
     }
   });
+  for (const th of document.querySelectorAll("main th[aria-sort]:not([aria-sort=none])"))
+    if (!seen(th)) bad.push(`sorted by a column that is not shown: ${name(th)}`);
   // Of every table the columns of names are to be read, and so are the titles of all columns.
   for (const table of [...document.querySelectorAll("main table:not(.small, .refs)")].filter(seen)) {
     for (const th of [...table.querySelectorAll("thead th")].filter(seen)) {
@@ -97,6 +99,10 @@ function misplaced() {
       if (isName && r.width < 90 && cells.some((c) => c.scrollWidth > c.clientWidth + 1)) bad.push(`a column of names is ${Math.round(r.width)} pixels wide: ${name(th)}`);
       if (th.scrollWidth > th.clientWidth + 1) bad.push(`a title is cut: ${name(th)}`);
       if (th.clientHeight > 40) bad.push(`a title wraps: ${name(th)}`);
+      // Only where the columns are what was asked for, a table may be wider than its place; what a row is about stays in sight then.
+      const place = table.closest(".sortable, .virtual, .methods").getBoundingClientRect();
+      if (!table.closest(".query, .suspects") && r.right > place.right + 1) bad.push(`a column lies beyond the edge of its table: ${name(th)}`);
+      if (innerWidth < 900 && table.closest(".query, .suspects") && th.cellIndex === 0 && getComputedStyle(th).left !== "0px") bad.push(`the first column scrolls out of sight: ${name(th)}`);
     }
   }
   // Some of the view itself is to be seen, not controls alone.

@@ -70,7 +70,7 @@ export function CoverageView({ json, kept, keep, name }: Kept & { json: Coverage
         <section aria-label="Classes" class="fill">
           <SortableTable caption="Classes" by={3} limit={2000} rows={shown} selected={new Set(at >= 0 ? [at] : [])}
             onSelect={(s) => keep({ kl: json.classes[[...s].find((k) => k !== at) ?? -1]?.class ?? "" })}
-            columns={[{ title: "Class" }, { title: "Lines", ...part }, { title: "ran", numeric: true, minor: true }, { title: "not", numeric: true, minor: true }, { title: "Methods", numeric: true, minor: true }, { title: "none", numeric: true, minor: true }, { title: "Branches", ...part }, { title: "not taken", numeric: true, minor: true }]} />
+            columns={[{ title: "Class", name: true }, { title: "Lines", ...part }, { title: "ran", numeric: true, minor: true }, { title: "missed", numeric: true }, { title: "Methods", numeric: true, minor: true }, { title: "missed ", numeric: true, minor: true }, { title: "Branches", ...part }, { title: "missed  ", numeric: true, minor: true }]} />
         </section>
         <section aria-label="Source" class="source fill">
           {at >= 0 ? <Source json={json} c={json.classes[at]} /> : <p class="empty">Choose a class to see which of its lines ran.</p>}

@@ -52,7 +52,7 @@ export function HeapView({ json, kept, keep, name, file }: Props) {
           {tab === "reports" && <Reports ask={ask} verb={kept.hr ?? ""} onVerb={(hr) => keep({ hr })} onChoose={choose} />}
           {tab === "query" && <Query ask={ask} served={!json.answers} sql={kept.hs ?? ""} onSql={(hs) => keep({ hs })} onChoose={choose} name={name} file={file} />}
         </section>
-        <aside class="side" aria-label="Object" aria-live="polite">
+        <aside class={chosen ? "side" : "side about"} aria-label="Object" aria-live="polite">
           {chosen ? <Inspector ask={ask} object={chosen} onChoose={choose} /> : <Facts summary={summary} />}
         </aside>
       </div>
@@ -165,7 +165,7 @@ function Classes(p: { ask: Ask; text: string; onText: (t: string) => void; chose
       </div>
       <SortableTable caption="Classes" by={2} limit={1000} rows={shown} selected={new Set(at >= 0 ? [at] : [])} totals
         onSelect={(s) => p.onChoose(String(rows[[...s].find((k) => k !== at) ?? -1]?.cells[0] ?? ""))}
-        columns={[{ title: "Class" }, { title: "Count", numeric: true, format: count }, { title: "Total shallow", ...size, minor: true }, { title: "Retained", ...size }]} />
+        columns={[{ title: "Class", name: true }, { title: "Count", numeric: true, format: count }, { title: "Shallow", ...size }, { title: "Retained", ...size }]} />
     </>
   );
 }

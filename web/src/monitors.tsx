@@ -37,7 +37,7 @@ export function Monitors({ json, served, name, kept, keep }: Kept & { json: Time
       key: i,
       cells: [place(s), s.class, s.count, s.total_ns, s.min_ns, average(s), s.max_ns, s.p50_ns, s.p90_ns, s.p99_ns, s.objects, s.threads],
     }));
-  const columns = [{ title: "Calling method" }, { title: "Class" }, { title: "Count", numeric: true }, { title: "Total", ...time }, { title: "Min", ...time, minor: true },
+  const columns = [{ title: "Calling method", name: true }, { title: "Class", name: true }, { title: "Count", numeric: true }, { title: "Total", ...time }, { title: "Min", ...time, minor: true },
     { title: "Average", ...time, minor: true }, { title: "Max", ...time, minor: true }, { title: "50 %", ...time, minor: true }, { title: "90 %", ...time, minor: true }, { title: "99 %", ...time, minor: true },
     { title: "Objects", numeric: true, minor: true, format: (v: number) => (v < 0 ? "–" : String(v)) }, { title: "Threads", numeric: true, minor: true }];
   const chosen = sites.filter((s) => site.has(siteKey(s)));
@@ -63,7 +63,7 @@ export function Monitors({ json, served, name, kept, keep }: Kept & { json: Time
             )}
           </h2>
           <SortableTable caption="Threads" by={4} totals selected={threads} onSelect={(s) => keep({ mt: [...s].join(",") })} rows={threadRows}
-            columns={[{ title: "Thread" }, { title: "Id", numeric: true, minor: true }, { title: "Group", minor: true }, { title: "Blocked count", numeric: true }, { title: "Blocked", ...time }, { title: "Waited count", numeric: true }, { title: "Waited", ...time }]} />
+            columns={[{ title: "Thread", name: true }, { title: "Id", numeric: true, minor: true }, { title: "Group", minor: true }, { title: "Blocks", numeric: true }, { title: "Blocked", ...time }, { title: "Waits", numeric: true }, { title: "Waited", ...time }]} />
         </section>
         <section>
           <h2>
@@ -71,8 +71,8 @@ export function Monitors({ json, served, name, kept, keep }: Kept & { json: Time
           </h2>
           <SortableTable caption="Classes whose monitors were used" by={2} totals selected={new Set(classes.map((c, i) => (chosenClasses.has(c.class) ? i : -1)).filter((i) => i >= 0))}
             onSelect={(s) => keep({ mc: [...s].map((i) => classes[i].class).join("|") })} rows={classRows}
-            columns={[{ title: "Class" }, { title: "Block count", numeric: true }, { title: "Blocked", ...time }, { title: "Min", ...time, minor: true }, { title: "Average", ...time, minor: true }, { title: "Max", ...time, minor: true },
-              { title: "Wait count", numeric: true }, { title: "Waited", ...time }, { title: "Min ", ...time, minor: true }, { title: "Average ", ...time, minor: true }, { title: "Max ", ...time, minor: true }, { title: "Threads", numeric: true, minor: true }]} />
+            columns={[{ title: "Class", name: true }, { title: "Blocks", numeric: true }, { title: "Blocked", ...time }, { title: "Min", ...time, minor: true }, { title: "Average", ...time, minor: true }, { title: "Max", ...time, minor: true },
+              { title: "Waits", numeric: true }, { title: "Waited", ...time }, { title: "Min ", ...time, minor: true }, { title: "Average ", ...time, minor: true }, { title: "Max ", ...time, minor: true }, { title: "Threads", numeric: true, minor: true }]} />
         </section>
         <section>
           <h2>Blocks, by calling method</h2>

@@ -8,6 +8,7 @@ export interface Column {
   numeric?: boolean;
   format?: (v: number) => string;
   minor?: boolean; // left out where there is little room
+  name?: boolean; // takes the room that the others leave, and is cut before a number is
 }
 
 export interface TableRow {
@@ -104,7 +105,7 @@ export function SortableTable(p: Props) {
             <tr>
               {p.columns.map((c, k) => (
                 <td key={k} class={cellClass(c)}>
-                  {k === 0 && !c.numeric ? `${p.selected.size ? "chosen" : "all"}: ${counted.length}` : c.numeric && /count|blocked|waited|total/i.test(c.title) ? format(c, counted.reduce((s, r) => s + Number(r.cells[k]), 0)) : ""}
+                  {k === 0 && !c.numeric ? `${p.selected.size ? "chosen" : "all"}: ${counted.length}` : c.numeric && /count|blocks|waits|blocked|waited|total|shallow/i.test(c.title) ? format(c, counted.reduce((s, r) => s + Number(r.cells[k]), 0)) : ""}
                 </td>
               ))}
             </tr>
