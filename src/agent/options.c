@@ -11,6 +11,10 @@
 
 #define MS UINT64_C(1000000)
 
+/* What writes values, and what changes all classes that are not left out. */
+#define CALLS   "trace|log|watch"
+#define CHANGED "cpu=times|cpu=old|alloc|live|heap|exceptions=counts|cover"
+
 /* clang-format off */
 const struct option_row option_table[OPTION_COUNT] = {
     /* HPROF's, in the order of its help. */
@@ -39,31 +43,31 @@ const struct option_row option_table[OPTION_COUNT] = {
                      .default_record = "n"},
     [OPT_GC_OKAY] = {"gc_okay", NULL, 0, OPTION_YES_NO, "y|n", "obsolete, no effect", .default_value = "n", .hidden = true},
     /* Ours. */
-    [OPT_CLOCK] = {"clock", "--clock", 0, OPTION_WORD, "cpu|elapsed", "clock of cpu=times", .default_value = "cpu"},
+    [OPT_CLOCK] = {"clock", "--clock", 0, OPTION_WORD, "cpu|elapsed", "clock of cpu=times", .default_value = "cpu", .goes_with = "cpu=times|cpu=old"},
     [OPT_NATIVE] = {"native", "--native", 0, OPTION_YES_NO, "y|n", "native frames in samples",
-                    .default_value = "n", .bare = "y"},
+                    .default_value = "n", .bare = "y", .goes_with = "cpu=samples|cpu=wall"},
     [OPT_ALLOC] = {"alloc", "--alloc", 0, OPTION_WORD, "sampled|exact", "allocation profile", .bare = "sampled"},
     [OPT_LIVE] = {"live", "--live", 0, OPTION_WORD, "exact", "live objects by site", .bare = "exact"},
     [OPT_ONOOM] = {"onoom", "--on-oom", 0, OPTION_WORD, "dump", "heap dump at OutOfMemoryError", .bare = "dump"},
     [OPT_PARK] = {"park", NULL, 0, OPTION_YES_NO, "y|n", "locks of java.util.concurrent with monitor=y", .default_value = "n"},
     [OPT_THREADS] = {"threads", "--threads", 0, OPTION_YES_NO, "y|n", "thread timeline", .default_value = "n", .bare = "y"},
     [OPT_CONTANALYSIS] = {"contanalysis", "--contanalysis", 0, OPTION_YES_NO, "y|n", "contention analysis in the timeline",
-                          .default_value = "y"},
+                          .default_value = "y", .goes_with = "threads|locks|deadlock"},
     [OPT_LOCKS] = {"locks", "--locks", 0, OPTION_TEXT, .separator = ':', .values = "<pattern>", .help = "exact holds of the monitors of these classes, in the timeline"},
     [OPT_DEADLOCK] = {"deadlock", "--deadlocks", 0, OPTION_YES_NO, "y|n", "look for deadlocks", .default_value = "n",
                       .bare = "y"},
     [OPT_REQUESTS] = {"requests", "--requests", 0, OPTION_TEXT, .separator = ':', .values = "<method>", .help = "requests: those of servers and calls of 'pkg.Class.method(..)', with threads=y and cpu=samples",
                       .bare = "auto"},
     [OPT_TRACE] = {"trace", "--trace", 0, OPTION_TEXT, .separator = ':', .values = "<pattern>", .help = "trace calls of these methods, with arguments and results"},
-    [OPT_IF] = {"if", "--if", 0, OPTION_TEXT, "<condition>", "of the --trace before it, these calls alone: arg1 > 100 && time > 5ms"},
+    [OPT_IF] = {"if", "--if", 0, OPTION_TEXT, "<condition>", "of the --trace before it, these calls alone: arg1 > 100 && time > 5ms", .goes_with = "trace"},
     [OPT_LIMIT] = {"limit", "--limit", 0, OPTION_NUMBER, "<calls>", "calls that trace records at most", .default_value = "10000000",
-                   .min = 1, .max = UINT64_MAX},
+                   .min = 1, .max = UINT64_MAX, .goes_with = CALLS "|exceptions=stacks"},
     [OPT_RATE] = {"rate", "--rate", 0, OPTION_NUMBER, "<calls>", "calls a second that trace records at most",
-                  .default_value = "10000000", .min = 1, .max = UINT64_MAX},
+                  .default_value = "10000000", .min = 1, .max = UINT64_MAX, .goes_with = CALLS},
     [OPT_BYTES] = {"bytes", "--bytes", 0, OPTION_SIZE, "<size>", "bytes of calls that trace records at most",
-                   .default_value = "1g", .min = 1, .max = UINT64_MAX},
-    [OPT_SHOW] = {"show", "--show", 0, OPTION_TEXT, .separator = ',', .values = "<fields>", .help = "fields of traced objects to record: pkg.Class.field,..."},
-    [OPT_TOSTRING] = {"tostring", "--to-string", 0, OPTION_TEXT, .separator = ',', .values = "<classes>", .help = "call toString() of these classes' traced objects"},
+                   .default_value = "1g", .min = 1, .max = UINT64_MAX, .goes_with = CALLS},
+    [OPT_SHOW] = {"show", "--show", 0, OPTION_TEXT, .separator = ',', .values = "<fields>", .help = "fields of traced objects to record: pkg.Class.field,...", .goes_with = CALLS},
+    [OPT_TOSTRING] = {"tostring", "--to-string", 0, OPTION_TEXT, .separator = ',', .values = "<classes>", .help = "call toString() of these classes' traced objects", .goes_with = CALLS},
     [OPT_LOG] = {"log", "--log", 0, OPTION_TEXT, .separator = ';', .values = "<place text>", .help = "record values at lines: 'pkg.Class:12 {local} {this.field}; ...'"},
     [OPT_WATCH] = {"watch", "--watch", 0, OPTION_TEXT, .separator = ':', .values = "<fields>", .help = "record reads and writes of pkg.Class.field,..."},
     [OPT_EXCEPTIONS] = {"exceptions", "--exceptions", 0, OPTION_WORD, "counts|stacks", "exceptions by class, place and handler; a stack costs some microseconds",
@@ -74,8 +78,8 @@ const struct option_row option_table[OPTION_COUNT] = {
                    .bare = "y"},
     [OPT_ALLOW_CONTROL] = {"allow-control", "--allow-control", 0, OPTION_YES_NO, "y|n",
                            "let jvmscope control suspend threads, set locals, redefine classes", .default_value = "n", .bare = "y"},
-    [OPT_INCLUDE] = {"include", "--include", 0, OPTION_TEXT, .separator = ':', .values = "<pattern>", .help = "instrument these classes alone"},
-    [OPT_EXCLUDE] = {"exclude", "--exclude", 0, OPTION_TEXT, .separator = ':', .values = "<pattern>", .help = "leave these classes alone"},
+    [OPT_INCLUDE] = {"include", "--include", 0, OPTION_TEXT, .separator = ':', .values = "<pattern>", .help = "instrument these classes alone", .goes_with = CHANGED},
+    [OPT_EXCLUDE] = {"exclude", "--exclude", 0, OPTION_TEXT, .separator = ':', .values = "<pattern>", .help = "leave these classes alone", .goes_with = CHANGED "|trace"},
     [OPT_ALWAYS] = {"always", "--always", 0, OPTION_WORD, "y|n|memory", "record all the time and keep the last minutes, in a file or in memory", .default_value = "n", .bare = "y"},
     [OPT_KEEP] = {"keep", "--keep", 0, OPTION_DURATION, "<time>", "how long --always keeps what it records", .default_value = "10m",
                   .min = 1000 * MS, .max = UINT64_C(30) * 86400 * 1000 * MS},
@@ -375,6 +379,46 @@ static int check_always(const struct options *o, struct buf *message)
     return 0;
 }
 
+/* Whether an option of the list is on: "trace|cpu=times". */
+static bool any_is_on(const struct options *o, const char *list)
+{
+    for (const char *at = list; *at; at += strcspn(at, "|"), at += *at == '|') {
+        size_t all = strcspn(at, "|"), len = MIN(strcspn(at, "="), all);
+        int i = option_find(at, len);
+        char word[24];
+        snprintf(word, sizeof(word), "%.*s", len < all ? (int)(all - len - 1) : 0, at + len + (len < all));
+        if (i < 0)
+            continue;
+        bool is_set = option_table[i].kind == OPTION_YES_NO ? option_on(o, (enum option)i)
+                                                            : o->v[i].text != NULL;
+        if (len < all ? option_is(o, (enum option)i, word) : is_set)
+            return true;
+    }
+    return false;
+}
+
+static void put_list(struct buf *message, const char *list)
+{
+    for (const char *at = list; *at; at += strcspn(at, "|"), at += *at == '|') {
+        int all = (int)strcspn(at, "|");
+        buf_printf(message, "%s%.*s", at == list ? "" : at[all] ? ", " : " or ", all, at);
+    }
+}
+
+/* An option that would change nothing is a mistake. */
+static int check_company(const struct options *o, struct buf *message)
+{
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        const struct option_row *row = &option_table[i];
+        if (!o->v[i].given || !row->goes_with || any_is_on(o, row->goes_with))
+            continue;
+        buf_printf(message, "%s=%s: changes nothing without ", row->name, o->v[i].text);
+        put_list(message, row->goes_with);
+        return -EINVAL;
+    }
+    return 0;
+}
+
 static int check_together(const struct options *o, struct buf *message)
 {
     int r = check_always(o, message);
@@ -399,7 +443,7 @@ static int check_together(const struct options *o, struct buf *message)
         buf_printf(message, "park=y goes with monitor=y");
         return -EINVAL;
     }
-    return 0;
+    return check_company(o, message);
 }
 
 /*

@@ -104,6 +104,11 @@ struct option_row {
      * trace; any other option may be given once.
      */
     char separator;
+    /*
+     * Options of which one must be given too, since this one only changes what they record:
+     * "trace|cpu=times", by name and, where it matters, with the word. NULL: none.
+     */
+    const char *goes_with;
 };
 
 /* The table, by enum option. */

@@ -288,7 +288,12 @@ static int record_always(const struct vm *vm, const struct capture *capture, con
     return 0;
 }
 
-static int attach_one(const struct command *self, struct capture *capture, const char *pid)
+static const char *output_pattern(const struct capture *capture)
+{
+    return capture->output ? capture->output : "jvmscope-%p.jfr";
+}
+
+static int attach_one(struct capture *capture, const char *pid)
 {
     char output[PATH_MAX];
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
@@ -296,14 +301,13 @@ static int attach_one(const struct command *self, struct capture *capture, const
     if (status)
         return status;
     bool always = capture_always(capture);
-    const char *pattern = capture->output ? capture->output : "jvmscope-%p.jfr";
+    const char *pattern = output_pattern(capture);
     if (expand_file_name(pattern, vm.pid, output, sizeof(output)) < 0) {
         complain(pattern, "not a file name",
                  "%p is the process id, %t the time, %% a percent sign");
         return 2;
     }
-    if ((!always && !recording_check_output(output)) ||
-        !recording_check(capture, output, self->name))
+    if (!always && !recording_check_output(output))
         return 2;
     return always ? record_always(&vm, capture, capture->output ? output : NULL)
                   : attach_record(&vm, capture, output);
@@ -337,8 +341,7 @@ static const char *reason_to_skip(const struct vm *vm)
  * One process for each VM: they take on the users of their VMs, which a process can do for one at a
  * time. An interruption reaches all of them, and each ends its recording.
  */
-static int attach_each(const struct command *self, struct capture *capture,
-                       const struct choice *choice)
+static int attach_each(struct capture *capture, const struct choice *choice)
 {
     struct vm_list list;
     VEC(pid_t) children = {0};
@@ -359,7 +362,7 @@ static int attach_each(const struct command *self, struct capture *capture,
         }
         pid_t child = fork();
         if (child == 0)
-            exit(attach_one(self, capture, pid));
+            exit(attach_one(capture, pid));
         if (child < 0 || vec_push(&children, child) < 0)
             status = complain_errno(pid, "cannot attach", child < 0 ? -errno : -ENOMEM);
     }
@@ -391,12 +394,14 @@ int cmd_attach(const struct command *self, int argc, char **argv)
         complain(self->name, "which VM", "name a PID, or --all, or --match PATTERN");
         return 2;
     }
+    if (!recording_check(&capture, output_pattern(&capture), self->name))
+        return 2;
     if (operands.count)
-        return attach_one(self, &capture, operands.list[0]);
+        return attach_one(&capture, operands.list[0]);
     if (capture.output && !strstr(capture.output, "%p")) {
         complain(capture.output, "not a file for each of several VMs",
                  "%p stands for the process id");
         return 2;
     }
-    return attach_each(self, &capture, &choice);
+    return attach_each(&capture, &choice);
 }

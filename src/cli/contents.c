@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/contents.h"
 
+#include "agent/options.h"
 #include "base/macro.h"
 #include "cli/commands.h"
 #include "jfr/reader.h"
@@ -42,9 +43,12 @@ static const struct asked {
      "holds no calls of the methods to trace"},
     {"log",
      NULL,
-     {"jvmscope.Log", "jvmscope.TraceUnmatched"},
+     {"jvmscope.Log", "jvmscope.LogNote"},
      "holds no log records: no place of --log was reached"},
-    {"watch", NULL, {"jvmscope.FieldAccess"}, "holds no accesses to the fields of --watch"},
+    {"watch",
+     NULL,
+     {"jvmscope.FieldAccess", "jvmscope.LogNote"},
+     "holds no accesses to the fields of --watch"},
     {"exceptions",
      NULL,
      {"jvmscope.ExceptionCount", "jvmscope.ExceptionThrown"},
@@ -67,11 +71,12 @@ static bool has_any(struct recording *r, const char *const types[TYPES_MAX])
 
 void contents_tell(const char *path, const char *shown)
 {
-    enum { SETTING = 1, UNMATCHED, PATTERN };
+    enum { SETTING = 1, UNMATCHED, PATTERN, NOTE };
 
     static const struct rec_select wanted[] = {{"jdk.ActiveSetting", SETTING},
                                                {"jvmscope.TraceUnmatched", UNMATCHED},
                                                {"jvmscope.PatternUnmatched", PATTERN},
+                                               {"jvmscope.LogNote", NOTE},
                                                {0}};
     _cleanup_(recording_closep) struct recording *r = NULL;
     const char *why = NULL;
@@ -85,10 +90,18 @@ void contents_tell(const char *path, const char *shown)
                      rec_string(&e.object, "reason", "no method matches"));
             continue;
         }
+        if (e.tag == NOTE) {
+            const char *text = rec_string(&e.object, "text", "?");
+            complain(rec_string(&e.object, "place", "?"),
+                     text + (strncmp(text, "note: ", 6) == 0 ? 6 : 0), NULL);
+            continue;
+        }
         if (e.tag == PATTERN) {
-            char what[32];
-            snprintf(what, sizeof(what), "--%s", rec_string(&e.object, "option", "?"));
-            complain(what, "no class that was loaded matches",
+            const char *option = rec_string(&e.object, "option", "?");
+            int i = option_find(option, strlen(option));
+            complain(i >= 0 && option_table[i].flag ? option_table[i].flag : option,
+                     i == OPT_SHOW ? "no class that was loaded has this field"
+                                   : "no class that was loaded matches",
                      rec_string(&e.object, "pattern", "?"));
             continue;
         }

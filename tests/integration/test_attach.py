@@ -50,7 +50,7 @@ def test_what_cannot_be_is_refused_and_the_program_goes_on(jdk, jvmscope, busy):
     assert jvmscope("status", pid).returncode == 1
     for command, message in ((("status", pid), "nothing is being recorded in it"),
                              (("stop", pid), "nothing is being recorded in it"),
-                             (("attach", "-t", "1s", "--include", "y" * 1100, pid), "1,024 bytes")):
+                             (("attach", "-t", "1s", "--cover", "--include", "y" * 1100, pid), "1,024 bytes")):
         done = jvmscope(*command)
         assert done.returncode == 1, command
         assert message in done.stderr and done.stderr.startswith(f"jvmscope: {pid}: "), done.stderr

@@ -31,6 +31,8 @@ def read(texts):
 class Command:
     """`jvmscope run` of a program that is called java and prints its first argument: what the agent would get."""
 
+    name = "run"
+
     def __init__(self, folder, build):
         self.folder, self.build = folder, build
         self.java = folder / "java"
@@ -56,6 +58,37 @@ class Command:
 
 # They go with --always, which in turn goes with few others (test_always.py).
 OF_ALWAYS = "keep", "maxsize"
+
+
+class Attach:
+    """`jvmscope attach` to a process that is no VM: what is right is refused for that alone, and by the time it is too late for words."""
+
+    name = "attach"
+
+    def __init__(self, folder, build):
+        self.folder, self.build = folder, build
+
+    def options(self, *words):
+        command = [self.build / "jvmscope", "attach", "-o", self.folder / "out.jfr", *words, os.getpid()]
+        done = subprocess.run([str(c) for c in command], capture_output=True, text=True, errors="replace", timeout=120)
+        assert (done.returncode, done.stdout) in ((1, ""), (2, "")) and not (self.folder / "out.jfr").exists(), done
+        assert done.returncode == 2 or "not a Java VM" in done.stderr, done.stderr
+        return (None if done.returncode == 2 else ""), done.stderr
+
+
+def company(row):
+    """An option that this one changes something of, as a word of the command and the agent's name and value."""
+    if not row["goes_with"]:
+        return [], {}
+    name, _, value = row["goes_with"].split("|")[0].partition("=")
+    other = next(r for r in table() if r["name"] == name)
+    value = value or a_value(other)
+    return [f"{other['flag']}={value}"], {name: value}
+
+
+def has_company(row, given):
+    parts = [part.partition("=")[::2] for part in (row["goes_with"] or "").split("|")]
+    return not row["goes_with"] or any(given.get(name) == word if word else given.get(name, "n") != "n" for name, word in parts)
 
 
 def some_value(row, r):
@@ -86,6 +119,10 @@ def test_random_option_sets_reach_the_agent_as_they_were_meant(tmp_path):
                 continue
             words.append(f"{row['flag']}={value}")
             want[row["name"]] = value
+        for row in rows:
+            if row["name"] in want and not has_company(row, want):
+                words = [w for w in words if not w.startswith(row["flag"] + "=")]
+                del want[row["name"]]
         captures = {"cpu", "heap", "monitor", "live", "onoom", "threads", "locks", "trace", "cover", "log", "watch", "exceptions",
                     "events", "deadlock", "requests"}
         text, said = command.options(*words)
@@ -101,9 +138,9 @@ def test_random_option_sets_reach_the_agent_as_they_were_meant(tmp_path):
         assert got == want, text
 
 
-@pytest.fixture
-def command(tmp_path):
-    return Command(tmp_path, lab.BUILD)
+@pytest.fixture(params=[Command, Attach], ids=lambda c: c.name)
+def command(request, tmp_path):
+    return request.param(tmp_path, lab.BUILD)
 
 
 def a_value(row):
@@ -115,27 +152,28 @@ def test_an_option_given_twice_goes_on_or_is_refused(command):
     """From the table: lists go on; of anything else the second value would have replaced the first without a word."""
     for row in table():
         value = a_value(row)
-        text, said = command.options(f"{row['flag']}={value}", f"{row['flag']}={value}")
+        text, said = command.options(*company(row)[0], f"{row['flag']}={value}", f"{row['flag']}={value}")
         if row["separator"]:
-            got = read([text])[0]
+            assert text is not None, said
+            got = read([text])[0] if text else {row["name"]: value + row["separator"] + value}
             assert got[row["name"]] == value + row["separator"] + value, (row["name"], got)
         else:
             assert text is None and "given twice" in said, (row["name"], text, said)
     for one, other, together in (("--cpu=samples", "--cpu=times", {"cpu": "samples|times"}),
                                  ("--heap=sites", "--heap=dump", {"heap": "all"})):
         text, said = command.options(one, other)
-        assert together.items() <= read([text])[0].items(), said
+        assert text is not None and (not text or together.items() <= read([text])[0].items()), said
     # A condition is of the --trace before it, and the order that tells so reaches the agent; one alone may stand anywhere.
     for words in (("--trace", "a.B", "--if", "arg1 > 1", "--trace", "a.C", "--if", "arg1 > 2"),
                   ("--trace", "a.B", "--trace", "a.C", "--if", "arg1 > 1"), ("--if", "arg1 > 1", "--trace", "a.B,a.C")):
         text, said = command.options(*words)
         got = ",".join(f"{flag[2:]}={value}".replace("a.B,a.C", "a.B\\,a.C") for flag, value in zip(words[::2], words[1::2]))
-        assert text and got in text, (text, said)
+        assert text is not None and (not text or got in text), (text, said)
     for words, why in ((("--trace", "a.B", "--if", "arg1 > 1", "--if", "arg1 > 2"), "given twice for one trace"),
                        (("--if", "arg1 > 1", "--trace", "a.B", "--if", "arg1 > 2"), "given twice for one trace"),
                        (("--if", "arg1 > 1", "--trace", "a.B", "--trace", "a.C"), "stands behind the trace that it is for")):
         text, said = command.options(*words)
-        assert text is None and said.startswith("jvmscope: run: if=") and why in said, (words, said)
+        assert text is None and said.startswith(f"jvmscope: {command.name}: if=") and why in said, (words, said)
     for words in (("-o", "x.jfr"), ("-t", "2s", "-t", "3s"), ("-i", "2ms", "--interval", "3ms")):
         assert command.options(*words)[0] is None, words
 
@@ -145,10 +183,10 @@ def test_an_option_that_is_wrong_or_empty_is_refused_before_the_program_starts(c
     for row in table():
         for value in sorted({"", wrong.get(row["kind"], "")}):
             text, said = command.options(f"{row['flag']}={value}")
-            assert text is None and said.startswith(f"jvmscope: run: {row['flag']}: "), (row["flag"], value, said)
+            assert text is None and said.startswith(f"jvmscope: {command.name}: {row['flag']}: "), (row["flag"], value, said)
     for words in (("-t", "30"), ("-i", "5"), ("-t", "0"), ("-t", "-1s"), ("-t", "")):
         text, said = command.options(*words)
-        assert text is None and said.startswith("jvmscope: run: --"), (words, said)
+        assert text is None and said.startswith(f"jvmscope: {command.name}: --"), (words, said)
     assert "needs a unit: 30s, 30ms, 30us" in command.options("-t", "30")[1]
 
 
@@ -160,7 +198,7 @@ def test_options_at_their_limits(command):
         for value, good in ((row["min"], True), (row["max"], True), (row["min"] - 1, False), (row["max"] + 1, False)):
             if value < 0 or value >= 2**63:
                 continue
-            more = ["--always"] if row["name"] in OF_ALWAYS else []
+            more = ["--always"] if row["name"] in OF_ALWAYS else company(row)[0]
             text, said = command.options(*more, f"{row['flag']}={value}{unit.get(row['kind'], '')}")
             assert (text is not None) == good, (row["flag"], value, said)
             assert good or "out of range: " in said, said
@@ -171,7 +209,23 @@ def test_lists_have_one_separator(command):
     for row in table():
         if row["separator"] and row["name"] != "log":  # whose texts may have commas
             for given in ("a.B,a.C", "a.B, a.C", f"a.B{row['separator']}a.C"):
-                assert read([command.options(f"{row['flag']}={given}")[0]])[0][row["name"]] == f"a.B{row['separator']}a.C"
+                text, said = command.options(*company(row)[0], f"{row['flag']}={given}")
+                assert text is not None and (not text or read([text])[0][row["name"]] == f"a.B{row['separator']}a.C"), said
+
+
+def test_an_option_that_changes_nothing_is_refused(command):
+    """Of what it goes with nothing is recorded; with any of it, it is taken."""
+    rows = [row for row in table() if row["goes_with"]]
+    assert len(rows) >= 11
+    for row in rows:
+        word = f"{row['flag']}={a_value(row)}"
+        parts = [part.partition("=")[::2] for part in row["goes_with"].split("|")]
+        text, said = command.options(word, "--events=y")
+        assert text is None and f"{row['name']}={a_value(row)}: changes nothing without {row['goes_with'].split('|')[0]}" in said, said
+        for name, value in parts:
+            with_it = next(r for r in table() if r["name"] == name)
+            text, said = command.options(word, f"{with_it['flag']}={value or a_value(with_it)}")
+            assert text is not None, (word, name, said)
 
 
 def test_quotes_reach_a_vm_that_a_script_starts(tmp_path):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of the commands that read: each one twice, wrong, empty and at its limits, as the command's own help lists them. No VM is
-asked and no file is there: what is refused is refused before either is looked for."""
+"""Options of the commands that read and of those that ask a VM: each one twice, wrong, empty and at its limits, as the command's own
+help lists them. No VM is there and no file: what is refused is refused before either is looked for."""
+import os
 import re
 
 import lab
@@ -16,12 +17,35 @@ def run(*words):
 
 
 def verbs():
-    yield from ("report", "diff", "convert", "coverage", "trace")
-    yield "requests"
+    yield from ("report", "diff", "convert", "coverage", "trace", "requests", "serve")
     for command in ("threads", "heap", "requests"):
-        for verb in re.findall(rf"(?m)^  {command} (\S+) ", run(command, "--help")[1]):
-            if (command, verb) != ("heap", "dump"):  # which asks a VM
-                yield f"{command} {verb}"
+        yield from (f"{command} {verb}" for verb in re.findall(rf"(?m)^  {command} (\S+) ", run(command, "--help")[1]))
+    yield from (name for name in ASKING if " " not in name)
+
+
+# Commands that ask a VM, with what stands behind its process id.
+ASKING = {"heap dump": [], "top": [], "status": [], "dump": [], "stop": [], "inspect": ["threads"], "control": ["list"]}
+
+
+def test_no_command_is_left_out():
+    there = set(re.findall(r"(?m)^  (\w+) ", run("--help")[1]))
+    assert there - {v.split()[0] for v in verbs()} == {"run", "attach",  # test_options.py
+                                                       "list", "completion", "manual"}  # which have no option with a value
+    for name in ("list", "completion", "manual"):
+        assert not [m for m in map(OPTION.match, run(name, "--help")[1].splitlines()) if m and m[3]], name
+
+
+def test_trace_of_a_vm_takes_its_own_option_alone():
+    """What chooses calls of a recording is refused; it was taken and ignored."""
+    pid = os.getpid()
+    for words in (("--thread=x",), ("--method=x",), ("--min=5ms",), ("-n", "3"), ("--exceptions",)):
+        code, out, said = run("trace", *words, pid, "add", "a.B.c")
+        assert (code, out) == (2, "") and "chooses calls of a recording" in said, (words, said)
+    for words in (("--if", "arg1 > 1", "--if", "arg1 > 2"), ("--if", "")):
+        assert run("trace", pid, "add", "a.B.c", *words)[0] == 2
+    for words in ((pid, "list"), (pid, "remove", "a.B.c"), (FILE,)):
+        code, out, said = run("trace", "--if", "arg1 > 1", *words)
+        assert code == 2 and "--if: goes with PID add PATTERN" in said, (words, said)
 
 
 class Verb:
@@ -29,7 +53,8 @@ class Verb:
         self.name, self.words = name, name.split()
         code, text, _ = run(*self.words, "--help")
         assert code == 0
-        self.operands = {"diff": [FILE, FILE], "heap diff": [FILE, FILE], "requests show": ["1", FILE]}.get(name, [FILE])
+        two = {"diff": [FILE, FILE], "heap diff": [FILE, FILE], "requests show": ["1", FILE]}
+        self.operands = [os.getpid(), *ASKING[name]] if name in ASKING else two.get(name, [FILE])
         self.output = ["-o", "/no/such/folder/x.html"] if name == "convert" else []
         self.options = [m.groups() for m in map(OPTION.match, text.splitlines()) if m]
         assert self.options, text
@@ -44,13 +69,13 @@ class Verb:
 
 
 def good(value):
-    return value.split("|")[0] if "|" in value else {"N": "3", "F": "0.5", "TIME": "5s", "SIZE": "64m", "OUT": "x.html"}.get(value, "x")
+    return value.split("|")[0] if "|" in value else {"N": "3", "F": "0.5", "TIME": "5s", "SIZE": "64m", "OUT": "x.html", "PORT": "8080"}.get(value, "x")
 
 
 def wrong(value):
     if "|" in value:
         return ["", "nonsense", good(value) + "|"]
-    return {"N": ["", "x", "-1", "1.5", "3x", "9223372036854775808"], "TIME": ["", "x", "-1s", "5", "5 s", "1e30s"],
+    return {"N": ["", "x", "-1", "1.5", "3x", "9223372036854775808"], "TIME": ["", "x", "-1s", "5", "5 s", "1e30s"], "PORT": ["", "x", "-1", "65536"],
             "SIZE": ["", "x", "-1", "1q", "99999999999g"]}.get(value, [""])
 
 
@@ -73,7 +98,8 @@ def test_every_option_twice_wrong_and_at_its_limits(name):
             assert said and flag in said and len(said.splitlines()) <= 2, (flag, given, said)
             assert not letter or not given or verb.refused(f"-{letter}{given}"), (letter, given)
         for given in limits(value):
-            assert verb.refused(flag, given) is None, (flag, given)
+            said = verb.refused(flag, given)
+            assert said is None or "at least" in said, (flag, given, said)
     said = verb.refused("--no-such-option")
     assert said and "no such option" in said
 

@@ -159,13 +159,19 @@ def test_losses_of_what_is_converted_at_once_are_told_once_and_under_its_name(jd
 @pytest.mark.jdks(8, 17, 27)
 def test_patterns_of_classes_that_match_nothing_are_told(jdk, tmp_path, busy):
     """At the end of a run, and on attach and at the end of what is attached."""
-    options = ("--locks", "no.Such,java.lang.Object", "--cover", "--include", "Busy*,nono.*")
-    told = run(jdk, tmp_path / "r.jfr", *options)
-    assert [l for l in told if "matches" in l] == [f"jvmscope: --{o}: no class that was loaded matches: {p}"
-                                                                for o, p in (("locks", "no.Such"), ("include", "nono.*"))]
+    options = ("--locks", "no.Such,java.lang.Object", "--cover", "--include", "Busy*,nono.*", "--exclude", "nana.*,java.*",
+               "--trace", "Busy.nosuch", "--to-string", "no.Such,Busy")
+    told = run(jdk, tmp_path / "r.jfr", *options, "--show", "no.Such.f,Busy.nosuch,Busy.sink", "--log", "No:1 x;Busy:1 x", "--watch", "No.f")
+    assert [l for l in told if "matches" in l] == [f"jvmscope: --{o}: no class that was loaded matches: {p}" for o, p in (
+        ("locks", "no.Such"), ("include", "nono.*"), ("exclude", "nana.*"), ("to-string", "no.Such"))]
+    assert [l for l in told if "--show" in l] == [f"jvmscope: --show: no class that was loaded has this field: {f}" for f in ("no.Such.f", "Busy.nosuch")]
+    for place, why in (("No:1", "nothing was logged: no class of this name is loaded"),
+                       ("Busy:1", "nothing was logged: the class is loaded and has no code of this line"),
+                       ("No.f", "no code that was loaded reads or writes this field")):
+        assert told.count(f"jvmscope: {place}: {why}") == 1, told
     pid = busy()
     done = lab.jvmscope("attach", *options, "-o", tmp_path / "a.jfr", pid)
     assert [l for l in said(done).splitlines() if "matches" in l] == [f"jvmscope: note: {o}: no class that is loaded so far matches"
-                                                                      for o in ("locks no.Such", "include nono.*")]
+                                                                      for o in ("locks no.Such", "include nono.*", "exclude nana.*", "tostring no.Such")]
     done = lab.jvmscope("stop", "-o", tmp_path / "a.jfr", pid)
-    assert said(done).count("no class that was loaded matches") == 2
+    assert said(done).count("no class that was loaded matches") == 4

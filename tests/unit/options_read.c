@@ -19,6 +19,7 @@ static void put_row(struct json *j, const struct option_row *row)
     json_key_string(j, "values", row->values);
     json_key_string(j, "bare", row->bare);
     json_key_string(j, "separator", row->separator ? separator : NULL);
+    json_key_string(j, "goes_with", row->goes_with);
     json_key(j, "kind");
     json_u64(j, row->kind);
     json_key(j, "min");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reports patterns of locks=, include= and requests= that match no loaded class, because a misspelt
+ * Reports patterns of locks=, include= and others that match no loaded class, because a misspelt
  * pattern would otherwise leave a recording silently empty. The report is made when a recording of
  * a running VM begins, and in the recording at its end.
  */
@@ -9,6 +9,7 @@
 #include "agent/instrument/choice.h"
 #include "agent/loaded_classes.h"
 #include "agent/session.h"
+#include "agent/vm.h"
 #include "base/clock.h"
 #include "jfr/writer.h"
 
@@ -29,7 +30,8 @@ static const struct jfr_type unmatched_type = {
 
 enum { PATTERNS_MAX = 256 };
 
-static const enum option lists[] = {OPT_LOCKS, OPT_INCLUDE, OPT_REQUESTS};
+static const enum option lists[] = {OPT_LOCKS, OPT_INCLUDE,  OPT_EXCLUDE,
+                                    OPT_SHOW,  OPT_TOSTRING, OPT_REQUESTS};
 
 struct pattern {
     enum option option;
@@ -64,20 +66,54 @@ static size_t length(enum option option, const char *pattern)
 
 static void split(struct patterns *ret, enum option option, const char *list)
 {
+    /* The fields and classes of traced objects may be separated by these too. */
+    const char *separators = option == OPT_SHOW || option == OPT_TOSTRING ? ":, ;" : ":";
     for (const char *p = list; p && *p && ret->n < PATTERNS_MAX;) {
-        size_t n = strcspn(p, ":"), shown = length(option, p);
+        size_t n = strcspn(p, separators), shown = MIN(length(option, p), n);
         char *text = shown ? strndup(p, shown) : NULL;
         if (text)
             ret->of[ret->n++] = (struct pattern){option, text, false};
-        p += n + (p[n] == ':');
+        p += n + (p[n] != 0);
     }
+}
+
+/* Whether a class declares a field of this name. */
+static bool has_field(jclass c, const char *field)
+{
+    jint n = 0;
+    jfieldID *fields = NULL;
+    bool found = false;
+    if ((*vm.ti)->GetClassFields(vm.ti, c, &n, &fields) != JVMTI_ERROR_NONE)
+        return true;
+    for (jint i = 0; i < n && !found; i++) {
+        char *name = NULL;
+        if ((*vm.ti)->GetFieldName(vm.ti, c, fields[i], &name, NULL, NULL) != JVMTI_ERROR_NONE)
+            continue;
+        found = strcmp(name, field) == 0;
+        vm_free(name);
+    }
+    vm_free(fields);
+    return found;
+}
+
+/* Whether a class is one of those that a pattern of the option means. */
+static bool is_meant(const struct pattern *p, jclass c, struct str name)
+{
+    if (p->option != OPT_SHOW)
+        return choice_may_match(p->text, name);
+    char class_name[512];
+    const char *dot = strrchr(p->text, '.');
+    if (!dot || (size_t)(dot - p->text) >= sizeof(class_name))
+        return false;
+    snprintf(class_name, sizeof(class_name), "%.*s", (int)(dot - p->text), p->text);
+    return choice_is_class(name, class_name) && has_field(c, dot + 1);
 }
 
 static bool match(void *context, jclass c, struct str name)
 {
     struct patterns *p = context;
     for (unsigned i = 0; i < p->n; i++)
-        p->of[i].matched = p->of[i].matched || choice_may_match(p->of[i].text, name);
+        p->of[i].matched = p->of[i].matched || is_meant(&p->of[i], c, name);
     return false;
 }
 
@@ -111,8 +147,9 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         look(&p, s, jni);
     for (unsigned i = 0; i < p.n; i++)
         if (!p.of[i].matched)
-            session_message(s, "%s %s: no class that is loaded so far matches",
-                            option_table[p.of[i].option].name, p.of[i].text);
+            session_message(s, "%s %s: no class that is loaded so far %s",
+                            option_table[p.of[i].option].name, p.of[i].text,
+                            p.of[i].option == OPT_SHOW ? "has this field" : "matches");
     return 0;
 }
 

@@ -211,9 +211,13 @@ static void put_call(struct json *j, const struct call *c,
 
 /* Everything of the recording that is shown, in order of time. */
 static const struct rec_select shown[] = {
-    {"jvmscope.Call", SHOWN_CALL},          {"jvmscope.Log", SHOWN_LOG},
-    {"jvmscope.FieldAccess", SHOWN_ACCESS}, {"jvmscope.ExceptionThrown", SHOWN_THROWN},
-    {"jvmscope.VmEvent", SHOWN_VM},         {0},
+    {"jvmscope.Call", SHOWN_CALL},
+    {"jvmscope.Log", SHOWN_LOG},
+    {"jvmscope.LogNote", SHOWN_LOG},
+    {"jvmscope.FieldAccess", SHOWN_ACCESS},
+    {"jvmscope.ExceptionThrown", SHOWN_THROWN},
+    {"jvmscope.VmEvent", SHOWN_VM},
+    {0},
 };
 
 /* Of what is no call. */
@@ -400,6 +404,16 @@ static int switch_tracing(const struct operands *operands, const struct trace_op
     bool add = operands->count == 3 && strcmp(operands->list[1], "add") == 0;
     if (o->condition && !add) {
         complain("--if", "goes with PID add PATTERN", NULL);
+        return 2;
+    }
+    const char *of_files = o->thread       ? "--thread"
+                           : o->method     ? "--method"
+                           : o->min        ? "--min"
+                           : o->limit      ? "--limit"
+                           : o->exceptions ? "--exceptions"
+                                           : NULL;
+    if (of_files) {
+        complain(of_files, "chooses calls of a recording: trace [OPTION ...] FILE", NULL);
         return 2;
     }
     if (o->condition)

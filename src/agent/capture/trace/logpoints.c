@@ -56,12 +56,24 @@ static const struct jfr_type types[] = {
             {"after", "After", "java.lang.String",
              .description = "JSON: the value written, null when read"}),
     },
+    {
+        .name = "jvmscope.LogNote",
+        .label = "Log Note",
+        .category = "jvmscope|Trace",
+        .description = "What log= and watch= asked for and could not be had",
+        .kind = JFR_EVENT,
+        .fields = JFR_FIELDS({"place", "Place", "java.lang.String"},
+                             {"text", "Text", "java.lang.String"}),
+    },
 };
+
+/* A row of `types`. */
+enum { TYPE_LOG, TYPE_ACCESS, TYPE_NOTE };
 
 static struct {
     pthread_mutex_t lock; /* already reported */
     struct log_spec *specs;
-    uint32_t types[2];
+    uint32_t types[ARRAY_SIZE(types)];
     struct trace_budget budget;
     _Atomic uint64_t points;
     unsigned said;
@@ -73,12 +85,10 @@ static struct {
 static void note(struct session *s, const char *place, const char *text)
 {
     struct jfr_event e;
-    if (!jfr_begin(s->out.jfr, points.types[0], strlen(place) + strlen(text) + 64, &e))
+    if (!jfr_begin(s->out.jfr, points.types[TYPE_NOTE], strlen(place) + strlen(text) + 64, &e))
         return;
     jfr_put_time(&e, now_ns());
     jfr_put_string(&e, place);
-    jfr_put_long(&e, 0);
-    jfr_put_string(&e, NULL);
     jfr_put_string(&e, text);
     jfr_commit(&e);
 }
@@ -296,13 +306,15 @@ static int load_value(struct edit *e, struct buf *code, const struct found *f)
 }
 
 /*
- * The site's text: literals are copied, and a value becomes the byte 1, which literals cannot
- * contain.
+ * The site's text: literals are copied, and a value becomes its name between the bytes 1 and 2,
+ * which literals cannot contain.
  */
+enum { VALUE_BEGINS = 1, VALUE_ENDS };
+
 static void put_part(struct buf *text, const struct log_part *p, bool value)
 {
     if (value)
-        buf_u8(text, 1);
+        buf_printf(text, "%c%s%c", VALUE_BEGINS, p->text, VALUE_ENDS);
     else
         buf_printf(text, p->kind == LOG_TEXT ? "%s" : "{%s}", p->text);
 }
@@ -462,8 +474,19 @@ static void put_length(struct buf *text, const struct value *v)
         buf_string(text, v->type == 'L' && !v->class ? "null" : "(no length)");
 }
 
-/* Reads a value of the record at *at. */
-static void put_logged(struct buf *text, const struct trace_record *r, const uint8_t **at,
+/*
+ * By site, a bit for each value in the order of the text: whether a record had the field to which
+ * the path leads, and whether one had not. Classes differ in their fields, so that only one that
+ * was never there is likely to be misspelt.
+ */
+static struct {
+    uint32_t had, had_not;
+} fields_of[SITES_MAX];
+
+_Static_assert(LOG_PARTS_MAX <= 32, "a bit for each value");
+
+/* Reads a value of the record at *at. False: it has no such field. */
+static bool put_logged(struct buf *text, const struct trace_record *r, const uint8_t **at,
                        char type)
 {
     const uint8_t *end = (const uint8_t *)r + r->size;
@@ -473,10 +496,10 @@ static void put_logged(struct buf *text, const struct trace_record *r, const uin
     const char *name = hub_thread_name(r->thread);
     if (type == TYPE_THREAD) {
         buf_string(text, name ? name : "?");
-        return;
+        return true;
     }
     if (path && end - *at < (ptrdiff_t)sizeof(tag))
-        return;
+        return true;
     if (path) {
         memcpy(tag, *at, sizeof(tag));
         *at += sizeof(tag);
@@ -484,11 +507,12 @@ static void put_logged(struct buf *text, const struct trace_record *r, const uin
     if (path && tag[1] <= PATH_NONE)
         buf_string(text, tag[1] == PATH_NULL ? "null" : "(no such field)");
     else if (!value_take(at, end, path ? (char)tag[1] : type == TYPE_LENGTH ? 'L' : type, &v))
-        return;
+        return true;
     else if (type == TYPE_LENGTH || type == TYPE_PATH_LENGTH)
         put_length(text, &v);
     else
         value_text(text, &v);
+    return !path || tag[1] != PATH_NONE;
 }
 
 static void write_log(struct jfr_writer *w, const struct trace_record *r,
@@ -497,11 +521,20 @@ static void write_log(struct jfr_writer *w, const struct trace_record *r,
     _cleanup_(buf_release) struct buf text = BUF(TEXT_MAX), utf8 = BUF(2 * TEXT_MAX);
     const uint8_t *at = r->values;
     const char *type = site->types;
+    unsigned number = (unsigned)r->kind - HUB_SITE;
     for (const char *p = site->text; *p; p++) {
-        if (*p != 1)
+        if (*p != VALUE_BEGINS) {
             buf_u8(&text, (uint8_t)*p);
-        else if (*type)
-            put_logged(&text, r, &at, *type++);
+            continue;
+        }
+        p += strcspn(p, (char[]){VALUE_ENDS, 0});
+        if (!*type)
+            continue;
+        uint32_t bit = UINT32_C(1) << (type - site->types);
+        if (put_logged(&text, r, &at, *type++))
+            fields_of[number].had |= bit;
+        else
+            fields_of[number].had_not |= bit;
     }
     if (buf_error(&text)) {
         buf_clear(&text);
@@ -511,8 +544,8 @@ static void write_log(struct jfr_writer *w, const struct trace_record *r,
     const char *name = hub_thread_name(r->thread);
     struct jfr_event e;
     size_t room = utf8.len + strlen(site->place) + (name ? strlen(name) : 0) + 128;
-    if (!jfr_begin_growing(w, points.types[0], room, &e)) {
-        jfr_lose_events(w, points.types[0], 1);
+    if (!jfr_begin_growing(w, points.types[TYPE_LOG], room, &e)) {
+        jfr_lose_events(w, points.types[TYPE_LOG], 1);
         return;
     }
     jfr_put_time(&e, r->time_ns);
@@ -545,8 +578,8 @@ static void write_access(struct jfr_writer *w, const struct trace_record *r,
     size_t room = object.len + before.len + after.len + strlen(site->place) + strlen(site->text) +
                   (name ? strlen(name) : 0) + 128;
     struct jfr_event e;
-    if (!jfr_begin_growing(w, points.types[1], room, &e)) {
-        jfr_lose_events(w, points.types[1], 1);
+    if (!jfr_begin_growing(w, points.types[TYPE_ACCESS], room, &e)) {
+        jfr_lose_events(w, points.types[TYPE_ACCESS], 1);
         return;
     }
     jfr_put_time(&e, r->time_ns);
@@ -619,9 +652,18 @@ static int log_load(struct session *s, struct buf *why)
     points.budget = budget_of(&s->options);
     points.points = 0;
     points.said = 0;
+    memset(fields_of, 0, sizeof(fields_of));
     points.live = vm_is_live();
     r = need_source_maps(s);
     return r < 0 ? r : jfr_declare(s->out.jfr, types, ARRAY_SIZE(types), points.types);
+}
+
+static const char *why_not_found(JNIEnv *jni, const struct log_spec *spec)
+{
+    return spec->is_file ? "no loaded class has code of this line"
+           : trace_class_is_loaded(jni, spec->place)
+               ? "the class is loaded and has no code of this line"
+               : "no class of this name is loaded";
 }
 
 /*
@@ -633,12 +675,9 @@ static void say_not_found(struct session *s, JNIEnv *jni)
     for (const struct log_spec *spec = points.specs; spec; spec = spec->next)
         if (!spec->found)
             session_message(s, "log %s:%u: nothing is logged so far: %s", spec->place, spec->line,
-                            spec->is_file ? "no loaded class has code of this line"
-                            : trace_class_is_loaded(jni, spec->place)
-                                ? "the class is loaded and has no code of this line"
-                                : "no class of this name is loaded");
+                            why_not_found(jni, spec));
     char field[512];
-    for (unsigned i = 0; watches_not_found(&i, field, sizeof(field));)
+    for (unsigned i = 0; watches_not_found(jni, &i, field, sizeof(field));)
         session_message(
             s, "watch %s: nothing is watched so far: no loaded code reads or writes this field",
             field);
@@ -678,6 +717,19 @@ static int log_start(struct session *s, JNIEnv *jni, struct buf *why)
     return r;
 }
 
+/* A field that no object had for which it was to be logged; `missing` as in fields_of. */
+static void note_missing_fields(struct session *s, const struct log_site *site, uint32_t missing)
+{
+    unsigned i = 0;
+    for (const char *p = site->text; missing && (p = strchr(p, VALUE_BEGINS)); i++) {
+        char text[LOG_NAME_MAX + 64];
+        int n = (int)strcspn(++p, (char[]){VALUE_ENDS, 0});
+        snprintf(text, sizeof(text), "note: %.*s: there was no such field", n, p);
+        if (missing >> i & 1)
+            note(s, site->place, text);
+    }
+}
+
 static void log_stop(struct session *s, JNIEnv *jni)
 {
     hub_shut();
@@ -689,13 +741,17 @@ static void log_stop(struct session *s, JNIEnv *jni)
     for (const struct log_spec *spec = points.specs; spec; spec = spec->next) {
         char place[512];
         snprintf(place, sizeof(place), "%s:%u", spec->place, spec->line);
+        char text[128];
+        snprintf(text, sizeof(text), "note: nothing was logged: %s", why_not_found(jni, spec));
         if (!spec->found)
-            note(s, place, "note: no code of this line was loaded");
+            note(s, place, text);
     }
     char field[512];
-    for (unsigned i = 0; watches_not_found(&i, field, sizeof(field));)
+    for (unsigned i = 0; watches_not_found(jni, &i, field, sizeof(field));)
         note(s, field, "note: no code that was loaded reads or writes this field");
     hub_close(&reader, s->out.jfr, jni);
+    for (unsigned i = 0; log_site_at(i); i++)
+        note_missing_fields(s, log_site_at(i), fields_of[i].had_not & ~fields_of[i].had);
 }
 
 static void log_release(struct session *s)

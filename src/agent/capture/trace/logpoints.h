@@ -18,7 +18,7 @@ void watches_clear(void);
  * Returns one by one the patterns whose field no loaded code reads or writes. *at starts at 0.
  * False when there are no more.
  */
-bool watches_not_found(unsigned *at, char *ret, size_t size);
+bool watches_not_found(JNIEnv *jni, unsigned *at, char *ret, size_t size);
 extern const struct instrument_client watch_client;
 /* number of places before super(), where the object must not be accessed */
 uint64_t watches_without_object(void);

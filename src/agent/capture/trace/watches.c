@@ -8,6 +8,7 @@
 #include "agent/capture/trace/hub.h"
 #include "agent/capture/trace/log_sites.h"
 #include "agent/capture/trace/logpoints.h"
+#include "agent/capture/trace/nothing.h"
 #include "agent/instrument/choice.h"
 #include "agent/instrument/probe_class.h"
 #include "agent/vm.h"
@@ -63,11 +64,12 @@ void watches_clear(void)
     n_watches = 0;
 }
 
-bool watches_not_found(unsigned *at, char *ret, size_t size)
+bool watches_not_found(JNIEnv *jni, unsigned *at, char *ret, size_t size)
 {
     while (*at < n_watches) {
         const struct watch *w = &watches[(*at)++];
-        if (!atomic_load(&w->found)) {
+        /* Instructions that name a field of this name through another class were counted too. */
+        if (!atomic_load(&w->found) || !trace_class_is_loaded(jni, w->class)) {
             snprintf(ret, size, "%s.%s", w->class, w->field);
             return true;
         }
