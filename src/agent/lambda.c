@@ -47,9 +47,33 @@ static void index_pool(struct pool_entry *pool, size_t n, const uint8_t *at, con
     }
 }
 
+static void find_interfaces(jclass class, struct made_target *ret)
+{
+    jint n = 0;
+    jclass *of = NULL;
+    JNIEnv *jni = vm_jni();
+    if (!jni || (*vm.ti)->GetImplementedInterfaces(vm.ti, class, &n, &of) != JVMTI_ERROR_NONE)
+        return;
+    for (jint i = 0; i < n; i++) {
+        char *signature = NULL;
+        bool known =
+            (*vm.ti)->GetClassSignature(vm.ti, of[i], &signature, NULL) == JVMTI_ERROR_NONE;
+        (*jni)->DeleteLocalRef(jni, of[i]);
+        if (!known)
+            continue;
+        size_t len = strlen(signature);
+        if (len > 2)
+            made_target_implements(ret, (struct str){signature + 1, len - 2});
+        vm_free(signature);
+    }
+    vm_free(of);
+}
+
 void lambda_target(jclass class, const char *signature, struct made_target *ret)
 {
     size_t host;
+    if (made_name_is_proxy(signature, strlen(signature)))
+        find_interfaces(class, ret);
     jint count = 0, size = 0;
     unsigned char *bytes = NULL;
     if (signature[0] != 'L' || !made_name_is_lambda(signature + 1, strlen(signature + 1), &host) ||
@@ -78,7 +102,7 @@ char *class_signature(jclass class)
         return NULL;
     struct made_target lambda = {0};
     lambda_target(class, signature, &lambda);
-    size_t len = strlen(signature), settled = made_name_settle(signature, len);
+    size_t len = strlen(signature), settled = made_name_settle_known(signature, len, &lambda);
     size_t extra = lambda.text[0] ? strlen(lambda.text) + 2 : 0;
     char *text = malloc(settled + extra + 1);
     if (text)

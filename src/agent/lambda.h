@@ -10,8 +10,9 @@
 #include <jvmti.h>
 
 /*
- * The method that a lambda's class implements, which is among those that the class refers to.
- * signature: as returned by the VM. Nothing is found for other classes.
+ * The method that a lambda's class implements, which is among those that the class refers to, or
+ * the interfaces of a proxy's class. signature: as returned by the VM. Nothing is found for other
+ * classes.
  */
 void lambda_target(jclass c, const char *signature, struct made_target *ret);
 /*

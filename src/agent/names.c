@@ -31,21 +31,18 @@ static const char *keep(const char *s)
     return s ? arena_copy(&arena, s, strlen(s)) : NULL;
 }
 
-/*
- * The name as outputs show it (base/made_name.h). lambda: the method that it implements, "" when
- * there is none.
- */
-static const char *keep_class_name(const char *name, size_t len, const char *lambda)
+/* The name as outputs show it (base/made_name.h). */
+static const char *keep_class_name(const char *name, size_t len, const struct made_target *made)
 {
-    size_t extra = *lambda ? strlen(lambda) + 2 : 0;
+    size_t extra = made->text[0] ? strlen(made->text) + 2 : 0;
     char *kept = arena_alloc(&arena, len + extra + 1);
     if (!kept)
         return NULL;
     memcpy(kept, name, len);
-    len = made_name_settle(kept, len);
+    len = made_name_settle_known(kept, len, made);
     kept[len] = 0;
     if (extra)
-        snprintf(kept + len, extra + 1, "[%s]", lambda);
+        snprintf(kept + len, extra + 1, "[%s]", made->text);
     return kept;
 }
 
@@ -123,7 +120,7 @@ static bool learn_class(JNIEnv *jni, struct method *m, jclass class)
     struct made_target lambda = {0};
     lambda_target(class, signature, &lambda);
     m->class_name = len > 2 && signature[0] == 'L'
-                        ? keep_class_name(signature + 1, len - 2, lambda.text)
+                        ? keep_class_name(signature + 1, len - 2, &lambda)
                         : keep(signature);
     m->hidden = strchr(signature, '.') != NULL;
     vm_free(signature);
@@ -179,7 +176,7 @@ static struct method *learn_walked(uint64_t id)
     const char *source = buf_str(&d.source_file), *name = buf_str(&d.class_name);
     const char *hidden = strstr(name, "+0x");
     *m = (struct method){
-        .class_name = keep_class_name(name, strlen(name), d.lambda.text),
+        .class_name = keep_class_name(name, strlen(name), &d.lambda),
         .name = keep(buf_str(&d.name)),
         .descriptor = keep(buf_str(&d.signature)),
         .source = source[0] ? keep(source) : NULL,

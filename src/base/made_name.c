@@ -97,12 +97,16 @@ bool made_name_is_lambda(const char *name, size_t len, size_t *ret_host)
 
 bool made_name_is_agents(const char *name, size_t len)
 {
-    static const char begin[] = "java/lang/Jvmscope";
-    size_t n = sizeof(begin) - 1;
-    for (size_t i = 0; i < n; i++)
-        if (len <= n || (name[i] != begin[i] && !(begin[i] == '/' && name[i] == '.')))
-            return false;
-    return true;
+    static const char *const begins[] = {"java/lang/Jvmscope", "jvmscope/Binder"};
+    for (size_t k = 0; k < ARRAY_SIZE(begins); k++) {
+        size_t n = strlen(begins[k]), i = 0;
+        while (len >= n && i < n &&
+               (name[i] == begins[k][i] || (begins[k][i] == '/' && name[i] == '.')))
+            i++;
+        if (i == n)
+            return true;
+    }
+    return false;
 }
 
 static bool ends(struct str s, const char *with)
@@ -144,4 +148,45 @@ void made_target_consider(struct made_target *t, struct str host, struct str cla
     size_t skip = slash ? (size_t)(slash + 1 - class.data) : 0;
     snprintf(t->text, sizeof(t->text), "%.*s::%.*s", (int)(class.len - skip), class.data + skip,
              made ? 3 : (int)method.len, made ? "new" : method.data);
+}
+
+static const char proxy[] = "$Proxy";
+
+/* Where the number of a proxy's class begins; NULL for other classes. */
+static const char *proxy_number(const char *name, size_t len)
+{
+    const char *at = find(name, len, proxy), *end = name + len;
+    if (!at || (at > name && at[-1] != '/' && at[-1] != '.' && !(at == name + 1 && *name == 'L')))
+        return NULL;
+    at += sizeof(proxy) - 1;
+    size_t n = digits(at, end, false);
+    return n && is_end(at + n, end) ? at : NULL;
+}
+
+bool made_name_is_proxy(const char *name, size_t len)
+{
+    return proxy_number(name, len) != NULL;
+}
+
+void made_target_implements(struct made_target *t, struct str interface)
+{
+    const char *slash = memrchr(interface.data, '/', interface.len);
+    size_t skip = slash ? (size_t)(slash + 1 - interface.data) : 0, used = strlen(t->text);
+    snprintf(t->text + used, sizeof(t->text) - used, "%s%.*s", used ? "," : "",
+             (int)(interface.len - skip), interface.data + skip);
+}
+
+size_t made_name_settle_known(char *name, size_t len, const struct made_target *t)
+{
+    static const char package[] = "jdk/proxy"; /* of which each class loader has one, numbered */
+    len = made_name_settle(name, len);
+    const char *at = t->text[0] ? proxy_number(name, len) : NULL;
+    if (!at)
+        return len;
+    len = cut(name, len, (size_t)(at - name), digits(at, name + len, false));
+    size_t from = (len && *name == 'L') + sizeof(package) - 1;
+    if (find(name, len, package) != name + (*name == 'L'))
+        return len;
+    size_t n = digits(name + from, name + len, false);
+    return from + n < len && name[from + n] == '/' ? cut(name, len, from, n) : len;
 }

@@ -5,7 +5,9 @@
  * like "Shop$$Lambda$14/0x0000000800c031f0", with a dot in place of the slash in JVM TI, a plus in
  * the VM's structures, and a decimal number in JDK 8. All outputs shorten these names to
  * "Shop$$Lambda", followed by the method that implements the lambda where it is known:
- * "Shop$$Lambda[lambda$main$0]", "Shop$$Lambda[String::length]".
+ * "Shop$$Lambda[lambda$main$0]", "Shop$$Lambda[String::length]". A proxy keeps its number unless
+ * its interfaces are known, by which it is called then: "jdk.proxy.$Proxy[Greeter]" for
+ * "jdk.proxy2.$Proxy14".
  */
 #pragma once
 
@@ -42,3 +44,10 @@ struct made_target {
 /* Considers a method that the lambda's class refers to. Class names are in the internal form. */
 void made_target_consider(struct made_target *t, struct str host, struct str class,
                           struct str method);
+
+/* True for the name, internal or a descriptor, of a class that java.lang.reflect.Proxy made. */
+bool made_name_is_proxy(const char *name, size_t len);
+/* Adds an interface, in the internal form, of a proxy's class. */
+void made_target_implements(struct made_target *t, struct str interface);
+/* Settles the name of a class of which `t` is known; "[...]" with t's text belongs behind it. */
+size_t made_name_settle_known(char *name, size_t len, const struct made_target *t);

@@ -165,6 +165,19 @@ static int read_records(struct heap_dump *d, int which)
     return 0;
 }
 
+/* Strings may follow the classes that they name. */
+static int find_agents(struct heap_dump *d)
+{
+    uint64_t class, name;
+    int error = 0;
+    for (size_t i = 0; !error && map_next(&d->class_names, &i, &class, &name);) {
+        struct str s = heap_dump_string(d, name);
+        if (s.data && made_name_is_agents(s.data, s.len))
+            error = map_put(&d->agents, class, 1);
+    }
+    return error;
+}
+
 int heap_dump_open(struct heap_dump **ret, const char *path, int which)
 {
     struct heap_dump *d = calloc(1, sizeof(*d));
@@ -180,6 +193,8 @@ int heap_dump_open(struct heap_dump **ret, const char *path, int which)
         d->len = d->map.len;
         error = read_records(d, which);
     }
+    if (!error)
+        error = find_agents(d);
     if (error) {
         heap_dump_free(d);
         return error;
@@ -193,8 +208,8 @@ void heap_dump_free(struct heap_dump *d)
     if (!d)
         return;
     file_map_release(&d->map);
-    struct map *maps[] = {&d->strings, &d->class_names, &d->class_serials,
-                          &d->frames,  &d->traces,      &d->class_of_id};
+    struct map *maps[] = {&d->strings, &d->class_names, &d->class_serials, &d->frames,
+                          &d->traces,  &d->class_of_id, &d->agents};
     for (size_t i = 0; i < ARRAY_SIZE(maps); i++)
         map_release(maps[i]);
     strpool_release(&d->names);

@@ -86,6 +86,8 @@ static int take_other(struct survey *s, struct finder *f, const struct hprof_ite
         item->tag != HPROF_ANDROID_INTERNED_STRING && item->tag != HPROF_ANDROID_VM_INTERNAL &&
         item->tag != HPROF_ANDROID_JNI_MONITOR && item->tag != HPROF_ANDROID_DEBUGGER)
         return 0; /* Android's; not a root */
+    if (map_get(&s->dump->agents, item->id))
+        return 0;
     struct heap_root root = {item->id, item->tag, item->thread, item->frame};
     return vec_push(&f->roots, root);
 }

@@ -105,6 +105,7 @@ static const struct row fields[] = {
     MAYBE(pool_tags, 8, LAST, "ConstantPool", "_tags"),
     FIELD(pool_source_file, 17, LAST, "ConstantPool", "_source_file_name_index"),
     FIELD(class_source_file, 8, 11, "InstanceKlass", "_source_file_name_index"),
+    MAYBE(class_interfaces, 8, LAST, "InstanceKlass", "_local_interfaces"),
     FIELD(klass_name, 8, LAST, "Klass", "_name"),
     MAYBE(klass_layout_helper, 25, LAST, "Klass", "_layout_helper"),
     MAYBE(cont_entry_parent, 25, LAST, "ContinuationEntry", "_parent"),

@@ -35,8 +35,8 @@ struct hotspot_layout {
     int32_t pc_offset, pc_scope;
     int32_t method_const, method_access, const_pool, const_code_size, const_size, const_name,
         const_signature, const_idnum;
-    int32_t const_flags, pool_holder, pool_length, pool_tags, pool_source_file, klass_name,
-        class_source_file;
+    int32_t const_flags, pool_holder, pool_length, pool_tags, pool_source_file, class_interfaces,
+        klass_name, class_source_file;
     int32_t klass_loader_data, klass_layout_helper, loader_data_loader, cont_entry_parent;
     int32_t symbol_length, symbol_body;
     int32_t flag_name, flag_address; /* a VM flag (JVMFlag) */

@@ -181,6 +181,29 @@ static void find_lambda(const struct hotspot_layout *l, const struct memory *m, 
     }
 }
 
+/* The interfaces of a proxy's class. */
+static void find_interfaces(const struct hotspot_layout *l, const struct memory *m, uint64_t holder,
+                            struct method_description *d)
+{
+    enum { INTERFACES_MAX = 16, FIRST_AT = 8 }; /* pointers stand behind the array's length */
+
+    uint64_t array, class;
+    uint32_t n;
+    struct str name = text_of(&d->class_name);
+    if (!name.len || !made_name_is_proxy(name.data, name.len) ||
+        l->class_interfaces == LAYOUT_NONE ||
+        !load64(m, holder + (uint64_t)l->class_interfaces, &array) || !is_pointer(array) ||
+        !load32(m, array, &n))
+        return;
+    for (uint32_t i = 0; i < MIN(n, (uint32_t)INTERFACES_MAX); i++) {
+        struct buf interface = BUF(NAME_LIMIT);
+        if (load64(m, array + FIRST_AT + 8 * (uint64_t)i, &class) &&
+            method_class_name(l, m, class, &interface))
+            made_target_implements(&d->lambda, text_of(&interface));
+        buf_release(&interface);
+    }
+}
+
 static bool read_source_file(const struct hotspot_layout *l, const struct memory *m,
                              const struct method_parts *p, struct buf *ret)
 {
@@ -297,6 +320,7 @@ static int describe(const struct hotspot_layout *l, const struct memory *m, uint
     d->loader = find_loader(l, m, p->holder);
     d->holder = p->holder;
     find_lambda(l, m, p->pool, d);
+    find_interfaces(l, m, p->holder, d);
     return read_lines(l, m, p->constant, d);
 }
 

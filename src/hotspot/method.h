@@ -56,7 +56,7 @@ struct bytecode_line {
 /* Strings are the class file's: java/lang/String, (I)V. Zeroed is empty and valid. */
 struct method_description {
     struct buf class_name, name, signature, source_file; /* no source file is "" */
-    /* of a lambda's class: what it stands for, "" when not known */
+    /* of a lambda's class: what it stands for, of a proxy's: its interfaces; "" when not known */
     struct made_target lambda;
     struct bytecode_line *lines; /* by ascending bci, mostly; owned */
     size_t line_count;

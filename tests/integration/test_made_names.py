@@ -5,6 +5,7 @@ The lambdas of both runs have other numbers and addresses: MadeNames makes more 
 """
 import json
 import re
+import subprocess
 
 import pytest
 
@@ -44,6 +45,11 @@ def check(text, expected=()):
     assert all(any(name.startswith(e) for name in there) for e in expected), (expected, there)
 
 
+def check_proxies(text):
+    """The second run makes another proxy first. (HPROF's dumps do not say what a class implements: there a proxy keeps its number.)"""
+    assert set(re.findall(r"\$Proxy[\d\[]\S*", text)) == {"$Proxy[MadeNames$Shop].buy"}, text[:2000]
+
+
 def test_recordings_name_lambdas_by_what_they_stand_for(jdk, tmp_path):
     stacks = {}
     for run in ("first", "second"):
@@ -53,6 +59,7 @@ def test_recordings_name_lambdas_by_what_they_stand_for(jdk, tmp_path):
         report = shown("report", "-n", 1000, out)
         check(report)
         check(collapsed.read_text(), {CAPTURES, STATIC, MAKES, BOUND})
+        check_proxies(re.sub("[; ]", "\n", collapsed.read_text()))
         check(shown("trace", out))
         check(shown("report", "--json", out))
         stacks[run] = lambdas(collapsed.read_text())
@@ -83,6 +90,26 @@ def test_hprof_outputs_name_them_too(jdk, tmp_path):
     classes = "\n".join(stream.classes.values())
     check(classes, {STATIC, BOUND})
     assert "MadeNames$$Lambda" in stream.classes.values()
+
+
+@pytest.mark.jdks(8, 17, 27)
+def test_the_agents_classes_are_in_no_view_of_a_dump_that_the_vm_wrote(jdk, tmp_path):
+    """They and what they hold count as not reachable."""
+    process = jdk.start_java("Busy", 600, jvm=("-Xmx32m",), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        dump = tmp_path / "raw.hprof"
+        shown("attach", "--trace", "Busy.*", "--limit", 10, "--cover", "--include", "Busy", "-o", tmp_path / "x.jfr", process.pid)
+        shown("heap", "dump", "-o", dump, process.pid)
+    finally:
+        process.kill()
+        process.communicate()
+    assert b"java/lang/JvmscopeTrace" in dump.read_bytes()
+    for words in (("histogram",), ("dominators",), ("leaks",), ("classes",), ("components",), ("references",), ("strings",), ("summary",)):
+        text = shown("heap", *words, "--json", "-n", 100_000, dump) if words[0] not in ("leaks", "summary") else shown("heap", *words, "--json", dump)
+        # A text that has such a name is the program's or the VM's.
+        assert not re.search(r'(?<!\\)"(?:java\.lang\.Jvmscope|jvmscope\.Binder|package jvmscope)', text), words
+    assert "Jvmscope" not in shown("heap", "query", dump, "SELECT name FROM classes WHERE name LIKE '%vmscope%'")
 
 
 @pytest.mark.jdks(8, 11, 17, 25)

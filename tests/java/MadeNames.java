@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
@@ -9,8 +11,9 @@ import java.util.function.IntUnaryOperator;
 import java.util.function.Supplier;
 
 /**
- * Work in classes that the VM makes: lambdas of every kind, reflection's accessors, a proxy. With "more" it makes other lambdas
- * first, so that numbers and addresses of the same lambdas differ from a run's without. Arguments: milliseconds, [more].
+ * Work in classes that the VM makes: lambdas of every kind, reflection's accessors, a proxy. With
+ * "more" it makes other lambdas first, so that numbers and addresses of the same lambdas differ
+ * from a run's without. Arguments: milliseconds of CPU time, [more].
  */
 public class MadeNames {
     interface Shop {
@@ -41,6 +44,9 @@ public class MadeNames {
         Runnable[] more = {() -> sink++, () -> sink--, () -> sink += 2, () -> sink += 3};
         for (Runnable r : more)
             r.run();
+        kept.add(Proxy.newProxyInstance(MadeNames.class.getClassLoader(),
+                                        new Class<?>[] {Comparable.class, Runnable.class},
+                                        (p, m, v) -> null));
     }
 
     public static void main(String[] args) throws Exception {
@@ -50,8 +56,10 @@ public class MadeNames {
             (proxy, method, values) -> square((Integer) values[0]));
         Method square = MadeNames.class.getDeclaredMethod("square", int.class);
         Random random = new Random(1);
-        long end = System.nanoTime() + Long.parseLong(args[0]) * 1_000_000;
-        for (int n = 0; n < 100 || System.nanoTime() < end; n++) {
+        // CPU time: on a busy machine as many samples are taken of it.
+        ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+        long end = threads.getCurrentThreadCpuTime() + Long.parseLong(args[0]) * 1_000_000;
+        for (int n = 0; n < 100 || threads.getCurrentThreadCpuTime() < end; n++) {
             int number = n;
             Supplier<Integer> captures = () -> square(number);
             IntUnaryOperator toStatic = MadeNames::square;

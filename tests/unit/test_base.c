@@ -352,9 +352,41 @@ static void names_of_made_classes_mean_the_same_in_every_run(void **state)
     assert_false(made_name_is_lambda("a/B$$LambdaMaker", 16, &host) ||
                  made_name_is_lambda("a/B", 3, &host));
     assert_true(made_name_is_agents("java/lang/JvmscopeTrace", 23) &&
-                made_name_is_agents("java.lang.JvmscopeTrace", 23));
+                made_name_is_agents("java.lang.JvmscopeTrace", 23) &&
+                made_name_is_agents("jvmscope.Binder", 15));
     assert_false(made_name_is_agents("java/lang/Jvm", 13) ||
                  made_name_is_agents("com/shop/JvmscopeTrace", 22));
+}
+
+static void a_proxy_is_called_by_its_interfaces(void **state)
+{
+    static const char *const rows[][2] = {
+        {"jdk/proxy12/$Proxy34", "jdk/proxy/$Proxy"},
+        {"Lcom/sun/proxy/$Proxy3;", "Lcom/sun/proxy/$Proxy;"},
+        {"$Proxy0", "$Proxy"},
+        {"L$Proxy0;", "L$Proxy;"},
+        {"com/jdk/proxy3/$Proxy4", "com/jdk/proxy3/$Proxy"},
+        {"com/shop/My$Proxy0", "com/shop/My$Proxy0"},
+        {"com/shop/$Proxy0$Impl", "com/shop/$Proxy0$Impl"},
+    };
+    struct made_target t = {0};
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "%s", rows[i][0]);
+        assert_int_equal(made_name_is_proxy(name, strlen(name)),
+                         strcmp(rows[i][0], rows[i][1]) != 0);
+        name[made_name_settle_known(name, strlen(name), &t)] = 0;
+        assert_string_equal(name, rows[i][0]); /* no interface is known */
+    }
+    made_target_implements(&t, (struct str){"com/shop/Order", 14});
+    made_target_implements(&t, (struct str){"Named", 5});
+    assert_string_equal(t.text, "Order,Named");
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "%s", rows[i][0]);
+        name[made_name_settle_known(name, strlen(name), &t)] = 0;
+        assert_string_equal(name, rows[i][1]);
+    }
 }
 
 static void consider(struct made_target *t, const char *class, const char *method)
@@ -414,6 +446,7 @@ int main(void)
         cmocka_unit_test(no_link_leads_out_of_a_root),
         cmocka_unit_test(a_file_appears_whole_or_not_at_all),
         cmocka_unit_test(names_of_made_classes_mean_the_same_in_every_run),
+        cmocka_unit_test(a_proxy_is_called_by_its_interfaces),
         cmocka_unit_test(a_lambda_stands_for_the_method_that_its_class_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
