@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
+import java.lang.reflect.InvocationHandler;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
@@ -46,7 +47,11 @@ public class MadeNames {
             r.run();
         kept.add(Proxy.newProxyInstance(MadeNames.class.getClassLoader(),
                                         new Class<?>[] {Comparable.class, Runnable.class},
-                                        (p, m, v) -> null));
+                                        new InvocationHandler() { // not one more lambda
+                                            public Object invoke(Object p, Method m, Object[] v) {
+                                                return null;
+                                            }
+                                        }));
     }
 
     public static void main(String[] args) throws Exception {
