@@ -140,6 +140,8 @@ static void read_pools(struct sample *s, const uint8_t *data, size_t len)
             char *name = hsperf_string(data, len, key);
             if (!name)
                 break;
+            if (g == 1 && strcmp(name, "space") == 0)
+                snprintf(name, strlen(name) + 1, "old"); /* G1, Parallel and Serial call it so */
             s->pools[s->n_pools].name = name;
             snprintf(key, sizeof(key), "sun.gc.generation.%d.space.%d.used", g, p);
             s->pools[s->n_pools].used = number(data, len, key);

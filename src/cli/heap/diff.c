@@ -68,15 +68,15 @@ static int by_retained(const void *a, const void *b)
 
 static void put_grown(struct page *p, const uint64_t v[2])
 {
-    page_cell(p, (struct page_cell){.kind = PAGE_INTEGER, .number = (uint64_t)grown(v)});
+    page_cell(p, (struct page_cell){.kind = PAGE_CHANGE, .number = (uint64_t)grown(v)});
 }
 
 static const struct page_column columns[] = {
     {"class", "class", PAGE_TEXT, true}, {"objectsOld", "objects", PAGE_COUNT},
-    {"objectsNew", "now", PAGE_COUNT},   {"objectsGrown", "grown", PAGE_ANY},
+    {"objectsNew", "now", PAGE_COUNT},   {"objectsGrown", "change", PAGE_CHANGE},
     {"shallowOld", "bytes", PAGE_BYTES}, {"shallowNew", "now", PAGE_BYTES},
-    {"shallowGrown", "grown", PAGE_ANY}, {"retainedOld", "retained", PAGE_BYTES},
-    {"retainedNew", "now", PAGE_BYTES},  {"retainedGrown", "grown", PAGE_ANY}};
+    {"shallowGrown", "change", PAGE_CHANGE}, {"retainedOld", "retained", PAGE_BYTES},
+    {"retainedNew", "now", PAGE_BYTES},  {"retainedGrown", "change", PAGE_CHANGE}};
 
 static void show(struct page *p, struct rows *rows, int (*compare)(const void *, const void *),
                  uint64_t limit, bool program, const char *key, const char *title)

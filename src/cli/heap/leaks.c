@@ -192,13 +192,16 @@ static void describe_path(const struct finder *f, uint64_t i, struct buf *b)
         }
         if (k + 1 == way.len) {
             heap_root_kinds(h, way.data[k], b);
-            if (!b->len) /* the path does not begin at the root */
-                buf_string(b, "class");
+            /* "system class", and that it is a class follows; without a root there is no kind. */
+            if (b->len > 6 && memcmp(b->data + b->len - 6, " class", 6) == 0)
+                b->len -= 6;
+            if (b->len)
+                buf_u8(b, ' ');
         } else {
             buf_string(b, " -> ");
             heap_link_name(h, way.data[k + 1], way.data[k], b);
+            buf_u8(b, ' ');
         }
-        buf_u8(b, ' ');
         heap_describe_short(h, way.data[k], b);
     }
     vec_release(&way);

@@ -145,6 +145,7 @@ static char *grouped(char text[32], uint64_t v)
 /* Returns the cell in the form for people, in text[32] or in the cell's own text. */
 static const char *shown(const struct page_cell *c, char text[32])
 {
+    char digits[32];
     if (c->null)
         return "-";
     switch (c->kind) {
@@ -167,6 +168,11 @@ static const char *shown(const struct page_cell *c, char text[32])
     case PAGE_INTEGER:
         snprintf(text, 32, "%" PRId64, (int64_t)c->number);
         return text;
+    case PAGE_CHANGE:
+        text[0] = (int64_t)c->number < 0 ? '-' : '+';
+        (void)grouped(digits, (uint64_t)llabs((int64_t)c->number));
+        snprintf(text + 1, 31, "%.30s", digits);
+        return c->number ? text : "0";
     case PAGE_ANY:
         break;
     }
@@ -278,7 +284,7 @@ static void cell_json(struct json *j, const struct page_cell *c)
         json_double(j, c->real);
     else if (c->kind == PAGE_BOOL)
         json_bool(j, c->number);
-    else if (c->kind == PAGE_INTEGER)
+    else if (c->kind == PAGE_INTEGER || c->kind == PAGE_CHANGE)
         json_i64(j, (int64_t)c->number);
     else
         json_u64(j, c->number);

@@ -23,6 +23,7 @@ enum page_kind {
     PAGE_REAL,
     PAGE_BOOL,
     PAGE_INTEGER,
+    PAGE_CHANGE, /* an integer that is shown with its sign */
     PAGE_ANY
 };
 

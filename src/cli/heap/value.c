@@ -254,8 +254,22 @@ void heap_page_value(struct page *p, const struct heap *h, uint64_t i)
         page_null(p);
 }
 
+/* The name of the class that an object of java.lang.Class stands for; NULL for other objects. */
+static const char *stands_for(const struct heap *h, uint64_t i)
+{
+    int32_t class = i < h->n && heap_class_of(h, i) == h->dump->class_class
+                        ? heap_dump_class(h->dump, heap_id(h, i))
+                        : HEAP_NO_CLASS;
+    return class == HEAP_NO_CLASS ? NULL : h->dump->classes.data[class].name;
+}
+
 void heap_describe(const struct heap *h, uint64_t i, struct buf *b)
 {
+    const char *class = stands_for(h, i);
+    if (class) {
+        buf_printf(b, "class %s @ 0x%" PRIx64, class, heap_id(h, i));
+        return;
+    }
     buf_string(b, heap_class_name(h, i));
     if (i >= h->n)
         return;
@@ -268,6 +282,11 @@ void heap_describe(const struct heap *h, uint64_t i, struct buf *b)
 
 void heap_describe_short(const struct heap *h, uint64_t i, struct buf *b)
 {
+    const char *class = stands_for(h, i);
+    if (class) {
+        buf_printf(b, "class %s", class);
+        return;
+    }
     buf_string(b, heap_class_name(h, i));
     size_t before = b->len;
     buf_u8(b, ' ');
