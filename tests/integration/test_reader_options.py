@@ -24,12 +24,12 @@ def verbs():
 
 
 # Commands that ask a VM, with what stands behind its process id.
-ASKING = {"heap dump": [], "top": [], "status": [], "dump": [], "stop": [], "inspect": ["threads"], "control": ["list"]}
+ASKING = {"heap dump": [], "check": [], "top": [], "status": [], "dump": [], "stop": [], "inspect": ["threads"], "control": ["list"]}
 
 
 def test_no_command_is_left_out():
     there = set(re.findall(r"(?m)^  (\w+) ", run("--help")[1]))
-    assert there - {v.split()[0] for v in verbs()} == {"run", "attach",  # test_options.py
+    assert there - {v.split()[0] for v in verbs()} == {"run", "attach", "slow",  # whose options are the agent's: test_options.py
                                                        "list", "completion", "manual"}  # which have no option with a value
     for name in ("list", "completion", "manual"):
         assert not [m for m in map(OPTION.match, run(name, "--help")[1].splitlines()) if m and m[3]], name
