@@ -181,8 +181,9 @@ static bool name_wanted(const struct reading *r, const char *name)
 static bool event_wanted(const struct reading *r)
 {
     const struct request_filter *f = r->filter;
+    /* What began before the recording and went on into it has a negative time. */
     int64_t since = r->e->start_ns - r->out->start_ns;
-    if (since < (int64_t)f->from_ns || (f->to_ns && since >= (int64_t)f->to_ns))
+    if ((f->from_ns && since < (int64_t)f->from_ns) || (f->to_ns && since >= (int64_t)f->to_ns))
         return false;
     if (!f->thread)
         return true;

@@ -241,32 +241,38 @@ def test_a_running_vm_goes_on_recording(steps, folder):
 def test_requests_of_the_last_seconds(jdk, folder):
     """Those that a client made then, each of them; totals, which count from the start, are not taken for theirs."""
     ring, part = folder / "r.ring", folder / "part.jfr"
-    process = jdk.start_java("ServesHttp", jvm=["-Xmx64m", jdk.agent(f"always=y,keep=8s,maxsize=8m,file={ring}")], stdout=subprocess.PIPE)
+    process = jdk.start_java("ServesHttp", jvm=["-Xmx64m", jdk.agent(f"always=y,maxsize=8m,file={ring}")], stdout=subprocess.PIPE)
     port, asked = int(process.stdout.readline()), []
 
-    def ask(n):
+    def ask(n, query="q=1"):
         for _ in range(n):
             since = time.time_ns()
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/cart?q=1", timeout=60) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/cart?{query}", timeout=60) as answer:
                 assert answer.status == 200 and answer.read()
             asked.append((since, time.time_ns()))
 
     ask(20)
-    time.sleep(1.5)
-    ask(7)
-    take("--last", "1s", "-o", part, process.pid)
-    start, end = window(part)
-    found = [tuple(map(int, line.split(" ", 3)[1:3])) for line in events(part, "jvmscope.Request")]
+    # A request that began before the part and ended in it; again if the machine stood still for a second meanwhile.
+    for _ in range(40):
+        ask(1, "wait=1500")
+        ask(6)
+        take("--last", "1s", "-o", part, process.pid)
+        start, end = window(part)
+        found = [tuple(map(int, line.split(" ", 3)[1:3])) for line in events(part, "jvmscope.Request")]
+        if any(since < start for since, _ in found):
+            break
+    else:
+        pytest.fail("no request began before the part and ended in it")
     slack = 2 * 10**6  # the clock may be slewed
     surely = [a for a in asked if a[0] > start + slack and a[1] < end - slack]
     maybe = [a for a in asked if a[1] > start - slack]
-    assert len(surely) <= len(found) <= len(maybe) < 27
+    assert len(surely) <= len(found) <= len(maybe) <= 7
     told = json.loads(lab.jvmscope("requests", "--json", part).stdout)
     assert sum(name["count"] for name in told["requests"]) == len(found), told
     process.kill()
     process.wait()
     take("-o", part, ring)
-    assert len(events(part, "jvmscope.Request")) == 27
+    assert len(events(part, "jvmscope.Request")) == len(asked)
 
 
 @pytest.mark.jdks(17)

@@ -7,7 +7,10 @@ import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.Executors;
 
-/** The JDK's own web server, on a free port, whose number is printed: each answer sorts some words and fails some numbers. */
+/**
+ * The JDK's own web server, on a free port, whose number is printed: each answer sorts some words and fails some numbers, after the
+ * milliseconds that the query "wait=" asks for.
+ */
 public class ServesHttp {
     static String answer(String query) {
         List<String> words = new ArrayList<>();
@@ -28,7 +31,14 @@ public class ServesHttp {
         HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 0);
         server.setExecutor(Executors.newFixedThreadPool(8));
         server.createContext("/", exchange -> {
-            byte[] body = answer(String.valueOf(exchange.getRequestURI().getQuery())).getBytes("UTF-8");
+            String query = String.valueOf(exchange.getRequestURI().getQuery());
+            if (query.startsWith("wait="))
+                try {
+                    Thread.sleep(Long.parseLong(query.substring(5)));
+                } catch (InterruptedException e) {
+                    throw new IllegalStateException(e);
+                }
+            byte[] body = answer(query).getBytes("UTF-8");
             exchange.sendResponseHeaders(200, body.length);
             try (OutputStream out = exchange.getResponseBody()) {
                 out.write(body);
