@@ -386,7 +386,8 @@ static bool any_is_on(const struct options *o, const char *list)
         size_t all = strcspn(at, "|"), len = MIN(strcspn(at, "="), all);
         int i = option_find(at, len);
         char word[24];
-        snprintf(word, sizeof(word), "%.*s", len < all ? (int)(all - len - 1) : 0, at + len + (len < all));
+        snprintf(word, sizeof(word), "%.*s", len < all ? (int)(all - len - 1) : 0,
+                 at + len + (len < all));
         if (i < 0)
             continue;
         bool is_set = option_table[i].kind == OPTION_YES_NO ? option_on(o, (enum option)i)

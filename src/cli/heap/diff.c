@@ -72,11 +72,11 @@ static void put_grown(struct page *p, const uint64_t v[2])
 }
 
 static const struct page_column columns[] = {
-    {"class", "class", PAGE_TEXT, true}, {"objectsOld", "objects", PAGE_COUNT},
-    {"objectsNew", "now", PAGE_COUNT},   {"objectsGrown", "change", PAGE_CHANGE},
-    {"shallowOld", "bytes", PAGE_BYTES}, {"shallowNew", "now", PAGE_BYTES},
+    {"class", "class", PAGE_TEXT, true},     {"objectsOld", "objects", PAGE_COUNT},
+    {"objectsNew", "now", PAGE_COUNT},       {"objectsGrown", "change", PAGE_CHANGE},
+    {"shallowOld", "bytes", PAGE_BYTES},     {"shallowNew", "now", PAGE_BYTES},
     {"shallowGrown", "change", PAGE_CHANGE}, {"retainedOld", "retained", PAGE_BYTES},
-    {"retainedNew", "now", PAGE_BYTES},  {"retainedGrown", "change", PAGE_CHANGE}};
+    {"retainedNew", "now", PAGE_BYTES},      {"retainedGrown", "change", PAGE_CHANGE}};
 
 static void show(struct page *p, struct rows *rows, int (*compare)(const void *, const void *),
                  uint64_t limit, bool program, const char *key, const char *title)
