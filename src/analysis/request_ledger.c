@@ -374,14 +374,16 @@ static bool has_sample(const struct request_ledger *l, uint32_t thread, uint64_t
 }
 
 /*
- * Whether a time in which the thread is not known to have waited is known to be a run. Recordings
+ * Whether a time in which the thread is not known to have waited is known to be a run, for ns of
+ * it. Recordings
  * of other recorders leave short waits out.
  */
-static bool did_run(const struct request_ledger *l, uint32_t thread, uint64_t start, uint64_t end)
+static bool did_run(const struct request_ledger *l, uint32_t thread, uint64_t start, uint64_t end,
+                    uint64_t ns)
 {
     uint64_t interval = l->r->sample_ns ? l->r->sample_ns : INTERVAL_NS;
     bool ours = l->t->instrumented != TL_NONE;
-    if (ours && (!l->r->sampled || end - start < UNSEEN_INTERVALS * interval))
+    if (ours && (!l->r->sampled || ns < UNSEEN_INTERVALS * interval))
         return true;
     return has_sample(l, thread, start, end);
 }
@@ -402,9 +404,10 @@ static int add_piece(struct request_ledger *l, struct request_parts *p,
     int e = add_part(p, part);
     part.end = part.start;
     part.start = start;
-    part.cause = did_run(l, part.thread, start, part.end) ? CAUSE_CPU
-                 : by_pause                               ? CAUSE_SAFEPOINT
-                                                          : CAUSE_UNKNOWN;
+    /* Where in the piece it had no processor is not known: samples of all of it tell. */
+    part.cause = did_run(l, part.thread, start, end, part.end - start) ? CAUSE_CPU
+                 : by_pause                                            ? CAUSE_SAFEPOINT
+                                                                       : CAUSE_UNKNOWN;
     return e ? e : add_part(p, part);
 }
 
@@ -846,16 +849,37 @@ static struct frames_ref wait_frames(const struct request_ledger *l, uint32_t no
     return (struct frames_ref){l->t->stacks[stack].first, l->t->stacks[stack].len, false};
 }
 
-/* Where a run was: its samples share its time; without one what was on the stack at both ends. */
+/* The samples of a thread from start to end: the first one, and the one behind the last. */
+static size_t samples_of(const struct request_ledger *l, uint32_t thread, uint64_t start,
+                         uint64_t end, size_t *ret_end)
+{
+    const struct requests *r = l->r;
+    uint64_t id = l->t->threads[thread].id;
+    size_t first = requests_sample_at(r, id, since_epoch(l, start)), n = first;
+    while (n < r->samples.len && r->samples.data[n].thread == id &&
+           r->samples.data[n].time_ns < since_epoch(l, end))
+        n++;
+    *ret_end = n;
+    return first;
+}
+
+/*
+ * Where a run was: its samples share its time. Where in a run the thread had no processor is not
+ * known, so a part without a sample has those beside it in the same run. Without any, what was on
+ * the stack at both ends counts.
+ */
 static int add_doing_run(const struct request_ledger *l, const struct request_part *p,
                          struct thread_doings *ret)
 {
     const struct requests *r = l->r;
-    uint64_t id = l->t->threads[p->thread].id;
-    size_t first = requests_sample_at(r, id, since_epoch(l, p->start)), end = first;
-    while (end < r->samples.len && r->samples.data[end].thread == id &&
-           r->samples.data[end].time_ns < since_epoch(l, p->end))
-        end++;
+    size_t end, first = samples_of(l, p->thread, p->start, p->end, &end);
+    if (end == first) {
+        struct stretch s = stretch_before(l, p->thread, 0, p->end);
+        uint64_t ns = p->end - p->start, from = p->start > ns ? p->start - ns : 0, to = p->end + ns;
+        if (p->node != TL_NONE && l->t->nodes[p->node].time >= p->end)
+            to = MIN(to, (uint64_t)l->t->nodes[p->node].time);
+        first = samples_of(l, p->thread, MAX(from, s.start), to, &end);
+    }
     struct thread_doing doing = {.thread = p->thread, .kind = p->cause};
     int e = 0;
     for (size_t i = first; e == 0 && i < end; i++) {

@@ -34,6 +34,19 @@ def recorded(jdk, out, *options):
     return {path: [SLOW * int(n) for n in numbers] for path, *numbers in (line.split() for line in done.stdout.splitlines())}
 
 
+def first_of(causes, cause):
+    """But for what a busy machine takes from a server: processors, also from those who would take a task from its queue."""
+    return next(c for c in causes if c["cause"] not in {"runnable", "queue"} - {cause})
+
+
+def check_time(first, group, true_ns):
+    """Within 3 % of what the program measured, which has what the thread ran and was stopped meanwhile in it as well."""
+    slow, running = group["slow"]["count"], ("cpu", "runnable", "queue", "gc", "safepoint")
+    ran = sum(c["slow_ns"] for c in group["causes"] if c["cause"] in running and c is not first)
+    assert first["slow_ns"] * slow <= 1.03 * true_ns or slow > SLOW, (first, true_ns)
+    assert (first["slow_ns"] + ran) * slow >= 0.97 * true_ns, (first, ran, true_ns)
+
+
 def check_slow(out, path, cause_ns, client_ns):
     cause, thing, thread, method = CAUSES[path]
     group, = json.loads(requests("slow", "--json", "--over", "40ms", "--name", f"GET /{path}", out))["groups"]
@@ -47,15 +60,12 @@ def check_slow(out, path, cause_ns, client_ns):
     assert slow["mean_ns"] * slow["count"] >= 0.99 * cause_ns, (group, cause_ns)
     behind = total.get("runnable", 0) + total.get("cpu", 0)
     assert slow["count"] > SLOW or slow["mean_ns"] * SLOW <= 1.02 * client_ns + behind, (group, client_ns)
-    # What takes the processors from the server is no fault of its own.
-    first = next(c for c in causes if c["cause"] != "runnable")
+    first = first_of(causes, cause)
     assert first["cause"] == cause and (first["largest_in"] > 0 or first is not causes[0]), causes
     assert thing is None or first["object"].startswith(thing), first
     assert first["thread"] == thread, first
     assert method is None or any(f.startswith(method) for f in first["frames"]), first
-    beside = total.get("runnable", 0) + (total.get("safepoint", 0) + total.get("cpu", 0) if path == "gc" else 0)
-    assert first["slow_ns"] * slow["count"] <= 1.03 * cause_ns or slow["count"] > SLOW, (first, cause_ns)
-    assert first["slow_ns"] * slow["count"] + beside >= 0.97 * cause_ns, (first, cause_ns, beside)
+    check_time(first, group, cause_ns)
     assert group["typical"]["count"] >= 50
     return group
 
@@ -99,13 +109,11 @@ def test_waits_for_a_pooled_connection(jdk, tmp_path):
     assert done.returncode == 0, done.stderr
     for pool, waited_ns in (line.split() for line in done.stdout.splitlines()):
         group, = json.loads(requests("slow", "--json", "--over", "40ms", "--name", f"GET /{pool}", out))["groups"]
-        first, slow = next(c for c in group["causes"] if c["cause"] != "runnable"), group["slow"]["count"]
+        first = first_of(group["causes"], "pool")
         assert first["cause"] == "pool" and first["thread"] == "reporter", group["causes"]
         assert any(f.startswith("RequestPools.report") for f in first["frames"]), first
         assert " in RequestPools.order: held by thread reporter in RequestPools.report, which slept" in first["sentence"], first
-        runnable = sum(c["slow_ns"] for c in group["causes"] if c["cause"] == "runnable")
-        assert first["slow_ns"] * slow <= 1.03 * int(waited_ns) or slow > SLOW, (first, waited_ns)
-        assert (first["slow_ns"] + runnable) * slow >= 0.97 * int(waited_ns), (first, waited_ns)
+        check_time(first, group, int(waited_ns))
 
 
 @pytest.mark.jdks(8, 17, 25)

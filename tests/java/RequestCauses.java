@@ -29,9 +29,13 @@ import java.util.concurrent.locks.ReentrantLock;
 public class RequestCauses {
     static final int REQUESTS = 120, SLOW = 2, MILLIS = 60;
 
+    /** Since when a slow request is there that what is held will stop: on a busy machine that takes its time. */
+    static volatile CountDownLatch arrived = new CountDownLatch(1);
+
     static final class Store {
         synchronized void compact(CountDownLatch held) throws InterruptedException {
             held.countDown();
+            arrived.await();
             Thread.sleep(MILLIS + 20);
         }
 
@@ -47,6 +51,7 @@ public class RequestCauses {
             lock.lock();
             try {
                 held.countDown();
+                arrived.await();
                 Thread.sleep(MILLIS + 20);
             } finally {
                 lock.unlock();
@@ -62,6 +67,7 @@ public class RequestCauses {
     static final class Report {
         static int render(CountDownLatch held) throws InterruptedException {
             held.countDown();
+            arrived.await();
             Thread.sleep(MILLIS + 20);
             return 1;
         }
@@ -138,6 +144,8 @@ public class RequestCauses {
 
     static void handle(HttpExchange exchange, Cause cause) throws IOException {
         long start = System.nanoTime();
+        if (slow)
+            arrived.countDown();
         try {
             cause.meet();
         } catch (Exception e) {
@@ -186,6 +194,7 @@ public class RequestCauses {
                 quick.add(request(port, path));
                 continue;
             }
+            arrived = new CountDownLatch(1);
             Thread t = blocker == null ? null : block(blockerName, blocker);
             slow = true;
             latency += request(port, path);

@@ -23,16 +23,20 @@ public class RequestPools {
     static final int REQUESTS = 120, SLOW = 2, MILLIS = 60;
     static long waited;
     static volatile boolean slow;
+    static volatile CountDownLatch arrived;
 
     static void report(DataSource pool, CountDownLatch held) throws Exception {
         try (Connection c = pool.getConnection()) {
             held.countDown();
+            arrived.await(); // on a busy machine the request takes its time
             Thread.sleep(MILLIS + 20);
         }
     }
 
     static void order(DataSource pool) throws Exception {
         long start = System.nanoTime();
+        if (slow)
+            arrived.countDown();
         try (Connection c = pool.getConnection(); Statement s = c.createStatement()) {
             if (slow)
                 waited += System.nanoTime() - start;
@@ -67,6 +71,7 @@ public class RequestPools {
             Thread reporter = null;
             if (i % (REQUESTS / SLOW) == REQUESTS / SLOW - 1) {
                 CountDownLatch held = new CountDownLatch(1);
+                arrived = new CountDownLatch(1);
                 reporter = new Thread(() -> {
                     try {
                         report(pool, held);
