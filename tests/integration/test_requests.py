@@ -82,6 +82,13 @@ def fit(requests, asked, kind="http"):
     return top, low, high
 
 
+def check_callers(path, asked, top):
+    """Each request has the ids that its client sent."""
+    done = subprocess.run([DUMP, "--get=id,traceId,spanId", path, "jvmscope.Request"], capture_output=True, text=True, timeout=60)
+    ids = {int(number): (trace, span) for number, trace, span in (line.split("\t") for line in done.stdout.splitlines())}
+    assert [ids[r.id] for r in top] == [(f"{a.start:032x}", f"{a.start + 1:016x}") for a in asked]
+
+
 def check_tasks(tasks, works, asked, top, low, high):
     """Each task lies within a work of its way and thread, which is of the request whose client waited for it."""
     of = {r.id: a for r, a in zip(top, asked)}
@@ -104,6 +111,7 @@ def check(path, text, rounds):
     requests, works = requests_in(path), works_in(path)
     assert len(asked) == rounds * len(WAYS) and {r.kept for r in requests} == {"all"}
     top, low, high = fit(requests, asked)
+    check_callers(path, asked, top)
     check_tasks(tasks, works, asked, top, low, high)
     named = [r for r in requests if r.kind == "method"]
     by_id = {r.id: r for r in requests}
@@ -196,6 +204,8 @@ def test_servers(jdk, tmp_path, server):
     kind = "http" if server == "Netty4" else "servlet"
     assert len(asked) == rounds * len(SERVED[server]) and {r.kind for r in requests} == {kind}
     top, low, high = fit(requests, asked, kind)
+    if server != "Netty4":
+        check_callers(out, asked, top)
     check_tasks(tasks, works, asked, top, low, high)
     assert {t.way for t in tasks} == {"entry", "executor", "async"} - ({"async"} if server == "Netty4" else set())
     assert [r.status for r in top] == [STATUS.get(way, 200) for way in SERVED[server]] * rounds

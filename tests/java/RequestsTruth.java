@@ -195,6 +195,7 @@ public class RequestsTruth {
         long start = System.nanoTime();
         try {
             HttpURLConnection c = (HttpURLConnection) new URL("http://127.0.0.1:" + port + path + "?secret=1").openConnection();
+            c.setRequestProperty("traceparent", String.format("00-%032x-%016x-01", start, start + 1));
             status = c.getResponseCode();
             try (InputStream in = status < 400 ? c.getInputStream() : c.getErrorStream()) {
                 while (in.read() >= 0) {

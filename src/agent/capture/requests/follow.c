@@ -43,6 +43,8 @@ enum {
     PIECES = 16,        /* works and children of a request that may be kept until it ends */
     NAMED = 1 << 16,    /* known hashes of methods and paths */
     NAME_BITS = 13,
+    TRACE_ID = 32, /* hexadecimal digits */
+    SPAN_ID = 16,
     LATE = 1 << 20, /* requests that have ended of which it is known whether they were kept */
 };
 
@@ -80,8 +82,9 @@ struct request {
     uint64_t parent, start, thread;
     unsigned name;
     enum request_kind kind;
-    enum request_kept kept; /* KEPT_NOT: decided at the end */
-    atomic_flag busy;       /* guards the pieces, and the end of the request */
+    char trace[TRACE_ID + 1], span[SPAN_ID + 1]; /* of its caller; "": none */
+    enum request_kept kept;                      /* KEPT_NOT: decided at the end */
+    atomic_flag busy;                            /* guards the pieces, and the end of the request */
     unsigned n_pieces;
     struct piece pieces[PIECES];
     _Atomic uint32_t next; /* in the list of free ones */
@@ -492,6 +495,7 @@ static uint64_t request_begin(JNIEnv *jni, enum request_kind kind, unsigned name
     r->kind = kind;
     r->kept = choose(id);
     r->n_pieces = 0;
+    r->trace[0] = 0;
     atomic_store(&r->token, token);
     atomic_fetch_add(&follow.open, 1);
     (void)work_begin(s, token, &how);
@@ -539,7 +543,9 @@ static void request_finish(JNIEnv *jni, struct request *r, uint64_t token, int s
                               .name = request_name_at(r->name),
                               .kind = r->kind,
                               .status = status,
-                              .bytes = -1};
+                              .bytes = -1,
+                              .trace = r->trace[0] ? r->trace : NULL,
+                              .span = r->trace[0] ? r->span : NULL};
     char *text = exception ? names_class_text(exception) : NULL;
     end.exception = text;
     if (end.name) {
@@ -600,6 +606,7 @@ NATIVE(jobject, scheduler)(JNIEnv *, jclass);
 NATIVE(jint, name)(JNIEnv *, jclass, jint, jstring, jstring, jlong);
 NATIVE(jlong, begin)(JNIEnv *, jclass, jint, jint, jlong);
 NATIVE(void, rename)(JNIEnv *, jclass, jlong, jint);
+NATIVE(void, trace)(JNIEnv *, jclass, jlong, jstring);
 NATIVE(void, pause)(JNIEnv *, jclass, jlong, jlong);
 NATIVE(void, end)(JNIEnv *, jclass, jlong, jlong, jint, jclass);
 NATIVE(jlong, work)(JNIEnv *, jclass, jlong, jlong, jint, jlong, jlong);
@@ -694,6 +701,36 @@ NATIVE(void, rename)(JNIEnv *jni, jclass probe, jlong token, jint name)
     if (TOKEN_SESSION((uint64_t)token) == follow.session && (r = request_open((uint64_t)token)) &&
         r->kind != REQUEST_METHOD)
         r->name = (unsigned)name;
+    inside_leave(&inside);
+}
+
+/* W3C Trace Context: "00-TRACE-SPAN-FLAGS", in lower case. Anything else is not taken. */
+static void read_traceparent(const char *text, struct request *r)
+{
+    enum { VERSION = 2, FLAGS = 2 };
+
+    static const char digits[] = "0123456789abcdef";
+    const char *trace = text + VERSION + 1, *span = trace + TRACE_ID + 1;
+    if (strlen(text) < VERSION + 1 + TRACE_ID + 1 + SPAN_ID + 1 + FLAGS || text[VERSION] != '-' ||
+        strspn(trace, digits) != TRACE_ID || trace[TRACE_ID] != '-' ||
+        strspn(span, digits) != SPAN_ID || span[SPAN_ID] != '-')
+        return;
+    memcpy(r->trace, trace, TRACE_ID);
+    memcpy(r->span, span, SPAN_ID);
+    r->trace[TRACE_ID] = r->span[SPAN_ID] = 0;
+}
+
+NATIVE(void, trace)(JNIEnv *jni, jclass probe, jlong token, jstring header)
+{
+    enum { LENGTH = 64 };
+
+    char text[3 * LENGTH + 1] = "";
+    struct request *r;
+    if (!token || !header || !inside_enter(&inside))
+        return;
+    copy_text(jni, header, text, LENGTH);
+    if (TOKEN_SESSION((uint64_t)token) == follow.session && (r = request_open((uint64_t)token)))
+        read_traceparent(text, r);
     inside_leave(&inside);
 }
 

@@ -25,6 +25,7 @@
 #define NETTY_LOOP "io/netty/util/concurrent/SingleThreadEventExecutor"
 
 #define HTTP_EXCHANGE "com/sun/net/httpserver/HttpExchange"
+#define HEADERS       "com/sun/net/httpserver/Headers"
 
 struct point {
     /* a star at the end of the class's name stands for the rest */
@@ -308,10 +309,22 @@ static int edit_request(struct edit *e, struct buf *first, unsigned stack, const
     return r ? r : edit_catch_all(e, &left, 3) ?: 1;
 }
 
+#define TRACEPARENT "traceparent"
+#define HEADER      "(Ljava/lang/String;)Ljava/lang/String;"
+
+/* The object on the stack has the headers of the request in which the thread is now. */
+static int called_by(struct edit *e, struct buf *code, const char *owner, const char *method)
+{
+    int text = rewrite_string(e->rewrite, TRACEPARENT, strlen(TRACEPARENT)), r = MIN(text, 0);
+    code_ref(code, OP_LDC_W, text);
+    r = r ? r : call_virtual(e, code, owner, method, HEADER);
+    return r ? r : call(e, code, "called", "(Ljava/lang/String;)V");
+}
+
 /* Filter.Chain.doFilter(HttpExchange) of com.sun.net.httpserver, once for each filter */
 static int edit_exchange(const struct instrument_class *c, struct edit *e, const struct point *p)
 {
-    _cleanup_(buf_release) struct buf first = BUF(64), status = BUF(32);
+    _cleanup_(buf_release) struct buf first = BUF(64), status = BUF(32), headers = BUF(64);
     code_load(&first, 'A', 1);
     int r = call_virtual(e, &first, HTTP_EXCHANGE, "getRequestMethod", "()Ljava/lang/String;");
     code_load(&first, 'A', 1);
@@ -320,7 +333,11 @@ static int edit_exchange(const struct instrument_class *c, struct edit *e, const
     r = r ? r : call(e, &first, "enter", "(Ljava/lang/String;Ljava/net/URI;I)J");
     code_load(&status, 'A', 1);
     r = r ? r : call_virtual(e, &status, HTTP_EXCHANGE, "getResponseCode", "()I");
-    return r ? r : edit_request(e, &first, 3, &status);
+    r = r ? r : MIN(edit_request(e, &first, 3, &status), 0);
+    code_load(&headers, 'A', 1);
+    r = r ? r : call_virtual(e, &headers, HTTP_EXCHANGE, "getRequestHeaders", "()L" HEADERS ";");
+    r = r ? r : called_by(e, &headers, HEADERS, "getFirst");
+    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &headers, 2) ?: 1;
 }
 
 /* HttpServlet.service(HttpServletRequest, HttpServletResponse); type: the latter's package */
@@ -418,6 +435,8 @@ static int edit_tomcat_name(const struct instrument_class *c, struct edit *e, co
     r = r ? r : call_virtual(e, &first, CATALINA_REQUEST, "getRequestURI", TO_STRING);
     r = r ? r : code_int(e->rewrite, &first, p->number);
     r = r ? r : call(e, &first, "named", "(Ljava/lang/String;Ljava/lang/String;I)V");
+    code_load(&first, 'A', 1);
+    r = r ? r : called_by(e, &first, CATALINA_REQUEST, "getHeader");
     return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &first, 3) ?: 1;
 }
 
@@ -461,7 +480,7 @@ static int edit_channel(struct edit *e, struct buf *first, unsigned stack)
  */
 static int edit_jetty(const struct instrument_class *c, struct edit *e, const struct point *p)
 {
-    _cleanup_(buf_release) struct buf first = BUF(64);
+    _cleanup_(buf_release) struct buf first = BUF(64), headers = BUF(64);
     if (!calls(c, JETTY_CHANNEL, "getRequest", "()L" JETTY_REQUEST ";") ||
         !calls(c, JETTY_REQUEST, "getMethod", TO_STRING))
         return 0;
@@ -473,7 +492,11 @@ static int edit_jetty(const struct instrument_class *c, struct edit *e, const st
     r = r ? r : call_virtual(e, &first, JETTY_REQUEST, "getRequestURI", TO_STRING);
     r = r ? r : code_int(e->rewrite, &first, p->number);
     r = r ? r : call(e, &first, "enter", "(Ljava/lang/String;Ljava/lang/String;I)J");
-    return r ? r : edit_channel(e, &first, 3);
+    r = r ? r : MIN(edit_channel(e, &first, 3), 0);
+    code_load(&headers, 'A', 1);
+    r = r ? r : call_virtual(e, &headers, JETTY_CHANNEL, "getRequest", "()L" JETTY_REQUEST ";");
+    r = r ? r : called_by(e, &headers, JETTY_REQUEST, "getHeader");
+    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &headers, 2) ?: 1;
 }
 
 static int edit_jetty_async(const struct instrument_class *c, struct edit *e, const struct point *p)

@@ -111,7 +111,7 @@ void put_request(const struct request_end *r)
 {
     struct jfr_event e;
     size_t len = r->exception ? MIN(strlen(r->exception), (size_t)512) : 0;
-    if (!jfr_begin(requests_jfr, state.types[TYPE_REQUEST], 128 + len, &e))
+    if (!jfr_begin(requests_jfr, state.types[TYPE_REQUEST], 200 + len, &e))
         return;
     jfr_put_time(&e, r->start);
     jfr_put_long(&e, (int64_t)r->ns);
@@ -123,8 +123,8 @@ void put_request(const struct request_end *r)
     jfr_put_int(&e, r->status);
     jfr_put_string_n(&e, r->exception, len);
     jfr_put_long(&e, r->bytes);
-    jfr_put_string(&e, NULL);
-    jfr_put_string(&e, NULL);
+    jfr_put_string(&e, r->trace);
+    jfr_put_string(&e, r->span);
     jfr_put_long(&e, r->end_thread == r->thread ? 0 : (int64_t)r->end_thread);
     jfr_put_string_id(&e, state.kepts[r->kept]);
     jfr_commit(&e);

@@ -64,7 +64,8 @@ struct request_end {
     enum request_kind kind;
     int status;
     int64_t bytes;
-    const char *exception; /* NULL: none */
+    const char *exception;    /* NULL: none */
+    const char *trace, *span; /* of the caller, in hexadecimal; NULL: none */
     enum request_kept kept;
 };
 

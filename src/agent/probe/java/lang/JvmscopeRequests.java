@@ -51,6 +51,8 @@ public final class JvmscopeRequests {
 
     private static native void rename(long request, int name);
 
+    private static native void trace(long request, String traceparent);
+
     private static native void end(long request, long tid, int status, Class<?> exception);
 
     /** The call in which a request began, or went on, returns. */
@@ -80,6 +82,7 @@ public final class JvmscopeRequests {
         end(0, 0, 0, null);
         pause(0, 0);
         rename(0, 0);
+        trace(0, null);
         work(0, 0, 0, 0, 0);
         workEnd(0, 0);
         leave(0, false);
@@ -153,6 +156,15 @@ public final class JvmscopeRequests {
         long tid = tid(), request = request(slot(tid));
         if ((request & SERVER) != 0)
             rename(request, nameOf(kind, method, path));
+    }
+
+    /** The header by which a caller names its trace, of the request in which this thread is; null for none. */
+    public static void called(String traceparent) {
+        if (traceparent == null)
+            return;
+        long request = request(slot(tid()));
+        if ((request & SERVER) != 0)
+            trace(request, traceparent);
     }
 
     /** A method that the option names. */
