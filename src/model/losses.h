@@ -47,7 +47,8 @@ int losses_merge(struct losses *to, const struct losses *from) must_check;
 
 /* The captures on which the figures of a view are based; NULL at the end. */
 extern const char *const losses_of_trace[],
-    *const losses_of_exceptions[], *const losses_of_coverage[], *const losses_of_threads[], *const losses_of_requests[];
+    *const losses_of_exceptions[], *const losses_of_coverage[], *const losses_of_threads[],
+                                                                    *const losses_of_requests[];
 /* Returns whether a capture is in the list; always true for NULL. */
 bool losses_is_of(const char *const *captures, const char *capture);
 /* Returns how many things these captures lost; all captures for NULL. */
