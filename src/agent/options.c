@@ -82,9 +82,9 @@ const struct option_row option_table[OPTION_COUNT] = {
     [OPT_EXCLUDE] = {"exclude", "--exclude", 0, OPTION_TEXT, .separator = ':', .values = "<pattern>", .help = "leave these classes alone", .goes_with = CHANGED "|trace"},
     [OPT_ALWAYS] = {"always", "--always", 0, OPTION_WORD, "y|n|memory", "record all the time and keep the last minutes, in a file or in memory", .default_value = "n", .bare = "y"},
     [OPT_KEEP] = {"keep", "--keep", 0, OPTION_DURATION, "<time>", "how long --always keeps what it records", .default_value = "10m",
-                  .min = 1000 * MS, .max = UINT64_C(30) * 86400 * 1000 * MS},
+                  .min = 1000 * MS, .max = UINT64_C(30) * 86400 * 1000 * MS, .goes_with = "always=y|always=memory"},
     [OPT_MAX_SIZE] = {"maxsize", "--max-size", 0, OPTION_SIZE, "<size>", "room that --always takes, all of it at once", .default_value = "256m",
-                      .min = 4 << 20, .max = UINT64_C(32) << 30},
+                      .min = 4 << 20, .max = UINT64_C(32) << 30, .goes_with = "always=y|always=memory"},
     [OPT_DURATION] = {"duration", "--time", 't', OPTION_DURATION, "<time>", "stop after this time, such as 30s or 5m",
                       .min = MS, .max = UINT64_MAX},
     [OPT_CHUNK] = {"chunk", "--chunk", 0, OPTION_SIZE, "<size>", "start a new chunk of a recording at this size",
@@ -346,14 +346,6 @@ static int check_always(const struct options *o, struct buf *message)
                    {OPT_DURATION, NULL}};
 
     bool always = option_always(o);
-    for (int i = 0; !always && i < 2; i++) {
-        enum option option = i ? OPT_MAX_SIZE : OPT_KEEP;
-        if (!o->v[option].given)
-            continue;
-        buf_printf(message, "%s=%s goes with always=y", option_table[option].name,
-                   o->v[option].text);
-        return -EINVAL;
-    }
     for (size_t i = 0; always && i < ARRAY_SIZE(refused); i++) {
         const struct option_row *row = &option_table[refused[i].option];
         const char *text = o->v[refused[i].option].text, *word = refused[i].word;

@@ -56,8 +56,8 @@ class Command:
         return text, done.stderr
 
 
-# They go with --always, which in turn goes with few others (test_always.py).
-OF_ALWAYS = "keep", "maxsize"
+# --always goes with few others (test_always.py).
+OF_ALWAYS = "always", "keep", "maxsize"
 
 
 class Attach:
@@ -115,7 +115,7 @@ def test_random_option_sets_reach_the_agent_as_they_were_meant(tmp_path):
             value = some_value(row, r)
             if row["separator"] and row["name"] != "log":
                 value = value.replace(",", "") or "x"
-            if row["name"] in ("alloc", "always", *OF_ALWAYS) or value == "old":
+            if row["name"] in ("alloc", *OF_ALWAYS) or value == "old":
                 continue
             words.append(f"{row['flag']}={value}")
             want[row["name"]] = value
@@ -198,8 +198,7 @@ def test_options_at_their_limits(command):
         for value, good in ((row["min"], True), (row["max"], True), (row["min"] - 1, False), (row["max"] + 1, False)):
             if value < 0 or value >= 2**63:
                 continue
-            more = ["--always"] if row["name"] in OF_ALWAYS else company(row)[0]
-            text, said = command.options(*more, f"{row['flag']}={value}{unit.get(row['kind'], '')}")
+            text, said = command.options(*company(row)[0], f"{row['flag']}={value}{unit.get(row['kind'], '')}")
             assert (text is not None) == good, (row["flag"], value, said)
             assert good or "out of range: " in said, said
 
