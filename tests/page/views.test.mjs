@@ -100,7 +100,7 @@ function misplaced() {
       if (th.scrollWidth > th.clientWidth + 1) bad.push(`a title is cut: ${name(th)}`);
       if (th.clientHeight > 40) bad.push(`a title wraps: ${name(th)}`);
       // Only where the columns are what was asked for, a table may be wider than its place; what a row is about stays in sight then.
-      const place = table.closest(".sortable, .virtual, .methods").getBoundingClientRect();
+      const place = (table.closest(".sortable, .virtual, .methods") ?? table.parentElement).getBoundingClientRect();
       if (!table.closest(".query, .suspects") && r.right > place.right + 1) bad.push(`a column lies beyond the edge of its table: ${name(th)}`);
       if (innerWidth < 900 && table.closest(".query, .suspects") && th.cellIndex === 0 && getComputedStyle(th).left !== "0px") bad.push(`the first column scrolls out of sight: ${name(th)}`);
     }
