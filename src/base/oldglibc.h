@@ -34,6 +34,7 @@ OLD_(pthread_kill);
 OLD_(pthread_mutexattr_destroy);
 OLD_(pthread_mutexattr_init);
 OLD_(pthread_mutexattr_settype);
+OLD_(pthread_mutex_timedlock);
 OLD_(pthread_mutex_trylock);
 OLD_(pthread_once);
 OLD_(pthread_setspecific);

@@ -41,6 +41,7 @@ CAPTURES = {
     "cover": "cover=y,format=r",
     "onoom": "onoom=dump,format=r",
     "deadlock": "deadlock=y,format=r",
+    "requests": "requests=Endings.called(..),format=r",
     "log": f"log=Endings:{ADDS} {{n}},watch=Endings.sum,allow-control=y,format=r",
 }
 

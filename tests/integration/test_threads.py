@@ -642,7 +642,7 @@ def test_a_recording_ends_while_threads_hand_over(jdk, tmp_path):
         for _ in range(20):
             done = lab.jvmscope("attach", "--threads", "-d", "0", program.pid)
             assert done.returncode == 0, done.stderr
-            written = re.search(r"recording to (\S+) ", done.stderr)[1]
+            written = re.search(r"recording to ([^;\s]+)", done.stderr)[1]
             time.sleep(0.05)
             done = lab.jvmscope("stop", program.pid)
             os.unlink(written)

@@ -483,16 +483,16 @@ static void damaged_rings_are_read_or_refused(void **state)
 
 int main(void)
 {
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(the_part_begins_at_the_event),
-        TEST(what_holds_at_the_beginning_is_kept),
-        TEST(a_full_ring_holds_the_newest),
-        TEST(old_segments_are_used_again),
-        TEST(bounds_of_the_size),
-        TEST(a_ring_without_a_path_is_in_memory),
-        TEST(a_killed_recorder_leaves_all_it_published),
-        TEST(damaged_rings_are_read_or_refused),
+        cmocka_unit_test_setup_teardown(the_part_begins_at_the_event, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_holds_at_the_beginning_is_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_full_ring_holds_the_newest, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(old_segments_are_used_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(bounds_of_the_size, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_ring_without_a_path_is_in_memory, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_killed_recorder_leaves_all_it_published, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(damaged_rings_are_read_or_refused, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

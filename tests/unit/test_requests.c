@@ -510,20 +510,18 @@ static int remove_file(void **state)
     return 0;
 }
 
-#define TEST(name) cmocka_unit_test_teardown(name, remove_file)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_monitor_is_told_with_its_owner),
-        TEST(a_task_that_was_waited_for_counts_with_its_queue),
-        TEST(the_end_of_an_answer_is_of_the_thread_that_ends_it),
-        TEST(a_task_may_wake_who_waits_for_it_when_it_is_over),
-        TEST(what_nobody_worked_for_is_unknown),
-        TEST(a_run_is_divided_at_pauses_and_delays),
-        TEST(spans_and_contextual_events_are_requests),
-        TEST(the_slow_ones_are_told_from_the_typical_ones),
-        TEST(exact_totals_count),
+        cmocka_unit_test_teardown(a_monitor_is_told_with_its_owner, remove_file),
+        cmocka_unit_test_teardown(a_task_that_was_waited_for_counts_with_its_queue, remove_file),
+        cmocka_unit_test_teardown(the_end_of_an_answer_is_of_the_thread_that_ends_it, remove_file),
+        cmocka_unit_test_teardown(a_task_may_wake_who_waits_for_it_when_it_is_over, remove_file),
+        cmocka_unit_test_teardown(what_nobody_worked_for_is_unknown, remove_file),
+        cmocka_unit_test_teardown(a_run_is_divided_at_pauses_and_delays, remove_file),
+        cmocka_unit_test_teardown(spans_and_contextual_events_are_requests, remove_file),
+        cmocka_unit_test_teardown(the_slow_ones_are_told_from_the_typical_ones, remove_file),
+        cmocka_unit_test_teardown(exact_totals_count, remove_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
