@@ -215,6 +215,12 @@ static void help_row(const struct arg_shown *a, FILE *to)
             a->help);
 }
 
+void command_list(const struct command *table, FILE *to)
+{
+    for (const struct command *c = table; c->name; c++)
+        fprintf(to, "  %-22s %s\n", c->name, c->summary);
+}
+
 void args_help(const struct command *c, FILE *to)
 {
     fprintf(to, "usage: jvmscope %s%s %s\n%s\n", c->name, c->sets ? " [OPTION ...]" : "",

@@ -17,12 +17,6 @@ static void usage(const struct command *table, FILE *to)
             top ? "; `jvmscope --version`" : "");
 }
 
-void command_list(const struct command *table, FILE *to)
-{
-    for (const struct command *c = table; c->name; c++)
-        fprintf(to, "  %-22s %s\n", c->name, c->summary);
-}
-
 const char *command_word(const struct command *c)
 {
     const char *space = strrchr(c->name, ' ');

@@ -96,7 +96,7 @@ def test_a_recording_that_goes_on_is_told_with_its_size_and_its_losses(jdk, busy
     while "lost.trace.calls" not in lab.jvmscope("status", pid).stdout:
         pass
     first = said(lab.jvmscope("dump", pid))
-    assert re.search(rf"wrote {file}.* \(\S+ [KM]iB\)\n", first) and re.search(re.escape(str(file)) + lost, first)
+    assert re.search(rf"wrote {file} \(\S+ [KM]iB\); see it with: jvmscope \w+ {file}\n", first) and re.search(re.escape(str(file)) + lost, first)
     assert f"jvmscope: {pid}: the recording goes on\n" in first and first.count(note) == 1
     # What has been told once is told by status alone from there on.
     assert said(lab.jvmscope("inspect", pid, "threads")) == ""
