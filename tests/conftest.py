@@ -97,6 +97,12 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("jdk", versions, ids=[f"jdk{v}" for v in versions], indirect=True)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def scratch(tmp_path_factory):
+    """A folder for recordings that several tests read; pytest removes it some runs later."""
+    lab.SCRATCH = tmp_path_factory.mktemp("recordings")
+
+
 @pytest.fixture
 def jdk(request):
     """A lab.Jdk: runs programs under one version of the matrix. What still runs at the test's end is killed."""

@@ -2,7 +2,6 @@
 """locks=: exact holds of the monitors of chosen classes."""
 import functools
 import json
-import os
 import re
 
 import lab
@@ -21,7 +20,7 @@ def threads(verb, path, *args):
 def held(version):
     """HeldLocks as it was recorded: {case: (holds, least ns, most ns)} by its own clock, the recording, and what it said."""
     jdk = lab.Jdk(version)
-    out = f"/tmp/jvmscope-locks-{os.getpid()}-{version}.jfr"
+    out = f"{lab.SCRATCH}/locks-{version}.jfr"
     patterns = ":".join(f"HeldLocks${case}" for case in CASES) + ":java.lang.Class"
     done = jdk.java("HeldLocks", N, lab.BUILD / "tests/agents/liblockjni.so", jvm=[jdk.agent(f"locks={patterns},format=r,file={out}"), "-XX:+PrintCompilation", "-Xmx128m"],
                     timeout=120)

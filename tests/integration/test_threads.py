@@ -75,7 +75,7 @@ class Run:
 def run_programs(version, *args, options="threads=y"):
     """Records ThreadPrograms: {program: Run}."""
     jdk = lab.Jdk(version)
-    out = f"/tmp/jvmscope-threads-{os.getpid()}-{version}-{args[0]}-{time.monotonic_ns()}.jfr"
+    out = f"{lab.SCRATCH}/threads-{version}-{args[0]}-{time.monotonic_ns()}.jfr"
     offset = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     done = jdk.java("ThreadPrograms", *args, jvm=[jdk.agent(f"{options},format=r,file={out}"), "-Xmx128m"], timeout=60, preexec_fn=lab.on_time)
     assert done.returncode == 0 and not done.stderr, done.stderr
@@ -469,7 +469,7 @@ def test_18_virtual_threads(run):
 @pytest.mark.jdks(21, 25, 27)
 def test_waits_of_virtual_threads_have_a_cause(jdk, tmp_path):
     """Locks, semaphores, queues and latches of java.util.concurrent: who unparked whom, and where; a timer when nobody did."""
-    out = f"/tmp/jvmscope-threads-virtual-{os.getpid()}-{jdk.version}.jfr"
+    out = f"{lab.SCRATCH}/virtual-{jdk.version}.jfr"
     done = jdk.java("VirtualWaits", jvm=[jdk.agent(f"threads=y,format=r,file={out}")], release=21)
     assert done.returncode == 0 and not done.stdout + done.stderr, done.stderr
     events, ends = threads("timeline", out)["events"], {}
@@ -685,7 +685,7 @@ def test_path_of_tomcat_is_known_without_privileges(jdk, tmp_path):
 @pytest.mark.usefixtures("on_time")
 @pytest.mark.jdks(17, 25)
 def test_plain_jfr_is_analysed_and_says_what_is_inferred(jdk, tmp_path):
-    out = f"/tmp/jvmscope-threads-plain-{os.getpid()}-{jdk.version}.jfr"
+    out = f"{lab.SCRATCH}/plain-{jdk.version}.jfr"
     done = jdk.java("ThreadPrograms", "4", jvm=[f"-XX:StartFlightRecording=filename={out},settings=profile"])
     assert done.returncode == 0, done.stderr
     found = threads("critical-path", out)
