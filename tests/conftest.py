@@ -75,6 +75,12 @@ def run_again(failed):
     return passing
 
 
+def pytest_runtest_logreport(report):
+    """Names a failed test at once, in the process that reports: its text comes at the end, some 20 minutes later."""
+    if report.failed and not os.environ.get("PYTEST_XDIST_WORKER"):
+        print(f"\nFAILED {report.nodeid}", flush=True)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session, exitstatus):
     """Runs in the process that reports the results; the others have no reporter."""
