@@ -3,7 +3,9 @@
 import json
 import os
 import pathlib
+import signal
 import subprocess
+import time
 import uuid
 
 import pytest
@@ -86,10 +88,12 @@ def test_a_warning_is_foretold(start, tmp_path):
     process = start()
     verdict, why = check(process)["record"]
     assert verdict == "yes" and "-XX:+EnableDynamicAgentLoading" in why
-    os.kill(process.pid, 19)
+    os.kill(process.pid, signal.SIGSTOP)
+    while "\nState:\tT" not in pathlib.Path(f"/proc/{process.pid}/status").read_text():
+        time.sleep(0.01)
     verdict, why = check(process)["record"]
     assert verdict == "no" and "stopped" in why
-    os.kill(process.pid, 18)
+    os.kill(process.pid, signal.SIGCONT)
     assert attach(process, tmp_path).returncode == 0
     process.kill()
     assert "WARNING" in process.communicate()[1]
