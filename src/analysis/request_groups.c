@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Amounts by a pair of keys. */
+/* Amounts by pairs of keys. */
 struct tally_row {
     uint64_t a, b, ns;
-    struct thread_doing doing; /* one that was counted here */
+    struct thread_doing doing; /* one of those that were counted here */
 };
 
 struct tally {
@@ -20,12 +20,12 @@ struct tally {
     VEC(struct tally_row) rows;
 };
 
-/* A cause while it is summed up. */
+/* A cause that is being summed up. */
 struct sum {
     enum request_cause cause;
     const char *object;
     uint64_t slow_ns, typical_ns;
-    uint64_t of_request; /* of the request that is being read */
+    uint64_t of_request; /* of the current request */
     uint32_t largest;
     struct tally own, culprits;
     struct tally busy; /* by the name of the request */
@@ -67,7 +67,7 @@ static void tally_release(struct tally *y)
 static struct sum *sum_of(struct summing *s, const struct request_part *p)
 {
     bool added = false;
-    /* The collector's pauses have many names, and are one cause. */
+    /* The collector's pauses have many names, but are one cause. */
     const char *object = p->cause == CAUSE_GC ? NULL : p->object;
     uint64_t *at =
         map_at(&s->at, hash_u64((uint64_t)p->cause + 1) ^ text_key(object), s->sums.len, &added);
@@ -93,7 +93,7 @@ static int add_doings(struct summing *s, struct tally *to)
     return e;
 }
 
-/* Whose request a worker was busy with while a task lay in its queue. */
+/* Adds whose request a worker was busy with while a task lay in its queue. */
 static int add_busy(struct summing *s, struct sum *sum, const struct request_part *p)
 {
     enum { LOOKED_AT = 64 };
@@ -117,7 +117,7 @@ static int add_busy(struct summing *s, struct sum *sum, const struct request_par
     return e;
 }
 
-/* Adds a slow request's part to its cause, with who and where. */
+/* Adds a part of a slow request to its cause, with the culprit and the place. */
 static int add_slow(struct summing *s, struct sum *sum, const struct request_part *p)
 {
     sum->slow_ns += p->end - p->start;
@@ -162,7 +162,7 @@ static int add_requests(struct summing *s, const uint32_t *list, size_t n, bool 
 
 /* ---- who, in one sentence ---- */
 
-/* Rows by method: what of a tally was in each. */
+/* The content of a tally by method. */
 struct method_row {
     const char *method;
     uint64_t ns;
@@ -174,8 +174,8 @@ static uint64_t thread_key(const struct summing *s, uint32_t thread)
 }
 
 /*
- * The method in which most of the time was, the thread that was there most, and how it was there.
- * An empty tally leaves nothing.
+ * Finds the method in which most of the time was spent, the thread that spent most there, and what
+ * it did there. An empty tally sets nothing.
  */
 static int culprit_of(const struct summing *s, const struct tally *y, size_t requests,
                       struct group_culprit *ret)
@@ -265,7 +265,10 @@ static int choose(const struct requests *r, uint32_t name, const struct group_op
         double all = (double)(n->exact ? n->all : n->count);
         uint64_t wanted = (uint64_t)(o->share * all);
         wanted += (double)wanted < o->share * all - 1e-9;
-        /* Requests that were not kept are missing: those that are there are no slower for it. */
+        /*
+         * Requests that were not kept are missing, which does not make those that were kept any
+         * slower.
+         */
         uint64_t least =
             n->exact ? latency_least_ns(latency_bucket(request_quantile(r, n, 1 - o->share))) : 0;
         while (slow > 0 && wanted > 0 && latency(r, list[slow - 1]) >= least) {
@@ -397,7 +400,7 @@ static int add_times(const struct requests *r, const struct request *q, struct r
     return e;
 }
 
-/* Intervals that overlap become one. */
+/* Merges intervals that overlap. */
 static void join_times(struct request_times *t)
 {
     size_t kept = 0;

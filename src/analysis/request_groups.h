@@ -1,53 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why the slow requests of a name are slow: their causes beside those of the typical ones. */
+/*
+ * Why the slow requests of a name are slow: their causes compared with those of the typical ones.
+ */
 #pragma once
 
 #include "analysis/request_ledger.h"
 
 struct group_options {
-    double share;     /* the slowest share of the requests of a name is slow */
-    uint64_t over_ns; /* or all that took longer, when it is not 0 */
+    double share;     /* the slowest share of the requests of a name counts as slow */
+    uint64_t over_ns; /* or, if not 0, all that took longer */
 };
 
-/* What of the slow requests' time one culprit explains. */
+/* How much of the slow requests' time one culprit explains. */
 struct group_culprit {
-    const char *thread;      /* the one to which most of it belongs; NULL: not known */
-    uint32_t threads;        /* how many there are that did the same */
-    const char *method;      /* innermost of the program; NULL */
+    const char *thread;      /* the thread with the largest part of it; NULL: unknown */
+    uint32_t threads;        /* the number of threads that did the same */
+    const char *method;      /* the program's innermost method, or NULL */
     enum request_cause kind; /* what the thread did there most of the time */
     struct frames_ref frames;
-    double ns; /* a slow request */
+    double ns; /* for each slow request */
 };
 
 struct group_cause {
     enum request_cause cause;
-    const char *object;           /* class, peer, pool; NULL */
-    double slow_ns, typical_ns;   /* a request */
-    double share;                 /* of the difference of the means */
-    uint32_t largest;             /* in how many slow requests no other cause took more */
+    const char *object;           /* class, peer, pool; or NULL */
+    double slow_ns, typical_ns;   /* for each request */
+    double share;                 /* share of the difference of the means */
+    uint32_t largest;             /* in how many slow requests no other cause took more time */
     struct group_culprit own;     /* where the slow requests' own threads were */
-    struct group_culprit culprit; /* whom they waited for */
-    const char *busy_with;        /* of a queue: the request that kept the worker busy; NULL */
+    struct group_culprit culprit; /* what they waited for */
+    const char *busy_with;        /* for a queue: the request that kept the worker busy, or NULL */
 };
 
 struct request_group {
     uint32_t name;               /* number of requests.names */
-    uint64_t limit_ns;           /* the fastest of the slow ones took as long */
+    uint64_t limit_ns;           /* the latency of the fastest slow request */
     VEC(uint32_t) slow, typical; /* numbers of requests.list */
     double slow_mean_ns, typical_mean_ns;
     VEC(struct group_cause) causes; /* the largest share first */
 };
 
 /*
- * 0, -ENOENT (no request of the name is slow) or -ENOMEM. Texts live as long as the ledger, the
- * timeline and the requests.
+ * Returns 0, -ENOENT (no request of the name is slow) or -ENOMEM. Texts live as long as the ledger,
+ * the timeline and the requests.
  */
 int request_group(struct request_ledger *l, const struct requests *r, const struct timeline *t,
                   uint32_t name, const struct group_options *o,
                   struct request_group *ret) must_check;
 void request_group_release(struct request_group *g);
 
-/* What all requests of a name, as far as they are in the recording, spent their time on. */
+/* What all requests of a name that are in the recording spent their time on. */
 struct name_sums {
     uint64_t requests, latency_ns, cpu_ns, ns[REQUEST_CAUSES];
 };
@@ -55,7 +57,9 @@ struct name_sums {
 int request_name_sums(struct request_ledger *l, const struct requests *r, uint32_t name,
                       struct name_sums *ret) must_check;
 
-/* When threads worked for some requests: by thread, then by time; intervals of a thread are apart.
+/*
+ * When threads worked for some requests: sorted by thread, then by time; the intervals of a thread
+ * do not overlap.
  */
 struct request_time {
     uint64_t thread;
@@ -64,10 +68,13 @@ struct request_time {
 
 struct request_times {
     VEC(struct request_time) rows;
-    size_t requests; /* how many requests it is of */
+    size_t requests; /* the number of requests */
 };
 
-/* Of all requests that are there; o not NULL: of the slow ones of each name. 0 or -ENOMEM. */
+/*
+ * Computes this for all requests in the recording or, with o, for the slow ones of each name.
+ * Returns 0 or -ENOMEM.
+ */
 int request_times(const struct requests *r, const struct group_options *o,
                   struct request_times *ret) must_check;
 bool request_times_hold(const struct request_times *t, uint64_t thread, int64_t time_ns);

@@ -9,11 +9,11 @@
 #include <string.h>
 
 /*
- * A run of so many intervals between CPU samples without a sample, in a recording that has some,
- * did not run: the thread waited in a way that leaves no event.
+ * If a run lasts this many sampling intervals without a CPU sample, in a recording that has
+ * samples, the thread was not running: it waited in a way that leaves no event.
  */
 #define UNSEEN_INTERVALS 3
-#define INTERVAL_NS      UINT64_C(20000000) /* where it is not known */
+#define INTERVAL_NS      UINT64_C(20000000) /* used when it is unknown */
 
 static const char *const cause_names[REQUEST_CAUSES] = {
     "cpu",   "runnable", "lock", "park",      "queue",      "pool",   "io",
@@ -29,18 +29,18 @@ struct request_ledger {
     const struct timeline *t;
     struct map threads;             /* id to the thread of the timeline */
     uint32_t *first;                /* per thread: its first place in `nodes` */
-    uint32_t *nodes;                /* by thread, in order of time */
+    uint32_t *nodes;                /* by thread, in chronological order */
     uint32_t *object_first, *taken; /* per object: the nodes at which a wait for it ended */
     uint8_t *roles;                 /* of the timeline's strings: enum frame_role */
-    uint8_t *marks;                 /* of the same: FRAME_ */
-    struct strpool made;            /* texts that are in neither */
+    uint8_t *marks;                 /* of the same strings: FRAME_ */
+    struct strpool made;            /* texts that neither of the two has */
     struct request_parts scratch;
 };
 
 #define FRAME_POOL       1
 #define FRAME_CLASS_LOAD 2
 
-/* In these a thread waits for a connection that others have. */
+/* In these methods a thread waits for a connection that others use. */
 static const char *const pool_methods[] = {
     "com.zaxxer.hikari.pool.HikariPool.getConnection",
     "com.zaxxer.hikari.util.ConcurrentBag.borrow",
@@ -88,7 +88,7 @@ static int index_nodes(struct request_ledger *l)
     return 0;
 }
 
-/* The object for which the wait was that node n ends, or TL_NONE. */
+/* Returns the object of the wait that node n ends, or TL_NONE. */
 static uint32_t object_taken(const struct timeline *t, uint32_t n)
 {
     uint32_t before = graph_before(t, n);
@@ -190,13 +190,13 @@ static int64_t since_epoch(const struct request_ledger *l, uint64_t ns)
 
 /* ---- what a thread did in a time ---- */
 
-/* A state of a thread: it lasts from start to end, and node `ends`, if any, ended it. */
+/* A state of a thread that lasts from start to end. Node `ends`, if there is one, ended it. */
 struct stretch {
     uint64_t start, end;
-    uint32_t state, ends; /* nodes; state TL_NONE: before the first one */
+    uint32_t state, ends; /* nodes; state is TL_NONE before the first one */
 };
 
-/* How many of the thread's nodes, from its first one on, come before a time. */
+/* Returns how many of the thread's nodes come before a time. */
 static uint32_t nodes_before(const struct request_ledger *l, uint32_t thread, uint64_t time)
 {
     uint32_t low = l->first[thread], high = l->first[thread + 1];
@@ -211,8 +211,8 @@ static uint32_t nodes_before(const struct request_ledger *l, uint32_t thread, ui
 }
 
 /*
- * The last stretch of a thread that begins before `at`, cut at `at` and at `floor`. Instants do not
- * end a stretch.
+ * Returns the thread's last stretch that begins before `at`, cut at `at` and at `floor`. Instants
+ * do not end a stretch.
  */
 static struct stretch stretch_before(const struct request_ledger *l, uint32_t thread,
                                      uint64_t floor, uint64_t at)
@@ -288,7 +288,7 @@ static enum request_cause wait_cause(const struct request_ledger *l, uint32_t st
     return kind == TL_PARK ? CAUSE_PARK : CAUSE_LOCK;
 }
 
-/* The peer or file of a read or write that began there. */
+/* Returns the peer or file of a read or write that began at a node. */
 static const char *io_peer(const struct request_ledger *l, uint32_t state)
 {
     const struct tl_node *n = &l->t->nodes[state];
@@ -306,7 +306,9 @@ static const char *io_peer(const struct request_ledger *l, uint32_t state)
 
 /* ---- parts ---- */
 
-/* Parts are found from the end to the beginning, and turned round when they are all there. */
+/*
+ * Adds a part. Parts are found from the end to the beginning and reversed when they are complete.
+ */
 static int add_part(struct request_parts *p, struct request_part part)
 {
     if (part.start >= part.end)
@@ -321,7 +323,7 @@ static int add_part(struct request_parts *p, struct request_part part)
     return vec_push(&p->rows, part);
 }
 
-/* The first pause that ends beyond a time; they lie in order and do not overlap. */
+/* Returns the first pause that ends after a time. Pauses are sorted and do not overlap. */
 static size_t pause_behind(const struct timeline *t, uint64_t time)
 {
     size_t low = 0, high = t->n_pauses;
@@ -349,7 +351,10 @@ static size_t delay_behind(const struct timeline *t, uint32_t thread, uint64_t t
     return low;
 }
 
-/* How much of a run the thread had no processor; where in it is not known. */
+/*
+ * Returns for how long the thread had no processor during a run. Where in the run that was is
+ * unknown.
+ */
 static uint64_t delayed(const struct timeline *t, uint32_t thread, uint64_t start, uint64_t end)
 {
     uint64_t ns = 0;
@@ -374,9 +379,8 @@ static bool has_sample(const struct request_ledger *l, uint32_t thread, uint64_t
 }
 
 /*
- * Whether a time in which the thread is not known to have waited is known to be a run, for ns of
- * it. Recordings
- * of other recorders leave short waits out.
+ * Returns whether the thread, which is not known to have waited, is known to have run for ns of
+ * this time. Other recorders leave out short waits.
  */
 static bool did_run(const struct request_ledger *l, uint32_t thread, uint64_t start, uint64_t end,
                     uint64_t ns)
@@ -389,8 +393,8 @@ static bool did_run(const struct request_ledger *l, uint32_t thread, uint64_t st
 }
 
 /*
- * A piece of a run without pauses: what of it had no processor is put at its end. Beside a pause
- * the thread that did not run was on its way to the pause, or back.
+ * Adds a piece of a run that contains no pause. Time without a processor is put at its end. Next to
+ * a pause, a thread that did not run was on its way to the pause or back.
  */
 static int add_piece(struct request_ledger *l, struct request_parts *p,
                      const struct request_part *run, uint64_t start, uint64_t end, bool by_pause)
@@ -404,14 +408,16 @@ static int add_piece(struct request_ledger *l, struct request_parts *p,
     int e = add_part(p, part);
     part.end = part.start;
     part.start = start;
-    /* Where in the piece it had no processor is not known: samples of all of it tell. */
+    /*
+     * Where in the piece it had no processor is unknown, so the samples of the whole piece decide.
+     */
     part.cause = did_run(l, part.thread, start, end, part.end - start) ? CAUSE_CPU
                  : by_pause                                            ? CAUSE_SAFEPOINT
                                                                        : CAUSE_UNKNOWN;
     return e ? e : add_part(p, part);
 }
 
-/* The last class load of the thread, or safepoint, that overlaps a time; NULL: none. */
+/* Returns the thread's last class load, or the last safepoint, that overlaps a time; NULL: none. */
 static const struct request_span *last_span(const struct request_ledger *l, uint64_t id,
                                             enum request_span_kind kind, uint64_t start,
                                             uint64_t end)
@@ -426,12 +432,15 @@ static const struct request_span *last_span(const struct request_ledger *l, uint
             break;
         if (s->kind == kind && s->end_ns > since_epoch(l, start) &&
             (!found || s->end_ns >= found->end_ns))
-            found = s; /* an outer one */
+            found = s; /* an enclosing one */
     }
     return found;
 }
 
-/* Divides [start, end), in which no pause is, at what VM and class loaders took of it. */
+/*
+ * Divides [start, end), which contains no pause, into what the VM and class loading took and the
+ * rest.
+ */
 static int add_between(struct request_ledger *l, struct request_parts *p,
                        const struct request_part *run, uint64_t start, uint64_t end, bool by_pause)
 {
@@ -458,7 +467,7 @@ static int add_between(struct request_ledger *l, struct request_parts *p,
     return e;
 }
 
-/* Divides a run: pauses of the collector first. */
+/* Divides a run, beginning with the collector's pauses. */
 static int add_run(struct request_ledger *l, struct request_parts *p,
                    const struct request_part *run, uint64_t start, uint64_t end)
 {
@@ -484,7 +493,10 @@ static int add_run(struct request_ledger *l, struct request_parts *p,
     return e ? e : add_between(l, p, run, start, end, paused);
 }
 
-/* The pool for whose connection a request's thread waited at a time, by the request's children. */
+/*
+ * Returns the pool for whose connection a request's thread waited at a time, according to the
+ * request's children.
+ */
 static const char *pool_at(const struct request_ledger *l, const struct request_work *w,
                            uint64_t start, uint64_t end)
 {
@@ -499,7 +511,7 @@ static const char *pool_at(const struct request_ledger *l, const struct request_
     return NULL;
 }
 
-/* The class of the outermost pool frame that a wait was in; NULL after a failure. */
+/* Returns the class of the outermost pool frame in a wait's stack; NULL after a failure. */
 static const char *pool_class(struct request_ledger *l, uint32_t state)
 {
     uint32_t stack = tl_context_of(l->t, state)->stack;
@@ -550,8 +562,8 @@ struct walk {
     struct request_ledger *l;
     const struct request *q;
     struct request_parts *out;
-    uint64_t from, at;         /* [from, at) is to be divided */
-    struct request_work whole; /* of a request that has no work */
+    uint64_t from, at;         /* [from, at) is still to be divided */
+    struct request_work whole; /* for a request without any work */
 };
 
 static const struct request_work *work_at(const struct walk *w, uint32_t i)
@@ -570,8 +582,8 @@ static uint32_t work_number(const struct walk *w, uint32_t i)
 }
 
 /*
- * The work that was going on just before a time: on that thread if there is one there, else the one
- * that began last. UINT32_MAX: none.
+ * Returns the work that was in progress just before a time: on the given thread if there is one,
+ * otherwise the one that began last. UINT32_MAX: none.
  */
 static uint32_t pick(const struct walk *w, uint64_t at, uint64_t thread)
 {
@@ -579,7 +591,7 @@ static uint32_t pick(const struct walk *w, uint64_t at, uint64_t thread)
     for (uint32_t i = 0; i < work_count(w); i++) {
         const struct request_work *x = work_at(w, i);
         if (since_origin(w->l, x->start_ns) >= at)
-            break; /* they are in order of start */
+            break; /* they are sorted by start */
         if (since_origin(w->l, x->end_ns) < at)
             continue;
         if (best == UINT32_MAX || x->thread == thread || work_at(w, best)->thread != thread)
@@ -588,7 +600,7 @@ static uint32_t pick(const struct walk *w, uint64_t at, uint64_t thread)
     return best;
 }
 
-/* The work that ended last before a time. UINT32_MAX: none did. */
+/* Returns the work that ended last before a time. UINT32_MAX: none did. */
 static uint32_t pick_before(const struct walk *w, uint64_t at)
 {
     uint32_t best = UINT32_MAX;
@@ -602,7 +614,7 @@ static uint32_t pick_before(const struct walk *w, uint64_t at)
     return best;
 }
 
-/* Adds what of [start, at) lies within the request, with nothing known of it but its cause. */
+/* Adds the part of [start, at) that lies within the request, of which only the cause is known. */
 static int consume(struct walk *w, uint64_t start, enum request_cause cause, uint32_t work)
 {
     start = MIN(MAX(start, w->from), w->at);
@@ -620,8 +632,9 @@ static int consume(struct walk *w, uint64_t start, enum request_cause cause, uin
 }
 
 /*
- * The work of a thread that was going on at a time, or ended since another one if the thread only
- * ran from then on: a future wakes those who wait for it when the work that completes it is over.
+ * Returns the work of a thread that was in progress at a time, or that ended since another time if
+ * the thread only ran from then on: a future wakes the threads that wait for it when the work that
+ * completes it is over.
  */
 static uint32_t work_of(const struct walk *w, uint32_t thread, uint64_t since, uint64_t at)
 {
@@ -643,8 +656,8 @@ static uint32_t work_of(const struct walk *w, uint32_t thread, uint64_t since, u
 }
 
 /*
- * The work for the same request that another thread was doing when it ended this wait. UINT32_MAX:
- * none, or nobody did.
+ * Returns the work for the same request that another thread was doing when it ended this wait.
+ * UINT32_MAX: there is none.
  */
 static uint32_t woken_by(const struct walk *w, const struct stretch *s, uint64_t *ret_at)
 {
@@ -664,8 +677,8 @@ static uint32_t woken_by(const struct walk *w, const struct stretch *s, uint64_t
 
 /*
  * Divides the time before `at` back to where the work began, or to where another thread's work for
- * the same request ended a wait: then that one is returned. UINT32_MAX: the beginning is reached.
- * Negative errno.
+ * the same request ended a wait, and returns that work. Returns UINT32_MAX when the beginning is
+ * reached, or a negative errno.
  */
 static int64_t walk_work(struct walk *w, uint32_t i)
 {
@@ -693,8 +706,8 @@ static int64_t walk_work(struct walk *w, uint32_t i)
 }
 
 /*
- * Divides the time between the last work and the request's end, where the thread that ended it was
- * busy: servers finish an answer behind what is known as their work for it.
+ * Divides the time between the last work and the request's end, during which the thread that ended
+ * the request was busy: servers finish an answer after what is recorded as their work for it.
  */
 static int walk_tail(struct walk *w)
 {
@@ -823,7 +836,9 @@ const char *frames_method(const struct request_ledger *l, const struct frames_re
     return tl_string(l->t, frame->method);
 }
 
-/* Whether a frame is of the program, and not of the pool whose connection it waits for. */
+/*
+ * Returns whether a frame belongs to the program and not to the pool for whose connection it waits.
+ */
 static bool is_program(const struct request_ledger *l, const struct frames_ref *f, uint32_t i)
 {
     const char *method = frames_method(l, f, i, NULL);
@@ -849,7 +864,7 @@ static struct frames_ref wait_frames(const struct request_ledger *l, uint32_t no
     return (struct frames_ref){l->t->stacks[stack].first, l->t->stacks[stack].len, false};
 }
 
-/* The samples of a thread from start to end: the first one, and the one behind the last. */
+/* Returns the samples of a thread from start to end: the first one, and the one after the last. */
 static size_t samples_of(const struct request_ledger *l, uint32_t thread, uint64_t start,
                          uint64_t end, size_t *ret_end)
 {
@@ -864,9 +879,9 @@ static size_t samples_of(const struct request_ledger *l, uint32_t thread, uint64
 }
 
 /*
- * Where a run was: its samples share its time. Where in a run the thread had no processor is not
- * known, so a part without a sample has those beside it in the same run. Without any, what was on
- * the stack at both ends counts.
+ * Adds where a run was, dividing its time equally among its samples. Where in a run the thread had
+ * no processor is unknown, so a part without a sample takes the samples next to it in the same run.
+ * If there are none, what was on the stack at both ends counts.
  */
 static int add_doing_run(const struct request_ledger *l, const struct request_part *p,
                          struct thread_doings *ret)
@@ -920,7 +935,7 @@ int request_part_stacks(struct request_ledger *l, const struct request_part *p,
     return p->cause == CAUSE_QUEUE ? 0 : add_doing(l, p, ret);
 }
 
-/* Adds what a thread did from start to end, but not that it had nothing to do. */
+/* Adds what a thread did from start to end, except that it had nothing to do. */
 static int add_meanwhile(struct request_ledger *l, uint32_t thread, uint64_t start, uint64_t end,
                          struct thread_doings *ret)
 {
@@ -943,7 +958,7 @@ static int add_meanwhile(struct request_ledger *l, uint32_t thread, uint64_t sta
     return e;
 }
 
-/* The thread that ended a wait, or TL_NONE. */
+/* Returns the thread that ended a wait, or TL_NONE. */
 static uint32_t waker_of(const struct timeline *t, uint32_t ends)
 {
     return ends != TL_NONE && graph_caused(&t->nodes[ends], ends)
@@ -952,8 +967,8 @@ static uint32_t waker_of(const struct timeline *t, uint32_t ends)
 }
 
 /*
- * Owners of a lock while a part waited for it. Each node at which another thread's wait for it
- * ended begins its turn. Before the first of them the owner is the one that was seen at the
+ * Adds the owners of a lock while a part waited for it. Each node that ended another thread's wait
+ * for the lock begins that thread's turn. Before the first of them the owner is the one seen at the
  * beginning of the wait.
  */
 static int add_owners(struct request_ledger *l, const struct request_part *p, uint32_t object,

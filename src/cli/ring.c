@@ -52,9 +52,7 @@ const char *ring_time(char text[32], uint64_t ms)
     return text;
 }
 
-/*
- * The ring of a VM, opened with the rights of the VM's user. -1 after a complaint.
- */
+/* Opens the ring of a VM with the rights of the VM's user. Returns -1 after a complaint. */
 static int open_ring(const struct vm *vm, const struct ring_status *ring, const char *file)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
@@ -89,7 +87,7 @@ static bool is_jfr(const char *output)
     return n > 4 && strcmp(output + n - 4, ".jfr") == 0;
 }
 
-/* What was taken out, and what there was of it. */
+/* Reports what was extracted, and whether it is all that was asked for. */
 static void tell_part(const char *output, const struct jfr_ring_part *part, uint64_t last_ns)
 {
     char from[32], to[32], size[24], has[24], asked[24];
@@ -111,7 +109,7 @@ static void tell_part(const char *output, const struct jfr_ring_part *part, uint
                 output, (unsigned long long)part->damaged);
 }
 
-/* Takes the part out of an open ring. shown: the ring's name. Returns the exit status. */
+/* Extracts the part from an open ring. shown: the ring's name. Returns the exit status. */
 static int take(int fd, const char *shown, const struct jfr_ring_cut *cut, const char *output)
 {
     char copy[PATH_MAX];
@@ -152,7 +150,7 @@ static int take(int fd, const char *shown, const struct jfr_ring_cut *cut, const
     return status;
 }
 
-/* The agent's own choice of a place (agent/rings.h). */
+/* Returns whether the agent itself chose this place (agent/rings.h). */
 static bool agent_chose(const char *file)
 {
     static const char *const folders[] = {"/var/tmp/", "/tmp/"};
@@ -174,7 +172,7 @@ int ring_send(const struct command *self, const struct vm *vm, const char *verb,
     _cleanup_(buf_release) struct buf answer = BUF(1 << 20);
     if (!output && !ends)
         return complain(self->name, "the recording is always on", "-o FILE.jfr says where to");
-    /* Held open: a ring in memory goes with the recording. */
+    /* Held open, because a ring in memory disappears with the recording. */
     _cleanup_close_ int fd = output ? open_ring(vm, ring, file) : -1;
     if (output && fd < 0)
         return 1;

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names of other recorders' requests may hold anything; the agent keeps to as many itself. */
+/* Other recorders may have any number of names; the agent keeps this limit itself. */
 enum { NAMES_MAX = 1000, FRAMES_MAX = 1024 };
 
 #define OTHER_NAMES "[other names]"
@@ -63,15 +63,15 @@ struct reading {
     const struct request_filter *filter;
     bool part_of_ring;
     const struct rec_event *e;
-    struct map threads;      /* id to its place in out->threads */
-    struct map names;        /* string to its place in out->names */
-    struct map chunk_stacks; /* of the chunk: id to stack */
-    struct map same_stacks;  /* hash of the frames to stack */
+    struct map threads;      /* id to the place in out->threads */
+    struct map names;        /* string to the place in out->names */
+    struct map chunk_stacks; /* of the current chunk: id to the stack */
+    struct map same_stacks;  /* hash of the frames to the stack */
     const struct rec_chunk *chunk;
     int error;
 };
 
-/* A damaged recording may hold any number. */
+/* A damaged recording may contain any number. */
 #define LONGEST_NS (INT64_C(1) << 60)
 
 static int64_t end_of(const struct rec_event *e)
@@ -156,7 +156,7 @@ static uint32_t stack_field(struct reading *r)
     return stack;
 }
 
-/* The number of a name, by its text. */
+/* Returns the number of a name, given its text. */
 static uint32_t name_of(struct reading *r, uint32_t text, uint32_t kind, bool cap)
 {
     struct requests *q = r->out;
@@ -177,11 +177,11 @@ static bool name_wanted(const struct reading *r, const char *name)
     return pattern_match(r->filter->name, name, strlen(name));
 }
 
-/* Whether the filter lets the request of this event through, as far as time and thread go. */
+/* Returns whether the request of this event passes the filter's time and thread. */
 static bool event_wanted(const struct reading *r)
 {
     const struct request_filter *f = r->filter;
-    /* What began before the recording and went on into it has a negative time. */
+    /* An event that began before the recording and continued into it has a negative time. */
     int64_t since = r->e->start_ns - r->out->start_ns;
     if ((f->from_ns && since < (int64_t)f->from_ns) || (f->to_ns && since >= (int64_t)f->to_ns))
         return false;
@@ -219,7 +219,7 @@ static void on_request(struct reading *r)
     add_request(r, rec_string(o, "name", "?"), text_field(r, "kind"), false, q);
 }
 
-/* Another recorder's: it is of one thread, and its work is the whole of it. */
+/* Adds an event of another recorder as a request of one thread that works for it all the time. */
 static void on_foreign(struct reading *r, const char *name, const char *kind)
 {
     struct request q = {
@@ -271,7 +271,7 @@ static void on_child(struct reading *r)
         r->error = vec_push(&r->out->children, c);
 }
 
-/* "INDEX:COUNT INDEX:COUNT": what is not of this form ends it. */
+/* Reads "INDEX:COUNT INDEX:COUNT" and stops at whatever has another form. */
 static int read_buckets(struct request_name *n, const char *text)
 {
     int used;
@@ -293,7 +293,7 @@ static void on_totals(struct reading *r)
 {
     const struct rec_object *o = &r->e->object;
     const char *name = rec_string(o, "name", "?");
-    /* They count from the start of the recording, not from that of a part of it. */
+    /* The totals count from the start of the recording, not from that of a part of it. */
     if (r->part_of_ring || r->filter->thread || r->filter->from_ns || r->filter->to_ns ||
         !name_wanted(r, name))
         return;
@@ -491,7 +491,7 @@ static int names_by_time(const void *a, const void *b, void *arg)
     return by ? by : strcmp(requests_text(r, x->name), requests_text(r, y->name));
 }
 
-/* The works of requests that are there, each with its request. */
+/* Sorts the works of the requests that exist, and assigns each to its request. */
 static int assign_works(struct requests *r)
 {
     size_t kept = 0;
@@ -524,7 +524,7 @@ static void assign_children(struct requests *r)
     }
 }
 
-/* Names in the order of their time, and the requests of each. */
+/* Sorts names by their time, and the requests of each name. */
 static int order_names(struct requests *r)
 {
     uint32_t *order = calloc(r->names.len + 1, sizeof(*order)),
@@ -574,7 +574,7 @@ static int order(struct requests *r)
 {
     int e = 0;
     vec_sort(&r->list, by_start);
-    uint64_t last = 0; /* other recorders' have no numbers */
+    uint64_t last = 0; /* those of other recorders have no numbers */
     for (size_t i = 0; i < r->list.len; i++)
         last = MAX(last, r->list.data[i].id);
     for (size_t i = 0; i < r->list.len && e == 0; i++)
@@ -685,7 +685,7 @@ const char *requests_thread(const struct requests *r, uint64_t id)
     return t ? requests_text(r, t->name) : "";
 }
 
-/* The number of requests that a share of them stands for: at least one. */
+/* Returns the number of requests that a share of them stands for, at least one. */
 static uint64_t rank_of(double share, uint64_t n)
 {
     double exact = share * (double)n;
@@ -704,7 +704,7 @@ uint64_t request_quantile(const struct requests *r, const struct request_name *n
         for (size_t i = 0; i < n->histogram.len; i++) {
             uint32_t bucket = n->histogram.data[i].bucket;
             seen += n->histogram.data[i].count;
-            /* The middle of the bucket is off by half of its width at most. */
+            /* The middle of the bucket is off by at most half of its width. */
             if (seen >= rank)
                 return MIN((latency_least_ns(bucket) + latency_least_ns(bucket + 1)) / 2,
                            n->max_ns ? n->max_ns : UINT64_MAX);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The requests of a recording: when each began and ended, which threads worked for it and when,
- * what they called (doc/format.md, jvmscope.Request and the events beside it). Spans of
+ * The requests of a recording: when each began and ended, which threads worked for it and when, and
+ * what they called (doc/format.md, jvmscope.Request and the events that follow it). Spans of
  * async-profiler, Datadog's endpoints and any event with a field that JFR marks as contextual are
- * requests too, of one thread. With them comes what the ledger of a request (request_ledger.h)
- * needs beside the timeline: CPU samples, the peers of reads and writes, classes that were loaded.
+ * also requests, of one thread. In addition this reads what the ledger of a request
+ * (request_ledger.h) needs and the timeline lacks: CPU samples, the peers of reads and writes, and
+ * loaded classes.
  */
 #pragma once
 
@@ -19,8 +20,8 @@
 #define REQUEST_NONE UINT32_MAX
 
 /*
- * Times are ns since 1970; threads are the numbers that struct tl_thread has as `id`, 0 for none;
- * texts are numbers of requests.strings or REQUEST_NONE.
+ * Times are ns since 1970. Threads are the numbers that struct tl_thread has as `id`, 0 for none.
+ * Texts are numbers of requests.strings, or REQUEST_NONE.
  */
 struct request {
     uint64_t id, parent; /* parent 0: none */
@@ -29,16 +30,16 @@ struct request {
     uint32_t name; /* number of requests.names */
     uint32_t exception, trace, span;
     int32_t status; /* 0: none */
-    int64_t bytes;  /* -1: not known */
+    int64_t bytes;  /* -1: unknown */
     uint32_t first_work, works;
     uint32_t first_child, children;
 };
 
-/* A thread worked for a request. Of a request they lie together, by start. */
+/* A thread worked for a request. The works of one request are adjacent, sorted by start. */
 struct request_work {
     uint64_t request;
     int64_t start_ns, end_ns;
-    int64_t queued_ns; /* before start_ns */
+    int64_t queued_ns; /* time in a queue before start_ns */
     uint64_t thread, submitter;
     uint32_t hand_over;
     uint32_t owner; /* number of requests.list, or REQUEST_NONE */
@@ -49,7 +50,7 @@ struct request_child {
     int64_t start_ns, end_ns;
     uint64_t thread;
     uint32_t kind, name, peer, exception, stack;
-    int64_t rows; /* -1: not known */
+    int64_t rows; /* -1: unknown */
 };
 
 struct request_count {
@@ -59,11 +60,14 @@ struct request_count {
 
 struct request_name {
     uint32_t name, kind;
-    uint32_t first, count; /* in requests.by_name: its requests, the fastest first */
-    /* Exact figures of all requests, kept or not; else what the requests in the recording say. */
+    uint32_t first, count; /* its requests in requests.by_name, the fastest first */
+    /*
+     * whether the figures are exact and include requests that were not kept; otherwise they come
+     * from the requests in the recording
+     */
     bool exact;
     uint64_t all, errors, total_ns, max_ns;
-    VEC(struct request_count) histogram; /* by bucket; only where exact */
+    VEC(struct request_count) histogram; /* by bucket; only if exact */
 };
 
 struct request_sample {
@@ -74,7 +78,7 @@ struct request_sample {
 
 enum request_span_kind { SPAN_IO, SPAN_CLASS_LOAD, SPAN_SAFEPOINT };
 
-/* What a thread did besides: by thread, then by start. Safepoints have thread 0. */
+/* What else a thread did: sorted by thread, then by start. Safepoints have thread 0. */
 struct request_span {
     int64_t start_ns, end_ns;
     uint64_t thread;
@@ -83,7 +87,7 @@ struct request_span {
 };
 
 struct request_frame {
-    uint32_t method, line; /* line 0: not known */
+    uint32_t method, line; /* line 0: unknown */
 };
 
 struct request_stack {
@@ -96,36 +100,37 @@ struct request_thread {
 };
 
 struct requests {
-    VEC(struct request) list; /* by start */
+    VEC(struct request) list; /* sorted by start */
     VEC(uint32_t) by_name;
     VEC(struct request_work) works;
-    VEC(uint32_t) by_thread; /* works by thread, then by start */
+    VEC(uint32_t) by_thread; /* works sorted by thread, then by start */
     VEC(struct request_child) children;
-    VEC(struct request_name) names;     /* those with the most time first */
-    VEC(struct request_sample) samples; /* by thread, then by time */
+    VEC(struct request_name) names;     /* the names with the most time first */
+    VEC(struct request_sample) samples; /* sorted by thread, then by time */
     VEC(struct request_span) spans;
     VEC(struct request_stack) stacks;
     VEC(struct request_frame) frames;
-    VEC(struct request_thread) threads; /* by id */
+    VEC(struct request_thread) threads; /* sorted by id */
     struct strpool strings;
     int64_t start_ns, end_ns; /* of the recording */
-    bool sampled;             /* it holds CPU samples */
-    uint64_t sample_ns;       /* CPU time between two samples of a thread; 0: not known */
-    struct map ids;           /* of requests: their numbers in list */
+    bool sampled;             /* whether the recording holds CPU samples */
+    uint64_t sample_ns;       /* CPU time between two samples of a thread; 0: unknown */
+    struct map ids;           /* ids of requests: their numbers in list */
 };
 
 struct request_filter {
     const char *name, *thread; /* patterns; NULL: all */
-    uint64_t from_ns, to_ns;   /* of the recording; to 0: its end */
+    uint64_t from_ns, to_ns;   /* since the start of the recording; to = 0: its end */
 };
 
 /*
- * Reads a recording. Requests that the filter leaves out are not there, and exact figures only
- * where it leaves out none by thread or time. Negative errno, with the reason in why.
+ * Reads a recording. Requests that do not pass the filter are left out, and exact figures are
+ * available only if it excludes none by thread or time. Returns 0, or a negative errno with the
+ * reason in why.
  */
 int requests_load(struct requests *ret, const char *path, const struct request_filter *filter,
                   struct buf *why) must_check;
-/* Whether a file is a recording with requests, without reading the rest of it. */
+/* Returns whether a file is a recording with requests, without reading all of it. */
 bool requests_any(const char *path);
 void requests_release(struct requests *r);
 
@@ -134,20 +139,20 @@ static inline const char *requests_text(const struct requests *r, uint32_t text)
     return text == REQUEST_NONE ? "" : strpool_get(&r->strings, text).data;
 }
 
-/* The name of a request. */
+/* Returns the name of a request. */
 const char *request_name_of(const struct requests *r, const struct request *q);
-/* The name of a thread; "" when it is not known. */
+/* Returns the name of a thread; "" when it is unknown. */
 const char *requests_thread(const struct requests *r, uint64_t id);
 /*
- * The latency in ns that a share of all requests does not exceed, of the exact histogram or of the
- * requests themselves; 0 of a name without any.
+ * Returns the latency in ns that a share of all requests does not exceed, according to the exact
+ * histogram or to the requests themselves; 0 for a name without requests.
  */
 uint64_t request_quantile(const struct requests *r, const struct request_name *n, double share);
-/* The first sample of a thread at or after a time. */
+/* Returns the first sample of a thread at or after a time. */
 size_t requests_sample_at(const struct requests *r, uint64_t thread, int64_t time_ns);
-/* The first of by_thread of a thread that starts at or after a time. */
+/* Returns the first element of by_thread of a thread that starts at or after a time. */
 size_t requests_work_at(const struct requests *r, uint64_t thread, int64_t time_ns);
-/* The first span of a thread that starts at or after a time. */
+/* Returns the first span of a thread that starts at or after a time. */
 size_t requests_span_at(const struct requests *r, uint64_t thread, int64_t time_ns);
-/* A request by its number in the recording; NULL when there is none. */
+/* Finds a request by its number in the recording; NULL when there is none. */
 const struct request *requests_find(const struct requests *r, uint64_t id);

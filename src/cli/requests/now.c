@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jvmscope slow: records the requests of a running VM for a while, and says why the slow ones are.
+/*
+ * jvmscope slow: records the requests of a running VM for a while and says why the slow ones are
+ * slow.
  */
 #include "agent/options.h"
 #include "base/clock.h"

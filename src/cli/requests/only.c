@@ -44,7 +44,7 @@ int only_requests_keep(const struct only_requests *o, const char *path, struct p
         s->samples.len = kept;
         all += kept;
     }
-    /* What has no time of its own cannot be divided among requests. */
+    /* Figures that have no time of their own cannot be divided among requests. */
     p->calls.len = p->left.len = p->sites.len = p->cpu_times.len = p->vm.samples.len = 0;
     return all ? 0 : complain(path, "no sample lies in a request that is selected", NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* --request and --slowest of commands that show something else of a recording. */
+/* The options --request and --slowest of commands that show something else of a recording. */
 #pragma once
 
 #include "analysis/request_groups.h"
@@ -11,7 +11,7 @@ struct only_requests {
     const char *slowest; /* --slowest: a share */
 };
 
-/* Rows of a table of options, for a struct that has the one above as its member `field`. */
+/* Rows of an option table, for a struct that has the struct above as its member `field`. */
 #define ONLY_REQUESTS_ARGS(type, field)                                                         \
     {"--request",                                                                               \
      0,                                                                                         \
@@ -29,8 +29,13 @@ static inline bool only_requests_given(const struct only_requests *o)
     return o->name || o->slowest;
 }
 
-/* When threads worked for the requests that are selected. 0, or the exit status after a complaint.
+/*
+ * Finds when threads worked for the selected requests. Returns 0, or the exit status after a
+ * complaint.
  */
 int only_requests_times(const struct only_requests *o, const char *path, struct request_times *ret);
-/* Leaves in a profile what belongs to them. 0, or the exit status after a complaint. */
+/*
+ * Keeps in a profile only what belongs to the selected requests. Returns 0, or the exit status
+ * after a complaint.
+ */
 int only_requests_keep(const struct only_requests *o, const char *path, struct profile *p);

@@ -9,8 +9,9 @@
 #include <string.h>
 
 /*
- * Columns of time and rows of latency: 8 a factor of ten, from 1 us on. The page takes so many
- * requests with their parts: of each name the slowest, and others evenly; and so many parts each.
+ * Columns of time and rows of latency: 8 to a factor of ten, from 1 us on. The page contains this
+ * many requests with their parts, of each name the slowest and others evenly spread, and this many
+ * parts of each.
  */
 enum { COLUMNS = 200, ROWS_OF_TEN = 8, ROWS = 9 * ROWS_OF_TEN, TAKEN = 2000, PARTS = 60 };
 
@@ -25,7 +26,7 @@ static uint32_t row_of(uint64_t ns)
     return (uint32_t)MIN(row, ROWS - 1.0);
 }
 
-/* Counts of a name: column, row, count and so on. */
+/* Writes the counts of a name: column, row, count and so on. */
 static int heat_json(const struct request_view *v, const struct request_name *n, struct json *j)
 {
     _cleanup_free_ uint32_t *cells = calloc((size_t)COLUMNS * ROWS, sizeof(*cells));
@@ -55,7 +56,7 @@ static int64_t number_of(struct strpool *pool, const char *s)
     return s ? strpool_add(pool, s, strlen(s)) : -1;
 }
 
-/* Start, length, cause, thread and object of each part; -1: none. Short ones become one. */
+/* Writes start, length, cause, thread and object of each part; -1: none. Short parts are merged. */
 static int parts_json(struct request_view *v, const struct request *q, struct request_parts *p,
                       struct strpool *pool, struct json *j)
 {
@@ -80,7 +81,7 @@ static int parts_json(struct request_view *v, const struct request *q, struct re
     return e;
 }
 
-/* The works of a request: start, length, time in the queue, thread. */
+/* Writes the works of a request: start, length, time in the queue, thread. */
 static void works_json(const struct request_view *v, const struct request *q, struct strpool *pool,
                        struct json *j)
 {
@@ -135,7 +136,7 @@ static int request_json(struct request_view *v, uint32_t name, const struct requ
     return e;
 }
 
-/* Those of a name that the page takes: as many of the slowest as of the others. */
+/* Writes the requests of a name that the page contains, half of them the slowest. */
 static int some_json(struct request_view *v, uint32_t name, struct strpool *pool, struct json *j)
 {
     const struct request_name *n = &v->r.names.data[name];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jvmscope requests: what kinds of requests there were, and the verbs that tell of some of them. */
+/* jvmscope requests: which kinds of requests there were. Its verbs show some of them in detail. */
 #include "cli/requests/requests.h"
 
 #include "base/parse.h"
@@ -112,7 +112,7 @@ int request_view_close(struct request_view *v, int status)
 
 /* ---- the table ---- */
 
-/* What costs most of the time of a name. */
+/* Returns the cause that costs most of a name's time. */
 static enum request_cause most(const struct name_sums *s)
 {
     enum request_cause best = CAUSE_CPU;
@@ -144,7 +144,7 @@ static int sums_of(struct request_view *v, struct name_sums **ret)
     return e;
 }
 
-/* How long the requests of the table could have begun. */
+/* Returns the length of the time in which the requests of the table could begin, in seconds. */
 static double seconds(const struct request_view *v)
 {
     const struct request_options *o = v->options;

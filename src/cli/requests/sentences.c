@@ -7,7 +7,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* A sentence tells of what a request waited for at least this long, or this share of its cause. */
+/*
+ * A sentence mentions what a request waited for only from this time, or this share of its cause,
+ * on.
+ */
 #define TOLD_SHARE 0.05
 
 void put_count(struct buf *b, uint64_t n)
@@ -30,7 +33,7 @@ void put_part_of(struct buf *b, uint64_t part, uint64_t whole)
         buf_printf(b, "%s of %s", x, y);
 }
 
-/* What a thread did that others waited for, as in "which slept". */
+/* Returns what a thread did while others waited for it, as in "which slept". */
 static const char *doing(enum request_cause kind)
 {
     static const char *const words[REQUEST_CAUSES] = {
@@ -54,14 +57,14 @@ static void put_in(struct buf *b, const char *method)
         buf_printf(b, " in %s", method);
 }
 
-/* Whether one thread at a time has what was waited for. */
+/* Returns whether only one thread at a time can have what was waited for. */
 static bool is_lock(const struct group_cause *c)
 {
     return c->cause == CAUSE_LOCK || c->cause == CAUSE_POOL ||
            (c->cause == CAUSE_PARK && c->object && strstr(c->object, "Lock"));
 }
 
-/* What is known of the thing that was waited for. */
+/* Appends what is known about the thing that was waited for. */
 static void put_thing(struct buf *b, const struct group_cause *c)
 {
     const char *object = c->object;
@@ -154,7 +157,7 @@ void put_culprit(struct buf *b, const struct group_cause *c)
     put_part_of(b, (uint64_t)c->culprit.ns, (uint64_t)c->slow_ns);
 }
 
-/* "waited for the lock of class App in App.stock" */
+/* Appends "waited for the lock of class App in App.stock". */
 static void put_did(struct buf *b, const struct group_cause *c)
 {
     const char *be = c->largest == 1 ? "was" : "were";

@@ -12,7 +12,7 @@
 
 enum { BAR = 40, ROWS = 60, FRAMES = 12 };
 
-/* A time as a place in a bar: "   ====   ". */
+/* Draws an interval of time in a bar: "   ====   ". */
 static void draw(char bar[BAR + 1], char with, const struct request *q, int64_t start, int64_t end)
 {
     double whole = (double)MAX(q->end_ns - q->start_ns, INT64_C(1));
@@ -24,7 +24,7 @@ static void draw(char bar[BAR + 1], char with, const struct request *q, int64_t 
     bar[BAR] = 0;
 }
 
-/* What a part was, and who caused it: as a group of this request alone. */
+/* Describes a part and its cause, treating it as a group that consists of this request alone. */
 static int explain(struct request_view *v, const struct request_part *p, struct buf *text,
                    struct group_cause *ret)
 {
@@ -70,7 +70,7 @@ static int print_parts(struct request_view *v, const struct request *q,
                        const struct request_parts *p)
 {
     size_t limit = v->options->limit ? v->options->limit : ROWS, shown = 0, left = 0;
-    /* Of more parts than fit, those that took longest. */
+    /* When not all parts fit, shows those that took longest. */
     uint64_t least = 0;
     for (uint64_t ns = 1; p->rows.len > limit; ns *= 2) {
         size_t n = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* requests slow: what the slow requests of a name did that the typical ones did not. */
+/* requests slow: what the slow requests of a name did that the typical ones did not do. */
 #include "cli/requests/requests.h"
 
 #include "base/parse.h"
@@ -13,9 +13,9 @@
 
 enum { NAMES = 5, CAUSES = 8, BRIEF_CAUSES = 3, EXAMPLES = 3, FRAMES = 12 };
 
-/* A stack is printed for causes that explain at least this much of the difference. */
+/* Stacks are printed for causes that explain at least this share of the difference. */
 #define STACK_SHARE 0.1
-/* So little is not worth a row. */
+/* Causes below this share get no row. */
 #define SHOWN_SHARE 0.002
 
 struct groups {
@@ -29,7 +29,7 @@ static void groups_release(struct groups *g)
     vec_release(&g->rows);
 }
 
-/* How much time the slow requests took more than typical ones would have. */
+/* Returns how much more time the slow requests took than the same number of typical ones. */
 static double excess(const struct request_group *g)
 {
     return (g->slow_mean_ns - g->typical_mean_ns) * (double)g->slow.len;
