@@ -73,7 +73,7 @@ static void test_names_are_not_too_long(void **state)
     assert_string_equal(got + strlen(got) - 4, "a...");
     for (size_t i = 0; i < sizeof(path) - 1; i += 2)
         path[i] = '/';
-    for (size_t n = 0; n < sizeof(path) - 1; n += 7) {
+    for (size_t n = 0; n + 1 < sizeof(path) - 1; n += 7) {
         path[n + 1] = '7';
         request_fold("A-METHOD-WITH-A-VERY-LONG-NAME", path + n % 50, got);
         assert_true(strlen(got) < REQUEST_NAME_SIZE);
