@@ -93,3 +93,20 @@ static inline bool graph_carried(const struct timeline *t, uint32_t n)
     return at->edge == TL_BY_JOIN && at->waker < n && t->nodes[at->waker].kind == TL_DEAD &&
            tl_context_of(t, at->waker)->other == at->thread;
 }
+
+/*
+ * Returns the thread's first delay that ends after a time. The delays of one thread do not overlap.
+ */
+static inline size_t graph_delay_behind(const struct timeline *t, uint32_t thread, uint64_t time)
+{
+    size_t low = 0, high = t->n_delays;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        const struct tl_delay *d = &t->delays[mid];
+        if (d->thread < thread || (d->thread == thread && d->end_ns <= time))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}

@@ -1,24 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/critical_path.h"
+#include "analysis/graph.h"
 
 #include <string.h>
-
-/*
- * Returns the thread's first delay that ends after a time. The delays of one thread do not overlap.
- */
-static size_t delay_behind(const struct timeline *t, uint32_t thread, uint64_t time)
-{
-    size_t low = 0, high = t->n_delays;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        const struct tl_delay *d = &t->delays[mid];
-        if (d->thread < thread || (d->thread == thread && d->end_ns <= time))
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
 
 /* Cuts s at `at`: appends the first part to the path and leaves the rest in s. */
 static int cut(struct critical_path *p, struct path_segment *s, uint64_t at)
@@ -62,7 +46,7 @@ int path_split_delays(const struct timeline *t, struct critical_path *p)
     int r = 0;
     for (size_t i = 0; r == 0 && i < old.len; i++) {
         struct path_segment s = old.data[i];
-        size_t k = s.state == PATH_RUN ? delay_behind(t, s.thread, s.start) : t->n_delays;
+        size_t k = s.state == PATH_RUN ? graph_delay_behind(t, s.thread, s.start) : t->n_delays;
         for (; r == 0 && k < t->n_delays && t->delays[k].thread == s.thread &&
                t->delays[k].start_ns < s.end;
              k++)

@@ -337,20 +337,6 @@ static size_t pause_behind(const struct timeline *t, uint64_t time)
     return low;
 }
 
-static size_t delay_behind(const struct timeline *t, uint32_t thread, uint64_t time)
-{
-    size_t low = 0, high = t->n_delays;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        const struct tl_delay *d = &t->delays[mid];
-        if (d->thread < thread || (d->thread == thread && d->end_ns <= time))
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
 /*
  * Returns for how long the thread had no processor during a run. Where in the run that was is
  * unknown.
@@ -358,7 +344,7 @@ static size_t delay_behind(const struct timeline *t, uint32_t thread, uint64_t t
 static uint64_t delayed(const struct timeline *t, uint32_t thread, uint64_t start, uint64_t end)
 {
     uint64_t ns = 0;
-    for (size_t i = delay_behind(t, thread, start);
+    for (size_t i = graph_delay_behind(t, thread, start);
          i < t->n_delays && t->delays[i].thread == thread && t->delays[i].start_ns < end; i++) {
         const struct tl_delay *d = &t->delays[i];
         uint64_t from = MAX(start, d->start_ns), to = MIN(end, d->end_ns);
