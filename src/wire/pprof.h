@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * pprof's profile.proto, already unpacked (wire/unpack.h). Field numbers:
+ * https://github.com/google/pprof/blob/main/proto/profile.proto
+ */
+#pragma once
+
+#include "wire/batch.h"
+
+/*
+ * Adds a profile to a batch. Each value of a pprof sample becomes a sample of its type; zeros are
+ * left out. `resource` is a set of labels for the new profile. Returns 0, or with the reason in
+ * why: -EPROTO, -E2BIG or -ENOMEM. The batch may have grown when it fails.
+ */
+int pprof_decode(struct wire_batch *b, const void *data, size_t len, uint32_t resource,
+                 struct buf *why) must_check;
+
+/*
+ * Appends profiles of a batch as one pprof profile, not compressed: those whose types are all
+ * `type` (NULL: of the first profile). Returns 0 or a negative errno.
+ */
+int pprof_encode(const struct wire_batch *b, struct buf *to) must_check;
