@@ -28,17 +28,9 @@ const char *recording_text(struct recording *r, const char *s, size_t len)
 /* Frees what the chunk has allocated except its struct; it can be prepared again. */
 static void chunk_forget(struct rec_chunk *k)
 {
-    for (size_t i = 0; i < k->types.len; i++) {
-        map_release(&k->types.data[i]->pool);
-        map_release(&k->types.data[i]->decoded);
-        vec_release(&k->types.data[i]->direct);
-    }
-    vec_release(&k->types);
-    vec_release(&k->public_types);
-    map_release(&k->type_by_id);
+    described_release(&k->types);
     map_release(&k->method_of_key);
-    arena_release(&k->arena);
-    k->direct = NULL;
+    arena_release(&k->stacks);
     k->constants_read = k->searched = false;
 }
 
@@ -50,8 +42,12 @@ void chunk_release(struct rec_chunk *k)
 
 static void apply_selection(const struct recording *r, struct rec_chunk *k)
 {
-    for (size_t i = 0; i < k->types.len; i++) {
-        struct rec_type *t = &k->types.data[i]->pub;
+    if (k->types.selection == r->selection)
+        return;
+    k->types.selection = r->selection;
+    k->types.plans = 0;
+    for (size_t i = 0; i < k->types.list.len; i++) {
+        struct rec_type *t = &k->types.list.data[i]->pub;
         t->tag = r->select_all && t->event ? 0 : -1;
         for (size_t j = 0; j < r->selected.len && t->event; j++) {
             const char *wanted = r->selected.data[j].type;
@@ -59,7 +55,7 @@ static void apply_selection(const struct recording *r, struct rec_chunk *k)
                 (t->contextual && t->tag < 0 && !strcmp(wanted, REC_CONTEXTUAL)))
                 t->tag = r->selected.data[j].tag;
         }
-        k->public_types.data[i].tag = t->tag;
+        k->types.public.data[i].tag = t->tag;
     }
 }
 
@@ -130,6 +126,7 @@ void chunk_leave(struct recording *r, struct rec_chunk *k)
 {
     if (r->keep_chunks || k->state != CHUNK_READY)
         return;
+    described_keep(k);
     chunk_forget(k);
     k->state = CHUNK_NEW;
 }
@@ -229,8 +226,8 @@ static bool is_unended(const struct recording *r)
     bool ours = false;
     for (size_t i = 0; i < r->chunks.len; i++) {
         const struct rec_chunk *k = r->chunks.data[i];
-        for (size_t type = 0; k->state == CHUNK_READY && type < k->types.len; type++)
-            ours = ours || strcmp(k->types.data[type]->pub.name, "jvmscope.Lost") == 0;
+        for (size_t type = 0; k->state == CHUNK_READY && type < k->types.list.len; type++)
+            ours = ours || strcmp(k->types.list.data[type]->pub.name, "jvmscope.Lost") == 0;
     }
     return ours && !r->chunks.data[r->chunks.len - 1]->final;
 }
@@ -239,6 +236,7 @@ static int open_common(struct recording *r, const char **ret_why)
 {
     r->data = r->data ? r->data : (const uint8_t *)"";
     r->select_all = true;
+    r->selection = 1;
     r->key = BUF(UINT32_C(1) << 20);
     r->info.bytes = r->len;
     int ret = find_chunks(r, ret_why);
@@ -305,6 +303,8 @@ void recording_close(struct recording *r)
     for (size_t i = 0; i < r->chunks.len; i++)
         chunk_release(r->chunks.data[i]);
     vec_release(&r->chunks);
+    for (size_t i = 0; i < r->n_spare; i++)
+        described_release(&r->spare[i]);
     vec_release(&r->selected);
     strpool_release(&r->names);
     strpool_release(&r->texts);
@@ -330,6 +330,7 @@ int recording_select(struct recording *r, const struct rec_select *rows)
 {
     vec_clear(&r->selected);
     r->select_all = !rows;
+    r->selection++;
     for (; rows && rows->type; rows++) {
         const char *name = recording_text(r, rows->type, strlen(rows->type));
         if (strcmp(name, rows->type) != 0 ||
@@ -481,6 +482,6 @@ const struct rec_type *recording_types(const struct recording *r, size_t *ret_n)
     for (size_t i = 0; !k && i < r->chunks.len; i++)
         if (r->chunks.data[i]->state == CHUNK_READY)
             k = r->chunks.data[i];
-    *ret_n = k ? k->public_types.len : 0;
-    return k ? k->public_types.data : NULL;
+    *ret_n = k ? k->types.public.len : 0;
+    return k ? k->types.public.data : NULL;
 }

@@ -75,7 +75,7 @@ static void read_latin1(struct rec_chunk *k, struct cursor *c, struct rec_value 
 
 static void read_string_constant(struct rec_chunk *k, uint64_t id, struct rec_value *ret)
 {
-    struct type *t = chunk_type_named(k, "java.lang.String");
+    struct type *t = chunk_type_named(k, TYPE_OF_STRINGS);
     struct rec_chunk *where = k;
     uint64_t place = t ? chunk_constant_place(&where, &t, id) : 0;
     if (!place)
@@ -319,11 +319,11 @@ uint64_t chunk_constant_place(struct rec_chunk **chunk, struct type **type, uint
      * in its last chunk.
      */
     if (k->index + 1 == k->recording->chunks.len &&
-        chunk_type_named(k, "jvmscope.types.MethodKey")) {
+        chunk_type_named(k, TYPE_OF_METHOD_KEYS)) {
         for (size_t i = k->index; i-- > 0;) {
             struct rec_chunk *before = k->recording->chunks.data[i];
             struct type *t =
-                chunk_prepare(before) ? NULL : chunk_type_named(before, (*type)->pub.name);
+                chunk_prepare(before) ? NULL : chunk_type_called(before, (*type)->pub.name);
             if (t && !before->constants_read)
                 read_chain(before);
             place = t ? map_get(&t->pool, id) : NULL;

@@ -21,6 +21,7 @@
 #define DIRECT_TYPES    4096u  /* types with smaller ids are found by index */
 #define MAX_FIELDS      65536u /* in one chunk's metadata */
 #define DIRECT_IDS      65536u
+#define SPARE_TYPES     8u /* one more than chunks are open at a time */
 
 /*
  * The position of a constant: its offset in the file, and a flag for a stack that has the writer's
@@ -57,6 +58,27 @@ struct type {
     VEC(void *) direct;
 };
 
+/* Types that are looked up by name. */
+enum named_type { TYPE_OF_METHODS, TYPE_OF_METHOD_KEYS, TYPE_OF_STRINGS, NAMED_TYPES };
+
+/*
+ * The types that a chunk's metadata describes. Most chunks of a recording have the same metadata, so
+ * a chunk that was left passes its types on to a later one (described_keep, described_take).
+ */
+struct described {
+    const uint8_t *text; /* the metadata, without the times of its event */
+    size_t text_len;
+    bool compressed;
+    uint32_t selection; /* for which recording.selection the tags were determined; 0: none */
+    uint64_t plans;     /* which rec_rows made the plans; 0: none */
+    struct arena arena; /* types, fields and plans */
+    VEC(struct type *) list;
+    VEC(struct rec_type) public; /* copies, for recording_types */
+    struct map by_id;
+    struct type **direct;
+    struct type *named[NAMED_TYPES]; /* NULL: the chunk has no such type */
+};
+
 struct rec_chunk {
     struct recording *recording;
     size_t index;
@@ -73,11 +95,8 @@ struct rec_chunk {
 
     /* searched: all events were searched for checkpoints outside the chain as well. */
     bool constants_read, searched;
-    struct arena arena;
-    VEC(struct type *) types;
-    VEC(struct rec_type) public_types; /* copies, for recording_types */
-    struct map type_by_id;
-    struct type **direct;
+    struct described types; /* valid when CHUNK_READY */
+    struct arena stacks;    /* decoded ones */
     struct map method_of_key; /* the writer's own numbers -> ids of jdk.types.Method */
 };
 
@@ -92,7 +111,11 @@ struct recording {
     size_t len;
     VEC(struct rec_chunk *) chunks;
     VEC(struct selection) selected;
+    uint32_t selection; /* how often the selection changed, + 1 */
+    uint64_t rows;      /* how many iterations over rows there were */
     bool select_all, keep_chunks;
+    struct described spare[SPARE_TYPES];
+    size_t n_spare;
     size_t current;               /* the iteration's chunk */
     const uint8_t *at;            /* the position in it; NULL at its beginning */
     const struct rec_chunk *last; /* the last event's chunk */
@@ -135,9 +158,9 @@ static inline struct cursor chunk_cursor(const struct rec_chunk *k, const uint8_
 static inline struct type *chunk_type(const struct rec_chunk *k, uint64_t id)
 {
     if (likely(id < DIRECT_TYPES))
-        return k->direct[id];
-    const uint64_t *index = map_get(&k->type_by_id, id);
-    return index ? k->types.data[*index] : NULL;
+        return k->types.direct[id];
+    const uint64_t *index = map_get(&k->types.by_id, id);
+    return index ? k->types.list.data[*index] : NULL;
 }
 
 static inline int64_t ticks_to_ns(const struct rec_chunk *k, int64_t ticks)
@@ -148,8 +171,12 @@ static inline int64_t ticks_to_ns(const struct rec_chunk *k, int64_t ticks)
 /* ---- reader_metadata.c ---- */
 /* Reads the types. Returns 0, or -ENOMEM or -EBADMSG with *ret_why. */
 int chunk_read_metadata(struct rec_chunk *k, const char **ret_why) must_check;
-/* Returns the chunk's struct of this name, or NULL. */
-struct type *chunk_type_named(const struct rec_chunk *k, const char *name);
+void described_release(struct described *types);
+/* Passes the types of a chunk that is left on to a later one, with empty pools. */
+void described_keep(struct rec_chunk *k);
+/* Returns a type that is looked up often, or the type of any other name; NULL if there is none. */
+struct type *chunk_type_named(const struct rec_chunk *k, enum named_type which);
+struct type *chunk_type_called(const struct rec_chunk *k, const char *name);
 
 /* ---- reader_constants.c ---- */
 /*

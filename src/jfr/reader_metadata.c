@@ -40,7 +40,7 @@ static void read_strings(struct parse *p)
         p->c.failed = true;
         return;
     }
-    p->strings = arena_zalloc(&p->k->arena, (size_t)(n + 1) * sizeof(*p->strings));
+    p->strings = arena_zalloc(&p->k->types.arena, (size_t)(n + 1) * sizeof(*p->strings));
     if (!p->strings) {
         p->error = -ENOMEM;
         p->c.failed = true;
@@ -109,10 +109,10 @@ static enum usual usual_of(const char *name)
 static struct type *add_class(struct parse *p, const struct attribute *a, unsigned n)
 {
     struct rec_chunk *k = p->k;
-    struct type *t = arena_zalloc(&k->arena, sizeof(*t));
+    struct type *t = arena_zalloc(&k->types.arena, sizeof(*t));
     const char *name = attribute_of(a, n, "name"), *super = attribute_of(a, n, "superType");
     int64_t number = name ? strpool_add(&k->recording->names, name, strlen(name)) : -EBADMSG;
-    if (!t || number < 0 || vec_push(&k->types, t)) {
+    if (!t || number < 0 || vec_push(&k->types.list, t)) {
         p->error = name ? -ENOMEM : -EBADMSG;
         p->c.failed = true;
         return NULL;
@@ -125,12 +125,12 @@ static struct type *add_class(struct parse *p, const struct attribute *a, unsign
                                .simple = is_true(attribute_of(a, n, "simpleType")),
                                .tag = -1};
     t->usual = usual_of(name);
-    if (map_put(&k->type_by_id, t->pub.id, k->types.len - 1)) {
+    if (map_put(&k->types.by_id, t->pub.id, k->types.list.len - 1)) {
         p->error = -ENOMEM;
         p->c.failed = true;
     }
     if (t->pub.id < DIRECT_TYPES)
-        k->direct[t->pub.id] = t;
+        k->types.direct[t->pub.id] = t;
     return t;
 }
 
@@ -177,8 +177,8 @@ static void add_annotation(struct parse *p, struct type *t, bool of_field,
 static void end_class(struct parse *p, struct type *t)
 {
     size_t bytes = p->fields.len * sizeof(*t->fields);
-    t->fields = arena_alloc(&p->k->arena, bytes + 1);
-    t->roles = arena_zalloc(&p->k->arena, p->fields.len + 1);
+    t->fields = arena_alloc(&p->k->types.arena, bytes + 1);
+    t->roles = arena_zalloc(&p->k->types.arena, p->fields.len + 1);
     if (!t->fields || !t->roles) {
         p->error = -ENOMEM;
         p->c.failed = true;
@@ -318,8 +318,8 @@ static bool is_long(const struct rec_chunk *k, const struct rec_field *f)
 static bool link_fields(struct parse *p)
 {
     size_t next = 0;
-    for (size_t i = 0; i < p->k->types.len; i++) {
-        struct type *t = p->k->types.data[i];
+    for (size_t i = 0; i < p->k->types.list.len; i++) {
+        struct type *t = p->k->types.list.data[i];
         uint32_t longs = 0;
         for (uint32_t j = 0; j < t->pub.n_fields; j++) {
             struct rec_field *f = &t->fields[j];
@@ -347,47 +347,134 @@ static bool link_fields(struct parse *p)
     return true;
 }
 
-int chunk_read_metadata(struct rec_chunk *k, const char **ret_why)
+void described_release(struct described *types)
 {
-    struct parse p = {.k = k,
-                      .c = chunk_cursor(k, k->metadata < (size_t)(k->end - k->start)
-                                               ? k->start + k->metadata
-                                               : NULL)};
-    *ret_why = "the description of its events is damaged or missing";
-    k->direct = arena_zalloc(&k->arena, DIRECT_TYPES * sizeof(*k->direct));
-    if (!k->direct)
+    for (size_t i = 0; i < types->list.len; i++) {
+        map_release(&types->list.data[i]->pool);
+        map_release(&types->list.data[i]->decoded);
+        vec_release(&types->list.data[i]->direct);
+    }
+    vec_release(&types->list);
+    vec_release(&types->public);
+    map_release(&types->by_id);
+    arena_release(&types->arena);
+    *types = (struct described){0};
+}
+
+/* Empties a map. Its memory is kept unless a chunk with many more constants has left it. */
+static void map_empty(struct map *m)
+{
+    enum { SMALL = 1024, WASTE = 16 };
+
+    if (m->cap > SMALL && m->len < m->cap / WASTE)
+        map_release(m);
+    else if (m->len)
+        map_clear(m);
+}
+
+void described_keep(struct rec_chunk *k)
+{
+    struct recording *r = k->recording;
+    if (!k->types.text || r->n_spare == SPARE_TYPES)
+        return;
+    for (size_t i = 0; i < k->types.list.len; i++) {
+        struct type *t = k->types.list.data[i];
+        map_empty(&t->pool);
+        map_empty(&t->decoded);
+        vec_clear(&t->direct);
+    }
+    r->spare[r->n_spare++] = k->types;
+    k->types = (struct described){0};
+}
+
+/* Takes over the types of an earlier chunk with the same metadata. Returns whether there is one. */
+static bool described_take(struct rec_chunk *k, const uint8_t *text, size_t len)
+{
+    struct recording *r = k->recording;
+    for (size_t i = r->n_spare; i-- > 0;) {
+        const struct described *spare = &r->spare[i];
+        if (spare->text_len != len || spare->compressed != k->compressed ||
+            memcmp(spare->text, text, len) != 0)
+            continue;
+        k->types = *spare;
+        r->spare[i] = r->spare[--r->n_spare];
+        return true;
+    }
+    return false;
+}
+
+/* Finds the types that are looked up by name for each chunk or stack. */
+static void find_named(struct rec_chunk *k)
+{
+    static const char *const names[] = {[TYPE_OF_METHODS] = "jdk.types.Method",
+                                        [TYPE_OF_METHOD_KEYS] = "jvmscope.types.MethodKey",
+                                        [TYPE_OF_STRINGS] = "java.lang.String"};
+    for (size_t i = k->types.list.len; i-- > 0;)
+        for (size_t n = 0; n < ARRAY_SIZE(names); n++)
+            if (!strcmp(k->types.list.data[i]->pub.name, names[n]))
+                k->types.named[n] = k->types.list.data[i];
+}
+
+/* Reads the metadata behind the head of its event. */
+static int read_types(struct rec_chunk *k, struct cursor *c)
+{
+    struct parse p = {.k = k, .c = *c};
+    k->types.direct = arena_zalloc(&k->types.arena, DIRECT_TYPES * sizeof(struct type *));
+    if (!k->types.direct)
         return -ENOMEM;
-    const uint8_t *start = p.c.at;
-    uint32_t size = (uint32_t)read_int(k, &p.c);
-    if (!p.c.failed && size >= (size_t)(p.c.at - start) && size <= (size_t)(k->end - start))
-        p.c.end = start + size;
-    else
-        p.c.failed = true;
-    if (read_long(k, &p.c) != TYPE_METADATA)
-        p.c.failed = true;
-    for (int i = 0; i < 3; i++) /* start time, duration, metadata id */
-        read_long(k, &p.c);
-    if (!p.c.failed)
-        read_strings(&p);
+    read_strings(&p);
     if (!p.c.failed)
         read_element(&p, NULL, false, 0);
     if (!p.c.failed && !link_fields(&p))
         p.c.failed = true;
     if (!p.c.failed)
         apply_annotations(&p);
-    for (size_t i = 0; !p.c.failed && i < k->types.len; i++)
-        if (vec_push(&k->public_types, k->types.data[i]->pub))
+    for (size_t i = 0; !p.c.failed && i < k->types.list.len; i++)
+        if (vec_push(&k->types.public, k->types.list.data[i]->pub))
             p.error = -ENOMEM;
+    find_named(k);
     vec_release(&p.fields);
     vec_release(&p.field_types);
     vec_release(&p.annotations);
     return p.error ? p.error : p.c.failed ? -EBADMSG : 0;
 }
 
-struct type *chunk_type_named(const struct rec_chunk *k, const char *name)
+int chunk_read_metadata(struct rec_chunk *k, const char **ret_why)
 {
-    for (size_t i = 0; i < k->types.len; i++)
-        if (!strcmp(k->types.data[i]->pub.name, name))
-            return k->types.data[i];
+    struct cursor c = chunk_cursor(
+        k, k->metadata < (size_t)(k->end - k->start) ? k->start + k->metadata : NULL);
+    *ret_why = "the description of its events is damaged or missing";
+    const uint8_t *start = c.at;
+    uint32_t size = (uint32_t)read_int(k, &c);
+    if (c.failed || size < (size_t)(c.at - start) || size > (size_t)(k->end - start))
+        return -EBADMSG;
+    c.end = start + size;
+    if (read_long(k, &c) != TYPE_METADATA)
+        return -EBADMSG;
+    for (int i = 0; i < 3; i++) /* start time, duration, metadata id */
+        read_long(k, &c);
+    if (c.failed)
+        return -EBADMSG;
+    const uint8_t *text = c.at;
+    size_t len = cursor_left(&c);
+    if (described_take(k, text, len))
+        return 0;
+    int error = read_types(k, &c);
+    k->types.text = text;
+    k->types.text_len = len;
+    k->types.compressed = k->compressed;
+    return error;
+}
+
+struct type *chunk_type_named(const struct rec_chunk *k, enum named_type which)
+{
+    return k->types.named[which];
+}
+
+struct type *chunk_type_called(const struct rec_chunk *k, const char *name)
+{
+    for (size_t i = 0; i < k->types.list.len; i++)
+        if (!strcmp(k->types.list.data[i]->pub.name, name))
+            return k->types.list.data[i];
     return NULL;
 }

@@ -95,6 +95,7 @@ struct reader {
 
 struct rec_rows {
     struct recording *r;
+    uint64_t number; /* of this iteration */
     const struct rec_wish *wishes;
     size_t n_wishes;
     unsigned (*what)(int tag);   /* NULL: return all rows and record no times */
@@ -183,8 +184,8 @@ static void plan_field(const struct rec_rows *rows, struct plan *p, uint32_t i, 
 
 static struct plan *plan_of(const struct rec_rows *rows, struct rec_chunk *k, const struct type *t)
 {
-    struct plan *p = arena_zalloc(&k->arena, sizeof(*p));
-    struct op *ops = arena_alloc(&k->arena, (t->pub.n_fields + 1) * sizeof(*ops));
+    struct plan *p = arena_zalloc(&k->types.arena, sizeof(*p));
+    struct op *ops = arena_alloc(&k->types.arena, (t->pub.n_fields + 1) * sizeof(*ops));
     if (!p || !ops)
         return NULL;
     *p = (struct plan){.pub = {.type = &t->pub, .chunk = k, .wishes = rows->wishes}, .ops = ops};
@@ -202,15 +203,21 @@ static struct plan *plan_of(const struct rec_rows *rows, struct rec_chunk *k, co
     return p;
 }
 
-/* Makes the plans of all selected types of the chunk. */
+/* Makes the plans of all selected types of the chunk, unless an earlier one has passed them on. */
 static int chunk_plan(struct rec_rows *rows, struct rec_chunk *k)
 {
-    for (size_t i = 0; i < k->types.len; i++) {
-        struct type *t = k->types.data[i];
+    bool made = k->types.plans == rows->number;
+    for (size_t i = 0; i < k->types.list.len; i++) {
+        struct type *t = k->types.list.data[i];
+        if (made && t->plan)
+            t->plan->pub.chunk = k;
+        if (made)
+            continue;
         t->plan = t->pub.tag >= 0 && t->pub.id > TYPE_CHECKPOINT ? plan_of(rows, k, t) : NULL;
         if (!t->plan && t->pub.tag >= 0 && t->pub.id > TYPE_CHECKPOINT)
             return -ENOMEM;
     }
+    k->types.plans = rows->number;
     return 0;
 }
 
@@ -536,6 +543,7 @@ int recording_rows_first(struct rec_rows **ret, struct recording *r, const struc
     if (!rows)
         return -ENOMEM;
     rows->r = r;
+    rows->number = ++r->rows;
     rows->wishes = wishes;
     rows->what = what;
     rows->n_wishes = MIN(n, (size_t)REC_WISHES);

@@ -257,7 +257,7 @@ static const struct rec_method *method_of(struct reference ref)
 /* Reads which ids of methods the writer's own numbers stand for. */
 static void read_method_keys(struct rec_chunk *k)
 {
-    struct type *t = chunk_type_named(k, "jvmscope.types.MethodKey");
+    struct type *t = chunk_type_named(k, TYPE_OF_METHOD_KEYS);
     uint64_t id, place;
     for (size_t i = 0; t && map_next(&t->pool, &i, &id, &place);) {
         struct rec_object o = {k->recording, k, &t->pub, k->recording->data + (place & ~PLACE_RAW),
@@ -280,7 +280,7 @@ static uint64_t method_of_key(struct rec_chunk *chunk, uint64_t key)
         if (k->state != CHUNK_READY && chunk_prepare(k))
             continue;
         if (!k->method_of_key.len) {
-            struct type *t = chunk_type_named(k, "jdk.types.Method");
+            struct type *t = chunk_type_named(k, TYPE_OF_METHODS);
             if (t)
                 /* for its effect: reads the pools */
                 (void)chunk_constant_place(&(struct rec_chunk *){k}, &t, 0);
@@ -334,7 +334,7 @@ static void read_frame(struct rec_chunk *k, const struct type *t, struct cursor 
         }
     }
     if (!ret->method)
-        ret->method = method_of((struct reference){k, chunk_type_named(k, "jdk.types.Method"), 0});
+        ret->method = method_of((struct reference){k, chunk_type_named(k, TYPE_OF_METHODS), 0});
 }
 
 static const struct rec_stack *decode_stack(const struct rec_object *o, uint64_t id, bool raw)
@@ -342,10 +342,10 @@ static const struct rec_stack *decode_stack(const struct rec_object *o, uint64_t
     struct rec_chunk *k = o->chunk;
     struct rec_value frames;
     if (rec_get(o, "frames", &frames) || !frames.field->array || frames.field->constant ||
-        frames.field->type->kind != REC_STRUCT || !chunk_type_named(k, "jdk.types.Method"))
+        frames.field->type->kind != REC_STRUCT || !chunk_type_named(k, TYPE_OF_METHODS))
         return NULL;
     struct rec_stack *s =
-        arena_alloc(&k->arena, sizeof(*s) + (size_t)frames.count * sizeof(s->frames[0]));
+        arena_alloc(&k->stacks, sizeof(*s) + (size_t)frames.count * sizeof(s->frames[0]));
     if (!s)
         return NULL;
     *s = (struct rec_stack){.id = id, .truncated = rec_long(o, "truncated", 0) != 0};
