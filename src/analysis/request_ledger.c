@@ -273,6 +273,8 @@ static enum request_cause wait_cause(const struct request_ledger *l, uint32_t st
     case TL_PREEMPTED:
     case TL_UNMOUNTED:
         return CAUSE_RUNNABLE;
+    case TL_CLASS_INIT:
+        return CAUSE_CLASS_LOAD;
     case TL_DEAD:
         return CAUSE_UNKNOWN;
     default:

@@ -22,6 +22,7 @@ static const struct {
     [TL_IO] = {"io", "TRCThreadIOEvent"},
     [TL_PREEMPTED] = {"preempted", "TRCThreadPreemptedEvent"},
     [TL_UNMOUNTED] = {"unmounted", "TRCThreadUnmountedEvent"},
+    [TL_CLASS_INIT] = {"class-init", "TRCThreadWaitingForClassEvent"},
     [TL_TIMEOUT] = {"timeout", "TRCThreadWaitTimeoutExceedEvent"},
     [TL_STARTS] = {"starts", "TRCThreadStartsThreadEvent"},
     [TL_HANDOFF] = {"handoff", "TRCThreadHandoffLockEvent"},

@@ -34,6 +34,7 @@ enum tl_kind {
     TL_IO,          /* in a blocking read or write */
     TL_PREEMPTED,   /* ready to run, without a processor */
     TL_UNMOUNTED,   /* a virtual thread that is ready, without a carrier */
+    TL_CLASS_INIT,  /* waits while another thread initializes a class */
     /* Instants: the thread's state continues. */
     TL_TIMEOUT,    /* TRCThreadWaitTimeoutExceedEvent */
     TL_STARTS,     /* TRCThreadStartsThreadEvent; other: the thread started */

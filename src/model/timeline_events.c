@@ -226,10 +226,12 @@ int timeline_add(struct timeline_builder *b, const struct tl_event *e)
     case TLE_RESUME:
         return timeline_on_sleep_end(b, e, TL_PREEMPTED, TL_NO_EDGE);
     case TLE_UNMOUNT:
-        n = timeline_block(b, e, TL_UNMOUNTED);
+        return timeline_on_unmount(b, e);
+    case TLE_CLASS_INIT:
+        n = timeline_block(b, e, TL_CLASS_INIT);
         break;
     case TLE_MOUNT:
-        return timeline_on_sleep_end(b, e, TL_UNMOUNTED, TL_NO_EDGE);
+        return timeline_on_mount(b, e);
     case TLE_OWNER:
         timeline_owned_by(timeline_monitor_of(b, e->object), e->other, true);
         break;

@@ -150,12 +150,29 @@ static void on_park(struct loader *l)
              millis(timeout), false);
 }
 
+/*
+ * Whether a method unmounts virtual threads for reasons of its own. A thread that is unmounted in
+ * any other method waits there for a class that another thread initializes (JDK 26 and later):
+ * waits for monitors have events of their own.
+ */
+static bool is_unmounting(const char *method)
+{
+    static const char *const prefixes[] = {"java.lang.VirtualThread.", "java.lang.Thread.",
+                                           "java.lang.Object.wait", "jdk.internal.vm."};
+    for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+        if (strncmp(method, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
 /* Returns why a virtual thread left its carrier, which its stack shows. */
 static enum tl_event_kind why_unmounted(struct loader *l, bool *ret_timed)
 {
     const struct rec_stack *s = rec_stack(&l->e->object, loader_wishes[STACK_TRACE].name);
     enum tl_event_kind why = TLE_UNMOUNT;
     *ret_timed = false;
+    if (s && s->n && !is_unmounting(s->frames[0].method->full))
+        return TLE_CLASS_INIT;
     for (uint32_t i = 0; s && i < s->n; i++) {
         const char *name = s->frames[i].method->full;
         if (strcmp(name, "java.lang.Thread.sleep") == 0)

@@ -55,7 +55,8 @@ int64_t timeline_block(struct timeline_builder *b, const struct tl_event *e, enu
         return TL_NONE;
     }
     uint8_t outer = d->depth ? d->states[d->depth - 1].kind : TL_RUN;
-    if ((outer == kind && kind == TL_PARK) || (d->depth && kind == TL_UNMOUNTED)) {
+    if ((outer == kind && kind == TL_PARK) ||
+        (d->depth && (kind == TL_UNMOUNTED || kind == TL_CLASS_INIT))) {
         d->states[d->depth++].kind = TL_KINDS; /* the inner record of the same park */
         return TL_NONE;
     }
@@ -633,6 +634,56 @@ int timeline_on_sleep_end(struct timeline_builder *b, const struct tl_event *e, 
     if (kind != TL_SLEEP || !interrupted(b, e->thread, (uint32_t)n))
         timeline_bind(b, (uint32_t)n, edge, TL_NONE, false);
     return 0;
+}
+
+/*
+ * The object on which a running thread last waited, if nothing else stopped it since. TL_NONE: it
+ * has not just waited.
+ */
+static uint32_t waited_on(const struct timeline_builder *b, uint32_t thread)
+{
+    uint32_t n = b->threads.data[thread].last;
+    bool woken = false;
+    for (; n != TL_NONE; n = b->nodes.data[n].prev) {
+        uint8_t kind = b->nodes.data[n].kind;
+        if (kind == TL_WAIT_OBJECT)
+            return b->contexts.data[b->nodes.data[n].context].object;
+        if (kind == TL_RUN ? woken
+                           : kind != TL_HANDOFF && kind != TL_TIMEOUT && kind != TL_REACQUIRE)
+            return TL_NONE;
+        woken |= kind == TL_RUN;
+    }
+    return TL_NONE;
+}
+
+/*
+ * A virtual thread that leaves its carrier in Object.wait, after the VM reported the end of its
+ * wait, waits for the monitor (JDK 24 and later): that has no event of its own.
+ */
+int timeline_on_unmount(struct timeline_builder *b, const struct tl_event *e)
+{
+    struct tl_event enter = *e;
+    if (e->stack != TL_NONE && b->stacks_in_wait.data[e->stack] &&
+        b->doing.data[e->thread].depth == 0) {
+        enter.object = waited_on(b, e->thread);
+        if (enter.object != TL_NONE)
+            return timeline_on_enter(b, &enter);
+    }
+    int64_t n = timeline_block(b, e, TL_UNMOUNTED);
+    return n < 0 ? (int)n : 0;
+}
+
+/* Ends a wait that began when the thread was unmounted. */
+int timeline_on_mount(struct timeline_builder *b, const struct tl_event *e)
+{
+    const struct doing *d = &b->doing.data[e->thread];
+    uint8_t state = d->depth && !d->hidden ? d->states[d->depth - 1].kind : TL_RUN;
+    if (state != TL_WAIT_LOCK)
+        return timeline_on_sleep_end(b, e, state == TL_CLASS_INIT ? TL_CLASS_INIT : TL_UNMOUNTED,
+                                     TL_NO_EDGE);
+    struct tl_event entered = *e;
+    entered.object = b->contexts.data[d->states[d->depth - 1].context].object;
+    return timeline_on_entered(b, &entered);
 }
 
 static void shift(uint32_t *node, uint32_t from, uint32_t by)

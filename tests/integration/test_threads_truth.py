@@ -320,6 +320,29 @@ def test_virtual_threads_that_are_there_at_attach(jdk, tmp_path):
     assert not lab.jvmscope("threads", "summary", out).stderr
 
 
+@pytest.mark.jdks(25, 27)
+def test_virtual_threads_that_want_a_monitor_or_a_class_are_not_ready(jdk, tmp_path):
+    """Both were shown as ready without a carrier. (Before JDK 26 who waits for a class keeps its carrier.)"""
+    out = tmp_path / "v.jfr"
+    classes = ["class"] if jdk.version >= 26 else []
+    done = jdk.java("VirtualStops", *classes, jvm=[jdk.agent(f"threads=y,format=r,file={out}")], release=21)
+    assert done.returncode == 0, done.stderr
+    events = threads("timeline", out)["events"]
+    waits = [e for e in events if e["thread"] == "waits"]
+    lock, = [e for e in waits if e["type"] == "TRCThreadWaitingForLockEvent"]
+    before = waits[:waits.index(lock)]
+    assert lock["lockedObject"] == [e for e in before if e["type"] == "TRCThreadWaitingForObjectEvent"][-1]["objectWaitingFor"]
+    assert before[-1]["type"] == "TRCThreadRunningEvent" and waits[waits.index(lock) + 1]["type"] == "TRCThreadRunningEvent"
+    needs = [e for e in events if (e["thread"] or "").startswith("needs-")]
+    stopped = [e for e in needs if e["type"] == "TRCThreadWaitingForClassEvent"]
+    assert len(stopped) == 3 * len(classes) and all(e["frames"][0].startswith("VirtualStops.touch") for e in stopped), stopped
+    assert not [e for e in waits + needs if e["type"] == "TRCThreadUnmountedEvent"]
+    text = lab.jvmscope("threads", "timeline", out).stdout
+    assert text.count("  class-init ") == len(stopped)
+    path = threads("critical-path", out)
+    assert not classes or [s for s in path["segments"] if s["thread"] in {e["thread"] for e in stopped} and s["state"] == "unknown"]
+
+
 @pytest.mark.jdks(21, 27)
 def test_virtual_threads_that_cannot_be_listed_at_attach_are_counted(jdk, tmp_path):
     out = tmp_path / "v.jfr"

@@ -24,6 +24,7 @@ export const stateColours: Record<string, [string, string]> = {
   io: ["#e7c547", "#b7962a"],
   preempted: ["#9fd8bd", "#2d6b50"],
   unmounted: ["#e3d5c0", "#5c5040"],
+  "class-init": ["#c7b08a", "#7d6a45"],
 };
 
 export const stateTitles: Record<string, string> = {
@@ -39,6 +40,7 @@ export const stateTitles: Record<string, string> = {
   io: "in a blocking read or write",
   preempted: "ready, no processor",
   unmounted: "virtual, no carrier",
+  "class-init": "waiting for a class's initialization",
   timeout: "a wait's time ran out",
   starts: "starts a thread",
   handoff: "hands a lock over",

@@ -257,6 +257,25 @@ static void carried(JNIEnv *jni, const struct virtual_there *v, uint64_t id)
         thread_carried(v->carrier, id, 0);
 }
 
+/*
+ * Whether a thread without a carrier was unmounted by a method of the VM's own, such as yield, and
+ * not where it needed a monitor or a class that it has got since: then it is ready, and its stack
+ * does not say so.
+ */
+static bool unmounted_itself(struct looking *l, jmethodID top)
+{
+    jclass class = NULL;
+    char *signature = NULL;
+    bool own = (*vm.ti)->GetMethodDeclaringClass(vm.ti, top, &class) == JVMTI_ERROR_NONE &&
+               (*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) == JVMTI_ERROR_NONE &&
+               (strcmp(signature, "Ljava/lang/VirtualThread;") == 0 ||
+                strncmp(signature, "Ljdk/internal/vm/", 17) == 0);
+    vm_free(signature);
+    if (class)
+        (*l->jni)->DeleteLocalRef(l->jni, class);
+    return own;
+}
+
 /* Reads its wait from its state and stack. False when it does not wait. */
 static bool virtual_wait(struct looking *l, const struct virtual_there *v, const jvmtiStackInfo *s,
                          struct early_wait *ret)
@@ -265,6 +284,9 @@ static bool virtual_wait(struct looking *l, const struct virtual_there *v, const
         ret->kind = WAIT_ENTER;
     else if (s->state & JVMTI_THREAD_STATE_IN_OBJECT_WAIT)
         ret->kind = WAIT_OBJECT;
+    else if (!v->carrier && s->state & JVMTI_THREAD_STATE_RUNNABLE &&
+             !unmounted_itself(l, s->frame_buffer[0].method))
+        return false;
     else if (!v->carrier)
         ret->kind = WAIT_UNMOUNTED;
     else if (s->state & JVMTI_THREAD_STATE_SLEEPING)
