@@ -4,7 +4,9 @@
  * its own threads, which must not call anything. They are queued, and one thread of the layer sends
  * GC_START, OBJECT_FREE and CLASS_UNLOAD, GC_FINISH, so that an agent can hold a lock in between.
  */
+#include "base/clock.h"
 #include "base/vec.h"
+#include "jvmpi/service_thread.h"
 #include "jvmpi/weak_ids.h"
 
 #include <stdlib.h>
@@ -24,6 +26,7 @@ static jlong last_before; /* the last id given before the last collection */
 static int gc_disabled, walks;
 static jlong sentinel; /* run_gc waits for its end */
 static bool sentinel_sent, stopping, running, delivering;
+static bool idle; /* everything that was queued when the delivering thread last looked is sent */
 static atomic_int forced; /* unfinished collections started by run_gc */
 
 /*
@@ -292,29 +295,42 @@ static bool prepare(JNIEnv *env, struct taken *t)
     return true;
 }
 
-/*
- * Waits until something is queued. If that takes long, no mark may come before the next collection,
- * and none is needed, because a walk received it. The service thread is interrupted for longer only
- * by collections and walks, for which this call of the VM waits. On a busy machine it may get no
- * processor for some tenths of a second.
- */
-static void wait_for_mark(JNIEnv *env, struct taken *t)
+/* Requires the mutex. Returns true when something was queued within these milliseconds. */
+static bool queued_within(uint64_t before, unsigned ms)
 {
-    enum { LIMIT_S = 2 };
-
-    uint64_t before = queued;
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += LIMIT_S;
+    until.tv_nsec += ms * (long)NS_PER_MS;
+    until.tv_sec += until.tv_nsec / (long)NS_PER_SECOND;
+    until.tv_nsec %= (long)NS_PER_SECOND;
     while (!stopping && queued == before &&
            !pthread_cond_timedwait(&queue_changed, &queue_mutex, &until))
         ;
-    if (stopping || queued != before)
-        return;
-    pthread_mutex_unlock(&queue_mutex);
-    ask_for_mark(env);
-    pthread_mutex_lock(&queue_mutex);
-    if (queued == before)
+    return stopping || queued != before;
+}
+
+/*
+ * Waits until something is queued. When a walk has received the mark, none may come before the next
+ * collection, and none is needed once the service thread has finished its reports: it sleeps
+ * throughout two looks. Each look follows a call of the VM, which waits for the end of a collection
+ * or walk that would stop the service thread too.
+ */
+static void wait_for_mark(JNIEnv *env, struct taken *t)
+{
+    enum { LOOK_MS = 20, LIMIT_MS = 2000 };
+
+    uint64_t before = queued, last = 0;
+    for (unsigned waited = 0; waited < LIMIT_MS; waited += LOOK_MS) {
+        if (queued_within(before, LOOK_MS))
+            return;
+        pthread_mutex_unlock(&queue_mutex);
+        (*env)->DeleteLocalRef(env, new_unheld(env));
+        bool slept = service_thread_slept(&last);
+        pthread_mutex_lock(&queue_mutex);
+        if (slept)
+            break;
+    }
+    if (queued == before && !walks)
         t->certain = t->classes.len;
 }
 
@@ -329,11 +345,14 @@ static void JNICALL deliver_all(jvmtiEnv *ti, JNIEnv *env, void *data)
         if (prepare(env, &t))
             continue;
         if (held || (!t.objects.len && !t.settled && collections == collections_sent)) {
+            idle = !held && t.certain == t.classes.len;
             pthread_cond_broadcast(&queue_changed); /* marks count as reported */
-            if (!held && t.certain < t.classes.len)
+            if (!held && t.certain < t.classes.len) {
                 wait_for_mark(env, &t);
-            else
+            } else {
                 pthread_cond_wait(&queue_changed, &queue_mutex);
+            }
+            idle = false;
             continue;
         }
         collections_sent = collections;
@@ -368,12 +387,21 @@ int memory_start(JNIEnv *env)
     return -1;
 }
 
+/*
+ * Sends what is queued, because an agent expects to hear of what ended before the VM did, and ends
+ * the delivering thread. Each takes two seconds at most.
+ */
 void memory_stop(void)
 {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += 2;
     pthread_mutex_lock(&queue_mutex);
+    while (!notifying && running && !(idle && !freed.len && collections == collections_sent) &&
+           !pthread_cond_timedwait(&queue_changed, &queue_mutex, &until))
+        ;
     stopping = true;
     pthread_cond_broadcast(&queue_changed);
-    struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += 2;
     while (running && !pthread_cond_timedwait(&queue_changed, &queue_mutex, &until))
