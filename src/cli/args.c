@@ -70,6 +70,16 @@ static const char *append(const char **list, const char *text)
     return NULL;
 }
 
+static const char *set_share(double *ret, const char *text)
+{
+    char *end;
+    double percent = strtod(text, &end);
+    if (end == text || strcmp(end, "%") != 0 || !(percent > 0 && percent <= 100))
+        return "not a share such as 1% or 0.1%";
+    *ret = percent / 100;
+    return NULL;
+}
+
 /* NULL, or what is wrong with the value. */
 static const char *set_value(const struct arg *a, void *values, const char *text)
 {
@@ -96,6 +106,8 @@ static const char *set_value(const struct arg *a, void *values, const char *text
     case ARG_SIZE:
         r = parse_size(text, at);
         break;
+    case ARG_SHARE:
+        return set_share(at, text);
     }
     return r == 0 ? NULL : r == -ERANGE ? "out of range" : "not a value it takes";
 }

@@ -26,6 +26,7 @@ enum arg_kind {
     ARG_NUMBER,   /* uint64_t */
     ARG_DURATION, /* uint64_t, nanoseconds; given with its unit, but for 0 */
     ARG_SIZE,     /* uint64_t, bytes */
+    ARG_SHARE,    /* double, above 0 and at most 1; given in per cent: "0.1%" */
 };
 
 struct arg {

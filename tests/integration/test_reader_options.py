@@ -21,15 +21,20 @@ def verbs():
     for command in ("threads", "heap", "requests"):
         yield from (f"{command} {verb}" for verb in re.findall(rf"(?m)^  {command} (\S+) ", run(command, "--help")[1]))
     yield from (name for name in ASKING if " " not in name)
+    yield from OWN
 
 
 # Commands that ask a VM, with what stands behind its process id.
 ASKING = {"heap dump": [], "check": [], "top": [], "status": [], "dump": [], "stop": [], "inspect": ["threads"], "control": ["list"]}
 
 
+# Commands that record: the section of their own options; the others are the agent's (test_options.py).
+OWN = {"attach": "Which VMs", "slow": "What is shown"}
+
+
 def test_no_command_is_left_out():
     there = set(re.findall(r"(?m)^  (\w+) ", run("--help")[1]))
-    assert there - {v.split()[0] for v in verbs()} == {"run", "attach", "slow",  # whose options are the agent's: test_options.py
+    assert there - {v.split()[0] for v in verbs()} == {"run",  # whose options are the agent's: test_options.py
                                                        "list", "completion", "manual"}  # which have no option with a value
     for name in ("list", "completion", "manual"):
         assert not [m for m in map(OPTION.match, run(name, "--help")[1].splitlines()) if m and m[3]], name
@@ -53,8 +58,10 @@ class Verb:
         self.name, self.words = name, name.split()
         code, text, _ = run(*self.words, "--help")
         assert code == 0
+        if name in OWN:
+            text = re.search(rf"(?ms)^{OWN[name]}:\n(.*?)\n\n", text)[1]
         two = {"diff": [FILE, FILE], "heap diff": [FILE, FILE], "requests show": ["1", FILE]}
-        self.operands = [os.getpid(), *ASKING[name]] if name in ASKING else two.get(name, [FILE])
+        self.operands = [] if name == "attach" else [os.getpid(), *ASKING.get(name, [])] if name in {**ASKING, **OWN} else two.get(name, [FILE])
         self.output = ["-o", "/no/such/folder/x.html"] if name == "convert" else []
         self.options = [m.groups() for m in map(OPTION.match, text.splitlines()) if m]
         assert self.options, text
@@ -69,13 +76,14 @@ class Verb:
 
 
 def good(value):
-    return value.split("|")[0] if "|" in value else {"N": "3", "F": "0.5", "TIME": "5s", "SIZE": "64m", "OUT": "x.html", "PORT": "8080"}.get(value, "x")
+    return value.split("|")[0] if "|" in value else {"N": "3", "F": "0.5", "TIME": "5s", "SIZE": "64m", "OUT": "x.html", "PORT": "8080", "SHARE": "1%"}.get(value, "x")
 
 
 def wrong(value):
     if "|" in value:
         return ["", "nonsense", good(value) + "|"]
     return {"N": ["", "x", "-1", "1.5", "3x", "9223372036854775808"], "TIME": ["", "x", "-1s", "5", "5 s", "1e30s"], "PORT": ["", "x", "-1", "65536"],
+            "SHARE": ["", "x", "-1%", "0%", "101%", "1"],
             "SIZE": ["", "x", "-1", "1q", "99999999999g"]}.get(value, [""])
 
 

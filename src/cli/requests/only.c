@@ -9,11 +9,7 @@ int only_requests_times(const struct only_requests *o, const char *path, struct 
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
     _cleanup_(requests_release) struct requests r = {0};
-    struct group_options slow = {.share = request_share(o->slowest)};
-    if (slow.share < 0) {
-        complain(path, "--slowest takes a share as 1% or 0.1%", o->slowest);
-        return 2;
-    }
+    struct group_options slow = {.share = o->slowest};
     int e = requests_load(&r, path, &(struct request_filter){.name = o->name}, &why);
     if (e < 0)
         return why.len ? complain(path, "cannot read", buf_str(&why))
@@ -21,7 +17,7 @@ int only_requests_times(const struct only_requests *o, const char *path, struct 
     if (!r.list.len)
         return o->name ? complain(path, "no request has this name", o->name)
                        : complain(path, "holds no requests", "record with --requests");
-    e = request_times(&r, o->slowest ? &slow : NULL, ret);
+    e = request_times(&r, o->slowest > 0 ? &slow : NULL, ret);
     return e < 0 ? complain_errno(path, "cannot tell", e) : 0;
 }
 

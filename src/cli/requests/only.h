@@ -7,8 +7,8 @@
 #include "model/profile.h"
 
 struct only_requests {
-    const char *name;    /* --request: a pattern */
-    const char *slowest; /* --slowest: a share */
+    const char *name; /* --request: a pattern */
+    double slowest;   /* --slowest: a share; 0: all requests */
 };
 
 /* Rows of an option table, for a struct that has the struct above as its member `field`. */
@@ -20,13 +20,13 @@ struct only_requests {
      "NAME",                                                                                    \
      "only while a thread worked for a request whose name matches (* and ?, or a part of it)"}, \
     {                                                                                           \
-        "--slowest", 0, ARG_TEXT, offsetof(type, field.slowest), "SHARE",                       \
+        "--slowest", 0, ARG_SHARE, offsetof(type, field.slowest), "SHARE",                      \
             "only while it worked for one of the slowest requests of a name: 1%"                \
     }
 
 static inline bool only_requests_given(const struct only_requests *o)
 {
-    return o->name || o->slowest;
+    return o->name || o->slowest > 0;
 }
 
 /*

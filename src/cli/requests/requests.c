@@ -22,7 +22,7 @@
 #define NAME   {"--name", 0, ARG_LIST, OPTION(name), "PATTERN", "only requests whose name matches (* and ?, or a part of it)"}
 #define FROM   {"--from", 0, ARG_DURATION, OPTION(from_ns), "TIME", "only those that began from this time on, counted from the start: 1.5s, 2m"}, \
                {"--to", 0, ARG_DURATION, OPTION(to_ns), "TIME", "only those that began before this time"}
-#define SLOWEST {"--slowest", 0, ARG_TEXT, OPTION(slowest), "SHARE", "this share of the requests of a name is slow: 1%, 0.1% (1%)"}
+#define SLOWEST {"--slowest", 0, ARG_SHARE, OPTION(slowest), "SHARE", "this share of the requests of a name is slow: 1%, 0.1% (1%)"}
 #define OVER {"--over", 0, ARG_DURATION, OPTION(over_ns), "TIME", "requests that took longer than this are slow: 500ms"}
 #define STACKS {"--stacks", 0, ARG_NUMBER, OPTION(stacks), "N", "frames of a stack (12)"}
 #define LIMIT(what) {"--limit", 'n', ARG_NUMBER, OPTION(limit), "N", what}
@@ -46,17 +46,6 @@ static const struct arg_set now_set = {"What is shown", now_args};
 const struct arg_set *const slow_now_sets[] = {&capture_set, &now_set, NULL};
 static const struct arg_set table_set = {"What is shown", table_args};
 const struct arg_set *const requests_sets[] = {&table_set, NULL};
-
-double request_share(const char *text)
-{
-    char *end;
-    if (!text)
-        return 0.01;
-    double percent = strtod(text, &end);
-    if (end == text || strcmp(end, "%") != 0 || !(percent > 0 && percent <= 100))
-        return -1;
-    return percent / 100;
-}
 
 int request_view_load(struct request_view *ret, const struct request_options *o, const char *path,
                       struct buf *why)
@@ -268,12 +257,9 @@ static int requests_table(struct request_view *v)
 
 bool request_options_check(const struct request_options *o, const char *command)
 {
-    if (request_share(o->slowest) < 0)
-        complain(command, "--slowest takes a share as 1% or 0.1%", o->slowest);
-    else if (o->slowest && o->over_ns)
-        complain(command, "--slowest or --over, not both", NULL);
-    else
+    if (o->slowest <= 0 || !o->over_ns)
         return true;
+    complain(command, "--slowest or --over, not both", NULL);
     return false;
 }
 

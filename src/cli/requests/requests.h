@@ -7,10 +7,13 @@
 #include "base/json.h"
 #include "cli/commands.h"
 
+/* The share of the requests of a name that counts as slow without --slowest. */
+#define SLOWEST_SHARE 0.01
+
 struct request_options {
     bool json;
     const char *name, *thread; /* patterns */
-    const char *slowest;       /* "1%" */
+    double slowest;            /* a share; 0: SLOWEST_SHARE */
     uint64_t over_ns, from_ns, to_ns, limit, stacks;
 };
 
@@ -38,9 +41,7 @@ void request_view_free(struct request_view *v);
 /* Ends a verb: reports what the recording lost and releases it. Returns the exit status. */
 int request_view_close(struct request_view *v, int status);
 
-/* Returns the share given to --slowest, 0.01 without one; negative when it is not a share. */
-double request_share(const char *text);
-/* Checks --slowest and --over; complains and returns false when they cannot be answered. */
+/* Complains and returns false when both --slowest and --over are given. */
 bool request_options_check(const struct request_options *o, const char *command);
 
 /* Appends a number such as "6,000". */

@@ -120,7 +120,8 @@ static void group_json(struct json *j, const struct request_view *v, const struc
 
 static struct group_options options_of(const struct request_view *v)
 {
-    return (struct group_options){.share = request_share(v->options->slowest),
+    double share = v->options->slowest;
+    return (struct group_options){.share = share > 0 ? share : SLOWEST_SHARE,
                                   .over_ns = v->options->over_ns};
 }
 
