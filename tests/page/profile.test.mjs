@@ -112,6 +112,34 @@ test("search, inverted view, callers and callees", async () => {
   assert.deepEqual(page.problems, []);
 });
 
+test("Enter, and n outside the box, go through what a search found", async () => {
+  const page = await open(browser, url);
+  await page.keyboard.press("/");
+  await page.keyboard.type("p1.C");
+  const text = () => page.textContent(".flame .sr");
+  const shows = (same, a) =>
+    page.waitForFunction(
+      ([want, other]) => {
+        const now = document.querySelector(".flame .sr").textContent;
+        return now.startsWith("p1.C") && (now === other) === want;
+      },
+      [same, a],
+    );
+  await page.keyboard.press("Enter");
+  await shows(false, "");
+  const first = await text();
+  await page.keyboard.press("Enter");
+  await shows(false, first);
+  await page.keyboard.press("Shift+Enter");
+  await shows(true, first);
+  await page.locator(".flame canvas").focus();
+  await page.keyboard.press("n");
+  await shows(false, first);
+  await page.keyboard.press("N");
+  await shows(true, first);
+  assert.deepEqual(page.problems, []);
+});
+
 test("frames by keyboard and mouse, links keep the zoom", async () => {
   const page = await open(browser, url);
   const canvas = page.locator(".flame canvas");

@@ -211,7 +211,7 @@ export function Flame(p: Props) {
       const typing = /^(INPUT|TEXTAREA|SELECT)$/.test((e.target as HTMLElement).tagName);
       const isKey = inSearch ? e.key === "Enter" : !typing && (e.key === "n" || e.key === "N");
       if (!isKey || e.ctrlKey || e.metaKey || e.altKey) return;
-      const to = nextMatch(tree, found, cursor, e.shiftKey);
+      const to = nextMatch(tree, found, cursor, inSearch ? e.shiftKey : e.key === "N");
       show(to);
       if (to) p.onSelect(tree.label[to]);
       e.preventDefault();
