@@ -22,8 +22,8 @@ bool arg_at(const struct arg_set *set, size_t i, struct arg_shown *ret)
 }
 
 /*
- * True when `word` is the option; *ret_value is what is attached to it ("=x", or "x" behind a
- * letter), or NULL.
+ * Returns true when `word` is this option. *ret_value is the value attached to it ("=x", or "x"
+ * after a letter), or NULL.
  */
 static bool is_arg(const struct arg *a, const char *word, const char **ret_value)
 {
@@ -51,7 +51,7 @@ static bool allowed(const char *choices, const char *text)
     return false;
 }
 
-/* Adds to a list. The texts stay to the end of the process. */
+/* Appends to a list. The texts live until the process ends. */
 static const char *append(const char **list, const char *text)
 {
     static struct text {
@@ -80,7 +80,7 @@ static const char *set_share(double *ret, const char *text)
     return NULL;
 }
 
-/* NULL, or what is wrong with the value. */
+/* Stores a value. Returns NULL, or what is wrong with it. */
 static const char *set_value(const struct arg *a, void *values, const char *text)
 {
     void *at = (char *)values + a->offset;
@@ -118,7 +118,10 @@ static void usage_error(const struct command *c, const char *what, const char *w
     fprintf(stderr, "jvmscope: `jvmscope %s --help` tells more\n", c->name);
 }
 
-/* 1: taken, *i at its last word. 0: no option of this set. -EINVAL: complained. */
+/*
+ * Takes the option at argv[*i]. Returns 1 when it belongs to this set, with *i at its last word, 0
+ * when it does not, and -EINVAL after a complaint.
+ */
 static int take(const struct command *c, const struct arg_set *set, void *values, int argc,
                 char **argv, int *i, uint64_t *given)
 {
@@ -163,7 +166,7 @@ static int take(const struct command *c, const struct arg_set *set, void *values
 
 enum { SETS_MAX = 8 };
 
-/* given: the options of each set that were taken, as bits. */
+/* given: the options of each set taken so far, one bit each. */
 static int take_from_any(const struct command *c, void *const *values, int argc, char **argv,
                          int *i, uint64_t given[SETS_MAX])
 {
@@ -178,7 +181,7 @@ static int take_from_any(const struct command *c, void *const *values, int argc,
 bool args_parse(const struct command *c, void *const *values, int argc, char **argv,
                 struct operands *ret, int *ret_status)
 {
-    int operands = 1; /* gathered at argv[1..operands-1] */
+    int operands = 1; /* they are moved to argv[1..operands-1] */
     bool options = true;
     uint64_t given[SETS_MAX] = {0};
     *ret_status = 2;

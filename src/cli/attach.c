@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* attach: start the agent in a running VM, wait, stop it, fetch what it wrote. */
+/* attach: starts the agent in a running VM, waits, stops it and fetches what it wrote. */
 #include "cli/attach.h"
 #include "base/clock.h"
 #include "base/parse.h"
@@ -49,9 +49,10 @@ static void on_signal(int signal_number)
 }
 
 /*
- * Where the VM writes: the output itself when it can (so that nothing is lost when we are killed),
- * else a file in one of its folders that is fetched at the end: beside `scratch` when we wait for
- * that. file has PATH_MAX bytes. 0 or the exit status.
+ * Chooses the file that the VM writes: the output itself if the VM can write it, so that nothing is
+ * lost when this process is killed; otherwise a file in a folder that the VM sees, to be fetched at
+ * the end. That is a folder of `scratch` when this process waits for the end. file has PATH_MAX
+ * bytes. Returns 0 or the exit status.
  */
 static int choose_file(const struct vm *vm, const char *output, bool waits, struct scratch *scratch,
                        bool *ret_fetch, char *file)
@@ -89,11 +90,11 @@ static bool is_file(int dir, const char *name, const struct stat *file)
 }
 
 /*
- * The agent's descriptor of the file that it records into, by its number in the VM: it goes when
- * the recording ends.
+ * The agent's descriptor of the file that it records into, by its number in the VM. It disappears
+ * when the recording ends.
  */
 struct recorded {
-    int dir; /* of the VM's descriptors; -1: they are not shown to us */
+    int dir; /* of the VM's descriptors; -1 if this process may not see them */
     char number[16];
     struct stat file;
 };
@@ -125,13 +126,13 @@ static bool recorded_ended(const struct recorded *r)
 
 enum { EXIT_MS = 3000 };
 
-/* RECORDING_ENDED: by its own duration, or because another command stopped it. */
+/* RECORDING_ENDED: after the duration given to the agent, or because another command stopped it. */
 enum wait_end { TIME_OVER, VM_ENDED, RECORDING_ENDED };
 
 /*
- * From before the recording starts, the first interruption ends it as if its time were over; the
- * second ends the command. Who interrupts while the VM still starts the recording would otherwise
- * leave it running.
+ * The first interruption after this call ends the recording as if its time were over; the second
+ * ends the command. It is called before the recording starts, because an interruption while the VM
+ * starts it would otherwise leave it running.
  */
 static void end_by_interruption(void)
 {
@@ -142,8 +143,8 @@ static void end_by_interruption(void)
 }
 
 /*
- * Waits for the time to pass, for an interruption (which is as good), the end of the VM or of the
- * recording.
+ * Waits until the time has passed, the user interrupts (which counts as the same), or the VM or the
+ * recording ends.
  */
 static enum wait_end wait_for(const struct vm *vm, uint64_t time_ns, int file)
 {
@@ -162,15 +163,15 @@ static enum wait_end wait_for(const struct vm *vm, uint64_t time_ns, int file)
         progress_update(&progress, passed, time_ns);
     }
     progress_end(&progress);
-    /* A VM that ends ends its recording first. */
+    /* A VM that ends has ended its recording first. */
     if (stopped && !ended)
         ended = poll(&p, 1, EXIT_MS) > 0;
     return ended ? VM_ENDED : stopped ? RECORDING_ENDED : TIME_OVER;
 }
 
 /*
- * Ends the recording, or learns how it ended by its own duration. 0, or the exit status after a
- * complaint.
+ * Ends the recording, or finds out how it ended if its duration was over. Returns 0, or the exit
+ * status after a complaint.
  */
 static int end(const struct vm *vm, enum wait_end ended)
 {
@@ -211,7 +212,7 @@ int attach_record(const struct vm *vm, const struct capture *capture, const char
     _cleanup_(buf_release) struct buf options = BUF(1 << 16), answer = BUF(1 << 20);
     buf_string(&options, "control=start,");
     recording_options(capture, output, file, &options);
-    /* The agent keeps the time as well: should we be killed, it ends by itself. */
+    /* The agent limits the time as well, so that it stops even if this process is killed. */
     if (capture->time_ns) {
         buf_printf(&options, ",duration=%lluns", (unsigned long long)capture->time_ns);
         end_by_interruption();
@@ -226,8 +227,8 @@ int attach_record(const struct vm *vm, const struct capture *capture, const char
         return 0;
     }
     /*
-     * Held open: a VM that ends takes its mounts along, and its user may give the name to another
-     * file.
+     * The file is kept open, because a VM that ends takes its mounts with it, and because its user
+     * may replace the file.
      */
     _cleanup_close_ int held = -1;
     if (fetch)
@@ -253,10 +254,7 @@ int attach_record(const struct vm *vm, const struct capture *capture, const char
     return status;
 }
 
-/*
- * Has the VM record all the time, into a ring of its own: it is never fetched, only what is taken
- * out of it.
- */
+/* Makes the VM record continuously into a ring, which is never fetched as a whole. */
 static int record_always(const struct vm *vm, const struct capture *capture, const char *output)
 {
     char cwd[PATH_MAX] = "", file[PATH_MAX], size[24];
@@ -315,7 +313,7 @@ static int attach_one(struct capture *capture, const char *pid)
 
 /* ---- several VMs ---- */
 
-/* The main class, or the jar without its folders: what a command begins with. */
+/* Matches the main class, or the jar's name without its folders. */
 static bool matches(const struct vm *vm, const char *pattern)
 {
     const char *name = vm->command ? vm->command : "";
@@ -338,8 +336,8 @@ static const char *reason_to_skip(const struct vm *vm)
 }
 
 /*
- * One process for each VM: they take on the users of their VMs, which a process can do for one at a
- * time. An interruption reaches all of them, and each ends its recording.
+ * Starts a process for each VM, because each takes on the user of its VM, which a process can do
+ * only once. An interruption reaches all of them, and each ends its recording.
  */
 static int attach_each(struct capture *capture, const struct choice *choice)
 {

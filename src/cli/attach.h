@@ -6,6 +6,6 @@
 
 /*
  * Records a running VM as `jvmscope attach` does, from the agent's start until the output is where
- * it was asked for. The exit status.
+ * it was asked for. Returns the exit status.
  */
 int attach_record(const struct vm *vm, const struct capture *capture, const char *output);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each command's function and options, from the file of its name. */
+/* The function and the options of each command; the files have the commands' names. */
 #pragma once
 
 #include "cli/commands.h"

@@ -13,8 +13,8 @@ enum { OPTIONS_MAX = 1 << 16 };
 const struct arg_set capture_set = {"What is recorded", NULL};
 
 /*
- * Rows of the agent's table that are flags of the command, and the agent's own words as the last
- * one.
+ * Returns the i-th row of the agent's table that is a flag of the command; the last one is for the
+ * agent's own words.
  */
 static const struct option_row *row_at(size_t i)
 {
@@ -74,7 +74,7 @@ void capture_add(struct capture *c, enum option which, const char *value)
     add_words(c, option_table[which].name, value);
 }
 
-/* What the agent's parser looks at when it is given again: it knows what goes together. */
+/* True for options whose repetition is left to the agent's parser, which knows how they combine. */
 static bool may_come_again(size_t which)
 {
     return option_table[which].separator || which == OPT_CPU || which == OPT_HEAP ||
@@ -82,8 +82,8 @@ static bool may_come_again(size_t which)
 }
 
 /*
- * Takes the value of a row: those of the command itself are kept, the others become the agent's
- * words.
+ * Takes the value of a row. Those that concern the command itself are kept; the others are added to
+ * the agent's words.
  */
 static int take_value(struct capture *c, const struct option_row *row, const char *command,
                       const char *value)
@@ -112,7 +112,7 @@ static int take_value(struct capture *c, const struct option_row *row, const cha
     return -EINVAL;
 }
 
-/* pkg.Class.method(..), which is no operand of a command. */
+/* True for pkg.Class.method(..), which cannot be an operand of a command. */
 static bool is_method_pattern(const char *word)
 {
     size_t n = strlen(word);
@@ -131,7 +131,7 @@ static int take_row(struct capture *c, const struct option_row *row, const char 
         value = word[2] ? word + 2 : row->bare;
     else
         return 0;
-    /* The value of --requests is optional, and may be the next word all the same. */
+    /* The value of --requests is optional, but may also be the next word. */
     if (value == row->bare && value && row->kind == OPTION_TEXT && *i + 1 < argc &&
         is_method_pattern(argv[*i + 1]))
         value = argv[++*i];

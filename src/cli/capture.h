@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What to record: the flags of the agent's option table (agent/options.h), turned into the agent's
- * option string.
+ * What to record: the flags of the agent's option table (agent/options.h), translated into the
+ * agent's option string.
  */
 #pragma once
 
@@ -10,7 +10,8 @@
 #include "cli/args.h"
 
 struct capture {
-    struct buf options; /* the agent's words so far, "cpu=samples,interval=10ms"; zeroed is empty */
+    /* the agent's words so far, "cpu=samples,interval=10ms"; zero-initialized when empty */
+    struct buf options;
     uint64_t given;     /* the options that were given, by enum option, as bits */
     const char *output; /* -o, not among them */
     uint64_t time_ns;   /* -t, not among them; 0: none */
@@ -19,14 +20,14 @@ struct capture {
 
 extern const struct arg_set capture_set; /* its struct is struct capture */
 
-/* --always: the recording is a ring, without an end. */
+/* True for --always: the recording is a ring and has no end. */
 bool capture_always(const struct capture *c);
 void capture_release(struct capture *c);
 /*
- * Takes one flag at argv[*i] (and its value behind it), advances *i to the last word taken. 1
- * taken, 0 not one of these flags, -EINVAL with a complaint already made.
+ * Takes the flag at argv[*i], with the value after it, and sets *i to the last word taken. Returns
+ * 1 if it was one of these flags, 0 if not, and -EINVAL after a complaint.
  */
 int capture_take(struct capture *c, const char *command, int argc, char **argv, int *i);
-/* Adds an option as if it had been given with a value that it takes. */
+/* Adds an option as if it had been given, with a valid value. */
 void capture_add(struct capture *c, enum option which, const char *value);
 bool capture_arg_at(size_t i, struct arg_shown *ret);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check: what will work with a VM, and what is missing for the rest. */
+/* check: says what will work with a VM, and what is missing for the rest. */
 #include "proto/check.h"
 
 #include "base/json.h"

@@ -5,9 +5,9 @@
 #include "cli/args.h"
 
 /*
- * One command: its row is all that help, manual page and shell completion know of it. Either `run`,
- * which answers the exit status (0 done, 1 failed, 2 usage), or `verbs`, commands of its own whose
- * names have two words ("heap dump"); or both: then what is no verb is an operand of its own.
+ * A command: help, manual page and shell completion are made from this. It has either `run`, which
+ * returns the exit status (0 done, 1 failed, 2 usage), or `verbs`, commands whose names have two
+ * words ("heap dump"), or both; then an operand that is not a verb is passed to `run`.
  */
 struct command {
     const char *name;
@@ -18,7 +18,7 @@ struct command {
     /* "FILE", "[PID]", for the usage line */
     const char *operands;
     int min_operands, max_operands; /* max -1: any number */
-    /* what follows the first operand is the operand's own */
+    /* what follows the first operand belongs to it, options included */
     bool operands_end_options;
     /* one line, lower case, no full stop */
     const char *summary;
@@ -37,21 +37,19 @@ extern const struct command commands[];
 int command_dispatch(const struct command *table, int argc, char **argv);
 /* A line for each row: its name and its summary. */
 void command_list(const struct command *table, FILE *to);
-/* The last word of a command's name. */
+/* Returns the last word of a command's name. */
 const char *command_word(const struct command *c);
 
 /*
- * Prints `jvmscope: WHERE: WHAT: WHY` on standard error, leaving out what is NULL, and answers 1.
+ * Prints `jvmscope: WHERE: WHAT: WHY` on standard error, without the parts that are NULL, and
+ * returns 1.
  */
 int complain(const char *where, const char *what, const char *why);
-/*
- * Complaints go there, as one line each, instead of to standard error; NULL: to standard error
- * again.
- */
+/* Makes complaints go into b, one line each, instead of to standard error; NULL ends that. */
 void complain_to(struct buf *b);
 /*
- * Complaints about `path`, a descriptor's, name `shown` instead; NULL, NULL ends that. Both are
- * kept by the caller.
+ * Makes complaints about `path`, a descriptor's name, mention `shown` instead; NULL, NULL ends
+ * that. Neither is copied.
  */
 void complain_as(const char *path, const char *shown);
 /* The same with strerror(-error) as the reason. */

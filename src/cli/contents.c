@@ -11,8 +11,8 @@
 enum { TYPES_MAX = 5 };
 
 /*
- * What the options that a recording holds as jdk.ActiveSetting ask for. value: of the option, NULL
- * for all but "n". Captures that always record something have no row.
+ * What the options that a recording contains as jdk.ActiveSetting ask for. value: of the option;
+ * NULL means any but "n". Captures that always record something have no row.
  */
 static const struct asked {
     const char *option, *value, *types[TYPES_MAX], *nothing;
@@ -56,7 +56,7 @@ static const struct asked {
     {"cover", NULL, {"jvmscope.Coverage"}, "holds no coverage: no class to cover was loaded"},
 };
 
-/* Whether the recording has an event of one of the types; true as well when it cannot be read. */
+/* Returns true when the recording contains an event of one of the types, or cannot be read. */
 static bool has_any(struct recording *r, const char *const types[TYPES_MAX])
 {
     struct rec_select wanted[TYPES_MAX + 1] = {0};

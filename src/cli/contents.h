@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a recording that was just written lacks of what was asked for. */
+/* Checks whether a recording that was just written contains what was asked for. */
 #pragma once
 
 /*
- * Complains, under the name `shown`, of each capture that recorded nothing and of each pattern that
- * no method matched. path: a recording of our agent's; of any other file nothing is said.
+ * Complains, under the name `shown`, about each capture that recorded nothing and each pattern that
+ * matched no method. path: a recording of our agent; other files are ignored.
  */
 void contents_tell(const char *path, const char *shown);

@@ -49,7 +49,7 @@ const struct arg_set *const status_sets[] = {&status_set, NULL},
                             *const stop_sets[] = {&stop_set, NULL},
                             *const dump_sets[] = {&dump_set, NULL};
 
-/* Runs a verb on the VM that the operand names; its answer. */
+/* Sends a message to the VM that the operand names, and returns its answer. */
 static int send_verb(const struct command *self, const char *operand, const char *verb,
                      struct vm *vm, struct buf *answer)
 {
@@ -79,7 +79,7 @@ static void print_status_json(const char *answer)
     puts(buf_str(&out));
 }
 
-/* "ring" and "cost" as people read them. */
+/* Prints the members "ring" and "cost" for people. */
 static void print_ring(const char *answer)
 {
     struct ring_status ring;
@@ -111,7 +111,7 @@ int cmd_status(const struct command *self, int argc, char **argv)
         return 0;
     }
     print_ring(buf_str(&answer));
-    /* Line 1 is the "ok" that target_message has seen. */
+    /* Line 1 is the "ok" that target_message has checked. */
     const char *line = strchr(buf_str(&answer), '\n');
     for (; line && line[1]; line = strchr(line + 1, '\n')) {
         size_t key = strcspn(line + 1, " \n"), all = strcspn(line + 1, "\n");
@@ -126,7 +126,8 @@ int cmd_status(const struct command *self, int argc, char **argv)
 }
 
 /*
- * A copy of a recording that goes on, cut to what is in it, or what such a copy is converted into.
+ * Copies a recording that is still being written, up to its last complete event, or converts such a
+ * copy.
  */
 static int copy_so_far(int fd, const char *to)
 {
@@ -150,7 +151,7 @@ static int copy_so_far(int fd, const char *to)
     return status;
 }
 
-/* `fd`: what the VM wrote at `file`, open. */
+/* fd: what the VM wrote at `file`, opened. */
 static int write_output(const struct vm *vm, const char *file, int fd, const char *to, bool ends)
 {
     if (!ends && target_is_file(fd, to)) {
@@ -163,7 +164,7 @@ static int write_output(const struct vm *vm, const char *file, int fd, const cha
     return status;
 }
 
-/* The output of the recording that an answer is about. NULL: there is none. */
+/* Returns the output of the recording that an answer is about, or NULL if there is none. */
 static char *output_of(const struct buf *answer, bool ends)
 {
     char *file = agent_answer_value(buf_str(answer), "file", 0);
@@ -171,8 +172,8 @@ static char *output_of(const struct buf *answer, bool ends)
 }
 
 /*
- * dump and stop: where the file is, or a copy of it where it was asked for. A recording that the
- * agent could not write to its end is fetched as far as it goes, and the status says so.
+ * dump and stop: says where the file is, or copies it to where it was asked for. A recording that
+ * the agent could not complete is fetched as far as it goes, and the status says so.
  */
 static int send_and_fetch(const struct command *self, const char *operand,
                           const struct control *options, const char *verb, bool ends)
@@ -184,14 +185,14 @@ static int send_and_fetch(const struct command *self, const char *operand,
                                       ignored = BUF(4096);
     clock_gettime(CLOCK_REALTIME_COARSE, &began);
     /*
-     * An agent that has stopped knows of no file any more, unless its own duration ended the
-     * recording.
+     * An agent that has stopped no longer knows the file, unless the recording's own duration ended
+     * it.
      */
     int status = send_verb(self, operand, "control=status", &vm, &before);
     if (status)
         return status;
     if (ends)
-        target_print_messages(&before); /* they go with the recording */
+        target_print_messages(&before); /* they belong to the recording */
     _cleanup_free_ char *file = output_of(&before, ends);
     _cleanup_free_ char *state = agent_answer_value(buf_str(&before), "state", 0);
     bool recorded = state && strcmp(state, "idle") != 0;
@@ -201,7 +202,7 @@ static int send_and_fetch(const struct command *self, const char *operand,
     if (options->last_ns)
         return complain(self->name, "--last is for a recording that is always on",
                         "begin one with: jvmscope attach --always PID");
-    /* Held open: a VM that ends takes its mounts along. */
+    /* Kept open, because a VM that ends takes its mounts with it. */
     _cleanup_close_ int fd = file ? vm_open_written(&vm, file, &ignored) : -1;
     status = target_ask_last(&vm, self->name, verb, false, &answer, ends ? &vm_ended : NULL);
     if (vm_ended)

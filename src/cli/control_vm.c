@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * control: threads and classes of a VM that allows it. The verbs are the agent's (agent/control).
+ * control: threads and classes of a VM that allows it. The agent implements the verbs
+ * (agent/control).
  */
 #include "cli/builtin.h"
 #include "cli/target.h"
@@ -21,7 +22,7 @@ static const struct arg control_args[] = {
 static const struct arg_set control_set = {"What is shown", control_args};
 const struct arg_set *const control_sets[] = {&control_set, NULL};
 
-/* The absolute name of a class file, which the VM must see under the same name. */
+/* Finds the absolute name of a class file, which the VM must see under the same name. */
 static bool find_file(const struct vm *vm, const char *name, char *to)
 {
     if (!realpath(name, to)) {

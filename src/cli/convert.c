@@ -77,7 +77,7 @@ static int convert(const struct selection *selection, const char *from, const ch
         return complain_errno(from, "cannot read", r);
     source.profile = p;
     source.warning = warning.len ? buf_str(&warning) : NULL;
-    /* What was recorded for this output alone goes by its name. */
+    /* What was recorded only for this output is shown under the output's name. */
     const char *slash = strrchr(to, '/');
     if (strncmp(from, to, strlen(to)) == 0 || strncmp(from, "/proc/self/fd/", 14) == 0)
         source.name = slash ? slash + 1 : to;
@@ -91,7 +91,7 @@ static int convert(const struct selection *selection, const char *from, const ch
         return complain_errno(to, "cannot write", -ENOMEM);
     r = format->write(&source, out, &why);
     fclose(out);
-    /* Where the file took no more, that is the reason for whatever failed behind it. */
+    /* If the file could not be written, that is the reason for whatever failed afterwards. */
     if (file.error)
         buf_clear(&why);
     if (r == 0 || file.error)

@@ -4,7 +4,7 @@
 #include "cli/reading.h"
 
 /*
- * Writes what is selected of one file as another; the exit status, after a complaint when it is not
- * 0.
+ * Writes what is selected of one file as another. Returns the exit status, which is not 0 after a
+ * complaint.
  */
 int convert_file(const struct selection *selection, const char *from, const char *to);

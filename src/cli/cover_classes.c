@@ -37,7 +37,7 @@ static bool is_class_file(const char *name)
            !ends_in(name, "package-info.class") && !strstr(name, "META-INF/versions/");
 }
 
-/* A method's points as the text that coverage_add takes, none of them hit. */
+/* Adds a method's points, all unhit, in the text form that coverage_add reads. */
 static int add_method(struct adding *a, const char *class_name, const struct cover_method *m)
 {
     _cleanup_(buf_release) struct buf lines = BUF(POINTS_TEXT_MAX), branches = BUF(POINTS_TEXT_MAX);
@@ -56,7 +56,7 @@ static int add_method(struct adding *a, const char *class_name, const struct cov
                         buf_str(&branches));
 }
 
-/* -EBADMSG: no class file that can be read. */
+/* Returns -EBADMSG when the data is not a class file. */
 static int add_class(struct adding *a, const uint8_t *data, size_t len)
 {
     _cleanup_(buf_release) struct buf name = BUF(1 << 17);
@@ -105,7 +105,7 @@ static int add_file(struct adding *a, const char *path)
 
 /* ---- jars ---- */
 
-/* The class that a jar keeps at `local` (APPNOTE.TXT 4.3.7), packed or not. */
+/* Adds the class stored at `local` in a jar (APPNOTE.TXT 4.3.7), compressed or not. */
 static int add_packed(struct adding *a, struct cursor jar, uint32_t local, unsigned method,
                       size_t packed, size_t size)
 {
@@ -134,7 +134,7 @@ static int add_packed(struct adding *a, struct cursor jar, uint32_t local, unsig
     return r == Z_STREAM_END ? add_or_count(a, text, z.total_out) : 0;
 }
 
-/* The directory at a jar's end (APPNOTE.TXT 4.3.12 and 4.3.16). */
+/* Reads the directory at a jar's end (APPNOTE.TXT 4.3.12 and 4.3.16). */
 static int add_entries(struct adding *a, struct cursor jar)
 {
     enum { END = 22 };

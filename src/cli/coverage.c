@@ -31,11 +31,11 @@ static const struct arg coverage_args[] = {
 static const struct arg_set coverage_set = {"What is shown", coverage_args};
 const struct arg_set *const coverage_sets[] = {&coverage_set, NULL};
 
-/* What the recordings hold. */
+/* What the recordings contain. */
 struct found {
     bool any;   /* coverage of a method */
-    bool asked; /* the recorder was asked for coverage */
-    bool told;  /* by the caller: what the recordings lost */
+    bool asked; /* the agent was told to record coverage */
+    bool told;  /* the caller has already reported what the recordings lost */
     struct losses losses;
 };
 
@@ -130,7 +130,7 @@ static int print_table(const struct coverage *c, bool methods)
     return r;
 }
 
-/* All counts of a sum, or for a method the lines and branches alone. */
+/* Writes the counts of a sum; for a method only its lines and branches. */
 static void put_sum(struct json *j, const struct cover_sum *s, bool method)
 {
     enum { OF_A_METHOD = 4 };
@@ -203,7 +203,7 @@ static int put_class(struct json *j, const struct coverage *c, const struct cove
     return r;
 }
 
-/* The members of the object that is open. */
+/* Writes the members of the object that is open. */
 static int put_coverage(struct json *j, const struct coverage *c)
 {
     struct cover_sum s;
@@ -236,7 +236,7 @@ static int print_json(const struct coverage *c, const struct losses *l)
     return r;
 }
 
-/* The texts of the source files that are found, by the file's place below the folder. */
+/* Writes the text of each source file that exists below the folder. */
 static void put_sources(struct json *j, const struct coverage *c, const char *folder)
 {
     size_t room = COVERAGE_PAGE_SOURCES;
@@ -247,7 +247,7 @@ static void put_sources(struct json *j, const struct coverage *c, const char *fo
         _cleanup_free_ char *path = cover_source_path(folder, &c->classes.data[i]);
         char *name = cover_source_path(NULL, &c->classes.data[i]);
         struct file_map text;
-        /* The classes of one file mostly stand together. */
+        /* Classes of one file are usually adjacent. */
         bool again = name && before && strcmp(name, before) == 0;
         free(before);
         before = name;
@@ -280,7 +280,7 @@ int coverage_page_json(const char *path, const char *sources, struct json *j)
     return r;
 }
 
-/* `from`: the recording, or the first of them. */
+/* from: the recording, or the first of several. */
 static int write_output(const struct coverage *c, const struct cover_options *o, const char *from)
 {
     static const struct {

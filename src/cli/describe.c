@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the option tables tell besides --help: manual pages (as scdoc's source) and completion for
- * shells.
+ * Other uses of the option tables than --help: manual pages, as source for scdoc, and completion
+ * for shells.
  */
 #include "cli/builtin.h"
 
 #include <string.h>
 
-/* Text that is not markup. */
+/* Prints text that contains no markup. */
 static void put_plain(const char *text)
 {
     for (; *text; text++) {
@@ -41,8 +41,8 @@ static void manual_options(const struct command *c)
 }
 
 /*
- * Lines "  command   what it does" become a definition each, commands alone a paragraph; a line
- * that begins far to the right goes on with what the one before it says.
+ * Prints examples: each line "  command   what it does" becomes a definition, a command alone a
+ * paragraph; a line that starts far to the right continues the one before.
  */
 static void manual_examples(const char *examples)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two recordings side by side: shares of the whole, so that runs of different length compare. */
+/*
+ * Compares two recordings by shares of the whole, so that runs of different lengths can be
+ * compared.
+ */
 #include "base/json.h"
 #include "cli/builtin.h"
 #include "cli/losses.h"
@@ -28,8 +31,8 @@ struct side {
 
 struct row {
     struct str label;
-    struct side of[2]; /* base, new */
-    double change;     /* of self, in parts of the whole */
+    struct side of[2]; /* base and new recording */
+    double change;     /* of self, as a fraction of the whole */
 };
 
 struct comparison {
@@ -157,7 +160,7 @@ static int read_side(struct comparison *c, int side, struct selection *selection
         status = reading_metric(selection, p, path, &c->metric);
     if (status)
         return status;
-    /* The second recording must be asked for what the first one gave. */
+    /* The second recording is asked for the metric that the first one provided. */
     selection->metric = profile_metrics[c->metric].name;
     _cleanup_(profile_view_release) struct profile_view v = {0};
     int r = profile_view_init(&v, p, c->metric, &selection->filter);

@@ -20,8 +20,8 @@ static const struct arg_set inspect_set = {"What is shown", inspect_args};
 const struct arg_set *const inspect_sets[] = {&inspect_set, NULL};
 
 /*
- * What a properties file means (java.util.Properties.load) up to the end, or up to the = behind a
- * key: "https\\://x" is "https://x". Answers where it stopped.
+ * Reads text in the format of a properties file (java.util.Properties.load) up to its end or, for a
+ * key, up to the '=' after it: "https\\://x" becomes "https://x". Returns where it stopped.
  */
 static const char *take_property(const char *p, bool key, struct buf *ret)
 {
@@ -45,7 +45,10 @@ static const char *take_property(const char *p, bool key, struct buf *ret)
     return p;
 }
 
-/* The system properties need no agent: HotSpot's attach protocol has them, as a properties file. */
+/*
+ * Prints the system properties. They need no agent, because HotSpot's attach protocol returns them
+ * as a properties file.
+ */
 static int print_properties(const struct vm *vm, const char *pid, bool as_json)
 {
     _cleanup_(buf_release) struct buf answer = BUF(ATTACH_ANSWER_MAX), why = BUF(4096),

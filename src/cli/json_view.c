@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/json_view.h"
 
-/* json-c and base/json.h cannot be seen together: both have a json_object. */
+/* json-c and base/json.h cannot be included together: both define json_object. */
 #include "base/buf.h"
 #include "base/vec.h"
 
@@ -9,7 +9,7 @@
 
 enum { CELL_WIDTH = 48 };
 
-/* {"class", ...} with nothing of its own beyond a name for the object is a reference, not a row. */
+/* True for {"class", ...} with nothing beyond a name for the object: a reference, not a row. */
 static bool is_reference(json_object *o)
 {
     return json_object_object_get(o, "class") &&
@@ -31,7 +31,7 @@ static bool is_table(json_object *a)
 static void put_cell(struct buf *b, json_object *v);
 static void put_member(struct buf *b, const char *key, json_object *v);
 
-/* The members of an object that put_reference does not show, as key=value. */
+/* Appends the members of an object that put_reference does not show, as key=value. */
 static void put_others(struct buf *b, json_object *o)
 {
     static const char *const shown[] = {"value", "class", "id", "length", "name", "hash"};
@@ -47,9 +47,7 @@ static void put_others(struct buf *b, json_object *o)
     }
 }
 
-/*
- * What stands for an object in a line: its value, or its class and number; then what else it has.
- */
+/* Appends an object in one line: its value, or its class and number, then its other members. */
 static void put_reference(struct buf *b, json_object *o)
 {
     json_object *value = json_object_object_get(o, "value"),
@@ -98,7 +96,7 @@ static void put_cell(struct buf *b, json_object *v)
     }
 }
 
-/* The state of a thread as JVM TI has it (GetThreadState). */
+/* Appends the state of a thread as GetThreadState of JVM TI returns it. */
 static void put_thread_state(struct buf *b, unsigned state)
 {
     static const struct {
@@ -120,7 +118,7 @@ static void put_thread_state(struct buf *b, unsigned state)
         buf_printf(b, "%s0x%x", b->len > begin ? ", " : "", state);
 }
 
-/* "pkg.Class.name(IJ)V" as its source has it. */
+/* Appends "pkg.Class.name(IJ)V" as it is written in source code. */
 static void put_method(struct buf *b, const char *text)
 {
     size_t n = strcspn(text, "(");
@@ -131,8 +129,7 @@ static void put_method(struct buf *b, const char *text)
         buf_string(b, text);
 }
 
-/* A member for people: descriptors and methods are shown as Java has them, and bits by their names.
- */
+/* Appends a member for people: descriptors and methods as in Java source, bits by their names. */
 static void put_member(struct buf *b, const char *key, json_object *v)
 {
     if (strcmp(key, "descriptor") == 0 && json_object_is_type(v, json_type_string))
@@ -164,7 +161,7 @@ struct column {
 
 static void print_table(FILE *to, json_object *a, int indent);
 
-/* The tables within a row, below it. */
+/* Prints the tables inside a row, below it. */
 static void print_tables_of_row(FILE *to, json_object *row, int indent)
 {
     json_object_object_foreach(row, key, value)
@@ -176,7 +173,7 @@ static void print_tables_of_row(FILE *to, json_object *row, int indent)
     }
 }
 
-/* Of a variable: elsewhere what is null is only not there. */
+/* For variables, for which null is a value; other null members are absent. */
 static bool is_null(json_object *row, const char *key)
 {
     json_object *value = NULL;

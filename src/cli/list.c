@@ -22,8 +22,8 @@ enum { COMMAND_SHOWN = 100 /* columns, as in the format below */ };
 
 #ifdef COMMAND_IS_STATIC
 /*
- * From /etc/passwd alone: the other sources of names are libraries, and those of the system may be
- * of another libc than the one that is linked in.
+ * Reads /etc/passwd only. The other sources of names are libraries, and the system's may belong to
+ * another libc than the one that is linked in.
  */
 static struct passwd *find_user(uid_t uid)
 {
@@ -50,7 +50,7 @@ static const char *user_name(uid_t uid, char text[32])
     return p ? p->pw_name : text;
 }
 
-/* 45s, 12m, 3h, 2d: with one digit more while the number is small. */
+/* Prints a duration such as 45s, 12m, 3h or 2d, with one decimal while the number is small. */
 static void print_span(char text[16], double s)
 {
     static const struct {
@@ -65,7 +65,7 @@ static void print_span(char text[16], double s)
     snprintf(text, 16, n < 9.95 ? "%.1f%s" : "%.0f%s", n, units[i].unit);
 }
 
-/* Where it runs, when that is not where we do. */
+/* Prints the VM's container, unless it is the command's own. */
 static void print_where(const struct vm *vm)
 {
     bool known = vm->container_id || vm->container_name;

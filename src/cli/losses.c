@@ -23,7 +23,7 @@ void losses_tell(const char *path, const struct losses *l, struct buf *ret_text)
         tell(path, &text, ret_text);
 }
 
-/* without_events: what its chunks' headers say alone. */
+/* without_events: read only the headers of its chunks. */
 static void read_file(const char *path, struct losses *ret, bool without_events)
 {
     _cleanup_(recording_closep) struct recording *r = NULL;

@@ -1,25 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How commands tell what a recording lost (model/losses.h). */
+/* How commands report what a recording lost (model/losses.h). */
 #pragma once
 
 #include "model/losses.h"
 
-/* One line on standard error for each loss, and one when the recording was never ended. */
+/*
+ * Prints a line on standard error for each loss, and one when the recording was not ended properly.
+ */
 void losses_tell(const char *path, const struct losses *l, struct buf *ret_text);
 /*
- * The same of a file, which is read once for it; a file that is no recording has none. ret_text, if
- * not NULL, gets them too.
+ * The same for a file, which is read for this; a file that is not a recording has no losses. The
+ * lines are also appended to ret_text unless it is NULL.
  */
 void losses_tell_file(const char *path, struct buf *ret_text);
-/* The same of a file whose name is told as `shown`. ended: false of a recording that goes on. */
+/*
+ * The same for a file that is reported under the name `shown`. ended: false for a recording that is
+ * still being written.
+ */
 void losses_tell_as(const char *path, const char *shown, bool ended);
 /*
- * The same of a recording whose losses were counted before: it is read for their sentences only
- * where there are any.
+ * The same for a recording whose losses were already counted: it is read for their descriptions
+ * only if there are any.
  */
 void losses_tell_known(const char *path, bool any);
 /*
- * losses_json() of a file. any: false when it is known that nothing was lost, so that the file is
- * not read for it.
+ * losses_json() of a file. any: false when it is known that nothing was lost, so that the file need
+ * not be read.
  */
 void losses_json_of_file(const char *path, const char *const *captures, bool any, struct json *j);

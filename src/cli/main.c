@@ -23,7 +23,7 @@ const char *command_word(const struct command *c)
     return space ? space + 1 : c->name;
 }
 
-/* Of a command that does something without a verb: whether its first operand is one. */
+/* For a command that also works without a verb: returns whether its first operand is a verb. */
 static bool names_verb(const struct command *verbs, int argc, char **argv)
 {
     for (const struct command *v = verbs; argc > 1 && v->name; v++)
@@ -53,7 +53,7 @@ int command_dispatch(const struct command *table, int argc, char **argv)
     return 2;
 }
 
-/* True when standard output is a pipe whose reader has seen enough. */
+/* Returns true when standard output is a pipe whose reader has closed it. */
 static bool reader_is_gone(void)
 {
     struct pollfd p = {.fd = STDOUT_FILENO};
@@ -61,8 +61,8 @@ static bool reader_is_gone(void)
 }
 
 /*
- * What was printed must have been written: a full disk behind standard output is a failure,
- * whenever it was met.
+ * Checks that everything printed was written: a full disk behind standard output is a failure,
+ * whenever it happened.
  */
 static int output_end(int status)
 {
@@ -85,8 +85,8 @@ int main(int argc, char **argv)
         return output_end(0);
     }
     /*
-     * A file that may not grow (ulimit -f) is like a full disk: an error of a write, and not our
-     * end.
+     * A file that reaches its size limit (ulimit -f) makes a write fail, as a full disk does,
+     * instead of ending the process.
      */
     file_limit_begin();
     file_fault_begin();

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Puts the member in, when the file has what it is made of. */
+/* Writes the member if the file has data for it. */
 static int member(struct json *j, const char *key, const struct export_source *s,
                   int (*put)(const struct export_source *s, struct json *j))
 {
@@ -40,7 +40,7 @@ static int put_coverage(const struct export_source *s, struct json *j)
     return coverage_page_json(s->path, s->sources, j);
 }
 
-/* A dump that cannot be analysed has no view; the profile in the same file may have one. */
+/* A dump that cannot be analysed has no view, but a profile in the same file may have one. */
 static int put_heap(const struct export_source *s, struct json *j)
 {
     const struct heap_settings settings = {.which = -1};
@@ -50,7 +50,7 @@ static int put_heap(const struct export_source *s, struct json *j)
         return r;
     if (!s->site)
         return heap_embed_json(h, j);
-    json_begin_object(j); /* the page asks the server */
+    json_begin_object(j); /* the page asks the server for it */
     json_end_object(j);
     return 0;
 }
@@ -60,7 +60,7 @@ int page_more(const struct export_source *s, struct json *j)
     const char *extension = strrchr(s->path, '.');
     if (extension && strcmp(extension, ".hprof") == 0)
         return member(j, "heap", s, put_heap);
-    /* What a VM is still connected to through a descriptor is a recording as well. */
+    /* A file that a VM still has open through a descriptor may be a recording too. */
     if (extension && strcmp(extension, ".jfr") != 0 && strncmp(s->path, "/proc/", 6) != 0)
         return 0;
     losses_json_of_file(s->path, NULL, !s->profile || s->profile->lost_any, j);

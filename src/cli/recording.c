@@ -23,7 +23,7 @@ static bool ends_in(const char *text, const char *end)
     return n > m && strcmp(text + n - m, end) == 0;
 }
 
-/* The agent's formats by extension. */
+/* Returns the agent's format for an output's extension. */
 static char format_of(const char *output)
 {
     return ends_in(output, ".hprof.txt") ? 'a' : ends_in(output, ".hprof") ? 'b' : 'r';
@@ -42,11 +42,11 @@ bool recording_check_output(const char *output)
     return false;
 }
 
-/* What of a capture formats are made of; HPROF: its own formats have a place for it. */
+/* What formats need from a capture. HPROF: has a place in the formats of HPROF. */
 enum { STACKS = 1, WAITS = 2, HPROF = 4 };
 
 /*
- * Options that make the agent record something, and the command that shows it when it is not
+ * Options that make the agent record something, and the command that shows it if that is not
  * `report`.
  */
 static const struct {
@@ -73,7 +73,7 @@ static const struct {
     {OPT_DEADLOCK, "threads deadlocks", STACKS | WAITS},
 };
 
-/* The capture that the word at `at` asks for; -1: it asks for none. */
+/* Returns the capture that the word at `at` asks for, or -1 if it asks for none. */
 static int capture_of(const char *at)
 {
     for (size_t i = 0; i < ARRAY_SIZE(captures); i++) {
@@ -84,13 +84,13 @@ static int capture_of(const char *at)
     return -1;
 }
 
-/* A dump of the heap lies beside the recording. */
+/* True for a heap dump, which is written beside the recording. */
 static bool is_dump(const char *at)
 {
     return strncmp(at, "heap=dump", 9) == 0;
 }
 
-/* What the words make the agent record that formats are made of. */
+/* Returns what the agent records with these words, of the things that formats need. */
 static int captures_give(const char *words)
 {
     int gives = 0;
@@ -102,8 +102,8 @@ static int captures_give(const char *words)
 }
 
 /*
- * Whether one of the words makes the agent record; *ret_shown_by is the command that shows the
- * first of them.
+ * Returns whether one of the words makes the agent record. *ret_shown_by is the command that shows
+ * what the first of them records.
  */
 static bool captures_something(const char *words, const char **ret_shown_by)
 {
@@ -113,7 +113,7 @@ static bool captures_something(const char *words, const char **ret_shown_by)
         int i = capture_of(at);
         if (i < 0)
             continue;
-        /* What shows a dump is told with it. */
+        /* Who is told of a dump is told what shows it. */
         bool dump = captures[i].option == OPT_ONOOM || is_dump(at);
         found = true;
         *ret_shown_by = dump ? "" : captures[i].shown_by;
@@ -130,7 +130,7 @@ void recording_options(const struct capture *c, const char *output, const char *
     bool always = capture_always(c);
     buf_printf(ret, "format=%c%s", always ? 'r' : format_of(output), file ? ",file=" : "");
     for (const char *p = file; p && *p; p++)
-        /* the agent expands %p and %t: these are done */
+        /* the agent expands %p and %t; these are already expanded */
         buf_printf(ret, *p == '%' ? "%%%%" : "%c", *p);
     if (!always && !captures_something(given, &shown_by))
         buf_string(ret, ",cpu=samples");
@@ -139,8 +139,8 @@ void recording_options(const struct capture *c, const char *output, const char *
 }
 
 /*
- * Whether the recording can become the output: after the program's end it would be too late to say
- * so.
+ * Checks that the recording can be converted into the output, because after the program's end it is
+ * too late.
  */
 static bool check_gives(const char *words, const char *output)
 {
@@ -156,7 +156,7 @@ static bool check_gives(const char *words, const char *output)
     return false;
 }
 
-/* Said before a VM is started or asked; the agent would refuse it too. */
+/* Checks beforehand what the agent would refuse after the VM has been started or asked. */
 static bool check_format(const struct options *o, const char *output)
 {
     for (size_t i = 0; format_of(output) != 'r' && i < ARRAY_SIZE(captures); i++) {
@@ -203,7 +203,10 @@ bool recording_written(const char *path, const struct timespec *since)
     return stat(path, &st) == 0 && written_since(&st, since);
 }
 
-/* Bytes of a file, without the room that a recording which goes on has behind its events. */
+/*
+ * Returns the size of a file without the space reserved after its events while it is being
+ * recorded.
+ */
 static uint64_t bytes_of(const char *path)
 {
     struct stat st;

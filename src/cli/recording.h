@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How run and attach record: where to, in which of the agent's formats, with which words. */
+/* How run and attach record: into which file, in which of the agent's formats, with which words. */
 #pragma once
 
 #include "cli/capture.h"
@@ -8,42 +8,40 @@
 #include <time.h>
 
 /*
- * True for the outputs that the agent writes itself (.jfr, .hprof, .hprof.txt); others are made
- * from a .jfr.
+ * Returns true for outputs that the agent writes itself (.jfr, .hprof, .hprof.txt). Others are
+ * converted from a .jfr.
  */
 bool recording_is_direct(const char *output);
-/*
- * True when a converter knows the extension or the agent writes it; otherwise a complaint was made.
- */
+/* Returns true when the agent or a converter can write the extension; complains otherwise. */
 bool recording_check_output(const char *output);
 /*
- * Whether the agent will take these options for this output; otherwise a complaint was made, with
- * the command's name.
+ * Returns whether the agent will accept these options for this output; complains in the command's
+ * name otherwise.
  */
 bool recording_check(const struct capture *c, const char *output, const char *command);
 
 /*
- * The agent's option string: format and file for `output`, recorded to `file` (the VM's name), then
- * the capture's words, or cpu=samples when they capture nothing. A ring's file may be NULL: the
- * agent finds it a place. Errors show in buf_error(ret).
+ * Builds the agent's option string: format and file for `output`, recorded to `file` (a name in the
+ * VM's file system), then the capture's words, or cpu=samples when they capture nothing. A ring's
+ * file may be NULL; the agent then chooses a place. buf_error(ret) returns errors.
  */
 void recording_options(const struct capture *c, const char *output, const char *file,
                        struct buf *ret);
 
 /*
- * How an output ends: a line on standard error that says where it is and what shows it, and one for
- * each thing that it lost or that was asked for and is not in it. `c`: what was recorded, when
- * known.
+ * Reports on standard error where an output is and what shows it, and each thing that it lost or
+ * that was asked for and is missing. c: what was recorded, if known.
  */
 void recording_announce(const struct capture *c, const char *output);
 /*
- * The same of a file that is open, which is told as `shown` with `where` behind it. ended: the
- * recording does not go on.
+ * The same for an open file, reported as `shown` followed by `where`. ended: the recording is
+ * complete.
  */
 void recording_announce_open(int fd, const char *shown, const char *where, bool ended);
-/* A line for each heap dump that was written beside a recording since then. */
+/* Reports each heap dump that was written beside a recording since then. */
 void recording_announce_dumps(const char *recording, const struct timespec *since);
 /*
- * Whether a file was written since then, by the clock of files' times: false for an earlier run's.
+ * Returns whether a file was written since then, by the clock of file times, and is not left from
+ * an earlier run.
  */
 bool recording_written(const char *path, const struct timespec *since);

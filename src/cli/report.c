@@ -51,7 +51,10 @@ static void print_head(const struct profile_view *v, const char *path)
                format_duration(time, v->weight * series->interval_ns));
     if (v->profile->duration_ns)
         printf(", in %s", format_duration(time, v->profile->duration_ns));
-    /* Exact counts and some formats do not tell threads apart: all is one thread without a name. */
+    /*
+     * Exact counts and some formats do not distinguish threads: everything is one thread without a
+     * name.
+     */
     const struct profile *p = v->profile;
     size_t n = p->threads.len;
     if (n != 1 || profile_text(p, p->threads.data[0].name).len)
@@ -84,7 +87,7 @@ static bool has_sampler(const struct profile_view *v)
     return v->profile->sampler.known && (v->metric == PROFILE_CPU || v->metric == PROFILE_WALL);
 }
 
-/* What the samples have cost, and what went wrong on the way without a sample being lost. */
+/* Prints what sampling cost, and what went wrong without a sample being lost. */
 static void print_sampler(const struct profile_view *v)
 {
     const struct profile_sampler *s = &v->profile->sampler;
@@ -99,8 +102,8 @@ static void print_sampler(const struct profile_view *v)
 }
 
 /*
- * What the process has used besides what was sampled; of a choice of threads or classes nothing can
- * be said.
+ * Reads what the process used besides what was sampled. Nothing is known of a selection of threads
+ * or classes.
  */
 static void read_times(const struct profile_view *v, struct vm_time *ret)
 {
@@ -205,8 +208,8 @@ static int compare_hot(const void *a, const void *b)
 }
 
 /*
- * The weight below which one of a view's stacks says nothing: that of too few readings, where times
- * rest on readings.
+ * Returns the weight below which a stack of the view means nothing: that of too few readings, where
+ * times rest on readings.
  */
 static uint64_t least_weight(const struct profile_view *v)
 {
@@ -247,7 +250,7 @@ static int print_stacks(const struct profile_view *v, size_t limit)
         if (lines > STACK_LINES)
             printf("    ... %d frames more\n", lines - STACK_LINES);
     }
-    if (v->open && !v->profile->calls.len) { /* else the table of calls has told it */
+    if (v->open && !v->profile->calls.len) { /* otherwise the table of calls has shown it */
         char open[24];
         printf("\nIn calls that had not returned at the end, which are no stacks here: %s\n",
                format_weight(open, v->metric, v->open));
@@ -261,8 +264,8 @@ static int print_stacks(const struct profile_view *v, size_t limit)
 }
 
 /*
- * A node and its heavy descendants, indented: who calls the method above. Chains of single callers
- * stay at one depth.
+ * Prints a node and its heavy descendants, indented: the callers of the method above. Chains of
+ * single callers keep their indentation.
  */
 static void print_branch(const struct profile_view *v, const struct profile_tree *t, uint32_t node,
                          int depth)
@@ -293,7 +296,7 @@ static int print_callers(const struct profile_view *v, size_t limit)
     return 0;
 }
 
-/* Calls were counted, but so few or in so short a time that none has a weight. */
+/* Returns true when calls were counted, but so few or so short ones that none has a weight. */
 static bool counts_alone(const struct selection *s, const struct profile *p)
 {
     for (int m = 0; m < PROFILE_METRICS; m++)
@@ -335,7 +338,7 @@ static int print_report(const struct report *o, const struct selection *s, const
             printf("  also there: %s (--metric %s)\n", profile_metrics[m].title,
                    profile_metrics[m].name);
     }
-    /* Where every call was counted its own table ranks the methods. */
+    /* Where every call was counted, a table of its own ranks the methods. */
     if (metric != PROFILE_EXACT || !p->calls.len)
         print_methods(&v, ranks, n, o->limit);
     r = report_exact_print(p, &s->filter, o->limit);
@@ -345,7 +348,7 @@ static int print_report(const struct report *o, const struct selection *s, const
     return r < 0 ? complain_errno(path, "cannot show stacks", r) : 0;
 }
 
-/* A metric's total and its ranked methods: members of the object that is open. */
+/* Writes a metric's total and its ranked methods as members of the object that is open. */
 static int put_ranks(struct json *j, const struct profile_view *v)
 {
     _cleanup_free_ struct profile_rank *ranks = NULL;
@@ -399,7 +402,7 @@ static int put_ranks(struct json *j, const struct profile_view *v)
     return 0;
 }
 
-/* One metric as a member of the object that is open; nothing where the profile has none of it. */
+/* Writes one metric as a member of the object that is open, unless the profile has none of it. */
 static int put_metric(struct json *j, const struct profile *p, const struct profile_filter *filter,
                       enum profile_metric m)
 {

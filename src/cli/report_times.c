@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What cpu=times and exact allocation profiles hold beyond weights: counts of calls, raw times,
- * errors; sites with live bytes.
+ * What recordings of cpu=times and exact allocation contain beyond weights: numbers of calls, raw
+ * times, errors; sites with live bytes.
  */
 #include "base/parse.h"
 #include "cli/report.h"
@@ -12,27 +12,27 @@
 #include <math.h>
 #include <string.h>
 
-/* A method of all stacks that it runs in. */
+/* A method, summed over all stacks that it occurs in. */
 struct times_row {
     uint32_t label;
-    uint32_t mark; /* the last row that this method's total was counted for, + 1 */
+    uint32_t mark; /* the last row for which this method's total was counted, + 1 */
     uint64_t calls, samples, total_samples, slowest_ns;
     int64_t self_ns, raw_ns, total_ns;
-    int64_t open_ns; /* of self_ns, in calls that had not returned at the end */
+    int64_t open_ns; /* part of self_ns in calls that had not returned at the end */
     bool claimed;    /* timed at every call, or read often enough */
-    bool small;      /* counted alone: its time is its callers' */
+    bool small;      /* only counted; its time is part of its callers' */
 };
 
 struct times_table {
     VEC(struct times_row) rows;
-    struct map index; /* label to row */
+    struct map index; /* label -> row */
     int64_t total_ns;
     uint64_t samples;
     double ns_a_reading; /* 0: every call was timed, or none */
     bool timed_by_readings;
 };
 
-/* A view of the metric, for its filter; one without any where there are no samples. */
+/* Prepares a view of the metric for its filter; without samples the view is empty. */
 static int filter_init(struct profile_view *v, const struct profile *p, enum profile_metric metric,
                        const struct profile_filter *filter)
 {
@@ -76,7 +76,7 @@ static int add_calls(struct times_table *t, const struct profile *p, uint32_t nu
             row->open_ns += c->open_ns;
             row->slowest_ns = MAX(row->slowest_ns, c->slowest_ns);
         }
-        /* A method counts once however often it stands in a stack. */
+        /* A method counts once per stack, however often it occurs there. */
         if (row->mark != number + 1) {
             row->total_ns += c->self_ns;
             row->total_samples += c->samples;
@@ -88,7 +88,7 @@ static int add_calls(struct times_table *t, const struct profile *p, uint32_t nu
     return 0;
 }
 
-/* Marks the rows of small methods, but for those that share their name with one that was timed. */
+/* Marks the rows of small methods, except those that share their name with one that was timed. */
 static void mark_small(struct times_table *t, const struct profile *p)
 {
     for (size_t i = 0; i < p->left.len; i++) {
@@ -103,8 +103,8 @@ static void mark_small(struct times_table *t, const struct profile *p)
 }
 
 /*
- * By the self time of calls that have returned, since what a thread waits for at the end is as long
- * as the recording; those with too few readings for a claim behind the others and by calls.
+ * Orders by the self time of calls that have returned, because what a thread is waiting for at the
+ * end is as long as the recording. Methods with too few readings for a statement follow, by calls.
  */
 static int by_self(const void *a, const void *b)
 {
@@ -153,9 +153,9 @@ static void times_release(struct times_table *t)
 }
 
 /*
- * The interval that holds the true number of readings in 95 of 100 cases, readings being a Poisson
- * process: Wilson and Hilferty's approximation of its exact bounds (1931), good to 1 % from ten
- * readings on.
+ * Computes the interval that contains the true number of readings in 95 of 100 cases, if readings
+ * are a Poisson process: Wilson and Hilferty's approximation of its exact bounds (1931), within 1 %
+ * from ten readings on.
  */
 static void poisson_interval(uint64_t n, double *ret_low, double *ret_high)
 {
@@ -164,7 +164,7 @@ static void poisson_interval(uint64_t n, double *ret_low, double *ret_high)
     *ret_high = high * pow(1 - 1 / (9 * high) + z / (3 * sqrt(high)), 3);
 }
 
-/* The bounds of a row's raw self time; false where nothing is claimed. */
+/* Computes the bounds of a row's raw self time. Returns false where nothing can be stated. */
 static bool interval_ns(const struct times_table *t, const struct times_row *row, double *ret_low,
                         double *ret_high)
 {
@@ -185,8 +185,8 @@ static const char *signed_time(char to[32], int64_t ns)
 }
 
 /*
- * A time that rests on readings of the CPU clock: "-" without any, with a mark when they are too
- * few.
+ * Prints a time that rests on readings of the CPU clock: "-" without any, with a mark when they are
+ * too few.
  */
 static const char *read_time(const struct times_table *t, char to[40], int64_t ns,
                              uint64_t readings)
@@ -207,7 +207,7 @@ static int by_open(const void *a, const void *b)
                                     : (x->label > y->label) - (x->label < y->label);
 }
 
-/* What the table's times contain and its order leaves out. */
+/* Prints what the table's times include but its order ignores. */
 static void print_open(const struct times_table *t, const struct profile *p)
 {
     _cleanup_free_ const struct times_row **open = calloc(t->rows.len + 1, sizeof(*open));
@@ -233,7 +233,7 @@ static void print_open(const struct times_table *t, const struct profile *p)
         printf(" ... and %zu methods more (--json)\n", n - OPEN_ROWS);
 }
 
-/* How many methods each reason left out, in the order of their first. */
+/* Prints how many methods were left out for each reason, in the order of their first occurrence. */
 static void print_left(const struct profile *p)
 {
     struct {
@@ -262,7 +262,10 @@ static void print_left(const struct profile *p)
         printf(" methods (--json names them)\n");
 }
 
-/* What a text of HPROF tells: calls, and times of which it rounds the smaller ones to nothing. */
+/*
+ * Prints what a text of HPROF contains: calls, and times, of which it rounds the smaller ones to
+ * zero.
+ */
 static void print_rounded_times(const struct times_table *t, const struct profile *p, size_t limit)
 {
     printf("\n       calls        self       total  method\n");
@@ -367,7 +370,7 @@ static void json_times(struct json *j, const struct times_table *t, const struct
             json_i64(j, row->raw_ns);
         }
         if (p->times_rounded) {
-            /* The file has no more. */
+            /* The file contains nothing more. */
         } else if (t->timed_by_readings) {
             bool claimed = interval_ns(t, row, &low, &high);
             json_key(j, "readings");
@@ -403,8 +406,7 @@ static void json_times(struct json *j, const struct times_table *t, const struct
 static const struct profile *sorted; /* of by_bytes */
 
 /*
- * Live bytes by which a site is ranked: those of an estimate that is below its own error are not
- * known to be any.
+ * Returns the live bytes by which a site is ranked: an estimate below its own error counts as none.
  */
 static uint64_t certain_bytes(const struct profile_site *s)
 {
@@ -420,7 +422,10 @@ static int by_bytes(const void *a, const void *b)
     return x->bytes != y->bytes ? (x->bytes < y->bytes ? 1 : -1) : (x > y) - (x < y);
 }
 
-/* The sites that the filter lets through, by live bytes, then bytes. NULL when memory is out. */
+/*
+ * Returns the sites that the filter selects, by live bytes, then by bytes, or NULL when out of
+ * memory.
+ */
 static uint32_t *ranked_sites(const struct profile *p, const struct profile_filter *filter,
                               size_t *ret_n)
 {
@@ -451,7 +456,7 @@ static void site_frame(const struct profile *p, uint32_t node, struct buf *to)
         buf_printf(to, ":%d", f->line);
 }
 
-/* A live figure, without the digits that its error makes up; "<N" when it is below its error. */
+/* Prints a live figure with the digits that its error allows, "<N" when it is below its error. */
 static void print_live(uint64_t value, uint64_t error, uint64_t allocated, bool below)
 {
     char text[32];
@@ -466,7 +471,7 @@ static void print_live(uint64_t value, uint64_t error, uint64_t allocated, bool 
     printf("%12s", text);
 }
 
-/* What live figures of these sites mean that are not plain counts. */
+/* Explains the live figures of these sites where they are not plain counts. */
 static void print_live_notes(const struct profile *p, const uint32_t *order, size_t n)
 {
     size_t below = 0, errors = 0, uncollected = 0;

@@ -150,7 +150,7 @@ static int take(int fd, const char *shown, const struct jfr_ring_cut *cut, const
     return status;
 }
 
-/* Returns whether the agent itself chose this place (agent/rings.h). */
+/* Returns whether the agent chose this place itself (agent/rings.h). */
 static bool agent_chose(const char *file)
 {
     static const char *const folders[] = {"/var/tmp/", "/tmp/"};

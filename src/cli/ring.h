@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recordings that are always on (--always): what status, dump and stop do with their rings. */
+/* What status, dump and stop do with the rings of recordings that are always on (--always). */
 #pragma once
 
 #include "cli/commands.h"
 #include "proto/vm.h"
 
 struct ring_status {
-    int descriptor; /* the VM's, of a ring in memory; otherwise -1 */
+    int descriptor; /* the VM's descriptor of a ring in memory; otherwise -1 */
     uint64_t size, used, rate, from_ms, to_ms, keep_ms;
     uint64_t own_ns, process_ns; /* CPU time of the agent and of the process since it began */
 };
 
-/* Reads an agent's answer. False when it does not record into a ring. */
+/* Reads an agent's answer. Returns false when it does not record into a ring. */
 bool ring_status_read(const char *answer, struct ring_status *ret);
-/* "2026-11-24 07:00:05", local time. */
+/* Formats a time as "2026-11-24 07:00:05", local time. */
 const char *ring_time(char text[32], uint64_t ms);
 
 /*
- * dump and stop of a VM whose agent writes a ring at `file`: sends the verb and takes the last part
- * of the ring out into `output`, which may be NULL. Returns the exit status.
+ * dump and stop of a VM whose agent writes a ring at `file`: sends the verb and extracts the last
+ * part of the ring into `output`, which may be NULL. Returns the exit status.
  */
 int ring_send(const struct command *self, const struct vm *vm, const char *verb,
               const struct ring_status *ring, const char *file, const char *output,

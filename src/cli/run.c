@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * run: a program with the agent in it from the start, by an argument of java itself or by
- * JAVA_TOOL_OPTIONS.
- */
+/* run: starts a program with the agent in it, by an argument of java or by JAVA_TOOL_OPTIONS. */
 #include "base/file.h"
 #include "base/parse.h"
 #include "cli/builtin.h"
@@ -28,8 +25,8 @@ struct run {
     struct operands program;
     /* file: what the agent writes; output, when it is direct */
     char library[PATH_MAX], output[PATH_MAX], file[PATH_MAX];
-    struct timespec started; /* by the clock of files' times */
-    int outcome; /* the memory file in which agents tell how their recordings ended; -1: none */
+    struct timespec started; /* by the clock of file times */
+    int outcome; /* memory file in which agents write how their recordings ended; -1: none */
 };
 
 static volatile sig_atomic_t child;
@@ -40,13 +37,13 @@ static void forward(int signal_number)
         kill(child, signal_number);
 }
 
-/* As it was asked for, with %p. */
+/* Returns the output as it was given, with %p. */
 static const char *output_pattern(const struct run *run)
 {
     return run->capture.output ? run->capture.output : "jvmscope-%p.jfr";
 }
 
-/* A ring for which the agent finds a place. */
+/* True for a ring for which the agent finds a place. */
 static bool has_no_place(const struct run *run)
 {
     return capture_always(&run->capture) && !run->capture.output;
@@ -58,7 +55,10 @@ static const char *base_name(const char *path)
     return slash ? slash + 1 : path;
 }
 
-/* Names that depend on the program's process id: in the child and in the parent alike. */
+/*
+ * Completes the names that depend on the program's process id; called in the child and in the
+ * parent.
+ */
 static int name_files(struct run *run, pid_t pid)
 {
     char name[PATH_MAX], cwd[PATH_MAX];
@@ -80,8 +80,8 @@ static bool is_java(const struct run *run)
 }
 
 /*
- * 0 when the recording can be made where it is to lie. A program that starts java may do so under
- * another root.
+ * Returns 0 if the recording can be written where it is wanted. A program that starts java may do
+ * so in another root directory.
  */
 static int check_folder(const struct run *run)
 {
@@ -91,10 +91,7 @@ static int check_folder(const struct run *run)
     return is_java(run) && !has_no_place(run) && access(folder, W_OK) < 0 ? -errno : 0;
 }
 
-/*
- * java gets an argument; anything else, which starts java somewhere below, gets the environment
- * variable.
- */
+/* java gets an argument. Anything else, which starts java itself, gets the environment variable. */
 static char **program_arguments(struct run *run, const char *agent)
 {
     char **argv = calloc((size_t)run->program.count + 2, sizeof(*argv));
@@ -110,7 +107,7 @@ static char **program_arguments(struct run *run, const char *agent)
     _cleanup_(buf_release) struct buf words = BUF(1 << 20);
     buf_printf(&words, "%s%s'", before ? before : "", before ? " " : "");
     for (const char *p = agent; *p; p++)
-        /* the VM joins what it finds in quotes side by side */
+        /* the VM joins adjacent quoted parts */
         buf_printf(&words, *p == '\'' ? "'\"%c\"'" : "%c", *p);
     buf_u8(&words, '\'');
     if (buf_error(&words) || setenv("JAVA_TOOL_OPTIONS", buf_str(&words), 1) < 0) {
@@ -121,8 +118,8 @@ static char **program_arguments(struct run *run, const char *agent)
 }
 
 /*
- * In the child: becomes the program. The pipe tells the parent why it could not; it closes when it
- * could.
+ * In the child: becomes the program. If that fails the pipe tells the parent why; otherwise it
+ * closes.
  */
 static void become_program(struct run *run, int pipe_out)
 {
@@ -143,7 +140,7 @@ static void become_program(struct run *run, int pipe_out)
     _exit(127);
 }
 
-/* Starts the program and waits for its end. 0 or negative errno when it did not start. */
+/* Starts the program and waits for its end. Returns 0, or a negative errno if it did not start. */
 static int run_program(struct run *run, int *ret_status)
 {
     int ends[2], why = 0;
@@ -151,8 +148,8 @@ static int run_program(struct run *run, int *ret_status)
         return -errno;
     clock_gettime(CLOCK_REALTIME_COARSE, &run->started);
     /*
-     * The terminal's signals reach the program as well; we stay to the end to convert. Others are
-     * passed on.
+     * The terminal's signals reach the program as well, and this process must remain to convert.
+     * Other signals are passed on.
      */
     signal(SIGINT, SIG_IGN);
     signal(SIGQUIT, SIG_IGN);
@@ -192,9 +189,9 @@ static void tell_ring(const char *path)
 }
 
 /*
- * What the agents told of their recordings: a complaint for each that is incomplete. 0, or the exit
- * status; *ret_refused: a VM did not start because its agent could not begin, which has said so
- * itself.
+ * Reads how the agents' recordings ended, and complains about each that is incomplete. Returns 0 or
+ * the exit status. *ret_refused: a VM did not start because its agent could not begin, which the
+ * agent has reported itself.
  */
 static int read_outcomes(const struct run *run, bool *ret_refused)
 {
@@ -218,8 +215,8 @@ static int read_outcomes(const struct run *run, bool *ret_refused)
 }
 
 /*
- * What the recording becomes after the program's end. 0, or the exit status after a complaint that
- * something was lost.
+ * Turns the recording into the output after the program's end. Returns 0, or the exit status after
+ * a complaint that something was lost.
  */
 static int finish(struct run *run)
 {
@@ -280,7 +277,8 @@ int cmd_run(const struct command *self, int argc, char **argv)
             int lost = finish(&run);
             status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
             /*
-             * The program's own status is ours, and a loss is a failure of a program that had none.
+             * The program's own status is passed on; a loss is a failure only if the program had
+             * none.
              */
             status = status ? status : lost;
         }

@@ -47,9 +47,10 @@ int target_look(struct vm *ret, const char *pid)
     }
 }
 
-#define PLAIN_NS (10 * NS_PER_SECOND) /* between two lines where there is no terminal */
+#define PLAIN_NS (10 * NS_PER_SECOND) /* between two lines when standard error is not a terminal \
+                                       */
 
-/* 1,200 */
+/* Prints a number as "1,200". */
 static void print_number(char to[16], unsigned n)
 {
     char digits[16];
@@ -62,7 +63,10 @@ static void print_number(char to[16], unsigned n)
     to[at] = 0;
 }
 
-/* On a terminal one line that changes, elsewhere a line now and then. */
+/*
+ * Shows progress: on a terminal in one line that is overwritten, elsewhere in a line from time to
+ * time.
+ */
 static void show_progress(unsigned done, unsigned of)
 {
     static uint64_t next_ns;
@@ -157,7 +161,7 @@ int target_show(const struct vm *vm, const char *what, const char *options, bool
     return 0;
 }
 
-/* Its folder decides for a file that is not there yet, or for others not to be seen. */
+/* The folder decides if the file does not exist yet or cannot be seen. */
 const char *target_seen(const struct vm *vm, const char *path)
 {
     char folder[PATH_MAX];
@@ -226,8 +230,8 @@ bool target_is_file(int fd, const char *path)
 }
 
 /*
- * A recording that could not be fetched gets a name that no later command takes for one that was
- * left behind.
+ * Gives a recording that could not be fetched a name that later commands do not mistake for one to
+ * clean up.
  */
 static void keep(const struct vm *vm, const char *path, char kept[PATH_MAX])
 {
@@ -247,8 +251,8 @@ static void keep(const struct vm *vm, const char *path, char kept[PATH_MAX])
 }
 
 /*
- * Heap dumps of a recording are files of their own, beside it: they come along, and go beside the
- * output.
+ * Fetches the heap dumps of a recording, which are separate files beside it, and puts them beside
+ * the output.
  */
 static int fetch_dumps(const struct vm *vm, const char *path, const char *to)
 {
@@ -284,7 +288,7 @@ int target_fetch(const struct vm *vm, const char *path, int fd, const char *to, 
     int status = recording_is_direct(to) ? target_copy(fd, to)
                                          : convert_file(&(struct selection){0}, from, to);
     complain_as(NULL, NULL);
-    /* What could not be written stays where it is, and is named. */
+    /* What could not be written stays in place, and is named. */
     if (status) {
         keep(vm, path, kept);
         return complain("the recording is still at", kept,

@@ -11,10 +11,13 @@
 #include <string.h>
 #include <wchar.h>
 
-/* Combining characters that one column takes; a text may consist of them. */
+/* The number of combining characters shown in one column; a text may consist of nothing else. */
 enum { COMBINING_MAX = 8, ESCAPED_MAX = 12 };
 
-/* wcwidth of Unicode, whatever the locale of the process. */
+/*
+ * Returns the width of a character, as wcwidth in a Unicode locale, whatever the locale of the
+ * process.
+ */
 static size_t width_of(uint32_t v)
 {
     static locale_t unicode;
@@ -60,7 +63,7 @@ size_t text_width(const char *s, size_t len)
     return text_put(NULL, s, len, SIZE_MAX);
 }
 
-/* As much as one row takes; then how many columns are missing. Returns the columns. */
+/* Appends as much as fits into one row, then how many columns are missing. Returns the columns. */
 static size_t put_limited(struct buf *b, const char *s, size_t len)
 {
     size_t used = text_put(b, s, len, TEXT_COLUMNS),
@@ -126,7 +129,7 @@ static const char *number(const char *f, int *ret)
     return f;
 }
 
-/* Both are promoted in the caller's list: it is the address of the list that is passed on. */
+/* The list is passed by address, because arguments are taken from the caller's list. */
 static const char *read_directive(const char *f, va_list *args, struct directive *d)
 {
     size_t n = strspn(f, "-+ #0'");
@@ -179,7 +182,7 @@ static void put_text(struct buf *b, const struct directive *d, const char *s)
     }
 }
 
-/* A directive for one argument, put together again. */
+/* Formats one argument by a directive that is put together again. */
 static void put_number(struct buf *b, const struct directive *d, va_list *args)
 {
     char format[48];
@@ -259,8 +262,8 @@ int text_fprintf(FILE *to, const char *format, ...)
 }
 
 /*
- * The type at p of a descriptor, in Java. Behind it; NULL when there is none, with nothing
- * appended.
+ * Appends the type at p of a descriptor as Java writes it. Returns what follows it, or NULL when
+ * there is none, with nothing appended.
  */
 static const char *put_java_type(struct buf *b, const char *p)
 {

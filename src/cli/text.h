@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All that the command prints. Every file of the room is compiled with `-include cli/text.h`, which
- * replaces the functions of <stdio.h>, so that no text of a program that was profiled reaches a
- * terminal as it is, whoever prints it:
- *
- * - What %s inserts is one line: control characters, escape sequences, separators of lines and what
- * turns the direction of writing are shown as Java escapes them (\n, \u001b, \u202e), and a byte
- * that is no UTF-8 is U+FFFD.
+ * The only way in which the command prints. Every file of this folder is compiled with `-include
+ * cli/text.h`, which replaces functions of <stdio.h>, so that no text from a profiled program
+ * reaches a terminal unescaped:
+ * - What %s inserts is one line: control characters, escape sequences, line separators and
+ *   characters that change the writing direction are shown as Java escapes them (\n, \u001b,
+ *   \u202e), and a byte that is not UTF-8 as U+FFFD.
  * - The width and the precision of %s count columns of the terminal. A text is cut between
- * characters. Without a precision it is cut after TEXT_COLUMNS, and how much is missing is told.
- * The precision of "%.*s" alone counts bytes, of a string that need not end in NUL.
+ *   characters. Without a precision it is cut after TEXT_COLUMNS, and the number of missing columns
+ *   is shown. The precision of "%.*s" alone counts bytes, of a string that need not end in NUL.
  * - puts and fputs do the same with a text that is not a constant, at any length; a newline at its
- * end stays one. Constants and formats are printed as they are. JSON comes through unchanged, since
- * it has escaped all of that (base/json.h).
+ *   end is kept. Constants and formats are printed as they are. JSON passes unchanged, because it
+ *   has already escaped all of that (base/json.h).
  */
 #pragma once
 
@@ -26,24 +25,24 @@ enum { TEXT_COLUMNS = 2000 };
 
 struct buf;
 
-/* Columns of a text as it is printed. */
+/* Returns the number of columns of a text as it is printed. */
 size_t text_width(const char *s, size_t len);
 /*
  * Appends a text as it is printed, at most `columns` of it and no partial character. Returns the
  * columns.
  */
 size_t text_put(struct buf *b, const char *s, size_t len, size_t columns);
-/* As %s. */
+/* Prints as %s does. */
 void print_text(FILE *to, struct str s);
-/* In exactly so many columns (3 or more), with "..." for what is cut. */
+/* Prints in exactly this many columns (3 or more), with "..." for what is cut. */
 void print_column(FILE *to, const char *s, size_t columns, bool right);
 /*
- * A method as its source has it: "int add(byte[], java.lang.String)" of "add" and
- * "([BLjava/lang/String;)I"; of a descriptor without parentheses its type before the name. What is
- * no descriptor is appended as it is. No name is "".
+ * Appends a method as it is written in source code: "int add(byte[], java.lang.String)" for "add"
+ * and "([BLjava/lang/String;)I"; for a descriptor without parentheses its type before the name.
+ * Anything else is appended unchanged. No name is "".
  */
 void put_java_signature(struct buf *b, const char *name, const char *descriptor);
-/* Text of the command's own tables, of several lines. */
+/* Prints text of the command's own tables, of several lines. */
 void print_own(FILE *to, const char *s);
 
 int text_fprintf(FILE *to, const char *format, ...) printf_like(2, 3);

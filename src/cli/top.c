@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A live table of a VM. All of it comes from the counters that HotSpot publishes in memory
- * (hsperfdata) and from /proc: the VM is not asked, stopped or changed. Thread states need the
+ * A live table of a VM. Its figures come from the counters that HotSpot publishes in memory
+ * (hsperfdata) and from /proc, so the VM is not asked, stopped or changed. Thread states need the
  * agent and are shown on request.
  */
 #include "base/clock.h"
@@ -47,8 +47,8 @@ enum { POOLS_MAX = 16, COLLECTORS_MAX = 4, STATES_MAX = 12, TASK_NAME = 15 };
 struct task {
     pid_t tid;
     char name[128];
-    bool is_cut;     /* the kernel keeps 15 bytes of a name, and the VM has not told the rest */
-    uint64_t cpu_ns; /* all of it; as a sample's difference in the table */
+    bool is_cut;     /* the kernel keeps 15 bytes of a name, and the VM has not provided the rest */
+    uint64_t cpu_ns; /* total; in a table the difference since the last sample */
 };
 
 struct sample {
@@ -66,7 +66,7 @@ struct sample {
 
     int64_t threads, daemons, peak, loaded, unloaded, compile_ns, safepoints, safepoint_ns;
     size_t n_pools, n_collectors;
-    char process[32]; /* the kernel's name of the process */
+    char process[32]; /* the process's name in the kernel */
     VEC(struct task) tasks;
 
     struct {
@@ -93,7 +93,10 @@ static int64_t number(const uint8_t *data, size_t len, const char *name)
     return hsperf_number(data, len, name, &v) == 0 ? v : 0;
 }
 
-/* CPU time of a stat file of /proc, in nanoseconds; the name in brackets may hold anything. */
+/*
+ * Returns the CPU time in a stat file of /proc, in nanoseconds. The name in parentheses may contain
+ * anything.
+ */
 static uint64_t stat_cpu(const char *path, char *name, size_t size)
 {
     _cleanup_free_ uint8_t *data = NULL;
@@ -141,13 +144,13 @@ static void read_pools(struct sample *s, const uint8_t *data, size_t len)
             if (!name)
                 break;
             if (g == 1 && strcmp(name, "space") == 0)
-                snprintf(name, strlen(name) + 1, "old"); /* G1, Parallel and Serial call it so */
+                snprintf(name, strlen(name) + 1, "old"); /* G1, Parallel and Serial name it so */
             s->pools[s->n_pools].name = name;
             snprintf(key, sizeof(key), "sun.gc.generation.%d.space.%d.used", g, p);
             s->pools[s->n_pools].used = number(data, len, key);
             snprintf(key, sizeof(key), "sun.gc.generation.%d.space.%d.capacity", g, p);
             s->pools[s->n_pools].capacity = number(data, len, key);
-            /* G1 has no first survivor space, and says so by a capacity of one word. */
+            /* G1 has no first survivor space, and publishes a capacity of one word for it. */
             if (s->pools[s->n_pools].capacity > 8)
                 s->n_pools++;
             else
@@ -192,7 +195,10 @@ static void read_counters(struct sample *s, const uint8_t *data, size_t len)
     s->safepoint_ns = (int64_t)((double)number(data, len, "sun.rt.safepointTime") * tick_ns);
 }
 
-/* Whether the kernel's 15 bytes are of this name: its beginning, or what HotSpot makes of it. */
+/*
+ * Returns whether the kernel's 15 bytes come from this name: its beginning, or what HotSpot makes
+ * of it.
+ */
 static bool is_part_of(const char *part, const char *name)
 {
     size_t n = strlen(part), len = strlen(name);
@@ -205,8 +211,8 @@ static bool is_part_of(const char *part, const char *name)
 }
 
 /*
- * Gives a task the name that the VM has for it, of which the kernel has a part. JDK 8 leaves
- * threads the process's own name.
+ * Gives a task the VM's name for it, part of which the kernel has. JDK 8 leaves threads with the
+ * process's name.
  */
 static void name_task(struct sample *s, pid_t tid, const char *name)
 {
@@ -282,7 +288,7 @@ static int by_cpu(const void *a, const void *b)
                                   : (x->cpu_ns < y->cpu_ns) - (x->cpu_ns > y->cpu_ns);
 }
 
-/* Turns the tasks' times into what they used since the sample before, most first. */
+/* Replaces the tasks' times by what they used since the last sample, and sorts by it. */
 static void since(struct sample *now, const struct sample *before)
 {
     struct map old = {0};
@@ -453,7 +459,7 @@ int cmd_top(const struct command *self, int argc, char **argv)
         vec_release(&s.tasks);
         sample_release(&before);
         before = whole;
-        if (!printed) /* nobody reads on, or a full disk: main tells which */
+        if (!printed) /* nobody reads on, or the disk is full: main reports which */
             break;
     }
     sample_release(&before);
