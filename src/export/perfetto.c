@@ -6,14 +6,13 @@
  */
 #include "analysis/holds.h"
 #include "base/json.h"
+#include "base/protobuf.h"
 #include "export/export.h"
 #include "export/thread_slices.h"
 #include "model/timeline_load.h"
 
 #include <errno.h>
 #include <string.h>
-
-enum { VARINT = 0, FIXED64 = 1, BYTES = 2 };
 
 enum { SLICE_BEGIN = 1, SLICE_END = 2, INSTANT = 3 };
 
@@ -26,32 +25,12 @@ struct perfetto {
     struct buf packet, part, inner;
 };
 
-static void put_number(struct buf *b, unsigned field, uint64_t value)
-{
-    buf_varint(b, field << 3 | VARINT);
-    buf_varint(b, value);
-}
-
-static void put_fixed64(struct buf *b, unsigned field, uint64_t value)
-{
-    buf_varint(b, field << 3 | FIXED64);
-    for (int i = 0; i < 8; i++)
-        buf_u8(b, (uint8_t)(value >> 8 * i));
-}
-
-static void put_bytes(struct buf *b, unsigned field, const void *bytes, size_t n)
-{
-    buf_varint(b, field << 3 | BYTES);
-    buf_varint(b, n);
-    buf_bytes(b, bytes, n);
-}
-
 /* Strings must be UTF-8 in protobuf. */
 static void put_string(struct perfetto *p, struct buf *b, unsigned field, const char *s)
 {
-    struct buf text = BUF(1 << 16);
+    struct buf text = BUF(1 << 20);
     buf_utf8(&text, s, strlen(s));
-    put_bytes(b, field, text.data, text.len);
+    proto_put_part(b, field, &text);
     buf_release(&text);
 }
 
@@ -59,7 +38,7 @@ static void put_string(struct perfetto *p, struct buf *b, unsigned field, const 
 static int put_packet(struct perfetto *p)
 {
     struct buf head = BUF(32);
-    buf_varint(&head, 1 << 3 | BYTES);
+    buf_varint(&head, 1 << 3 | PROTO_BYTES);
     buf_varint(&head, p->packet.len);
     int r = buf_error(&p->packet);
     if (r == 0) {
@@ -77,22 +56,22 @@ static int put_packet(struct perfetto *p)
 static int put_track(struct perfetto *p, uint64_t uuid, uint64_t parent, const char *name,
                      uint64_t thread_id)
 {
-    put_number(&p->part, 1, uuid);
+    proto_put_number(&p->part, 1, uuid);
     if (thread_id) {
-        put_number(&p->inner, 1, 1); /* pid */
-        put_number(&p->inner, 2, thread_id);
+        proto_put_number(&p->inner, 1, 1); /* pid */
+        proto_put_number(&p->inner, 2, thread_id);
         put_string(p, &p->inner, 5, name);
-        put_bytes(&p->part, 4, p->inner.data, p->inner.len);
+        proto_put_part(&p->part, 4, &p->inner);
     } else if (parent) {
         put_string(p, &p->part, 2, name);
-        put_number(&p->part, 5, parent);
+        proto_put_number(&p->part, 5, parent);
     } else {
-        put_number(&p->inner, 1, 1);
+        proto_put_number(&p->inner, 1, 1);
         put_string(p, &p->inner, 6, name);
-        put_bytes(&p->part, 3, p->inner.data, p->inner.len);
+        proto_put_part(&p->part, 3, &p->inner);
     }
-    put_bytes(&p->packet, 60, p->part.data, p->part.len);
-    put_number(&p->packet, 10, 1);
+    proto_put_part(&p->packet, 60, &p->part);
+    proto_put_number(&p->packet, 10, 1);
     return put_packet(p);
 }
 
@@ -102,22 +81,22 @@ static void annotate(struct perfetto *p, const char *name, const char *value)
     buf_clear(&p->inner);
     put_string(p, &p->inner, 10, name);
     put_string(p, &p->inner, 6, value);
-    put_bytes(&p->part, 4, p->inner.data, p->inner.len);
+    proto_put_part(&p->part, 4, &p->inner);
 }
 
-/* Ends what annotate and put_fixed64 began in p->part: TracePacket.track_event = 11. */
+/* Ends what annotate and proto_put_fixed64 began in p->part: TracePacket.track_event = 11. */
 static int put_event(struct perfetto *p, uint64_t ns, uint64_t track, int type, const char *name,
                      const char *category)
 {
-    put_number(&p->part, 9, (uint64_t)type);
-    put_number(&p->part, 11, track);
+    proto_put_number(&p->part, 9, (uint64_t)type);
+    proto_put_number(&p->part, 11, track);
     if (name) {
         put_string(p, &p->part, 22, category);
         put_string(p, &p->part, 23, name);
     }
-    put_number(&p->packet, 8, p->t->origin_ns + ns);
-    put_number(&p->packet, 10, 1);
-    put_bytes(&p->packet, 11, p->part.data, p->part.len);
+    proto_put_number(&p->packet, 8, p->t->origin_ns + ns);
+    proto_put_number(&p->packet, 10, 1);
+    proto_put_part(&p->packet, 11, &p->part);
     return put_packet(p);
 }
 
@@ -152,12 +131,12 @@ static int arrow(void *context, uint64_t id, uint32_t waker, uint32_t woken)
 {
     struct perfetto *p = context;
     const struct tl_node *from = &p->t->nodes[waker], *to = &p->t->nodes[woken];
-    put_fixed64(&p->part, 47, id);
+    proto_put_fixed64(&p->part, 47, id);
     int r = put_event(p, from->time, thread_track(from->thread), INSTANT, tl_edge_name(to->edge),
                       "wake");
     if (r < 0)
         return r;
-    put_fixed64(&p->part, 48, id);
+    proto_put_fixed64(&p->part, 48, id);
     if (to->flags & TL_INFERRED)
         annotate(p, "inferred", "true");
     return put_event(p, to->time, thread_track(to->thread), INSTANT, "woken", "wake");

@@ -7,7 +7,8 @@
 #include "export/export.h"
 
 #include "base/json.h"
-#include "model/load.h"
+#include "base/protobuf.h"
+#include "wire/pprof.h"
 
 #include <errno.h>
 #include <zlib.h>
@@ -68,31 +69,10 @@ static void deflate_pending(struct writing *w, int flush)
     buf_clear(&w->pending);
 }
 
-static void put_key(struct buf *b, unsigned field, unsigned wire_type)
-{
-    buf_varint(b, field << 3 | wire_type);
-}
-
-static void put_number(struct buf *b, unsigned field, uint64_t v)
-{
-    put_key(b, field, 0);
-    buf_varint(b, v);
-}
-
-static void put_bytes(struct buf *b, unsigned field, const void *data, size_t len)
-{
-    put_key(b, field, 2);
-    buf_varint(b, len);
-    buf_bytes(b, data, len);
-}
-
 /* Appends the contents of `piece` as a field of the profile. */
 static void put_piece(struct writing *w, unsigned field)
 {
-    put_bytes(&w->pending, field, w->piece.data, w->piece.len);
-    if (buf_error(&w->piece))
-        w->error = buf_error(&w->piece);
-    buf_clear(&w->piece);
+    proto_put_part(&w->pending, field, &w->piece);
     if (w->pending.len >= PENDING_BYTES)
         deflate_pending(w, Z_NO_FLUSH);
 }
@@ -117,8 +97,8 @@ static uint64_t string_of_c(struct writing *w, const char *text)
 
 static void put_value_type(struct writing *w, unsigned field, const char *type, const char *unit)
 {
-    put_number(&w->piece, VALUE_TYPE, string_of_c(w, type));
-    put_number(&w->piece, VALUE_UNIT, string_of_c(w, unit));
+    proto_put_number(&w->piece, VALUE_TYPE, string_of_c(w, type));
+    proto_put_number(&w->piece, VALUE_UNIT, string_of_c(w, unit));
     put_piece(w, field);
 }
 
@@ -141,8 +121,8 @@ static void put_types(struct writing *w)
     const char *clock = w->source->metric == PROFILE_CPU ? "cpu" : "elapsed";
     put_value_type(w, PROFILE_SAMPLE_TYPE, clock, "nanoseconds");
     put_value_type(w, PROFILE_PERIOD_TYPE, clock, "nanoseconds");
-    put_number(&w->pending, PROFILE_PERIOD, interval);
-    put_number(&w->pending, PROFILE_DEFAULT_SAMPLE_TYPE, string_of_c(w, clock));
+    proto_put_number(&w->pending, PROFILE_PERIOD, interval);
+    proto_put_number(&w->pending, PROFILE_DEFAULT_SAMPLE_TYPE, string_of_c(w, clock));
 }
 
 /* What is computed before the samples of stacks and threads are written. */
@@ -184,21 +164,19 @@ static void put_label(struct sampling *g, uint32_t thread)
         g->key = string_of_c(w, "thread");
     if (!g->name[thread])
         g->name[thread] = string_of(w, name.data, name.len);
-    put_number(&w->nested, LABEL_KEY, g->key);
-    put_number(&w->nested, LABEL_STR, g->name[thread]);
-    put_bytes(&w->piece, SAMPLE_LABEL, w->nested.data, w->nested.len);
-    buf_clear(&w->nested);
+    proto_put_number(&w->nested, LABEL_KEY, g->key);
+    proto_put_number(&w->nested, LABEL_STR, g->name[thread]);
+    proto_put_part(&w->piece, SAMPLE_LABEL, &w->nested);
 }
 
 static void put_sample(struct sampling *g, uint32_t thread, uint64_t weight)
 {
     struct writing *w = g->w;
-    put_bytes(&w->piece, SAMPLE_LOCATION, g->stack.data, g->stack.len);
+    proto_put_bytes(&w->piece, SAMPLE_LOCATION, g->stack.data, g->stack.len);
     buf_varint(&w->nested, weight);
     if (g->interval_ns)
         buf_varint(&w->nested, weight * g->interval_ns);
-    put_bytes(&w->piece, SAMPLE_VALUE, w->nested.data, w->nested.len);
-    buf_clear(&w->nested);
+    proto_put_part(&w->piece, SAMPLE_VALUE, &w->nested);
     put_label(g, thread);
     put_piece(w, PROFILE_SAMPLE);
 }
@@ -233,7 +211,7 @@ static void put_note(struct writing *w, const struct profile_view *v)
     size_t empty = note.len;
     profile_note(v, &note);
     if (note.len > empty)
-        put_number(&w->pending, PROFILE_COMMENT, string_of(w, buf_str(&note), note.len));
+        proto_put_number(&w->pending, PROFILE_COMMENT, string_of(w, buf_str(&note), note.len));
 }
 
 /*
@@ -279,11 +257,10 @@ static void put_locations(struct writing *w)
 {
     const struct profile *p = w->source->profile;
     for (size_t i = 0; i < p->frames.len; i++) {
-        put_number(&w->nested, LINE_FUNCTION, (uint64_t)p->frames.data[i].method + 1);
-        put_number(&w->nested, LINE_LINE, (uint64_t)p->frames.data[i].line);
-        put_number(&w->piece, LOCATION_ID, i + 1);
-        put_bytes(&w->piece, LOCATION_LINE, w->nested.data, w->nested.len);
-        buf_clear(&w->nested);
+        proto_put_number(&w->nested, LINE_FUNCTION, (uint64_t)p->frames.data[i].method + 1);
+        proto_put_number(&w->nested, LINE_LINE, (uint64_t)p->frames.data[i].line);
+        proto_put_number(&w->piece, LOCATION_ID, i + 1);
+        proto_put_part(&w->piece, LOCATION_LINE, &w->nested);
         put_piece(w, PROFILE_LOCATION);
     }
     for (size_t i = 0; i < p->methods.len; i++) {
@@ -292,11 +269,11 @@ static void put_locations(struct writing *w)
                    file = profile_text(p, m->file);
         buf_bytes(&w->nested, label.data, label.len);
         buf_bytes(&w->nested, signature.data, signature.len);
-        put_number(&w->piece, FUNCTION_ID, i + 1);
-        put_number(&w->piece, FUNCTION_NAME, string_of(w, label.data, label.len));
-        put_number(&w->piece, FUNCTION_SYSTEM_NAME,
-                   string_of(w, buf_str(&w->nested), w->nested.len));
-        put_number(&w->piece, FUNCTION_FILENAME, string_of(w, file.data, file.len));
+        proto_put_number(&w->piece, FUNCTION_ID, i + 1);
+        proto_put_number(&w->piece, FUNCTION_NAME, string_of(w, label.data, label.len));
+        proto_put_number(&w->piece, FUNCTION_SYSTEM_NAME,
+                         string_of(w, buf_str(&w->nested), w->nested.len));
+        proto_put_number(&w->piece, FUNCTION_FILENAME, string_of(w, file.data, file.len));
         buf_clear(&w->nested);
         put_piece(w, PROFILE_FUNCTION);
     }
@@ -310,11 +287,12 @@ static void put_rest(struct writing *w)
         buf_bytes(&w->piece, s.data, s.len);
         put_piece(w, PROFILE_STRING_TABLE);
     }
-    put_number(&w->pending, PROFILE_TIME_NANOS, p->start_epoch_ns + w->source->filter.from_ns);
+    proto_put_number(&w->pending, PROFILE_TIME_NANOS,
+                     p->start_epoch_ns + w->source->filter.from_ns);
     uint64_t to =
         w->source->filter.to_ns ? MIN(w->source->filter.to_ns, p->duration_ns) : p->duration_ns;
-    put_number(&w->pending, PROFILE_DURATION_NANOS,
-               to > w->source->filter.from_ns ? to - w->source->filter.from_ns : 0);
+    proto_put_number(&w->pending, PROFILE_DURATION_NANOS,
+                     to > w->source->filter.from_ns ? to - w->source->filter.from_ns : 0);
     deflate_pending(w, Z_FINISH);
 }
 

@@ -44,9 +44,8 @@ int profile_load(struct profile **ret, const char *path, enum load_detail detail
  * that do not know it see a stack without weight.
  */
 #define COLLAPSED_METRIC "# jvmscope: "
-/* The same before what profile_note says. In pprof it is a comment that begins with PPROF_NOTE. */
+/* The same before what profile_note says. */
 #define COLLAPSED_NOTE "# jvmscope note: "
-#define PPROF_NOTE     "jvmscope: "
 
 /*
  * The readers of the formats. They return 0, or a negative errno with a reason. A truncated file

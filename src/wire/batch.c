@@ -2,6 +2,7 @@
 #include "wire/batch.h"
 
 #include "base/hash.h"
+#include "base/json.h"
 
 #include <errno.h>
 
@@ -10,12 +11,18 @@ static size_t or_usual(size_t limit, size_t usual)
     return limit ? limit : usual;
 }
 
+int wire_beyond(struct wire_batch *b, const char *what)
+{
+    b->beyond = what;
+    return -E2BIG;
+}
+
 /* Counts bytes that a table is about to grow by. */
 static int use(struct wire_batch *b, size_t bytes)
 {
     size_t max = or_usual(b->limits.bytes, (size_t)256 << 20);
     if (bytes > max || b->used > max - bytes)
-        return -E2BIG;
+        return wire_beyond(b, "too much memory");
     b->used += bytes;
     return 0;
 }
@@ -59,17 +66,32 @@ void wire_batch_release(struct wire_batch *b)
  */
 enum { STRING_BYTES = 40, INDEX_BYTES = 34 };
 
+static bool is_ascii(const char *text, size_t len)
+{
+    uint8_t all = 0;
+    for (size_t i = 0; i < len; i++)
+        all |= (uint8_t)text[i];
+    return all < 0x80;
+}
+
 int64_t wire_string(struct wire_batch *b, const char *text, size_t len)
 {
     int r = begin(b);
+    _cleanup_(buf_release) struct buf utf8 = BUF(3 * len + 1);
+    if (r == 0 && !is_ascii(text, len)) {
+        buf_utf8(&utf8, text, len);
+        r = buf_error(&utf8);
+        text = buf_str(&utf8);
+        len = utf8.len;
+    }
     if (r < 0)
         return r;
     size_t before = b->strings.strings.len;
     /* What is new is not known before it is added; a single string too many does no harm. */
     int64_t n = strpool_add(&b->strings, text, len);
-    if (n >= 0 && b->strings.strings.len > before && use(b, len + STRING_BYTES) < 0)
-        return -E2BIG;
-    return n;
+    if (n >= 0 && b->strings.strings.len > before)
+        r = use(b, len + STRING_BYTES);
+    return r < 0 ? r : n;
 }
 
 int64_t wire_frame(struct wire_batch *b, const struct wire_frame *frame)
@@ -101,7 +123,7 @@ int64_t wire_node(struct wire_batch *b, uint32_t parent, uint32_t frame)
         return r;
     uint32_t depth = b->nodes.data[parent].depth + 1;
     if (depth > or_usual(b->limits.depth, 4096))
-        return -E2BIG;
+        return wire_beyond(b, "a stack with too many frames");
     bool added = false;
     uint64_t key = (uint64_t)parent << 32 | frame;
     const uint64_t *at = map_at(&b->node_index, key, b->nodes.len, &added);
@@ -163,7 +185,7 @@ static int add_set(struct wire_batch *b, const struct wire_label *labels, size_t
     for (size_t i = 0; i < n; i++)
         if (wire_text(b, labels[i].key).len > text_max ||
             wire_text(b, labels[i].value).len > text_max)
-            return -E2BIG;
+            return wire_beyond(b, "a label that is too long");
     struct wire_label_set set = {(uint32_t)b->labels.len, (uint32_t)n};
     int r = use(b, n * sizeof(*labels) * 2 + sizeof(set) * 2 + INDEX_BYTES);
     if (r == 0)
@@ -180,7 +202,7 @@ int64_t wire_labels(struct wire_batch *b, struct wire_label *labels, size_t n)
 {
     int r = begin(b);
     if (r == 0 && n > or_usual(b->limits.labels, 128))
-        r = -E2BIG;
+        r = wire_beyond(b, "too many labels");
     if (r < 0)
         return r;
     n = settle_labels(b, labels, n);
@@ -261,7 +283,7 @@ int64_t wire_profile(struct wire_batch *b)
 {
     int r = begin(b);
     if (r == 0 && b->profiles.len >= or_usual(b->limits.profiles, 10000))
-        r = -E2BIG;
+        r = wire_beyond(b, "too many profiles");
     if (r == 0)
         r = use(b, sizeof(struct wire_profile) * 2);
     if (r == 0)
@@ -283,7 +305,7 @@ int64_t wire_type(struct wire_batch *b, struct wire_profile *p, const char *name
 int wire_sample(struct wire_batch *b, struct wire_profile *p, const struct wire_sample *sample)
 {
     if (b->samples >= or_usual(b->limits.samples, 4000000))
-        return -E2BIG;
+        return wire_beyond(b, "too many samples");
     int r =
         p->samples.len < p->samples.cap ? 0 : use(b, (p->samples.cap / 2 + 8) * sizeof(*sample));
     if (r == 0)

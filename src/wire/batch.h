@@ -83,7 +83,13 @@ struct wire_limits {
     size_t labels;     /* of one set; usually 128 */
     size_t label_text; /* bytes of a label's key or value; usually 4,096 */
     uint32_t depth;    /* frames of a stack; usually 4,096 */
+    size_t entries;    /* of each table in a message; usually 1 million */
 };
+
+/* Labels that have a meaning for us. */
+#define WIRE_THREAD  "thread.name"   /* of samples: OpenTelemetry's name for it */
+#define WIRE_SERVICE "service.name"  /* of a resource, likewise */
+#define WIRE_NOTE    "jvmscope.note" /* of a profile: what its figures rest on, a sentence */
 
 struct wire_batch {
     struct wire_limits limits;
@@ -95,11 +101,14 @@ struct wire_batch {
     VEC(struct wire_label_set) sets;
     VEC(struct wire_link) links;
     VEC(struct wire_profile) profiles;
-    size_t samples; /* in all profiles */
+    size_t samples;     /* in all profiles */
+    const char *beyond; /* which limit was reached, once a function has returned -E2BIG */
     struct map frame_index, node_index, set_index, link_index;
 };
 
 void wire_batch_release(struct wire_batch *b);
+/* Notes which limit was reached, as "too many samples". Returns -E2BIG. */
+int wire_beyond(struct wire_batch *b, const char *what);
 
 int64_t wire_string(struct wire_batch *b, const char *text, size_t len) must_check;
 int64_t wire_frame(struct wire_batch *b, const struct wire_frame *frame) must_check;

@@ -7,6 +7,9 @@
 
 #include "wire/batch.h"
 
+/* A comment that begins with this is one of ours, about what the figures rest on. */
+#define PPROF_NOTE "jvmscope: "
+
 /*
  * Adds a profile to a batch. Each value of a pprof sample becomes a sample of its type; zeros are
  * left out. `resource` is a set of labels for the new profile. Returns 0, or with the reason in
@@ -14,9 +17,3 @@
  */
 int pprof_decode(struct wire_batch *b, const void *data, size_t len, uint32_t resource,
                  struct buf *why) must_check;
-
-/*
- * Appends profiles of a batch as one pprof profile, not compressed: those whose types are all
- * `type` (NULL: of the first profile). Returns 0 or a negative errno.
- */
-int pprof_encode(const struct wire_batch *b, struct buf *to) must_check;

@@ -11,8 +11,7 @@ bool unpack_is_packed(const void *data, size_t len);
  * Appends what compressed bytes unpack to. The format shows from their first bytes; bytes in none
  * of them are copied. Stops as soon as more than max bytes come out, and uses no more memory for a
  * zstd window than 8 MiB. Returns 0, or with the reason in why: -EPROTO for damaged or truncated
- * input, -E2BIG, -ENOTSUP for a format that this build cannot read, -ENOMEM. Releases `to` on
- * failure.
+ * input, -E2BIG or -ENOMEM. Releases `to` on failure.
  */
 int unpack(const void *data, size_t len, size_t max, struct buf *to, struct buf *why) must_check;
 

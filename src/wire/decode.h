@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the decoders of this room share. */
+#pragma once
+
+#include "base/cursor.h"
+#include "wire/batch.h"
+
+#define DECODE_NONE UINT32_MAX
+
+/*
+ * Appends to a table that is needed only while a message is decoded: 0, -ENOMEM, or -E2BIG beyond
+ * limits.entries.
+ */
+#define DECODE_PUSH(b, table, value)                                                     \
+    ((table)->len >= decode_entries(b) ? wire_beyond((b), "too many entries in a table") \
+                                       : vec_push((table), (value)))
+
+size_t decode_entries(const struct wire_batch *b);
+
+struct decode_numbers {
+    uint64_t *data;
+    size_t len, cap;
+};
+
+struct decode_labels {
+    struct wire_label *data;
+    size_t len, cap;
+};
+
+/* The strings of a message, which lie in it, and their numbers in the batch as they are needed. */
+struct decode_strings {
+    VEC(struct str) texts;
+    VEC(uint32_t) numbers; /* + 1; 0: not known yet */
+};
+
+int decode_strings_add(struct decode_strings *s, struct wire_batch *b,
+                       struct cursor text) must_check;
+void decode_strings_release(struct decode_strings *s);
+/* Returns a string, which is not terminated; the empty one if the number is out of range. */
+struct str decode_text(const struct decode_strings *s, uint64_t number);
+/* Returns its number in the batch. */
+int64_t decode_string(struct decode_strings *s, struct wire_batch *b, uint64_t number) must_check;
+
+/*
+ * Returns the number of a frame. system_name is the name with a JVM's descriptor behind it, or
+ * another name, which is not used.
+ */
+int64_t decode_frame(struct wire_batch *b, struct str name, struct str system_name, struct str file,
+                     uint32_t kind, int64_t line) must_check;
+/* Adds a label with these texts. */
+int decode_label(struct wire_batch *b, struct str key, struct str value,
+                 struct decode_labels *to) must_check;
+/* If a label is the id of a trace or a span, sets it in the link and returns true. */
+bool decode_link_label(struct str key, struct str value, struct wire_link *link);
+
+/* Says in why, if it is empty, what a failure means for the message that was being decoded. */
+void decode_reason(const struct wire_batch *b, int r, const char *what, struct buf *why);
