@@ -67,15 +67,19 @@ static void tally_release(struct tally *y)
 static struct sum *sum_of(struct summing *s, const struct request_part *p)
 {
     bool added = false;
-    /* The collector's pauses have many names, but are one cause. */
+    /* Pauses and classes have many names, but are one cause. */
+    bool one = p->cause == CAUSE_GC || p->cause == CAUSE_CLASS_LOAD;
     const char *object = p->cause == CAUSE_GC ? NULL : p->object;
-    uint64_t *at =
-        map_at(&s->at, hash_u64((uint64_t)p->cause + 1) ^ text_key(object), s->sums.len, &added);
+    uint64_t key = hash_u64((uint64_t)p->cause + 1) ^ (one ? 0 : text_key(object));
+    uint64_t *at = map_at(&s->at, key, s->sums.len, &added);
     if (!at)
         return NULL;
     if (added && vec_push(&s->sums, ((struct sum){.cause = p->cause, .object = object})) < 0)
         return NULL;
-    return &s->sums.data[*at];
+    struct sum *sum = &s->sums.data[*at];
+    if (text_key(sum->object) != text_key(object))
+        sum->object = NULL;
+    return sum;
 }
 
 static uint64_t frames_key(const struct frames_ref *f)

@@ -24,6 +24,12 @@ const char *request_cause_name(enum request_cause cause)
     return cause < REQUEST_CAUSES ? cause_names[cause] : "?";
 }
 
+/* A thread waited while it initialized a class: others that need the class wait for that thread. */
+struct initializing {
+    uint64_t start, end;
+    uint32_t thread, node;
+};
+
 struct request_ledger {
     const struct requests *r;
     const struct timeline *t;
@@ -33,12 +39,16 @@ struct request_ledger {
     uint32_t *object_first, *taken; /* per object: the nodes at which a wait for it ended */
     uint8_t *roles;                 /* of the timeline's strings: enum frame_role */
     uint8_t *marks;                 /* of the same strings: FRAME_ */
+    uint8_t *sampled;               /* marks of the requests' stacks */
+    VEC(struct initializing) inits; /* sorted by start */
     struct strpool made;            /* texts that neither of the two has */
     struct request_parts scratch;
 };
 
 #define FRAME_POOL       1
-#define FRAME_CLASS_LOAD 2
+#define FRAME_CLASS_LOAD 2 /* a class is being loaded or initialized */
+#define FRAME_CLASS_INIT 4
+#define FRAME_IO         8 /* a virtual thread reads or writes: it parks until the poller wakes it */
 
 /* In these methods a thread waits for a connection that others use. */
 static const char *const pool_methods[] = {
@@ -65,8 +75,13 @@ static uint8_t mark_of(const char *method)
     for (size_t i = 0; i < ARRAY_SIZE(pool_methods); i++)
         if (strncmp(method, pool_methods[i], strlen(pool_methods[i])) == 0)
             mark |= FRAME_POOL;
-    if (strcmp(method, "java.lang.ClassLoader.loadClass") == 0 ||
-        strcmp(method, "java.lang.Class.forName") == 0)
+    if (strncmp(method, "sun.nio.ch.Poller.", strlen("sun.nio.ch.Poller.")) == 0)
+        mark |= FRAME_IO;
+    const char *name = strrchr(method, '.');
+    if (name && strcmp(name, ".<clinit>") == 0)
+        mark |= FRAME_CLASS_LOAD | FRAME_CLASS_INIT;
+    else if ((name && strcmp(name, ".loadClass") == 0) ||
+             strcmp(method, "java.lang.Class.forName") == 0)
         mark |= FRAME_CLASS_LOAD;
     return mark;
 }
@@ -132,6 +147,55 @@ static int index_objects(struct request_ledger *l)
     return 0;
 }
 
+static uint8_t stack_marks(const struct request_ledger *l, uint32_t node)
+{
+    uint32_t stack = tl_context_of(l->t, node)->stack;
+    uint8_t marks = 0;
+    for (uint32_t k = 0; stack != TL_NONE && k < l->t->stacks[stack].len; k++) {
+        uint32_t method = l->t->frames[l->t->stacks[stack].first + k].method;
+        marks |= method < l->t->n_strings ? l->marks[method] : 0;
+    }
+    return marks;
+}
+
+static int mark_samples(struct request_ledger *l)
+{
+    const struct requests *r = l->r;
+    l->sampled = calloc(r->stacks.len + 1, 1);
+    if (!l->sampled)
+        return -ENOMEM;
+    for (size_t i = 0; i < r->stacks.len; i++)
+        for (uint32_t k = 0; k < r->stacks.data[i].len; k++)
+            l->sampled[i] |=
+                mark_of(requests_text(r, r->frames.data[r->stacks.data[i].first + k].method));
+    return 0;
+}
+
+static int by_init_start(const void *a, const void *b)
+{
+    const struct initializing *x = a, *y = b;
+    return (x->start > y->start) - (x->start < y->start);
+}
+
+/* Lists the waits of threads that initialized a class meanwhile. */
+static int index_inits(struct request_ledger *l)
+{
+    const struct timeline *t = l->t;
+    int e = 0;
+    for (uint32_t thread = 0; thread < t->n_threads; thread++)
+        for (uint32_t i = l->first[thread]; e == 0 && i + 1 < l->first[thread + 1]; i++) {
+            uint32_t n = l->nodes[i];
+            if (t->nodes[n].kind == TL_RUN || !tl_is_state(t->nodes[n].kind) ||
+                !(stack_marks(l, n) & FRAME_CLASS_INIT))
+                continue;
+            e = vec_push(&l->inits, ((struct initializing){(uint64_t)t->nodes[n].time,
+                                                           (uint64_t)t->nodes[l->nodes[i + 1]].time,
+                                                           thread, n}));
+        }
+    vec_sort(&l->inits, by_init_start);
+    return e;
+}
+
 int request_ledger_new(struct request_ledger **ret, const struct requests *r,
                        const struct timeline *t)
 {
@@ -152,6 +216,10 @@ int request_ledger_new(struct request_ledger **ret, const struct requests *r,
     if (e == 0)
         e = index_objects(l);
     if (e == 0)
+        e = mark_samples(l);
+    if (e == 0)
+        e = index_inits(l);
+    if (e == 0)
         *ret = TAKE(l);
     return e;
 }
@@ -167,6 +235,8 @@ void request_ledger_free(struct request_ledger *l)
     free(l->taken);
     free(l->roles);
     free(l->marks);
+    free(l->sampled);
+    vec_release(&l->inits);
     strpool_release(&l->made);
     request_parts_release(&l->scratch);
     free(l);
@@ -249,17 +319,6 @@ static bool is_blocked(enum tl_kind kind)
     }
 }
 
-static uint8_t stack_marks(const struct request_ledger *l, uint32_t node)
-{
-    uint32_t stack = tl_context_of(l->t, node)->stack;
-    uint8_t marks = 0;
-    for (uint32_t k = 0; stack != TL_NONE && k < l->t->stacks[stack].len; k++) {
-        uint32_t method = l->t->frames[l->t->stacks[stack].first + k].method;
-        marks |= method < l->t->n_strings ? l->marks[method] : 0;
-    }
-    return marks;
-}
-
 static enum request_cause wait_cause(const struct request_ledger *l, uint32_t state)
 {
     enum tl_kind kind = l->t->nodes[state].kind;
@@ -267,9 +326,9 @@ static enum request_cause wait_cause(const struct request_ledger *l, uint32_t st
     case TL_RUN:
         return CAUSE_CPU;
     case TL_SLEEP:
-        return CAUSE_SLEEP;
+        return stack_marks(l, state) & FRAME_CLASS_LOAD ? CAUSE_CLASS_LOAD : CAUSE_SLEEP;
     case TL_IO:
-        return CAUSE_IO;
+        return stack_marks(l, state) & FRAME_CLASS_LOAD ? CAUSE_CLASS_LOAD : CAUSE_IO;
     case TL_PREEMPTED:
     case TL_UNMOUNTED:
         return CAUSE_RUNNABLE;
@@ -287,6 +346,8 @@ static enum request_cause wait_cause(const struct request_ledger *l, uint32_t st
         return CAUSE_POOL;
     if (marks & FRAME_CLASS_LOAD)
         return CAUSE_CLASS_LOAD;
+    if (marks & FRAME_IO)
+        return CAUSE_IO;
     return kind == TL_PARK ? CAUSE_PARK : CAUSE_LOCK;
 }
 
@@ -357,13 +418,25 @@ static uint64_t delayed(const struct timeline *t, uint32_t thread, uint64_t star
     return MIN(ns, end - start);
 }
 
+/* Returns the samples of a thread from start to end: the first one, and the one after the last. */
+static size_t samples_of(const struct request_ledger *l, uint32_t thread, uint64_t start,
+                         uint64_t end, size_t *ret_end)
+{
+    const struct requests *r = l->r;
+    uint64_t id = l->t->threads[thread].id;
+    size_t first = requests_sample_at(r, id, since_epoch(l, start)), n = first;
+    while (n < r->samples.len && r->samples.data[n].thread == id &&
+           r->samples.data[n].time_ns < since_epoch(l, end))
+        n++;
+    *ret_end = n;
+    return first;
+}
+
 static bool has_sample(const struct request_ledger *l, uint32_t thread, uint64_t start,
                        uint64_t end)
 {
-    uint64_t id = l->t->threads[thread].id;
-    size_t i = requests_sample_at(l->r, id, since_epoch(l, start));
-    return i < l->r->samples.len && l->r->samples.data[i].thread == id &&
-           l->r->samples.data[i].time_ns < since_epoch(l, end);
+    size_t after, first = samples_of(l, thread, start, end, &after);
+    return after > first;
 }
 
 /*
@@ -378,6 +451,90 @@ static bool did_run(const struct request_ledger *l, uint32_t thread, uint64_t st
     if (ours && (!l->r->sampled || ns < UNSEEN_INTERVALS * interval))
         return true;
     return has_sample(l, thread, start, end);
+}
+
+/*
+ * Divides a time in which the thread ran into what it did to load classes and the rest, by its
+ * samples: each stands for the time around it.
+ */
+static int add_cpu(struct request_ledger *l, struct request_parts *p, struct request_part part)
+{
+    uint64_t start = part.start;
+    size_t i, first = samples_of(l, part.thread, start, part.end, &i);
+    const struct request_sample *samples = l->r->samples.data;
+    int e = 0;
+    part.cause = CAUSE_CPU;
+    while (e == 0 && i-- > first) {
+        part.cause = l->sampled[samples[i].stack] & FRAME_CLASS_LOAD ? CAUSE_CLASS_LOAD : CAUSE_CPU;
+        part.start = i == first
+                         ? start
+                         : since_origin(l, samples[i - 1].time_ns +
+                                               (samples[i].time_ns - samples[i - 1].time_ns) / 2);
+        part.start = MAX(part.start, start);
+        e = add_part(p, part);
+        part.end = part.start;
+    }
+    part.start = start;
+    return e ? e : add_part(p, part);
+}
+
+/* Returns the class of the outermost frame with a mark in a wait's stack; NULL after a failure. */
+static const char *marked_class(struct request_ledger *l, uint32_t state, uint8_t mark)
+{
+    uint32_t stack = tl_context_of(l->t, state)->stack;
+    const char *method = "";
+    for (uint32_t k = 0; stack != TL_NONE && k < l->t->stacks[stack].len; k++) {
+        uint32_t number = l->t->frames[l->t->stacks[stack].first + k].method;
+        if (number < l->t->n_strings && l->marks[number] & mark)
+            method = tl_string(l->t, number);
+    }
+    const char *dot = strrchr(method, '.');
+    int64_t n = strpool_add(&l->made, method, dot ? (size_t)(dot - method) : strlen(method));
+    return n < 0 ? NULL : strpool_get(&l->made, (uint64_t)n).data;
+}
+
+/*
+ * The VM leaves no event of a thread that waits until another one has initialized a class. But if
+ * another one did that for most of a time, was ready before its end, and this thread hardly ran,
+ * then that is what it waited for. Returns the other one's wait, or NULL.
+ */
+static const struct initializing *init_during(const struct request_ledger *l,
+                                              const struct request_part *part)
+{
+    const struct initializing *best = NULL;
+    uint64_t ns = part->end - part->start, most = ns / 2, end = part->end;
+    uint64_t interval = l->r->sample_ns ? l->r->sample_ns : INTERVAL_NS;
+    size_t after, first = samples_of(l, part->thread, part->start, end, &after);
+    if (!l->r->sampled || ns < UNSEEN_INTERVALS * interval || (after - first) * interval > ns / 2)
+        return NULL;
+    for (size_t i = 0; i < l->inits.len && l->inits.data[i].start < end; i++) {
+        const struct initializing *x = &l->inits.data[i];
+        uint64_t from = MAX(x->start, part->start);
+        if (x->thread == part->thread || x->end > end || x->end <= from || x->end - from < most)
+            continue;
+        best = x;
+        most = x->end - from;
+    }
+    return best;
+}
+
+/* Adds a time of which a thread spent a part waiting until another one had initialized a class. */
+static int add_init(struct request_ledger *l, struct request_parts *p, struct request_part part,
+                    const struct initializing *x)
+{
+    struct request_part rest = part;
+    rest.start = x->end;
+    int e = add_cpu(l, p, rest);
+    rest.start = part.start;
+    part.start = MAX(part.start, x->start);
+    part.end = x->end;
+    part.cause = CAUSE_CLASS_LOAD;
+    part.node = x->node;
+    part.behind = x->thread + 1;
+    part.object = marked_class(l, x->node, FRAME_CLASS_INIT);
+    e = e ? e : add_part(p, part);
+    rest.end = part.start;
+    return e ? e : add_cpu(l, p, rest);
 }
 
 /*
@@ -399,10 +556,15 @@ static int add_piece(struct request_ledger *l, struct request_parts *p,
     /*
      * Where in the piece it had no processor is unknown, so the samples of the whole piece decide.
      */
-    part.cause = did_run(l, part.thread, start, end, part.end - start) ? CAUSE_CPU
-                 : by_pause                                            ? CAUSE_SAFEPOINT
-                                                                       : CAUSE_UNKNOWN;
-    return e ? e : add_part(p, part);
+    if (e || part.start >= part.end)
+        return e;
+    const struct initializing *init = init_during(l, &part);
+    if (init)
+        return add_init(l, p, part, init);
+    if (did_run(l, part.thread, start, end, part.end - start))
+        return add_cpu(l, p, part);
+    part.cause = by_pause ? CAUSE_SAFEPOINT : CAUSE_UNKNOWN;
+    return add_part(p, part);
 }
 
 /* Returns the thread's last class load, or the last safepoint, that overlaps a time; NULL: none. */
@@ -499,21 +661,6 @@ static const char *pool_at(const struct request_ledger *l, const struct request_
     return NULL;
 }
 
-/* Returns the class of the outermost pool frame in a wait's stack; NULL after a failure. */
-static const char *pool_class(struct request_ledger *l, uint32_t state)
-{
-    uint32_t stack = tl_context_of(l->t, state)->stack;
-    const char *method = "";
-    for (uint32_t k = 0; stack != TL_NONE && k < l->t->stacks[stack].len; k++) {
-        uint32_t number = l->t->frames[l->t->stacks[stack].first + k].method;
-        if (number < l->t->n_strings && l->marks[number] & FRAME_POOL)
-            method = tl_string(l->t, number);
-    }
-    const char *dot = strrchr(method, '.');
-    int64_t n = strpool_add(&l->made, method, dot ? (size_t)(dot - method) : strlen(method));
-    return n < 0 ? NULL : strpool_get(&l->made, (uint64_t)n).data;
-}
-
 /* Adds a stretch of a thread that worked for a request. */
 static int add_stretch(struct request_ledger *l, struct request_parts *p, uint32_t work,
                        uint32_t thread, const struct stretch *s)
@@ -534,13 +681,15 @@ static int add_stretch(struct request_ledger *l, struct request_parts *p, uint32
     part.cause = wait_cause(l, s->state);
     if (part.cause == CAUSE_IO)
         part.object = io_peer(l, s->state);
+    else if (part.cause == CAUSE_CLASS_LOAD && stack_marks(l, s->state) & FRAME_CLASS_INIT)
+        part.object = marked_class(l, s->state, FRAME_CLASS_INIT);
     else if (part.cause != CAUSE_SLEEP)
         part.object = tl_object_class(l->t, tl_context_of(l->t, s->state)->object);
     const char *pool = is_blocked(kind) && w ? pool_at(l, w, s->start, s->end) : NULL;
     if (pool)
         part.cause = CAUSE_POOL;
     if (part.cause == CAUSE_POOL)
-        part.object = pool ? pool : pool_class(l, s->state);
+        part.object = pool ? pool : marked_class(l, s->state, FRAME_POOL);
     return add_part(p, part);
 }
 
@@ -693,14 +842,9 @@ static int64_t walk_work(struct walk *w, uint32_t i)
     return UINT32_MAX;
 }
 
-/*
- * Divides the time between the last work and the request's end, during which the thread that ended
- * the request was busy: servers finish an answer after what is recorded as their work for it.
- */
-static int walk_tail(struct walk *w)
+/* Divides the time before `at` back to `floor` for as long as the thread was busy then. */
+static int walk_busy(struct walk *w, uint32_t thread, uint64_t floor)
 {
-    uint32_t last = pick_before(w, w->at), thread = thread_of(w->l, w->q->end_thread);
-    uint64_t floor = last == UINT32_MAX ? w->from : since_origin(w->l, work_at(w, last)->end_ns);
     int e = 0;
     floor = MAX(floor, w->from);
     while (e == 0 && thread != TL_NONE && w->at > floor) {
@@ -714,8 +858,33 @@ static int walk_tail(struct walk *w)
     return e;
 }
 
+/*
+ * Divides the time between the last work and the request's end, during which the thread that ended
+ * the request was busy: servers finish an answer after what is recorded as their work for it.
+ */
+static int walk_tail(struct walk *w)
+{
+    uint32_t last = pick_before(w, w->at);
+    uint64_t floor = last == UINT32_MAX ? w->from : since_origin(w->l, work_at(w, last)->end_ns);
+    return walk_busy(w, thread_of(w->l, w->q->end_thread), floor);
+}
+
+/*
+ * Divides the time in which nothing worked for the request, back to the last work i. Between two
+ * works of the same thread its server's own code ran.
+ */
+static int walk_gap(struct walk *w, uint32_t i, uint64_t next_thread)
+{
+    uint64_t end = i == UINT32_MAX ? 0 : since_origin(w->l, work_at(w, i)->end_ns);
+    int e = 0;
+    if (i != UINT32_MAX && work_at(w, i)->thread == next_thread)
+        e = walk_busy(w, thread_of(w->l, next_thread), end);
+    return e ? e : consume(w, end, CAUSE_UNKNOWN, REQUEST_NONE);
+}
+
 static int walk_back(struct walk *w)
 {
+    uint64_t next_thread = 0;
     uint32_t i = pick(w, w->at, w->q->end_thread);
     int tail = i == UINT32_MAX ? walk_tail(w) : 0;
     if (tail < 0)
@@ -724,8 +893,7 @@ static int walk_back(struct walk *w)
     while (w->at > w->from) {
         if (i == UINT32_MAX) {
             i = pick_before(w, w->at);
-            uint64_t end = i == UINT32_MAX ? 0 : since_origin(w->l, work_at(w, i)->end_ns);
-            int e = consume(w, end, CAUSE_UNKNOWN, REQUEST_NONE);
+            int e = walk_gap(w, i, next_thread);
             if (e < 0)
                 return e;
             continue;
@@ -738,6 +906,7 @@ static int walk_back(struct walk *w)
             continue;
         }
         const struct request_work *x = work_at(w, i);
+        next_thread = x->thread;
         if (x->queued_ns > 0 && w->at > w->from) {
             uint64_t queued = since_origin(w->l, x->start_ns - x->queued_ns);
             int e = consume(w, queued, CAUSE_QUEUE, work_number(w, i));
@@ -852,20 +1021,6 @@ static struct frames_ref wait_frames(const struct request_ledger *l, uint32_t no
     return (struct frames_ref){l->t->stacks[stack].first, l->t->stacks[stack].len, false};
 }
 
-/* Returns the samples of a thread from start to end: the first one, and the one after the last. */
-static size_t samples_of(const struct request_ledger *l, uint32_t thread, uint64_t start,
-                         uint64_t end, size_t *ret_end)
-{
-    const struct requests *r = l->r;
-    uint64_t id = l->t->threads[thread].id;
-    size_t first = requests_sample_at(r, id, since_epoch(l, start)), n = first;
-    while (n < r->samples.len && r->samples.data[n].thread == id &&
-           r->samples.data[n].time_ns < since_epoch(l, end))
-        n++;
-    *ret_end = n;
-    return first;
-}
-
 /*
  * Adds where a run was, dividing its time equally among its samples. Where in a run the thread had
  * no processor is unknown, so a part without a sample takes the samples next to it in the same run.
@@ -907,8 +1062,10 @@ static int add_doing(const struct request_ledger *l, const struct request_part *
 {
     if (p->thread == TL_NONE)
         return 0;
+    bool ran = p->node == TL_NONE || l->t->nodes[p->node].kind == TL_RUN ||
+               l->t->nodes[p->node].time >= p->end;
     if (p->cause == CAUSE_CPU || p->cause == CAUSE_RUNNABLE || p->cause == CAUSE_GC ||
-        p->cause == CAUSE_SAFEPOINT)
+        p->cause == CAUSE_SAFEPOINT || (p->cause == CAUSE_CLASS_LOAD && ran))
         return add_doing_run(l, p, ret);
     struct thread_doing doing = {.ns = p->end - p->start,
                                  .thread = p->thread,
@@ -920,7 +1077,7 @@ static int add_doing(const struct request_ledger *l, const struct request_part *
 int request_part_stacks(struct request_ledger *l, const struct request_part *p,
                         struct thread_doings *ret)
 {
-    return p->cause == CAUSE_QUEUE ? 0 : add_doing(l, p, ret);
+    return p->cause == CAUSE_QUEUE || p->behind ? 0 : add_doing(l, p, ret);
 }
 
 /* Adds what a thread did from start to end, except that it had nothing to do. */
@@ -993,6 +1150,8 @@ int request_part_culprits(struct request_ledger *l, const struct request_part *p
                           struct thread_doings *ret)
 {
     const struct timeline *t = l->t;
+    if (p->behind)
+        return add_meanwhile(l, p->behind - 1, p->start, p->end, ret);
     switch (p->cause) {
     case CAUSE_QUEUE:
         return add_meanwhile(l, p->thread, p->start, p->end, ret);

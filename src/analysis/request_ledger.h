@@ -24,7 +24,7 @@ enum request_cause {
     CAUSE_SLEEP,
     CAUSE_GC,
     CAUSE_SAFEPOINT,
-    CAUSE_CLASS_LOAD,
+    CAUSE_CLASS_LOAD, /* a class was loaded or initialized, by this thread or another one */
     CAUSE_UNKNOWN,
     REQUEST_CAUSES
 };
@@ -38,6 +38,7 @@ struct request_part {
     uint32_t node; /* its context has the stack and the object; or TL_NONE */
     uint32_t ends; /* the node that ended a wait, or TL_NONE */
     uint32_t work; /* number of requests.works, or REQUEST_NONE */
+    uint32_t behind; /* 1 + the thread of the timeline that kept this one waiting; 0: see node */
     enum request_cause cause;
     /* class, peer, pool or pause; or NULL. Lives as long as the timeline and the requests */
     const char *object;

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 import lab
+from test_requests import served
 
 SLOW = 2  # requests of a path, of 120
 # The cause of each path, its object, the thread whose fault it is, and a method on that one's stack.
@@ -18,6 +19,8 @@ CAUSES = {
     "socket": ("io", "socket ", None, "RequestCauses.ask"),
     "cpu": ("cpu", None, None, "RequestCauses.compute"),
     "gc": ("gc", None, None, None),
+    "class-init": ("class-load", None, "catalog", "RequestCauses$Catalog.read"),
+    "class-load": ("class-load", None, None, "RequestCauses$Loader.findClass"),
 }
 
 
@@ -30,6 +33,10 @@ def requests(*words):
 def recorded(jdk, out, *options):
     """Runs the server; by path what the cause took, what the client saw, in all slow requests."""
     done = jdk.java("RequestCauses", jvm=[jdk.agent(f"requests=auto,format=r,file={out}"), "-Xmx512m", *options], timeout=240)
+    return truth_of(done)
+
+
+def truth_of(done):
     assert done.returncode == 0, done.stderr
     return {path: [SLOW * int(n) for n in numbers] for path, *numbers in (line.split() for line in done.stdout.splitlines())}
 
@@ -48,7 +55,7 @@ def check_time(first, group, true_ns):
 
 
 def check_slow(out, path, cause_ns, client_ns):
-    cause, thing, thread, method = CAUSES[path]
+    cause, thing, thread, method = CAUSES[path.split(":")[-1]]
     group, = json.loads(requests("slow", "--json", "--over", "40ms", "--name", f"GET /{path}", out))["groups"]
     slow, causes = group["slow"], group["causes"]
     assert group["name"] == f"GET /{path}" and slow["count"] >= SLOW, group
@@ -87,6 +94,26 @@ def test_the_first_cause_is_the_true_one(jdk, tmp_path):
     text = requests("slow", "--name", "GET /lock", "--over", "40ms", out)
     assert "held by thread compactor in RequestCauses$Store.compact, which slept" in " ".join(text.split()), text
     assert "GET /lock" in requests(out)
+
+
+SERVED = {  # where a request's own thread waits, and where another one does for which the server has to wait
+    "Tomcat10": (17, "sync:lock", "sync:cpu", "async:queue", "async:socket"),
+    "Jetty9": (11, "sync:park", "sync:sleep", "async:lock", "async:cpu"),
+    "Netty4": (25, "sync:sleep", "async:lock", "async:park", "async:socket"),
+    "Httpd": (25, "sync:lock", "sync:park", "sync:queue", "sync:sleep"),  # on virtual threads
+}
+
+
+@pytest.mark.parametrize("server", SERVED)
+def test_the_first_cause_on_each_server(server, tmp_path):
+    version, *paths = SERVED[server]
+    out = tmp_path / "out.jfr"
+    truth = truth_of(served(lab.Jdk(version), server, out, "causes", paths, "-Xmx512m"))
+    table = {r["name"]: r for r in json.loads(requests("--json", out))["requests"]}
+    assert set(truth) == set(paths)
+    for path, (cause_ns, client_ns, _) in truth.items():
+        assert table[f"GET /{path}"]["count"] == 120 and table[f"GET /{path}"]["unknown_share"] <= 0.01, table[f"GET /{path}"]
+        check_slow(out, path, cause_ns, client_ns)
 
 
 def test_recordings_without_requests_say_so(tmp_path):

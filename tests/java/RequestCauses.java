@@ -73,6 +73,7 @@ public class RequestCauses {
         }
     }
 
+    static final String[] PATHS = {"park", "queue", "sleep", "socket", "cpu", "class-init", "class-load", "gc"};
     static final Store store = new Store();
     static final Audit audit = new Audit();
     static final ExecutorService reports = Executors.newSingleThreadExecutor(named("reports-"));
@@ -125,6 +126,72 @@ public class RequestCauses {
             Thread.sleep(MILLIS);
     }
 
+    /** Each slow request meets a class of its own, which another thread initializes. */
+    static class Prices {
+        static final int first = Catalog.read();
+    }
+
+    static class Taxes {
+        static final int first = Catalog.read();
+    }
+
+    static final class Catalog {
+        static CountDownLatch held;
+        static volatile int next;
+
+        static int read() {
+            held.countDown();
+            try {
+                arrived.await();
+                Thread.sleep(MILLIS + 20);
+            } catch (InterruptedException e) {
+                throw new IllegalStateException(e);
+            }
+            return 1;
+        }
+
+        static int price(int of) {
+            return of == 0 ? Prices.first : Taxes.first;
+        }
+    }
+
+    static void loadPrices(CountDownLatch held) {
+        Catalog.held = held;
+        Catalog.price(Catalog.next);
+    }
+
+    static void price() {
+        if (slow)
+            Catalog.price(Catalog.next++);
+    }
+
+    /** Has its own copy of a class, which it takes long to find. */
+    static final class Loader extends ClassLoader {
+        Loader() {
+            super(RequestCauses.class.getClassLoader());
+        }
+
+        @Override
+        protected Class<?> findClass(String name) throws ClassNotFoundException {
+            try {
+                Thread.sleep(MILLIS);
+            } catch (InterruptedException e) {
+                throw new IllegalStateException(e);
+            }
+            throw new ClassNotFoundException(name);
+        }
+    }
+
+    static void plugin() {
+        if (!slow)
+            return;
+        try {
+            new Loader().loadClass("shop.Plugin");
+        } catch (ClassNotFoundException e) {
+            // as it should be
+        }
+    }
+
     static void collect() {
         if (slow)
             System.gc();
@@ -138,21 +205,71 @@ public class RequestCauses {
         void block(CountDownLatch held) throws Exception;
     }
 
-    static void serve(HttpServer server, String path, Cause cause) {
-        server.createContext("/" + path, exchange -> handle(exchange, cause));
+    /** What a request of a path does. */
+    static Cause cause(String path) {
+        switch (path) {
+            case "park":
+                return audit::note;
+            case "queue":
+                return RequestCauses::order;
+            case "sleep":
+                return RequestCauses::pause;
+            case "socket":
+                return RequestCauses::ask;
+            case "cpu":
+                return RequestCauses::compute;
+            case "gc":
+                return RequestCauses::collect;
+            case "class-init":
+                return RequestCauses::price;
+            case "class-load":
+                return RequestCauses::plugin;
+            default:
+                return store::read;
+        }
     }
 
-    static void handle(HttpExchange exchange, Cause cause) throws IOException {
+    /** What blocks the slow requests of a path, on a thread of this name; null: nothing does. */
+    static Blocker blocker(String path) {
+        switch (path) {
+            case "lock":
+                return store::compact;
+            case "park":
+                return audit::check;
+            case "queue":
+                return held -> reports.submit(() -> Report.render(held)).get();
+            case "class-init":
+                return RequestCauses::loadPrices;
+            default:
+                return null;
+        }
+    }
+
+    static final String[] BLOCKERS = {"lock compactor", "park auditor", "queue orders", "class-init catalog"};
+
+    static String blockerName(String path) {
+        for (String b : BLOCKERS)
+            if (b.startsWith(path + " "))
+                return b.substring(path.length() + 1);
+        return null;
+    }
+
+    /** The code of a request's handler. */
+    static void meet(String path) throws IOException {
         long start = System.nanoTime();
         if (slow)
             arrived.countDown();
         try {
-            cause.meet();
+            cause(path).meet();
         } catch (Exception e) {
             throw new IOException(e);
         }
         if (slow)
             causeNanos += System.nanoTime() - start;
+    }
+
+    static void handle(HttpExchange exchange) throws IOException {
+        meet(exchange.getRequestURI().getPath().substring(1));
         exchange.sendResponseHeaders(200, 2);
         try (OutputStream out = exchange.getResponseBody()) {
             out.write(new byte[] {'o', 'k'});
@@ -185,7 +302,10 @@ public class RequestCauses {
         return t;
     }
 
-    static void drive(int port, String path, String blockerName, Blocker blocker) throws Exception {
+    /** Asks for a path whose handler meets the cause of the given name. */
+    static void drive(int port, String path, String cause) throws Exception {
+        String blockerName = blockerName(cause);
+        Blocker blocker = blocker(cause);
         List<Long> quick = new ArrayList<>();
         long latency = 0;
         causeNanos = 0;
@@ -219,23 +339,34 @@ public class RequestCauses {
         }
     }
 
-    public static void main(String[] args) throws Exception {
-        System.setProperty("sun.net.httpserver.nodelay", "true"); // or each response waits 40 ms for an acknowledgement
+    /** The server that requests of the path "socket" ask. */
+    static void startPeer() throws IOException {
         ServerSocket peer = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
         peerPort = peer.getLocalPort();
         Thread answers = new Thread(() -> peer(peer), "peer");
         answers.setDaemon(true);
         answers.start();
+    }
+
+    /** Asks a server whose paths are "sync:lock", "async:lock" and the like. */
+    static void driveAll(int port, String[] paths) throws Exception {
+        startPeer();
+        for (int i = 0; i < 20; i++)
+            request(port, paths[0].split(":")[0] + ":warm-up");
+        for (String path : paths) {
+            String cause = path.substring(path.indexOf(':') + 1);
+            if (cause.equals("gc"))
+                fill();
+            drive(port, path, cause);
+        }
+    }
+
+    public static void main(String[] args) throws Exception {
+        System.setProperty("sun.net.httpserver.nodelay", "true"); // or each response waits 40 ms for an acknowledgement
+        startPeer();
         HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
         server.setExecutor(Executors.newFixedThreadPool(3, named("http-")));
-        serve(server, "warm-up", store::read);
-        serve(server, "lock", store::read);
-        serve(server, "park", audit::note);
-        serve(server, "queue", RequestCauses::order);
-        serve(server, "sleep", RequestCauses::pause);
-        serve(server, "socket", RequestCauses::ask);
-        serve(server, "cpu", RequestCauses::compute);
-        serve(server, "gc", RequestCauses::collect);
+        server.createContext("/", RequestCauses::handle);
         server.start();
         int port = server.getAddress().getPort();
         for (int i = 0; i < 20; i++)
@@ -243,18 +374,13 @@ public class RequestCauses {
         if (args.length > 0) // until it is killed
             System.out.println("ready");
         do {
-            drive(port, "lock", "compactor", store::compact);
+            drive(port, "lock", "lock");
         } while (args.length > 0);
-        drive(port, "park", "auditor", audit::check);
-        drive(port, "queue", "orders", held -> {
-            Future<Integer> f = reports.submit(() -> Report.render(held));
-            f.get();
-        });
-        drive(port, "sleep", null, null);
-        drive(port, "socket", null, null);
-        drive(port, "cpu", null, null);
-        fill();
-        drive(port, "gc", null, null);
+        for (String path : PATHS) {
+            if (path.equals("gc"))
+                fill();
+            drive(port, path, path);
+        }
         server.stop(0);
         System.exit(0);
     }

@@ -107,7 +107,10 @@ static void put_thing(struct buf *b, const struct group_cause *c)
         buf_string(b, "stopped by the VM");
         break;
     case CAUSE_CLASS_LOAD:
-        buf_string(b, "loading classes");
+        if (object)
+            buf_printf(b, "loading class %s", object);
+        else
+            buf_string(b, "loading classes");
         break;
     default:
         buf_string(b, "unknown");

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import java.io.IOException;
 import java.io.InputStream;
+import java.io.OutputStream;
 import java.net.HttpURLConnection;
 import java.net.URL;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
-/** The client of both servers, and what their servlets do; prints what RequestsTruth prints. */
+/** The client of all servers, and what their handlers do; prints what RequestsTruth prints. */
 final class Asks {
     static final ExecutorService pool = Executors.newFixedThreadPool(2, task -> {
         Thread t = new Thread(task, "own");
@@ -30,6 +31,41 @@ final class Asks {
         tell("task " + way + " " + Thread.currentThread().getName() + " " + start + " " + System.nanoTime());
     }
 
+    /** What a path does: naps, or meets the cause of slowness that is behind its colon. */
+    static void serve(String way, String task) {
+        int colon = way.indexOf(':');
+        if (colon < 0) {
+            nap(task);
+            return;
+        }
+        try {
+            RequestCauses.meet(way.substring(colon + 1));
+        } catch (IOException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    /** rounds: their number, or "causes", where the paths are "sync:lock" or "async:lock". */
+    static void all(int port, String rounds, String paths) throws Exception {
+        if (rounds.equals("causes"))
+            RequestCauses.driveAll(port, paths.split(","));
+        else
+            all(port, Integer.parseInt(rounds), paths);
+    }
+
+    /** The body comes when the server has long read the head. */
+    static void post(HttpURLConnection c) throws IOException {
+        byte[] body = "a body".getBytes();
+        c.setDoOutput(true);
+        c.setFixedLengthStreamingMode(body.length);
+        try (OutputStream out = c.getOutputStream()) {
+            Thread.sleep(10);
+            out.write(body);
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
     static void all(int port, int rounds, String paths) {
         for (int i = 0; i < rounds; i++) {
             for (String way : paths.split(",")) {
@@ -40,6 +76,8 @@ final class Asks {
                 try {
                     HttpURLConnection c = (HttpURLConnection) new URL("http://127.0.0.1:" + port + path + "?secret=1").openConnection();
                     c.setRequestProperty("traceparent", String.format("00-%032x-%016x-01", start, start + 1));
+                    if (way.equals("post"))
+                        post(c);
                     status = c.getResponseCode();
                     try (InputStream in = status < 400 ? c.getInputStream() : c.getErrorStream()) {
                         while (in.read() >= 0) {

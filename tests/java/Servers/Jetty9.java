@@ -23,11 +23,11 @@ public class Jetty9 {
                 throw new ServletException("asked for");
             if (way.equals("missing")) {
                 response.sendError(404);
-            } else if (way.equals("async") || way.equals("dispatch") && !again) {
+            } else if (way.startsWith("async") || way.equals("dispatch") && !again) {
                 AsyncContext context = request.startAsync();
                 request.setAttribute("again", true);
                 Asks.pool.execute(() -> {
-                    Asks.nap("executor");
+                    Asks.serve(way, "executor");
                     if (way.equals("dispatch")) {
                         context.dispatch();
                         return;
@@ -42,7 +42,7 @@ public class Jetty9 {
                 });
                 return;
             } else {
-                Asks.nap(again ? "async" : "entry");
+                Asks.serve(way, again ? "async" : "entry");
                 response.getWriter().print("answer");
             }
             Asks.handlerEnd = System.nanoTime();
@@ -57,7 +57,7 @@ public class Jetty9 {
         context.addServlet(holder, "/*");
         server.setHandler(context);
         server.start();
-        Asks.all(((ServerConnector) server.getConnectors()[0]).getLocalPort(), Integer.parseInt(args[1]), args[2]);
+        Asks.all(((ServerConnector) server.getConnectors()[0]).getLocalPort(), args[1], args[2]);
         server.stop();
     }
 }

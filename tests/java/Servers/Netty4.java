@@ -32,14 +32,14 @@ public class Netty4 {
         protected void channelRead0(ChannelHandlerContext context, FullHttpRequest request) {
             Asks.handlerStart = System.nanoTime();
             String way = request.uri().split("/")[1];
-            if (way.equals("async")) {
+            if (way.startsWith("async")) {
                 Asks.pool.execute(() -> {
-                    Asks.nap("executor");
+                    Asks.serve(way, "executor");
                     answer(context, 200);
                 });
                 return;
             }
-            Asks.nap("entry");
+            Asks.serve(way, way.equals("post") ? "async" : "entry");
             answer(context, way.equals("fail") ? 500 : way.equals("missing") ? 404 : 200);
         }
     }
@@ -53,7 +53,7 @@ public class Netty4 {
                     channel.pipeline().addLast(new HttpServerCodec(), new HttpObjectAggregator(65536), new Truth());
                 }
             }).bind("127.0.0.1", 0).sync().channel();
-        Asks.all(((InetSocketAddress) server.localAddress()).getPort(), Integer.parseInt(args[1]), args[2]);
+        Asks.all(((InetSocketAddress) server.localAddress()).getPort(), args[1], args[2]);
         server.close().sync();
         loops.shutdownGracefully();
     }

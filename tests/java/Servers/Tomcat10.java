@@ -22,11 +22,11 @@ public class Tomcat10 {
                 throw new ServletException("asked for");
             if (way.equals("missing")) {
                 response.sendError(404);
-            } else if (way.equals("async") || way.equals("dispatch") && !again) {
+            } else if (way.startsWith("async") || way.equals("dispatch") && !again) {
                 AsyncContext context = request.startAsync();
                 request.setAttribute("again", true);
                 Asks.pool.execute(() -> {
-                    Asks.nap("executor");
+                    Asks.serve(way, "executor");
                     if (way.equals("dispatch")) {
                         context.dispatch();
                         return;
@@ -41,7 +41,7 @@ public class Tomcat10 {
                 });
                 return;
             } else {
-                Asks.nap(again ? "async" : "entry");
+                Asks.serve(way, again ? "async" : "entry");
                 response.getWriter().print("answer");
             }
             Asks.handlerEnd = System.nanoTime();
@@ -57,7 +57,7 @@ public class Tomcat10 {
         Tomcat.addServlet(context, "truth", new Truth()).setAsyncSupported(true);
         context.addServletMappingDecoded("/*", "truth");
         tomcat.start();
-        Asks.all(tomcat.getConnector().getLocalPort(), Integer.parseInt(args[1]), args[2]);
+        Asks.all(tomcat.getConnector().getLocalPort(), args[1], args[2]);
         tomcat.stop();
     }
 }

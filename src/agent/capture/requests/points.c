@@ -551,7 +551,11 @@ static int edit_netty_decode(const struct instrument_class *c, struct edit *e,
                              const struct point *p)
 {
     _cleanup_(buf_release) struct buf last = BUF(32);
-    int r = push_channel(e, &last);
+    _cleanup_(buf_release) struct buf first = BUF(32);
+    int r = push_channel(e, &first);
+    r = r ? r : call(e, &first, "decoding", "(Ljava/lang/Object;)V");
+    r = r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &first, 1);
+    r = r ? r : push_channel(e, &last);
     r = r ? r : call(e, &last, "decodes", "(Ljava/lang/Object;)V");
     return r ? r : before_returns(e, &last, 1) ?: 1;
 }

@@ -438,6 +438,21 @@ public final class JvmscopeRequests {
         loopNew[i] = true;
     }
 
+    /** More bytes of a channel's request have arrived: its thread works for it again. */
+    public static void decoding(Object channel) {
+        long tid = tid();
+        int i = (int) tid & LOOPS - 1;
+        if (U.getLong(ANY) == 0 || loopThread[i] == tid || request(slot(tid)) != 0)
+            return;
+        long e = answerOf(channel);
+        if (e == 0)
+            return;
+        loopThread[i] = tid;
+        loopRequest[i] = U.getLong(e + 8);
+        loopNew[i] = false;
+        work(tid, loopRequest[i], ASYNC, 0, 0);
+    }
+
     /** The channel whose bytes this thread decodes. */
     public static void decodes(Object channel) {
         long tid = tid();
