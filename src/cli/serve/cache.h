@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The data of a large recording's page, kept beside it (PATH.page) so that it opens at once the
- * next time; made anew when the recording, the files served with it or jvmscope is another. Nothing
- * is kept where it cannot be written.
+ * next time. They are made again when the recording, the files served with it or jvmscope changes.
+ * Where the folder cannot be written, nothing is kept.
  */
 #pragma once
 
 #include "base/buf.h"
 #include "export/export.h"
 
-/* Smaller recordings are read faster than a file is worth. */
+/* Smaller recordings are read quickly enough without a file. */
 enum { SERVE_CACHE_BYTES = 32 << 20 };
 
-/* What the kept data must match; 0 when nothing is to be kept of this file. */
+/* Returns what the kept data must match, or 0 when nothing is to be kept for this file. */
 uint64_t serve_cache_key(const char *path, const struct page_site *site, const char *sources);
-/* Appends what is kept. 0, or negative errno when there is none that fits. */
+/* Appends the kept data. Returns 0, or a negative errno when there are none that match. */
 int serve_cache_get(const char *path, uint64_t key, struct buf *out) must_check;
 void serve_cache_put(const char *path, uint64_t key, const struct buf *data);

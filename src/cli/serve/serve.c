@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* serve: recordings and heap dumps in a browser. Each file is read when it is first looked at. */
+/*
+ * serve: shows recordings and heap dumps in a browser. Each file is read at the first request for
+ * it.
+ */
 #include "serve/server.h"
 
 #include "analysis/what_if.h"
@@ -46,15 +49,18 @@ const struct arg_set *const serve_sets[] = {&serve_set, NULL};
 static const char html[] = "text/html; charset=utf-8", json_type[] = "application/json";
 
 /*
- * What is made of a file when it is first asked for. A lock is held by the one request that makes
- * it.
+ * What is computed from a file at the first request for it. The request that computes it holds a
+ * lock.
  */
 struct served_file {
     pthread_mutex_t making, asking;
-    /* as web/src/data.ts reads it: the length of the JSON in four bytes, that, binary data */
+    /*
+     * in the format that web/src/data.ts reads: the length of the JSON in four bytes, the JSON,
+     * binary data
+     */
     struct buf page;
     struct served_threads threads;
-    struct heap *heap; /* for questions to a dump, one at a time */
+    struct heap *heap; /* for questions about a dump, one at a time */
 };
 
 struct site {
@@ -71,7 +77,7 @@ static int not_found(struct server_reply *reply, const char *text)
     return 404;
 }
 
-/* Reads a file for its page's data; on failure a sentence is in out instead. */
+/* Reads a file for its page's data. On failure, out contains a message instead. */
 static int read_data(struct site *s, size_t i, const struct page_site *site, struct buf *out)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096), json = BUF(UINT32_MAX),
@@ -111,7 +117,8 @@ static int read_data(struct site *s, size_t i, const struct page_site *site, str
 }
 
 /*
- * Makes the data of a file's page, or finds it kept beside the file; on failure a sentence instead.
+ * Computes the data of a file's page, or finds them kept beside the file. On failure the page
+ * contains a message instead.
  */
 static int make_page(struct site *s, size_t i, struct buf *out)
 {
@@ -127,7 +134,7 @@ static int make_page(struct site *s, size_t i, struct buf *out)
     return r;
 }
 
-/* The page without data: it asks for that. */
+/* The page without data, which it then requests. */
 static int answer_shell(struct server_reply *reply)
 {
     buf_string(&reply->body, page_head);
@@ -137,8 +144,8 @@ static int answer_shell(struct server_reply *reply)
 }
 
 /*
- * The JSON of a page; or the weights of its profile, which views of threads, calls, coverage and
- * heaps do not need.
+ * Sends the JSON of a page, or the weights of its profile, which the views of threads, calls,
+ * coverage and heaps do not need.
  */
 static int answer_data(struct site *s, size_t i, bool weights, struct server_reply *reply)
 {
@@ -151,7 +158,7 @@ static int answer_data(struct site *s, size_t i, bool weights, struct server_rep
         memcpy(&json, f->page.data, sizeof(json));
     size_t to = MIN(sizeof(json) + le32toh(json), f->page.len), from = MIN(sizeof(json), to);
     if (r < 0)
-        buf_bytes(&reply->body, f->page.data, f->page.len); /* why */
+        buf_bytes(&reply->body, f->page.data, f->page.len); /* the message */
     else if (weights)
         buf_bytes(&reply->body, f->page.data + to, f->page.len - to);
     else
@@ -169,7 +176,10 @@ static bool is_of_class(const struct timeline *t, uint32_t object, void *pattern
     return name && pattern_match(pattern, name, strlen(name));
 }
 
-/* What the program would take if the sections of a class's locks took `factor` of their time. */
+/*
+ * Answers how long the program would take if the sections of a class's locks took `factor` of their
+ * time.
+ */
 static int answer_what_if(struct site *s, size_t i, const struct server_request *q,
                           struct server_reply *reply)
 {
@@ -211,8 +221,8 @@ static uint64_t number_of(const struct server_request *q, const char *key, uint6
 }
 
 /*
- * Calls that were recorded, of a thread or a method, or those that took long: when there are more
- * than one page takes.
+ * Answers with recorded calls of a thread or a method, or with long ones, when there are more than
+ * one page contains.
  */
 static int answer_calls(struct site *s, size_t i, const struct server_request *q,
                         struct server_reply *reply)
@@ -232,7 +242,7 @@ static int answer_calls(struct site *s, size_t i, const struct server_request *q
     return 200;
 }
 
-/* A verb of `jvmscope heap`, with the options that its page knows. */
+/* Answers a verb of `jvmscope heap`, with the options that its page uses. */
 static int answer_heap(struct site *s, size_t i, const char *verb, const struct server_request *q,
                        struct server_reply *reply)
 {
@@ -291,7 +301,7 @@ static int answer(void *context, const struct server_request *q, struct server_r
     return status == -ENOENT ? not_found(reply, "no such view") : status;
 }
 
-/* Serves until a signal ends it. */
+/* Serves until a signal arrives. */
 static int serve(struct site *site, const struct serve *o)
 {
     char url[512];

@@ -20,7 +20,7 @@ void served_threads_init(struct served_threads *s)
     pthread_mutex_init(&s->opening, NULL);
 }
 
-/* Where nothing ends there is no path. */
+/* There is no path where nothing ends. */
 static void *find_path(void *arg)
 {
     struct served_threads *s = arg;
@@ -44,8 +44,8 @@ static void forget(struct served_threads *s)
 }
 
 /*
- * What a view's file must match beside its timeline: how paths are found may change with each
- * version.
+ * Returns what a view's file must match besides its timeline: the way in which paths are found may
+ * change with each version.
  */
 static uint64_t key_of(const struct served_threads *s)
 {
@@ -54,7 +54,7 @@ static uint64_t key_of(const struct served_threads *s)
                     : 0;
 }
 
-/* Finds the view that was made before, and nothing of it is read. */
+/* Maps a view that was made before, without reading it. */
 static int find_view(struct served_threads *s, const char *file, const char *kept)
 {
     const void *rest = NULL;
@@ -72,7 +72,7 @@ static int find_view(struct served_threads *s, const char *file, const char *kep
     return 0;
 }
 
-/* The path is found while the view is made: both only read the timeline. */
+/* Finds the path while the view is made, because both only read the timeline. */
 static int make_view(struct served_threads *s, const char *file, const char *kept)
 {
     pthread_t finder;
@@ -89,7 +89,7 @@ static int make_view(struct served_threads *s, const char *file, const char *kep
     uint64_t key = r == 0 ? key_of(s) : 0;
     size_t bytes = s->path.segments.len * sizeof(*s->path.segments.data);
     if (key)
-        /* a cache: may fail */
+        /* it is a cache; this may fail */
         (void)!timeline_view_save(s->view, kept, key, s->path.segments.data, bytes);
     return r;
 }
@@ -106,7 +106,7 @@ static void look(struct served_threads *s, const char *file)
         forget(s);
 }
 
-/* Looks once; false when the lock is not to be had. */
+/* Loads once. Returns false when the lock cannot be had. */
 static bool look_once(struct served_threads *s, const char *file, int (*lock)(pthread_mutex_t *))
 {
     if (s->looked)
@@ -120,7 +120,7 @@ static bool look_once(struct served_threads *s, const char *file, int (*lock)(pt
     return true;
 }
 
-/* Looks at the whole timeline, once; false when its file is damaged. */
+/* Checks the whole timeline, once. Returns false when its file is damaged. */
 static bool check_once(struct served_threads *s)
 {
     if (!s->checked) {
@@ -183,7 +183,7 @@ static int answer_range(struct served_threads *s, const struct server_request *q
     return e == 0 ? 200 : 500;
 }
 
-/* A number, -1 for none. */
+/* Writes a number, -1 for none. */
 static void put_number(struct json *j, const char *key, uint32_t v)
 {
     json_key(j, key);
@@ -206,7 +206,7 @@ static void put_frames(struct json *j, const struct timeline *t, const char *key
     json_end_array(j);
 }
 
-/* Who caused a state, and what that thread did then. */
+/* Writes who caused a state, and what that thread did then. */
 static void put_cause(struct json *j, const struct timeline *t, const char *key, uint32_t node)
 {
     json_key(j, key);
@@ -245,7 +245,7 @@ static void put_woken(struct json *j, const struct served_threads *s, uint32_t n
     json_end_array(j);
 }
 
-/* The segment of the path that lies on the node's thread between two times; -1 for none. */
+/* Returns the segment of the path on the node's thread between two times, or -1. */
 static int64_t segment_of(const struct critical_path *p, uint32_t thread, uint64_t from,
                           uint64_t to)
 {
@@ -292,7 +292,7 @@ static int answer_node(const struct served_threads *s, uint32_t node, struct ser
     return 200;
 }
 
-/* What ran on the path; none when that cannot be told. */
+/* Returns what ran on the path, or NULL when that is unknown. */
 static const struct path_samples *ran_once(struct served_threads *s)
 {
     pthread_mutex_lock(&s->opening);
@@ -332,7 +332,7 @@ static int answer_segment(struct served_threads *s, const struct server_request 
     return 200;
 }
 
-/* The tables of monitor statistics for some threads, for all when none is named. */
+/* Answers with the monitor statistics of some threads, or of all when none is named. */
 static int answer_monitors(struct served_threads *s, const struct server_request *q,
                            struct server_reply *reply)
 {
@@ -352,7 +352,7 @@ static int answer_monitors(struct served_threads *s, const struct server_request
     return r == 0 ? 200 : 500;
 }
 
-/* A page was opened: what lies in an index is loaded while it reads its data. */
+/* A page was opened: loads the parts that have an index while the page reads its data. */
 static int answer_ready(struct served_threads *s, const char *file, struct server_reply *reply)
 {
     _cleanup_(buf_release) struct buf index = BUF(8192);
@@ -383,7 +383,7 @@ static const struct question {
     const char *name;
     int (*answer)(struct served_threads *s, const struct server_request *q,
                   struct server_reply *reply);
-    bool of_all; /* it reads the whole timeline, not what it shows alone */
+    bool of_all; /* it reads the whole timeline, not only the part that it shows */
 } questions[] = {
     {"range", answer_range, false},  {"monitors", answer_monitors, true},
     {"node", answer_node_of, false}, {"segment", answer_segment, true},

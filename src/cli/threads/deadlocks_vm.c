@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jvmscope threads deadlocks PID: what the agent's question `deadlocks` answers. */
+/* jvmscope threads deadlocks PID: shows the agent's answer to `deadlocks`. */
 #include "cli/threads/deadlocks_vm.h"
 #include "cli/target.h"
 #include "proto/control.h"

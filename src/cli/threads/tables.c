@@ -31,7 +31,7 @@ static int stats_of(struct thread_view *v, uint64_t over_ns, struct monitor_stat
     return r < 0 ? complain_errno(v->path, "cannot analyse", r) : 0;
 }
 
-/* What the tables leave out. */
+/* Prints what the tables leave out. */
 static void print_idle(const struct thread_view *v, const struct monitor_stats *s)
 {
     char d[24];
@@ -77,8 +77,8 @@ static void json_threads(struct thread_view *v, struct json *j, const struct mon
 }
 
 /*
- * Waits for monitors of which it is not known who had them when they began; ret_virtual: of virtual
- * threads.
+ * Returns the number of waits for monitors whose owners were unknown when the waits began.
+ * *ret_virtual: those of virtual threads.
  */
 static uint64_t owners_unknown(const struct thread_view *v, uint64_t *ret_virtual)
 {
@@ -134,7 +134,10 @@ static int summary_json(struct thread_view *v, const struct monitor_stats *s)
     return json_print(&b);
 }
 
-/* The most blocked first, then those that waited longest; the table's own order among equals. */
+/*
+ * Orders by how often a thread was blocked, then by how long it waited; equal ones keep the table's
+ * order.
+ */
 static int by_waits(const void *a, const void *b)
 {
     const struct thread_stats *x = a, *y = b;
@@ -146,8 +149,8 @@ static int by_waits(const void *a, const void *b)
 }
 
 /*
- * Threads that had nothing to do, and the VM's own that nothing kept waiting, are not what one
- * looks for.
+ * True for threads that had nothing to do, and for the VM's own threads that nothing delayed: a
+ * reader does not look for these.
  */
 static bool is_idle(const struct thread_view *v, const struct thread_stats *row)
 {
@@ -244,7 +247,10 @@ static bool of_class(const struct timeline *t, uint32_t object, void *arg)
     return t->objects[object].class == *(uint32_t *)arg;
 }
 
-/* What the program gains, in ns, when sections of the class take less: as `what-if` has it. */
+/*
+ * Returns what the program would gain, in ns, if sections of the class took less time, computed as
+ * by `what-if`.
+ */
 static uint64_t gain(struct thread_view *v, uint32_t class, double factor)
 {
     struct what_if w = {.lock = of_class, .lock_arg = &class, .factor = factor};

@@ -67,7 +67,7 @@ SETS(what_if)
 SETS(deadlock)
 #undef SETS
 
-/* A pattern that selects nothing is most likely misspelt. */
+/* Complains about a pattern that selects nothing, because it is most likely misspelt. */
 static int none_selected(const struct thread_view *v, const char *pattern, const uint8_t *selected,
                          size_t n, const char *why)
 {
@@ -99,16 +99,13 @@ static int select_all(struct thread_view *v)
         return complain(v->path, "no thread has this name", v->options->end_thread);
     int status =
         none_selected(v, v->options->thread, v->threads, t->n_threads, "no thread's name matches");
-    /* what-if has its own words for a lock that is not there. */
+    /* what-if has its own message for a lock that does not exist. */
     if (!status && !v->options->lock)
         status = none_selected(v, class_name, v->objects, t->n_objects, "no lock's class matches");
     return status;
 }
 
-/*
- * The index alone, of which only the tables are looked at, where the verb looks at the nodes that
- * it uses.
- */
+/* Loads only the index, whose tables are checked. The verb checks the nodes that it uses. */
 static struct timeline *load_unchecked(const char *path, const struct path_options *range,
                                        thread_looks *looks)
 {
@@ -387,7 +384,7 @@ static size_t row_limit(const struct thread_options *o)
     return o->limit ? o->limit : 20;
 }
 
-/* Why there is no path, and so nothing to replay. */
+/* Explains why there is no path, and therefore nothing to replay. */
 static int no_path(const struct thread_view *v, const char *what, int r)
 {
     return r == -ENOENT ? complain(v->path, what, "nothing lies between --from and --to")
@@ -395,7 +392,8 @@ static int no_path(const struct thread_view *v, const char *what, int r)
 }
 
 /*
- * The path of a thread is the one that leads to its last moment; of several the one that ends last.
+ * The path of a thread leads to its last moment. Of several threads the one that ends last is
+ * taken.
  */
 static void select_end(struct thread_view *v)
 {
@@ -407,7 +405,7 @@ static void select_end(struct thread_view *v)
     }
 }
 
-/* -EPROTO of an unchecked timeline is no complaint yet. */
+/* -EPROTO from an unchecked timeline is not reported yet. */
 static int threads_path(struct thread_view *v)
 {
     struct critical_path p = {0};
@@ -450,7 +448,7 @@ static bool method_selected(const struct timeline *t, uint32_t method, void *arg
 }
 
 /*
- * Whether there is anything to scale: of a name that is misspelt the answer would be that it gains
+ * Returns whether there is anything to scale. For a misspelt name the answer would be that it gains
  * nothing.
  */
 static bool any_selected(struct thread_view *v)
@@ -501,8 +499,8 @@ static bool lock_of_class(const struct timeline *t, uint32_t object, void *arg)
 }
 
 /*
- * Without a lock or a method: the locks that take most of the path, each at half of its time or at
- * --factor.
+ * Without a lock or a method: answers for the locks that take most of the path, each at half its
+ * time or at --factor.
  */
 static int what_if_of_locks(struct thread_view *v)
 {
@@ -618,7 +616,7 @@ static int show_file(const char *path, const struct thread_options *options,
     int status = -EPROTO;
     uint64_t cut_at = 0;
     bool lost = false;
-    /* An index that turns out to be damaged is looked at as a whole then, and made anew. */
+    /* If an index turns out to be damaged, all of it is checked, and it is made again. */
     for (; status == -EPROTO; looks = NULL) {
         if ((status = thread_view_open(&v, options, path, looks)))
             return status;
@@ -649,7 +647,8 @@ static int run_verb(const struct command *self, int argc, char **argv,
     status = 0;
     if (only_requests_given(&options.requests)) {
         status = only_requests_times(&options.requests, operands.list[0], &times);
-        options.times = &times; /* cppcheck-suppress autoVariables ; until it returns */
+        /* cppcheck-suppress autoVariables ; it is used only until this returns */
+        options.times = &times;
     }
     return status ? status : show_file(operands.list[0], &options, show, looks);
 }
@@ -666,7 +665,7 @@ VERB(path, threads_path, path_shares_known)
 VERB(what_if, threads_what_if, what_if_looks)
 #undef VERB
 
-/* Of a recording, or of a running VM. */
+/* Answers for a recording or for a running VM. */
 static int cmd_deadlocks(const struct command *self, int argc, char **argv)
 {
     struct thread_options options = {0};

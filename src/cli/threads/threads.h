@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the verbs of `jvmscope threads` share: options, the timeline, and what of it is selected. */
+/*
+ * What the verbs of `jvmscope threads` share: options, the timeline, and the part of it that is
+ * selected.
+ */
 #pragma once
 
 #include "analysis/critical_path.h"
@@ -10,40 +13,44 @@
 
 struct thread_options {
     bool json, idle;
-    /* patterns; lock and method are those of what-if too */
+    /* patterns; what-if uses lock and method too */
     const char *thread, *class_name, *lock, *method, *end_thread;
     uint64_t from_ns, to_ns, min_ns, limit;
     const char *factor;
     struct only_requests requests;
-    const struct request_times *times; /* of these requests; NULL: all */
+    const struct request_times *times; /* only during these requests; NULL: always */
 };
 
 struct thread_view {
     const struct thread_options *options;
     const char *path;
     struct timeline *t;
-    bool unchecked;             /* its nodes: the verb answers -EPROTO when one leads nowhere */
+    /* the nodes are not checked: the verb returns -EPROTO when one refers to nothing */
+    bool unchecked;
     uint8_t *threads, *objects; /* selected by --thread, by --class */
     struct path_options range;
 };
 
-/* Whether a verb looks at the nodes of this timeline itself. */
+/* Returns whether a verb checks the nodes of this timeline itself. */
 typedef bool thread_looks(const struct timeline *t, const struct path_options *range);
-/* Opens what the operand names; looks: NULL if never. 0, or the exit status after a complaint. */
+/*
+ * Opens what the operand names. looks: NULL if the verb never checks nodes itself. Returns 0, or
+ * the exit status after a complaint.
+ */
 int thread_view_open(struct thread_view *ret, const struct thread_options *o, const char *path,
                      thread_looks *looks);
 void thread_view_release(struct thread_view *v);
 
-/* A stack as a JSON array of "package.Class.method:line". */
+/* Writes a stack as a JSON array of "package.Class.method:line". */
 void json_frames(struct json *j, const struct timeline *t, uint32_t stack);
-/* The same of n frames from the first one on. */
+/* Writes n frames from the first one on in the same way. */
 void json_some_frames(struct json *j, const struct timeline *t, uint32_t first, uint32_t n);
-/* A name or null. */
+/* Writes a thread's name or null. */
 void json_thread(struct json *j, const struct timeline *t, uint32_t thread);
-/* Writes what was built to standard output; the exit status. */
+/* Writes what was built to standard output. Returns the exit status. */
 int json_print(struct buf *b);
 /*
- * The same of a part of it, for what may be gigabytes: what is little yet waits for more. 0 or a
+ * Writes a part of what may be gigabytes; a small part waits until there is more. Returns 0 or a
  * negative errno.
  */
 int json_print_part(struct buf *b) must_check;

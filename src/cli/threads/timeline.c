@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Which nodes an interaction caused: pairs of waker and woken, by waker. */
+/* The nodes that an interaction caused: pairs of waker and woken, by waker. */
 struct pair {
     uint32_t waker, woken;
 };
@@ -20,7 +20,7 @@ struct pair {
 struct causes {
     struct pair *list;
     size_t n;
-    uint32_t *next; /* per node: the thread's next one */
+    uint32_t *next; /* per node: the next node of the same thread */
 };
 
 static int by_waker(const void *a, const void *b)
@@ -54,7 +54,10 @@ static int causes_of(const struct timeline *t, struct causes *ret)
     return 0;
 }
 
-/* The running event that follows what was caused: a thread that was notified reacquires first. */
+/*
+ * Returns the running event that follows what was caused. A thread that was notified reacquires the
+ * monitor first.
+ */
 static uint32_t running_after(const struct timeline *t, const struct causes *c, uint32_t n)
 {
     while (n != TL_NONE && t->nodes[n].kind != TL_RUN)
@@ -169,8 +172,8 @@ static void event_head(struct json *j, const struct timeline *t, const char *typ
 }
 
 /*
- * A hand-over that has no node of its own, since the thread let the lock go by waiting or by
- * ending: written when its receiver runs.
+ * Returns whether a hand-over has no node of its own, because the thread released the lock by
+ * waiting or by ending. It is written when its receiver runs.
  */
 static bool is_implied(const struct timeline *t, const struct tl_node *n)
 {
@@ -184,7 +187,10 @@ static void print_time(uint64_t ns)
            (unsigned long long)ns % 1000000000 / 1000);
 }
 
-/* Whether the table has a row of its own for what ended a wait: a lock that was handed over. */
+/*
+ * Returns whether the table has a row of its own for what ended a wait: a lock that was handed
+ * over.
+ */
 static bool has_implied_row(const struct timeline *t, const struct tl_node *node)
 {
     return is_implied(t, node) && node->edge != TL_BY_JOIN;
@@ -223,8 +229,8 @@ static void implied_interaction(struct json *j, const struct timeline *t, uint32
 }
 
 /*
- * Per node, which ones --min leaves: waits that are long enough, and where they end. NULL without
- * --min.
+ * Returns for each node whether --min keeps it: waits that are long enough, and where they end.
+ * NULL without --min.
  */
 static uint8_t *long_waits(const struct thread_view *v)
 {

@@ -14,7 +14,7 @@
 struct row {
     char *class_name, *place, *caught; /* caught may be NULL */
     int64_t count;
-    /* Its method has a handler of the class: the throw may be what that one throws on. */
+    /* The method has a handler for the class, so that it may have rethrown what it caught. */
     bool after_handler;
 };
 
@@ -55,13 +55,13 @@ static int add(struct table *t, const struct rec_object *o)
         const struct row *row = &t->rows.data[t->rows.len - 1];
         return row->class_name && row->place && (!caught || row->caught) ? 0 : -ENOMEM;
     }
-    /* Each dump tells the sum so far. */
+    /* Each dump contains the sum so far. */
     if (count > t->rows.data[*at].count)
         t->rows.data[*at].count = count;
     return 0;
 }
 
-/* The method of a place, "pkg.Class.name" of "pkg.Class.name:12". */
+/* Returns the length of the method in a place: "pkg.Class.name" in "pkg.Class.name:12". */
 static size_t method_length(const char *place)
 {
     const char *line = strrchr(place, ':');
@@ -75,8 +75,8 @@ static uint64_t handler_key(const char *class_name, const char *place)
 }
 
 /*
- * Finds the throws that a handler may have made of an earlier one: a program's throws are at least
- * the others, and at most all of them.
+ * Finds throws that a handler may have caused by rethrowing: the program's own throws are at least
+ * the other ones, and at most all of them.
  */
 static int mark_after_handlers(struct table *t)
 {

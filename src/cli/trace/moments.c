@@ -21,7 +21,7 @@ static void print_string(const char *s)
     print_text(stdout, (struct str){s, strlen(s)});
 }
 
-/* Behind {"object":" or {"number":" that p begins with; NULL. */
+/* Returns what follows {"object":" or {"number":" at p, or NULL if p starts with neither. */
 static const char *behind_text_key(const char *p, const char *end)
 {
     static const char *const keys[] = {"{\"object\":\"", "{\"number\":\""};
@@ -41,7 +41,7 @@ void print_value(struct str json)
     for (const char *p = json.data; p < end; p++) {
         if (!quoted && (inner = behind_text_key(p, end))) {
             for (p = inner; p < end && *p != '"'; p++) {
-                /* A control character keeps its escape. */
+                /* A control character stays escaped. */
                 p += *p == '\\' && p + 1 < end && (p[1] == '"' || p[1] == '\\');
                 buf_u8(&text, (uint8_t)*p);
             }
@@ -134,7 +134,7 @@ static void put_string(struct json *j, const char *key, const char *s)
     json_string(j, s);
 }
 
-/* A field that holds JSON itself. */
+/* Writes a field that contains JSON itself. */
 static void put_raw(struct json *j, const char *key, const char *s)
 {
     if (!s)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What has a moment and no duration in the list of `jvmscope trace`: logpoints, accesses of watched
- * fields, exceptions ...
+ * Entries of the list of `jvmscope trace` that have a time but no duration: logpoints, accesses of
+ * watched fields, exceptions and the like.
  */
 #pragma once
 
@@ -14,15 +14,15 @@
 enum { SHOWN_CALL = 1, SHOWN_LOG, SHOWN_ACCESS, SHOWN_THROWN, SHOWN_VM };
 
 /*
- * Whether text is there and of one of the patterns, which commas separate; without a pattern
- * always.
+ * Returns whether text is not NULL and matches one of the patterns, which are separated by commas.
+ * Without a pattern everything matches.
  */
 bool text_matches(const char *pattern, const char *text);
 bool moment_wanted(const struct rec_event *e, const char *thread_pattern);
 void moment_print(const struct rec_event *e, int64_t recording_start_ns);
 void moment_json(struct json *j, const struct rec_event *e);
 /*
- * A value that was recorded as JSON, as people read it: objects without quotes, strings with theirs
- * and escaped.
+ * Prints a value that was recorded as JSON for people: objects without quotes, strings quoted and
+ * escaped.
  */
 void print_value(struct str json);

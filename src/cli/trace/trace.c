@@ -37,14 +37,14 @@ static const struct arg trace_args[] = {
 static const struct arg_set trace_set = {"What is shown", trace_args};
 const struct arg_set *const trace_sets[] = {&trace_set, NULL};
 
-/* A call as a recording has it; strings live as long as the recording. */
+/* A call in a recording; the strings live as long as the recording. */
 struct call {
     const char *method, *thread, *caller, *arguments, *returned, *exception, *message;
     int64_t start_ns, ns, depth, java_thread;
     bool has_this;
 };
 
-/* Whether a thread worked for one of the requests that are shown at a time. */
+/* Returns whether a thread was working at this time for one of the requests that are shown. */
 static bool in_requests(const struct trace_options *o, int64_t java_thread, int64_t time_ns)
 {
     return !o->times || request_times_hold(o->times, (uint64_t)java_thread, time_ns);
@@ -52,7 +52,7 @@ static bool in_requests(const struct trace_options *o, int64_t java_thread, int6
 
 static bool wanted(const struct call *c, const struct trace_options *o)
 {
-    /* With its parameters, or without: as --trace has it. */
+    /* Matches with or without the parameters, as --trace does. */
     bool method = text_matches(o->method, c->method) ||
                   pattern_match(o->method, c->method, strcspn(c->method, "("));
     return method && text_matches(o->thread, c->thread) && c->ns >= (int64_t)o->min &&
@@ -60,8 +60,8 @@ static bool wanted(const struct call *c, const struct trace_options *o)
 }
 
 /*
- * Most virtual threads have no name: such a one is called by its number. As many names as threads
- * are kept to the end of the command.
+ * Returns a name for a virtual thread without one, which is most of them: its number. As many names
+ * as there are threads are kept until the command ends.
  */
 static const char *nameless(int64_t java_thread)
 {
@@ -96,7 +96,7 @@ static void read_call(const struct rec_event *e, struct call *ret)
 }
 
 /*
- * A call's arguments: `this` by itself, empty when there is none, and the others without the
+ * The arguments of a call: `this` separately, empty if there is none, and the others without the
  * brackets of their array.
  */
 struct arguments {
@@ -157,7 +157,7 @@ static void print_call(const struct call *c, int64_t start)
     putchar('\n');
 }
 
-/* JSON text of the recording's own, put in as it is; as a string when it is none. */
+/* Writes JSON text from the recording unchanged, or as a string when it is not valid JSON. */
 static void put_value(struct json *j, const char *key, const char *text, size_t len)
 {
     json_key(j, key);
@@ -169,7 +169,7 @@ static void put_value(struct json *j, const char *key, const char *text, size_t 
     j->comma = true;
 }
 
-/* As a string in any case: whoever reads it finds out whether it is JSON. */
+/* Always writes a string, and leaves it to the reader to find out whether it is JSON. */
 static void put_quoted(struct json *j, const char *key, const char *text, size_t len)
 {
     json_key(j, key);
@@ -209,7 +209,7 @@ static void put_call(struct json *j, const struct call *c,
     json_end_object(j);
 }
 
-/* Everything of the recording that is shown, in order of time. */
+/* Everything in the recording that is shown, in order of time. */
 static const struct rec_select shown[] = {
     {"jvmscope.Call", SHOWN_CALL},
     {"jvmscope.Log", SHOWN_LOG},
@@ -220,14 +220,14 @@ static const struct rec_select shown[] = {
     {0},
 };
 
-/* Of what is no call. */
+/* For events other than calls. */
 static bool is_wanted(const struct trace_options *o, const struct rec_event *e)
 {
     return !o->method && !o->min && moment_wanted(e, o->thread) &&
            in_requests(o, rec_long(&e->object, "javaThreadId", 0), e->start_ns);
 }
 
-/* Prints or puts the events of a kind; *count goes up to the limit. */
+/* Prints or writes the events of one kind. *count is increased up to the limit. */
 static int each(struct recording *r, const struct trace_options *o, const struct rec_mark *marks,
                 size_t n, bool calls, bool moments, struct json *j, uint64_t *count)
 {
@@ -266,7 +266,7 @@ static int each(struct recording *r, const struct trace_options *o, const struct
     return e;
 }
 
-/* *ret_shown: how many calls and events the filters left. */
+/* *ret_shown: how many calls and events passed the filters. */
 static int print_all(struct recording *r, const struct trace_options *o, const struct losses *l,
                      uint64_t *ret_shown)
 {
@@ -305,7 +305,7 @@ static int print_all(struct recording *r, const struct trace_options *o, const s
 
 static const struct rec_select calls[] = {{"jvmscope.Call", 1}, {0}};
 
-/* The members of the object that is open; the number of calls that were wanted. */
+/* Writes the members of the open object. Returns the number of calls that were wanted. */
 static int page_calls(struct recording *r, const struct trace_options *o, int64_t start,
                       struct json *j, uint64_t *ret_wanted)
 {
@@ -436,7 +436,7 @@ int cmd_trace(const struct command *self, int argc, char **argv)
     int status;
     if (!args_parse(self, (void *[]){&o}, argc, argv, &operands, &status))
         return status;
-    /* A number is a process, anything else a file. */
+    /* A number is a process id, anything else a file. */
     const char *what = operands.list[0];
     if (*what && !what[strspn(what, "0123456789")])
         return switch_tracing(&operands, &o);
@@ -454,6 +454,6 @@ int cmd_trace(const struct command *self, int argc, char **argv)
     }
     _cleanup_(request_times_release) struct request_times times = {0};
     status = only_requests_times(&o.requests, what, &times);
-    o.times = &times; /* cppcheck-suppress autoVariables ; until it returns */
+    o.times = &times; /* cppcheck-suppress autoVariables ; it is used only until this returns */
     return status ? status : show_file(what, &o);
 }

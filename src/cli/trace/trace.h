@@ -10,12 +10,12 @@ struct trace_options {
     const char *thread, *method, *condition; /* patterns, NULL: all */
     uint64_t limit, min;                     /* calls; ns */
     struct only_requests requests;
-    const struct request_times *times; /* of these requests; NULL: all */
+    const struct request_times *times; /* only during these requests; NULL: always */
 };
 
 /*
- * An object {"start_ns", "calls": [as `jvmscope trace --json`, with this, args and return as
- * strings of JSON], "total": how many the options want}, at most o->limit calls. -ENOENT, with
- * nothing written, when the file holds no calls.
+ * Writes an object {"start_ns", "calls": [as `jvmscope trace --json`, with this, args and return as
+ * strings that contain JSON], "total": how many match the options}, with at most o->limit calls.
+ * Returns -ENOENT, having written nothing, when the file contains no calls.
  */
 int trace_page_json(const char *path, const struct trace_options *o, struct json *j) must_check;
