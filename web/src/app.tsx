@@ -42,7 +42,7 @@ export function App({ page }: { page: PageJson }) {
     return () => removeEventListener("hashchange", f);
   }, []);
   useEffect(() => {
-    // Not at every step of a zoom: a browser takes a few changes of the address a second.
+    // Not at every step of a zoom, because browsers allow only a few changes of the address per second.
     const wait = setTimeout(() => {
       if (location.hash !== known.current || newest.current !== state) return; // a link was followed just now
       const hash = encode(state);
@@ -82,7 +82,8 @@ export function App({ page }: { page: PageJson }) {
   const timeline = page.timeline;
   const source = useMemo(() => (page.timeline ? sourceOf(page.timeline) : null), [page]);
   const has: Record<string, boolean> = { profile: !!json, method: !!json, threads: !!timeline, monitors: !!timeline, requests: !!page.requests, trace: !!page.trace, coverage: !!page.coverage, heap: !!page.heap };
-  // The address may ask for what is not there: that is said, with what records it. Without a wish the first view is shown.
+  // The address may name a view that the recording lacks: then the page says so, and what would record it. Without a name the
+  // first view is shown.
   const asked = state.view !== "profile" && !has[state.view];
   const view = has[state.view] || asked ? state.view : (views.find((v) => has[v]) ?? "profile");
   const inProfile = view === "profile" || view === "method";
@@ -371,7 +372,7 @@ interface HeaderProps {
   children: preact.ComponentChildren;
 }
 
-/** What it is, what can be looked at, the facts of the view; below it what is wrong with the recording. */
+/** The title, the choice of views and the facts of the view, with the recording's losses below. */
 function Header(p: HeaderProps) {
   return (
     <>
@@ -457,7 +458,7 @@ function png(name: string) {
   c?.toBlob((b) => b && download(name, "image/png", b));
 }
 
-/** A method with all its callers above and all it calls below. */
+/** A method with all its callers above it and all its callees below. */
 function Method(p: {
   page: PageJson;
   metric: Metric;
@@ -491,7 +492,7 @@ function Method(p: {
   );
 }
 
-/** The bar between flame graph and table. */
+/** The splitter between flame graph and table. */
 function Splitter() {
   const [share, setShare] = useState(58);
   useEffect(() => document.documentElement.style.setProperty("--share", `${share}%`), [share]);

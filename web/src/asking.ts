@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks for pictures of threads: the part of time in sight with some to either side. One question is out at a time; of those that
-// come meanwhile the last one counts.
+// Requests pictures of threads: the visible part of time with a margin on either side. Only one request is in flight; of those
+// made meanwhile, only the last is sent.
 import { Picture } from "./picture";
 import type { Source } from "./timeline";
 
@@ -21,13 +21,13 @@ export class Asking {
 
   constructor(private source: Source, private onPicture: () => void) {}
 
-  /** Whether the picture is of these rows, in this part of time and in its resolution. */
+  /** Returns whether the picture shows these rows, in this part of time and at its resolution. */
   covers(view: [number, number], pixel: number, threads: number[]): boolean {
     const { from, to, rows } = this.shown;
     return holds(from, to, this.pixel, view, pixel) && threads.every((t) => rows.has(t));
   }
 
-  /** Asks for these rows, unless they are asked for already. */
+  /** Requests these rows unless that request is already in flight. */
   want(view: [number, number], pixel: number, threads: number[]) {
     const { asked } = this;
     this.next = null;

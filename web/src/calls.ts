@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls that were recorded with their values: src/cli/trace/trace.c writes them.
+// Calls that were recorded with their values, as written by src/cli/trace/trace.c.
 import { duration } from "./format";
 
 export interface CallJson {
@@ -27,7 +27,7 @@ export interface Call extends CallJson {
   name: string; // package.Class.method
 }
 
-/** Calls lie in the order of their beginnings; on one thread a call belongs to the last one before it that is less deep. */
+/** Calls are ordered by their start; on one thread the caller of a call is the last one before it that is less deep. */
 export function linkCalls(json: TraceJson): Call[] {
   const open = new Map<string, number[]>();
   const calls: Call[] = json.calls.map((c) => ({ ...c, parent: -1, children: 0, self: c.ns, name: c.method.replace(/\(.*$/s, "") }));
@@ -48,8 +48,8 @@ export function linkCalls(json: TraceJson): Call[] {
 }
 
 /**
- * Values that were recorded as JSON, as a person reads them: strings and characters as in Java, quoted and escaped, other
- * objects by their text alone. `of` are their declared types. What is no JSON is shown as it is.
+ * Formats values that were recorded as JSON for people: strings and characters quoted and escaped as in Java, other objects by
+ * their text alone. `of` are their declared types. Anything that is not JSON is shown unchanged.
  */
 export function values(json: string, of: string[] = []): string[] {
   try {
@@ -60,7 +60,7 @@ export function values(json: string, of: string[] = []): string[] {
   }
 }
 
-// Objects and numbers that JSON has no form for are recorded as {"object": text} and {"number": text}.
+// Objects and numbers that JSON cannot express are recorded as {"object": text} and {"number": text}.
 function show(v: unknown, type = ""): string {
   const named = v && typeof v === "object" ? ((v as Record<string, unknown>).object ?? (v as Record<string, unknown>).number) : undefined;
   if (typeof named === "string") return named;
@@ -70,7 +70,7 @@ function show(v: unknown, type = ""): string {
 
 const primitives: Record<string, string> = { B: "byte", C: "char", D: "double", F: "float", I: "int", J: "long", S: "short", Z: "boolean", V: "void" };
 
-/** The types of "name(II[Ljava/lang/String;)V": the parameters' and the result's. */
+/** The types in "name(II[Ljava/lang/String;)V": those of the parameters and of the result. */
 export function types(method: string): { parameters: string[]; result: string } {
   const list: string[] = [];
   const d = method.slice(method.indexOf("("));
@@ -98,7 +98,7 @@ export function filterCalls(calls: Call[], f: CallFilter): Uint8Array {
   return hits;
 }
 
-/** "1.5ms", "200us", "3" (ms) as ns; NaN for anything else. */
+/** Converts "1.5ms", "200us" or "3" (ms) to nanoseconds; NaN for anything else. */
 export function parseTime(text: string): number {
   const m = text.trim().match(/^([\d.]+)\s*(ns|us|µs|ms|s|)$/);
   return !text.trim() ? 0 : m ? Number(m[1]) * { ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9, "": 1e6 }[m[2] as "ns"]! : NaN;

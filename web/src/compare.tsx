@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// This recording beside another: shares of the whole, so that runs of different length compare.
+// Compares this recording with another by shares of the whole, so that runs of different lengths can be compared.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { ask, decodeMetric, Metric, PageJson } from "./data";
 import { Flame, flameHeight } from "./flame";
@@ -21,7 +21,7 @@ function sideOf(page: PageJson, name: string, aside: boolean): Side | null {
   return { labels: page.labels, tree: select(m.shape, m.cells, { threads: null, window: null }) };
 }
 
-/** Weight of the other side at each node of `now`: where the same methods call each other. */
+/** The other recording's weight at each node of `now`, where the same methods call each other. */
 function matchPaths(now: Side, other: Side): Float64Array {
   const numbers = new Map(now.labels.map((l, i) => [l, i]));
   const index = new Map<number, number>();
@@ -77,7 +77,7 @@ export function Compare({ page, metric, aside, at, onSelect, selected }: { page:
   if (!base || !before) return <p class="note">The other recording holds no {metric.title.toLowerCase()}.</p>;
   const whole = now.tree.total[0] || 1;
   const wholeBase = base.tree.total[0] || 1;
-  // Orange is more than in the other one, blue is less: apart for every eye.
+  // Orange means more than in the other recording, blue less; colour-blind readers can tell these apart.
   const tintOf = (change: number) => {
     const strength = Math.min(1, Math.abs(change) * 12);
     const grey = isDark ? 26 : 90;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coverage: classes as a table, and the chosen one's source with the lines that ran, where the source was found.
+// Coverage: a table of classes, and the source of the chosen class with the lines that ran, if the source was found.
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { percent } from "./format";
 import type { Kept } from "./link";
@@ -32,7 +32,7 @@ export interface CoverageJson {
 
 const share = (hit: number, all: number) => (all ? hit / all : 1);
 
-/** Where a class's source lies below the folder of sources. */
+/** The path of a class's source relative to the folder of sources. */
 function placeOf(c: CoverClass): string {
   const folder = c.class.slice(0, c.class.lastIndexOf(".") + 1).replace(/\./g, "/");
   return folder + (c.source ?? `${c.class.slice(folder.length).replace(/\$.*$/s, "")}.java`);
@@ -93,7 +93,7 @@ function Source({ json, c }: { json: CoverageJson; c: CoverClass }) {
   const place = placeOf(c);
   const text = json.texts?.[place];
   const box = useRef<HTMLDivElement>(null);
-  // The classes of one file colour its lines together.
+  // All classes in a file contribute to the colours of its lines.
   const lines = useMemo(() => {
     const by = new Map<number, { hit: boolean; branches: number; taken: number }>();
     for (const k of text === undefined ? [c] : json.classes.filter((x) => placeOf(x) === place))
@@ -151,7 +151,7 @@ function Source({ json, c }: { json: CoverageJson; c: CoverClass }) {
   );
 }
 
-/** 1, 2, 3, 7 as "1–3, 7". */
+/** Formats 1, 2, 3, 7 as "1–3, 7". */
 function ranges(list: number[]): string {
   const out: string[] = [];
   for (let i = 0, k; i < list.length; i = k + 1) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the page is given: src/export/page_data.c writes it.
+// The page's data, as written by src/export/page_data.c.
 
 import type { TraceJson } from "./calls";
 import type { CoverageJson } from "./coverage";
@@ -27,7 +27,7 @@ export interface MetricJson {
   cells: Bytes;
 }
 
-/** What a capture lost, and when, from the recording's start. */
+/** What a capture lost, and when, counted from the start of the recording. */
 export interface Loss {
   capture: string;
   what: string;
@@ -37,7 +37,10 @@ export interface Loss {
   to_ns: number;
 }
 
-/** In one file in base64; served, the place in the binary data of the profile, and when that is there the bytes. */
+/**
+ * Bytes in base64 in a page of one file; in a served page their position in the binary data of the profile, and later the
+ * bytes.
+ */
 type Bytes = string | [number, number] | Uint8Array;
 
 export interface PageJson {
@@ -61,7 +64,7 @@ export interface PageJson {
   fill?: () => Promise<void>; // served: asks for the weights of the profile
 }
 
-/** The data of this page: in the file, or asked for. `weights`: those of its profile are needed for the first view. */
+/** The data of this page, from the file or from the server. `weights`: the first view needs the weights of its profile. */
 export async function load(inFile: string, weights: boolean): Promise<PageJson> {
   if (inFile) return JSON.parse(inFile);
   fetch("ready").catch(() => {}); // what is indexed is opened meanwhile
@@ -74,7 +77,7 @@ async function get(url: string, signal?: AbortSignal): Promise<Response> {
   return r;
 }
 
-/** Data of a served page, with the weights of its profile at once or when they are needed. */
+/** The data of a served page, with the weights of its profile now or when they are needed. */
 export async function ask(base: string, weights: boolean, signal?: AbortSignal): Promise<PageJson> {
   const bytes = () => get(`${base}weights`, signal).then((r) => r.arrayBuffer());
   let asked = weights ? bytes() : null;
@@ -89,14 +92,14 @@ export async function ask(base: string, weights: boolean, signal?: AbortSignal):
   return page;
 }
 
-/** Whether the weights of a metric are still to be asked for. */
+/** Returns whether the weights of a metric have yet to be requested. */
 export const isEmpty = (m: MetricJson) => Array.isArray(m.cells);
 
 /** Frame kinds in the order of enum frame_kind. */
 export const kinds = ["java", "interpreted", "compiled", "inlined", "native", "kernel", "stub", "mark"] as const;
 export const MARK = 7;
 
-/** A tree of methods; node 0 is the root, a parent's number is smaller than its children's. */
+/** A tree of methods; node 0 is the root, and a parent's number is smaller than its children's. */
 export interface Shape {
   n: number;
   parent: Int32Array;
@@ -144,7 +147,7 @@ export class Varints {
   at = 0;
   readonly bytes: Uint8Array;
 
-  /** Bytes, or bytes in base64. */
+  /** Takes bytes, or bytes in base64. */
   constructor(from: string | Uint8Array) {
     this.bytes = typeof from === "string" ? fromBase64(from) : from;
   }
@@ -157,7 +160,7 @@ export class Varints {
     return this.bytes[this.at++];
   }
 
-  /** Weights may pass 2^32: multiplied, not shifted. Most numbers are one byte, or two. */
+  /** Multiplies instead of shifting, because weights may exceed 2^32. Most numbers take one or two bytes. */
   next(): number {
     const b = this.bytes[this.at++];
     if (b < 128) return b;
@@ -213,7 +216,7 @@ function decodeCells(m: MetricJson, aside: Uint8Array): Cells {
   return cells;
 }
 
-/** Times that rest on fewer readings say nothing; as in `report`. */
+/** Times that rest on fewer readings are not shown, as in `report`. */
 export const FEWEST_READINGS = 10;
 
 function readingsOf(list: number[]): Map<number, [number, number]> {
@@ -222,7 +225,7 @@ function readingsOf(list: number[]): Map<number, [number, number]> {
   return by;
 }
 
-/** The cells that are not marked. */
+/** The cells without a mark. */
 function without(c: Cells, marked: Uint8Array): Cells {
   const keep = marked.reduce((n, m) => n + 1 - m, 0);
   const part = { bucket: new Int32Array(keep), thread: new Int32Array(keep), node: new Int32Array(keep), weight: new Float64Array(keep) };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A flame graph (or, downwards, an icicle) on a canvas: zooming, choosing, the keyboard. flamepaint.ts draws it.
+// A flame graph (or, growing downwards, an icicle) on a canvas: zooming, selecting, the keyboard. flamepaint.ts draws it.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { kinds, MARK, Metric } from "./data";
 import { percent, short, weightLong } from "./format";
@@ -48,10 +48,10 @@ function nodeAt(t: Tree, path: string): number {
   return n;
 }
 
-/** As high as its deepest stack needs: what is below it gets the rest. */
+/** The height that the deepest stack needs; the content below gets the rest. */
 export const flameHeight = (tree: Tree) => `${(tree.depth + 1) * ROW + 12}px`;
 
-/** The frame after `from` (before it: back) in the order of the tree that matches; `from` when it is the only one. */
+/** The next matching frame after `from` (before it: back) in tree order; `from` if it is the only one. */
 function nextMatch(t: Tree, match: Uint8Array, from: number, back: boolean): number {
   const order: number[] = [];
   const open = [0];
@@ -146,7 +146,7 @@ export function Flame(p: Props) {
     zoomTo(n, false);
     if (scroller.current) scroller.current.scrollTop = p.upwards ? scroller.current.scrollHeight : 0;
   }, [tree, p.upwards]);
-  // Not for the tip: what the pointer is over changes nothing in the picture.
+  // Not redrawn for the tooltip, because the frame under the pointer changes nothing in the picture.
   useEffect(draw, [tree, labels, size, p.match, p.selected, cursor, isDark, p.upwards, zoom]);
 
   const hitAt = (e: MouseEvent): number | null => {
@@ -202,7 +202,7 @@ export function Flame(p: Props) {
     e.stopPropagation();
   };
 
-  // From the search box or anywhere else: "n" and "N", or Enter and Shift with Enter in the box, go through what was found.
+  // "n" and "N" anywhere, or Enter and Shift+Enter in the search box, go through the matches.
   useEffect(() => {
     if (!p.match) return;
     const found = p.match;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws a tree of frames: each row is one line of pixels that is repeated, so that the cost follows pixels and not frames.
+// Draws a tree of frames. Each row is one line of pixels that is repeated, so that the cost depends on pixels, not on frames.
 import { pixel } from "./palette";
 import type { Tree } from "./tree";
 
@@ -24,7 +24,7 @@ export interface Scene {
   textOf: (node: number, room: number) => string;
 }
 
-/** Where each node begins, in weight from the left; its own time lies behind its children. */
+/** Computes where each node begins, as weight from the left; a node's own time follows its children. */
 export function starts(t: Tree): Float64Array {
   const at = new Float64Array(t.n);
   for (let i = 0; i < t.n; i++) {
@@ -37,7 +37,7 @@ export function starts(t: Tree): Float64Array {
   return at;
 }
 
-/** The first of a node's children, as a place in tree.child, that ends behind a weight. */
+/** Finds the first child of a node, as an index of tree.child, that ends after a weight. */
 function firstBehind(t: Tree, start: Float64Array, node: number, weight: number): number {
   let lo = t.first[node];
   let hi = t.first[node + 1];
@@ -50,7 +50,7 @@ function firstBehind(t: Tree, start: Float64Array, node: number, weight: number)
   return lo;
 }
 
-/** The frame at a depth and a weight from the left; -1 for many that are too small to be told apart, null for none. */
+/** Finds the frame at a depth and a weight from the left; -1 for several that are too small to tell apart, null for none. */
 export function frameAt(t: Tree, start: Float64Array, depth: number, weight: number, minWeight: number): number | null {
   if (weight < 0 || weight >= t.total[0]) return null;
   let node = 0;
@@ -91,7 +91,7 @@ export class FlamePainter {
     outline(ctx, s, marked);
   }
 
-  /** The colours; collects the frames that have room for a name, and those to be outlined. */
+  /** Fills the colours, and collects the frames with room for a name and those to outline. */
   private fill(s: Scene, ratio: number, w: number, h: number, names: Named[], marked: Named[]) {
     const { tree, start, view } = s;
     const { child, first, total } = tree;
@@ -125,7 +125,7 @@ export class FlamePainter {
         const x = (start[c] - v0) * scale;
         if (x >= s.width) break;
         if (total[c] * scale < MIN_WIDTH) {
-          // The rest is smaller still: one grey box stands for it.
+          // All remaining children are smaller still; one grey box represents them.
           const end = Math.min(s.width, (start[node] + total[node] - tree.self[node] - v0) * scale);
           if (depth + 1 >= top && end - Math.max(0, x) > 0.5) line(depth + 1).fill(small, Math.round(Math.max(0, x) * ratio), Math.round(end * ratio));
           break;
@@ -136,7 +136,7 @@ export class FlamePainter {
     lines.forEach((l, i) => this.repeat(l, Math.round(yOf(i + Math.max(0, top)) * ratio), Math.round((ROW - 1) * ratio), w, h));
   }
 
-  /** A line of pixels into the rows from y on that are within the picture. */
+  /** Copies a line of pixels into the rows from y on that are inside the picture. */
   private repeat(line: Uint32Array, y: number, rows: number, w: number, h: number) {
     const from = Math.max(0, y);
     const to = Math.min(h, y + rows);
@@ -168,7 +168,7 @@ function outline(ctx: CanvasRenderingContext2D, s: Scene, marked: Named[]) {
   ctx.strokeRect(at.x + 1, at.y + 1, Math.max(at.w - 3, 1), ROW - 3);
 }
 
-/** Names of frames as they fit their room; their widths are measured once. */
+/** Fits names of frames into their room; the width of each name is measured once. */
 export class Names {
   private width = new Map<string, number>();
 
@@ -180,7 +180,7 @@ export class Names {
     return w;
   }
 
-  /** The name, its short form, or the longest beginning of that which fits. */
+  /** Returns the name, its short form, or the longest beginning of that which fits. */
   fit(name: string, short: () => string, room: number): string {
     if (this.measure(name) <= room) return name;
     const text = short().slice(0, 1000);

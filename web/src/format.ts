@@ -7,7 +7,7 @@ export function duration(ns: number): string {
   return `${Math.round(ns)}\u00a0ns`;
 }
 
-/** A time on an axis: with as many digits as tell it from the next one, a step further. */
+/** Formats a time on an axis with just enough digits to distinguish it from the next one. */
 export function axisTime(ns: number, step: number): string {
   if (!ns) return "0";
   const [size, name] = ([[60e9, "min"], [1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]] as [number, string][]).find(([u]) => ns >= u) ?? [1, "ns"];
@@ -36,7 +36,7 @@ export function weight(unit: Unit, n: number): string {
   return unit === "bytes" ? bytes(n) : unit === "ns" ? duration(n) : count(n);
 }
 
-/** "1 234 samples, 12.3 s": what a weight means to a person. */
+/** Formats a weight for people: "1 234 samples, 12.3 s". */
 export function weightLong(m: Metric, n: number): string {
   if (m.unit !== "samples") return weight(m.unit, n);
   const time = m.intervalNs ? ` (${duration(n * m.intervalNs)})` : "";
@@ -48,7 +48,7 @@ export function percent(part: number, whole: number): string {
   return `${p >= 10 ? p.toFixed(1) : p.toFixed(2)}\u00a0%`;
 }
 
-/** "p.q.Class.method" as package, class and method. */
+/** Splits "p.q.Class.method" into package, class and method. */
 export function split(label: string): { pkg: string; cls: string; name: string } {
   const paren = label.indexOf("(");
   const dot = label.lastIndexOf(".", paren < 0 ? undefined : paren);

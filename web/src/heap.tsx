@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A heap dump: what holds the memory as areas and as a tree, classes, suspects, queries; beside them the object that is chosen.
+// A heap dump: what occupies the memory as areas and as a tree, classes, suspects, queries; beside them the chosen object.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { bytes, count, percent } from "./format";
 import { asker, Ask, ClassRow, HeapJson, HeapObject, QueryAnswer, simple, Suspect, Summary, useAnswer } from "./heapdata";
@@ -211,7 +211,7 @@ const reports = [
   ["components", "What packages and loaders retain"], ["unreachable", "Objects that no root leads to"],
 ] as const;
 
-/** The answer of any verb: its facts, its notes, and every table in it. */
+/** The answer of any verb: its facts, its notes and its tables. */
 function Reports({ ask, verb, onVerb, onChoose }: { ask: Ask; verb: string; onVerb: (v: string) => void; onChoose: (o: string) => void }) {
   const at = reports.find(([v]) => v === verb)?.[0] ?? "threads";
   const { answer, error } = useAnswer<Record<string, unknown>>(ask, at, {});
@@ -254,7 +254,7 @@ function Reports({ ask, verb, onVerb, onChoose }: { ask: Ask; verb: string; onVe
   );
 }
 
-/** "retainedBytes" as "Retained bytes". */
+/** Turns "retainedBytes" into "Retained bytes". */
 const words = (key: string) => (key.charAt(0).toUpperCase() + key.slice(1)).replace(/[A-Z]/g, (c, i) => (i ? ` ${c.toLowerCase()}` : c));
 
 const examples = [

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions to a heap dump: answered by the server with what `jvmscope heap VERB --json` prints, or from the answers that a page
-// of one file was given.
+// Questions about a heap dump. The server answers them with the output of `jvmscope heap VERB --json`; a page of one file
+// contains a set of answers.
 import { useEffect, useState } from "preact/hooks";
 
 export interface HeapJson {
@@ -84,7 +84,7 @@ export type Ask = <T>(verb: string, parameters?: Record<string, string>, signal?
 
 export class NotInPage extends Error {}
 
-/** How an answer is found in a page of one file: src/cli/heap/ makes the same. */
+/** The key of an answer in a page of one file; src/cli/heap/ computes the same one. */
 export const key = (verb: string, parameters: Record<string, string>) =>
   [verb, ...Object.keys(parameters).sort().map((k) => `${k}=${parameters[k]}`)].join(" ");
 
@@ -102,7 +102,7 @@ export function asker(json: HeapJson): Ask {
       if (!r.ok) throw new Error((await r.text()).trim());
       return (await r.json()) as T;
     });
-    // What was shown lately is kept, what failed is not.
+    // Recent answers are kept, failures are not.
     known.set(k, asked);
     if (known.size > 200) known.delete(known.keys().next().value!);
     asked.catch(() => known.delete(k));
@@ -110,7 +110,7 @@ export function asker(json: HeapJson): Ask {
   };
 }
 
-/** The answer to a question; null while it is awaited. */
+/** The answer to a question, or null until it arrives. */
 export function useAnswer<T>(ask: Ask, verb: string, parameters: Record<string, string>, when = true): { answer: T | null; error: Error | null } {
   const [state, setState] = useState<{ k: string; answer: T | null; error: Error | null }>({ k: "", answer: null, error: null });
   const k = when ? key(verb, parameters) : "";
@@ -125,6 +125,6 @@ export function useAnswer<T>(ask: Ask, verb: string, parameters: Record<string, 
   return state.k === k ? state : { answer: null, error: null };
 }
 
-/** "com.example.Outer$Inner" without its package. */
+/** Removes the package from "com.example.Outer$Inner". */
 export const simple = (name: string) => name.replace(/^.*\.(?=[^.]+$)/, "");
 export const titleOf = (o: { class: string; value: string | null }) => (o.value ? `${simple(o.class)} ${o.value}` : simple(o.class));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The heap as areas: each box is an object with all that it keeps alive; in a large one lie those that it dominates.
+// The heap as areas: each box is an object with everything that it keeps alive; a large box contains the objects that it
+// dominates.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { bytes, percent } from "./format";
 import { Ask, HeapObject, Summary, simple, titleOf } from "./heapdata";
@@ -23,7 +24,7 @@ interface Area extends Box<HeapObject> {
 
 const HEAD = 18;
 
-/** A colour by package: the same for neighbours in the program, and dark or light enough to be read on. */
+/** A colour for a package, the same for all its classes, with enough contrast for text. */
 export const hue = (name: string) => (seedOf(name.replace(/[^.]*$/, "")) * 47) % 360;
 const fillOf = (name: string, dark: boolean, level: number) => `hsl(${hue(name)} ${dark ? 32 : 46}% ${dark ? 24 + 7 * level : 84 - 9 * level}%)`;
 
@@ -55,7 +56,7 @@ export function HeapMap(p: Props) {
     return () => void (gone = true);
   }, [here, p.ask]);
   useEffect(() => {
-    // A link into the map: what the path's objects are is asked for once.
+    // A link into the map: the objects of its path are requested once.
     const ids = p.zoom ? p.zoom.split(".") : [];
     if (ids.every((id) => trail.some((o) => o.object === id))) return;
     let gone = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One object: what is in it, who refers to it, why it is alive.
+// One object: its contents, what refers to it, why it is alive.
 import { bytes, count } from "./format";
 import { Ask, HeapObject, Inspected, NotInPage, PathStep, simple, useAnswer } from "./heapdata";
 

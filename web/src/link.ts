@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of the page as the address's fragment, so that every view can be linked to.
+// Keeps the state of the page in the address's fragment, so that every view can be linked to.
 
 export const views = ["profile", "method", "threads", "monitors", "requests", "trace", "coverage", "heap"] as const;
 export type View = (typeof views)[number];

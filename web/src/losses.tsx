@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the recording lost, told above every view: first what the view is made of.
+// What the recording lost, shown above every view, with the losses of the current view first.
 import type { Loss, PageJson } from "./data";
 import { duration, plural } from "./format";
 import type { View } from "./link";
 
-/** Names of captures by view; of the profile by what it measures. */
+/** Names of captures by view; for the profile, by metric. */
 const captures: Record<string, RegExp> = {
   threads: /^(threads|locks|monitors|io|recording)$/,
   monitors: /^(threads|locks|monitors|io|recording)$/,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a recording does not hold, and what records it.
+// What a recording does not contain, and what would record it.
 import type { PageJson } from "./data";
 import type { View } from "./link";
 
@@ -23,7 +23,7 @@ const parts: Part[] = [
   { views: ["heap"], title: "Heap", is: "what holds the memory", by: "jvmscope heap dump -o app.hprof PID", has: (p) => !!p.heap },
 ];
 
-/** The list of what is not there; of one view first when it was asked for. */
+/** The list of what is missing, starting with the view that was asked for. */
 export function Missing({ page, view }: { page: PageJson; view?: View }) {
   const missing = parts.filter((p) => !p.has(page));
   const first = view && missing.find((p) => p.views.includes(view));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Monitor statistics, each table by what is chosen in the one before: threads, classes, blocks and waits by calling method, the
-// call stack of what is chosen.
+// Monitor statistics, each table restricted by the selection in the one before: threads, classes, blocks and waits by calling
+// method, and the call stack of the selection.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { duration, percent, plural } from "./format";
 import type { Kept } from "./link";
@@ -97,7 +97,7 @@ export function Monitors({ json, served, name, kept, keep }: Kept & { json: Time
 
 const nothing: Stats = { idle: 0, idle_ns: 0, threads: [], classes: [], sites: [] };
 
-/** The tables for the threads that are chosen (none: all): asked of the server, or added up from those of each thread. */
+/** The tables for the selected threads (all if none is), from the server or added up from those of each thread. */
 export function useStats(json: TimelineJson, threads: Set<number>, idle = false): Stats {
   const [asked, setAsked] = useState<{ key: string; stats: Stats } | null>(null);
   const list = [...threads].join(",");
@@ -117,7 +117,7 @@ export function useStats(json: TimelineJson, threads: Set<number>, idle = false)
 
 const everyone = new Set<number>();
 
-/** Sums of several threads' tables. Percentiles and numbers of objects do not add up: -1 stands for them. */
+/** The sum of several threads' tables. Percentiles and numbers of objects cannot be added; -1 stands for them. */
 function merge(all: Stats[]): Stats {
   if (all.length === 1) return all[0];
   const add = <T extends Times>(a: T, b: Times): T => ({
@@ -139,7 +139,7 @@ function merge(all: Stats[]): Stats {
   return { idle: all.reduce((n, s) => n + s.idle, 0), idle_ns: all.reduce((n, s) => n + s.idle_ns, 0), threads: [], classes: [...classes.values()], sites: [...sites.values()] };
 }
 
-/** What the program would take if the sections of a class's locks were shorter: replayed on the server. */
+/** How long the program would take if the sections of a class's locks were shorter, replayed by the server. */
 function WhatIf({ json, served, classes }: { json: TimelineJson; served: boolean; classes: string[] }) {
   const [name, setName] = useState("");
   const [factor, setFactor] = useState(50);

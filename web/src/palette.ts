@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Colours by frame kind. The hues differ in lightness as well, so that they stay apart for colour-blind eyes and in print.
+// Colours by frame kind. The hues also differ in lightness, so that colour-blind readers and printouts can tell them apart.
 import { kinds } from "./data";
 
 type Hsl = [number, number, number];
@@ -39,7 +39,7 @@ export const kindTitles: Record<string, string> = {
 
 const cache = new Map<string, string>();
 
-/** A frame's colour: its kind's, a little lighter or darker by the class, so that neighbours are told apart. */
+/** A frame's colour: that of its kind, a little lighter or darker depending on the class, so that neighbours differ. */
 export function colour(kind: number, seed: number, isDark: boolean): string {
   const key = `${kind}/${seed % 7}/${isDark}`;
   let c = cache.get(key);
@@ -54,7 +54,7 @@ export function colour(kind: number, seed: number, isDark: boolean): string {
 
 const values = new Map<string, number>();
 
-/** A colour of this file ("hsl(h s% l%)" or "#rrggbb") as an opaque pixel of ImageData. */
+/** Converts a colour of this file ("hsl(h s% l%)" or "#rrggbb") to an opaque pixel of ImageData. */
 export function pixel(css: string): number {
   let v = values.get(css);
   if (v === undefined) {

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the thread view shows of a part of time: made by the server (src/model/timeline_view.c) or from the states in this file.
+// What the thread view shows of a part of time, computed by the server (src/model/timeline_view.c) or from the states in this
+// file.
 
 export const MANY = 255; // kind of a run that is a pixel of many states
 
-/** Runs of all rows one behind the other, in arrays that grow; a row's are lo to hi - 1, its instants markLo to markHi - 1. */
+/**
+ * The runs of all rows, one row after another, in arrays that grow; a row has runs lo to hi - 1 and instants markLo to markHi -
+ * 1.
+ */
 export class Picture {
   rows = new Map<number, { lo: number; hi: number; markLo: number; markHi: number }>(); // by thread
   runs = 0;
@@ -25,7 +29,7 @@ export class Picture {
 
   constructor(public from: number, public to: number) {}
 
-  /** Empties it for another part of time; what is the same size next time needs no room anew. */
+  /** Empties it for another part of time and keeps its memory. */
   begin(from: number, to: number): this {
     this.rows.clear();
     this.arrows = [];
@@ -103,7 +107,7 @@ export function decodePicture(v: Numbers, p: Picture, threads: number[]): Pictur
   return p;
 }
 
-/** Adds a row for each of the threads. Shares of many stay where they are, in the bytes that are read. */
+/** Adds a row for each thread. The shares of pixels with many states stay in the bytes that are read. */
 export function decodeRows(v: Numbers, p: Picture, threads: number[]) {
   p.shares = v.bytes;
   for (const thread of threads) {
@@ -133,7 +137,7 @@ export function decodeRows(v: Numbers, p: Picture, threads: number[]) {
   }
 }
 
-/** Adds arrows and the path. */
+/** Adds arrows and the critical path. */
 export function decodeAcross(v: Numbers, p: Picture) {
   p.arrowsInAll += v.next();
   p.arrowEvery = Math.max(p.arrowEvery, v.next());

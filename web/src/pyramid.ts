@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads in one file that holds pictures of them and not each state change: src/export/page_pyramid.c writes it.
+// Threads in a page of one file that contains pictures of them instead of each state change, as written by
+// src/export/page_pyramid.c.
 import { Varints } from "./data";
 import { decodeAcross, decodeRows, MANY, Picture } from "./picture";
 import { Cause, decodeContexts, decodePath, Known, NodeDetails, nothing, PyramidJson, SegmentDetails, segmentBehind, Source, TimelineJson } from "./timeline";
@@ -47,7 +48,7 @@ export class Pyramid implements Source {
     return Math.max(1, this.pyramid.levels[level].span / this.pyramid.width);
   }
 
-  /** A part of a level, of some threads (-1: what leads across all of them). */
+  /** A part of a level, for some threads (-1: what spans all of them). */
   private part(level: number, part: number, group: number): Picture {
     const key = `${level}/${part}/${group}`;
     let p = this.parts.get(key);
@@ -122,7 +123,7 @@ export class Pyramid implements Source {
     };
   }
 
-  /** The state there, when it is as wide as a column of the finest pictures. */
+  /** Finds the state there if it is as wide as a column of the finest pictures. */
   async at(thread: number, time: number): Promise<NodeDetails | null> {
     const level = this.pyramid.levels.length - 1;
     const part = Math.floor(time / this.pyramid.levels[level].span);
@@ -140,7 +141,7 @@ export class Pyramid implements Source {
   }
 }
 
-/** Adds what a picture has of a thread to the row that is being made. */
+/** Adds a thread's part of a picture to the row under construction. */
 function copyRow(p: Picture, out: Picture, shares: number[], thread: number) {
   const row = p.rows.get(thread);
   if (!row) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests: when they came and how long they took, what the slow ones waited for, and what one of them did.
+// Requests: when they arrived and how long they took, what the slow ones waited for, and the details of one of them.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { count, duration, percent, plural } from "./format";
 import type { Kept } from "./link";
@@ -74,7 +74,7 @@ export interface RequestsJson {
   texts: string[];
 }
 
-/** Columns and rows of the heat map, both ends within. */
+/** Columns and rows of the heat map, both ends inclusive. */
 interface Box {
   c0: number;
   c1: number;
@@ -150,7 +150,7 @@ export function RequestsView({ json, kept, keep, name }: Kept & { json: Requests
   );
 }
 
-/** The cause that took most of a request. */
+/** The cause that took the largest part of a request. */
 function largest(json: RequestsJson, r: OneRequest): string {
   const sums = sumsOf(json, [r]);
   const best = sums.reduce((a, x, i) => (x > sums[a] ? i : a), 0);
@@ -183,7 +183,7 @@ function HeatMap({ json, only, box, dark, onBox }: HeatProps) {
   const [width] = useSize(frame);
   const height = 220;
   const [cursor, show] = useState<[number, number] | null>(null);
-  // Keys may follow each other faster than the page is drawn.
+  // Keys may arrive faster than the page is drawn.
   const at = useRef<[number, number] | null>(null);
   const anchor = useRef<[number, number] | null>(null); // the other end of what is chosen
   const drag = useRef<[number, number] | null>(null);
@@ -343,7 +343,7 @@ function Stack({ title, frames }: { title: string; frames: string[] }) {
   ) : null;
 }
 
-/** What the chosen requests spent their time on, beside all of those in the page. */
+/** What the chosen requests spent their time on, compared with all requests in the page. */
 function Causes({ json, chosen, all, dark }: { json: RequestsJson; chosen: OneRequest[]; all: OneRequest[]; dark: boolean }) {
   const bar = (list: OneRequest[], label: string) => {
     const sums = sumsOf(json, list);

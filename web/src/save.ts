@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is shown, as a file: CSV of the table, SVG and PNG of the flame graph, collapsed stacks.
+// Saves what is shown: CSV of the table, SVG and PNG of the flame graph, collapsed stacks.
 import { kinds } from "./data";
 import { short } from "./format";
 import { colour, ink, seedOf } from "./palette";
@@ -13,7 +13,7 @@ export function download(name: string, type: string, data: BlobPart) {
   setTimeout(() => URL.revokeObjectURL(a.href), 10000);
 }
 
-/** A field of a CSV; what a spreadsheet would take for a formula is defused. */
+/** Quotes a field of a CSV file, and defuses what a spreadsheet would take for a formula. */
 function field(text: string): string {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\n\r]/.test(safe) ? `"${safe.replace(/"/g, '""')}"` : safe;
@@ -44,7 +44,7 @@ export function collapsed(t: Tree, labels: string[]): string {
 const WIDTH = 1600;
 const ROW = 18;
 
-/** The whole flame graph as SVG, frames from half a pixel on. */
+/** The whole flame graph as SVG, with frames of half a pixel or more. */
 export function svg(t: Tree, labels: string[], title: string, upwards: boolean, isDark: boolean): string {
   const height = (t.depth + 1) * ROW + 30;
   const escape = (s: string) => s.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`).replace(/[\u0000-\u0008\u000b-\u001f]/g, "\ufffd");

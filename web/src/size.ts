@@ -3,8 +3,8 @@
 import { useLayoutEffect, useState } from "preact/hooks";
 
 /**
- * Width and height of the element's content in pixels, 0 before the first layout. Watching begins with the element and ends
- * before it leaves the document, so that no late answer finds it gone: an effect that runs after painting would.
+ * Width and height of the element's content in pixels, 0 before the first layout. The observer ends before the element leaves
+ * the document; if it ended in an effect that runs after painting, a late callback would find no element.
  */
 export function useSize(element: preact.RefObject<HTMLElement | null>): [number, number] {
   const [size, setSize] = useState<[number, number]>([0, 0]);

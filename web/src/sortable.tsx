@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A table that sorts by any column, with rows chosen by mouse or keyboard.
+// A table that sorts by any column and whose rows can be selected by mouse or keyboard.
 import { useMemo, useState } from "preact/hooks";
 import { cellClass } from "./virtual";
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranked methods: a real table, of which only the rows in sight are in the document.
+// The ranked methods: a real table, of which only the visible rows are in the document.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { FEWEST_READINGS, kinds, Metric } from "./data";
 import { percent, split, weight } from "./format";
@@ -28,7 +28,7 @@ export function MethodTable(p: Props) {
   const box = useRef<HTMLDivElement>(null);
   const height = useSize(box)[1] || 400;
   const isDark = useDark();
-  // Own (0) or whole (1) time from too few readings: marked, and never ranked above what is known.
+  // Own (0) or total (1) time from too few readings is marked, and never ranked above known times.
   const few = (r: Row, of: 0 | 1) => !!p.metric.readings && (p.metric.readings.get(r.label)?.[of] ?? 0) < FEWEST_READINGS;
   const mark = (r: Row, of: 0 | 1, text: string) => (few(r, of) ? <span title={`From ${p.metric.readings!.get(r.label)?.[of] ?? 0} readings of the clock: too few to rank by`}>~{text}</span> : text);
   const rows = useMemo(() => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Light or dark: the system's wish, or what the reader chose.
+// Light or dark: the system's setting, unless the reader chooses.
 import { useEffect, useState } from "preact/hooks";
 
 export type Theme = "auto" | "light" | "dark";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of a state or an interaction: lock, owner, causes and stacks; and the critical path in numbers.
+// The details of a state or an interaction: lock, owner, causes and stacks; and the critical path in numbers.
 import { count, duration, percent } from "./format";
 import { edgeTitles, QUIET, stateTitles } from "./threadpaint";
 import type { Cause, Frame, NodeDetails, SegmentDetails, TimelineJson } from "./timeline";

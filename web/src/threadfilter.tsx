@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The filter dialog: a table of threads, sortable, with any number of them chosen.
+// The filter dialog: a sortable table of threads, of which any number can be selected.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { parseTime } from "./calls";
 import { SortableTable } from "./sortable";
@@ -35,7 +35,7 @@ export function ThreadFilter(p: Props) {
       const re = new RegExp(text, "i");
       test = (s) => re.test(s);
     } catch {
-      // Not a regular expression (yet): a part of the name.
+      // Not a regular expression (yet): taken as a part of the name.
     }
     const least = parseTime(blocked) || 0;
     const users = lock ? new Set(stats.classes.find((c) => c.class === lock)?.users ?? []) : null;

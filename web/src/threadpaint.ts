@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Draws threads over time: states as pixels, then the critical path, arrows, marks, names and the axis over them.
+// Draws threads over time: states as pixels, then the critical path, arrows, marks, names and the axis on top.
 import { axisTime } from "./format";
 import { pixel } from "./palette";
 import { MANY, Picture } from "./picture";
@@ -8,10 +8,10 @@ import type { TimelineJson } from "./timeline";
 export const ROW = 26;
 export const AXIS = 24;
 
-/** Pixels for the names left of the timeline of a width: on a phone the time has most of it. */
+/** The width of the names to the left of a timeline; on a phone, time gets most of the room. */
 export const gutter = (width: number) => Math.min(190, Math.max(96, Math.round(width * 0.27)));
 
-/** Colours of states, apart in hue and lightness (after Okabe and Ito). */
+/** Colours of states, distinct in hue and lightness (after Okabe and Ito). */
 export const stateColours: Record<string, [string, string]> = {
   run: ["#2f9e6e", "#37b07c"],
   "wait-object": ["#8fa8c9", "#56708f"],
@@ -53,7 +53,7 @@ export const stateTitles: Record<string, string> = {
   release: "lets a lock go",
 };
 
-/** Of a quiet thread's only state. */
+/** For the only state of a quiet thread. */
 export const QUIET = "nothing recorded";
 
 export const edgeTitles: Record<string, string> = {
@@ -70,7 +70,7 @@ export const edgeColours: Record<string, [string, string]> = {
   unpark: ["#3b6ea5", "#93c4f2"],
 };
 
-/** Instants that are drawn as marks: a short box, or a tick at the upper or the lower edge of the row. */
+/** Instants that are drawn as marks: a short box, or a tick at the upper or lower edge of the row. */
 export const markColours: Record<string, [string, string]> = {
   timeout: ["#8a6d00", "#f1d264"],
   "notify-all": ["#12508a", "#4f9fe0"],
@@ -107,10 +107,10 @@ export interface Scene {
   picked: { thread: number; start: number; end: number } | null;
 }
 
-/** How thick a state is: what costs the program time is thicker. */
+/** The height of a state: states that cost the program time are higher. */
 const thinOf = (kind: string) => (kind === "run" || kind === "wait-lock" || kind === "reacquire" || kind === "deadlock" ? 0 : 4);
 
-/** What the rows are drawn with, by number of kind: made once for a theme. */
+/** The styles of rows by number of kind, made once per theme. */
 interface Look {
   dark: boolean;
   paper: number;
@@ -138,7 +138,7 @@ function lookOf(kinds: string[], dark: boolean): Look {
   };
 }
 
-/** What draws a row into pixels: where times and heights lie. */
+/** Draws a row into pixels; knows the positions of times and heights. */
 interface Place {
   left: number;
   width: number;
@@ -190,7 +190,7 @@ export class ThreadPainter {
     paintAxis(ctx, s, x);
   }
 
-  /** Most of what is filled is a pixel or two wide. */
+  /** Optimized for fills that are a pixel or two wide, which most are. */
   private fill(x0: number, y0: number, x1: number, y1: number, value: number, width: number) {
     const { pixels } = this;
     for (let y = y0, at = y0 * width; y < y1; y++, at += width) {
@@ -224,7 +224,7 @@ export class ThreadPainter {
     if (s.options.marks) this.marks(s, row.markLo, row.markHi, look, place, yOf);
   }
 
-  /** A pixel of many states: what they are, one above the other by their shares. */
+  /** Draws a pixel of many states: one above the other, by their shares. */
   private many(p: Picture, k: number, colours: Uint32Array, x0: number, x1: number, y0: number, y1: number, width: number) {
     const { shares } = p;
     const { pixels } = this;
@@ -251,7 +251,7 @@ export class ThreadPainter {
     }
   }
 
-  /** The critical path: along the lower edge of a row, and straight to the next one. */
+  /** Draws the critical path: along the lower edge of a row, then straight to the next row. */
   private path(s: Scene, look: Look, place: Place) {
     const { width, height, ratio } = place;
     const dense = s.picture.path.length > 250; // then the ways between rows stand back: they would hide the rows
@@ -272,7 +272,7 @@ export class ThreadPainter {
     }
   }
 
-  /** Upright, let through to what is below by its weight, and dashed (4 of 7) where a dash is given. */
+  /** Draws a vertical line, translucent by its weight, and dashed (4 of 7) where requested. */
   private link(x0: number, x1: number, y0: number, y1: number, value: number, width: number, weight: number, dash: number) {
     if (weight === 1 && !dash) return this.fill(x0, y0, x1, y1, value, width);
     const { pixels } = this;
@@ -290,7 +290,7 @@ export class ThreadPainter {
   }
 }
 
-/** The pixel of a time, within the row. */
+/** The pixel of a time, limited to the row. */
 function xOf(p: Place, time: number): number {
   const x = p.left + (time - p.from) * p.scale;
   return x <= p.left ? p.left : x >= p.width ? p.width : (x + 0.5) | 0;
@@ -320,15 +320,15 @@ function paintPicked(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => 
   ctx.strokeRect(from, y(row) + 3, Math.max(3, Math.min(x(s.picked!.end), s.w + 10) - from), ROW - 6);
 }
 
-/** Arrows that are in sight: from the waker to what it woke, dashed where the cause was concluded. */
+/** Draws the visible arrows: from the waker to what it woke, dashed where the cause was inferred. */
 export function arrowsOf(s: Scene) {
   return s.picture.arrows.filter((a) => a.time >= s.view[0] && a.cause <= s.view[1] && !s.options.hidden.has(s.json.edges[a.edge]) && s.rowOf.has(a.thread) && s.rowOf.has(a.from));
 }
 
-/** Beyond so many arrows in sight they stand back. */
+/** With more visible arrows than this, those that leave the view are drawn paler. */
 const CROWDED = 120;
 
-/** Arrows of one look are drawn together: thousands cost little more than one. */
+/** Arrows of one style are drawn together, so that thousands cost little more than one. */
 function paintArrows(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => number, y: (row: number) => number) {
   const arrows = arrowsOf(s);
   const looks = new Map<string, { edge: number; inferred: boolean; far: boolean; lines: Path2D; heads: Path2D }>();
@@ -340,12 +340,12 @@ function paintArrows(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => 
     const y0 = y(from) + (down ? ROW - 5 : 5);
     const y1 = y(to) + (down ? 5 : ROW - 5);
     if ((y0 < 0 && y1 < 0) || (y0 > s.h && y1 > s.h)) continue;
-    // Where there are many, those that lead out of sight stand back.
+    // When there are many, arrows that leave the view are drawn paler.
     const far = arrows.length > 200 && (Math.min(y0, y1) < 0 || Math.max(y0, y1) > s.h);
     const key = `${a.edge}/${a.inferred}/${far}`;
     let look = looks.get(key);
     if (!look) looks.set(key, (look = { edge: a.edge, inferred: a.inferred, far, lines: new Path2D(), heads: new Path2D() }));
-    // A line that runs far out of sight is cut there: its slope stays.
+    // A line that runs far outside the view is cut there; its slope is kept.
     const cut = (at: number) => Math.max(-60, Math.min(s.h + 60, at));
     const along = (at: number) => (y1 === y0 ? x1 : x0 + ((x1 - x0) * (at - y0)) / (y1 - y0));
     look.lines.moveTo(along(cut(y0)), cut(y0));
@@ -389,7 +389,7 @@ function paintGutter(ctx: CanvasRenderingContext2D, s: Scene, first: number, las
   ctx.restore();
 }
 
-/** Round times for an axis. */
+/** Chooses round times for an axis. */
 export function ticks(view: [number, number], pixels: number): number[] {
   const raw = (view[1] - view[0]) / Math.max(2, pixels / 120);
   const base = 10 ** Math.floor(Math.log10(raw));
@@ -414,11 +414,11 @@ function paintAxis(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => nu
   }
 }
 
-/** Of a pixel of many: kinds and their shares. */
+/** For a pixel of many states: kinds and their shares. */
 const sharesOf = (p: Picture, k: number): [number, number][] =>
   Array.from({ length: p.runKinds[k] }, (_, n) => [p.shares[p.runShare[k] + 2 * n], p.shares[p.runShare[k] + 2 * n + 1] / 255]);
 
-/** The rows in sight as SVG. */
+/** The visible rows as SVG. */
 export function threadsSvg(s: Scene, title: string): string {
   const escape = (t: string) => t.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`).replace(/[\u0000-\u0008\u000b-\u001f]/g, "\ufffd");
   const x = (time: number) => Math.max(gutter(s.w), Math.min(s.w, gutter(s.w) + ((time - s.view[0]) * (s.w - gutter(s.w))) / (s.view[1] - s.view[0])));
@@ -460,7 +460,7 @@ export function threadsSvg(s: Scene, title: string): string {
     `<rect width="100%" height="100%" fill="${s.dark ? "#0f1515" : "#fff"}"/>${out.join("")}</svg>\n`;
 }
 
-/** The states in sight, and of pixels of many the share of each kind. */
+/** Lists the visible states, and for pixels of many states the share of each kind. */
 export function threadsRows(s: Scene): (string | number)[][] {
   const out: (string | number)[][] = [];
   for (const l of s.lines) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choice of threads: a list with weights in a pop-over.
+// Selects threads in a list with weights that pops up.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Metric } from "./data";
 import { percent } from "./format";

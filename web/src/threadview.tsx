@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One row a thread: its states, the interactions as arrows, the critical path through the rows. What is drawn is asked for by
-// part of time and rows; threadpaint.ts draws it.
+// One row per thread: its states, the interactions as arrows, the critical path through the rows. Pictures are requested by
+// part of time and rows; threadpaint.ts draws them.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Asking } from "./asking";
 import { count, duration } from "./format";
@@ -44,7 +44,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
   const arrowNote = useRef<HTMLParagraphElement>(null);
   const finestNote = useRef<HTMLParagraphElement>(null);
   const drag = useRef<{ x: number; view: [number, number]; moved: boolean } | null>(null);
-  // Keys and answers come faster than renderings: they act on what the one before chose, one after the other.
+  // Keys and answers arrive faster than renderings, so each acts on the state that the one before has left.
   const latest = useRef<Picked | null>(null);
   const turn = useRef<Promise<unknown>>(Promise.resolve());
   const { view: latestView, set: setView } = useView(kept, keep, whole, () => redraw());
@@ -80,7 +80,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     json, lines, rowOf, picture: asking.shown, view: latestView.current, options, dark, w: size[0], h: size[1], top: top.current,
     picked: picked && { thread: picked.node.thread, start: picked.node.start, end: picked.node.end },
   });
-  /** Asks for what is in sight unless it is there, or on its way. */
+  /** Requests what is visible unless it is there or has been requested. */
   const want = (): boolean => {
     const [w, h] = size;
     if (w <= gutter(w)) return false;
@@ -109,8 +109,8 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     if (c.dataset.fresh !== fresh) c.dataset.fresh = fresh;
     if (source.finest !== undefined) finestNote.current?.classList.toggle("warn", (latestView.current[1] - latestView.current[0]) / (w - gutter(w)) < source.finest * 0.9);
   };
-  // Moving in time and scrolling ask at once, draw a frame each at most, and render nothing. A picture that comes before that
-  // frame is drawn in its place.
+  // Moving in time and scrolling send requests at once, draw at most once per frame, and render nothing. A picture that arrives
+  // before that frame is drawn instead.
   const onPicture = () => {
     const { arrowEvery, arrowsInAll } = asking.shown;
     const drawn = arrowEvery > 1 ? `: one arrow of ${count(arrowEvery)} is drawn. Zoom in for each of them.` : ".";
@@ -159,7 +159,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     const segment = await source.segment(i);
     if (!segment) return;
     if (segment.node >= 0) return show(segment.node, segment);
-    // Of a time that nothing is known of, the segment alone is shown.
+    // Where nothing is known about a time, only the segment is shown.
     const { thread, start, end, index } = segment;
     const node = { node: -1, thread, kind: -1, start, end, lock: null, other: -1, timeout_ms: 0, before: -1, after: -1, frames: [], cause: null, ended: null, segment: index };
     pick({ node, segment });
@@ -354,7 +354,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
   );
 }
 
-/** The part of time in sight. It moves at once; what is kept of it, for links, follows when it rests. */
+/** The visible part of time. It moves at once; the address, for links, follows when it rests. */
 function useView(kept: Kept["kept"], keep: Kept["keep"], whole: [number, number], onMove: () => void) {
   const told = useRef<string | null>(null); // what was kept last
   const view = useRef(whole);
@@ -386,14 +386,17 @@ function useView(kept: Kept["kept"], keep: Kept["keep"], whole: [number, number]
 
 const ROWS_AROUND = 4;
 
-/** A part of time within the whole, of a microsecond at least. */
+/** Limits a part of time to the whole, and to a microsecond at least. */
 function within(from: number, to: number, end: number): [number, number] {
   const span = Math.min(Math.max(to - from, 1000), end);
   const start = Math.max(0, Math.min(from, end - span));
   return [start, start + span];
 }
 
-/** The rows: those chosen, or all but the VM's own; by their first appearance, the VM's last; with headings when grouped. */
+/**
+ * The rows: the selected ones, or all except the VM's own, by their first appearance, with headings when grouped. The VM's
+ * threads come last.
+ */
 function layout(json: TimelineJson, grouped: boolean, chosen: Set<number> | null, withVm: boolean): Line[] {
   const { threads } = json;
   const all = threads.map((_, i) => i).filter((i) => (chosen ? chosen.has(i) : withVm || !threads[i].system));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What threads did: src/export/page_timeline.c writes it. Served, the page asks for what it shows; one file holds it all.
+// What threads did, as written by src/export/page_timeline.c. A served page requests what it shows; a page of one file contains
+// everything.
 import { Varints } from "./data";
 import { decodePicture, MANY, Picture } from "./picture";
 import { Pyramid } from "./pyramid";
@@ -41,7 +42,7 @@ export interface TimelineJson {
   by_thread?: { thread: number; stats: Stats; stats_idle?: Stats }[];
 }
 
-/** Pictures of threads, each level twice as fine as the one before; and what is known of states that can be seen in them. */
+/** Pictures of threads, each level twice as fine as the one before, and details of the states visible in them. */
 export interface PyramidJson {
   group: number; // threads in a picture
   width: number; // columns of a part
@@ -99,7 +100,7 @@ export interface Frame {
   line: number;
 }
 
-/** Who caused a state. */
+/** The thread that caused a state. */
 export interface Cause {
   edge: number;
   inferred: boolean;
@@ -141,7 +142,7 @@ export interface SegmentDetails {
 
 export interface Source {
   finest?: number; // ns of a column, below which nothing is known
-  /** What is given stays as it is until the answer after the next one. */
+  /** An answer stays valid until the answer after the next one. */
   range(from: number, to: number, width: number, threads: number[]): Promise<Picture>;
   node(i: number): Promise<NodeDetails | null>;
   at(thread: number, time: number): Promise<NodeDetails | null>;
@@ -177,7 +178,7 @@ class Served implements Source {
   }
 }
 
-/** What states have in common: lock, stack, the other thread. */
+/** Properties that states share: lock, stack, the other thread. */
 export interface Known {
   contexts: { object: number; stack: number; other: number; timeout: number }[];
   classOf: string[];
@@ -219,7 +220,7 @@ export function decodePath(json: TimelineJson): SegmentDetails[] {
   return path;
 }
 
-/** The first segment that ends beyond a time. */
+/** Finds the first segment that ends after a time. */
 export function segmentBehind(path: SegmentDetails[], time: number): number {
   let lo = 0;
   let hi = path.length;
@@ -231,7 +232,7 @@ export function segmentBehind(path: SegmentDetails[], time: number): number {
   return lo;
 }
 
-/** State changes in order of time, over all threads. -1 stands for none. */
+/** State changes of all threads in order of time. -1 stands for none. */
 class InFile implements Source {
   private n: number;
   private time: Float64Array;
@@ -294,7 +295,7 @@ class InFile implements Source {
     return this.kind[i] < this.firstInstant;
   }
 
-  /** The first of a list of nodes for which `from` (their beginning or end) is beyond a time. */
+  /** Finds the first node in a list whose `from` (its start or end) is after a time. */
   private behind(list: Int32Array, of: Float64Array, time: number, lo = 0): number {
     let hi = list.length;
     while (lo < hi) {
@@ -330,7 +331,7 @@ class InFile implements Source {
     return p;
   }
 
-  /** A thread's states from a pixel on, and pixels of many with the shares of their kinds. */
+  /** A thread's states that are a pixel or wider, and pixels of many states with the shares of their kinds. */
   private runs(p: Picture, shares: number[], thread: number, pixel: number) {
     const s = this.states[thread];
     let at = p.from;

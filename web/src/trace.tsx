@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The call tree: every recorded call with its arguments and what came back, below the call that made it.
+// The call tree: every recorded call with its arguments and its result, below the call that made it.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Call, filterCalls, linkCalls, methods, parseTime, since, TraceJson, types, values } from "./calls";
 import { count, duration, split } from "./format";
@@ -20,7 +20,7 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
   const [asked, setAsked] = useState<TraceJson | null>(null);
   const cut = json.total > json.calls.length;
   useEffect(() => {
-    // More calls than one page holds: the server looks through all of them.
+    // More calls than one page contains: the server searches all of them.
     if (!cut || !served || !(filter.text || filter.thread || minNs > 0)) return setAsked(null);
     const stop = new AbortController();
     const q = new URLSearchParams();
@@ -134,7 +134,7 @@ function levelOf(calls: Call[], i: number): number {
   return level;
 }
 
-/** Calls that match with those that lead to them, without what lies in a closed one. */
+/** Matching calls and those that lead to them, without what is inside a closed one. */
 function visible(calls: Call[], hits: Uint8Array, filtered: boolean, closed: Set<number>): number[] {
   const keep = Uint8Array.from(hits);
   if (filtered) for (let i = calls.length - 1; i >= 0; i--) if (keep[i] && calls[i].parent >= 0) keep[calls[i].parent] = 1;
@@ -146,7 +146,7 @@ function visible(calls: Call[], hits: Uint8Array, filtered: boolean, closed: Set
     if (list) list.push(i);
     else children.set(c.parent, [i]);
   });
-  // In the order of the tree: threads may take turns in time.
+  // In tree order, because the calls of threads may interleave in time.
   const stack = [...(children.get(-1) ?? [])].reverse();
   while (stack.length) {
     const i = stack.pop()!;

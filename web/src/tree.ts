@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights over a tree of methods: selection, totals, ranking, inversion, the sandwich of one method.
+// Weights over a tree of methods: selection, totals, ranking, inversion, callers and callees of one method.
 import { Cells, MARK, Shape } from "./data";
 
-/** A Shape with weights; a node's children are child[first[node]] to child[first[node + 1] - 1], heaviest first, and linked so. */
+/**
+ * A Shape with weights. A node's children are child[first[node]] to child[first[node + 1] - 1], linked with the heaviest first.
+ */
 export interface Tree extends Shape {
   self: Float64Array;
   total: Float64Array;
@@ -13,13 +15,13 @@ export interface Tree extends Shape {
   depth: number; // frames of the deepest stack
 }
 
-/** Which cells count. Buckets from (inclusive) and to (exclusive); null is all. */
+/** Selects cells. Buckets are from (inclusive) to (exclusive); null selects all. */
 export interface Selection {
   threads: Set<number> | null;
   window: [number, number] | null;
 }
 
-/** Few are sorted by insertion, which is most of the work of a large tree. */
+/** Sorts short lists by insertion; they are most of the work for a large tree. */
 function sortHeaviest(child: Int32Array, from: number, to: number, total: Float64Array) {
   if (to - from > 24) {
     child.subarray(from, to).sort((a, b) => total[b] - total[a] || a - b);
@@ -37,7 +39,7 @@ function finish(shape: Shape, self: Float64Array): Tree {
   const { n, parent } = shape;
   const total = Float64Array.from(self);
   for (let i = n - 1; i > 0; i--) total[parent[i]] += total[i];
-  // Children of each node lie together in `child`; sorted and linked heaviest first.
+  // The children of each node are adjacent in `child`, sorted and linked with the heaviest first.
   const first = new Int32Array(n + 2);
   for (let i = 1; i < n; i++) if (total[i]) first[parent[i] + 2]++;
   for (let i = 2; i < n + 2; i++) first[i] += first[i - 1];
@@ -73,7 +75,7 @@ export function select(shape: Shape, cells: Cells, s: Selection): Tree {
   return finish(shape, self);
 }
 
-/** Grows a tree node by node. */
+/** Builds a tree node by node. */
 class Builder {
   private parent: number[] = [0];
   private label: number[] = [-1];
@@ -118,7 +120,7 @@ class Builder {
   }
 }
 
-/** The running method at the root, its callers as children. */
+/** Builds the tree with the running method at the root and its callers as children. */
 export function invert(t: Tree, labels: number): Tree {
   const b = new Builder(labels);
   for (let i = 0; i < t.n; i++) {
@@ -131,7 +133,10 @@ export function invert(t: Tree, labels: number): Tree {
   return b.build();
 }
 
-/** All that a method calls (below it) and all that calls it (upwards), merged over every place it is in. Recursion: its outermost. */
+/**
+ * Builds all that a method calls (below it) and all that calls it (above), merged over all its occurrences; of recursive calls
+ * the outermost counts.
+ */
 export function sandwich(t: Tree, label: number, labels: number): { callers: Tree; callees: Tree; weight: number; self: number } {
   const down = new Builder(labels);
   const up = new Builder(labels);
@@ -165,7 +170,7 @@ export interface Row {
   total: number;
 }
 
-/** Ranked methods; one that calls itself counts once in total; marks are left out. Most self first. */
+/** Ranks methods by own time. A method that calls itself counts once in total; marks are left out. */
 export function rank(t: Tree, labels: number): Row[] {
   const self = new Float64Array(labels);
   const total = new Float64Array(labels);
@@ -198,14 +203,17 @@ export function rank(t: Tree, labels: number): Row[] {
   return rows.sort((a, b) => b.self - a.self || b.total - a.total || a.label - b.label);
 }
 
-/** Weight without a method: no frame at all, or a mark where the running one should be. What has not returned has one. */
+/**
+ * The weight of samples without a method: with no frame at all, or with a mark in place of the running one. Calls that have not
+ * returned have a method.
+ */
 export function unattributed(t: Tree, labels: string[]): number {
   let w = t.self[0];
   for (let i = 1; i < t.n; i++) if (t.kind[i] === MARK && labels[t.label[i]] !== "[not returned]") w += t.self[i];
   return w;
 }
 
-/** Weight of stacks with a matching frame, each counted once. */
+/** The weight of stacks that contain a matching frame, each counted once. */
 export function matched(t: Tree, match: Uint8Array): number {
   let w = 0;
   for (let n = t.firstChild[0]; n; ) {
@@ -221,7 +229,10 @@ export function matched(t: Tree, match: Uint8Array): number {
   return w;
 }
 
-/** Labels that match a search: a part of the name, or with * and ? the whole of it; letter case counts when the text has capitals. */
+/**
+ * Finds labels that match a search: a part of the name, or with * and ? the whole name; case matters when the text contains
+ * capitals.
+ */
 export function search(labels: string[], text: string): Uint8Array | null {
   if (!text) return null;
   const fold = text === text.toLowerCase();

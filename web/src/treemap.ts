@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Areas by size, as near to squares as they get (after Bruls, Huizing and van Wijk, "Squarified treemaps", 2000).
+// Shows sizes as areas that are close to squares (after Bruls, Huizing and van Wijk, "Squarified treemaps", 2000).
 
 export interface Box<T> {
   x: number;
@@ -9,7 +9,7 @@ export interface Box<T> {
   item: T;
 }
 
-/** Lays items (largest first) into a rectangle; sizes need not add up to `whole`, what is missing stays free at the end. */
+/** Arranges items (largest first) in a rectangle. If sizes add up to less than `whole`, the rest stays free at the end. */
 export function squarify<T>(items: { size: number; item: T }[], whole: number, x: number, y: number, w: number, h: number): Box<T>[] {
   const out: Box<T>[] = [];
   const scale = whole > 0 ? (w * h) / whole : 0;
@@ -45,7 +45,7 @@ export function squarify<T>(items: { size: number; item: T }[], whole: number, x
   return out;
 }
 
-/** The worst of a row's aspects: of its largest and its smallest area. */
+/** The worst aspect ratio in a row, given its largest and its smallest area. */
 function ratio(largest: number, smallest: number, sum: number, side: number): number {
   const s = sum * sum;
   const d = side * side;

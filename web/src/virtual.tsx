@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A long list as a table of which only the rows in sight are in the document; one row has the keyboard.
+// A long list as a table of which only the visible rows are in the document; one row has the keyboard focus.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useSize } from "./size";
