@@ -56,6 +56,12 @@ static int work_stop(JNIEnv *jni, const char *rest, struct buf *more, struct buf
     return session_end(jni, why);
 }
 
+static int work_ending(JNIEnv *jni, const char *rest, struct buf *more, struct buf *why)
+{
+    session_ending();
+    return 0;
+}
+
 static int answer_status(JNIEnv *jni, const char *rest, struct buf *more, struct buf *why)
 {
     return 0;
@@ -94,9 +100,9 @@ static const struct verb {
     int (*carry_out)(JNIEnv *jni, const char *rest, struct buf *more, struct buf *why);
     bool takes_long; /* it changes classes, dumps the heap, or waits for a request that does */
 } verbs[] = {
-    {"status", answer_status, false}, {"start", work_start, true}, {"dump", work_dump, true},
-    {"stop", work_stop, true},        {"trace", work_trace, true}, {"inspect", inspect, false},
-    {"control", control, false},
+    {"status", answer_status, false}, {"start", work_start, true},   {"dump", work_dump, true},
+    {"stop", work_stop, true},        {"ending", work_ending, true}, {"trace", work_trace, true},
+    {"inspect", inspect, false},      {"control", control, false},
 };
 
 struct message {
@@ -182,7 +188,8 @@ static void answer(const struct message *m, const struct buf *more, const struct
     else
         buf_printf(&out, "ok\n");
     buf_printf(&out, "agent %s %s\n", JVMSCOPE_VERSION, __DATE__ " " __TIME__);
-    session_status(&out, m->result == 0 && strcmp(m->verb, "status") != 0);
+    bool asks = strcmp(m->verb, "status") == 0 || strcmp(m->verb, "ending") == 0;
+    session_status(&out, m->result == 0 && !asks);
     if (m->result == 0 && more->len)
         buf_printf(&out, "json %.*s\n", (int)more->len, more->data);
     _cleanup_close_ int fd = open(m->reply, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);

@@ -94,7 +94,7 @@ const struct option_row option_table[OPTION_COUNT] = {
     [OPT_WALKER] = {"walker", NULL, 0, OPTION_WORD, "auto|vm|agct|jvmti",
                     "who walks stacks: the VM's structures read by us, AsyncGetCallTrace, or JVM TI at safepoints", .default_value = "auto"},
     [OPT_STACKS] = {"stacks", NULL, 0, OPTION_WORD, "check", "compare stacks in callbacks with GetStackTrace's", .hidden = true},
-    [OPT_CONTROL] = {"control", NULL, 0, OPTION_WORD, "start|stop|dump|status", "a message to an agent that is loaded",
+    [OPT_CONTROL] = {"control", NULL, 0, OPTION_WORD, "start|stop|ending|dump|status", "a message to an agent that is loaded",
                      .hidden = true},
     [OPT_REPLY] = {"reply", NULL, 0, OPTION_TEXT, "<file>", "where the answer to control goes", .hidden = true},
     [OPT_FAIL] = {"fail", NULL, 0, OPTION_TEXT, "<capture>:<step>", "for tests: this step of a capture's start fails",

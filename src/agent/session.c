@@ -88,7 +88,8 @@ static bool lock_unless_occupied(void)
     }
 }
 
-static atomic_bool hurry; /* the worker's next round is due at once */
+static atomic_bool always_on; /* the recording is a ring */
+static atomic_bool hurry;     /* the worker's next round is due at once */
 
 struct waker session_waker;
 
@@ -635,6 +636,7 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
     }
     occupy("starting", s->out.path);
     session_now = s;
+    atomic_store(&always_on, s->options.v[OPT_ALWAYS].given);
     fault_set(s->options.v[OPT_FAIL].text);
     fault_steps_of("session");
     vm.late = vm.live;
@@ -841,6 +843,22 @@ int session_run(JNIEnv *jni, void (*f)(struct session *s, JNIEnv *jni, void *con
     }
     pthread_mutex_unlock(&lock);
     return running ? 0 : -ESRCH;
+}
+
+/* How long the sender of session_ending has for the request to stop. */
+enum { ENDING_S = 10 };
+
+void session_ending(void)
+{
+    if (atomic_load(&always_on))
+        return;
+    shut_rows(); /* before it waits for the worker, which may be writing */
+    if (!lock_unless_occupied())
+        return;
+    uint64_t due = now_ns() + ENDING_S * NS_PER_SECOND;
+    if (session_now && session_now->running && (!session_now->due_ns || session_now->due_ns > due))
+        session_now->due_ns = due;
+    pthread_mutex_unlock(&lock);
 }
 
 int session_end(JNIEnv *jni, struct buf *why)

@@ -187,8 +187,10 @@ static int send_and_fetch(const struct command *self, const char *operand,
     /*
      * An agent that has stopped no longer knows the file, unless the recording's own duration ended
      * it.
+     * What a fast program does while it is asked does not belong to the recording.
      */
-    int status = send_verb(self, operand, "control=status", &vm, &before);
+    const char *first = ends && !options->last_ns ? "control=ending" : "control=status";
+    int status = send_verb(self, operand, first, &vm, &before);
     if (status)
         return status;
     if (ends)

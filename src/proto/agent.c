@@ -107,8 +107,8 @@ static int check_answer(struct buf *answer, struct buf *why)
  */
 static uint64_t limit_of(const char *options)
 {
-    static const char *const work[] = {"control=start", "control=stop", "control=dump",
-                                       "control=trace"};
+    static const char *const work[] = {"control=start", "control=stop", "control=ending",
+                                       "control=dump", "control=trace"};
     for (size_t i = 0; i < ARRAY_SIZE(work); i++) {
         if (strncmp(options, work[i], strlen(work[i])) == 0)
             return ATTACH_WORK_NS;

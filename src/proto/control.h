@@ -11,6 +11,9 @@
  *                           may be omitted
  *   control=dump            write what was captured so far and continue
  *   control=stop            write what was captured and stop
+ *   control=ending          as status, from a sender that will send `stop` next: what happens
+ *                           from now on is not recorded any more. Without a `stop` the recording
+ *                           ends by itself after ten seconds. No effect on a ring
  *   control=status          only answer
  *   control=inspect         the text after reply= is a question such as "class java.lang.String"
  *                           (agent/inspect/inspect.h)
@@ -24,7 +27,7 @@
  * opens the file without creating it or following a link, writes the answer, and closes it. A
  * sender that gives up removes the file; the agent then ignores the message.
  *
- * `start`, `dump`, `stop` and `trace` may take long, and the VM has one listener for everybody. A
+ * `start`, `dump`, `ending`, `stop` and `trace` may take long, and the VM has one listener for everybody. A
  * thread of the agent carries them out, and `load` may return before that has ended: the file then
  * holds the line `working`, or `changing DONE TOTAL` while classes are being changed. The agent
  * writes the first byte of an answer last, so the answer is there, and whole, as soon as the file
