@@ -125,6 +125,7 @@ int64_t timeline_thread(struct timeline_builder *b, uint64_t id)
                                                        .starter = TL_NONE,
                                                        .last_unparked = TL_NONE,
                                                        .carried = TL_NONE,
+                                                       .freed = TL_NONE,
                                                        .wait_next = TL_NONE,
                                                        .wait_object = TL_NONE};
     return (int64_t)b->threads.len - 1;

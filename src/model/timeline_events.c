@@ -5,6 +5,24 @@
 #include <errno.h>
 #include <string.h>
 
+/* A carrier that takes its next virtual thread within this time had one in its queue. */
+#define AT_ONCE_NS 1000000
+
+/*
+ * Returns the node that lets a virtual thread begin on a carrier: that of the thread that submitted
+ * it and woke or started the carrier for it; or, when the carrier comes from another virtual
+ * thread, the carrier's own, because this one was in the queue for a carrier. Whoever makes the
+ * other one shorter, which may have been pinned in a wait, lets this one begin earlier.
+ */
+static uint32_t starter_of_virtual(const struct timeline_builder *b, const struct doing *carrier,
+                                   uint32_t woken)
+{
+    uint32_t freed = carrier->freed;
+    bool queued = freed != TL_NONE && b->now - b->nodes.data[freed].time <= AT_ONCE_NS &&
+                  (woken == TL_NONE || woken < freed);
+    return queued ? freed : woken;
+}
+
 /*
  * The parent is recorded but not its call of start() (plain JFR): infers that it happened at this
  * time, or where the parent blocked.
@@ -13,13 +31,12 @@ static int infer_starter(struct timeline_builder *b, const struct tl_event *e, b
 {
     struct doing *parent = e->other == TL_NONE ? NULL : &b->doing.data[e->other];
     if (parent && e->flags & TLE_VIRTUAL) {
-        /*
-         * The thread that submitted it woke or started its carrier, unless the carrier was awake
-         * already.
-         */
-        uint32_t starter =
-            parent->last_unparked != TL_NONE ? parent->last_unparked : parent->starter;
+        uint32_t woken = parent->last_unparked != TL_NONE ? parent->last_unparked : parent->starter;
+        uint32_t starter = starter_of_virtual(b, parent, woken);
+        struct tl_thread *t = &b->threads.data[e->thread];
         b->doing.data[e->thread].starter = starter;
+        if (woken != TL_NONE && t->parent == TL_NONE)
+            t->parent = b->nodes.data[woken].thread;
         *ret_inferred = starter != TL_NONE;
         return 0;
     }
@@ -101,7 +118,9 @@ static int on_thread_start(struct timeline_builder *b, const struct tl_event *e)
     struct doing *d = &b->doing.data[e->thread];
     if (e->flags & TLE_EXISTING)
         b->nodes.data[n].flags |= TL_FIRST;
-    if (d->starter != TL_NONE)
+    if (d->starter != TL_NONE && e->flags & TLE_VIRTUAL && inferred)
+        timeline_bind(b, (uint32_t)n, TL_BY_START, d->starter, true);
+    else if (d->starter != TL_NONE)
         timeline_started_by(b, (uint32_t)n, d->starter, inferred);
     return 0;
 }
@@ -126,6 +145,8 @@ static int on_thread_end(struct timeline_builder *b, const struct tl_event *e)
                               : timeline_node_with(b, e->other, TL_RUN, TL_NONE, TL_NONE, TL_NONE);
         if (goes_on < 0)
             return (int)goes_on;
+        if (goes_on > 0)
+            b->doing.data[e->other].freed = (uint32_t)goes_on;
         if (goes_on > 0)
             timeline_bind(b, (uint32_t)goes_on, TL_BY_JOIN, (uint32_t)n, false);
     }

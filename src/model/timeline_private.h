@@ -29,6 +29,7 @@ struct doing {
     uint32_t last_unparked; /* of a carrier: the unpark that last woke it */
     /* of a carrier: the last node of the virtual thread that last ended on it */
     uint32_t carried;
+    uint32_t freed; /* of a carrier: the node at which it went on after that */
     uint32_t wait_next; /* the next thread in the wait set */
     uint32_t wait_object;
     uint8_t depth;  /* depth of nested waits, such as Unsafe.park inside LockSupport.park */

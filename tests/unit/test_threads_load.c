@@ -169,7 +169,7 @@ static void a_thread_is_there_since_its_first_event_wherever_that_is_read(void *
     unlink(name);
 }
 
-enum { FIRST, CARRIER, VIRTUAL, WAITER, THREADS };
+enum { FIRST, CARRIER, VIRTUAL, WAITER, QUEUED, THREADS };
 
 static struct timeline_builder *threads_and_latch(uint32_t *ret_latch)
 {
@@ -226,12 +226,48 @@ static void a_carrier_that_nobody_woke_tells_of_nobody(void **state)
     timeline_free(t);
 }
 
+/*
+ * A virtual thread that begins on a carrier at once after another one's end was in the queue: it
+ * begins because of that end, whatever kept the other one on the carrier. One that begins later, or
+ * for which somebody woke the carrier since, does not.
+ */
+static void a_virtual_thread_in_the_queue_waits_for_the_carrier(void **state)
+{
+    static const uint64_t ends = 1000000, gaps[] = {1000, 5000000};
+    for (size_t i = 0; i < ARRAY_SIZE(gaps); i++) {
+        uint32_t latch;
+        struct timeline *t;
+        struct timeline_builder *b = threads_and_latch(&latch);
+        put(b, 10, TLE_THREAD_START, FIRST, TL_NONE, TL_NONE, 0);
+        put(b, 20, TLE_CALL_START, FIRST, TL_NONE, CARRIER, 0);
+        put(b, 30, TLE_THREAD_START, CARRIER, TL_NONE, FIRST, 0);
+        put(b, 40, TLE_THREAD_START, VIRTUAL, TL_NONE, CARRIER, TLE_VIRTUAL);
+        put(b, 50, TLE_SLEEP, VIRTUAL, TL_NONE, TL_NONE, 0); /* pinned */
+        put(b, ends - 10, TLE_SLEPT, VIRTUAL, TL_NONE, TL_NONE, 0);
+        put(b, ends, TLE_THREAD_END, VIRTUAL, TL_NONE, CARRIER, 0);
+        put(b, ends + gaps[i], TLE_THREAD_START, QUEUED, TL_NONE, CARRIER, TLE_VIRTUAL);
+        assert_int_equal(timeline_finish(b, ends + gaps[i] + 10, &t), 0);
+        timeline_builder_free(b);
+        const struct tl_node *begins = &t->nodes[t->threads[QUEUED].first];
+        assert_int_equal(begins->edge, TL_BY_START);
+        assert_true(begins->flags & TL_INFERRED);
+        const struct tl_node *by = &t->nodes[begins->waker];
+        assert_int_equal(by->thread, i == 0 ? CARRIER : FIRST);
+        assert_int_equal(by->kind, i == 0 ? TL_RUN : TL_STARTS);
+        if (i == 0)
+            assert_int_equal(t->nodes[by->waker].thread, VIRTUAL);
+        assert_int_equal(t->threads[QUEUED].parent, FIRST);
+        timeline_free(t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_is_there_since_its_first_event_wherever_that_is_read),
         cmocka_unit_test(each_wait_has_its_own_stack),
         cmocka_unit_test(a_carrier_that_nobody_woke_tells_of_nobody),
+        cmocka_unit_test(a_virtual_thread_in_the_queue_waits_for_the_carrier),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -177,8 +177,8 @@ static void event_head(struct json *j, const struct timeline *t, const char *typ
  */
 static bool is_implied(const struct timeline *t, const struct tl_node *n)
 {
-    return n->edge != TL_NO_EDGE && n->waker != TL_NONE && tl_is_state(t->nodes[n->waker].kind) &&
-           n->kind == TL_RUN;
+    return n->edge != TL_NO_EDGE && n->edge != TL_BY_START && n->waker != TL_NONE &&
+           tl_is_state(t->nodes[n->waker].kind) && n->kind == TL_RUN;
 }
 
 static void print_time(uint64_t ns)
