@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples of doc/extending.md compile where the document puts them: each is added to a copy of the sources as it is described."""
+import json
+import re
+import shlex
+import shutil
+import subprocess
+
+import lab
+import pytest
+
+TEXT = (lab.ROOT / "doc" / "extending.md").read_text()
+BLOCKS = re.findall(r"(?ms)^( *)```(c|tsx)\n(.*?)^ *```$", TEXT)
+
+
+def block(kind, beginning):
+    found = [body for _, of, body in BLOCKS if of == kind and beginning in body]
+    assert len(found) == 1, (beginning, len(found))
+    return found[0]
+
+
+def before(path, anchor, text):
+    whole = path.read_text()
+    assert anchor in whole, (path, anchor)
+    path.write_text(whole.replace(anchor, text + anchor, 1))
+
+
+def after(path, anchor, text):
+    whole = path.read_text()
+    assert anchor in whole, (path, anchor)
+    path.write_text(whole.replace(anchor, anchor + text, 1))
+
+
+def flags(path):
+    """The options with which a file of the sources, or one beside it, is compiled."""
+    commands = json.loads((lab.BUILD / "compile_commands.json").read_text())
+    same = [c for c in commands if c["file"] == f"../src/{path}"]
+    beside = [c for c in commands if c["file"].rsplit("/", 1)[0] == f"../src/{path}".rsplit("/", 1)[0]]
+    words = iter(shlex.split((same or beside)[0]["command"]))
+    kept = []
+    for word in words:
+        if word in ("-o", "-MQ", "-MF", "-c"):
+            next(words)
+        elif word != "-MD":
+            kept.append(word)
+    return kept
+
+
+@pytest.fixture(scope="module")
+def src(tmp_path_factory):
+    """The sources with all examples in their places."""
+    src = tmp_path_factory.mktemp("extending") / "src"
+    shutil.copytree(lab.ROOT / "src", src)
+    (src / "cli/pids.c").write_text(block("c", "int cmd_pids"))
+    after(src / "cli/builtin.h", '#include "cli/commands.h"\n', "int cmd_pids(const struct command *self, int argc, char **argv);\n")
+    after(src / "cli/commands.c", "const struct command commands[] = {\n", block("c", '.name = "pids"'))
+
+    before(src / "agent/options.h", "    OPT_MONITOR,", block("c", "    OPT_HEARTBEAT,\n"))
+    before(src / "agent/options.c", "    [OPT_MONITOR]", block("c", "[OPT_HEARTBEAT] ="))
+    (src / "agent/capture/heartbeat.c").write_text(block("c", "heartbeat_type = {"))
+
+    (src / "export/methods.c").write_text(block("c", "int export_methods"))
+    before(src / "export/export.h", "int export_collapsed(", "int export_methods(const struct export_source *s, FILE *out, struct buf *why);\n")
+    after(src / "export/export.c", "export_formats[] = {\n", block("c", '{".methods"'))
+
+    (src / "cli/heap/count.c").write_text(block("c", "int heap_answer_count"))
+    before(src / "cli/heap/verbs.h", "int heap_answer_", "int heap_answer_count(const struct heap_call *c);\n")
+    after(src / "cli/heap/verbs.c", "heap_verbs[] = {\n", block("c", '.name = "heap count"'))
+    before(src / "cli/heap/leaks.c", "void heap_suspects(", block("c", "static void note_classes") + "\n")
+    return src
+
+
+@pytest.mark.parametrize("path", ["cli/pids.c", "cli/commands.c", "agent/options.c", "agent/capture/heartbeat.c", "export/methods.c",
+                                  "export/export.c", "cli/heap/count.c", "cli/heap/verbs.c", "cli/heap/leaks.c"])
+def test_an_example_compiles_in_its_place(src, path):
+    words = [w.replace("../src", str(src)).replace(str(lab.ROOT / "src"), str(src)) for w in flags(path)]
+    done = subprocess.run([*words, "-Wno-unused-function", "-Werror", "-fsyntax-only", src / path], cwd=lab.BUILD, capture_output=True,
+                          text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_view_of_the_page_has_the_types_that_it_uses(tmp_path):
+    web = lab.ROOT / "web"
+    if not (web / "node_modules" / "typescript").exists():
+        pytest.skip("the packages of web/package-lock.json are not there (npm ci in web)")
+    for name in ("package.json", "tsconfig.json"):
+        shutil.copy(web / name, tmp_path)
+    shutil.copytree(web / "src", tmp_path / "src")
+    (tmp_path / "node_modules").symlink_to(web / "node_modules")
+    (tmp_path / "src" / "about.tsx").write_text(block("tsx", "export function About"))
+    done = subprocess.run(["node_modules/.bin/tsc", "--noEmit"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
