@@ -4,6 +4,8 @@
 #include "base/buf.h"
 #include "cli/args.h"
 
+struct heap_call;
+
 /*
  * A command: help, manual page and shell completion are made from this. It has either `run`, which
  * returns the exit status (0 done, 1 failed, 2 usage), or `verbs`, commands whose names have two
@@ -28,6 +30,11 @@ struct command {
     const char *examples;
     /* its options; ends with NULL; may be NULL */
     const struct arg_set *const *sets;
+    /*
+     * Of a verb of `heap` that answers with a page, which `run` prints and the page's server sends;
+     * returns 0 or an exit status (cli/heap/verbs.h).
+     */
+    int (*heap_answer)(const struct heap_call *c);
 };
 
 /* Ends with a row without a name. */

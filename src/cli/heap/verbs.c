@@ -8,34 +8,11 @@
 
 const struct arg_set *const heap_sets[] = {&heap_common_set, &heap_index_set, NULL};
 
-static const struct {
-    const char *name;
-    int (*answer)(const struct heap_call *c);
-} answers[] = {
-    {"arrays", heap_answer_arrays},
-    {"classes", heap_answer_classes},
-    {"collections", heap_answer_collections},
-    {"components", heap_answer_components},
-    {"dominators", heap_answer_dominators},
-    {"leaks", heap_answer_leaks},
-    {"objects", heap_answer_objects},
-    {"paths", heap_answer_paths},
-    {"query", heap_answer_query},
-    {"references", heap_answer_references},
-    {"retained", heap_answer_retained},
-    {"strings", heap_answer_strings},
-    {"summary", heap_answer_summary},
-    {"threads", heap_answer_threads},
-    {"unreachable", heap_answer_unreachable},
-};
-
 int heap_answer_verb(const char *verb, const struct heap_call *c)
 {
-    if (strcmp(verb, "histogram") == 0)
-        return heap_answer_histogram(c);
-    for (size_t i = 0; i < ARRAY_SIZE(answers); i++) {
-        if (strcmp(answers[i].name, verb) == 0)
-            return answers[i].answer(c);
+    for (const struct command *h = heap_verbs; h->name; h++) {
+        if (h->heap_answer && strcmp(command_word(h), verb) == 0)
+            return h->heap_answer(c);
     }
     return -ENOENT;
 }
@@ -55,7 +32,7 @@ static int run_verb(const struct command *self, int argc, char **argv)
     _cleanup_(page_release) struct page p = {.title = operands.list[0]};
     heap_note_damage(&p, h->dump);
     const struct heap_call call = {h, &o, operands.list + 1, operands.count - 1, &p};
-    status = heap_answer_verb(command_word(self), &call);
+    status = self->heap_answer(&call);
     return status ? status : heap_answer(&p, &o);
 }
 
@@ -82,6 +59,7 @@ const struct command heap_verbs[] = {
     {
         .name = "heap summary",
         .run = run_verb,
+        .heap_answer = heap_answer_summary,
         ONE_FILE,
         .summary = "say what a dump is, its roots and its biggest objects",
         .description = "Builds the index beside the dump when there is none; with it every other "
@@ -94,6 +72,7 @@ const struct command heap_verbs[] = {
     {
         .name = "heap histogram",
         .run = cmd_heap_histogram,
+        .heap_answer = heap_answer_histogram,
         ONE_FILE,
         .summary = "count the objects of each class",
         .description = "One row a class: how many objects, and the bytes they take in the VM.",
@@ -104,6 +83,7 @@ const struct command heap_verbs[] = {
     {
         .name = "heap dominators",
         .run = run_verb,
+        .heap_answer = heap_answer_dominators,
         ONE_FILE,
         .summary = "rank all objects by what they retain",
         .description = "An object retains what would be freed if it went: all that is reachable "
@@ -118,6 +98,7 @@ const struct command heap_verbs[] = {
     {
         .name = "heap retained",
         .run = run_verb,
+        .heap_answer = heap_answer_retained,
         .operands = "FILE [CLASS|OBJECT]",
         .min_operands = 1,
         .max_operands = 2,
@@ -131,6 +112,7 @@ const struct command heap_verbs[] = {
     {
         .name = "heap paths",
         .run = run_verb,
+        .heap_answer = heap_answer_paths,
         .operands = "FILE [CLASS|OBJECT]",
         .min_operands = 1,
         .max_operands = 2,
@@ -144,6 +126,7 @@ const struct command heap_verbs[] = {
     {
         .name = "heap leaks",
         .run = run_verb,
+        .heap_answer = heap_answer_leaks,
         ONE_FILE,
         .summary = "name what holds much more than the rest, and through which path",
         .description = "Suspects hold a tenth of the heap and 2 MiB or more.",
@@ -153,6 +136,7 @@ const struct command heap_verbs[] = {
     {
         .name = "heap objects",
         .run = run_verb,
+        .heap_answer = heap_answer_objects,
         .operands = "FILE [CLASS|OBJECT]",
         .min_operands = 1,
         .max_operands = 2,
@@ -165,6 +149,7 @@ const struct command heap_verbs[] = {
     {
         .name = "heap query",
         .run = run_verb,
+        .heap_answer = heap_answer_query,
         .operands = "FILE [SELECT]",
         .min_operands = 1,
         .max_operands = 2,
@@ -191,6 +176,7 @@ const struct command heap_verbs[] = {
     {
         .name = "heap strings",
         .run = run_verb,
+        .heap_answer = heap_answer_strings,
         ONE_FILE,
         .summary = "find texts that are there more than once, or strings with a text in them",
         .description = "Of each text that several strings have: how many, and what one copy of it "
@@ -202,6 +188,7 @@ const struct command heap_verbs[] = {
     {
         .name = "heap collections",
         .run = run_verb,
+        .heap_answer = heap_answer_collections,
         ONE_FILE,
         .summary = "say how full the collections are, and how maps spread their keys",
         .description = "One row a class of the JDK's collections and those derived from them: "
@@ -213,6 +200,7 @@ const struct command heap_verbs[] = {
     {
         .name = "heap arrays",
         .run = run_verb,
+        .heap_answer = heap_answer_arrays,
         ONE_FILE,
         .summary = "find arrays that are empty, constant, sparse or oversized",
         .description = "Constant: every element is the same. Sparse: three quarters of the "
@@ -224,6 +212,7 @@ const struct command heap_verbs[] = {
     {
         .name = "heap references",
         .run = run_verb,
+        .heap_answer = heap_answer_references,
         ONE_FILE,
         .summary =
             "show what soft, weak, final and phantom references hold, and the finalizer's queue",
@@ -235,6 +224,7 @@ const struct command heap_verbs[] = {
     {
         .name = "heap classes",
         .run = run_verb,
+        .heap_answer = heap_answer_classes,
         ONE_FILE,
         .summary = "list the class loaders, and classes that several of them loaded",
         .description = "A loader retains its classes and their static fields; the row counts what "
@@ -245,6 +235,7 @@ const struct command heap_verbs[] = {
     {
         .name = "heap components",
         .run = run_verb,
+        .heap_answer = heap_answer_components,
         ONE_FILE,
         .summary = "say what packages and class loaders retain",
         .description = "A package, or the classes of a loader, retain what would be freed if their "
@@ -255,6 +246,7 @@ const struct command heap_verbs[] = {
     {
         .name = "heap unreachable",
         .run = run_verb,
+        .heap_answer = heap_answer_unreachable,
         ONE_FILE,
         .summary = "count the objects that no GC root leads to",
         .description = "Of a dump with *--all*, or one that was not made of live objects alone: "
@@ -278,6 +270,7 @@ const struct command heap_verbs[] = {
     {
         .name = "heap threads",
         .run = run_verb,
+        .heap_answer = heap_answer_threads,
         ONE_FILE,
         .summary = "show the threads, their stacks, and what each and its locals retain",
         .description = "One row a thread, by retained size; then the stacks with the objects that "
