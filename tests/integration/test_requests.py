@@ -255,6 +255,72 @@ def test_begun_and_ended_a_hundred_times(jdk, tmp_path):
     assert sum(n > 0 for n in seen) > 90, seen
 
 
+JETTY = jars("jetty9-server", "jetty9-servlet", "jetty9-util", "jetty9-http", "jetty9-io", "jetty9-security", "jetty9-util-ajax", "servlet-api")
+ROUTES = {"Spring4": [*JETTY, *jars("spring3-core", "spring3-beans", "spring3-context", "spring3-aop", "spring3-expression", "spring3-web",
+                                    "spring3-web.servlet", "commons-logging")],
+          "Resteasy3": [*JETTY, *jars("resteasy-jaxrs", "jaxrs-api", "jboss-logging", "geronimo-annotation-1.3-spec", "slf4j-api", "slf4j-nop")],
+          "Grpc": jars("grpc-api", "grpc-context", "grpc-core", "grpc-netty", "grpc-stub", "guava", "perfmark-api", "gson", "netty-buffer",
+                       "netty-codec", "netty-codec-http", "netty-codec-http2", "netty-common", "netty-handler", "netty-handler-proxy",
+                       "netty-resolver", "netty-transport", "netty-transport-native-unix-common", "netty-transport-native-epoll"),
+          "Activemq5": jars("activemq-client", "activemq-broker", "geronimo-jms_1.1_spec", "geronimo-j2ee-management-1.1-spec", "hawtbuf",
+                            "slf4j-api", "slf4j-nop")}
+
+ROUTED = {
+    "Spring4": (8, "servlet", {"GET /eu/shop/v2/carts/{owner}/items/{item}": (10, 0), "GET /eu/shop/v2/refused/{item}": (5, 5),
+                               "GET /eu/nowhere/{id}": (5, 0)}),
+    "Resteasy3": (17, "servlet", {"GET /shop/v2/carts/{owner}/items/{item}": (10, 0), "GET /shop/v2/refused/{item}": (5, 5),
+                                  "GET /nowhere/{id}": (5, 0)}),
+    "Grpc": (25, "grpc", {f"shop.v2.Cart/{name}": (6, 6 if name in ("Fail", "Missing") else 0)
+                          for name in ("Get", "Late", "Fail", "Wrong", "Missing", "List")}),
+    "Activemq5": (17, "message", {"process orders.{id}": (8, 0), "process bills": (8, 0)}),
+}
+
+
+@pytest.mark.parametrize("framework", ROUTED)
+def test_routes_and_services_and_messages(framework, tmp_path):
+    """Names that no path tells, exact counts, and the work of the threads to which a service or listener handed it."""
+    version, kind, names = ROUTED[framework]
+    out, everything = tmp_path / "f.jfr", [j for of in ROUTES.values() for j in of]
+    path = [lab.compiled("Routes", 8, everything), *ROUTES[framework]]
+    jdk = lab.Jdk(version)
+    done = jdk.run("java", jdk.agent(f"format=r,requests=auto,file={out}"), "-cp", ":".join(map(str, path)), framework, cwd=tmp_path)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    totals = {name: t for name, t in totals_in(out).items() if t[0] != "task"}
+    assert {name: t[1:3] for name, t in totals.items()} == names and {t[0] for t in totals.values()} == {kind}, totals
+    requests, works = [r for r in requests_in(out) if r.kind == kind], works_in(out)
+    long = collections.Counter(w.request for w in works if w.way == "executor" and w.ns >= 2_000_000)
+    for r in requests:
+        if r.name in ("shop.v2.Cart/Get", "shop.v2.Cart/Late", "process orders.{id}"):
+            assert long[r.id] >= 1, (r, [w for w in works if w.request == r.id])
+    if framework == "Activemq5":
+        sent = [e for e in events(out, "jvmscope.RequestChild", "request,kind,name") if e[1] == "message"]
+        assert sorted(sent) == sorted([r.id, "message", "bills"] for r in requests if r.name == "process orders.{id}"), sent
+    assert not lost_in(out)
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_scheduled_tasks_and_servers_that_debian_lacks(jdk, tmp_path):
+    """Each run of a task is a request, also the one whose failure the JDK keeps to itself; Kafka and Jetty 12 are stubs of their names."""
+    out = tmp_path / "s.jfr"
+    done = jdk.java("RequestStubs", jvm=(jdk.agent(f"format=r,requests=auto,file={out}"),))
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    truth = {name: (int(count), int(errors)) for name, count, errors in (line.rsplit(" ", 2) for line in done.stdout.splitlines())}
+    totals = totals_in(out)
+    assert {name: t[1:3] for name, t in totals.items() if "Lambda" not in name} == truth, totals
+    requests, works = requests_in(out), works_in(out)
+    named = {r.name: r for r in requests}
+    assert {r.status for r in requests if r.name == "GET /late/{id}"} == {503}
+    assert {r.status for r in requests if r.name == "GET /quick/{id}"} == {200}
+    assert named["POST /broken/{id}"].exception == "java.lang.IllegalStateException"
+    assert [r.exception for r in requests if r.name == "RequestStubs$Cleanup"] == [None] * 9 + ["java.lang.IllegalStateException"]
+    assert all(any(w.request == r.id and w.way == "executor" and w.ns >= 2_000_000 for w in works)
+               for r in requests if r.name == "GET /late/{id}")
+    # Each run of 2 ms, due each millisecond, was later than the one before.
+    late = [w.queued for r in requests if r.name == "RequestStubs$Cleanup" for w in works if w.request == r.id]
+    assert late == sorted(late) and late[-1] >= 9_000_000, late
+    assert not lost_in(out)
+
+
 DATABASE = jars("h2", "HikariCP", "commons-dbcp2", "commons-pool2", "commons-logging", "slf4j-api", "slf4j-nop")
 
 

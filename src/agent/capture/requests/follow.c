@@ -82,6 +82,7 @@ struct request {
     uint64_t parent, start, thread;
     unsigned name;
     enum request_kind kind;
+    int status;                                  /* as far as it was told before the end; 0: not */
     char trace[TRACE_ID + 1], span[SPAN_ID + 1]; /* of its caller; "": none */
     enum request_kept kept;                      /* KEPT_NOT: decided at the end */
     atomic_flag busy;                            /* guards the pieces, and the end of the request */
@@ -464,7 +465,9 @@ static void queued_before(uint64_t java_id, uint64_t now, struct request_work *h
     atomic_store(&t->java_id, 0);
 }
 
-static uint64_t request_begin(JNIEnv *jni, enum request_kind kind, unsigned name, uint64_t java_id)
+/* late: for how long a task was due before, in ns. */
+static uint64_t request_begin(JNIEnv *jni, enum request_kind kind, unsigned name, uint64_t java_id,
+                              uint64_t late)
 {
     struct slot s = slot_claim(jni, java_id);
     if (!s.in)
@@ -486,7 +489,9 @@ static uint64_t request_begin(JNIEnv *jni, enum request_kind kind, unsigned name
     bool server = kind < REQUEST_TASK || outer & TOKEN_SERVER;
     uint64_t token = id << 24 | follow.session << 17 | (server ? TOKEN_SERVER : 0) | (uint64_t)i;
     struct request *r = request_at(token);
-    if (kind != REQUEST_METHOD && !around)
+    if (kind == REQUEST_TASK)
+        how.queued_ns = late;
+    else if (kind != REQUEST_METHOD && !around)
         queued_before(java_id, how.start, &how);
     r->parent = outer ? TOKEN_ID(outer) : 0;
     r->start = how.start - how.queued_ns;
@@ -496,6 +501,7 @@ static uint64_t request_begin(JNIEnv *jni, enum request_kind kind, unsigned name
     r->kept = choose(id);
     r->n_pieces = 0;
     r->trace[0] = 0;
+    r->status = 0;
     atomic_store(&r->token, token);
     atomic_fetch_add(&follow.open, 1);
     (void)work_begin(s, token, &how);
@@ -523,10 +529,18 @@ static void settle(struct request *r, struct request_end *end)
     put_request(end);
 }
 
+/* Of gRPC's codes those that are the server's fault. */
+static bool is_grpc_error(int code)
+{
+    enum { UNKNOWN = 2, DEADLINE = 4, UNIMPLEMENTED = 12, INTERNAL, UNAVAILABLE, DATA_LOSS };
+
+    return code == UNKNOWN || code == DEADLINE || (code >= UNIMPLEMENTED && code <= DATA_LOSS);
+}
+
 static void request_finish(JNIEnv *jni, struct request *r, uint64_t token, int status,
                            jclass exception, uint64_t now, uint64_t java_id)
 {
-    bool is_virtual, error = exception || status >= 500;
+    bool is_virtual;
     request_lock(r);
     bool mine = atomic_load(&r->token) == token;
     if (mine)
@@ -534,6 +548,8 @@ static void request_finish(JNIEnv *jni, struct request *r, uint64_t token, int s
     request_unlock(r);
     if (!mine)
         return;
+    status = r->status ? r->status : status;
+    bool error = exception || (r->kind == REQUEST_GRPC ? is_grpc_error(status) : status >= 500);
     struct request_end end = {.id = TOKEN_ID(token),
                               .parent = r->parent,
                               .start = r->start,
@@ -606,6 +622,10 @@ NATIVE(jobject, scheduler)(JNIEnv *, jclass);
 NATIVE(jint, name)(JNIEnv *, jclass, jint, jstring, jstring, jlong);
 NATIVE(jlong, begin)(JNIEnv *, jclass, jint, jint, jlong);
 NATIVE(void, rename)(JNIEnv *, jclass, jlong, jint);
+NATIVE(void, status)(JNIEnv *, jclass, jlong, jint);
+NATIVE(void, route)(JNIEnv *, jclass, jlong, jstring, jlong);
+NATIVE(jlong, taskBegin)(JNIEnv *, jclass, jobject, jlong, jlong);
+NATIVE(void, taskEnd)(JNIEnv *, jclass, jlong, jclass);
 NATIVE(void, trace)(JNIEnv *, jclass, jlong, jstring);
 NATIVE(void, pause)(JNIEnv *, jclass, jlong, jlong);
 NATIVE(void, end)(JNIEnv *, jclass, jlong, jlong, jint, jclass);
@@ -652,19 +672,28 @@ static void copy_text(JNIEnv *jni, jstring s, char *to, jsize max)
     vm_clear_exception(jni);
 }
 
+/* Keeps the number of a name or text for its hash. */
+static void remember(jlong key, unsigned number)
+{
+    const uint64_t mask = ~UINT64_C(0) >> NAME_BITS;
+    atomic_store(&follow.named[(uint64_t)key >> 48], ((uint64_t)key & mask) << NAME_BITS | number);
+}
+
 NATIVE(jint, name)(JNIEnv *jni, jclass probe, jint kind, jstring method, jstring path, jlong key)
 {
-    enum { METHOD = 32, PATH = 512 };
+    enum { METHOD = 32, PATH = 512, ROUTE = 0x100 };
 
     char method_text[3 * METHOD + 1] = "", path_text[3 * PATH + 1] = "", text[REQUEST_NAME_SIZE];
     if (!path || !inside_enter(&inside))
         return 0;
     copy_text(jni, method, method_text, METHOD);
     copy_text(jni, path, path_text, PATH);
-    request_fold(method_text, path_text, text);
-    unsigned number = request_name_find(kind, text);
-    const uint64_t mask = ~UINT64_C(0) >> NAME_BITS;
-    atomic_store(&follow.named[(uint64_t)key >> 48], ((uint64_t)key & mask) << NAME_BITS | number);
+    if (kind & ROUTE)
+        request_join(method_text, path_text, text);
+    else
+        request_fold(method_text, path_text, text);
+    unsigned number = request_name_find(kind & ~ROUTE, text);
+    remember(key, number);
     inside_leave(&inside);
     return (jint)number;
 }
@@ -674,7 +703,7 @@ NATIVE(jlong, begin)(JNIEnv *jni, jclass probe, jint kind, jint name, jlong java
     uint64_t token = 0;
     if (kind < 0 || !inside_enter(&inside))
         return 0;
-    token = request_begin(jni, (enum request_kind)kind, (unsigned)name, (uint64_t)java_id);
+    token = request_begin(jni, (enum request_kind)kind, (unsigned)name, (uint64_t)java_id, 0);
     inside_leave(&inside);
     return (jlong)token;
 }
@@ -701,6 +730,37 @@ NATIVE(void, rename)(JNIEnv *jni, jclass probe, jlong token, jint name)
     if (TOKEN_SESSION((uint64_t)token) == follow.session && (r = request_open((uint64_t)token)) &&
         r->kind != REQUEST_METHOD)
         r->name = (unsigned)name;
+    inside_leave(&inside);
+}
+
+NATIVE(void, status)(JNIEnv *jni, jclass probe, jlong token, jint status)
+{
+    struct request *r;
+    if (!token || !inside_enter(&inside))
+        return;
+    if (TOKEN_SESSION((uint64_t)token) == follow.session && (r = request_open((uint64_t)token)))
+        r->status = status;
+    inside_leave(&inside);
+}
+
+NATIVE(void, route)(JNIEnv *jni, jclass probe, jlong token, jstring route, jlong key)
+{
+    enum { ROUTE_LENGTH = 256 };
+
+    char method[REQUEST_NAME_SIZE] = "", given[3 * ROUTE_LENGTH + 1], text[REQUEST_NAME_SIZE];
+    struct request *r;
+    if (!token || !route || !inside_enter(&inside))
+        return;
+    if (TOKEN_SESSION((uint64_t)token) == follow.session && (r = request_open((uint64_t)token)) &&
+        r->kind != REQUEST_METHOD) {
+        const struct request_name *now = request_name_at(r->name);
+        if (now)
+            snprintf(method, sizeof(method), "%.*s", (int)strcspn(now->text, " "), now->text);
+        copy_text(jni, route, given, ROUTE_LENGTH);
+        request_join(method, given, text);
+        r->name = request_name_find(r->kind, text);
+        remember(key, r->name);
+    }
     inside_leave(&inside);
 }
 
@@ -770,10 +830,52 @@ NATIVE(void, workEnd)(JNIEnv *jni, jclass probe, jlong number, jlong java_id)
     inside_leave(&inside);
 }
 
+/* The request of a task or message in which the calling thread is; 0: none. */
+static uint64_t task_of(uint64_t java_id)
+{
+    struct slot s = slot_find(java_id);
+    const struct work *w = work_find(s, is_outermost, 0);
+    const struct request *r = w && w->as.way == WAY_ENTRY ? request_open(w->request) : NULL;
+    return r && (r->kind == REQUEST_TASK || r->kind == REQUEST_MESSAGE) ? w->request : 0;
+}
+
+static void task_end(JNIEnv *jni, uint64_t java_id, jclass exception)
+{
+    uint64_t token = task_of(java_id), now = now_ns();
+    if (!token)
+        return;
+    work_end_if(java_id, is_outermost, 0, now);
+    struct request *r = request_open(token);
+    if (r)
+        request_finish(jni, r, token, 0, exception, now, java_id);
+}
+
+NATIVE(void, taskEnd)(JNIEnv *jni, jclass probe, jlong java_id, jclass exception)
+{
+    if (!java_id || !inside_enter(&inside))
+        return;
+    task_end(jni, (uint64_t)java_id, exception);
+    inside_leave(&inside);
+}
+
+NATIVE(jlong, taskBegin)(JNIEnv *jni, jclass probe, jobject task, jlong java_id, jlong late)
+{
+    uint64_t token = 0;
+    if (!task || !inside_enter(&inside))
+        return 0;
+    unsigned name;
+    if (task_name(jni, task, &name))
+        token = request_begin(jni, REQUEST_TASK, name, (uint64_t)java_id,
+                              late > 0 ? (uint64_t)late : 0);
+    inside_leave(&inside);
+    return (jlong)token;
+}
+
 NATIVE(void, leave)(JNIEnv *jni, jclass probe, jlong java_id, jboolean drop)
 {
     if (!java_id || !inside_enter(&inside))
         return;
+    task_end(jni, (uint64_t)java_id, NULL);
     work_end_if((uint64_t)java_id, is_outermost, 0, drop ? 0 : now_ns());
     inside_leave(&inside);
 }
@@ -795,9 +897,7 @@ NATIVE(jint, text)(JNIEnv *jni, jclass probe, jint kind, jstring text, jlong key
         snprintf(folded, sizeof(folded), "%s", given);
     uint64_t constant = request_text(folded);
     int number = constant ? text_number(constant) : 0;
-    const uint64_t mask = ~UINT64_C(0) >> NAME_BITS;
-    atomic_store(&follow.named[(uint64_t)key >> 48],
-                 ((uint64_t)key & mask) << NAME_BITS | (uint64_t)number);
+    remember(key, (unsigned)number);
     inside_leave(&inside);
     return number;
 }
@@ -889,6 +989,7 @@ uint64_t follow_thread_ended(JNIEnv *jni, jthread thread)
     if (!inside_enter(&inside))
         return 0;
     uint64_t id = java_id(jni, thread), now = now_ns();
+    task_end(jni, id, NULL);
     work_end_if(id, is_outermost, 0, now);
     struct task *t = &follow.tasks[id & (TASKS - 1)];
     if (atomic_load(&t->java_id) == id)
@@ -990,6 +1091,7 @@ int follow_start(JNIEnv *jni, struct buf *why)
         return -ENOTSUP;
     }
     find_carriers(jni);
+    task_names_start(jni);
     empty_tables();
     texts_forget();
     follow.session = follow.session % 127 + 1;

@@ -111,13 +111,26 @@ static void put_segment(struct folded *f, const char *s, size_t n)
     }
 }
 
+static void put_method(struct folded *f, const char *method)
+{
+    if (method && *method) {
+        put(f, method, strnlen(method, METHOD_MAX));
+        f->text[f->n++] = ' ';
+    }
+}
+
+void request_join(const char *method, const char *route, char ret[REQUEST_NAME_SIZE])
+{
+    struct folded f = {.text = ret};
+    put_method(&f, method);
+    put(&f, *route ? route : "/", *route ? strlen(route) : 1);
+    f.text[f.n] = 0;
+}
+
 void request_fold(const char *method, const char *path, char ret[REQUEST_NAME_SIZE])
 {
     struct folded f = {.text = ret};
-    if (method && *method) {
-        put(&f, method, strnlen(method, METHOD_MAX));
-        f.text[f.n++] = ' ';
-    }
+    put_method(&f, method);
     const char *end = path + strcspn(path, "?#");
     for (const char *p = path; p < end;) {
         size_t n = strcspn(p, "/?#"), shown = strcspn(p, "/?#;");

@@ -39,6 +39,9 @@ struct request_name {
  */
 void request_fold(const char *method, const char *path, char ret[REQUEST_NAME_SIZE]);
 
+/* The same for a route, in which nothing is folded. method may be NULL or empty. */
+void request_join(const char *method, const char *route, char ret[REQUEST_NAME_SIZE]);
+
 /*
  * The number of a name, which is added if it is new; 0, the number of REQUEST_OTHER, when there
  * are too many or no memory. Any thread.

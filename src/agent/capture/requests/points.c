@@ -1,621 +1,77 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where requests begin and end, and where work is handed from one thread to another: a table of
- * methods of the JDK and of servers, and the code that is inserted into each. All of it is a call
- * of the probe with what the method has at hand.
+ * methods of the JDK, of servers and of clients, and what is inserted into each. All of it is a
+ * call of the probe with what the method has at hand.
  */
-#include "agent/capture/requests/requests.h"
+#include "agent/capture/requests/points.h"
 
 #include "agent/instrument/choice.h"
-#include "agent/instrument/instrument.h"
-#include "agent/instrument/probe_class.h"
 #include "classfile/debug.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PROBE "java/lang/JvmscopeRequests"
-#define JUC   "java/util/concurrent/"
+#define RUNNABLE "java/lang/Runnable"
+#define OBJECT   "(Ljava/lang/Object;)V"
+#define STRING   "()Ljava/lang/String;"
 
-#define TOMCAT      "org/apache/catalina/"
-#define TOMCAT_POOL "org/apache/tomcat/util/threads/ThreadPoolExecutor"
-#define JETTY_POOL  "org/eclipse/jetty/util/thread/QueuedThreadPool"
+#define TOMCAT           "org/apache/catalina/"
+#define CATALINA_REQUEST TOMCAT "connector/Request"
+#define TOMCAT_POOL      "org/apache/tomcat/util/threads/ThreadPoolExecutor"
 
-#define NETTY_LOOP "io/netty/util/concurrent/SingleThreadEventExecutor"
+#define JETTY          "org/eclipse/jetty/"
+#define JETTY_POOL     JETTY "util/thread/QueuedThreadPool"
+#define JETTY_CHANNEL  JETTY "server/HttpChannel"
+#define JETTY_REQUEST  JETTY "server/Request"
+#define JETTY_RESPONSE JETTY "server/Response"
+#define JETTY_ASKED    "v:" JETTY_CHANNEL ".getRequest()L" JETTY_REQUEST ";"
+#define JETTY_STATE    JETTY "server/HttpChannelState"
+#define JETTY_URI      JETTY "http/HttpURI"
+
+#define NETTY         "io/netty/"
+#define NETTY_LOOP    NETTY "util/concurrent/SingleThreadEventExecutor"
+#define NETTY_CODEC   NETTY "handler/codec/"
+#define NETTY_HTTP    NETTY "handler/codec/http/"
+#define NETTY_CONTEXT NETTY "channel/ChannelHandlerContext"
+#define NETTY_CHANNEL "i:" NETTY_CONTEXT ".channel()L" NETTY "channel/Channel;"
+#define NETTY_STATUS  NETTY_HTTP "HttpResponseStatus"
+#define NETTY_ANSWER  NETTY_HTTP "HttpResponse"
+
+#define GRPC          "io/grpc/internal/"
+#define GRPC_LISTENER GRPC "ServerImpl$JumpToApplicationThreadServerStreamListener"
+#define GRPC_STREAM   "f:" GRPC_LISTENER ".stream:L" GRPC "ServerStream;"
+#define GRPC_CODE     "v:io/grpc/Status.getCode()Lio/grpc/Status$Code; v:io/grpc/Status$Code.value()I"
 
 #define HTTP_EXCHANGE "com/sun/net/httpserver/HttpExchange"
 #define HEADERS       "com/sun/net/httpserver/Headers"
+#define HEADER        "(Ljava/lang/String;)Ljava/lang/String;"
+#define TRACEPARENT   "=traceparent"
 
-struct point {
-    /* a star at the end of the class's name stands for the rest */
-    const char *class, *method;
-    const char *descriptor; /* what it begins with; NULL: any */
-    int (*edit)(const struct instrument_class *c, struct edit *e, const struct point *p);
-    const char *probe; /* method of the probe class */
-    const char *type;  /* the parameter to pass; the owner of the call within the method */
-    int number;        /* an enum request_way or request_kind */
-};
+#define JAVAX_REQUEST   "javax/servlet/http/HttpServletRequest"
+#define JAKARTA_REQUEST "jakarta/servlet/http/HttpServletRequest"
+#define SERVLET(r)      "1 i:" r ".getMethod" STRING " 1 i:" r ".getRequestURI" STRING " #"
+#define SPRING          "org/springframework/"
+#define SPRING_ROUTE(r)                                                           \
+    "1 i:" r ".getMethod" STRING " 1 i:" r ".getContextPath" STRING               \
+    " 1 =org.springframework.web.servlet.HandlerMapping.bestMatchingPattern i:" r \
+    ".getAttribute(Ljava/lang/String;)Ljava/lang/Object;"
+#define REFLECTED ":Ljava/lang/reflect/Method;"
+#define JERSEY1   "com/sun/jersey/server/impl/model/method/dispatch/ResourceJavaMethodDispatcher"
+#define JERSEY    "org/glassfish/jersey/server/model/internal/AbstractJavaResourceMethodDispatcher"
+#define RESTEASY  "org/jboss/resteasy/core/ResourceMethodInvoker"
+
+#define ACTIVEMQ "org/apache/activemq/"
+#define ARTEMIS  ACTIVEMQ "artemis/jms/client/"
+#define KAFKA    "org/apache/kafka/clients/"
+#define OKHTTP   "v:okhttp3/Request.url()Lokhttp3/HttpUrl; v:okhttp3/HttpUrl.host" STRING " #"
 
 /* The patterns of the option without "auto" and (..), separated by ':'; NULL: none. */
 static char *methods;
 
-static bool starts_with(struct str s, const char *with)
-{
-    size_t n = strlen(with);
-    return s.len >= n && memcmp(s.data, with, n) == 0;
-}
-
-/* ---- pieces of code ---- */
-
-static int call(struct edit *e, struct buf *code, const char *name, const char *descriptor)
-{
-    int ref = rewrite_methodref(e->rewrite, PROBE, name, descriptor);
-    if (ref >= 0)
-        code_invokestatic(code, ref);
-    return MIN(ref, 0);
-}
-
-static int call_virtual(struct edit *e, struct buf *code, const char *owner, const char *name,
-                        const char *descriptor)
-{
-    int ref = rewrite_methodref(e->rewrite, owner, name, descriptor);
-    if (ref >= 0)
-        code_ref(code, OP_INVOKEVIRTUAL, ref);
-    return MIN(ref, 0);
-}
-
-/* A method of an interface without parameters. */
-static int call_interface(struct edit *e, struct buf *code, const char *owner, const char *name,
-                          const char *descriptor)
-{
-    int ref = rewrite_interface_methodref(e->rewrite, owner, name, descriptor);
-    if (ref < 0)
-        return ref;
-    code_ref(code, OP_INVOKEINTERFACE, ref);
-    buf_u8(code, 1);
-    buf_u8(code, 0);
-    return 0;
-}
-
-static int before_returns(struct edit *e, const struct buf *code, unsigned stack)
-{
-    int r = 0;
-    for (struct insn i = {0}; r == 0 && edit_next(e, &i);)
-        if (op_info[i.op] & OP_IS_RETURN)
-            r = edit_insert(e, EDIT_BEFORE, i.pc, 0, code, stack);
-    return r;
-}
-
-/* The slot of the first parameter of a type, "java/lang/Runnable"; -1: it has none. */
-static int parameter(const struct edit *e, struct str descriptor, const char *type)
-{
-    int slot = !(e->method->access & ACC_STATIC);
-    unsigned slots;
-    size_t n;
-    for (size_t at = 1; (n = descriptor_next(descriptor, at, &slots)); at += n, slot += (int)slots)
-        if (n == strlen(type) + 2 && descriptor.data[at] == 'L' &&
-            memcmp(descriptor.data + at + 1, type, n - 2) == 0)
-            return slot;
-    return -1;
-}
-
-static int slot_of(const struct instrument_class *c, const struct edit *e, const struct point *p)
-{
-    return p->type ? parameter(e, class_utf8(c->file, e->method->descriptor), p->type) : 0;
-}
-
-/* ---- hand-overs ---- */
-
-/* At the beginning: the parameter of a type, or `this`, is handed over. */
-static int edit_handed(const struct instrument_class *c, struct edit *e, const struct point *p)
-{
-    _cleanup_(buf_release) struct buf code = BUF(32);
-    int slot = slot_of(c, e, p);
-    if (slot < 0)
-        return 0;
-    code_load(&code, 'A', (unsigned)slot);
-    int r = call(e, &code, p->probe, "(Ljava/lang/Object;)V");
-    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &code, 1) ?: 1;
-}
-
-static int edit_starting(const struct instrument_class *c, struct edit *e, const struct point *p)
-{
-    _cleanup_(buf_release) struct buf code = BUF(32);
-    code_load(&code, 'A', 0);
-    int r = call(e, &code, "starting", "(Ljava/lang/Thread;)V");
-    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &code, 1) ?: 1;
-}
-
-/* The same with the pool, which may be that of the virtual threads. */
-static int edit_pushed(const struct instrument_class *c, struct edit *e, const struct point *p)
-{
-    _cleanup_(buf_release) struct buf code = BUF(32);
-    int slot = slot_of(c, e, p);
-    if (slot < 0 || e->method->access & ACC_STATIC)
-        return 0;
-    code_load(&code, 'A', 0);
-    code_load(&code, 'A', (unsigned)slot);
-    int r = call(e, &code, "pushed", "(Ljava/lang/Object;Ljava/lang/Object;)V");
-    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &code, 2) ?: 1;
-}
-
-/* A pool's thread begins, or looks for a task. */
-static int edit_first(struct edit *e, const char *probe)
-{
-    _cleanup_(buf_release) struct buf code = BUF(32);
-    int r = call(e, &code, probe, "()V");
-    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &code, 0) ?: 1;
-}
-
-static int edit_pooled(const struct instrument_class *c, struct edit *e, const struct point *p)
-{
-    return edit_first(e, "pooled");
-}
-
-static int edit_idle(const struct instrument_class *c, struct edit *e, const struct point *p)
-{
-    return edit_first(e, "idle");
-}
-
-/*
- * The method returns the next task of a pool's thread. When the recording begins, such threads are
- * in a loop whose old code they never leave, but they call this method anew for each task.
- */
-static int edit_takes(const struct instrument_class *c, struct edit *e, const struct point *p)
-{
-    _cleanup_(buf_release) struct buf code = BUF(32);
-    int r = edit_first(e, "idle");
-    r = MIN(r, 0);
-    code_op(&code, OP_DUP);
-    r = r ? r : code_int(e->rewrite, &code, p->number);
-    r = r ? r : call(e, &code, "taken", "(Ljava/lang/Object;I)V");
-    return r ? r : before_returns(e, &code, 2) ?: 1;
-}
-
-/* java.util.TaskQueue.removeMin(), by which the timer's thread takes queue[1] */
-static int edit_timer_takes(const struct instrument_class *c, struct edit *e, const struct point *p)
-{
-    _cleanup_(buf_release) struct buf code = BUF(32);
-    int field =
-        rewrite_fieldref(e->rewrite, "java/util/TaskQueue", "queue", "[Ljava/util/TimerTask;");
-    int r = MIN(field, 0);
-    if (r == 0 && !class_find_field(c->file, "queue", &(struct str){0}, &(uint16_t){0}))
-        return 0;
-    code_load(&code, 'A', 0);
-    code_ref(&code, OP_GETFIELD, field);
-    r = r ? r : code_int(e->rewrite, &code, 1);
-    code_op(&code, OP_AALOAD);
-    r = r ? r : code_int(e->rewrite, &code, p->number);
-    r = r ? r : call(e, &code, "taken", "(Ljava/lang/Object;I)V");
-    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &code, 2) ?: 1;
-}
-
-/* Timer.sched(TimerTask task, long time, long period) */
-static int edit_timer(const struct instrument_class *c, struct edit *e, const struct point *p)
-{
-    _cleanup_(buf_release) struct buf code = BUF(32);
-    code_load(&code, 'A', 1);
-    code_load(&code, 'J', 2);
-    code_load(&code, 'J', 4);
-    int r = call(e, &code, "scheduled", "(Ljava/lang/Object;JJ)V");
-    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &code, 5) ?: 1;
-}
-
-/* A constructor's object exists at its end. */
-static int edit_made(const struct instrument_class *c, struct edit *e, const struct point *p)
-{
-    _cleanup_(buf_release) struct buf code = BUF(32);
-    code_load(&code, 'A', 0);
-    int r = call(e, &code, p->probe, "(Ljava/lang/Object;)V");
-    return r ? r : before_returns(e, &code, 1) ?: 1;
-}
-
-/* A work's number; 0 outside of it. */
-static int work_local(struct edit *e)
-{
-    _cleanup_(buf_release) struct buf code = BUF(16);
-    int local = edit_local(e, 'J');
-    if (local < 0)
-        return local;
-    code_op(&code, OP_LCONST_0);
-    code_store(&code, 'J', (unsigned)local);
-    int r = edit_insert(e, EDIT_ENTRY, 0, 0, &code, 2);
-    return r < 0 ? r : local;
-}
-
-static int work_ends(struct edit *e, int local, struct buf *code)
-{
-    code_load(code, 'J', (unsigned)local);
-    return call(e, code, "ended", "(J)V");
-}
-
-static int work_is_left(struct edit *e, int local)
-{
-    _cleanup_(buf_release) struct buf code = BUF(32);
-    int r = work_ends(e, local, &code);
-    code_op(&code, OP_ATHROW);
-    return r ? r : edit_catch_all(e, &code, 2);
-}
-
-/*
- * The method is the loop of a pool's thread and calls run() of each task: around this call the
- * thread works for whoever submitted the task.
- */
-static int edit_runs(const struct instrument_class *c, struct edit *e, const struct point *p)
-{
-    _cleanup_(buf_release) struct buf before = BUF(32), after = BUF(32);
-    int r = edit_pooled(c, e, p), local = r < 0 ? r : work_local(e), found = 0;
-    r = MIN(local, 0);
-    if (r < 0)
-        return r;
-    code_op(&before, OP_DUP);
-    r = code_int(e->rewrite, &before, p->number);
-    r = r ? r : call(e, &before, "started", "(Ljava/lang/Object;I)J");
-    code_store(&before, 'J', (unsigned)local);
-    r = r ? r : work_ends(e, local, &after);
-    code_op(&after, OP_LCONST_0);
-    code_store(&after, 'J', (unsigned)local);
-    for (struct insn i = {0}; r == 0 && edit_next(e, &i);) {
-        struct class_member m;
-        if ((i.op != OP_INVOKEVIRTUAL && i.op != OP_INVOKEINTERFACE) ||
-            !class_member(c->file, insn_constant(&i), &m) || !str_is(m.name, "run") ||
-            !str_is(m.descriptor, "()V") || !str_is(m.owner, p->type))
-            continue;
-        r = edit_insert(e, EDIT_BEFORE, i.pc, 0, &before, 2);
-        r = r ? r : edit_insert(e, EDIT_AFTER, i.pc, 0, &after, 2);
-        found = 1;
-    }
-    return r ? r : found ? work_is_left(e, local) ?: 1 : 1;
-}
-
-/* The method itself is the task's work: that of `this`, or of the parameter of a type. */
-static int edit_is_run(const struct instrument_class *c, struct edit *e, const struct point *p)
-{
-    _cleanup_(buf_release) struct buf first = BUF(32), last = BUF(32);
-    int local = edit_local(e, 'J'), slot = slot_of(c, e, p);
-    if (local < 0 || slot < 0)
-        return MIN(local, 0);
-    code_load(&first, 'A', (unsigned)slot);
-    int r = code_int(e->rewrite, &first, p->number);
-    r = r ? r : call(e, &first, p->probe, "(Ljava/lang/Object;I)J");
-    code_store(&first, 'J', (unsigned)local);
-    r = r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &first, 2);
-    r = r ? r : work_ends(e, local, &last);
-    r = r ? r : before_returns(e, &last, 2);
-    return r ? r : work_is_left(e, local) ?: 1;
-}
-
-/* ---- requests ---- */
-
-/* `first` leaves the token of a request; `status` leaves it and pushes an int, or is empty. */
-static int edit_request(struct edit *e, struct buf *first, unsigned stack, const struct buf *status)
-{
-    _cleanup_(buf_release) struct buf last = BUF(64), left = BUF(32);
-    int local = edit_local(e, 'J'), r = MIN(local, 0);
-    if (r < 0)
-        return r;
-    code_store(first, 'J', (unsigned)local);
-    r = edit_insert(e, EDIT_ENTRY, 0, 0, first, stack);
-    code_load(&last, 'J', (unsigned)local);
-    if (status)
-        buf_bytes(&last, status->data, status->len);
-    r = r ? r : call(e, &last, "exit", status ? "(JI)V" : "(J)V");
-    r = r ? r : before_returns(e, &last, 3);
-    code_op(&left, OP_DUP);
-    code_load(&left, 'J', (unsigned)local);
-    r = r ? r : call(e, &left, "failed", "(Ljava/lang/Throwable;J)V");
-    code_op(&left, OP_ATHROW);
-    return r ? r : edit_catch_all(e, &left, 3) ?: 1;
-}
-
-#define TRACEPARENT "traceparent"
-#define HEADER      "(Ljava/lang/String;)Ljava/lang/String;"
-
-/* The object on the stack has the headers of the request in which the thread is now. */
-static int called_by(struct edit *e, struct buf *code, const char *owner, const char *method)
-{
-    int text = rewrite_string(e->rewrite, TRACEPARENT, strlen(TRACEPARENT)), r = MIN(text, 0);
-    code_ref(code, OP_LDC_W, text);
-    r = r ? r : call_virtual(e, code, owner, method, HEADER);
-    return r ? r : call(e, code, "called", "(Ljava/lang/String;)V");
-}
-
-/* Filter.Chain.doFilter(HttpExchange) of com.sun.net.httpserver, once for each filter */
-static int edit_exchange(const struct instrument_class *c, struct edit *e, const struct point *p)
-{
-    _cleanup_(buf_release) struct buf first = BUF(64), status = BUF(32), headers = BUF(64);
-    code_load(&first, 'A', 1);
-    int r = call_virtual(e, &first, HTTP_EXCHANGE, "getRequestMethod", "()Ljava/lang/String;");
-    code_load(&first, 'A', 1);
-    r = r ? r : call_virtual(e, &first, HTTP_EXCHANGE, "getRequestURI", "()Ljava/net/URI;");
-    r = r ? r : code_int(e->rewrite, &first, p->number);
-    r = r ? r : call(e, &first, "enter", "(Ljava/lang/String;Ljava/net/URI;I)J");
-    code_load(&status, 'A', 1);
-    r = r ? r : call_virtual(e, &status, HTTP_EXCHANGE, "getResponseCode", "()I");
-    r = r ? r : MIN(edit_request(e, &first, 3, &status), 0);
-    code_load(&headers, 'A', 1);
-    r = r ? r : call_virtual(e, &headers, HTTP_EXCHANGE, "getRequestHeaders", "()L" HEADERS ";");
-    r = r ? r : called_by(e, &headers, HEADERS, "getFirst");
-    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &headers, 2) ?: 1;
-}
-
-/* HttpServlet.service(HttpServletRequest, HttpServletResponse); type: the latter's package */
-static int edit_servlet(const struct instrument_class *c, struct edit *e, const struct point *p)
-{
-    _cleanup_(buf_release) struct buf first = BUF(64);
-    code_load(&first, 'A', 1);
-    int r = call_interface(e, &first, p->type, "getMethod", "()Ljava/lang/String;");
-    code_load(&first, 'A', 1);
-    r = r ? r : call_interface(e, &first, p->type, "getRequestURI", "()Ljava/lang/String;");
-    r = r ? r : code_int(e->rewrite, &first, p->number);
-    r = r ? r : call(e, &first, "enter", "(Ljava/lang/String;Ljava/lang/String;I)J");
-    return r ? r : edit_request(e, &first, 3, NULL);
-}
-
-/*
- * Whether the class itself calls a method: then it is there in this version of the server, and a
- * call of ours cannot fail.
- */
-static bool calls(const struct instrument_class *c, const char *owner, const char *name,
-                  const char *descriptor)
-{
-    struct class_member m;
-    for (size_t i = 1; i < c->file->pool.len; i++)
-        if (class_member(c->file, (uint16_t)i, &m) && str_is(m.owner, owner) &&
-            str_is(m.name, name) && str_is(m.descriptor, descriptor))
-            return true;
-    return false;
-}
-
-#define COYOTE_REQUEST   "org/apache/coyote/Request"
-#define COYOTE_RESPONSE  "org/apache/coyote/Response"
-#define CATALINA_REQUEST "org/apache/catalina/connector/Request"
-#define TO_STRING        "()Ljava/lang/String;"
-
-/* Of the adapter; a version that has other methods has servlets alone. */
-static bool is_catalina(const struct instrument_class *c)
-{
-    return calls(c, COYOTE_REQUEST, "getNote", "(I)Ljava/lang/Object;") &&
-           calls(c, CATALINA_REQUEST, "isAsync", "()Z");
-}
-
-/* Tomcat's other request object, which stands for the request until it has been answered. */
-static int push_catalina(struct edit *e, struct buf *code)
-{
-    code_load(code, 'A', 1);
-    int r = code_int(e->rewrite, code, 1); /* CoyoteAdapter.ADAPTER_NOTES */
-    return r ? r : call_virtual(e, code, COYOTE_REQUEST, "getNote", "(I)Ljava/lang/Object;");
-}
-
-/* The end of both methods of the adapter, of which `first` leaves the request's token. */
-static int edit_catalina(struct edit *e, struct buf *first, unsigned stack)
-{
-    _cleanup_(buf_release) struct buf last = BUF(64), left = BUF(32);
-    int local = edit_local(e, 'J'), class = rewrite_class(e->rewrite, CATALINA_REQUEST),
-        r = MIN(MIN(local, class), 0);
-    if (r < 0)
-        return r;
-    code_store(first, 'J', (unsigned)local);
-    r = edit_insert(e, EDIT_ENTRY, 0, 0, first, stack);
-    code_load(&last, 'J', (unsigned)local);
-    code_load(&last, 'A', 2);
-    r = r ? r : call_virtual(e, &last, COYOTE_RESPONSE, "getStatus", "()I");
-    r = r ? r : push_catalina(e, &last);
-    code_op(&last, OP_DUP);
-    code_ref(&last, OP_CHECKCAST, class);
-    r = r ? r : call_virtual(e, &last, CATALINA_REQUEST, "isAsync", "()Z");
-    r = r ? r : call(e, &last, "exit", "(JILjava/lang/Object;Z)V");
-    r = r ? r : before_returns(e, &last, 6);
-    code_op(&left, OP_DUP);
-    code_load(&left, 'J', (unsigned)local);
-    r = r ? r : call(e, &left, "failed", "(Ljava/lang/Throwable;J)V");
-    code_op(&left, OP_ATHROW);
-    return r ? r : edit_catch_all(e, &left, 3) ?: 1;
-}
-
-/* CoyoteAdapter.service(Request, Response), which does not know the path yet */
-static int edit_tomcat(const struct instrument_class *c, struct edit *e, const struct point *p)
-{
-    _cleanup_(buf_release) struct buf first = BUF(64);
-    if (!is_catalina(c))
-        return 0;
-    int r = code_int(e->rewrite, &first, p->number);
-    r = r ? r : call(e, &first, "enter", "(I)J");
-    return r ? r : edit_catalina(e, &first, 2);
-}
-
-/* StandardEngineValve.invoke(Request, Response), which every request comes through */
-static int edit_tomcat_name(const struct instrument_class *c, struct edit *e, const struct point *p)
-{
-    _cleanup_(buf_release) struct buf first = BUF(64);
-    code_load(&first, 'A', 1);
-    int r = call_virtual(e, &first, CATALINA_REQUEST, "getMethod", TO_STRING);
-    code_load(&first, 'A', 1);
-    r = r ? r : call_virtual(e, &first, CATALINA_REQUEST, "getRequestURI", TO_STRING);
-    r = r ? r : code_int(e->rewrite, &first, p->number);
-    r = r ? r : call(e, &first, "named", "(Ljava/lang/String;Ljava/lang/String;I)V");
-    code_load(&first, 'A', 1);
-    r = r ? r : called_by(e, &first, CATALINA_REQUEST, "getHeader");
-    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &first, 3) ?: 1;
-}
-
-/* CoyoteAdapter.asyncDispatch(Request, Response, SocketEvent) */
-static int edit_tomcat_async(const struct instrument_class *c, struct edit *e,
-                             const struct point *p)
-{
-    _cleanup_(buf_release) struct buf first = BUF(64);
-    if (!is_catalina(c))
-        return 0;
-    int r = push_catalina(e, &first);
-    r = r ? r : call(e, &first, "resume", "(Ljava/lang/Object;)J");
-    return r ? r : edit_catalina(e, &first, 2);
-}
-
-#define JETTY_CHANNEL  "org/eclipse/jetty/server/HttpChannel"
-#define JETTY_REQUEST  "org/eclipse/jetty/server/Request"
-#define JETTY_RESPONSE "org/eclipse/jetty/server/Response"
-
-/* `first` leaves the token of the request of the channel that is the first parameter. */
-static int edit_channel(struct edit *e, struct buf *first, unsigned stack)
-{
-    _cleanup_(buf_release) struct buf last = BUF(32), left = BUF(32);
-    int local = edit_local(e, 'J'), channel = edit_local(e, 'A'), r = MIN(MIN(local, channel), 0);
-    if (r < 0)
-        return r;
-    code_store(first, 'J', (unsigned)local);
-    code_load(first, 'A', 1);
-    code_store(first, 'A', (unsigned)channel);
-    r = edit_insert(e, EDIT_ENTRY, 0, 0, first, stack);
-    code_load(&last, 'J', (unsigned)local);
-    code_load(&last, 'A', (unsigned)channel);
-    r = r ? r : call(e, &last, "suspend", "(JLjava/lang/Object;)V");
-    r = r ? r : before_returns(e, &last, 3);
-    buf_bytes(&left, last.data, last.len);
-    code_op(&left, OP_ATHROW);
-    return r ? r : edit_catch_all(e, &left, 3) ?: 1;
-}
-
-/* Server.handle(HttpChannel) of Jetty 9 to 11; the request ends when the channel has completed it
- */
-static int edit_jetty(const struct instrument_class *c, struct edit *e, const struct point *p)
-{
-    _cleanup_(buf_release) struct buf first = BUF(64), headers = BUF(64);
-    if (!calls(c, JETTY_CHANNEL, "getRequest", "()L" JETTY_REQUEST ";") ||
-        !calls(c, JETTY_REQUEST, "getMethod", TO_STRING))
-        return 0;
-    code_load(&first, 'A', 1);
-    int r = call_virtual(e, &first, JETTY_CHANNEL, "getRequest", "()L" JETTY_REQUEST ";");
-    r = r ? r : call_virtual(e, &first, JETTY_REQUEST, "getMethod", TO_STRING);
-    code_load(&first, 'A', 1);
-    r = r ? r : call_virtual(e, &first, JETTY_CHANNEL, "getRequest", "()L" JETTY_REQUEST ";");
-    r = r ? r : call_virtual(e, &first, JETTY_REQUEST, "getRequestURI", TO_STRING);
-    r = r ? r : code_int(e->rewrite, &first, p->number);
-    r = r ? r : call(e, &first, "enter", "(Ljava/lang/String;Ljava/lang/String;I)J");
-    r = r ? r : MIN(edit_channel(e, &first, 3), 0);
-    code_load(&headers, 'A', 1);
-    r = r ? r : call_virtual(e, &headers, JETTY_CHANNEL, "getRequest", "()L" JETTY_REQUEST ";");
-    r = r ? r : called_by(e, &headers, JETTY_REQUEST, "getHeader");
-    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &headers, 2) ?: 1;
-}
-
-static int edit_jetty_async(const struct instrument_class *c, struct edit *e, const struct point *p)
-{
-    _cleanup_(buf_release) struct buf first = BUF(32);
-    code_load(&first, 'A', 1);
-    int r = call(e, &first, "resume", "(Ljava/lang/Object;)J");
-    return r ? r : edit_channel(e, &first, 2);
-}
-
-/* HttpChannel.onCompleted() */
-static int edit_jetty_end(const struct instrument_class *c, struct edit *e, const struct point *p)
-{
-    _cleanup_(buf_release) struct buf first = BUF(32);
-    int r = 0;
-    code_load(&first, 'A', 0);
-    if (calls(c, JETTY_RESPONSE, "getStatus", "()I")) {
-        code_load(&first, 'A', 0);
-        r = call_virtual(e, &first, JETTY_CHANNEL, "getResponse", "()L" JETTY_RESPONSE ";");
-        r = r ? r : call_virtual(e, &first, JETTY_RESPONSE, "getStatus", "()I");
-    } else {
-        r = code_int(e->rewrite, &first, 0);
-    }
-    r = r ? r : call(e, &first, "finish", "(Ljava/lang/Object;I)V");
-    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &first, 2) ?: 1;
-}
-
-#define NETTY         "io/netty/"
-#define NETTY_HTTP    NETTY "handler/codec/http/"
-#define NETTY_CONTEXT NETTY "channel/ChannelHandlerContext"
-#define NETTY_STATUS  NETTY_HTTP "HttpResponseStatus"
-
-/* Pushes the channel of the context that is the first parameter. */
-static int push_channel(struct edit *e, struct buf *code)
-{
-    code_load(code, 'A', 1);
-    return call_interface(e, code, NETTY_CONTEXT, "channel", "()L" NETTY "channel/Channel;");
-}
-
-/* HttpRequestDecoder.createMessage(String[] initialLine) */
-static int edit_netty_line(const struct instrument_class *c, struct edit *e, const struct point *p)
-{
-    _cleanup_(buf_release) struct buf first = BUF(32);
-    code_load(&first, 'A', 1);
-    int r = code_int(e->rewrite, &first, p->number);
-    r = r ? r : call(e, &first, "decoded", "([Ljava/lang/String;I)V");
-    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &first, 2) ?: 1;
-}
-
-/* HttpObjectDecoder.decode(context, bytes, out), in which that happens */
-static int edit_netty_decode(const struct instrument_class *c, struct edit *e,
-                             const struct point *p)
-{
-    _cleanup_(buf_release) struct buf last = BUF(32);
-    _cleanup_(buf_release) struct buf first = BUF(32);
-    int r = push_channel(e, &first);
-    r = r ? r : call(e, &first, "decoding", "(Ljava/lang/Object;)V");
-    r = r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &first, 1);
-    r = r ? r : push_channel(e, &last);
-    r = r ? r : call(e, &last, "decodes", "(Ljava/lang/Object;)V");
-    return r ? r : before_returns(e, &last, 1) ?: 1;
-}
-
-/* ByteToMessageDecoder.channelRead, in which the program handles what was decoded */
-static int edit_netty_read(const struct instrument_class *c, struct edit *e, const struct point *p)
-{
-    _cleanup_(buf_release) struct buf last = BUF(32), left = BUF(32);
-    int r = call(e, &last, "read", "()V");
-    buf_bytes(&left, last.data, last.len);
-    code_op(&left, OP_ATHROW);
-    r = r ? r : before_returns(e, &last, 0);
-    return r ? r : edit_catch_all(e, &left, 1) ?: 1;
-}
-
-/* ByteToMessageDecoder.channelInactive(context) */
-static int edit_netty_closed(const struct instrument_class *c, struct edit *e,
-                             const struct point *p)
-{
-    _cleanup_(buf_release) struct buf first = BUF(32);
-    int r = push_channel(e, &first);
-    r = r ? r : call(e, &first, "closed", "(Ljava/lang/Object;)V");
-    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &first, 1) ?: 1;
-}
-
-/* HttpResponseEncoder.encodeInitialLine(ByteBuf, HttpResponse) */
-static int edit_netty_status(const struct instrument_class *c, struct edit *e,
-                             const struct point *p)
-{
-    _cleanup_(buf_release) struct buf first = BUF(32);
-    if (!calls(c, NETTY_HTTP "HttpResponse", "status", "()L" NETTY_STATUS ";"))
-        return 0;
-    code_load(&first, 'A', 2);
-    int r = call_interface(e, &first, NETTY_HTTP "HttpResponse", "status", "()L" NETTY_STATUS ";");
-    r = r ? r : call_virtual(e, &first, NETTY_STATUS, "code", "()I");
-    r = r ? r : call(e, &first, "encodes", "(I)V");
-    return r ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &first, 1) ?: 1;
-}
-
-/* HttpObjectEncoder.encode(context, message, out), whose field `state` is 0 between messages */
-static int edit_netty_encode(const struct instrument_class *c, struct edit *e,
-                             const struct point *p)
-{
-    _cleanup_(buf_release) struct buf last = BUF(32);
-    struct str type = {0};
-    uint16_t access;
-    if (!class_find_field(c->file, "state", &type, &access) || !str_is(type, "I") ||
-        access & ACC_STATIC)
-        return 0;
-    int field = rewrite_fieldref(e->rewrite, NETTY_HTTP "HttpObjectEncoder", "state", "I"),
-        r = MIN(field, 0);
-    code_load(&last, 'A', 0);
-    code_ref(&last, OP_GETFIELD, field);
-    r = r ? r : push_channel(e, &last);
-    r = r ? r : call(e, &last, "encoded", "(ILjava/lang/Object;)V");
-    return r ? r : before_returns(e, &last, 2) ?: 1;
-}
-
 /* A method that the option names. */
-static int edit_named(const struct instrument_class *c, struct edit *e)
+static int point_named(const struct instrument_class *c, struct edit *e)
 {
     _cleanup_(buf_release) struct buf first = BUF(32), text = BUF(2048);
     struct str method = class_utf8(c->file, e->method->name);
@@ -625,246 +81,155 @@ static int edit_named(const struct instrument_class *c, struct edit *e)
     unsigned name = request_name_find(REQUEST_METHOD, buf_str(&text));
     int r = code_int(e->rewrite, &first, REQUEST_METHOD);
     r = r ? r : code_int(e->rewrite, &first, (int32_t)name);
-    r = r ? r : call(e, &first, "enter", "(II)J");
-    return r ? r : edit_request(e, &first, 2, NULL);
-}
-
-/* ---- what a request does elsewhere ---- */
-
-/* `first` leaves the child's number. */
-static int edit_child(const struct instrument_class *c, struct edit *e, struct buf *first,
-                      unsigned stack)
-{
-    struct str descriptor = class_utf8(c->file, e->method->descriptor);
-    _cleanup_(buf_release) struct buf last = BUF(64), left = BUF(32);
-    const char *result = memchr(descriptor.data, ')', descriptor.len);
-    char type = result ? result[1] : 'V';
-    bool counts = starts_with(class_utf8(c->file, e->method->name), "executeUpdate") ||
-                  starts_with(class_utf8(c->file, e->method->name), "executeLargeUpdate");
-    int local = edit_local(e, 'J'), r = MIN(local, 0);
-    if (r < 0)
-        return r;
-    code_store(first, 'J', (unsigned)local);
-    r = edit_insert(e, EDIT_ENTRY, 0, 0, first, stack);
-    if (counts && (type == 'I' || type == 'J'))
-        code_op(&last, type == 'I' ? OP_DUP : OP_DUP2);
-    code_load(&last, 'J', (unsigned)local);
-    r = r ? r
-          : call(e, &last, "done",
-                 counts && type == 'I'   ? "(IJ)V"
-                 : counts && type == 'J' ? "(JJ)V"
-                                         : "(J)V");
-    r = r ? r : before_returns(e, &last, 4);
-    code_op(&left, OP_DUP);
-    code_load(&left, 'J', (unsigned)local);
-    r = r ? r : call(e, &left, "broken", "(Ljava/lang/Throwable;J)V");
-    code_op(&left, OP_ATHROW);
-    return r ? r : edit_catch_all(e, &left, 3) ?: 1;
-}
-
-/* A child with a name that is always the same. */
-static int edit_child_named(const struct instrument_class *c, struct edit *e, const char *name,
-                            enum request_child_kind kind)
-{
-    _cleanup_(buf_release) struct buf first = BUF(32);
-    int text = rewrite_string(e->rewrite, name, strlen(name)), r = MIN(text, 0);
-    if (r < 0)
-        return r;
-    code_ref(&first, OP_LDC_W, text);
-    r = code_int(e->rewrite, &first, (int)kind);
-    r = r ? r : call(e, &first, "child", "(Ljava/lang/String;I)J");
-    return r ? r : edit_child(c, e, &first, 2);
-}
-
-/* getConnection of a pool, which is named like its class */
-static int edit_pool(const struct instrument_class *c, struct edit *e, const struct point *p)
-{
-    struct str descriptor = class_utf8(c->file, e->method->descriptor);
-    const char *name = strrchr(p->class, '/') + 1;
-    return memmem(descriptor.data, descriptor.len, ")Ljava/sql/Connection;", 22)
-               ? edit_child_named(c, e, name, CHILD_POOL)
-               : 0;
-}
-
-/* HttpURLConnection.getInputStream(), which sends the request and waits for the answer */
-static int edit_url(const struct instrument_class *c, struct edit *e, const struct point *p)
-{
-    _cleanup_(buf_release) struct buf first = BUF(32);
-    code_load(&first, 'A', 0);
-    int r = call_virtual(e, &first, "java/net/URLConnection", "getURL", "()Ljava/net/URL;");
-    r = r ? r : code_int(e->rewrite, &first, CHILD_HTTP);
-    r = r ? r : call(e, &first, "child", "(Ljava/net/URL;I)J");
-    return r ? r : edit_child(c, e, &first, 2);
-}
-
-/* HttpClientImpl.send(HttpRequest, BodyHandler) */
-static int edit_client(const struct instrument_class *c, struct edit *e, const struct point *p)
-{
-    _cleanup_(buf_release) struct buf first = BUF(32);
-    code_load(&first, 'A', 1);
-    int r = call_virtual(e, &first, "java/net/http/HttpRequest", "uri", "()Ljava/net/URI;");
-    r = r ? r : code_int(e->rewrite, &first, CHILD_HTTP);
-    r = r ? r : call(e, &first, "child", "(Ljava/net/URI;I)J");
-    return r ? r : edit_child(c, e, &first, 2);
-}
-
-/* Drivers name their classes as they like, but after what they implement. */
-static bool is_sql_class(struct str name)
-{
-    return !starts_with(name, "java/") && (memmem(name.data, name.len, "Statement", 9) ||
-                                           memmem(name.data, name.len, "Connection", 10));
-}
-
-static bool mentions(const struct instrument_class *c, const char *class)
-{
-    for (size_t i = 1; i < c->file->pool.len; i++)
-        if (class_tag(c->file, (uint16_t)i) == CONSTANT_CLASS &&
-            str_is(class_name_at(c->file, (uint16_t)i), class))
-            return true;
-    return false;
-}
-
-static bool is_result(struct str descriptor)
-{
-    static const char *const results[] = {")Z", ")I", ")J", ")[I", ")[J", ")Ljava/sql/ResultSet;"};
-    for (size_t i = 0; i < ARRAY_SIZE(results); i++) {
-        size_t n = strlen(results[i]);
-        if (descriptor.len >= n && memcmp(descriptor.data + descriptor.len - n, results[i], n) == 0)
-            return true;
-    }
-    return false;
-}
-
-/* Statement.execute*: with the SQL, or of what was prepared. */
-static int edit_executes(const struct instrument_class *c, struct edit *e, struct str descriptor)
-{
-    _cleanup_(buf_release) struct buf first = BUF(32);
-    bool prepared = starts_with(descriptor, "()");
-    int r = 0;
-    code_load(&first, 'A', !prepared);
-    if (!prepared) {
-        r = code_int(e->rewrite, &first, CHILD_JDBC);
-        r = r ? r : call(e, &first, "child", "(Ljava/lang/String;I)J");
-    } else {
-        r = call(e, &first, "executes", "(Ljava/lang/Object;)J");
-    }
-    return r ? r : edit_child(c, e, &first, 2);
-}
-
-/* Connection.prepareStatement and prepareCall */
-static int edit_prepares(struct edit *e)
-{
-    _cleanup_(buf_release) struct buf first = BUF(32), last = BUF(32);
-    int local = edit_local(e, 'A'), r = MIN(local, 0);
-    if (r < 0)
-        return r;
-    code_load(&first, 'A', 1);
-    code_store(&first, 'A', (unsigned)local);
-    r = edit_insert(e, EDIT_ENTRY, 0, 0, &first, 1);
-    code_op(&last, OP_DUP);
-    code_load(&last, 'A', (unsigned)local);
-    r = r ? r : call(e, &last, "prepared", "(Ljava/lang/Object;Ljava/lang/Object;)V");
-    return r ? r : before_returns(e, &last, 2) ?: 1;
-}
-
-static int edit_sql(const struct instrument_class *c, struct edit *e, struct str name,
-                    struct str descriptor)
-{
-    bool executes =
-        starts_with(name, "execute") && is_result(descriptor) &&
-        (starts_with(descriptor, "()") || starts_with(descriptor, "(Ljava/lang/String;"));
-    bool prepares = (str_is(name, "prepareStatement") || str_is(name, "prepareCall")) &&
-                    starts_with(descriptor, "(Ljava/lang/String;");
-    bool ends = (str_is(name, "commit") || str_is(name, "rollback")) && str_is(descriptor, "()V");
-    if (e->method->access & ACC_STATIC || !(e->method->access & ACC_PUBLIC))
-        return 0;
-    if (executes &&
-        (mentions(c, "java/sql/Statement") || mentions(c, "java/sql/PreparedStatement") ||
-         mentions(c, "java/sql/CallableStatement")))
-        return edit_executes(c, e, descriptor);
-    if ((prepares || ends) && mentions(c, "java/sql/Connection"))
-        return prepares ? edit_prepares(e)
-                        : edit_child_named(c, e, str_is(name, "commit") ? "COMMIT" : "ROLLBACK",
-                                           CHILD_JDBC);
-    return 0;
+    r = r ? r : point_probe(e, &first, "enter", "(II)J");
+    return r ? r : point_request(e, &first, 2, NULL);
 }
 
 /* ---- the table ---- */
 
 /* clang-format off */
+/* Of several rows for a method each inserts its code, in this order. */
 static const struct point points[] = {
-    {JUC "ThreadPoolExecutor", "execute", NULL, edit_handed, "handed", "java/lang/Runnable", 0},
-    {JUC "ThreadPoolExecutor", "runWorker", NULL, edit_runs, "started", "java/lang/Runnable", WAY_EXECUTOR},
-    {JUC "ThreadPoolExecutor", "getTask", "()", edit_takes, NULL, NULL, WAY_EXECUTOR},
-    {JUC "ThreadPoolExecutor", "processWorkerExit", NULL, edit_idle, NULL, NULL, 0},
-    {JUC "ScheduledThreadPoolExecutor", "delayedExecute", NULL, edit_handed, "scheduled", JUC "RunnableScheduledFuture", 0},
-    {"java/util/Timer", "sched", "(Ljava/util/TimerTask;JJ)V", edit_timer, NULL, NULL, 0},
-    {"java/util/TimerThread", "mainLoop", NULL, edit_pooled, NULL, NULL, 0},
-    {"java/util/TaskQueue", "removeMin", "()", edit_timer_takes, NULL, NULL, WAY_TIMER},
-    {"java/util/TaskQueue", "isEmpty", "()", edit_idle, NULL, NULL, 0},
-    {JUC "ForkJoinTask", "fork", NULL, edit_handed, "forked", NULL, 0},
-    {JUC "ForkJoinTask", "doExec", NULL, edit_is_run, "started", NULL, WAY_FORK_JOIN},
-    {JUC "ForkJoinPool", "externalPush", NULL, edit_pushed, NULL, JUC "ForkJoinTask", 0},
-    {JUC "ForkJoinPool", "externalSubmit", NULL, edit_pushed, NULL, JUC "ForkJoinTask", 0},
-    {JUC "ForkJoinPool", "poolSubmit", NULL, edit_pushed, NULL, JUC "ForkJoinTask", 0},
-    {JUC "CompletableFuture$UniCompletion", "<init>", NULL, edit_made, "depends", NULL, 0},
-    {JUC "CompletableFuture$*", "tryFire", "(I)", edit_is_run, "tried", NULL, WAY_FUTURE},
-    {JUC "ForkJoinPool", "runWorker", NULL, edit_pooled, NULL, NULL, 0},
-    {"sun/net/www/http/KeepAliveCache", "run", "()V", edit_pooled, NULL, NULL, 0},
-    {"jdk/internal/net/http/HttpClientImpl$SelectorManager", "run", "()V", edit_pooled, NULL, NULL, 0},
-    {"java/lang/Thread", "start", NULL, edit_starting, NULL, NULL, 0},
-    {"java/lang/VirtualThread", "start", "(Ljdk/internal/vm/ThreadContainer;)", edit_starting, NULL, NULL, 0},
-    {TOMCAT_POOL, "executeInternal", NULL, edit_handed, "handed", "java/lang/Runnable", 0},
-    {TOMCAT_POOL, "runWorker", NULL, edit_runs, "started", "java/lang/Runnable", WAY_EXECUTOR},
-    {TOMCAT_POOL, "getTask", "()", edit_takes, NULL, NULL, WAY_EXECUTOR},
-    {TOMCAT_POOL, "processWorkerExit", NULL, edit_idle, NULL, NULL, 0},
-    {JETTY_POOL, "execute", NULL, edit_handed, "handed", "java/lang/Runnable", 0},
-    {JETTY_POOL, "runJob", NULL, edit_is_run, "started", "java/lang/Runnable", WAY_EXECUTOR},
-    {JETTY_POOL "$Runner", "run", "()", edit_pooled, NULL, NULL, 0},
-    {NETTY_LOOP, "execute", "(Ljava/lang/Runnable;)V", edit_handed, "handed", "java/lang/Runnable", 0},
-    {NETTY_LOOP, "takeTask", "()", edit_takes, NULL, NULL, WAY_EXECUTOR},
-    {NETTY "util/concurrent/AbstractEventExecutor", "safeExecute", "(Ljava/lang/Runnable;)V", edit_is_run, "started", "java/lang/Runnable", WAY_EXECUTOR},
-    {NETTY "channel/nio/NioEventLoop", "run", "()V", edit_pooled, NULL, NULL, 0},
-    {NETTY "channel/epoll/EpollEventLoop", "run", "()V", edit_pooled, NULL, NULL, 0},
+    /* hand-overs of the JDK */
+    {JUC "ThreadPoolExecutor", "execute", NULL, point_entry, "handed" OBJECT, RUNNABLE, 0, "p"},
+    {JUC "ThreadPoolExecutor", "runWorker", NULL, point_runs, "started", RUNNABLE, WAY_EXECUTOR},
+    {JUC "ThreadPoolExecutor", "getTask", "()", point_takes, NULL, NULL, WAY_EXECUTOR},
+    {JUC "ThreadPoolExecutor", "processWorkerExit", NULL, point_entry, "idle()V"},
+    {JUC "ScheduledThreadPoolExecutor", "delayedExecute", NULL, point_entry, "scheduled" OBJECT, JUC "RunnableScheduledFuture", 0, "p"},
+    {"java/util/Timer", "sched", "(Ljava/util/TimerTask;JJ)V", point_entry, "scheduled(Ljava/lang/Object;JJ)V", NULL, 0, "1 J2 J4"},
+    {"java/util/TimerThread", "mainLoop", NULL, point_entry, "pooled()V"},
+    {"java/util/TaskQueue", "removeMin", "()", point_timer_takes, NULL, NULL, WAY_TIMER},
+    {"java/util/TaskQueue", "rescheduleMin", "(J)", point_timer_takes, NULL, NULL, WAY_TIMER},
+    {"java/util/TaskQueue", "isEmpty", "()", point_entry, "idle()V"},
+    {JUC "ForkJoinTask", "fork", NULL, point_entry, "forked" OBJECT, NULL, 0, "0"},
+    {JUC "ForkJoinTask", "doExec", NULL, point_is_run, "started", NULL, WAY_FORK_JOIN},
+    {JUC "ForkJoinPool", "externalPush", NULL, point_entry, "pushed(Ljava/lang/Object;Ljava/lang/Object;)V", JUC "ForkJoinTask", 0, "0 p"},
+    {JUC "ForkJoinPool", "externalSubmit", NULL, point_entry, "pushed(Ljava/lang/Object;Ljava/lang/Object;)V", JUC "ForkJoinTask", 0, "0 p"},
+    {JUC "ForkJoinPool", "poolSubmit", NULL, point_entry, "pushed(Ljava/lang/Object;Ljava/lang/Object;)V", JUC "ForkJoinTask", 0, "0 p"},
+    {JUC "CompletableFuture$UniCompletion", "<init>", NULL, point_exit, "depends" OBJECT, NULL, 0, "0"},
+    {JUC "CompletableFuture$*", "tryFire", "(I)", point_is_run, "tried", NULL, WAY_FUTURE},
+    {JUC "ForkJoinPool", "runWorker", NULL, point_entry, "pooled()V"},
+    {"sun/net/www/http/KeepAliveCache", "run", "()V", point_entry, "pooled()V"},
+    {"jdk/internal/net/http/HttpClientImpl$SelectorManager", "run", "()V", point_entry, "pooled()V"},
+    {"java/lang/Thread", "start", NULL, point_entry, "starting" OBJECT, NULL, 0, "0"},
+    {"java/lang/VirtualThread", "start", "(Ljdk/internal/vm/ThreadContainer;)", point_entry, "starting" OBJECT, NULL, 0, "0"},
+    /* those of servers */
+    {TOMCAT_POOL, "executeInternal", NULL, point_entry, "handed" OBJECT, RUNNABLE, 0, "p"},
+    {TOMCAT_POOL, "runWorker", NULL, point_runs, "started", RUNNABLE, WAY_EXECUTOR},
+    {TOMCAT_POOL, "getTask", "()", point_takes, NULL, NULL, WAY_EXECUTOR},
+    {TOMCAT_POOL, "processWorkerExit", NULL, point_entry, "idle()V"},
+    {JETTY_POOL, "execute", NULL, point_entry, "handed" OBJECT, RUNNABLE, 0, "p"},
+    {JETTY_POOL, "runJob", NULL, point_is_run, "started", RUNNABLE, WAY_EXECUTOR},
+    {JETTY_POOL "$Runner", "run", "()", point_entry, "pooled()V"},
+    {NETTY_LOOP, "execute", "(Ljava/lang/Runnable;)V", point_entry, "handed" OBJECT, RUNNABLE, 0, "p"},
+    {NETTY_LOOP, "takeTask", "()", point_takes, NULL, NULL, WAY_EXECUTOR},
+    {NETTY "util/concurrent/AbstractEventExecutor", "safeExecute", "(Ljava/lang/Runnable;)V", point_is_run, "started", RUNNABLE, WAY_EXECUTOR},
+    {NETTY "channel/nio/NioEventLoop", "run", "()V", point_entry, "pooled()V"},
+    {NETTY "channel/epoll/EpollEventLoop", "run", "()V", point_entry, "pooled()V"},
 
-    {NETTY_HTTP "HttpRequestDecoder", "createMessage", "([Ljava/lang/String;)", edit_netty_line, NULL, NULL, REQUEST_HTTP},
-    {NETTY_HTTP "HttpObjectDecoder", "decode", "(L" NETTY_CONTEXT ";", edit_netty_decode, NULL, NULL, 0},
-    {NETTY_HTTP "HttpResponseEncoder", "encodeInitialLine", "(Lio/netty/buffer/ByteBuf;L" NETTY_HTTP "HttpResponse;)", edit_netty_status, NULL, NULL, 0},
-    {NETTY_HTTP "HttpObjectEncoder", "encode", "(L" NETTY_CONTEXT ";Ljava/lang/Object;", edit_netty_encode, NULL, NULL, 0},
-    {NETTY "handler/codec/ByteToMessageDecoder", "channelRead", "(L" NETTY_CONTEXT ";", edit_netty_read, NULL, NULL, 0},
-    {NETTY "handler/codec/ByteToMessageDecoder", "channelInactive", "(L" NETTY_CONTEXT ";", edit_netty_closed, NULL, NULL, 0},
-    {TOMCAT "connector/CoyoteAdapter", "service", NULL, edit_tomcat, NULL, NULL, REQUEST_SERVLET},
-    {TOMCAT "connector/CoyoteAdapter", "asyncDispatch", NULL, edit_tomcat_async, NULL, NULL, 0},
-    {TOMCAT "core/StandardEngineValve", "invoke", "(L" CATALINA_REQUEST ";", edit_tomcat_name, NULL, NULL, REQUEST_SERVLET},
-    {"org/eclipse/jetty/server/Server", "handle", "(L" JETTY_CHANNEL ";)", edit_jetty, NULL, NULL, REQUEST_SERVLET},
-    {"org/eclipse/jetty/server/Server", "handleAsync", "(L" JETTY_CHANNEL ";)", edit_jetty_async, NULL, NULL, 0},
-    {JETTY_CHANNEL, "onCompleted", "()", edit_jetty_end, NULL, NULL, 0},
-    {"com/zaxxer/hikari/HikariDataSource", "getConnection", NULL, edit_pool, NULL, NULL, 0},
-    {"org/apache/commons/dbcp2/BasicDataSource", "getConnection", NULL, edit_pool, NULL, NULL, 0},
-    {"org/apache/tomcat/dbcp/dbcp2/BasicDataSource", "getConnection", NULL, edit_pool, NULL, NULL, 0},
-    {"org/apache/tomcat/jdbc/pool/DataSourceProxy", "getConnection", NULL, edit_pool, NULL, NULL, 0},
-    {"sun/net/www/protocol/http/HttpURLConnection", "getInputStream", "()", edit_url, NULL, NULL, 0},
-    {"jdk/internal/net/http/HttpClientImpl", "send", NULL, edit_client, NULL, NULL, 0},
-    {"com/sun/net/httpserver/Filter$Chain", "doFilter", NULL, edit_exchange, NULL, NULL, REQUEST_HTTP},
-    {"javax/servlet/http/HttpServlet", "service", "(Ljavax/servlet/http/HttpServletRequest;", edit_servlet, NULL, "javax/servlet/http/HttpServletRequest", REQUEST_SERVLET},
-    {"jakarta/servlet/http/HttpServlet", "service", "(Ljakarta/servlet/http/HttpServletRequest;", edit_servlet, NULL, "jakarta/servlet/http/HttpServletRequest", REQUEST_SERVLET},
+    /* requests */
+    {"com/sun/net/httpserver/Filter$Chain", "doFilter", NULL, point_within, "enter(Ljava/lang/String;Ljava/net/URI;I)J", NULL, REQUEST_HTTP,
+     "1 v:" HTTP_EXCHANGE ".getRequestMethod" STRING " 1 v:" HTTP_EXCHANGE ".getRequestURI()Ljava/net/URI; #", "1 v:" HTTP_EXCHANGE ".getResponseCode()I"},
+    {"com/sun/net/httpserver/Filter$Chain", "doFilter", NULL, point_entry, "called(Ljava/lang/String;)V", NULL, 0,
+     "1 v:" HTTP_EXCHANGE ".getRequestHeaders()L" HEADERS "; " TRACEPARENT " v:" HEADERS ".getFirst" HEADER},
+    {"javax/servlet/http/HttpServlet", "service", "(L" JAVAX_REQUEST ";", point_within, "enter(Ljava/lang/String;Ljava/lang/String;I)J", NULL, REQUEST_SERVLET, SERVLET(JAVAX_REQUEST)},
+    {"jakarta/servlet/http/HttpServlet", "service", "(L" JAKARTA_REQUEST ";", point_within, "enter(Ljava/lang/String;Ljava/lang/String;I)J", NULL, REQUEST_SERVLET, SERVLET(JAKARTA_REQUEST)},
+    {NETTY_HTTP "HttpRequestDecoder", "createMessage", "([Ljava/lang/String;)", point_entry, "decoded([Ljava/lang/String;I)V", NULL, REQUEST_HTTP, "1 #"},
+    {NETTY_HTTP "HttpObjectDecoder", "decode", "(L" NETTY_CONTEXT ";", point_entry, "decoding" OBJECT, NULL, 0, "1 " NETTY_CHANNEL},
+    {NETTY_HTTP "HttpObjectDecoder", "decode", "(L" NETTY_CONTEXT ";", point_exit, "decodes" OBJECT, NULL, 0, "1 " NETTY_CHANNEL},
+    {NETTY_HTTP "HttpResponseEncoder", "encodeInitialLine", "(Lio/netty/buffer/ByteBuf;L" NETTY_ANSWER ";)", point_entry, "encodes(I)V", NULL, 0,
+     "2 ?i:" NETTY_ANSWER ".status()L" NETTY_STATUS "; v:" NETTY_STATUS ".code()I"},
+    {NETTY_HTTP "HttpObjectEncoder", "encode", "(L" NETTY_CONTEXT ";Ljava/lang/Object;", point_exit, "encoded(ILjava/lang/Object;)V", NULL, 0,
+     "0 f:" NETTY_HTTP "HttpObjectEncoder.state:I 1 " NETTY_CHANNEL},
+    {NETTY_CODEC "ByteToMessageDecoder", "channelRead", "(L" NETTY_CONTEXT ";", point_netty_read},
+    {NETTY_CODEC "ByteToMessageDecoder", "channelInactive", "(L" NETTY_CONTEXT ";", point_entry, "closed" OBJECT, NULL, 0, "1 " NETTY_CHANNEL},
+    {TOMCAT "connector/CoyoteAdapter", "service", NULL, point_tomcat, NULL, NULL, REQUEST_SERVLET},
+    {TOMCAT "connector/CoyoteAdapter", "asyncDispatch", NULL, point_tomcat_async},
+    {TOMCAT "core/StandardEngineValve", "invoke", "(L" CATALINA_REQUEST ";", point_entry, "named(Ljava/lang/String;Ljava/lang/String;I)V", NULL, REQUEST_SERVLET,
+     "1 v:" CATALINA_REQUEST ".getMethod" STRING " 1 v:" CATALINA_REQUEST ".getRequestURI" STRING " #"},
+    {TOMCAT "core/StandardEngineValve", "invoke", "(L" CATALINA_REQUEST ";", point_entry, "called(Ljava/lang/String;)V", NULL, 0,
+     "1 " TRACEPARENT " v:" CATALINA_REQUEST ".getHeader" HEADER},
+    {JETTY "server/Server", "handle", "(L" JETTY_CHANNEL ";)", point_suspended, "enter(Ljava/lang/String;Ljava/lang/String;I)J", NULL, REQUEST_SERVLET,
+     "1 ?" JETTY_ASKED " ?v:" JETTY_REQUEST ".getMethod" STRING " 1 " JETTY_ASKED " v:" JETTY_REQUEST ".getRequestURI" STRING " #"},
+    {JETTY "server/Server", "handle", "(L" JETTY_CHANNEL ";)", point_entry, "called(Ljava/lang/String;)V", NULL, 0,
+     "1 ?" JETTY_ASKED " " TRACEPARENT " v:" JETTY_REQUEST ".getHeader" HEADER},
+    {JETTY "server/Server", "handleAsync", "(L" JETTY_CHANNEL ";)", point_suspended, "resume(Ljava/lang/Object;)J", NULL, 0, "1"},
+    {JETTY_CHANNEL, "onCompleted", "()", point_entry, "finish(Ljava/lang/Object;I)V", NULL, 0,
+     "0 0 v:" JETTY_CHANNEL ".getResponse()L" JETTY_RESPONSE "; v:" JETTY_RESPONSE ".getStatus()I"},
+    /* Jetty 12 */
+    {JETTY "server/Server", "handle", "(L" JETTY_REQUEST ";L" JETTY_RESPONSE ";", point_paused, "enter(Ljava/lang/String;Ljava/lang/String;Ljava/lang/Object;I)J", NULL, REQUEST_HTTP,
+     "1 i:" JETTY_REQUEST ".getMethod" STRING " 1 i:" JETTY_REQUEST ".getHttpURI()L" JETTY_URI "; i:" JETTY_URI ".getPath" STRING " 3 #"},
+    {JETTY "server/Server", "handle", "(L" JETTY_REQUEST ";L" JETTY_RESPONSE ";", point_entry, "called(Ljava/lang/String;)V", NULL, 0,
+     "1 i:" JETTY_REQUEST ".getHeaders()L" JETTY "http/HttpFields; " TRACEPARENT " i:" JETTY "http/HttpFields.get" HEADER},
+    {JETTY_STATE "$ChannelResponse", "setStatus", "(I)V", point_entry, "status(I)V", NULL, 0, "I1"},
+    {JETTY_STATE "$ChannelCallback", "succeeded", "()", point_entry, "finish(Ljava/lang/Object;I)V", NULL, 200, "0 #"},
+    {JETTY_STATE "$ChannelCallback", "failed", "(Ljava/lang/Throwable;)", point_entry, "finish(Ljava/lang/Object;Ljava/lang/Throwable;)V", NULL, 0, "0 1"},
+    {GRPC "ServerImpl$ServerTransportListenerImpl", "streamCreated", "(L" GRPC "ServerStream;Ljava/lang/String;", point_paused, "stream(Ljava/lang/Object;Ljava/lang/String;I)J", NULL, REQUEST_GRPC, "1 2 #"},
+    {GRPC_LISTENER, "messagesAvailable", NULL, point_paused, "going(Ljava/lang/Object;)J", NULL, 0, "0 " GRPC_STREAM},
+    {GRPC_LISTENER, "halfClosed", NULL, point_paused, "going(Ljava/lang/Object;)J", NULL, 0, "0 " GRPC_STREAM},
+    {GRPC_LISTENER, "onReady", NULL, point_paused, "going(Ljava/lang/Object;)J", NULL, 0, "0 " GRPC_STREAM},
+    {GRPC_LISTENER, "closed", "(Lio/grpc/Status;)", point_entry, "answered(Ljava/lang/Object;I)V", NULL, 0, "0 " GRPC_STREAM " 1 " GRPC_CODE},
+    {GRPC "AbstractServerStream", "close", "(Lio/grpc/Status;", point_exit, "answered(Ljava/lang/Object;I)V", NULL, 0, "0 1 " GRPC_CODE},
+    {GRPC "AbstractServerStream", "cancel", "(Lio/grpc/Status;", point_entry, "answered(Ljava/lang/Object;I)V", NULL, 0, "0 1 " GRPC_CODE},
+    /* messages: of a listener, and from one receive() to the next */
+    {ACTIVEMQ "ActiveMQMessageConsumer", "dispatch", NULL, point_listener, NULL, NULL, REQUEST_MESSAGE},
+    {ACTIVEMQ "ActiveMQSession", "run", "()V", point_listener, NULL, NULL, REQUEST_MESSAGE},
+    {ARTEMIS "JMSMessageListenerWrapper", "onMessage", NULL, point_listener, NULL, NULL, REQUEST_MESSAGE},
+    {SPRING "jms/listener/AbstractMessageListenerContainer", "doInvokeListener", NULL, point_listener, NULL, NULL, REQUEST_MESSAGE},
+    {ACTIVEMQ "ActiveMQMessageConsumer", "receive*", "(", point_entry, "received()V"},
+    {ACTIVEMQ "ActiveMQMessageConsumer", "receive*", "(", point_exit, "received(Ljava/lang/Object;I)V", NULL, REQUEST_MESSAGE, "r #"},
+    {ACTIVEMQ "ActiveMQMessageConsumer", "close", "()", point_entry, "received()V"},
+    {ARTEMIS "ActiveMQMessageConsumer", "receive*", "(", point_entry, "received()V"},
+    {ARTEMIS "ActiveMQMessageConsumer", "receive*", "(", point_exit, "received(Ljava/lang/Object;I)V", NULL, REQUEST_MESSAGE, "r #"},
+    {ARTEMIS "ActiveMQMessageConsumer", "close", "()", point_entry, "received()V"},
+    {KAFKA "consumer/KafkaConsumer", "poll", "(", point_entry, "received()V"},
+    {KAFKA "consumer/KafkaConsumer", "poll", "(", point_exit, "polled(Ljava/lang/Object;I)V", NULL, REQUEST_MESSAGE, "r #"},
+    {KAFKA "consumer/KafkaConsumer", "close", "(", point_entry, "received()V"},
+    /* scheduled tasks; those of a Timer with its hand-overs */
+    {JUC "ScheduledThreadPoolExecutor$ScheduledFutureTask", "run", "()V", point_within, "task(Ljava/lang/Object;)J", NULL, 0, "0"},
+    {JUC "FutureTask", "setException", NULL, point_entry, "taskFailed(Ljava/lang/Throwable;)V", NULL, 0, "1"},
+    /* routes */
+    {SPRING "web/servlet/HandlerExecutionChain", "applyPreHandle", "(L" JAVAX_REQUEST ";", point_entry, "routed(Ljava/lang/String;Ljava/lang/String;Ljava/lang/Object;)V", NULL, 0, SPRING_ROUTE(JAVAX_REQUEST)},
+    {SPRING "web/servlet/HandlerExecutionChain", "applyPreHandle", "(L" JAKARTA_REQUEST ";", point_entry, "routed(Ljava/lang/String;Ljava/lang/String;Ljava/lang/Object;)V", NULL, 0, SPRING_ROUTE(JAKARTA_REQUEST)},
+    {JERSEY1, "dispatch", NULL, point_entry, "resource" OBJECT, NULL, 0, "0 f:" JERSEY1 ".method" REFLECTED},
+    {JERSEY, "dispatch", NULL, point_entry, "resource" OBJECT, NULL, 0, "0 f:" JERSEY ".method" REFLECTED},
+    {RESTEASY, "invokeOnTarget", NULL, point_entry, "resource" OBJECT, NULL, 0, "0 v:" RESTEASY ".getMethod()Ljava/lang/reflect/Method;"},
+
+    /* what a request does elsewhere */
+    {"com/zaxxer/hikari/HikariDataSource", "getConnection", NULL, point_pool},
+    {"org/apache/commons/dbcp2/BasicDataSource", "getConnection", NULL, point_pool},
+    {"org/apache/tomcat/dbcp/dbcp2/BasicDataSource", "getConnection", NULL, point_pool},
+    {"org/apache/tomcat/jdbc/pool/DataSourceProxy", "getConnection", NULL, point_pool},
+    {"sun/net/www/protocol/http/HttpURLConnection", "getInputStream", "()", point_child_within, "child(Ljava/net/URL;I)J", NULL, CHILD_HTTP,
+     "0 v:java/net/URLConnection.getURL()Ljava/net/URL; #"},
+    {"jdk/internal/net/http/HttpClientImpl", "send", NULL, point_child_within, "child(Ljava/net/URI;I)J", NULL, CHILD_HTTP,
+     "1 v:java/net/http/HttpRequest.uri()Ljava/net/URI; #"},
+    {"org/apache/http/impl/client/InternalHttpClient", "doExecute", "(Lorg/apache/http/HttpHost;", point_child_within, "host(Ljava/lang/Object;I)J", NULL, CHILD_HTTP, "1 #"},
+    {"org/apache/hc/client5/http/impl/classic/InternalHttpClient", "doExecute", "(Lorg/apache/hc/core5/http/HttpHost;", point_child_within, "host(Ljava/lang/Object;I)J", NULL, CHILD_HTTP, "1 #"},
+    {"okhttp3/RealCall", "execute", "()", point_child_within, "child(Ljava/lang/String;I)J", NULL, CHILD_HTTP, "0 f:okhttp3/RealCall.originalRequest:Lokhttp3/Request; " OKHTTP},
+    {"okhttp3/internal/connection/RealCall", "execute", "()", point_child_within, "child(Ljava/lang/String;I)J", NULL, CHILD_HTTP,
+     "0 f:okhttp3/internal/connection/RealCall.originalRequest:Lokhttp3/Request; " OKHTTP},
+    {KAFKA "producer/KafkaProducer", "doSend", "(L" KAFKA "producer/ProducerRecord;", point_child_within, "child(Ljava/lang/String;I)J", NULL, CHILD_MESSAGE,
+     "1 v:" KAFKA "producer/ProducerRecord.topic" STRING " #"},
+    {ACTIVEMQ "ActiveMQMessageProducer", "send", "(Ljavax/jms/Destination;Ljavax/jms/Message;IIJL", point_child_within, "sends(Ljava/lang/Object;I)J", NULL, CHILD_MESSAGE, "1 #"},
 };
 
 /* clang-format on */
 
-static bool is_class(const struct point *p, struct str name)
+/* A star at the end of a pattern stands for the rest. */
+static bool matches(const char *pattern, struct str name)
 {
-    size_t n = strlen(p->class);
-    if (p->class[n - 1] != '*')
-        return name.len == n && memcmp(name.data, p->class, n) == 0;
-    return name.len >= n && memcmp(name.data, p->class, n - 1) == 0;
+    size_t n = strlen(pattern);
+    if (pattern[n - 1] != '*')
+        return name.len == n && memcmp(name.data, pattern, n) == 0;
+    return name.len >= n - 1 && memcmp(name.data, pattern, n - 1) == 0;
 }
 
 /* The probes call methods of the JDK. */
 static bool is_named(struct str class_name, struct str method)
 {
-    return methods && !starts_with(class_name, "java/") && !starts_with(class_name, "jdk/") &&
-           !starts_with(class_name, "sun/") &&
+    return methods && !point_begins(class_name, "java/") && !point_begins(class_name, "jdk/") &&
+           !point_begins(class_name, "sun/") &&
            (method.len ? choice_matches(methods, class_name, method)
                        : choice_may_match(methods, class_name));
 }
@@ -872,24 +237,31 @@ static bool is_named(struct str class_name, struct str method)
 static bool wants(struct str class_name)
 {
     for (size_t i = 0; i < ARRAY_SIZE(points); i++)
-        if (is_class(&points[i], class_name))
+        if (matches(points[i].class, class_name))
             return true;
-    return is_sql_class(class_name) || is_named(class_name, (struct str){"", 0});
+    return point_is_sql(class_name) || is_named(class_name, (struct str){"", 0});
 }
 
 static int edit(const struct instrument_class *c, struct edit *e)
 {
     struct str name = class_utf8(c->file, e->method->name),
                descriptor = class_utf8(c->file, e->method->descriptor);
+    int edits = 0;
     for (size_t i = 0; i < ARRAY_SIZE(points); i++) {
         const struct point *p = &points[i];
-        if (is_class(p, c->name) && str_is(name, p->method) &&
-            (!p->descriptor || starts_with(descriptor, p->descriptor)))
-            return p->edit(c, e, p);
+        if (!matches(p->class, c->name) || !matches(p->method, name) ||
+            (p->descriptor && !point_begins(descriptor, p->descriptor)))
+            continue;
+        int r = p->edit(c, e, p);
+        if (r < 0)
+            return r;
+        edits += r;
     }
+    if (edits)
+        return 1;
     if (is_named(c->name, name))
-        return edit_named(c, e);
-    return is_sql_class(c->name) ? edit_sql(c, e, name, descriptor) : 0;
+        return point_named(c, e);
+    return point_is_sql(c->name) ? point_sql(c, e, name, descriptor) : 0;
 }
 
 static const struct instrument_client client = {.name = "requests",

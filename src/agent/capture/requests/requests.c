@@ -83,8 +83,10 @@ static const char *const ways[REQUEST_WAYS] = {
     [WAY_ASYNC] = "async",
 };
 
-static const char *const child_kinds[CHILD_KINDS] = {
-    [CHILD_JDBC] = "jdbc", [CHILD_POOL] = "pool", [CHILD_HTTP] = "http"};
+static const char *const child_kinds[CHILD_KINDS] = {[CHILD_JDBC] = "jdbc",
+                                                     [CHILD_POOL] = "pool",
+                                                     [CHILD_HTTP] = "http",
+                                                     [CHILD_MESSAGE] = "message"};
 
 static const char *const kepts[KEPT_WAYS] = {
     [KEPT_ALL] = "all", [KEPT_SAMPLE] = "sample", [KEPT_SLOW] = "slow"};

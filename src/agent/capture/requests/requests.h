@@ -39,7 +39,7 @@ enum request_way {
 };
 
 /* What a request did elsewhere. */
-enum request_child_kind { CHILD_JDBC, CHILD_POOL, CHILD_HTTP, CHILD_KINDS };
+enum request_child_kind { CHILD_JDBC, CHILD_POOL, CHILD_HTTP, CHILD_MESSAGE, CHILD_KINDS };
 
 /* Why the details of a request are in the recording. */
 enum request_kept { KEPT_NOT, KEPT_ALL, KEPT_SAMPLE, KEPT_SLOW, KEPT_WAYS };
@@ -100,6 +100,13 @@ uint64_t follow_begun(void);
 /* A thread begins to run, or ends; that returns its Java id, or 0 when nothing is recorded. */
 void follow_thread_started(JNIEnv *jni, jthread thread);
 uint64_t follow_thread_ended(JNIEnv *jni, jthread thread);
+
+/* ---- tasks.c: the names of scheduled tasks ---- */
+
+/* Looks up what the JDK wraps tasks in; without it they are named after that. */
+void task_names_start(JNIEnv *jni);
+/* The name of a task by its class; false: it is house-keeping of the JDK, a server or a pool. */
+bool task_name(JNIEnv *jni, jobject task, unsigned *ret);
 
 /* ---- points.c ---- */
 

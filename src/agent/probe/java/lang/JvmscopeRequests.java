@@ -21,7 +21,8 @@ public final class JvmscopeRequests {
     private static final long SERVER = 1 << 16;
     private static final long BUSY = 1, IS_TASK = 1L << 32, IS_ANSWER = 1L << 33, IS_THREAD = 1L << 62;
     private static final int WAY_SHIFT = 56, ENTRY_SIZE = 32;
-    private static final int TIMER = 5, ASYNC = 6;
+    private static final int TIMER = 5, ASYNC = 6, SERVLET = 0;
+    private static final int CANCELLED = 3; // TimerTask's
     private static final int NAME_BITS = 13, NAMES = 1 << 16;
     /** What started answers for a task that belongs to no request. */
     private static final long NO_REQUEST = -1;
@@ -50,6 +51,18 @@ public final class JvmscopeRequests {
     private static native long begin(int kind, int name, long tid);
 
     private static native void rename(long request, int name);
+
+    /** The status of an answer, which may be told before its end. */
+    private static native void status(long request, int status);
+
+    /** Names a request after a route, with the method that its name begins with; key is a hash of both. */
+    private static native void route(long request, String route, long key);
+
+    /** A scheduled task begins on this thread, which is late by so many ns: the token of a request, 0 when it is none. */
+    private static native long taskBegin(Object task, long tid, long late);
+
+    /** The task or message ends that this thread works for. */
+    private static native void taskEnd(long tid, Class<?> exception);
 
     private static native void trace(long request, String traceparent);
 
@@ -82,6 +95,10 @@ public final class JvmscopeRequests {
         end(0, 0, 0, null);
         pause(0, 0);
         rename(0, 0);
+        status(0, 0);
+        route(0, null, 0);
+        taskBegin(null, 0, 0);
+        taskEnd(0, null);
         trace(0, null);
         work(0, 0, 0, 0, 0);
         workEnd(0, 0);
@@ -136,7 +153,7 @@ public final class JvmscopeRequests {
         long tid = tid();
         if ((request(slot(tid)) & SERVER) != 0)
             return 0;
-        return begin(kind, nameOf(kind, method, path), tid);
+        return begin(kind & ~ROUTE, nameOf(kind, method, path), tid);
     }
 
     public static long enter(String method, String path, int kind) {
@@ -232,6 +249,201 @@ public final class JvmscopeRequests {
         exit(request, status);
     }
 
+
+    // ---- Jetty 12, gRPC: an object of the server stands for the request from its beginning ----
+
+    /** A request whose answer is an object's: it may be given before the call returns that begins it. */
+    public static long enter(String method, String path, Object server, int kind) {
+        return owned(enterServer(kind, method, path), server);
+    }
+
+    public static long stream(Object server, String method, int kind) {
+        return owned(enterServer(kind | ROUTE, null, method), server);
+    }
+
+    private static long owned(long request, Object server) {
+        if (request != 0) {
+            long slot = slot(tid());
+            put(IS_ANSWER | System.identityHashCode(server), request, System.nanoTime(), slot == 0 ? 0 : U.getLong(slot + THREAD));
+        }
+        return request;
+    }
+
+    /** A thread goes on with a request that more may follow for: what paused takes. */
+    public static long going(Object server) {
+        long tid = tid(), e = U.getLong(ANY) == 0 || request(slot(tid)) != 0 ? 0 : answerOf(server);
+        if (e == 0)
+            return 0;
+        long request = U.getLong(e + 8);
+        return work(tid, request, ASYNC, 0, 0) == 0 ? 0 : request;
+    }
+
+    public static void paused(long request) {
+        if (request != 0)
+            pause(request, tid());
+    }
+
+    public static void status(int status) {
+        long request = request(slot(tid()));
+        if ((request & SERVER) != 0)
+            status(request, status);
+    }
+
+    /** The status is one of gRPC's. */
+    public static void answered(Object server, int status) {
+        finish(server, status);
+    }
+
+    public static void finish(Object server, Throwable t) {
+        long e = U.getLong(ANY) == 0 ? 0 : answerOf(server);
+        if (e == 0)
+            return;
+        long request = U.getLong(e + 8);
+        U.putLong(e, 0);
+        failed(t, request);
+    }
+
+    // ---- routes ----
+
+    /** In the number of a kind: the text is a route, in which nothing is folded. */
+    private static final int ROUTE = 0x100;
+
+    private static void rename(String method, String route) {
+        long request = request(slot(tid()));
+        if ((request & SERVER) != 0)
+            rename(request, nameOf(ROUTE | SERVLET, method, route));
+    }
+
+    /** Spring: the pattern that the path matches; one that matches everything says nothing. */
+    public static void routed(String method, String context, Object pattern) {
+        if (pattern instanceof String && !"/**".equals(pattern))
+            rename(method, context == null || context.isEmpty() ? (String) pattern : context + pattern);
+    }
+
+    /** JAX-RS: the method of a resource, whose route is in the annotations Path of its class and its own. */
+    public static void resource(Object of) {
+        long request = request(slot(tid()));
+        if ((request & SERVER) == 0 || !(of instanceof java.lang.reflect.Method))
+            return;
+        java.lang.reflect.Method method = (java.lang.reflect.Method) of;
+        long key = hash(hash(ROUTE + System.identityHashCode(method), method.getDeclaringClass().getName()), method.getName());
+        long known = U.getLong(NAMED + ((key >>> 48) << 3));
+        if (known >>> NAME_BITS == (key & -1L >>> NAME_BITS) && known != 0) {
+            rename(request, (int) known & (1 << NAME_BITS) - 1);
+            return;
+        }
+        String outer = pathOf(method.getDeclaringClass()), inner = pathOf(method);
+        if (outer != null || inner != null)
+            route(request, slashed(outer) + slashed(inner), key);
+    }
+
+    /** Without the patterns of its parameters: "/{id: [0-9]{2}}/" is "/{id}". */
+    private static String slashed(String path) {
+        if (path == null || path.isEmpty() || "/".equals(path))
+            return "";
+        StringBuilder plain = new StringBuilder();
+        int depth = 0;
+        boolean pattern = false;
+        for (int i = 0; i < path.length(); i++) {
+            char c = path.charAt(i);
+            depth += c == '{' ? 1 : c == '}' ? -1 : 0;
+            pattern = depth > 0 && (pattern || c == ':');
+            if (!pattern && (depth == 0 || c != ' '))
+                plain.append(c);
+        }
+        path = plain.toString();
+        if (path.endsWith("/"))
+            path = path.substring(0, path.length() - 1);
+        return path.startsWith("/") ? path : "/" + path;
+    }
+
+    private static String pathOf(java.lang.reflect.AnnotatedElement of) {
+        try {
+            for (java.lang.annotation.Annotation a : of.getAnnotations()) {
+                String type = a.annotationType().getName();
+                if (type.equals("javax.ws.rs.Path") || type.equals("jakarta.ws.rs.Path"))
+                    return (String) a.annotationType().getMethod("value").invoke(a);
+            }
+        } catch (Throwable e) {
+            // then it has no name
+        }
+        return null;
+    }
+
+    // ---- messages ----
+
+    /** A listener is about to be called with a message. */
+    public static long message(Object message, int kind) {
+        return message == null ? 0 : enterServer(kind, "process", destination(call(message, "getJMSDestination")));
+    }
+
+    /** A thread asks for its next message: it is done with the last one. */
+    public static void received() {
+        long tid = tid();
+        if (request(slot(tid)) != 0)
+            taskEnd(tid, null);
+    }
+
+    public static void received(Object message, int kind) {
+        message(message, kind);
+    }
+
+    /** Kafka's records; their set of partitions names the topic. */
+    public static void polled(Object records, int kind) {
+        Object partitions = records == null ? null : call(records, "partitions");
+        if (!(partitions instanceof java.util.Set) || ((java.util.Set<?>) partitions).isEmpty())
+            return;
+        String topic = String.valueOf(((java.util.Set<?>) partitions).iterator().next());
+        int dash = topic.lastIndexOf('-');
+        enterServer(kind, "process", dash > 0 ? topic.substring(0, dash) : topic);
+    }
+
+    private static Object call(Object of, String method) {
+        try {
+            return of.getClass().getMethod(method).invoke(of);
+        } catch (Throwable e) {
+            return null;
+        }
+    }
+
+    /** "queue://orders" and "ActiveMQQueue[orders]" are orders; a temporary queue's name is another one each time. */
+    private static String destination(Object of) {
+        String s = String.valueOf(of);
+        if (s.startsWith("temp-"))
+            return "[temporary]";
+        int scheme = s.indexOf("://"), bracket = s.indexOf('[');
+        if (scheme > 0)
+            return s.substring(scheme + 3);
+        return bracket > 0 && s.endsWith("]") ? s.substring(bracket + 1, s.length() - 1) : s;
+    }
+
+    // ---- scheduled tasks ----
+
+    /** A task of a ScheduledThreadPoolExecutor begins to run; one that was scheduled by a request is work for that request. */
+    public static long task(Object task) {
+        long tid = tid(), late = 0;
+        if (request(slot(tid)) != 0)
+            return 0;
+        try {
+            late = -((Delayed) task).getDelay(TimeUnit.NANOSECONDS);
+        } catch (Throwable e) {
+            // from code of the program, in a pool with tasks of its own
+        }
+        return taskBegin(task, tid, late);
+    }
+
+    /** The thread of a Timer is about to run a task, which was due at a time in milliseconds since 1970. */
+    public static void timed(Object task, int state, long due) {
+        long tid = tid();
+        if (state != CANCELLED && request(slot(tid)) == 0)
+            taskBegin(task, tid, (System.currentTimeMillis() - due) * 1000000);
+    }
+
+    public static void taskFailed(Throwable t) {
+        long tid = tid();
+        if (t != null && request(slot(tid)) != 0)
+            taskEnd(tid, t.getClass());
+    }
 
     // ---- hand-overs ----
 
@@ -343,7 +555,7 @@ public final class JvmscopeRequests {
     }
 
     /** A thread is about to be started. */
-    public static void starting(Thread thread) {
+    public static void starting(Object thread) {
         long slot = slot(tid());
         put(IS_THREAD | U.getLong(thread, TID), request(slot), System.nanoTime(),
             slot == 0 ? 0 : U.getLong(slot + THREAD));
@@ -520,6 +732,19 @@ public final class JvmscopeRequests {
 
     public static long child(URI uri, int kind) {
         return uri == null || request(slot(tid())) == 0 ? 0 : child(uri.getHost(), kind);
+    }
+
+    /** Apache's HttpHost: "http://shop:8080". */
+    public static long host(Object host, int kind) {
+        if (host == null || request(slot(tid())) == 0)
+            return 0;
+        String s = host.toString();
+        int from = s.indexOf("://") + 3, port = s.lastIndexOf(':');
+        return child(s.substring(from < 3 ? 0 : from, port > from && s.indexOf(']', port) < 0 ? port : s.length()), kind);
+    }
+
+    public static long sends(Object destination, int kind) {
+        return destination == null || request(slot(tid())) == 0 ? 0 : child(destination(destination), kind);
     }
 
     private static long prepared(Object statement) {

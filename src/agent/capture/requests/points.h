@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files points*.c share: a row of the table of methods that get probes, and the pieces of
+ * code that are inserted. All functions that return int return a negative errno on failure; those
+ * that are members of `edit` return 1 if they inserted something and 0 if there is nothing to do.
+ */
+#pragma once
+
+#include "agent/capture/requests/requests.h"
+#include "agent/instrument/instrument.h"
+
+#include <string.h>
+
+#define PROBE "java/lang/JvmscopeRequests"
+#define JUC   "java/util/concurrent/"
+
+struct point {
+    /* a star at the end of the class's name stands for the rest */
+    const char *class, *method;
+    const char *descriptor; /* what it begins with; NULL: any */
+    int (*edit)(const struct instrument_class *c, struct edit *e, const struct point *p);
+    const char
+        *probe; /* method of the probe class, for point_entry and others with its descriptor */
+    const char *type;  /* the parameter to pass; the owner of the call within the method */
+    int number;        /* an enum request_way, request_kind or request_child_kind */
+    const char *args;  /* what is pushed for the probe (point_push) */
+    const char *leave; /* what is pushed when the method returns: a status */
+};
+
+/* ---- points_code.c: pieces of code ---- */
+
+/*
+ * Appends code that pushes values, each described by a word:
+ *
+ *     0 to 9      the reference in this local variable; 0 is `this`
+ *     J2, I1      the long in local variable 2, the int in 1
+ *     r           the reference that the method returns
+ *     p           the first parameter of the type p->type
+ *     #           p->number
+ *     =text       a string
+ *     v:a/B.m(D)R the result of a virtual method of the object on the stack; its parameters come
+ *                 before it. i: of an interface's method, c: of nothing but a cast to a/B
+ *     f:a/B.m:D   a field of the object on the stack, which is of the class itself
+ *
+ * A question mark before v: or i: requires that the class itself calls the method, which proves
+ * that this version of the server has it. Returns 0, 1 if something does not exist, or an error.
+ */
+int point_push(const struct instrument_class *c, struct edit *e, const struct point *p,
+               const char *words, struct buf *code) must_check;
+/* The same with the call of the probe that p->probe names behind it. */
+int point_enter(const struct instrument_class *c, struct edit *e, const struct point *p,
+                struct buf *code) must_check;
+
+enum { POINT_STACK = 8 }; /* slots that any row's words need */
+
+/* Calls of a method of the probe class, of an object, and of an object by its interface. */
+int point_probe(struct edit *e, struct buf *code, const char *name,
+                const char *descriptor) must_check;
+int point_virtual(struct edit *e, struct buf *code, const char *owner, const char *name,
+                  const char *descriptor) must_check;
+int point_interface(struct edit *e, struct buf *code, const char *owner, const char *name,
+                    const char *descriptor) must_check;
+/* Inserts code before each return. */
+int point_returns(struct edit *e, const struct buf *code, unsigned stack) must_check;
+/* The slot of the first parameter of the type p->type; 0 without a type; -1: it has none. */
+int point_slot(const struct instrument_class *c, const struct edit *e, const struct point *p);
+bool point_calls(const struct instrument_class *c, const char *owner, const char *name,
+                 const char *descriptor);
+/*
+ * Surrounds the method by a request: `first` leaves its token; `status` pushes an int, or is NULL.
+ */
+int point_request(struct edit *e, struct buf *first, unsigned stack, const struct buf *status);
+
+static inline bool point_begins(struct str s, const char *with)
+{
+    size_t n = strlen(with);
+    return s.len >= n && memcmp(s.data, with, n) == 0;
+}
+
+/* ---- members of `edit` ---- */
+
+#define POINT(name) \
+    int name(const struct instrument_class *c, struct edit *e, const struct point *p)
+/* Calls the probe with what p->args pushes at the beginning, or before each return. */
+POINT(point_entry);
+POINT(point_exit);
+/* The method is a request, or something that a request does elsewhere. */
+POINT(point_within);
+POINT(point_child_within);
+/* points_hand.c */
+POINT(point_takes);
+POINT(point_timer_takes);
+POINT(point_runs);
+POINT(point_is_run);
+/* points_servers.c */
+POINT(point_tomcat);
+POINT(point_tomcat_async);
+/* A request that may outlive the call; it belongs to the first parameter, or to what args say. */
+POINT(point_suspended);
+POINT(point_paused);
+POINT(point_listener);
+POINT(point_netty_read);
+/* points_calls.c */
+POINT(point_pool);
+#undef POINT
+
+/* ---- points_calls.c: drivers name their classes as they like, but after what they implement ----
+ */
+
+bool point_is_sql(struct str class_name);
+int point_sql(const struct instrument_class *c, struct edit *e, struct str name,
+              struct str descriptor);

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scheduled tasks as requests: each is named after the class of what the program scheduled. */
+#include "agent/capture/requests/requests.h"
+
+#include "agent/names.h"
+#include "agent/vm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What wraps a program's task, and the field that has it. */
+static const struct {
+    const char *class, *field, *type;
+} wrappers[] = {
+    {"java/util/concurrent/FutureTask", "callable", "Ljava/util/concurrent/Callable;"},
+    {"java/util/concurrent/Executors$RunnableAdapter", "task", "Ljava/lang/Runnable;"},
+};
+
+static struct {
+    jclass class;
+    jfieldID field;
+} wrapped[ARRAY_SIZE(wrappers)];
+
+/* Tasks with which they look after themselves. */
+static const char *const house_keepers[] = {
+    "java.",
+    "jdk.",
+    "sun.",
+    "javax.",
+    "org.apache.catalina.",
+    "org.apache.tomcat.",
+    "org.apache.coyote.",
+    "org.apache.activemq.",
+    "org.apache.commons.pool",
+    "org.apache.kafka.",
+    "org.eclipse.jetty.",
+    "io.netty.",
+    "io.grpc.",
+    "com.zaxxer.hikari.",
+    "com.mchange.",
+};
+
+void task_names_start(JNIEnv *jni)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(wrappers); i++) {
+        if (wrapped[i].field)
+            continue;
+        jclass c = (*jni)->FindClass(jni, wrappers[i].class);
+        jfieldID f = c ? (*jni)->GetFieldID(jni, c, wrappers[i].field, wrappers[i].type) : NULL;
+        vm_clear_exception(jni);
+        if (f) {
+            wrapped[i].class = (*jni)->NewGlobalRef(jni, c);
+            wrapped[i].field = wrapped[i].class ? f : NULL;
+        }
+        if (c)
+            (*jni)->DeleteLocalRef(jni, c);
+    }
+}
+
+/* What the program has scheduled, as a local reference of its own. */
+static jobject unwrap(JNIEnv *jni, jobject task)
+{
+    jobject inner = (*jni)->NewLocalRef(jni, task);
+    for (size_t i = 0; inner && i < ARRAY_SIZE(wrapped); i++) {
+        if (!wrapped[i].field || !(*jni)->IsInstanceOf(jni, inner, wrapped[i].class))
+            continue;
+        jobject next = (*jni)->GetObjectField(jni, inner, wrapped[i].field);
+        if (!next)
+            break;
+        (*jni)->DeleteLocalRef(jni, inner);
+        inner = next;
+    }
+    return inner;
+}
+
+bool task_name(JNIEnv *jni, jobject task, unsigned *ret)
+{
+    jobject inner = unwrap(jni, task);
+    jclass c = inner ? (*jni)->GetObjectClass(jni, inner) : NULL;
+    char *text = c ? names_class_text(c) : NULL;
+    bool named = text != NULL;
+    for (size_t i = 0; named && i < ARRAY_SIZE(house_keepers); i++)
+        named = strncmp(text, house_keepers[i], strlen(house_keepers[i])) != 0;
+    if (named)
+        *ret = request_name_find(REQUEST_TASK, text);
+    free(text);
+    if (c)
+        (*jni)->DeleteLocalRef(jni, c);
+    if (inner)
+        (*jni)->DeleteLocalRef(jni, inner);
+    return named;
+}
