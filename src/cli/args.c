@@ -4,6 +4,7 @@
 #include "base/parse.h"
 #include "cli/capture.h"
 #include "cli/commands.h"
+#include "cli/nearest.h"
 
 #include <errno.h>
 #include <string.h>
@@ -164,6 +165,21 @@ static int take(const struct command *c, const struct arg_set *set, void *values
     return 0;
 }
 
+/* Complains about an option that no set has, and names the one that was most likely meant. */
+static void unknown_option(const struct command *c, const char *word)
+{
+    char name[64], what[128] = "no such option";
+    struct nearest n = {.word = name};
+    struct arg_shown a;
+    snprintf(name, sizeof(name), "%.*s", (int)MIN(strcspn(word, "="), sizeof(name) - 1), word);
+    for (const struct arg_set *const *set = c->sets; set && *set; set++)
+        for (size_t k = 0; arg_at(*set, k, &a); k++)
+            nearest_try(&n, a.name);
+    if (n.best)
+        snprintf(what, sizeof(what), "no such option; did you mean %s?", n.best);
+    usage_error(c, word, what);
+}
+
 enum { SETS_MAX = 8 };
 
 /* given: the options of each set taken so far, one bit each. */
@@ -174,7 +190,7 @@ static int take_from_any(const struct command *c, void *const *values, int argc,
     for (size_t n = 0; r == 0 && c->sets && c->sets[n] && n < SETS_MAX; n++)
         r = take(c, c->sets[n], values[n], argc, argv, i, &given[n]);
     if (r == 0)
-        usage_error(c, argv[*i], "no such option");
+        unknown_option(c, argv[*i]);
     return r;
 }
 

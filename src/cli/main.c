@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 #include "cli/commands.h"
+#include "cli/nearest.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -48,8 +49,13 @@ int command_dispatch(const struct command *table, int argc, char **argv)
         bool verb = c->verbs && (!c->run || names_verb(c->verbs, argc, argv));
         return verb ? command_dispatch(c->verbs, argc - 1, argv + 1) : c->run(c, argc, argv);
     }
-    complain(argv[0], "no such command",
-             table == commands ? "jvmscope --help lists them" : "--help lists them");
+    struct nearest n = {.word = argv[0]};
+    char guess[128];
+    for (const struct command *c = table; c->name; c++)
+        nearest_try(&n, command_word(c));
+    snprintf(guess, sizeof(guess), "did you mean %s?", n.best ? n.best : "");
+    const char *list = table == commands ? "jvmscope --help lists them" : "--help lists them";
+    complain(argv[0], "no such command", n.best ? guess : list);
     return 2;
 }
 

@@ -76,6 +76,16 @@ def test_errors_are_one_line_and_say_what_and_why(jvmscope, tmp_path):
     assert not list(tmp_path.glob("x.*")), "a failed command left a file"
 
 
+def test_a_misspelt_word_gets_the_nearest_one(jvmscope):
+    for words, meant in ((["reprot"], "report"), (["thread"], "threads"), (["threads", "sumary"], "summary"), (["report", "--limt", "3", "x"], "--limit"),
+                         (["run", "--treads", "--", "java"], "--threads"), (["attach", "--mach=x"], "--match"), (["report", "--qqqqqq", "x"], None),
+                         (["xyzzy"], None), (["report", "-" * 100, "x"], None)):
+        done = jvmscope(*words)
+        assert done.returncode == 2, done
+        line = done.stderr.splitlines()[0]
+        assert "no such" in line and line.partition("did you mean ")[2] == (f"{meant}?" if meant else ""), line
+
+
 def test_a_full_disk_is_an_error(jvmscope, tmp_path):
     source = tmp_path / "a.collapsed"
     source.write_text("".join(f"a.b;c.d{i} 3\n" for i in range(20000)))
