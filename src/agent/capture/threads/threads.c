@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/threads/threads.h"
+#include "agent/capture/vm/vm.h"
 
 #include "agent/virtual_list.h"
 #include "base/clock.h"
@@ -491,7 +492,8 @@ static void JNICALL on_gc_finish(jvmtiEnv *ti)
 {
     uint64_t start = atomic_exchange(&gc_start, 0);
     struct jfr_event e;
-    if (!start || !thread_capture.jfr || !jfr_begin(thread_capture.jfr, JFR_GC_PHASE_PAUSE, 0, &e))
+    if (!start || !thread_capture.jfr || vm_records_pauses() ||
+        !jfr_begin(thread_capture.jfr, JFR_GC_PHASE_PAUSE, 0, &e))
         return;
     jfr_put_time(&e, start);
     jfr_put_long(&e, (int64_t)(now_ns() - start));
