@@ -132,6 +132,8 @@ static const char *name_of(const struct log_gc *g)
             return names[i].name;
     if (log_text_starts(g->name, "Pause Full") ||
         log_text_starts(g->name, "Concurrent Mark Cycle") ||
+        log_text_starts(g->name, "Concurrent Cycle") ||
+        log_text_starts(g->name, "Concurrent Undo Cycle") ||
         log_text_starts(g->name, "Pause Initial Mark"))
         return gc_name(true);
     return log_text_starts(g->name, "Pause Young") || log_text_starts(g->name, "Pause Mixed")

@@ -101,6 +101,23 @@ static void times(int64_t ret[COLLECTORS])
         ret[i] = counter_value(all.time[i]);
 }
 
+/*
+ * G1 forgets the cause of a pause behind the event of its end, the others before it. The pauses of
+ * a concurrent cycle have none, and no collector accounts for them.
+ */
+static void find_cause(struct record *r)
+{
+    bool counted = false;
+    for (int i = 0; i < COLLECTORS; i++)
+        counted = counted || r->time_after[i] > r->time[i];
+    counter_text("sun.gc.cause", r->cause, sizeof(r->cause));
+    if (strcmp(r->cause, "No GC") == 0) {
+        r->cause[0] = 0;
+        if (counted)
+            counter_text("sun.gc.lastCause", r->cause, sizeof(r->cause));
+    }
+}
+
 void gc_starts(void)
 {
     struct record *r = &all.now;
@@ -118,11 +135,10 @@ void gc_ends(void)
     if (!all.active || !r->start_ns)
         return;
     r->end_ns = now_ns();
-    /* The VM sets the cause behind the event of the start and takes it back before this one. */
-    counter_text("sun.gc.lastCause", r->cause, sizeof(r->cause));
     r->after = sum(all.used);
     r->capacity = sum(all.capacity);
     times(r->time_after);
+    find_cause(r);
     uint64_t n = all.begun;
     if (n - all.taken < RECORDS) {
         all.records[n % RECORDS] = *r;
@@ -133,32 +149,45 @@ void gc_ends(void)
     r->start_ns = 0;
 }
 
-static void write_record(const struct record *r)
+static void write_pause(const struct record *r, uint64_t start, uint64_t pause, bool old)
 {
-    uint64_t used = 0, old = 0;
-    for (int i = 0; i < COLLECTORS; i++) {
-        uint64_t t = (uint64_t)MAX(r->time_after[i] - r->time[i], INT64_C(0));
-        used += t;
-        old += i ? t : 0;
-    }
-    /* The collectors' own account leaves out what JVM TI's events enclose beside them. */
-    uint64_t pause = used ? MIN(used, r->end_ns - r->start_ns) : r->end_ns - r->start_ns;
     struct collection c = {
         .id = all.number++,
-        .start_ns = r->start_ns,
-        .end_ns = r->start_ns + pause,
+        .start_ns = start,
+        .end_ns = start + pause,
         .pauses_ns = pause,
         .longest_ns = pause,
     };
-    snprintf(c.name, sizeof(c.name), "%s", gc_name(old > 0));
+    snprintf(c.name, sizeof(c.name), "%s", gc_name(old));
     snprintf(c.cause, sizeof(c.cause), "%s", r->cause);
-    safepoints_collection(r->start_ns, &r->safepoints, r->cause);
     collection_put(&c);
-    collection_put_phase(JFR_GC_PHASE_PAUSE, c.id, c.start_ns, pause, "GC Pause", 8);
+    collection_put_phase(JFR_GC_PHASE_PAUSE, c.id, start, pause, "GC Pause", 8);
+}
+
+static void write_record(const struct record *r)
+{
+    uint64_t at = r->start_ns, length = r->end_ns - r->start_ns;
+    int written = 0;
+    safepoints_collection(r->start_ns, &r->safepoints, r->cause);
+    /*
+     * The collectors' own account leaves out what JVM TI's events enclose beside them. A full
+     * collection may follow one of the young generation between the same two events.
+     */
+    for (int i = 0; i < COLLECTORS; i++) {
+        uint64_t used = (uint64_t)MAX(r->time_after[i] - r->time[i], INT64_C(0));
+        if (!used)
+            continue;
+        write_pause(r, at, MIN(used, length), i > 0);
+        at += MIN(used, length);
+        written++;
+    }
+    if (!written)
+        write_pause(r, at, length, !r->cause[0]);
     if (r->capacity) {
-        collection_put_heap(c.id, r->start_ns, "Before GC", (uint64_t)r->before,
-                            (uint64_t)r->capacity);
-        collection_put_heap(c.id, c.end_ns, "After GC", (uint64_t)r->after, (uint64_t)r->capacity);
+        uint64_t capacity = (uint64_t)r->capacity;
+        collection_put_heap(all.number - 1, r->start_ns, "Before GC", (uint64_t)r->before,
+                            capacity);
+        collection_put_heap(all.number - 1, r->end_ns, "After GC", (uint64_t)r->after, capacity);
     }
 }
 

@@ -14,6 +14,7 @@ static struct {
     /* Without a log: what the counters said when a safepoint was last seen to be over. */
     struct safepoint_counters done;
     uint64_t done_ns;
+    int64_t sync_seen; /* how much of the way has been attributed */
 
     /* A collection whose safepoint is not over yet as far as is known. */
     struct {
@@ -35,6 +36,12 @@ struct safepoint_counters safepoints_now(void)
     return c;
 }
 
+/* How long threads have been stopped so far. JDK 13 and later count the way there on its own. */
+static uint64_t stopped_ns(const struct safepoint_counters *c)
+{
+    return (uint64_t)(c->time_ns + (vm.version >= 13 ? c->sync_ns : 0));
+}
+
 void safepoints_reset(void)
 {
     memset(&all, 0, sizeof(all));
@@ -46,6 +53,7 @@ void safepoints_reset(void)
     }
     all.done = safepoints_now();
     all.done_ns = now_ns();
+    all.sync_seen = all.done.sync_ns;
     safepoints_totals(true);
 }
 
@@ -134,34 +142,34 @@ void safepoints_line(const struct log_line *line)
 /* ---- without a log ---- */
 
 /*
- * The counters as they are at ns with so many safepoints over. One safepoint alone since the last
- * look is written; several are in the totals only.
+ * So many safepoints were over at ns as the counters say. One alone since the last look is written;
+ * several are in the totals only, unless it is known when each was over.
  */
 static void completed(uint64_t ns, const struct safepoint_counters *c)
 {
+    bool collection = all.collection.is;
     int64_t n = MAX(c->count - all.done.count, INT64_C(1));
-    uint64_t total = (uint64_t)(c->time_ns - all.done.time_ns),
-             sync = MIN((uint64_t)(c->sync_ns - all.done.sync_ns), total);
-    if (all.collection.is)
-        sync = MIN(all.collection.sync_ns, total);
+    uint64_t total = stopped_ns(c) - stopped_ns(&all.done), elapsed = ns - all.done_ns,
+             sync = collection ? all.collection.sync_ns : (uint64_t)(c->sync_ns - all.sync_seen);
     if (n == 1) {
-        uint64_t start =
-            all.collection.is
-                ? all.collection.start_ns - sync
-                : ns - MIN(ns - all.done_ns,
-                           total + (ns - all.done_ns - MIN(ns - all.done_ns, total)) / 2);
+        sync = MIN(sync, total);
+        /* When it was is not known; the middle of the time is the least wrong. */
+        uint64_t start = collection        ? all.collection.start_ns - sync
+                         : total < elapsed ? ns - total - (elapsed - total) / 2
+                                           : ns - total;
         put_safepoint(&(struct safepoint){
             .start_ns = start,
             .sync_ns = sync,
             .at_ns = total - sync,
             .threads = -1,
-            .operation = all.collection.is ? all.collection.cause : NULL,
+            .operation = collection && all.collection.cause[0] ? all.collection.cause : NULL,
         });
     } else {
         safepoints_totals(false);
     }
     all.done = *c;
     all.done_ns = ns;
+    all.sync_seen = c->sync_ns;
     all.collection.is = false;
 }
 
@@ -177,14 +185,17 @@ void safepoints_collection(uint64_t start_ns, const struct safepoint_counters *a
                            const char *cause)
 {
     struct safepoint_counters before = *at;
-    before.count--; /* the one that goes on */
+    bool others = false; /* the way to this one cannot be told from the way to others */
+    before.count--;      /* the one that goes on */
     if (at->time_ns > all.done.time_ns) {
-        before.sync_ns = all.done.sync_ns; /* of how many it is the sum is not known */
+        others = !all.collection.is || before.count - all.done.count != 1;
+        before.sync_ns = all.sync_seen;
         completed(start_ns, &before);
     }
     all.collection.is = true;
     all.collection.start_ns = start_ns;
-    all.collection.sync_ns = (uint64_t)MAX(at->sync_ns - all.done.sync_ns, INT64_C(0));
+    all.collection.sync_ns = others ? 0 : (uint64_t)MAX(at->sync_ns - all.sync_seen, INT64_C(0));
+    all.sync_seen = at->sync_ns;
     copy_text(all.collection.cause, sizeof(all.collection.cause),
               (struct log_text){cause, strlen(cause)});
 }
@@ -198,7 +209,7 @@ void safepoints_totals(bool always)
         return;
     jfr_put_time(&e, now_ns());
     jfr_put_long(&e, c.count);
-    jfr_put_long(&e, c.time_ns);
+    jfr_put_long(&e, (int64_t)stopped_ns(&c));
     jfr_put_long(&e, c.sync_ns);
     jfr_commit(&e);
     all.written = c;
