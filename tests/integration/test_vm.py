@@ -72,4 +72,5 @@ def test_totals_are_those_of_the_log(version, collector, tmp_path):
         assert any(o["operation"] == "ThreadDump" for o in safepoints["operations"])
     heaps = [c for c in collections["list"] if "before_bytes" in c]
     assert len(heaps) > 10 and all(c["after_bytes"] <= c["capacity_bytes"] or not c["capacity_bytes"] for c in heaps)
-    assert collections["allocated_bytes"] > 0
+    if version >= 9:  # JDK 8 says what the heap held up to 50 ms before
+        assert collections["allocated_bytes"] > 100 << 20
