@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/vm/log.h"
 
-#include "agent/fault.h"
 #include "agent/management.h"
 #include "base/file.h"
 
@@ -62,7 +61,7 @@ static int order(JNIEnv *jni, const char *what)
 int vm_log_open(JNIEnv *jni)
 {
     struct rlimit limit;
-    if (fault_here() || vm.version < 9 || !vm.hotspot)
+    if (vm.version < 9 || !vm.hotspot)
         return -ENOTSUP;
     /* The log grows for ever at its end, although its memory is given back. */
     if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur != RLIM_INFINITY)
