@@ -624,8 +624,11 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     thread_capture.virtual_too =
         vm.version >= 21 && vm_need(&want, &missing) == 0 && vm_capabilities_empty(&missing);
     r = vm_events_on(&own_events);
-    if (r == 0)
+    if (r == 0) {
+        /* Threads that started since the first look have posted no event. */
+        look_around(jni);
         r = vm_events_on(&thread_monitor_events);
+    }
     if (r == 0 && thread_capture.virtual_too)
         r = vm_events_on(&virtual_events);
     if (r == 0 && thread_capture.virtual_too && thread_capture.instrument)
