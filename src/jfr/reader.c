@@ -30,7 +30,7 @@ static void chunk_forget(struct rec_chunk *k)
 {
     described_release(&k->types);
     map_release(&k->method_of_key);
-    arena_release(&k->stacks);
+    arena_release(&k->decoded);
     k->constants_read = k->searched = false;
 }
 
@@ -314,6 +314,7 @@ void recording_close(struct recording *r)
     vec_release(&r->threads);
     vec_release(&r->classes);
     vec_release(&r->methods);
+    vec_release(&r->class_names);
     arena_release(&r->strings);
     arena_release(&r->usual);
     buf_release(&r->key);

@@ -301,3 +301,16 @@ const struct rec_class *rec_class_of(const struct rec_object *o, const struct re
                                      uint64_t id);
 const struct rec_method *rec_method_of(const struct rec_object *o, const struct rec_field *f,
                                        uint64_t id);
+
+/* Where a stack is decoded to that is needed only once. A zeroed room is empty and valid. */
+struct rec_stack_room {
+    struct rec_stack *stack;
+    size_t cap; /* in frames */
+};
+
+/*
+ * Like rec_stack_of, but the stack is kept only in `room`, until the next one is read there.
+ */
+const struct rec_stack *rec_stack_read(const struct rec_object *o, const struct rec_field *f,
+                                       uint64_t id, struct rec_stack_room *room);
+void rec_stack_room_release(struct rec_stack_room *room);

@@ -23,8 +23,7 @@ enum {
     FORGET_BYTES = 1 << 22,
     BATCH_BYTES = 1 << 22,
     FOLD_IDS = 1 << 22, /* larger ids are not folded */
-    ALONE_BYTES = 1 << 20,
-    LONG_MAX_BYTES = 9
+    ALONE_BYTES = 1 << 20
 };
 
 enum {
@@ -222,29 +221,6 @@ static int chunk_plan(struct rec_rows *rows, struct rec_chunk *k)
 }
 
 /* ---- reading ---- */
-
-/* Like cursor_jfr_long, when at least nine bytes are available. */
-static inline uint64_t long_at(const uint8_t **at)
-{
-    uint64_t x;
-    memcpy(&x, *at, sizeof(x));
-    x = le64toh(x);
-    if (!(x & 0x80)) {
-        ++*at;
-        return x & 0x7f;
-    }
-    uint64_t stop = ~x & UINT64_C(0x8080808080808080), high = 0;
-    if (likely(stop)) {
-        *at += (unsigned)__builtin_ctzll(stop) / 8 + 1;
-        x &= stop ^ (stop - 1);
-    } else {
-        high = (uint64_t)(*at)[8] << 56;
-        *at += LONG_MAX_BYTES;
-    }
-    x = (x & UINT64_C(0x007f007f007f007f)) | (x & UINT64_C(0x7f007f007f007f00)) >> 1;
-    x = (x & UINT64_C(0x00003fff00003fff)) | (x & UINT64_C(0x3fff00003fff0000)) >> 2;
-    return (x & UINT64_C(0x0fffffff)) | (x & UINT64_C(0x0fffffff00000000)) >> 4 | high;
-}
 
 static void row_by_name(const struct plan *p, struct rec_row *row)
 {
