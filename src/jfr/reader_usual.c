@@ -350,7 +350,8 @@ static const struct rec_method *intern_method(struct recording *r, const struct 
                                               int64_t name, int64_t descriptor)
 {
     const char *text = text_of(r, descriptor);
-    int64_t key[3] = {m->class ? m->class->number : -1, name, text && *text ? descriptor : NO_TEXT};
+    int64_t key[3] = {m->class ? (int64_t)m->class->number : -1, name,
+                      text && *text ? descriptor : NO_TEXT};
     int64_t number = strpool_add(&r->method_keys, (const char *)key, sizeof(key));
     if (number < 0)
         return NULL;
