@@ -128,6 +128,9 @@ int recording_open(struct recording **ret, const char *path, const char **ret_wh
 /* Like recording_open, for bytes in memory, which must outlive the recording. */
 int recording_open_bytes(struct recording **ret, const void *bytes, size_t len,
                          const char **ret_why) must_check;
+/* The same for bytes that are a private, read-only mapping of a file. */
+int recording_open_mapped(struct recording **ret, const void *bytes, size_t len,
+                          const char **ret_why) must_check;
 void recording_close(struct recording *r);
 DEFINE_CLEANUP(struct recording *, recording_close)
 

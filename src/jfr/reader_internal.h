@@ -130,6 +130,7 @@ struct recording {
     struct file_map map;
     const uint8_t *data;
     size_t len;
+    bool mapped; /* data is a private, read-only mapping of a file */
     VEC(struct rec_chunk *) chunks;
     VEC(struct selection) selected;
     uint32_t selection; /* how often the selection changed, + 1 */

@@ -656,7 +656,8 @@ int load_jfr(struct load *l)
 {
     struct recording *recording;
     const char *why = NULL;
-    int e = recording_open_bytes(&recording, l->data, l->len, &why);
+    int e = l->is_mapped ? recording_open_mapped(&recording, l->data, l->len, &why)
+                         : recording_open_bytes(&recording, l->data, l->len, &why);
     if (e < 0) {
         if (why)
             buf_string(l->why, why);

@@ -157,21 +157,53 @@ static int limit(struct sums *s, struct sum_table *t)
     return r;
 }
 
+static int push(struct sums *s, const struct profile_sample *sample,
+                const struct profile_spread *spread)
+{
+    int r = vec_push(&s->rows.rows, *sample);
+    return r == 0 && s->estimated && s->how->detail != LOAD_SAMPLES
+               ? vec_push(&s->rows.spread, *spread)
+               : r;
+}
+
+/* LOAD_SUMS: the place of a node's row, found without a hash. */
+static int add_to_node(struct sums *s, const struct sum_pending *pending)
+{
+    uint32_t *known = &s->of_node.data[pending->sample.node];
+    if (*known) {
+        add_to(&s->rows, *known - 1, pending->sample.weight, &pending->spread);
+        return 0;
+    }
+    *known = (uint32_t)s->rows.rows.len + 1;
+    return push(s, &pending->sample, &pending->spread);
+}
+
+static void rows_soon(const struct sums *s, const struct sum_table *t, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct sum_pending *p = &t->pending[i];
+        uint32_t row = s->how->detail == LOAD_SUMS ? s->of_node.data[p->sample.node]
+                       : t->cap                    ? (uint32_t)t->slots[p->hash & (t->cap - 1)]
+                                                   : 0;
+        if (row)
+            __builtin_prefetch(&t->rows.data[row - 1], 1);
+    }
+}
+
 static int flush(struct sums *s, struct sum_table *t)
 {
     size_t n = t->n_pending;
     t->n_pending = 0;
     if (t->full)
         return 0;
-    for (size_t i = 0; i < n && t->cap; i++) {
-        uint64_t slot = t->slots[t->pending[i].hash & (t->cap - 1)];
-        if (slot)
-            __builtin_prefetch(&t->rows.data[(uint32_t)slot - 1], 1);
-    }
+    rows_soon(s, t, n);
     int r = 0;
-    for (size_t i = 0; r == 0 && i < n; i++)
-        r = add(t, &t->pending[i].sample, t->pending[i].hash,
-                s->estimated ? &t->pending[i].spread : NULL);
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        const struct sum_pending *p = &t->pending[i];
+        r = s->how->detail == LOAD_SUMS
+                ? add_to_node(s, p)
+                : add(t, &p->sample, p->hash, s->estimated ? &p->spread : NULL);
+    }
     return r < 0 ? r : limit(s, t);
 }
 
@@ -182,39 +214,22 @@ static int add_later(struct sums *s, struct sum_table *t, const struct profile_s
     struct sum_pending *to = &t->pending[t->n_pending];
     to->sample = *sample;
     to->sample.thread = thread;
-    if (t->cell_ns)
-        to->sample.time_ns = cell_of(t, s->how, sample->time_ns);
-    struct profile_sample key = key_of(t, &to->sample);
-    to->hash = hash_of(&key);
     if (s->estimated)
         to->spread = *spread;
-    if (t->cap)
-        __builtin_prefetch(&t->slots[to->hash & (t->cap - 1)]);
-    return ++t->n_pending == ARRAY_SIZE(t->pending) ? flush(s, t) : 0;
-}
-
-static int push(struct sums *s, const struct profile_sample *sample,
-                const struct profile_spread *spread)
-{
-    int r = vec_push(&s->rows.rows, *sample);
-    return r == 0 && s->estimated && s->how->detail != LOAD_SAMPLES
-               ? vec_push(&s->rows.spread, *spread)
-               : r;
-}
-
-static int add_to_node(struct sums *s, const struct profile_sample *sample,
-                       const struct profile_spread *spread)
-{
-    if (sample->node >= s->of_node.len &&
-        vec_extend(&s->of_node, sample->node + 1 - s->of_node.len) < 0)
-        return -ENOMEM;
-    uint32_t *known = &s->of_node.data[sample->node];
-    if (*known) {
-        add_to(&s->rows, *known - 1, sample->weight, spread);
-        return 0;
+    if (s->how->detail == LOAD_SUMS) {
+        if (sample->node >= s->of_node.len &&
+            vec_extend(&s->of_node, sample->node + 1 - s->of_node.len) < 0)
+            return -ENOMEM;
+        __builtin_prefetch(&s->of_node.data[sample->node]);
+    } else {
+        if (t->cell_ns)
+            to->sample.time_ns = cell_of(t, s->how, sample->time_ns);
+        struct profile_sample key = key_of(t, &to->sample);
+        to->hash = hash_of(&key);
+        if (t->cap)
+            __builtin_prefetch(&t->slots[to->hash & (t->cap - 1)]);
     }
-    *known = (uint32_t)s->rows.rows.len + 1;
-    return push(s, sample, spread);
+    return ++t->n_pending == ARRAY_SIZE(t->pending) ? flush(s, t) : 0;
 }
 
 int sums_add(struct sums *s, const struct profile_sample *sample, const struct sum_thread *t,
@@ -232,8 +247,6 @@ int sums_add(struct sums *s, const struct profile_sample *sample, const struct s
         return 0;
     }
     s->latest_ns = MAX(s->latest_ns, sample->time_ns);
-    if (how->detail == LOAD_SUMS)
-        return add_to_node(s, sample, spread);
     if (how->cell_ns && !s->merged.cell_ns)
         s->merged.cell_ns = s->rows.cell_ns = how->cell_ns;
     int r = s->rows.full ? 0 : add_later(s, &s->rows, sample, sample->thread, spread);
