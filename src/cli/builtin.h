@@ -6,6 +6,7 @@
 
 int cmd_attach(const struct command *self, int argc, char **argv);
 int cmd_check(const struct command *self, int argc, char **argv);
+int cmd_collect(const struct command *self, int argc, char **argv);
 int cmd_completion(const struct command *self, int argc, char **argv);
 int cmd_control(const struct command *self, int argc, char **argv);
 int cmd_convert(const struct command *self, int argc, char **argv);
@@ -24,11 +25,11 @@ int cmd_status(const struct command *self, int argc, char **argv);
 int cmd_stop(const struct command *self, int argc, char **argv);
 int cmd_top(const struct command *self, int argc, char **argv);
 int cmd_trace(const struct command *self, int argc, char **argv);
-int cmd_vm(const struct command *self, int argc, char **argv);
 
 /* clang-format off */
 extern const struct arg_set *const attach_sets[];
 extern const struct arg_set *const check_sets[];
+extern const struct arg_set *const collect_sets[];
 extern const struct arg_set *const control_sets[];
 extern const struct arg_set *const convert_sets[];
 extern const struct arg_set *const coverage_sets[];
@@ -45,8 +46,8 @@ extern const struct arg_set *const status_sets[];
 extern const struct arg_set *const stop_sets[];
 extern const struct arg_set *const top_sets[];
 extern const struct arg_set *const trace_sets[];
-extern const struct arg_set *const vm_sets[];
 /* clang-format on */
 
+extern const struct command fleet_verbs[];
 extern const struct command requests_verbs[];
 extern const struct command threads_verbs[];

@@ -451,25 +451,6 @@ const struct command commands[] = {
         .sets = requests_sets,
     },
     {
-        .name = "vm",
-        .run = cmd_vm,
-        .operands = "FILE",
-        .min_operands = 1,
-        .max_operands = 1,
-        .summary = "what the VM did by itself: collections, safepoints, compilations, memory",
-        .description =
-            "Of a recording made with *--events*, of one that is always on, or of the JDK's Flight "
-            "Recorder: collections by collector and cause, with their pauses and what they freed; "
-            "safepoints by operation, with the way to them, and the thread that was late to the "
-            "slow ones, with the method that it was in.\n\nOn JDK 8 the VM names no operation but "
-            "collections, and of safepoints that follow each other within a tenth of a second only "
-            "number and total time are known. Late threads are named by the samples of *--cpu*.",
-        .examples = "  jvmscope run --events --cpu -o app.jfr -- java -jar app.jar\n"
-                    "  jvmscope vm app.jfr\n"
-                    "  jvmscope vm --from 10s --to 20s --json app.jfr\n",
-        .sets = vm_sets,
-    },
-    {
         .name = "slow",
         .run = cmd_slow,
         .operands = "PID",
@@ -487,6 +468,29 @@ const struct command commands[] = {
                     "  jvmscope slow --requests 'com.shop.Order.handle(..)' 4711\n",
         .sets = slow_now_sets,
     },
+    {
+        .name = "collect",
+        .run = cmd_collect,
+        .operands = "",
+        .summary = "take the profiles of many machines, keep them, and answer questions",
+        .description =
+            "Listens for recordings and profiles that machines send over HTTP, and keeps them in a "
+            "store: each sample by time, stack, service, version, host, instance and labels, and "
+            "the latencies of requests. *jvmscope fleet* asks it. An upload that "
+            "is sent again counts once, and an upload that was answered is on the disk: a kill at "
+            "any moment loses or doubles nothing.\n\n"
+            "Without *--token* it listens on loopback alone. Beyond a limit it answers 413 or 429 "
+            "and says which one. doc/fleet.md describes paths, answers and tables.",
+        .examples = "  jvmscope collect --store sqlite:fleet.db\n"
+                    "  curl --data-binary @app.jfr "
+                    "'http://127.0.0.1:4040/v1/upload?service=shop&version=1.8&host=web1'\n"
+                    "  jvmscope collect --store sqlite:fleet.db --listen 0.0.0.0:4040 --token "
+                    "shop=SECRET\n",
+        .sets = collect_sets,
+    },
+    {.name = "fleet",
+     .verbs = fleet_verbs,
+     .summary = "ask about the profiles of many machines: cost, flame graphs, differences"},
     {.name = "threads",
      .verbs = threads_verbs,
      .summary = "who waits for whom: tables, timeline, critical path, what-if"},

@@ -77,7 +77,7 @@ static int zstd_all(const uint8_t *data, size_t len, size_t max, struct buf *to)
         ZSTD_outBuffer o = {out, PIECE, 0};
         left = ZSTD_decompressStream(z, &o, &in);
         r = ZSTD_isError(left) ? -EPROTO : take(to, before, out, o.pos, max);
-        more = o.pos == PIECE;
+        more = o.pos == PIECE && left;
     }
     ZSTD_freeDStream(z);
     free(out);

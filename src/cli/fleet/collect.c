@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* collect: takes the profiles of many machines into a store, and answers questions about them. */
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/parse.h"
+#include "cli/builtin.h"
+#include "cli/fleet/collector.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <libgen.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct collect {
+    const char *store, *listen, *tokens, *keep;
+    uint64_t max_upload, rate;
+};
+
+static const struct arg collect_args[] = {
+    {"--store", 0, ARG_TEXT, offsetof(struct collect, store), "URL",
+     "where profiles are kept: sqlite:FILE, which is created"},
+    {"--listen", 0, ARG_TEXT, offsetof(struct collect, listen), "ADDRESS:PORT",
+     "where to listen (127.0.0.1:4040); port 0 is any free one"},
+    {"--token", 0, ARG_LIST, offsetof(struct collect, tokens), "TENANT=TOKEN",
+     "what a tenant's senders and askers must show; @FILE has one a line; needed for every address "
+     "but loopback's"},
+    {0},
+};
+static const struct arg limit_args[] = {
+    {"--keep", 0, ARG_TEXT, offsetof(struct collect, keep), "TIME,TIME,TIME",
+     "how long samples are kept by 10 s, by 5 min and by 1 h (2d,30d,400d)"},
+    {"--max-upload", 0, ARG_SIZE, offsetof(struct collect, max_upload), "SIZE",
+     "the largest body that is taken (32M)"},
+    {"--rate", 0, ARG_NUMBER, offsetof(struct collect, rate), "N",
+     "uploads a second that a tenant may send (200)"},
+    {0},
+};
+
+static const struct arg_set collect_set = {"Where", collect_args};
+static const struct arg_set limit_set = {"Limits", limit_args};
+const struct arg_set *const collect_sets[] = {&collect_set, &limit_set, NULL};
+
+enum { TIDY_EVERY_S = 600, ADDRESS_MAX = 128 };
+
+static int wrong(const char *what, const char *why)
+{
+    complain("collect", what, why);
+    return 2;
+}
+
+/* ---- options */
+
+/* "127.0.0.1:4040", "[::1]:4040", "localhost:4040". */
+static int read_listen(const char *text, char address[ADDRESS_MAX], uint16_t *ret_port)
+{
+    const char *colon = strrchr(text, ':');
+    size_t len = colon ? (size_t)(colon - text) : 0;
+    uint64_t port;
+    if (!colon || !len || len >= ADDRESS_MAX || parse_u64(colon + 1, 0, 65535, &port) < 0)
+        return -EINVAL;
+    if (text[0] == '[' && text[len - 1] == ']')
+        snprintf(address, ADDRESS_MAX, "%.*s", (int)len - 2, text + 1);
+    else
+        snprintf(address, ADDRESS_MAX, "%.*s", (int)len, text);
+    if (strcmp(address, "localhost") == 0)
+        strcpy(address, "127.0.0.1");
+    *ret_port = (uint16_t)port;
+    uint8_t bytes[16];
+    return inet_pton(AF_INET, address, bytes) == 1 || inet_pton(AF_INET6, address, bytes) == 1
+               ? 0
+               : -EINVAL;
+}
+
+static bool is_loopback(const char *address)
+{
+    return strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
+}
+
+static bool is_name(const char *text, size_t len)
+{
+    bool ok = len > 0 && len <= TENANT_MAX;
+    for (size_t i = 0; i < len && ok; i++)
+        ok = isalnum((unsigned char)text[i]) || strchr("._-", text[i]);
+    return ok;
+}
+
+static int add_tenant(struct collector *c, const char *name, size_t len, const char *token)
+{
+    struct tenant t = {.credit = COLLECTOR_BURST * (double)c->limits.rate,
+                       .credit_at_ns = now_ns()};
+    snprintf(t.name, sizeof(t.name), "%.*s", (int)len, name);
+    t.token = token ? strdup(token) : NULL;
+    if ((token && !t.token) || vec_push(&c->tenants, t) < 0)
+        return complain_errno("collect", "--token", -ENOMEM);
+    return 0;
+}
+
+/* "TENANT=TOKEN", or "TOKEN" of the tenant "default". */
+static int add_token(struct collector *c, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    size_t len = equals ? (size_t)(equals - text) : strlen("default");
+    const char *name = equals ? text : "default", *token = equals ? equals + 1 : text;
+    if (!is_name(name, len))
+        return wrong("--token", "a tenant's name consists of letters, digits, . _ and -");
+    if (!*token)
+        return wrong("--token", "an empty token");
+    return add_tenant(c, name, len, token);
+}
+
+static int each_token(struct collector *c, char *text, const char *separators)
+{
+    int status = 0;
+    char *rest;
+    for (char *t = strtok_r(text, separators, &rest); t && status == 0;
+         t = strtok_r(NULL, separators, &rest)) {
+        if (t[0] != '@') {
+            status = add_token(c, t);
+            continue;
+        }
+        _cleanup_free_ uint8_t *bytes = NULL;
+        size_t len;
+        int r = read_file(t + 1, 1 << 20, &bytes, &len);
+        if (r < 0)
+            return complain_errno(t + 1, "cannot read", r);
+        status = each_token(c, (char *)bytes, "\r\n");
+    }
+    return status;
+}
+
+static int read_tokens(struct collector *c, const char *text)
+{
+    _cleanup_free_ char *copy = text ? strdup(text) : NULL;
+    if (text && !copy)
+        return complain_errno("collect", "--token", -ENOMEM);
+    int status = copy ? each_token(c, copy, ",") : 0;
+    if (status)
+        return status;
+    c->open = c->tenants.len == 0;
+    return c->open ? add_tenant(c, "default", strlen("default"), NULL) : 0;
+}
+
+static int read_keep(const char *text, struct store_keep *keep)
+{
+    *keep = store_keep_default;
+    for (int i = 0; text && i < STORE_RESOLUTIONS; i++) {
+        const char *comma = strchr(text, ',');
+        size_t len = comma ? (size_t)(comma - text) : strlen(text);
+        char one[32];
+        uint64_t ns;
+        if (len >= sizeof(one) || !comma != (i == STORE_RESOLUTIONS - 1))
+            return -EINVAL;
+        snprintf(one, sizeof(one), "%.*s", (int)len, text);
+        if (parse_duration(one, 0, &ns) < 0)
+            return -EINVAL;
+        keep->seconds[i] = (int64_t)(ns / NS_PER_SECOND);
+        if (keep->seconds[i] < 3600 || (i && keep->seconds[i] < keep->seconds[i - 1]))
+            return -EINVAL;
+        text = comma ? comma + 1 : NULL;
+    }
+    return 0;
+}
+
+/* ---- running */
+
+static void tidy(struct collector *c)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    int64_t now_s = (int64_t)(clock_ns(CLOCK_REALTIME) / NS_PER_SECOND);
+    int r = store_tidy(c->store, &c->keep, now_s, &why);
+    if (r < 0)
+        complain(c->store_url, "cannot remove what is old", why.len ? buf_str(&why) : strerror(-r));
+}
+
+static void wait_for_the_end(struct collector *c, const sigset_t *signals)
+{
+    struct timespec every = {.tv_sec = TIDY_EVERY_S};
+    do
+        tidy(c);
+    while (sigtimedwait(signals, NULL, &every) < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+static int serve(struct collector *c, const char *address, uint16_t port)
+{
+    _cleanup_free_ char *copy = strdup(c->store_url);
+    const char *file = copy && strchr(copy, ':') ? strchr(copy, ':') + 1 : "/var/tmp/x";
+    struct intake_options options = {.address = address,
+                                     .port = port,
+                                     .body_max = c->limits.body,
+                                     .folder = dirname((char *)file),
+                                     .admit = collector_admit,
+                                     .answer = collector_answer,
+                                     .context = c};
+    struct intake *in;
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    int r = intake_start(&in, &options, &port);
+    if (r < 0)
+        return complain_errno(address, "cannot listen", r);
+    printf(strchr(address, ':') ? "http://[%s]:%u/\n" : "http://%s:%u/\n", address, port);
+    fflush(stdout);
+    wait_for_the_end(c, &signals);
+    intake_stop(in);
+    return 0;
+}
+
+static int run(struct collector *c, const struct collect *o)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    char address[ADDRESS_MAX];
+    uint16_t port;
+    const char *listen = o->listen ? o->listen : "127.0.0.1:4040";
+    if (read_listen(listen, address, &port) < 0)
+        return wrong("--listen takes ADDRESS:PORT, an address in numbers", listen);
+    int status = read_tokens(c, o->tokens);
+    if (status)
+        return status;
+    if (c->open && !is_loopback(address))
+        return wrong("--listen: other machines can reach this address; --token TENANT=TOKEN says "
+                     "who may",
+                     listen);
+    int r = store_open(&c->store, o->store, true, &why);
+    if (r < 0)
+        return complain(o->store, "cannot open", why.len ? buf_str(&why) : strerror(-r));
+    return serve(c, address, port);
+}
+
+static void release(struct collector *c)
+{
+    store_close(c->store);
+    for (size_t i = 0; i < c->tenants.len; i++)
+        free(c->tenants.data[i].token);
+    vec_release(&c->tenants);
+    pthread_mutex_destroy(&c->credit);
+    pthread_mutex_destroy(&c->reading);
+    pthread_mutex_destroy(&c->asking);
+}
+
+int cmd_collect(const struct command *self, int argc, char **argv)
+{
+    struct collect options = {.max_upload = 32 << 20, .rate = 200};
+    struct collect *limits = &options;
+    struct operands operands;
+    int status;
+    if (!args_parse(self, (void *[]){&options, limits}, argc, argv, &operands, &status))
+        return status;
+    if (!options.store)
+        return wrong("--store URL is missing", "--store sqlite:FILE");
+    if (!options.rate || !options.max_upload)
+        return wrong("--rate and --max-upload", "at least 1");
+    struct collector c = {.store_url = options.store,
+                          .limits = {.body = options.max_upload,
+                                     .rate = options.rate,
+                                     .labels = 32,
+                                     .text = 512,
+                                     .series = 100000,
+                                     .reading = reading_default_limits}};
+    pthread_mutex_init(&c.credit, NULL);
+    pthread_mutex_init(&c.reading, NULL);
+    pthread_mutex_init(&c.asking, NULL);
+    if (read_keep(options.keep, &c.keep) < 0)
+        status =
+            wrong("--keep takes three times of an hour or more, the longest last, as 2d,30d,400d",
+                  options.keep);
+    else
+        status = run(&c, &options);
+    release(&c);
+    return status;
+}

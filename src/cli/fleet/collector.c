@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The collector's interface: who may, how often, and which part answers. */
+#include "cli/fleet/collector.h"
+
+#include "base/clock.h"
+#include "fleet/ask.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PARAMS_MAX = 64, TOKEN_MAX = 512 };
+
+int reply_line(struct intake_reply *reply, int status, const char *format, ...)
+{
+    va_list args;
+    buf_clear(&reply->body);
+    va_start(args, format);
+    buf_vprintf(&reply->body, format, args);
+    va_end(args);
+    buf_u8(&reply->body, '\n');
+    return status;
+}
+
+/* ---- who */
+
+/* The time does not tell how much of a token was right. */
+static bool is_token(const char *token, const char *shown)
+{
+    size_t n = strlen(token), m = strlen(shown);
+    unsigned char differs = n != m;
+    for (size_t i = 0; i < m; i++)
+        differs |= (unsigned char)(shown[i] ^ (n ? token[i % n] : 1));
+    return !differs;
+}
+
+static int base64_value(char c)
+{
+    static const char alphabet[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = c ? strchr(alphabet, c) : NULL;
+    return at ? (int)(at - alphabet) : -1;
+}
+
+/* The password of "Basic USER:PASSWORD" in base64. */
+static const char *password_of(const char *base64, char text[TOKEN_MAX])
+{
+    unsigned bits = 0, n_bits = 0;
+    size_t len = 0;
+    for (; *base64 && *base64 != '='; base64++) {
+        int v = base64_value(*base64);
+        if (v < 0 || len + 2 > TOKEN_MAX)
+            return NULL;
+        bits = bits << 6 | (unsigned)v;
+        n_bits += 6;
+        if (n_bits >= 8) {
+            n_bits -= 8;
+            text[len++] = (char)(bits >> n_bits);
+        }
+    }
+    text[len] = 0;
+    char *colon = memchr(text, ':', len);
+    return colon ? colon + 1 : NULL;
+}
+
+static const char *token_shown(const struct intake_request *q, char text[TOKEN_MAX])
+{
+    const char *header = intake_header(q, "Authorization");
+    if (!header)
+        return NULL;
+    if (strncasecmp(header, "Bearer ", 7) == 0)
+        return header + 7;
+    return strncasecmp(header, "Basic ", 6) == 0 ? password_of(header + 6, text) : NULL;
+}
+
+static struct tenant *find_tenant(struct collector *c, const struct intake_request *q)
+{
+    char text[TOKEN_MAX];
+    const char *shown = token_shown(q, text);
+    struct tenant *found = NULL;
+    for (size_t i = 0; i < c->tenants.len && shown; i++)
+        if (c->tenants.data[i].token && is_token(c->tenants.data[i].token, shown))
+            found = &c->tenants.data[i];
+    return c->open ? &c->tenants.data[0] : found;
+}
+
+/*
+ * Without tokens everybody on this machine may send and ask, but not the pages of other sites in
+ * somebody's browser: they cannot hide their origin, and a name that they point here (DNS
+ * rebinding) is not one of ours.
+ */
+static bool host_is_local(const char *host)
+{
+    static const char *const names[] = {"localhost", "127.", "[::1]"};
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        size_t n = strlen(names[i]);
+        if (strncasecmp(host, names[i], n) == 0 &&
+            (i == 1 ? strspn(host, "0123456789.:") == strlen(host)
+                    : host[n] == 0 || host[n] == ':'))
+            return true;
+    }
+    return false;
+}
+
+static bool is_foreign_page(const struct collector *c, const struct intake_request *q)
+{
+    const char *host = intake_header(q, "Host"), *origin = intake_header(q, "Origin"),
+               *site = intake_header(q, "Sec-Fetch-Site");
+    if (c->open && (!host || !host_is_local(host)))
+        return true;
+    if (site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0)
+        return true;
+    const char *behind = origin ? strstr(origin, "://") : NULL;
+    return origin && (!behind || !host || strcasecmp(behind + 3, host) != 0);
+}
+
+/* ---- how often */
+
+/* Seconds until the tenant may send again; 0: now. */
+static unsigned take_credit(struct collector *c, struct tenant *t)
+{
+    unsigned wait = 0;
+    pthread_mutex_lock(&c->credit);
+    uint64_t now = now_ns();
+    double rate = (double)c->limits.rate, most = COLLECTOR_BURST * rate;
+    t->credit += (double)(now - t->credit_at_ns) / 1e9 * rate;
+    t->credit = MIN(t->credit, most);
+    t->credit_at_ns = now;
+    if (t->credit >= 1)
+        t->credit -= 1;
+    else
+        wait = 1 + (unsigned)((1 - t->credit) / rate);
+    pthread_mutex_unlock(&c->credit);
+    return wait;
+}
+
+int collector_admit(void *context, const struct intake_request *q, struct intake_reply *reply,
+                    const void **ret_tenant)
+{
+    struct collector *c = context;
+    if (is_foreign_page(c, q))
+        return reply_line(reply, 403, "asked for by another site, or under another name");
+    struct tenant *t = find_tenant(c, q);
+    if (!t) {
+        reply->ask_who = true;
+        return reply_line(reply, 401, "a token is needed (Authorization: Bearer TOKEN)");
+    }
+    bool sends = strcmp(q->method, "POST") == 0 || strcmp(q->method, "PUT") == 0;
+    unsigned wait = sends ? take_credit(c, t) : 0;
+    if (wait) {
+        atomic_fetch_add(&c->counts.limited, 1);
+        reply->retry_after_s = wait;
+        return reply_line(reply, 429, "more than %llu uploads a second: try again in %u s",
+                          (unsigned long long)c->limits.rate, wait);
+    }
+    *ret_tenant = t;
+    return 0;
+}
+
+/* ---- questions */
+
+struct params {
+    struct ask_param list[PARAMS_MAX];
+    size_t n;
+};
+
+static int on_param(void *context, const char *key, const char *value)
+{
+    struct params *p = context;
+    if (p->n == PARAMS_MAX)
+        return -E2BIG;
+    p->list[p->n++] = (struct ask_param){key, value};
+    return 0;
+}
+
+static int answer_question(struct collector *c, const struct tenant *t,
+                           const struct intake_request *q, const char *verb,
+                           struct intake_reply *reply)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    struct params p = {.n = 0};
+    if (intake_each_argument(q, on_param, &p) < 0)
+        return reply_line(reply, 400, "more than %d parameters", PARAMS_MAX);
+    reply->body = BUF(64 << 20);
+    pthread_mutex_lock(&c->asking);
+    int r = ask(c->store, verb, c->open ? NULL : t->name, p.list, p.n, &reply->body, &why);
+    pthread_mutex_unlock(&c->asking);
+    const char *text = why.len ? buf_str(&why) : strerror(-r);
+    if (r < 0)
+        return reply_line(reply, r == -ENOENT ? 404 : r == -EINVAL ? 400 : 500, "%s", text);
+    reply->type = "application/json";
+    buf_u8(&reply->body, '\n');
+    return 200;
+}
+
+/* ---- figures for Prometheus */
+
+static int answer_metrics(struct collector *c, struct intake_reply *reply)
+{
+    const struct {
+        const char *name, *help;
+        unsigned long long value;
+    } rows[] = {
+        {"uploads", "Uploads that were taken", atomic_load(&c->counts.uploads)},
+        {"uploads_repeated", "Uploads that were there already", atomic_load(&c->counts.repeated)},
+        {"uploads_damaged", "Uploads that are no profile", atomic_load(&c->counts.damaged)},
+        {"uploads_too_large", "Uploads beyond a limit", atomic_load(&c->counts.too_large)},
+        {"uploads_limited", "Uploads that came too fast", atomic_load(&c->counts.limited)},
+        {"uploads_failed", "Uploads that could not be stored", atomic_load(&c->counts.failed)},
+        {"uploads_shifted", "Uploads whose clock was wrong", atomic_load(&c->counts.shifted)},
+        {"samples", "Samples that were taken", atomic_load(&c->counts.samples)},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        buf_printf(&reply->body,
+                   "# HELP jvmscope_%s_total %s.\n# TYPE jvmscope_%s_total counter\n"
+                   "jvmscope_%s_total %llu\n",
+                   rows[i].name, rows[i].help, rows[i].name, rows[i].name, rows[i].value);
+    reply->type = "text/plain; version=0.0.4; charset=utf-8";
+    return 200;
+}
+
+int collector_answer(void *context, const struct intake_request *q, struct intake_reply *reply)
+{
+    static const char questions[] = "/v1/fleet/";
+    struct collector *c = context;
+    const struct tenant *t = q->admitted;
+    bool sends = strcmp(q->method, "POST") == 0;
+    if (sends && strcmp(q->path, "/v1/upload") == 0)
+        return collector_upload(c, t, q, reply);
+    if (!sends && strncmp(q->path, questions, strlen(questions)) == 0)
+        return answer_question(c, t, q, q->path + strlen(questions), reply);
+    if (!sends && strcmp(q->path, "/metrics") == 0)
+        return answer_metrics(c, reply);
+    return reply_line(reply, 404, "no such path (doc/fleet.md lists them)");
+}

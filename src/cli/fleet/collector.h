@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The collector: what it knows, and how it answers. */
+#pragma once
+
+#include "base/vec.h"
+#include "fleet/reading.h"
+#include "fleet/store.h"
+#include "serve/intake.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* COLLECTOR_BURST: how many seconds' worth of uploads may come at once. */
+enum { TENANT_MAX = 64, COLLECTOR_BURST = 10 };
+
+/* A tenant and the state of its limits. */
+struct tenant {
+    char name[TENANT_MAX + 1];
+    char *token;   /* NULL: none is needed */
+    double credit; /* uploads that it may send now */
+    uint64_t credit_at_ns;
+    uint64_t series; /* known ones, as of the last count */
+};
+
+struct collector_limits {
+    uint64_t body;   /* bytes of an upload */
+    uint64_t rate;   /* uploads a second and tenant */
+    uint64_t labels; /* of an upload, beside service, version, host and instance */
+    uint64_t text;   /* bytes of a label's value */
+    uint64_t series; /* of a tenant */
+    struct reading_limits reading;
+};
+
+/* What has happened since the start, for /metrics. */
+struct collector_counts {
+    atomic_ullong uploads, repeated, damaged, too_large, limited, failed, shifted, samples, bytes;
+};
+
+struct collector {
+    struct store *store;
+    const char *store_url;
+    VEC(struct tenant) tenants; /* one without a token when none is asked for */
+    bool open;                  /* no token is asked for: of loopback alone */
+    struct collector_limits limits;
+    struct store_keep keep;
+    struct collector_counts counts;
+    pthread_mutex_t credit;  /* guards the tenants' state */
+    pthread_mutex_t reading; /* one upload is read at a time, so that memory is bounded */
+    pthread_mutex_t asking;  /* the same for questions */
+};
+
+int collector_admit(void *collector, const struct intake_request *q, struct intake_reply *reply,
+                    const void **ret_tenant);
+int collector_answer(void *collector, const struct intake_request *q, struct intake_reply *reply);
+
+/* Writes a line into the reply and returns the status. */
+int reply_line(struct intake_reply *reply, int status, const char *format, ...) printf_like(3, 4);
+
+/* An upload: the parts of a request that say whose profile it is. */
+struct upload_origin {
+    struct fleet_origin origin;
+    VEC(struct fleet_label) labels;
+    int64_t from_ns; /* of a profile that does not say when it was; 0: not given */
+    int64_t sent_s;  /* the sender's clock when it sent; 0: not given */
+    const char *id;  /* NULL: by content */
+    struct arena arena;
+};
+
+/* POST /v1/upload */
+int collector_upload(struct collector *c, const struct tenant *t, const struct intake_request *q,
+                     struct intake_reply *reply);
+/* Takes a file at path as an upload; content is its hash. Returns the HTTP status. */
+int collector_take(struct collector *c, struct upload_origin *from, const char *path,
+                   const struct fleet_hash *content, struct intake_reply *reply);
+/* The hash of a file's contents and of texts before them. */
+int collector_hash(int fd, const char *const *texts, size_t n, struct fleet_hash *ret) must_check;
+void upload_origin_release(struct upload_origin *o);

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fleet: questions to a store of profiles, or to the collector that keeps it. */
+#include "cli/fleet/fleet.h"
+
+#include "base/clock.h"
+#include "cli/builtin.h"
+#include "fleet/ask.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const struct arg where_args[] = {
+    {"--store", 0, ARG_TEXT, offsetof(struct fleet_options, store), "URL",
+     "the store, where no collector runs: sqlite:FILE"},
+    {"--tenant", 0, ARG_TEXT, offsetof(struct fleet_options, tenant), "NAME",
+     "of a store with several tenants, this one alone"},
+    {0},
+};
+
+static const struct arg choice_args[] = {
+    {"--service", 0, ARG_TEXT, offsetof(struct fleet_options, service), "NAME",
+     "this service; names with * or ? are patterns, here and below"},
+    {"--version", 0, ARG_TEXT, offsetof(struct fleet_options, version), "NAME", "this version"},
+    {"--host", 0, ARG_TEXT, offsetof(struct fleet_options, host), "NAME", "this host"},
+    {"--instance", 0, ARG_TEXT, offsetof(struct fleet_options, instance), "NAME",
+     "this instance of a service"},
+    {"--label", 0, ARG_LIST, offsetof(struct fleet_options, labels), "KEY=VALUE",
+     "what has this label"},
+    {"--from", 0, ARG_TEXT, offsetof(struct fleet_options, from), "TIME",
+     "since then: 2026-11-24T10:30, seconds since 1970, or 90m for so long ago"},
+    {"--to", 0, ARG_TEXT, offsetof(struct fleet_options, to), "TIME", "up to then"},
+    {"--request", 0, ARG_TEXT, offsetof(struct fleet_options, request), "NAME",
+     "what was done for requests of this name"},
+    {0},
+};
+
+static const struct arg shown_args[] = {
+    {"--json", 0, ARG_FLAG, offsetof(struct fleet_options, json), NULL, "print JSON"},
+    {"--limit", 'n', ARG_NUMBER, offsetof(struct fleet_options, limit), "N",
+     "rows of the table (30; JSON: all)"},
+    {0},
+};
+
+static const struct arg metric_args[] = {
+    {"--metric", 0, ARG_TEXT, offsetof(struct fleet_options, metric), "NAME",
+     "what is counted: cpu, wall, allocations, locks, times, live (cpu)"},
+    {0},
+};
+
+static const struct arg top_args[] = {
+    {"--price", 0, ARG_TEXT, offsetof(struct fleet_options, price), "AMOUNT",
+     "what an hour of a processor costs: shows what each service costs"},
+    {"--method", 0, ARG_TEXT, offsetof(struct fleet_options, method), "NAME",
+     "methods of this name alone, in all services that are chosen"},
+    {0},
+};
+
+static const struct arg diff_args[] = {
+    {"--base", 0, ARG_LIST, offsetof(struct fleet_options, base), "KEY=VALUE",
+     "how what is compared with differs: version=1.7, host=NAME, from=TIME, to=TIME, LABEL=VALUE"},
+    {0},
+};
+
+static const struct arg_set where_set = {"Where", where_args};
+static const struct arg_set choice_set = {"What is chosen", choice_args};
+static const struct arg_set shown_set = {"What is shown", shown_args};
+static const struct arg_set metric_set = {"What is counted", metric_args};
+static const struct arg_set top_set = {"What else", top_args};
+static const struct arg_set diff_set = {"What is compared", diff_args};
+
+static const struct arg_set *const services_sets[] = {&where_set, &choice_set, &shown_set, NULL};
+static const struct arg_set *const top_sets_of_fleet[] = {&where_set, &choice_set, &metric_set,
+                                                          &top_set,   &shown_set,  NULL};
+static const struct arg_set *const flame_sets[] = {&where_set, &choice_set, &metric_set, &shown_set,
+                                                   NULL};
+static const struct arg_set *const diff_sets_of_fleet[] = {&where_set, &choice_set, &metric_set,
+                                                           &diff_set,  &shown_set,  NULL};
+
+/* ---- asking */
+
+struct asking {
+    struct ask_param params[FLEET_PARAMS];
+    size_t n;
+    char texts[2][24];
+    char *labels, *base; /* copies that are cut at commas */
+};
+
+static void asking_release(struct asking *a)
+{
+    free(a->labels);
+    free(a->base);
+}
+
+static int add(struct asking *a, const char *key, const char *value)
+{
+    if (!value)
+        return 0;
+    if (a->n == FLEET_PARAMS)
+        return complain("fleet", key, "too many values");
+    a->params[a->n++] = (struct ask_param){key, value};
+    return 0;
+}
+
+/* A time in seconds since 1970, so that the collector's time zone does not matter. */
+static int add_time(struct asking *a, const char *key, const char *text, char to[24])
+{
+    int64_t now_s = (int64_t)(clock_ns(CLOCK_REALTIME) / NS_PER_SECOND), t;
+    if (!text)
+        return 0;
+    if (ask_time(text, now_s, &t) < 0) {
+        complain("fleet", key[0] == 'f' ? "--from" : "--to",
+                 "not a time: 2026-11-24T10:30, seconds since 1970, or 90m for so long ago");
+        return 2;
+    }
+    snprintf(to, 24, "%lld", (long long)t);
+    return add(a, key, to);
+}
+
+static int add_list(struct asking *a, const char *key, const char *list, char **copy)
+{
+    char *rest;
+    int status = 0;
+    if (!list)
+        return 0;
+    *copy = strdup(list);
+    if (!*copy)
+        return complain_errno("fleet", key, -ENOMEM);
+    for (char *t = strtok_r(*copy, ",", &rest); t && status == 0; t = strtok_r(NULL, ",", &rest)) {
+        if (!strchr(t, '=') || *t == '=') {
+            complain("fleet: not KEY=VALUE", key, t);
+            return 2;
+        }
+        status = add(a, key, t);
+    }
+    return status;
+}
+
+static int make_params(struct asking *a, const struct fleet_options *o, const char *limit)
+{
+    const char *const texts[][2] = {{"tenant", o->tenant},     {"service", o->service},
+                                    {"version", o->version},   {"host", o->host},
+                                    {"instance", o->instance}, {"request", o->request},
+                                    {"metric", o->metric},     {"price", o->price},
+                                    {"method", o->method},     {"limit", limit}};
+    int status = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(texts) && status == 0; i++)
+        status = add(a, texts[i][0], texts[i][1]);
+    if (status == 0)
+        status = add_time(a, "from", o->from, a->texts[0]);
+    if (status == 0)
+        status = add_time(a, "to", o->to, a->texts[1]);
+    if (status == 0)
+        status = add_list(a, "label", o->labels, &a->labels);
+    return status ? status : add_list(a, "base", o->base, &a->base);
+}
+
+static int ask_store(const struct fleet_options *o, const char *verb, const struct asking *a,
+                     struct buf *out)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    _cleanup_(store_closep) struct store *s = NULL;
+    int r = store_open(&s, o->store, false, &why);
+    if (r < 0)
+        return complain(o->store, "cannot open", why.len ? buf_str(&why) : strerror(-r));
+    r = ask(s, verb, NULL, a->params, a->n, out, &why);
+    if (r < 0)
+        complain(o->store, "cannot answer", why.len ? buf_str(&why) : strerror(-r));
+    return r == 0 ? 0 : r == -EINVAL ? 2 : 1;
+}
+
+enum { ROWS = 30 };
+
+static int cmd_question(const struct command *self, int argc, char **argv)
+{
+    struct fleet_options o = {0};
+    _cleanup_(asking_release) struct asking a = {.n = 0};
+    _cleanup_(buf_release) struct buf out = BUF(INT32_MAX);
+    void *values[] = {&o, &o, &o, &o, &o, &o};
+    struct operands operands;
+    char limit[24];
+    int status;
+    if (!args_parse(self, values, argc, argv, &operands, &status))
+        return status;
+    const char *verb = command_word(self);
+    snprintf(limit, sizeof(limit), "%llu", (unsigned long long)o.limit);
+    status = make_params(&a, &o, o.json && o.limit ? limit : NULL);
+    if (status)
+        return status;
+    if (!o.store) {
+        complain(self->name, "--store URL is missing", "--store sqlite:FILE");
+        return 2;
+    }
+    if (strcmp(verb, "diff") == 0 && !o.base) {
+        complain(self->name, "--base is missing", "--base version=1.7, host=NAME, from=TIME ...");
+        return 2;
+    }
+    status = ask_store(&o, verb, &a, &out);
+    if (status)
+        return status;
+    if (o.json) {
+        puts(buf_str(&out));
+        return 0;
+    }
+    o.limit = o.limit ? o.limit : ROWS;
+    return fleet_print(verb, &out, &o);
+}
+
+const struct command fleet_verbs[] = {
+    {
+        .name = "fleet services",
+        .run = cmd_question,
+        .summary = "list the services, their versions, and since when they are known",
+        .description = "A row for each service and version, with the number of hosts and instances "
+                       "that sent profiles and the time of the first and the last one.",
+        .examples = "  jvmscope fleet services --store sqlite:fleet.db\n",
+        .sets = services_sets,
+    },
+    {
+        .name = "fleet top",
+        .run = cmd_question,
+        .summary = "rank the services by cost, or the methods of one",
+        .description =
+            "Without *--service* the services and their versions by CPU time, and with "
+            "*--price* by money. With it, or with *--method*, the methods of what is chosen: "
+            "*self* counts the samples in which a method ran, *total* those in which it or what "
+            "it called did. *--method* searches all services: who spends time in it, at what cost.",
+        .examples = "  jvmscope fleet top --store sqlite:fleet.db --from 1h\n"
+                    "  jvmscope fleet top --store sqlite:fleet.db --service shop --version 1.8\n"
+                    "  jvmscope fleet top --store sqlite:fleet.db --method 'java.util.regex.*'\n",
+        .sets = top_sets_of_fleet,
+    },
+    {
+        .name = "fleet flame",
+        .run = cmd_question,
+        .summary = "print the stacks of what is chosen",
+        .description =
+            "Prints collapsed stacks, a line each, with the number of samples (or bytes, "
+            "or nanoseconds) behind it: *jvmscope convert* makes a flame graph of them. "
+            "With *--json* the same as a tree.",
+        .examples =
+            "  jvmscope fleet flame --store sqlite:fleet.db --service shop >shop.collapsed\n"
+            "  jvmscope convert -o shop.html shop.collapsed\n",
+        .sets = flame_sets,
+    },
+    {
+        .name = "fleet diff",
+        .run = cmd_question,
+        .summary = "compare versions, hosts or times, and say what really changed",
+        .description =
+            "Compares what is chosen with the same but for what *--base* says: another version, "
+            "host, time or label. Shown are methods whose share of the whole has changed more "
+            "than chance explains, with an interval that contains the change with 95 % "
+            "certainty, for all methods together. Samples of one instance and one stretch of time "
+            "resemble each other, so that the uncertainty is that between those. "
+            "When nothing changed that much, the answer is \"no change\".",
+        .examples = "  jvmscope fleet diff --store sqlite:fleet.db --service shop --version 1.8 "
+                    "--base version=1.7\n"
+                    "  jvmscope fleet diff --store sqlite:fleet.db --service shop --from 1h --base "
+                    "from=25h,to=24h\n",
+        .sets = diff_sets_of_fleet,
+    },
+    {
+        .name = "fleet requests",
+        .run = cmd_question,
+        .summary = "show how often each request came and how long it took",
+        .description = "The latencies of all instances are merged as histograms, so that the "
+                       "quantiles are those of all requests and not means of quantiles. They are "
+                       "off by less than 1 % (doc/fleet.md).",
+        .examples = "  jvmscope fleet requests --store sqlite:fleet.db --service shop\n",
+        .sets = services_sets,
+    },
+    {0},
+};

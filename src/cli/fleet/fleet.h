@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/buf.h"
+#include "base/parse.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { FLEET_PARAMS = 64 };
+
+/* The options of all verbs of `fleet`. */
+struct fleet_options {
+    const char *store, *tenant;
+    const char *service, *version, *host, *instance, *labels, *from, *to, *request;
+    const char *metric, *price, *method, *base;
+    uint64_t limit;
+    bool json;
+};
+
+/* Prints the answer to a question for a person. Returns the exit status. */
+int fleet_print(const char *verb, const struct buf *answer, const struct fleet_options *o);

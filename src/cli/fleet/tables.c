@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers to questions about a fleet as tables: they are JSON, wherever they come from. */
+#include "base/buf.h"
+#include "cli/commands.h"
+#include "cli/fleet/fleet.h"
+
+#include <json.h>
+#include <string.h>
+#include <time.h>
+
+static const char *text_at(struct json_object *o, const char *key)
+{
+    struct json_object *v;
+    return json_object_object_get_ex(o, key, &v) ? json_object_get_string(v) : "";
+}
+
+static uint64_t number_at(struct json_object *o, const char *key)
+{
+    struct json_object *v;
+    return json_object_object_get_ex(o, key, &v) ? json_object_get_uint64(v) : 0;
+}
+
+static double real_at(struct json_object *o, const char *key)
+{
+    struct json_object *v;
+    return json_object_object_get_ex(o, key, &v) ? json_object_get_double(v) : 0;
+}
+
+static struct json_object *at(struct json_object *o, const char *key)
+{
+    struct json_object *v;
+    return json_object_object_get_ex(o, key, &v) ? v : NULL;
+}
+
+static size_t length(struct json_object *list)
+{
+    return list ? json_object_array_length(list) : 0;
+}
+
+static void print_more(size_t n, size_t limit, const char *what)
+{
+    if (n > limit)
+        printf(" ... and %zu %s more (--limit)\n", n - limit, what);
+}
+
+static void print_time(uint64_t seconds)
+{
+    char text[32];
+    time_t t = (time_t)seconds;
+    struct tm tm;
+    localtime_r(&t, &tm);
+    strftime(text, sizeof(text), "%Y-%m-%d %H:%M", &tm);
+    printf("  %s", text);
+}
+
+static void print_services(struct json_object *root, size_t limit)
+{
+    struct json_object *list = at(root, "services");
+    printf(" hosts  instances  from              to                service, version\n");
+    for (size_t i = 0; i < MIN(length(list), limit); i++) {
+        struct json_object *s = json_object_array_get_idx(list, i);
+        printf("%6llu  %9llu", (unsigned long long)number_at(s, "hosts"),
+               (unsigned long long)number_at(s, "instances"));
+        print_time(number_at(s, "from"));
+        print_time(number_at(s, "to"));
+        printf("  %s %s\n", text_at(s, "service"), text_at(s, "version"));
+    }
+    print_more(length(list), limit, "services");
+}
+
+static void print_top_services(struct json_object *root, const char *metric, size_t limit)
+{
+    struct json_object *list = at(root, "services");
+    char samples[64], weight[64], shown[24];
+    bool bytes = strcmp(metric, "allocations") == 0 || strcmp(metric, "live") == 0;
+    snprintf(samples, sizeof(samples), "%.40s_samples", metric);
+    snprintf(weight, sizeof(weight), "%.40s_%s", metric, bytes ? "bytes" : "ns");
+    bool cost = length(list) && at(json_object_array_get_idx(list, 0), "cost");
+    printf("   samples  %10s  %sservice, version\n", metric, cost ? "      cost  " : "");
+    for (size_t i = 0; i < MIN(length(list), limit); i++) {
+        struct json_object *s = json_object_array_get_idx(list, i);
+        uint64_t w = number_at(s, weight);
+        printf("%10llu  %10s  ", (unsigned long long)number_at(s, samples),
+               bytes ? format_size(shown, w) : format_duration(shown, w));
+        if (cost)
+            printf("%10.2f  ", real_at(s, "cost"));
+        printf("%s %s\n", text_at(s, "service"), text_at(s, "version"));
+    }
+    print_more(length(list), limit, "services");
+}
+
+static uint64_t whole_of(struct json_object *root, const char *metric)
+{
+    char key[64];
+    bool bytes = strcmp(metric, "allocations") == 0 || strcmp(metric, "live") == 0;
+    bool samples = strcmp(metric, "cpu") == 0 || strcmp(metric, "wall") == 0;
+    snprintf(key, sizeof(key), "%.40s_%s", metric, samples ? "samples" : bytes ? "bytes" : "ns");
+    return number_at(root, key);
+}
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void print_top_methods(struct json_object *root, const char *metric, size_t limit)
+{
+    struct json_object *list = at(root, "methods");
+    uint64_t whole = whole_of(root, metric);
+    printf("       self         total           method (%s, of %llu)\n", metric,
+           (unsigned long long)whole);
+    for (size_t i = 0; i < MIN(length(list), limit); i++) {
+        struct json_object *m = json_object_array_get_idx(list, i);
+        uint64_t self = number_at(m, "self"), total = number_at(m, "total");
+        printf("%7llu %5.1f %%  %7llu %5.1f %%  %s\n", (unsigned long long)self,
+               percent(self, whole), (unsigned long long)total, percent(total, whole),
+               text_at(m, "method"));
+    }
+    print_more(length(list), limit, "methods");
+}
+
+static void print_diff_part(struct json_object *m, const char *key)
+{
+    struct json_object *p = at(m, key);
+    printf(" %+6.2f %% (%+.2f to %+.2f)", 100 * real_at(p, "change"), 100 * real_at(p, "low"),
+           100 * real_at(p, "high"));
+}
+
+static bool has_changed(struct json_object *m)
+{
+    return strcmp(text_at(at(m, "self"), "verdict"), "no change") != 0 ||
+           strcmp(text_at(at(m, "total"), "verdict"), "no change") != 0;
+}
+
+static void print_diff(struct json_object *root, size_t limit)
+{
+    struct json_object *list = at(root, "methods"), *base = at(root, "base"),
+                       *new = at(root, "new");
+    const char *verdict = text_at(root, "verdict");
+    size_t changed = 0;
+    while (changed < length(list) && has_changed(json_object_array_get_idx(list, changed)))
+        changed++;
+    printf("%s: base %llu samples, new %llu samples: ", text_at(root, "metric"),
+           (unsigned long long)number_at(base, "samples"),
+           (unsigned long long)number_at(new, "samples"));
+    if (strcmp(verdict, "changed") == 0)
+        printf("%zu methods changed\n\n", changed);
+    else
+        printf("%s\n", verdict);
+    if (changed)
+        printf("  self: change of share (95 %% sure)   total: change of share         method\n");
+    for (size_t i = 0; i < MIN(changed, limit); i++) {
+        struct json_object *m = json_object_array_get_idx(list, i);
+        print_diff_part(m, "self");
+        print_diff_part(m, "total");
+        printf("  %s\n", text_at(m, "method"));
+    }
+    print_more(changed, limit, "methods");
+}
+
+static void print_requests(struct json_object *root, size_t limit)
+{
+    static const char *const keys[] = {"mean_ns", "p50_ns", "p99_ns", "max_ns"};
+    struct json_object *list = at(root, "requests");
+    char shown[24];
+    printf("     count   errors       mean        p50        p99        max  service, request\n");
+    for (size_t i = 0; i < MIN(length(list), limit); i++) {
+        struct json_object *r = json_object_array_get_idx(list, i);
+        printf("%10llu  %7llu", (unsigned long long)number_at(r, "count"),
+               (unsigned long long)number_at(r, "errors"));
+        for (size_t k = 0; k < ARRAY_SIZE(keys); k++)
+            printf("  %9s", format_duration(shown, number_at(r, keys[k])));
+        printf("  %s %s\n", text_at(r, "service"), text_at(r, "request"));
+    }
+    print_more(length(list), limit, "requests");
+}
+
+/* Prints the stacks of a tree in collapsed form. */
+static void print_stacks(struct json_object *node, struct buf *path)
+{
+    struct json_object *children = at(node, "children");
+    size_t len = path->len;
+    uint64_t self = number_at(node, "self");
+    if (self && path->len)
+        printf("%s %llu\n", buf_str(path), (unsigned long long)self);
+    for (size_t i = 0; i < length(children); i++) {
+        struct json_object *child = json_object_array_get_idx(children, i);
+        buf_printf(path, "%s%s", len ? ";" : "", text_at(child, "name"));
+        print_stacks(child, path);
+        path->len = len;
+    }
+}
+
+static void print_table(const char *verb, struct json_object *root, const struct fleet_options *o)
+{
+    const char *metric = o->metric ? o->metric : "cpu";
+    _cleanup_(buf_release) struct buf path = BUF(1 << 26);
+    if (strcmp(verb, "services") == 0)
+        print_services(root, o->limit);
+    else if (strcmp(verb, "requests") == 0)
+        print_requests(root, o->limit);
+    else if (strcmp(verb, "diff") == 0)
+        print_diff(root, o->limit);
+    else if (strcmp(verb, "flame") == 0)
+        print_stacks(at(root, "root"), &path);
+    else if (at(root, "methods"))
+        print_top_methods(root, metric, o->limit);
+    else
+        print_top_services(root, metric, o->limit);
+}
+
+enum { DEPTH_MAX = 10000 };
+
+int fleet_print(const char *verb, const struct buf *out, const struct fleet_options *o)
+{
+    struct json_tokener *t = json_tokener_new_ex(DEPTH_MAX);
+    struct json_object *root =
+        t ? json_tokener_parse_ex(t, (const char *)out->data, (int)out->len) : NULL;
+    json_tokener_free(t);
+    if (!root)
+        return complain("fleet", "cannot read the answer", NULL);
+    print_table(verb, root, o);
+    json_object_put(root);
+    return 0;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Uploads to the collector: whose they are, whether they are taken, and what is answered. */
+#include "cli/fleet/collector.h"
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/parse.h"
+#include "base/utf8.h"
+#include "fleet/ask.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SKEW_FUTURE_S = 120, SKEW_S = 60, KEY_MAX = 128 };
+
+void upload_origin_release(struct upload_origin *o)
+{
+    vec_release(&o->labels);
+    arena_release(&o->arena);
+}
+
+int collector_hash(int fd, const char *const *texts, size_t n, struct fleet_hash *ret)
+{
+    uint8_t piece[1 << 16];
+    struct fleet_sha s;
+    off_t at = 0;
+    fleet_sha_begin(&s);
+    for (size_t i = 0; i < n; i++)
+        fleet_sha_add_text(&s, texts[i], strlen(texts[i]));
+    for (;;) {
+        ssize_t got = fd < 0 ? 0 : pread(fd, piece, sizeof(piece), at);
+        if (got < 0)
+            return -errno;
+        if (got == 0)
+            break;
+        fleet_sha_add(&s, piece, (size_t)got);
+        at += got;
+    }
+    *ret = fleet_sha_end(&s);
+    return 0;
+}
+
+/* ---- whose it is */
+
+static bool has_control(const char *text)
+{
+    for (; *text; text++)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            return true;
+    return false;
+}
+
+static int check_text(const struct collector *c, const char *what, const char *text,
+                      struct intake_reply *reply)
+{
+    if (strlen(text) > c->limits.text)
+        return reply_line(reply, 413, "%s: longer than %llu bytes", what,
+                          (unsigned long long)c->limits.text);
+    return has_control(text) ? reply_line(reply, 400, "%s: control characters", what) : 0;
+}
+
+static int compare_labels(const void *left, const void *right)
+{
+    const struct fleet_label *a = left, *b = right;
+    return strcmp(a->key, b->key);
+}
+
+/* Sorts the labels; of equal keys one is left. */
+static void settle_labels(struct upload_origin *o)
+{
+    size_t kept = 0;
+    vec_sort(&o->labels, compare_labels);
+    for (size_t i = 0; i < o->labels.len; i++) {
+        if (kept && strcmp(o->labels.data[kept - 1].key, o->labels.data[i].key) == 0)
+            kept--;
+        o->labels.data[kept++] = o->labels.data[i];
+    }
+    o->labels.len = kept;
+    o->origin.labels = o->labels.data;
+    o->origin.n_labels = kept;
+}
+
+static int check_origin(const struct collector *c, struct upload_origin *o,
+                        struct intake_reply *reply)
+{
+    const char *const texts[][2] = {{"service", o->origin.service},
+                                    {"version", o->origin.version},
+                                    {"host", o->origin.host},
+                                    {"instance", o->origin.instance}};
+    int status = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(texts) && status == 0; i++)
+        status = check_text(c, texts[i][0], texts[i][1], reply);
+    if (status == 0 && !o->origin.service[0])
+        return reply_line(reply, 400, "service: missing (?service=NAME)");
+    if (status == 0 && o->labels.len > c->limits.labels)
+        return reply_line(reply, 413, "%zu labels: at most %llu are taken", o->labels.len,
+                          (unsigned long long)c->limits.labels);
+    for (size_t i = 0; i < o->labels.len && status == 0; i++) {
+        status = check_text(c, "label", o->labels.data[i].value, reply);
+        if (status == 0 && strlen(o->labels.data[i].key) > KEY_MAX)
+            return reply_line(reply, 413, "label: a key longer than %d bytes", KEY_MAX);
+        if (status == 0)
+            status = check_text(c, "label", o->labels.data[i].key, reply);
+    }
+    settle_labels(o);
+    return status;
+}
+
+struct argument_reader {
+    struct upload_origin *o;
+    struct intake_reply *reply;
+};
+
+static int read_label(struct argument_reader *r, const char *value)
+{
+    const char *equals = strchr(value, '=');
+    if (!equals || equals == value)
+        return reply_line(r->reply, 400, "label: not KEY=VALUE");
+    struct fleet_label l = {arena_copy(&r->o->arena, value, (size_t)(equals - value)), equals + 1};
+    if (!l.key || vec_push(&r->o->labels, l) < 0)
+        return reply_line(r->reply, 500, "out of memory");
+    return 0;
+}
+
+static int read_seconds(struct argument_reader *r, const char *key, const char *value, int64_t *ret)
+{
+    int64_t now_s = (int64_t)(clock_ns(CLOCK_REALTIME) / NS_PER_SECOND);
+    return ask_time(value, now_s, ret) < 0 ? reply_line(r->reply, 400, "%s: not a time", key) : 0;
+}
+
+static int on_argument(void *context, const char *key, const char *value)
+{
+    struct argument_reader *r = context;
+    struct fleet_origin *o = &r->o->origin;
+
+    const struct {
+        const char *key;
+        const char **to;
+    } texts[] = {{"service", &o->service},
+                 {"version", &o->version},
+                 {"host", &o->host},
+                 {"instance", &o->instance},
+                 {"id", &r->o->id}};
+
+    int64_t from_s = 0;
+
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        if (strcmp(key, texts[i].key) == 0) {
+            *texts[i].to = value;
+            return 0;
+        }
+    }
+    if (strcmp(key, "label") == 0)
+        return read_label(r, value);
+    if (strcmp(key, "sent") == 0)
+        return read_seconds(r, key, value, &r->o->sent_s);
+    if (strcmp(key, "from") == 0) {
+        int status = read_seconds(r, key, value, &from_s);
+        r->o->from_ns = from_s * (int64_t)NS_PER_SECOND;
+        return status;
+    }
+    return reply_line(r->reply, 400, "%s: no such argument", key);
+}
+
+/* ---- whether it is taken */
+
+static int status_of_reading(struct collector *c, int error, const struct buf *why,
+                             struct intake_reply *reply)
+{
+    const char *text = why->len ? buf_str(why) : strerror(-error);
+    if (error == -E2BIG) {
+        atomic_fetch_add(&c->counts.too_large, 1);
+        return reply_line(reply, 413, "not taken: %s", text);
+    }
+    if (error == -EPROTO || error == -EBADMSG || error == -ENOTSUP || error == -EINVAL) {
+        atomic_fetch_add(&c->counts.damaged, 1);
+        return reply_line(reply, 400, "not taken: %s", text);
+    }
+    atomic_fetch_add(&c->counts.failed, 1);
+    reply->retry_after_s = 30;
+    return reply_line(reply, 503, "cannot read it now: %s", text);
+}
+
+static int status_of_store(struct collector *c, int error, const struct buf *why,
+                           struct intake_reply *reply)
+{
+    atomic_fetch_add(&c->counts.failed, 1);
+    reply->retry_after_s = error == -ENOSPC ? 60 : 10;
+    return reply_line(reply, 503, "the store: %s", why->len ? buf_str(why) : strerror(-error));
+}
+
+/*
+ * Times that cannot be: a sender that says what its clock showed when it sent is corrected by the
+ * difference, and nothing can have been recorded in the future.
+ */
+static void mend_times(struct collector *c, struct batch *b, const struct upload_origin *from,
+                       int64_t now_s)
+{
+    int64_t first, last, shift = 0;
+    if (!batch_span(b, &first, &last))
+        return;
+    if (from->sent_s && llabs(now_s - from->sent_s) > SKEW_S)
+        shift = now_s - from->sent_s;
+    if (last + shift > now_s + SKEW_FUTURE_S)
+        shift = now_s - last;
+    if (!shift)
+        return;
+    batch_shift(b, shift);
+    atomic_fetch_add(&c->counts.shifted, 1);
+}
+
+static int check_age(const struct collector *c, const struct batch *b, int64_t now_s,
+                     struct intake_reply *reply)
+{
+    int64_t first, last, kept = c->keep.seconds[STORE_RESOLUTIONS - 1];
+    if (!batch_span(b, &first, &last) || first >= now_s - kept + store_resolution_s[2])
+        return 0;
+    return reply_line(reply, 400, "not taken: it is older than is kept (%lld days)",
+                      (long long)(kept / 86400));
+}
+
+static void put_taken(struct intake_reply *reply, const struct fleet_hash *id,
+                      const struct batch *b, bool is_new)
+{
+    struct json j = {&reply->body, false};
+    char hex[2 * FLEET_HASH_BYTES + 1];
+    uint64_t samples = 0;
+    for (int i = 0; i < FLEET_HASH_BYTES; i++)
+        snprintf(hex + 2 * (size_t)i, 3, "%02x", id->bytes[i]);
+    for (size_t i = 0; i < b->samples.len; i++)
+        samples += b->samples.data[i].count;
+    reply->type = "application/json";
+    json_begin_object(&j);
+    json_key_string(&j, "upload", hex);
+    json_key(&j, "new");
+    json_bool(&j, is_new);
+    json_key_u64(&j, "samples", samples);
+    json_end_object(&j);
+    buf_u8(&reply->body, '\n');
+}
+
+static int store_batch(struct collector *c, const struct upload_origin *from, struct batch *b,
+                       const struct fleet_hash *id, struct intake_reply *reply)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    int64_t now_s = (int64_t)(clock_ns(CLOCK_REALTIME) / NS_PER_SECOND);
+    bool is_new = false;
+    mend_times(c, b, from, now_s);
+    int status = check_age(c, b, now_s, reply);
+    if (status)
+        return status;
+    int r = store_add(c->store, &from->origin, id, b, &is_new, &why);
+    if (r < 0)
+        return status_of_store(c, r, &why, reply);
+    atomic_fetch_add(is_new ? &c->counts.uploads : &c->counts.repeated, 1);
+    for (size_t i = 0; is_new && i < b->samples.len; i++)
+        atomic_fetch_add(&c->counts.samples, b->samples.data[i].count);
+    put_taken(reply, id, b, is_new);
+    return 200;
+}
+
+int collector_take(struct collector *c, struct upload_origin *from, const char *path,
+                   const struct fleet_hash *content, struct intake_reply *reply)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    struct batch b = {0};
+    struct fleet_hash id = *content;
+    int status = check_origin(c, from, reply);
+    if (status)
+        return status;
+    if (from->id) {
+        const char *const texts[] = {"id", from->origin.tenant, from->id};
+        if (collector_hash(-1, texts, ARRAY_SIZE(texts), &id) < 0)
+            return reply_line(reply, 500, "cannot read the body");
+    }
+    int64_t from_ns = from->from_ns ? from->from_ns : (int64_t)clock_ns(CLOCK_REALTIME);
+    pthread_mutex_lock(&c->reading);
+    int r = fleet_read_apart(&b, path, &c->limits.reading, from_ns, &why);
+    status = r < 0 ? status_of_reading(c, r, &why, reply) : store_batch(c, from, &b, &id, reply);
+    pthread_mutex_unlock(&c->reading);
+    if (r == 0)
+        batch_release(&b);
+    return status;
+}
+
+int collector_upload(struct collector *c, const struct tenant *t, const struct intake_request *q,
+                     struct intake_reply *reply)
+{
+    _cleanup_(upload_origin_release) struct upload_origin o = {
+        .origin = {.tenant = t->name, .service = "", .version = "", .host = "", .instance = ""}};
+    struct argument_reader r = {&o, reply};
+    struct fleet_hash content;
+    char path[64];
+    int status = intake_each_argument(q, on_argument, &r);
+    if (status)
+        return status;
+    if (q->body < 0)
+        return reply_line(reply, 400, "no body: send a recording (.jfr, .pb.gz ...)");
+    const char *const texts[] = {t->name, o.origin.service, o.origin.version, o.origin.host,
+                                 o.origin.instance};
+    if (collector_hash(q->body, texts, ARRAY_SIZE(texts), &content) < 0)
+        return reply_line(reply, 500, "cannot read the body");
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", q->body);
+    return collector_take(c, &o, path, &content, reply);
+}

@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fleet/ask.h"
+
+#include "base/clock.h"
+#include "base/latency.h"
+#include "base/parse.h"
+#include "fleet/sums.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- parameters */
+
+int ask_time(const char *text, int64_t now_s, int64_t *ret)
+{
+    static const char *const forms[] = {"%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S",
+                                        "%Y-%m-%d %H:%M", "%Y-%m-%d"};
+    uint64_t n;
+    if (strcmp(text, "now") == 0) {
+        *ret = now_s;
+        return 0;
+    }
+    if (parse_u64(text, 0, INT64_MAX / 4, &n) == 0) {
+        *ret = (int64_t)n;
+        return 0;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(forms); i++) {
+        struct tm tm = {.tm_isdst = -1};
+        const char *end = strptime(text, forms[i], &tm);
+        if (!end || (*end && strcmp(end, "Z") != 0))
+            continue;
+        *ret = *end ? (int64_t)timegm(&tm) : (int64_t)mktime(&tm);
+        return 0;
+    }
+    if (parse_duration(text + (*text == '-'), 0, &n) == 0) {
+        *ret = now_s - (int64_t)(n / NS_PER_SECOND);
+        return 0;
+    }
+    return -EINVAL;
+}
+
+static int bad(struct buf *why, const char *key, const char *value)
+{
+    buf_printf(why, "%s: not a value it takes: %s", key, value);
+    return -EINVAL;
+}
+
+/* "key=value", with what is chosen by name set in the choice. */
+static int read_label(struct fleet_choice *c, struct fleet_label *labels, struct arena *arena,
+                      const char *text, bool with_names, struct buf *why)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text)
+        return bad(why, "label", text);
+    const char *key = arena_copy(arena, text, (size_t)(equals - text)), *value = equals + 1;
+
+    const struct {
+        const char *name;
+        const char **to;
+    } names[] = {{"service", &c->service},
+                 {"version", &c->version},
+                 {"host", &c->host},
+                 {"instance", &c->instance},
+                 {"request", &c->request}};
+
+    for (size_t i = 0; key && with_names && i < ARRAY_SIZE(names); i++) {
+        if (strcmp(key, names[i].name) == 0) {
+            *names[i].to = value;
+            return 0;
+        }
+    }
+    int64_t now_s = (int64_t)(clock_ns(CLOCK_REALTIME) / NS_PER_SECOND);
+    if (key && with_names && strcmp(key, "from") == 0)
+        return ask_time(value, now_s, &c->from_s) < 0 ? bad(why, "from", value) : 0;
+    if (key && with_names && strcmp(key, "to") == 0)
+        return ask_time(value, now_s, &c->to_s) < 0 ? bad(why, "to", value) : 0;
+    if (!key || c->n_labels == ASK_LABELS)
+        return key ? bad(why, "label", "too many") : -ENOMEM;
+    labels[c->n_labels++] = (struct fleet_label){key, value};
+    c->labels = labels;
+    return 0;
+}
+
+static int read_param(struct question *q, struct arena *arena, const struct ask_param *p,
+                      struct buf *why)
+{
+    const struct {
+        const char *key;
+        const char **to;
+    } texts[] = {{"service", &q->choice.service}, {"version", &q->choice.version},
+                 {"host", &q->choice.host},       {"instance", &q->choice.instance},
+                 {"request", &q->choice.request}, {"tenant", &q->choice.tenant},
+                 {"metric", &q->metric},          {"method", &q->method}};
+
+    int64_t now_s = (int64_t)(clock_ns(CLOCK_REALTIME) / NS_PER_SECOND);
+    char *end;
+
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        if (strcmp(p->key, texts[i].key) == 0) {
+            *texts[i].to = p->value;
+            return 0;
+        }
+    }
+    if (strcmp(p->key, "from") == 0 || strcmp(p->key, "to") == 0)
+        return ask_time(p->value, now_s, p->key[0] == 'f' ? &q->choice.from_s : &q->choice.to_s) < 0
+                   ? bad(why, p->key, p->value)
+                   : 0;
+    if (strcmp(p->key, "label") == 0)
+        return read_label(&q->choice, q->labels, arena, p->value, false, why);
+    if (strcmp(p->key, "limit") == 0)
+        return parse_u64(p->value, 0, UINT32_MAX, &q->limit) < 0 ? bad(why, p->key, p->value) : 0;
+    if (strcmp(p->key, "price") == 0) {
+        q->price = strtod(p->value, &end);
+        return end == p->value || *end || !(q->price >= 0) ? bad(why, p->key, p->value) : 0;
+    }
+    if (strcmp(p->key, "base") == 0)
+        return 0; /* read when the choice that it differs from is known */
+    buf_printf(why, "%s: no such parameter", p->key);
+    return -EINVAL;
+}
+
+static int read_question(struct question *q, struct arena *arena, const struct ask_param *params,
+                         size_t n, struct buf *why)
+{
+    int r = 0;
+    q->metric = "cpu";
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = read_param(q, arena, &params[i], why);
+    q->choice.type = q->metric;
+    q->base = q->choice;
+    memcpy(q->base_labels, q->labels, sizeof(q->labels));
+    q->base.labels = q->base_labels;
+    for (size_t i = 0; i < n && r == 0; i++)
+        if (strcmp(params[i].key, "base") == 0)
+            r = read_label(&q->base, q->base_labels, arena, params[i].value, true, why);
+    return r;
+}
+
+/* ---- services and their cost */
+
+struct service_sum {
+    const char *service, *version;
+    struct sum sum;
+    uint64_t series, hosts;
+    const char *last_host;
+    int64_t from_s, to_s;
+};
+
+/* Sums by service and version; the series of a view come sorted by both and by host. */
+struct service_sums {
+    VEC(struct service_sum) list;
+    struct map of_series; /* id of a series: number in list */
+};
+
+static void service_sums_release(struct service_sums *s)
+{
+    vec_release(&s->list);
+    map_release(&s->of_series);
+}
+
+static int on_series(void *context, const struct store_series *series)
+{
+    struct service_sums *s = context;
+    struct service_sum *last = s->list.len ? &s->list.data[s->list.len - 1] : NULL;
+    if (!last || strcmp(last->service, series->service) != 0 ||
+        strcmp(last->version, series->version) != 0) {
+        struct service_sum one = {.service = series->service, .version = series->version};
+        int r = vec_push(&s->list, one);
+        if (r < 0)
+            return r;
+        last = &s->list.data[s->list.len - 1];
+    }
+    last->series++;
+    if (!last->last_host || strcmp(last->last_host, series->host) != 0)
+        last->hosts++;
+    last->last_host = series->host;
+    return map_put(&s->of_series, series->id, s->list.len - 1);
+}
+
+static int on_service_block(void *context, const struct store_block *b)
+{
+    struct service_sums *s = context;
+    const uint64_t *at = map_get(&s->of_series, b->series->id);
+    if (!at)
+        return 0;
+    struct service_sum *one = &s->list.data[*at];
+    int64_t end = b->start_s + b->length_s;
+    one->from_s = one->to_s ? MIN(one->from_s, b->start_s) : b->start_s;
+    one->to_s = MAX(one->to_s, end);
+    one->sum.samples += b->samples;
+    one->sum.weight += b->weight;
+    return 0;
+}
+
+static int compare_services(const void *left, const void *right)
+{
+    const struct service_sum *a = left, *b = right;
+    if (a->sum.weight != b->sum.weight)
+        return a->sum.weight < b->sum.weight ? 1 : -1;
+    int c = strcmp(a->service, b->service);
+    return c ? c : strcmp(a->version, b->version);
+}
+
+static int answer_services(struct asker *a)
+{
+    _cleanup_(service_sums_release) struct service_sums sums = {0};
+    struct fleet_choice all = a->q->choice;
+    struct store_read *r = NULL;
+    all.type = NULL;
+    int e = store_begin(a->store, &all, &r, a->why);
+    if (e == 0)
+        e = store_each_series(a->store, r, on_series, &sums);
+    if (e == 0)
+        e = store_each_block(a->store, r, false, on_service_block, &sums);
+    json_key(a->j, "services");
+    json_begin_array(a->j);
+    for (size_t i = 0; e == 0 && i < sums.list.len; i++) {
+        const struct service_sum *s = &sums.list.data[i];
+        if (!s->to_s)
+            continue;
+        json_begin_object(a->j);
+        json_key_string(a->j, "service", s->service);
+        json_key_string(a->j, "version", s->version);
+        json_key_u64(a->j, "hosts", s->hosts);
+        json_key_u64(a->j, "instances", s->series);
+        json_key(a->j, "from");
+        json_i64(a->j, s->from_s);
+        json_key(a->j, "to");
+        json_i64(a->j, s->to_s);
+        json_end_object(a->j);
+    }
+    json_end_array(a->j);
+    store_end(a->store, r);
+    return e;
+}
+
+/* Keys of a metric's sums: "cpu_samples" and "cpu_ns". */
+static void put_sums(struct json *j, const char *metric, const char *unit, struct sum sum)
+{
+    char key[64];
+    snprintf(key, sizeof(key), "%.40s_samples", metric);
+    json_key_u64(j, key, sum.samples);
+    snprintf(key, sizeof(key), "%.40s_%s", metric, unit);
+    json_key_u64(j, key, sum.weight);
+}
+
+static const char *unit_of(const char *metric)
+{
+    return strcmp(metric, "allocations") == 0 || strcmp(metric, "live") == 0 ? "bytes" : "ns";
+}
+
+static int answer_top_services(struct asker *a)
+{
+    _cleanup_(service_sums_release) struct service_sums sums = {0};
+    struct store_read *r = NULL;
+    size_t shown = 0;
+    int e = store_begin(a->store, &a->q->choice, &r, a->why);
+    if (e == 0)
+        e = store_each_series(a->store, r, on_series, &sums);
+    if (e == 0)
+        e = store_each_block(a->store, r, false, on_service_block, &sums);
+    vec_sort(&sums.list, compare_services);
+    json_key(a->j, "services");
+    json_begin_array(a->j);
+    for (size_t i = 0; e == 0 && i < sums.list.len; i++) {
+        const struct service_sum *s = &sums.list.data[i];
+        if (!s->to_s || (a->q->limit && shown++ >= a->q->limit))
+            continue;
+        json_begin_object(a->j);
+        json_key_string(a->j, "service", s->service);
+        json_key_string(a->j, "version", s->version);
+        put_sums(a->j, a->q->metric, unit_of(a->q->metric), s->sum);
+        if (a->q->price > 0 && strcmp(a->q->metric, "cpu") == 0) {
+            json_key(a->j, "cost");
+            json_double(a->j, (double)s->sum.weight / 3600e9 * a->q->price);
+        }
+        json_end_object(a->j);
+    }
+    json_end_array(a->j);
+    store_end(a->store, r);
+    return e;
+}
+
+/* Whether a metric is counted in samples; others count by their weights. */
+static bool counts_weights(const char *metric)
+{
+    return strcmp(metric, "cpu") != 0 && strcmp(metric, "wall") != 0;
+}
+
+static int answer_top_methods(struct asker *a)
+{
+    _cleanup_(stack_sums_release) struct stack_sums stacks = {0};
+    _cleanup_(method_sums_release) struct method_sums methods = {0};
+    struct store_read *r = NULL;
+    bool weights = counts_weights(a->q->metric);
+    int e = store_begin(a->store, &a->q->choice, &r, a->why);
+    if (e == 0)
+        e = stack_sums_read(&stacks, a->store, r);
+    if (e == 0)
+        e = method_sums_of(&methods, a->store, r, &stacks, weights);
+    put_sums(a->j, a->q->metric, unit_of(a->q->metric), stacks.all);
+    json_key_u64(a->j, "unattributed",
+                 weights ? methods.unattributed.weight : methods.unattributed.samples);
+    json_key(a->j, "methods");
+    json_begin_array(a->j);
+    for (size_t i = 0; e == 0 && i < methods.list.len; i++) {
+        const struct method_sum *m = &methods.list.data[i];
+        if ((a->q->limit && i >= a->q->limit) ||
+            (a->q->method && !store_matches(a->q->method, m->label)))
+            continue;
+        json_begin_object(a->j);
+        json_key_string(a->j, "method", m->label);
+        json_key_u64(a->j, "self", weights ? m->self.weight : m->self.samples);
+        json_key_u64(a->j, "total", weights ? m->total.weight : m->total.samples);
+        json_end_object(a->j);
+    }
+    json_end_array(a->j);
+    store_end(a->store, r);
+    return e;
+}
+
+static int answer_top(struct asker *a)
+{
+    return a->q->choice.service || a->q->method ? answer_top_methods(a) : answer_top_services(a);
+}
+
+/* ---- flame graph */
+
+struct flame_node {
+    uint32_t first_child, next_sibling;
+    uint32_t label;
+    enum fleet_kind kind;
+    struct sum self, total;
+};
+
+struct flame {
+    struct asker *a;
+    struct store_read *r;
+    VEC(struct flame_node) nodes;
+    struct map children; /* parent << 32 | frame: node */
+    bool weights;
+};
+
+static int64_t child_of(struct flame *f, uint32_t parent, uint32_t frame)
+{
+    bool is_new;
+    uint64_t *at = map_at(&f->children, (uint64_t)parent << 32 | frame, f->nodes.len, &is_new);
+    if (!at)
+        return -ENOMEM;
+    if (!is_new)
+        return (int64_t)*at;
+    struct flame_node n = {.label = frame, .next_sibling = f->nodes.data[parent].first_child};
+    int r = vec_push(&f->nodes, n);
+    if (r < 0)
+        return r;
+    f->nodes.data[parent].first_child = (uint32_t)f->nodes.len - 1;
+    return (int64_t)f->nodes.len - 1;
+}
+
+static int add_to_flame(struct flame *f, uint64_t stack, struct sum sum)
+{
+    struct store_stack path;
+    int64_t node = 0;
+    int e = store_stack(f->a->store, f->r, stack, &path);
+    for (size_t i = 0; e == 0; i++) {
+        struct flame_node *n = &f->nodes.data[node];
+        n->total.samples += sum.samples;
+        n->total.weight += sum.weight;
+        if (i == path.depth) {
+            n->self.samples += sum.samples;
+            n->self.weight += sum.weight;
+            break;
+        }
+        node = child_of(f, (uint32_t)node, path.frames[i]);
+        e = node < 0 ? (int)node : 0;
+    }
+    return e;
+}
+
+static void open_node(struct flame *f, const struct flame_node *n, const char *name)
+{
+    json_begin_object(f->a->j);
+    json_key_string(f->a->j, "name", name);
+    json_key_u64(f->a->j, "self", f->weights ? n->self.weight : n->self.samples);
+    json_key_u64(f->a->j, "total", f->weights ? n->total.weight : n->total.samples);
+    json_key(f->a->j, "children");
+    json_begin_array(f->a->j);
+}
+
+/* Writes the tree without recursion: stacks of thousands of frames are allowed. */
+static int put_flame(struct flame *f)
+{
+    VEC(uint32_t) open = {0};
+    int e = vec_push(&open, 0);
+    json_key(f->a->j, "root");
+    open_node(f, &f->nodes.data[0], "all");
+    uint32_t next = f->nodes.data[0].first_child;
+    while (e == 0 && open.len) {
+        if (!next) {
+            json_end_array(f->a->j);
+            json_end_object(f->a->j);
+            next = f->nodes.data[open.data[--open.len]].next_sibling;
+            continue;
+        }
+        struct store_frame frame;
+        e = store_frame(f->a->store, f->r, f->nodes.data[next].label, &frame);
+        if (e == 0)
+            e = vec_push(&open, next);
+        if (e == 0) {
+            open_node(f, &f->nodes.data[next], frame.label);
+            next = f->nodes.data[next].first_child;
+        }
+    }
+    vec_release(&open);
+    return e;
+}
+
+static int answer_flame(struct asker *a)
+{
+    _cleanup_(stack_sums_release) struct stack_sums stacks = {0};
+    struct flame f = {.a = a, .weights = counts_weights(a->q->metric)};
+    int e = store_begin(a->store, &a->q->choice, &f.r, a->why);
+    if (e == 0)
+        e = stack_sums_read(&stacks, a->store, f.r);
+    if (e == 0)
+        e = vec_push(&f.nodes, ((struct flame_node){0}));
+    for (size_t i = 0; e == 0 && i < stacks.by_stack.len; i++)
+        if (stacks.by_stack.data[i].samples || stacks.by_stack.data[i].weight)
+            e = add_to_flame(&f, i, stacks.by_stack.data[i]);
+    json_key_string(a->j, "metric", a->q->metric);
+    put_sums(a->j, a->q->metric, unit_of(a->q->metric), stacks.all);
+    if (e == 0)
+        e = put_flame(&f);
+    vec_release(&f.nodes);
+    map_release(&f.children);
+    store_end(a->store, f.r);
+    return e;
+}
+
+/* ---- requests */
+
+struct request_sum {
+    const char *service, *request;
+    uint64_t count, errors, total_ns, max_ns;
+    struct fleet_counts counts;
+};
+
+struct request_sums {
+    VEC(struct request_sum) list;
+};
+
+static void request_sums_release(struct request_sums *s)
+{
+    for (size_t i = 0; i < s->list.len; i++)
+        vec_release(&s->list.data[i].counts.list);
+    vec_release(&s->list);
+}
+
+static int on_latency(void *context, const struct store_latency *l)
+{
+    struct request_sums *s = context;
+    struct request_sum *at = NULL;
+    for (size_t i = 0; i < s->list.len && !at; i++)
+        if (strcmp(s->list.data[i].request, l->request) == 0 &&
+            strcmp(s->list.data[i].service, l->series->service) == 0)
+            at = &s->list.data[i];
+    if (!at) {
+        int r = vec_push(
+            &s->list, ((struct request_sum){.service = l->series->service, .request = l->request}));
+        if (r < 0)
+            return r;
+        at = &s->list.data[s->list.len - 1];
+    }
+    at->count += l->count;
+    at->errors += l->errors;
+    at->total_ns += l->total_ns;
+    at->max_ns = MAX(at->max_ns, l->max_ns);
+    return fleet_counts_add(&at->counts, l->counts, l->n_counts);
+}
+
+static int compare_requests(const void *left, const void *right)
+{
+    const struct request_sum *a = left, *b = right;
+    if (a->total_ns != b->total_ns)
+        return a->total_ns < b->total_ns ? 1 : -1;
+    int c = strcmp(a->service, b->service);
+    return c ? c : strcmp(a->request, b->request);
+}
+
+static void put_request(struct json *j, const struct request_sum *s)
+{
+    static const struct {
+        const char *key;
+        double share;
+    } quantiles[] = {{"p50_ns", 0.5}, {"p90_ns", 0.9}, {"p99_ns", 0.99}, {"p999_ns", 0.999}};
+
+    json_begin_object(j);
+    json_key_string(j, "service", s->service);
+    json_key_string(j, "request", s->request);
+    json_key_u64(j, "count", s->count);
+    json_key_u64(j, "errors", s->errors);
+    json_key_u64(j, "mean_ns", s->count ? s->total_ns / s->count : 0);
+    for (size_t i = 0; i < ARRAY_SIZE(quantiles); i++)
+        json_key_u64(j, quantiles[i].key,
+                     fleet_counts_quantile(&s->counts, quantiles[i].share, s->max_ns));
+    json_key_u64(j, "max_ns", s->max_ns);
+    json_key(j, "histogram");
+    json_begin_array(j);
+    for (size_t i = 0; i < s->counts.list.len; i++) {
+        json_begin_array(j);
+        json_u64(j, latency_least_ns(s->counts.list.data[i].bucket));
+        json_u64(j, s->counts.list.data[i].count);
+        json_end_array(j);
+    }
+    json_end_array(j);
+    json_end_object(j);
+}
+
+static int answer_requests(struct asker *a)
+{
+    _cleanup_(request_sums_release) struct request_sums sums = {0};
+    struct store_read *r = NULL;
+    int e = store_begin(a->store, &a->q->choice, &r, a->why);
+    if (e == 0)
+        e = store_each_latency(a->store, r, on_latency, &sums);
+    vec_sort(&sums.list, compare_requests);
+    json_key(a->j, "requests");
+    json_begin_array(a->j);
+    for (size_t i = 0; e == 0 && i < sums.list.len; i++)
+        if (!a->q->limit || i < a->q->limit)
+            put_request(a->j, &sums.list.data[i]);
+    json_end_array(a->j);
+    store_end(a->store, r);
+    return e;
+}
+
+const struct ask_verb ask_verbs[] = {{"services", answer_services}, {"top", answer_top},
+                                     {"flame", answer_flame},       {"diff", ask_diff},
+                                     {"requests", answer_requests}, {0}};
+
+int ask(struct store *s, const char *verb, const char *tenant, const struct ask_param *params,
+        size_t n, struct buf *out, struct buf *why)
+{
+    struct question q = {0};
+    struct arena arena = {0};
+    struct json j = {out, false};
+    struct asker a = {s, &q, &j, why};
+    const struct ask_verb *v = ask_verbs;
+    while (v->name && strcmp(v->name, verb) != 0)
+        v++;
+    if (!v->name) {
+        buf_printf(why, "%s: no such question", verb);
+        return -ENOENT;
+    }
+    int r = read_question(&q, &arena, params, n, why);
+    if (tenant)
+        q.choice.tenant = q.base.tenant = tenant;
+    if (r == 0) {
+        json_begin_object(&j);
+        r = v->answer(&a);
+        json_end_object(&j);
+    }
+    arena_release(&arena);
+    return r < 0 ? r : buf_error(out);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Questions to a store. The command, the collector's interface and its page all ask here, and the
+ * answer is JSON for all of them; doc/fleet.md describes it.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/json.h"
+#include "fleet/store.h"
+
+struct ask_param {
+    const char *key, *value;
+};
+
+enum { ASK_LABELS = 32 };
+
+/* A question, read from parameters. Texts are the caller's. */
+struct question {
+    struct fleet_choice choice, base; /* base: what `diff` compares with */
+    struct fleet_label labels[ASK_LABELS], base_labels[ASK_LABELS];
+    const char *metric;
+    uint64_t limit; /* rows; 0: all */
+    double price;   /* of an hour of a processor; 0: not given */
+    const char *method;
+};
+
+struct asker {
+    struct store *store;
+    const struct question *q;
+    struct json *j;
+    struct buf *why;
+};
+
+struct ask_verb {
+    const char *name;
+    /* Writes members of the open object. */
+    int (*answer)(struct asker *a);
+};
+
+/* Ends with a row without a name. */
+extern const struct ask_verb ask_verbs[];
+
+/*
+ * Appends the answer. `tenant` limits it to one tenant; NULL: all. Returns 0, or a negative errno
+ * with the reason in why: -ENOENT for a verb that there is not, -EINVAL for a parameter.
+ */
+int ask(struct store *s, const char *verb, const char *tenant, const struct ask_param *params,
+        size_t n, struct buf *out, struct buf *why) must_check;
+
+/*
+ * Reads a time: "now", "90m" (so long ago), seconds since 1970, or "2026-11-24",
+ * "2026-11-24T10:30", with Z behind it in UTC, otherwise in local time.
+ */
+int ask_time(const char *text, int64_t now_s, int64_t *ret) must_check;
+
+int ask_diff(struct asker *a);

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What one upload says: samples by stack and by time, and the latencies of requests. It is made
+ * from a recording or a profile of another format, and every store takes it. Texts are numbers in
+ * `strings`.
+ *
+ * The batch of an upload is made in a process of its own (fleet/reading.h), because the upload may
+ * come from anybody: batch_pack and batch_unpack take it from there to here.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/map.h"
+#include "base/strpool.h"
+#include "base/vec.h"
+#include "fleet/hash.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What runs in a frame. How Java code was compiled differs from run to run and is not kept. */
+enum fleet_kind { FLEET_JAVA, FLEET_NATIVE, FLEET_KERNEL, FLEET_STUB, FLEET_MARK, FLEET_KINDS };
+
+/* Times are rounded down to this many seconds, the finest resolution of a store. */
+enum { FLEET_BUCKET_S = 10 };
+
+struct fleet_type {
+    uint32_t name, unit; /* "cpu", "samples" ... and "nanoseconds", "bytes", "count" */
+};
+
+struct fleet_frame {
+    struct fleet_hash hash;
+    uint32_t label;
+    uint8_t kind; /* enum fleet_kind */
+};
+
+struct fleet_stack {
+    struct fleet_hash hash;
+    uint32_t first, depth; /* frames in `path`, the outermost first */
+};
+
+struct fleet_sample {
+    int64_t start_s; /* since 1970, a multiple of FLEET_BUCKET_S */
+    uint32_t type, stack;
+    uint32_t request, trace; /* number + 1 in requests and traces; 0: none */
+    uint64_t count, weight;  /* the number of samples, and what they add up to in the type's unit */
+};
+
+struct fleet_count {
+    uint32_t bucket; /* base/latency.h */
+    uint64_t count;
+};
+
+/* The requests of one name that ended in one bucket of time. */
+struct fleet_latency {
+    int64_t start_s;
+    uint32_t request;        /* number in requests */
+    uint32_t first, buckets; /* in counts */
+    uint64_t count, errors, total_ns, max_ns;
+};
+
+/* A finding: something that a recording says about its program. */
+struct fleet_finding {
+    int64_t start_s;
+    uint32_t kind, text;
+    uint64_t count, weight_ns; /* how often, and how much time it explains; 0: unknown */
+};
+
+struct batch {
+    struct strpool strings;
+    VEC(struct fleet_type) types;
+    VEC(struct fleet_frame) frames;
+    VEC(struct fleet_stack) stacks;
+    VEC(uint32_t) path;     /* numbers of frames */
+    VEC(uint32_t) requests; /* names */
+    VEC(struct fleet_hash) traces;
+    VEC(struct fleet_sample) samples; /* sorted, each key once, after batch_close */
+    VEC(struct fleet_latency) latencies;
+    VEC(struct fleet_count) counts;
+    VEC(struct fleet_finding) findings;
+    int64_t start_ns, end_ns; /* of the recording, since 1970; 0: unknown */
+    uint64_t lost;            /* samples that the recording says were lost */
+    /* Indexes while it is filled. */
+    struct map frame_of, stack_of, request_of, trace_of;
+};
+
+/* What a batch may hold; batch_check says what is beyond it. */
+struct batch_limits {
+    uint64_t depth, stacks, samples, text, requests;
+};
+
+extern const struct batch_limits batch_default_limits;
+
+void batch_release(struct batch *b);
+
+/*
+ * The adding functions return the number of what is added, the same one for equal contents, or
+ * -ENOMEM or -E2BIG.
+ */
+int64_t batch_type(struct batch *b, const char *name, const char *unit) must_check;
+/* The label's names of generated classes are made stable (fleet/stable.h). */
+int64_t batch_frame(struct batch *b, enum fleet_kind kind, const char *label,
+                    size_t len) must_check;
+/* Frames are numbers of frames, the outermost first. */
+int64_t batch_stack(struct batch *b, const uint32_t *frames, size_t depth) must_check;
+int64_t batch_request(struct batch *b, const char *name, size_t len) must_check;
+int64_t batch_trace(struct batch *b, const struct fleet_hash *trace) must_check;
+/* time_ns is since 1970. */
+int batch_sample(struct batch *b, int64_t time_ns, struct fleet_sample sample) must_check;
+
+/* Sorts the samples and adds up those of one key. Returns 0 or -ENOMEM. */
+int batch_close(struct batch *b) must_check;
+/* Moves all times by so many seconds, rounded to the buckets. */
+void batch_shift(struct batch *b, int64_t seconds);
+/* Returns 0, or -E2BIG with a sentence in why. */
+int batch_check(const struct batch *b, const struct batch_limits *limits,
+                struct buf *why) must_check;
+/* The time of its first and its last bucket; false when there is none. */
+bool batch_span(const struct batch *b, int64_t *ret_first, int64_t *ret_last);
+
+void batch_pack(const struct batch *b, struct buf *to);
+/* Returns 0, -ENOMEM, or -EBADMSG: every number in it is checked. */
+int batch_unpack(struct batch *ret, const void *bytes, size_t len) must_check;
+
+static inline int64_t fleet_floor(int64_t seconds, int64_t step)
+{
+    int64_t rest = seconds % step;
+    return seconds - (rest < 0 ? rest + step : rest);
+}

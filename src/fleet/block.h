@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The samples of one series, type and bucket of time, in columns: stacks as differences, counts,
+ * weights only where they are not a multiple of the counts, requests and traces only where there
+ * are any. A sample of CPU takes one to four bytes here.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/vec.h"
+
+#include "fleet/batch.h"
+
+#include <stdint.h>
+
+struct fleet_entry {
+    uint64_t stack;          /* the store's number */
+    uint64_t request, trace; /* the store's numbers; 0: none */
+    uint64_t count, weight;
+};
+
+struct fleet_entries {
+    VEC(struct fleet_entry) list;
+};
+
+/* Sorts by stack, request and trace, and adds up what is equal in all three. */
+void fleet_entries_settle(struct fleet_entries *e);
+void fleet_entries_release(struct fleet_entries *e);
+/* The entries must be settled. */
+void fleet_block_write(const struct fleet_entries *e, struct buf *to);
+/* Appends the entries of a block. Returns 0, -ENOMEM or -EBADMSG. */
+int fleet_block_read(struct fleet_entries *to, const void *bytes, size_t len) must_check;
+
+/* A histogram of latencies, sorted by bucket. Histograms are added by adding their counts. */
+struct fleet_counts {
+    VEC(struct fleet_count) list;
+};
+
+int fleet_counts_add(struct fleet_counts *to, const struct fleet_count *counts,
+                     size_t n) must_check;
+void fleet_counts_write(const struct fleet_counts *c, struct buf *to);
+/* Adds the histogram in these bytes. Returns 0, -ENOMEM or -EBADMSG. */
+int fleet_counts_read(struct fleet_counts *to, const void *bytes, size_t len) must_check;
+/* The latency in ns that a share of all does not exceed, in the middle of its bucket; 0 for none.
+ */
+uint64_t fleet_counts_quantile(const struct fleet_counts *c, double share, uint64_t max_ns);

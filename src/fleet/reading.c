@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fleet/reading.h"
+
+#include "base/file.h"
+#include "fleet/reading_requests.h"
+#include "model/load.h"
+#include "model/profile.h"
+#include "wire/unpack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+enum { LAYERS_MAX = 3 };
+
+const struct reading_limits reading_default_limits = {
+    .unpacked = 128 << 20,
+    .memory = 192 << 20,
+    .cpu_s = 60,
+    .batch = {.depth = 2048, .stacks = 200000, .samples = 2000000, .text = 4096, .requests = 2000}};
+
+static enum fleet_kind kind_of(enum frame_kind kind)
+{
+    switch (kind) {
+    case FRAME_NATIVE:
+        return FLEET_NATIVE;
+    case FRAME_KERNEL:
+        return FLEET_KERNEL;
+    case FRAME_STUB:
+        return FLEET_STUB;
+    case FRAME_MARK:
+        return FLEET_MARK;
+    default:
+        return FLEET_JAVA;
+    }
+}
+
+/* What a profile's frames and nodes are in the batch. */
+struct translation {
+    struct batch *b;
+    const struct profile *p;
+    uint32_t *frames; /* number + 1 in the batch; 0: not yet */
+    uint32_t *stacks; /* by node, likewise */
+    VEC(uint32_t) path;
+};
+
+static int64_t frame_in_batch(struct translation *t, uint32_t frame)
+{
+    if (t->frames[frame])
+        return t->frames[frame] - 1;
+    const struct profile_frame *f = &t->p->frames.data[frame];
+    struct str label = profile_text(t->p, t->p->methods.data[f->method].label);
+    int64_t at = batch_frame(t->b, kind_of(f->kind), label.data, label.len);
+    if (at >= 0)
+        t->frames[frame] = (uint32_t)at + 1;
+    return at;
+}
+
+static int64_t stack_in_batch(struct translation *t, uint32_t node)
+{
+    if (t->stacks[node])
+        return t->stacks[node] - 1;
+    size_t depth = 0;
+    for (uint32_t n = node; n; n = t->p->nodes.data[n].parent)
+        depth++;
+    vec_clear(&t->path);
+    if (vec_extend(&t->path, depth) < 0)
+        return -ENOMEM;
+    for (uint32_t n = node; n; n = t->p->nodes.data[n].parent) {
+        int64_t frame = frame_in_batch(t, t->p->nodes.data[n].frame);
+        if (frame < 0)
+            return frame;
+        t->path.data[--depth] = (uint32_t)frame;
+    }
+    int64_t at = batch_stack(t->b, t->path.data, t->path.len);
+    if (at >= 0)
+        t->stacks[node] = (uint32_t)at + 1;
+    return at;
+}
+
+/* The names of metrics are those of the command; CPU samples are called by what they measure. */
+static const char *name_of(enum profile_metric metric)
+{
+    return metric == PROFILE_CPU ? "cpu" : profile_metrics[metric].name;
+}
+
+/* The unit of a metric's weights in a store: samples count as the time that they stand for. */
+static const char *unit_of(const struct profile_series *s, enum profile_metric metric)
+{
+    if (profile_metrics[metric].unit == UNIT_BYTES)
+        return "bytes";
+    return profile_metrics[metric].unit == UNIT_NS || s->interval_ns ? "nanoseconds" : "samples";
+}
+
+static int add_series(struct translation *t, enum profile_metric metric, int64_t from_ns,
+                      const struct sample_requests *requests)
+{
+    const struct profile_series *s = &t->p->series[metric];
+    if (!s->samples.len)
+        return 0;
+    bool counted = profile_metrics[metric].unit == UNIT_SAMPLES;
+    uint64_t each = counted && s->interval_ns ? s->interval_ns : 1;
+    int64_t type = batch_type(t->b, name_of(metric), unit_of(s, metric));
+    if (type < 0)
+        return (int)type;
+    for (size_t i = 0; i < s->samples.len; i++) {
+        const struct profile_sample *from = &s->samples.data[i];
+        int64_t stack = stack_in_batch(t, from->node);
+        if (stack < 0)
+            return (int)stack;
+        struct fleet_sample to = {.type = (uint32_t)type,
+                                  .stack = (uint32_t)stack,
+                                  .count = counted ? from->weight : 1,
+                                  .weight = from->weight * each};
+        int64_t time_ns = from_ns + (int64_t)from->time_ns;
+        sample_requests_find(requests, t->p->threads.data[from->thread].id, time_ns, &to);
+        int r = batch_sample(t->b, time_ns, to);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* Live objects by the place that allocated them, as of the recording's end. */
+static int add_live(struct translation *t, int64_t from_ns)
+{
+    int64_t type = -1;
+    for (size_t i = 0; i < t->p->sites.len; i++) {
+        const struct profile_site *site = &t->p->sites.data[i];
+        if (!site->live_known || !site->live_objects)
+            continue;
+        int64_t stack = stack_in_batch(t, site->node);
+        if (type < 0 && stack >= 0)
+            type = batch_type(t->b, "live", "bytes");
+        if (stack < 0 || type < 0)
+            return (int)MIN(stack, type);
+        struct fleet_sample to = {.type = (uint32_t)type,
+                                  .stack = (uint32_t)stack,
+                                  .count = site->live_objects,
+                                  .weight = site->live_bytes};
+        int r = batch_sample(t->b, from_ns + (int64_t)t->p->duration_ns, to);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int translate(struct batch *b, const struct profile *p, int64_t from_ns,
+                     const struct sample_requests *requests)
+{
+    struct translation t = {.b = b,
+                            .p = p,
+                            .frames = calloc(p->frames.len + 1, sizeof(uint32_t)),
+                            .stacks = calloc(p->nodes.len + 1, sizeof(uint32_t))};
+    int r = t.frames && t.stacks ? 0 : -ENOMEM;
+    if (p->start_epoch_ns)
+        from_ns = (int64_t)p->start_epoch_ns;
+    b->start_ns = from_ns;
+    b->end_ns = from_ns + (int64_t)p->duration_ns;
+    for (int m = 0; m < PROFILE_METRICS && r == 0; m++)
+        r = add_series(&t, (enum profile_metric)m, from_ns, requests);
+    if (r == 0)
+        r = add_live(&t, from_ns);
+    free(t.frames);
+    free(t.stacks);
+    vec_release(&t.path);
+    return r;
+}
+
+int batch_of_profile(struct batch *b, const struct profile *p, int64_t from_ns)
+{
+    int r = translate(b, p, from_ns, NULL);
+    return r < 0 ? r : batch_close(b);
+}
+
+static int read_plain(struct batch *b, const char *path, const struct reading_limits *limits,
+                      int64_t from_ns, struct buf *why)
+{
+    _cleanup_(profile_freep) struct profile *p = NULL;
+    _cleanup_(sample_requests_release) struct sample_requests requests = {0};
+    int r = profile_load(&p, path, LOAD_SAMPLES, why, NULL, NULL);
+    if (r < 0)
+        return r;
+    if (why->len) {
+        /* Half a recording is not counted: its sender has the whole one and sends it again. */
+        return -EPROTO;
+    }
+    r = sample_requests_load(&requests, b, path, why);
+    if (r == 0)
+        r = translate(b, p, from_ns, &requests);
+    if (r == 0)
+        r = batch_close(b);
+    return r == 0 ? batch_check(b, &limits->batch, why) : r;
+}
+
+/* Takes one layer of compression off the file behind map. *ret_fd is a file without a name. */
+static int take_layer(const struct file_map *map, uint64_t limit, int *ret_fd, struct buf *why)
+{
+    _cleanup_(buf_release) struct buf plain = BUF(limit);
+    int r = unpack(map->data, map->len, limit, &plain, why);
+    if (r == -E2BIG) {
+        buf_clear(why);
+        buf_printf(why, "it unpacks to more than %llu MB", (unsigned long long)limit >> 20);
+    }
+    if (r < 0)
+        return r;
+    _cleanup_close_ int fd = memfd_create("upload", MFD_CLOEXEC);
+    r = fd < 0 ? -errno : write_all(fd, plain.data, plain.len);
+    if (r == 0)
+        *ret_fd = TAKE_FD(fd);
+    return r;
+}
+
+/* *ret_fd holds what is in the file at path, or stays -1 when it is not compressed. */
+static int unpack_file(const char *path, uint64_t limit, int *ret_fd, struct buf *why)
+{
+    _cleanup_close_ int at = -1;
+    struct file_map map = {0};
+    int r = file_map_open(&map, path);
+    for (int layers = 0; r == 0 && unpack_is_packed(map.data, map.len); layers++) {
+        int next = -1;
+        if (layers == LAYERS_MAX) {
+            buf_printf(why, "it is packed more than %d times", LAYERS_MAX);
+            r = -E2BIG;
+            break;
+        }
+        r = take_layer(&map, limit, &next, why);
+        file_map_release(&map);
+        if (r == 0) {
+            close_descriptor(&at);
+            at = next;
+            r = file_map_fd(&map, at);
+        }
+    }
+    file_map_release(&map);
+    if (r == 0)
+        *ret_fd = TAKE_FD(at);
+    return r;
+}
+
+int fleet_read(struct batch *ret, const char *path, const struct reading_limits *limits,
+               int64_t from_ns, struct buf *why)
+{
+    struct batch b = {0};
+    char plain[64];
+    _cleanup_close_ int fd = -1;
+    int r = unpack_file(path, limits->unpacked, &fd, why);
+    if (r == 0) {
+        snprintf(plain, sizeof(plain), "/proc/self/fd/%d", fd);
+        r = read_plain(&b, fd >= 0 ? plain : path, limits, from_ns, why);
+    }
+    if (r < 0)
+        batch_release(&b);
+    else
+        *ret = b;
+    return r;
+}
+
+/* ---- in a process of its own */
+
+static void limit(int what, uint64_t to)
+{
+    struct rlimit l = {to, to};
+    setrlimit(what, &l);
+}
+
+/* Writable memory that the process has from its parent: it does not count. */
+static uint64_t inherited_bytes(void)
+{
+    _cleanup_free_ uint8_t *text = NULL;
+    size_t len;
+    unsigned long long pages = 0;
+    if (read_file("/proc/self/statm", 4096, &text, &len) == 0)
+        (void)sscanf((char *)text, "%*u %*u %*u %*u %*u %llu", &pages);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The first byte is 0 or the errno; behind it the batch or the reason. */
+_Noreturn static void read_in_child(int to, const char *path, const struct reading_limits *limits,
+                                    int64_t from_ns)
+{
+    struct batch b = {0};
+    struct buf why = BUF(4096), packed = BUF(limits->memory);
+    signal(SIGXCPU, SIG_DFL);
+    limit(RLIMIT_DATA, inherited_bytes() + limits->memory);
+    limit(RLIMIT_CPU, limits->cpu_s);
+    limit(RLIMIT_CORE, 0);
+    int r = fleet_read(&b, path, limits, from_ns, &why);
+    buf_u8(&packed, (uint8_t)-r);
+    if (r == 0)
+        batch_pack(&b, &packed);
+    else
+        buf_bytes(&packed, why.data, why.len);
+    if (buf_error(&packed)) {
+        uint8_t error = ENOMEM;
+        r = write_all(to, &error, 1);
+        _exit(1);
+    }
+    r = write_all(to, packed.data, packed.len);
+    _exit(r < 0);
+}
+
+static int result_of(struct batch *ret, const uint8_t *bytes, size_t len, int status,
+                     const struct reading_limits *limits, struct buf *why)
+{
+    if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL)) {
+        buf_printf(why, "reading it takes more than %llu s of processor time",
+                   (unsigned long long)limits->cpu_s);
+        return -E2BIG;
+    }
+    if (!len || WIFSIGNALED(status)) {
+        buf_string(why, "it cannot be read");
+        return -EPROTO;
+    }
+    if (bytes[0] == ENOMEM) {
+        buf_printf(why, "reading it takes more than %llu MB of memory",
+                   (unsigned long long)limits->memory >> 20);
+        return -E2BIG;
+    }
+    if (bytes[0]) {
+        buf_bytes(why, bytes + 1, len - 1);
+        return -bytes[0];
+    }
+    return batch_unpack(ret, bytes + 1, len - 1);
+}
+
+int fleet_read_apart(struct batch *ret, const char *path, const struct reading_limits *limits,
+                     int64_t from_ns, struct buf *why)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    pid_t child = fork();
+    if (child == 0)
+        read_in_child(ends[1], path, limits, from_ns);
+    close(ends[1]);
+    if (child < 0) {
+        close(ends[0]);
+        return -errno;
+    }
+    _cleanup_free_ uint8_t *bytes = NULL;
+    size_t len = 0;
+    int status, r = read_all(ends[0], limits->memory, &bytes, &len);
+    close(ends[0]);
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    return r < 0 ? r : result_of(ret, bytes, len, status, limits, why);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a file that somebody sent to a batch. */
+#pragma once
+
+#include "base/buf.h"
+#include "fleet/batch.h"
+
+struct reading_limits {
+    uint64_t unpacked; /* bytes of the file without compression */
+    uint64_t memory;   /* bytes that reading it may take */
+    uint64_t cpu_s;    /* processor time that reading it may take */
+    struct batch_limits batch;
+};
+
+extern const struct reading_limits reading_default_limits;
+
+/*
+ * Reads a recording or profile in any format that the command knows, gzipped, by zstd or plain; an
+ * inner layer (a .pb.gz sent with Content-Encoding: gzip) is unpacked as well. from_ns is the time
+ * since 1970 of the samples of a file that tells none. Returns 0, or a negative errno with the
+ * reason in why: -EPROTO for what is damaged, -ENOTSUP for what is no profile, -E2BIG for what is
+ * beyond a limit.
+ */
+int fleet_read(struct batch *ret, const char *path, const struct reading_limits *limits,
+               int64_t from_ns, struct buf *why) must_check;
+
+/*
+ * The same in a process of its own, with limits on its memory and processor time: a file that
+ * makes the reader take too much of either, or crash, is refused (-E2BIG, -EPROTO), and nothing
+ * else happens. Safe while other threads run.
+ */
+int fleet_read_apart(struct batch *ret, const char *path, const struct reading_limits *limits,
+                     int64_t from_ns, struct buf *why) must_check;
+
+/* Fills a batch from a profile that is loaded; public for tests. */
+struct profile;
+int batch_of_profile(struct batch *b, const struct profile *p, int64_t from_ns) must_check;

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fleet/reading_requests.h"
+
+#include "base/latency.h"
+
+#include <ctype.h>
+#include <errno.h>
+
+/* A trace id of W3C's trace context: 32 hexadecimal digits. */
+static bool read_trace(const char *text, struct fleet_hash *ret)
+{
+    for (int i = 0; i < FLEET_HASH_BYTES; i++) {
+        unsigned byte = 0;
+        for (int k = 0; k < 2; k++) {
+            char c = text[2 * i + k];
+            if (!isxdigit((unsigned char)c))
+                return false;
+            byte = byte << 4 | (unsigned)(c <= '9' ? c - '0' : (c | 32) - 'a' + 10);
+        }
+        ret->bytes[i] = (uint8_t)byte;
+    }
+    return text[2 * FLEET_HASH_BYTES] == 0;
+}
+
+static int add_names(struct sample_requests *s)
+{
+    int r = vec_extend(&s->names, s->requests.names.len);
+    for (size_t i = 0; r == 0 && i < s->requests.names.len; i++) {
+        const char *name = requests_text(&s->requests, s->requests.names.data[i].name);
+        int64_t at = batch_request(s->b, name, strlen(name));
+        if (at < 0)
+            return (int)at;
+        s->names.data[i] = (uint32_t)at + 1;
+    }
+    return r;
+}
+
+static int add_traces(struct sample_requests *s)
+{
+    int r = vec_extend(&s->traces, s->requests.list.len);
+    for (size_t i = 0; r == 0 && i < s->requests.list.len; i++) {
+        const struct request *q = &s->requests.list.data[i];
+        struct fleet_hash trace;
+        if (q->trace == REQUEST_NONE || !read_trace(requests_text(&s->requests, q->trace), &trace))
+            continue;
+        int64_t at = batch_trace(s->b, &trace);
+        if (at < 0)
+            return (int)at;
+        s->traces.data[i] = (uint32_t)at + 1;
+    }
+    return r;
+}
+
+/* The exact figures of a name, which do not say when, count where the recording began. */
+static int add_exact(struct sample_requests *s, size_t name)
+{
+    const struct request_name *n = &s->requests.names.data[name];
+    struct batch *b = s->b;
+    struct fleet_latency l = {.start_s =
+                                  fleet_floor(s->requests.start_ns / 1000000000, FLEET_BUCKET_S),
+                              .request = s->names.data[name] - 1,
+                              .first = (uint32_t)b->counts.len,
+                              .buckets = (uint32_t)n->histogram.len,
+                              .count = n->all,
+                              .errors = n->errors,
+                              .total_ns = n->total_ns,
+                              .max_ns = n->max_ns};
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < n->histogram.len; i++)
+        r = vec_push(&b->counts, ((struct fleet_count){n->histogram.data[i].bucket,
+                                                       n->histogram.data[i].count}));
+    return r < 0 ? r : vec_push(&b->latencies, l);
+}
+
+static int compare_counts(const void *left, const void *right)
+{
+    const struct fleet_count *a = left, *b = right;
+    return (a->bucket > b->bucket) - (a->bucket < b->bucket);
+}
+
+static int64_t bucket_of_end(const struct request *q)
+{
+    return fleet_floor(q->end_ns / 1000000000, FLEET_BUCKET_S);
+}
+
+static int by_end(const void *left, const void *right, void *context)
+{
+    const struct request *list = context;
+    int64_t a = bucket_of_end(&list[*(const uint32_t *)left]),
+            b = bucket_of_end(&list[*(const uint32_t *)right]);
+    return (a > b) - (a < b);
+}
+
+/* Adds the requests of one name and one bucket of time. */
+static int add_bucket(struct sample_requests *s, size_t name, const uint32_t *numbers, size_t n)
+{
+    struct batch *b = s->b;
+    struct fleet_latency l = {.start_s = bucket_of_end(&s->requests.list.data[numbers[0]]),
+                              .request = s->names.data[name] - 1,
+                              .first = (uint32_t)b->counts.len,
+                              .count = n};
+    int r = vec_extend(&b->counts, n);
+    if (r < 0)
+        return r;
+    struct fleet_count *c = b->counts.data + l.first;
+    for (size_t i = 0; i < n; i++) {
+        const struct request *q = &s->requests.list.data[numbers[i]];
+        uint64_t ns = q->end_ns > q->start_ns ? (uint64_t)(q->end_ns - q->start_ns) : 0;
+        c[i] = (struct fleet_count){latency_bucket(ns), 1};
+        l.errors += q->status >= 500 || q->exception != REQUEST_NONE;
+        l.total_ns += ns;
+        l.max_ns = MAX(l.max_ns, ns);
+    }
+    qsort(c, n, sizeof(*c), compare_counts);
+    for (size_t i = 0; i < n; i++) {
+        if (l.buckets && c[l.buckets - 1].bucket == c[i].bucket)
+            c[l.buckets - 1].count++;
+        else
+            c[l.buckets++] = c[i];
+    }
+    b->counts.len = l.first + l.buckets;
+    return vec_push(&b->latencies, l);
+}
+
+static int add_listed(struct sample_requests *s, size_t name)
+{
+    const struct request_name *n = &s->requests.names.data[name];
+    uint32_t *numbers = s->requests.by_name.data + n->first;
+    int r = 0;
+    qsort_r(numbers, n->count, sizeof(*numbers), by_end, s->requests.list.data);
+    for (size_t i = 0, end; r == 0 && i < n->count; i = end) {
+        int64_t bucket = bucket_of_end(&s->requests.list.data[numbers[i]]);
+        for (end = i + 1; end < n->count; end++)
+            if (bucket_of_end(&s->requests.list.data[numbers[end]]) != bucket)
+                break;
+        r = add_bucket(s, name, numbers + i, end - i);
+    }
+    return r;
+}
+
+int sample_requests_load(struct sample_requests *ret, struct batch *b, const char *path,
+                         struct buf *why)
+{
+    ret->b = b;
+    if (!requests_any(path))
+        return 0;
+    int r = requests_load(&ret->requests, path, &(struct request_filter){0}, why);
+    if (r < 0)
+        return r;
+    ret->any = true;
+    r = add_names(ret);
+    if (r == 0)
+        r = add_traces(ret);
+    for (size_t i = 0; r == 0 && i < ret->requests.names.len; i++) {
+        const struct request_name *n = &ret->requests.names.data[i];
+        /* A recording of up to a minute has them all; only a list tells when each of them was. */
+        if (n->exact && n->all != n->count)
+            r = add_exact(ret, i);
+        else if (n->count)
+            r = add_listed(ret, i);
+    }
+    return r;
+}
+
+void sample_requests_release(struct sample_requests *s)
+{
+    if (s->any)
+        requests_release(&s->requests);
+    vec_release(&s->names);
+    vec_release(&s->traces);
+}
+
+void sample_requests_find(const struct sample_requests *s, uint64_t thread, int64_t time_ns,
+                          struct fleet_sample *sample)
+{
+    if (!s || !s->any)
+        return;
+    const struct requests *q = &s->requests;
+    /* Works nest; the last one that has begun and has not ended is the innermost. */
+    for (size_t i = requests_work_at(q, thread, time_ns + 1); i-- > 0;) {
+        const struct request_work *w = &q->works.data[q->by_thread.data[i]];
+        if (w->thread != thread)
+            return;
+        if (w->owner != REQUEST_NONE && w->start_ns <= time_ns && time_ns < w->end_ns) {
+            sample->request = s->names.data[q->list.data[w->owner].name];
+            sample->trace = s->traces.data[w->owner];
+            return;
+        }
+        if (w->end_ns <= time_ns && requests_work_at(q, thread, time_ns + 1) - i > 64)
+            return; /* so many works that ended before: there is none around them */
+    }
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The requests of an upload: their latencies, and which request a sample belongs to. */
+#pragma once
+
+#include "fleet/batch.h"
+#include "model/requests.h"
+
+struct sample_requests {
+    struct requests requests;
+    struct batch *b;
+    VEC(uint32_t) names;  /* of requests.names: number + 1 in the batch */
+    VEC(uint32_t) traces; /* of requests.list: number + 1 in the batch, 0 for none */
+    bool any;
+};
+
+/*
+ * Reads the requests of a recording, if it has any, and adds their latencies to the batch, which
+ * must outlive this.
+ */
+int sample_requests_load(struct sample_requests *ret, struct batch *b, const char *path,
+                         struct buf *why) must_check;
+void sample_requests_release(struct sample_requests *s);
+/* Sets the sample's request and trace: those for which the thread worked at this time. */
+void sample_requests_find(const struct sample_requests *s, uint64_t thread, int64_t time_ns,
+                          struct fleet_sample *sample);

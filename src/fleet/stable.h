@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names that are the same in every process. Libraries that make classes at run time number them or
+ * give them random names: "Cart$$EnhancerBySpringCGLIB$$3a9f01c2". Those parts are cut off here;
+ * what the VM itself makes (lambdas, proxies, accessors, hidden classes) base/made_name.h settles.
+ */
+#pragma once
+
+#include <stddef.h>
+
+/* Shortens "package.Class.method" in place and returns the new length. */
+size_t fleet_stable_label(char *label, size_t len);

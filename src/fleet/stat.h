@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shares of samples with their uncertainty. Samples of one instance and minute resemble each other,
+ * so that counting them as if each was drawn on its own would see changes everywhere. The variance
+ * is therefore that between clusters of samples: a ratio estimator, as in surveys (W. Cochran,
+ * Sampling Techniques, section 6.4), and never less than that of independent samples.
+ */
+#pragma once
+
+#include <stdint.h>
+
+/* One side: over its clusters, of n samples each, x of them in the method. */
+struct stat_side {
+    double n, nn;    /* sums of n and of n * n */
+    double clusters; /* how many */
+};
+
+struct stat_part {
+    double x, xx, xn; /* sums of x, x * x and x * n */
+};
+
+struct stat_share {
+    double share, variance, freedom; /* freedom: of the estimate of the variance */
+};
+
+struct stat_share stat_share_of(const struct stat_side *side, const struct stat_part *part);
+
+struct stat_change {
+    double change, low, high; /* of the share, from the first side to the second one */
+};
+
+/*
+ * The interval that contains the change at this confidence (0.95) for all of `tests` comparisons
+ * together.
+ */
+struct stat_change stat_compare(const struct stat_share *a, const struct stat_share *b,
+                                double confidence, double tests);
+
+/* The p-quantile of the normal distribution and of Student's with these degrees of freedom. */
+double stat_normal_quantile(double p);
+double stat_t_quantile(double p, double freedom);

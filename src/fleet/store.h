@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A store of the profiles of many machines. This is all that the collector and the questions know
+ * of it; an engine fills in struct store_ops. A store holds each sample in three resolutions, each
+ * of which is complete for as long as it is kept. Adding an upload is one step: after a kill at any
+ * moment the store holds all of it or nothing, and an upload that is added again changes nothing.
+ *
+ * A store may be used by several threads, and by several processes at once.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "fleet/batch.h"
+#include "fleet/block.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { STORE_RESOLUTIONS = 3 };
+
+extern const int64_t store_resolution_s[STORE_RESOLUTIONS]; /* 10 s, 5 min, 1 h */
+
+/* How long each resolution is kept, in seconds. */
+struct store_keep {
+    int64_t seconds[STORE_RESOLUTIONS];
+};
+
+extern const struct store_keep store_keep_default;
+
+struct fleet_label {
+    const char *key, *value;
+};
+
+/* Who sent an upload. Texts are the caller's; none is NULL. Labels are sorted by key. */
+struct fleet_origin {
+    const char *tenant, *service, *version, *host, *instance;
+    const struct fleet_label *labels;
+    size_t n_labels;
+};
+
+/* What a question is about. NULL and 0 choose everything. */
+struct fleet_choice {
+    /* exact, or a pattern if it contains * or ? */
+    const char *tenant, *service, *version, *host, *instance, *request;
+    const struct fleet_label *labels;
+    size_t n_labels;
+    int64_t from_s, to_s; /* since 1970; to_s 0: up to the end */
+    const char *type;     /* "cpu", "wall" ... */
+    int64_t step_s;       /* resolutions coarser than this are of no use; 0: any will do */
+};
+
+/* A series: what one origin sent. Valid as long as the store's list of them. */
+struct store_series {
+    uint64_t id;
+    const char *tenant, *service, *version, *host, *instance;
+    const struct fleet_label *labels;
+    size_t n_labels;
+};
+
+struct store_block {
+    const struct store_series *series;
+    const char *type, *unit;
+    int64_t start_s, length_s;
+    uint64_t samples, weight;
+    /* NULL when only sums were asked for. A request that was chosen leaves others out. */
+    const struct fleet_entries *entries;
+};
+
+struct store_latency {
+    const struct store_series *series;
+    const char *request;
+    int64_t start_s, length_s;
+    uint64_t count, errors, total_ns, max_ns;
+    const struct fleet_count *counts;
+    size_t n_counts;
+};
+
+struct store_finding {
+    const struct store_series *series;
+    const char *kind, *text;
+    int64_t start_s;
+    uint64_t count, weight_ns;
+};
+
+/* The frames of a stack, the outermost first. */
+struct store_stack {
+    const uint32_t *frames; /* for store_read_frame */
+    size_t depth;
+};
+
+struct store_frame {
+    const char *label;
+    enum fleet_kind kind;
+};
+
+/* One consistent view of a store, in which a question is answered. Used by one thread. */
+struct store_read;
+
+struct store;
+
+struct store_ops {
+    int (*add)(struct store *s, const struct fleet_origin *origin, const struct fleet_hash *upload,
+               const struct batch *b, bool *ret_new, struct buf *why);
+    int (*tidy)(struct store *s, const struct store_keep *keep, int64_t now_s, struct buf *why);
+    void (*close)(struct store *s);
+    int (*begin)(struct store *s, const struct fleet_choice *choice, struct store_read **ret,
+                 struct buf *why);
+    int (*series)(struct store_read *r, int (*visit)(void *, const struct store_series *),
+                  void *context);
+    int (*blocks)(struct store_read *r, bool entries,
+                  int (*visit)(void *, const struct store_block *), void *context);
+    int (*latencies)(struct store_read *r, int (*visit)(void *, const struct store_latency *),
+                     void *context);
+    int (*findings)(struct store_read *r, int (*visit)(void *, const struct store_finding *),
+                    void *context);
+    int (*stack)(struct store_read *r, uint64_t stack, struct store_stack *ret);
+    int (*frame)(struct store_read *r, uint32_t frame, struct store_frame *ret);
+    void (*end)(struct store_read *r);
+};
+
+struct store {
+    const struct store_ops *ops;
+};
+
+/*
+ * Opens "sqlite:FILE", which is created when it is missing and `create` says so. Returns 0, or a
+ * negative errno with the reason in why: -EPROTONOSUPPORT for a store that a newer version of this
+ * program made, -EINVAL for an address that it does not know.
+ */
+int store_open(struct store **ret, const char *url, bool create, struct buf *why) must_check;
+void store_close(struct store *s);
+DEFINE_CLEANUP(struct store *, store_close)
+
+/*
+ * Adds an upload unless it is there already; *ret_new says which. Returns 0, or a negative errno
+ * with the reason in why: -ENOSPC for a full disk, -EBUSY when another process keeps the store.
+ */
+int store_add(struct store *s, const struct fleet_origin *origin, const struct fleet_hash *upload,
+              const struct batch *b, bool *ret_new, struct buf *why) must_check;
+/* Removes what is older than is to be kept, and stacks that nothing refers to any more. */
+int store_tidy(struct store *s, const struct store_keep *keep, int64_t now_s,
+               struct buf *why) must_check;
+
+/* Begins to answer a question; the choice must outlive it. */
+int store_begin(struct store *s, const struct fleet_choice *choice, struct store_read **ret,
+                struct buf *why) must_check;
+void store_end(struct store *s, struct store_read *r);
+
+/*
+ * The visits stop at the first result other than 0, which is returned. Each sample of the chosen
+ * range is visited once, in the coarsest resolution that the range allows. The range begins and
+ * ends at multiples of the finest resolution that is still kept there; ranges that are not, grow.
+ */
+static inline int store_each_series(struct store *s, struct store_read *r,
+                                    int (*visit)(void *, const struct store_series *),
+                                    void *context)
+{
+    return s->ops->series(r, visit, context);
+}
+
+/* In the order of type, time and series. entries: whether they are wanted. */
+static inline int store_each_block(struct store *s, struct store_read *r, bool entries,
+                                   int (*visit)(void *, const struct store_block *), void *context)
+{
+    return s->ops->blocks(r, entries, visit, context);
+}
+
+static inline int store_each_latency(struct store *s, struct store_read *r,
+                                     int (*visit)(void *, const struct store_latency *),
+                                     void *context)
+{
+    return s->ops->latencies(r, visit, context);
+}
+
+static inline int store_each_finding(struct store *s, struct store_read *r,
+                                     int (*visit)(void *, const struct store_finding *),
+                                     void *context)
+{
+    return s->ops->findings(r, visit, context);
+}
+
+/*
+ * Frames and stacks of what was visited. The numbers of stacks are small: an array can have them as
+ * its indexes. The list of a stack is valid until the next stack is asked for, a label until
+ * store_end.
+ */
+static inline int store_stack(struct store *s, struct store_read *r, uint64_t stack,
+                              struct store_stack *ret)
+{
+    return s->ops->stack(r, stack, ret);
+}
+
+static inline int store_frame(struct store *s, struct store_read *r, uint32_t frame,
+                              struct store_frame *ret)
+{
+    return s->ops->frame(r, frame, ret);
+}
+
+/* ---- for engines */
+
+/* A part of a range that is read in one resolution. */
+struct store_span {
+    int resolution;
+    int64_t from_s, to_s;
+};
+
+enum { STORE_SPANS = 2 * STORE_RESOLUTIONS * STORE_RESOLUTIONS };
+
+/*
+ * Divides a range into spans of the coarsest resolutions that it allows, in the order of time.
+ * gone_s says up to when each resolution has been removed: multiples of an hour, the coarser the
+ * smaller. Returns their number.
+ */
+int store_spans(const struct fleet_choice *choice, const int64_t gone_s[STORE_RESOLUTIONS],
+                struct store_span ret[STORE_SPANS]);
+/* Whether a text is what a choice asks for; NULL asks for everything. */
+bool store_matches(const char *wanted, const char *text);
+bool store_chooses(const struct fleet_choice *choice, const struct store_series *series);
+/* The name of a series in all stores: of its origin. */
+struct fleet_hash store_hash_origin(const struct fleet_origin *origin);
+
+int store_sqlite_open(struct store **ret, const char *path, bool create,
+                      struct buf *why) must_check;

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums over the blocks of a store: by stack, and from those by method. */
+#pragma once
+
+#include "fleet/store.h"
+
+struct sum {
+    uint64_t samples, weight;
+};
+
+/* Sums by stack: most numbers of stacks have none. */
+struct stack_sums {
+    VEC(struct sum) by_stack; /* index: the store's number of the stack */
+    struct sum all;
+};
+
+void stack_sums_release(struct stack_sums *s);
+/* Adds up all blocks of a view. */
+int stack_sums_read(struct stack_sums *ret, struct store *s, struct store_read *r) must_check;
+int stack_sums_add(struct stack_sums *s, const struct store_block *b) must_check;
+
+/* A method of the ranked table; recursive calls count once in the total. */
+struct method_sum {
+    const char *label; /* valid until store_end */
+    enum fleet_kind kind;
+    struct sum self, total;
+};
+
+struct method_sums {
+    VEC(struct method_sum) list; /* the heaviest first */
+    struct sum unattributed;     /* the running method is not known */
+};
+
+/* Ranks by self, then total, then name; `weights` compares weights instead of samples. */
+int method_sums_of(struct method_sums *ret, struct store *s, struct store_read *r,
+                   const struct stack_sums *stacks, bool weights) must_check;
+void method_sums_release(struct method_sums *m);

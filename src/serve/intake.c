@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/intake.h"
+
+#include "base/file.h"
+#include "serve/pool.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+/* DISCARDED_MAX: how much of a body beyond the limit is read, in parts of the limit. */
+enum { MEMORY_LIMIT = 32768, PATH_MAX_LEN = 512, DISCARDED_MAX = 4 };
+
+struct intake {
+    struct intake_options options;
+    struct MHD_Daemon *daemon;
+    struct pool *pool;
+    /* Connections whose request is not complete, the newest first; of the daemon's thread alone. */
+    struct guest *unfinished;
+    unsigned n_unfinished;
+};
+
+/* A connection. */
+struct guest {
+    struct guest *newer, *older;
+    int fd;
+    bool is_unfinished;
+};
+
+/* A request: its body arrives, then a thread of the pool answers while it is suspended. */
+struct upload {
+    struct pool_job job;
+    struct MHD_Connection *connection;
+    struct intake_request request;
+    struct intake_reply reply;
+    char path[PATH_MAX_LEN];
+    uint64_t discarded; /* bytes beyond the limit */
+    int status;         /* 0: not answered yet */
+    int error;          /* negative errno: the body could not be kept */
+};
+
+static void finish(struct intake *in, struct guest *g)
+{
+    if (!g->is_unfinished)
+        return;
+    *(g->newer ? &g->newer->older : &in->unfinished) = g->older;
+    if (g->older)
+        g->older->newer = g->newer;
+    g->newer = g->older = NULL;
+    g->is_unfinished = false;
+    in->n_unfinished--;
+}
+
+static void end_oldest(struct intake *in)
+{
+    struct guest *g = in->unfinished;
+    while (g->older)
+        g = g->older;
+    finish(in, g);
+    shutdown(g->fd, SHUT_RDWR); /* the daemon sees its end, and closes it */
+}
+
+static void begin(struct intake *in, struct guest *g)
+{
+    if (g->is_unfinished)
+        return;
+    g->older = in->unfinished;
+    if (g->older)
+        g->older->newer = g;
+    in->unfinished = g;
+    g->is_unfinished = true;
+    if (++in->n_unfinished > INTAKE_UNFINISHED)
+        end_oldest(in);
+}
+
+static struct guest *guest_of(struct MHD_Connection *c)
+{
+    const union MHD_ConnectionInfo *i =
+        MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return i ? i->socket_context : NULL;
+}
+
+static void on_connection(void *context, struct MHD_Connection *c, void **socket_context,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct intake *in = context;
+    struct guest *g = *socket_context;
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+        if (g)
+            finish(in, g);
+        free(g);
+        *socket_context = NULL;
+        return;
+    }
+    g = calloc(1, sizeof(*g));
+    if (!g)
+        return; /* its requests are refused */
+    g->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    *socket_context = g;
+    begin(in, g);
+}
+
+const char *intake_header(const struct intake_request *r, const char *name)
+{
+    return MHD_lookup_connection_value((struct MHD_Connection *)r->connection, MHD_HEADER_KIND,
+                                       name);
+}
+
+const char *intake_argument(const struct intake_request *r, const char *key)
+{
+    return MHD_lookup_connection_value((struct MHD_Connection *)r->connection,
+                                       MHD_GET_ARGUMENT_KIND, key);
+}
+
+struct visiting {
+    int (*visit)(void *context, const char *key, const char *value);
+    void *context;
+    int result;
+};
+
+static enum MHD_Result visit_argument(void *context, enum MHD_ValueKind kind, const char *key,
+                                      const char *value)
+{
+    struct visiting *v = context;
+    (void)kind;
+    v->result = v->visit(v->context, key, value ? value : "");
+    return v->result == 0 ? MHD_YES : MHD_NO;
+}
+
+int intake_each_argument(const struct intake_request *r,
+                         int (*visit)(void *context, const char *key, const char *value),
+                         void *context)
+{
+    struct visiting v = {visit, context, 0};
+    MHD_get_connection_values((struct MHD_Connection *)r->connection, MHD_GET_ARGUMENT_KIND,
+                              visit_argument, &v);
+    return v.result;
+}
+
+static void add_headers(struct MHD_Response *r, const struct intake_reply *reply)
+{
+    static const char *const always[][2] = {
+        {"X-Content-Type-Options", "nosniff"},
+        {"X-Frame-Options", "DENY"},
+        {"Referrer-Policy", "no-referrer"},
+        {"Cache-Control", "no-store"},
+        {"Cross-Origin-Resource-Policy", "same-origin"},
+    };
+
+    char text[16];
+    for (size_t i = 0; i < ARRAY_SIZE(always); i++)
+        MHD_add_response_header(r, always[i][0], always[i][1]);
+    MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE,
+                            reply->type ? reply->type : "text/plain; charset=utf-8");
+    MHD_add_response_header(r, "Content-Security-Policy",
+                            reply->policy ? reply->policy : "default-src 'none'");
+    if (reply->retry_after_s) {
+        snprintf(text, sizeof(text), "%u", reply->retry_after_s);
+        MHD_add_response_header(r, MHD_HTTP_HEADER_RETRY_AFTER, text);
+    }
+    if (reply->ask_who)
+        MHD_add_response_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Basic realm=\"jvmscope\"");
+}
+
+/* Takes the reply's body. */
+static enum MHD_Result respond(struct MHD_Connection *c, int status, struct intake_reply *reply)
+{
+    size_t len = reply->body.len;
+    void *body = reply->body.data;
+    struct MHD_Response *r = MHD_create_response_from_buffer(
+        len, body ? body : (void *)"", body ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+    if (!r) {
+        free(body);
+        return MHD_NO;
+    }
+    reply->body = BUF(0);
+    add_headers(r, reply);
+    enum MHD_Result result = MHD_queue_response(c, (unsigned)status, r);
+    MHD_destroy_response(r);
+    return result;
+}
+
+static enum MHD_Result refuse(struct MHD_Connection *c, int status, const char *text)
+{
+    struct intake_reply reply = {.body = BUF(1 << 10)};
+    buf_printf(&reply.body, "%s\n", text);
+    return respond(c, status, &reply);
+}
+
+static bool answer(void *context, struct pool_job *job)
+{
+    struct intake *in = context;
+    struct upload *u = (struct upload *)job;
+    u->status = in->options.answer(in->options.context, &u->request, &u->reply);
+    MHD_resume_connection(u->connection);
+    return true;
+}
+
+static int open_body(const struct intake *in)
+{
+    int fd = open(in->options.folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        return fd;
+    /* A file system that has no files without a name. */
+    char name[PATH_MAX_LEN];
+    snprintf(name, sizeof(name), "%s/.jvmscope-upload-XXXXXX", in->options.folder);
+    fd = mkostemp(name, O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    unlink(name);
+    return fd;
+}
+
+static bool has_body(const char *method)
+{
+    return strcmp(method, "POST") == 0 || strcmp(method, "PUT") == 0;
+}
+
+static enum MHD_Result refuse_size(struct intake *in, struct MHD_Connection *c)
+{
+    char text[128];
+    snprintf(text, sizeof(text), "the body is too large: at most %llu bytes are taken",
+             (unsigned long long)in->options.body_max);
+    return refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, text);
+}
+
+/* The headers are there. */
+static enum MHD_Result on_headers(struct intake *in, struct MHD_Connection *c, const char *url,
+                                  const char *method, void **state)
+{
+    struct guest *g = guest_of(c);
+    struct intake_reply reply = {.body = BUF(1 << 16)};
+    struct intake_request request = {.method = method, .path = url, .body = -1, .connection = c};
+    uint64_t length = 0;
+    if (!g)
+        return MHD_NO;
+    begin(in, g);
+    const char *declared = intake_header(&request, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    if (declared)
+        length = strtoull(declared, NULL, 10);
+    if (strlen(url) >= PATH_MAX_LEN)
+        return refuse(c, MHD_HTTP_URI_TOO_LONG, "the path is too long");
+    if (!has_body(method) && strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+        return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET, POST and PUT");
+    const void *admitted = NULL;
+    int status = in->options.admit(in->options.context, &request, &reply, &admitted);
+    if (status)
+        return respond(c, status, &reply);
+    buf_release(&reply.body);
+    /*
+     * Whoever asks first is refused at once. Others send all of it before they look for an answer,
+     * so that a body that is not much too large is read and thrown away.
+     */
+    bool asks_first = intake_header(&request, MHD_HTTP_HEADER_EXPECT) != NULL;
+    if (length > in->options.body_max * (asks_first ? 1 : 1 + DISCARDED_MAX))
+        return refuse_size(in, c);
+    struct upload *u = calloc(1, sizeof(*u));
+    if (!u)
+        return MHD_NO;
+    *u = (struct upload){.connection = c, .request = request, .reply = {.body = BUF(SIZE_MAX / 2)}};
+    u->request.admitted = admitted;
+    u->request.method = has_body(method) ? "POST" : "GET";
+    snprintf(u->path, sizeof(u->path), "%s", url);
+    u->request.path = u->path;
+    *state = u;
+    return MHD_YES;
+}
+
+static enum MHD_Result on_piece(struct intake *in, struct upload *u, const char *bytes, size_t *len)
+{
+    size_t n = *len;
+    *len = 0;
+    if (u->discarded || u->request.body_len + n > in->options.body_max) {
+        u->discarded += n;
+        /* The answer can only be sent after the body; a client that does not stop is cut off. */
+        return u->discarded > in->options.body_max * DISCARDED_MAX ? MHD_NO : MHD_YES;
+    }
+    if (u->request.body < 0 && u->error == 0) {
+        u->request.body = open_body(in);
+        u->error = MIN(u->request.body, 0);
+    }
+    if (u->error == 0)
+        u->error = write_all(u->request.body, bytes, n);
+    u->request.body_len += n;
+    return MHD_YES;
+}
+
+static enum MHD_Result on_complete(struct intake *in, struct upload *u)
+{
+    struct guest *g = guest_of(u->connection);
+    if (g)
+        finish(in, g);
+    if (u->discarded)
+        return refuse_size(in, u->connection);
+    if (u->error) {
+        char text[128];
+        struct intake_reply reply = {.body = BUF(1 << 10), .retry_after_s = 60};
+        snprintf(text, sizeof(text), "the body cannot be kept: %s", strerror(-u->error));
+        buf_printf(&reply.body, "%s\n", text);
+        return respond(u->connection, MHD_HTTP_SERVICE_UNAVAILABLE, &reply);
+    }
+    MHD_suspend_connection(u->connection);
+    if (!pool_add(in->pool, &u->job)) {
+        u->status = -1;
+        MHD_resume_connection(u->connection);
+    }
+    return MHD_YES;
+}
+
+static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const char *url,
+                                  const char *method, const char *version, const char *bytes,
+                                  size_t *len, void **state)
+{
+    struct intake *in = context;
+    struct upload *u = *state;
+    (void)version;
+    if (!u)
+        return on_headers(in, c, url, method, state);
+    if (u->status < 0) {
+        struct intake_reply reply = {.body = BUF(1 << 10), .retry_after_s = 10};
+        buf_string(&reply.body, "the collector is stopping\n");
+        return respond(c, MHD_HTTP_SERVICE_UNAVAILABLE, &reply);
+    }
+    if (u->status)
+        return buf_error(&u->reply.body)
+                   ? refuse(c, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory")
+                   : respond(c, u->status, &u->reply);
+    return *len ? on_piece(in, u, bytes, len) : on_complete(in, u);
+}
+
+/* The connection is at an end of its request, answered or broken off. */
+static void on_completed(void *context, struct MHD_Connection *c, void **state,
+                         enum MHD_RequestTerminationCode why)
+{
+    (void)context, (void)c, (void)why;
+    struct upload *u = *state;
+    if (u) {
+        buf_release(&u->reply.body);
+        close_descriptor(&u->request.body);
+    }
+    free(u);
+    *state = NULL;
+}
+
+static void stop_pool(struct intake *in)
+{
+    struct pool_job *next, *job = in->pool ? pool_stop(in->pool) : NULL;
+    for (; job; job = next) {
+        struct upload *u = (struct upload *)job;
+        next = job->next;
+        u->status = -1;
+        MHD_resume_connection(u->connection);
+    }
+}
+
+static int read_address(const struct intake_options *o, struct sockaddr_storage *ret)
+{
+    struct sockaddr_in *four = (struct sockaddr_in *)ret;
+    struct sockaddr_in6 *six = (struct sockaddr_in6 *)ret;
+    memset(ret, 0, sizeof(*ret));
+    if (inet_pton(AF_INET, o->address, &four->sin_addr) == 1) {
+        four->sin_family = AF_INET;
+        four->sin_port = htons(o->port);
+        return 0;
+    }
+    if (inet_pton(AF_INET6, o->address, &six->sin6_addr) == 1) {
+        six->sin6_family = AF_INET6;
+        six->sin6_port = htons(o->port);
+        return 0;
+    }
+    return -EINVAL;
+}
+
+int intake_start(struct intake **ret, const struct intake_options *options, uint16_t *ret_port)
+{
+    struct sockaddr_storage address;
+    int r = read_address(options, &address);
+    struct intake *in = r < 0 ? NULL : calloc(1, sizeof(*in));
+    if (!in)
+        return r < 0 ? r : -ENOMEM;
+    in->options = *options;
+    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_ALLOW_SUSPEND_RESUME |
+                     (address.ss_family == AF_INET6 ? MHD_USE_IPv6 : 0u);
+    r = pool_start(&in->pool, INTAKE_THREADS, answer, in);
+    errno = 0;
+    if (r == 0)
+        in->daemon = MHD_start_daemon(
+            flags, options->port, NULL, NULL, on_request, in, MHD_OPTION_NOTIFY_COMPLETED,
+            on_completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, on_connection, in,
+            MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&address,
+            MHD_OPTION_LISTEN_BACKLOG_SIZE, (unsigned)INTAKE_CONNECTIONS,
+            MHD_OPTION_CONNECTION_LIMIT, (unsigned)INTAKE_CONNECTIONS,
+            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)INTAKE_TIMEOUT_S,
+            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_LIMIT, MHD_OPTION_END);
+    if (!in->daemon) {
+        r = r < 0 ? r : errno ? -errno : -EADDRINUSE;
+        stop_pool(in);
+        pool_free(in->pool);
+        free(in);
+        return r;
+    }
+    *ret_port = MHD_get_daemon_info(in->daemon, MHD_DAEMON_INFO_BIND_PORT)->port;
+    *ret = in;
+    return 0;
+}
+
+void intake_stop(struct intake *in)
+{
+    if (!in)
+        return;
+    stop_pool(in);
+    MHD_stop_daemon(in->daemon);
+    pool_free(in->pool);
+    free(in);
+}

@@ -1,0 +1,398 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The collector and the questions about its store: totals are what was sent, to the sample, whatever happens."""
+import base64
+import concurrent.futures
+import contextlib
+import gzip
+import http.client
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import time
+import urllib.parse
+
+import pytest
+
+import lab
+
+NOW = int(time.time()) // 3600 * 3600
+
+
+class Collector:
+    """A collector on a free port of 127.0.0.1."""
+
+    def __init__(self, folder, *options, store=None):
+        self.store = store or f"sqlite:{folder / 'fleet.db'}"
+        self.process = subprocess.Popen([lab.BUILD / "jvmscope", "collect", "--store", self.store, "--listen", "127.0.0.1:0", *options],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        assert line, self.process.stderr.read()
+        self.port = urllib.parse.urlsplit(line.strip()).port
+
+    def request(self, method, path, body=None, headers=None, **query):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        labels = query.pop("labels", {})
+        pairs = [*query.items(), *(("label", f"{k}={v}") for k, v in labels.items())]
+        connection.request(method, path + ("?" + urllib.parse.urlencode(pairs) if pairs else ""), body, headers or {})
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer.status, text, answer.headers
+
+    def send(self, body, status=200, headers=None, **query):
+        got, text, answer_headers = self.request("POST", "/v1/upload", body, headers, **query)
+        assert got == status, (got, text)
+        return json.loads(text) if got == 200 else (text, answer_headers)
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+        out, errors = self.process.communicate(timeout=60)
+        assert self.process.returncode == 0 and not errors, (self.process.returncode, errors)
+
+    def kill(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+@contextlib.contextmanager
+def collector(folder, *options, store=None):
+    c = Collector(folder, *options, store=store)
+    try:
+        yield c
+        c.stop()
+    finally:
+        if c.process.poll() is None:
+            c.kill()
+
+
+def fleet(c, verb, *options):
+    """The answer of `jvmscope fleet`, from the store itself."""
+    store = c.store if isinstance(c, Collector) else c
+    done = lab.jvmscope("fleet", verb, "--json", "--store", store, *options)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    return json.loads(done.stdout)
+
+
+def total(c, *options):
+    answer = fleet(c, "top", *options)
+    return answer["cpu_samples"] if "methods" in answer else sum(s["cpu_samples"] for s in answer["services"])
+
+
+def stacks(**counts):
+    """Collapsed stacks: `main_work=5` is five samples of Main.main;Main.work."""
+    return "".join(";".join(f"Main.{f}" for f in path.split("_")) + f" {n}\n" for path, n in counts.items())
+
+
+def test_totals_are_what_was_sent(tmp_path):
+    with collector(tmp_path) as c:
+        for host in range(3):
+            for minute in range(4):
+                body = stacks(main_work=5 + host, main_rest=2, main_work_deep=minute)
+                version = "1.7" if host < 2 else "1.8"
+                taken = c.send(body, service="shop", version=version, host=f"web{host}", **{"from": NOW - 3600 + 60 * minute})
+                assert taken["new"] and taken["samples"] == 7 + host + minute
+        c.send(stacks(main_pay=11), service="pay", host="web1", labels={"zone": "a", "tier": "gold"}, **{"from": NOW - 3600})
+        top = fleet(c, "top")["services"]
+        assert {(s["service"], s["version"]): s["cpu_samples"] for s in top} == {
+            ("shop", "1.7"): 2 * 4 * 7 + 4 + 2 * 6, ("shop", "1.8"): 4 * 9 + 6, ("pay", ""): 11}
+        methods = {m["method"]: (m["self"], m["total"]) for m in fleet(c, "top", "--service", "shop")["methods"]}
+        assert methods == {"Main.main": (0, 114), "Main.work": (4 * (5 + 6 + 7), 4 * 18 + 3 * 6), "Main.rest": (24, 24),
+                           "Main.deep": (18, 18)}
+        assert total(c, "--host", "web1") == 4 * 8 + 6 + 11
+        assert total(c, "--label", "zone=a") == total(c, "--label", "zone=a,tier=gold") == 11
+        assert total(c, "--label", "zone=b") == total(c, "--service", "nosuch") == 0
+        # By time: each minute by itself, odd ranges, and all of them together.
+        by_minute = [total(c, "--from", NOW - 3600 + 60 * m, "--to", NOW - 3600 + 60 * (m + 1)) for m in range(4)]
+        assert by_minute == [24 + 11, 27, 30, 33]
+        assert total(c, "--from", NOW - 3600 + 10) == 27 + 30 + 33
+        assert total(c, "--from", NOW - 3600, "--to", NOW - 3600 + 130) == 24 + 11 + 27 + 30
+        flame = fleet(c, "flame", "--service", "shop")
+        assert flame["root"]["total"] == flame["cpu_samples"] == 114
+        assert {n["name"]: n["total"] for n in flame["root"]["children"]} == {"Main.main": 114}
+        # The collector answers the same as the store.
+        for verb in ("top", "services", "flame"):
+            status, text, _ = c.request("GET", f"/v1/fleet/{verb}", service="shop")
+            assert status == 200 and json.loads(text) == fleet(c, verb, "--service", "shop")
+    assert total(c.store) == 114 + 11
+    lines = lab.jvmscope("fleet", "flame", "--store", c.store, "--service", "pay").stdout
+    assert lines == "Main.main;Main.pay 11\n"
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_a_recording_counts_as_report_counts_it(jdk, tmp_path):
+    """As it is, gzipped, by zstd, and as pprof; the same bytes again count once."""
+    recording = tmp_path / "busy.jfr"
+    done = jdk.run(lab.BUILD / "jvmscope", "run", "--cpu", "--alloc", "-o", recording, "java", "-cp", lab.compiled("Busy"), "Busy", "1.5")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(lab.jvmscope("report", "--json", recording).stdout)
+    lab.jvmscope("convert", "-o", tmp_path / "busy.pb.gz", recording, check=True)
+    subprocess.run(["zstd", "-q", recording, "-o", tmp_path / "busy.zst"], check=True)
+    with collector(tmp_path) as c:
+        bodies = {"plain": recording.read_bytes(), "gzip": gzip.compress(recording.read_bytes()),
+                  "zstd": (tmp_path / "busy.zst").read_bytes(), "pprof": (tmp_path / "busy.pb.gz").read_bytes()}
+        for service, body in bodies.items():
+            assert c.send(body, service=service)["new"]
+            assert not c.send(body, service=service)["new"]
+        samples = report["samples"]
+        expected = {m["method"]: (m["self"], m["total"]) for m in samples["methods"]}
+        for service in bodies:
+            [row] = fleet(c, "services", "--service", service)["services"]
+            assert row["to"] > time.time() - 7200
+            answer = fleet(c, "top", "--service", service)
+            assert answer["cpu_samples"] == samples["total"] and answer["cpu_ns"] == samples["total"] * samples["interval_ns"]
+            assert {m["method"]: (m["self"], m["total"]) for m in answer["methods"]} == expected
+
+
+def test_an_upload_that_is_sent_again_counts_once(tmp_path):
+    """By many senders at once, by its id or by its contents."""
+    with collector(tmp_path) as c, concurrent.futures.ThreadPoolExecutor(8) as pool:
+        same = list(pool.map(lambda _: c.send(stacks(a_b=7), service="s", **{"from": NOW})["new"], range(16)))
+        by_id = list(pool.map(lambda i: c.send(stacks(a_b=i + 1), service="s", id="one", **{"from": NOW})["new"], range(16)))
+        assert sum(same) == sum(by_id) == 1
+        samples = total(c)
+        assert 7 + 1 <= samples <= 7 + 16
+        # Another sender's upload of the same contents is another one.
+        assert c.send(stacks(a_b=7), service="s", host="other", **{"from": NOW})["new"]
+        assert total(c) == samples + 7
+
+
+def test_a_kill_at_any_moment_loses_and_doubles_nothing(tmp_path):
+    """Senders do as they must: what was not answered is sent again, under its id."""
+    uploads = {f"upload-{i}": i % 13 + 1 for i in range(240)}
+    open_ones = dict(uploads)
+    random.seed(27)
+    rounds = 0
+    while open_ones:
+        c = Collector(tmp_path)
+        rounds += 1
+
+        def send(item):
+            key, n = item
+            body = stacks(**{f"main_f{n}": n, "main_all": 1})
+            try:
+                c.send(body, service=f"s{n % 3}", id=key, **{"from": NOW - 3600 + n * 61})
+                return key
+            except (OSError, http.client.HTTPException):
+                return None
+
+        limit = random.randrange(5, 60) if rounds <= 6 else len(open_ones)
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            futures = [pool.submit(send, item) for item in open_ones.items()]
+            for n, future in enumerate(concurrent.futures.as_completed(futures)):
+                if n == limit:
+                    c.process.kill()
+                key = future.result()
+                open_ones.pop(key, None)
+        # A sender whose answer was lost cannot know whether its upload was taken.
+        for key in random.sample(sorted(uploads), 20):
+            open_ones.setdefault(key, uploads[key])
+        if rounds > 6:
+            open_ones = {}
+            for item in uploads.items():
+                assert send(item) == item[0]
+            c.stop()
+        else:
+            c.kill()
+    assert total(f"sqlite:{tmp_path / 'fleet.db'}") == sum(uploads.values()) + len(uploads)
+    methods = fleet(f"sqlite:{tmp_path / 'fleet.db'}", "top", "--service", "*")["methods"]
+    assert {m["method"]: m["self"] for m in methods if m["method"].startswith("Main.f")} == {
+        f"Main.f{n}": n * sum(v == n for v in uploads.values()) for n in range(1, 14)}
+
+
+def test_two_collectors_on_one_store(tmp_path):
+    with collector(tmp_path) as one, collector(tmp_path) as two, concurrent.futures.ThreadPoolExecutor(8) as pool:
+        def send(i):
+            return (one, two)[i % 2].send(stacks(**{f"m_f{i % 7}": 3}), service="s", id=str(i % 60), **{"from": NOW})["new"]
+        assert sum(pool.map(send, range(120))) == 60
+        assert total(one) == 180
+
+
+def test_what_is_damaged_is_refused_and_leaves_nothing(tmp_path):
+    good = gzip.compress(stacks(a_b=5).encode() * 100)
+    with collector(tmp_path) as c:
+        for body in (b"", os.urandom(5000), b"FLR\0" + bytes(200), good[:-9], good[: len(good) // 2], b"\x28\xb5\x2f\xfd" + os.urandom(99)):
+            text, _ = c.send(body, status=400, service="s", **{"from": NOW})
+            assert len(text.splitlines()) == 1 and text.strip(), body[:20]
+        assert "service" in c.send(good, status=400)[0]
+        assert "nosuch" in c.send(good, status=400, service="s", nosuch="1")[0]
+        assert "label" in c.send(good, status=400, service="s", label="novalue")[0]
+        assert "older" in c.send(stacks(a=1), status=400, service="s", **{"from": 1000000000})[0]
+        assert c.request("GET", "/v1/fleet/nosuch")[0] == c.request("POST", "/nosuch", b"x")[0] == 404
+        assert c.request("GET", "/v1/fleet/top", nosuch="1")[0] == c.request("GET", "/v1/fleet/top", **{"from": "x"})[0] == 400
+        assert total(c) == 0
+        assert c.send(good, service="s", **{"from": NOW})["samples"] == 500
+
+
+def test_clocks_that_are_wrong(tmp_path):
+    """A sender's difference is taken off, and nothing is stored in the future; nothing is lost."""
+    with collector(tmp_path) as c:
+        now = int(time.time())
+        c.send(stacks(a=1), service="late", sent=now - 86400, **{"from": now - 86400})
+        c.send(stacks(a=2), service="early", sent=now + 86400, **{"from": now + 86400})
+        c.send(stacks(a=4), service="future", **{"from": now + 10 * 86400})
+        assert total(c) == 7
+        assert total(c, "--from", now - 300, "--to", now + 300) == 7
+        assert "jvmscope_uploads_shifted_total 3" in c.request("GET", "/metrics")[1]
+
+
+def test_who_may_send_and_ask(tmp_path):
+    store = f"sqlite:{tmp_path / 'x.db'}"
+    for address in ("0.0.0.0:0", "[::]:0", "192.0.2.1:4040"):
+        done = lab.jvmscope("collect", "--store", store, "--listen", address)
+        assert done.returncode == 2 and len(done.stderr.splitlines()) == 1 and "--token" in done.stderr
+        assert not (tmp_path / "x.db").exists()
+    tokens = tmp_path / "tokens"
+    tokens.write_text("red=secret1\nblue=secret2\n")
+    with collector(tmp_path, "--token", f"@{tokens}", "--token", "green=secret3") as c:
+        def bearer(token):
+            return {"Authorization": f"Bearer {token}"}
+
+        basic = {"Authorization": "Basic " + base64.b64encode(b"anybody:secret3").decode()}
+        for headers in ({}, bearer("secret"), bearer("secret11"), bearer(""), {"Authorization": "Basic !!"}, {"Authorization": "secret1"}):
+            status, text, _ = c.request("POST", "/v1/upload", stacks(a=1), headers, service="s")
+            assert status == 401 and "token" in text, headers
+            assert c.request("GET", "/v1/fleet/top", headers=headers)[0] == 401
+            assert c.request("GET", "/metrics", headers=headers)[0] == 401
+        c.send(stacks(a=1), headers=bearer("secret1"), service="s", **{"from": NOW})
+        c.send(stacks(a=2), headers=bearer("secret2"), service="s", **{"from": NOW})
+        c.send(stacks(a=4), headers=basic, service="s", **{"from": NOW})
+        for headers, n in ((bearer("secret1"), 1), (bearer("secret2"), 2), (basic, 4)):
+            for query in ({}, {"tenant": "blue"}, {"tenant": "*"}):
+                status, text, _ = c.request("GET", "/v1/fleet/top", headers=headers, **query)
+                assert [s["cpu_samples"] for s in json.loads(text)["services"]] == [n]
+        assert total(c) == 7 and total(c, "--tenant", "blue") == 2
+    assert os.stat(tmp_path / "fleet.db").st_mode & 0o077 == 0
+
+
+def test_pages_of_other_sites_are_refused(tmp_path):
+    with collector(tmp_path) as c:
+        for headers in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Host": "evil.example"}, {"Origin": "null"}):
+            assert c.request("POST", "/v1/upload", stacks(a=1), headers, service="s")[0] == 403
+            assert c.request("GET", "/v1/fleet/top", headers=headers)[0] == 403
+        assert c.request("GET", "/v1/fleet/top", headers={"Host": f"localhost:{c.port}"})[0] == 200
+        assert total(c) == 0
+
+
+def children_of(pid):
+    return [int(p) for p in open(f"/proc/{pid}/task/{pid}/children").read().split()]
+
+
+def peak_mb(pid):
+    """The most memory that a process has used, files mapped and all."""
+    fields = dict(line.split(":", 1) for line in open(f"/proc/{pid}/status"))
+    return int(fields["VmHWM"].split()[0]) / 1024
+
+
+def test_limits_are_said_and_memory_is_bounded(tmp_path):
+    with collector(tmp_path, "--max-upload", "4M") as c:
+        for body, words, query in (
+                (bytes(5 << 20), "too large", {}), (bytes(15 << 20), "too large", {}),
+                (gzip.compress(bytes(300 << 20)), "unpacks to more than", {}),
+                (gzip.compress(gzip.compress(bytes(300 << 20))), "unpacks to more than", {}),
+                (";".join(f"F.f{i}" for i in range(5000)) + " 1\n", "5000 frames", {}),
+                (gzip.compress((";".join(f"F.f{i}" for i in range(1000000)) + " 1\n").encode()), "not taken: ", {}),
+                (gzip.compress("".join(f"F.f{i} 1\n" for i in range(201000)).encode()), "different stacks", {}),
+                ("A." + "x" * 10000 + " 1\n", "a name has", {}),
+                (stacks(a=1), "labels", {"labels": {f"k{i}": "v" for i in range(40)}}),
+                (stacks(a=1), "longer than", {"labels": {"k": "v" * 2000}}),
+                (stacks(a=1), "longer than", {"host": "v" * 2000})):
+            text, _ = c.send(body, status=413, service="s", **{"from": NOW}, **query)
+            assert words in text and len(text.splitlines()) == 1
+        assert total(c) == 0
+        # Chunks without a length, beyond the limit.
+        with socket.create_connection(("127.0.0.1", c.port)) as s:
+            s.sendall(b"POST /v1/upload?service=s HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n")
+            with contextlib.suppress(OSError):
+                for _ in range(40):
+                    s.sendall(b"40000\r\n" + bytes(0x40000) + b"\r\n")
+                s.sendall(b"0\r\n\r\n")
+            with contextlib.suppress(OSError):
+                assert s.recv(100).startswith((b"HTTP/1.1 413", b""))
+        assert c.send(stacks(a=3), service="s", **{"from": NOW})["samples"] == 3
+        assert peak_mb(c.process.pid) < 512
+
+
+def test_what_comes_too_fast_is_told_to_wait(tmp_path):
+    with collector(tmp_path, "--rate", "1") as c:
+        answers = [c.request("POST", "/v1/upload", stacks(a=1), service="s", id=str(i), **{"from": NOW}) for i in range(40)]
+        limited = [a for a in answers if a[0] == 429]
+        assert limited and all(int(a[2]["Retry-After"]) >= 1 for a in limited)
+        assert total(c) == len(answers) - len(limited) > 0
+
+
+def test_clients_that_do_not_finish_keep_nobody_out(tmp_path):
+    with collector(tmp_path) as c:
+        slow = [socket.create_connection(("127.0.0.1", c.port)) for _ in range(400)]
+        for s in slow:
+            with contextlib.suppress(OSError):
+                s.sendall(b"POST /v1/upload?service=s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n1")
+        for i in range(20):
+            c.send(stacks(a=1), service="s", id=str(i), **{"from": NOW})
+        assert total(c) == 20
+        for s in slow:
+            s.close()
+
+
+def test_a_difference_is_seen_and_chance_is_not(tmp_path):
+    """Two versions drawn from the same shares do not differ; one method that got twice as expensive does."""
+    random.seed(5)
+
+    def draw(n, weights):
+        counts = {}
+        for f in random.choices(list(weights), list(weights.values()), k=n):
+            counts[f] = counts.get(f, 0) + 1
+        return "".join(f"Main.main;App.{f} {v}\n" for f, v in counts.items())
+
+    usual = {f"f{i}": 1 + i % 7 for i in range(50)}
+    slower = {**usual, "f6": 14}
+    with collector(tmp_path) as c:
+        for version, weights in (("1", usual), ("2", usual), ("3", slower)):
+            for host in range(3):
+                for bucket in range(20):
+                    c.send(draw(600, weights), service="shop", version=version, host=f"h{host}", **{"from": NOW - 3600 + 10 * bucket})
+        same = fleet(c, "diff", "--service", "shop", "--version", "2", "--base", "version=1")
+        assert same["verdict"] == "no change" and same["new"]["samples"] == same["base"]["samples"] == 36000
+        other = fleet(c, "diff", "--service", "shop", "--version", "3", "--base", "version=1")
+        assert other["verdict"] == "changed"
+        [first] = [m for m in other["methods"] if m["self"]["verdict"] == "more"]
+        assert first["method"] == "App.f6" and first["self"]["low"] <= 14 / (sum(usual.values()) + 7) - 7 / sum(usual.values()) <= first["self"]["high"]
+        assert fleet(c, "diff", "--service", "shop", "--version", "2", "--base", "version=9")["verdict"] == "no data"
+        text = lab.jvmscope("fleet", "diff", "--store", c.store, "--service", "shop", "--version", "2", "--base", "version=1").stdout
+        assert "no change" in text
+
+
+def test_the_words_of_the_command(tmp_path):
+    good = tmp_path / "fleet.db"
+    with collector(tmp_path) as c:
+        c.send(stacks(a=1), service="s\u001b[31m<b>", **{"from": NOW}, status=400)
+        c.send(stacks(a=1), service="<b>s</b>", **{"from": NOW})
+    assert "<b>s</b>" in lab.jvmscope("fleet", "top", "--store", f"sqlite:{good}").stdout
+    other = tmp_path / "other.db"
+    import sqlite3
+    sqlite3.connect(other).executescript("CREATE TABLE t(x)")
+    newer = tmp_path / "newer.db"
+    sqlite3.connect(newer).executescript("PRAGMA user_version = 99")
+    noise = tmp_path / "noise.db"
+    noise.write_bytes(os.urandom(5000))
+    for status, arguments, words in (
+            (2, ("fleet", "top"), "--store"),
+            (1, ("fleet", "top", "--store", "sqlite:/nonexistent/x.db"), "No such file"),
+            (1, ("fleet", "top", "--store", "nosuch:x"), "sqlite:FILE"),
+            (1, ("fleet", "top", "--store", f"sqlite:{other}"), "another program"),
+            (1, ("fleet", "top", "--store", f"sqlite:{newer}"), "newer version"),
+            (1, ("fleet", "top", "--store", f"sqlite:{noise}"), "not a database"),
+            (2, ("fleet", "top", "--store", f"sqlite:{good}", "--from", "yesterday"), "not a time"),
+            (2, ("fleet", "top", "--store", f"sqlite:{good}", "--label", "x"), "KEY=VALUE"),
+            (2, ("fleet", "diff", "--store", f"sqlite:{good}"), "--base"),
+            (2, ("collect",), "--store"),
+            (2, ("collect", "--store", f"sqlite:{good}", "--listen", "nohost"), "ADDRESS:PORT"),
+            (2, ("collect", "--store", f"sqlite:{good}", "--keep", "1d,1h,2h"), "--keep"),
+            (2, ("collect", "--store", f"sqlite:{good}", "--token", "a b=c"), "--token"),
+            (1, ("collect", "--store", "sqlite:/nonexistent/x.db"), "No such file")):
+        done = lab.jvmscope(*arguments)
+        assert done.returncode == status and words in done.stderr and len(done.stderr.splitlines()) == 1, (arguments, done.stderr)
+        assert not done.stdout

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a store of profiles consists of: names of contents, blocks, ranges of time, and its tables.
+ */
+#include "tests.h"
+
+#include "base/buf.h"
+#include "base/latency.h"
+#include "fleet/batch.h"
+#include "fleet/block.h"
+#include "fleet/hash.h"
+#include "fleet/sqlite.h"
+#include "fleet/stable.h"
+#include "fleet/stat.h"
+#include "fleet/store.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static void hex_of(const struct fleet_hash *h, char text[33])
+{
+    for (int i = 0; i < FLEET_HASH_BYTES; i++)
+        snprintf(text + 2 * (size_t)i, 3, "%02x", h->bytes[i]);
+}
+
+/* The examples of FIPS 180-2, appendix B, and lengths around the size of a block. */
+static void hashes_are_those_of_the_standard(void **state)
+{
+    static const struct {
+        const char *text, *hash;
+    } known[] = {
+        {"", "e3b0c44298fc1c149afbf4c8996fb924"},
+        {"abc", "ba7816bf8f01cfea414140de5dae2223"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+         "248d6a61d20638b8e5c026930c3e6039"},
+    };
+
+    char text[33], million[1000];
+    struct fleet_sha s;
+    for (size_t i = 0; i < ARRAY_SIZE(known); i++) {
+        fleet_sha_begin(&s);
+        fleet_sha_add(&s, known[i].text, strlen(known[i].text));
+        struct fleet_hash h = fleet_sha_end(&s);
+        hex_of(&h, text);
+        assert_string_equal(text, known[i].hash);
+    }
+    memset(million, 'a', sizeof(million));
+    fleet_sha_begin(&s);
+    for (int i = 0; i < 1000; i++)
+        fleet_sha_add(&s, million, sizeof(million));
+    struct fleet_hash h = fleet_sha_end(&s);
+    hex_of(&h, text);
+    assert_string_equal(text, "cdc76e5c9914fb9281a1c7e284d73e67");
+    /* In pieces of any length it is the same. */
+    for (size_t piece = 1; piece < 200; piece++) {
+        fleet_sha_begin(&s);
+        for (size_t at = 0; at < sizeof(million); at += piece)
+            fleet_sha_add(&s, million + at, MIN(piece, sizeof(million) - at));
+        struct fleet_hash a = fleet_sha_end(&s);
+        fleet_sha_begin(&s);
+        fleet_sha_add(&s, million, sizeof(million));
+        struct fleet_hash b = fleet_sha_end(&s);
+        assert_memory_equal(&a, &b, sizeof(a));
+    }
+}
+
+static void names_of_generated_classes_are_stable(void **state)
+{
+    static const char *const cases[][2] = {
+        {"com.shop.Cart.add", "com.shop.Cart.add"},
+        {"com.shop.Cart$$EnhancerBySpringCGLIB$$3a9f01c2.add",
+         "com.shop.Cart$$EnhancerBySpringCGLIB$$.add"},
+        {"com.shop.Cart$$SpringCGLIB$$0.add", "com.shop.Cart$$SpringCGLIB$$.add"},
+        {"com.shop.Cart$HibernateProxy$xY3b1.getId", "com.shop.Cart$HibernateProxy$.getId"},
+        {"com.shop.Cart$ByteBuddy$Ab12.run", "com.shop.Cart$ByteBuddy$.run"},
+        {"jdk.proxy2.$Proxy14.call", "jdk.proxy.$Proxy.call"},
+        {"com.sun.proxy.$Proxy7.call", "com.sun.proxy.$Proxy.call"},
+        {"$Proxy3.call", "$Proxy.call"},
+        {"com.shop.Cart$Proxy3.call", "com.shop.Cart$Proxy3.call"},
+        {"com.shop.Main$$Lambda$14/0x0000000800c031f0.run", "com.shop.Main$$Lambda.run"},
+        {"com.shop.Main$$Lambda[lambda$main$0].run", "com.shop.Main$$Lambda[lambda$main$0].run"},
+        {"jdk.internal.reflect.GeneratedMethodAccessor12.invoke",
+         "jdk.internal.reflect.GeneratedMethodAccessor.invoke"},
+        {"java.lang.invoke.LambdaForm$MH/0x00007f12.invoke",
+         "java.lang.invoke.LambdaForm$MH.invoke"},
+        {"", ""},
+        {".", "."},
+        {"$", "$"},
+    };
+
+    char text[128];
+    for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+        strcpy(text, cases[i][0]);
+        size_t len = fleet_stable_label(text, strlen(text));
+        text[len] = 0;
+        assert_string_equal(text, cases[i][1]);
+    }
+}
+
+static void blocks_hold_what_was_put_in(void **state)
+{
+    static const struct fleet_entry lists[][3] = {
+        {{1, 0, 0, 5, 50}, {3, 0, 0, 1, 10}, {900000, 0, 0, 7, 70}},
+        {{1, 0, 0, 5, 51}, {3, 2, 0, 1, 10}, {3, 2, 9, 7, 70}},
+        {{0, 0, 0, 0, 0},
+         {0, 0, 1, UINT64_MAX, 3},
+         {UINT64_MAX, UINT64_MAX, UINT64_MAX, 1, UINT64_MAX}},
+        {{1, 0, 0, 0, 5}, {2, 0, 0, 1, 0}, {3, 0, 0, 0, 0}},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(lists); i++) {
+        struct fleet_entries e = {0}, back = {0};
+        struct buf data = BUF(1 << 20);
+        for (int k = 2; k >= 0; k--)
+            assert_int_equal(vec_push(&e.list, lists[i][k]), 0);
+        fleet_entries_settle(&e);
+        fleet_block_write(&e, &data);
+        assert_int_equal(fleet_block_read(&back, data.data, data.len), 0);
+        assert_int_equal(back.list.len, 3);
+        assert_memory_equal(back.list.data, lists[i], sizeof(lists[i]));
+        /* Bytes that are missing, or too many, are noticed, and so is what no version wrote. */
+        for (size_t len = 0; len < data.len; len++)
+            assert_int_equal(fleet_block_read(&back, data.data, len), -EBADMSG);
+        buf_u8(&data, 0);
+        assert_int_equal(fleet_block_read(&back, data.data, data.len), -EBADMSG);
+        assert_int_equal(back.list.len, 3);
+        data.data[0] = 0x80;
+        assert_int_equal(fleet_block_read(&back, data.data, data.len - 1), -EBADMSG);
+        buf_release(&data);
+        fleet_entries_release(&e);
+        fleet_entries_release(&back);
+    }
+}
+
+static void histograms_are_added(void **state)
+{
+    struct fleet_counts a = {0}, b = {0};
+    struct buf data = BUF(1 << 20);
+    const struct fleet_count one[] = {{5, 2}, {900, 1}}, two[] = {{0, 1}, {5, 3}};
+    assert_int_equal(fleet_counts_add(&a, one, 2), 0);
+    assert_int_equal(fleet_counts_add(&a, two, 2), 0);
+    fleet_counts_write(&a, &data);
+    assert_int_equal(fleet_counts_read(&b, data.data, data.len), 0);
+    assert_int_equal(b.list.len, 3);
+    assert_int_equal(b.list.data[0].count, 1);
+    assert_int_equal(b.list.data[1].count, 5);
+    assert_int_equal(b.list.data[2].bucket, 900);
+    assert_int_equal(fleet_counts_quantile(&b, 0.5, 0), 5500);
+    assert_true(fleet_counts_quantile(&b, 1, 0) >= latency_least_ns(900));
+    assert_int_equal(fleet_counts_read(&b, "\x80", 1), -EBADMSG);
+    assert_int_equal(fleet_counts_read(&b, "\xff\xff\x7f\x01", 4), -EBADMSG);
+    buf_release(&data);
+    vec_release(&a.list);
+    vec_release(&b.list);
+}
+
+/* Every 10 s of a range is in one span alone, whatever was removed. */
+static void spans_cover_a_range_once(void **state)
+{
+    uint64_t seed = 27;
+    for (int round = 0; round < 2000; round++) {
+        int64_t gone[STORE_RESOLUTIONS], from, to;
+        struct store_span spans[STORE_SPANS];
+        for (int i = STORE_RESOLUTIONS - 1; i >= 0; i--) {
+            seed = seed * UINT64_C(6364136223846793005) + 1;
+            gone[i] = (int64_t)(seed >> 60) * 3600 + (i < STORE_RESOLUTIONS - 1 ? gone[i + 1] : 0);
+        }
+        seed = seed * UINT64_C(6364136223846793005) + 1;
+        from = (int64_t)(seed >> 40) % 100000;
+        seed = seed * UINT64_C(6364136223846793005) + 1;
+        to = from + 1 + (int64_t)(seed >> 40) % 100000;
+        struct fleet_choice choice = {.from_s = from,
+                                      .to_s = to,
+                                      .step_s = round % 3 == 0   ? 10
+                                                : round % 3 == 1 ? 300
+                                                                 : 0};
+        int n = store_spans(&choice, gone, spans);
+        assert_in_range(n, 1, STORE_SPANS);
+        for (int i = 0; i < n; i++) {
+            int64_t step = store_resolution_s[spans[i].resolution];
+            assert_int_equal(spans[i].from_s % step, 0);
+            assert_int_equal(spans[i].to_s % step, 0);
+            assert_true(spans[i].from_s < spans[i].to_s);
+            if (i)
+                assert_int_equal(spans[i].from_s, spans[i - 1].to_s);
+            /* What is gone is not read, unless nothing coarser is there. */
+            assert_true(spans[i].resolution == STORE_RESOLUTIONS - 1 ||
+                        spans[i].from_s >= gone[spans[i].resolution]);
+            /* Coarser than asked for only where the finer is gone. */
+            if (choice.step_s && step > choice.step_s)
+                assert_true(spans[i].from_s < gone[spans[i].resolution - 1]);
+        }
+        assert_true(spans[0].from_s <= from && from < spans[0].from_s + 3600);
+        assert_true(spans[n - 1].to_s >= to && spans[n - 1].to_s < to + 3600);
+    }
+}
+
+static void batches_go_from_process_to_process(void **state)
+{
+    struct batch b = {0}, back;
+    struct buf packed = BUF(1 << 20);
+    uint32_t path[2] = {(uint32_t)batch_frame(&b, FLEET_JAVA, "A.main", 6),
+                        (uint32_t)batch_frame(&b, FLEET_NATIVE, "libc.read", 9)};
+    int64_t type = batch_type(&b, "cpu", "nanoseconds"), stack = batch_stack(&b, path, 2);
+    assert_int_equal(batch_stack(&b, path, 2), stack);
+    assert_int_equal(batch_frame(&b, FLEET_JAVA, "A.main", 6), path[0]);
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(batch_sample(&b, INT64_C(5000000000) * i,
+                                      (struct fleet_sample){.type = (uint32_t)type,
+                                                            .stack = (uint32_t)stack,
+                                                            .count = 1,
+                                                            .weight = 10}),
+                         0);
+    assert_int_equal(batch_close(&b), 0);
+    assert_int_equal(b.samples.len, 5);
+    assert_int_equal(b.samples.data[4].count, 2);
+    batch_pack(&b, &packed);
+    assert_int_equal(batch_unpack(&back, packed.data, packed.len), 0);
+    assert_int_equal(back.samples.len, 5);
+    assert_memory_equal(back.stacks.data, b.stacks.data, sizeof(*b.stacks.data));
+    batch_release(&back);
+    for (size_t len = 0; len < packed.len; len++)
+        assert_int_not_equal(batch_unpack(&back, packed.data, len), 0);
+    /* Whatever is changed in it is noticed or harmless. */
+    for (size_t i = 0; i < packed.len; i++) {
+        packed.data[i] ^= 0xff;
+        if (batch_unpack(&back, packed.data, packed.len) == 0)
+            batch_release(&back);
+        packed.data[i] ^= 0xff;
+    }
+    batch_release(&b);
+    buf_release(&packed);
+}
+
+static void quantiles_are_those_of_tables(void **state)
+{
+    assert_true(fabs(stat_normal_quantile(0.975) - 1.959964) < 1e-6);
+    assert_true(fabs(stat_normal_quantile(1 - 1e-6) - 4.753424) < 1e-5);
+    assert_true(fabs(stat_t_quantile(0.975, 1) - 12.7062) < 1e-3);
+    assert_true(fabs(stat_t_quantile(0.975, 2) - 4.302653) < 1e-5);
+    assert_true(fabs(stat_t_quantile(0.975, 10) - 2.228139) < 1e-3);
+    assert_true(fabs(stat_t_quantile(0.995, 30) - 2.749996) < 1e-3);
+}
+
+static void add_one(struct store *s, const char *id, uint64_t n)
+{
+    struct fleet_origin origin = {
+        .tenant = "t", .service = "s", .version = "1", .host = "h", .instance = "i"};
+    struct batch b = {0};
+    struct buf why = BUF(1000);
+    struct fleet_sha sha;
+    bool is_new;
+    uint32_t frame = (uint32_t)batch_frame(&b, FLEET_JAVA, "A.main", 6);
+    struct fleet_sample sample = {.type = (uint32_t)batch_type(&b, "cpu", "nanoseconds"),
+                                  .stack = (uint32_t)batch_stack(&b, &frame, 1),
+                                  .count = n,
+                                  .weight = n * 10};
+    fleet_sha_begin(&sha);
+    fleet_sha_add_text(&sha, id, strlen(id));
+    struct fleet_hash upload = fleet_sha_end(&sha);
+    assert_int_equal(batch_sample(&b, INT64_C(1790000000000000000), sample), 0);
+    assert_int_equal(batch_close(&b), 0);
+    assert_int_equal(store_add(s, &origin, &upload, &b, &is_new, &why), 0);
+    assert_true(is_new);
+    batch_release(&b);
+    buf_release(&why);
+}
+
+static int sum_samples(void *context, const struct store_block *b)
+{
+    *(uint64_t *)context += b->samples;
+    return 0;
+}
+
+static uint64_t samples_of(struct store *s, int64_t from_s)
+{
+    struct fleet_choice choice = {.from_s = from_s, .type = "cpu"};
+    struct buf why = BUF(1000);
+    struct store_read *r = NULL;
+    uint64_t sum = 0;
+    assert_int_equal(store_begin(s, &choice, &r, &why), 0);
+    assert_int_equal(store_each_block(s, r, true, sum_samples, &sum), 0);
+    store_end(s, r);
+    buf_release(&why);
+    return sum;
+}
+
+/* A file of each earlier version is brought to the newest one, with what it holds. */
+static void tables_of_every_version_are_taken_over(void **state)
+{
+    char path[] = "/var/tmp/jvmscope-test-fleet-XXXXXX", url[64];
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    snprintf(url, sizeof(url), "sqlite:%s", path);
+    for (int version = 0; version <= sqlite_schema_version; version++) {
+        struct buf why = BUF(1000);
+        sqlite3 *db;
+        struct store *s;
+        assert_int_equal(truncate(path, 0), 0);
+        assert_int_equal(sqlite_connect(&db, path, true, &why), 0);
+        assert_int_equal(sqlite_migrate(db, version, &why), 0);
+        if (version > 0)
+            assert_int_equal(
+                sqlite_run(db,
+                           "INSERT INTO tenant VALUES(1, 't');"
+                           "INSERT INTO series VALUES(1, x'00', 1, 's', '1', 'h', 'i', 20000);"
+                           "INSERT INTO type VALUES(1, 'cpu', 'nanoseconds');"
+                           "INSERT INTO stack VALUES(1, x'00', 20000, x'');"
+                           "INSERT INTO block VALUES(NULL, 2, 1, 1789999200, 1, 4, 40,"
+                           " x'00010a0104')",
+                           &why),
+                0);
+        sqlite3_close(db);
+        assert_int_equal(store_open(&s, url, false, &why), 0);
+        assert_int_equal(samples_of(s, 0), version > 0 ? 4 : 0);
+        add_one(s, "a", 3);
+        assert_int_equal(samples_of(s, 0), version > 0 ? 7 : 3);
+        store_close(s);
+        buf_release(&why);
+    }
+    unlink(path);
+}
+
+/* What is old goes by resolution, and the rest is still complete. */
+static void what_is_old_is_removed(void **state)
+{
+    char path[] = "/var/tmp/jvmscope-test-fleet-XXXXXX", url[64];
+    const int64_t at = 1790000000;
+    struct buf why = BUF(1000);
+    struct store *s;
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    snprintf(url, sizeof(url), "sqlite:%s", path);
+    assert_int_equal(store_open(&s, url, true, &why), 0);
+    add_one(s, "a", 3);
+    assert_int_equal(samples_of(s, at - 5), 3);
+    assert_int_equal(store_tidy(s, &store_keep_default, at + 3 * 86400, &why), 0);
+    assert_int_equal(samples_of(s, at - 5), 3);
+    assert_int_equal(samples_of(s, at + 301), 0);
+    assert_int_equal(store_tidy(s, &store_keep_default, at + 40 * 86400, &why), 0);
+    assert_int_equal(samples_of(s, at - 5), 3);
+    add_one(s, "b", 2); /* from a spool */
+    assert_int_equal(samples_of(s, at - 5), 5);
+    assert_int_equal(store_tidy(s, &store_keep_default, at + INT64_C(500) * 86400, &why), 0);
+    assert_int_equal(samples_of(s, 0), 0);
+    store_close(s);
+    buf_release(&why);
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hashes_are_those_of_the_standard),
+        cmocka_unit_test(names_of_generated_classes_are_stable),
+        cmocka_unit_test(blocks_hold_what_was_put_in),
+        cmocka_unit_test(histograms_are_added),
+        cmocka_unit_test(spans_cover_a_range_once),
+        cmocka_unit_test(batches_go_from_process_to_process),
+        cmocka_unit_test(quantiles_are_those_of_tables),
+        cmocka_unit_test(tables_of_every_version_are_taken_over),
+        cmocka_unit_test(what_is_old_is_removed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
