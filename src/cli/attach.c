@@ -7,6 +7,7 @@
 #include "base/progress.h"
 #include "cli/builtin.h"
 #include "cli/contents.h"
+#include "cli/push.h"
 #include "cli/recording.h"
 #include "cli/target.h"
 #include "proto/scratch.h"
@@ -39,7 +40,7 @@ static const struct arg choice_args[] = {
 };
 
 static const struct arg_set choice_set = {"Which VMs", choice_args};
-const struct arg_set *const attach_sets[] = {&choice_set, &capture_set, NULL};
+const struct arg_set *const attach_sets[] = {&choice_set, &push_set, &capture_set, NULL};
 
 static volatile sig_atomic_t interrupted;
 
@@ -291,7 +292,7 @@ static const char *output_pattern(const struct capture *capture)
     return capture->output ? capture->output : "jvmscope-%p.jfr";
 }
 
-static int attach_one(struct capture *capture, const char *pid)
+static int attach_one(struct capture *capture, const struct push_options *push, const char *pid)
 {
     char output[PATH_MAX];
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
@@ -307,8 +308,9 @@ static int attach_one(struct capture *capture, const char *pid)
     }
     if (!always && !recording_check_output(output))
         return 2;
-    return always ? record_always(&vm, capture, capture->output ? output : NULL)
-                  : attach_record(&vm, capture, output);
+    status = always ? record_always(&vm, capture, capture->output ? output : NULL)
+                    : attach_record(&vm, capture, output);
+    return status || !push->url ? status : push_file(push, &(struct selection){0}, output, output);
 }
 
 /* ---- several VMs ---- */
@@ -339,7 +341,8 @@ static const char *reason_to_skip(const struct vm *vm)
  * Starts a process for each VM, because each takes on the user of its VM, which a process can do
  * only once. An interruption reaches all of them, and each ends its recording.
  */
-static int attach_each(struct capture *capture, const struct choice *choice)
+static int attach_each(struct capture *capture, const struct push_options *push,
+                       const struct choice *choice)
 {
     struct vm_list list;
     VEC(pid_t) children = {0};
@@ -360,7 +363,7 @@ static int attach_each(struct capture *capture, const struct choice *choice)
         }
         pid_t child = fork();
         if (child == 0)
-            exit(attach_one(capture, pid));
+            exit(attach_one(capture, push, pid));
         if (child < 0 || vec_push(&children, child) < 0)
             status = complain_errno(pid, "cannot attach", child < 0 ? -errno : -ENOMEM);
     }
@@ -384,22 +387,28 @@ int cmd_attach(const struct command *self, int argc, char **argv)
 {
     _cleanup_(capture_release) struct capture capture = {0};
     struct choice choice = {0};
+    struct push_options push = {0};
     struct operands operands;
     int status;
-    if (!args_parse(self, (void *[]){&choice, &capture}, argc, argv, &operands, &status))
+    if (!args_parse(self, (void *[]){&choice, &push, &capture}, argc, argv, &operands, &status))
         return status;
     if ((operands.count > 0) + choice.all + (choice.match != NULL) != 1) {
         complain(self->name, "which VM", "name a PID, or --all, or --match PATTERN");
         return 2;
     }
-    if (!recording_check(&capture, output_pattern(&capture), self->name))
+    if (!recording_check(&capture, output_pattern(&capture), self->name) ||
+        !push_check_capture(&push, &capture, output_pattern(&capture)))
         return 2;
+    if (push.url && !capture.time_ns) {
+        complain("--push", "needs -t", "what is sent must have an end");
+        return 2;
+    }
     if (operands.count)
-        return attach_one(&capture, operands.list[0]);
+        return attach_one(&capture, &push, operands.list[0]);
     if (capture.output && !strstr(capture.output, "%p")) {
         complain(capture.output, "not a file for each of several VMs",
                  "%p stands for the process id");
         return 2;
     }
-    return attach_each(&capture, &choice);
+    return attach_each(&capture, &push, &choice);
 }

@@ -371,12 +371,19 @@ const struct command commands[] = {
         .summary = "turn a recording, or a part of it, into another format",
         .description = "Writes what is selected of a recording in another format; the extension of "
                        "the output picks it: "
-                       "*.html*, *.collapsed*, *.pb.gz*, *.hprof.txt*, *.hprof* and *.jfr* for "
-                       "samples, *.trcxml*, *.pftrace* and "
-                       "*.json* for threads.",
+                       "*.html*, *.collapsed*, *.pb.gz*, *.otlp*, *.hprof.txt*, *.hprof* and *.jfr* "
+                       "for samples, *.trcxml*, *.pftrace* and "
+                       "*.json* for threads. With --push it is sent to a backend for profiles: by "
+                       "OTLP over HTTP to a path that ends in /v1development/profiles, by "
+                       "Pyroscope's upload to one that ends in /ingest (with ?format=pprof as pprof, "
+                       "else as JFR). otlp+http://HOST:PORT and pyroscope+http://HOST:PORT mean the "
+                       "same with these paths.",
         .examples = "  jvmscope convert app.jfr -o app.html             flame graph and table, one "
                     "file, works offline\n"
                     "  jvmscope convert app.jfr -o app.pb.gz            for pprof\n"
+                    "  jvmscope convert app.jfr -o app.otlp             for OpenTelemetry\n"
+                    "  OTEL_SERVICE_NAME=shop jvmscope convert --push "
+                    "http://localhost:4318/v1development/profiles app.jfr\n"
                     "  jvmscope convert --thread main app.jfr -o main.collapsed\n"
                     "  jvmscope convert app.jfr -o app.hprof.txt        HPROF's text; .hprof for "
                     "its binary records\n"

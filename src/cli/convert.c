@@ -4,6 +4,7 @@
 #include "cli/builtin.h"
 #include "cli/losses.h"
 #include "cli/page_more.h"
+#include "cli/push.h"
 #include "export/export.h"
 #include "model/vm_time.h"
 
@@ -11,19 +12,21 @@
 #include <string.h>
 
 struct convert {
-    const char *output, *sources;
+    const char *output, *sources, *format;
 };
 
 static const struct arg convert_args[] = {
     {"--output", 'o', ARG_TEXT, offsetof(struct convert, output), "OUT",
      "the file to write; its extension picks the format"},
+    {"--format", 'f', ARG_TEXT, offsetof(struct convert, format), "FORMAT",
+     "the format, where the extension of OUT does not say it: otlp, pb.gz, jfr ..."},
     {"--sources", 's', ARG_TEXT, offsetof(struct convert, sources), "DIR",
      "where source files are, to show coverage in a page"},
     {0},
 };
 
 static const struct arg_set convert_set = {"Output", convert_args};
-const struct arg_set *const convert_sets[] = {&convert_set, &selection_set, NULL};
+const struct arg_set *const convert_sets[] = {&convert_set, &push_set, &selection_set, NULL};
 
 static int unknown_format(const char *path)
 {
@@ -45,12 +48,22 @@ static bool has_samples(const struct profile *p)
     return false;
 }
 
-static int convert(const struct selection *selection, const char *from, const char *to,
-                   const char *sources)
+/* "otlp" means the format with the extension ".otlp". */
+static const struct export_format *format_named(const char *name)
 {
-    const struct export_format *format = export_format_of(to);
+    for (const struct export_format *f = export_formats; f->extension; f++)
+        if (strcmp(f->extension + 1, name + (*name == '.')) == 0)
+            return f;
+    return NULL;
+}
+
+static int convert(const struct selection *selection, const char *from, const char *to,
+                   const struct convert *options, const char *labels)
+{
+    const struct export_format *format =
+        options->format ? format_named(options->format) : export_format_of(to);
     if (!format)
-        return unknown_format(to);
+        return unknown_format(options->format ? options->format : to);
     if (only_requests_given(&selection->requests) &&
         (format->threads || strcmp(format->extension, ".jfr") == 0)) {
         complain(to, "--request and --slowest select samples, which this format is not made of",
@@ -58,8 +71,12 @@ static int convert(const struct selection *selection, const char *from, const ch
         return 2;
     }
     _cleanup_(profile_freep) struct profile *p = NULL;
-    struct export_source source = {
-        .path = from, .filter = selection->filter, .sources = sources, .more = page_more};
+    struct export_source source = {.path = from,
+                                   .filter = selection->filter,
+                                   .sources = options->sources,
+                                   .labels = labels,
+                                   .all_metrics = !selection->metric,
+                                   .more = page_more};
     _cleanup_(buf_release) struct buf warning = BUF(4096);
     int status = format->threads ? 0
                  : format->sums  ? reading_open_sums(&p, from, selection, &warning)
@@ -104,20 +121,42 @@ static int convert(const struct selection *selection, const char *from, const ch
 
 int convert_file(const struct selection *selection, const char *from, const char *to)
 {
-    return convert(selection, from, to, NULL);
+    return convert(selection, from, to, &(struct convert){0}, NULL);
+}
+
+/* Labels say what was profiled: to a backend, or in a file that has a place for them. */
+static bool labels_have_a_place(const struct convert *options, const struct push_options *push)
+{
+    const struct export_format *format =
+        options->format ? format_named(options->format) : export_format_of(options->output);
+    if (push->token_file || (push->labels && (!format || format->write != export_otlp))) {
+        complain(push->token_file ? "--token-file" : "--label",
+                 push->token_file ? "nothing is sent without --push"
+                                  : "goes with --push or a file that ends in .otlp",
+                 NULL);
+        return false;
+    }
+    return true;
 }
 
 int cmd_convert(const struct command *self, int argc, char **argv)
 {
     struct convert options = {0};
+    struct push_options push = {0};
     struct selection selection = {0};
     struct operands operands;
     int status;
-    if (!args_parse(self, (void *[]){&options, &selection}, argc, argv, &operands, &status))
+    if (!args_parse(self, (void *[]){&options, &push, &selection}, argc, argv, &operands, &status))
         return status;
-    if (!options.output) {
-        complain(self->name, "-o OUT is missing", "its extension picks the format");
+    if (!options.output && !push.url) {
+        complain(self->name, "-o OUT is missing", "its extension picks the format; or --push URL");
         return 2;
     }
-    return convert(&selection, operands.list[0], options.output, options.sources);
+    if (push.url ? !push_check(&push) : !labels_have_a_place(&options, &push))
+        return 2;
+    status = options.output
+                 ? convert(&selection, operands.list[0], options.output, &options, push.labels)
+                 : 0;
+    return status || !push.url ? status
+                               : push_file(&push, &selection, operands.list[0], operands.list[0]);
 }

@@ -5,6 +5,7 @@
 #include "cli/builtin.h"
 #include "cli/contents.h"
 #include "cli/convert.h"
+#include "cli/push.h"
 #include "cli/recording.h"
 #include "proto/agent.h"
 #include "proto/control.h"
@@ -18,10 +19,11 @@
 #include <sys/wait.h>
 #include <time.h>
 
-const struct arg_set *const run_sets[] = {&capture_set, NULL};
+const struct arg_set *const run_sets[] = {&push_set, &capture_set, NULL};
 
 struct run {
     struct capture capture;
+    struct push_options push;
     struct operands program;
     /* file: what the agent writes; output, when it is direct */
     char library[PATH_MAX], output[PATH_MAX], file[PATH_MAX];
@@ -244,6 +246,9 @@ static int finish(struct run *run)
         recording_announce(&run->capture, run->output);
         recording_announce_dumps(run->file, &run->started);
     }
+    if (run->push.url)
+        status =
+            MAX(status, push_file(&run->push, &(struct selection){0}, run->output, run->output));
     return status;
 }
 
@@ -251,7 +256,7 @@ int cmd_run(const struct command *self, int argc, char **argv)
 {
     struct run run = {.outcome = (int)syscall(SYS_memfd_create, OUTCOME_NAME, 0)};
     int status;
-    if (!args_parse(self, (void *[]){&run.capture}, argc, argv, &run.program, &status)) {
+    if (!args_parse(self, (void *[]){&run.push, &run.capture}, argc, argv, &run.program, &status)) {
         capture_release(&run.capture);
         return status;
     }
@@ -261,6 +266,8 @@ int cmd_run(const struct command *self, int argc, char **argv)
         status = 2;
     } else if ((!capture_always(&run.capture) && !recording_check_output(run.output)) ||
                !recording_check(&run.capture, run.output, self->name)) {
+        status = 2;
+    } else if (!push_check_capture(&run.push, &run.capture, run.output)) {
         status = 2;
     } else if (strchr(run.file, ',')) {
         complain(run.file, "the name must not contain a comma", NULL);

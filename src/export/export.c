@@ -5,6 +5,7 @@ const struct export_format export_formats[] = {
     {".html", "flame graph and table, one file that works offline", true, export_html},
     {".collapsed", "stacks a line, for flame graph tools", false, export_collapsed, .sums = true},
     {".pb.gz", "pprof", false, export_pprof},
+    {".otlp", "OpenTelemetry's profiles (OTLP 1.11)", false, export_otlp},
     {".hprof.txt", "HPROF's text: traces and ranked samples", false, export_hprof_text,
      .sums = true},
     {".hprof", "HPROF's binary records", false, export_hprof, .sums = true},

@@ -22,6 +22,8 @@ struct export_source {
     const char *name; /* the name to show for it; NULL means the last component of the path */
     const struct profile *profile;
     enum profile_metric metric;
+    bool all_metrics;   /* for formats that hold several: all that there are instead of `metric` */
+    const char *labels; /* for formats that say what was profiled: "key=value,key=value", or NULL */
     struct profile_filter filter;
     const struct page_site *site; /* for a page that is served, else NULL */
     struct buf *blob;             /* for a page that is served: receives its binary data */
@@ -68,3 +70,4 @@ int export_chrome(const struct export_source *s, FILE *out, struct buf *why) mus
 int export_perfetto(const struct export_source *s, FILE *out, struct buf *why) must_check;
 int export_trcxml(const struct export_source *s, FILE *out, struct buf *why) must_check;
 int export_pprof(const struct export_source *s, FILE *out, struct buf *why) must_check;
+int export_otlp(const struct export_source *s, FILE *out, struct buf *why) must_check;

@@ -3,6 +3,8 @@
 
 #include "base/file.h"
 #include "jfr/ring.h"
+#include "wire/otlp.h"
+#include "wire/unpack.h"
 
 #include <errno.h>
 #include <string.h>
@@ -30,14 +32,14 @@ static bool is_hprof(const struct load *l)
 }
 
 /*
- * Recognizes a gzipped file, or an unpacked message, which begins with the type of its values: a
- * short message in field 1.
+ * Recognizes a compressed file, OTLP, or an unpacked pprof profile, which begins with the type of
+ * its values: a short message in field 1.
  */
-static bool is_pprof(const struct load *l)
+static bool is_wire(const struct load *l)
 {
-    bool packed = l->len > 2 && l->data[0] == 0x1f && l->data[1] == 0x8b;
-    return packed || (l->len > 6 && l->data[0] == 0x0a && l->data[1] <= 8 && l->data[2] == 0x08 &&
-                      l->data[4] == 0x10);
+    return unpack_is_packed(l->data, l->len) || otlp_is(l->data, l->len) ||
+           (l->len > 6 && l->data[0] == 0x0a && l->data[1] <= 8 && l->data[2] == 0x08 &&
+            l->data[4] == 0x10);
 }
 
 /* The first line must end in a blank and a number. */
@@ -54,8 +56,8 @@ static const struct {
     bool (*is)(const struct load *l);
     int (*load)(struct load *l);
 } formats[] = {
-    {is_jfr, load_jfr},     {is_hprof_text, load_hprof_text}, {is_hprof, load_hprof},
-    {is_pprof, load_pprof}, {is_collapsed, load_collapsed},
+    {is_jfr, load_jfr},   {is_hprof_text, load_hprof_text}, {is_hprof, load_hprof},
+    {is_wire, load_wire}, {is_collapsed, load_collapsed},
 };
 
 int64_t load_frame(struct profile *p, struct str label, struct str descriptor, struct str file,
@@ -119,7 +121,7 @@ int profile_load(struct profile **ret, const char *path, enum load_detail detail
     if (r == -ENOTSUP && !why->len)
         buf_string(why, jfr_ring_begins(l.data, l.len)
                             ? JFR_RING_ADVICE
-                            : "not a recording (JFR, HPROF, pprof or collapsed stacks)");
+                            : "not a recording (JFR, HPROF, pprof, OTLP or collapsed stacks)");
     file_map_release(&map);
     if (r < 0)
         profile_free(l.profile);

@@ -55,7 +55,7 @@ int load_collapsed(struct load *l) must_check;
 int load_jfr(struct load *l) must_check;
 int load_hprof(struct load *l) must_check;
 int load_hprof_text(struct load *l) must_check;
-int load_pprof(struct load *l) must_check;
+int load_wire(struct load *l) must_check; /* pprof and OTLP */
 
 /*
  * Adds the part of a table's total that its rows do not account for, as a sample with the mark "[in

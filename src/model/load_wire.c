@@ -1,32 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Profiles as programs send them to each other, gzipped or not: pprof, as written by export/pprof.c
- * and by other profilers.
+ * Profiles as programs send them to each other, compressed or not: pprof and OTLP, as written by
+ * export/pprof.c and export/otlp.c, and by other profilers.
  */
 #include "model/load.h"
 
+#include "wire/otlp.h"
 #include "wire/pprof.h"
 #include "wire/unpack.h"
 
 #include <errno.h>
 
-enum { UNPACKED_MAX = 1 << 30, STACK_MAX = 1 << 16 };
+enum { UNPACKED_MAX = 1 << 30 };
 
-/* A file of one's own may be large. What it takes is bounded by its size. */
-static const struct wire_limits limits = {
-    .bytes = SIZE_MAX / 2,
-    .profiles = 1 << 20,
-    .samples = UINT32_MAX,
-    .labels = 1 << 16,
-    .label_text = 1 << 24,
-    .depth = STACK_MAX,
-    .entries = UINT32_MAX - 1,
-};
+#define KINDS ": CPU or wall-clock samples, allocated bytes, times"
 
 struct filling {
     struct load *l;
     const struct wire_batch *b;
     VEC(uint32_t) frames, nodes, threads; /* by their numbers in the batch: here, + 1 */
+    VEC(uint32_t) path;                   /* of node_of */
     uint64_t start_ns;                    /* since 1970: of the first profile */
 };
 
@@ -64,13 +57,14 @@ static int64_t frame_of(struct filling *f, uint32_t number)
 /* Returns the node of a stack, whose parents get theirs first. */
 static int64_t node_of(struct filling *f, uint32_t number)
 {
-    uint32_t path[STACK_MAX];
-    uint32_t n = 0, at = number;
-    for (; at && !f->nodes.data[at]; at = f->b->nodes.data[at].parent)
-        path[n++] = at;
-    int64_t node = at ? f->nodes.data[at] - 1 : 0;
-    while (n > 0 && node >= 0) {
-        at = path[--n];
+    uint32_t at = number;
+    int r = 0;
+    vec_clear(&f->path);
+    for (; r == 0 && at && !f->nodes.data[at]; at = f->b->nodes.data[at].parent)
+        r = vec_push(&f->path, at);
+    int64_t node = r < 0 ? r : at ? f->nodes.data[at] - 1 : 0;
+    while (f->path.len && node >= 0) {
+        at = f->path.data[--f->path.len];
         int64_t frame = frame_of(f, f->b->nodes.data[at].frame);
         node = frame < 0 ? frame : profile_node(f->l->profile, (uint32_t)node, (uint32_t)frame);
         if (node >= 0)
@@ -217,12 +211,13 @@ static int load_batch(struct load *l, const struct wire_batch *b, const char *un
     vec_release(&f.frames);
     vec_release(&f.nodes);
     vec_release(&f.threads);
+    vec_release(&f.path);
     return r;
 }
 
-int load_pprof(struct load *l)
+int load_wire(struct load *l)
 {
-    _cleanup_(wire_batch_release) struct wire_batch b = {.limits = limits};
+    _cleanup_(wire_batch_release) struct wire_batch b = {.limits = wire_limits_wide};
     _cleanup_(buf_release) struct buf unpacked = BUF(UNPACKED_MAX + 1);
     const void *data = l->data;
     size_t len = l->len;
@@ -232,11 +227,12 @@ int load_pprof(struct load *l)
         data = unpacked.data;
         len = unpacked.len;
     }
+    bool otlp = r == 0 && otlp_is(data, len);
     if (r == 0)
-        r = pprof_decode(&b, data, len, 0, l->why);
+        r = otlp ? otlp_decode(&b, data, len, l->why) : pprof_decode(&b, data, len, 0, l->why);
     buf_release(&unpacked);
     return r < 0 ? r
                  : load_batch(l, &b,
-                              "a pprof profile of no kind that is known: CPU or wall-clock "
-                              "samples, allocated bytes, times");
+                              otlp ? "OTLP profiles of no kind that is known" KINDS
+                                   : "a pprof profile of no kind that is known" KINDS);
 }

@@ -6,6 +6,17 @@
 
 #include <errno.h>
 
+const struct wire_limits wire_limits_wide = {
+    .bytes = SIZE_MAX / 2,
+    .profiles = 1 << 20,
+    .samples = UINT32_MAX,
+    .labels = 1 << 16,
+    .label_text = 1 << 24,
+    .depth = 1 << 16,
+    .entries = UINT32_MAX - 1,
+    .frames = SIZE_MAX,
+};
+
 static size_t or_usual(size_t limit, size_t usual)
 {
     return limit ? limit : usual;

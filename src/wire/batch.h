@@ -84,7 +84,11 @@ struct wire_limits {
     size_t label_text; /* bytes of a label's key or value; usually 4,096 */
     uint32_t depth;    /* frames of a stack; usually 4,096 */
     size_t entries;    /* of each table in a message; usually 1 million */
+    size_t frames;     /* of all stacks in a message, repeated ones too; usually 32 million */
 };
+
+/* For files of one's own, which may be large: what they take is bounded by their size. */
+extern const struct wire_limits wire_limits_wide;
 
 /* Labels that have a meaning for us. */
 #define WIRE_THREAD  "thread.name"   /* of samples: OpenTelemetry's name for it */

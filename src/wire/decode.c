@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire/decode.h"
 
+#include "base/hex.h"
+
 #include <errno.h>
 
 size_t decode_entries(const struct wire_batch *b)
 {
     return b->limits.entries ? b->limits.entries : 1000000;
+}
+
+int decode_frames(struct wire_batch *b, size_t *count, size_t more)
+{
+    *count += more;
+    bool many = *count > (b->limits.frames ? b->limits.frames : (size_t)32000000);
+    return many ? wire_beyond(b, "too many frames in all stacks") : 0;
 }
 
 int decode_strings_add(struct decode_strings *s, struct wire_batch *b, struct cursor text)
@@ -70,30 +79,12 @@ int decode_label(struct wire_batch *b, struct str key, struct str value, struct 
     return v < 0 ? (int)v : DECODE_PUSH(b, to, ((struct wire_label){(uint32_t)k, (uint32_t)v}));
 }
 
-static int digit_of(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
-static bool read_hex(struct str text, uint8_t *ret, size_t n)
-{
-    for (size_t i = 0; i < text.len; i++)
-        if (digit_of(text.data[i]) < 0)
-            return false;
-    if (text.len != 2 * n)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        ret[i] = (uint8_t)(digit_of(text.data[2 * i]) << 4 | digit_of(text.data[2 * i + 1]));
-    return true;
-}
-
 bool decode_link_label(struct str key, struct str value, struct wire_link *link)
 {
-    return (str_is(key, "trace_id") && read_hex(value, link->trace, sizeof(link->trace))) ||
-           (str_is(key, "span_id") && read_hex(value, link->span, sizeof(link->span)));
+    return (str_is(key, "trace_id") &&
+            hex_read(value.data, value.len, link->trace, sizeof(link->trace))) ||
+           (str_is(key, "span_id") &&
+            hex_read(value.data, value.len, link->span, sizeof(link->span)));
 }
 
 void decode_reason(const struct wire_batch *b, int r, const char *what, struct buf *why)

@@ -16,6 +16,11 @@
                                        : vec_push((table), (value)))
 
 size_t decode_entries(const struct wire_batch *b);
+/*
+ * Counts the frames of a stack that is about to be walked: a small message can name long stacks
+ * again and again. Returns 0 or -E2BIG.
+ */
+int decode_frames(struct wire_batch *b, size_t *count, size_t more) must_check;
 
 struct decode_numbers {
     uint64_t *data;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An HTTP client (libcurl). A program may use one from several threads, each its own. */
+/*
+ * An HTTP client: libcurl, which is loaded when it is first needed, so that the command starts
+ * without it. Several threads may use it at once.
+ */
 #pragma once
 
 #include "base/buf.h"
-#include "base/vec.h"
 
 struct http_part {
     const char *name, *file_name, *type; /* file_name and type may be NULL */
@@ -12,18 +14,16 @@ struct http_part {
 };
 
 struct http_request {
-    const char *url;
+    const char *url;            /* http or https */
     const char *const *headers; /* "Name: value", the last one NULL; NULL: none */
     const char *type;           /* Content-Type of the body */
-    const void *body;           /* NULL with parts, or for a GET */
+    const void *body;           /* NULL: a GET */
     size_t len;
-    const struct http_part *parts; /* a multipart/form-data body */
-    size_t parts_len;
-    unsigned connect_ms, total_ms; /* 0: 10 s and 60 s */
+    unsigned connect_ms, total_ms; /* of one try; 0: 10 s and 60 s */
     /*
      * How often it is tried again when the server cannot be reached or answers 429, 502, 503 or
-     * 504: after 1 s, 2 s, 4 s ... at most 30 s, or when the server asks for it by Retry-After.
-     * Waiting adds up to 2 minutes at most.
+     * 504: after 1 s, 2 s, 4 s ... or as long as the server asks for by Retry-After, at most 30 s
+     * each time.
      */
     unsigned retries;
     size_t answer_max; /* bytes of the answer that are kept; 0: 64 KiB */
@@ -36,8 +36,24 @@ struct http_answer {
 };
 
 /*
- * Sends a request and waits for the answer. Returns 0 when there was one, whatever its status, or
- * with the reason in why: -EIO, -ETIMEDOUT, -EINVAL for a URL that is none, -ENOTSUP when this
- * build cannot (a static one has no libcurl), -ENOMEM. The caller releases ret->body in any case.
+ * Sends a request and waits for the answer. Returns 0 when there was one, whatever its status, or,
+ * with the reason in why: -EIO, -ETIMEDOUT, -EINVAL for a URL that is none, -ENOTSUP as below,
+ * -ENOMEM. The caller releases ret->body in any case.
  */
 int http_send(const struct http_request *r, struct http_answer *ret, struct buf *why) must_check;
+
+/*
+ * Returns 0 if requests can be sent, or -ENOTSUP with the reason in why: libcurl is not installed,
+ * or the command is linked statically and can load no library.
+ */
+int http_available(struct buf *why) must_check;
+
+/*
+ * Appends a body of type multipart/form-data, and its Content-Type to `type`. Returns 0 or a
+ * negative errno.
+ */
+int http_multipart(const struct http_part *parts, size_t n, struct buf *type,
+                   struct buf *body) must_check;
+
+/* Returns the standard's words for a status, such as "Too Many Requests", or "". */
+const char *http_reason(int status);

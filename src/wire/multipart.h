@@ -9,7 +9,8 @@ struct multipart {
     struct cursor rest;
     char boundary[76]; /* with the dashes and line end before it */
     size_t boundary_len;
-    bool failed; /* the body is damaged or truncated */
+    unsigned parts; /* so far */
+    bool failed;    /* the body is damaged or truncated */
 };
 
 struct multipart_part {

@@ -58,6 +58,7 @@ struct pprof {
     struct decode_numbers stack, values; /* of the current sample */
     struct decode_labels labels;         /* likewise */
     struct map function_of, location_of; /* by id: the index */
+    size_t walked;                       /* frames of stacks */
     VEC(struct cursor) types;
     struct cursor period_type;
 };
@@ -224,6 +225,9 @@ static int64_t node_of_stack(struct pprof *p)
     for (size_t i = p->stack.len; i-- > 0 && node >= 0;) {
         const uint64_t *at = map_get(&p->location_of, p->stack.data[i]);
         const struct location *location = at ? &p->locations.data[*at] : NULL;
+        int r = decode_frames(p->b, &p->walked, location ? location->n : 1);
+        if (r < 0)
+            return r;
         for (size_t k = location ? location->n : 0; k-- > 0 && node >= 0;) {
             uint32_t frame = p->frames.data[location->first + k];
             if (frame != DECODE_NONE)

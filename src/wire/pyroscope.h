@@ -17,7 +17,7 @@
  */
 struct pyroscope_ingest {
     struct buf service; /* without the labels in braces; a NUL-terminated text by buf_str() */
-    VEC(struct wire_label) labels; /* those in braces, as strings of the batch */
+    uint32_t labels;    /* those in braces: a set of the batch */
 
     enum { PYROSCOPE_JFR, PYROSCOPE_PPROF, PYROSCOPE_OTHER } format;
 

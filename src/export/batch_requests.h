@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For which request a thread worked at a time. */
+#pragma once
+
+#include "model/requests.h"
+#include "wire/batch.h"
+
+struct batch_request {
+    uint32_t name;         /* a string of requests.strings */
+    struct wire_link link; /* zeros: it has no trace */
+};
+
+/* A thread worked for a request. Sorted by thread, then by start, the longer one first. */
+struct batch_work {
+    uint64_t thread;
+    int64_t start_ns, end_ns;
+    uint32_t request;
+    uint32_t outer; /* the work, + 1, within which this one begins; 0: none */
+};
+
+struct batch_requests {
+    struct requests r;
+    VEC(struct batch_request) requests; /* as requests.list */
+    VEC(struct batch_work) works;
+};
+
+/* Returns 1 if the recording has requests, 0, or a negative errno with the reason in why. */
+int batch_requests_load(struct batch_requests *ret, const char *path, struct buf *why) must_check;
+void batch_requests_release(struct batch_requests *q);
+/* Returns the innermost request, or NULL. The thread is a number as in profile_thread. */
+const struct batch_request *batch_requests_at(const struct batch_requests *q, uint64_t thread,
+                                              int64_t time_ns);
+const char *batch_requests_name(const struct batch_requests *q, const struct batch_request *one);
