@@ -29,14 +29,6 @@ def js(*args):
     return json.loads(done.stdout)
 
 
-def members(pairs):
-    """An object whose members of one name, objects themselves, are one."""
-    one = {}
-    for key, value in pairs:
-        one[key] = {**one[key], **value} if isinstance(one.get(key), dict) else value
-    return one
-
-
 def row(table, method):
     return next(m for m in table["methods"] if m["method"] == method)
 
@@ -73,7 +65,7 @@ def test_all_captures_at_once_give_what_the_program_did(jdk, tmp_path):
     assert covered["lost"] == 0
     report = lab.jvmscope("report", "--json", out)
     assert report.returncode == 0 and report.stderr == "", report.stderr
-    report = json.loads(report.stdout, object_pairs_hook=members)
+    report = json.loads(report.stdout)
     counted = {m["method"]: m["calls"] for m in report["times"]["methods"]}
     assert {m: counted.get(m) for m in known} == known and "Amounts.never" not in counted
     allocated = row(report["allocations"], "Amounts.allocate")["self"]
@@ -88,7 +80,7 @@ def test_sampled_allocations(jdk, tmp_path):
     assert done.returncode == 0 and done.stdout.startswith("in "), done.stderr
     report = lab.jvmscope("report", "--json", out)
     assert report.returncode == 0 and report.stderr == "", report.stderr
-    report = json.loads(report.stdout, object_pairs_hook=members)
+    report = json.loads(report.stdout)
     table = report["allocations"]
     truth, got = objects * (BYTES + 16), row(table, "Amounts.allocate")["self"]
     # JDK 8 does not sample: all are counted.
@@ -126,7 +118,7 @@ def test_sampled_allocations_by_attach(jdk, tmp_path):
     finally:
         process.kill()
         rounds = [x for x in process.communicate()[0].splitlines() if x.startswith("in ")]
-    table = json.loads(lab.jvmscope("report", "--json", out).stdout, object_pairs_hook=members)["allocations"]
+    table = json.loads(lab.jvmscope("report", "--json", out).stdout)["allocations"]
     assert rounds and row(table, "Amounts.allocate")["self"] > 200_000 * BYTES
 
 
@@ -136,7 +128,7 @@ def test_counted_allocations_are_there_for_other_readers_too(jdk, tmp_path):
     objects, out = 100_000, tmp_path / "a.jfr"
     done = jdk.java("Amounts", "objects", objects, jvm=("-Xmx64m", jdk.agent(f"format=r,alloc=exact,file={out}")))
     assert done.returncode == 0 and done.stdout.startswith("in "), done.stderr
-    table = json.loads(lab.jvmscope("report", "--json", out).stdout, object_pairs_hook=members)["allocations"]
+    table = json.loads(lab.jvmscope("report", "--json", out).stdout)["allocations"]
     assert row(table, "Amounts.allocate")["self"] == objects * (BYTES + 16) and "standard_error" not in table
     printed = lab.Jdk(21).run("jfr", "print", "--json", "--events", "jdk.ObjectAllocationSample", out)
     assert printed.returncode == 0, printed.stderr
