@@ -189,7 +189,8 @@ int64_t timeline_object(struct timeline_builder *b, uint64_t id, uint32_t class)
                                                             .release = TL_NONE,
                                                             .wait_head = TL_NONE,
                                                             .wait_tail = TL_NONE,
-                                                            .unbound = TL_NONE};
+                                                            .unbound = TL_NONE,
+                                                            .got = TL_NONE};
     return (int64_t)b->objects.len - 1;
 }
 

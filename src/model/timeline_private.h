@@ -29,7 +29,7 @@ struct doing {
     uint32_t last_unparked; /* of a carrier: the unpark that last woke it */
     /* of a carrier: the last node of the virtual thread that last ended on it */
     uint32_t carried;
-    uint32_t freed; /* of a carrier: the node at which it went on after that */
+    uint32_t freed;     /* of a carrier: the node at which it went on after that */
     uint32_t wait_next; /* the next thread in the wait set */
     uint32_t wait_object;
     uint8_t depth;  /* depth of nested waits, such as Unsafe.park inside LockSupport.park */
@@ -49,6 +49,7 @@ struct monitor {
     uint32_t wait_head; /* the wait set in order of arrival: threads */
     uint32_t wait_tail;
     uint32_t unbound; /* a running node that was woken by an unknown thread */
+    uint32_t got;     /* the node at which the owner got it after a contended wait, or TL_NONE */
     bool owner_exact; /* recorded, not inferred */
 };
 

@@ -26,6 +26,8 @@ void timeline_owned_by(struct monitor *m, uint32_t thread, bool exact)
         return;
     if (m->owner != thread || exact)
         m->release = TL_NONE;
+    if (m->owner != thread)
+        m->got = TL_NONE;
     m->owner = thread;
     m->owner_exact = exact;
 }
@@ -433,6 +435,49 @@ static void never_had(struct timeline_builder *b, const struct tl_event *e)
     }
 }
 
+static bool has_method(const struct timeline_builder *b, uint32_t stack, uint32_t method)
+{
+    const struct tl_stack *s = &b->stacks.data[stack];
+    for (uint32_t k = 0; k < s->len; k++)
+        if (b->frames.data[s->first + k].method == method)
+            return true;
+    return false;
+}
+
+static uint32_t root_of(const struct timeline_builder *b, uint32_t stack)
+{
+    const struct tl_stack *s = &b->stacks.data[stack];
+    return s->len ? b->frames.data[s->first + s->len - 1].method : TL_NONE;
+}
+
+/*
+ * Whether the thread that was the last one known to get a monitor can still have it. Releases
+ * without contention are not recorded, but a dead thread has nothing, and a thread that waited or
+ * called another one since, outside of the method in which it got the monitor, has left it.
+ */
+static bool can_have(const struct timeline_builder *b, const struct monitor *m)
+{
+    enum { BACK = 16 };
+
+    if (m->owner == TL_NONE || b->doing.data[m->owner].ended)
+        return false;
+    if (m->got == TL_NONE || b->nodes.data[m->got].prev == TL_NONE)
+        return true;
+    uint32_t in = b->contexts.data[b->nodes.data[b->nodes.data[m->got].prev].context].stack;
+    if (in == TL_NONE || b->stacks.data[in].len == 0)
+        return true;
+    uint32_t method = b->frames.data[b->stacks.data[in].first].method;
+    uint32_t n = b->threads.data[m->owner].last;
+    for (int i = 0; i < BACK && n != TL_NONE && n > m->got; i++, n = b->nodes.data[n].prev) {
+        uint32_t stack = b->contexts.data[b->nodes.data[n].context].stack;
+        /* A stack that was cut has another root, and says nothing of the methods below. */
+        if (stack != TL_NONE && root_of(b, stack) == root_of(b, in) &&
+            !has_method(b, stack, method))
+            return false;
+    }
+    return true;
+}
+
 int timeline_on_enter(struct timeline_builder *b, const struct tl_event *e)
 {
     struct monitor *m = timeline_monitor_of(b, e->object);
@@ -446,7 +491,9 @@ int timeline_on_enter(struct timeline_builder *b, const struct tl_event *e)
             timeline_owned_by(m, e->other, true);
         m->owner_exact = true;
     } else if (m) {
-        enter.other = m->owner != e->thread ? m->owner : TL_NONE;
+        if (!can_have(b, m))
+            timeline_owned_by(m, TL_NONE, false);
+        enter.other = m->owner != e->thread && m->release == TL_NONE ? m->owner : TL_NONE;
     }
     if (enter.other != TL_NONE && timeline_thread_seen(b, enter.other) < 0)
         return -ENOMEM;
@@ -519,7 +566,10 @@ int timeline_on_entered(struct timeline_builder *b, const struct tl_event *e)
         timeline_bind_release(b, (uint32_t)n, cause.edge, cause.waker, cause.inferred);
     else if (n != TL_NONE)
         b->unbound++;
-    timeline_owned_by(timeline_monitor_of(b, e->object), e->thread, true);
+    struct monitor *m = timeline_monitor_of(b, e->object);
+    timeline_owned_by(m, e->thread, true);
+    if (m && n != TL_NONE)
+        m->got = (uint32_t)n;
     return 0;
 }
 
