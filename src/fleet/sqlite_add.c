@@ -582,8 +582,8 @@ static int tidy_resolution(struct sqlite_store *s, int resolution, int64_t up_to
     static const char *const statements[] = {
         "DELETE FROM block WHERE resolution = ?1 AND type IN (SELECT id FROM type) AND start < ?2",
         "DELETE FROM latency WHERE resolution = ?1 AND start < ?2",
-        "INSERT INTO gone VALUES(?1, ?2) ON CONFLICT(resolution) DO UPDATE SET"
-        " up_to = max(up_to, ?2)"};
+        ("INSERT INTO gone VALUES(?1, ?2) ON CONFLICT(resolution) DO UPDATE SET"
+         " up_to = max(up_to, ?2)")};
 
     int r = 0;
     for (size_t i = 0; i < ARRAY_SIZE(statements) && r == 0; i++)
