@@ -458,6 +458,25 @@ const struct command commands[] = {
         .sets = requests_sets,
     },
     {
+        .name = "vm",
+        .run = cmd_vm,
+        .operands = "FILE",
+        .min_operands = 1,
+        .max_operands = 1,
+        .summary = "what the VM did by itself: collections, safepoints, compilations, memory",
+        .description =
+            "Of a recording made with *--events*, of one that is always on, or of the JDK's Flight "
+            "Recorder: collections by collector and cause, with their pauses and what they freed; "
+            "safepoints by operation, with the way to them, and the thread that was late to the "
+            "slow ones, with the method that it was in.\n\nOn JDK 8 the VM names no operation but "
+            "collections, and of safepoints that follow each other within a tenth of a second only "
+            "number and total time are known. Late threads are named by the samples of *--cpu*.",
+        .examples = "  jvmscope run --events --cpu -o app.jfr -- java -jar app.jar\n"
+                    "  jvmscope vm app.jfr\n"
+                    "  jvmscope vm --from 10s --to 20s --json app.jfr\n",
+        .sets = vm_sets,
+    },
+    {
         .name = "slow",
         .run = cmd_slow,
         .operands = "PID",
