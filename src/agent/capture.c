@@ -16,6 +16,7 @@ extern const struct capture capture_patterns;
 extern const struct capture capture_requests;
 extern const struct capture capture_threads;
 extern const struct capture capture_vm;
+extern const struct capture capture_triggers;
 extern const struct capture capture_vm_events;
 
 /* clang-format off */
@@ -36,6 +37,7 @@ const struct capture *const captures[] = {
     &capture_logpoints,
     &capture_control,
     &capture_patterns,
+    &capture_triggers,
 };
 /* clang-format on */
 const int captures_count = ARRAY_SIZE(captures);

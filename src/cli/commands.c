@@ -105,7 +105,8 @@ const struct command commands[] = {
             "JDK 8 to 12, whose VM stops longer, 8 to 32 ms. Compiled code is made anew "
             "meanwhile. How far it is is shown on standard error. The time that is "
             "given counts from there. *--include* "
-            "makes it short.",
+            "makes it short.\n\n*--on* without *--always* gives a trigger to a recording that is "
+            "always on already; *--on* none removes all of them.",
         .examples =
             "  jvmscope attach -t 30s --match 'com.shop.*'      every such VM, into "
             "jvmscope-PID.jfr\n"
@@ -152,7 +153,9 @@ const struct command commands[] = {
         .summary = "show what the agent in a VM does",
         .description =
             "Asks the agent what it records, since when, and what it has counted. While it "
-            "starts or stops a recording, it says how many classes it has changed.",
+            "starts or stops a recording, it says how many classes it has changed. Of a recording "
+            "that is always on it shows the ring and the triggers: how often each held, what was "
+            "measured last, and what it wrote.",
         .examples = "  jvmscope status 4711\n",
         .sets = status_sets,
     },

@@ -125,7 +125,7 @@ int chunk_prepare(struct rec_chunk *k)
     return ret;
 }
 
-void chunk_leave(struct recording *r, struct rec_chunk *k)
+void rec_chunk_leave(struct recording *r, struct rec_chunk *k)
 {
     if (r->keep_chunks || k->state != CHUNK_READY)
         return;
@@ -429,7 +429,7 @@ int recording_next(struct recording *r, struct rec_event *ret)
         if (!error && next_in_chunk(r, k, ret))
             return 1;
         if (r->current + 1 < r->chunks.len)
-            chunk_leave(r, k);
+            rec_chunk_leave(r, k);
         r->current++;
         r->at = NULL;
     }

@@ -249,7 +249,7 @@ int chunk_prepare_ahead(struct rec_chunk *k) must_check;
 void chunk_tell(struct rec_chunk *k);
 void chunk_release(struct rec_chunk *k);
 /* Called when all of the chunk was read: frees its memory, unless chunks are kept. */
-void chunk_leave(struct recording *r, struct rec_chunk *k);
+void rec_chunk_leave(struct recording *r, struct rec_chunk *k);
 /* Describes the event at `at`, whose body (after size and type) and end are given. */
 void chunk_fill_event(struct rec_chunk *k, const struct type *t, const uint8_t *at,
                       const uint8_t *body, const uint8_t *end, struct rec_event *ret);

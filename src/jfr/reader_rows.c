@@ -357,7 +357,7 @@ int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret, size_
             forget(rows, before);
         size_t chunk = before ? before->chunk->index + before->last : 0;
         if (before && before->last && chunk < r->chunks.len)
-            chunk_leave(r, before->chunk);
+            rec_chunk_leave(r, before->chunk);
         rows->all_read = chunk >= r->chunks.len;
         if (rows->all_read)
             break;

@@ -3,6 +3,7 @@
  * Collections by the lines of the log. Those of one collection have its number; a line with the tag
  * gc alone usually ends it. Concurrent collectors interleave the lines of several.
  */
+#include "agent/capture/triggers/alarms.h"
 #include "agent/capture/vm/vm.h"
 
 #include <stdio.h>
@@ -76,6 +77,8 @@ void collection_put_heap(uint32_t id, uint64_t ns, const char *when, uint64_t us
 void collection_put_phase(uint32_t type, uint32_t id, uint64_t start_ns, uint64_t duration_ns,
                           const char *name, size_t len)
 {
+    if (type == JFR_GC_PHASE_PAUSE)
+        alarm_pause(duration_ns);
     struct jfr_event e;
     if (!jfr_begin(vm_doings.jfr, type, len + 64, &e))
         return;
