@@ -471,7 +471,11 @@ const struct command commands[] = {
             "Of a recording made with *--events*, of one that is always on, or of the JDK's Flight "
             "Recorder: collections by collector and cause, with their pauses and what they freed; "
             "safepoints by operation, with the way to them, and the thread that was late to the "
-            "slow ones, with the method that it was in.\n\nOn JDK 8 the VM names no operation but "
+            "slow ones, with the method that it was in; compilations, deoptimizations by method "
+            "and "
+            "reason; CPU, memory, threads, files and classes of the process, and what its "
+            "container "
+            "denied it.\n\nOn JDK 8 the VM names no operation but "
             "collections, and of safepoints that follow each other within a tenth of a second only "
             "number and total time are known. Late threads are named by the samples of *--cpu*.",
         .examples = "  jvmscope run --events --cpu -o app.jfr -- java -jar app.jar\n"

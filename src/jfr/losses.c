@@ -91,6 +91,8 @@ struct jfr_loss_row jfr_loss_of_type(const char *type)
         {"jdk.ObjectAllocationSample", "alloc", "samples"},
         {"jvmscope.VmEvent", "events", "events"},
         {"jvmscope.SafepointTotals", "events", "events"},
+        {"jvmscope.Compiled", "events", "compilations"},
+        {"jvmscope.UncommonTrap", "events", "deoptimizations"},
         {"jdk.GarbageCollection", "events", "collections"},
         {"jdk.SafepointBegin", "events", "safepoints"},
         {"jdk.SafepointEnd", "events", "safepoints"},

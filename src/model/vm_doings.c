@@ -111,7 +111,13 @@ struct reading {
         struct vm_totals t;
     })
     totals;
-    struct vm_figure throttled;
+    /* Figures in the file's order, which is not that of time. */
+    VEC(struct sample {
+        int64_t ns;
+        uint64_t value;
+        enum vm_figure_kind kind;
+    })
+    samples;
     int error;
 };
 
@@ -309,6 +315,14 @@ static void on_deoptimization(struct reading *r, bool discarded)
 
 /* ---- figures ---- */
 
+static void put_sample(struct reading *r, enum vm_figure_kind kind, int64_t v)
+{
+    struct sample s = {r->e->start_ns, (uint64_t)v, kind};
+    if (v >= 0 && vec_push(&r->samples, s) < 0)
+        r->error = -ENOMEM;
+}
+
+/* In order of time. */
 static void add_figure(struct vm_figure *f, int64_t ns, uint64_t v)
 {
     if (f->n == 0) {
@@ -337,28 +351,18 @@ static void on_figures(struct reading *r)
         int64_t n = figure_fields[i].share  ? (int64_t)(rec_real(o, field, 0) * 1e6)
                     : figure_fields[i].time ? rec_ns(o, field, -1)
                                             : rec_long(o, field, -1);
-        if (n >= 0)
-            add_figure(&r->out->figures[figure_fields[i].kind], r->e->start_ns, (uint64_t)n);
+        put_sample(r, figure_fields[i].kind, n);
     }
 }
 
 static void on_throttling(struct reading *r)
 {
     const struct rec_object *o = &r->e->object;
-    struct vm_figure *time = &r->out->figures[VM_THROTTLED_TIME];
-    int64_t ns = r->e->start_ns, throttled = rec_ns(o, "cpuThrottledTime", -1);
-    int64_t slices = rec_long(o, "cpuElapsedSlices", -1),
-            short_ones = rec_long(o, "cpuThrottledSlices", -1);
-    if (!wanted(r) || throttled < 0)
+    if (!wanted(r))
         return;
-    struct vm_throttle t = {time->last_ns, ns, (uint64_t)throttled - time->last};
-    if (time->n && (uint64_t)throttled > time->last && vec_push(&r->out->throttles, t) < 0)
-        r->error = -ENOMEM;
-    add_figure(time, ns, (uint64_t)throttled);
-    if (slices >= 0)
-        add_figure(&r->out->figures[VM_SLICES], ns, (uint64_t)slices);
-    if (short_ones >= 0)
-        add_figure(&r->out->figures[VM_THROTTLED_SLICES], ns, (uint64_t)short_ones);
+    put_sample(r, VM_THROTTLED_TIME, rec_ns(o, "cpuThrottledTime", -1));
+    put_sample(r, VM_SLICES, rec_long(o, "cpuElapsedSlices", -1));
+    put_sample(r, VM_THROTTLED_SLICES, rec_long(o, "cpuThrottledSlices", -1));
 }
 
 static void on_container(struct reading *r)
@@ -454,15 +458,37 @@ static int by_ns(const void *a, const void *b)
     return (x->ns > y->ns) - (x->ns < y->ns);
 }
 
+static int by_sample_ns(const void *a, const void *b)
+{
+    const struct sample *x = a, *y = b;
+    return (x->ns > y->ns) - (x->ns < y->ns);
+}
+
 #define SORT(list, by)                                                  \
     do {                                                                \
         if ((list).len)                                                 \
             qsort((list).data, (list).len, sizeof((list).data[0]), by); \
     } while (0)
 
+static void add_samples(struct reading *r)
+{
+    struct vm_doings *v = r->out;
+    for (size_t i = 0; i < r->samples.len; i++) {
+        const struct sample *s = &r->samples.data[i];
+        struct vm_figure *f = &v->figures[s->kind];
+        struct vm_throttle t = {f->last_ns, s->ns, s->value - f->last};
+        if (s->kind == VM_THROTTLED_TIME && f->n && s->value > f->last &&
+            vec_push(&v->throttles, t) < 0)
+            r->error = -ENOMEM;
+        add_figure(f, s->ns, s->value);
+    }
+}
+
 static void put_together(struct reading *r)
 {
     struct vm_doings *v = r->out;
+    SORT(r->samples, by_sample_ns);
+    add_samples(r);
     for (size_t i = 0; i < v->safepoints.len; i++) {
         struct vm_safepoint *s = &v->safepoints.data[i];
         const struct part *p = find_part(r, &r->safepoints, s->id);
@@ -588,6 +614,7 @@ int vm_doings_load(struct vm_doings *ret, const char *path, const struct vm_doin
     map_release(&r.deoptimizations);
     vec_release(&r.parts);
     vec_release(&r.totals);
+    vec_release(&r.samples);
     if (error < 0) {
         buf_printf(why, "%s", strerror(-error));
         vm_doings_release(&out);

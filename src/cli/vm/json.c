@@ -125,4 +125,5 @@ void vm_view_json(const struct vm_view *w, struct json *j)
     json_key_u64(j, "duration_ns", w->window_ns);
     safepoints_json(w, j);
     collections_json(w, j);
+    vm_view_process_json(w, j);
 }

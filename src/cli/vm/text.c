@@ -146,4 +146,5 @@ void vm_view_text(const struct vm_view *w)
     operations_text(w);
     longest_text(w);
     late_text(w);
+    vm_view_process_text(w);
 }

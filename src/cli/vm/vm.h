@@ -38,3 +38,7 @@ int vm_view_fill(struct vm_view *w) must_check;
 void vm_view_release(struct vm_view *w);
 void vm_view_json(const struct vm_view *w, struct json *j);
 void vm_view_text(const struct vm_view *w);
+
+/* Of compilers, process and container; called by the two above. */
+void vm_view_process_json(const struct vm_view *w, struct json *j);
+void vm_view_process_text(const struct vm_view *w);

@@ -17,7 +17,7 @@ bool vm_records_pauses(void);
 
 struct vm_doings {
     struct jfr_writer *jfr;
-    uint32_t totals_type, compiled_type, trap_type, process_type;
+    uint32_t totals_type, compiled_type, discarded_type, trap_type, process_type;
 };
 
 extern struct vm_doings vm_doings;
@@ -71,8 +71,17 @@ void gc_flush(void);
 /* The name that JFR gives to the collector of the young or the old generation. */
 const char *gc_name(bool old);
 
+/* ---- compilers.c: what the log reports ---- */
+
+void compilers_reset(void);
+/* A line with the tags jit,compilation, or with the tag deoptimization. */
+void compilers_line(const struct log_line *line);
+void compilers_trap(const struct log_line *line);
+/* Writes the traps that were summed up since the last call. */
+void compilers_flush(void);
+
 /* ---- figures.c: once a second ---- */
 
 void figures_reset(void);
-void figures_flush(uint64_t now);
+void figures_flush(uint64_t now, bool at_once);
 void figures_restate(void);
