@@ -141,7 +141,7 @@ def test_recordings_of_the_jdk_are_read(jdk, tmp_path):
     assert vm["collections"]["count"] == len(events) - len(pauses)
     assert any(c["cause"] == "System.gc()" for c in vm["collections"]["causes"])
     assert vm["collections"]["allocated_bytes"] > 0
-    assert vm["compilations"]["count"] > 0 and vm["process"]["cpu_user"]["most"] > 0
+    assert 0 < vm["process"]["cpu_user"]["most"] <= 1 and vm["process"]["classes_loaded"]["last"] > 400
     assert "\nCollections\n" in lab.jvmscope("vm", out).stdout
 
 
