@@ -3,11 +3,8 @@
 
 #include "base/hash.h"
 
-/*
- * With more rows than this, cells of time become longer. A page has half as many cells at most, but
- * it merges stacks that differ in lines alone.
- */
-enum { MAX_ROWS = 2400000, LONGER = 4, HALF = 32 };
+/* With more rows than this, cells of time become longer. A page has as many cells at most. */
+enum { MAX_ROWS = 1200000, LONGER = 4, HALF = 32 };
 
 static uint64_t hash_of(const struct profile_sample *key)
 {
@@ -140,6 +137,27 @@ static void give_up(struct sum_table *t)
     t->full = true;
 }
 
+/*
+ * Whether so many pairs of stacks and threads have rows that few cells of time could be told apart
+ * for them. Threads are merged then, because that leaves more of the time.
+ */
+static bool has_too_many_pairs(const struct sum_table *t)
+{
+    enum { SHARE = 2, SKETCH_BITS = 24, WORD = 64 };
+
+    /* A bit for each pair by its hash: of some bits that coincide by chance the error is small. */
+    _cleanup_free_ uint64_t *seen = calloc((1 << SKETCH_BITS) / WORD, sizeof(*seen));
+    size_t pairs = 0;
+    for (size_t i = 0; seen && i < t->rows.len; i++) {
+        const struct profile_sample *row = &t->rows.data[i];
+        uint64_t hash = hash_u64((uint64_t)row->node << HALF | row->thread) >> (64 - SKETCH_BITS);
+        uint64_t bit = UINT64_C(1) << hash % WORD;
+        pairs += !(seen[hash / WORD] & bit);
+        seen[hash / WORD] |= bit;
+    }
+    return pairs > MAX_ROWS / SHARE;
+}
+
 /* Keeps the table below its limits where that is possible. */
 static int limit(struct sums *s, struct sum_table *t)
 {
@@ -147,10 +165,11 @@ static int limit(struct sums *s, struct sum_table *t)
     int r = 0;
     while (r == 0 && t->cell_ns && !t->full &&
            (t->rows.len > MAX_ROWS || span / t->cell_ns >= LOAD_TIME_CELLS)) {
-        if (span >= t->cell_ns)
+        bool many = t->rows.len > MAX_ROWS;
+        if (many && t == &s->rows && (span < t->cell_ns || has_too_many_pairs(t)))
+            give_up(t); /* the other table has no threads */
+        else if (span >= t->cell_ns)
             r = lengthen_cells(t, s->how);
-        else if (t == &s->rows)
-            give_up(t); /* too many threads; the other table has none */
         else
             break;
     }
