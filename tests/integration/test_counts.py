@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is counted exactly (calls, lines, allocations, exceptions): the same known number in every capture, table and format."""
+import collections
 import datetime
 import gzip
 import json
@@ -314,6 +315,57 @@ def test_the_jdks_own_views_show_what_was_recorded(jdk, tmp_path):
     arrays = next((v for k, v in places.items() if k.startswith("Counted.allocate")), None)
     assert arrays and float(arrays.rstrip("%").replace(",", ".")) > 30, places
     assert method(shown("report", "--json", out)["allocations"]["methods"], "Counted.allocate")["self"] > 0
+
+
+# Of the JDK's own events, the fields that are empty for a reason: what HotSpot's events have and nobody can know here, or what was
+# not so (a wait without a notifier, an allocation that is counted for all threads).
+EMPTY = {("jdk.ActiveSetting", "eventThread"), ("jdk.ActiveSetting", "stackTrace"), ("jdk.GCPhasePause", "eventThread"), ("jdk.JVMInformation", "jvmFlags"),
+         ("jdk.JavaMonitorWait", "notifier"), ("jdk.ObjectAllocationSample", "eventThread"), ("jdk.ThreadEnd", "stackTrace")}
+
+
+@pytest.mark.slow
+@pytest.mark.jdks(27)
+def test_the_jdks_own_tools_of_27_read_everything(jdk, tmp_path):
+    test_the_jdks_own_tools_read_everything(jdk, tmp_path)
+
+
+@pytest.mark.jdks(25)
+def test_the_jdks_own_tools_read_everything(jdk, tmp_path):
+    """All captures at once: the JDK's views have the known numbers, its summary counts what it prints, and no field of its own events
+    is empty that is known."""
+    out = tmp_path / "all.jfr"
+    options = "trace=Amounts.through,exceptions=stacks,cpu=samples,interval=1ms,cover=y,alloc=exact,threads=y,events=y,requests=Amounts.hold"
+    done = jdk.java("Amounts", jvm=("-Xmx64m", jdk.agent(f"format=r,{options},include=Amounts,file={out}")))
+    assert done.returncode == 0, done.stderr
+    assert view(jdk, "exception-by-type", out) == {"java.lang.IllegalStateException": "30", "java.lang.IllegalArgumentException": "1"}
+    assert {"Amounts.fail(int)": "30", "Amounts.ends()": "1"}.items() <= view(jdk, "exception-by-site", out).items()
+    assert float(view(jdk, "allocation-by-site", out)["Amounts.allocate()"].rstrip("%")) > 80
+    for name, row in (("hot-methods", r"(?m)^Amounts\.\S+ .*\d%$"), ("contention-by-site", r"(?m)^Amounts\.main\S* +1 .*ms"),
+                      ("contention-by-class", r"(?m)^java\.lang\.Object +1 .*ms"), ("jvm-information", r"VM Start: \d\d:"), ("recording", r"Event Count: [\d,]+")):
+        shown_view = jdk.run("jfr", "view", "--width", "200", name, out)
+        assert shown_view.returncode == 0 and re.search(row, shown_view.stdout), (name, shown_view.stdout)
+    printed = jdk.run("jfr", "print", "--json", out)
+    assert printed.returncode == 0, printed.stderr
+    events = json.loads(printed.stdout)["recording"]["events"]
+    summary = dict(re.findall(r"(?m)^ (j\S+) +(\d+) +\d+$", jdk.run("jfr", "summary", out).stdout))
+    kinds = collections.Counter(e["type"] for e in events)
+    assert kinds == {k: int(n) for k, n in summary.items() if n != "0" and k not in ("jdk.Metadata", "jdk.CheckPoint", "jdk.Checkpoint")}
+    names = {e["values"]["thread"]["javaName"]: e["values"] for e in events if e["type"] == "jdk.ThreadStart"}
+    holder = names["holder"]
+    assert holder["parentThread"]["javaName"] == "main" and "main" in [f["method"]["name"] for f in holder["stackTrace"]["frames"]]
+    allowed = {"jdk.ThreadStart": {n for n in names if n != "holder" and n != "ends"}}  # begun by the VM, or before the capture
+    for e in events:
+        for field, value in e["values"].items():
+            if value is not None or not e["type"].startswith("jdk.") or (e["type"], field) in EMPTY:
+                continue
+            if e["type"] == "jdk.ThreadStart":
+                assert e["values"]["thread"]["javaName"] in allowed["jdk.ThreadStart"], e
+            elif e["type"] == "jdk.ObjectAllocationSample":
+                assert field == "stackTrace", e  # what the VM allocates outside of any method
+            elif e["type"] == "jdk.JavaMonitorWait":
+                assert field == "monitorClass" and e["values"]["eventThread"]["javaName"] in ("Reference Handler", "Finalizer"), e
+            else:
+                assert False, e
 
 
 @pytest.mark.jdks(8, 17, 25)

@@ -10,6 +10,8 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <string.h>
 
 typedef void(JNICALL *on_object)(JNIEnv *, jobject);
 typedef void(JNICALL *on_time)(JNIEnv *, jclass, jlong);
@@ -69,13 +71,56 @@ static uint64_t tid_of(JNIEnv *jni, jobject thread)
     return thread ? (uint64_t)(*jni)->GetLongField(jni, thread, thread_capture.tid) : 0;
 }
 
+/*
+ * Who called start() for a thread that has not run yet, for its jdk.ThreadStart. A thread
+ * overwrites what another one with the same place left; the event then does not say it.
+ */
+enum { STARTS = 256 };
+
+static struct {
+    uint64_t started, by, trace;
+} starts[STARTS];
+
+static pthread_mutex_t starts_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void note_start(uint64_t started, uint64_t by, uint64_t trace)
+{
+    pthread_mutex_lock(&starts_lock);
+    starts[started % STARTS].started = started;
+    starts[started % STARTS].by = by;
+    starts[started % STARTS].trace = trace;
+    pthread_mutex_unlock(&starts_lock);
+}
+
+bool natives_started_by(uint64_t started, uint64_t *ret_by, uint64_t *ret_trace)
+{
+    pthread_mutex_lock(&starts_lock);
+    bool known = started && starts[started % STARTS].started == started;
+    if (known) {
+        *ret_by = starts[started % STARTS].by;
+        *ret_trace = starts[started % STARTS].trace;
+        starts[started % STARTS].started = 0;
+    }
+    pthread_mutex_unlock(&starts_lock);
+    return known;
+}
+
+static void forget_starts(void)
+{
+    pthread_mutex_lock(&starts_lock);
+    memset(starts, 0, sizeof(starts));
+    pthread_mutex_unlock(&starts_lock);
+}
+
 static void JNICALL our_start(JNIEnv *jni, jobject thread)
 {
     if (natives_enter()) {
         struct waiter *w = native_self(jni);
-        if (w)
-            put_interaction(TYPE_START, w, stack_here(jni, w), 0, object_identity(thread),
-                            tid_of(jni, thread), false);
+        if (w) {
+            uint64_t trace = stack_here(jni, w), started = tid_of(jni, thread);
+            note_start(started, w->id, trace);
+            put_interaction(TYPE_START, w, trace, 0, object_identity(thread), started, false);
+        }
         natives_leave();
     }
     real.start(jni, thread);
@@ -305,6 +350,7 @@ int natives_bind(JNIEnv *jni, bool instrument, struct buf *why)
 {
     if (!vm.hotspot)
         return 0; /* only JVM TI's own events */
+    forget_starts();
     real.notify = (on_object)vm_libjvm_function("JVM_MonitorNotify");
     real.notify_all = (on_object)vm_libjvm_function("JVM_MonitorNotifyAll");
     real.current = (current_thread)vm_libjvm_function("JVM_CurrentThread");

@@ -392,16 +392,19 @@ void put_thread_there(JNIEnv *jni, uint64_t id, jthread thread, uint64_t since)
     put_thread_object(jni, id, thread, since, NULL, 0);
 }
 
-static void put_thread_start(uint64_t id, uint64_t now)
+/* java_id: of a platform thread, by which its starter is known; else 0. */
+static void put_thread_start(uint64_t id, uint64_t java_id, uint64_t now)
 {
     struct jfr_event e;
+    uint64_t by = 0, trace = 0;
+    (void)natives_started_by(java_id, &by, &trace);
     if (!jfr_begin(thread_capture.jfr, JFR_THREAD_START, 0, &e))
         return;
     jfr_put_time(&e, now);
     jfr_put_long(&e, (int64_t)id);
-    jfr_put_long(&e, 0);
+    jfr_put_long(&e, (int64_t)trace);
     jfr_put_long(&e, (int64_t)id);
-    jfr_put_long(&e, 0);
+    jfr_put_long(&e, (int64_t)by);
     jfr_commit(&e);
 }
 
@@ -428,7 +431,7 @@ static void JNICALL on_thread_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     if (!w->run.since) /* the VM reports the main thread's start only after VMInit */
         delays_run_begins(w, now, 0);
     define_platform(t);
-    put_thread_start(t->serial, now);
+    put_thread_start(t->serial, t->java_id, now);
     put_thread_object(jni, t->serial, thread, now_ns(), t->parent_group, 0);
 }
 
@@ -455,7 +458,7 @@ static void JNICALL on_virtual_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
         return;
     uint64_t now = now_ns();
     thread_carries(jni, w->id);
-    put_thread_start(w->id, now);
+    put_thread_start(w->id, 0, now);
     put_thread_object(jni, w->id, thread, now_ns(), NULL, platform_self(jni)->serial);
 }
 

@@ -334,6 +334,11 @@ void delays_run_ends(struct waiter *w, uint64_t now);
  */
 int natives_bind(JNIEnv *jni, bool instrument, struct buf *why) must_check;
 void natives_unbind(JNIEnv *jni);
+/*
+ * Who called start() for the thread with this Java id, and from where; false when that is not
+ * known. Answers once for each thread.
+ */
+bool natives_started_by(uint64_t started, uint64_t *ret_by, uint64_t *ret_trace);
 
 extern const struct vm_callbacks thread_monitor_events;
 extern const struct capture capture_threads;
