@@ -13,6 +13,7 @@ int cmd_convert(const struct command *self, int argc, char **argv);
 int cmd_coverage(const struct command *self, int argc, char **argv);
 int cmd_diff(const struct command *self, int argc, char **argv);
 int cmd_dump(const struct command *self, int argc, char **argv);
+int cmd_host(const struct command *self, int argc, char **argv);
 int cmd_inspect(const struct command *self, int argc, char **argv);
 int cmd_list(const struct command *self, int argc, char **argv);
 int cmd_manual(const struct command *self, int argc, char **argv);
@@ -25,7 +26,6 @@ int cmd_status(const struct command *self, int argc, char **argv);
 int cmd_stop(const struct command *self, int argc, char **argv);
 int cmd_top(const struct command *self, int argc, char **argv);
 int cmd_trace(const struct command *self, int argc, char **argv);
-int cmd_vm(const struct command *self, int argc, char **argv);
 
 /* clang-format off */
 extern const struct arg_set *const attach_sets[];
@@ -36,6 +36,7 @@ extern const struct arg_set *const convert_sets[];
 extern const struct arg_set *const coverage_sets[];
 extern const struct arg_set *const diff_sets[];
 extern const struct arg_set *const dump_sets[];
+extern const struct arg_set *const host_sets[];
 extern const struct arg_set *const inspect_sets[];
 extern const struct arg_set *const list_sets[];
 extern const struct arg_set *const report_sets[];
@@ -47,7 +48,6 @@ extern const struct arg_set *const status_sets[];
 extern const struct arg_set *const stop_sets[];
 extern const struct arg_set *const top_sets[];
 extern const struct arg_set *const trace_sets[];
-extern const struct arg_set *const vm_sets[];
 /* clang-format on */
 
 extern const struct command fleet_verbs[];

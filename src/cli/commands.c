@@ -105,8 +105,7 @@ const struct command commands[] = {
             "JDK 8 to 12, whose VM stops longer, 8 to 32 ms. Compiled code is made anew "
             "meanwhile. How far it is is shown on standard error. The time that is "
             "given counts from there. *--include* "
-            "makes it short.\n\n*--on* without *--always* gives a trigger to a recording that is "
-            "always on already; *--on* none removes all of them.",
+            "makes it short.",
         .examples =
             "  jvmscope attach -t 30s --match 'com.shop.*'      every such VM, into "
             "jvmscope-PID.jfr\n"
@@ -153,9 +152,7 @@ const struct command commands[] = {
         .summary = "show what the agent in a VM does",
         .description =
             "Asks the agent what it records, since when, and what it has counted. While it "
-            "starts or stops a recording, it says how many classes it has changed. Of a recording "
-            "that is always on it shows the ring and the triggers: how often each held, what was "
-            "measured last, and what it wrote.",
+            "starts or stops a recording, it says how many classes it has changed.",
         .examples = "  jvmscope status 4711\n",
         .sets = status_sets,
     },
@@ -372,15 +369,16 @@ const struct command commands[] = {
         .min_operands = 1,
         .max_operands = 1,
         .summary = "turn a recording, or a part of it, into another format",
-        .description = "Writes what is selected of a recording in another format; the extension of "
-                       "the output picks it: "
-                       "*.html*, *.collapsed*, *.pb.gz*, *.otlp*, *.hprof.txt*, *.hprof* and *.jfr* "
-                       "for samples, *.trcxml*, *.pftrace* and "
-                       "*.json* for threads. With --push it is sent to a backend for profiles: by "
-                       "OTLP over HTTP to a path that ends in /v1development/profiles, by "
-                       "Pyroscope's upload to one that ends in /ingest (with ?format=pprof as pprof, "
-                       "else as JFR). otlp+http://HOST:PORT and pyroscope+http://HOST:PORT mean the "
-                       "same with these paths.",
+        .description =
+            "Writes what is selected of a recording in another format; the extension of "
+            "the output picks it: "
+            "*.html*, *.collapsed*, *.pb.gz*, *.otlp*, *.hprof.txt*, *.hprof* and *.jfr* "
+            "for samples, *.trcxml*, *.pftrace* and "
+            "*.json* for threads. With --push it is sent to a backend for profiles: by "
+            "OTLP over HTTP to a path that ends in /v1development/profiles, by "
+            "Pyroscope's upload to one that ends in /ingest (with ?format=pprof as pprof, "
+            "else as JFR). otlp+http://HOST:PORT and pyroscope+http://HOST:PORT mean the "
+            "same with these paths.",
         .examples = "  jvmscope convert app.jfr -o app.html             flame graph and table, one "
                     "file, works offline\n"
                     "  jvmscope convert app.jfr -o app.pb.gz            for pprof\n"
@@ -461,29 +459,6 @@ const struct command commands[] = {
         .sets = requests_sets,
     },
     {
-        .name = "vm",
-        .run = cmd_vm,
-        .operands = "FILE",
-        .min_operands = 1,
-        .max_operands = 1,
-        .summary = "what the VM did by itself: collections, safepoints, compilations, memory",
-        .description =
-            "Of a recording made with *--events*, of one that is always on, or of the JDK's Flight "
-            "Recorder: collections by collector and cause, with their pauses and what they freed; "
-            "safepoints by operation, with the way to them, and the thread that was late to the "
-            "slow ones, with the method that it was in; compilations, deoptimizations by method "
-            "and "
-            "reason; CPU, memory, threads, files and classes of the process, and what its "
-            "container "
-            "denied it.\n\nOn JDK 8 the VM names no operation but "
-            "collections, and of safepoints that follow each other within a tenth of a second only "
-            "number and total time are known. Late threads are named by the samples of *--cpu*.",
-        .examples = "  jvmscope run --events --cpu -o app.jfr -- java -jar app.jar\n"
-                    "  jvmscope vm app.jfr\n"
-                    "  jvmscope vm --from 10s --to 20s --json app.jfr\n",
-        .sets = vm_sets,
-    },
-    {
         .name = "slow",
         .run = cmd_slow,
         .operands = "PID",
@@ -520,6 +495,25 @@ const struct command commands[] = {
                     "  jvmscope collect --store sqlite:fleet.db --listen 0.0.0.0:4040 --token "
                     "shop=SECRET\n",
         .sets = collect_sets,
+    },
+    {
+        .name = "host",
+        .run = cmd_host,
+        .operands = "",
+        .summary = "record all VMs of this machine, and send a profile of each every minute",
+        .description =
+            "Finds the VMs of this machine, those in containers too, keeps the agent of "
+            "*jvmscope attach --always* in them, and sends what their rings recorded to a "
+            "*jvmscope collect* every minute. Each profile says whose it is: "
+            "OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES of the VM's environment, names that "
+            "Kubernetes hands in (POD_NAME, POD_NAMESPACE, NODE_NAME), otherwise the main class or "
+            "jar.\n\n"
+            "What cannot be sent waits on the disk and is sent later, in order, each once. "
+            "When this command ends, the agents go on recording, and another start of "
+            "it goes on where it ended.",
+        .examples = "  jvmscope host --to http://collector:4040 --token @/etc/jvmscope.token\n"
+                    "  jvmscope host --match 'com.shop.*' --to http://127.0.0.1:4040\n",
+        .sets = host_sets,
     },
     {.name = "fleet",
      .verbs = fleet_verbs,

@@ -41,6 +41,7 @@ static enum fleet_kind kind_of(enum frame_kind kind)
 
 /* What a profile's frames and nodes are in the batch. */
 struct translation {
+    const struct fleet_reading *how;
     struct batch *b;
     const struct profile *p;
     uint32_t *frames; /* number + 1 in the batch; 0: not yet */
@@ -96,6 +97,12 @@ static const char *unit_of(const struct profile_series *s, enum profile_metric m
     return profile_metrics[metric].unit == UNIT_NS || s->interval_ns ? "nanoseconds" : "samples";
 }
 
+static bool is_in_window(const struct fleet_reading *how, int64_t time_ns)
+{
+    return (!how->after_ns || time_ns >= how->after_ns) &&
+           (!how->until_ns || time_ns < how->until_ns);
+}
+
 static int add_series(struct translation *t, enum profile_metric metric, int64_t from_ns,
                       const struct sample_requests *requests)
 {
@@ -109,6 +116,10 @@ static int add_series(struct translation *t, enum profile_metric metric, int64_t
         return (int)type;
     for (size_t i = 0; i < s->samples.len; i++) {
         const struct profile_sample *from = &s->samples.data[i];
+        int64_t time_ns = from_ns + (int64_t)from->time_ns;
+        /* A wait is told of when it ends. */
+        if (!is_in_window(t->how, time_ns + (metric == PROFILE_LOCK ? (int64_t)from->weight : 0)))
+            continue;
         int64_t stack = stack_in_batch(t, from->node);
         if (stack < 0)
             return (int)stack;
@@ -116,7 +127,6 @@ static int add_series(struct translation *t, enum profile_metric metric, int64_t
                                   .stack = (uint32_t)stack,
                                   .count = counted ? from->weight : 1,
                                   .weight = from->weight * each};
-        int64_t time_ns = from_ns + (int64_t)from->time_ns;
         sample_requests_find(requests, t->p->threads.data[from->thread].id, time_ns, &to);
         int r = batch_sample(t->b, time_ns, to);
         if (r < 0)
@@ -149,10 +159,12 @@ static int add_live(struct translation *t, int64_t from_ns)
     return 0;
 }
 
-static int translate(struct batch *b, const struct profile *p, int64_t from_ns,
+static int translate(struct batch *b, const struct profile *p, const struct fleet_reading *how,
                      const struct sample_requests *requests)
 {
-    struct translation t = {.b = b,
+    int64_t from_ns = how->from_ns;
+    struct translation t = {.how = how,
+                            .b = b,
                             .p = p,
                             .frames = calloc(p->frames.len + 1, sizeof(uint32_t)),
                             .stacks = calloc(p->nodes.len + 1, sizeof(uint32_t))};
@@ -173,28 +185,29 @@ static int translate(struct batch *b, const struct profile *p, int64_t from_ns,
 
 int batch_of_profile(struct batch *b, const struct profile *p, int64_t from_ns)
 {
-    int r = translate(b, p, from_ns, NULL);
+    struct fleet_reading how = {.from_ns = from_ns};
+    int r = translate(b, p, &how, NULL);
     return r < 0 ? r : batch_close(b);
 }
 
-static int read_plain(struct batch *b, const char *path, const struct reading_limits *limits,
-                      int64_t from_ns, struct buf *why)
+static int read_plain(struct batch *b, const char *path, const struct fleet_reading *how,
+                      struct buf *why)
 {
     _cleanup_(profile_freep) struct profile *p = NULL;
     _cleanup_(sample_requests_release) struct sample_requests requests = {0};
-    int r = profile_load(&p, path, LOAD_SAMPLES, NULL, why, NULL, NULL);
+    int r = profile_load(&p, path, LOAD_SAMPLES, why, NULL, NULL);
     if (r < 0)
         return r;
     if (why->len) {
         /* Half a recording is not counted: its sender has the whole one and sends it again. */
         return -EPROTO;
     }
-    r = sample_requests_load(&requests, b, path, why);
+    r = sample_requests_load(&requests, b, path, how, why);
     if (r == 0)
-        r = translate(b, p, from_ns, &requests);
+        r = translate(b, p, how, &requests);
     if (r == 0)
         r = batch_close(b);
-    return r == 0 ? batch_check(b, &limits->batch, why) : r;
+    return r == 0 ? batch_check(b, &how->limits->batch, why) : r;
 }
 
 /* Takes one layer of compression off the file behind map. *ret_fd is a file without a name. */
@@ -242,16 +255,15 @@ static int unpack_file(const char *path, uint64_t limit, int *ret_fd, struct buf
     return r;
 }
 
-int fleet_read(struct batch *ret, const char *path, const struct reading_limits *limits,
-               int64_t from_ns, struct buf *why)
+int fleet_read(struct batch *ret, const struct fleet_reading *how, struct buf *why)
 {
     struct batch b = {0};
     char plain[64];
     _cleanup_close_ int fd = -1;
-    int r = unpack_file(path, limits->unpacked, &fd, why);
+    int r = unpack_file(how->path, how->limits->unpacked, &fd, why);
     if (r == 0) {
         snprintf(plain, sizeof(plain), "/proc/self/fd/%d", fd);
-        r = read_plain(&b, fd >= 0 ? plain : path, limits, from_ns, why);
+        r = read_plain(&b, fd >= 0 ? plain : how->path, how, why);
     }
     if (r < 0)
         batch_release(&b);
@@ -280,16 +292,15 @@ static uint64_t inherited_bytes(void)
 }
 
 /* The first byte is 0 or the errno; behind it the batch or the reason. */
-_Noreturn static void read_in_child(int to, const char *path, const struct reading_limits *limits,
-                                    int64_t from_ns)
+_Noreturn static void read_in_child(int to, const struct fleet_reading *how)
 {
     struct batch b = {0};
-    struct buf why = BUF(4096), packed = BUF(limits->memory);
+    struct buf why = BUF(4096), packed = BUF(how->limits->memory);
     signal(SIGXCPU, SIG_DFL);
-    limit(RLIMIT_DATA, inherited_bytes() + limits->memory);
-    limit(RLIMIT_CPU, limits->cpu_s);
+    limit(RLIMIT_DATA, inherited_bytes() + how->limits->memory);
+    limit(RLIMIT_CPU, how->limits->cpu_s);
     limit(RLIMIT_CORE, 0);
-    int r = fleet_read(&b, path, limits, from_ns, &why);
+    int r = fleet_read(&b, how, &why);
     buf_u8(&packed, (uint8_t)-r);
     if (r == 0)
         batch_pack(&b, &packed);
@@ -328,15 +339,14 @@ static int result_of(struct batch *ret, const uint8_t *bytes, size_t len, int st
     return batch_unpack(ret, bytes + 1, len - 1);
 }
 
-int fleet_read_apart(struct batch *ret, const char *path, const struct reading_limits *limits,
-                     int64_t from_ns, struct buf *why)
+int fleet_read_apart(struct batch *ret, const struct fleet_reading *how, struct buf *why)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)
         return -errno;
     pid_t child = fork();
     if (child == 0)
-        read_in_child(ends[1], path, limits, from_ns);
+        read_in_child(ends[1], how);
     close(ends[1]);
     if (child < 0) {
         close(ends[0]);
@@ -344,9 +354,9 @@ int fleet_read_apart(struct batch *ret, const char *path, const struct reading_l
     }
     _cleanup_free_ uint8_t *bytes = NULL;
     size_t len = 0;
-    int status, r = read_all(ends[0], limits->memory, &bytes, &len);
+    int status, r = read_all(ends[0], how->limits->memory, &bytes, &len);
     close(ends[0]);
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
-    return r < 0 ? r : result_of(ret, bytes, len, status, limits, why);
+    return r < 0 ? r : result_of(ret, bytes, len, status, how->limits, why);
 }

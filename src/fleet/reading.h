@@ -14,23 +14,33 @@ struct reading_limits {
 
 extern const struct reading_limits reading_default_limits;
 
+/* Times are ns since 1970. */
+struct fleet_reading {
+    const char *path;
+    const struct reading_limits *limits;
+    int64_t from_ns; /* when a profile began that does not say */
+    /*
+     * Only what ended from after_ns on and before until_ns counts: senders cut their recordings
+     * generously, and their parts must not overlap. 0: everything.
+     */
+    int64_t after_ns, until_ns;
+};
+
 /*
  * Reads a recording or profile in any format that the command knows, gzipped, by zstd or plain; an
- * inner layer (a .pb.gz sent with Content-Encoding: gzip) is unpacked as well. from_ns is the time
- * since 1970 of the samples of a file that tells none. Returns 0, or a negative errno with the
- * reason in why: -EPROTO for what is damaged, -ENOTSUP for what is no profile, -E2BIG for what is
- * beyond a limit.
+ * inner layer (a .pb.gz sent with Content-Encoding: gzip) is unpacked as well. Returns 0, or a
+ * negative errno with the reason in why: -EPROTO for what is damaged, -ENOTSUP for what is no
+ * profile, -E2BIG for what is beyond a limit.
  */
-int fleet_read(struct batch *ret, const char *path, const struct reading_limits *limits,
-               int64_t from_ns, struct buf *why) must_check;
+int fleet_read(struct batch *ret, const struct fleet_reading *how, struct buf *why) must_check;
 
 /*
  * The same in a process of its own, with limits on its memory and processor time: a file that
  * makes the reader take too much of either, or crash, is refused (-E2BIG, -EPROTO), and nothing
  * else happens. Safe while other threads run.
  */
-int fleet_read_apart(struct batch *ret, const char *path, const struct reading_limits *limits,
-                     int64_t from_ns, struct buf *why) must_check;
+int fleet_read_apart(struct batch *ret, const struct fleet_reading *how,
+                     struct buf *why) must_check;
 
 /* Fills a batch from a profile that is loaded; public for tests. */
 struct profile;

@@ -122,15 +122,29 @@ static int add_bucket(struct sample_requests *s, size_t name, const uint32_t *nu
     return vec_push(&b->latencies, l);
 }
 
+/* Leaves those that ended in the window. Returns how many. */
+static uint32_t keep_window(const struct sample_requests *s, uint32_t *numbers, uint32_t n)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t end = s->requests.list.data[numbers[i]].end_ns;
+        if ((!s->how->after_ns || end >= s->how->after_ns) &&
+            (!s->how->until_ns || end < s->how->until_ns))
+            numbers[kept++] = numbers[i];
+    }
+    return kept;
+}
+
 static int add_listed(struct sample_requests *s, size_t name)
 {
     const struct request_name *n = &s->requests.names.data[name];
     uint32_t *numbers = s->requests.by_name.data + n->first;
     int r = 0;
     qsort_r(numbers, n->count, sizeof(*numbers), by_end, s->requests.list.data);
-    for (size_t i = 0, end; r == 0 && i < n->count; i = end) {
+    uint32_t count = keep_window(s, numbers, n->count);
+    for (size_t i = 0, end; r == 0 && i < count; i = end) {
         int64_t bucket = bucket_of_end(&s->requests.list.data[numbers[i]]);
-        for (end = i + 1; end < n->count; end++)
+        for (end = i + 1; end < count; end++)
             if (bucket_of_end(&s->requests.list.data[numbers[end]]) != bucket)
                 break;
         r = add_bucket(s, name, numbers + i, end - i);
@@ -139,9 +153,10 @@ static int add_listed(struct sample_requests *s, size_t name)
 }
 
 int sample_requests_load(struct sample_requests *ret, struct batch *b, const char *path,
-                         struct buf *why)
+                         const struct fleet_reading *how, struct buf *why)
 {
     ret->b = b;
+    ret->how = how;
     if (!requests_any(path))
         return 0;
     int r = requests_load(&ret->requests, path, &(struct request_filter){0}, why);

@@ -2,10 +2,11 @@
 /* The requests of an upload: their latencies, and which request a sample belongs to. */
 #pragma once
 
-#include "fleet/batch.h"
+#include "fleet/reading.h"
 #include "model/requests.h"
 
 struct sample_requests {
+    const struct fleet_reading *how;
     struct requests requests;
     struct batch *b;
     VEC(uint32_t) names;  /* of requests.names: number + 1 in the batch */
@@ -18,7 +19,7 @@ struct sample_requests {
  * must outlive this.
  */
 int sample_requests_load(struct sample_requests *ret, struct batch *b, const char *path,
-                         struct buf *why) must_check;
+                         const struct fleet_reading *how, struct buf *why) must_check;
 void sample_requests_release(struct sample_requests *s);
 /* Sets the sample's request and trace: those for which the thread worked at this time. */
 void sample_requests_find(const struct sample_requests *s, uint64_t thread, int64_t time_ns,

@@ -2,13 +2,10 @@
 /* The recording: chunks, iteration, and order of time. */
 #include "jfr/reader.h"
 
-#include "base/pages.h"
 #include "jfr/reader_internal.h"
 #include "jfr/ring.h"
 
 #include <stdio.h>
-
-enum { FORGET_BYTES = 1 << 22 };
 
 void recording_damage(struct recording *r, const uint8_t *at, const char *why)
 {
@@ -33,7 +30,7 @@ static void chunk_forget(struct rec_chunk *k)
 {
     described_release(&k->types);
     map_release(&k->method_of_key);
-    arena_release(&k->decoded);
+    arena_release(&k->stacks);
     k->constants_read = k->searched = false;
 }
 
@@ -125,7 +122,7 @@ int chunk_prepare(struct rec_chunk *k)
     return ret;
 }
 
-void rec_chunk_leave(struct recording *r, struct rec_chunk *k)
+void chunk_leave(struct recording *r, struct rec_chunk *k)
 {
     if (r->keep_chunks || k->state != CHUNK_READY)
         return;
@@ -191,14 +188,8 @@ static bool is_new_room(const struct recording *r, const uint8_t *at)
 
 static int find_chunks(struct recording *r, const char **ret_why)
 {
-    const uint8_t *kept = r->data;
     for (const uint8_t *at = r->data; at < r->data + r->len;) {
         struct rec_chunk *k;
-        /* The kernel maps the pages around each header as well, which may be all of the file. */
-        if (r->mapped && at - kept >= FORGET_BYTES) {
-            pages_forget(kept, (size_t)(at - kept));
-            kept = at;
-        }
         int ret = add_chunk(r, at, &k);
         if (ret == -EBADMSG && r->chunks.len) {
             if (!is_new_room(r, at))
@@ -267,8 +258,8 @@ static int open_common(struct recording *r, const char **ret_why)
     return ret;
 }
 
-static int open_bytes(struct recording **ret, const void *bytes, size_t len, bool mapped,
-                      const char **ret_why)
+int recording_open_bytes(struct recording **ret, const void *bytes, size_t len,
+                         const char **ret_why)
 {
     struct recording *r = calloc(1, sizeof(*r));
     *ret_why = "no memory";
@@ -276,25 +267,12 @@ static int open_bytes(struct recording **ret, const void *bytes, size_t len, boo
         return -ENOMEM;
     r->data = bytes;
     r->len = len;
-    r->mapped = mapped;
     int error = open_common(r, ret_why);
     if (error)
         recording_close(r);
     else
         *ret = r;
     return error;
-}
-
-int recording_open_bytes(struct recording **ret, const void *bytes, size_t len,
-                         const char **ret_why)
-{
-    return open_bytes(ret, bytes, len, false, ret_why);
-}
-
-int recording_open_mapped(struct recording **ret, const void *bytes, size_t len,
-                          const char **ret_why)
-{
-    return open_bytes(ret, bytes, len, true, ret_why);
 }
 
 int recording_open(struct recording **ret, const char *path, const char **ret_why)
@@ -309,7 +287,6 @@ int recording_open(struct recording **ret, const char *path, const char **ret_wh
     } else {
         r->data = r->map.data;
         r->len = r->map.len;
-        r->mapped = true;
         error = open_common(r, ret_why);
     }
     if (error)
@@ -337,7 +314,6 @@ void recording_close(struct recording *r)
     vec_release(&r->threads);
     vec_release(&r->classes);
     vec_release(&r->methods);
-    vec_release(&r->class_names);
     arena_release(&r->strings);
     arena_release(&r->usual);
     buf_release(&r->key);
@@ -429,7 +405,7 @@ int recording_next(struct recording *r, struct rec_event *ret)
         if (!error && next_in_chunk(r, k, ret))
             return 1;
         if (r->current + 1 < r->chunks.len)
-            rec_chunk_leave(r, k);
+            chunk_leave(r, k);
         r->current++;
         r->at = NULL;
     }

@@ -117,6 +117,10 @@ def test_totals_are_what_was_sent(tmp_path):
         for verb in ("top", "services", "flame"):
             status, text, _ = c.request("GET", f"/v1/fleet/{verb}", service="shop")
             assert status == 200 and json.loads(text) == fleet(c, verb, "--service", "shop")
+        for arguments in (["top"], ["top", "--service", "shop", "--from", NOW - 3600, "--label", "zone=a"], ["diff", "--base", "version=1.7"], ["flame"]):
+            ask = [lab.jvmscope("fleet", *arguments, "--json", *where) for where in (
+                ["--store", c.store], ["--collector", f"http://127.0.0.1:{c.port}/"])]
+            assert ask[0].returncode == 0 and (ask[0].stdout, ask[0].stderr) == (ask[1].stdout, ask[1].stderr)
     assert total(c.store) == 114 + 11
     lines = lab.jvmscope("fleet", "flame", "--store", c.store, "--service", "pay").stdout
     assert lines == "Main.main;Main.pay 11\n"
@@ -265,6 +269,11 @@ def test_who_may_send_and_ask(tmp_path):
                 status, text, _ = c.request("GET", "/v1/fleet/top", headers=headers, **query)
                 assert [s["cpu_samples"] for s in json.loads(text)["services"]] == [n]
         assert total(c) == 7 and total(c, "--tenant", "blue") == 2
+        url = f"http://127.0.0.1:{c.port}"
+        done = lab.jvmscope("fleet", "top", "--json", "--collector", url, "--token", "secret2")
+        assert [s["cpu_samples"] for s in json.loads(done.stdout)["services"]] == [2]
+        done = lab.jvmscope("fleet", "top", "--collector", url)
+        assert done.returncode == 1 and "token is needed" in done.stderr and len(done.stderr.splitlines()) == 1
     assert os.stat(tmp_path / "fleet.db").st_mode & 0o077 == 0
 
 
@@ -396,3 +405,140 @@ def test_the_words_of_the_command(tmp_path):
         done = lab.jvmscope(*arguments)
         assert done.returncode == status and words in done.stderr and len(done.stderr.splitlines()) == 1, (arguments, done.stderr)
         assert not done.stdout
+
+
+def wait_for(condition, what, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, what
+        time.sleep(0.2)
+    return value
+
+
+class Host:
+    """`jvmscope host` for the VMs of one program."""
+
+    def __init__(self, folder, port, match, *options):
+        self.arguments = [lab.BUILD / "jvmscope", "host", "--match", match, "--to", f"http://127.0.0.1:{port}", "--every", "1s",
+                          "--spool", folder / "spool", *options]
+        self.folder = folder
+        self.start()
+
+    def start(self):
+        self.errors = open(self.folder / "host.err", "a")
+        self.process = subprocess.Popen(self.arguments, stderr=self.errors)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.errors.close()
+
+    def stop(self):
+        self.process.terminate()
+        assert self.process.wait(timeout=120) == 0
+        self.errors.close()
+
+    def waiting(self):
+        return sorted(p.name for p in (self.folder / "spool").glob("*.query"))
+
+
+@pytest.mark.jdks(8, 25)
+def test_a_machine_sends_what_its_vms_recorded_each_sample_once(jdk, tmp_path):
+    """With the host killed and the collector away meanwhile: the sum is that of the whole ring, and names are those of the environment."""
+    environment = {**os.environ, "OTEL_RESOURCE_ATTRIBUTES": "service.version=1.8,region=eu%2C1,service.name=other",
+                   "OTEL_SERVICE_NAME": "shop"}
+    vm = jdk.start_java("Busy", "12", env=environment, stdout=subprocess.PIPE)
+    assert vm.stdout.readline().strip() == "ready"
+    with collector(tmp_path) as c:
+        port = c.port
+        host = Host(tmp_path, port, "Busy*", "--label", "rack=r1")
+        try:
+            assert wait_for(lambda: total(c), "nothing was sent")
+            host.kill()
+            host.start()
+            sent = total(c)
+            assert wait_for(lambda: total(c) > sent, "nothing more was sent")
+            c.stop()
+            assert wait_for(host.waiting, "nothing waits while the collector is away")
+            [ring] = [p for p in os.scandir("/var/tmp") if p.name.startswith(f"jvmscope-{vm.pid}-") and p.name.endswith(".ring")]
+            kept = f"{ring.path}.kept"
+            os.link(ring.path, kept)
+            try:
+                vm.wait(timeout=120)
+                wait_for(lambda: not os.path.exists(ring.path), "the ring of the VM that has ended is not taken")
+                done = lab.jvmscope("dump", "-o", tmp_path / "whole.jfr", kept)
+                assert done.returncode == 0, done.stderr
+            finally:
+                os.unlink(kept)
+            assert host.waiting()
+            host.kill()
+            assert not list((tmp_path / "spool").glob("*.taken"))
+            host.arguments[host.arguments.index("--to") + 1] = "http://127.0.0.1:1"
+            host.start()
+            wait_for(lambda: "profiles wait" in (tmp_path / "host.err").read_text().split("sends to")[-1], "the host does not say that it waits")
+            host.kill()
+            with collector(tmp_path) as again:
+                host.arguments[host.arguments.index("--to") + 1] = f"http://127.0.0.1:{again.port}"
+                host.start()
+                wait_for(lambda: not host.waiting(), "what waited is not sent")
+                host.stop()
+                whole = json.loads(lab.jvmscope("report", "--json", tmp_path / "whole.jfr").stdout)["samples"]["total"]
+                assert total(again) == whole > 20
+                [row] = fleet(again, "services")["services"]
+                assert (row["service"], row["version"]) == ("shop", "1.8")
+                assert total(again, "--label", "rack=r1") == whole
+                status, text, _ = again.request("GET", "/v1/fleet/top", label="region=eu,1")
+                assert json.loads(text)["services"][0]["cpu_samples"] == whole
+        finally:
+            if host.process.poll() is None:
+                host.kill()
+    assert not list((tmp_path / "spool").glob("*"))
+
+
+def test_what_waits_is_bounded_and_the_words_of_host(tmp_path):
+    for status, arguments, words in (
+            (2, ("host",), "--to"),
+            (2, ("host", "--to", "ftp://x"), "http://"),
+            (2, ("host", "--to", "http://127.0.0.1:1", "--label", "x"), "KEY=VALUE"),
+            (1, ("host", "--to", "http://127.0.0.1:1", "--token", "@/nonexistent"), "/nonexistent"),
+            (1, ("host", "--to", "http://127.0.0.1:1", "--spool", "/dev/null"), "spool")):
+        done = lab.jvmscope(*arguments)
+        assert done.returncode == status and words in done.stderr and len(done.stderr.splitlines()) == 1, (arguments, done.stderr)
+    # What waits of an earlier run, some of it never to be taken, in order; a body without its query was not finished.
+    spool = tmp_path / "spool"
+    spool.mkdir(mode=0o700)
+    for i in range(5):
+        (spool / f"{i + 1:012}.jfr").write_text(stacks(a=1 << i) if i != 2 else "damaged")
+        (spool / f"{i + 1:012}.query").write_text(f"id={i}&service=s&from={NOW}")
+    (spool / "000000000009.jfr").write_text("half")
+    with collector(tmp_path) as c:
+        host = Host(tmp_path, c.port, "NoSuchProgram")
+        wait_for(lambda: not host.waiting(), "what waited is not sent")
+        host.stop()
+        assert total(c) == 1 + 2 + 8 + 16
+    assert not list(spool.iterdir())
+    assert "does not take a profile" in (tmp_path / "host.err").read_text()
+
+
+@pytest.mark.jdks(17)
+def test_a_vm_that_ends_while_the_host_is_away(jdk, tmp_path):
+    """What its ring holds is taken by the next start."""
+    vm = jdk.start_java("Busy", "6", stdout=subprocess.PIPE)
+    assert vm.stdout.readline().strip() == "ready"
+    with collector(tmp_path) as c:
+        host = Host(tmp_path, c.port, "Busy*")
+        try:
+            before = wait_for(lambda: total(c), "nothing was sent")
+            host.kill()
+            [ring] = [p.path for p in os.scandir("/var/tmp") if p.name.startswith(f"jvmscope-{vm.pid}-") and p.name.endswith(".ring")]
+            vm.wait(timeout=120)
+            assert lab.jvmscope("dump", "-o", tmp_path / "whole.jfr", ring).returncode == 0
+            host.start()
+            wait_for(lambda: not list((tmp_path / "spool").glob("*")), "the rest was not taken")
+            host.stop()
+        finally:
+            if host.process.poll() is None:
+                host.kill()
+        whole = json.loads(lab.jvmscope("report", "--json", tmp_path / "whole.jfr").stdout)["samples"]["total"]
+        assert total(c) == whole > before
+        assert not os.path.exists(ring)

@@ -60,9 +60,10 @@ int reply_line(struct intake_reply *reply, int status, const char *format, ...) 
 struct upload_origin {
     struct fleet_origin origin;
     VEC(struct fleet_label) labels;
-    int64_t from_ns; /* of a profile that does not say when it was; 0: not given */
-    int64_t sent_s;  /* the sender's clock when it sent; 0: not given */
-    const char *id;  /* NULL: by content */
+    int64_t from_ns;            /* of a profile that does not say when it was; 0: not given */
+    int64_t sent_s;             /* the sender's clock when it sent; 0: not given */
+    int64_t after_ns, until_ns; /* struct fleet_reading */
+    const char *id;             /* NULL: by content */
     struct arena arena;
 };
 

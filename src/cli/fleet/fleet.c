@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 #include "cli/builtin.h"
+#include "cli/fleet/origin.h"
+#include "cli/fleet/send.h"
 #include "fleet/ask.h"
 
 #include <errno.h>
@@ -12,6 +14,10 @@
 static const struct arg where_args[] = {
     {"--store", 0, ARG_TEXT, offsetof(struct fleet_options, store), "URL",
      "the store, where no collector runs: sqlite:FILE"},
+    {"--collector", 0, ARG_TEXT, offsetof(struct fleet_options, collector), "URL",
+     "the collector to ask: http://HOST:4040"},
+    {"--token", 0, ARG_TEXT, offsetof(struct fleet_options, token), "TOKEN",
+     "what the collector asks for; @FILE has it"},
     {"--tenant", 0, ARG_TEXT, offsetof(struct fleet_options, tenant), "NAME",
      "of a store with several tenants, this one alone"},
     {0},
@@ -170,6 +176,25 @@ static int ask_store(const struct fleet_options *o, const char *verb, const stru
 
 enum { ROWS = 30 };
 
+static int ask_collector(const struct fleet_options *o, const char *verb, const struct asking *a,
+                         struct buf *out)
+{
+    _cleanup_(buf_release) struct buf path = BUF(1 << 20);
+    _cleanup_(sender_release) struct sender s = {.url = NULL};
+    int status = sender_open(&s, o->collector, o->token);
+    if (status)
+        return status;
+    buf_printf(&path, "/v1/fleet/%s", verb);
+    for (size_t i = 0; i < a->n; i++) {
+        buf_printf(&path, "%c%s=", i ? '&' : '?', a->params[i].key);
+        url_escape(&path, a->params[i].value);
+    }
+    status = sender_get(&s, buf_str(&path), out);
+    while (out->len && out->data[out->len - 1] == '\n')
+        out->len--;
+    return status;
+}
+
 static int cmd_question(const struct command *self, int argc, char **argv)
 {
     struct fleet_options o = {0};
@@ -186,15 +211,16 @@ static int cmd_question(const struct command *self, int argc, char **argv)
     status = make_params(&a, &o, o.json && o.limit ? limit : NULL);
     if (status)
         return status;
-    if (!o.store) {
-        complain(self->name, "--store URL is missing", "--store sqlite:FILE");
+    if (!o.store == !o.collector) {
+        complain(self->name, "one of --store and --collector must be given",
+                 "--store sqlite:FILE, or --collector http://HOST:4040");
         return 2;
     }
     if (strcmp(verb, "diff") == 0 && !o.base) {
         complain(self->name, "--base is missing", "--base version=1.7, host=NAME, from=TIME ...");
         return 2;
     }
-    status = ask_store(&o, verb, &a, &out);
+    status = o.store ? ask_store(&o, verb, &a, &out) : ask_collector(&o, verb, &a, &out);
     if (status)
         return status;
     if (o.json) {

@@ -11,7 +11,7 @@ enum { FLEET_PARAMS = 64 };
 
 /* The options of all verbs of `fleet`. */
 struct fleet_options {
-    const char *store, *tenant;
+    const char *store, *collector, *token, *tenant;
     const char *service, *version, *host, *instance, *labels, *from, *to, *request;
     const char *metric, *price, *method, *base;
     uint64_t limit;

@@ -131,6 +131,15 @@ static int read_seconds(struct argument_reader *r, const char *key, const char *
     return ask_time(value, now_s, ret) < 0 ? reply_line(r->reply, 400, "%s: not a time", key) : 0;
 }
 
+static int read_ns(struct argument_reader *r, const char *key, const char *value, int64_t *ret)
+{
+    uint64_t n;
+    if (parse_u64(value, 0, INT64_MAX, &n) < 0)
+        return reply_line(r->reply, 400, "%s: not a number of nanoseconds", key);
+    *ret = (int64_t)n;
+    return 0;
+}
+
 static int on_argument(void *context, const char *key, const char *value)
 {
     struct argument_reader *r = context;
@@ -162,6 +171,10 @@ static int on_argument(void *context, const char *key, const char *value)
         r->o->from_ns = from_s * (int64_t)NS_PER_SECOND;
         return status;
     }
+    if (strcmp(key, "after_ns") == 0)
+        return read_ns(r, key, value, &r->o->after_ns);
+    if (strcmp(key, "until_ns") == 0)
+        return read_ns(r, key, value, &r->o->until_ns);
     return reply_line(r->reply, 400, "%s: no such argument", key);
 }
 
@@ -278,7 +291,13 @@ int collector_take(struct collector *c, struct upload_origin *from, const char *
     }
     int64_t from_ns = from->from_ns ? from->from_ns : (int64_t)clock_ns(CLOCK_REALTIME);
     pthread_mutex_lock(&c->reading);
-    int r = fleet_read_apart(&b, path, &c->limits.reading, from_ns, &why);
+    int r = fleet_read_apart(&b,
+                             &(struct fleet_reading){.path = path,
+                                                     .limits = &c->limits.reading,
+                                                     .from_ns = from_ns,
+                                                     .after_ns = from->after_ns,
+                                                     .until_ns = from->until_ns},
+                             &why);
     status = r < 0 ? status_of_reading(c, r, &why, reply) : store_batch(c, from, &b, &id, reply);
     pthread_mutex_unlock(&c->reading);
     if (r == 0)

@@ -14,8 +14,6 @@
  */
 #include "agent/capture/requests/requests.h"
 
-#include "agent/capture/triggers/alarms.h"
-
 #include "agent/capture/requests/sql.h"
 #include "agent/capture/requests/tables.h"
 #include "agent/fault.h"
@@ -568,8 +566,6 @@ static void request_finish(JNIEnv *jni, struct request *r, uint64_t token, int s
     end.exception = text;
     if (end.name) {
         request_count(end.name, end.ns, error);
-        if (unlikely(end.ns > atomic_load_explicit(&alarm_request_ns, memory_order_relaxed)))
-            alarm_request(end.name->text, end.ns);
         settle(r, &end);
     }
     free(text);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a VM on this machine is called in a fleet: from its environment, or from its command line.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/vec.h"
+#include "proto/vm.h"
+
+enum { ORIGIN_LABELS = 32, ORIGIN_TEXT = 256 };
+
+struct origin_label {
+    char key[ORIGIN_TEXT], value[ORIGIN_TEXT];
+};
+
+struct vm_origin {
+    char service[ORIGIN_TEXT], version[ORIGIN_TEXT], host[ORIGIN_TEXT], instance[ORIGIN_TEXT];
+    struct origin_label labels[ORIGIN_LABELS];
+    size_t n_labels;
+};
+
+/*
+ * Fills in what is known of a VM: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES, the names that
+ * Kubernetes' downward interface is usually given (POD_NAME, POD_NAMESPACE, NODE_NAME ...), the
+ * container, and otherwise the main class or jar, this machine's name and the process.
+ */
+void vm_origin_read(struct vm_origin *ret, const struct vm *vm);
+/* The same from an environment as /proc has it; public for tests. */
+void vm_origin_of_environment(struct vm_origin *ret, const char *environment, size_t len);
+/* Sets a label, or what it stands for: service.name, service.version, host.name ... */
+void vm_origin_set(struct vm_origin *o, const char *key, const char *value);
+/* Appends "service=...&version=...&label=..." for a URL. */
+void vm_origin_query(const struct vm_origin *o, struct buf *to);
+/* Appends a text for the query of a URL. */
+void url_escape(struct buf *to, const char *text);

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/fleet/send.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "cli/commands.h"
+#include "wire/http.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BODY_MAX = 256 << 20, PATH_LEN = 600, ANSWER_MAX = 1 << 30 };
+
+const char *first_line_of(struct buf *text)
+{
+    const uint8_t *end = text->data ? memchr(text->data, '\n', text->len) : NULL;
+    if (end)
+        text->len = (size_t)(end - text->data);
+    return buf_str(text);
+}
+
+int sender_open(struct sender *s, const char *url, const char *token)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096), header = BUF(1 << 16);
+    size_t len = strlen(url);
+    *s = (struct sender){.url = NULL};
+    if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) {
+        complain(url, "not the address of a collector", "http://HOST:4040");
+        return 2;
+    }
+    if (http_available(&why) < 0)
+        return complain(url, "cannot be reached", buf_str(&why));
+    while (len && url[len - 1] == '/')
+        len--;
+    s->url = strndup(url, len);
+    if (token && token[0] == '@') {
+        _cleanup_free_ uint8_t *text = NULL;
+        size_t n;
+        int r = read_file(token + 1, 4096, &text, &n);
+        if (r < 0)
+            return complain_errno(token + 1, "cannot read", r);
+        text[strcspn((char *)text, "\r\n")] = 0;
+        buf_printf(&header, "Authorization: Bearer %s", (char *)text);
+    } else if (token) {
+        buf_printf(&header, "Authorization: Bearer %s", token);
+    }
+    s->authorization = token ? strdup(buf_str(&header)) : NULL;
+    return s->url && (s->authorization || !token) ? 0
+                                                  : complain_errno(url, "cannot start", -ENOMEM);
+}
+
+void sender_release(struct sender *s)
+{
+    free(s->url);
+    free(s->authorization);
+}
+
+/* Returns 0, -EAGAIN when it is to be tried again later, or -EBADMSG when it will never be taken.
+ */
+static int send_one(struct sender *s, const struct spool *spool, uint64_t number, struct buf *why)
+{
+    _cleanup_(buf_release) struct buf url = BUF(1 << 20);
+    _cleanup_free_ char *query = NULL;
+    _cleanup_free_ uint8_t *body = NULL;
+    char path[PATH_LEN];
+    size_t len;
+    struct http_answer answer = {.body = BUF(0)};
+    const char *const headers[] = {s->authorization, NULL};
+    spool_body(spool, number, path);
+    int r = spool_query(spool, number, &query);
+    if (r == 0)
+        r = read_file(path, BODY_MAX, &body, &len);
+    if (r < 0) {
+        buf_string(why, strerror(-r));
+        return -EBADMSG;
+    }
+    buf_printf(&url, "%s/v1/upload?%s&sent=%" PRIu64, s->url, query,
+               clock_ns(CLOCK_REALTIME) / NS_PER_SECOND);
+    struct http_request request = {.url = buf_str(&url),
+                                   .headers = headers,
+                                   .type = "application/octet-stream",
+                                   .body = body,
+                                   .len = len};
+    r = http_send(&request, &answer, why);
+    if (r == 0 && answer.status != 200)
+        buf_printf(why, "%d %.200s", answer.status, buf_str(&answer.body));
+    s->not_before_ns = now_ns() + answer.retry_after_ms * NS_PER_MS;
+    buf_release(&answer.body);
+    if (r < 0)
+        return -EAGAIN;
+    /* 401 and 403 may be mended by whoever runs the collector. */
+    bool never = answer.status == 400 || answer.status == 413 || answer.status == 404;
+    return answer.status == 200 ? 0 : never ? -EBADMSG : -EAGAIN;
+}
+
+void sender_send(struct sender *s, struct spool *spool)
+{
+    struct spool_list list;
+    if (now_ns() < s->not_before_ns || spool_list(spool, &list) < 0)
+        return;
+    for (size_t i = 0; i < list.numbers.len; i++) {
+        _cleanup_(buf_release) struct buf why = BUF(4096);
+        int r = send_one(s, spool, list.numbers.data[i], &why);
+        const char *text = first_line_of(&why);
+        if (r == -EAGAIN) {
+            if (!s->complained)
+                complain(s->url, "cannot be reached; profiles wait", text);
+            s->complained = true;
+            break;
+        }
+        if (r < 0)
+            complain(s->url, "does not take a profile, which is dropped", text);
+        else if (s->complained)
+            complain(s->url, "takes profiles again", NULL);
+        s->complained = false;
+        spool_remove(spool, list.numbers.data[i]);
+    }
+    vec_release(&list.numbers);
+}
+
+int sender_get(const struct sender *s, const char *path, struct buf *answer)
+{
+    _cleanup_(buf_release) struct buf url = BUF(1 << 20), why = BUF(4096);
+    struct http_answer got = {.body = BUF(0)};
+    const char *const headers[] = {s->authorization, NULL};
+    buf_printf(&url, "%s%s", s->url, path);
+    struct http_request request = {
+        .url = buf_str(&url), .headers = headers, .retries = 2, .answer_max = ANSWER_MAX};
+    int r = http_send(&request, &got, &why), status = 0;
+    if (r < 0) {
+        status = complain(s->url, "cannot be asked", why.len ? buf_str(&why) : strerror(-r));
+    } else if (got.status != 200) {
+        const char *text = first_line_of(&got.body);
+        status = complain(s->url, "does not answer", *text ? text : http_reason(got.status));
+    } else {
+        buf_bytes(answer, got.body.data, got.body.len);
+    }
+    buf_release(&got.body);
+    return status;
+}

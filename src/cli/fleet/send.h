@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sends what waits in a spool to a collector, and asks one. */
+#pragma once
+
+#include "base/buf.h"
+#include "cli/fleet/spool.h"
+
+struct sender {
+    char *url;              /* without a slash at its end */
+    char *authorization;    /* a header, or NULL */
+    uint64_t not_before_ns; /* the collector asked to wait until then */
+    bool complained;
+};
+
+/* token: "@FILE" has it; NULL: none. Returns 0 or the exit status. */
+int sender_open(struct sender *s, const char *url, const char *token);
+void sender_release(struct sender *s);
+/*
+ * Sends uploads in their order until one cannot be taken now. One that will never be taken is
+ * removed, with a complaint.
+ */
+void sender_send(struct sender *s, struct spool *spool);
+/* Gets path, with its query, from the collector. Returns 0 or the exit status. */
+int sender_get(const struct sender *s, const char *path, struct buf *answer);
+/* The first line of what was said. */
+const char *first_line_of(struct buf *text);

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/fleet/spool.h"
+
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { NAME_MAX_LEN = 600 };
+
+static void name_of(const struct spool *s, uint64_t number, const char *extension, char *path)
+{
+    snprintf(path, NAME_MAX_LEN, "%s/%012" PRIu64 ".%s", s->folder, number, extension);
+}
+
+void spool_body(const struct spool *s, uint64_t number, char *path)
+{
+    name_of(s, number, "jfr", path);
+}
+
+static int compare_numbers(const void *left, const void *right)
+{
+    const uint64_t *a = left, *b = right;
+    return (*a > *b) - (*a < *b);
+}
+
+int spool_list(const struct spool *s, struct spool_list *ret)
+{
+    struct spool_list list = {0};
+    DIR *d = opendir(s->folder);
+    int r = d ? 0 : -errno;
+    for (struct dirent *e; r == 0 && (e = readdir(d));) {
+        uint64_t number;
+        int used = 0;
+        if (sscanf(e->d_name, "%" SCNu64 ".query%n", &number, &used) == 1 && used &&
+            !e->d_name[used])
+            r = vec_push(&list.numbers, number);
+    }
+    if (d)
+        closedir(d);
+    vec_sort(&list.numbers, compare_numbers);
+    if (r < 0)
+        vec_release(&list.numbers);
+    else
+        *ret = list;
+    return r;
+}
+
+/* Removes bodies of uploads that were not committed, and finds the next number. */
+static int look_around(struct spool *s)
+{
+    struct spool_list list;
+    int r = spool_list(s, &list);
+    if (r < 0)
+        return r;
+    s->next = list.numbers.len ? list.numbers.data[list.numbers.len - 1] + 1 : 1;
+    DIR *d = opendir(s->folder);
+    for (struct dirent *e; d && (e = readdir(d));) {
+        uint64_t number;
+        char path[NAME_MAX_LEN];
+        if (!strstr(e->d_name, ".jfr") || sscanf(e->d_name, "%" SCNu64, &number) != 1 ||
+            bsearch(&number, list.numbers.data ? list.numbers.data : &number, list.numbers.len,
+                    sizeof(number), compare_numbers))
+            continue;
+        snprintf(path, sizeof(path), "%s/%.80s", s->folder, e->d_name);
+        unlink(path);
+    }
+    if (d)
+        closedir(d);
+    vec_release(&list.numbers);
+    return 0;
+}
+
+int spool_open(struct spool *s, const char *folder, uint64_t limit)
+{
+    struct stat st;
+    if (strlen(folder) >= sizeof(s->folder))
+        return -ENAMETOOLONG;
+    *s = (struct spool){.limit = limit};
+    strcpy(s->folder, folder);
+    if (mkdir(folder, 0700) < 0 && errno != EEXIST)
+        return -errno;
+    /* Somebody else's folder in /var/tmp would let him read and replace what is sent. */
+    if (lstat(folder, &st) < 0)
+        return -errno;
+    if (!S_ISDIR(st.st_mode))
+        return -ENOTDIR;
+    if (st.st_uid != geteuid() || st.st_mode & 022)
+        return -EPERM;
+    return look_around(s);
+}
+
+static uint64_t size_of(const struct spool *s, uint64_t number)
+{
+    char path[NAME_MAX_LEN];
+    struct stat st;
+    name_of(s, number, "jfr", path);
+    return stat(path, &st) == 0 ? (uint64_t)st.st_size : 0;
+}
+
+static void keep_limit(struct spool *s)
+{
+    struct spool_list list;
+    uint64_t all = 0;
+    if (spool_list(s, &list) < 0)
+        return;
+    for (size_t i = 0; i < list.numbers.len; i++)
+        all += size_of(s, list.numbers.data[i]);
+    /* The newest one stays, however large it is. */
+    for (size_t i = 0; i + 1 < list.numbers.len && all > s->limit; i++) {
+        all -= size_of(s, list.numbers.data[i]);
+        spool_remove(s, list.numbers.data[i]);
+        s->dropped++;
+    }
+    vec_release(&list.numbers);
+}
+
+int spool_commit(struct spool *s, const char *query)
+{
+    _cleanup_(out_file_release) struct out_file out = OUT_FILE;
+    char path[NAME_MAX_LEN];
+    name_of(s, s->next, "query", path);
+    int r = out_file_open_private(&out, path);
+    if (r == 0)
+        r = out_file_write(&out, query, strlen(query));
+    if (r == 0)
+        r = out_file_commit(&out);
+    if (r < 0)
+        return r;
+    s->next++;
+    keep_limit(s);
+    return 0;
+}
+
+int spool_query(const struct spool *s, uint64_t number, char **ret)
+{
+    char path[NAME_MAX_LEN];
+    uint8_t *bytes;
+    size_t len;
+    name_of(s, number, "query", path);
+    int r = read_file(path, 1 << 20, &bytes, &len);
+    if (r == 0)
+        *ret = (char *)bytes;
+    return r;
+}
+
+void spool_remove(const struct spool *s, uint64_t number)
+{
+    char path[NAME_MAX_LEN];
+    name_of(s, number, "query", path);
+    unlink(path);
+    name_of(s, number, "jfr", path);
+    unlink(path);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is to be sent, in files until it has been taken: NUMBER.jfr and NUMBER.query, of which the
+ * second is written last and removed first, so that an upload is there as a whole or not at all.
+ */
+#pragma once
+
+#include "base/macro.h"
+#include "base/vec.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct spool {
+    char folder[512];
+    uint64_t limit;   /* bytes */
+    uint64_t next;    /* the number of the next upload */
+    uint64_t dropped; /* uploads that were removed to stay within the limit */
+};
+
+/* Makes the folder if it is missing; only its owner can read it. Returns 0 or a negative errno. */
+int spool_open(struct spool *s, const char *folder, uint64_t limit) must_check;
+/* The name of the body's file, to be written before spool_commit. path has 600 bytes. */
+void spool_body(const struct spool *s, uint64_t number, char *path);
+/*
+ * Adds the upload whose body is there, with the query of its URL. Removes the oldest ones beyond
+ * the limit. Returns 0 or a negative errno.
+ */
+int spool_commit(struct spool *s, const char *query) must_check;
+
+/* The numbers of the uploads that are there, the oldest first. The caller releases the list. */
+struct spool_list {
+    VEC(uint64_t) numbers;
+};
+
+int spool_list(const struct spool *s, struct spool_list *ret) must_check;
+/* The query of an upload; the caller frees it. */
+int spool_query(const struct spool *s, uint64_t number, char **ret) must_check;
+void spool_remove(const struct spool *s, uint64_t number);
