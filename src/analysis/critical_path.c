@@ -25,10 +25,10 @@ const char *path_state_name(enum path_state state)
 static enum path_state state_of(const struct timeline *t, uint32_t state, uint32_t n)
 {
     bool timer =
-        n != TL_NONE && (t->nodes[n].edge == TL_BY_TIMER || t->nodes[n].kind == TL_TIMEOUT);
-    if (n != TL_NONE && t->nodes[n].kind == TL_HANDOFF)
+        n != TL_NONE && (tl_node(t, n).edge == TL_BY_TIMER || tl_node(t, n).kind == TL_TIMEOUT);
+    if (n != TL_NONE && tl_node(t, n).kind == TL_HANDOFF)
         return PATH_RUN; /* still holds the lock: it had called wait() but not begun to wait */
-    switch ((enum tl_kind)t->nodes[state].kind) {
+    switch ((enum tl_kind)tl_node(t, state).kind) {
     case TL_RUN:
     case TL_DEAD:
         return PATH_RUN;
@@ -122,7 +122,7 @@ static void come_from(struct walk *w, uint32_t to, uint32_t from, enum tl_edge e
 /* Returns whether the thread whose last node before a moment is n is running at that moment. */
 static bool runs_on(const struct timeline *t, uint32_t n)
 {
-    return t->nodes[graph_state(t, n)].kind == TL_RUN;
+    return tl_node(t, graph_state(t, n)).kind == TL_RUN;
 }
 
 /*
@@ -141,7 +141,7 @@ static uint32_t last_node(const struct timeline *t, uint32_t end_thread, uint64_
             (end_thread != TL_NONE ? end_thread != i : (p->flags & without) != 0))
             continue;
         uint32_t last = p->last;
-        while (last != TL_NONE && (t->nodes[last].time > to || last >= before))
+        while (last != TL_NONE && (tl_node(t, last).time > to || last >= before))
             last = graph_before(t, last);
         if (last == TL_NONE)
             continue;
@@ -164,7 +164,7 @@ static uint32_t end_node(const struct timeline *t, const struct path_options *o)
     uint64_t to = o->to ? o->to : UINT64_MAX;
     uint32_t n =
         last_node(t, o->end_thread, to, TL_NONE, TL_THREAD_SYSTEM | TL_THREAD_DAEMON, o->to != 0);
-    if (n != TL_NONE && o->end_thread == TL_NONE && !o->to && t->nodes[n].flags & TL_BLOCKED)
+    if (n != TL_NONE && o->end_thread == TL_NONE && !o->to && tl_node(t, n).flags & TL_BLOCKED)
         n = last_node(t, TL_NONE, to, TL_NONE, TL_THREAD_SYSTEM, true);
     return n;
 }
@@ -176,29 +176,28 @@ static uint32_t end_node(const struct timeline *t, const struct path_options *o)
  */
 static uint32_t before_signal(const struct timeline *t, uint32_t n)
 {
-    const struct tl_node *at = &t->nodes[n];
-    if (at->kind != TL_STARTS || !(t->threads[at->thread].flags & TL_THREAD_SYSTEM) ||
-        strcmp(tl_thread_name(t, at->thread), "Signal Dispatcher") != 0)
+    const struct tl_node at = tl_node(t, n);
+    if (at.kind != TL_STARTS || !(t->threads[at.thread].flags & TL_THREAD_SYSTEM) ||
+        strcmp(tl_thread_name(t, at.thread), "Signal Dispatcher") != 0)
         return TL_NONE;
-    return last_node(t, TL_NONE, at->time, n, TL_THREAD_SYSTEM, true);
+    return last_node(t, TL_NONE, at.time, n, TL_THREAD_SYSTEM, true);
 }
 
 /* Adds what a thread does after its last node n. */
 static int consume_last(struct walk *w, uint32_t thread, uint32_t n)
 {
     uint32_t state = graph_state_seen(w->t, n, &w->seen);
-    return consume(w, thread, w->t->nodes[n].time, state_of(w->t, state, TL_NONE), state);
+    return consume(w, thread, tl_node(w->t, n).time, state_of(w->t, state, TL_NONE), state);
 }
 
 /* Walks back from the last node of a thread that lies before the end. */
 static int walk_back(struct walk *w, uint32_t n, uint32_t thread)
 {
-    const struct tl_node *nodes = w->t->nodes;
     int r = 0;
-    if (n != TL_NONE && nodes[n].time < w->at)
+    if (n != TL_NONE && tl_node(w->t, n).time < w->at)
         r = consume_last(w, thread, n);
     while (r == 0 && n != TL_NONE && w->at > w->from) {
-        const struct tl_node *at = &nodes[n];
+        const struct tl_node at = tl_node(w->t, n);
         if (!timeline_node_holds(w->t, n))
             return -EPROTO;
         uint32_t doing = before_signal(w->t, n);
@@ -206,27 +205,25 @@ static int walk_back(struct walk *w, uint32_t n, uint32_t thread)
             n = doing;
             if (!timeline_node_holds(w->t, n))
                 return -EPROTO;
-            thread = nodes[n].thread;
+            thread = tl_node(w->t, n).thread;
             r = consume_last(w, thread, n);
         } else if (graph_woken(w->t, n)) {
-            uint32_t waker = at->waker;
-            if (nodes[waker].thread >= w->t->n_threads)
-                return -EPROTO;
-            r = consume(w, thread, nodes[waker].time, latency_state(at->edge),
-                        graph_wait_start(w->t, n));
-            come_from(w, thread, nodes[waker].thread, at->edge, at->flags & TL_INFERRED);
-            thread = nodes[waker].thread;
+            uint32_t waker = at.waker;
+            const struct tl_node from = tl_node(w->t, waker);
+            r = consume(w, thread, from.time, latency_state(at.edge), graph_wait_start(w->t, n));
+            come_from(w, thread, from.thread, at.edge, at.flags & TL_INFERRED);
+            thread = from.thread;
             n = waker;
-        } else if (at->prev >= n) {
+        } else if (at.prev >= n) {
             break;
         } else {
-            uint32_t began = graph_state_seen(w->t, at->prev, &w->seen);
+            uint32_t began = graph_state_seen(w->t, at.prev, &w->seen);
             enum path_state state = state_of(w->t, began, n);
             uint32_t shown = state == PATH_RUN ? n : began;
             if (state == PATH_RUN && tl_context_of(w->t, n)->stack == TL_NONE)
-                shown = at->prev;
-            r = consume(w, thread, nodes[at->prev].time, state, shown);
-            n = at->prev;
+                shown = at.prev;
+            r = consume(w, thread, tl_node(w->t, at.prev).time, state, shown);
+            n = at.prev;
         }
     }
     if (r == 0 && w->at > w->from)
@@ -286,11 +283,11 @@ int critical_path_range(const struct timeline *t, const struct path_options *o, 
         return -ENOENT;
     if (!timeline_node_holds(t, end))
         return -EPROTO;
-    bool dead = t->nodes[graph_state(t, end)].kind == TL_DEAD;
+    bool dead = tl_node(t, graph_state(t, end)).kind == TL_DEAD;
     /* A thread that has not died existed until the end of the recording. */
-    uint64_t to = within.to ? within.to : dead ? t->nodes[end].time : t->end_ns;
+    uint64_t to = within.to ? within.to : dead ? tl_node(t, end).time : t->end_ns;
     /* Time before the first record is not part of the recording. */
-    uint64_t from = MAX(o->from, (uint64_t)t->nodes[0].time);
+    uint64_t from = MAX(o->from, (uint64_t)tl_node(t, 0).time);
     if (to <= from)
         return -ENOENT;
     *ret_from = from;
@@ -308,7 +305,7 @@ int critical_path(const struct timeline *t, const struct path_options *o, struct
     if (r < 0)
         return r;
     path.makespan = w.at - w.from;
-    r = walk_back(&w, end, t->nodes[end].thread);
+    r = walk_back(&w, end, tl_node(t, end).thread);
     for (size_t i = 0, j = path.segments.len; r == 0 && i + 1 < j; i++) {
         struct path_segment s = path.segments.data[i];
         path.segments.data[i] = path.segments.data[--j];
@@ -374,7 +371,7 @@ static uint32_t stack_of(const struct timeline *t, uint32_t node)
 static uint32_t stack_before(const struct timeline *t, const struct path_segment *s)
 {
     uint32_t n = s->node;
-    while (n != TL_NONE && t->nodes[n].time > s->start)
+    while (n != TL_NONE && tl_node(t, n).time > s->start)
         n = graph_before(t, n);
     if (n != TL_NONE && timeline_node_holds(t, n) && stack_of(t, n) == TL_NONE)
         n = graph_before(t, n);

@@ -14,7 +14,7 @@ static int cycle_from(const struct timeline *t, const uint32_t *nodes, uint32_t 
         seen[thread] = 1;
         uint32_t n = nodes[thread];
         uint32_t since = graph_wait_start(t, n);
-        d->formed_ns = MAX(d->formed_ns, (uint64_t)t->nodes[since].time);
+        d->formed_ns = MAX(d->formed_ns, (uint64_t)tl_node(t, since).time);
         r = vec_push(&d->waits, n);
         thread = tl_context_of(t, n)->other;
     }
@@ -29,7 +29,7 @@ int deadlocks_find(const struct timeline *t, struct deadlocks *ret)
     int r = nodes && seen ? 0 : -ENOMEM;
     for (size_t i = 0; r == 0 && i < t->n_threads; i++) {
         uint32_t last = t->threads[i].last;
-        nodes[i] = last != TL_NONE && t->nodes[last].kind == TL_DEADLOCK ? last : TL_NONE;
+        nodes[i] = last != TL_NONE && tl_node(t, last).kind == TL_DEADLOCK ? last : TL_NONE;
     }
     for (size_t i = 0; r == 0 && i < t->n_threads; i++) {
         if (nodes[i] == TL_NONE || seen[i])

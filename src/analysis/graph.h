@@ -11,7 +11,7 @@
 /* Returns the thread's node before n, or TL_NONE. */
 static inline uint32_t graph_before(const struct timeline *t, uint32_t n)
 {
-    uint32_t prev = t->nodes[n].prev;
+    uint32_t prev = tl_node(t, n).prev;
     return prev < n ? prev : TL_NONE;
 }
 
@@ -27,8 +27,8 @@ static inline bool graph_caused(const struct tl_node *at, size_t i)
  */
 static inline uint32_t graph_state(const struct timeline *t, uint32_t n)
 {
-    while (!tl_is_state(t->nodes[n].kind) && t->nodes[n].prev < n)
-        n = t->nodes[n].prev;
+    while (!tl_is_state(tl_node(t, n).kind) && tl_node(t, n).prev < n)
+        n = tl_node(t, n).prev;
     return n;
 }
 
@@ -48,10 +48,10 @@ struct graph_seen {
 static inline uint32_t graph_state_seen(const struct timeline *t, uint32_t n,
                                         struct graph_seen *seen)
 {
-    bool same = t->nodes[seen->node].thread == t->nodes[n].thread;
+    bool same = tl_node(t, seen->node).thread == tl_node(t, n).thread;
     uint32_t at = n;
-    while (!tl_is_state(t->nodes[at].kind) && t->nodes[at].prev < at)
-        at = same && seen->state <= at && at <= seen->node ? seen->state : t->nodes[at].prev;
+    while (!tl_is_state(tl_node(t, at).kind) && tl_node(t, at).prev < at)
+        at = same && seen->state <= at && at <= seen->node ? seen->state : tl_node(t, at).prev;
     *seen = (struct graph_seen){n, at};
     return at;
 }
@@ -63,8 +63,8 @@ static inline uint32_t graph_state_seen(const struct timeline *t, uint32_t n,
 static inline uint32_t graph_wait_start(const struct timeline *t, uint32_t n)
 {
     uint32_t start = n;
-    while (t->nodes[start].prev < start && t->nodes[t->nodes[start].prev].flags & TL_BLOCKED)
-        start = t->nodes[start].prev;
+    while (tl_node(t, start).prev < start && tl_node(t, tl_node(t, start).prev).flags & TL_BLOCKED)
+        start = tl_node(t, start).prev;
     return start;
 }
 
@@ -72,14 +72,23 @@ static inline uint32_t graph_wait_start(const struct timeline *t, uint32_t n)
  * Returns whether another thread decided when node n happened: the node has a cause, and the cause
  * lies within the wait. (A cause before the wait, such as a permit that was already there, did not
  * delay the thread.) Before its first node a thread did not exist, so that node counts as the end
- * of a wait.
+ * of a wait. *ret_cause is the time of the cause if there is one.
  */
-static inline bool graph_woken(const struct timeline *t, uint32_t n)
+static inline bool graph_woken_at(const struct timeline *t, const struct tl_node *at, uint32_t n,
+                                  uint64_t *ret_cause)
 {
-    const struct tl_node *at = &t->nodes[n];
     if (!graph_caused(at, n))
         return false;
-    return at->prev >= n || t->nodes[at->waker].time >= t->nodes[graph_wait_start(t, n)].time;
+    *ret_cause = tl_node(t, at->waker).time;
+    return at->prev >= n || *ret_cause >= tl_node(t, graph_wait_start(t, n)).time;
+}
+
+/* The same for a node that was not read yet. */
+static inline bool graph_woken(const struct timeline *t, uint32_t n)
+{
+    const struct tl_node at = tl_node(t, n);
+    uint64_t cause;
+    return graph_woken_at(t, &at, n, &cause);
 }
 
 /*
@@ -89,9 +98,9 @@ static inline bool graph_woken(const struct timeline *t, uint32_t n)
  */
 static inline bool graph_carried(const struct timeline *t, uint32_t n)
 {
-    const struct tl_node *at = &t->nodes[n];
-    return at->edge == TL_BY_JOIN && at->waker < n && t->nodes[at->waker].kind == TL_DEAD &&
-           tl_context_of(t, at->waker)->other == at->thread;
+    const struct tl_node at = tl_node(t, n);
+    return at.edge == TL_BY_JOIN && at.waker < n && tl_node(t, at.waker).kind == TL_DEAD &&
+           tl_context_of(t, at.waker)->other == at.thread;
 }
 
 /*

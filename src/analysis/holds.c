@@ -113,8 +113,10 @@ static int hold_open(struct collector *c, uint32_t thread, uint32_t object, uint
     int64_t slot = slot_new(c, thread);
     if (slot < 0)
         return (int)slot;
-    bool woken = graph_woken(c->t, node);
-    uint64_t wake = woken ? c->t->nodes[c->t->nodes[node].waker].time : at;
+    const struct tl_node n = tl_node(c->t, node);
+    uint64_t wake = at;
+    bool woken = graph_woken_at(c->t, &n, node, &wake);
+    wake = woken ? wake : at;
     struct holder *p = &c->threads[thread];
     leave(c, p);
     /* for the thread's next holds, which are not in the cache yet */
@@ -177,36 +179,35 @@ static bool is_exact(const struct collector *c, uint32_t object)
     return c->t->objects[object].flags & TL_OBJECT_EXACT;
 }
 
-static int acquired(struct collector *c, uint32_t i, uint32_t object, uint32_t stack)
+static int acquired(struct collector *c, uint32_t i, const struct tl_node *n, uint32_t object,
+                    uint32_t stack)
 {
-    const struct tl_node *n = &c->t->nodes[i];
     if (is_owner(c, object, n->thread))
         return 0;
     /* The hand-over node gives the time. Without one, the open hold ended somewhere before. */
     if (n->edge != TL_NO_EDGE && n->waker != TL_NONE &&
-        is_owner(c, object, c->t->nodes[n->waker].thread))
-        hold_close(c, object, c->t->nodes[n->waker].time, n->waker);
+        is_owner(c, object, tl_node(c->t, n->waker).thread))
+        hold_close(c, object, tl_node(c->t, n->waker).time, n->waker);
     else
         hold_forget(c, object, n->time);
     return hold_open(c, n->thread, object, stack, n->time, i, 0);
 }
 
 /* A node ends a wait: checks whether the thread waited for a lock, which it holds now. */
-static int wait_ended(struct collector *c, uint32_t i)
+static int wait_ended(struct collector *c, uint32_t i, const struct tl_node *n)
 {
-    const struct tl_node *n = &c->t->nodes[i];
     uint32_t object = c->threads[n->thread].waiting;
     c->threads[n->thread].waiting = TL_NONE;
     if (object == TL_NONE || n->prev == TL_NONE || !c->wanted[object] || is_exact(c, object))
         return 0;
-    const struct tl_node *p = &c->t->nodes[n->prev];
-    bool parked = p->kind == TL_PARK;
+    const struct tl_node p = tl_node(c->t, n->prev);
+    bool parked = p.kind == TL_PARK;
     if (parked && !(c->t->objects[object].flags & TL_OBJECT_LOCK && n->edge == TL_BY_UNPARK))
         return 0;
-    if (!parked && p->kind != TL_WAIT_LOCK && p->kind != TL_WAIT_OBJECT &&
-        p->kind != TL_REACQUIRE && p->kind != TL_TIMEOUT)
+    if (!parked && p.kind != TL_WAIT_LOCK && p.kind != TL_WAIT_OBJECT && p.kind != TL_REACQUIRE &&
+        p.kind != TL_TIMEOUT)
         return 0;
-    return acquired(c, i, object, c->t->contexts[p->context].stack);
+    return acquired(c, i, n, object, c->t->contexts[p.context].stack);
 }
 
 static bool stack_has(struct collector *c, uint32_t stack, uint32_t of)
@@ -254,16 +255,16 @@ static void look_at_stack(struct collector *c, const struct tl_node *n)
  */
 static uint32_t acquisition(const struct collector *c, uint32_t i, uint32_t object)
 {
-    uint32_t had = c->t->nodes[i].prev, waited = had == TL_NONE ? TL_NONE : c->t->nodes[had].prev;
-    if (waited == TL_NONE || c->t->nodes[had].kind != TL_RUN ||
-        !(c->t->nodes[waited].flags & TL_BLOCKED))
+    uint32_t had = tl_node(c->t, i).prev,
+             waited = had == TL_NONE ? TL_NONE : tl_node(c->t, had).prev;
+    if (waited == TL_NONE || tl_node(c->t, had).kind != TL_RUN ||
+        !(tl_node(c->t, waited).flags & TL_BLOCKED))
         return i;
-    return c->t->contexts[c->t->nodes[waited].context].object == object ? had : i;
+    return c->t->contexts[tl_node(c->t, waited).context].object == object ? had : i;
 }
 
-static int visit(struct collector *c, uint32_t i)
+static int visit(struct collector *c, uint32_t i, const struct tl_node *n)
 {
-    const struct tl_node *n = &c->t->nodes[i];
     look_at_stack(c, n);
     struct tl_context x = c->t->contexts[n->context];
     bool wanted = x.object != TL_NONE && c->wanted[x.object];
@@ -286,7 +287,7 @@ static int visit(struct collector *c, uint32_t i)
         hold_forget(c, x.object, n->time);
         return hold_open(c, x.other, x.object, TL_NONE, n->time, i, HOLD_START_INFERRED);
     case TL_RUN:
-        return wait_ended(c, i);
+        return wait_ended(c, i, n);
     case TL_HANDOFF:
         if (wanted && !is_exact(c, x.object) && is_owner(c, x.object, n->thread))
             hold_close(c, x.object, n->time, i);
@@ -441,6 +442,7 @@ static int holds_index(const struct collector *c)
 static int visit_all(struct collector *c, holds_want *want, void *arg)
 {
     const struct timeline *t = c->t;
+    struct tl_reader nodes = {.t = t};
     int r = 0;
     for (size_t i = 0; i < t->n_threads; i++)
         c->threads[i].waiting = TL_NONE;
@@ -448,9 +450,10 @@ static int visit_all(struct collector *c, holds_want *want, void *arg)
         c->wanted[i] = !want || want(t, (uint32_t)i, arg);
     for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
         /* contexts are scattered in memory: half of the time went into waiting for them */
-        if (i + AHEAD < t->n_nodes)
-            __builtin_prefetch(&t->contexts[t->nodes[i + AHEAD].context]);
-        r = visit(c, (uint32_t)i);
+        const struct tl_node *n = tl_read(&nodes, (uint32_t)i);
+        if (i + AHEAD < nodes.to)
+            __builtin_prefetch(&t->contexts[n[AHEAD].context]);
+        r = visit(c, (uint32_t)i, n);
     }
     for (size_t i = 0; r == 0 && i < t->n_objects; i++)
         hold_forget(c, (uint32_t)i, t->end_ns);

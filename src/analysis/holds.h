@@ -11,13 +11,28 @@
 #include "model/ahead.h"
 #include "model/timeline.h"
 
-#define HOLD_START_INFERRED 1 /* seen as held when another thread began to wait; it began earlier \
-                               */
+#define HOLD_START_INFERRED                                               \
+    1 /* seen as held when another thread began to wait; it began earlier \
+       */
 /* nobody waited for the end, so the length is the median of its kind, or less */
 #define HOLD_END_INFERRED 2
 #define HOLD_INFERRED     (HOLD_START_INFERRED | HOLD_END_INFERRED)
 #define HOLD_EXACT        4 /* acquisition and release were recorded */
 #define HOLD_WOKEN        8 /* another thread decided when the node of the acquisition happened */
+
+/* Who held what, in 16 bytes, because there are as many holds as contended events. */
+struct tl_hold {
+    uint64_t start : 48;      /* ns since the timeline's origin */
+    uint64_t object_low : 16; /* index of objects */
+    uint64_t end : 48;
+    uint64_t object_high : 11;
+    uint64_t flags : 5; /* HOLD_ */
+};
+
+static inline uint32_t tl_hold_object(const struct tl_hold *h)
+{
+    return (uint32_t)h->object_high << 16 | (uint32_t)h->object_low;
+}
 
 /*
  * What else is known about a hold, until this memory is released: a large recording has a hundred

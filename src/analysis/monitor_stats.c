@@ -86,7 +86,7 @@ static int count_distinct(struct counting *c, unsigned kind, size_t row, uint32_
 }
 
 struct one_wait {
-    const struct tl_node *begin;
+    struct tl_node begin;
     struct tl_context context;
     uint64_t ns;
     bool block, inferred, unknown, idle;
@@ -113,7 +113,7 @@ static int class_add(struct counting *c, const struct one_wait *w, uint32_t clas
     else
         times_add(&row->wait, &c->class_wait.data[i], w->ns, w->inferred, w->unknown);
     r = count_distinct(c, 0, i, w->context.object, &row->objects);
-    return r < 0 ? r : count_distinct(c, 1, i, w->begin->thread, &row->threads);
+    return r < 0 ? r : count_distinct(c, 1, i, w->begin.thread, &row->threads);
 }
 
 static int site_add(struct counting *c, const struct one_wait *w, uint32_t class)
@@ -140,7 +140,7 @@ static int site_add(struct counting *c, const struct one_wait *w, uint32_t class
     struct site_stats *row = &c->s->sites.data[i];
     times_add(&row->times, &c->site_times.data[i], w->ns, w->inferred, w->unknown);
     r = count_distinct(c, 2, i, w->context.object, &row->objects);
-    return r < 0 ? r : count_distinct(c, 3, i, w->begin->thread, &row->threads);
+    return r < 0 ? r : count_distinct(c, 3, i, w->begin.thread, &row->threads);
 }
 
 static void thread_add(struct thread_stats *row, enum tl_kind kind, uint64_t ns, bool idle)
@@ -174,28 +174,29 @@ static uint32_t class_of(const struct counting *c, const struct one_wait *w)
  */
 static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
 {
-    const struct tl_node *n = &c->t->nodes[begin];
-    uint64_t until = end == TL_NONE ? c->t->end_ns : c->t->nodes[end].time;
-    if ((c->f->threads && !c->f->threads[n->thread]) || until < c->f->from ||
-        (c->f->to && n->time > c->f->to))
+    const struct tl_node n = tl_node(c->t, begin);
+    uint64_t until = end == TL_NONE ? c->t->end_ns : tl_node(c->t, end).time;
+    if ((c->f->threads && !c->f->threads[n.thread]) || until < c->f->from ||
+        (c->f->to && n.time > c->f->to))
         return 0;
-    if (c->f->times && !request_times_hold(c->f->times, c->t->threads[n->thread].id,
-                                           (int64_t)(c->t->origin_ns + n->time)))
+    if (c->f->times && !request_times_hold(c->f->times, c->t->threads[n.thread].id,
+                                           (int64_t)(c->t->origin_ns + n.time)))
         return 0;
-    struct one_wait w = {.begin = n, .context = c->t->contexts[n->context], .ns = until - n->time};
+    struct one_wait w = {.begin = n, .context = c->t->contexts[n.context], .ns = until - n.time};
     if (c->f->objects && (w.context.object == TL_NONE || !c->f->objects[w.context.object]))
         return 0;
-    w.block = n->kind == TL_WAIT_LOCK || n->kind == TL_REACQUIRE;
-    const struct tl_node *e = end == TL_NONE ? NULL : &c->t->nodes[end];
-    w.inferred = e && e->flags & TL_INFERRED;
-    w.unknown = e && e->edge == TL_NO_EDGE && !(e->flags & TL_BLOCKED);
+    w.block = n.kind == TL_WAIT_LOCK || n.kind == TL_REACQUIRE;
+    bool ends = end != TL_NONE;
+    const struct tl_node e = ends ? tl_node(c->t, end) : (struct tl_node){0};
+    w.inferred = ends && e.flags & TL_INFERRED;
+    w.unknown = ends && e.edge == TL_NO_EDGE && !(e.flags & TL_BLOCKED);
     /* The VM's own threads run no Java code while they wait for work. */
-    bool in_vm = c->t->threads[n->thread].flags & TL_THREAD_SYSTEM && w.context.stack == TL_NONE &&
+    bool in_vm = c->t->threads[n.thread].flags & TL_THREAD_SYSTEM && w.context.stack == TL_NONE &&
                  class_of(c, &w) == TL_NONE;
     w.idle = !w.block && (in_vm || stack_is_idle(c->t, c->kinds, w.context.stack));
     /* A virtual thread that is ready does not wait for another thread; it only lacks a carrier. */
-    bool ready = n->kind == TL_UNMOUNTED;
-    if (w.ns >= c->f->over_ns && e && !(e->flags & TL_BLOCKED) && !ready &&
+    bool ready = n.kind == TL_UNMOUNTED;
+    if (w.ns >= c->f->over_ns && ends && !(e.flags & TL_BLOCKED) && !ready &&
         (!w.idle || c->f->idle)) {
         c->s->intervals++;
         c->s->caused += !w.unknown;
@@ -206,13 +207,13 @@ static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
     c->s->idle += w.idle;
     c->s->idle_ns += w.idle ? w.ns : 0;
     if (w.idle && !c->f->idle) {
-        c->s->threads.data[n->thread].idle++;
-        c->s->threads.data[n->thread].idle_ns += w.ns;
+        c->s->threads.data[n.thread].idle++;
+        c->s->threads.data[n.thread].idle_ns += w.ns;
         return 0;
     }
-    thread_add(&c->s->threads.data[n->thread], n->kind, w.ns, w.idle);
+    thread_add(&c->s->threads.data[n.thread], n.kind, w.ns, w.idle);
     uint32_t class = class_of(c, &w);
-    if (n->kind == TL_IO || n->kind == TL_PREEMPTED || n->kind == TL_UNMOUNTED)
+    if (n.kind == TL_IO || n.kind == TL_PREEMPTED || n.kind == TL_UNMOUNTED)
         return 0;
     int r = class == TL_NONE ? 0 : class_add(c, &w, class);
     return r < 0 ? r : site_add(c, &w, class);
@@ -262,11 +263,11 @@ int monitor_stats(const struct timeline *t, const struct stats_filter *f, struct
          * A state ends at the thread's next node that is not an instant within the state. Nodes
          * refer to the node before them, so the end is found from there.
          */
-        uint32_t p = t->nodes[i].prev;
-        if (p == TL_NONE || !tl_is_state(t->nodes[i].kind))
+        uint32_t p = tl_node(t, i).prev;
+        if (p == TL_NONE || !tl_is_state(tl_node(t, i).kind))
             continue;
         uint32_t state = graph_state(t, p);
-        if (t->nodes[state].flags & TL_BLOCKED && t->nodes[i].kind != TL_DEADLOCK)
+        if (tl_node(t, state).flags & TL_BLOCKED && tl_node(t, i).kind != TL_DEADLOCK)
             r = wait_add(&c, state, (uint32_t)i);
     }
     for (size_t i = 0; r == 0 && i < t->n_threads; i++) {
@@ -274,9 +275,9 @@ int monitor_stats(const struct timeline *t, const struct stats_filter *f, struct
         if (last == TL_NONE)
             continue;
         last = graph_state(t, last);
-        if (t->nodes[last].kind == TL_DEADLOCK && t->nodes[last].prev != TL_NONE)
-            last = graph_state(t, t->nodes[last].prev);
-        if (t->nodes[last].flags & TL_BLOCKED)
+        if (tl_node(t, last).kind == TL_DEADLOCK && tl_node(t, last).prev != TL_NONE)
+            last = graph_state(t, tl_node(t, last).prev);
+        if (tl_node(t, last).flags & TL_BLOCKED)
             r = wait_add(&c, last, TL_NONE);
     }
     if (r == 0)

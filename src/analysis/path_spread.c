@@ -72,7 +72,7 @@ static uint64_t key_of(const struct timeline *t, const struct piece *p)
     const struct tl_context *x = tl_context_of(t, p->node);
     uint32_t class = x->object < t->n_objects ? t->objects[x->object].class : TL_NONE;
     uint64_t at =
-        hash_u64(state << 8 | t->nodes[p->node].kind) ^ ((uint64_t)x->stack << 32 | class);
+        hash_u64(state << 8 | tl_node(t, p->node).kind) ^ ((uint64_t)x->stack << 32 | class);
     return hash_u64(hash_u64(at) ^ x->timeout_ms);
 }
 
@@ -128,7 +128,7 @@ static void visit_run(struct spread *p, const struct path_segment *s)
     uint64_t end = s->end;
     uint32_t later = TL_NONE;
     for (uint32_t n = s->node; end > s->start; later = n, n = graph_before(p->t, n)) {
-        uint64_t from = n == TL_NONE ? s->start : MAX((uint64_t)p->t->nodes[n].time, s->start);
+        uint64_t from = n == TL_NONE ? s->start : MAX((uint64_t)tl_node(p->t, n).time, s->start);
         if (from < end) {
             piece_of(p, s->state, later == TL_NONE ? s->node : later, later == TL_NONE, from, end);
             end = from;

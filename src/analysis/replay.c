@@ -94,9 +94,9 @@ static struct pending heap_pop(struct simulation *s)
 /* Returns the hold that node n begins after waiting for a lock, or NULL. */
 static const struct tl_hold *lock_taken(const struct simulation *s, uint32_t n)
 {
-    const struct tl_node *at = &s->t->nodes[n];
-    if (at->edge != TL_BY_HANDOFF || at->waker == TL_NONE || at->prev == TL_NONE ||
-        s->t->nodes[at->prev].kind != TL_WAIT_LOCK)
+    const struct tl_node at = tl_node(s->t, n);
+    if (at.edge != TL_BY_HANDOFF || at.waker == TL_NONE || at.prev == TL_NONE ||
+        tl_node(s->t, at.prev).kind != TL_WAIT_LOCK)
         return NULL;
     return s->acquires[n] ? &s->holds.slots[s->acquires[n] - 1] : NULL;
 }
@@ -107,7 +107,7 @@ static const struct tl_hold *lock_taken(const struct simulation *s, uint32_t n)
 static const struct tl_hold *lock_found_free(const struct simulation *s, uint32_t n)
 {
     const struct tl_hold *h = s->acquires[n] ? &s->holds.slots[s->acquires[n] - 1] : NULL;
-    return h && s->t->nodes[n].kind == TL_ACQUIRE && h->flags & HOLD_EXACT &&
+    return h && tl_node(s->t, n).kind == TL_ACQUIRE && h->flags & HOLD_EXACT &&
                    s->exclusive[tl_hold_object(h)]
                ? h
                : NULL;
@@ -127,7 +127,7 @@ static bool must_wait(const struct simulation *s, uint32_t n)
     uint32_t owner = h ? s->owner[tl_hold_object(h)] : 0,
              by = owner ? s->holds.links[owner - 1].acquire : TL_NONE;
     return by != TL_NONE && s->holds.slots[owner - 1].flags & HOLD_EXACT &&
-           s->t->nodes[by].thread != s->t->nodes[n].thread;
+           tl_node(s->t, by).thread != tl_node(s->t, n).thread;
 }
 
 /*
@@ -137,13 +137,13 @@ static bool must_wait(const struct simulation *s, uint32_t n)
 static int grant(struct simulation *s, uint32_t n, const struct tl_hold *h, uint64_t at,
                  bool contended)
 {
-    const struct tl_node *node = &s->t->nodes[n];
-    int64_t now = contended ? (int64_t)at - (int64_t)s->came[node->thread] : -1;
+    const struct tl_node node = tl_node(s->t, n);
+    int64_t now = contended ? (int64_t)at - (int64_t)s->came[node.thread] : -1;
     uint64_t wake_up;
     if (lock_taken(s, n)) {
         int64_t then =
-            (int64_t)s->t->nodes[node->waker].time - (int64_t)s->t->nodes[node->prev].time;
-        wake_up = replay_wake_up(s->r, node, then, now);
+            (int64_t)tl_node(s->t, node.waker).time - (int64_t)tl_node(s->t, node.prev).time;
+        wake_up = replay_wake_up(s->r, &node, then, now);
     } else {
         double sleeps = replay_sleeps(s->r, now);
         s->r->saved[s->lets_go] -= (int64_t)(sleeps * (double)s->r->t->wake_ns);
@@ -168,7 +168,7 @@ static int wait_for(struct simulation *s, uint32_t thread, uint32_t object, uint
 /* The thread has finished node p: schedules its next node. */
 static int advance(struct simulation *s, uint32_t p)
 {
-    uint32_t n = s->next[p], thread = s->t->nodes[p].thread;
+    uint32_t n = s->next[p], thread = tl_node(s->t, p).thread;
     if (n == TL_NONE)
         return 0;
     const struct tl_hold *h = lock_taken(s, n);
@@ -176,11 +176,11 @@ static int advance(struct simulation *s, uint32_t p)
         return grant(s, n, h, s->times[p], false);
     if (h)
         return wait_for(s, thread, tl_hold_object(h), s->times[p]);
-    const struct tl_node *node = &s->t->nodes[n];
-    if (!graph_caused(node, n) || s->times[node->waker] != NOT_YET)
+    const struct tl_node node = tl_node(s->t, n);
+    if (!graph_caused(&node, n) || s->times[node.waker] != NOT_YET)
         return heap_push(s, replay_node(s->r, s->times, n), n, 0);
-    s->waiting[thread] = s->wakers[node->waker] - 1; /* 0 becomes TL_NONE */
-    s->wakers[node->waker] = thread + 1;
+    s->waiting[thread] = s->wakers[node.waker] - 1; /* 0 becomes TL_NONE */
+    s->wakers[node.waker] = thread + 1;
     return 0;
 }
 
@@ -209,13 +209,13 @@ static int let_go(struct simulation *s, const uint32_t *last, uint32_t hold, uin
 /* Node n happens: releases its locks and wakes the threads that wait for it. */
 static int happen(struct simulation *s, uint32_t *last, uint32_t n)
 {
-    const struct tl_node *node = &s->t->nodes[n];
-    last[node->thread] = n;
-    s->lets_go = node->thread;
+    const struct tl_node node = tl_node(s->t, n);
+    last[node.thread] = n;
+    s->lets_go = node.thread;
     int r = 0;
     for (uint32_t k = s->releases[n]; r == 0 && k; k = s->release_next[k - 1]) {
         uint64_t end = s->holds.slots[k - 1].end;
-        if (end > node->time && !(node->flags & TL_BLOCKED))
+        if (end > node.time && !(node.flags & TL_BLOCKED))
             r = heap_push(s, s->times[n] + replay_part(s->r, n, end), n, k);
         else
             r = let_go(s, last, k - 1, s->times[n]);
@@ -249,24 +249,24 @@ static int simulate(struct simulation *s, uint32_t *last)
         last[i] = TL_NONE;
         if (first == TL_NONE)
             continue;
-        const struct tl_node *n = &s->t->nodes[first];
-        if (!graph_caused(n, first)) {
-            r = heap_push(s, n->time, first, 0);
+        const struct tl_node n = tl_node(s->t, first);
+        if (!graph_caused(&n, first)) {
+            r = heap_push(s, n.time, first, 0);
         } else {
-            s->waiting[i] = s->wakers[n->waker] - 1;
-            s->wakers[n->waker] = (uint32_t)i + 1;
+            s->waiting[i] = s->wakers[n.waker] - 1;
+            s->wakers[n.waker] = (uint32_t)i + 1;
         }
     }
     while (r == 0 && s->heap.len) {
         struct pending p = heap_pop(s);
         if (p.hold) {
-            s->lets_go = s->t->nodes[p.node].thread;
+            s->lets_go = tl_node(s->t, p.node).thread;
             r = let_go(s, last, p.hold - 1, p.time);
             continue;
         }
         if (must_wait(s, p.node)) {
-            r = wait_for(s, s->t->nodes[p.node].thread, tl_hold_object(lock_found_free(s, p.node)),
-                         p.time);
+            r = wait_for(s, tl_node(s->t, p.node).thread,
+                         tl_hold_object(lock_found_free(s, p.node)), p.time);
             continue;
         }
         if (s->done++ == s->t->n_nodes)
@@ -288,13 +288,13 @@ static uint32_t release_of(const struct simulation *s, uint32_t thread, uint32_t
 {
     const struct tl_hold *h = &s->holds.slots[slot];
     struct hold_link link = s->holds.links[slot];
-    if (link.release != TL_NONE && s->t->nodes[link.release].thread == thread)
+    if (link.release != TL_NONE && tl_node(s->t, link.release).thread == thread)
         return link.release;
     uint32_t n = h->flags & HOLD_START_INFERRED ? s->t->threads[thread].first : link.acquire;
     size_t from = s->thread_at[thread], low = from, high = s->thread_at[thread + 1];
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        if (s->by_thread[mid] < n || s->t->nodes[s->by_thread[mid]].time < h->end)
+        if (s->by_thread[mid] < n || tl_node(s->t, s->by_thread[mid]).time < h->end)
             low = mid + 1;
         else
             high = mid;
@@ -313,9 +313,9 @@ static int simulation_order(struct simulation *s)
         s->thread_at[i + 1] = s->thread_at[i] + t->threads[i].nodes;
     memcpy(at, s->thread_at, (t->n_threads + 1) * sizeof(*at));
     for (size_t i = 0; i < t->n_nodes; i++) {
-        size_t place = at[t->nodes[i].thread]++;
+        size_t place = at[tl_node(t, i).thread]++;
         s->by_thread[place] = (uint32_t)i;
-        if (place > s->thread_at[t->nodes[i].thread])
+        if (place > s->thread_at[tl_node(t, i).thread])
             s->next[s->by_thread[place - 1]] = (uint32_t)i;
         s->next[i] = TL_NONE;
         s->times[i] = NOT_YET;
@@ -349,15 +349,14 @@ static int find_exclusive(struct simulation *s)
         return -ENOMEM;
     memset(s->exclusive, 1, t->n_objects);
     for (uint32_t n = 0; n < t->n_nodes; n++) {
-        const struct tl_node *at = &t->nodes[n];
-        uint32_t object = at->kind == TL_ACQUIRE || at->kind == TL_RELEASE
-                              ? tl_context_of(t, n)->object
-                              : TL_NONE;
+        const struct tl_node at = tl_node(t, n);
+        uint32_t object =
+            at.kind == TL_ACQUIRE || at.kind == TL_RELEASE ? tl_context_of(t, n)->object : TL_NONE;
         if (object == TL_NONE)
             continue;
-        if (at->kind == TL_ACQUIRE && holder[object] && holder[object] != at->thread + 1)
+        if (at.kind == TL_ACQUIRE && holder[object] && holder[object] != at.thread + 1)
             s->exclusive[object] = 0;
-        holder[object] = at->kind == TL_ACQUIRE ? at->thread + 1 : 0;
+        holder[object] = at.kind == TL_ACQUIRE ? at.thread + 1 : 0;
     }
     free(holder);
     return 0;
@@ -371,9 +370,9 @@ static bool has_strangers(const struct simulation *s)
 {
     const struct timeline *t = s->t;
     for (uint32_t n = 0; s->r->what->objects && n < t->n_nodes; n++) {
-        const struct tl_node *at = &t->nodes[n];
+        const struct tl_node at = tl_node(t, n);
         uint32_t hold =
-            at->prev < n && t->nodes[at->prev].kind == TL_WAIT_LOCK && !graph_caused(at, n)
+            at.prev < n && tl_node(t, at.prev).kind == TL_WAIT_LOCK && !graph_caused(&at, n)
                 ? s->acquires[n]
                 : 0;
         if (hold && s->r->what->objects[tl_hold_object(&s->holds.slots[hold - 1])])

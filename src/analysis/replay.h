@@ -60,13 +60,13 @@ static inline double replay_sleeps(const struct replay *r, int64_t waits)
 static inline uint64_t replay_wake_up(struct replay *r, const struct tl_node *at, int64_t then,
                                       int64_t now)
 {
-    const struct tl_node *waker = &r->t->nodes[at->waker];
-    uint64_t wake_up = at->time - waker->time;
+    const struct tl_node waker = tl_node(r->t, at->waker);
+    uint64_t wake_up = at->time - waker.time;
     if (then < (int64_t)r->t->wake_ns)
         return wake_up;
     double sleeps = replay_sleeps(r, now);
     if (replay_hands_over(at)) {
-        r->saved[waker->thread] += (int64_t)((1 - sleeps) * (double)MIN(r->t->wake_ns, wake_up));
+        r->saved[waker.thread] += (int64_t)((1 - sleeps) * (double)MIN(r->t->wake_ns, wake_up));
         wake_up = r->wake_as ? r->wake_as : wake_up;
     }
     return (uint64_t)(sleeps * (double)wake_up);
@@ -97,7 +97,7 @@ uint64_t replay_own(struct replay *r, uint32_t n, uint64_t start);
 static inline uint64_t replay_woken(struct replay *r, const struct tl_node *at, uint64_t since,
                                     uint64_t came, uint64_t cause)
 {
-    int64_t then = (int64_t)r->t->nodes[at->waker].time - (int64_t)since;
+    int64_t then = (int64_t)tl_node(r->t, at->waker).time - (int64_t)since;
     return MAX(came, cause + replay_wake_up(r, at, then, (int64_t)cause - (int64_t)came));
 }
 

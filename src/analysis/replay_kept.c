@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* how many nodes the first pass stays ahead at least; how many are mapped at a time */
-enum { AHEAD_NODES = 1 << 16, MAP_NODES = 1 << 20 };
+/* how many nodes the first pass stays ahead at least */
+enum { AHEAD_NODES = 1 << 16 };
 
 static void tell(struct kept *k, size_t done, int error)
 {
@@ -43,16 +43,11 @@ static bool have_room(struct kept *k, size_t i)
     return !stop;
 }
 
-/* Other references of a node are checked where they are used. */
-static bool leads_somewhere(const struct timeline *t, const struct tl_node *at)
-{
-    return at->thread < t->n_threads && at->context < t->n_contexts;
-}
-
 static void *own_times(void *arg)
 {
     struct kept *k = arg;
     const struct timeline *t = k->r->t;
+    struct tl_reader nodes = {.t = t};
     size_t i = 0;
     /* per thread: the time of its previous node */
     uint64_t *last = malloc((t->n_threads + 1) * sizeof(*last));
@@ -60,18 +55,12 @@ static void *own_times(void *arg)
     for (size_t n = 0; error == 0 && n < t->n_threads; n++)
         last[n] = UINT64_MAX;
     for (; error == 0 && i < t->n_nodes; tell(k, ++i, 0)) {
-        const struct tl_node *at = &t->nodes[i];
-        if (t->mapped && i % MAP_NODES == 0)
-            pages_to_read(at, MIN(t->n_nodes - i, (size_t)MAP_NODES) * sizeof(*at));
+        const struct tl_node at = *tl_read(&nodes, (uint32_t)i);
         if (i % AHEAD_NODES == 0 && !have_room(k, i))
             break;
-        if (!leads_somewhere(t, at)) {
-            error = -EPROTO;
-            break;
-        }
-        if (!graph_caused(at, i))
-            k->times[i & k->mask] = replay_own(k->r, (uint32_t)i, last[at->thread]);
-        last[at->thread] = at->time;
+        if (!graph_caused(&at, i))
+            k->times[i & k->mask] = replay_own(k->r, (uint32_t)i, last[at.thread]);
+        last[at.thread] = at.time;
     }
     free(last);
     if (error == 0 && k->r->sections.failed)
@@ -154,7 +143,7 @@ static bool new_time(const struct kept *k, size_t i, const struct tl_node *at,
             lane->begun ? lane->now + replay_left(k->r, at->thread, k->times[i & k->mask]) : time;
         return true;
     }
-    uint64_t from = k->r->t->nodes[at->waker].time, woken = k->times[at->waker & k->mask];
+    uint64_t from = tl_node(k->r->t, at->waker).time, woken = k->times[at->waker & k->mask];
     if (!lane->begun || graph_carried(k->r->t, (uint32_t)i))
         *ret = woken + (time - from);
     else if (from >= (lane->blocked ? lane->since : time))
@@ -167,19 +156,20 @@ static bool new_time(const struct kept *k, size_t i, const struct tl_node *at,
 static int replay_nodes(struct kept *k)
 {
     const struct timeline *t = k->r->t;
+    struct tl_reader nodes = {.t = t};
     int passed = 0;
     for (size_t i = 0, done = 0; i < t->n_nodes; i++) {
         if (i == done && (done = own_times_wait(k, i)) <= i)
             return 0; /* the other thread reports the error */
-        const struct tl_node *at = &t->nodes[i];
-        struct lane *lane = &k->lanes[at->thread];
-        if (unlikely(passed < KEPT_MOMENTS && k->moments[passed].time < at->time))
-            passed = pass_moments(k, passed, at->time);
+        const struct tl_node at = *tl_read(&nodes, (uint32_t)i);
+        struct lane *lane = &k->lanes[at.thread];
+        if (unlikely(passed < KEPT_MOMENTS && k->moments[passed].time < at.time))
+            passed = pass_moments(k, passed, at.time);
         uint64_t now;
-        if (unlikely(!new_time(k, i, at, lane, &now)))
+        if (unlikely(!new_time(k, i, &at, lane, &now)))
             return -ERANGE;
-        *lane = (struct lane){at->time, now, lane->blocked ? lane->since : at->time, true,
-                              at->flags & TL_BLOCKED};
+        *lane = (struct lane){at.time, now, lane->blocked ? lane->since : at.time, true,
+                              at.flags & TL_BLOCKED};
         k->times[i & k->mask] = now;
     }
     pass_moments(k, passed, UINT64_MAX);

@@ -95,11 +95,11 @@ static int index_nodes(struct request_ledger *l)
     if (!l->first || !l->nodes)
         return -ENOMEM;
     for (size_t i = 0; i < t->n_nodes; i++)
-        l->first[t->nodes[i].thread + 2]++;
+        l->first[tl_node(t, i).thread + 2]++;
     for (size_t i = 2; i < t->n_threads + 2; i++)
         l->first[i] += l->first[i - 1];
     for (size_t i = 0; i < t->n_nodes; i++)
-        l->nodes[l->first[t->nodes[i].thread + 1]++] = (uint32_t)i;
+        l->nodes[l->first[tl_node(t, i).thread + 1]++] = (uint32_t)i;
     return 0;
 }
 
@@ -107,9 +107,9 @@ static int index_nodes(struct request_ledger *l)
 static uint32_t object_taken(const struct timeline *t, uint32_t n)
 {
     uint32_t before = graph_before(t, n);
-    if (t->nodes[n].kind != TL_RUN || before == TL_NONE)
+    if (tl_node(t, n).kind != TL_RUN || before == TL_NONE)
         return TL_NONE;
-    switch ((enum tl_kind)t->nodes[before].kind) {
+    switch ((enum tl_kind)tl_node(t, before).kind) {
     case TL_WAIT_LOCK:
     case TL_REACQUIRE:
     case TL_DEADLOCK:
@@ -185,12 +185,12 @@ static int index_inits(struct request_ledger *l)
     for (uint32_t thread = 0; thread < t->n_threads; thread++)
         for (uint32_t i = l->first[thread]; e == 0 && i + 1 < l->first[thread + 1]; i++) {
             uint32_t n = l->nodes[i];
-            if (t->nodes[n].kind == TL_RUN || !tl_is_state(t->nodes[n].kind) ||
+            if (tl_node(t, n).kind == TL_RUN || !tl_is_state(tl_node(t, n).kind) ||
                 !(stack_marks(l, n) & FRAME_CLASS_INIT))
                 continue;
-            e = vec_push(&l->inits, ((struct initializing){(uint64_t)t->nodes[n].time,
-                                                           (uint64_t)t->nodes[l->nodes[i + 1]].time,
-                                                           thread, n}));
+            e = vec_push(&l->inits, ((struct initializing){
+                                        (uint64_t)tl_node(t, n).time,
+                                        (uint64_t)tl_node(t, l->nodes[i + 1]).time, thread, n}));
         }
     vec_sort(&l->inits, by_init_start);
     return e;
@@ -272,7 +272,7 @@ static uint32_t nodes_before(const struct request_ledger *l, uint32_t thread, ui
     uint32_t low = l->first[thread], high = l->first[thread + 1];
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
-        if (l->t->nodes[l->nodes[mid]].time < time)
+        if (tl_node(l->t, l->nodes[mid]).time < time)
             low = mid + 1;
         else
             high = mid;
@@ -287,16 +287,15 @@ static uint32_t nodes_before(const struct request_ledger *l, uint32_t thread, ui
 static struct stretch stretch_before(const struct request_ledger *l, uint32_t thread,
                                      uint64_t floor, uint64_t at)
 {
-    const struct tl_node *nodes = l->t->nodes;
     uint32_t i = nodes_before(l, thread, at), last = l->first[thread + 1];
     struct stretch s = {floor, at, TL_NONE, TL_NONE};
-    if (i < last && nodes[l->nodes[i]].time == at)
+    if (i < last && tl_node(l->t, l->nodes[i]).time == at)
         s.ends = l->nodes[i];
     while (i > l->first[thread]) {
         uint32_t n = l->nodes[i - 1];
-        if (tl_is_state(nodes[n].kind)) {
+        if (tl_is_state(tl_node(l->t, n).kind)) {
             s.state = n;
-            s.start = MAX((uint64_t)nodes[n].time, floor);
+            s.start = MAX((uint64_t)tl_node(l->t, n).time, floor);
             break;
         }
         i--;
@@ -321,7 +320,7 @@ static bool is_blocked(enum tl_kind kind)
 
 static enum request_cause wait_cause(const struct request_ledger *l, uint32_t state)
 {
-    enum tl_kind kind = l->t->nodes[state].kind;
+    enum tl_kind kind = tl_node(l->t, state).kind;
     switch (kind) {
     case TL_RUN:
         return CAUSE_CPU;
@@ -354,9 +353,9 @@ static enum request_cause wait_cause(const struct request_ledger *l, uint32_t st
 /* Returns the peer or file of a read or write that began at a node. */
 static const char *io_peer(const struct request_ledger *l, uint32_t state)
 {
-    const struct tl_node *n = &l->t->nodes[state];
-    uint64_t id = l->t->threads[n->thread].id;
-    int64_t start = since_epoch(l, n->time);
+    const struct tl_node n = tl_node(l->t, state);
+    uint64_t id = l->t->threads[n.thread].id;
+    int64_t start = since_epoch(l, n.time);
     for (size_t i = requests_span_at(l->r, id, start); i < l->r->spans.len; i++) {
         const struct request_span *s = &l->r->spans.data[i];
         if (s->thread != id || s->start_ns != start)
@@ -672,7 +671,7 @@ static int add_stretch(struct request_ledger *l, struct request_parts *p, uint32
                                 .node = s->state,
                                 .ends = s->ends,
                                 .work = work};
-    enum tl_kind kind = s->state == TL_NONE ? TL_RUN : l->t->nodes[s->state].kind;
+    enum tl_kind kind = s->state == TL_NONE ? TL_RUN : tl_node(l->t, s->state).kind;
     if (kind == TL_RUN) {
         part.node = s->ends != TL_NONE ? s->ends : s->state;
         part.ends = TL_NONE;
@@ -788,7 +787,7 @@ static uint32_t work_of(const struct walk *w, uint32_t thread, uint64_t since, u
     if (end >= at)
         return best;
     struct stretch s = stretch_before(w->l, thread, end, at);
-    bool ran = s.start == end && (s.state == TL_NONE || w->l->t->nodes[s.state].kind == TL_RUN);
+    bool ran = s.start == end && (s.state == TL_NONE || tl_node(w->l->t, s.state).kind == TL_RUN);
     return ran ? best : UINT32_MAX;
 }
 
@@ -799,14 +798,14 @@ static uint32_t work_of(const struct walk *w, uint32_t thread, uint64_t since, u
 static uint32_t woken_by(const struct walk *w, const struct stretch *s, uint64_t *ret_at)
 {
     const struct timeline *t = w->l->t;
-    if (s->state == TL_NONE || s->ends == TL_NONE || !is_blocked(t->nodes[s->state].kind) ||
+    if (s->state == TL_NONE || s->ends == TL_NONE || !is_blocked(tl_node(t, s->state).kind) ||
         !graph_woken(t, s->ends))
         return UINT32_MAX;
-    const struct tl_node *waker = &t->nodes[t->nodes[s->ends].waker];
-    uint64_t at = waker->time;
+    const struct tl_node waker = tl_node(t, tl_node(t, s->ends).waker);
+    uint64_t at = waker.time;
     if (at >= w->at || at <= w->from || at < s->start)
         return UINT32_MAX;
-    uint32_t i = work_of(w, waker->thread, s->start, at);
+    uint32_t i = work_of(w, waker.thread, s->start, at);
     if (i != UINT32_MAX)
         *ret_at = at;
     return i;
@@ -1034,8 +1033,8 @@ static int add_doing_run(const struct request_ledger *l, const struct request_pa
     if (end == first) {
         struct stretch s = stretch_before(l, p->thread, 0, p->end);
         uint64_t ns = p->end - p->start, from = p->start > ns ? p->start - ns : 0, to = p->end + ns;
-        if (p->node != TL_NONE && l->t->nodes[p->node].time >= p->end)
-            to = MIN(to, (uint64_t)l->t->nodes[p->node].time);
+        if (p->node != TL_NONE && tl_node(l->t, p->node).time >= p->end)
+            to = MIN(to, (uint64_t)tl_node(l->t, p->node).time);
         first = samples_of(l, p->thread, MAX(from, s.start), to, &end);
     }
     struct thread_doing doing = {.thread = p->thread, .kind = p->cause};
@@ -1062,8 +1061,8 @@ static int add_doing(const struct request_ledger *l, const struct request_part *
 {
     if (p->thread == TL_NONE)
         return 0;
-    bool ran = p->node == TL_NONE || l->t->nodes[p->node].kind == TL_RUN ||
-               l->t->nodes[p->node].time >= p->end;
+    bool ran = p->node == TL_NONE || tl_node(l->t, p->node).kind == TL_RUN ||
+               tl_node(l->t, p->node).time >= p->end;
     if (p->cause == CAUSE_CPU || p->cause == CAUSE_RUNNABLE || p->cause == CAUSE_GC ||
         p->cause == CAUSE_SAFEPOINT || (p->cause == CAUSE_CLASS_LOAD && ran))
         return add_doing_run(l, p, ret);
@@ -1096,7 +1095,7 @@ static int add_meanwhile(struct request_ledger *l, uint32_t thread, uint64_t sta
     }
     for (size_t i = 0; e == 0 && i < p->rows.len; i++) {
         const struct request_part *part = &p->rows.data[i];
-        bool waits = part->node != TL_NONE && is_blocked(l->t->nodes[part->node].kind);
+        bool waits = part->node != TL_NONE && is_blocked(tl_node(l->t, part->node).kind);
         if (!waits || !stack_is_idle(l->t, l->roles, tl_context_of(l->t, part->node)->stack))
             e = add_doing(l, part, ret);
     }
@@ -1106,9 +1105,8 @@ static int add_meanwhile(struct request_ledger *l, uint32_t thread, uint64_t sta
 /* Returns the thread that ended a wait, or TL_NONE. */
 static uint32_t waker_of(const struct timeline *t, uint32_t ends)
 {
-    return ends != TL_NONE && graph_caused(&t->nodes[ends], ends)
-               ? t->nodes[t->nodes[ends].waker].thread
-               : TL_NONE;
+    const struct tl_node at = ends == TL_NONE ? (struct tl_node){0} : tl_node(t, ends);
+    return ends != TL_NONE && graph_caused(&at, ends) ? tl_node(t, at.waker).thread : TL_NONE;
 }
 
 /*
@@ -1125,21 +1123,21 @@ static int add_owners(struct request_ledger *l, const struct request_part *p, ui
     uint32_t last = high;
     while (low < high) {
         uint32_t mid = low + (high - low) / 2;
-        if (t->nodes[l->taken[mid]].time <= p->start)
+        if (tl_node(t, l->taken[mid]).time <= p->start)
             low = mid + 1;
         else
             high = mid;
     }
     uint64_t at = p->start;
     int e = 0;
-    for (; e == 0 && low < last && t->nodes[l->taken[low]].time < p->end; low++) {
-        const struct tl_node *n = &t->nodes[l->taken[low]];
-        if (n->thread == p->thread)
+    for (; e == 0 && low < last && tl_node(t, l->taken[low]).time < p->end; low++) {
+        const struct tl_node n = tl_node(t, l->taken[low]);
+        if (n.thread == p->thread)
             continue;
         uint32_t holder = owner != TL_NONE ? owner : waker_of(t, l->taken[low]);
-        e = add_meanwhile(l, holder, at, n->time, ret);
-        owner = n->thread;
-        at = n->time;
+        e = add_meanwhile(l, holder, at, n.time, ret);
+        owner = n.thread;
+        at = n.time;
     }
     if (owner == TL_NONE)
         owner = waker_of(t, p->ends);
@@ -1163,9 +1161,9 @@ int request_part_culprits(struct request_ledger *l, const struct request_part *p
     default:
         return 0;
     }
-    if (p->node == TL_NONE || !is_blocked(t->nodes[p->node].kind))
+    if (p->node == TL_NONE || !is_blocked(tl_node(t, p->node).kind))
         return 0;
-    enum tl_kind kind = t->nodes[p->node].kind;
+    enum tl_kind kind = tl_node(t, p->node).kind;
     uint32_t object = tl_context_of(t, p->node)->object;
     bool lock = kind == TL_WAIT_LOCK || kind == TL_REACQUIRE || kind == TL_DEADLOCK ||
                 (object != TL_NONE && t->objects[object].flags & TL_OBJECT_LOCK);

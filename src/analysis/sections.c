@@ -1,47 +1,101 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/sections.h"
 
-#include "base/pages.h"
+#include "base/file.h"
 #include "model/timeline_index.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 
+enum { HOLD_BYTES_MAX = 3 * 10 };
+
+static uint8_t *put_number(uint8_t *to, uint64_t v)
+{
+    for (; v > 127; v >>= 7)
+        *to++ = (uint8_t)(v | 128);
+    *to++ = (uint8_t)v;
+    return to;
+}
+
+/* Writes the holds of a thread from number `from` on, as many as fit; returns the next number. */
+static size_t put_some(const struct holds *h, uint32_t thread, size_t from, uint8_t **to,
+                       const uint8_t *end)
+{
+    size_t i = from, n = hold_count(h, thread);
+    uint64_t before = i ? hold_of(h, thread, i - 1)->start : 0;
+    for (; i < n && end - *to >= HOLD_BYTES_MAX; i++) {
+        const struct tl_hold *one = hold_of(h, thread, i);
+        *to = put_number(*to, one->start - before);
+        /* a release may lie before an inferred acquisition: there is no section then */
+        *to = put_number(*to, one->end > one->start ? one->end - one->start : 0);
+        *to = put_number(*to, tl_hold_object(one));
+        before = one->start;
+    }
+    return i;
+}
+
+/* Passes all holds in a short form to a function, piece by piece, and thread by thread. */
+static int put_all(const struct timeline *t, const struct holds *h,
+                   int (*put)(void *arg, uint32_t thread, const uint8_t *bytes, size_t n),
+                   void *arg)
+{
+    uint8_t some[1 << 14];
+    int r = 0;
+    for (uint32_t thread = 0; r == 0 && thread < t->n_threads; thread++) {
+        for (size_t i = 0, n = hold_count(h, thread); r == 0 && i < n;) {
+            uint8_t *to = some;
+            i = put_some(h, thread, i, &to, some + sizeof(some));
+            r = put(arg, thread, some, (size_t)(to - some));
+        }
+    }
+    return r;
+}
+
+static int count_bytes(void *arg, uint32_t thread, const uint8_t *bytes, size_t n)
+{
+    uint64_t *first = arg;
+    first[thread + 1] += n;
+    return 0;
+}
+
+/* Returns where the holds of each thread begin, and where the last ones end; NULL without memory.
+ */
 static uint64_t *firsts(const struct timeline *t, const struct holds *h)
 {
-    uint64_t *first = malloc((t->n_threads + 1) * sizeof(*first));
-    for (size_t i = 0; first && i <= t->n_threads; i++)
-        first[i] = h->first[i];
+    uint64_t *first = calloc(t->n_threads + 1, sizeof(*first));
+    if (!first)
+        return NULL;
+    (void)put_all(t, h, count_bytes, first);
+    for (size_t i = 0; i < t->n_threads; i++)
+        first[i + 1] += first[i];
     return first;
 }
 
-static int shorten(const struct timeline *t, const struct holds *h, struct tl_hold **ret,
+static int add_bytes(void *arg, uint32_t thread, const uint8_t *bytes, size_t n)
+{
+    uint8_t **to = arg;
+    memcpy(*to, bytes, n);
+    *to += n;
+    return 0;
+}
+
+static int shorten(const struct timeline *t, const struct holds *h, uint8_t **ret,
                    uint64_t **ret_first)
 {
-    size_t n_holds = h->first[t->n_threads];
-    struct tl_hold *to = malloc((n_holds + 1) * sizeof(*to)), *next = to;
     uint64_t *first = firsts(t, h);
-    if (!to || !first) {
-        free(to);
+    uint8_t *bytes = first ? malloc(first[t->n_threads] + 1) : NULL, *to = bytes;
+    if (!bytes) {
         free(first);
         return -ENOMEM;
     }
-    huge_pages(to, n_holds * sizeof(*to));
-    for (uint32_t thread = 0; thread < t->n_threads; thread++) {
-        for (size_t i = 0, n = hold_count(h, thread), some; i < n; i += some) {
-            some = MIN(n - i, (size_t)HOLD_CHUNK);
-            memcpy(next, hold_of(h, thread, i), some * sizeof(*next));
-            next += some;
-        }
-    }
-    *ret = to;
+    (void)put_all(t, h, add_bytes, &to);
+    *ret = bytes;
     *ret_first = first;
     return 0;
 }
 
-static int find(const struct timeline *t, holds_want *want, void *arg, struct tl_hold **ret,
+static int find(const struct timeline *t, holds_want *want, void *arg, uint8_t **ret,
                 uint64_t **ret_first)
 {
     struct holds h;
@@ -55,22 +109,22 @@ static int find(const struct timeline *t, holds_want *want, void *arg, struct tl
 
 int hold_list_init(struct hold_list *ret, const struct timeline *t, holds_want *want, void *arg)
 {
-    struct tl_hold *holds;
+    uint8_t *bytes;
     uint64_t *first;
     if (t->holds && t->hold_first) {
         *ret = (struct hold_list){t->holds, t->hold_first, false};
         return 0;
     }
-    int r = find(t, want, arg, &holds, &first);
+    int r = find(t, want, arg, &bytes, &first);
     if (r == 0)
-        *ret = (struct hold_list){holds, first, true};
+        *ret = (struct hold_list){bytes, first, true};
     return r;
 }
 
 void hold_list_release(struct hold_list *l)
 {
     if (l->own) {
-        free((void *)(uintptr_t)l->holds);
+        free((void *)(uintptr_t)l->bytes);
         free((void *)(uintptr_t)l->first);
     }
     *l = (struct hold_list){0};
@@ -79,67 +133,66 @@ void hold_list_release(struct hold_list *l)
 struct putting {
     const struct timeline *t;
     const struct holds *h;
+    int fd;
+    VEC(uint8_t) bytes; /* collected until there are many */
 };
 
-static int write_pieces(int fd, struct iovec *piece, int n)
+static int flush(struct putting *p)
 {
-    while (n > 0) {
-        ssize_t done = writev(fd, piece, n);
-        if (done < 0 && errno != EINTR)
-            return -errno;
-        size_t left = done < 0 ? 0 : (size_t)done;
-        for (; n > 0 && left >= piece->iov_len; piece++, n--)
-            left -= piece->iov_len;
-        if (n > 0 && left)
-            *piece = (struct iovec){(uint8_t *)piece->iov_base + left, piece->iov_len - left};
-    }
-    return 0;
+    int r = write_all(p->fd, p->bytes.data, p->bytes.len);
+    vec_clear(&p->bytes);
+    return r;
 }
 
-/* Writes all holds from where they lie in memory. */
+static int write_bytes(void *arg, uint32_t thread, const uint8_t *bytes, size_t n)
+{
+    enum { WRITE_BYTES = 1 << 20 };
+
+    struct putting *p = arg;
+    int r = vec_extend(&p->bytes, n);
+    if (r < 0)
+        return r;
+    memcpy(vec_end(&p->bytes) - n, bytes, n);
+    return p->bytes.len >= WRITE_BYTES ? flush(p) : 0;
+}
+
 static int put_holds(int fd, void *arg)
 {
-    enum { SOME = 512 };
-
-    const struct putting *p = arg;
-    struct iovec some[SOME];
-    int n = 0, r = 0;
-    for (uint32_t thread = 0; r == 0 && thread < p->t->n_threads; thread++) {
-        for (size_t i = 0, count = hold_count(p->h, thread); r == 0 && i < count; i += HOLD_CHUNK) {
-            some[n].iov_base = hold_of(p->h, thread, i);
-            some[n++].iov_len = MIN(count - i, (size_t)HOLD_CHUNK) * sizeof(struct tl_hold);
-            if (n < SOME)
-                continue;
-            r = write_pieces(fd, some, n);
-            n = 0;
-        }
-    }
-    return r == 0 ? write_pieces(fd, some, n) : r;
+    struct putting *p = arg;
+    p->fd = fd;
+    int r = put_all(p->t, p->h, write_bytes, p);
+    if (r == 0)
+        r = flush(p);
+    vec_release(&p->bytes);
+    return r;
 }
 
 /* Keeps the holds in memory when there is no room in the file. */
 static int keep_in_memory(struct timeline *t, const struct holds *h)
 {
-    struct tl_hold *holds;
+    uint8_t *bytes;
     uint64_t *first;
-    int r = shorten(t, h, &holds, &first);
+    int r = shorten(t, h, &bytes, &first);
     if (r < 0)
         return r;
-    timeline_keep(t, TL_KEEP_holds, holds, h->first[t->n_threads]);
+    timeline_keep(t, TL_KEEP_holds, bytes, first[t->n_threads]);
     timeline_keep(t, TL_KEEP_hold_first, first, t->n_threads + 1);
     return 0;
 }
 
 static int keep(struct timeline *t, struct holds *h)
 {
-    struct putting p = {t, h};
+    struct putting p = {.t = t, .h = h};
     holds_shorten(h);
-    if (timeline_keep_put(t, TL_KEEP_holds, h->first[t->n_threads], put_holds, &p) < 0)
-        return keep_in_memory(t, h);
     uint64_t *first = firsts(t, h);
-    if (first)
-        timeline_keep(t, TL_KEEP_hold_first, first, t->n_threads + 1);
-    return first ? 0 : -ENOMEM;
+    if (!first)
+        return -ENOMEM;
+    if (timeline_keep_put(t, TL_KEEP_holds, first[t->n_threads], put_holds, &p) < 0) {
+        free(first);
+        return keep_in_memory(t, h);
+    }
+    timeline_keep(t, TL_KEEP_hold_first, first, t->n_threads + 1);
+    return 0;
 }
 
 int hold_list_keep(struct timeline *t, struct holds *h)
@@ -157,6 +210,17 @@ int hold_list_keep(struct timeline *t, struct holds *h)
     return r;
 }
 
+/* Reads the thread's next hold, which may be damaged in an index: then there is none. */
+static void next_hold(struct section_lane *lane)
+{
+    uint64_t after = cursor_varint(&lane->later);
+    lane->next.start = lane->next.start + after;
+    lane->next.length = cursor_varint(&lane->later);
+    lane->next.object = cursor_varint(&lane->later);
+    if (lane->later.failed)
+        lane->next.start = UINT64_MAX;
+}
+
 int sections_init(struct sections *ret, const struct timeline *t, const struct hold_list *l,
                   const uint8_t *wanted)
 {
@@ -165,9 +229,8 @@ int sections_init(struct sections *ret, const struct timeline *t, const struct h
     if (!s.lanes)
         return -ENOMEM;
     for (size_t i = 0; i < t->n_threads; i++) {
-        s.lanes[i].at = l->first[i];
-        s.lanes[i].to = l->first[i + 1];
-        s.lanes[i].next = l->first[i] < l->first[i + 1] ? l->holds[l->first[i]].start : UINT64_MAX;
+        s.lanes[i].later = cursor_of(l->bytes + l->first[i], l->first[i + 1] - l->first[i]);
+        next_hold(&s.lanes[i]);
     }
     *ret = s;
     return 0;
@@ -197,18 +260,15 @@ static void prune(struct section_lane *lane, uint64_t time)
  */
 static void take_in(struct sections *s, struct section_lane *lane, uint64_t start, uint64_t end)
 {
-    enum { AHEAD = 8 };
-
-    while (lane->next < end) {
-        const struct tl_hold *h = &s->list->holds[lane->at++];
-        uint32_t object = tl_hold_object(h);
-        lane->next = lane->at < lane->to ? h[1].start : UINT64_MAX;
-        __builtin_prefetch(h + AHEAD);
-        if (h->end <= start || object >= s->t->n_objects || !s->wanted[object])
+    while (lane->next.start < end) {
+        const struct section_hold h = lane->next;
+        next_hold(lane);
+        uint64_t over = h.length < UINT64_MAX - h.start ? h.start + h.length : UINT64_MAX;
+        if (over <= start || h.object >= s->t->n_objects || !s->wanted[h.object])
             continue;
         if (lane->open.len == lane->open.cap)
             prune(lane, start);
-        if (vec_push(&lane->open, ((struct section_span){h->start, h->end})) < 0)
+        if (vec_push(&lane->open, ((struct section_span){h.start, over})) < 0)
             s->failed = true;
     }
 }
@@ -216,7 +276,7 @@ static void take_in(struct sections *s, struct section_lane *lane, uint64_t star
 uint64_t sections_inside(struct sections *s, uint32_t thread, uint64_t start, uint64_t end)
 {
     struct section_lane *lane = &s->lanes[thread];
-    if (lane->next < end)
+    if (lane->next.start < end)
         take_in(s, lane, start, end);
     /*
      * Sections of one thread nest or follow each other. Going backward, each section adds what

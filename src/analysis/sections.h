@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How much of a thread's time lies inside the sections of some locks, for callers that ask in
- * chronological order for each thread. The holds of all locks lie together, 16 bytes each, in the
- * timeline's index when it has one, and are passed once.
+ * chronological order for each thread. The holds of all locks lie together, in some 7 bytes each,
+ * in the timeline's index when it has one, and are passed once. Of each hold there are three
+ * numbers in LEB128: how long after the thread's previous hold it began, how long it lasted, and
+ * the object.
  */
 #pragma once
 
 #include "analysis/holds.h"
+#include "base/cursor.h"
 
 /* The holds of a timeline in a short form: the timeline's own, or collected here. */
 struct hold_list {
-    const struct tl_hold *holds;
-    const uint64_t *first; /* per thread, as in the timeline's tl_hold */
+    const uint8_t *bytes;
+    const uint64_t
+        *first; /* per thread: where its holds begin; one more: where the last ones end */
     bool own;
 };
 
@@ -33,8 +37,13 @@ struct section_span {
 };
 
 struct section_lane {
-    uint64_t at, to; /* the part of the list that has not been reached yet */
-    uint64_t next;   /* the start of the first of these, or UINT64_MAX */
+    struct cursor later; /* the holds after the next one */
+
+    /* the first hold that has not been reached; start UINT64_MAX: there is none */
+    struct section_hold {
+        uint64_t start, length, object;
+    } next;
+
     VEC(struct section_span) open;
 };
 

@@ -81,19 +81,19 @@ static uint64_t scale(const struct replay *r, uint64_t all, uint64_t inside)
 uint64_t replay_own(struct replay *r, uint32_t n, uint64_t start)
 {
     const struct timeline *t = r->t;
-    const struct tl_node *at = &t->nodes[n];
-    uint64_t end = at->time, inside = 0;
+    const struct tl_node at = tl_node(t, n);
+    uint64_t end = at.time, inside = 0;
     if (start >= end)
         return 0;
     if (r->what->objects)
-        inside = sections_inside(&r->sections, at->thread, start, end);
-    if (r->what->stacks && at->prev < n && inside < end - start) {
+        inside = sections_inside(&r->sections, at.thread, start, end);
+    if (r->what->stacks && at.prev < n && inside < end - start) {
         /*
          * A wait is where its stack says. A run has no stack; it is inside when what precedes and
          * what follows it are.
          */
-        uint32_t state = graph_state_seen(t, at->prev, &r->seen[at->thread]);
-        if (stack_inside(t, r->what->stacks, t->nodes[state].flags & TL_BLOCKED ? state : n))
+        uint32_t state = graph_state_seen(t, at.prev, &r->seen[at.thread]);
+        if (stack_inside(t, r->what->stacks, tl_node(t, state).flags & TL_BLOCKED ? state : n))
             inside = end - start;
     }
     r->scaled += inside;
@@ -102,24 +102,25 @@ uint64_t replay_own(struct replay *r, uint32_t n, uint64_t start)
 
 uint64_t replay_part(struct replay *r, uint32_t n, uint64_t to)
 {
-    uint64_t from = r->t->nodes[n].time;
+    uint64_t from = tl_node(r->t, n).time;
     return scale(r, to - from,
-                 r->what->objects ? sections_inside(&r->sections, r->t->nodes[n].thread, from, to)
+                 r->what->objects ? sections_inside(&r->sections, tl_node(r->t, n).thread, from, to)
                                   : 0);
 }
 
 uint64_t replay_node(struct replay *r, const uint64_t *times, uint32_t n)
 {
-    const struct tl_node *nodes = r->t->nodes, *at = &nodes[n];
-    bool caused = graph_caused(at, n);
-    uint64_t time = at->time;
-    if (at->prev == TL_NONE || graph_carried(r->t, n))
-        return caused ? times[at->waker] + (time - nodes[at->waker].time) : time;
+    const struct tl_node at = tl_node(r->t, n);
+    bool caused = graph_caused(&at, n);
+    uint64_t time = at.time;
+    if (at.prev == TL_NONE || graph_carried(r->t, n))
+        return caused ? times[at.waker] + (time - tl_node(r->t, at.waker).time) : time;
     if (!caused)
-        return times[at->prev] + replay_left(r, at->thread, replay_own(r, n, nodes[at->prev].time));
+        return times[at.prev] +
+               replay_left(r, at.thread, replay_own(r, n, tl_node(r->t, at.prev).time));
     if (!graph_woken(r->t, n))
-        return MAX(times[at->prev] + (time - nodes[at->prev].time), times[at->waker]);
-    return replay_woken(r, at, nodes[at->prev].time, times[at->prev], times[at->waker]);
+        return MAX(times[at.prev] + (time - tl_node(r->t, at.prev).time), times[at.waker]);
+    return replay_woken(r, &at, tl_node(r->t, at.prev).time, times[at.prev], times[at.waker]);
 }
 
 int what_if_times(const struct timeline *t, const struct what_if *w, uint64_t *times)
@@ -151,16 +152,16 @@ static uint32_t node_at(const struct timeline *t, uint32_t thread, uint64_t at)
     size_t low = 0, high = t->n_nodes;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
-        if (t->nodes[mid].time <= at)
+        if (tl_node(t, mid).time <= at)
             low = mid + 1;
         else
             high = mid;
     }
     uint32_t n = t->threads[thread].last;
-    for (; low > 0 && n != TL_NONE && t->nodes[n].time > at; low--, n = graph_before(t, n))
-        if (t->nodes[low - 1].thread == thread)
+    for (; low > 0 && n != TL_NONE && tl_node(t, n).time > at; low--, n = graph_before(t, n))
+        if (tl_node(t, low - 1).thread == thread)
             return (uint32_t)low - 1;
-    return n != TL_NONE && t->nodes[n].time <= at ? n : TL_NONE;
+    return n != TL_NONE && tl_node(t, n).time <= at ? n : TL_NONE;
 }
 
 /*
@@ -171,15 +172,15 @@ static uint64_t moment(const struct timeline *t, const uint64_t *times, uint32_t
                        uint64_t at)
 {
     uint32_t n = node_at(t, thread, at);
-    return n == TL_NONE ? at : times[n] + (at - t->nodes[n].time);
+    return n == TL_NONE ? at : times[n] + (at - tl_node(t, n).time);
 }
 
 /* Returns whether a thread of the program had ended at a time. */
 static bool ends_before(const struct timeline *t, size_t thread, uint64_t time)
 {
     uint32_t n = t->threads[thread].last;
-    return n != TL_NONE && (t->nodes[n].kind == TL_DEAD || t->nodes[n].kind == TL_DEAD_JOIN) &&
-           t->nodes[n].time <= time &&
+    return n != TL_NONE && (tl_node(t, n).kind == TL_DEAD || tl_node(t, n).kind == TL_DEAD_JOIN) &&
+           tl_node(t, n).time <= time &&
            !(t->threads[thread].flags & (TL_THREAD_DAEMON | TL_THREAD_SYSTEM));
 }
 
@@ -285,13 +286,13 @@ static int hand_overs(const struct path_part *p, uint64_t ret[3])
     VEC(uint64_t) took = {0};
     int r = 0;
     for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
-        const struct tl_node *at = &t->nodes[i];
-        if (at->time < p->from || at->time > p->to || !replay_hands_over(at) ||
-            !graph_woken(t, (uint32_t)i) || at->prev >= i)
+        const struct tl_node at = tl_node(t, i);
+        if (at.time < p->from || at.time > p->to || !replay_hands_over(&at) ||
+            !graph_woken(t, (uint32_t)i) || at.prev >= i)
             continue;
-        uint64_t cause = t->nodes[at->waker].time;
-        if (cause >= t->nodes[at->prev].time + t->wake_ns)
-            r = vec_push(&took, at->time - cause);
+        uint64_t cause = tl_node(t, at.waker).time;
+        if (cause >= tl_node(t, at.prev).time + t->wake_ns)
+            r = vec_push(&took, at.time - cause);
     }
     if (took.len)
         qsort(took.data, took.len, sizeof(*took.data), u64_ascending);

@@ -63,7 +63,7 @@ static int slice(void *context, uint32_t state, uint64_t start, uint64_t stop, u
     struct chrome *c = context;
     const struct tl_context *x = tl_context_of(c->t, state);
     char name[1200], dur[40];
-    begin(c, "X", slice_name(c->t, state, name, sizeof(name)), "state", c->t->nodes[state].thread,
+    begin(c, "X", slice_name(c->t, state, name, sizeof(name)), "state", tl_node(c->t, state).thread,
           start);
     json_key(&c->j, "dur");
     snprintf(dur, sizeof(dur), "%llu.%03llu", (unsigned long long)((stop - start) / 1000),
@@ -80,11 +80,11 @@ static int slice(void *context, uint32_t state, uint64_t start, uint64_t stop, u
         json_key(&c->j, "other");
         json_string(&c->j, tl_thread_name(c->t, x->other));
     }
-    if (end_node != TL_NONE && c->t->nodes[end_node].edge != TL_NO_EDGE) {
+    if (end_node != TL_NONE && tl_node(c->t, end_node).edge != TL_NO_EDGE) {
         json_key(&c->j, "ended_by");
-        json_string(&c->j, tl_edge_name(c->t->nodes[end_node].edge));
+        json_string(&c->j, tl_edge_name(tl_node(c->t, end_node).edge));
         json_key(&c->j, "inferred");
-        json_bool(&c->j, c->t->nodes[end_node].flags & TL_INFERRED);
+        json_bool(&c->j, tl_node(c->t, end_node).flags & TL_INFERRED);
     }
     json_end_object(&c->j);
     return end(c);
@@ -93,12 +93,12 @@ static int slice(void *context, uint32_t state, uint64_t start, uint64_t stop, u
 static int arrow(void *context, uint64_t id, uint32_t waker, uint32_t woken)
 {
     struct chrome *c = context;
-    const char *name = tl_edge_name(c->t->nodes[woken].edge);
-    begin(c, "s", name, "wake", c->t->nodes[waker].thread, c->t->nodes[waker].time);
+    const char *name = tl_edge_name(tl_node(c->t, woken).edge);
+    begin(c, "s", name, "wake", tl_node(c->t, waker).thread, tl_node(c->t, waker).time);
     json_key(&c->j, "id");
     json_u64(&c->j, id);
     int r = end(c);
-    begin(c, "f", name, "wake", c->t->nodes[woken].thread, c->t->nodes[woken].time);
+    begin(c, "f", name, "wake", tl_node(c->t, woken).thread, tl_node(c->t, woken).time);
     json_key(&c->j, "id");
     json_u64(&c->j, id);
     json_key(&c->j, "bp");

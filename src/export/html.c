@@ -14,7 +14,7 @@
 bool page_has_threads(const struct timeline *t)
 {
     for (size_t i = 0; i < t->n_nodes; i++) {
-        if (t->nodes[i].kind != TL_RUN && t->nodes[i].kind != TL_DEAD)
+        if (tl_node(t, (uint32_t)i).kind != TL_RUN && tl_node(t, (uint32_t)i).kind != TL_DEAD)
             return true;
     }
     return false;

@@ -214,27 +214,27 @@ static int nodes_json(struct json *j, struct pyramid *p)
     memset(number, 0xff, (t->n_contexts + 1) * sizeof(*number));
     /* Also mark the causes of marked nodes while there is room. */
     for (size_t i = t->n_nodes; i-- > 0;) {
-        if (p->named[i / 8] >> i % 8 & 1 && tl_is_state((enum tl_kind)t->nodes[i].kind) &&
-            t->nodes[i].waker != TL_NONE)
-            name_node(p, t->nodes[i].waker);
+        if (p->named[i / 8] >> i % 8 & 1 && tl_is_state((enum tl_kind)tl_node(t, i).kind) &&
+            tl_node(t, i).waker != TL_NONE)
+            name_node(p, tl_node(t, i).waker);
     }
     size_t last = 0;
     for (uint32_t i = 0; i < t->n_nodes; i++) {
         if (!(p->named[i / 8] >> i % 8 & 1))
             continue;
-        const struct tl_node *n = &t->nodes[i];
+        const struct tl_node n = tl_node(t, i);
         uint32_t before, after;
         uint64_t end;
         timeline_view_around(p->view, i, &before, &after, &end);
         buf_varint(&bytes, i - last);
-        buf_varint(&bytes, n->time);
-        buf_varint(&bytes, end - n->time);
-        buf_u8(&bytes, (uint8_t)n->kind);
-        buf_varint(&bytes, n->edge | (uint64_t)n->flags << 4);
-        buf_varint(&bytes, n->thread);
+        buf_varint(&bytes, n.time);
+        buf_varint(&bytes, end - n.time);
+        buf_u8(&bytes, (uint8_t)n.kind);
+        buf_varint(&bytes, n.edge | (uint64_t)n.flags << 4);
+        buf_varint(&bytes, n.thread);
         buf_varint(&bytes,
-                   tl_is_state((enum tl_kind)n->kind) && n->waker != TL_NONE ? i - n->waker : 0);
-        buf_varint(&bytes, (uint64_t)context_number(number, list, &n_contexts, n->context));
+                   tl_is_state((enum tl_kind)n.kind) && n.waker != TL_NONE ? i - n.waker : 0);
+        buf_varint(&bytes, (uint64_t)context_number(number, list, &n_contexts, n.context));
         buf_varint(&bytes, before == TL_NONE ? 0 : i - before);
         buf_varint(&bytes, after == TL_NONE ? 0 : after - i);
         last = i;

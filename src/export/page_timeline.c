@@ -81,16 +81,16 @@ static void nodes_json(struct json *j, const struct timeline *t)
     _cleanup_(buf_release) struct buf bytes = BUF(SIZE_MAX / 2);
     uint64_t time = 0;
     for (size_t i = 0; i < t->n_nodes; i++) {
-        const struct tl_node *node = &t->nodes[i];
-        buf_varint(&bytes, node->time - time);
-        buf_u8(&bytes, (uint8_t)node->kind);
-        buf_varint(&bytes, node->edge | (uint64_t)node->flags << 4);
-        buf_varint(&bytes, node->thread);
-        buf_varint(&bytes, tl_is_state((enum tl_kind)node->kind) && node->waker != TL_NONE
-                               ? i - node->waker
+        const struct tl_node node = tl_node(t, i);
+        buf_varint(&bytes, node.time - time);
+        buf_u8(&bytes, (uint8_t)node.kind);
+        buf_varint(&bytes, node.edge | (uint64_t)node.flags << 4);
+        buf_varint(&bytes, node.thread);
+        buf_varint(&bytes, tl_is_state((enum tl_kind)node.kind) && node.waker != TL_NONE
+                               ? i - node.waker
                                : 0);
-        buf_varint(&bytes, node->context);
-        time = node->time;
+        buf_varint(&bytes, node.context);
+        time = node.time;
     }
     json_key(j, "nodes");
     json_base64(j, &bytes);
@@ -154,8 +154,8 @@ static void used_json(struct json *j, const struct timeline *t)
 {
     uint32_t kinds = 0, edges = 0;
     for (size_t i = 0; i < t->n_nodes; i++) {
-        kinds |= 1u << t->nodes[i].kind;
-        edges |= t->nodes[i].waker != TL_NONE ? 1u << t->nodes[i].edge : 0;
+        kinds |= 1u << tl_node(t, i).kind;
+        edges |= tl_node(t, i).waker != TL_NONE ? 1u << tl_node(t, i).edge : 0;
     }
     json_key(j, "used_kinds");
     json_begin_array(j);
@@ -315,7 +315,7 @@ static int users_new(const struct timeline *t, const struct monitor_stats *s, ui
         uint32_t object = tl_context_of(t, (uint32_t)i)->object;
         uint32_t class = object == TL_NONE ? TL_NONE : t->objects[object].class;
         if (class < t->n_strings && row[class])
-            users[(row[class] - 1) * t->n_threads + t->nodes[i].thread] = 1;
+            users[(row[class] - 1) * t->n_threads + tl_node(t, i).thread] = 1;
     }
     *ret = users;
     return 0;

@@ -109,7 +109,7 @@ static int slice(void *context, uint32_t state, uint64_t start, uint64_t stop, u
 {
     struct perfetto *p = context;
     const struct tl_context *x = tl_context_of(p->t, state);
-    uint64_t track = thread_track(p->t->nodes[state].thread);
+    uint64_t track = thread_track(tl_node(p->t, state).thread);
     char name[1200], frames[4096];
     size_t len = 0;
     for (uint32_t k = 0;
@@ -130,16 +130,16 @@ static int slice(void *context, uint32_t state, uint64_t start, uint64_t stop, u
 static int arrow(void *context, uint64_t id, uint32_t waker, uint32_t woken)
 {
     struct perfetto *p = context;
-    const struct tl_node *from = &p->t->nodes[waker], *to = &p->t->nodes[woken];
+    const struct tl_node from = tl_node(p->t, waker), to = tl_node(p->t, woken);
     proto_put_fixed64(&p->part, 47, id);
-    int r = put_event(p, from->time, thread_track(from->thread), INSTANT, tl_edge_name(to->edge),
-                      "wake");
+    int r =
+        put_event(p, from.time, thread_track(from.thread), INSTANT, tl_edge_name(to.edge), "wake");
     if (r < 0)
         return r;
     proto_put_fixed64(&p->part, 48, id);
-    if (to->flags & TL_INFERRED)
+    if (to.flags & TL_INFERRED)
         annotate(p, "inferred", "true");
-    return put_event(p, to->time, thread_track(to->thread), INSTANT, "woken", "wake");
+    return put_event(p, to.time, thread_track(to.thread), INSTANT, "woken", "wake");
 }
 
 static int put_tracks(struct perfetto *p)

@@ -15,27 +15,27 @@ int thread_slices(const struct timeline *t, const struct slice_visitor *v)
     uint64_t arrows = 0;
     int r = 0;
     for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
-        const struct tl_node *n = &t->nodes[i];
-        if (n->edge != TL_NO_EDGE && n->waker != TL_NONE && v->arrow)
-            r = v->arrow(v->context, ++arrows, n->waker, (uint32_t)i);
-        if (!tl_is_state(n->kind))
+        const struct tl_node n = tl_node(t, i);
+        if (n.edge != TL_NO_EDGE && n.waker != TL_NONE && v->arrow)
+            r = v->arrow(v->context, ++arrows, n.waker, (uint32_t)i);
+        if (!tl_is_state(n.kind))
             continue;
-        uint32_t before = open[n->thread];
+        uint32_t before = open[n.thread];
         if (r == 0 && before != TL_NONE)
-            r = v->slice(v->context, before, t->nodes[before].time, n->time, (uint32_t)i);
-        open[n->thread] = n->kind == TL_DEAD ? TL_NONE : (uint32_t)i;
+            r = v->slice(v->context, before, tl_node(t, before).time, n.time, (uint32_t)i);
+        open[n.thread] = n.kind == TL_DEAD ? TL_NONE : (uint32_t)i;
     }
     for (size_t i = 0; r == 0 && i < t->n_threads; i++)
         if (open[i] != TL_NONE)
-            r = v->slice(v->context, open[i], t->nodes[open[i]].time, t->end_ns, TL_NONE);
+            r = v->slice(v->context, open[i], tl_node(t, open[i]).time, t->end_ns, TL_NONE);
     free(open);
     return r;
 }
 
 const char *slice_name(const struct timeline *t, uint32_t state, char *text, size_t size)
 {
-    const char *class_name = tl_object_class(t, t->contexts[t->nodes[state].context].object);
-    snprintf(text, size, "%s%s%s", tl_kind_name(t->nodes[state].kind), class_name ? " " : "",
+    const char *class_name = tl_object_class(t, t->contexts[tl_node(t, state).context].object);
+    snprintf(text, size, "%s%s%s", tl_kind_name(tl_node(t, state).kind), class_name ? " " : "",
              class_name ? class_name : "");
     return text;
 }

@@ -88,11 +88,11 @@ static void put_annotations(struct trcxml *x, const char *element, uint32_t obje
 
 static void thread_start(struct trcxml *x, uint32_t n)
 {
-    uint32_t thread = x->t->nodes[n].thread;
+    uint32_t thread = tl_node(x->t, n).thread;
     const struct tl_thread *t = &x->t->threads[thread];
     fputs("<threadStart", x->out);
     attribute_id(x, "threadId", thread);
-    attribute_time(x, x->t->nodes[n].time);
+    attribute_time(x, tl_node(x->t, n).time);
     if (t->group != TL_NONE)
         attribute(x, "groupName", tl_string(x->t, t->group));
     if (t->parent_group != TL_NONE)
@@ -101,7 +101,7 @@ static void thread_start(struct trcxml *x, uint32_t n)
     attribute(x, "threadName", tl_string(x->t, t->name));
     attribute_id(x, "collationValue", thread);
     fputs(" traceIdRef=\"1\"", x->out);
-    const char *kind = x->t->nodes[n].flags & TL_FIRST ? "existing" : NULL;
+    const char *kind = tl_node(x->t, n).flags & TL_FIRST ? "existing" : NULL;
     if (t->flags & TL_THREAD_DAEMON)
         kind = kind ? "existing daemon" : "daemon";
     put_annotations(x, "threadStart", t->object, TL_NONE, kind);
@@ -110,15 +110,15 @@ static void thread_start(struct trcxml *x, uint32_t n)
 static void begin_of(struct trcxml *x, const char *element, const char *id_name, uint32_t n)
 {
     fprintf(x->out, "<%s", element);
-    attribute_id(x, id_name, x->t->nodes[n].thread);
-    attribute_time(x, x->t->nodes[n].time);
+    attribute_id(x, id_name, tl_node(x->t, n).thread);
+    attribute_time(x, tl_node(x->t, n).time);
 }
 
 /* Writes monWait, or monWaited at the node that ends the wait. */
 static void wait_event(struct trcxml *x, const char *element, uint32_t wait, uint32_t n, bool end)
 {
     const struct tl_context *c = tl_context_of(x->t, wait);
-    enum tl_kind kind = x->t->nodes[wait].kind;
+    enum tl_kind kind = tl_node(x->t, wait).kind;
     begin_of(x, element, "threadIdRef", n);
     if (kind == TL_SLEEP)
         fputs(" objIdRef=\"-1\"", x->out);
@@ -126,7 +126,7 @@ static void wait_event(struct trcxml *x, const char *element, uint32_t wait, uin
         attribute_id(x, "objIdRef", c->object);
     fprintf(x->out, " timeout=\"%u\"", c->timeout_ms);
     if (end)
-        fprintf(x->out, " isTimedOut=\"%d\"", x->t->nodes[n].edge == TL_BY_TIMER);
+        fprintf(x->out, " isTimedOut=\"%d\"", tl_node(x->t, n).edge == TL_BY_TIMER);
     put_annotations(x, element, kind == TL_SLEEP ? TL_NONE : c->object, end ? TL_NONE : c->stack,
                     kind == TL_PARK ? "park" : NULL);
 }
@@ -134,7 +134,7 @@ static void wait_event(struct trcxml *x, const char *element, uint32_t wait, uin
 static void call_event(struct trcxml *x, const char *element, uint32_t n)
 {
     const struct tl_context *c = tl_context_of(x->t, n);
-    enum tl_kind kind = x->t->nodes[n].kind;
+    enum tl_kind kind = tl_node(x->t, n).kind;
     bool notify = kind == TL_NOTIFY || kind == TL_NOTIFY_ALL;
     uint32_t object = notify                ? c->object
                       : c->other == TL_NONE ? TL_NONE
@@ -149,8 +149,8 @@ static void call_event(struct trcxml *x, const char *element, uint32_t n)
 /* Returns the wait that a running node ends, or TL_NONE. */
 static uint32_t wait_before(const struct timeline *t, uint32_t n)
 {
-    uint32_t p = t->nodes[n].prev, wait = TL_NONE;
-    for (; p != TL_NONE && t->nodes[p].flags & TL_BLOCKED; p = t->nodes[p].prev)
+    uint32_t p = tl_node(t, n).prev, wait = TL_NONE;
+    for (; p != TL_NONE && tl_node(t, p).flags & TL_BLOCKED; p = tl_node(t, p).prev)
         wait = p;
     return wait;
 }
@@ -160,7 +160,7 @@ static void running_event(struct trcxml *x, uint32_t n)
     uint32_t wait = wait_before(x->t, n);
     if (wait == TL_NONE)
         return;
-    switch ((enum tl_kind)x->t->nodes[wait].kind) {
+    switch ((enum tl_kind)tl_node(x->t, wait).kind) {
     case TL_WAIT_LOCK:
         begin_of(x, "monContendedEntered", "threadIdRef", n);
         attribute_id(x, "objIdRef", tl_context_of(x->t, wait)->object);
@@ -175,7 +175,7 @@ static void running_event(struct trcxml *x, uint32_t n)
     default:
         return;
     }
-    if (x->t->nodes[n].edge == TL_BY_INTERRUPT) {
+    if (tl_node(x->t, n).edge == TL_BY_INTERRUPT) {
         begin_of(x, "threadInterrupted", "threadId", n);
         fputs("/>\n", x->out);
     }
@@ -183,12 +183,12 @@ static void running_event(struct trcxml *x, uint32_t n)
 
 static void put_node(struct trcxml *x, uint32_t n)
 {
-    const struct tl_node *node = &x->t->nodes[n];
+    const struct tl_node node = tl_node(x->t, n);
     const struct tl_context *c = tl_context_of(x->t, n);
-    if (node->prev == TL_NONE)
+    if (node.prev == TL_NONE)
         thread_start(x, n);
-    bool first = node->prev == TL_NONE || !(x->t->nodes[node->prev].flags & TL_BLOCKED);
-    switch ((enum tl_kind)node->kind) {
+    bool first = node.prev == TL_NONE || !(tl_node(x->t, node.prev).flags & TL_BLOCKED);
+    switch ((enum tl_kind)node.kind) {
     case TL_RUN:
         running_event(x, n);
         break;
@@ -207,7 +207,7 @@ static void put_node(struct trcxml *x, uint32_t n)
         break;
     case TL_DEAD:
         begin_of(x, "threadEnd", "threadIdRef", n);
-        attribute_id(x, "collationValue", node->thread);
+        attribute_id(x, "collationValue", node.thread);
         fputs(" traceIdRef=\"1\"/>\n", x->out);
         break;
     case TL_STARTS:

@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "model/timeline_index.h"
-#include "model/timeline_nodes.h"
+#include "model/timeline_pack.h"
 
 #include <stdlib.h>
 
@@ -73,6 +73,32 @@ const char *tl_object_class(const struct timeline *t, uint32_t object)
     return object < t->n_objects ? tl_string(t, t->objects[object].class) : NULL;
 }
 
+/* Unpacks one column of a block after the other, for which all that depends on the block is known.
+ */
+void tl_reader_fill(struct tl_reader *r, uint32_t node)
+{
+    const struct timeline *t = r->t;
+    const struct tl_block b = t->blocks[node >> TL_BLOCK_BITS];
+    const uint8_t *bits = t->packed + b.at;
+    uint64_t columns[TL_COLUMNS][TL_BLOCK_NODES];
+    r->from = node & ~(uint32_t)(TL_BLOCK_NODES - 1);
+    r->to = MIN(r->from + TL_BLOCK_NODES, t->n_nodes);
+    uint32_t n = (uint32_t)(r->to - r->from);
+    for (int c = 0; c < TL_COLUMNS; c++)
+        for (uint32_t i = 0; i < n; i++)
+            columns[c][i] = tl_column_at(bits, &b, i, (enum tl_column)c);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct tl_values v = {.time = columns[TL_TIME][i],
+                                    .shape = columns[TL_SHAPE][i],
+                                    .thread = columns[TL_THREAD][i],
+                                    .prev = columns[TL_PREV][i],
+                                    .waker = columns[TL_WAKER][i],
+                                    .context = columns[TL_CONTEXT][i]};
+        uint32_t number = (uint32_t)r->from + i;
+        r->nodes[i] = tl_node_within(t, tl_node_of(&v, b.time, t->shapes, number, t->n_nodes));
+    }
+}
+
 void timeline_free(struct timeline *t)
 {
     if (!t)
@@ -86,12 +112,12 @@ void timeline_free(struct timeline *t)
     if (t->mapped) {
         file_map_release(&(struct file_map){t->mapped, t->mapped_len});
     } else {
-        if (t->nodes_file)
-            t->nodes = NULL;
+        if (t->packed_file)
+            t->packed = NULL;
 #define FREE_(type, name) free((void *)(uintptr_t)t->name);
         TL_ARRAYS(FREE_)
 #undef FREE_
     }
-    tl_nodes_file_free(t->nodes_file);
+    tl_packed_file_free(t->packed_file);
     free(t);
 }

@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What each thread did, and what caused it: the TRCThread* model of the TPTP thread profiler
- * (design of 200320, "Extension for TPTP (Profiler) data model"), in 24 bytes for each change of
- * state. Nodes lie in chronological order over all threads. A node is either the beginning of a
- * state of its thread, which lasts until the thread's next node, or an instant (an interaction with
- * another thread), after which the state continues. The node that ends a wait names its cause:
- * `waker` is the node of another thread at which the wait could end. A waker lies before the node
- * that it woke, in time and in the array, so the array is a topological order of the graph. A
- * timeline does not change once it is built. Its arrays are plain memory, which can be written to
- * an index file and mapped from it (timeline_index.h).
+ * (design of 200320, "Extension for TPTP (Profiler) data model"), in some 8 bytes for each change
+ * of state (timeline_node.h). Nodes lie in chronological order over all threads. A node is either
+ * the beginning of a state of its thread, which lasts until the thread's next node, or an instant
+ * (an interaction with another thread), after which the state continues. The node that ends a wait
+ * names its cause: `waker` is the node of another thread at which the wait could end. A waker lies
+ * before the node that it woke, in time and in the array, so the array is a topological order of
+ * the graph. A timeline does not change once it is built. Its arrays are plain memory, which can be
+ * written to an index file and mapped from it (timeline_index.h).
  */
 #pragma once
 
-#include "base/macro.h"
-
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#define TL_NONE UINT32_MAX
+#include "model/timeline_node.h"
 
 enum tl_kind {
     /* States: the kind says what the thread does from this node on. */
@@ -69,20 +63,6 @@ enum tl_edge {
 /* from this node to the thread's next one it waits for another thread, a timer or a device */
 #define TL_BLOCKED 2
 #define TL_FIRST   4 /* the thread's first node, and it existed before the recording began */
-
-struct tl_node {
-    uint64_t time : 48; /* ns since the timeline's origin */
-    uint64_t kind : 8;  /* enum tl_kind */
-    uint64_t edge : 4;  /* enum tl_edge, for a node that ends a wait */
-    uint64_t flags : 4;
-    uint32_t prev; /* the thread's previous node, or TL_NONE */
-    /*
-     * the node that caused this one; for an interaction the first node that it caused; or TL_NONE
-     */
-    uint32_t waker;
-    uint32_t thread;  /* index of threads */
-    uint32_t context; /* index of contexts */
-};
 
 /* Attributes that nodes share, each combination stored once. All but the timeout may be TL_NONE. */
 struct tl_context {
@@ -162,42 +142,33 @@ struct tl_share {
     uint32_t exact; /* 1: its holds were recorded */
 };
 
-/* Who held what, in 16 bytes, because there are as many holds as contended events. */
-struct tl_hold {
-    uint64_t start : 48;      /* ns since the timeline's origin */
-    uint64_t object_low : 16; /* index of objects */
-    uint64_t end : 48;
-    uint64_t object_high : 11;
-    uint64_t flags : 5; /* analysis/holds.h */
-};
-
-static inline uint32_t tl_hold_object(const struct tl_hold *h)
-{
-    return (uint32_t)h->object_high << 16 | (uint32_t)h->object_low;
-}
-
-#define TL_ARRAYS(X)                             \
-    X(struct tl_node, nodes)                     \
-    X(struct tl_context, contexts)               \
-    X(struct tl_thread, threads)                 \
-    X(struct tl_object, objects)                 \
-    X(struct tl_stack, stacks)                   \
-    X(struct tl_frame, frames)                   \
-    X(struct tl_pause, pauses)                   \
-    X(struct tl_delay, delays)                   \
-    X(uint32_t, strings) /* offsets into text */ \
+#define TL_ARRAYS(X)                                 \
+    X(uint8_t, packed)         /* the nodes' bits */ \
+    X(struct tl_block, blocks) /* of these */        \
+    X(uint16_t, shapes)        /* TL_SHAPES */       \
+    X(struct tl_context, contexts)                   \
+    X(struct tl_thread, threads)                     \
+    X(struct tl_object, objects)                     \
+    X(struct tl_stack, stacks)                       \
+    X(struct tl_frame, frames)                       \
+    X(struct tl_pause, pauses)                       \
+    X(struct tl_delay, delays)                       \
+    X(uint32_t, strings) /* offsets into text */     \
     X(char, text)
 
 /*
  * Results of analyses, NULL until they are requested. They are kept with the timeline, and in its
  * index when there is one.
  */
-#define TL_KEPT(X)                                                                  \
-    X(struct tl_hold, holds) /* by thread, then by start */                         \
-    X(uint64_t, hold_first)  /* per thread: its first one; n_threads + 1 of them */ \
+#define TL_KEPT(X)                                                                         \
+    X(uint8_t, holds)       /* analysis/sections.h */                                      \
+    X(uint64_t, hold_first) /* per thread: where its holds begin; n_threads + 1 of them */ \
     X(struct tl_share, shares)
 
+enum { TL_SHAPES = 1 << TL_SHAPE_BITS };
+
 struct timeline {
+    size_t n_nodes;
     uint64_t origin_ns;   /* the recording's clock at time 0 */
     uint64_t start_epoch; /* wall clock at time 0, ns since 1970 */
     uint64_t end_ns;      /* the recording's end, in ns since the origin */
@@ -219,8 +190,8 @@ struct timeline {
     /* bits by enum tl_kept: which of them are not in `mapped` */
     uint32_t own_kept;
     struct tl_index *index; /* of a timeline that has a file, or is getting one */
-    /* the file that holds the nodes; NULL: they lie in memory of their own, or in `mapped` */
-    struct tl_nodes_file *nodes_file;
+    /* the file in which `packed` lies; NULL: it lies in memory of its own, or in `mapped` */
+    struct tl_packed_file *packed_file;
     void *mapped; /* the index file, when the arrays lie in one */
     size_t mapped_len;
 };
@@ -239,9 +210,42 @@ const char *tl_string(const struct timeline *t, uint32_t number);
 const char *tl_thread_name(const struct timeline *t, uint32_t thread);
 const char *tl_object_class(const struct timeline *t, uint32_t object);
 
+/* Makes a node that was read from a file refer to a thread and a context that exist. */
+tl_inline struct tl_node tl_node_within(const struct timeline *t, struct tl_node n)
+{
+    n.thread = n.thread < t->n_threads ? n.thread : 0;
+    n.context = n.context < t->n_contexts ? n.context : 0;
+    return n;
+}
+
+tl_inline struct tl_node tl_node(const struct timeline *t, uint32_t node)
+{
+    const struct tl_block *b = &t->blocks[node >> TL_BLOCK_BITS];
+    return tl_node_within(t, tl_node_unpack(t->packed + b->at, b, t->shapes, node, t->n_nodes));
+}
+
+/*
+ * Nodes one after the other, which are unpacked a block at a time. {.t = t}: nothing was read yet.
+ * A node that was read is valid until the reader reads one of another block.
+ */
+struct tl_reader {
+    const struct timeline *t;
+    size_t from, to; /* the nodes that are unpacked */
+    struct tl_node nodes[TL_BLOCK_NODES];
+};
+
+void tl_reader_fill(struct tl_reader *r, uint32_t node);
+
+static inline const struct tl_node *tl_read(struct tl_reader *r, uint32_t node)
+{
+    if (unlikely(node < r->from || node >= r->to))
+        tl_reader_fill(r, node);
+    return &r->nodes[node & (TL_BLOCK_NODES - 1)];
+}
+
 static inline const struct tl_context *tl_context_of(const struct timeline *t, uint32_t node)
 {
-    return &t->contexts[t->nodes[node].context];
+    return &t->contexts[tl_node(t, node).context];
 }
 
 /* Returns whether the kind is a state. */

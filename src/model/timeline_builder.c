@@ -2,7 +2,6 @@
 #include "model/timeline_private.h"
 
 #include "base/hash.h"
-#include "model/timeline_nodes.h"
 
 #include <errno.h>
 #include <string.h>
@@ -21,11 +20,7 @@ void timeline_builder_free(struct timeline_builder *b)
 {
     if (!b)
         return;
-    if (b->nodes_file)
-        tl_nodes_file_free(b->nodes_file);
-    else
-        vec_release(&b->nodes);
-    free(b->nodes_path);
+    timeline_nodes_release(b);
     vec_release(&b->contexts);
     vec_release(&b->threads);
     vec_release(&b->objects);
@@ -325,80 +320,33 @@ static int64_t context_of(struct timeline_builder *b, uint32_t object, uint32_t 
 
 int timeline_nodes_in(struct timeline_builder *b, const char *path)
 {
-    b->nodes_path = strdup(path);
-    return b->nodes_path ? 0 : -ENOMEM;
-}
-
-/*
- * Moves the nodes into the file once there are many; where there can be no file they stay in
- * memory.
- */
-static void nodes_into_file(struct timeline_builder *b)
-{
-    _cleanup_(tl_nodes_file_freep) struct tl_nodes_file *f = NULL;
-    struct tl_node *nodes;
-    size_t cap = 0;
-    if (tl_nodes_file_new(&f, b->nodes_path) == 0 && tl_nodes_file_grow(f, &nodes, &cap) == 0 &&
-        cap > b->nodes.len) {
-        memcpy(nodes, b->nodes.data, b->nodes.len * sizeof(*nodes));
-        free(b->nodes.data);
-        b->nodes.data = nodes;
-        b->nodes.cap = cap;
-        b->nodes_file = TAKE(f);
-    }
-    free(TAKE(b->nodes_path));
-}
-
-/* Moves the nodes back into memory when the file cannot grow. */
-static int nodes_out_of_file(struct timeline_builder *b)
-{
-    size_t cap = b->nodes.len + b->nodes.len / 2;
-    struct tl_node *nodes = malloc(cap * sizeof(*nodes));
-    if (!nodes)
-        return -ENOMEM;
-    memcpy(nodes, b->nodes.data, b->nodes.len * sizeof(*nodes));
-    b->nodes.data = nodes;
-    b->nodes.cap = cap;
-    tl_nodes_file_free(TAKE(b->nodes_file));
-    return 0;
-}
-
-/* Makes room for one more node. */
-static int nodes_grow(struct timeline_builder *b)
-{
-    if (b->nodes_path && b->nodes.len >= TL_INDEX_NODES)
-        nodes_into_file(b);
-    if (b->nodes.len < b->nodes.cap)
-        return 0;
-    if (b->nodes_file)
-        return tl_nodes_file_grow(b->nodes_file, &b->nodes.data, &b->nodes.cap) < 0
-                   ? nodes_out_of_file(b)
-                   : 0;
-    return vec_reserve(&b->nodes, b->nodes.len + 1);
+    int r = b->window ? 0 : timeline_nodes_room(b);
+    if (r == 0 && !(b->packer.path = strdup(path)))
+        r = -ENOMEM;
+    return r;
 }
 
 /* Appends a node to a thread at the current time. Returns its number. */
 int64_t timeline_node_add(struct timeline_builder *b, uint32_t thread, enum tl_kind kind,
                           uint32_t context)
 {
-    if (b->nodes.len >= TL_NONE)
+    if (b->n_nodes >= TL_NONE)
         return -E2BIG;
+    if (timeline_nodes_room(b) < 0)
+        return -ENOMEM;
     struct tl_thread *t = &b->threads.data[thread];
     uint32_t flags = tl_is_state(kind) && kind != TL_RUN && kind != TL_DEAD ? TL_BLOCKED : 0;
     if (!tl_is_state(kind) && t->last != TL_NONE)
-        flags = b->nodes.data[t->last].flags & TL_BLOCKED;
-    struct tl_node n = {.time = b->now,
-                        .kind = kind,
-                        .edge = TL_NO_EDGE,
-                        .flags = flags,
-                        .prev = t->last,
-                        .waker = TL_NONE,
-                        .thread = thread,
-                        .context = context};
-    if (b->nodes.len == b->nodes.cap && nodes_grow(b) < 0)
-        return -ENOMEM;
-    b->nodes.data[b->nodes.len++] = n;
-    uint32_t number = (uint32_t)b->nodes.len - 1;
+        flags = timeline_node(b, t->last).flags & TL_BLOCKED;
+    uint32_t number = (uint32_t)b->n_nodes++;
+    b->window[number % WINDOW] = (struct tl_node){.time = b->now,
+                                                  .kind = (uint8_t)kind,
+                                                  .edge = TL_NO_EDGE,
+                                                  .flags = (uint8_t)flags,
+                                                  .prev = t->last,
+                                                  .waker = TL_NONE,
+                                                  .thread = thread,
+                                                  .context = context};
     if (t->first == TL_NONE) {
         t->first = number;
         t->start_ns = b->now;
@@ -426,16 +374,16 @@ int64_t timeline_node_of(struct timeline_builder *b, const struct tl_event *e, e
 void timeline_bind(struct timeline_builder *b, uint32_t n, enum tl_edge edge, uint32_t waker,
                    bool inferred)
 {
-    struct tl_node *node = &b->nodes.data[n];
-    node->edge = edge;
+    struct tl_node *node = timeline_node_edit(b, n);
+    node->edge = (uint8_t)edge;
     node->waker = waker;
     if (inferred)
         node->flags |= TL_INFERRED;
-    if (waker != TL_NONE) {
-        struct tl_node *w = &b->nodes.data[waker];
-        if (!tl_is_state(w->kind) && w->waker == TL_NONE)
-            w->waker = n;
-    }
+    if (waker == TL_NONE)
+        return;
+    const struct tl_node w = timeline_node(b, waker);
+    if (!tl_is_state(w.kind) && w.waker == TL_NONE)
+        timeline_node_edit(b, waker)->waker = n;
 }
 
 /*
@@ -445,12 +393,12 @@ void timeline_bind(struct timeline_builder *b, uint32_t n, enum tl_edge edge, ui
 void timeline_bind_release(struct timeline_builder *b, uint32_t n, enum tl_edge edge,
                            uint32_t release, bool inferred)
 {
-    uint32_t p = b->nodes.data[n].prev;
-    while (p != TL_NONE && b->nodes.data[p].flags & TL_BLOCKED &&
-           b->nodes.data[p].prev != TL_NONE &&
-           b->nodes.data[b->nodes.data[p].prev].flags & TL_BLOCKED)
-        p = b->nodes.data[p].prev;
-    if (p != TL_NONE && b->nodes.data[release].time < b->nodes.data[p].time)
+    uint32_t p = timeline_node(b, n).prev;
+    while (p != TL_NONE && timeline_node(b, p).flags & TL_BLOCKED &&
+           timeline_node(b, p).prev != TL_NONE &&
+           timeline_node(b, timeline_node(b, p).prev).flags & TL_BLOCKED)
+        p = timeline_node(b, p).prev;
+    if (p != TL_NONE && timeline_node(b, release).time < timeline_node(b, p).time)
         b->unbound++;
     else
         timeline_bind(b, n, edge, release, inferred);
@@ -458,10 +406,10 @@ void timeline_bind_release(struct timeline_builder *b, uint32_t n, enum tl_edge 
 
 void timeline_started_by(struct timeline_builder *b, uint32_t n, uint32_t starter, bool inferred)
 {
-    struct tl_thread *t = &b->threads.data[b->nodes.data[n].thread];
+    struct tl_thread *t = &b->threads.data[timeline_node(b, n).thread];
     timeline_bind(b, n, TL_BY_START, starter, inferred);
     if (t->parent == TL_NONE)
-        t->parent = b->nodes.data[starter].thread;
+        t->parent = timeline_node(b, starter).thread;
 }
 
 /*
@@ -476,7 +424,7 @@ int timeline_thread_seen(struct timeline_builder *b, uint32_t thread)
     if (n < 0)
         return (int)n;
     if (b->doing.data[thread].starter == TL_NONE)
-        b->nodes.data[n].flags |= TL_FIRST;
+        timeline_node_edit(b, (uint32_t)n)->flags |= TL_FIRST;
     else
         timeline_started_by(b, (uint32_t)n, b->doing.data[thread].starter, false);
     return 0;
@@ -571,6 +519,10 @@ int timeline_finish(struct timeline_builder *b, uint64_t end_clock_ns, struct ti
     if (!t)
         return -ENOMEM;
     r = strings_settle(b, t);
+    if (r == 0)
+        r = timeline_nodes_pack(b);
+    if (r == 0)
+        r = tl_packer_finish(&b->packer, t);
     if (r < 0)
         return r;
     for (size_t i = 0; i < b->threads.len; i++) {
@@ -588,10 +540,6 @@ int timeline_finish(struct timeline_builder *b, uint64_t end_clock_ns, struct ti
     t->n_##name = b->name.len; \
     b->name.data = NULL;       \
     b->name.len = b->name.cap = 0;
-    t->nodes_file = TAKE(b->nodes_file);
-    if (t->nodes_file)
-        tl_nodes_file_done(t->nodes_file);
-    GIVE_(nodes)
     GIVE_(contexts)
     GIVE_(threads)
     GIVE_(objects)

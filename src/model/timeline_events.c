@@ -18,7 +18,7 @@ static uint32_t starter_of_virtual(const struct timeline_builder *b, const struc
                                    uint32_t woken)
 {
     uint32_t freed = carrier->freed;
-    bool queued = freed != TL_NONE && b->now - b->nodes.data[freed].time <= AT_ONCE_NS &&
+    bool queued = freed != TL_NONE && b->now - timeline_node(b, freed).time <= AT_ONCE_NS &&
                   (woken == TL_NONE || woken < freed);
     return queued ? freed : woken;
 }
@@ -36,7 +36,7 @@ static int infer_starter(struct timeline_builder *b, const struct tl_event *e, b
         struct tl_thread *t = &b->threads.data[e->thread];
         b->doing.data[e->thread].starter = starter;
         if (woken != TL_NONE && t->parent == TL_NONE)
-            t->parent = b->nodes.data[woken].thread;
+            t->parent = timeline_node(b, woken).thread;
         *ret_inferred = starter != TL_NONE;
         return 0;
     }
@@ -70,7 +70,7 @@ static int destroyer_waits(struct timeline_builder *b, const struct tl_event *e)
         timeline_bind(b, (uint32_t)n, TL_BY_JOIN, b->threads.data[b->last_user].last, false);
     struct doing *d = &b->doing.data[e->thread];
     d->states[0].kind = TL_WAIT_JOIN;
-    d->states[0].context = b->nodes.data[n].context;
+    d->states[0].context = timeline_node(b, (uint32_t)n).context;
     d->depth = 1;
     d->blocked_since = (uint32_t)n;
     b->destroyer = e->thread;
@@ -83,8 +83,9 @@ static int destroyer_goes_on(struct timeline_builder *b)
              user = b->last_user;
     b->destroyer = TL_NONE;
     if (user == TL_NONE || b->threads.data[user].last < first) { /* main was the last one */
-        b->nodes.data[first].kind = TL_RUN;
-        b->nodes.data[first].flags &= ~(uint64_t)TL_BLOCKED & 0xf;
+        struct tl_node *runs = timeline_node_edit(b, first);
+        runs->kind = TL_RUN;
+        runs->flags &= (uint8_t)~TL_BLOCKED;
         b->doing.data[destroyer].depth = 0;
         b->doing.data[destroyer].blocked_since = TL_NONE;
         return 0;
@@ -117,7 +118,7 @@ static int on_thread_start(struct timeline_builder *b, const struct tl_event *e)
         return (int)n;
     struct doing *d = &b->doing.data[e->thread];
     if (e->flags & TLE_EXISTING)
-        b->nodes.data[n].flags |= TL_FIRST;
+        timeline_node_edit(b, (uint32_t)n)->flags |= TL_FIRST;
     if (d->starter != TL_NONE && e->flags & TLE_VIRTUAL && inferred)
         timeline_bind(b, (uint32_t)n, TL_BY_START, d->starter, true);
     else if (d->starter != TL_NONE)
@@ -194,6 +195,8 @@ int timeline_add(struct timeline_builder *b, const struct tl_event *e)
         timeline_origin(b, e->time, 0);
     uint64_t time = e->time > b->origin ? e->time - b->origin : 0;
     b->now = MAX(b->now, time);
+    if (unlikely(b->error))
+        return b->error;
     if (b->doing.data[e->thread].ended && e->kind != TLE_THREAD_END)
         return 0; /* the VM's own work after the end of the thread */
     int r = e->kind == TLE_THREAD_START ? 0 : timeline_thread_seen(b, e->thread);

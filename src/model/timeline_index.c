@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/pages.h"
-#include "model/timeline_nodes.h"
+#include "model/timeline_pack.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,11 +25,13 @@ enum { ARRAYS = TL_ARRAYS(ONE_), MAGIC = 0x6a766d74 }; /* "tmvj" */
 
 #undef ONE_
 
-#define VERSION 11
+#define VERSION 12
 
 struct index_header {
     uint32_t magic, version;
     uint64_t key, file_len;
+    uint64_t sum; /* of the arrays */
+    uint64_t n_nodes;
     uint64_t origin_ns, start_epoch, end_ns, lost, lost_any, unbound, cut_at, wake_ns;
     uint32_t instrumented, deadlocks;
 
@@ -66,6 +68,7 @@ static struct index_header header_of(const struct timeline *t, uint64_t key)
     struct index_header h = {.magic = MAGIC,
                              .version = VERSION,
                              .key = key,
+                             .n_nodes = t->n_nodes,
                              .origin_ns = t->origin_ns,
                              .start_epoch = t->start_epoch,
                              .end_ns = t->end_ns,
@@ -79,9 +82,66 @@ static struct index_header header_of(const struct timeline *t, uint64_t key)
     return h;
 }
 
-size_t timeline_nodes_offset(void)
+size_t timeline_packed_offset(void)
 {
     return sizeof(struct index_header);
+}
+
+/* Half of an array, of which one thread computes the sum. */
+struct half {
+    const uint8_t *bytes;
+    size_t n;
+    uint64_t sum;
+};
+
+/* Several sums at a time, because each multiplication waits for the one before. */
+static void *sum_up(void *arg)
+{
+    enum { LANES = 4, STEP_BYTES = 4 << 20 };
+
+    struct half *h = arg;
+    uint64_t lane[LANES] = {1, 2, 3, 4}, rest[LANES] = {0};
+    size_t i = 0;
+    for (; h->n - i >= sizeof(lane); i += sizeof(lane)) {
+        if (i % STEP_BYTES == 0)
+            pages_to_read(h->bytes + i, MIN(h->n - i, (size_t)STEP_BYTES));
+        for (int k = 0; k < LANES; k++) {
+            uint64_t word;
+            memcpy(&word, h->bytes + i + sizeof(word) * (size_t)k, sizeof(word));
+            lane[k] = (lane[k] ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+            lane[k] ^= lane[k] >> 29;
+        }
+    }
+    if (h->n > i)
+        memcpy(rest, h->bytes + i, h->n - i);
+    h->sum = h->n;
+    for (int k = 0; k < LANES; k++)
+        h->sum = hash_u64(h->sum ^ hash_u64(lane[k] ^ rest[k]));
+    return NULL;
+}
+
+/* Returns a number by which damaged arrays are recognized. */
+static uint64_t sum_of(const struct timeline *t)
+{
+    enum { ALONE_BYTES = 1 << 20 };
+
+    const void *data[ARRAYS];
+    size_t bytes[ARRAYS], i = 0;
+    uint64_t sum = t->n_nodes;
+#define LIST_(type, name) \
+    data[i] = t->name;    \
+    bytes[i++] = t->n_##name * sizeof(type);
+    TL_ARRAYS(LIST_)
+#undef LIST_
+    for (i = 0; i < ARRAYS; i++) {
+        size_t first = bytes[i] / 2 & ~(size_t)63;
+        struct half halves[2] = {
+            {data[i], first, 0},
+            {data[i] ? (const uint8_t *)data[i] + first : NULL, bytes[i] - first, 0}};
+        do_both(sum_up, &halves[0], &halves[1], bytes[i] > ALONE_BYTES);
+        sum = hash_u64(sum ^ halves[0].sum ^ hash_u64(halves[1].sum));
+    }
+    return sum;
 }
 
 /* Writes all arrays, except those that lie in the file already. */
@@ -101,6 +161,7 @@ static int write_arrays(const struct timeline *t, struct index_header *h, int fd
     TL_ARRAYS(SAVE_)
 #undef SAVE_
     h->file_len = at;
+    h->sum = sum_of(t);
     int r = nodes_there && lseek(fd, (off_t)h->arrays[1].offset, SEEK_SET) < 0 ? -errno : 0;
     for (i = nodes_there; r == 0 && i < ARRAYS; i++) {
         r = write_all(fd, data[i], bytes[i]);
@@ -115,7 +176,7 @@ static int write_index(const struct timeline *t, uint64_t key, struct out_file *
     struct index_header h = header_of(t, key);
     int r = lseek(f->fd, sizeof(h), SEEK_SET) < 0
                 ? -errno
-                : write_arrays(t, &h, f->fd, t->nodes_file != NULL);
+                : write_arrays(t, &h, f->fd, t->packed_file != NULL);
     if (r == 0 && (ftruncate(f->fd, (off_t)h.file_len) < 0 ||
                    pwrite(f->fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h)))
         r = -EIO;
@@ -148,9 +209,9 @@ void timeline_save(struct timeline *t, const char *path, uint64_t key)
     if (!x)
         return;
     t->index = x;
-    if (t->nodes_file) {
-        x->file = t->nodes_file->file;
-        t->nodes_file->file = OUT_FILE;
+    if (t->packed_file) {
+        x->file = t->packed_file->file;
+        t->packed_file->file = OUT_FILE;
     } else if (out_file_open_private(&x->file, path) < 0) {
         return;
     }
@@ -293,59 +354,6 @@ int timeline_keep_put(struct timeline *t, enum tl_kept which, size_t n,
     return 0;
 }
 
-/* A part of the nodes that one thread checks. */
-struct part {
-    const struct timeline *t;
-    size_t from, to;
-    uint32_t *counts; /* per thread of the timeline: its nodes */
-    bool bad;
-};
-
-/*
- * Later on every index in a node is used without a check, so each is checked once here, and
- * quickly.
- */
-static void *check_nodes(void *arg)
-{
-    struct part *p = arg;
-    const struct timeline *t = p->t;
-    uint64_t bad = 0;
-    p->counts = calloc(t->n_threads + 1, sizeof(*p->counts));
-    if (!p->counts)
-        return NULL;
-    pages_to_read(t->nodes + p->from, (p->to - p->from) * sizeof(*t->nodes));
-    for (size_t i = p->from; i < p->to; i++) {
-        const struct tl_node *n = &t->nodes[i];
-        bad |= (n->prev != TL_NONE) & (n->prev >= i);
-        bad |= (n->waker != TL_NONE) & (n->waker >= t->n_nodes);
-        bad |= n->thread >= t->n_threads;
-        bad |= n->context >= t->n_contexts;
-        bad |= (n->kind >= TL_KINDS) | (n->edge >= TL_EDGES);
-        p->counts[MIN((size_t)n->thread, t->n_threads)]++;
-    }
-    p->bad = bad != 0;
-    return NULL;
-}
-
-/*
- * Checks the nodes with two threads. It also checks that each thread has as many nodes as it
- * claims, because analyses allocate memory by that number.
- */
-static bool nodes_hold(const struct timeline *t)
-{
-    enum { ALONE = 1 << 20 };
-
-    size_t half = t->n_nodes > ALONE ? t->n_nodes / 2 : 0;
-    struct part parts[2] = {{.t = t, .to = half}, {.t = t, .from = half, .to = t->n_nodes}};
-    do_both(check_nodes, &parts[0], &parts[1], half != 0);
-    bool bad = parts[0].bad || parts[1].bad || !parts[0].counts || !parts[1].counts;
-    for (size_t i = 0; !bad && i < t->n_threads; i++)
-        bad = parts[0].counts[i] + parts[1].counts[i] != t->threads[i].nodes;
-    free(parts[0].counts);
-    free(parts[1].counts);
-    return !bad;
-}
-
 int timeline_check_tables(const struct timeline *t)
 {
     uint64_t bad = 0;
@@ -376,6 +384,32 @@ int timeline_check_tables(const struct timeline *t)
     return bad ? -EPROTO : 0;
 }
 
+/*
+ * Returns whether every node lies within the packed bytes, so that what is read of it is a node
+ * whatever the bytes are.
+ */
+static bool blocks_hold(const struct timeline *t)
+{
+    static const uint8_t most[TL_COLUMNS] = {
+        [TL_TIME] = TL_TIME_BITS,      [TL_SHAPE] = TL_SHAPE_BITS,     [TL_THREAD] = 32,
+        [TL_PREV] = TL_REFERENCE_BITS, [TL_WAKER] = TL_REFERENCE_BITS, [TL_CONTEXT] = 32};
+    uint64_t bad = t->n_nodes > TL_NONE || t->n_shapes != TL_SHAPES ||
+                   t->n_blocks != (t->n_nodes + TL_BLOCK_NODES - 1) / TL_BLOCK_NODES ||
+                   (t->n_nodes && (t->n_threads == 0 || t->n_contexts == 0));
+    for (size_t i = 0; !bad && i < t->n_blocks; i++) {
+        const struct tl_block *b = &t->blocks[i];
+        size_t n = MIN(t->n_nodes - (i << TL_BLOCK_BITS), (size_t)TL_BLOCK_NODES);
+        uint64_t bytes = n * b->row + TL_PACKED_PADDING;
+        bad |= bytes > t->n_packed || b->at > t->n_packed - bytes || b->begin[0] != 0 ||
+               b->row != (b->begin[TL_COLUMNS] + 7) / 8;
+        for (int c = 0; c < TL_COLUMNS; c++)
+            bad |= b->begin[c + 1] < b->begin[c] || b->begin[c + 1] - b->begin[c] > most[c];
+    }
+    for (size_t i = 0; !bad && i < TL_SHAPES; i++)
+        bad |= (t->shapes[i] & 0xff) >= TL_KINDS || (t->shapes[i] >> 8 & 0xf) >= TL_EDGES;
+    return !bad;
+}
+
 int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key)
 {
     _cleanup_(file_map_release) struct file_map m = {0};
@@ -390,6 +424,7 @@ int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key
     _cleanup_(timeline_freep) struct timeline *t = calloc(1, sizeof(*t));
     if (!t)
         return -ENOMEM;
+    t->n_nodes = h->n_nodes;
     t->origin_ns = h->origin_ns;
     t->start_epoch = h->start_epoch;
     t->end_ns = h->end_ns;
@@ -421,7 +456,7 @@ int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key
 #undef MAP_
 #undef MAP_KEPT_
 #undef MAP_AT_
-    if (t->n_text && t->text[t->n_text - 1] != 0)
+    if ((t->n_text && t->text[t->n_text - 1] != 0) || !blocks_hold(t))
         return -EPROTO;
     t->index = index_new(t, path, key);
     *ret = TAKE(t);
@@ -431,10 +466,6 @@ int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key
 bool timeline_node_holds(const struct timeline *t, uint32_t node)
 {
     if (node >= t->n_nodes)
-        return false;
-    const struct tl_node *n = &t->nodes[node];
-    if (n->thread >= t->n_threads || n->context >= t->n_contexts || n->kind >= TL_KINDS ||
-        n->edge >= TL_EDGES || (n->waker != TL_NONE && n->waker >= t->n_nodes))
         return false;
     uint32_t stack = tl_context_of(t, node)->stack;
     if (stack == TL_NONE)
@@ -446,7 +477,8 @@ bool timeline_node_holds(const struct timeline *t, uint32_t node)
 int timeline_check(const struct timeline *t)
 {
     int r = timeline_check_tables(t);
-    return r == 0 && !nodes_hold(t) ? -EPROTO : r;
+    const struct index_header *h = t->mapped;
+    return r == 0 && h && h->sum != sum_of(t) ? -EPROTO : r;
 }
 
 int timeline_map(struct timeline **ret, const char *path, uint64_t key)

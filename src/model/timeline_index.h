@@ -16,20 +16,14 @@ void timeline_save(struct timeline *t, const char *path, uint64_t key);
 /* Maps an index file. -ESTALE when the key differs, -EPROTO when it is damaged. */
 int timeline_map(struct timeline **ret, const char *path, uint64_t key) must_check;
 /*
- * The same without checking the contents of the arrays: they may refer to anything until
- * timeline_check has returned 0.
+ * The same without reading the arrays: the tables may refer to anything until timeline_check or
+ * timeline_check_tables has returned 0, and what the nodes say may be wrong (timeline_node.h).
  */
 int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key) must_check;
 int timeline_check(const struct timeline *t) must_check;
-/*
- * Checks everything but the nodes. A node may still refer to anything until timeline_node_holds has
- * confirmed it.
- */
+/* Checks what the tables refer to, and reads no nodes. */
 int timeline_check_tables(const struct timeline *t) must_check;
-/*
- * Returns whether what a node of an unchecked timeline refers to exists: its thread, context, stack
- * and waker.
- */
+/* Returns whether a node of an unchecked timeline exists, and its stack does. */
 bool timeline_node_holds(const struct timeline *t, uint32_t node);
 /*
  * Returns a number that other files made from this timeline must match; 0 when it has no index

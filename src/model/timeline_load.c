@@ -6,7 +6,7 @@
 #include "model/losses.h"
 #include "model/timeline_fields.h"
 #include "model/timeline_index.h"
-#include "model/timeline_nodes.h"
+#include "model/timeline_pack.h"
 #include "model/timeline_trcxml.h"
 
 #include <errno.h>

@@ -1,78 +1,92 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/timeline_nodes.h"
+/*
+ * The nodes of a timeline while it is built. New nodes refer to recent ones and change them, so the
+ * latest are at hand; older ones are packed, and a block of them in which something changes after
+ * all is unpacked once more.
+ */
+#include "model/timeline_private.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
 
-enum { STEP_BYTES = 64 << 20 };
-
-/*
- * The blocks are really allocated, because a store to a mapping cannot report that the disk is
- * full.
- */
-static int allocate(struct tl_nodes_file *f)
+struct tl_node timeline_node_old(const struct timeline_builder *b, uint32_t n)
 {
-    struct rlimit limit;
-    size_t to = f->len + STEP_BYTES;
-    if (to > f->pages.mapped || (getrlimit(RLIMIT_FSIZE, &limit) == 0 && to > limit.rlim_cur))
-        return -EFBIG; /* trying would raise SIGXFSZ */
-    if (fallocate(f->file.fd, 0, (off_t)f->len, STEP_BYTES) < 0)
-        return -errno;
-    f->len = to;
-    ahead_want(&f->pages, to);
-    return 0;
+    const uint64_t *at = b->thawed.len ? map_get(&b->thawed_of, n >> TL_BLOCK_BITS) : NULL;
+    return at ? b->thawed.data[*at]->nodes[n % TL_BLOCK_NODES] : tl_packer_node(&b->packer, n);
 }
 
-int tl_nodes_file_new(struct tl_nodes_file **ret, const char *path)
+/* Packs the blocks that were changed. */
+static int freeze(struct timeline_builder *b)
 {
-    struct tl_nodes_file *f = calloc(1, sizeof(*f));
-    if (!f)
-        return -ENOMEM;
-    f->file = OUT_FILE;
-    /* Addresses for the largest possible number of nodes, into which the file grows. */
-    size_t most = ((size_t)TL_NONE + 1) * sizeof(struct tl_node) + STEP_BYTES;
-    int r = out_file_open_private(&f->file, path);
-    void *p = r == 0 ? mmap(NULL, most, PROT_READ | PROT_WRITE, MAP_SHARED, f->file.fd, 0) : NULL;
-    if (p == MAP_FAILED)
-        r = -errno;
-    if (r == 0)
-        ahead_begin(&f->pages, p, most);
-    if (r == 0)
-        r = allocate(f);
-    if (r < 0)
-        tl_nodes_file_free(f);
-    else
-        *ret = f;
+    int r = 0;
+    for (size_t i = 0; i < b->thawed.len; i++) {
+        if (r == 0)
+            r = tl_packer_put(&b->packer, b->thawed.data[i]->block, b->thawed.data[i]->nodes,
+                              TL_BLOCK_NODES);
+        free(b->thawed.data[i]);
+    }
+    vec_clear(&b->thawed);
+    map_release(&b->thawed_of);
     return r;
 }
 
-int tl_nodes_file_grow(struct tl_nodes_file *f, struct tl_node **nodes, size_t *cap)
+struct tl_node *timeline_node_thaw(struct timeline_builder *b, uint32_t n)
 {
-    if (f->given == f->len) {
-        int r = allocate(f);
+    uint32_t block = n >> TL_BLOCK_BITS;
+    if (b->thawed.len == THAWED_MAX && freeze(b) < 0)
+        b->error = -ENOMEM;
+    bool added = false;
+    if (vec_reserve(&b->thawed, b->thawed.len + 1) < 0) {
+        b->error = -ENOMEM;
+        return &b->nowhere;
+    }
+    uint64_t *at = map_at(&b->thawed_of, block, b->thawed.len, &added);
+    if (at && !added)
+        return &b->thawed.data[*at]->nodes[n % TL_BLOCK_NODES];
+    struct thawed *t = at ? malloc(sizeof(*t)) : NULL;
+    if (!t) {
+        map_remove(&b->thawed_of, block);
+        b->error = -ENOMEM;
+        return &b->nowhere;
+    }
+    b->thawed.data[b->thawed.len++] = t;
+    t->block = block;
+    for (uint32_t i = 0; i < TL_BLOCK_NODES; i++)
+        t->nodes[i] = tl_packer_node(&b->packer, (block << TL_BLOCK_BITS) + i);
+    return &t->nodes[n % TL_BLOCK_NODES];
+}
+
+int timeline_nodes_room(struct timeline_builder *b)
+{
+    if (!b->window) {
+        b->window = malloc(WINDOW * sizeof(*b->window));
+        int r = b->window ? tl_packer_init(&b->packer) : -ENOMEM;
         if (r < 0)
             return r;
     }
-    f->given = f->len;
-    (void)!allocate(f); /* allocates in advance; a failure is reported the next time */
-    *nodes = (struct tl_node *)(void *)(f->pages.map + timeline_nodes_offset());
-    *cap = (f->given - timeline_nodes_offset()) / sizeof(**nodes);
-    return 0;
+    if (b->n_nodes - b->packed < WINDOW)
+        return 0;
+    int r = tl_packer_put(&b->packer, b->packed >> TL_BLOCK_BITS, &b->window[b->packed % WINDOW],
+                          TL_BLOCK_NODES);
+    b->packed += r == 0 ? TL_BLOCK_NODES : 0;
+    return r;
 }
 
-void tl_nodes_file_done(struct tl_nodes_file *f)
+int timeline_nodes_pack(struct timeline_builder *b)
 {
-    ahead_end(&f->pages);
+    int r = b->window ? freeze(b) : timeline_nodes_room(b);
+    while (r == 0 && b->packed < b->n_nodes) {
+        size_t n = MIN(b->n_nodes - b->packed, (size_t)TL_BLOCK_NODES);
+        r = tl_packer_put(&b->packer, b->packed >> TL_BLOCK_BITS, &b->window[b->packed % WINDOW],
+                          n);
+        b->packed += n;
+    }
+    return r < 0 ? r : b->error;
 }
 
-void tl_nodes_file_free(struct tl_nodes_file *f)
+void timeline_nodes_release(struct timeline_builder *b)
 {
-    if (!f)
-        return;
-    ahead_release(&f->pages);
-    out_file_release(&f->file);
-    free(f);
+    (void)!freeze(b);
+    vec_release(&b->thawed);
+    tl_packer_release(&b->packer);
+    free(b->window);
 }

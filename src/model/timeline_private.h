@@ -10,10 +10,12 @@
 #include "base/strpool.h"
 #include "base/vec.h"
 #include "model/timeline_builder.h"
+#include "model/timeline_pack.h"
 
 #include <pthread.h>
 
-enum { NESTING = 6, AHEAD = 16 };
+/* the last two: so many nodes are not packed yet; so many blocks may be thawed at a time */
+enum { NESTING = 6, AHEAD = 16, WINDOW = 1 << 14, THAWED_MAX = 1024 };
 
 /* What a thread is doing, between events. */
 struct doing {
@@ -53,11 +55,23 @@ struct monitor {
     bool owner_exact; /* recorded, not inferred */
 };
 
+struct thawed {
+    uint32_t block;
+    struct tl_node nodes[TL_BLOCK_NODES];
+};
+
 struct timeline_builder {
-    VEC(struct tl_node) nodes;
-    struct tl_nodes_file *nodes_file; /* the file that holds the nodes; NULL: they are in memory */
-    /* the file that may hold them once there are many; NULL: none */
-    char *nodes_path;
+    /*
+     * The latest nodes, by number modulo WINDOW. Those before `packed` are in the packer, except
+     * blocks of them that were changed since (thawed).
+     */
+    struct tl_node *window;
+    size_t n_nodes, packed;
+    struct tl_packer packer;
+    VEC(struct thawed *) thawed;
+    struct map thawed_of;   /* by block: its place in thawed */
+    struct tl_node nowhere; /* takes a change of a node that cannot be thawed */
+    int error;              /* -ENOMEM after such a change */
     VEC(struct tl_context) contexts;
     VEC(struct tl_thread) threads;
     VEC(struct tl_object) objects;
@@ -91,6 +105,30 @@ struct timeline_builder {
      */
     pthread_mutex_t moving;
 };
+
+/* timeline_nodes.c */
+/* Returns a node as it is now. */
+struct tl_node timeline_node_old(const struct timeline_builder *b, uint32_t n);
+/*
+ * Returns a node to be changed; valid until the next call, or until a node is added. Without memory
+ * for that, the change gets lost and b->error is set.
+ */
+struct tl_node *timeline_node_thaw(struct timeline_builder *b, uint32_t n);
+/* Makes room for one more node. Returns 0 or -ENOMEM. */
+int timeline_nodes_room(struct timeline_builder *b);
+/* Packs all nodes. Returns 0 or -ENOMEM. */
+int timeline_nodes_pack(struct timeline_builder *b);
+void timeline_nodes_release(struct timeline_builder *b);
+
+static inline struct tl_node timeline_node(const struct timeline_builder *b, uint32_t n)
+{
+    return likely(n >= b->packed) ? b->window[n % WINDOW] : timeline_node_old(b, n);
+}
+
+static inline struct tl_node *timeline_node_edit(struct timeline_builder *b, uint32_t n)
+{
+    return likely(n >= b->packed) ? &b->window[n % WINDOW] : timeline_node_thaw(b, n);
+}
 
 /* timeline_builder.c. Each returns the number of what it added, or a negative error. */
 int64_t timeline_node_add(struct timeline_builder *b, uint32_t thread, enum tl_kind kind,

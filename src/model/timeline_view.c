@@ -398,7 +398,7 @@ void timeline_view_around(const struct timeline_view *v, uint32_t node, uint32_t
                           uint32_t *ret_after, uint64_t *ret_end)
 {
     const struct lanes *l = &v->states;
-    uint32_t thread = v->t->nodes[node].thread;
+    uint32_t thread = tl_node(v->t, node).thread;
     uint64_t lo = l->first[thread], hi = l->first[thread + 1];
     while (lo < hi) {
         uint64_t mid = lo + (hi - lo) / 2;
@@ -412,14 +412,14 @@ void timeline_view_around(const struct timeline_view *v, uint32_t node, uint32_t
         *ret_end = end_of(v, thread, lo);
         lo++;
     } else {
-        *ret_end = v->t->nodes[node].time;
+        *ret_end = tl_node(v->t, node).time;
     }
     *ret_after = lo < l->first[thread + 1] ? l->node[lo] : TL_NONE;
 }
 
 size_t timeline_view_woken(const struct timeline_view *v, uint32_t node, uint32_t *ret, size_t n)
 {
-    size_t found = 0, i = first_arrow(v, v->t->nodes[node].time),
+    size_t found = 0, i = first_arrow(v, tl_node(v->t, node).time),
            end = MIN(v->n_arrows, i + (size_t)VIEW_LOOKED_AT * 40);
     struct arrow a;
     for (; i < end && found < n; i++) {

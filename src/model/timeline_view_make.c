@@ -32,20 +32,20 @@ bool view_arrow_of(const struct timeline *t, uint32_t node, struct arrow *ret)
 {
     if (node >= t->n_nodes)
         return false;
-    const struct tl_node *n = &t->nodes[node];
-    if (!tl_is_state((enum tl_kind)n->kind) || n->waker >= t->n_nodes)
+    const struct tl_node n = tl_node(t, node);
+    if (!tl_is_state((enum tl_kind)n.kind) || n.waker >= t->n_nodes)
         return false;
-    const struct tl_node *waker = &t->nodes[n->waker];
-    if (waker->thread == n->thread || MAX(waker->thread, n->thread) >= t->n_threads ||
-        waker->time > n->time)
+    const struct tl_node waker = tl_node(t, n.waker);
+    if (waker.thread == n.thread || MAX(waker.thread, n.thread) >= t->n_threads ||
+        waker.time > n.time)
         return false;
-    *ret = (struct arrow){.time = n->time,
-                          .since = n->time - waker->time,
+    *ret = (struct arrow){.time = n.time,
+                          .since = n.time - waker.time,
                           .node = node,
-                          .waker = n->waker,
-                          .thread = n->thread,
-                          .from = waker->thread,
-                          .edge = n->edge | (n->flags & TL_INFERRED ? 16u : 0)};
+                          .waker = n.waker,
+                          .thread = n.thread,
+                          .from = waker.thread,
+                          .edge = n.edge | (n.flags & TL_INFERRED ? 16u : 0)};
     return true;
 }
 
@@ -74,9 +74,9 @@ static int count_nodes(struct timeline_view *v, uint64_t counts[TL_KINDS])
     for (size_t i = 0; i < t->n_threads; i++)
         ends[i] = t->threads[i].end_ns;
     for (size_t i = 0; i < t->n_nodes; i++) {
-        const struct tl_node *n = &t->nodes[i];
-        (tl_is_state((enum tl_kind)n->kind) ? states : instants)[n->thread + 2]++;
-        counts[n->kind]++;
+        const struct tl_node n = tl_node(t, i);
+        (tl_is_state((enum tl_kind)n.kind) ? states : instants)[n.thread + 2]++;
+        counts[n.kind]++;
         v->n_arrows += view_arrow_of(t, (uint32_t)i, &(struct arrow){0});
     }
     for (size_t i = 2; i < t->n_threads + 2; i++) {
@@ -113,10 +113,10 @@ static int fill_lanes(struct timeline_view *v)
     if (r < 0 || !arrows)
         return -ENOMEM;
     for (uint32_t i = 0; i < t->n_nodes; i++) {
-        const struct tl_node *n = &t->nodes[i];
-        struct filling *f = tl_is_state((enum tl_kind)n->kind) ? &states : &instants;
-        uint64_t to = f->first[n->thread + 1]++;
-        f->at[to] = (uint64_t)n->time << 8 | n->kind;
+        const struct tl_node n = tl_node(t, i);
+        struct filling *f = tl_is_state((enum tl_kind)n.kind) ? &states : &instants;
+        uint64_t to = f->first[n.thread + 1]++;
+        f->at[to] = (uint64_t)n.time << 8 | n.kind;
         f->node[to] = i;
         if (view_arrow_of(t, i, &(struct arrow){0}))
             *arrows++ = i;

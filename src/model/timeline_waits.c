@@ -67,7 +67,7 @@ int64_t timeline_block(struct timeline_builder *b, const struct tl_event *e, enu
         return n;
     d = &b->doing.data[e->thread];
     d->states[d->depth].kind = kind;
-    d->states[d->depth].context = b->nodes.data[n].context;
+    d->states[d->depth].context = timeline_node(b, (uint32_t)n).context;
     d->depth++;
     d->handed = TL_NONE;
     if (d->blocked_since == TL_NONE)
@@ -148,10 +148,10 @@ static int notify_first(struct timeline_builder *b, uint32_t object, uint32_t n,
     struct doing *d = &b->doing.data[waiter];
     timeline_wait_set_remove(b, waiter);
     d->notified = n;
-    const struct tl_node *from = &b->nodes.data[b->threads.data[waiter].last];
+    const struct tl_node from = timeline_node(b, b->threads.data[waiter].last);
     int64_t again =
-        timeline_node_with(b, waiter, TL_REACQUIRE, object, b->contexts.data[from->context].stack,
-                           b->nodes.data[n].thread);
+        timeline_node_with(b, waiter, TL_REACQUIRE, object, b->contexts.data[from.context].stack,
+                           timeline_node(b, n).thread);
     if (again < 0)
         return (int)again;
     timeline_bind(b, (uint32_t)again, edge, n, false);
@@ -169,12 +169,12 @@ int timeline_on_notify(struct timeline_builder *b, const struct tl_event *e)
         timeline_owned_by(m, e->thread, true);
     enum tl_edge edge = all ? TL_BY_NOTIFY_ALL : TL_BY_NOTIFY;
     if (m->wait_head == TL_NONE && m->unbound != TL_NONE &&
-        b->now - b->nodes.data[m->unbound].time <= LATE_NOTIFY_NS) {
+        b->now - timeline_node(b, m->unbound).time <= LATE_NOTIFY_NS) {
         /*
          * It was woken before the notification was recorded. The interaction is known, but it
          * cannot be the waker, because a waker must come first.
          */
-        b->nodes.data[n].waker = m->unbound;
+        timeline_node_edit(b, (uint32_t)n)->waker = m->unbound;
         m->unbound = TL_NONE;
     }
     int r = 0;
@@ -221,10 +221,10 @@ struct cause {
 static int reacquired(struct timeline_builder *b, uint32_t thread, uint32_t notified,
                       uint32_t object, struct cause *ret)
 {
-    uint32_t notifier = b->nodes.data[notified].thread, handed = b->doing.data[thread].handed;
+    uint32_t notifier = timeline_node(b, notified).thread, handed = b->doing.data[thread].handed;
     struct monitor *m = timeline_monitor_of(b, object);
     b->doing.data[thread].handed = TL_NONE;
-    if (handed != TL_NONE && b->nodes.data[handed].thread != notifier) {
+    if (handed != TL_NONE && timeline_node(b, handed).thread != notifier) {
         *ret = (struct cause){TL_BY_HANDOFF, handed, false};
         return 0;
     }
@@ -235,9 +235,9 @@ static int reacquired(struct timeline_builder *b, uint32_t thread, uint32_t noti
         release = release_node(b, owner, object, thread);
     if (release < 0)
         return (int)release;
-    enum tl_edge edge = owner != notifier                               ? TL_BY_HANDOFF
-                        : b->nodes.data[notified].kind == TL_NOTIFY_ALL ? TL_BY_NOTIFY_ALL
-                                                                        : TL_BY_NOTIFY;
+    enum tl_edge edge = owner != notifier                                  ? TL_BY_HANDOFF
+                        : timeline_node(b, notified).kind == TL_NOTIFY_ALL ? TL_BY_NOTIFY_ALL
+                                                                           : TL_BY_NOTIFY;
     *ret = (struct cause){edge, (uint32_t)release, inferred};
     return 0;
 }
@@ -250,10 +250,10 @@ static int notification_passes_on(struct timeline_builder *b, uint32_t thread, u
 {
     struct doing *d = &b->doing.data[thread];
     uint32_t notified = d->notified;
-    if (notified == TL_NONE || b->nodes.data[notified].kind != TL_NOTIFY || object == TL_NONE)
+    if (notified == TL_NONE || timeline_node(b, notified).kind != TL_NOTIFY || object == TL_NONE)
         return 0;
     d->notified = TL_NONE;
-    b->nodes.data[notified].waker = TL_NONE;
+    timeline_node_edit(b, notified)->waker = TL_NONE;
     return b->monitors.data[object].wait_head == TL_NONE
                ? 0
                : notify_first(b, object, notified, TL_BY_NOTIFY);
@@ -278,7 +278,7 @@ static uint32_t joined_by_class(const struct timeline_builder *b, const struct t
     if (e->object == TL_NONE || b->last_ended == TL_NONE || b->last_ended == e->thread ||
         strcmp(timeline_text(b, b->objects.data[e->object].class), "java.lang.Thread") != 0)
         return TL_NONE;
-    uint64_t began = b->nodes.data[b->doing.data[e->thread].blocked_since].time;
+    uint64_t began = timeline_node(b, b->doing.data[e->thread].blocked_since).time;
     return b->threads.data[b->last_ended].end_ns >= began ? b->last_ended : TL_NONE;
 }
 
@@ -290,7 +290,7 @@ static uint32_t joined_by_class(const struct timeline_builder *b, const struct t
 static int64_t death_node(struct timeline_builder *b, uint32_t dead, uint32_t waiter)
 {
     uint32_t last = b->threads.data[dead].last, since = b->doing.data[waiter].blocked_since;
-    if (since == TL_NONE || b->nodes.data[last].time >= b->nodes.data[since].time)
+    if (since == TL_NONE || timeline_node(b, last).time >= timeline_node(b, since).time)
         return last;
     return timeline_node_with(b, dead, TL_DEAD_JOIN, TL_NONE, TL_NONE, waiter);
 }
@@ -331,13 +331,15 @@ static int waited_cause(struct timeline_builder *b, const struct tl_event *e, st
 /* The wait ended by its timeout: what looked like a notification for it was not. */
 static int waited_in_vain(struct timeline_builder *b, const struct tl_event *e, struct cause *ret)
 {
-    uint32_t last = b->threads.data[e->thread].last, context = b->nodes.data[last].context;
-    struct tl_node *again = &b->nodes.data[last];
-    if (again->kind == TL_REACQUIRE && again->prev != TL_NONE) {
-        again->kind = b->nodes.data[again->prev].kind;
+    uint32_t last = b->threads.data[e->thread].last, context = timeline_node(b, last).context;
+    const struct tl_node seen = timeline_node(b, last);
+    if (seen.kind == TL_REACQUIRE && seen.prev != TL_NONE) {
+        const struct tl_node before = timeline_node(b, seen.prev);
+        struct tl_node *again = timeline_node_edit(b, last);
+        again->kind = before.kind;
         again->edge = TL_NO_EDGE;
         again->waker = TL_NONE;
-        again->context = context = b->nodes.data[again->prev].context;
+        again->context = context = before.context;
     }
     int r = notification_passes_on(b, e->thread, e->object);
     b->doing.data[e->thread].notified = TL_NONE;
@@ -345,7 +347,7 @@ static int waited_in_vain(struct timeline_builder *b, const struct tl_event *e, 
      * It ended much later than the timeout: it waited for the monitor, which the owner then
      * released.
      */
-    uint64_t waited = b->now - b->nodes.data[b->doing.data[e->thread].blocked_since].time;
+    uint64_t waited = b->now - timeline_node(b, b->doing.data[e->thread].blocked_since).time;
     struct monitor *m = timeline_monitor_of(b, e->object);
     uint32_t timeout_ms = b->contexts.data[context].timeout_ms;
     if (r == 0 && m && m->owner != TL_NONE && m->owner != e->thread && timeout_ms &&
@@ -417,18 +419,19 @@ static void never_had(struct timeline_builder *b, const struct tl_event *e)
     if (e->stack == TL_NONE || !b->stacks_in_wait.data[e->stack])
         return;
     uint32_t last = b->threads.data[e->thread].last, n = last;
-    while (n != TL_NONE && b->nodes.data[n].kind == TL_HANDOFF)
-        n = b->nodes.data[n].prev;
-    if (n == TL_NONE || b->nodes.data[n].kind != TL_RUN)
+    while (n != TL_NONE && timeline_node(b, n).kind == TL_HANDOFF)
+        n = timeline_node(b, n).prev;
+    if (n == TL_NONE || timeline_node(b, n).kind != TL_RUN)
         return;
-    const struct tl_node awake = b->nodes.data[n];
-    for (uint32_t h = last; h != n; h = b->nodes.data[h].prev) {
-        struct tl_node *handoff = &b->nodes.data[h];
-        if (handoff->waker != TL_NONE && b->nodes.data[handoff->waker].waker == h) {
-            struct tl_node *receiver = &b->nodes.data[handoff->waker];
+    const struct tl_node awake = timeline_node(b, n);
+    for (uint32_t h = last; h != n; h = timeline_node(b, h).prev) {
+        uint32_t receives = timeline_node(b, h).waker;
+        if (receives != TL_NONE && timeline_node(b, receives).waker == h) {
+            struct tl_node *receiver = timeline_node_edit(b, receives);
             receiver->edge = awake.edge;
             receiver->waker = awake.waker;
         }
+        struct tl_node *handoff = timeline_node_edit(b, h);
         handoff->kind = TL_RUN;
         handoff->waker = TL_NONE;
         handoff->context = awake.context;
@@ -461,15 +464,15 @@ static bool can_have(const struct timeline_builder *b, const struct monitor *m)
 
     if (m->owner == TL_NONE || b->doing.data[m->owner].ended)
         return false;
-    if (m->got == TL_NONE || b->nodes.data[m->got].prev == TL_NONE)
+    if (m->got == TL_NONE || timeline_node(b, m->got).prev == TL_NONE)
         return true;
-    uint32_t in = b->contexts.data[b->nodes.data[b->nodes.data[m->got].prev].context].stack;
+    uint32_t in = b->contexts.data[timeline_node(b, timeline_node(b, m->got).prev).context].stack;
     if (in == TL_NONE || b->stacks.data[in].len == 0)
         return true;
     uint32_t method = b->frames.data[b->stacks.data[in].first].method;
     uint32_t n = b->threads.data[m->owner].last;
-    for (int i = 0; i < BACK && n != TL_NONE && n > m->got; i++, n = b->nodes.data[n].prev) {
-        uint32_t stack = b->contexts.data[b->nodes.data[n].context].stack;
+    for (int i = 0; i < BACK && n != TL_NONE && n > m->got; i++, n = timeline_node(b, n).prev) {
+        uint32_t stack = b->contexts.data[timeline_node(b, n).context].stack;
         /* A stack that was cut has another root, and says nothing of the methods below. */
         if (stack != TL_NONE && root_of(b, stack) == root_of(b, in) &&
             !has_method(b, stack, method))
@@ -537,11 +540,11 @@ static int entered_cause(struct timeline_builder *b, const struct tl_event *e, s
      * It had called wait() but not yet released the monitor when this thread saw it as the owner;
      * it has released it since.
      */
-    bool late =
-        release != TL_NONE && m->owner_exact &&
-        b->contexts.data[block_context(b, e->thread)].other == from &&
-        b->nodes.data[release].kind == TL_WAIT_OBJECT &&
-        b->nodes.data[release].time < b->nodes.data[b->doing.data[e->thread].blocked_since].time;
+    bool late = release != TL_NONE && m->owner_exact &&
+                b->contexts.data[block_context(b, e->thread)].other == from &&
+                timeline_node(b, (uint32_t)release).kind == TL_WAIT_OBJECT &&
+                timeline_node(b, (uint32_t)release).time <
+                    timeline_node(b, b->doing.data[e->thread].blocked_since).time;
     if (r == 0 && late)
         release = timeline_node_with(b, from, TL_HANDOFF, e->object, TL_NONE, e->thread);
     if (r == 0 && release == TL_NONE)
@@ -581,14 +584,14 @@ int timeline_on_entered(struct timeline_builder *b, const struct tl_event *e)
 static int64_t unpark_node(struct timeline_builder *b, uint32_t thread)
 {
     const struct doing *d = &b->doing.data[thread];
-    const struct tl_node *n = &b->nodes.data[d->pending_unpark];
-    const struct doing *waker = &b->doing.data[n->thread];
-    uint64_t since = b->nodes.data[d->blocked_since].time;
-    if (n->time >= since || d->unpark_until < since || waker->ended)
+    const struct tl_node n = timeline_node(b, d->pending_unpark);
+    const struct doing *waker = &b->doing.data[n.thread];
+    uint64_t since = timeline_node(b, d->blocked_since).time;
+    if (n.time >= since || d->unpark_until < since || waker->ended)
         return d->pending_unpark;
     if (waker->blocked_since != TL_NONE)
         return waker->blocked_since;
-    return timeline_node_with(b, n->thread, TL_UNPARK, TL_NONE, b->contexts.data[n->context].stack,
+    return timeline_node_with(b, n.thread, TL_UNPARK, TL_NONE, b->contexts.data[n.context].stack,
                               thread);
 }
 
@@ -599,7 +602,7 @@ static void parked_cause(struct timeline_builder *b, const struct tl_event *e, u
     uint32_t thread = e->thread;
     struct doing *d = &b->doing.data[thread];
     if (unpark != TL_NONE) {
-        bool join = b->nodes.data[unpark].kind == TL_DEAD;
+        bool join = timeline_node(b, unpark).kind == TL_DEAD;
         timeline_bind(b, n, join ? TL_BY_JOIN : TL_BY_UNPARK, unpark, false);
         d->last_unparked = unpark;
         d->pending_unpark = TL_NONE;
@@ -630,7 +633,7 @@ int timeline_on_parked(struct timeline_builder *b, const struct tl_event *e)
     if (n < 0 || n == TL_NONE)
         return n < 0 ? (int)n : 0;
     const struct tl_context c = b->contexts.data[context];
-    parked_cause(b, e, (uint32_t)n, (uint32_t)unpark, &c, b->now - b->nodes.data[since].time);
+    parked_cause(b, e, (uint32_t)n, (uint32_t)unpark, &c, b->now - timeline_node(b, since).time);
     return 0;
 }
 
@@ -642,9 +645,9 @@ static uint32_t end_of_virtual(const struct timeline_builder *b, const struct tl
 {
     uint32_t end = b->doing.data[e->thread].carried;
     const struct doing *target = &b->doing.data[e->other];
-    if (end == TL_NONE || b->now - b->nodes.data[end].time > AFTER_END_NS || target->depth == 0 ||
-        target->states[target->depth - 1].kind != TL_PARK ||
-        b->nodes.data[end].time < b->nodes.data[target->blocked_since].time)
+    if (end == TL_NONE || b->now - timeline_node(b, end).time > AFTER_END_NS ||
+        target->depth == 0 || target->states[target->depth - 1].kind != TL_PARK ||
+        timeline_node(b, end).time < timeline_node(b, target->blocked_since).time)
         return TL_NONE;
     uint32_t object = b->contexts.data[target->states[target->depth - 1].context].object;
     bool latch = object != TL_NONE && strcmp(timeline_text(b, b->objects.data[object].class),
@@ -694,10 +697,10 @@ static uint32_t waited_on(const struct timeline_builder *b, uint32_t thread)
 {
     uint32_t n = b->threads.data[thread].last;
     bool woken = false;
-    for (; n != TL_NONE; n = b->nodes.data[n].prev) {
-        uint8_t kind = b->nodes.data[n].kind;
+    for (; n != TL_NONE; n = timeline_node(b, n).prev) {
+        uint8_t kind = timeline_node(b, n).kind;
         if (kind == TL_WAIT_OBJECT)
-            return b->contexts.data[b->nodes.data[n].context].object;
+            return b->contexts.data[timeline_node(b, n).context].object;
         if (kind == TL_RUN ? woken
                            : kind != TL_HANDOFF && kind != TL_TIMEOUT && kind != TL_REACQUIRE)
             return TL_NONE;
@@ -742,22 +745,34 @@ static void shift(uint32_t *node, uint32_t from, uint32_t by)
         *node += by;
 }
 
+/* Returns a node as it is after n nodes were put in at a place. */
+static struct tl_node shifted(struct tl_node node, uint32_t place, uint32_t n)
+{
+    shift(&node.prev, place, n);
+    shift(&node.waker, place, n);
+    return node;
+}
+
 /*
  * Moves the last n nodes, which were just added, after the last wait of their threads, because a
  * cycle exists from the moment when its last thread waits. The numbers of all nodes after that
- * place change.
+ * place change. Returns 0 or -ENOMEM.
  */
-static void move_back(struct timeline_builder *b, uint32_t n)
+static int move_back(struct timeline_builder *b, uint32_t n)
 {
-    struct tl_node *nodes = b->nodes.data, moved;
-    uint32_t all = (uint32_t)b->nodes.len, place = 0;
-    for (uint32_t i = all - n; i < all; i++)
-        place = MAX(place, nodes[i].prev + 1);
-    uint64_t formed = nodes[place - 1].time;
-    for (uint32_t i = 0; i < all - n; i++) {
-        if (i >= place)
-            shift(&nodes[i].prev, place, n);
-        shift(&nodes[i].waker, place, n);
+    uint32_t all = (uint32_t)b->n_nodes, place = 0;
+    struct tl_node *moved = calloc(n, sizeof(*moved));
+    if (!moved)
+        return -ENOMEM;
+    for (uint32_t i = 0; i < n; i++) {
+        moved[i] = timeline_node(b, all - n + i);
+        place = MAX(place, moved[i].prev + 1);
+    }
+    uint64_t formed = timeline_node(b, place - 1).time;
+    for (uint32_t i = 0; i < place; i++) {
+        const struct tl_node now = shifted(timeline_node(b, i), place, n);
+        if (now.waker != timeline_node(b, i).waker)
+            timeline_node_edit(b, i)->waker = now.waker;
     }
     for (size_t i = 0; i < b->threads.len; i++) {
         if (b->threads.data[i].last != TL_NONE && b->threads.data[i].last >= all - n)
@@ -766,12 +781,17 @@ static void move_back(struct timeline_builder *b, uint32_t n)
             shift(&b->threads.data[i].last, place, n);
         shift(&b->threads.data[i].first, place, n);
     }
-    for (uint32_t i = 0; i < n; i++) {
-        moved = nodes[all - n + i];
-        moved.time = formed;
-        memmove(&nodes[place + i + 1], &nodes[place + i], (all - n - place) * sizeof(*nodes));
-        nodes[place + i] = moved;
+    /* each is changed when it is moved, because a node's previous one must always precede it */
+    for (uint32_t i = all; i-- > place + n;) {
+        const struct tl_node one = shifted(timeline_node(b, i - n), place, n);
+        *timeline_node_edit(b, i) = one;
     }
+    for (uint32_t i = 0; i < n; i++) {
+        moved[i].time = formed;
+        *timeline_node_edit(b, place + i) = moved[i];
+    }
+    free(moved);
+    return b->error;
 }
 
 /*
@@ -814,7 +834,7 @@ int timeline_find_deadlocks(struct timeline_builder *b, uint32_t *ret_cycles)
             added++;
         } while (r == 0 && t != first);
         if (r == 0)
-            move_back(b, added);
+            r = move_back(b, added);
     }
     free(next);
     free(seen);

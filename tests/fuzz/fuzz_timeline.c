@@ -73,7 +73,7 @@ static void look_at_some(const struct timeline *t)
         for (uint32_t k = 0; c->stack != TL_NONE && k < MIN(t->stacks[c->stack].len, 100u); k++)
             (void)tl_string(t, t->frames[t->stacks[c->stack].first + k].method);
         (void)tl_object_class(t, c->object);
-        (void)tl_thread_name(t, t->nodes[some[i]].thread);
+        (void)tl_thread_name(t, tl_node(t, some[i]).thread);
     }
 }
 
@@ -120,12 +120,19 @@ static void file_of(int fd, const void *start, size_t len, const uint8_t *data, 
 static void view_of_it(const char *path)
 {
     static const struct tl_thread threads[2];
-    static const struct tl_node nodes[4];
     static const struct tl_context context;
-    const struct timeline t = {.threads = threads,
+    static const uint8_t packed[TL_PACKED_PADDING];
+    static const uint16_t shapes[TL_SHAPES];
+    static const struct tl_block block;
+    const struct timeline t = {.n_nodes = 4,
+                               .threads = threads,
                                .n_threads = 2,
-                               .nodes = nodes,
-                               .n_nodes = 4,
+                               .packed = packed,
+                               .n_packed = sizeof(packed),
+                               .blocks = &block,
+                               .n_blocks = 1,
+                               .shapes = shapes,
+                               .n_shapes = TL_SHAPES,
                                .contexts = &context,
                                .n_contexts = 1,
                                .end_ns = 1 << 20};

@@ -64,7 +64,7 @@ static void holds_that_were_recorded_are_exact(void **state)
                          thread ? HOLD_EXACT | HOLD_WOKEN : HOLD_EXACT);
     }
     /* The acquire is where the wait for the lock ended. */
-    assert_int_equal(t->nodes[h.links[hold_slot(&h, 1, 0)].acquire].kind, TL_RUN);
+    assert_int_equal(tl_node(t, h.links[hold_slot(&h, 1, 0)].acquire).kind, TL_RUN);
     assert_int_equal(hold_stats(t, &h, &(struct stats_filter){0}, &table), 0);
     assert_int_equal(table.rows.len, 1);
     assert_int_equal(table.rows.data[0].count, 2);
@@ -170,11 +170,11 @@ static int replay_in(const struct timeline *t, size_t n_times)
     assert_non_null(ring);
     assert_int_equal(what_if_times(t, &w, all), 0);
     for (size_t i = 0; i < t->n_nodes; i++) {
-        const struct tl_node *n = &t->nodes[i];
-        if (n->time <= from)
-            at_from[n->thread] = all[i] + (from - n->time);
-        if (n->time <= to)
-            at_to[n->thread] = all[i] + (to - n->time);
+        const struct tl_node n = tl_node(t, i);
+        if (n.time <= from)
+            at_from[n.thread] = all[i] + (from - n.time);
+        if (n.time <= to)
+            at_to[n.thread] = all[i] + (to - n.time);
     }
     assert_int_equal(scaled_init(&what, t, &w), 0);
     assert_int_equal(replay_init(&r, t, &what, w.factor), 0);
@@ -184,7 +184,7 @@ static int replay_in(const struct timeline *t, size_t n_times)
         assert_int_equal(kept_moment(&k, KEPT_FROM, i), at_from[i]);
         assert_int_equal(kept_moment(&k, KEPT_TO, i), at_to[i]);
         assert_int_equal(kept_last(&k, i), all[t->threads[i].last]);
-        assert_true(kept_last(&k, i) < t->nodes[t->threads[i].last].time);
+        assert_true(kept_last(&k, i) < tl_node(t, t->threads[i].last).time);
     }
     kept_release(&k);
     replay_release(&r);

@@ -125,7 +125,7 @@ static void each_wait_has_its_own_stack(void **state)
     unsigned parks = 0;
     assert_int_equal(timeline_read(&t, name, SIZE_MAX, NULL, &why), 0);
     for (uint32_t i = 0; i < t->n_nodes; i++)
-        if (t->nodes[i].kind == TL_PARK)
+        if (tl_node(t, i).kind == TL_PARK)
             check_stack(t, &t->stacks[tl_context_of(t, i)->stack], parks++);
     assert_int_equal(parks, STACKS);
     timeline_free(t);
@@ -216,13 +216,13 @@ static void a_carrier_that_nobody_woke_tells_of_nobody(void **state)
     put(b, 40, TLE_PARKED, WAITER, latch, TL_NONE, 0);
     assert_int_equal(timeline_finish(b, 50, &t), 0);
     timeline_builder_free(b);
-    const struct tl_node *begins = &t->nodes[t->threads[VIRTUAL].first],
-                         *goes_on = &t->nodes[t->threads[WAITER].last];
-    assert_int_equal(begins->edge, TL_NO_EDGE);
-    assert_int_equal(begins->waker, TL_NONE);
+    const struct tl_node begins = tl_node(t, t->threads[VIRTUAL].first),
+                         goes_on = tl_node(t, t->threads[WAITER].last);
+    assert_int_equal(begins.edge, TL_NO_EDGE);
+    assert_int_equal(begins.waker, TL_NONE);
     assert_int_equal(t->threads[VIRTUAL].parent, TL_NONE);
-    assert_int_equal(goes_on->edge, TL_BY_UNPARK);
-    assert_int_equal(t->nodes[goes_on->waker].thread, CARRIER);
+    assert_int_equal(goes_on.edge, TL_BY_UNPARK);
+    assert_int_equal(tl_node(t, goes_on.waker).thread, CARRIER);
     timeline_free(t);
 }
 
@@ -248,14 +248,14 @@ static void a_virtual_thread_in_the_queue_waits_for_the_carrier(void **state)
         put(b, ends + gaps[i], TLE_THREAD_START, QUEUED, TL_NONE, CARRIER, TLE_VIRTUAL);
         assert_int_equal(timeline_finish(b, ends + gaps[i] + 10, &t), 0);
         timeline_builder_free(b);
-        const struct tl_node *begins = &t->nodes[t->threads[QUEUED].first];
-        assert_int_equal(begins->edge, TL_BY_START);
-        assert_true(begins->flags & TL_INFERRED);
-        const struct tl_node *by = &t->nodes[begins->waker];
-        assert_int_equal(by->thread, i == 0 ? CARRIER : FIRST);
-        assert_int_equal(by->kind, i == 0 ? TL_RUN : TL_STARTS);
+        const struct tl_node begins = tl_node(t, t->threads[QUEUED].first);
+        assert_int_equal(begins.edge, TL_BY_START);
+        assert_true(begins.flags & TL_INFERRED);
+        const struct tl_node by = tl_node(t, begins.waker);
+        assert_int_equal(by.thread, i == 0 ? CARRIER : FIRST);
+        assert_int_equal(by.kind, i == 0 ? TL_RUN : TL_STARTS);
         if (i == 0)
-            assert_int_equal(t->nodes[by->waker].thread, VIRTUAL);
+            assert_int_equal(tl_node(t, by.waker).thread, VIRTUAL);
         assert_int_equal(t->threads[QUEUED].parent, FIRST);
         timeline_free(t);
     }

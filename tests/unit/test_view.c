@@ -8,6 +8,7 @@
 #include "base/cursor.h"
 #include "base/file.h"
 #include "model/timeline_index.h"
+#include "model/timeline_pack.h"
 #include "model/timeline_view.h"
 
 #include <errno.h>
@@ -27,6 +28,14 @@ static uint64_t chance(uint64_t n)
 {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
     return (seed >> 33) % n;
+}
+
+static void forget(void)
+{
+    free((void *)(uintptr_t)t.packed);
+    free((void *)(uintptr_t)t.blocks);
+    free((void *)(uintptr_t)t.shapes);
+    t = (struct timeline){0};
 }
 
 /*
@@ -57,13 +66,13 @@ static void make_timeline(uint64_t from_seed)
         threads[i] = (struct tl_thread){.end_ns = now + 1000, .last = last[i]};
     nodes[last[THREADS - 2]].kind = TL_DEAD;
     threads[THREADS - 2].end_ns = nodes[last[THREADS - 2]].time;
+    forget();
     t = (struct timeline){.end_ns = now + 1000,
-                          .nodes = nodes,
-                          .n_nodes = NODES,
                           .threads = threads,
                           .n_threads = THREADS,
                           .contexts = &none,
                           .n_contexts = 1};
+    assert_int_equal(tl_pack(&t, nodes, NODES), 0);
 }
 
 /* Returns when the state of a node ends. */
@@ -276,5 +285,7 @@ int main(void)
         cmocka_unit_test(test_a_kept_view_shows_the_same),
         cmocka_unit_test(test_a_damaged_view_harms_nothing),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    forget();
+    return failed;
 }

@@ -45,10 +45,10 @@ static bool same_stack(const struct timeline *a, uint32_t x, const struct timeli
 
 static bool same_node(const struct timeline *a, const struct timeline *b, uint32_t i)
 {
-    const struct tl_node *p = &a->nodes[i], *q = &b->nodes[i];
+    const struct tl_node p = tl_node(a, i), q = tl_node(b, i);
     const struct tl_context *x = tl_context_of(a, i), *y = tl_context_of(b, i);
-    return p->time == q->time && p->kind == q->kind && p->edge == q->edge && p->flags == q->flags &&
-           p->prev == q->prev && p->waker == q->waker && same_thread(a, p->thread, b, q->thread) &&
+    return p.time == q.time && p.kind == q.kind && p.edge == q.edge && p.flags == q.flags &&
+           p.prev == q.prev && p.waker == q.waker && same_thread(a, p.thread, b, q.thread) &&
            same_object(a, x->object, b, y->object) && same_stack(a, x->stack, b, y->stack) &&
            same_thread(a, x->other, b, y->other) && x->timeout_ms == y->timeout_ms;
 }

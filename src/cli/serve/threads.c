@@ -210,20 +210,20 @@ static void put_frames(struct json *j, const struct timeline *t, const char *key
 static void put_cause(struct json *j, const struct timeline *t, const char *key, uint32_t node)
 {
     json_key(j, key);
-    if (!timeline_node_holds(t, node) || !tl_is_state((enum tl_kind)t->nodes[node].kind) ||
-        t->nodes[node].edge == TL_NO_EDGE) {
+    if (!timeline_node_holds(t, node) || !tl_is_state((enum tl_kind)tl_node(t, node).kind) ||
+        tl_node(t, node).edge == TL_NO_EDGE) {
         json_null(j);
         return;
     }
-    uint32_t waker = t->nodes[node].waker;
+    uint32_t waker = tl_node(t, node).waker;
     json_begin_object(j);
-    json_key_u64(j, "edge", t->nodes[node].edge);
+    json_key_u64(j, "edge", tl_node(t, node).edge);
     json_key(j, "inferred");
-    json_bool(j, t->nodes[node].flags & TL_INFERRED);
+    json_bool(j, tl_node(t, node).flags & TL_INFERRED);
     waker = timeline_node_holds(t, waker) ? waker : TL_NONE;
     put_number(j, "node", waker);
     if (waker != TL_NONE) {
-        json_key_u64(j, "thread", t->nodes[waker].thread);
+        json_key_u64(j, "thread", tl_node(t, waker).thread);
         put_frames(j, t, "frames", waker);
     }
     json_end_object(j);
@@ -238,8 +238,8 @@ static void put_woken(struct json *j, const struct served_threads *s, uint32_t n
     for (size_t i = 0; i < n; i++) {
         json_begin_object(j);
         json_key_u64(j, "node", woken[i]);
-        json_key_u64(j, "thread", s->t->nodes[woken[i]].thread);
-        json_key_u64(j, "time", s->t->nodes[woken[i]].time);
+        json_key_u64(j, "thread", tl_node(s->t, woken[i]).thread);
+        json_key_u64(j, "time", tl_node(s->t, woken[i]).time);
         json_end_object(j);
     }
     json_end_array(j);
@@ -262,7 +262,7 @@ static int answer_node(const struct served_threads *s, uint32_t node, struct ser
     const struct timeline *t = s->t;
     if (!timeline_node_holds(t, node))
         return 404;
-    const struct tl_node *n = &t->nodes[node];
+    const struct tl_node n = tl_node(t, node);
     const struct tl_context *c = tl_context_of(t, node);
     struct json j = {&reply->body, false};
     uint32_t before, after;
@@ -270,9 +270,9 @@ static int answer_node(const struct served_threads *s, uint32_t node, struct ser
     timeline_view_around(s->view, node, &before, &after, &end);
     json_begin_object(&j);
     json_key_u64(&j, "node", node);
-    json_key_u64(&j, "thread", n->thread);
-    json_key_u64(&j, "kind", n->kind);
-    json_key_u64(&j, "start", n->time);
+    json_key_u64(&j, "thread", n.thread);
+    json_key_u64(&j, "kind", n.kind);
+    json_key_u64(&j, "start", n.time);
     json_key_u64(&j, "end", end);
     json_key(&j, "lock");
     json_string(&j, c->object == TL_NONE ? NULL : tl_object_class(t, c->object));
@@ -282,10 +282,10 @@ static int answer_node(const struct served_threads *s, uint32_t node, struct ser
     put_number(&j, "after", after);
     put_frames(&j, t, "frames", node);
     put_cause(&j, t, "cause", node);
-    put_cause(&j, t, "ended", tl_is_state((enum tl_kind)n->kind) ? after : TL_NONE);
+    put_cause(&j, t, "ended", tl_is_state((enum tl_kind)n.kind) ? after : TL_NONE);
     json_key(&j, "segment");
-    json_i64(&j, segment_of(&s->path, n->thread, n->time, end));
-    if (!tl_is_state((enum tl_kind)n->kind))
+    json_i64(&j, segment_of(&s->path, n.thread, n.time, end));
+    if (!tl_is_state((enum tl_kind)n.kind))
         put_woken(&j, s, node);
     json_end_object(&j);
     reply->type = "application/json";

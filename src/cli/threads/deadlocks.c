@@ -40,7 +40,7 @@ int threads_deadlocks(struct thread_view *v)
             const char *class_name = tl_object_class(v->t, c->object);
             json_begin_object(&j);
             json_key(&j, "thread");
-            json_thread(&j, v->t, v->t->nodes[node].thread);
+            json_thread(&j, v->t, tl_node(v->t, node).thread);
             json_key(&j, "waits_for");
             json_string(&j, class_name);
             json_key(&j, "owned_by");
@@ -51,7 +51,7 @@ int threads_deadlocks(struct thread_view *v)
             if (v->options->json)
                 continue;
             printf("  %s waits for %s owned by %s\n",
-                   tl_thread_name(v->t, v->t->nodes[node].thread), class_name ? class_name : "?",
+                   tl_thread_name(v->t, tl_node(v->t, node).thread), class_name ? class_name : "?",
                    tl_thread_name(v->t, c->other));
             for (uint32_t f = 0; c->stack != TL_NONE && f < v->t->stacks[c->stack].len; f++) {
                 const struct tl_frame *frame = &v->t->frames[v->t->stacks[c->stack].first + f];

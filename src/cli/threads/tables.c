@@ -84,12 +84,12 @@ static uint64_t owners_unknown(const struct thread_view *v, uint64_t *ret_virtua
 {
     uint64_t n = 0, of_virtual = 0;
     for (size_t i = 0; i < v->t->n_nodes; i++) {
-        const struct tl_node *node = &v->t->nodes[i];
-        if (node->kind != TL_WAIT_LOCK || !v->threads[node->thread] ||
+        const struct tl_node node = tl_node(v->t, i);
+        if (node.kind != TL_WAIT_LOCK || !v->threads[node.thread] ||
             tl_context_of(v->t, (uint32_t)i)->other != TL_NONE)
             continue;
         n++;
-        of_virtual += (v->t->threads[node->thread].flags & TL_THREAD_VIRTUAL) != 0;
+        of_virtual += (v->t->threads[node.thread].flags & TL_THREAD_VIRTUAL) != 0;
     }
     *ret_virtual = of_virtual;
     return n;

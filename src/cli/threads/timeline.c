@@ -43,11 +43,11 @@ static int causes_of(const struct timeline *t, struct causes *ret)
     for (size_t i = 0; i < t->n_threads; i++)
         after[i] = TL_NONE;
     for (size_t i = t->n_nodes; i-- > 0;) {
-        const struct tl_node *n = &t->nodes[i];
-        ret->next[i] = after[n->thread];
-        after[n->thread] = (uint32_t)i;
-        if (n->edge != TL_NO_EDGE && n->waker != TL_NONE)
-            ret->list[ret->n++] = (struct pair){n->waker, (uint32_t)i};
+        const struct tl_node n = tl_node(t, i);
+        ret->next[i] = after[n.thread];
+        after[n.thread] = (uint32_t)i;
+        if (n.edge != TL_NO_EDGE && n.waker != TL_NONE)
+            ret->list[ret->n++] = (struct pair){n.waker, (uint32_t)i};
     }
     free(after);
     qsort(ret->list, ret->n, sizeof(*ret->list), by_waker);
@@ -60,7 +60,7 @@ static int causes_of(const struct timeline *t, struct causes *ret)
  */
 static uint32_t running_after(const struct timeline *t, const struct causes *c, uint32_t n)
 {
-    while (n != TL_NONE && t->nodes[n].kind != TL_RUN)
+    while (n != TL_NONE && tl_node(t, n).kind != TL_RUN)
         n = c->next[n];
     return n;
 }
@@ -110,7 +110,7 @@ static void key_object(struct json *j, const char *key, const struct timeline *t
 static void attributes(struct json *j, const struct timeline *t, const struct causes *c, uint32_t n)
 {
     const struct tl_context *x = tl_context_of(t, n);
-    enum tl_kind kind = t->nodes[n].kind;
+    enum tl_kind kind = tl_node(t, n).kind;
     switch (kind) {
     case TL_WAIT_OBJECT:
     case TL_PARK:
@@ -160,15 +160,15 @@ static void attributes(struct json *j, const struct timeline *t, const struct ca
 
 static void event_head(struct json *j, const struct timeline *t, const char *type, uint32_t n)
 {
-    const struct tl_node *node = &t->nodes[n];
+    const struct tl_node node = tl_node(t, n);
     json_begin_object(j);
     json_key(j, "type");
     json_string(j, type);
     json_key(j, "time");
-    json_u64(j, node->time);
+    json_u64(j, node.time);
     json_key(j, "threadId");
-    json_u64(j, t->threads[node->thread].id);
-    key_thread(j, "thread", t, node->thread);
+    json_u64(j, t->threads[node.thread].id);
+    key_thread(j, "thread", t, node.thread);
 }
 
 /*
@@ -178,7 +178,7 @@ static void event_head(struct json *j, const struct timeline *t, const char *typ
 static bool is_implied(const struct timeline *t, const struct tl_node *n)
 {
     return n->edge != TL_NO_EDGE && n->edge != TL_BY_START && n->waker != TL_NONE &&
-           tl_is_state(t->nodes[n->waker].kind) && n->kind == TL_RUN;
+           tl_is_state(tl_node(t, n->waker).kind) && n->kind == TL_RUN;
 }
 
 static void print_time(uint64_t ns)
@@ -201,7 +201,7 @@ static void print_implied(const struct timeline *t, const struct tl_node *node)
     uint32_t object = node->prev == TL_NONE ? TL_NONE : tl_context_of(t, node->prev)->object;
     print_time(node->time);
     printf("  %-12s  %s", tl_kind_name(TL_HANDOFF),
-           tl_thread_name(t, t->nodes[node->waker].thread));
+           tl_thread_name(t, tl_node(t, node->waker).thread));
     if (object != TL_NONE)
         printf("  %s@%llx", tl_object_class(t, object), (unsigned long long)t->objects[object].id);
     printf("  -> %s\n", tl_thread_name(t, node->thread));
@@ -209,22 +209,22 @@ static void print_implied(const struct timeline *t, const struct tl_node *node)
 
 static void implied_interaction(struct json *j, const struct timeline *t, uint32_t n)
 {
-    const struct tl_node *node = &t->nodes[n];
-    if (!is_implied(t, node))
+    const struct tl_node node = tl_node(t, n);
+    if (!is_implied(t, &node))
         return;
-    bool join = node->edge == TL_BY_JOIN;
-    event_head(j, t, tl_trc_name(join ? TL_DEAD_JOIN : TL_HANDOFF), node->waker);
+    bool join = node.edge == TL_BY_JOIN;
+    event_head(j, t, tl_trc_name(join ? TL_DEAD_JOIN : TL_HANDOFF), node.waker);
     if (!join) {
-        key_thread(j, "receiverThread", t, node->thread);
+        key_thread(j, "receiverThread", t, node.thread);
         key_object(j, "lockedObject", t,
-                   node->prev == TL_NONE ? TL_NONE : tl_context_of(t, node->prev)->object);
+                   node.prev == TL_NONE ? TL_NONE : tl_context_of(t, node.prev)->object);
     }
     json_key(j, "runningEvents");
     json_begin_array(j);
     json_u64(j, n);
     json_end_array(j);
     json_key(j, "inferred");
-    json_bool(j, node->flags & TL_INFERRED);
+    json_bool(j, node.flags & TL_INFERRED);
     json_end_object(j);
 }
 
@@ -237,19 +237,19 @@ static uint8_t *long_waits(const struct thread_view *v)
     const struct timeline *t = v->t;
     uint8_t *keep = calloc(t->n_nodes + 1, 1);
     for (size_t i = 0; keep && i < t->n_nodes; i++) {
-        uint32_t p = t->nodes[i].prev;
-        if (p == TL_NONE || p >= i || !tl_is_state(t->nodes[i].kind))
+        uint32_t p = tl_node(t, i).prev;
+        if (p == TL_NONE || p >= i || !tl_is_state(tl_node(t, i).kind))
             continue;
         p = graph_state(t, p);
-        if (t->nodes[p].flags & TL_BLOCKED &&
-            t->nodes[i].time - t->nodes[p].time >= v->options->min_ns)
+        if (tl_node(t, p).flags & TL_BLOCKED &&
+            tl_node(t, i).time - tl_node(t, p).time >= v->options->min_ns)
             keep[p] = keep[i] = 1;
     }
     for (size_t i = 0; keep && i < t->n_threads; i++) {
         uint32_t last =
             t->threads[i].last == TL_NONE ? TL_NONE : graph_state(t, t->threads[i].last);
-        if (last != TL_NONE && t->nodes[last].flags & TL_BLOCKED &&
-            t->end_ns - t->nodes[last].time >= v->options->min_ns)
+        if (last != TL_NONE && tl_node(t, last).flags & TL_BLOCKED &&
+            t->end_ns - tl_node(t, last).time >= v->options->min_ns)
             keep[last] = 1;
     }
     return keep;
@@ -257,15 +257,15 @@ static uint8_t *long_waits(const struct thread_view *v)
 
 static bool selected(const struct thread_view *v, const uint8_t *keep, uint32_t n)
 {
-    const struct tl_node *node = &v->t->nodes[n];
+    const struct tl_node node = tl_node(v->t, n);
     if (keep && !keep[n])
         return false;
     uint32_t object = tl_context_of(v->t, n)->object;
-    if (v->options->times && !request_times_hold(v->options->times, v->t->threads[node->thread].id,
-                                                 (int64_t)(v->t->origin_ns + node->time)))
+    if (v->options->times && !request_times_hold(v->options->times, v->t->threads[node.thread].id,
+                                                 (int64_t)(v->t->origin_ns + node.time)))
         return false;
-    return v->threads[node->thread] && node->time >= v->options->from_ns &&
-           (!v->options->to_ns || node->time <= v->options->to_ns) &&
+    return v->threads[node.thread] && node.time >= v->options->from_ns &&
+           (!v->options->to_ns || node.time <= v->options->to_ns) &&
            (!v->objects || (object != TL_NONE && v->objects[object]));
 }
 
@@ -287,16 +287,17 @@ static int timeline_json(struct thread_view *v, const struct causes *c, const ui
         if (!selected(v, keep, n))
             continue;
         implied_interaction(&j, t, n);
-        event_head(&j, t, tl_trc_name(t->nodes[n].kind), n);
+        event_head(&j, t, tl_trc_name(tl_node(t, n).kind), n);
         json_key(&j, "id");
         json_u64(&j, n);
-        if (t->nodes[n].edge != TL_NO_EDGE) {
+        if (tl_node(t, n).edge != TL_NO_EDGE) {
             json_key(&j, "cause");
-            json_string(&j, tl_edge_name(t->nodes[n].edge));
+            json_string(&j, tl_edge_name(tl_node(t, n).edge));
             key_thread(&j, "causedBy", t,
-                       t->nodes[n].waker == TL_NONE ? TL_NONE : t->nodes[t->nodes[n].waker].thread);
+                       tl_node(t, n).waker == TL_NONE ? TL_NONE
+                                                      : tl_node(t, tl_node(t, n).waker).thread);
             json_key(&j, "inferred");
-            json_bool(&j, t->nodes[n].flags & TL_INFERRED);
+            json_bool(&j, tl_node(t, n).flags & TL_INFERRED);
         }
         attributes(&j, t, c, n);
         if (tl_context_of(t, n)->stack != TL_NONE) {
@@ -317,27 +318,27 @@ static void timeline_text(struct thread_view *v, const uint8_t *keep)
     const struct timeline *t = v->t;
     uint64_t limit = v->options->limit ? v->options->limit : UINT64_MAX, shown = 0;
     for (size_t i = 0; i < t->n_nodes; i++) {
-        const struct tl_node *n = &t->nodes[i];
-        const struct tl_context *x = &t->contexts[n->context];
+        const struct tl_node n = tl_node(t, i);
+        const struct tl_context *x = &t->contexts[n.context];
         if (!selected(v, keep, (uint32_t)i))
             continue;
-        if (has_implied_row(t, n) && shown++ < limit)
-            print_implied(t, n);
+        if (has_implied_row(t, &n) && shown++ < limit)
+            print_implied(t, &n);
         if (shown++ >= limit)
             continue;
-        print_time(n->time);
-        printf("  %-12s  %s", tl_kind_name(n->kind), tl_thread_name(t, n->thread));
+        print_time(n.time);
+        printf("  %-12s  %s", tl_kind_name(n.kind), tl_thread_name(t, n.thread));
         if (x->object != TL_NONE)
             printf("  %s@%llx", tl_object_class(t, x->object),
                    (unsigned long long)t->objects[x->object].id);
         if (x->other != TL_NONE)
             printf("  -> %s", tl_thread_name(t, x->other));
-        else if (n->kind == TL_WAIT_LOCK)
+        else if (n.kind == TL_WAIT_LOCK)
             printf("  owner unknown");
-        if (n->edge != TL_NO_EDGE)
-            printf("  by %s%s%s%s", tl_edge_name(n->edge), n->waker != TL_NONE ? " of " : "",
-                   n->waker != TL_NONE ? tl_thread_name(t, t->nodes[n->waker].thread) : "",
-                   n->flags & TL_INFERRED ? " (inferred)" : "");
+        if (n.edge != TL_NO_EDGE)
+            printf("  by %s%s%s%s", tl_edge_name(n.edge), n.waker != TL_NONE ? " of " : "",
+                   n.waker != TL_NONE ? tl_thread_name(t, tl_node(t, n.waker).thread) : "",
+                   n.flags & TL_INFERRED ? " (inferred)" : "");
         putchar('\n');
     }
     if (shown > limit)
