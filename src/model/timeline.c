@@ -87,6 +87,8 @@ void tl_reader_fill(struct tl_reader *r, uint32_t node)
     for (int c = 0; c < TL_COLUMNS; c++)
         for (uint32_t i = 0; i < n; i++)
             columns[c][i] = tl_column_at(bits, &b, i, (enum tl_column)c);
+    const uint16_t *shapes = t->shapes;
+    const size_t n_nodes = t->n_nodes, n_threads = t->n_threads, n_contexts = t->n_contexts;
     for (uint32_t i = 0; i < n; i++) {
         const struct tl_values v = {.time = columns[TL_TIME][i],
                                     .shape = columns[TL_SHAPE][i],
@@ -94,8 +96,8 @@ void tl_reader_fill(struct tl_reader *r, uint32_t node)
                                     .prev = columns[TL_PREV][i],
                                     .waker = columns[TL_WAKER][i],
                                     .context = columns[TL_CONTEXT][i]};
-        uint32_t number = (uint32_t)r->from + i;
-        r->nodes[i] = tl_node_within(t, tl_node_of(&v, b.time, t->shapes, number, t->n_nodes));
+        r->nodes[i] = tl_node_within(tl_node_of(&v, b.time, shapes, (uint32_t)r->from + i, n_nodes),
+                                     n_threads, n_contexts);
     }
 }
 

@@ -211,17 +211,18 @@ const char *tl_thread_name(const struct timeline *t, uint32_t thread);
 const char *tl_object_class(const struct timeline *t, uint32_t object);
 
 /* Makes a node that was read from a file refer to a thread and a context that exist. */
-tl_inline struct tl_node tl_node_within(const struct timeline *t, struct tl_node n)
+tl_inline struct tl_node tl_node_within(struct tl_node n, size_t n_threads, size_t n_contexts)
 {
-    n.thread = n.thread < t->n_threads ? n.thread : 0;
-    n.context = n.context < t->n_contexts ? n.context : 0;
+    n.thread = n.thread < n_threads ? n.thread : 0;
+    n.context = n.context < n_contexts ? n.context : 0;
     return n;
 }
 
 tl_inline struct tl_node tl_node(const struct timeline *t, uint32_t node)
 {
     const struct tl_block *b = &t->blocks[node >> TL_BLOCK_BITS];
-    return tl_node_within(t, tl_node_unpack(t->packed + b->at, b, t->shapes, node, t->n_nodes));
+    return tl_node_within(tl_node_unpack(t->packed + b->at, b, t->shapes, node, t->n_nodes),
+                          t->n_threads, t->n_contexts);
 }
 
 /*

@@ -121,58 +121,104 @@ static uint16_t shape_number(struct tl_packer *p, const struct tl_node *n)
     return (uint16_t)(*number - 1);
 }
 
-typedef uint64_t row[TL_COLUMNS];
-
 /* Collects a block's values, and all bits that occur in each column. */
 static void columns(struct tl_packer *p, uint32_t first, const struct tl_node *nodes, size_t n,
-                    row *rows, row all)
+                    struct tl_values *rows, struct tl_values *ret_all)
 {
+    struct tl_values all = {0};
     for (uint32_t i = 0; i < n; i++) {
         const struct tl_node *one = &nodes[i];
-        uint64_t *to = rows[i];
-        to[TL_TIME] = one->time - nodes[0].time;
-        to[TL_SHAPE] = shape_number(p, one);
-        to[TL_THREAD] = one->thread;
-        to[TL_PREV] = one->prev == TL_NONE ? 0 : first + i - one->prev;
-        to[TL_WAKER] = tl_waker_code(first + i, one->waker);
-        to[TL_CONTEXT] = one->context;
-        for (int c = 0; c < TL_COLUMNS; c++)
-            all[c] |= to[c];
+        const struct tl_values v = {
+            .time = one->time - nodes[0].time,
+            .shape = shape_number(p, one),
+            .thread = one->thread,
+            .prev = one->prev == TL_NONE ? 0 : first + i - one->prev,
+            .waker = tl_waker_code(first + i, one->waker),
+            .context = one->context,
+        };
+        all.time |= v.time;
+        all.shape |= v.shape;
+        all.thread |= v.thread;
+        all.prev |= v.prev;
+        all.waker |= v.waker;
+        all.context |= v.context;
+        rows[i] = v;
     }
+    *ret_all = all;
+}
+
+/* Sets where each column begins in a row. */
+static void lay_out(struct tl_block *b, const struct tl_values *all)
+{
+    const uint64_t of[TL_COLUMNS] = {
+        [TL_TIME] = all->time, [TL_SHAPE] = all->shape, [TL_THREAD] = all->thread,
+        [TL_PREV] = all->prev, [TL_WAKER] = all->waker, [TL_CONTEXT] = all->context};
+    for (int c = 0; c < TL_COLUMNS; c++)
+        b->begin[c + 1] = (uint8_t)(b->begin[c] + bits_of(of[c]));
+    b->row = (uint8_t)((b->begin[TL_COLUMNS] + 7) / 8);
+}
+
+static void put_value(uint64_t words[ROW_WORDS], unsigned begin, uint64_t value)
+{
+    unsigned word = begin / 64, bit = begin % 64;
+    words[word] |= value << bit;
+    if (bit && word + 1 < ROW_WORDS)
+        words[word + 1] |= value >> (64 - bit);
 }
 
 /* Writes the rows one after the other and returns the end of what was written. */
-static uint8_t *put_rows(const struct tl_block *b, row *rows, size_t n, uint8_t *to)
+static uint8_t *put_rows(const struct tl_block *b, const struct tl_values *rows, size_t n,
+                         uint8_t *to)
 {
-    for (size_t i = 0; i < n; i++, to += b->row) {
-        uint64_t words[ROW_WORDS + 1] = {0};
-        for (int c = 0; c < TL_COLUMNS; c++) {
-            unsigned word = b->begin[c] / 64, bit = b->begin[c] % 64;
-            words[word] |= rows[i][c] << bit;
-            if (b->begin[c + 1] - b->begin[c] + bit > 64)
-                words[word + 1] |= rows[i][c] >> (64 - bit);
-        }
+    const struct tl_block at = *b;
+    for (size_t i = 0; i < n; i++, to += at.row) {
+        uint64_t words[ROW_WORDS] = {rows[i].time};
+        put_value(words, at.begin[TL_SHAPE], rows[i].shape);
+        put_value(words, at.begin[TL_THREAD], rows[i].thread);
+        put_value(words, at.begin[TL_PREV], rows[i].prev);
+        put_value(words, at.begin[TL_WAKER], rows[i].waker);
+        put_value(words, at.begin[TL_CONTEXT], rows[i].context);
         for (int k = 0; k < ROW_WORDS; k++)
             words[k] = htole64(words[k]);
-        memcpy(to, words, ROW_WORDS * sizeof(*words)); /* the next row follows within these */
+        memcpy(to, words, sizeof(words)); /* the next row begins within these */
+    }
+    return to;
+}
+
+/* The same for rows that fit into two words, as nearly all do. */
+static uint8_t *put_short_rows(const struct tl_block *b, const struct tl_values *rows, size_t n,
+                               uint8_t *to)
+{
+    typedef unsigned __int128 two_words;
+
+    const struct tl_block at = *b;
+    for (size_t i = 0; i < n; i++, to += at.row) {
+        const struct tl_values v = rows[i];
+        two_words row =
+            (two_words)v.time | (two_words)v.shape << at.begin[TL_SHAPE] |
+            (two_words)v.thread << at.begin[TL_THREAD] | (two_words)v.prev << at.begin[TL_PREV] |
+            (two_words)v.waker << at.begin[TL_WAKER] | (two_words)v.context << at.begin[TL_CONTEXT];
+        uint64_t words[2] = {htole64((uint64_t)row), htole64((uint64_t)(row >> 64))};
+        memcpy(to, words, sizeof(words));
     }
     return to;
 }
 
 int tl_packer_put(struct tl_packer *p, size_t block, const struct tl_node *nodes, size_t n)
 {
-    row rows[TL_BLOCK_NODES], all = {0};
+    struct tl_values rows[TL_BLOCK_NODES], all;
     int r = block < p->blocks.len ? 0 : vec_extend(&p->blocks, 1);
     if (r == 0)
         r = vec_reserve(&p->bytes, p->bytes.len + (TL_BLOCK_NODES + 1) * ROW_WORDS * 8);
     if (r < 0)
         return r;
-    columns(p, (uint32_t)(block << TL_BLOCK_BITS), nodes, n, rows, all);
+    columns(p, (uint32_t)(block << TL_BLOCK_BITS), nodes, n, rows, &all);
     struct tl_block b = {.time = nodes[0].time, .at = p->written + p->bytes.len};
-    for (int c = 0; c < TL_COLUMNS; c++)
-        b.begin[c + 1] = (uint8_t)(b.begin[c] + bits_of(all[c]));
-    b.row = (uint8_t)((b.begin[TL_COLUMNS] + 7) / 8);
-    p->bytes.len = (size_t)(put_rows(&b, rows, n, vec_end(&p->bytes)) - p->bytes.data);
+    lay_out(&b, &all);
+    uint8_t *to = vec_end(&p->bytes);
+    /* a shift by all 128 bits is not defined: an empty last column needs a place before that */
+    to = b.begin[TL_COLUMNS] < 128 ? put_short_rows(&b, rows, n, to) : put_rows(&b, rows, n, to);
+    p->bytes.len = (size_t)(to - p->bytes.data);
     p->blocks.data[block] = b;
     p->n_nodes = MAX(p->n_nodes, (block << TL_BLOCK_BITS) + n);
     return p->bytes.len >= WRITE_BYTES && (p->file || p->path) ? into_file(p) : 0;
