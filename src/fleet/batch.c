@@ -14,6 +14,7 @@ const struct batch_limits batch_default_limits = {
 void batch_release(struct batch *b)
 {
     strpool_release(&b->strings);
+    vec_release(&b->origin);
     vec_release(&b->types);
     vec_release(&b->frames);
     vec_release(&b->stacks);
@@ -222,6 +223,7 @@ bool batch_span(const struct batch *b, int64_t *ret_first, int64_t *ret_last)
 /* ---- from process to process: of one machine and one build, so that structures go as they are */
 
 #define PACK_LISTS(b, DO) \
+    DO((b)->origin)       \
     DO((b)->types)        \
     DO((b)->frames)       \
     DO((b)->stacks)       \
@@ -256,6 +258,8 @@ static bool is_sound(const struct batch *b)
 {
     size_t n_strings = b->strings.strings.len;
     bool ok = true;
+    for (size_t i = 0; i < b->origin.len; i++)
+        ok = ok && b->origin.data[i].key < n_strings && b->origin.data[i].value < n_strings;
     for (size_t i = 0; i < b->types.len; i++)
         ok = ok && b->types.data[i].name < n_strings && b->types.data[i].unit < n_strings;
     for (size_t i = 0; i < b->frames.len; i++)
@@ -297,30 +301,31 @@ static int unpack_strings(struct batch *b, struct cursor *c)
     return c->failed || b->strings.strings.len != n ? -EBADMSG : 0;
 }
 
-int batch_unpack(struct batch *ret, const void *bytes, size_t len)
+int batch_unpack(struct batch *ret, struct cursor *from)
 {
-    struct cursor c = cursor_of(bytes, len);
+    struct cursor c = *from;
     struct batch b = {0};
     int r = unpack_strings(&b, &c);
 #define UNPACK(list)                                                                   \
     if (r == 0) {                                                                      \
         uint64_t n = cursor_varint(&c);                                                \
         bool fits = n <= cursor_left(&c) / sizeof(*(list).data);                       \
-        const uint8_t *from = fits ? cursor_take(&c, n * sizeof(*(list).data)) : NULL; \
-        r = from ? vec_extend(&(list), n) : -EBADMSG;                                  \
+        const uint8_t *packed_ = fits ? cursor_take(&c, n * sizeof(*(list).data)) : NULL; \
+        r = packed_ ? vec_extend(&(list), n) : -EBADMSG;                                  \
         if (r == 0 && n)                                                               \
-            memcpy((list).data, from, n * sizeof(*(list).data));                       \
+            memcpy((list).data, packed_, n * sizeof(*(list).data));                       \
     }
     PACK_LISTS(&b, UNPACK)
 #undef UNPACK
     b.start_ns = (int64_t)cursor_le64(&c);
     b.end_ns = (int64_t)cursor_le64(&c);
     b.lost = cursor_le64(&c);
-    if (r == 0 && (c.failed || cursor_left(&c) || !is_sound(&b)))
+    if (r == 0 && (c.failed || !is_sound(&b)))
         r = -EBADMSG;
     if (r < 0)
         batch_release(&b);
     else
         *ret = b;
+    *from = c;
     return r;
 }

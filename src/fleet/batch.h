@@ -10,6 +10,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/cursor.h"
 #include "base/map.h"
 #include "base/strpool.h"
 #include "base/vec.h"
@@ -66,8 +67,14 @@ struct fleet_finding {
     uint64_t count, weight_ns; /* how often, and how much time it explains; 0: unknown */
 };
 
+/* A label of whoever was profiled, when the upload itself says who that was. */
+struct fleet_origin_label {
+    uint32_t key, value;
+};
+
 struct batch {
     struct strpool strings;
+    VEC(struct fleet_origin_label) origin;
     VEC(struct fleet_type) types;
     VEC(struct fleet_frame) frames;
     VEC(struct fleet_stack) stacks;
@@ -119,8 +126,10 @@ int batch_check(const struct batch *b, const struct batch_limits *limits,
 bool batch_span(const struct batch *b, int64_t *ret_first, int64_t *ret_last);
 
 void batch_pack(const struct batch *b, struct buf *to);
-/* Returns 0, -ENOMEM, or -EBADMSG: every number in it is checked. */
-int batch_unpack(struct batch *ret, const void *bytes, size_t len) must_check;
+/*
+ * Reads a batch and goes past it. Returns 0, -ENOMEM, or -EBADMSG: every number in it is checked.
+ */
+int batch_unpack(struct batch *ret, struct cursor *from) must_check;
 
 static inline int64_t fleet_floor(int64_t seconds, int64_t step)
 {

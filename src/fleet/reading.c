@@ -5,6 +5,9 @@
 #include "fleet/reading_requests.h"
 #include "model/load.h"
 #include "model/profile.h"
+#include "wire/multipart.h"
+#include "wire/otlp.h"
+#include "wire/pyroscope.h"
 #include "wire/unpack.h"
 
 #include <errno.h>
@@ -255,18 +258,102 @@ static int unpack_file(const char *path, uint64_t limit, int *ret_fd, struct buf
     return r;
 }
 
-int fleet_read(struct batch *ret, const struct fleet_reading *how, struct buf *why)
+void fleet_batches_release(struct fleet_batches *b)
 {
-    struct batch b = {0};
+    for (size_t i = 0; i < b->list.len; i++)
+        batch_release(&b->list.data[i]);
+    vec_release(&b->list);
+}
+
+static int read_one(struct fleet_batches *to, const char *path, const struct fleet_reading *how,
+                    struct buf *why)
+{
+    int r = vec_extend(&to->list, 1);
+    return r < 0 ? r : read_plain(&to->list.data[to->list.len - 1], path, how, why);
+}
+
+static int read_packed(struct fleet_batches *to, const char *path, const struct fleet_reading *how,
+                       struct buf *why)
+{
+    char plain[64];
+    _cleanup_close_ int fd = -1;
+    int r = unpack_file(path, how->limits->unpacked, &fd, why);
+    snprintf(plain, sizeof(plain), "/proc/self/fd/%d", fd);
+    return r < 0 ? r : read_one(to, fd >= 0 ? plain : path, how, why);
+}
+
+/* The file in a form: the part called "jfr" or "profile". */
+static int read_form(struct fleet_batches *to, const struct file_map *body,
+                     const struct fleet_reading *how, struct buf *why)
+{
+    struct multipart form;
+    struct multipart_part part;
+    char path[64];
+    if (!multipart_begin(&form, how->content_type, body->data, body->len)) {
+        buf_string(why, "a form without a boundary");
+        return -EPROTO;
+    }
+    while (multipart_next(&form, &part)) {
+        if (!str_is(part.name, "jfr") && !str_is(part.name, "profile"))
+            continue;
+        _cleanup_close_ int fd = memfd_create("part", MFD_CLOEXEC);
+        int r = fd < 0 ? -errno : write_all(fd, part.data, part.len);
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        return r < 0 ? r : read_packed(to, path, how, why);
+    }
+    buf_string(why,
+               form.failed ? "a damaged form" : "the form has neither \"jfr\" nor \"profile\"");
+    return -EPROTO;
+}
+
+static int read_messages(struct fleet_batches *to, const struct file_map *body,
+                         const struct fleet_reading *how, struct buf *why)
+{
+    struct wire_batch w = {.limits = {.bytes = how->limits->memory / 2}};
+    int r = how->format == FLEET_OTLP
+                ? otlp_decode(&w, body->data, body->len, why)
+                : pyroscope_push(&w, how->format == FLEET_PUSH_JSON, body->data, body->len, why);
+    if (r == 0)
+        r = batches_of_wire(to, &w, how);
+    wire_batch_release(&w);
+    for (size_t i = 0; i < to->list.len && r == 0; i++) {
+        r = batch_close(&to->list.data[i]);
+        if (r == 0)
+            r = batch_check(&to->list.data[i], &how->limits->batch, why);
+    }
+    return r;
+}
+
+/* Bodies of other protocols, which are read as a whole. */
+static int read_body(struct fleet_batches *to, const char *path, const struct fleet_reading *how,
+                     struct buf *why)
+{
+    struct file_map body = {0};
+    int r = file_map_open(&body, path);
+    if (r < 0)
+        return r;
+    bool form = how->format == FLEET_INGEST && how->content_type &&
+                strncasecmp(how->content_type, "multipart/", 10) == 0;
+    r = form                          ? read_form(to, &body, how, why)
+        : how->format == FLEET_INGEST ? read_one(to, path, how, why)
+                                      : read_messages(to, &body, how, why);
+    file_map_release(&body);
+    return r;
+}
+
+int fleet_read(struct fleet_batches *ret, const struct fleet_reading *how, struct buf *why)
+{
+    struct fleet_batches b = {0};
     char plain[64];
     _cleanup_close_ int fd = -1;
     int r = unpack_file(how->path, how->limits->unpacked, &fd, why);
-    if (r == 0) {
-        snprintf(plain, sizeof(plain), "/proc/self/fd/%d", fd);
-        r = read_plain(&b, fd >= 0 ? plain : how->path, how, why);
-    }
+    snprintf(plain, sizeof(plain), "/proc/self/fd/%d", fd);
+    const char *path = fd >= 0 ? plain : how->path;
+    if (r == 0)
+        r = how->format == FLEET_FILE ? read_one(&b, path, how, why)
+                                      : read_body(&b, path, how, why);
     if (r < 0)
-        batch_release(&b);
+        fleet_batches_release(&b);
     else
         *ret = b;
     return r;
@@ -294,7 +381,7 @@ static uint64_t inherited_bytes(void)
 /* The first byte is 0 or the errno; behind it the batch or the reason. */
 _Noreturn static void read_in_child(int to, const struct fleet_reading *how)
 {
-    struct batch b = {0};
+    struct fleet_batches b = {0};
     struct buf why = BUF(4096), packed = BUF(how->limits->memory);
     signal(SIGXCPU, SIG_DFL);
     limit(RLIMIT_DATA, inherited_bytes() + how->limits->memory);
@@ -302,9 +389,9 @@ _Noreturn static void read_in_child(int to, const struct fleet_reading *how)
     limit(RLIMIT_CORE, 0);
     int r = fleet_read(&b, how, &why);
     buf_u8(&packed, (uint8_t)-r);
-    if (r == 0)
-        batch_pack(&b, &packed);
-    else
+    for (size_t i = 0; i < b.list.len; i++)
+        batch_pack(&b.list.data[i], &packed);
+    if (r < 0)
         buf_bytes(&packed, why.data, why.len);
     if (buf_error(&packed)) {
         uint8_t error = ENOMEM;
@@ -315,7 +402,7 @@ _Noreturn static void read_in_child(int to, const struct fleet_reading *how)
     _exit(r < 0);
 }
 
-static int result_of(struct batch *ret, const uint8_t *bytes, size_t len, int status,
+static int result_of(struct fleet_batches *ret, const uint8_t *bytes, size_t len, int status,
                      const struct reading_limits *limits, struct buf *why)
 {
     if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL)) {
@@ -336,10 +423,22 @@ static int result_of(struct batch *ret, const uint8_t *bytes, size_t len, int st
         buf_bytes(why, bytes + 1, len - 1);
         return -bytes[0];
     }
-    return batch_unpack(ret, bytes + 1, len - 1);
+    struct fleet_batches b = {0};
+    struct cursor c = cursor_of(bytes + 1, len - 1);
+    int r = 0;
+    while (r == 0 && cursor_left(&c)) {
+        r = vec_extend(&b.list, 1);
+        if (r == 0)
+            r = batch_unpack(&b.list.data[b.list.len - 1], &c);
+    }
+    if (r < 0)
+        fleet_batches_release(&b);
+    else
+        *ret = b;
+    return r;
 }
 
-int fleet_read_apart(struct batch *ret, const struct fleet_reading *how, struct buf *why)
+int fleet_read_apart(struct fleet_batches *ret, const struct fleet_reading *how, struct buf *why)
 {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) < 0)

@@ -14,9 +14,19 @@ struct reading_limits {
 
 extern const struct reading_limits reading_default_limits;
 
+enum fleet_format {
+    FLEET_FILE,   /* any file that the command reads */
+    FLEET_INGEST, /* the body of Pyroscope's /ingest: a file, or a form with one in it */
+    FLEET_OTLP,
+    FLEET_PUSH, /* the body of Pyroscope's push.v1.PusherService/Push */
+    FLEET_PUSH_JSON
+};
+
 /* Times are ns since 1970. */
 struct fleet_reading {
     const char *path;
+    enum fleet_format format;
+    const char *content_type; /* of a form */
     const struct reading_limits *limits;
     int64_t from_ns; /* when a profile began that does not say */
     /*
@@ -26,22 +36,34 @@ struct fleet_reading {
     int64_t after_ns, until_ns;
 };
 
+/* What an upload holds: one batch for each of whom it is about. */
+struct fleet_batches {
+    VEC(struct batch) list;
+};
+
+void fleet_batches_release(struct fleet_batches *b);
+
 /*
  * Reads a recording or profile in any format that the command knows, gzipped, by zstd or plain; an
  * inner layer (a .pb.gz sent with Content-Encoding: gzip) is unpacked as well. Returns 0, or a
  * negative errno with the reason in why: -EPROTO for what is damaged, -ENOTSUP for what is no
  * profile, -E2BIG for what is beyond a limit.
  */
-int fleet_read(struct batch *ret, const struct fleet_reading *how, struct buf *why) must_check;
+int fleet_read(struct fleet_batches *ret, const struct fleet_reading *how,
+               struct buf *why) must_check;
 
 /*
  * The same in a process of its own, with limits on its memory and processor time: a file that
  * makes the reader take too much of either, or crash, is refused (-E2BIG, -EPROTO), and nothing
  * else happens. Safe while other threads run.
  */
-int fleet_read_apart(struct batch *ret, const struct fleet_reading *how,
+int fleet_read_apart(struct fleet_batches *ret, const struct fleet_reading *how,
                      struct buf *why) must_check;
 
 /* Fills a batch from a profile that is loaded; public for tests. */
 struct profile;
 int batch_of_profile(struct batch *b, const struct profile *p, int64_t from_ns) must_check;
+/* Makes the batches of what other programs send, with their origins; in reading_wire.c. */
+struct wire_batch;
+int batches_of_wire(struct fleet_batches *to, const struct wire_batch *w,
+                    const struct fleet_reading *how) must_check;

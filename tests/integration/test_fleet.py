@@ -151,6 +151,78 @@ def test_a_recording_counts_as_report_counts_it(jdk, tmp_path):
             assert {m["method"]: (m["self"], m["total"]) for m in answer["methods"]} == expected
 
 
+def form(**parts):
+    """A multipart body and its type."""
+    body = b"".join(f'--x-x\r\nContent-Disposition: form-data; name="{name}"; filename="{name}"\r\n\r\n'.encode() + data + b"\r\n"
+                    for name, data in parts.items())
+    return body + b"--x-x--\r\n", {"Content-Type": "multipart/form-data; boundary=x-x"}
+
+
+def field(number, data):
+    """A field of protobuf that holds bytes."""
+    def varint(n):
+        out = b""
+        while n > 127:
+            out, n = out + bytes([n & 127 | 128]), n >> 7
+        return out + bytes([n])
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+@pytest.mark.jdks(17)
+def test_uploads_as_other_agents_make_them(jdk, tmp_path):
+    """Pyroscope's /ingest and Push, and OTLP: the same totals as the recording, under the labels that came with it."""
+    recording = tmp_path / "busy.jfr"
+    done = jdk.run(lab.BUILD / "jvmscope", "run", "--cpu", "-o", recording, "java", "-cp", lab.compiled("Busy"), "Busy", "1.5")
+    assert done.returncode == 0, done.stderr
+    n = json.loads(lab.jvmscope("report", "--json", recording).stdout)["samples"]["total"]
+    jfr = recording.read_bytes()
+    for name in ("busy.pb.gz", "busy.otlp"):
+        assert lab.jvmscope("convert", "-o", tmp_path / name, recording).returncode == 0
+    pprof, otlp = (tmp_path / "busy.pb.gz").read_bytes(), (tmp_path / "busy.otlp").read_bytes()
+    with collector(tmp_path) as c:
+        def ingest(status, body, headers, **query):
+            got = c.request("POST", "/ingest", body, headers, **query)
+            assert got[0] == status, got[:2]
+            return got[1]
+
+        for service, data, kind in (("plain", jfr, "jfr"), ("zipped", gzip.compress(jfr), "jfr"), ("pprof", pprof, "profile")):
+            for _ in range(2):
+                ingest(200, *form(**{kind: data, "labels": b""}), name=f"{service}{{version=2,host=web1,region=eu}}", format="jfr" if kind == "jfr" else "pprof",
+                       **{"from": NOW, "until": NOW + 10})
+        ingest(200, pprof, {"Content-Type": "application/octet-stream"}, name="raw{version=2,host=web1,region=eu}", format="pprof", **{"from": NOW, "until": NOW + 10})
+        series = field(1, field(1, field(1, b"service_name") + field(2, b"pushed")) + field(1, field(1, b"region") + field(2, b"eu")) +
+                       field(1, field(1, b"version") + field(2, b"2")) + field(2, field(1, pprof)))
+        status, text, _ = c.request("POST", "/push.v1.PusherService/Push", series, {"Content-Type": "application/proto"})
+        assert status == 200, text
+        as_json = {"series": [{"labels": [{"name": "service_name", "value": "json"}, {"name": "region", "value": "eu"}, {"name": "version", "value": "2"}],
+                               "samples": [{"rawProfile": base64.b64encode(pprof).decode()}]}]}
+        for _ in range(2):
+            status, text, _ = c.request("POST", "/push.v1.PusherService/Push", json.dumps(as_json), {"Content-Type": "application/json"})
+            assert (status, json.loads(text)) == (200, {})
+        for body, headers in ((otlp, {}), (gzip.compress(otlp), {"Content-Encoding": "gzip"})):
+            status, text, answer = c.request("POST", "/v1development/profiles", body, {"Content-Type": "application/x-protobuf", **headers})
+            assert status == 200 and answer["Content-Type"] == "application/x-protobuf"
+        top = {(s["service"], s["version"]): (s["cpu_samples"], s["cpu_ns"]) for s in fleet(c, "top")["services"]}
+        expected = {(name, "2"): (n, n * 10**7) for name in ("plain", "zipped", "pprof", "raw", "pushed", "json")}
+        others = {key: value for key, value in top.items() if key not in expected}
+        assert top.items() >= expected.items()
+        # The two bodies of OTLP differ in their bytes: two uploads of the service that the message names.
+        [(_, otlp_sums)] = others.items()
+        assert otlp_sums == (2 * n, 2 * n * 10**7)
+        assert total(c, "--label", "region=eu") == 6 * n and total(c, "--host", "web1") == 4 * n
+        # What is damaged, in each protocol.
+        before = total(c)
+        assert "form" in ingest(400, *form(other=b"x"), name="s", format="jfr")
+        assert ingest(400, form(jfr=jfr)[0], {"Content-Type": "multipart/form-data"}, name="s", format="jfr")
+        assert ingest(400, *form(jfr=jfr[:3000]), name="s", format="jfr")
+        assert ingest(400, *form(jfr=jfr), format="jfr")
+        status, text, _ = c.request("POST", "/push.v1.PusherService/Push", b"\xff" * 99, {"Content-Type": "application/proto"})
+        assert status == 400 and json.loads(text)["code"] == "invalid_argument" and json.loads(text)["message"]
+        assert c.request("POST", "/v1development/profiles", otlp[:-7], {"Content-Type": "application/x-protobuf"})[0] == 400
+        assert c.request("POST", "/v1development/profiles", "{}", {"Content-Type": "application/json"})[0] == 415
+        assert total(c) == before
+
+
 def test_an_upload_that_is_sent_again_counts_once(tmp_path):
     """By many senders at once, by its id or by its contents."""
     with collector(tmp_path) as c, concurrent.futures.ThreadPoolExecutor(8) as pool:

@@ -196,6 +196,15 @@ static void spans_cover_a_range_once(void **state)
     }
 }
 
+static int unpack_bytes(struct batch *ret, const void *bytes, size_t len)
+{
+    struct cursor c = cursor_of(bytes, len);
+    int r = batch_unpack(ret, &c);
+    if (r == 0)
+        assert_int_equal(cursor_left(&c), 0);
+    return r;
+}
+
 static void batches_go_from_process_to_process(void **state)
 {
     struct batch b = {0}, back;
@@ -216,16 +225,17 @@ static void batches_go_from_process_to_process(void **state)
     assert_int_equal(b.samples.len, 5);
     assert_int_equal(b.samples.data[4].count, 2);
     batch_pack(&b, &packed);
-    assert_int_equal(batch_unpack(&back, packed.data, packed.len), 0);
+    assert_int_equal(unpack_bytes(&back, packed.data, packed.len), 0);
     assert_int_equal(back.samples.len, 5);
     assert_memory_equal(back.stacks.data, b.stacks.data, sizeof(*b.stacks.data));
     batch_release(&back);
     for (size_t len = 0; len < packed.len; len++)
-        assert_int_not_equal(batch_unpack(&back, packed.data, len), 0);
+        assert_int_not_equal(unpack_bytes(&back, packed.data, len), 0);
     /* Whatever is changed in it is noticed or harmless. */
     for (size_t i = 0; i < packed.len; i++) {
+        struct cursor c = cursor_of(packed.data, packed.len);
         packed.data[i] ^= 0xff;
-        if (batch_unpack(&back, packed.data, packed.len) == 0)
+        if (batch_unpack(&back, &c) == 0)
             batch_release(&back);
         packed.data[i] ^= 0xff;
     }

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "fleet/ask.h"
+#include "wire/otlp.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -230,6 +231,12 @@ int collector_answer(void *context, const struct intake_request *q, struct intak
     bool sends = strcmp(q->method, "POST") == 0;
     if (sends && strcmp(q->path, "/v1/upload") == 0)
         return collector_upload(c, t, q, reply);
+    if (sends && strcmp(q->path, "/ingest") == 0)
+        return collector_ingest(c, t, q, reply);
+    if (sends && strcmp(q->path, "/push.v1.PusherService/Push") == 0)
+        return collector_push(c, t, q, reply);
+    if (sends && strcmp(q->path, OTLP_PATH) == 0)
+        return collector_otlp(c, t, q, reply);
     if (!sends && strncmp(q->path, questions, strlen(questions)) == 0)
         return answer_question(c, t, q, q->path + strlen(questions), reply);
     if (!sends && strcmp(q->path, "/metrics") == 0)

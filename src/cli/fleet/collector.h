@@ -60,8 +60,10 @@ int reply_line(struct intake_reply *reply, int status, const char *format, ...) 
 struct upload_origin {
     struct fleet_origin origin;
     VEC(struct fleet_label) labels;
-    int64_t from_ns;            /* of a profile that does not say when it was; 0: not given */
-    int64_t sent_s;             /* the sender's clock when it sent; 0: not given */
+    int64_t from_ns; /* of a profile that does not say when it was; 0: not given */
+    int64_t sent_s;  /* the sender's clock when it sent; 0: not given */
+    enum fleet_format format;
+    const char *content_type;
     int64_t after_ns, until_ns; /* struct fleet_reading */
     const char *id;             /* NULL: by content */
     struct arena arena;
@@ -70,6 +72,15 @@ struct upload_origin {
 /* POST /v1/upload */
 int collector_upload(struct collector *c, const struct tenant *t, const struct intake_request *q,
                      struct intake_reply *reply);
+/* POST /ingest, /push.v1.PusherService/Push and OTLP's path: in protocols.c. */
+int collector_ingest(struct collector *c, const struct tenant *t, const struct intake_request *q,
+                     struct intake_reply *reply);
+int collector_push(struct collector *c, const struct tenant *t, const struct intake_request *q,
+                   struct intake_reply *reply);
+int collector_otlp(struct collector *c, const struct tenant *t, const struct intake_request *q,
+                   struct intake_reply *reply);
+/* Sets a label, or what it stands for. Returns 0 or -ENOMEM. */
+int upload_origin_set(struct upload_origin *o, const char *key, const char *value) must_check;
 /* Takes a file at path as an upload; content is its hash. Returns the HTTP status. */
 int collector_take(struct collector *c, struct upload_origin *from, const char *path,
                    const struct fleet_hash *content, struct intake_reply *reply);

@@ -235,16 +235,13 @@ static int check_age(const struct collector *c, const struct batch *b, int64_t n
                       (long long)(kept / 86400));
 }
 
-static void put_taken(struct intake_reply *reply, const struct fleet_hash *id,
-                      const struct batch *b, bool is_new)
+static void put_taken(struct intake_reply *reply, const struct fleet_hash *id, uint64_t samples,
+                      bool is_new)
 {
     struct json j = {&reply->body, false};
     char hex[2 * FLEET_HASH_BYTES + 1];
-    uint64_t samples = 0;
     for (int i = 0; i < FLEET_HASH_BYTES; i++)
         snprintf(hex + 2 * (size_t)i, 3, "%02x", id->bytes[i]);
-    for (size_t i = 0; i < b->samples.len; i++)
-        samples += b->samples.data[i].count;
     reply->type = "application/json";
     json_begin_object(&j);
     json_key_string(&j, "upload", hex);
@@ -255,23 +252,87 @@ static void put_taken(struct intake_reply *reply, const struct fleet_hash *id,
     buf_u8(&reply->body, '\n');
 }
 
+int upload_origin_set(struct upload_origin *o, const char *key, const char *value)
+{
+    const struct {
+        const char *key;
+        const char **to;
+    } own[] = {{"service.name", &o->origin.service},
+               {"service_name", &o->origin.service},
+               {"service.version", &o->origin.version},
+               {"service_version", &o->origin.version},
+               {"version", &o->origin.version},
+               {"host.name", &o->origin.host},
+               {"hostname", &o->origin.host},
+               {"host", &o->origin.host},
+               {"service.instance.id", &o->origin.instance},
+               {"instance", &o->origin.instance}};
+
+    key = arena_copy(&o->arena, key, strlen(key));
+    value = arena_copy(&o->arena, value, strlen(value));
+    if (!key || !value)
+        return -ENOMEM;
+    for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
+        if (strcmp(key, own[i].key) == 0) {
+            *own[i].to = value;
+            return 0;
+        }
+    }
+    /* Pyroscope's own labels. */
+    if (strncmp(key, "__", 2) == 0)
+        return 0;
+    return vec_push(&o->labels, ((struct fleet_label){key, value}));
+}
+
+/* Each batch of an upload counts once, so that a repeated one may add what is missing. */
 static int store_batch(struct collector *c, const struct upload_origin *from, struct batch *b,
-                       const struct fleet_hash *id, struct intake_reply *reply)
+                       const struct fleet_hash *upload, uint64_t number, bool *ret_new,
+                       struct intake_reply *reply)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
     int64_t now_s = (int64_t)(clock_ns(CLOCK_REALTIME) / NS_PER_SECOND);
-    bool is_new = false;
+    struct upload_origin own = {.origin = from->origin};
+    struct fleet_hash id = *upload;
+    int status = 0, r = 0;
+    for (size_t i = 0; i < from->labels.len && r == 0; i++)
+        r = vec_push(&own.labels, from->labels.data[i]);
+    for (size_t i = 0; i < b->origin.len && r == 0; i++)
+        r = upload_origin_set(&own, strpool_get(&b->strings, b->origin.data[i].key).data,
+                              strpool_get(&b->strings, b->origin.data[i].value).data);
+    status = r < 0 ? reply_line(reply, 500, "out of memory") : check_origin(c, &own, reply);
     mend_times(c, b, from, now_s);
-    int status = check_age(c, b, now_s, reply);
-    if (status)
-        return status;
-    int r = store_add(c->store, &from->origin, id, b, &is_new, &why);
-    if (r < 0)
-        return status_of_store(c, r, &why, reply);
-    atomic_fetch_add(is_new ? &c->counts.uploads : &c->counts.repeated, 1);
-    for (size_t i = 0; is_new && i < b->samples.len; i++)
-        atomic_fetch_add(&c->counts.samples, b->samples.data[i].count);
-    put_taken(reply, id, b, is_new);
+    if (status == 0)
+        status = check_age(c, b, now_s, reply);
+    if (number) {
+        id.bytes[0] ^= (uint8_t)number;
+        id.bytes[1] ^= (uint8_t)(number >> 8);
+    }
+    r = status ? 0 : store_add(c->store, &own.origin, &id, b, ret_new, &why);
+    upload_origin_release(&own);
+    return status ? status : r < 0 ? status_of_store(c, r, &why, reply) : 0;
+}
+
+static int store_batches(struct collector *c, const struct upload_origin *from,
+                         struct fleet_batches *b, const struct fleet_hash *upload,
+                         struct intake_reply *reply)
+{
+    bool any_new = false;
+    uint64_t samples = 0;
+    for (size_t i = 0; i < b->list.len; i++) {
+        struct batch *one = &b->list.data[i];
+        bool is_new = false;
+        int status = store_batch(c, from, one, upload, i, &is_new, reply);
+        if (status)
+            return status;
+        any_new = any_new || is_new;
+        for (size_t k = 0; k < one->samples.len; k++) {
+            samples += one->samples.data[k].count;
+            if (is_new)
+                atomic_fetch_add(&c->counts.samples, one->samples.data[k].count);
+        }
+    }
+    atomic_fetch_add(any_new ? &c->counts.uploads : &c->counts.repeated, 1);
+    put_taken(reply, upload, samples, any_new);
     return 200;
 }
 
@@ -279,9 +340,10 @@ int collector_take(struct collector *c, struct upload_origin *from, const char *
                    const struct fleet_hash *content, struct intake_reply *reply)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
-    struct batch b = {0};
+    struct fleet_batches b = {0};
     struct fleet_hash id = *content;
-    int status = check_origin(c, from, reply);
+    bool says_itself = from->format != FLEET_FILE && from->format != FLEET_INGEST;
+    int status = says_itself ? 0 : check_origin(c, from, reply);
     if (status)
         return status;
     if (from->id) {
@@ -289,19 +351,19 @@ int collector_take(struct collector *c, struct upload_origin *from, const char *
         if (collector_hash(-1, texts, ARRAY_SIZE(texts), &id) < 0)
             return reply_line(reply, 500, "cannot read the body");
     }
-    int64_t from_ns = from->from_ns ? from->from_ns : (int64_t)clock_ns(CLOCK_REALTIME);
+    struct fleet_reading how = {.path = path,
+                                .format = from->format,
+                                .content_type = from->content_type,
+                                .limits = &c->limits.reading,
+                                .from_ns = from->from_ns ? from->from_ns
+                                                         : (int64_t)clock_ns(CLOCK_REALTIME),
+                                .after_ns = from->after_ns,
+                                .until_ns = from->until_ns};
     pthread_mutex_lock(&c->reading);
-    int r = fleet_read_apart(&b,
-                             &(struct fleet_reading){.path = path,
-                                                     .limits = &c->limits.reading,
-                                                     .from_ns = from_ns,
-                                                     .after_ns = from->after_ns,
-                                                     .until_ns = from->until_ns},
-                             &why);
-    status = r < 0 ? status_of_reading(c, r, &why, reply) : store_batch(c, from, &b, &id, reply);
+    int r = fleet_read_apart(&b, &how, &why);
+    status = r < 0 ? status_of_reading(c, r, &why, reply) : store_batches(c, from, &b, &id, reply);
     pthread_mutex_unlock(&c->reading);
-    if (r == 0)
-        batch_release(&b);
+    fleet_batches_release(&b);
     return status;
 }
 
