@@ -68,7 +68,7 @@ static struct sum *sum_of(struct summing *s, const struct request_part *p)
 {
     bool added = false;
     /* Pauses and classes have many names, but are one cause. */
-    bool one = p->cause == CAUSE_GC || p->cause == CAUSE_CLASS_LOAD;
+    bool one = request_cause_is_one(p->cause);
     const char *object = p->cause == CAUSE_GC ? NULL : p->object;
     uint64_t key = hash_u64((uint64_t)p->cause + 1) ^ (one ? 0 : text_key(object));
     uint64_t *at = map_at(&s->at, key, s->sums.len, &added);

@@ -30,6 +30,11 @@ enum request_cause {
 };
 
 const char *request_cause_name(enum request_cause cause);
+/* Whether parts with this cause are one cause, whatever their objects are called. */
+static inline bool request_cause_is_one(enum request_cause cause)
+{
+    return cause == CAUSE_GC || cause == CAUSE_CLASS_LOAD;
+}
 
 struct request_part {
     uint64_t start, end; /* ns since the timeline's origin */

@@ -132,7 +132,7 @@ static bool has_culprit(const struct group_cause *c)
 
 static void put_thread(struct buf *b, const struct group_culprit *who)
 {
-    buf_printf(b, "thread %s", who->thread);
+    buf_printf(b, who->threads > 1 ? "threads %s" : "thread %s", who->thread);
     if (who->threads > 1)
         buf_printf(b, " and %" PRIu32 " other%s", who->threads - 1, who->threads > 2 ? "s" : "");
 }
@@ -144,14 +144,14 @@ void put_culprit(struct buf *b, const struct group_cause *c)
     if (c->cause == CAUSE_QUEUE) {
         buf_string(b, ": its ");
         put_thread(b, &c->culprit);
-        buf_string(b, " was busy");
+        buf_string(b, c->culprit.threads > 1 ? " were busy" : " was busy");
         if (c->busy_with)
             buf_printf(b, " with %s", c->busy_with);
     } else {
         buf_string(b, is_lock(c) ? ": held by " : ": until ");
         put_thread(b, &c->culprit);
         if (!is_lock(c))
-            buf_string(b, " was done");
+            buf_string(b, c->culprit.threads > 1 ? " were done" : " was done");
     }
     put_in(b, c->culprit.method);
     if (c->culprit.kind != CAUSE_CPU && c->culprit.kind != CAUSE_UNKNOWN)

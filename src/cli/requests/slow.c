@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* requests slow: what the slow requests of a name did that the typical ones did not do. */
+#include "analysis/request_without.h"
 #include "cli/requests/requests.h"
 
 #include "base/parse.h"
@@ -56,7 +57,9 @@ static int collect(struct request_view *v, const struct group_options *o, struct
     return e;
 }
 
-static void cause_json(struct json *j, const struct request_view *v, const struct group_cause *c)
+/* without NULL: the cause is not among the first ones */
+static void cause_json(struct json *j, const struct request_view *v, const struct group_cause *c,
+                       const struct request_without *without)
 {
     bool known = c->culprit.thread != NULL;
     _cleanup_(buf_release) struct buf text = BUF(1 << 16);
@@ -67,6 +70,11 @@ static void cause_json(struct json *j, const struct request_view *v, const struc
     json_key(j, "share");
     json_double(j, c->share);
     json_key_u64(j, "largest_in", c->largest);
+    if (without) {
+        json_key_u64(j, "p99_without_ns", without->p99_ns);
+        json_key_u64(j, "p99_without_low_ns", without->low_ns);
+        json_key_u64(j, "p99_without_high_ns", without->high_ns);
+    }
     json_key_string(j, "object", c->object);
     json_key_string(j, "thread", known ? c->culprit.thread : NULL);
     json_key(j, "frames");
@@ -93,20 +101,34 @@ static void side_json(struct json *j, const char *key, size_t count, double mean
     json_end_object(j);
 }
 
-static void group_json(struct json *j, const struct request_view *v, const struct request_group *g)
+/* Answers for no more than CAUSES causes, and returns for how many. */
+static int without_of(const struct request_view *v, const struct request_group *g,
+                      struct request_without ret[CAUSES])
 {
+    size_t n = MIN(g->causes.len, (size_t)CAUSES);
+    int e = request_without(v->l, &v->r, g, n, ret);
+    return e < 0 ? e : (int)n;
+}
+
+static int group_json(struct json *j, const struct request_view *v, const struct request_group *g)
+{
+    struct request_without without[CAUSES];
+    int known = without_of(v, g, without);
+    if (known < 0)
+        return known;
     const struct request_name *n = &v->r.names.data[g->name];
     _cleanup_(buf_release) struct buf text = BUF(1 << 16);
     json_begin_object(j);
     json_key_string(j, "name", requests_text(&v->r, n->name));
     json_key_u64(j, "count", n->all);
     json_key_u64(j, "limit_ns", g->limit_ns);
+    json_key_u64(j, "p99_ns", request_quantile(&v->r, n, 0.99));
     side_json(j, "slow", g->slow.len, g->slow_mean_ns);
     side_json(j, "typical", g->typical.len, g->typical_mean_ns);
     json_key(j, "causes");
     json_begin_array(j);
     for (size_t k = 0; k < g->causes.len; k++)
-        cause_json(j, v, &g->causes.data[k]);
+        cause_json(j, v, &g->causes.data[k], k < (size_t)known ? &without[k] : NULL);
     json_end_array(j);
     json_key(j, "slowest");
     json_begin_array(j);
@@ -116,6 +138,7 @@ static void group_json(struct json *j, const struct request_view *v, const struc
     put_group_sentence(&text, v, g);
     json_key_string(j, "sentence", buf_str(&text));
     json_end_object(j);
+    return 0;
 }
 
 static struct group_options options_of(const struct request_view *v)
@@ -132,7 +155,7 @@ int requests_groups_json(struct request_view *v, struct json *j)
     int e = collect(v, &o, &all);
     json_begin_array(j);
     for (size_t i = 0; e == 0 && i < all.rows.len; i++)
-        group_json(j, v, &all.rows.data[i]);
+        e = group_json(j, v, &all.rows.data[i]);
     json_end_array(j);
     return e;
 }
@@ -166,8 +189,25 @@ static void print_stacks(const struct request_view *v, const struct group_cause 
     }
 }
 
-static void print_group(const struct request_view *v, const struct request_group *g, bool brief)
+/* Prints what the slowest hundredth would begin at without the first cause. */
+static void print_without(const struct request_view *v, const struct request_group *g,
+                          const struct request_without *x)
 {
+    const struct request_name *n = &v->r.names.data[g->name];
+    char now[24], then[24], low[24], high[24];
+    if (g->causes.data[0].share > 0)
+        printf("\n  without the first of these, p99 would be %s (%s to %s) instead of %s\n",
+               format_duration(then, x->p99_ns), format_duration(low, x->low_ns),
+               format_duration(high, x->high_ns),
+               format_duration(now, request_quantile(&v->r, n, 0.99)));
+}
+
+static int print_group(const struct request_view *v, const struct request_group *g, bool brief)
+{
+    struct request_without without[CAUSES];
+    int known = without_of(v, g, without);
+    if (known < 0)
+        return known;
     const struct request_name *n = &v->r.names.data[g->name];
     size_t limit = v->options->limit ? v->options->limit
                    : brief           ? BRIEF_CAUSES
@@ -196,6 +236,8 @@ static void print_group(const struct request_view *v, const struct request_group
     }
     if (g->causes.len > shown && !brief)
         printf("  ... and %zu causes more, smaller ones (--json)\n", g->causes.len - shown);
+    if (known > 0)
+        print_without(v, g, &without[0]);
     for (size_t i = 0; !brief && i < g->causes.len && i < limit; i++)
         if (g->causes.data[i].share >= STACK_SHARE)
             print_stacks(v, &g->causes.data[i], frames);
@@ -208,6 +250,7 @@ static void print_group(const struct request_view *v, const struct request_group
                format_duration(at, (uint64_t)MAX(q->start_ns - v->r.start_ns, INT64_C(0))));
     }
     printf("; `jvmscope requests show ID %s` tells more\n", v->path);
+    return 0;
 }
 
 int requests_slow(struct request_view *v, bool brief)
@@ -221,8 +264,10 @@ int requests_slow(struct request_view *v, bool brief)
         return complain_errno(v->path, "cannot tell", e);
     if (!all.rows.len)
         printf("%s: no request is slow\n", v->path);
-    for (size_t i = 0; i < MIN(all.rows.len, (size_t)NAMES); i++)
-        print_group(v, &all.rows.data[i], brief);
+    for (size_t i = 0; e == 0 && i < MIN(all.rows.len, (size_t)NAMES); i++)
+        e = print_group(v, &all.rows.data[i], brief);
+    if (e < 0)
+        return complain_errno(v->path, "cannot tell", e);
     if (all.rows.len > NAMES)
         printf("\n%zu names more, whose slow requests cost less (--name)\n", all.rows.len - NAMES);
     return 0;

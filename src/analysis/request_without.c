@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/request_without.h"
+
+#include "base/latency.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define P99       0.99
+#define CONFIDENT 1.96 /* standard deviations of a 95 % interval */
+
+/* A request without a cause, which stands for `weight` requests. */
+struct row {
+    uint64_t ns;
+    double weight;
+};
+
+static uint64_t latency(const struct requests *r, uint32_t i)
+{
+    return (uint64_t)(r->list.data[i].end_ns - r->list.data[i].start_ns);
+}
+
+/*
+ * Weights of the kept requests, the fastest first: the requests of a bucket of the exact histogram
+ * are divided among those that were kept of it. Where none was kept, they go to the next slower
+ * ones, or to the slowest.
+ */
+static void weigh(const struct requests *r, const struct request_name *n, const uint32_t *list,
+                  double *ret)
+{
+    size_t i = 0, last = 0;
+    double waiting = 0;
+    for (size_t k = 0; k < n->count; k++)
+        ret[k] = n->exact ? 0 : 1;
+    for (size_t b = 0; n->exact && b < n->histogram.len; b++) {
+        size_t first = i;
+        while (i < n->count && latency_bucket(latency(r, list[i])) <= n->histogram.data[b].bucket)
+            i++;
+        waiting += (double)n->histogram.data[b].count;
+        if (i == first)
+            continue;
+        for (size_t k = first; k < i; k++)
+            ret[k] = waiting / (double)(i - first);
+        last = first;
+        waiting = 0;
+    }
+    for (size_t k = last; waiting > 0 && k < i; k++)
+        ret[k] += waiting / (double)(i - last);
+}
+
+static int by_ns(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+    return (x->ns > y->ns) - (x->ns < y->ns);
+}
+
+/* Rows are sorted. */
+static uint64_t quantile(const struct row *rows, size_t n, double all, double share)
+{
+    double seen = 0;
+    for (size_t i = 0; i < n; i++) {
+        seen += rows[i].weight;
+        if (seen >= share * all - 1e-6)
+            return rows[i].ns;
+    }
+    return n ? rows[n - 1].ns : 0;
+}
+
+static struct request_without answer(struct row *rows, size_t n)
+{
+    double all = 0, squares = 0;
+    qsort(rows, n, sizeof(*rows), by_ns);
+    for (size_t i = 0; i < n; i++) {
+        all += rows[i].weight;
+        squares += rows[i].weight * rows[i].weight;
+    }
+    double size = squares > 0 ? all * all / squares : 0;
+    double off = size > 0 ? CONFIDENT * sqrt(P99 * (1 - P99) / size) : 1;
+    return (struct request_without){.p99_ns = quantile(rows, n, all, P99),
+                                    .low_ns = quantile(rows, n, all, fmax(P99 - off, 0)),
+                                    .high_ns = quantile(rows, n, all, fmin(P99 + off, 1))};
+}
+
+static bool is_of(const struct request_part *p, const struct group_cause *c)
+{
+    if (p->cause != c->cause)
+        return false;
+    if (request_cause_is_one(p->cause))
+        return true;
+    return p->object && c->object ? strcmp(p->object, c->object) == 0 : p->object == c->object;
+}
+
+int request_without(struct request_ledger *l, const struct requests *r,
+                    const struct request_group *g, size_t n, struct request_without *ret)
+{
+    const struct request_name *name = &r->names.data[g->name];
+    const uint32_t *list = vec_at(&r->by_name, name->first);
+    size_t count = name->count;
+    double *weights = malloc((count + 1) * sizeof(*weights));
+    struct row *rows = malloc((count * n + 1) * sizeof(*rows));
+    struct request_parts parts = {0};
+    int e = weights && rows ? 0 : -ENOMEM;
+    if (e == 0)
+        weigh(r, name, list, weights);
+    for (size_t i = 0; e == 0 && i < count; i++) {
+        e = request_parts(l, &r->list.data[list[i]], &parts);
+        for (size_t k = 0; e == 0 && k < n; k++) {
+            uint64_t ns = latency(r, list[i]);
+            for (size_t p = 0; p < parts.rows.len; p++)
+                if (is_of(&parts.rows.data[p], &g->causes.data[k]))
+                    ns -= parts.rows.data[p].end - parts.rows.data[p].start;
+            rows[k * count + i] = (struct row){ns, weights[i]};
+        }
+    }
+    for (size_t k = 0; e == 0 && k < n; k++)
+        ret[k] = answer(rows + k * count, count);
+    request_parts_release(&parts);
+    free(weights);
+    free(rows);
+    return e;
+}

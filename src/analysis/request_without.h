@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the slowest hundredth of a name's requests would begin at if a cause took no time: from each
+ * request's latency the time of the cause is taken away. What others would then have to wait less
+ * for is not counted, so the answer is rather too high than too low.
+ */
+#pragma once
+
+#include "analysis/request_groups.h"
+
+/* The latency that 99 % of the requests would not exceed, with a 95 % interval. */
+struct request_without {
+    uint64_t p99_ns, low_ns, high_ns;
+};
+
+/*
+ * Answers for each of the group's first n causes. Requests whose details were not kept count as
+ * those of about the same latency that were. Returns 0 or -ENOMEM.
+ */
+int request_without(struct request_ledger *l, const struct requests *r,
+                    const struct request_group *g, size_t n,
+                    struct request_without *ret) must_check;

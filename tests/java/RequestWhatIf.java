@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+import com.sun.net.httpserver.HttpServer;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.net.InetSocketAddress;
+import java.net.URL;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/** Requests that sleep, of which one in twenty waits for a latch as well, unless the argument is "without". */
+public class RequestWhatIf {
+    static final int REQUESTS = 240, CLIENTS = 8, BASE = 60, EXTRA = 240;
+
+    public static void main(String[] args) throws Exception {
+        boolean without = args.length > 0;
+        System.setProperty("sun.net.httpserver.nodelay", "true");
+        AtomicInteger handled = new AtomicInteger();
+        ExecutorService workers = Executors.newFixedThreadPool(2 * CLIENTS), clients = Executors.newFixedThreadPool(CLIENTS);
+        HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 0);
+        server.setExecutor(workers);
+        server.createContext("/", exchange -> {
+            try {
+                Thread.sleep(BASE);
+                if (!without && handled.incrementAndGet() % 20 == 0)
+                    new CountDownLatch(1).await(EXTRA, TimeUnit.MILLISECONDS);
+            } catch (InterruptedException e) {
+                throw new IOException(e);
+            }
+            exchange.sendResponseHeaders(200, 2);
+            try (OutputStream out = exchange.getResponseBody()) {
+                out.write("ok".getBytes());
+            }
+        });
+        server.start();
+        URL url = new URL("http://127.0.0.1:" + server.getAddress().getPort() + "/order");
+        Future<?>[] all = new Future<?>[REQUESTS];
+        for (int i = 0; i < REQUESTS; i++)
+            all[i] = clients.submit(() -> {
+                try (InputStream in = url.openStream()) {
+                    return in.read();
+                }
+            });
+        for (Future<?> f : all)
+            f.get();
+        server.stop(0);
+        workers.shutdown();
+        clients.shutdown();
+        System.out.println("done");
+        System.exit(0);
+    }
+}
