@@ -90,6 +90,13 @@ def check_callers(path, asked, top):
     assert [ids[r.id] for r in top] == [(f"{a.start:032x}", f"{a.start + 1:016x}") for a in asked]
 
 
+def check_bytes(path, top, bodies):
+    """Of the answers whose server tells their length."""
+    done = subprocess.run([DUMP, "--get=id,bytes", path, "jvmscope.Request"], capture_output=True, text=True, timeout=60)
+    told = dict(map(int, line.split("(")[0].split("\t")) for line in done.stdout.splitlines())
+    assert {told[r.id] for r in top if r.name in bodies} == {len("answer")}, [(r.name, told[r.id]) for r in top]
+
+
 def check_tasks(tasks, works, asked, top, low, high):
     """Each task lies within a work of its way and thread, which is of the request whose client waited for it."""
     of = {r.id: a for r, a in zip(top, asked)}
@@ -113,6 +120,7 @@ def check(path, text, rounds):
     assert len(asked) == rounds * len(WAYS) and {r.kept for r in requests} == {"all"}
     top, low, high = fit(requests, asked)
     check_callers(path, asked, top)
+    check_bytes(path, top, {r.name for r in top})
     check_tasks(tasks, works, asked, top, low, high)
     named = [r for r in requests if r.kind == "method"]
     by_id = {r.id: r for r in requests}
@@ -213,6 +221,7 @@ def test_servers(jdk, tmp_path, server):
     top, low, high = fit(requests, asked, kind)
     if server != "Netty4":
         check_callers(out, asked, top)
+        check_bytes(out, top, {name_of(f"/{way}/1") for way in ("sync", "async", "dispatch")})
     check_tasks(tasks, works, asked, top, low, high)
     assert {t.way for t in tasks} == {"entry", "executor", "async"} 
     assert [r.status for r in top] == [STATUS.get(way, 200) for way in SERVED[server]] * rounds
@@ -321,7 +330,8 @@ def test_scheduled_tasks_and_servers_that_debian_lacks(jdk, tmp_path):
     assert not lost_in(out)
 
 
-DATABASE = jars("h2", "HikariCP", "commons-dbcp2", "commons-pool2", "commons-logging", "slf4j-api", "slf4j-nop")
+DATABASE = jars("h2", "HikariCP", "commons-dbcp2", "commons-pool2", "commons-logging", "slf4j-api", "slf4j-nop",
+                "httpclient", "httpcore", "commons-codec", "okhttp", "okio")
 
 
 @pytest.mark.jdks(11, 25)
@@ -349,7 +359,8 @@ def test_statements_connections_and_calls(jdk, tmp_path):
         (order, "pool", "HikariDataSource", None, -1, None): rounds, (order, "pool", "BasicDataSource", None, -1, None): rounds,
         (order, "jdbc", select, None, -1, None): 2 * rounds, (order, "jdbc", update, None, 2, None): 2 * rounds,
         (order, "jdbc", fails, None, -1, missing): 2 * rounds,
-        (call, "http", "127.0.0.1", "127.0.0.1", -1, None): rounds, (call, "http", "localhost", "localhost", -1, None): rounds}, found
+        (call, "http", "127.0.0.1", "127.0.0.1", -1, None): rounds, (call, "http", "localhost", "localhost", -1, None): rounds,
+        (call, "http", "127.0.0.2", "127.0.0.2", -1, None): rounds, (call, "http", "127.0.0.3", "127.0.0.3", -1, None): rounds}, found
     assert b"secret" not in out.read_bytes() and not lost_in(out)
 
 

@@ -14,7 +14,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 
 /** Requests that sleep, of which one in twenty waits for a latch as well, unless the argument is "without". */
 public class RequestWhatIf {
-    static final int REQUESTS = 240, CLIENTS = 8, BASE = 60, EXTRA = 240;
+    static final int REQUESTS = 100, CLIENTS = 8, BASE = 60, EXTRA = 240;
 
     public static void main(String[] args) throws Exception {
         boolean without = args.length > 0;

@@ -23,7 +23,12 @@ static int tell(const char *output, const struct request_options *options)
     int status = request_view_open(&v, options, output,
                                    "none of a server that is known came in this time; "
                                    "--requests 'pkg.Class.method(..)' names others");
-    return status ? status : request_view_close(&v, requests_slow(&v, true));
+    if (status)
+        return status;
+    /* What was lost has been told when the recording was complete. */
+    status = requests_slow(&v, true);
+    request_view_free(&v);
+    return status;
 }
 
 int cmd_slow(const struct command *self, int argc, char **argv)

@@ -238,7 +238,8 @@ static void table_text(struct request_view *v, const struct name_sums *sums)
                requests_text(&v->r, n->name));
     }
     if (v->r.names.len > limit)
-        printf(" ... and %zu names more (--limit)\n", v->r.names.len - limit);
+        printf(" ... and %zu name%s more (--limit)\n", v->r.names.len - limit,
+               v->r.names.len - limit == 1 ? "" : "s");
 }
 
 static int requests_table(struct request_view *v)

@@ -235,7 +235,8 @@ static int print_group(const struct request_view *v, const struct request_group 
                format_duration(typical, (uint64_t)c->typical_ns), 100 * c->share, buf_str(&text));
     }
     if (g->causes.len > shown && !brief)
-        printf("  ... and %zu causes more, smaller ones (--json)\n", g->causes.len - shown);
+        printf("  ... and %zu cause%s more, smaller ones (--json)\n", g->causes.len - shown,
+               g->causes.len - shown == 1 ? "" : "s");
     if (known > 0)
         print_without(v, g, &without[0]);
     for (size_t i = 0; !brief && i < g->causes.len && i < limit; i++)
@@ -269,6 +270,7 @@ int requests_slow(struct request_view *v, bool brief)
     if (e < 0)
         return complain_errno(v->path, "cannot tell", e);
     if (all.rows.len > NAMES)
-        printf("\n%zu names more, whose slow requests cost less (--name)\n", all.rows.len - NAMES);
+        printf("\n%zu name%s more, whose slow requests cost less (--name)\n", all.rows.len - NAMES,
+               all.rows.len - NAMES == 1 ? "" : "s");
     return 0;
 }

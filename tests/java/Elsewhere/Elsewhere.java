@@ -16,10 +16,19 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 import javax.sql.DataSource;
+import okhttp3.OkHttpClient;
+import okhttp3.Request;
+import okhttp3.Response;
 import org.apache.commons.dbcp2.BasicDataSource;
+import org.apache.http.client.methods.CloseableHttpResponse;
+import org.apache.http.client.methods.HttpGet;
+import org.apache.http.impl.client.CloseableHttpClient;
+import org.apache.http.impl.client.HttpClients;
 
-/** Requests that use an h2 database through two pools of connections, and call a web server in two ways: rounds. */
+/** Requests that use an h2 database through two pools of connections, and call a web server in four ways: rounds. */
 public class Elsewhere {
+    static final CloseableHttpClient apache = HttpClients.createDefault();
+    static final OkHttpClient okhttp = new OkHttpClient();
     static int port;
 
     static void order(DataSource pool, int i) throws Exception {
@@ -51,10 +60,16 @@ public class Elsewhere {
         }
         HttpRequest request = HttpRequest.newBuilder(URI.create("http://localhost:" + port + "/b")).build();
         HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString());
+        try (CloseableHttpResponse response = apache.execute(new HttpGet("http://127.0.0.2:" + port + "/c?secret=1"))) {
+            response.getEntity().getContent().read();
+        }
+        try (Response response = okhttp.newCall(new Request.Builder().url("http://127.0.0.3:" + port + "/d?secret=1").build()).execute()) {
+            response.body().bytes();
+        }
     }
 
     public static void main(String[] args) throws Exception {
-        HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", 0), 0);
+        HttpServer server = HttpServer.create(new InetSocketAddress(0), 0);
         server.createContext("/", exchange -> {
             exchange.sendResponseHeaders(200, 2);
             exchange.getResponseBody().write("ok".getBytes());
@@ -82,5 +97,6 @@ public class Elsewhere {
         dbcp.close();
         server.stop(0);
         System.out.println("done");
+        System.exit(0); // the clients' threads go on
     }
 }

@@ -2,63 +2,19 @@
 /*
  * Which request each thread works for: what the probes call where a request or a piece of work
  * begins and ends.
- *
- * A thread that works for a request has an entry in the slots (tables.h), and the works that it is
- * in form a list, innermost first; the entry shows the innermost one's request. Requests and works
- * are records of two fixed tables; a number that a probe holds says which use of a record it means,
- * so that it is harmless when it comes late.
- *
- * Details are written at once while requests come slowly, and for a random sample when they come
- * fast. The works of all other requests are kept in their record until it ends; then they are
- * written if the request is one of the slowest of its name in this minute, and otherwise counted.
  */
-#include "agent/capture/requests/requests.h"
+#include "agent/capture/requests/follow.h"
 
-#include "agent/capture/requests/sql.h"
-#include "agent/capture/requests/tables.h"
-#include "agent/fault.h"
-#include "agent/inside.h"
 #include "agent/instrument/probe_class.h"
 #include "agent/names.h"
 #include "agent/thread_table.h"
 #include "agent/virtual_threads.h"
 #include "agent/vm.h"
-#include "base/hash.h"
-#include "base/map.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
 #define PROBE "java/lang/JvmscopeRequests"
-
-enum {
-    REQUESTS = 1 << 16, /* open at a time */
-    WORKS = 1 << 17,    /* in progress at a time */
-    USE_SHIFT = 20,     /* of the use of a work's record, in the work's number */
-    PIECES = 16,        /* works and children of a request that may be kept until it ends */
-    NAMED = 1 << 16,    /* known hashes of methods and paths */
-    NAME_BITS = 13,
-    TRACE_ID = 32, /* hexadecimal digits */
-    SPAN_ID = 16,
-    LATE = 1 << 20, /* requests that have ended of which it is known whether they were kept */
-};
-
-/*
- * Details are complete as long as no more than BURST requests have come beyond RATE a second, and
- * are a sample of RATE a second from then on: an hour at any rate takes less than 200 MB.
- */
-enum { RATE = 300, BURST = 100000, FULL = BURST / 2 };
-
-/*
- * No more than this many requests a second are written before either, so that the file can grow
- * with them. A fifth of them may come at once, before the rate is known.
- */
-enum { FULL_RATE = 30000 };
 
 /*
  * Code of a server runs for this long, in ns, before the probe of its entry point is reached, at
@@ -67,213 +23,8 @@ enum { FULL_RATE = 30000 };
  */
 #define ENTRY_GAP (5 * NS_PER_MS)
 
-/* A work or a child that has ended. */
-struct piece {
-    bool is_child;
-
-    union {
-        struct request_work work;
-        struct request_child child;
-    };
-};
-
-struct request {
-    _Atomic uint64_t token; /* 0: free. First: the probe reads it */
-    uint64_t parent, start, thread;
-    unsigned name;
-    enum request_kind kind;
-    int status;                                  /* as far as it was told before the end; 0: not */
-    char trace[TRACE_ID + 1], span[SPAN_ID + 1]; /* of its caller; "": none */
-    enum request_kept kept;                      /* KEPT_NOT: decided at the end */
-    atomic_flag busy;                            /* guards the pieces, and the end of the request */
-    unsigned n_pieces;
-    struct piece pieces[PIECES];
-    _Atomic uint32_t next; /* in the list of free ones */
-};
-
-struct work {
-    _Atomic uint64_t number; /* 0: free; its use in the upper bits */
-    uint64_t use;
-    uint64_t request; /* a token */
-    uint64_t outer;   /* the work that it is nested in; 0: none */
-    struct request_work as;
-    struct request_child child; /* in progress; start 0: none */
-    _Atomic uint32_t next;
-};
-
-/* A table of records of which free ones are taken; a record keeps its place for good. */
-struct pool {
-    char *records;
-    size_t size, next_at; /* of a record; where its `next` is */
-    uint32_t max;
-    _Atomic uint64_t free; /* 1 + index, and above it a count that tells changes apart */
-    _Atomic uint32_t used; /* records from here on have never been used in this recording */
-};
-
-static struct {
-    struct slots *slots;
-    struct handed *handed;
-    struct task *tasks;
-    _Atomic uint64_t *named;
-    uint64_t *prepared; /* identity hash of a statement << NAME_BITS | number of its text */
-    struct pool requests, works;
-    _Atomic uint64_t *late;       /* a bit each, by id: it was kept */
-    _Atomic uint64_t overwritten; /* by the probe */
-    _Atomic uint64_t any;
-    int64_t tid_offset;
-    jfieldID tid;
-    jclass carrier, probe;
-    jobject scheduler;
-    uint64_t session; /* the number of the recording, 1 to 127 */
-    _Atomic uint64_t begun, open, no_record, no_slot;
-    _Atomic int64_t allowance; /* details that may still be written */
-    _Atomic uint32_t share;    /* of 2^16: the sample */
-    _Atomic int64_t now_left;  /* details that may be written before the next flush */
-    uint64_t flushed_ns, flushed_begun;
-} follow;
-
-static struct inside inside;
-
-/* ---- records ---- */
-
-static _Atomic uint32_t *next_of(const struct pool *p, uint32_t i)
-{
-    return (_Atomic uint32_t *)(p->records + p->size * i + p->next_at);
-}
-
-/* The index of a free record; -1: there is none. */
-static int64_t pool_take(struct pool *p)
-{
-    uint64_t head = atomic_load(&p->free);
-    while ((uint32_t)head) {
-        uint32_t i = (uint32_t)head - 1;
-        uint64_t next = (head >> 32) + 1;
-        next = next << 32 | atomic_load(next_of(p, i));
-        if (atomic_compare_exchange_weak(&p->free, &head, next))
-            return i;
-    }
-    uint32_t i = atomic_load(&p->used);
-    while (i < p->max && !atomic_compare_exchange_weak(&p->used, &i, i + 1))
-        ;
-    return i < p->max ? (int64_t)i : -1;
-}
-
-static void pool_give(struct pool *p, uint32_t i)
-{
-    uint64_t head = atomic_load(&p->free), now;
-    do {
-        atomic_store(next_of(p, i), (uint32_t)head);
-        now = ((head >> 32) + 1) << 32 | (i + 1);
-    } while (!atomic_compare_exchange_weak(&p->free, &head, now));
-}
-
-static struct request *request_at(uint64_t token)
-{
-    return (struct request *)follow.requests.records + (token & TOKEN_INDEX);
-}
-
-/* The record of a request that has not ended; NULL otherwise. */
-static struct request *request_open(uint64_t token)
-{
-    struct request *r = token ? request_at(token) : NULL;
-    return r && atomic_load(&r->token) == token ? r : NULL;
-}
-
-static struct work *work_of(uint64_t number)
-{
-    struct work *w = (struct work *)follow.works.records + (number & (WORKS - 1));
-    return number && atomic_load(&w->number) == number ? w : NULL;
-}
-
-/* For as long as it takes to copy a piece: the holder may have lost its processor, though. */
-static void request_lock(struct request *r)
-{
-    while (atomic_flag_test_and_set_explicit(&r->busy, memory_order_acquire))
-        sched_yield();
-}
-
-static void request_unlock(struct request *r)
-{
-    atomic_flag_clear_explicit(&r->busy, memory_order_release);
-}
-
-/* ---- which details are kept ---- */
-
-/* Whether a request that begins now is one of those whose details are written. */
-static enum request_kept choose(uint64_t id)
-{
-    uint32_t share = atomic_load_explicit(&follow.share, memory_order_relaxed);
-    if (share <= 0xffff && (hash_u64(id) & 0xffff) >= share)
-        return KEPT_NOT;
-    if (atomic_load_explicit(&follow.now_left, memory_order_relaxed) <= 0 ||
-        atomic_fetch_sub_explicit(&follow.now_left, 1, memory_order_relaxed) <= 0)
-        return KEPT_NOT;
-    return share <= 0xffff ? KEPT_SAMPLE : KEPT_ALL;
-}
-
-void follow_flush(uint64_t now)
-{
-    uint64_t ns = now - follow.flushed_ns, begun = atomic_load(&follow.begun),
-             n = begun - follow.flushed_begun;
-    if (ns < NS_PER_SECOND / 20)
-        return;
-    int64_t left = atomic_load(&follow.allowance), more = (int64_t)(RATE * ns / NS_PER_SECOND);
-    if (left < BURST)
-        atomic_fetch_add(&follow.allowance, MIN(more, BURST - left));
-    uint64_t rate = left > FULL ? FULL_RATE : RATE,
-             share = n ? rate * ns / NS_PER_SECOND * 0x10000 / n : 0x10000;
-    atomic_store(&follow.share, (uint32_t)MIN(share, UINT64_C(0x10000)));
-    atomic_store(&follow.now_left, (int64_t)(left > FULL ? FULL_RATE / 5 : RATE));
-    follow.flushed_ns = now;
-    follow.flushed_begun = begun;
-}
-
-static void set_late(uint64_t id, bool kept)
-{
-    uint64_t bit = UINT64_C(1) << (id & 63);
-    _Atomic uint64_t *word = &follow.late[(id & (LATE - 1)) >> 6];
-    if (kept)
-        atomic_fetch_or_explicit(word, bit, memory_order_relaxed);
-    else if (atomic_load_explicit(word, memory_order_relaxed) & bit)
-        atomic_fetch_and_explicit(word, ~bit, memory_order_relaxed);
-}
-
-static bool was_kept(uint64_t id)
-{
-    return atomic_load(&follow.late[(id & (LATE - 1)) >> 6]) >> (id & 63) & 1;
-}
-
-static void put_piece(uint64_t id, const struct piece *p)
-{
-    if (p->is_child)
-        put_request_child(id, &p->child);
-    else
-        put_request_work(id, &p->work);
-}
-
-/* A work or child has ended: it is written now, kept with its request, or dropped with it. */
-static void keep(uint64_t token, const struct piece *p)
-{
-    struct request *r = request_open(token);
-    bool write = false;
-    if (r) {
-        request_lock(r);
-        if (atomic_load(&r->token) != token)
-            r = (request_unlock(r), NULL);
-    }
-    if (!r) {
-        write = was_kept(TOKEN_ID(token));
-    } else {
-        write = r->kept != KEPT_NOT;
-        if (!write && r->n_pieces < PIECES)
-            r->pieces[r->n_pieces] = *p;
-        if (!write)
-            r->n_pieces++;
-        request_unlock(r);
-    }
-    if (write)
-        put_piece(TOKEN_ID(token), p);
-}
+struct follow follow;
+struct inside follow_inside;
 
 /* ---- threads ---- */
 
@@ -313,12 +64,7 @@ static void describe_virtual(JNIEnv *jni, uint64_t java_id)
         (*jni)->DeleteLocalRef(jni, info.context_class_loader);
 }
 
-struct slot {
-    struct slots *in; /* NULL: none */
-    unsigned i;
-};
-
-static struct slot slot_find(uint64_t java_id)
+struct slot follow_slot(uint64_t java_id)
 {
     struct slots *s = &follow.slots[java_id & (SLOT_BUCKETS - 1)];
     for (unsigned i = 0; i < BUCKET; i++)
@@ -328,9 +74,9 @@ static struct slot slot_find(uint64_t java_id)
 }
 
 /* The calling thread's entry, which is made if it has none. */
-static struct slot slot_claim(JNIEnv *jni, uint64_t java_id)
+struct slot follow_claim(JNIEnv *jni, uint64_t java_id)
 {
-    struct slot found = slot_find(java_id);
+    struct slot found = follow_slot(java_id);
     if (found.in)
         return found;
     struct slots *s = &follow.slots[java_id & (SLOT_BUCKETS - 1)];
@@ -354,7 +100,7 @@ static struct slot slot_claim(JNIEnv *jni, uint64_t java_id)
 /* The thread works for what is left of its works; without one its entry is free. */
 static void slot_show(struct slot s)
 {
-    struct work *w = work_of(s.in->work[s.i]);
+    struct work *w = follow_work(s.in->work[s.i]);
     atomic_store_explicit(&s.in->request[s.i], w ? w->request : 0, memory_order_relaxed);
     if (!w) {
         s.in->work[s.i] = 0;
@@ -365,9 +111,9 @@ static void slot_show(struct slot s)
 /* ---- works ---- */
 
 /* The calling thread begins to work for a request. Returns the work's number; 0: no room. */
-static uint64_t work_begin(struct slot s, uint64_t token, const struct request_work *how)
+uint64_t follow_begin(struct slot s, uint64_t token, const struct request_work *how)
 {
-    int64_t i = pool_take(&follow.works);
+    int64_t i = follow_take(&follow.works);
     if (i < 0) {
         atomic_fetch_add(&follow.no_record, 1);
         if (!s.in->work[s.i])
@@ -392,10 +138,10 @@ static void work_finish(struct work *w, uint64_t now)
 {
     w->as.ns = now - w->as.start;
     if (now)
-        keep(w->request, &(struct piece){.work = w->as});
+        follow_keep(w->request, &(struct piece){.work = w->as});
     uint32_t i = (uint32_t)(atomic_load(&w->number) & (WORKS - 1));
     atomic_store(&w->number, 0);
-    pool_give(&follow.works, i);
+    follow_give(&follow.works, i);
 }
 
 /*
@@ -405,7 +151,7 @@ static void work_finish(struct work *w, uint64_t now)
 static void work_end(struct work *w, struct slot s, uint64_t now)
 {
     for (bool last = false; !last;) {
-        struct work *o = work_of(s.in->work[s.i]);
+        struct work *o = follow_work(s.in->work[s.i]);
         s.in->work[s.i] = o->outer;
         last = o == w;
         work_finish(o, now);
@@ -414,39 +160,51 @@ static void work_end(struct work *w, struct slot s, uint64_t now)
 }
 
 /* The calling thread's work that is in progress and is the one asked for; NULL: none. */
-static struct work *work_find(struct slot s, bool (*is)(const struct work *w, uint64_t what),
-                              uint64_t what)
+struct work *follow_find(struct slot s, follow_is is, uint64_t what)
 {
-    struct work *w = s.in ? work_of(s.in->work[s.i]) : NULL;
+    struct work *w = s.in ? follow_work(s.in->work[s.i]) : NULL;
     while (w && !is(w, what))
-        w = work_of(w->outer);
+        w = follow_work(w->outer);
     return w;
 }
 
-static bool is_number(const struct work *w, uint64_t number)
+bool follow_is_number(const struct work *w, uint64_t number)
 {
     return ((struct work *)w)->number == number;
 }
 
 /* The call in which a request began, or in which its server goes on with it. */
-static bool is_entry(const struct work *w, uint64_t token)
+bool follow_is_entry(const struct work *w, uint64_t token)
 {
     return w->request == token && (w->as.way == WAY_ENTRY || w->as.way == WAY_ASYNC);
 }
 
-static bool is_outermost(const struct work *w, uint64_t none)
+bool follow_is_outermost(const struct work *w, uint64_t none)
 {
-    return !work_of(w->outer);
+    return !follow_work(w->outer);
 }
 
 /* Ends the calling thread's work that is the one asked for, if there is such a work. */
-static void work_end_if(uint64_t java_id, bool (*is)(const struct work *w, uint64_t what),
-                        uint64_t what, uint64_t now)
+void follow_end_if(uint64_t java_id, follow_is is, uint64_t what, uint64_t now)
 {
-    struct slot s = slot_find(java_id);
-    struct work *w = work_find(s, is, what);
+    struct slot s = follow_slot(java_id);
+    struct work *w = follow_find(s, is, what);
     if (w)
         work_end(w, s, now);
+}
+
+uint64_t follow_hand(JNIEnv *jni, uint64_t java_id, uint64_t token, enum request_way way,
+                     uint64_t time, uint64_t by)
+{
+    bool follows = TOKEN_SESSION(token) == follow.session &&
+                   (follow_request(token) || follow_was_kept(TOKEN_ID(token)));
+    struct slot s = follows ? follow_claim(jni, java_id) : (struct slot){NULL, 0};
+    if (!s.in || atomic_load(&s.in->request[s.i]) == token)
+        return 0;
+    struct request_work how = {.start = now_ns(), .submitter = by, .way = way};
+    if (time && how.start > time)
+        how.queued_ns = how.start - time;
+    return follow_begin(s, token, &how);
 }
 
 /* ---- requests ---- */
@@ -466,18 +224,18 @@ static void queued_before(uint64_t java_id, uint64_t now, struct request_work *h
 }
 
 /* late: for how long a task was due before, in ns. */
-static uint64_t request_begin(JNIEnv *jni, enum request_kind kind, unsigned name, uint64_t java_id,
+uint64_t follow_request_begin(JNIEnv *jni, enum request_kind kind, unsigned name, uint64_t java_id,
                               uint64_t late)
 {
-    struct slot s = slot_claim(jni, java_id);
+    struct slot s = follow_claim(jni, java_id);
     if (!s.in)
         return 0;
     uint64_t outer = atomic_load_explicit(&s.in->request[s.i], memory_order_relaxed);
-    const struct request *around = request_open(outer);
+    const struct request *around = follow_request(outer);
     outer = around ? outer : 0;
     if (kind == REQUEST_METHOD && around && around->kind == kind && around->name == name)
         return 0; /* it calls itself */
-    int64_t i = pool_take(&follow.requests);
+    int64_t i = follow_take(&follow.requests);
     if (i < 0) {
         atomic_fetch_add(&follow.no_record, 1);
         if (!s.in->work[s.i])
@@ -488,7 +246,7 @@ static uint64_t request_begin(JNIEnv *jni, enum request_kind kind, unsigned name
     uint64_t id = atomic_fetch_add(&follow.begun, 1) + 1;
     bool server = kind < REQUEST_TASK || outer & TOKEN_SERVER;
     uint64_t token = id << 24 | follow.session << 17 | (server ? TOKEN_SERVER : 0) | (uint64_t)i;
-    struct request *r = request_at(token);
+    struct request *r = follow_at(token);
     if (kind == REQUEST_TASK)
         how.queued_ns = late;
     else if (kind != REQUEST_METHOD && !around)
@@ -498,13 +256,14 @@ static uint64_t request_begin(JNIEnv *jni, enum request_kind kind, unsigned name
     r->thread = atomic_load_explicit(&s.in->thread[s.i], memory_order_relaxed);
     r->name = name;
     r->kind = kind;
-    r->kept = choose(id);
+    r->kept = follow_choose(id);
     r->n_pieces = 0;
     r->trace[0] = 0;
     r->status = 0;
+    r->bytes = -1;
     atomic_store(&r->token, token);
     atomic_fetch_add(&follow.open, 1);
-    (void)work_begin(s, token, &how);
+    (void)follow_begin(s, token, &how);
     return token;
 }
 
@@ -516,14 +275,14 @@ static void settle(struct request *r, struct request_end *end)
     if (!before && request_is_slow(end->name, end->ns, end->start + end->ns))
         r->kept = KEPT_SLOW;
     end->kept = r->kept;
-    set_late(end->id, r->kept != KEPT_NOT);
+    follow_set_kept(end->id, r->kept != KEPT_NOT);
     if (r->kept == KEPT_NOT) {
         requests_lose(LOSS_REQUEST_RATE, 1);
         return;
     }
     atomic_fetch_sub_explicit(&follow.allowance, 1, memory_order_relaxed);
     for (unsigned i = 0; !before && i < pieces; i++)
-        put_piece(end->id, &r->pieces[i]);
+        follow_put(end->id, &r->pieces[i]);
     if (!before)
         requests_lose(LOSS_REQUEST_WORK, r->n_pieces - pieces);
     put_request(end);
@@ -537,15 +296,15 @@ static bool is_grpc_error(int code)
     return code == UNKNOWN || code == DEADLINE || (code >= UNIMPLEMENTED && code <= DATA_LOSS);
 }
 
-static void request_finish(JNIEnv *jni, struct request *r, uint64_t token, int status,
-                           jclass exception, uint64_t now, uint64_t java_id)
+void follow_request_end(JNIEnv *jni, struct request *r, uint64_t token, int status,
+                        jclass exception, uint64_t now, uint64_t java_id)
 {
     bool is_virtual;
-    request_lock(r);
+    follow_lock(r);
     bool mine = atomic_load(&r->token) == token;
     if (mine)
         atomic_store(&r->token, 0);
-    request_unlock(r);
+    follow_unlock(r);
     if (!mine)
         return;
     status = r->status ? r->status : status;
@@ -559,7 +318,7 @@ static void request_finish(JNIEnv *jni, struct request *r, uint64_t token, int s
                               .name = request_name_at(r->name),
                               .kind = r->kind,
                               .status = status,
-                              .bytes = -1,
+                              .bytes = r->bytes,
                               .trace = r->trace[0] ? r->trace : NULL,
                               .span = r->trace[0] ? r->span : NULL};
     char *text = exception ? names_class_text(exception) : NULL;
@@ -570,376 +329,27 @@ static void request_finish(JNIEnv *jni, struct request *r, uint64_t token, int s
     }
     free(text);
     atomic_fetch_sub(&follow.open, 1);
-    pool_give(&follow.requests, (uint32_t)(token & TOKEN_INDEX));
-}
-
-/* ---- texts of children, by numbers that the probe keeps ---- */
-
-static struct {
-    pthread_mutex_t lock;
-    struct map number; /* of a constant */
-    uint64_t constant[1 << NAME_BITS];
-    unsigned n;
-} numbered = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static int text_number(uint64_t constant)
-{
-    pthread_mutex_lock(&numbered.lock);
-    const uint64_t *there = map_get(&numbered.number, constant);
-    unsigned n = there ? (unsigned)*there : 0;
-    if (!there && numbered.n + 1 < ARRAY_SIZE(numbered.constant)) {
-        n = numbered.n + 1;
-        if (map_put(&numbered.number, constant, n) < 0)
-            n = 0;
-        else
-            numbered.constant[numbered.n = n] = constant;
-    }
-    pthread_mutex_unlock(&numbered.lock);
-    return (int)n;
-}
-
-static uint64_t text_constant(int number)
-{
-    return number > 0 && (size_t)number < ARRAY_SIZE(numbered.constant) ? numbered.constant[number]
-                                                                        : 0;
-}
-
-static void texts_forget(void)
-{
-    pthread_mutex_lock(&numbered.lock);
-    map_release(&numbered.number);
-    memset(numbered.constant, 0, sizeof(numbered.constant));
-    numbered.n = 0;
-    pthread_mutex_unlock(&numbered.lock);
-}
-
-/* ---- the probe's native methods ---- */
-
-#define NATIVE(type, name) EXPORT type JNICALL Java_java_lang_JvmscopeRequests_##name
-NATIVE(jlong, constant)(JNIEnv *, jclass, jint);
-NATIVE(jclass, carrierClass)(JNIEnv *, jclass);
-NATIVE(jobject, scheduler)(JNIEnv *, jclass);
-NATIVE(jint, name)(JNIEnv *, jclass, jint, jstring, jstring, jlong);
-NATIVE(jlong, begin)(JNIEnv *, jclass, jint, jint, jlong);
-NATIVE(void, rename)(JNIEnv *, jclass, jlong, jint);
-NATIVE(void, status)(JNIEnv *, jclass, jlong, jint);
-NATIVE(void, route)(JNIEnv *, jclass, jlong, jstring, jlong);
-NATIVE(jlong, taskBegin)(JNIEnv *, jclass, jobject, jlong, jlong);
-NATIVE(void, taskEnd)(JNIEnv *, jclass, jlong, jclass);
-NATIVE(void, trace)(JNIEnv *, jclass, jlong, jstring);
-NATIVE(void, pause)(JNIEnv *, jclass, jlong, jlong);
-NATIVE(void, end)(JNIEnv *, jclass, jlong, jlong, jint, jclass);
-NATIVE(jlong, work)(JNIEnv *, jclass, jlong, jlong, jint, jlong, jlong);
-NATIVE(void, workEnd)(JNIEnv *, jclass, jlong, jlong);
-NATIVE(void, leave)(JNIEnv *, jclass, jlong, jboolean);
-NATIVE(jint, text)(JNIEnv *, jclass, jint, jstring, jlong);
-NATIVE(jlong, childBegin)(JNIEnv *, jclass, jlong, jint, jint);
-NATIVE(void, childEnd)(JNIEnv *, jclass, jlong, jlong, jlong, jclass);
-
-NATIVE(jlong, constant)(JNIEnv *jni, jclass probe, jint which)
-{
-    const int64_t values[] = {(int64_t)(uintptr_t)follow.slots,
-                              (int64_t)(uintptr_t)follow.handed,
-                              (int64_t)(uintptr_t)follow.tasks,
-                              (int64_t)(uintptr_t)follow.named,
-                              follow.tid_offset,
-                              (int64_t)(uintptr_t)&follow.overwritten,
-                              (int64_t)(uintptr_t)&follow.any,
-                              (int64_t)(uintptr_t)follow.requests.records,
-                              (int64_t)sizeof(struct request),
-                              (int64_t)(uintptr_t)follow.prepared};
-    return which >= 0 && which < (jint)ARRAY_SIZE(values) ? values[which] : 0;
-}
-
-NATIVE(jclass, carrierClass)(JNIEnv *jni, jclass probe)
-{
-    return follow.carrier ? (*jni)->NewLocalRef(jni, follow.carrier) : NULL;
-}
-
-NATIVE(jobject, scheduler)(JNIEnv *jni, jclass probe)
-{
-    return follow.scheduler ? (*jni)->NewLocalRef(jni, follow.scheduler) : NULL;
-}
-
-/* The first characters of a string, as modified UTF-8. */
-static void copy_text(JNIEnv *jni, jstring s, char *to, jsize max)
-{
-    jsize n = s ? MIN((*jni)->GetStringLength(jni, s), max) : 0;
-    *to = 0;
-    if (n > 0)
-        (*jni)->GetStringUTFRegion(jni, s, 0, n, to);
-    to[3 * n] = 0;
-    vm_clear_exception(jni);
-}
-
-/* Keeps the number of a name or text for its hash. */
-static void remember(jlong key, unsigned number)
-{
-    const uint64_t mask = ~UINT64_C(0) >> NAME_BITS;
-    atomic_store(&follow.named[(uint64_t)key >> 48], ((uint64_t)key & mask) << NAME_BITS | number);
-}
-
-NATIVE(jint, name)(JNIEnv *jni, jclass probe, jint kind, jstring method, jstring path, jlong key)
-{
-    enum { METHOD = 32, PATH = 512, ROUTE = 0x100 };
-
-    char method_text[3 * METHOD + 1] = "", path_text[3 * PATH + 1] = "", text[REQUEST_NAME_SIZE];
-    if (!path || !inside_enter(&inside))
-        return 0;
-    copy_text(jni, method, method_text, METHOD);
-    copy_text(jni, path, path_text, PATH);
-    if (kind & ROUTE)
-        request_join(method_text, path_text, text);
-    else
-        request_fold(method_text, path_text, text);
-    unsigned number = request_name_find(kind & ~ROUTE, text);
-    remember(key, number);
-    inside_leave(&inside);
-    return (jint)number;
-}
-
-NATIVE(jlong, begin)(JNIEnv *jni, jclass probe, jint kind, jint name, jlong java_id)
-{
-    uint64_t token = 0;
-    if (kind < 0 || !inside_enter(&inside))
-        return 0;
-    token = request_begin(jni, (enum request_kind)kind, (unsigned)name, (uint64_t)java_id, 0);
-    inside_leave(&inside);
-    return (jlong)token;
-}
-
-NATIVE(void, end)
-
-(JNIEnv *jni, jclass probe, jlong token, jlong java_id, jint status, jclass exception)
-{
-    if (!token || TOKEN_SESSION((uint64_t)token) != follow.session || !inside_enter(&inside))
-        return;
-    uint64_t now = now_ns();
-    work_end_if((uint64_t)java_id, is_entry, (uint64_t)token, now);
-    struct request *r = request_open((uint64_t)token);
-    if (r)
-        request_finish(jni, r, (uint64_t)token, status, exception, now, (uint64_t)java_id);
-    inside_leave(&inside);
-}
-
-NATIVE(void, rename)(JNIEnv *jni, jclass probe, jlong token, jint name)
-{
-    struct request *r;
-    if (!token || !inside_enter(&inside))
-        return;
-    if (TOKEN_SESSION((uint64_t)token) == follow.session && (r = request_open((uint64_t)token)) &&
-        r->kind != REQUEST_METHOD)
-        r->name = (unsigned)name;
-    inside_leave(&inside);
-}
-
-NATIVE(void, status)(JNIEnv *jni, jclass probe, jlong token, jint status)
-{
-    struct request *r;
-    if (!token || !inside_enter(&inside))
-        return;
-    if (TOKEN_SESSION((uint64_t)token) == follow.session && (r = request_open((uint64_t)token)))
-        r->status = status;
-    inside_leave(&inside);
-}
-
-NATIVE(void, route)(JNIEnv *jni, jclass probe, jlong token, jstring route, jlong key)
-{
-    enum { ROUTE_LENGTH = 256 };
-
-    char method[REQUEST_NAME_SIZE] = "", given[3 * ROUTE_LENGTH + 1], text[REQUEST_NAME_SIZE];
-    struct request *r;
-    if (!token || !route || !inside_enter(&inside))
-        return;
-    if (TOKEN_SESSION((uint64_t)token) == follow.session && (r = request_open((uint64_t)token)) &&
-        r->kind != REQUEST_METHOD) {
-        const struct request_name *now = request_name_at(r->name);
-        if (now)
-            snprintf(method, sizeof(method), "%.*s", (int)strcspn(now->text, " "), now->text);
-        copy_text(jni, route, given, ROUTE_LENGTH);
-        request_join(method, given, text);
-        r->name = request_name_find(r->kind, text);
-        remember(key, r->name);
-    }
-    inside_leave(&inside);
-}
-
-/* W3C Trace Context: "00-TRACE-SPAN-FLAGS", in lower case. Anything else is not taken. */
-static void read_traceparent(const char *text, struct request *r)
-{
-    enum { VERSION = 2, FLAGS = 2 };
-
-    static const char digits[] = "0123456789abcdef";
-    const char *trace = text + VERSION + 1, *span = trace + TRACE_ID + 1;
-    if (strlen(text) < VERSION + 1 + TRACE_ID + 1 + SPAN_ID + 1 + FLAGS || text[VERSION] != '-' ||
-        strspn(trace, digits) != TRACE_ID || trace[TRACE_ID] != '-' ||
-        strspn(span, digits) != SPAN_ID || span[SPAN_ID] != '-')
-        return;
-    memcpy(r->trace, trace, TRACE_ID);
-    memcpy(r->span, span, SPAN_ID);
-    r->trace[TRACE_ID] = r->span[SPAN_ID] = 0;
-}
-
-NATIVE(void, trace)(JNIEnv *jni, jclass probe, jlong token, jstring header)
-{
-    enum { LENGTH = 64 };
-
-    char text[3 * LENGTH + 1] = "";
-    struct request *r;
-    if (!token || !header || !inside_enter(&inside))
-        return;
-    copy_text(jni, header, text, LENGTH);
-    if (TOKEN_SESSION((uint64_t)token) == follow.session && (r = request_open((uint64_t)token)))
-        read_traceparent(text, r);
-    inside_leave(&inside);
-}
-
-NATIVE(void, pause)(JNIEnv *jni, jclass probe, jlong token, jlong java_id)
-{
-    if (!token || !inside_enter(&inside))
-        return;
-    work_end_if((uint64_t)java_id, is_entry, (uint64_t)token, now_ns());
-    inside_leave(&inside);
-}
-
-NATIVE(jlong, work)
-
-(JNIEnv *jni, jclass probe, jlong java_id, jlong token, jint way, jlong time, jlong by)
-{
-    uint64_t number = 0, request = (uint64_t)token;
-    if (!token || !inside_enter(&inside))
-        return 0;
-    bool follows = TOKEN_SESSION(request) == follow.session &&
-                   (request_open(request) || was_kept(TOKEN_ID(request)));
-    struct slot s = follows ? slot_claim(jni, (uint64_t)java_id) : (struct slot){NULL, 0};
-    if (s.in && atomic_load(&s.in->request[s.i]) != request) {
-        struct request_work how = {.start = now_ns(), .submitter = (uint64_t)by, .way = way};
-        if (time && how.start > (uint64_t)time)
-            how.queued_ns = how.start - (uint64_t)time;
-        number = work_begin(s, request, &how);
-    }
-    inside_leave(&inside);
-    return (jlong)number;
-}
-
-NATIVE(void, workEnd)(JNIEnv *jni, jclass probe, jlong number, jlong java_id)
-{
-    if (!number || !inside_enter(&inside))
-        return;
-    work_end_if((uint64_t)java_id, is_number, (uint64_t)number, now_ns());
-    inside_leave(&inside);
+    follow_give(&follow.requests, (uint32_t)(token & TOKEN_INDEX));
 }
 
 /* The request of a task or message in which the calling thread is; 0: none. */
 static uint64_t task_of(uint64_t java_id)
 {
-    struct slot s = slot_find(java_id);
-    const struct work *w = work_find(s, is_outermost, 0);
-    const struct request *r = w && w->as.way == WAY_ENTRY ? request_open(w->request) : NULL;
+    struct slot s = follow_slot(java_id);
+    const struct work *w = follow_find(s, follow_is_outermost, 0);
+    const struct request *r = w && w->as.way == WAY_ENTRY ? follow_request(w->request) : NULL;
     return r && (r->kind == REQUEST_TASK || r->kind == REQUEST_MESSAGE) ? w->request : 0;
 }
 
-static void task_end(JNIEnv *jni, uint64_t java_id, jclass exception)
+void follow_task_end(JNIEnv *jni, uint64_t java_id, jclass exception)
 {
     uint64_t token = task_of(java_id), now = now_ns();
     if (!token)
         return;
-    work_end_if(java_id, is_outermost, 0, now);
-    struct request *r = request_open(token);
+    follow_end_if(java_id, follow_is_outermost, 0, now);
+    struct request *r = follow_request(token);
     if (r)
-        request_finish(jni, r, token, 0, exception, now, java_id);
-}
-
-NATIVE(void, taskEnd)(JNIEnv *jni, jclass probe, jlong java_id, jclass exception)
-{
-    if (!java_id || !inside_enter(&inside))
-        return;
-    task_end(jni, (uint64_t)java_id, exception);
-    inside_leave(&inside);
-}
-
-NATIVE(jlong, taskBegin)(JNIEnv *jni, jclass probe, jobject task, jlong java_id, jlong late)
-{
-    uint64_t token = 0;
-    if (!task || !inside_enter(&inside))
-        return 0;
-    unsigned name;
-    if (task_name(jni, task, &name))
-        token = request_begin(jni, REQUEST_TASK, name, (uint64_t)java_id,
-                              late > 0 ? (uint64_t)late : 0);
-    inside_leave(&inside);
-    return (jlong)token;
-}
-
-NATIVE(void, leave)(JNIEnv *jni, jclass probe, jlong java_id, jboolean drop)
-{
-    if (!java_id || !inside_enter(&inside))
-        return;
-    task_end(jni, (uint64_t)java_id, NULL);
-    work_end_if((uint64_t)java_id, is_outermost, 0, drop ? 0 : now_ns());
-    inside_leave(&inside);
-}
-
-/* ---- what a request does elsewhere ---- */
-
-/* The number of a statement's or peer's text; 0: none. */
-NATIVE(jint, text)(JNIEnv *jni, jclass probe, jint kind, jstring text, jlong key)
-{
-    enum { LENGTH = 2000, SHOWN = 300 };
-
-    char given[3 * LENGTH + 1] = "", folded[SHOWN];
-    if (!text || !inside_enter(&inside))
-        return 0;
-    copy_text(jni, text, given, LENGTH);
-    if (kind == CHILD_JDBC)
-        sql_fold(given, folded, sizeof(folded));
-    else
-        snprintf(folded, sizeof(folded), "%s", given);
-    uint64_t constant = request_text(folded);
-    int number = constant ? text_number(constant) : 0;
-    remember(key, (unsigned)number);
-    inside_leave(&inside);
-    return number;
-}
-
-/* Within another one it is none. */
-NATIVE(jlong, childBegin)(JNIEnv *jni, jclass probe, jlong java_id, jint kind, jint text)
-{
-    uint64_t number = 0;
-    if (kind < 0 || !inside_enter(&inside))
-        return 0;
-    struct slot s = slot_find((uint64_t)java_id);
-    struct work *w = s.in ? work_of(s.in->work[s.i]) : NULL;
-    if (w && !w->child.start) {
-        w->child = (struct request_child){.start = now_ns(),
-                                          .thread = w->as.thread,
-                                          .name = text_constant(text),
-                                          .peer = kind == CHILD_HTTP ? text_constant(text) : 0,
-                                          .rows = -1,
-                                          .kind = (enum request_child_kind)kind};
-        number = atomic_load(&w->number);
-    }
-    inside_leave(&inside);
-    return (jlong)number;
-}
-
-NATIVE(void, childEnd)
-
-(JNIEnv *jni, jclass probe, jlong number, jlong java_id, jlong rows, jclass exception)
-{
-    if (!number || !inside_enter(&inside))
-        return;
-    struct work *w = work_find(slot_find((uint64_t)java_id), is_number, (uint64_t)number);
-    if (w && w->child.start) {
-        char *text = exception ? names_class_text(exception) : NULL;
-        w->child.ns = now_ns() - w->child.start;
-        w->child.rows = rows;
-        w->child.exception = text ? request_text(text) : 0;
-        free(text);
-        keep(w->request, &(struct piece){.is_child = true, .child = w->child});
-        w->child.start = 0;
-    }
-    inside_leave(&inside);
+        follow_request_end(jni, r, token, 0, exception, now, java_id);
 }
 
 /* ---- threads that begin and end ---- */
@@ -968,7 +378,7 @@ static uint64_t java_id(JNIEnv *jni, jthread thread)
 void follow_thread_started(JNIEnv *jni, jthread thread)
 {
     struct handed h;
-    if (!atomic_load(&follow.any) || !inside_enter(&inside))
+    if (!atomic_load(&follow.any) || !inside_enter(&follow_inside))
         return;
     uint64_t id = java_id(jni, thread), now = now_ns();
     if (take_handed(HANDED_THREAD | id, &h) && !h.request) {
@@ -978,77 +388,26 @@ void follow_thread_started(JNIEnv *jni, jthread thread)
         t->by = h.by;
         atomic_store(&t->java_id, id);
     } else if (h.request) {
-        Java_java_lang_JvmscopeRequests_work(jni, NULL, (jlong)id, (jlong)h.request, WAY_THREAD,
-                                             (jlong)h.time, (jlong)h.by);
+        (void)follow_hand(jni, id, h.request, WAY_THREAD, h.time, h.by);
     }
-    inside_leave(&inside);
+    inside_leave(&follow_inside);
 }
 
 uint64_t follow_thread_ended(JNIEnv *jni, jthread thread)
 {
-    if (!inside_enter(&inside))
+    if (!inside_enter(&follow_inside))
         return 0;
     uint64_t id = java_id(jni, thread), now = now_ns();
-    task_end(jni, id, NULL);
-    work_end_if(id, is_outermost, 0, now);
+    follow_task_end(jni, id, NULL);
+    follow_end_if(id, follow_is_outermost, 0, now);
     struct task *t = &follow.tasks[id & (TASKS - 1)];
     if (atomic_load(&t->java_id) == id)
         atomic_store(&t->java_id, 0);
-    inside_leave(&inside);
+    inside_leave(&follow_inside);
     return id;
 }
 
-/* ---- the tables ---- */
-
-static void *map_zero(size_t size)
-{
-    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                   -1, 0);
-    return p == MAP_FAILED ? NULL : p;
-}
-
-static const struct {
-    void **at;
-    size_t size;
-    bool kept; /* from one recording to the next */
-} tables[] = {
-    {(void **)&follow.slots, SLOT_BUCKETS * sizeof(struct slots), false},
-    {(void **)&follow.handed, HANDED_BUCKETS *BUCKET * sizeof(struct handed), false},
-    {(void **)&follow.tasks, TASKS * sizeof(struct task), false},
-    {(void **)&follow.named, NAMED * sizeof(uint64_t), false},
-    {(void **)&follow.prepared, NAMED * sizeof(uint64_t), false},
-    {(void **)&follow.late, LATE / 8, false},
-    {(void **)&follow.requests.records, REQUESTS * sizeof(struct request), false},
-    /* the use of each record goes on, so that a number of the last recording means none */
-    {(void **)&follow.works.records, WORKS * sizeof(struct work), true},
-};
-
-int follow_load(void)
-{
-    if (fault_here())
-        return -ENOMEM;
-    for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
-        if (!*tables[i].at && !(*tables[i].at = map_zero(tables[i].size)))
-            return -ENOMEM;
-    return 0;
-}
-
-static void empty_tables(void)
-{
-    for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
-        if (!tables[i].kept)
-            (void)madvise(*tables[i].at, tables[i].size, MADV_DONTNEED);
-    for (uint32_t i = 0; i < atomic_load(&follow.works.used); i++)
-        atomic_store(&((struct work *)follow.works.records)[i].number, 0);
-    follow.requests = (struct pool){follow.requests.records,
-                                    sizeof(struct request),
-                                    offsetof(struct request, next),
-                                    REQUESTS,
-                                    0,
-                                    0};
-    follow.works = (struct pool){
-        follow.works.records, sizeof(struct work), offsetof(struct work, next), WORKS, 0, 0};
-}
+/* ---- the recording ---- */
 
 /* Since JDK 21; other versions have neither. */
 static void find_carriers(JNIEnv *jni)
@@ -1092,25 +451,21 @@ int follow_start(JNIEnv *jni, struct buf *why)
     }
     find_carriers(jni);
     task_names_start(jni);
-    empty_tables();
-    texts_forget();
+    follow_empty();
+    follow_texts_forget();
     follow.session = follow.session % 127 + 1;
     follow.begun = follow.open = follow.no_record = follow.no_slot = 0;
     follow.overwritten = follow.any = 0;
-    follow.allowance = BURST;
-    follow.share = 0x10000;
-    follow.now_left = FULL_RATE / 5;
-    follow.flushed_ns = now_ns();
-    follow.flushed_begun = 0;
+    follow_kept_start();
     int r = probe_define(jni, PROBE, &follow.probe, why);
     if (r == 0)
-        inside_open(&inside);
+        inside_open(&follow_inside);
     return r;
 }
 
 void follow_stop(void)
 {
-    inside_close(&inside);
+    inside_close(&follow_inside);
 }
 
 void follow_losses(struct jfr_writer *w)

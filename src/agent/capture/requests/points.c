@@ -132,6 +132,7 @@ static const struct point points[] = {
      "1 v:" HTTP_EXCHANGE ".getRequestMethod" STRING " 1 v:" HTTP_EXCHANGE ".getRequestURI()Ljava/net/URI; #", "1 v:" HTTP_EXCHANGE ".getResponseCode()I"},
     {"com/sun/net/httpserver/Filter$Chain", "doFilter", NULL, point_entry, "called(Ljava/lang/String;)V", NULL, 0,
      "1 v:" HTTP_EXCHANGE ".getRequestHeaders()L" HEADERS "; " TRACEPARENT " v:" HEADERS ".getFirst" HEADER},
+    {"sun/net/httpserver/ExchangeImpl", "sendResponseHeaders", "(IJ)V", point_entry, "length(J)V", NULL, 0, "J2"},
     {"javax/servlet/http/HttpServlet", "service", "(L" JAVAX_REQUEST ";", point_within, "enter(Ljava/lang/String;Ljava/lang/String;I)J", NULL, REQUEST_SERVLET, SERVLET(JAVAX_REQUEST)},
     {"jakarta/servlet/http/HttpServlet", "service", "(L" JAKARTA_REQUEST ";", point_within, "enter(Ljava/lang/String;Ljava/lang/String;I)J", NULL, REQUEST_SERVLET, SERVLET(JAKARTA_REQUEST)},
     {NETTY_HTTP "HttpRequestDecoder", "createMessage", "([Ljava/lang/String;)", point_entry, "decoded([Ljava/lang/String;I)V", NULL, REQUEST_HTTP, "1 #"},
@@ -154,6 +155,7 @@ static const struct point points[] = {
     {JETTY "server/Server", "handle", "(L" JETTY_CHANNEL ";)", point_entry, "called(Ljava/lang/String;)V", NULL, 0,
      "1 ?" JETTY_ASKED " " TRACEPARENT " v:" JETTY_REQUEST ".getHeader" HEADER},
     {JETTY "server/Server", "handleAsync", "(L" JETTY_CHANNEL ";)", point_suspended, "resume(Ljava/lang/Object;)J", NULL, 0, "1"},
+    {JETTY_CHANNEL, "onCompleted", "()", point_entry, "bytes(Ljava/lang/Object;J)V", NULL, 0, "0 0 v:" JETTY_CHANNEL ".getBytesWritten()J"},
     {JETTY_CHANNEL, "onCompleted", "()", point_entry, "finish(Ljava/lang/Object;I)V", NULL, 0,
      "0 0 v:" JETTY_CHANNEL ".getResponse()L" JETTY_RESPONSE "; v:" JETTY_RESPONSE ".getStatus()I"},
     /* Jetty 12 */

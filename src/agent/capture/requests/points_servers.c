@@ -31,6 +31,9 @@ static int point_catalina(struct edit *e, struct buf *first, unsigned stack)
         return r;
     code_store(first, 'J', (unsigned)local);
     r = edit_insert(e, EDIT_ENTRY, 0, 0, first, stack);
+    code_load(&last, 'A', 2);
+    r = r ? r : point_virtual(e, &last, COYOTE_RESPONSE, "getContentWritten", "()J");
+    r = r ? r : point_probe(e, &last, "bytes", "(J)V");
     code_load(&last, 'J', (unsigned)local);
     code_load(&last, 'A', 2);
     r = r ? r : point_virtual(e, &last, COYOTE_RESPONSE, "getStatus", "()I");

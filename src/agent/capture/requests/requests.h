@@ -2,11 +2,11 @@
 /*
  * requests=: the requests that a server handles, and which threads work for each of them.
  *
- * points.c inserts probes where requests begin and end and where work is handed from one thread to
- * another; the probes are in JvmscopeRequests.java, which looks into the tables of tables.h and
- * calls the natives of follow.c. follow.c knows which request each thread works for, and decides at
- * the end of a request whether its details are kept. names.c names and counts requests. requests.c
- * is the capture and writes the events.
+ * points.c and the files of that name insert probes where requests begin and end and where work is
+ * handed from one thread to another; the probes are in JvmscopeRequests.java, which looks into the
+ * tables of tables.h and calls the natives of natives.c. follow.c knows which request each thread
+ * works for, and kept.c decides whether its details are kept. names.c names and counts requests,
+ * tasks.c names scheduled tasks. requests.c is the capture and writes the events.
  */
 #pragma once
 
@@ -82,7 +82,7 @@ uint64_t request_text(const char *text);
 /* The recording has no room for, or was not to have, n more of something. */
 void requests_lose(enum jfr_loss loss, uint64_t n);
 
-/* ---- follow.c ---- */
+/* ---- following requests: follow.h ---- */
 
 /* Before the probe class is defined: the tables. -ENOMEM. */
 int follow_load(void) must_check;

@@ -55,6 +55,9 @@ public final class JvmscopeRequests {
     /** The status of an answer, which may be told before its end. */
     private static native void status(long request, int status);
 
+    /** The bytes of an answer. */
+    private static native void bytes(long request, long n);
+
     /** Names a request after a route, with the method that its name begins with; key is a hash of both. */
     private static native void route(long request, String route, long key);
 
@@ -96,6 +99,7 @@ public final class JvmscopeRequests {
         pause(0, 0);
         rename(0, 0);
         status(0, 0);
+        bytes(0, 0);
         route(0, null, 0);
         taskBegin(null, 0, 0);
         taskEnd(0, null);
@@ -287,6 +291,24 @@ public final class JvmscopeRequests {
         long request = request(slot(tid()));
         if ((request & SERVER) != 0)
             status(request, status);
+    }
+
+    public static void bytes(long n) {
+        long request = request(slot(tid()));
+        if ((request & SERVER) != 0)
+            bytes(request, n);
+    }
+
+    public static void bytes(Object server, long n) {
+        long e = U.getLong(ANY) == 0 ? 0 : answerOf(server);
+        if (e != 0)
+            bytes(U.getLong(e + 8), n);
+    }
+
+    /** As com.sun.net.httpserver is told the length of an answer: -1 is none, and 0 is any. */
+    public static void length(long n) {
+        if (n != 0)
+            bytes(n < 0 ? 0 : n);
     }
 
     /** The status is one of gRPC's. */

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which details are kept: they are written at once while requests come slowly, and for a random
+ * sample when they come fast. The works of all other requests are kept in their record until it
+ * ends; then they are written if the request is one of the slowest of its name in this minute, and
+ * otherwise counted.
+ */
+#include "agent/capture/requests/follow.h"
+
+#include "base/hash.h"
+
+/*
+ * Details are complete as long as no more than BURST requests have come beyond RATE a second, and
+ * are a sample of RATE a second from then on: an hour at any rate takes less than 200 MB.
+ */
+enum { RATE = 300, BURST = 100000, FULL = BURST / 2 };
+
+/*
+ * No more than this many requests a second are written before either, so that the file can grow
+ * with them. A fifth of them may come at once, before the rate is known.
+ */
+enum { FULL_RATE = 30000 };
+
+void follow_kept_start(void)
+{
+    follow.allowance = BURST;
+    follow.share = 0x10000;
+    follow.now_left = FULL_RATE / 5;
+    follow.flushed_ns = now_ns();
+    follow.flushed_begun = 0;
+}
+
+/* Whether a request that begins now is one of those whose details are written. */
+enum request_kept follow_choose(uint64_t id)
+{
+    uint32_t share = atomic_load_explicit(&follow.share, memory_order_relaxed);
+    if (share <= 0xffff && (hash_u64(id) & 0xffff) >= share)
+        return KEPT_NOT;
+    if (atomic_load_explicit(&follow.now_left, memory_order_relaxed) <= 0 ||
+        atomic_fetch_sub_explicit(&follow.now_left, 1, memory_order_relaxed) <= 0)
+        return KEPT_NOT;
+    return share <= 0xffff ? KEPT_SAMPLE : KEPT_ALL;
+}
+
+void follow_flush(uint64_t now)
+{
+    uint64_t ns = now - follow.flushed_ns, begun = atomic_load(&follow.begun),
+             n = begun - follow.flushed_begun;
+    if (ns < NS_PER_SECOND / 20)
+        return;
+    int64_t left = atomic_load(&follow.allowance), more = (int64_t)(RATE * ns / NS_PER_SECOND);
+    if (left < BURST)
+        atomic_fetch_add(&follow.allowance, MIN(more, BURST - left));
+    uint64_t rate = left > FULL ? FULL_RATE : RATE,
+             share = n ? rate * ns / NS_PER_SECOND * 0x10000 / n : 0x10000;
+    atomic_store(&follow.share, (uint32_t)MIN(share, UINT64_C(0x10000)));
+    atomic_store(&follow.now_left, (int64_t)(left > FULL ? FULL_RATE / 5 : RATE));
+    follow.flushed_ns = now;
+    follow.flushed_begun = begun;
+}
+
+void follow_set_kept(uint64_t id, bool kept)
+{
+    uint64_t bit = UINT64_C(1) << (id & 63);
+    _Atomic uint64_t *word = &follow.late[(id & (LATE - 1)) >> 6];
+    if (kept)
+        atomic_fetch_or_explicit(word, bit, memory_order_relaxed);
+    else if (atomic_load_explicit(word, memory_order_relaxed) & bit)
+        atomic_fetch_and_explicit(word, ~bit, memory_order_relaxed);
+}
+
+bool follow_was_kept(uint64_t id)
+{
+    return atomic_load(&follow.late[(id & (LATE - 1)) >> 6]) >> (id & 63) & 1;
+}
+
+void follow_put(uint64_t id, const struct piece *p)
+{
+    if (p->is_child)
+        put_request_child(id, &p->child);
+    else
+        put_request_work(id, &p->work);
+}
+
+/* A work or child has ended: it is written now, kept with its request, or dropped with it. */
+void follow_keep(uint64_t token, const struct piece *p)
+{
+    struct request *r = follow_request(token);
+    bool write = false;
+    if (r) {
+        follow_lock(r);
+        if (atomic_load(&r->token) != token)
+            r = (follow_unlock(r), NULL);
+    }
+    if (!r) {
+        write = follow_was_kept(TOKEN_ID(token));
+    } else {
+        write = r->kept != KEPT_NOT;
+        if (!write && r->n_pieces < PIECES)
+            r->pieces[r->n_pieces] = *p;
+        if (!write)
+            r->n_pieces++;
+        follow_unlock(r);
+    }
+    if (write)
+        follow_put(TOKEN_ID(token), p);
+}

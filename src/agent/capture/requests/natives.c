@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The native methods of the probe class. */
+#include "agent/capture/requests/follow.h"
+
+#include "agent/capture/requests/sql.h"
+#include "agent/names.h"
+#include "base/map.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- texts of children, by numbers that the probe keeps ---- */
+
+static struct {
+    pthread_mutex_t lock;
+    struct map number; /* of a constant */
+    uint64_t constant[1 << NAME_BITS];
+    unsigned n;
+} numbered = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int text_number(uint64_t constant)
+{
+    pthread_mutex_lock(&numbered.lock);
+    const uint64_t *there = map_get(&numbered.number, constant);
+    unsigned n = there ? (unsigned)*there : 0;
+    if (!there && numbered.n + 1 < ARRAY_SIZE(numbered.constant)) {
+        n = numbered.n + 1;
+        if (map_put(&numbered.number, constant, n) < 0)
+            n = 0;
+        else
+            numbered.constant[numbered.n = n] = constant;
+    }
+    pthread_mutex_unlock(&numbered.lock);
+    return (int)n;
+}
+
+static uint64_t text_constant(int number)
+{
+    return number > 0 && (size_t)number < ARRAY_SIZE(numbered.constant) ? numbered.constant[number]
+                                                                        : 0;
+}
+
+void follow_texts_forget(void)
+{
+    pthread_mutex_lock(&numbered.lock);
+    map_release(&numbered.number);
+    memset(numbered.constant, 0, sizeof(numbered.constant));
+    numbered.n = 0;
+    pthread_mutex_unlock(&numbered.lock);
+}
+
+/* ---- the probe's native methods ---- */
+
+#define NATIVE(type, name) EXPORT type JNICALL Java_java_lang_JvmscopeRequests_##name
+NATIVE(jlong, constant)(JNIEnv *, jclass, jint);
+NATIVE(jclass, carrierClass)(JNIEnv *, jclass);
+NATIVE(jobject, scheduler)(JNIEnv *, jclass);
+NATIVE(jint, name)(JNIEnv *, jclass, jint, jstring, jstring, jlong);
+NATIVE(jlong, begin)(JNIEnv *, jclass, jint, jint, jlong);
+NATIVE(void, rename)(JNIEnv *, jclass, jlong, jint);
+NATIVE(void, status)(JNIEnv *, jclass, jlong, jint);
+NATIVE(void, bytes)(JNIEnv *, jclass, jlong, jlong);
+NATIVE(void, route)(JNIEnv *, jclass, jlong, jstring, jlong);
+NATIVE(jlong, taskBegin)(JNIEnv *, jclass, jobject, jlong, jlong);
+NATIVE(void, taskEnd)(JNIEnv *, jclass, jlong, jclass);
+NATIVE(void, trace)(JNIEnv *, jclass, jlong, jstring);
+NATIVE(void, pause)(JNIEnv *, jclass, jlong, jlong);
+NATIVE(void, end)(JNIEnv *, jclass, jlong, jlong, jint, jclass);
+NATIVE(jlong, work)(JNIEnv *, jclass, jlong, jlong, jint, jlong, jlong);
+NATIVE(void, workEnd)(JNIEnv *, jclass, jlong, jlong);
+NATIVE(void, leave)(JNIEnv *, jclass, jlong, jboolean);
+NATIVE(jint, text)(JNIEnv *, jclass, jint, jstring, jlong);
+NATIVE(jlong, childBegin)(JNIEnv *, jclass, jlong, jint, jint);
+NATIVE(void, childEnd)(JNIEnv *, jclass, jlong, jlong, jlong, jclass);
+
+NATIVE(jlong, constant)(JNIEnv *jni, jclass probe, jint which)
+{
+    const int64_t values[] = {(int64_t)(uintptr_t)follow.slots,
+                              (int64_t)(uintptr_t)follow.handed,
+                              (int64_t)(uintptr_t)follow.tasks,
+                              (int64_t)(uintptr_t)follow.named,
+                              follow.tid_offset,
+                              (int64_t)(uintptr_t)&follow.overwritten,
+                              (int64_t)(uintptr_t)&follow.any,
+                              (int64_t)(uintptr_t)follow.requests.records,
+                              (int64_t)sizeof(struct request),
+                              (int64_t)(uintptr_t)follow.prepared};
+    return which >= 0 && which < (jint)ARRAY_SIZE(values) ? values[which] : 0;
+}
+
+NATIVE(jclass, carrierClass)(JNIEnv *jni, jclass probe)
+{
+    return follow.carrier ? (*jni)->NewLocalRef(jni, follow.carrier) : NULL;
+}
+
+NATIVE(jobject, scheduler)(JNIEnv *jni, jclass probe)
+{
+    return follow.scheduler ? (*jni)->NewLocalRef(jni, follow.scheduler) : NULL;
+}
+
+/* The first characters of a string, as modified UTF-8. */
+static void copy_text(JNIEnv *jni, jstring s, char *to, jsize max)
+{
+    jsize n = s ? MIN((*jni)->GetStringLength(jni, s), max) : 0;
+    *to = 0;
+    if (n > 0)
+        (*jni)->GetStringUTFRegion(jni, s, 0, n, to);
+    to[3 * n] = 0;
+    vm_clear_exception(jni);
+}
+
+/* Keeps the number of a name or text for its hash. */
+static void remember(jlong key, unsigned number)
+{
+    const uint64_t mask = ~UINT64_C(0) >> NAME_BITS;
+    atomic_store(&follow.named[(uint64_t)key >> 48], ((uint64_t)key & mask) << NAME_BITS | number);
+}
+
+NATIVE(jint, name)(JNIEnv *jni, jclass probe, jint kind, jstring method, jstring path, jlong key)
+{
+    enum { METHOD = 32, PATH = 512, ROUTE = 0x100 };
+
+    char method_text[3 * METHOD + 1] = "", path_text[3 * PATH + 1] = "", text[REQUEST_NAME_SIZE];
+    if (!path || !inside_enter(&follow_inside))
+        return 0;
+    copy_text(jni, method, method_text, METHOD);
+    copy_text(jni, path, path_text, PATH);
+    if (kind & ROUTE)
+        request_join(method_text, path_text, text);
+    else
+        request_fold(method_text, path_text, text);
+    unsigned number = request_name_find(kind & ~ROUTE, text);
+    remember(key, number);
+    inside_leave(&follow_inside);
+    return (jint)number;
+}
+
+NATIVE(jlong, begin)(JNIEnv *jni, jclass probe, jint kind, jint name, jlong java_id)
+{
+    uint64_t token = 0;
+    if (kind < 0 || !inside_enter(&follow_inside))
+        return 0;
+    token =
+        follow_request_begin(jni, (enum request_kind)kind, (unsigned)name, (uint64_t)java_id, 0);
+    inside_leave(&follow_inside);
+    return (jlong)token;
+}
+
+NATIVE(void, end)
+
+(JNIEnv *jni, jclass probe, jlong token, jlong java_id, jint status, jclass exception)
+{
+    if (!token || TOKEN_SESSION((uint64_t)token) != follow.session || !inside_enter(&follow_inside))
+        return;
+    uint64_t now = now_ns();
+    follow_end_if((uint64_t)java_id, follow_is_entry, (uint64_t)token, now);
+    struct request *r = follow_request((uint64_t)token);
+    if (r)
+        follow_request_end(jni, r, (uint64_t)token, status, exception, now, (uint64_t)java_id);
+    inside_leave(&follow_inside);
+}
+
+NATIVE(void, rename)(JNIEnv *jni, jclass probe, jlong token, jint name)
+{
+    struct request *r;
+    if (!token || !inside_enter(&follow_inside))
+        return;
+    if (TOKEN_SESSION((uint64_t)token) == follow.session && (r = follow_request((uint64_t)token)) &&
+        r->kind != REQUEST_METHOD)
+        r->name = (unsigned)name;
+    inside_leave(&follow_inside);
+}
+
+NATIVE(void, status)(JNIEnv *jni, jclass probe, jlong token, jint status)
+{
+    struct request *r;
+    if (!token || !inside_enter(&follow_inside))
+        return;
+    if (TOKEN_SESSION((uint64_t)token) == follow.session && (r = follow_request((uint64_t)token)))
+        r->status = status;
+    inside_leave(&follow_inside);
+}
+
+NATIVE(void, bytes)(JNIEnv *jni, jclass probe, jlong token, jlong n)
+{
+    struct request *r;
+    if (!token || !inside_enter(&follow_inside))
+        return;
+    if (TOKEN_SESSION((uint64_t)token) == follow.session && (r = follow_request((uint64_t)token)))
+        r->bytes = n;
+    inside_leave(&follow_inside);
+}
+
+NATIVE(void, route)(JNIEnv *jni, jclass probe, jlong token, jstring route, jlong key)
+{
+    enum { ROUTE_LENGTH = 256 };
+
+    char method[REQUEST_NAME_SIZE] = "", given[3 * ROUTE_LENGTH + 1], text[REQUEST_NAME_SIZE];
+    struct request *r;
+    if (!token || !route || !inside_enter(&follow_inside))
+        return;
+    if (TOKEN_SESSION((uint64_t)token) == follow.session && (r = follow_request((uint64_t)token)) &&
+        r->kind != REQUEST_METHOD) {
+        const struct request_name *now = request_name_at(r->name);
+        if (now)
+            snprintf(method, sizeof(method), "%.*s", (int)strcspn(now->text, " "), now->text);
+        copy_text(jni, route, given, ROUTE_LENGTH);
+        request_join(method, given, text);
+        r->name = request_name_find(r->kind, text);
+        remember(key, r->name);
+    }
+    inside_leave(&follow_inside);
+}
+
+/* W3C Trace Context: "00-TRACE-SPAN-FLAGS", in lower case. Anything else is not taken. */
+static void read_traceparent(const char *text, struct request *r)
+{
+    enum { VERSION = 2, FLAGS = 2 };
+
+    static const char digits[] = "0123456789abcdef";
+    const char *trace = text + VERSION + 1, *span = trace + TRACE_ID + 1;
+    if (strlen(text) < VERSION + 1 + TRACE_ID + 1 + SPAN_ID + 1 + FLAGS || text[VERSION] != '-' ||
+        strspn(trace, digits) != TRACE_ID || trace[TRACE_ID] != '-' ||
+        strspn(span, digits) != SPAN_ID || span[SPAN_ID] != '-')
+        return;
+    memcpy(r->trace, trace, TRACE_ID);
+    memcpy(r->span, span, SPAN_ID);
+    r->trace[TRACE_ID] = r->span[SPAN_ID] = 0;
+}
+
+NATIVE(void, trace)(JNIEnv *jni, jclass probe, jlong token, jstring header)
+{
+    enum { LENGTH = 64 };
+
+    char text[3 * LENGTH + 1] = "";
+    struct request *r;
+    if (!token || !header || !inside_enter(&follow_inside))
+        return;
+    copy_text(jni, header, text, LENGTH);
+    if (TOKEN_SESSION((uint64_t)token) == follow.session && (r = follow_request((uint64_t)token)))
+        read_traceparent(text, r);
+    inside_leave(&follow_inside);
+}
+
+NATIVE(void, pause)(JNIEnv *jni, jclass probe, jlong token, jlong java_id)
+{
+    if (!token || !inside_enter(&follow_inside))
+        return;
+    follow_end_if((uint64_t)java_id, follow_is_entry, (uint64_t)token, now_ns());
+    inside_leave(&follow_inside);
+}
+
+NATIVE(jlong, work)
+
+(JNIEnv *jni, jclass probe, jlong java_id, jlong token, jint way, jlong time, jlong by)
+{
+    uint64_t number = 0;
+    if (!token || !inside_enter(&follow_inside))
+        return 0;
+    number = follow_hand(jni, (uint64_t)java_id, (uint64_t)token, (enum request_way)way,
+                         (uint64_t)time, (uint64_t)by);
+    inside_leave(&follow_inside);
+    return (jlong)number;
+}
+
+NATIVE(void, workEnd)(JNIEnv *jni, jclass probe, jlong number, jlong java_id)
+{
+    if (!number || !inside_enter(&follow_inside))
+        return;
+    follow_end_if((uint64_t)java_id, follow_is_number, (uint64_t)number, now_ns());
+    inside_leave(&follow_inside);
+}
+
+NATIVE(void, taskEnd)(JNIEnv *jni, jclass probe, jlong java_id, jclass exception)
+{
+    if (!java_id || !inside_enter(&follow_inside))
+        return;
+    follow_task_end(jni, (uint64_t)java_id, exception);
+    inside_leave(&follow_inside);
+}
+
+NATIVE(jlong, taskBegin)(JNIEnv *jni, jclass probe, jobject task, jlong java_id, jlong late)
+{
+    uint64_t token = 0;
+    if (!task || !inside_enter(&follow_inside))
+        return 0;
+    unsigned name;
+    if (task_name(jni, task, &name))
+        token = follow_request_begin(jni, REQUEST_TASK, name, (uint64_t)java_id,
+                                     late > 0 ? (uint64_t)late : 0);
+    inside_leave(&follow_inside);
+    return (jlong)token;
+}
+
+NATIVE(void, leave)(JNIEnv *jni, jclass probe, jlong java_id, jboolean drop)
+{
+    if (!java_id || !inside_enter(&follow_inside))
+        return;
+    follow_task_end(jni, (uint64_t)java_id, NULL);
+    follow_end_if((uint64_t)java_id, follow_is_outermost, 0, drop ? 0 : now_ns());
+    inside_leave(&follow_inside);
+}
+
+/* ---- what a request does elsewhere ---- */
+
+/* The number of a statement's or peer's text; 0: none. */
+NATIVE(jint, text)(JNIEnv *jni, jclass probe, jint kind, jstring text, jlong key)
+{
+    enum { LENGTH = 2000, SHOWN = 300 };
+
+    char given[3 * LENGTH + 1] = "", folded[SHOWN];
+    if (!text || !inside_enter(&follow_inside))
+        return 0;
+    copy_text(jni, text, given, LENGTH);
+    if (kind == CHILD_JDBC)
+        sql_fold(given, folded, sizeof(folded));
+    else
+        snprintf(folded, sizeof(folded), "%s", given);
+    uint64_t constant = request_text(folded);
+    int number = constant ? text_number(constant) : 0;
+    remember(key, (unsigned)number);
+    inside_leave(&follow_inside);
+    return number;
+}
+
+/* Within another one it is none. */
+NATIVE(jlong, childBegin)(JNIEnv *jni, jclass probe, jlong java_id, jint kind, jint text)
+{
+    uint64_t number = 0;
+    if (kind < 0 || !inside_enter(&follow_inside))
+        return 0;
+    struct slot s = follow_slot((uint64_t)java_id);
+    struct work *w = s.in ? follow_work(s.in->work[s.i]) : NULL;
+    if (w && !w->child.start) {
+        w->child = (struct request_child){.start = now_ns(),
+                                          .thread = w->as.thread,
+                                          .name = text_constant(text),
+                                          .peer = kind == CHILD_HTTP ? text_constant(text) : 0,
+                                          .rows = -1,
+                                          .kind = (enum request_child_kind)kind};
+        number = atomic_load(&w->number);
+    }
+    inside_leave(&follow_inside);
+    return (jlong)number;
+}
+
+NATIVE(void, childEnd)
+
+(JNIEnv *jni, jclass probe, jlong number, jlong java_id, jlong rows, jclass exception)
+{
+    if (!number || !inside_enter(&follow_inside))
+        return;
+    struct work *w =
+        follow_find(follow_slot((uint64_t)java_id), follow_is_number, (uint64_t)number);
+    if (w && w->child.start) {
+        char *text = exception ? names_class_text(exception) : NULL;
+        w->child.ns = now_ns() - w->child.start;
+        w->child.rows = rows;
+        w->child.exception = text ? request_text(text) : 0;
+        free(text);
+        follow_keep(w->request, &(struct piece){.is_child = true, .child = w->child});
+        w->child.start = 0;
+    }
+    inside_leave(&follow_inside);
+}

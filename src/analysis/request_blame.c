@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where threads were during a part, and who kept them waiting. */
+#include "analysis/request_ledger_private.h"
+
+#include <string.h>
+
+const char *frames_method(const struct request_ledger *l, const struct frames_ref *f, uint32_t i,
+                          uint32_t *ret_line)
+{
+    if (f->sampled) {
+        const struct request_frame *frame = &l->r->frames.data[f->first + i];
+        if (ret_line)
+            *ret_line = frame->line;
+        return requests_text(l->r, frame->method);
+    }
+    const struct tl_frame *frame = &l->t->frames[f->first + i];
+    if (ret_line)
+        *ret_line = frame->line;
+    return tl_string(l->t, frame->method);
+}
+
+/*
+ * Returns whether a frame belongs to the program and not to the pool for whose connection it waits.
+ */
+static bool is_program(const struct request_ledger *l, const struct frames_ref *f, uint32_t i)
+{
+    const char *method = frames_method(l, f, i, NULL);
+    enum frame_role role =
+        f->sampled ? frame_role(method) : role_of_frame(l->t, l->roles, f->first + i);
+    return role == ROLE_PROGRAM && !(ledger_mark(method) & FRAME_POOL) &&
+           strncmp(method, "com.zaxxer.hikari.", strlen("com.zaxxer.hikari.")) != 0;
+}
+
+const char *frames_program(const struct request_ledger *l, const struct frames_ref *f)
+{
+    for (uint32_t i = 0; i < f->n; i++)
+        if (is_program(l, f, i))
+            return frames_method(l, f, i, NULL);
+    return f->n ? frames_method(l, f, 0, NULL) : NULL;
+}
+
+static struct frames_ref wait_frames(const struct request_ledger *l, uint32_t node)
+{
+    uint32_t stack = node == TL_NONE ? TL_NONE : tl_context_of(l->t, node)->stack;
+    if (stack == TL_NONE)
+        return (struct frames_ref){0};
+    return (struct frames_ref){l->t->stacks[stack].first, l->t->stacks[stack].len, false};
+}
+
+/*
+ * Adds where a run was, dividing its time equally among its samples. Where in a run the thread had
+ * no processor is unknown, so a part without a sample takes the samples next to it in the same run.
+ * If there are none, what was on the stack at both ends counts.
+ */
+static int add_doing_run(const struct request_ledger *l, const struct request_part *p,
+                         struct thread_doings *ret)
+{
+    const struct requests *r = l->r;
+    size_t end, first = ledger_samples(l, p->thread, p->start, p->end, &end);
+    if (end == first) {
+        struct stretch s = ledger_before(l, p->thread, 0, p->end);
+        uint64_t ns = p->end - p->start, from = p->start > ns ? p->start - ns : 0, to = p->end + ns;
+        if (p->node != TL_NONE && tl_node(l->t, p->node).time >= p->end)
+            to = MIN(to, (uint64_t)tl_node(l->t, p->node).time);
+        first = ledger_samples(l, p->thread, MAX(from, s.start), to, &end);
+    }
+    struct thread_doing doing = {.thread = p->thread, .kind = p->cause};
+    int e = 0;
+    for (size_t i = first; e == 0 && i < end; i++) {
+        const struct request_stack *s = &r->stacks.data[r->samples.data[i].stack];
+        doing.ns = (p->end - p->start) / (end - first);
+        doing.frames = (struct frames_ref){s->first, s->len, true};
+        e = vec_push(&ret->rows, doing);
+    }
+    if (e || end > first)
+        return e;
+    struct path_segment segment = {
+        .start = p->start, .end = p->end, .thread = p->thread, .node = p->node, .state = PATH_RUN};
+    struct path_frames frames =
+        p->node == TL_NONE ? (struct path_frames){0, 0} : path_frames(l->t, l->roles, &segment);
+    doing.ns = p->end - p->start;
+    doing.frames = (struct frames_ref){frames.first, frames.n, false};
+    return vec_push(&ret->rows, doing);
+}
+
+static int add_doing(const struct request_ledger *l, const struct request_part *p,
+                     struct thread_doings *ret)
+{
+    if (p->thread == TL_NONE)
+        return 0;
+    bool ran = p->node == TL_NONE || tl_node(l->t, p->node).kind == TL_RUN ||
+               tl_node(l->t, p->node).time >= p->end;
+    if (p->cause == CAUSE_CPU || p->cause == CAUSE_RUNNABLE || p->cause == CAUSE_GC ||
+        p->cause == CAUSE_SAFEPOINT || (p->cause == CAUSE_CLASS_LOAD && ran))
+        return add_doing_run(l, p, ret);
+    struct thread_doing doing = {.ns = p->end - p->start,
+                                 .thread = p->thread,
+                                 .kind = p->cause,
+                                 .frames = wait_frames(l, p->node)};
+    return vec_push(&ret->rows, doing);
+}
+
+int request_part_stacks(struct request_ledger *l, const struct request_part *p,
+                        struct thread_doings *ret)
+{
+    return p->cause == CAUSE_QUEUE || p->behind ? 0 : add_doing(l, p, ret);
+}
+
+/* Adds what a thread did from start to end, except that it had nothing to do. */
+static int add_meanwhile(struct request_ledger *l, uint32_t thread, uint64_t start, uint64_t end,
+                         struct thread_doings *ret)
+{
+    struct request_parts *p = &l->scratch;
+    int e = 0;
+    if (thread == TL_NONE)
+        return 0;
+    vec_clear(&p->rows);
+    while (e == 0 && end > start) {
+        struct stretch s = ledger_before(l, thread, start, end);
+        e = ledger_add_stretch(l, p, REQUEST_NONE, thread, &s);
+        end = s.start;
+    }
+    for (size_t i = 0; e == 0 && i < p->rows.len; i++) {
+        const struct request_part *part = &p->rows.data[i];
+        bool waits = part->node != TL_NONE && ledger_is_blocked(tl_node(l->t, part->node).kind);
+        if (!waits || !stack_is_idle(l->t, l->roles, tl_context_of(l->t, part->node)->stack))
+            e = add_doing(l, part, ret);
+    }
+    return e;
+}
+
+/* Returns the thread that ended a wait, or TL_NONE. */
+static uint32_t waker_of(const struct timeline *t, uint32_t ends)
+{
+    const struct tl_node at = ends == TL_NONE ? (struct tl_node){0} : tl_node(t, ends);
+    return ends != TL_NONE && graph_caused(&at, ends) ? tl_node(t, at.waker).thread : TL_NONE;
+}
+
+/*
+ * Adds the owners of a lock while a part waited for it. Each node that ended another thread's wait
+ * for the lock begins that thread's turn. Before the first of them the owner is the one seen at the
+ * beginning of the wait.
+ */
+static int add_owners(struct request_ledger *l, const struct request_part *p, uint32_t object,
+                      struct thread_doings *ret)
+{
+    const struct timeline *t = l->t;
+    uint32_t owner = tl_context_of(t, p->node)->other;
+    uint32_t low = l->object_first[object], high = l->object_first[object + 1];
+    uint32_t last = high;
+    while (low < high) {
+        uint32_t mid = low + (high - low) / 2;
+        if (tl_node(t, l->taken[mid]).time <= p->start)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    uint64_t at = p->start;
+    int e = 0;
+    for (; e == 0 && low < last && tl_node(t, l->taken[low]).time < p->end; low++) {
+        const struct tl_node n = tl_node(t, l->taken[low]);
+        if (n.thread == p->thread)
+            continue;
+        uint32_t holder = owner != TL_NONE ? owner : waker_of(t, l->taken[low]);
+        e = add_meanwhile(l, holder, at, n.time, ret);
+        owner = n.thread;
+        at = n.time;
+    }
+    if (owner == TL_NONE)
+        owner = waker_of(t, p->ends);
+    return e ? e : owner == p->thread ? 0 : add_meanwhile(l, owner, at, p->end, ret);
+}
+
+int request_part_culprits(struct request_ledger *l, const struct request_part *p,
+                          struct thread_doings *ret)
+{
+    const struct timeline *t = l->t;
+    if (p->behind)
+        return add_meanwhile(l, p->behind - 1, p->start, p->end, ret);
+    switch (p->cause) {
+    case CAUSE_QUEUE:
+        return add_meanwhile(l, p->thread, p->start, p->end, ret);
+    case CAUSE_LOCK:
+    case CAUSE_PARK:
+    case CAUSE_POOL:
+    case CAUSE_CLASS_LOAD:
+        break;
+    default:
+        return 0;
+    }
+    if (p->node == TL_NONE || !ledger_is_blocked(tl_node(t, p->node).kind))
+        return 0;
+    enum tl_kind kind = tl_node(t, p->node).kind;
+    uint32_t object = tl_context_of(t, p->node)->object;
+    bool lock = kind == TL_WAIT_LOCK || kind == TL_REACQUIRE || kind == TL_DEADLOCK ||
+                (object != TL_NONE && t->objects[object].flags & TL_OBJECT_LOCK);
+    if (lock && object != TL_NONE)
+        return add_owners(l, p, object, ret);
+    uint32_t waker = waker_of(t, p->ends);
+    return waker == p->thread ? 0 : add_meanwhile(l, waker, p->start, p->end, ret);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the ledger share: request_ledger.c indexes the timeline, request_stretches.c
+ * divides what a thread did in some time, request_walk.c goes back from a request's end, and
+ * request_blame.c says where threads were and who kept them waiting.
+ */
+#pragma once
+
+#include "analysis/request_ledger.h"
+
+#include "analysis/graph.h"
+#include "model/idle.h"
+
+/* A thread waited while it initialized a class: others that need the class wait for that thread. */
+struct initializing {
+    uint64_t start, end;
+    uint32_t thread, node;
+};
+
+struct request_ledger {
+    const struct requests *r;
+    const struct timeline *t;
+    struct map threads;             /* id to the thread of the timeline */
+    uint32_t *first;                /* per thread: its first place in `nodes` */
+    uint32_t *nodes;                /* by thread, in chronological order */
+    uint32_t *object_first, *taken; /* per object: the nodes at which a wait for it ended */
+    uint8_t *roles;                 /* of the timeline's strings: enum frame_role */
+    uint8_t *marks;                 /* of the same strings: FRAME_ */
+    uint8_t *sampled;               /* marks of the requests' stacks */
+    VEC(struct initializing) inits; /* sorted by start */
+    struct strpool made;            /* texts that neither of the two has */
+    struct request_parts scratch;
+};
+
+#define FRAME_POOL       1
+#define FRAME_CLASS_LOAD 2 /* a class is being loaded or initialized */
+#define FRAME_CLASS_INIT 4
+#define FRAME_IO         8 /* a virtual thread reads or writes: it parks until the poller wakes it */
+
+/* A state of a thread that lasts from start to end. Node `ends`, if there is one, ended it. */
+struct stretch {
+    uint64_t start, end;
+    uint32_t state, ends; /* nodes; state is TL_NONE before the first one */
+};
+
+/* ---- request_ledger.c ---- */
+
+/* Returns the FRAME_ marks of a method, and of all methods in a node's stack. */
+uint8_t ledger_mark(const char *method);
+uint8_t ledger_stack_marks(const struct request_ledger *l, uint32_t node);
+/* Returns the timeline's thread with an id, or TL_NONE. */
+uint32_t ledger_thread(const struct request_ledger *l, uint64_t id);
+/* Times of the requests, in ns since 1970, and those of the timeline. */
+uint64_t ledger_since_origin(const struct request_ledger *l, int64_t ns);
+int64_t ledger_since_epoch(const struct request_ledger *l, uint64_t ns);
+
+/* ---- request_stretches.c ---- */
+
+/*
+ * Returns the thread's last stretch that begins before `at`, cut at `at` and at `floor`. Instants
+ * do not end a stretch.
+ */
+struct stretch ledger_before(const struct request_ledger *l, uint32_t thread, uint64_t floor,
+                             uint64_t at);
+bool ledger_is_blocked(enum tl_kind kind);
+/* Returns the samples of a thread from start to end: the first one, and the one after the last. */
+size_t ledger_samples(const struct request_ledger *l, uint32_t thread, uint64_t start, uint64_t end,
+                      size_t *ret_end);
+/*
+ * Add a part, and a stretch of a thread that worked for a request. Parts are found from the end to
+ * the beginning and reversed when they are complete. Return 0 or -ENOMEM.
+ */
+int ledger_add_part(struct request_parts *p, struct request_part part) must_check;
+int ledger_add_stretch(struct request_ledger *l, struct request_parts *p, uint32_t work,
+                       uint32_t thread, const struct stretch *s) must_check;
