@@ -15,6 +15,8 @@ extern const struct capture capture_monitors;
 extern const struct capture capture_patterns;
 extern const struct capture capture_requests;
 extern const struct capture capture_threads;
+extern const struct capture capture_vm;
+extern const struct capture capture_triggers;
 extern const struct capture capture_vm_events;
 
 /* clang-format off */
@@ -31,9 +33,11 @@ const struct capture *const captures[] = {
     &capture_method_trace,
     &capture_exceptions,
     &capture_vm_events,
+    &capture_vm,
     &capture_logpoints,
     &capture_control,
     &capture_patterns,
+    &capture_triggers,
 };
 /* clang-format on */
 const int captures_count = ARRAY_SIZE(captures);

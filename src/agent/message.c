@@ -2,6 +2,7 @@
 #include "agent/message.h"
 
 #include "agent/capture/trace/method_trace.h"
+#include "agent/capture/triggers/triggers.h"
 #include "agent/control/control.h"
 #include "agent/inspect/inspect.h"
 #include "agent/instrument/instrument.h"
@@ -94,6 +95,34 @@ static int work_trace(JNIEnv *jni, const char *rest, struct buf *more, struct bu
     return t.result;
 }
 
+struct trigger_message {
+    const struct options *options;
+    struct buf *why;
+    int result;
+};
+
+static void carry_out_triggers(struct session *s, JNIEnv *jni, void *context)
+{
+    struct trigger_message *m = context;
+    m->result = triggers_change(s, jni, m->options, m->why);
+}
+
+static int work_on(JNIEnv *jni, const char *rest, struct buf *more, struct buf *why)
+{
+    struct options o = {0};
+    struct trigger_message m = {&o, why, 0};
+    _cleanup_(buf_release) struct buf text = BUF(1 << 20);
+    buf_printf(&text, "always=y,%s", rest);
+    int r = buf_error(&text) ? -E2BIG : options_parse(&o, buf_str(&text), why);
+    if (r < 0)
+        return r;
+    r = session_run(jni, carry_out_triggers, &m);
+    options_release(&o);
+    if (r < 0)
+        buf_string(why, "nothing is recorded: begin with --always");
+    return r < 0 ? r : m.result;
+}
+
 static const struct verb {
     const char *name;
     /* Any remaining answer is left in `more`. */
@@ -102,6 +131,7 @@ static const struct verb {
 } verbs[] = {
     {"status", answer_status, false}, {"start", work_start, true},   {"dump", work_dump, true},
     {"stop", work_stop, true},        {"ending", work_ending, true}, {"trace", work_trace, true},
+    {"on", work_on, true},
     {"inspect", inspect, false},      {"control", control, false},
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/options.h"
 
+#include "agent/capture/triggers/condition.h"
 #include "base/parse.h"
 
 #include <errno.h>
@@ -85,6 +86,15 @@ const struct option_row option_table[OPTION_COUNT] = {
                   .min = 1000 * MS, .max = UINT64_C(30) * 86400 * 1000 * MS, .goes_with = "always=y|always=memory"},
     [OPT_MAX_SIZE] = {"maxsize", "--max-size", 0, OPTION_SIZE, "<size>", "room that --always takes, all of it at once", .default_value = "256m",
                       .min = 4 << 20, .max = UINT64_C(32) << 30, .goes_with = "always=y|always=memory"},
+    [OPT_ON] = {"on", "--on", 0, OPTION_TEXT, .separator = ';', .values = "<condition>", .help = "when this happens, write the time around it into a file: 'request > 500ms', 'cpu > 90% for 30s' (--always)", .goes_with = "always=y|always=memory"},
+    [OPT_THEN] = {"then", "--then", 0, OPTION_TEXT, .separator = ';', .values = "<action>", .help = "of the --on before it: dump (the default), heap-dump or exec:COMMAND", .goes_with = "on"},
+    [OPT_BEFORE] = {"before", "--before", 0, OPTION_DURATION, "<time>", "how much of the time before its cause a dump of --on has", .default_value = "60s",
+                    .min = 1000 * MS, .max = UINT64_C(30) * 86400 * 1000 * MS, .goes_with = "on"},
+    [OPT_AFTER] = {"after", "--after", 0, OPTION_DURATION, "<time>", "how much of the time behind its cause a dump of --on has", .default_value = "10s",
+                   .min = 0, .max = 3600 * 1000 * MS, .goes_with = "on"},
+    [OPT_ON_FILE] = {"onfile", "--on-file", 0, OPTION_TEXT, "<file>", "where --on writes; %r is the reason, %t the time, %p the process id; by default beside the ring", .goes_with = "on"},
+    [OPT_FILES] = {"files", "--files", 0, OPTION_NUMBER, "<files>", "how many files of --on are kept: the oldest go", .default_value = "10",
+                   .min = 1, .max = 10000, .goes_with = "on"},
     [OPT_DURATION] = {"duration", "--time", 't', OPTION_DURATION, "<time>", "stop after this time, such as 30s or 5m",
                       .min = MS, .max = UINT64_MAX},
     [OPT_CHUNK] = {"chunk", "--chunk", 0, OPTION_SIZE, "<size>", "start a new chunk of a recording at this size",
@@ -179,6 +189,25 @@ static const char *format_bound(char text[24], const struct option_row *row, uin
     return text;
 }
 
+/* What --on and --then take is checked before anything is touched. */
+static int check_text(enum option which, const char *text, struct buf *message)
+{
+    struct trigger_condition *c = NULL;
+    if (which == OPT_ON && strcmp(text, TRIGGERS_NONE) != 0) {
+        int r = trigger_condition_parse(&c, text, message);
+        free(c);
+        return r;
+    }
+    if (which == OPT_THEN && strcmp(text, "dump") != 0 && strcmp(text, "heap-dump") != 0 &&
+        (strncmp(text, ACTION_EXEC, strlen(ACTION_EXEC)) != 0 || !text[strlen(ACTION_EXEC)])) {
+        buf_printf(message, "then=%s: allowed: dump, heap-dump, exec:COMMAND", text);
+        return -EINVAL;
+    }
+    if (which == OPT_ON_FILE)
+        return trigger_file_check(text, message);
+    return 0;
+}
+
 /* Sets *v, or describes what is wrong with the value. */
 static int check_value(struct option_value *v, enum option which, const char *text,
                        struct buf *message)
@@ -204,7 +233,7 @@ static int check_value(struct option_value *v, enum option which, const char *te
         buf_printf(message, "%s=%s: not built yet", row->name, text);
         return -ENOSYS;
     }
-    return 0;
+    return check_text(which, text, message);
 }
 
 int option_check(enum option which, const char *text, struct buf *message)
@@ -295,6 +324,30 @@ static int give_condition(struct options *o, const char *text, struct buf *messa
     return 0;
 }
 
+/* Begins an on=, or adds a then= to the one before it. */
+static int give_trigger(struct options *o, enum option which, const char *text, struct buf *message)
+{
+    struct option_trigger *t = o->n_triggers ? &o->triggers[o->n_triggers - 1] : NULL;
+    if (which == OPT_ON && o->n_triggers == TRIGGERS_MAX) {
+        buf_printf(message, "on=%s: given more than %d times", text, TRIGGERS_MAX);
+        return -EINVAL;
+    }
+    if (which == OPT_ON) {
+        o->triggers[o->n_triggers++] = (struct option_trigger){.condition = text};
+        return 0;
+    }
+    if (!t) {
+        o->action_first = true;
+        return 0;
+    }
+    if (t->n_actions == ACTIONS_MAX) {
+        buf_printf(message, "then=%s: an on= takes %d of them", text, ACTIONS_MAX);
+        return -EINVAL;
+    }
+    t->actions[t->n_actions++] = text;
+    return 0;
+}
+
 static int give(struct options *o, enum option which, char *text, struct buf *message)
 {
     const struct option_row *row = &option_table[which];
@@ -304,6 +357,8 @@ static int give(struct options *o, enum option which, char *text, struct buf *me
         return give_condition(o, text, message);
     if (r == 0 && which == OPT_TRACE)
         r = begin_trace(o, text, message);
+    if (r == 0 && (which == OPT_ON || which == OPT_THEN))
+        r = give_trigger(o, which, text, message);
     if (r == 0 && row->separator)
         r = join(o, which, text);
     else if (r == 0 && v->given && !(new.text = both(which, v->text, text)))
@@ -436,7 +491,12 @@ static int check_together(const struct options *o, struct buf *message)
         buf_printf(message, "park=y goes with monitor=y");
         return -EINVAL;
     }
-    return check_company(o, message);
+    r = check_company(o, message);
+    if (r == 0 && o->action_first) {
+        buf_printf(message, "then=%s: stands behind the on= that it is for", o->v[OPT_THEN].text);
+        r = -EINVAL;
+    }
+    return r;
 }
 
 /*
@@ -475,29 +535,38 @@ static const struct {
                        {OPT_REQUESTS, "auto"},
                        {OPT_EVENTS, "y"}};
 
+/* Whether the options ask for something to be captured. */
+static bool chooses_captures(const struct options *o)
+{
+    static const enum option captures[] = {
+        OPT_HEAP,  OPT_CPU,     OPT_MONITOR, OPT_ALLOC, OPT_LIVE,     OPT_ONOOM,   OPT_PARK,
+        OPT_LOCKS, OPT_THREADS, OPT_TRACE,   OPT_COVER, OPT_DEADLOCK, OPT_REQUESTS};
+
+    for (size_t i = 0; i < sizeof(captures) / sizeof(captures[0]); i++)
+        if (option_table[captures[i]].kind == OPTION_YES_NO ? option_on(o, captures[i])
+                                                            : o->v[captures[i]].text != NULL)
+            return true;
+    return false;
+}
+
+static void choose_always(struct options *o)
+{
+    bool more = option_on(o, OPT_EVENTS) || o->v[OPT_LOG].text || o->v[OPT_WATCH].text ||
+                o->v[OPT_EXCEPTIONS].text;
+    for (size_t i = 0; option_always(o) && !more && i < ARRAY_SIZE(always_captures); i++) {
+        struct option_value *v = &o->v[always_captures[i].option];
+        v->text = always_captures[i].value;
+        v->number = 1;
+    }
+}
+
 /*
  * The specification's default, heap=all, applies where no capture is requested, and only to HPROF's
  * outputs; a recording needs none.
  */
 static void choose_heap(struct options *o)
 {
-    static const enum option captures[] = {
-        OPT_HEAP,  OPT_CPU,     OPT_MONITOR, OPT_ALLOC, OPT_LIVE,     OPT_ONOOM,   OPT_PARK,
-        OPT_LOCKS, OPT_THREADS, OPT_TRACE,   OPT_COVER, OPT_DEADLOCK, OPT_REQUESTS};
-
-    bool always = option_always(o), more = option_on(o, OPT_EVENTS) || o->v[OPT_LOG].text ||
-                                           o->v[OPT_WATCH].text || o->v[OPT_EXCEPTIONS].text;
-
-    for (size_t i = 0; i < sizeof(captures) / sizeof(captures[0]); i++)
-        if (option_table[captures[i]].kind == OPTION_YES_NO ? option_on(o, captures[i])
-                                                            : o->v[captures[i]].text != NULL)
-            return;
-    for (size_t i = 0; always && !more && i < ARRAY_SIZE(always_captures); i++) {
-        struct option_value *v = &o->v[always_captures[i].option];
-        v->text = always_captures[i].value;
-        v->number = 1;
-    }
-    if (!option_is(o, OPT_FORMAT, "r"))
+    if (!chooses_captures(o) && !option_is(o, OPT_FORMAT, "r"))
         o->v[OPT_HEAP] = (struct option_value){.text = "all", .given = true};
 }
 
@@ -510,6 +579,29 @@ static void choose_for_requests(struct options *o)
         o->v[OPT_THREADS] = (struct option_value){.text = "y", .number = 1, .given = true};
     if (!o->v[OPT_CPU].given)
         o->v[OPT_CPU] = (struct option_value){.text = "samples", .given = true};
+}
+
+/* What triggers wait for has to be recorded. */
+static int choose_for_triggers(struct options *o)
+{
+    for (unsigned i = 0; i < o->n_triggers; i++) {
+        struct trigger_condition *c = NULL;
+        struct buf unused = BUF(4096);
+        if (strcmp(o->triggers[i].condition, TRIGGERS_NONE) == 0)
+            continue;
+        int r = trigger_condition_parse(&c, o->triggers[i].condition, &unused);
+        buf_release(&unused);
+        if (r < 0)
+            return r;
+        if ((trigger_condition_has(c, MEASURE_REQUEST) ||
+             trigger_condition_has(c, MEASURE_PERCENTILE)) &&
+            !o->v[OPT_REQUESTS].text)
+            o->v[OPT_REQUESTS] = (struct option_value){.text = "auto", .number = 1};
+        if (trigger_condition_has(c, MEASURE_DEADLOCK) && !o->v[OPT_DEADLOCK].given)
+            o->v[OPT_DEADLOCK] = (struct option_value){.text = "y", .number = 1, .given = true};
+        free(c);
+    }
+    return 0;
 }
 
 int options_parse(struct options *ret, const char *text, struct buf *message)
@@ -536,6 +628,10 @@ int options_parse(struct options *ret, const char *text, struct buf *message)
         if (!o.v[i].given && value)
             r = set_value(&o.v[i], row, value);
     }
+    if (r == 0 && !chooses_captures(&o))
+        choose_always(&o);
+    if (r == 0)
+        r = choose_for_triggers(&o);
     if (r == 0)
         choose_for_requests(&o);
     if (r == 0)

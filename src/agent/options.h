@@ -58,6 +58,12 @@ enum option {
     OPT_ALWAYS,
     OPT_KEEP,
     OPT_MAX_SIZE,
+    OPT_ON,
+    OPT_THEN,
+    OPT_BEFORE,
+    OPT_AFTER,
+    OPT_ON_FILE,
+    OPT_FILES,
     OPT_DURATION,
     OPT_CHUNK,
     OPT_TIMER,
@@ -129,12 +135,24 @@ struct option_trace {
     const char *condition; /* NULL: none */
 };
 
+enum { TRIGGERS_MAX = 32, ACTIONS_MAX = 4 };
+
+/* An on= and the then= that follow it. */
+struct option_trigger {
+    const char *condition;
+    const char *actions[ACTIONS_MAX]; /* dump, heap-dump, exec:COMMAND; none means dump */
+    unsigned n_actions;
+};
+
 struct options {
     struct option_value v[OPTION_COUNT];
     struct option_trace traces[TRACES_MAX]; /* in the order given */
     unsigned n_traces;
+    struct option_trigger triggers[TRIGGERS_MAX]; /* in the order given */
+    unsigned n_triggers;
+    bool action_first;          /* a then= precedes all on= */
     bool condition_first;       /* an if= precedes all traces */
-    char *storage;              /* owns the texts as given, and the parts of `traces` */
+    char *storage; /* owns the texts as given, and the parts of `traces` and `triggers` */
     char *joined[OPTION_COUNT]; /* all parts of lists */
     bool help;                  /* the text requests help; nothing else is set then */
 };

@@ -144,7 +144,7 @@ int out_open(struct out *ret, const struct options *o, struct buf *why)
     if (!ret->path)
         return -ENOMEM;
     ret->opened_ns = now_ns();
-    r = ret->format == 'r' ? recording_open(&ret->jfr, memory ? NULL : path, o)
+    r = ret->format == 'r' ? recording_begin(&ret->jfr, memory ? NULL : path, o)
                            : open_hprof(ret, o);
     if (r == 0 && option_always(o) && !memory)
         ring_hold(jfr_writer_descriptor(ret->jfr));

@@ -135,7 +135,7 @@ void recording_restate(struct jfr_writer *w, const struct options *o)
     tell_settings(w, o);
 }
 
-int recording_open(struct jfr_writer **ret, const char *path, const struct options *o)
+int recording_begin(struct jfr_writer **ret, const char *path, const struct options *o)
 {
     struct jfr_writer_options options = {
         .resolver = {.method = resolve_method, .thread = resolve_thread},

@@ -14,6 +14,6 @@
  * jmethodIDs for frames of type INTERPRETED, JIT, INLINED, C1 and NATIVE with a bci of -3 or more,
  * and serials of thread_table.h for threads. path may be NULL for a ring in memory.
  */
-int recording_open(struct jfr_writer **ret, const char *path, const struct options *o) must_check;
+int recording_begin(struct jfr_writer **ret, const char *path, const struct options *o) must_check;
 /* Describes the VM, the system and the settings again, in a ring's new chunk. */
 void recording_restate(struct jfr_writer *w, const struct options *o);

@@ -4,43 +4,17 @@
 #include "agent/ending.h"
 #include "agent/fault.h"
 #include "agent/loaded_classes.h"
+#include "agent/management.h"
 #include "base/hash.h"
 #include "base/vec.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 static jint(JNICALL *dump_heap)(JNIEnv *jni, jobject self, jstring path, jboolean live);
 static struct hprof_shapes shapes;
-
-static void *find_native(JavaVM *java, const char *folder, size_t folder_len)
-{
-    static const struct {
-        const char *library, *function;
-    } places[] = {
-        {"libmanagement_ext.so", "Java_com_sun_management_internal_HotSpotDiagnostic_dumpHeap0"},
-        {"libmanagement.so", "Java_sun_management_HotSpotDiagnostic_dumpHeap0"}, /* JDK 8 */
-    };
-
-    char path[PATH_MAX];
-    for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-        int n = snprintf(path, sizeof(path), "%.*s/%s", (int)folder_len, folder, places[i].library);
-        void *library = n < (int)sizeof(path) ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
-        void *function = library ? dlsym(library, places[i].function) : NULL;
-        if (!function)
-            continue;
-        /* The library requests the VM's management interface when it is loaded. */
-        jint(JNICALL * on_load)(JavaVM *, void *) =
-            (jint(JNICALL *)(JavaVM *, void *))dlsym(library, "JNI_OnLoad");
-        if (!on_load || on_load(java, NULL) >= JNI_VERSION_1_2)
-            return function;
-    }
-    return NULL;
-}
 
 static jobject new_array(JNIEnv *jni, unsigned type, jsize n, jclass object)
 {
@@ -114,17 +88,11 @@ int vm_dump_prepare(JNIEnv *jni)
     if (dump_heap)
         return 0;
     int r = shapes.alignment ? 0 : measure_shapes(jni);
-    char *folders = NULL;
-    if (r < 0 ||
-        (*vm.ti)->GetSystemProperty(vm.ti, "sun.boot.library.path", &folders) != JVMTI_ERROR_NONE)
+    if (r < 0)
         return -ENOTSUP;
-    void *function = NULL;
-    for (const char *at = folders; *at && !function; at += strspn(at, ":")) {
-        size_t n = strcspn(at, ":");
-        function = find_native(vm.java, at, n);
-        at += n;
-    }
-    vm_free(folders);
+    void *function =
+        management_native("Java_com_sun_management_internal_HotSpotDiagnostic_dumpHeap0",
+                          "Java_sun_management_HotSpotDiagnostic_dumpHeap0");
     vm_clear_exception(jni);
     dump_heap = (jint(JNICALL *)(JNIEnv *, jobject, jstring, jboolean))function;
     return function ? 0 : -ENOTSUP;

@@ -292,6 +292,39 @@ static const char *output_pattern(const struct capture *capture)
     return capture->output ? capture->output : "jvmscope-%p.jfr";
 }
 
+/* Adds triggers to a recording that is always on. */
+static int add_triggers(const struct vm *vm, const struct capture *capture)
+{
+    _cleanup_(buf_release) struct buf message = BUF(1 << 16), answer = BUF(1 << 20);
+    buf_printf(&message, "control=on,%.*s", (int)capture->options.len, capture->options.data);
+    int status = target_message(vm, "cannot add a trigger", buf_str(&message), false, &answer);
+    if (status == 0)
+        fprintf(stderr,
+                "jvmscope: %d: the triggers are changed; see them with: jvmscope status %d\n",
+                vm->pid, vm->pid);
+    return status;
+}
+
+/* Whether nothing is given but what triggers of a recording that goes on take. */
+static bool check_triggers(const struct capture *capture, const char *command)
+{
+    static const enum option theirs[] = {OPT_ON,    OPT_THEN,    OPT_BEFORE,
+                                         OPT_AFTER, OPT_ON_FILE, OPT_FILES};
+    _cleanup_(buf_release) struct buf words = BUF(1 << 20), why = BUF(4096);
+    struct options o = {0};
+    uint64_t rest = capture->given;
+    for (size_t i = 0; i < ARRAY_SIZE(theirs); i++)
+        rest &= ~(UINT64_C(1) << theirs[i]);
+    buf_printf(&words, "always=y,%.*s", (int)capture->options.len, capture->options.data);
+    if (rest) /* it says that --always is missing */
+        return recording_check(capture, output_pattern(capture), command);
+    int r = options_parse(&o, buf_str(&words), &why);
+    options_release(&o);
+    if (r < 0)
+        complain(command, buf_str(&why), NULL);
+    return r == 0;
+}
+
 static int attach_one(struct capture *capture, const struct push_options *push, const char *pid)
 {
     char output[PATH_MAX];
@@ -299,6 +332,8 @@ static int attach_one(struct capture *capture, const struct push_options *push, 
     int status = target_open(&vm, pid);
     if (status)
         return status;
+    if (capture_adds_triggers(capture))
+        return add_triggers(&vm, capture);
     bool always = capture_always(capture);
     const char *pattern = output_pattern(capture);
     if (expand_file_name(pattern, vm.pid, output, sizeof(output)) < 0) {
@@ -396,8 +431,10 @@ int cmd_attach(const struct command *self, int argc, char **argv)
         complain(self->name, "which VM", "name a PID, or --all, or --match PATTERN");
         return 2;
     }
-    if (!recording_check(&capture, output_pattern(&capture), self->name) ||
-        !push_check_capture(&push, &capture, output_pattern(&capture)))
+    if (capture_adds_triggers(&capture)
+            ? !check_triggers(&capture, self->name)
+            : !recording_check(&capture, output_pattern(&capture), self->name) ||
+                  !push_check_capture(&push, &capture, output_pattern(&capture)))
         return 2;
     if (push.url && !capture.time_ns) {
         complain("--push", "needs -t", "what is sent must have an end");

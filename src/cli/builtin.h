@@ -26,6 +26,7 @@ int cmd_status(const struct command *self, int argc, char **argv);
 int cmd_stop(const struct command *self, int argc, char **argv);
 int cmd_top(const struct command *self, int argc, char **argv);
 int cmd_trace(const struct command *self, int argc, char **argv);
+int cmd_vm(const struct command *self, int argc, char **argv);
 
 /* clang-format off */
 extern const struct arg_set *const attach_sets[];
@@ -48,6 +49,7 @@ extern const struct arg_set *const status_sets[];
 extern const struct arg_set *const stop_sets[];
 extern const struct arg_set *const top_sets[];
 extern const struct arg_set *const trace_sets[];
+extern const struct arg_set *const vm_sets[];
 /* clang-format on */
 
 extern const struct command fleet_verbs[];

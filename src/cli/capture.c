@@ -6,7 +6,9 @@
 #include "cli/commands.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { OPTIONS_MAX = 1 << 16 };
 
@@ -40,6 +42,11 @@ bool capture_arg_at(size_t i, struct arg_shown *ret)
     else
         return false;
     return true;
+}
+
+bool capture_adds_triggers(const struct capture *c)
+{
+    return c->given >> OPT_ON & 1 && !capture_always(c);
 }
 
 bool capture_always(const struct capture *c)
@@ -81,6 +88,20 @@ static bool may_come_again(size_t which)
            which == OPT_IF;
 }
 
+/* --on-file is the VM's file, whose folder is ours unless another is named. */
+static int add_absolute(struct capture *c, const struct option_row *row, const char *value)
+{
+    char cwd[PATH_MAX];
+    _cleanup_(buf_release) struct buf path = BUF(2 * PATH_MAX);
+    if (!getcwd(cwd, sizeof(cwd)))
+        return -errno;
+    for (const char *p = cwd; *p; p++)
+        buf_printf(&path, *p == '%' ? "%%%%" : "%c", *p);
+    buf_printf(&path, "/%s", value);
+    add_words(c, row->name, buf_str(&path));
+    return buf_error(&path);
+}
+
 /*
  * Takes the value of a row. Those that concern the command itself are kept; the others are added to
  * the agent's words.
@@ -101,6 +122,10 @@ static int take_value(struct capture *c, const struct option_row *row, const cha
                 c->output = value;
             else if (which == OPT_ALWAYS && strcmp(value, "n") == 0)
                 c->never = true;
+            else if (which == OPT_ON_FILE && value[0] != '/' && add_absolute(c, row, value) < 0)
+                return complain_errno(value, "cannot write", -ENAMETOOLONG), -EINVAL;
+            else if (which == OPT_ON_FILE && value[0] != '/')
+                return 1;
             else if (which == OPT_DURATION)
                 (void)!parse_duration(value, 0, &c->time_ns); /* it has just been parsed */
             else

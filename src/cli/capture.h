@@ -22,6 +22,8 @@ extern const struct arg_set capture_set; /* its struct is struct capture */
 
 /* True for --always: the recording is a ring and has no end. */
 bool capture_always(const struct capture *c);
+/* --on without --always: triggers for a recording that is always on already. */
+bool capture_adds_triggers(const struct capture *c);
 void capture_release(struct capture *c);
 /*
  * Takes the flag at argv[*i], with the value after it, and sets *i to the last word taken. Returns

@@ -105,7 +105,8 @@ const struct command commands[] = {
             "JDK 8 to 12, whose VM stops longer, 8 to 32 ms. Compiled code is made anew "
             "meanwhile. How far it is is shown on standard error. The time that is "
             "given counts from there. *--include* "
-            "makes it short.",
+            "makes it short.\n\n*--on* without *--always* gives a trigger to a recording that is "
+            "always on already; *--on* none removes all of them.",
         .examples =
             "  jvmscope attach -t 30s --match 'com.shop.*'      every such VM, into "
             "jvmscope-PID.jfr\n"
@@ -152,7 +153,9 @@ const struct command commands[] = {
         .summary = "show what the agent in a VM does",
         .description =
             "Asks the agent what it records, since when, and what it has counted. While it "
-            "starts or stops a recording, it says how many classes it has changed.",
+            "starts or stops a recording, it says how many classes it has changed. Of a recording "
+            "that is always on it shows the ring and the triggers: how often each held, what was "
+            "measured last, and what it wrote.",
         .examples = "  jvmscope status 4711\n",
         .sets = status_sets,
     },
@@ -457,6 +460,29 @@ const struct command commands[] = {
                     "slow\n"
                     "  jvmscope requests show 4711 app.jfr              one request\n",
         .sets = requests_sets,
+    },
+    {
+        .name = "vm",
+        .run = cmd_vm,
+        .operands = "FILE",
+        .min_operands = 1,
+        .max_operands = 1,
+        .summary = "what the VM did by itself: collections, safepoints, compilations, memory",
+        .description =
+            "Of a recording made with *--events*, of one that is always on, or of the JDK's Flight "
+            "Recorder: collections by collector and cause, with their pauses and what they freed; "
+            "safepoints by operation, with the way to them, and the thread that was late to the "
+            "slow ones, with the method that it was in; compilations, deoptimizations by method "
+            "and "
+            "reason; CPU, memory, threads, files and classes of the process, and what its "
+            "container "
+            "denied it.\n\nOn JDK 8 the VM names no operation but "
+            "collections, and of safepoints that follow each other within a tenth of a second only "
+            "number and total time are known. Late threads are named by the samples of *--cpu*.",
+        .examples = "  jvmscope run --events --cpu -o app.jfr -- java -jar app.jar\n"
+                    "  jvmscope vm app.jfr\n"
+                    "  jvmscope vm --from 10s --to 20s --json app.jfr\n",
+        .sets = vm_sets,
     },
     {
         .name = "slow",

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -94,6 +95,63 @@ static void print_ring(const char *answer)
                100 * (double)ring.own_ns / (double)ring.process_ns);
 }
 
+/* A value of the answer's trigger `number`; NULL: there is none. The caller frees it. */
+static char *trigger_value(const char *answer, unsigned number, const char *key)
+{
+    char name[64];
+    snprintf(name, sizeof(name), "trigger.%u.%s", number, key);
+    return agent_answer_value(answer, name, 0);
+}
+
+static uint64_t trigger_number(const char *answer, unsigned number, const char *key)
+{
+    _cleanup_free_ char *text = trigger_value(answer, number, key);
+    return text ? strtoull(text, NULL, 10) : 0;
+}
+
+static void print_value(const char *before, char *text)
+{
+    if (text) {
+        fputs(before, stdout);
+        print_text(stdout, (struct str){text, strlen(text)});
+    }
+    free(text);
+}
+
+/* "trigger", a line for each. */
+static void print_triggers(const char *answer)
+{
+    for (const char *at = answer; (at = strstr(at, "\ntrigger.")); at++) {
+        char last[32], *end;
+        unsigned n = (unsigned)strtoul(at + strlen("\ntrigger."), &end, 10);
+        if (strncmp(end, ".condition ", 11) != 0)
+            continue;
+        uint64_t fired = trigger_number(answer, n, "fired"),
+                 held_back = trigger_number(answer, n, "held_back"),
+                 failed = trigger_number(answer, n, "failed"),
+                 written = trigger_number(answer, n, "written");
+        printf("%-16s ", "trigger");
+        print_value("", trigger_value(answer, n, "condition"));
+        print_value(" -> ", trigger_value(answer, n, "then"));
+        if (fired)
+            printf(": held %llu time%s, last %s", (unsigned long long)fired, fired == 1 ? "" : "s",
+                   ring_time(last, trigger_number(answer, n, "last_ms")));
+        else
+            fputs(": has not held", stdout);
+        if (fired)
+            print_value(", ", trigger_value(answer, n, "measured"));
+        if (held_back)
+            printf("; %llu of them within a minute of another", (unsigned long long)held_back);
+        if (written)
+            printf("; wrote %llu file%s", (unsigned long long)written, written == 1 ? "" : "s");
+        print_value(", last ", trigger_value(answer, n, "file"));
+        if (failed)
+            printf("; %llu failed", (unsigned long long)failed);
+        print_value(", last ", trigger_value(answer, n, "error"));
+        putchar('\n');
+    }
+}
+
 int cmd_status(const struct command *self, int argc, char **argv)
 {
     struct control options = {0};
@@ -111,11 +169,12 @@ int cmd_status(const struct command *self, int argc, char **argv)
         return 0;
     }
     print_ring(buf_str(&answer));
+    print_triggers(buf_str(&answer));
     /* Line 1 is the "ok" that target_message has checked. */
     const char *line = strchr(buf_str(&answer), '\n');
     for (; line && line[1]; line = strchr(line + 1, '\n')) {
         size_t key = strcspn(line + 1, " \n"), all = strcspn(line + 1, "\n");
-        if (strncmp(line + 1, "messages_told ", 14) == 0)
+        if (strncmp(line + 1, "messages_told ", 14) == 0 || strncmp(line + 1, "trigger.", 8) == 0)
             continue;
         bool note = strncmp(line + 1, "message ", 8) == 0;
         printf("%-16.*s ", note ? 4 : (int)key, note ? "note" : line + 1);

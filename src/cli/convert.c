@@ -78,9 +78,8 @@ static int convert(const struct selection *selection, const char *from, const ch
                                    .all_metrics = !selection->metric,
                                    .more = page_more};
     _cleanup_(buf_release) struct buf warning = BUF(4096);
-    int status = format->threads ? 0
-                 : format->sums  ? reading_open_sums(&p, from, selection, &warning)
-                                 : reading_open(&p, from, &warning);
+    int status =
+        format->threads ? 0 : reading_open(&p, from, format->detail, selection, &warning);
     if (status == 0 && p && !reading_check(selection, p, from))
         status = 1;
     if (status == 0 && !format->threads && (!format->any || has_samples(p) || selection->metric))

@@ -5,7 +5,6 @@
 #include "base/pattern.h"
 #include "base/progress.h"
 #include "cli/losses.h"
-#include "model/load.h"
 
 #include <inttypes.h>
 
@@ -31,13 +30,16 @@ static void show_progress(void *context, uint64_t done, uint64_t total)
     progress_update(context, done, total);
 }
 
-static int open_profile(struct profile **ret, const char *path, enum load_detail detail,
-                        struct buf *ret_warning)
+int reading_open(struct profile **ret, const char *path, enum load_detail detail,
+                 const struct selection *s, struct buf *ret_warning)
 {
+    /* Requests select samples by thread and time after they were read. */
+    if (only_requests_given(&s->requests))
+        detail = LOAD_SAMPLES;
     _cleanup_(buf_release) struct buf why = BUF(4096);
     struct progress progress;
     progress_start(&progress, "reading");
-    int r = profile_load(ret, path, detail, &why, show_progress, &progress);
+    int r = profile_load(ret, path, detail, &s->filter, &why, show_progress, &progress);
     progress_end(&progress);
     if (r < 0)
         return why.len ? complain(path, "cannot read", buf_str(&why))
@@ -48,19 +50,6 @@ static int open_profile(struct profile **ret, const char *path, enum load_detail
         buf_bytes(ret_warning, why.data, why.len);
     losses_tell_known(path, (*ret)->lost_any);
     return 0;
-}
-
-int reading_open_sums(struct profile **ret, const char *path, const struct selection *s,
-                      struct buf *ret_warning)
-{
-    bool are_told_apart = s->filter.thread || s->filter.from_ns || s->filter.to_ns ||
-                          only_requests_given(&s->requests);
-    return open_profile(ret, path, are_told_apart ? LOAD_SAMPLES : LOAD_SUMS, ret_warning);
-}
-
-int reading_open(struct profile **ret, const char *path, struct buf *ret_warning)
-{
-    return open_profile(ret, path, LOAD_SAMPLES, ret_warning);
 }
 
 bool reading_check(const struct selection *s, struct profile *p, const char *path)

@@ -7,7 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/requests/only.h"
-#include "model/profile.h"
+#include "model/load.h"
 
 struct selection {
     struct profile_filter filter;
@@ -18,17 +18,13 @@ struct selection {
 extern const struct arg_set selection_set; /* its struct is struct selection */
 
 /*
- * Reads a profile. Returns 0, or the exit status after a complaint. A warning, for a file cut
- * short, is printed and is not a failure. What was reported about a cut or damaged file is also
- * appended to *ret_warning, unless that is NULL.
+ * Reads a profile, for views of this selection that need no more than the detail. Returns 0, or the
+ * exit status after a complaint. A warning, for a file cut short, is printed and is not a failure.
+ * What was reported about a cut or damaged file is also appended to *ret_warning, unless that is
+ * NULL.
  */
-int reading_open(struct profile **ret, const char *path, struct buf *ret_warning);
-/*
- * The same for views of this selection that show neither the time nor the thread of a sample, so
- * that CPU samples with the same stack may be added up.
- */
-int reading_open_sums(struct profile **ret, const char *path, const struct selection *s,
-                      struct buf *ret_warning);
+int reading_open(struct profile **ret, const char *path, enum load_detail detail,
+                 const struct selection *s, struct buf *ret_warning);
 /*
  * Keeps in the profile only what belongs to the selected requests, if the selection names any.
  * Returns false after a complaint when the selection cannot match: its times are out of order, or

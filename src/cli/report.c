@@ -458,7 +458,7 @@ int cmd_report(const struct command *self, int argc, char **argv)
     if (!args_parse(self, (void *[]){&options, &selection}, argc, argv, &operands, &status))
         return status;
     _cleanup_(profile_freep) struct profile *p = NULL;
-    status = reading_open_sums(&p, operands.list[0], &selection, NULL);
+    status = reading_open(&p, operands.list[0], LOAD_SUMS, &selection, NULL);
     if (status == 0 && !reading_check(&selection, p, operands.list[0]))
         status = 1;
     if (status)

@@ -266,7 +266,7 @@ int batch_add_bytes(struct wire_batch *b, const void *data, size_t len, uint32_t
         done += n > 0 ? (size_t)n : 0;
     }
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    int r = profile_load(&p, path, LOAD_SAMPLES, why, NULL, NULL);
+    int r = profile_load(&p, path, LOAD_SAMPLES, NULL, why, NULL, NULL);
     if (r < 0)
         return r;
     buf_clear(why);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "model/profile.h"
+#include "model/load.h"
 
 #include <stdio.h>
 
@@ -51,7 +51,7 @@ struct export_format {
      * The caller checks for stdio errors.
      */
     int (*write)(const struct export_source *s, FILE *out, struct buf *why);
-    bool sums;    /* tells neither the times nor the threads of samples apart */
+    enum load_detail detail; /* how far it tells samples apart */
     bool threads; /* made from the timeline of the recording at `path`; source.profile is NULL */
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/page_data.h"
 
+#include "model/load.h"
 #include "model/vm_time.h"
 
 #include <errno.h>
@@ -189,7 +190,7 @@ static int add_cell(void *context, const struct profile_sample *s)
         return -E2BIG;
     if (c->plain)
         cell.node = cell.node << 1 | (uint32_t)is_aside(c->plain, s);
-    uint64_t key = (uint64_t)cell.thread * PAGE_BUCKETS * 2 + cell.bucket;
+    uint64_t key = (uint64_t)cell.thread * LOAD_TIME_CELLS * 2 + cell.bucket;
     key = key << 32 | cell.node;
     bool added;
     uint64_t *slot = map_at(&c->index, key, c->list.len, &added);
@@ -217,14 +218,24 @@ static int compare_cells(const void *a, const void *b)
  */
 static int fill_cells(struct cells *c, const struct profile_view *v, uint64_t span)
 {
-    int r = -E2BIG;
-    for (uint64_t buckets = PAGE_BUCKETS; r == -E2BIG && buckets; buckets /= 4) {
-        c->bucket_ns = (span + buckets - 1) / buckets;
+    enum { COARSER = 4 };
+
+    const struct profile_series *series = &v->profile->series[v->metric];
+    uint64_t of_samples =
+        c->is_merged && !series->threads_merged ? series->merged_cell_ns : series->cell_ns;
+    c->bucket_ns = MAX(of_samples, (span + LOAD_TIME_CELLS - 1) / LOAD_TIME_CELLS);
+    /* Buckets must consist of whole cells. */
+    if (of_samples)
+        c->bucket_ns = (c->bucket_ns + of_samples - 1) / of_samples * of_samples;
+    for (;;) {
         map_clear(&c->index);
         vec_clear(&c->list);
-        r = profile_view_each(v, add_cell, c);
+        int r = c->is_merged ? profile_view_each_merged(v, add_cell, c)
+                             : profile_view_each(v, add_cell, c);
+        if (r != -E2BIG || c->bucket_ns >= span)
+            return r;
+        c->bucket_ns *= COARSER;
     }
-    return r;
 }
 
 /*
@@ -240,10 +251,12 @@ static int cells_json(struct json *j, const struct profile_view *v,
     uint64_t span = to > v->filter.from_ns ? to - v->filter.from_ns + 1 : 1;
     uint64_t aside = plain->profile ? v->weight - plain->weight : 0;
     struct cells c = {.tree = tree, .plain = aside ? plain : NULL, .from_ns = v->filter.from_ns};
+    c.is_merged = v->profile->series[v->metric].threads_merged;
     int r = fill_cells(&c, v, span);
-    c.is_merged = r == -E2BIG;
-    if (c.is_merged)
+    if (r == -E2BIG && !c.is_merged) {
+        c.is_merged = true;
         r = fill_cells(&c, v, span);
+    }
     _cleanup_(buf_release) struct buf bytes = BUF(SIZE_MAX / 2);
     if (c.list.len)
         qsort(c.list.data, c.list.len, sizeof(*c.list.data), compare_cells);

@@ -12,7 +12,7 @@
  * PAGE_CELLS cells time becomes coarser, and finally all threads are merged ("threads_merged").
  * Returns 0 or -ENOMEM.
  */
-enum { PAGE_NODES = 1000000, PAGE_CELLS = 1200000, PAGE_BUCKETS = 512 };
+enum { PAGE_NODES = 1000000, PAGE_CELLS = 1200000 };
 
 /*
  * With a blob, numbers are appended to it and "tree" and "cells" hold their offset and length;

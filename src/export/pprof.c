@@ -8,10 +8,10 @@
 
 #include "base/json.h"
 #include "base/protobuf.h"
+#include "export/gzip_out.h"
 #include "wire/pprof.h"
 
 #include <errno.h>
-#include <zlib.h>
 
 enum { LIMIT_PIECE = 1 << 28, PENDING_BYTES = 1 << 18 };
 
@@ -47,34 +47,18 @@ enum { FUNCTION_ID = 1, FUNCTION_NAME, FUNCTION_SYSTEM_NAME, FUNCTION_FILENAME }
 struct writing {
     const struct export_source *source;
     FILE *out;
-    z_stream z;
+    struct gzip_out *gzip;
     struct buf piece, nested, pending;
     struct strpool strings;
     int error;
 };
-
-static void deflate_pending(struct writing *w, int flush)
-{
-    uint8_t out[65536];
-    w->z.next_in = w->pending.data;
-    w->z.avail_in = (uInt)w->pending.len;
-    do {
-        w->z.next_out = out;
-        w->z.avail_out = sizeof(out);
-        deflate(&w->z, flush);
-        fwrite(out, 1, sizeof(out) - w->z.avail_out, w->out);
-    } while (w->z.avail_out == 0);
-    if (buf_error(&w->pending))
-        w->error = buf_error(&w->pending);
-    buf_clear(&w->pending);
-}
 
 /* Appends the contents of `piece` as a field of the profile. */
 static void put_piece(struct writing *w, unsigned field)
 {
     proto_put_part(&w->pending, field, &w->piece);
     if (w->pending.len >= PENDING_BYTES)
-        deflate_pending(w, Z_NO_FLUSH);
+        gzip_out_put(w->gzip, &w->pending);
 }
 
 /* Strings of pprof must be UTF-8; those of a JVM may not be. */
@@ -293,7 +277,7 @@ static void put_rest(struct writing *w)
         w->source->filter.to_ns ? MIN(w->source->filter.to_ns, p->duration_ns) : p->duration_ns;
     proto_put_number(&w->pending, PROFILE_DURATION_NANOS,
                      to > w->source->filter.from_ns ? to - w->source->filter.from_ns : 0);
-    deflate_pending(w, Z_FINISH);
+    gzip_out_put(w->gzip, &w->pending);
 }
 
 int export_pprof(const struct export_source *s, FILE *out, struct buf *why)
@@ -303,9 +287,8 @@ int export_pprof(const struct export_source *s, FILE *out, struct buf *why)
                         .piece = BUF(LIMIT_PIECE),
                         .nested = BUF(LIMIT_PIECE),
                         .pending = BUF(2 * (size_t)LIMIT_PIECE)};
-    /* Adding 16 to the window bits requests a gzip header. */
-    if (deflateInit2(&w.z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) !=
-        Z_OK)
+    w.gzip = gzip_out_new(out);
+    if (!w.gzip)
         return -ENOMEM;
     string_of_c(&w, ""); /* number 0 must be the empty string */
     put_types(&w);
@@ -315,7 +298,8 @@ int export_pprof(const struct export_source *s, FILE *out, struct buf *why)
         put_rest(&w);
         r = w.error;
     }
-    deflateEnd(&w.z);
+    int compressed = gzip_out_end(w.gzip);
+    r = r < 0 ? r : compressed;
     buf_release(&w.piece);
     buf_release(&w.nested);
     buf_release(&w.pending);

@@ -198,7 +198,7 @@ static int read_plain(struct batch *b, const char *path, const struct fleet_read
 {
     _cleanup_(profile_freep) struct profile *p = NULL;
     _cleanup_(sample_requests_release) struct sample_requests requests = {0};
-    int r = profile_load(&p, path, LOAD_SAMPLES, why, NULL, NULL);
+    int r = profile_load(&p, path, LOAD_SAMPLES, NULL, why, NULL, NULL);
     if (r < 0)
         return r;
     if (why->len) {

@@ -2,10 +2,13 @@
 /* The recording: chunks, iteration, and order of time. */
 #include "jfr/reader.h"
 
+#include "base/pages.h"
 #include "jfr/reader_internal.h"
 #include "jfr/ring.h"
 
 #include <stdio.h>
+
+enum { FORGET_BYTES = 1 << 22 };
 
 void recording_damage(struct recording *r, const uint8_t *at, const char *why)
 {
@@ -30,7 +33,7 @@ static void chunk_forget(struct rec_chunk *k)
 {
     described_release(&k->types);
     map_release(&k->method_of_key);
-    arena_release(&k->stacks);
+    arena_release(&k->decoded);
     k->constants_read = k->searched = false;
 }
 
@@ -122,7 +125,7 @@ int chunk_prepare(struct rec_chunk *k)
     return ret;
 }
 
-void chunk_leave(struct recording *r, struct rec_chunk *k)
+void rec_chunk_leave(struct recording *r, struct rec_chunk *k)
 {
     if (r->keep_chunks || k->state != CHUNK_READY)
         return;
@@ -188,8 +191,14 @@ static bool is_new_room(const struct recording *r, const uint8_t *at)
 
 static int find_chunks(struct recording *r, const char **ret_why)
 {
+    const uint8_t *kept = r->data;
     for (const uint8_t *at = r->data; at < r->data + r->len;) {
         struct rec_chunk *k;
+        /* The kernel maps the pages around each header as well, which may be all of the file. */
+        if (r->mapped && at - kept >= FORGET_BYTES) {
+            pages_forget(kept, (size_t)(at - kept));
+            kept = at;
+        }
         int ret = add_chunk(r, at, &k);
         if (ret == -EBADMSG && r->chunks.len) {
             if (!is_new_room(r, at))
@@ -258,8 +267,8 @@ static int open_common(struct recording *r, const char **ret_why)
     return ret;
 }
 
-int recording_open_bytes(struct recording **ret, const void *bytes, size_t len,
-                         const char **ret_why)
+static int open_bytes(struct recording **ret, const void *bytes, size_t len, bool mapped,
+                      const char **ret_why)
 {
     struct recording *r = calloc(1, sizeof(*r));
     *ret_why = "no memory";
@@ -267,12 +276,25 @@ int recording_open_bytes(struct recording **ret, const void *bytes, size_t len,
         return -ENOMEM;
     r->data = bytes;
     r->len = len;
+    r->mapped = mapped;
     int error = open_common(r, ret_why);
     if (error)
         recording_close(r);
     else
         *ret = r;
     return error;
+}
+
+int recording_open_bytes(struct recording **ret, const void *bytes, size_t len,
+                         const char **ret_why)
+{
+    return open_bytes(ret, bytes, len, false, ret_why);
+}
+
+int recording_open_mapped(struct recording **ret, const void *bytes, size_t len,
+                          const char **ret_why)
+{
+    return open_bytes(ret, bytes, len, true, ret_why);
 }
 
 int recording_open(struct recording **ret, const char *path, const char **ret_why)
@@ -287,6 +309,7 @@ int recording_open(struct recording **ret, const char *path, const char **ret_wh
     } else {
         r->data = r->map.data;
         r->len = r->map.len;
+        r->mapped = true;
         error = open_common(r, ret_why);
     }
     if (error)
@@ -314,6 +337,7 @@ void recording_close(struct recording *r)
     vec_release(&r->threads);
     vec_release(&r->classes);
     vec_release(&r->methods);
+    vec_release(&r->class_names);
     arena_release(&r->strings);
     arena_release(&r->usual);
     buf_release(&r->key);
@@ -405,7 +429,7 @@ int recording_next(struct recording *r, struct rec_event *ret)
         if (!error && next_in_chunk(r, k, ret))
             return 1;
         if (r->current + 1 < r->chunks.len)
-            chunk_leave(r, k);
+            rec_chunk_leave(r, k);
         r->current++;
         r->at = NULL;
     }

@@ -128,6 +128,9 @@ int recording_open(struct recording **ret, const char *path, const char **ret_wh
 /* Like recording_open, for bytes in memory, which must outlive the recording. */
 int recording_open_bytes(struct recording **ret, const void *bytes, size_t len,
                          const char **ret_why) must_check;
+/* The same for bytes that are a private, read-only mapping of a file. */
+int recording_open_mapped(struct recording **ret, const void *bytes, size_t len,
+                          const char **ret_why) must_check;
 void recording_close(struct recording *r);
 DEFINE_CLEANUP(struct recording *, recording_close)
 
@@ -301,3 +304,16 @@ const struct rec_class *rec_class_of(const struct rec_object *o, const struct re
                                      uint64_t id);
 const struct rec_method *rec_method_of(const struct rec_object *o, const struct rec_field *f,
                                        uint64_t id);
+
+/* Where a stack is decoded to that is needed only once. A zeroed room is empty and valid. */
+struct rec_stack_room {
+    struct rec_stack *stack;
+    size_t cap; /* in frames */
+};
+
+/*
+ * Like rec_stack_of, but the stack is kept only in `room`, until the next one is read there.
+ */
+const struct rec_stack *rec_stack_read(const struct rec_object *o, const struct rec_field *f,
+                                       uint64_t id, struct rec_stack_room *room);
+void rec_stack_room_release(struct rec_stack_room *room);

@@ -21,6 +21,7 @@
 #define DIRECT_TYPES    4096u  /* types with smaller ids are found by index */
 #define MAX_FIELDS      65536u /* in one chunk's metadata */
 #define DIRECT_IDS      65536u
+#define LONG_MAX_BYTES  9     /* of a compressed number */
 #define SPARE_TYPES     8u /* one more than chunks are open at a time */
 
 /*
@@ -35,24 +36,44 @@ enum role {
     ROLE_METHOD,
     ROLE_LINE,
     ROLE_BCI,
-    ROLE_FRAME_TYPE,
+    ROLE_TYPE,
+    ROLE_NAME,
+    ROLE_DESCRIPTOR,
+    ROLE_MODIFIERS,
+    ROLE_HIDDEN,
+    ROLE_PACKAGE,
+    ROLE_LOADER,
+    ROLE_TRUNCATED,
+    ROLE_FRAMES,
+    ROLES
 };
 
 /* What the ids of a type's pool are decoded to, determined by the last part of its name. */
-enum usual { USUAL_NONE, USUAL_STACK, USUAL_THREAD, USUAL_CLASS, USUAL_METHOD, USUAL_FRAME_TYPE };
+enum usual {
+    USUAL_NONE,
+    USUAL_STACK,
+    USUAL_THREAD,
+    USUAL_CLASS,
+    USUAL_METHOD,
+    USUAL_FRAME_TYPE,
+    USUAL_SYMBOL,
+    USUAL_PACKAGE,
+    USUAL_LOADER
+};
 
 struct type {
     struct rec_type pub; /* must be the first member */
     enum usual usual;
     struct rec_field *fields;
-    uint8_t *roles;     /* of fields, for frames */
+    uint8_t *roles;     /* of fields: enum role */
     bool starts, lasts; /* whether the first field is startTime and the second is duration */
     uint32_t n_longs;   /* a struct of nothing but so many compressed numbers; else 0 */
     struct map pool;    /* id -> position */
     struct plan *plan;  /* how reader_rows.c reads its events; NULL if it does not */
     /*
-     * id -> struct rec_stack *, rec_thread *, rec_class *, rec_method * or char *, according to
-     * `usual`; ids below DIRECT_IDS are in the array.
+     * id -> what it was decoded to, according to `usual`: struct rec_stack *, rec_thread *,
+     * rec_class *, rec_method *, char * (of frame types), package *, or, for symbols and loaders,
+     * the number of a text, + 1. Ids below DIRECT_IDS are in the array.
      */
     struct map decoded;
     VEC(void *) direct;
@@ -96,7 +117,7 @@ struct rec_chunk {
     /* searched: all events were searched for checkpoints outside the chain as well. */
     bool constants_read, searched;
     struct described types; /* valid when CHUNK_READY */
-    struct arena stacks;    /* decoded ones */
+    struct arena decoded;   /* stacks and packages */
     struct map method_of_key; /* the writer's own numbers -> ids of jdk.types.Method */
 };
 
@@ -109,6 +130,7 @@ struct recording {
     struct file_map map;
     const uint8_t *data;
     size_t len;
+    bool mapped; /* data is a private, read-only mapping of a file */
     VEC(struct rec_chunk *) chunks;
     VEC(struct selection) selected;
     uint32_t selection; /* how often the selection changed, + 1 */
@@ -129,6 +151,7 @@ struct recording {
     VEC(struct rec_thread *) threads;
     VEC(struct rec_class *) classes;
     VEC(struct rec_method *) methods;
+    VEC(uint32_t) class_names; /* by the text of an internal name: that of the external one, + 1 */
     struct rec_info info;
     char why[160];
 };
@@ -147,6 +170,29 @@ static inline int64_t read_long(const struct rec_chunk *k, struct cursor *c)
 static inline int32_t read_int(const struct rec_chunk *k, struct cursor *c)
 {
     return (int32_t)(likely(k->compressed) ? cursor_jfr_long(c) : cursor_be32(c));
+}
+
+/* Like cursor_jfr_long, when at least nine bytes are available. */
+static inline uint64_t long_at(const uint8_t **at)
+{
+    uint64_t x;
+    memcpy(&x, *at, sizeof(x));
+    x = le64toh(x);
+    if (!(x & 0x80)) {
+        ++*at;
+        return x & 0x7f;
+    }
+    uint64_t stop = ~x & UINT64_C(0x8080808080808080), high = 0;
+    if (likely(stop)) {
+        *at += (unsigned)__builtin_ctzll(stop) / 8 + 1;
+        x &= stop ^ (stop - 1);
+    } else {
+        high = (uint64_t)(*at)[8] << 56;
+        *at += LONG_MAX_BYTES;
+    }
+    x = (x & UINT64_C(0x007f007f007f007f)) | (x & UINT64_C(0x7f007f007f007f00)) >> 1;
+    x = (x & UINT64_C(0x00003fff00003fff)) | (x & UINT64_C(0x3fff00003fff0000)) >> 2;
+    return (x & UINT64_C(0x0fffffff)) | (x & UINT64_C(0x0fffffff00000000)) >> 4 | high;
 }
 
 static inline struct cursor chunk_cursor(const struct rec_chunk *k, const uint8_t *at)
@@ -203,7 +249,7 @@ int chunk_prepare_ahead(struct rec_chunk *k) must_check;
 void chunk_tell(struct rec_chunk *k);
 void chunk_release(struct rec_chunk *k);
 /* Called when all of the chunk was read: frees its memory, unless chunks are kept. */
-void chunk_leave(struct recording *r, struct rec_chunk *k);
+void rec_chunk_leave(struct recording *r, struct rec_chunk *k);
 /* Describes the event at `at`, whose body (after size and type) and end are given. */
 void chunk_fill_event(struct rec_chunk *k, const struct type *t, const uint8_t *at,
                       const uint8_t *body, const uint8_t *end, struct rec_event *ret);

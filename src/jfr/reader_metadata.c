@@ -98,7 +98,10 @@ static enum usual usual_of(const char *name)
                                         [USUAL_THREAD] = "Thread",
                                         [USUAL_CLASS] = "Class",
                                         [USUAL_METHOD] = "Method",
-                                        [USUAL_FRAME_TYPE] = "FrameType"};
+                                        [USUAL_FRAME_TYPE] = "FrameType",
+                                        [USUAL_SYMBOL] = "Symbol",
+                                        [USUAL_PACKAGE] = "Package",
+                                        [USUAL_LOADER] = "ClassLoader"};
     const char *dot = strrchr(name, '.');
     for (unsigned i = 1; dot && i < ARRAY_SIZE(names); i++)
         if (!strcmp(names[i], dot + 1))
@@ -299,10 +302,12 @@ static void apply_annotations(struct parse *p)
 static const struct {
     const char *name;
     enum role role;
-} frame_roles[] = {{"method", ROLE_METHOD},
-                   {"lineNumber", ROLE_LINE},
-                   {"bytecodeIndex", ROLE_BCI},
-                   {"type", ROLE_FRAME_TYPE}};
+} field_roles[] = {{"method", ROLE_METHOD},         {"lineNumber", ROLE_LINE},
+                   {"bytecodeIndex", ROLE_BCI},     {"type", ROLE_TYPE},
+                   {"name", ROLE_NAME},             {"descriptor", ROLE_DESCRIPTOR},
+                   {"modifiers", ROLE_MODIFIERS},   {"hidden", ROLE_HIDDEN},
+                   {"package", ROLE_PACKAGE},       {"classLoader", ROLE_LOADER},
+                   {"truncated", ROLE_TRUNCATED},   {"frames", ROLE_FRAMES}};
 
 /* Returns whether a value of the field is one compressed number in the file. */
 static bool is_long(const struct rec_chunk *k, const struct rec_field *f)
@@ -330,9 +335,9 @@ static bool link_fields(struct parse *p)
             if (f->type->kind < REC_STRUCT)
                 f->constant = false;
             longs += is_long(p->k, f);
-            for (size_t r = 0; r < ARRAY_SIZE(frame_roles); r++)
-                if (!strcmp(frame_roles[r].name, f->name))
-                    t->roles[j] = (uint8_t)frame_roles[r].role;
+            for (size_t r = 0; r < ARRAY_SIZE(field_roles); r++)
+                if (!strcmp(field_roles[r].name, f->name))
+                    t->roles[j] = (uint8_t)field_roles[r].role;
         }
         t->n_longs = longs == t->pub.n_fields ? longs : 0;
         const struct rec_field *f = t->fields;

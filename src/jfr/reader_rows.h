@@ -27,14 +27,14 @@ struct rec_plan {
     const struct rec_wish *wishes;
     const struct rec_field *field[REC_WISHES];
     int8_t slot[REC_WISHES]; /* the position in `values` */
+    unsigned thread;         /* of samples: the wish that holds it */
 };
 
 struct rec_row {
     const struct rec_plan *plan;
     const uint8_t *at, *body;
     uint32_t size;
-    bool damaged;    /* the values are not valid; read the fields by name */
-    uint32_t events; /* how many events the row stands for: 1 unless it was folded */
+    bool damaged; /* the values are not valid; read the fields by name */
     int64_t start_ns, duration_ns;
     int64_t values[REC_ROW_VALUES];
 };
@@ -57,18 +57,37 @@ int recording_rows_first(struct rec_rows **ret, struct recording *r, const struc
                          size_t n, unsigned (*what)(int tag)) must_check;
 
 /*
- * Folds events with a tag by the constant that a wish names, which makes counting them several
- * times as fast. A chunk's first event with each id of that wish, or of the wish `seen`, is a row
- * as usual. For the others one more row for each id of `by` comes at the end of the chunk: it is
- * like the first one, but for `events`, and for start_ns, the latest of any event that was folded.
- * Types that also have the field `without` are not folded. Called before the first row is read.
+ * Reads events with a tag as samples, which takes a fraction of the time of a row: of a stack, a
+ * thread, and a weight. Events from which they cannot be read ahead are rows nevertheless.
  */
-struct rec_fold {
+struct rec_sampling {
     int tag;
-    unsigned by, seen, without;
+    unsigned stack, thread, or_thread; /* wishes; or_thread: for types without `thread` */
+    unsigned weight;                   /* a wish, REC_DURATION, or REC_NO_WEIGHT */
+    uint64_t otherwise;                /* the weight of events without one */
 };
 
-void recording_rows_fold(struct rec_rows *rows, const struct rec_fold *fold);
+enum { REC_DURATION = REC_WISHES, REC_NO_WEIGHT };
+
+struct rec_sample {
+    const struct rec_plan *plan;
+    int64_t start_ns;
+    uint64_t weight;
+    uint32_t stack, thread; /* ids; which fields hold them, rec_sampling and plan->thread say */
+};
+
+/*
+ * Called before the first row is read. The table must stay valid. Returns 0 or -ENOMEM; the rows
+ * must then be closed.
+ */
+int recording_rows_sample(struct rec_rows *rows, const struct rec_sampling *samplings,
+                          size_t n) must_check;
+/* Returns the samples that came with the last rows; they are valid as long as these. */
+const struct rec_sample *recording_rows_samples(const struct rec_rows *rows, size_t *ret_n);
+/* A sample's weight in nanoseconds, where it is the time that a wish names. */
+uint64_t rec_sample_ns(const struct rec_sample *s, unsigned wish, uint64_t otherwise);
+/* An object for looking up the ids of a sample, as by rec_stack_of. It has no fields of its own. */
+void rec_sample_object(const struct rec_sample *s, struct rec_object *ret);
 
 /* How far rows have been read: an offset in the file. */
 uint64_t recording_rows_offset(const struct rec_rows *rows);
@@ -90,8 +109,8 @@ void recording_rows_forget(struct rec_rows *rows);
 
 /*
  * Returns the next rows, all from one chunk, in the file's order; they are valid until the next
- * call. Returns 1, 0 at the end, or -ENOMEM. Where events are folded there may be no rows in a part
- * of the file; *ret_n is 0 then.
+ * call. Returns 1, 0 at the end, or -ENOMEM. Where events are read as samples there may be no rows
+ * in a part of the file; *ret_n is 0 then.
  */
 int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret,
                         size_t *ret_n) must_check;

@@ -1,40 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decodes each thread, class, method and stack once and finds it by its id afterwards. */
+/*
+ * Decodes each thread, class and method once and finds it by its id afterwards. What is equal in
+ * several chunks is recognized by the numbers of its texts, because each chunk has ids of its own.
+ */
+#include "jfr/reader_usual.h"
+
 #include "base/made_name.h"
-#include "jfr/reader_internal.h"
 
 #include <stdio.h>
 
-/* Returns what an id was decoded to before, or NULL if it was not or the type is another one. */
-static void *decoded(const struct type *t, enum usual usual, uint64_t id)
-{
-    if (t->usual != usual)
-        return NULL;
-    if (id < DIRECT_IDS)
-        return id < t->direct.len ? t->direct.data[id] : NULL;
-    const uint64_t *known = map_get(&t->decoded, id);
-    return known ? (void *)(uintptr_t)*known : NULL;
-}
-
-static void remember(struct type *t, uint64_t id, const void *what)
+void usual_remember(struct type *t, uint64_t id, const void *what)
 {
     if (id < DIRECT_IDS) {
         if (id < t->direct.len || vec_extend(&t->direct, id + 1 - t->direct.len) == 0)
             t->direct.data[id] = (void *)(uintptr_t)what;
     } else if (map_put(&t->decoded, id, (uintptr_t)what))
-        return; /* when out of memory it is decoded again later */
+        return;
 }
 
-/* The object whose id a field holds, before it is looked up. */
-struct reference {
-    struct rec_chunk *chunk;
-    struct type *type;
-    uint64_t id;
-};
-
-/* Like rec_get, but does not follow the last field's constant, because most are already decoded. */
-static bool find_reference(const struct rec_object *o, const char *path, enum usual usual,
-                           struct reference *ret)
+bool usual_reference(const struct rec_object *o, const char *path, enum usual usual,
+                     struct reference *ret)
 {
     struct rec_object at = *o;
     struct rec_value v;
@@ -65,11 +50,7 @@ static bool find_reference(const struct rec_object *o, const char *path, enum us
     return false;
 }
 
-/*
- * Looks up the object of a reference, whose chunk may be changed to an earlier one. Returns false
- * when it is not defined.
- */
-static bool look_up(struct reference *ref, struct rec_object *ret, bool *ret_raw)
+bool usual_look_up(struct reference *ref, struct rec_object *ret, bool *ret_raw)
 {
     uint64_t place = chunk_constant_place(&ref->chunk, &ref->type, ref->id);
     if (!place)
@@ -81,7 +62,7 @@ static bool look_up(struct reference *ref, struct rec_object *ret, bool *ret_raw
     return true;
 }
 
-static const char *text_at(const struct rec_object *o, const char *path)
+const char *usual_text_at(const struct rec_object *o, const char *path)
 {
     const char *s = rec_string(o, path, NULL);
     return s ? recording_text(o->recording, s, strlen(s)) : NULL;
@@ -92,14 +73,14 @@ static const char *text_at(const struct rec_object *o, const char *path)
 static const struct rec_thread *decode_thread(const struct rec_object *o)
 {
     struct recording *r = o->recording;
-    struct rec_thread t = {.java_name = text_at(o, "javaName"),
-                           .os_name = text_at(o, "osName"),
+    struct rec_thread t = {.java_name = usual_text_at(o, "javaName"),
+                           .os_name = usual_text_at(o, "osName"),
                            .java_id = rec_long(o, "javaThreadId", 0),
                            .os_id = rec_long(o, "osThreadId", 0),
-                           .group = text_at(o, "group.name"),
+                           .group = usual_text_at(o, "group.name"),
                            .is_virtual = rec_long(o, "virtual", 0) != 0};
     if (!t.java_name && !t.os_name)
-        t.os_name = text_at(o, "name"); /* chunks of version 1 */
+        t.os_name = usual_text_at(o, "name"); /* chunks of version 1 */
     if (t.java_name && !*t.java_name && t.java_id <= 0)
         t.java_name = NULL;
     t.name = t.java_name ? t.java_name : t.os_name ? t.os_name : "";
@@ -129,10 +110,119 @@ static const struct rec_thread *decode_thread(const struct rec_object *o)
     return r->threads.data[t.number];
 }
 
+/* ---- objects and texts ---- */
+
+/* The fields of an object that have roles: numbers, and ids of constants. */
+struct slots {
+    const struct rec_field *field[ROLES]; /* NULL where the object has none that can be read so */
+    uint64_t number[ROLES];
+};
+
+static bool has_number(const struct rec_field *f)
+{
+    return !f->array && (f->constant || f->type->kind <= REC_LONG);
+}
+
+/* Reads the object's fields one after the other. Returns false when its bytes are damaged. */
+static bool read_slots(const struct rec_object *o, struct slots *ret)
+{
+    const struct type *t = (const struct type *)(const void *)o->type;
+    const struct rec_chunk *k = o->chunk;
+    struct cursor c = cursor_of(o->at, (size_t)(o->end - o->at));
+    memset(ret->field, 0, sizeof(ret->field));
+    for (uint32_t i = 0; i < t->pub.n_fields && !c.failed; i++) {
+        const struct rec_field *f = &t->fields[i];
+        enum role role = t->roles[i];
+        if (role == ROLE_NONE || ret->field[role] || !has_number(f)) {
+            chunk_skip_value(k, f, &c, 0);
+            continue;
+        }
+        ret->field[role] = f;
+        if (!f->constant && f->type->kind <= REC_BYTE)
+            ret->number[role] = cursor_u8(&c);
+        else if (!f->constant && f->type->kind < REC_INT && !k->compressed)
+            ret->number[role] = cursor_be16(&c);
+        else
+            ret->number[role] = f->constant || f->type->kind == REC_LONG
+                                    ? (uint64_t)read_long(k, &c)
+                                    : (uint32_t)read_int(k, &c);
+    }
+    return !c.failed;
+}
+
+/* The number of a text of the recording, or NO_TEXT: null, or out of memory. */
+enum { NO_TEXT = -1 };
+
+static int64_t text_number(struct recording *r, const char *s, size_t len)
+{
+    int64_t number = strpool_add(&r->texts, s, len);
+    return number < 0 ? NO_TEXT : number;
+}
+
+static const char *text_of(const struct recording *r, int64_t number)
+{
+    return number < 0 ? NULL : strpool_get(&r->texts, (uint64_t)number).data;
+}
+
+static int64_t text_number_at(const struct rec_object *o, const char *path)
+{
+    const char *s = rec_string(o, path, NULL);
+    return s ? text_number(o->recording, s, strlen(s)) : NO_TEXT;
+}
+
+/* Returns the length of a text that can be taken as it is, or 0: it is none, or is converted. */
+static size_t plain_text(const uint8_t *s, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (!s[i] || s[i] & 0x80)
+            return 0;
+    return len;
+}
+
+/* The text of a struct with nothing but a string, such as jdk.types.Symbol. */
+static int64_t symbol_text(const struct rec_object *o)
+{
+    enum { UTF8 = 3 };
+
+    if (o->type->n_fields != 1)
+        return NO_TEXT;
+    struct cursor c = cursor_of(o->at, (size_t)(o->end - o->at));
+    if (o->type->fields[0].type->kind == REC_STRING && cursor_u8(&c) == UTF8) {
+        uint32_t n = (uint32_t)read_int(o->chunk, &c);
+        const uint8_t *bytes = cursor_take(&c, n);
+        if (bytes && plain_text(bytes, n))
+            return text_number(o->recording, (const char *)bytes, n);
+    }
+    return text_number_at(o, o->type->fields[0].name);
+}
+
+/*
+ * The text of a field that an object was read for. `path` is its name, by which it is read if it
+ * holds its text itself.
+ */
+static int64_t slot_text(const struct rec_object *o, const struct slots *s, enum role role,
+                         const char *path)
+{
+    const struct rec_field *f = s->field[role];
+    if (!f || !f->constant)
+        return text_number_at(o, path);
+    struct type *type = (struct type *)(void *)f->type;
+    uintptr_t known = (uintptr_t)decoded(type, USUAL_SYMBOL, s->number[role]);
+    if (known)
+        return (int64_t)known - 1;
+    struct reference ref = {o->chunk, type, s->number[role]};
+    struct rec_object at;
+    bool raw;
+    int64_t number = usual_look_up(&ref, &at, &raw) ? symbol_text(&at) : NO_TEXT;
+    if (number >= 0 && type->usual == USUAL_SYMBOL)
+        usual_remember(type, s->number[role], (const void *)(uintptr_t)(number + 1));
+    return number;
+}
+
 /* ---- classes ---- */
 
-/* Converts "[Ljava/lang/String;" to "java.lang.String[]". */
-static const char *class_name(struct recording *r, const char *s)
+/* Converts "[Ljava/lang/String;" to "java.lang.String[]". Returns the number of a text. */
+static int64_t external_name(struct recording *r, const char *s)
 {
     static const char *const primitives[128] = {
         ['Z'] = "boolean", ['B'] = "byte", ['C'] = "char",  ['S'] = "short",
@@ -155,52 +245,114 @@ static const char *class_name(struct recording *r, const char *s)
         b.data[i] = b.data[i] == '/' ? '.' : b.data[i];
     for (size_t i = 0; i < dimensions; i++)
         buf_string(&b, "[]");
-    const char *name = recording_text(r, buf_str(&b), strlen(buf_str(&b)));
+    int64_t name = text_number(r, buf_str(&b), strlen(buf_str(&b)));
     buf_release(&b);
+    return name;
+}
+
+/* The same for the number of a text, each of which is converted once. */
+static int64_t class_name(struct recording *r, int64_t internal)
+{
+    if (internal < 0)
+        return internal;
+    uint64_t i = (uint64_t)internal;
+    if (i < r->class_names.len && r->class_names.data[i])
+        return r->class_names.data[i] - 1;
+    int64_t name = external_name(r, strpool_get(&r->texts, i).data);
+    if (name >= 0 &&
+        (i < r->class_names.len || vec_extend(&r->class_names, i + 1 - r->class_names.len) == 0))
+        r->class_names.data[i] = (uint32_t)name + 1;
+    return name;
+}
+
+struct package {
+    const char *name, *module;
+};
+
+/* The package whose id a class has. */
+static const struct package *package_of(const struct rec_object *o, const struct slots *s)
+{
+    static const struct package none;
+    const struct rec_field *f = s->field[ROLE_PACKAGE];
+    if (!f || !f->constant)
+        return &none;
+    struct type *type = (struct type *)(void *)f->type;
+    const struct package *known = decoded(type, USUAL_PACKAGE, s->number[ROLE_PACKAGE]);
+    if (known)
+        return known;
+    struct recording *r = o->recording;
+    struct package *fresh = arena_alloc(&o->chunk->decoded, sizeof(*fresh));
+    if (!fresh)
+        return &none;
+    *fresh = (struct package){.name = text_of(r, class_name(r, text_number_at(o, "package.name"))),
+                              .module = usual_text_at(o, "package.module.name")};
+    if (type->usual == USUAL_PACKAGE)
+        usual_remember(type, s->number[ROLE_PACKAGE], fresh);
+    return fresh;
+}
+
+/* The name of the loader whose id a class has; NO_TEXT: the boot loader, or unknown. */
+static int64_t loader_of(const struct rec_object *o, const struct slots *s)
+{
+    const struct rec_field *f = s->field[ROLE_LOADER];
+    if (!f || !f->constant)
+        return NO_TEXT;
+    struct type *type = (struct type *)(void *)f->type;
+    uintptr_t known = (uintptr_t)decoded(type, USUAL_LOADER, s->number[ROLE_LOADER]);
+    if (known)
+        return (int64_t)known - 2;
+    struct recording *r = o->recording;
+    int64_t name = text_number_at(o, "classLoader.name");
+    if (name < 0)
+        name = class_name(r, text_number_at(o, "classLoader.type.name"));
+    /* "bootstrap" is how the JDK has named the boot loader since version 11. */
+    if (name >= 0 && str_is(strpool_get(&r->texts, (uint64_t)name), "bootstrap"))
+        name = NO_TEXT;
+    if (type->usual == USUAL_LOADER)
+        usual_remember(type, s->number[ROLE_LOADER], (const void *)(uintptr_t)(name + 2));
     return name;
 }
 
 static const struct rec_class *decode_class(const struct rec_object *o)
 {
     struct recording *r = o->recording;
-    struct rec_class c = {.name = class_name(r, rec_string(o, "name", "")),
-                          .hidden = rec_long(o, "hidden", 0) != 0};
-    const char *s;
-    if ((s = rec_string(o, "package.name", NULL)))
-        c.package = class_name(r, s);
-    c.module = text_at(o, "package.module.name");
-    c.loader = text_at(o, "classLoader.name");
-    if (!c.loader && (s = rec_string(o, "classLoader.type.name", NULL)))
-        c.loader = class_name(r, s);
-    if (c.loader && !strcmp(c.loader, "bootstrap"))
-        c.loader = NULL; /* how the JDK has named the boot loader since version 11 */
-    buf_clear(&r->key);
-    buf_string(&r->key, c.name);
-    buf_u8(&r->key, 0);
-    buf_string(&r->key, c.loader ? c.loader : "");
-    int64_t number = strpool_add(&r->class_keys, (const char *)r->key.data, r->key.len);
+    struct slots s;
+    if (!read_slots(o, &s)) {
+        recording_damage(r, o->at, "an event's contents are damaged");
+        return NULL;
+    }
+    int64_t name = class_name(r, slot_text(o, &s, ROLE_NAME, "name")), loader = loader_of(o, &s);
+    const char *loader_text = text_of(r, loader);
+    int64_t key[2] = {name, loader_text && *loader_text ? loader : NO_TEXT};
+    int64_t number = strpool_add(&r->class_keys, (const char *)key, sizeof(key));
     if (number < 0)
         return NULL;
-    if ((size_t)number == r->classes.len) {
-        struct rec_class *fresh = arena_alloc(&r->usual, sizeof(*fresh));
-        if (!fresh || vec_push(&r->classes, fresh))
-            return NULL;
-        c.number = (uint32_t)number;
-        *fresh = c;
-    }
-    return r->classes.data[number];
+    if ((size_t)number < r->classes.len)
+        return r->classes.data[number];
+    const struct package *package = package_of(o, &s);
+    struct rec_class *fresh = arena_alloc(&r->usual, sizeof(*fresh));
+    if (!fresh || vec_push(&r->classes, fresh))
+        return NULL;
+    const char *text = text_of(r, name);
+    *fresh = (struct rec_class){.number = (uint32_t)number,
+                                .name = text ? text : "",
+                                .loader = loader_text,
+                                .package = package->name,
+                                .module = package->module,
+                                .hidden = s.field[ROLE_HIDDEN] && s.number[ROLE_HIDDEN]};
+    return fresh;
 }
 
 /* ---- methods ---- */
 
-static const struct rec_method *intern_method(struct recording *r, struct rec_method m)
+/* Returns the method of this class, name and descriptor, which is made from *m if it is new. */
+static const struct rec_method *intern_method(struct recording *r, const struct rec_method *m,
+                                              int64_t name, int64_t descriptor)
 {
-    buf_clear(&r->key);
-    buf_be32(&r->key, m.class ? m.class->number : UINT32_MAX);
-    buf_string(&r->key, m.name);
-    buf_u8(&r->key, 0);
-    buf_string(&r->key, m.descriptor ? m.descriptor : "");
-    int64_t number = strpool_add(&r->method_keys, (const char *)r->key.data, r->key.len);
+    const char *text = text_of(r, descriptor);
+    int64_t key[3] = {m->class ? (int64_t)m->class->number : -1, name,
+                      text && *text ? descriptor : NO_TEXT};
+    int64_t number = strpool_add(&r->method_keys, (const char *)key, sizeof(key));
     if (number < 0)
         return NULL;
     if ((size_t)number < r->methods.len)
@@ -208,175 +360,63 @@ static const struct rec_method *intern_method(struct recording *r, struct rec_me
     struct rec_method *fresh = arena_alloc(&r->usual, sizeof(*fresh));
     if (!fresh || vec_push(&r->methods, fresh))
         return NULL;
-    m.number = (uint32_t)number;
-    m.full = m.name;
-    if (m.class && *m.class->name) {
+    *fresh = *m;
+    fresh->number = (uint32_t)number;
+    fresh->name = fresh->full = name < 0 ? "" : text_of(r, name);
+    fresh->descriptor = text;
+    if (m->class) {
         buf_clear(&r->key);
-        buf_printf(&r->key, "%s.%s", m.class->name, m.name);
-        m.full = recording_text(r, buf_str(&r->key), strlen(buf_str(&r->key)));
+        buf_printf(&r->key, "%s.%s", m->class->name, fresh->name);
+        fresh->full = recording_text(r, buf_str(&r->key), strlen(buf_str(&r->key)));
     }
-    *fresh = m;
     return fresh;
 }
 
+static const struct rec_class *class_by(struct reference ref);
+
 static const struct rec_method *decode_method(const struct rec_object *o)
 {
-    struct rec_method m = {.class = rec_class(o, "type"),
-                           .name = text_at(o, "name"),
-                           .descriptor = text_at(o, "descriptor"),
-                           .modifiers = (uint32_t)rec_long(o, "modifiers", 0),
-                           .hidden = rec_long(o, "hidden", 0) != 0};
-    if (!m.name)
-        m.name = "";
+    struct slots s;
+    if (!read_slots(o, &s)) {
+        recording_damage(o->recording, o->at, "an event's contents are damaged");
+        return NULL;
+    }
+    const struct rec_field *f = s.field[ROLE_TYPE];
+    struct rec_method m = {.modifiers =
+                               s.field[ROLE_MODIFIERS] ? (uint32_t)s.number[ROLE_MODIFIERS] : 0,
+                           .hidden = s.field[ROLE_HIDDEN] && s.number[ROLE_HIDDEN]};
+    if (f && f->constant && ((const struct type *)(const void *)f->type)->usual == USUAL_CLASS)
+        m.class = class_by(
+            (struct reference){o->chunk, (struct type *)(void *)f->type, s.number[ROLE_TYPE]});
     if (m.class && !*m.class->name)
         m.class = NULL;
-    return intern_method(o->recording, m);
+    return intern_method(o->recording, &m, slot_text(o, &s, ROLE_NAME, "name"),
+                         slot_text(o, &s, ROLE_DESCRIPTOR, "descriptor"));
 }
 
-static const struct rec_method *method_of(struct reference ref)
+const struct rec_method *usual_method(struct reference ref)
 {
+    static const char unresolved[] = "[unresolved method]";
     static const struct rec_method none = {
-        .number = UINT32_MAX, .name = "[unresolved method]", .full = "[unresolved method]"};
+        .number = UINT32_MAX, .name = unresolved, .full = unresolved};
     struct rec_object o;
     bool raw;
     const struct rec_method *m = decoded(ref.type, USUAL_METHOD, ref.id);
     if (m)
         return m;
+    struct recording *r = ref.chunk->recording;
     struct type *type = ref.type;
     uint64_t id = ref.id;
-    m = type->usual == USUAL_METHOD && look_up(&ref, &o, &raw)
+    m = type->usual == USUAL_METHOD && usual_look_up(&ref, &o, &raw)
             ? decode_method(&o)
-            : intern_method(ref.chunk->recording, none);
+            : intern_method(r, &(struct rec_method){0},
+                            text_number(r, unresolved, sizeof(unresolved) - 1), NO_TEXT);
     if (m && type->usual == USUAL_METHOD)
-        remember(type, id, m);
+        usual_remember(type, id, m);
     return m ? m : &none;
 }
 
-/* ---- stacks ---- */
-
-/* Reads which ids of methods the writer's own numbers stand for. */
-static void read_method_keys(struct rec_chunk *k)
-{
-    struct type *t = chunk_type_named(k, TYPE_OF_METHOD_KEYS);
-    uint64_t id, place;
-    for (size_t i = 0; t && map_next(&t->pool, &i, &id, &place);) {
-        struct rec_object o = {k->recording, k, &t->pub, k->recording->data + (place & ~PLACE_RAW),
-                               k->end};
-        struct reference method;
-        if (find_reference(&o, "method", USUAL_METHOD, &method) &&
-            map_put(&k->method_of_key, (uint64_t)rec_long(&o, "key", 0), method.id))
-            break;
-    }
-}
-
-/*
- * Returns the id of a method, given the number that the writer's owner uses for it, as it appears
- * in stacks of a killed process.
- */
-static uint64_t method_of_key(struct rec_chunk *chunk, uint64_t key)
-{
-    for (size_t i = chunk->index + 1; i-- > 0;) {
-        struct rec_chunk *k = chunk->recording->chunks.data[i];
-        if (k->state != CHUNK_READY && chunk_prepare(k))
-            continue;
-        if (!k->method_of_key.len) {
-            struct type *t = chunk_type_named(k, TYPE_OF_METHODS);
-            if (t)
-                /* for its effect: reads the pools */
-                (void)chunk_constant_place(&(struct rec_chunk *){k}, &t, 0);
-            read_method_keys(k);
-        }
-        const uint64_t *id = map_get(&k->method_of_key, key);
-        if (id)
-            return *id;
-    }
-    return 0;
-}
-
-static const char *frame_type(struct reference ref)
-{
-    const char *s = decoded(ref.type, USUAL_FRAME_TYPE, ref.id);
-    struct rec_object o;
-    bool raw;
-    struct type *type = ref.type;
-    uint64_t id = ref.id;
-    if (s || type->usual != USUAL_FRAME_TYPE || !look_up(&ref, &o, &raw) || !o.type->n_fields)
-        return s;
-    s = text_at(&o, o.type->fields[0].name);
-    if (s)
-        remember(type, id, s);
-    return s;
-}
-
-static void read_frame(struct rec_chunk *k, const struct type *t, struct cursor *c, bool raw,
-                       struct rec_frame *ret)
-{
-    *ret = (struct rec_frame){.line = -1, .bci = -1};
-    for (uint32_t i = 0; i < t->pub.n_fields && !c->failed; i++) {
-        const struct rec_field *f = &t->fields[i];
-        if (t->roles[i] == ROLE_NONE || f->array || (!f->constant && f->type->kind != REC_INT)) {
-            chunk_skip_value(k, f, c, 1);
-            continue;
-        }
-        int64_t number = f->constant ? read_long(k, c) : read_int(k, c);
-        if (c->failed)
-            break;
-        struct reference ref = {k, (struct type *)(void *)f->type, (uint64_t)number};
-        if (t->roles[i] == ROLE_LINE && !f->constant) {
-            ret->line = raw ? -1 : (int32_t)number;
-        } else if (t->roles[i] == ROLE_BCI && !f->constant) {
-            ret->bci = (int32_t)number;
-        } else if (t->roles[i] == ROLE_METHOD && f->constant) {
-            ref.id = raw ? method_of_key(k, ref.id) : ref.id;
-            ret->method = method_of(ref);
-        } else if (t->roles[i] == ROLE_FRAME_TYPE && f->constant) {
-            ret->type = frame_type(ref);
-        }
-    }
-    if (!ret->method)
-        ret->method = method_of((struct reference){k, chunk_type_named(k, TYPE_OF_METHODS), 0});
-}
-
-static const struct rec_stack *decode_stack(const struct rec_object *o, uint64_t id, bool raw)
-{
-    struct rec_chunk *k = o->chunk;
-    struct rec_value frames;
-    if (rec_get(o, "frames", &frames) || !frames.field->array || frames.field->constant ||
-        frames.field->type->kind != REC_STRUCT || !chunk_type_named(k, TYPE_OF_METHODS))
-        return NULL;
-    struct rec_stack *s =
-        arena_alloc(&k->stacks, sizeof(*s) + (size_t)frames.count * sizeof(s->frames[0]));
-    if (!s)
-        return NULL;
-    *s = (struct rec_stack){.id = id, .truncated = rec_long(o, "truncated", 0) != 0};
-    struct cursor c = cursor_of(frames.object.at, (size_t)(frames.object.end - frames.object.at));
-    for (uint64_t i = 0; i < frames.count; i++) {
-        read_frame(k, (const struct type *)(const void *)frames.field->type, &c, raw,
-                   &s->frames[i]);
-        if (c.failed)
-            break;
-        s->n++;
-    }
-    return s;
-}
-
 /* ---- by path ---- */
-
-static const struct rec_stack *stack_by(struct reference ref)
-{
-    struct rec_object stack;
-    bool raw;
-    if (!ref.id)
-        return NULL;
-    struct type *type = ref.type;
-    const struct rec_stack *s = decoded(type, USUAL_STACK, ref.id);
-    if (s || !look_up(&ref, &stack, &raw))
-        return s;
-    s = decode_stack(&stack, ref.id, raw);
-    if (s)
-        remember(type, ref.id, s);
-    return s;
-}
 
 #define BY_REFERENCE(name, usual, decode)                              \
     static const struct rec_##name *name##_by(struct reference ref)    \
@@ -387,11 +427,11 @@ static const struct rec_stack *stack_by(struct reference ref)
             return NULL;                                               \
         struct type *type = ref.type;                                  \
         const struct rec_##name *found = decoded(type, usual, ref.id); \
-        if (found || !look_up(&ref, &at, &raw))                        \
+        if (found || !usual_look_up(&ref, &at, &raw))                  \
             return found;                                              \
         found = decode(&at);                                           \
         if (found)                                                     \
-            remember(type, ref.id, found);                             \
+            usual_remember(type, ref.id, found);                       \
         return found;                                                  \
     }
 
@@ -404,7 +444,7 @@ BY_REFERENCE(method, USUAL_METHOD, decode_method)
     const struct rec_##name *rec_##name(const struct rec_object *o, const char *path) \
     {                                                                                 \
         struct reference ref;                                                         \
-        return find_reference(o, path, which, &ref) ? find(ref) : NULL;               \
+        return usual_reference(o, path, which, &ref) ? find(ref) : NULL;              \
     }                                                                                 \
     const struct rec_##name *rec_##name##_of(const struct rec_object *o,              \
                                              const struct rec_field *f, uint64_t id)  \
@@ -413,7 +453,7 @@ BY_REFERENCE(method, USUAL_METHOD, decode_method)
         return f->constant && ref.type->usual == (which) ? find(ref) : NULL;          \
     }
 
-BY_PATH(stack, USUAL_STACK, stack_by)
+BY_PATH(stack, USUAL_STACK, usual_stack)
 BY_PATH(thread, USUAL_THREAD, thread_by)
 BY_PATH(class, USUAL_CLASS, class_by)
 BY_PATH(method, USUAL_METHOD, method_by)

@@ -99,14 +99,16 @@ int load_unlisted(struct profile *p, enum profile_metric metric, uint64_t weight
     return profile_sample(p, metric, s);
 }
 
-int profile_load(struct profile **ret, const char *path, enum load_detail detail, struct buf *why,
-                 load_progress *progress, void *context)
+int profile_load(struct profile **ret, const char *path, enum load_detail detail,
+                 const struct profile_filter *filter, struct buf *why, load_progress *progress,
+                 void *context)
 {
     struct file_map map = {0};
     int r = file_map_open(&map, path);
     if (r < 0)
         return r;
-    struct load l = {profile_new(), map.data, true, map.len, path, detail, why, progress, context};
+    struct load l = {profile_new(), map.data, true, map.len,  path,
+                     detail,        filter,   why,  progress, context};
     r = l.profile ? -ENOTSUP : -ENOMEM;
     if (l.profile && !l.len) {
         buf_string(why, "the file is empty");

@@ -12,12 +12,15 @@
 typedef void load_progress(void *context, uint64_t done, uint64_t total);
 
 /*
- * How much detail a reader must provide. With LOAD_SUMS it may merge the CPU samples of one stack
- * into one sample with the first one's time and thread, for views that distinguish neither times
- * nor threads. The number of samples then depends on the number of stacks and not on the length of
- * the recording.
+ * How much detail a reader must provide. It may merge samples of one stack into one sample, with
+ * the first one's time and thread, as far as the detail allows: those of all threads (LOAD_SUMS),
+ * of each thread (LOAD_THREADS), or of each thread in each of LOAD_TIME_CELLS cells of time, which
+ * become longer where there are too many of these (LOAD_CELLS, see struct profile_series). The
+ * memory that a profile takes then does not depend on the length of the recording.
  */
-enum load_detail { LOAD_SAMPLES, LOAD_SUMS };
+enum load_detail { LOAD_SAMPLES, LOAD_SUMS, LOAD_THREADS, LOAD_CELLS };
+
+enum { LOAD_TIME_CELLS = 512 };
 
 struct load {
     struct profile *profile; /* the profile that is being filled */
@@ -26,6 +29,8 @@ struct load {
     size_t len;
     const char *path;
     enum load_detail detail;
+    /* the threads and times that are looked at, which may be merged; NULL: all */
+    const struct profile_filter *filter;
     struct buf *why; /* what is wrong, or what is missing from an otherwise usable result */
     load_progress *progress;
     void *progress_context;
@@ -36,8 +41,9 @@ struct load {
  * is truncated), or a negative errno with the reason in `why`: -EPROTO for a damaged file, -ENOTSUP
  * for an unknown format.
  */
-int profile_load(struct profile **ret, const char *path, enum load_detail detail, struct buf *why,
-                 load_progress *progress, void *context) must_check;
+int profile_load(struct profile **ret, const char *path, enum load_detail detail,
+                 const struct profile_filter *filter, struct buf *why, load_progress *progress,
+                 void *context) must_check;
 
 /*
  * Collapsed stacks of anything but CPU samples begin with this, the metric's name and " 0". Readers

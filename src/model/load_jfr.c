@@ -7,7 +7,7 @@
 
 #include "base/parse.h"
 #include "jfr/reader_rows.h"
-#include "model/frame_role.h"
+#include "model/load_jfr_names.h"
 #include "model/losses.h"
 #include "model/vm_time.h"
 
@@ -89,356 +89,138 @@ static const struct rec_wish wishes[WISHES] = {
     [OPEN_TIME] = {"openTime", false},
 };
 
-struct answer {
-    uint32_t round, number; /* an answer whose round is another chunk's is not valid */
-};
+/* Where samples are collected until all is read, see settle(). */
+enum kind { CPU, TIMED, NOT_WALKED, ELAPSED, SAMPLED, TLAB, LOCKS, KINDS };
 
-/*
- * What the ids of a chunk's constants stand for in the profile, resolved once per id. It is an
- * array where ids are small, as those of all recorders are, because a map would cause a cache miss
- * for each event.
- */
-struct answers {
-    const struct rec_chunk *chunk;
-    const struct rec_type *type; /* the type of the constants */
-    uint32_t round;
-    VEC(struct answer) of_id;
-};
-
-enum { ANSWERS_MAX = 1 << 22 };
-
-#define TRUNCATED "[truncated]"
-
-/* Names of frame types in JFR; the last ones are ours. */
-static const struct {
-    const char *name;
-    enum frame_kind kind;
-} kinds[] = {
-    {"Interpreted", FRAME_INTERPRETED},
-    {"JIT compiled", FRAME_COMPILED},
-    {"Inlined", FRAME_INLINED},
-    {"Native", FRAME_NATIVE},
-    {"C++", FRAME_NATIVE},
-    {"Kernel", FRAME_KERNEL},
-    {"Stub", FRAME_STUB},
-    {"VM", FRAME_NATIVE},
-};
-
-/*
- * By node: the index + 1 of the sample in a series that collects those of the node; 0: none yet.
- * See LOAD_SUMS.
- */
-struct sums {
-    VEC(uint32_t) of_node;
-};
-
-struct method {
-    uint32_t number; /* the number in the profile, + 1; 0: not seen yet */
-    bool is_mark;
+/* The events of which there may be millions. */
+static const struct rec_sampling samplings[] = {
+    {EXECUTION, STACK, SAMPLED_THREAD, EVENT_THREAD, REC_NO_WEIGHT, 1},
+    {CPU_TIME, STACK, SAMPLED_THREAD, EVENT_THREAD, PERIOD, 0},
+    {WALL, STACK, SAMPLED_THREAD, EVENT_THREAD, SAMPLES, 1},
+    {ALLOCATION_SAMPLE, STACK, SAMPLED_THREAD, EVENT_THREAD, WEIGHT, 0},
+    {ALLOCATION_IN_TLAB, STACK, SAMPLED_THREAD, EVENT_THREAD, TLAB_SIZE, 0},
+    {ALLOCATION_OUTSIDE, STACK, SAMPLED_THREAD, EVENT_THREAD, ALLOCATION_SIZE, 0},
+    {MONITOR_ENTER, STACK, SAMPLED_THREAD, EVENT_THREAD, REC_DURATION, 0},
 };
 
 struct reading {
     struct load *l;
     struct profile *p;
     int64_t start_ns; /* the start of the recording */
-    const struct rec_chunk *chunk;
-    /* of the current chunk: stack id to node, where `answers` cannot hold it */
-    struct map stacks;
-    struct map nodes;                 /* hash of a stack's frames to a node; see known_node() */
+    struct names names;
+    struct sum_options how;
+    struct sums sums[KINDS];
+    uint64_t period_ns;               /* of the samples by CPU timers */
     struct map sites;                 /* node and class to the site */
     struct map calls;                 /* node and thread to the row of calls */
     struct map total_of;              /* the same to the row of totals */
     VEC(struct profile_calls) totals; /* totals of methods; the node has one frame */
     /* node and thread to what its samples still have to give back, see add_change() */
     struct map owed[PROFILE_METRICS];
-    VEC(struct method) methods; /* indexed by rec_method.number */
-
-    /*
-     * Frame types by their texts, each of which a recording has once, and the frame kinds they
-     * stand for.
-     */
-    struct frame_type {
-        const char *text;
-        enum frame_kind kind;
-    } types[16];
-
-    VEC(uint32_t) threads; /* numbers in the profile, indexed by rec_thread.number */
-    struct answers stack_answers, thread_answers;
-    struct sums cpu_sums, cpu_time_sums;
-    /* held back until everything has been read, see settle() */
-    struct profile_series cpu_time, unattributed, sampled, tlab;
 };
 
-/* A text in brackets in place of a method is a mark, here as in the other formats. */
-static bool is_mark(const struct rec_method *m)
-{
-    size_t len = strlen(m->name);
-    return (!m->class || !*m->class->name) && len > 1 && m->name[0] == '[' &&
-           m->name[len - 1] == ']';
-}
-
-static int64_t method_of(struct reading *r, const struct rec_method *m)
-{
-    if (m->number >= r->methods.len && vec_extend(&r->methods, m->number + 1 - r->methods.len) < 0)
-        return -ENOMEM;
-    struct method *known = &r->methods.data[m->number];
-    if (known->number)
-        return known->number - 1;
-    const char *class_text = m->class ? m->class->name : "",
-               *signature_text = m->descriptor ? m->descriptor : "";
-    int64_t class_name = profile_string(r->p, class_text, strlen(class_text));
-    int64_t name = profile_string(r->p, m->name, strlen(m->name));
-    int64_t signature = profile_string(r->p, signature_text, strlen(signature_text));
-    if (class_name < 0 || name < 0 || signature < 0)
-        return -ENOMEM;
-    int64_t n = profile_method(r->p, (uint32_t)class_name, (uint32_t)name, (uint32_t)signature, 0);
-    if (n >= 0)
-        *known = (struct method){(uint32_t)n + 1, is_mark(m)};
-    return n;
-}
-
-static enum frame_kind kind_of_type(struct reading *r, const char *type)
-{
-    struct frame_type *known = &r->types[(uintptr_t)type / 8 % ARRAY_SIZE(r->types)];
-    if (known->text == type)
-        return known->kind;
-    *known = (struct frame_type){type, FRAME_JAVA};
-    for (size_t i = 0; type && i < ARRAY_SIZE(kinds); i++) {
-        if (strcmp(type, kinds[i].name) == 0) {
-            known->kind = kinds[i].kind;
-            break;
-        }
-    }
-    return known->kind;
-}
-
-/* Returns the profile's frame for a frame of the recording. */
-static int64_t frame_of(struct reading *r, const struct rec_frame *f)
-{
-    int64_t method = method_of(r, f->method);
-    if (method < 0)
-        return method;
-    bool mark = r->methods.data[f->method->number].is_mark;
-    return profile_frame(r->p, (uint32_t)method, f->line,
-                         mark ? FRAME_MARK : kind_of_type(r, f->type));
-}
-
-static bool is_frame(struct reading *r, uint32_t node, const struct rec_frame *f)
-{
-    const struct profile_frame *have = profile_node_frame(r->p, node);
-    const struct method *m =
-        f->method->number < r->methods.len ? &r->methods.data[f->method->number] : NULL;
-    int32_t line = f->line < 0 || f->line >= PROFILE_LINES ? 0 : f->line;
-    return m && m->number == have->method + 1 && have->line == line &&
-           have->kind == (m->is_mark ? FRAME_MARK : kind_of_type(r, f->type));
-}
-
-/* Returns whether a node's stack equals this one. */
-static bool is_node_of(struct reading *r, uint32_t node, const struct rec_stack *s, uint32_t ours)
-{
-    for (uint32_t i = ours; i < s->n; i++) {
-        if (!node || !is_frame(r, node, &s->frames[i]))
-            return false;
-        node = r->p->nodes.data[node].parent;
-    }
-    if (s->truncated && node) {
-        const struct profile_frame *f = profile_node_frame(r->p, node);
-        return f->kind == FRAME_MARK && r->p->nodes.data[node].parent == 0 &&
-               str_is(profile_text(r->p, r->p->methods.data[f->method].label), TRUNCATED);
-    }
-    return !node && !s->truncated;
-}
-
-static uint64_t hash_of(struct reading *r, const struct rec_stack *s, uint32_t ours)
-{
-    uint64_t hash = s->truncated;
-    for (uint32_t i = ours; i < s->n; i++) {
-        const struct rec_frame *f = &s->frames[i];
-        hash ^= (uint64_t)f->method->number << 32 | (uint32_t)f->line;
-        hash = (hash ^ (uint64_t)kind_of_type(r, f->type) << 60) * UINT64_C(0x9e3779b97f4a7c15);
-        hash ^= hash >> 32;
-    }
-    return hash;
-}
-
-static int64_t add_frames(struct reading *r, const struct rec_stack *s, uint32_t ours)
-{
-    int64_t node = 0, frame = s->truncated ? profile_mark(r->p, TRUNCATED) : 0;
-    if (frame >= 0 && s->truncated)
-        node = profile_node(r->p, 0, (uint32_t)frame);
-    if (s->n && ours == s->n && node >= 0) {
-        frame = profile_mark(r->p, "[jvmscope]");
-        node = frame < 0 ? frame : profile_node(r->p, (uint32_t)node, (uint32_t)frame);
-    }
-    for (uint32_t i = s->n; i-- > ours && node >= 0;) {
-        frame = frame_of(r, &s->frames[i]);
-        node = frame < 0 ? frame : profile_node(r->p, (uint32_t)node, (uint32_t)frame);
-    }
-    return node;
-}
-
-/*
- * Returns the node of a stack. Each chunk defines the stacks that it needs again, and most of them
- * have a node by then.
- */
-static int64_t node_of_frames(struct reading *r, const struct rec_stack *s)
-{
-    uint32_t ours = probe_frames(s);
-    if (ours == s->n)
-        return add_frames(r, s, ours);
-    uint64_t *known = map_at(&r->nodes, hash_of(r, s, ours), 0, NULL);
-    if (!known)
-        return -ENOMEM;
-    if (*known && is_node_of(r, (uint32_t)*known, s, ours))
-        return (int64_t)*known;
-    int64_t node = add_frames(r, s, ours);
-    if (node > 0)
-        *known = (uint64_t)node;
-    return node;
-}
-
-static int64_t node_of_stack(struct reading *r, const struct rec_object *o)
-{
-    const struct rec_stack *s = rec_stack(o, "stackTrace");
-    return s ? node_of_frames(r, s) : 0;
-}
-
-/*
- * Returns the node of an event's stack. A chunk defines each stack once, so each is walked once per
- * chunk.
- */
 static int64_t node_of(struct reading *r, const struct rec_object *o)
 {
-    const struct rec_stack *s = rec_stack(o, "stackTrace");
-    if (!s)
-        return 0;
-    if (r->chunk != o->chunk) {
-        map_clear(&r->stacks);
-        r->chunk = o->chunk;
-    }
-    uint64_t *known = map_get(&r->stacks, s->id);
-    if (known)
-        return (int64_t)*known;
-    int64_t node = node_of_frames(r, s);
-    if (node >= 0 && map_put(&r->stacks, s->id, (uint64_t)node) < 0)
-        return -ENOMEM;
-    return node;
-}
-
-static int64_t thread_of(struct reading *r, const struct rec_object *o)
-{
-    const struct rec_thread *t = rec_thread(o, "sampledThread");
-    if (!t)
-        t = rec_thread(o, "eventThread");
-    if (!t)
-        return profile_thread(r->p, UINT64_MAX, "", 0);
-    if (t->number >= r->threads.len && vec_extend(&r->threads, t->number + 1 - r->threads.len) < 0)
-        return -ENOMEM;
-    uint32_t *known = &r->threads.data[t->number];
-    if (*known)
-        return *known - 1;
-    int64_t n = profile_thread(r->p, t->number, t->name, strlen(t->name));
-    if (n >= 0) {
-        r->p->threads.data[n].id = t->java_id > 0 ? (uint64_t)t->java_id : (uint64_t)t->os_id;
-        *known = (uint32_t)n + 1;
-    }
-    return n;
-}
-
-/*
- * Returns the cached answer for an id, which has another round when it is not valid yet; NULL: the
- * id cannot be cached.
- */
-static struct answer *answer(struct answers *all, const struct rec_row *row, enum wish wish,
-                             uint64_t id)
-{
-    const struct rec_type *type = row->plan->field[wish]->type;
-    if (unlikely(all->chunk != row->plan->chunk || all->type != type)) {
-        all->chunk = row->plan->chunk;
-        all->type = type;
-        all->round++;
-    }
-    if (unlikely(id >= all->of_id.len &&
-                 (id >= ANSWERS_MAX || vec_extend(&all->of_id, id + 1 - all->of_id.len) < 0)))
-        return NULL;
-    return &all->of_id.data[id];
-}
-
-/*
- * Returns the number that a row's field stands for, computing it only once for each id. `find`
- * computes it; it keeps a cache of its own for ids that cannot be cached here.
- */
-static int64_t answered(struct reading *r, struct answers *all, const struct rec_row *row,
-                        enum wish wish,
-                        int64_t (*find)(struct reading *r, const struct rec_object *o),
-                        int64_t (*remember)(struct reading *r, const struct rec_object *o))
-{
-    uint64_t id;
-    struct answer *a = rec_row_id(row, wish, &id) ? answer(all, row, wish, id) : NULL;
-    if (likely(a && a->round == all->round))
-        return a->number;
-    struct rec_event e;
-    rec_row_event(row, &e);
-    int64_t number = a ? find(r, &e.object) : remember(r, &e.object);
-    if (a && number >= 0)
-        *a = (struct answer){all->round, (uint32_t)number};
-    return number;
+    return names_stack_by_name(&r->names, o, "stackTrace");
 }
 
 static int64_t node_of_row(struct reading *r, const struct rec_row *row)
 {
-    return row->plan->slot[STACK] == REC_ABSENT
-               ? 0
-               : answered(r, &r->stack_answers, row, STACK, node_of_stack, node_of);
+    uint64_t id;
+    if (row->plan->slot[STACK] == REC_ABSENT)
+        return 0;
+    struct rec_event e;
+    rec_row_event(row, &e);
+    return rec_row_id(row, STACK, &id)
+               ? names_stack(&r->names, &e.object, row->plan->field[STACK], id)
+               : node_of(r, &e.object);
 }
 
 static int64_t thread_of_row(struct reading *r, const struct rec_row *row)
 {
-    enum wish wish = row->plan->slot[SAMPLED_THREAD] == REC_ABSENT ? EVENT_THREAD : SAMPLED_THREAD;
+    const struct rec_plan *p = row->plan;
+    enum wish wish = p->slot[SAMPLED_THREAD] == REC_ABSENT ? EVENT_THREAD : SAMPLED_THREAD;
     /* Where an event has both fields, the second one is used when the first is null. */
-    bool sole = wish == EVENT_THREAD || row->plan->slot[EVENT_THREAD] == REC_ABSENT;
-    if (likely(sole))
-        return answered(r, &r->thread_answers, row, wish, thread_of, thread_of);
+    bool sole = wish == EVENT_THREAD || p->slot[EVENT_THREAD] == REC_ABSENT;
+    uint64_t id;
     struct rec_event e;
     rec_row_event(row, &e);
-    return thread_of(r, &e.object);
+    if (likely(sole && rec_row_id(row, wish, &id)))
+        return names_thread(&r->names, &e.object, p->field[wish], id);
+    const struct rec_thread *t = rec_thread(&e.object, "sampledThread");
+    return names_thread_of(&r->names, t ? t : rec_thread(&e.object, "eventThread"));
 }
 
-static int add(struct reading *r, struct profile_series *to, const struct rec_row *row,
-               int64_t node, uint64_t weight)
+/* An event may begin before the recording does, such as the wait for a lock. */
+static uint64_t since_start(struct reading *r, int64_t start_ns)
 {
-    int64_t thread = thread_of_row(r, row);
+    uint64_t time_ns = (uint64_t)MAX(start_ns - r->start_ns, 0);
+    r->p->duration_ns = MAX(r->p->duration_ns, time_ns);
+    return time_ns;
+}
+
+static int add_sample(struct reading *r, enum kind kind, int64_t start_ns, int64_t node,
+                      int64_t thread, uint64_t weight)
+{
     if (thread < 0 || node < 0)
         return -ENOMEM;
-    /* An event may begin before the recording does, such as the wait for a lock. */
-    struct profile_sample s = {.time_ns = (uint64_t)MAX(row->start_ns - r->start_ns, 0),
-                               .weight = weight,
-                               .thread = (uint32_t)thread,
-                               .node = (uint32_t)node};
-    if (s.time_ns > r->p->duration_ns)
-        r->p->duration_ns = s.time_ns;
-    return vec_push(&to->samples, s);
+    struct profile_sample s = {since_start(r, start_ns), weight, (uint32_t)thread, (uint32_t)node};
+    struct profile_spread spread = {1, (double)weight * (double)weight};
+    return sums_add(&r->sums[kind], &s, &r->names.of_thread.data[thread], &spread);
 }
 
-/* Adds a CPU sample, or adds it to the earlier one of its stack where samples may be merged. */
-static int add_cpu(struct reading *r, struct profile_series *to, struct sums *sums,
-                   const struct rec_row *row)
+static int add(struct reading *r, enum kind kind, const struct rec_row *row, int64_t node,
+               uint64_t weight)
 {
-    int64_t node = node_of_row(r, row);
-    if (r->l->detail == LOAD_SAMPLES || node < 0)
-        return add(r, to, row, node, row->events);
-    if ((size_t)node >= sums->of_node.len &&
-        vec_extend(&sums->of_node, r->p->nodes.len - sums->of_node.len) < 0)
-        return -ENOMEM;
-    uint32_t *known = &sums->of_node.data[node];
-    if (!*known) {
-        *known = (uint32_t)to->samples.len + 1;
-        return add(r, to, row, node, row->events);
+    return add_sample(r, kind, row->start_ns, node, thread_of_row(r, row), weight);
+}
+
+static enum kind kind_of(enum tag tag)
+{
+    switch (tag) {
+    case CPU_TIME:
+        return TIMED;
+    case WALL:
+        return ELAPSED;
+    case ALLOCATION_SAMPLE:
+        return SAMPLED;
+    case ALLOCATION_IN_TLAB:
+    case ALLOCATION_OUTSIDE:
+        return TLAB;
+    case MONITOR_ENTER:
+        return LOCKS;
+    default:
+        return CPU;
     }
-    to->samples.data[*known - 1].weight += row->events;
-    r->p->duration_ns =
-        MAX(r->p->duration_ns, (uint64_t)MAX(row->start_ns - r->start_ns, INT64_C(0)));
-    return thread_of_row(r, row) < 0 ? -ENOMEM : 0;
+}
+
+/* Adds the samples of a batch, which are all of one chunk. */
+static int read_samples(struct reading *r, const struct rec_sample *list, size_t n)
+{
+    enum { AHEAD = 16 };
+
+    const struct rec_plan *plan = NULL;
+    struct rec_object o = {0};
+    enum kind kind = CPU;
+    int e = 0;
+    for (size_t i = 0; i < n && e >= 0; i++) {
+        const struct rec_sample *s = &list[i];
+        names_stack_soon(&r->names, list[MIN(i + AHEAD, n - 1)].stack);
+        if (unlikely(plan != s->plan)) {
+            plan = s->plan;
+            kind = kind_of((enum tag)plan->type->tag);
+            rec_sample_object(s, &o);
+        }
+        int64_t node = names_stack(&r->names, &o, plan->field[STACK], s->stack),
+                thread = names_thread(&r->names, &o, plan->field[plan->thread], s->thread);
+        uint64_t weight = s->weight;
+        if (kind == TIMED) {
+            r->period_ns = rec_sample_ns(s, PERIOD, r->period_ns);
+            weight = 1;
+        }
+        e = add_sample(r, kind, s->start_ns, node, thread, weight);
+    }
+    return e;
 }
 
 static int64_t unattributed_node(struct reading *r, const struct rec_row *row)
@@ -505,9 +287,11 @@ static int add_change(struct reading *r, enum profile_metric metric, const struc
     uint64_t paid = owed ? MIN(*owed, (uint64_t)change) : 0;
     if (paid)
         *owed -= paid;
-    return (uint64_t)change > paid
-               ? add(r, &r->p->series[metric], row, node, (uint64_t)change - paid)
-               : 0;
+    if ((uint64_t)change <= paid)
+        return 0;
+    struct profile_sample s = {since_start(r, row->start_ns), (uint64_t)change - paid,
+                               (uint32_t)thread, (uint32_t)node};
+    return vec_push(&r->p->series[metric].samples, s);
 }
 
 /* Takes what is still owed from the latest samples. */
@@ -754,31 +538,29 @@ static int read_by_name(struct reading *r, const struct rec_row *row)
 
 static int read_row(struct reading *r, const struct rec_row *row)
 {
-    struct profile_series *series = r->p->series;
-    switch ((enum tag)row->plan->type->tag) {
+    enum tag tag = (enum tag)row->plan->type->tag;
+    switch (tag) {
     case EXECUTION:
-        return add_cpu(r, &series[PROFILE_CPU], &r->cpu_sums, row);
+        return add(r, CPU, row, node_of_row(r, row), 1);
     case CPU_TIME:
-        r->cpu_time.interval_ns =
-            (uint64_t)rec_row_ns(row, PERIOD, (int64_t)r->cpu_time.interval_ns);
-        return add_cpu(r, &r->cpu_time, &r->cpu_time_sums, row);
+        r->period_ns = (uint64_t)rec_row_ns(row, PERIOD, (int64_t)r->period_ns);
+        return add(r, TIMED, row, node_of_row(r, row), 1);
     case UNATTRIBUTED:
-        return add(r, &r->unattributed, row, unattributed_node(r, row),
+        return add(r, NOT_WALKED, row, unattributed_node(r, row),
                    (uint64_t)rec_row_long(row, SAMPLES, 1));
     case WALL:
-        return add(r, &series[PROFILE_WALL], row, node_of_row(r, row),
-                   (uint64_t)rec_row_long(row, SAMPLES, 1));
+        return add(r, ELAPSED, row, node_of_row(r, row), (uint64_t)rec_row_long(row, SAMPLES, 1));
     case ALLOCATION_SAMPLE:
-        return add(r, &r->sampled, row, node_of_row(r, row),
-                   (uint64_t)rec_row_long(row, WEIGHT, 0));
     case ALLOCATION_IN_TLAB:
-        return add(r, &r->tlab, row, node_of_row(r, row),
-                   (uint64_t)rec_row_long(row, TLAB_SIZE, 0));
     case ALLOCATION_OUTSIDE:
-        return add(r, &r->tlab, row, node_of_row(r, row),
-                   (uint64_t)rec_row_long(row, ALLOCATION_SIZE, 0));
+        return add(r, kind_of(tag), row, node_of_row(r, row),
+                   (uint64_t)rec_row_long(row,
+                                          tag == ALLOCATION_SAMPLE    ? WEIGHT
+                                          : tag == ALLOCATION_IN_TLAB ? TLAB_SIZE
+                                                                      : ALLOCATION_SIZE,
+                                          0));
     case MONITOR_ENTER:
-        return add(r, &series[PROFILE_LOCK], row, node_of_row(r, row), (uint64_t)row->duration_ns);
+        return add(r, LOCKS, row, node_of_row(r, row), (uint64_t)row->duration_ns);
     case LOST:
         r->p->lost_any = true;
         return 0;
@@ -791,15 +573,6 @@ static int read_row(struct reading *r, const struct rec_row *row)
     }
 }
 
-static int append(struct profile_series *to, const struct profile_series *from)
-{
-    for (size_t i = 0; i < from->samples.len; i++) {
-        if (vec_push(&to->samples, from->samples.data[i]) < 0)
-            return -ENOMEM;
-    }
-    return 0;
-}
-
 /*
  * Drops what is recorded twice: JDK 25's CPU-time samples take precedence over execution samples,
  * allocation sites over samples of allocations, and these over those of thread-local buffers.
@@ -807,34 +580,33 @@ static int append(struct profile_series *to, const struct profile_series *from)
  */
 static int settle(struct reading *r)
 {
-    struct profile_series *series = r->p->series;
-    if (r->cpu_time.samples.len) {
-        vec_release(&series[PROFILE_CPU].samples);
-        series[PROFILE_CPU] = r->cpu_time;
-        r->cpu_time = (struct profile_series){0};
-    }
+    struct profile_series *series = r->p->series, *cpu = &series[PROFILE_CPU],
+                          *allocation = &series[PROFILE_ALLOCATION];
+    bool timed = sums_any(&r->sums[TIMED]), sampled = sums_any(&r->sums[SAMPLED]);
+    bool wall = sums_any(&r->sums[ELAPSED]) && !timed && !sums_any(&r->sums[CPU]);
+    if (timed)
+        cpu->interval_ns = r->period_ns;
     pay_owed(r, PROFILE_EXACT);
     pay_owed(r, PROFILE_ALLOCATION);
     int e = r->totals.len ? settle_totals(r) : 0;
-    if (e < 0)
-        return e;
-    bool wall = series[PROFILE_WALL].samples.len && !series[PROFILE_CPU].samples.len;
-    e = append(&series[wall ? PROFILE_WALL : PROFILE_CPU], &r->unattributed);
-    if (e == 0 && !r->p->sites.len && r->sampled.samples.len) {
-        vec_release(&series[PROFILE_ALLOCATION].samples);
-        series[PROFILE_ALLOCATION] = r->sampled;
-        series[PROFILE_ALLOCATION].estimated = true;
-        r->sampled = (struct profile_series){0};
+    if (e == 0)
+        e = sums_move(&r->sums[timed ? TIMED : CPU], cpu);
+    if (e == 0)
+        e = sums_move(&r->sums[ELAPSED], &series[PROFILE_WALL]);
+    if (e == 0)
+        e = sums_move(&r->sums[NOT_WALKED], &series[wall ? PROFILE_WALL : PROFILE_CPU]);
+    if (e == 0)
+        e = sums_move(&r->sums[LOCKS], &series[PROFILE_LOCK]);
+    if (e == 0 && !r->p->sites.len && sampled) {
+        vec_release(&allocation->samples);
+        allocation->estimated = true;
+        return sums_move(&r->sums[SAMPLED], allocation);
     }
-    return e < 0 || series[PROFILE_ALLOCATION].samples.len
-               ? e
-               : append(&series[PROFILE_ALLOCATION], &r->tlab);
+    return e < 0 || allocation->samples.len ? e : sums_move(&r->sums[TLAB], allocation);
 }
 
 static int read_all_events(struct reading *r, struct recording *recording)
 {
-    static const struct rec_fold fold = {
-        .tag = EXECUTION, .by = STACK, .seen = SAMPLED_THREAD, .without = EVENT_THREAD};
     _cleanup_(recording_rows_closep) struct rec_rows *rows = NULL;
     const struct rec_row *batch;
     size_t n;
@@ -843,22 +615,49 @@ static int read_all_events(struct reading *r, struct recording *recording)
         more = recording_rows_open(&rows, recording, wishes, WISHES);
     if (more == 0 && r->l->is_mapped)
         recording_rows_forget(rows);
-    if (more == 0 && r->l->detail == LOAD_SUMS)
-        recording_rows_fold(rows, &fold);
+    if (more == 0 && r->l->detail != LOAD_SAMPLES)
+        more = recording_rows_sample(rows, samplings, ARRAY_SIZE(samplings));
     while (more >= 0 && (more = recording_rows_next(rows, &batch, &n)) > 0) {
         for (size_t i = 0; i < n && more >= 0; i++)
             more = read_row(r, &batch[i]);
+        const struct rec_sample *samples = recording_rows_samples(rows, &n);
+        if (more >= 0)
+            more = read_samples(r, samples, n);
         if (r->l->progress && more >= 0)
             r->l->progress(r->l->progress_context, recording_rows_offset(rows), r->l->len);
     }
     return more < 0 ? more : settle(r);
 }
 
+/* Determines how samples are merged. */
+static void prepare(struct reading *r, const struct rec_info *info)
+{
+    const struct profile_filter *f = r->l->filter;
+    struct sum_options *how = &r->how;
+    r->names.p = r->p;
+    r->names.filter = f;
+    how->detail = r->l->detail;
+    if (f) {
+        how->from_ns = f->from_ns;
+        how->to_ns = f->to_ns;
+    }
+    if (how->detail == LOAD_CELLS) {
+        uint64_t to = (uint64_t)MAX(info->end_ns - info->start_ns, 0);
+        to = how->to_ns ? MIN(how->to_ns, to) : to;
+        uint64_t span = to > how->from_ns ? to - how->from_ns + 1 : 1;
+        how->cell_ns = (span + LOAD_TIME_CELLS - 1) / LOAD_TIME_CELLS;
+    }
+    for (int i = 0; i < KINDS; i++)
+        r->sums[i].how = how;
+    r->sums[SAMPLED].estimated = true;
+}
+
 int load_jfr(struct load *l)
 {
     struct recording *recording;
     const char *why = NULL;
-    int e = recording_open_bytes(&recording, l->data, l->len, &why);
+    int e = l->is_mapped ? recording_open_mapped(&recording, l->data, l->len, &why)
+                         : recording_open_bytes(&recording, l->data, l->len, &why);
     if (e < 0) {
         if (why)
             buf_string(l->why, why);
@@ -867,6 +666,7 @@ int load_jfr(struct load *l)
     struct rec_info info;
     recording_info(recording, &info);
     struct reading r = {.l = l, .p = l->profile, .start_ns = info.start_ns};
+    prepare(&r, &info);
     l->profile->start_epoch_ns = (uint64_t)MAX(info.start_ns, 0);
     e = read_all_events(&r, recording);
     recording_info(recording, &info);
@@ -876,23 +676,14 @@ int load_jfr(struct load *l)
         buf_printf(l->why, "%s (at byte %llu)", info.why ? info.why : "damaged",
                    (unsigned long long)info.at);
     recording_close(recording);
-    map_release(&r.stacks);
-    map_release(&r.nodes);
-    vec_release(&r.stack_answers.of_id);
-    vec_release(&r.thread_answers.of_id);
+    names_release(&r.names);
+    for (int i = 0; i < KINDS; i++)
+        sums_release(&r.sums[i]);
     map_release(&r.sites);
     map_release(&r.calls);
     map_release(&r.total_of);
     vec_release(&r.totals);
     for (int i = 0; i < PROFILE_METRICS; i++)
         map_release(&r.owed[i]);
-    vec_release(&r.cpu_sums.of_node);
-    vec_release(&r.cpu_time_sums.of_node);
-    vec_release(&r.methods);
-    vec_release(&r.threads);
-    vec_release(&r.cpu_time.samples);
-    vec_release(&r.unattributed.samples);
-    vec_release(&r.sampled.samples);
-    vec_release(&r.tlab.samples);
     return e;
 }

@@ -111,6 +111,7 @@ const char *const losses_of_trace[] = {"trace", "log", "exceptions", "events", N
 const char *const losses_of_exceptions[] = {"exceptions", NULL};
 const char *const losses_of_coverage[] = {"coverage", NULL};
 const char *const losses_of_threads[] = {"threads", "locks", "monitors", "io", NULL};
+const char *const losses_of_vm[] = {"events", "recording", NULL};
 const char *const losses_of_requests[] = {"requests", "threads", "locks", "monitors",
                                           "io",       "cpu",     NULL};
 

@@ -49,6 +49,7 @@ int losses_merge(struct losses *to, const struct losses *from) must_check;
 extern const char *const losses_of_trace[],
     *const losses_of_exceptions[], *const losses_of_coverage[], *const losses_of_threads[],
                                                                     *const losses_of_requests[];
+extern const char *const losses_of_vm[];
 /* Returns whether a capture is in the list; always true for NULL. */
 bool losses_is_of(const char *const *captures, const char *capture);
 /* Returns how many things these captures lost; all captures for NULL. */

@@ -51,8 +51,11 @@ void profile_free(struct profile *p)
     vec_release(&p->frames);
     vec_release(&p->nodes);
     vec_release(&p->threads);
-    for (int i = 0; i < PROFILE_METRICS; i++)
+    for (int i = 0; i < PROFILE_METRICS; i++) {
         vec_release(&p->series[i].samples);
+        vec_release(&p->series[i].spread);
+        vec_release(&p->series[i].merged);
+    }
     vec_release(&p->calls);
     vec_release(&p->left);
     vec_release(&p->sites);
@@ -311,12 +314,12 @@ bool profile_view_passes(const struct profile_view *v, const struct profile_samp
            (!v->node_counts || v->node_counts[s->node]);
 }
 
-static int each_of(const struct profile_view *v, const struct profile_series *series,
+static int each_of(const struct profile_view *v, const struct profile_samples *samples,
                    int (*visit)(void *context, const struct profile_sample *s), void *context)
 {
     uint64_t from = v->filter.from_ns, to = v->filter.to_ns ? v->filter.to_ns : UINT64_MAX;
-    for (size_t i = 0; i < series->samples.len; i++) {
-        const struct profile_sample *s = &series->samples.data[i];
+    for (size_t i = 0; i < samples->len; i++) {
+        const struct profile_sample *s = &samples->data[i];
         if (s->time_ns < from || s->time_ns >= to || !profile_view_passes(v, s))
             continue;
         int r = visit(context, s);
@@ -329,23 +332,51 @@ static int each_of(const struct profile_view *v, const struct profile_series *se
 int profile_view_each(const struct profile_view *v,
                       int (*visit)(void *context, const struct profile_sample *s), void *context)
 {
-    int r = each_of(v, &v->profile->series[v->metric], visit, context);
+    int r = each_of(v, &v->profile->series[v->metric].samples, visit, context);
     return r == 0 && v->filter.with_vm && v->metric == PROFILE_CPU
-               ? each_of(v, &v->profile->vm, visit, context)
+               ? each_of(v, &v->profile->vm.samples, visit, context)
                : r;
 }
 
+int profile_view_each_merged(const struct profile_view *v,
+                             int (*visit)(void *context, const struct profile_sample *s),
+                             void *context)
+{
+    const struct profile_series *series = &v->profile->series[v->metric];
+    if (!series->merged.len)
+        return profile_view_each(v, visit, context);
+    int r = each_of(v, &series->merged, visit, context);
+    return r == 0 && v->filter.with_vm && v->metric == PROFILE_CPU
+               ? each_of(v, &v->profile->vm.samples, visit, context)
+               : r;
+}
+
+/* What a sample is a sum of; NULL: it is a single one. */
+static const struct profile_spread *spread_of(const struct profile_view *v,
+                                              const struct profile_sample *s)
+{
+    const struct profile_series *series = &v->profile->series[v->metric];
+    return series->spread.len ? &series->spread.data[s - series->samples.data] : NULL;
+}
+
+struct squares {
+    const struct profile_view *view;
+    double sum;
+};
+
 static int add_square(void *context, const struct profile_sample *s)
 {
-    *(double *)context += (double)s->weight * (double)s->weight;
+    struct squares *to = context;
+    const struct profile_spread *spread = spread_of(to->view, s);
+    to->sum += spread ? spread->squares : (double)s->weight * (double)s->weight;
     return 0;
 }
 
 double profile_standard_error(const struct profile_view *v)
 {
-    double sum = 0;
-    (void)profile_view_each(v, add_square, &sum);
-    return sqrt(sum);
+    struct squares squares = {v, 0};
+    (void)profile_view_each(v, add_square, &squares);
+    return sqrt(squares.sum);
 }
 
 uint64_t profile_readings(const struct profile *p)
@@ -399,7 +430,8 @@ static int add_to_view(void *context, const struct profile_sample *s)
     struct profile_view *v = context;
     v->self[s->node] += s->weight;
     v->weight += s->weight;
-    v->samples++;
+    const struct profile_spread *spread = spread_of(v, s);
+    v->samples += spread ? spread->samples : 1;
     return 0;
 }
 

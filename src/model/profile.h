@@ -87,9 +87,36 @@ struct profile_sample {
     uint32_t thread, node;
 };
 
+struct profile_samples {
+    struct profile_sample *data;
+    size_t len, cap;
+};
+
+/* What a sum of samples no longer shows: how many there were, and the sum of the squared weights.
+ */
+struct profile_spread {
+    uint64_t samples;
+    double squares;
+};
+
+struct profile_spreads {
+    struct profile_spread *data;
+    size_t len, cap;
+};
+
 struct profile_series {
-    VEC(struct profile_sample) samples; /* in order of arrival, not of time */
-    uint64_t interval_ns;               /* the requested sampling interval; 0: unknown */
+    struct profile_samples samples; /* in order of arrival, not of time */
+    struct profile_spreads spread;  /* by sample, if weights are estimates and sums of several */
+    /*
+     * For views by time that need no single samples (LOAD_CELLS): samples are sums over cells of
+     * time, and have the time of their cell's beginning. `merged` has the same with all threads
+     * merged, in shorter cells. threads_merged: there are so many threads that only these are
+     * there, in `samples`.
+     */
+    struct profile_samples merged;
+    uint64_t cell_ns, merged_cell_ns; /* 0: samples have times of their own */
+    bool threads_merged;
+    uint64_t interval_ns; /* the requested sampling interval; 0: unknown */
     /* a weight is what the sample stands for, given its probability of being taken */
     bool estimated;
     bool listed_only; /* the file omits what is below a cutoff and does not say how much that is */
@@ -267,6 +294,11 @@ bool profile_view_passes(const struct profile_view *v, const struct profile_samp
  */
 int profile_view_each(const struct profile_view *v,
                       int (*visit)(void *context, const struct profile_sample *s), void *context);
+
+/* The same for the samples with merged threads, where the profile has them. */
+int profile_view_each_merged(const struct profile_view *v,
+                             int (*visit)(void *context, const struct profile_sample *s),
+                             void *context);
 
 /*
  * Of estimated weights, no less than their standard error: a sample drawn with the chance p stands

@@ -131,8 +131,9 @@ int profile_rank(const struct profile_view *v, struct profile_rank **ret, size_t
 struct merging {
     const struct profile_view *view;
     struct profile_tree tree;
-    uint32_t *index; /* nodes by parent and label, in open addressing; 0: free */
+    uint32_t *index; /* siblings by parent and label, in open addressing; 0: free */
     size_t cap;      /* 0 or a power of two; at least a quarter is free */
+    size_t indexed;  /* how many nodes it holds */
     /*
      * By node: 0 while all of its weight is of one kind, which the node has; otherwise its place in
      * kinds.
@@ -156,17 +157,28 @@ static uint32_t *find_child(const struct merging *m, uint32_t parent, uint32_t l
     return &m->index[i];
 }
 
-static int grow_index(struct merging *m)
+/* Only nodes that have siblings are in the index; an only child is found without it. */
+static int index_child(struct merging *m, uint32_t node)
 {
-    size_t cap = m->cap ? m->cap * 2 : 64;
-    uint32_t *index = calloc(cap, sizeof(*index));
-    if (!index)
-        return -ENOMEM;
-    free(m->index);
-    m->index = index;
-    m->cap = cap;
-    for (size_t i = 1; i < m->tree.nodes.len; i++)
-        *find_child(m, m->tree.nodes.data[i].parent, m->tree.nodes.data[i].label) = (uint32_t)i;
+    if (m->indexed >= m->cap / 4 * 3) {
+        size_t cap = m->cap ? m->cap * 2 : 64, n = m->cap;
+        uint32_t *index = calloc(cap, sizeof(*index)), *old = m->index;
+        if (!index)
+            return -ENOMEM;
+        m->index = index;
+        m->cap = cap;
+        for (size_t i = 0; i < n; i++) {
+            if (!old[i])
+                continue;
+            const struct profile_tree_node *t = &m->tree.nodes.data[old[i]];
+            *find_child(m, t->parent, t->label) = old[i];
+        }
+        free(old);
+    }
+    const struct profile_tree_node *t = &m->tree.nodes.data[node];
+    uint32_t *at = find_child(m, t->parent, t->label);
+    m->indexed += !*at;
+    *at = node;
     return 0;
 }
 
@@ -176,17 +188,23 @@ static int64_t child_of(struct merging *m, uint32_t parent, uint32_t node)
     const struct profile *p = m->view->profile;
     const struct profile_frame *f = profile_node_frame(p, node);
     uint32_t label = p->methods.data[f->method].label;
-    if (m->tree.nodes.len >= m->cap / 4 * 3 && grow_index(m) < 0)
+    uint32_t first = m->tree.nodes.data[parent].first_child;
+    if (first && m->tree.nodes.data[first].label == label)
+        return first;
+    if (first && !m->tree.nodes.data[first].next_sibling && index_child(m, first) < 0)
         return -ENOMEM;
-    uint32_t *at = find_child(m, parent, label);
-    if (*at)
-        return *at;
-    struct profile_tree_node t = {.parent = parent, .label = label, .kind = f->kind};
+    uint32_t known = first ? *find_child(m, parent, label) : 0;
+    if (known)
+        return known;
+    struct profile_tree_node t = {
+        .parent = parent, .next_sibling = first, .label = label, .kind = f->kind};
     if (m->tree.nodes.len > UINT32_MAX || vec_push(&m->tree.nodes, t) < 0 ||
         vec_extend(&m->mixed, 1) < 0)
         return -ENOMEM;
-    *at = (uint32_t)m->tree.nodes.len - 1;
-    return *at;
+    uint32_t fresh = (uint32_t)m->tree.nodes.len - 1;
+    if (first && index_child(m, fresh) < 0)
+        return -ENOMEM;
+    return m->tree.nodes.data[parent].first_child = fresh;
 }
 
 static int add_weight(struct merging *m, uint32_t to, uint32_t node, uint64_t weight)
@@ -254,27 +272,32 @@ static int compare_children(const void *a, const void *b, void *tree)
     const struct profile_tree_node *nodes = ((struct profile_tree *)tree)->nodes.data;
     const struct profile_tree_node *x = &nodes[*(const uint32_t *)a],
                                    *y = &nodes[*(const uint32_t *)b];
-    if (x->parent != y->parent)
-        return x->parent < y->parent ? -1 : 1;
     if (x->total != y->total)
         return x->total < y->total ? 1 : -1;
     return (x->label > y->label) - (x->label < y->label);
 }
 
-static int link_children(struct profile_tree *t)
+/* Sorts the children of each node, most of which have one. */
+static int sort_children(struct profile_tree *t)
 {
-    _cleanup_free_ uint32_t *order = calloc(t->nodes.len, sizeof(*order));
-    if (!order)
-        return -ENOMEM;
-    for (size_t i = 1; i < t->nodes.len; i++)
-        order[i] = (uint32_t)i;
-    qsort_r(order + 1, t->nodes.len - 1, sizeof(*order), compare_children, t);
-    for (size_t i = t->nodes.len; i-- > 1;) {
-        struct profile_tree_node *n = &t->nodes.data[order[i]], *parent = &t->nodes.data[n->parent];
-        n->next_sibling = parent->first_child;
-        parent->first_child = order[i];
+    VEC(uint32_t) list = {0};
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < t->nodes.len; i++) {
+        uint32_t first = t->nodes.data[i].first_child;
+        if (!first || !t->nodes.data[first].next_sibling)
+            continue;
+        vec_clear(&list);
+        for (uint32_t c = first; r == 0 && c; c = t->nodes.data[c].next_sibling)
+            r = vec_push(&list, c);
+        if (r < 0)
+            break;
+        qsort_r(list.data, list.len, sizeof(*list.data), compare_children, t);
+        for (size_t k = 0; k < list.len; k++)
+            t->nodes.data[list.data[k]].next_sibling = k + 1 < list.len ? list.data[k + 1] : 0;
+        t->nodes.data[i].first_child = list.data[0];
     }
-    return 0;
+    vec_release(&list);
+    return r;
 }
 
 int profile_tree_init(struct profile_tree *ret, const struct profile_view *v, bool inverted)
@@ -291,7 +314,7 @@ int profile_tree_init(struct profile_tree *ret, const struct profile_view *v, bo
         for (size_t i = 1; i < m.tree.nodes.len; i++)
             if (m.mixed.data[i])
                 m.tree.nodes.data[i].kind = heaviest(&m.kinds.data[m.mixed.data[i]]);
-        r = link_children(&m.tree);
+        r = sort_children(&m.tree);
     }
     free(m.index);
     vec_release(&m.mixed);

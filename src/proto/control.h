@@ -15,6 +15,8 @@
  *                           from now on is not recorded any more. Without a `stop` the recording
  *                           ends by itself after ten seconds. No effect on a ring
  *   control=status          only answer
+ *   control=on              the rest are triggers for a recording that is always on: on=CONDITION,
+ *                           then=ACTION and the options that go with them
  *   control=inspect         the text after reply= is a question such as "class java.lang.String"
  *                           (agent/inspect/inspect.h)
  *   control=trace           the rest is "add PATTERN", "remove PATTERN" or "list"
@@ -27,11 +29,11 @@
  * opens the file without creating it or following a link, writes the answer, and closes it. A
  * sender that gives up removes the file; the agent then ignores the message.
  *
- * `start`, `dump`, `ending`, `stop` and `trace` may take long, and the VM has one listener for everybody. A
- * thread of the agent carries them out, and `load` may return before that has ended: the file then
- * holds the line `working`, or `changing DONE TOTAL` while classes are being changed. The agent
- * writes the first byte of an answer last, so the answer is there, and whole, as soon as the file
- * does not begin with `w` or `c`.
+ * `start`, `dump`, `ending`, `stop`, `trace` and `on` may take long, and the VM has one listener
+ * for everybody. A thread of the agent carries them out, and `load` may return before that has
+ * ended: the file then holds the line `working`, or `changing DONE TOTAL` while classes are being
+ * changed. The agent writes the first byte of an answer last, so the answer is there, and whole, as
+ * soon as the file does not begin with `w` or `c`.
  *
  * The answer is text. Its first line is `ok`, or `error ERRNO MESSAGE` with a positive decimal
  * errno: EBUSY (already recording), ESRCH (nothing to stop), EINVAL or ENOSYS (options), EACCES,

@@ -71,6 +71,9 @@ def test_all_captures_at_once_give_what_the_program_did(jdk, tmp_path):
     allocated = row(report["allocations"], "Amounts.allocate")["self"]
     assert OBJECTS * BYTES <= allocated <= OBJECTS * (BYTES + 32)
     assert 0.5 * HOLD_MS < row(report["locks"], "Amounts.main")["self"] / 1e6 < 5 * HOLD_MS
+    # also of a thread that started while the captures did
+    daemons = {t["name"]: t["daemon"] for t in js("threads", "summary", "--json", out)["threads"]}
+    assert not daemons["main"] and daemons["Finalizer"] and daemons.get("Common-Cleaner", True), daemons
 
 
 def test_sampled_allocations(jdk, tmp_path):

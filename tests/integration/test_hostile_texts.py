@@ -41,6 +41,7 @@ RECORDING = {
     "threads summary": [[]], "threads monitors": [[]], "threads timeline": [[]], "threads critical-path": [[]],
     "threads what-if": [["--lock", "*"]], "threads deadlocks": [[]],
     "requests": [[]], "requests slow": [["--slowest", "50%"]], "requests show": [["1"]],
+    "vm": [[]],
 }
 # Nothing of a program is shown by these, by a page alone, or (slow) by what requests slow prints.
 NOT_SHOWN = {"slow", "completion", "manual", "serve", "attach", "run", "stop", "convert", "diff", "heap diff"}

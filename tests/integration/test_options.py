@@ -57,7 +57,10 @@ class Command:
 
 
 # --always goes with few others (test_always.py).
-OF_ALWAYS = "always", "keep", "maxsize"
+OF_ALWAYS = "always", "keep", "maxsize", "on", "then", "before", "after", "onfile", "files"
+# Their texts may have commas, and only some texts are right.
+WITH_COMMAS = "log", "on", "then"
+VALUES = {"on": "oom", "then": "dump", "onfile": "/tmp/%t.jfr"}
 
 
 class Attach:
@@ -83,7 +86,8 @@ def company(row):
     name, _, value = row["goes_with"].split("|")[0].partition("=")
     other = next(r for r in table() if r["name"] == name)
     value = value or a_value(other)
-    return [f"{other['flag']}={value}"], {name: value}
+    words, given = company(other)
+    return [*words, f"{other['flag']}={value}"], {**given, name: value}
 
 
 def has_company(row, given):
@@ -144,7 +148,7 @@ def command(request, tmp_path):
 
 
 def a_value(row):
-    return {WORD: row["values"].split("|")[0], YES_NO: "y", NUMBER: str(max(row["min"], 1)),
+    return VALUES.get(row["name"]) or {WORD: row["values"].split("|")[0], YES_NO: "y", NUMBER: str(max(row["min"], 1)),
             DURATION: f"{max(20, row['min'] // 10**6)}ms", SIZE: str(max(1 << 20, row["min"])), FRACTION: "0.5", TEXT: "pkg.Name"}[row["kind"]]
 
 
@@ -206,7 +210,7 @@ def test_options_at_their_limits(command):
 def test_lists_have_one_separator(command):
     """A comma; the separators of before are still read."""
     for row in table():
-        if row["separator"] and row["name"] != "log":  # whose texts may have commas
+        if row["separator"] and row["name"] not in WITH_COMMAS:
             for given in ("a.B,a.C", "a.B, a.C", f"a.B{row['separator']}a.C"):
                 text, said = command.options(*company(row)[0], f"{row['flag']}={given}")
                 assert text is not None and (not text or read([text])[0][row["name"]] == f"a.B{row['separator']}a.C"), said
@@ -224,7 +228,7 @@ def test_an_option_that_changes_nothing_is_refused(command):
         for name, value in parts:
             with_it = next(r for r in table() if r["name"] == name)
             value = "y" if name == "always" else value or a_value(with_it)  # in memory it goes with no output
-            text, said = command.options(word, f"{with_it['flag']}={value}")
+            text, said = command.options(*company(with_it)[0], f"{with_it['flag']}={value}", word)
             assert text is not None, (word, name, said)
 
 

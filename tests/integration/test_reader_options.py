@@ -17,7 +17,7 @@ def run(*words):
 
 
 def verbs():
-    yield from ("report", "diff", "convert", "coverage", "trace", "requests", "serve")
+    yield from ("report", "diff", "convert", "coverage", "trace", "requests", "vm", "serve")
     for command in ("threads", "heap", "requests"):
         yield from (f"{command} {verb}" for verb in re.findall(rf"(?m)^  {command} (\S+) ", run(command, "--help")[1]))
     yield from (name for name in ASKING if " " not in name)

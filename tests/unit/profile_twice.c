@@ -10,6 +10,8 @@
  * If the results differ it says so and exits with 1.
  */
 #include "base/file.h"
+#include "base/hash.h"
+#include "base/map.h"
 #include "jfr/reader.h"
 #include "model/frame_role.h"
 #include "model/load.h"
@@ -106,38 +108,90 @@ static int64_t compare(const struct profile *p, struct recording *r, const struc
     return n == p->series[source->metric].samples.len || !n ? (int64_t)n : -1;
 }
 
-/* Whether sums have one CPU sample a stack, which has the weight of all that the samples have. */
-static bool same_sums(const struct profile *samples, const struct profile *sums)
+/*
+ * Numbers that are equal for equal stacks of two profiles, in each of which stacks and threads are
+ * numbered in the order in which they were met.
+ */
+static uint64_t *hash_stacks(const struct profile *p)
 {
-    const struct profile_series *of = samples->series, *to = sums->series;
-    if (samples->nodes.len != sums->nodes.len || samples->threads.len != sums->threads.len ||
-        samples->duration_ns != sums->duration_ns || samples->lost_any != sums->lost_any)
-        return false;
-    uint64_t *weights = calloc(samples->nodes.len, sizeof(*weights));
-    bool same = weights != NULL;
-    for (size_t i = 0; same && i < of[PROFILE_CPU].samples.len; i++)
-        weights[of[PROFILE_CPU].samples.data[i].node] += of[PROFILE_CPU].samples.data[i].weight;
-    for (size_t i = 0; same && i < to[PROFILE_CPU].samples.len; i++) {
-        const struct profile_sample *s = &to[PROFILE_CPU].samples.data[i];
-        same = s->weight && weights[s->node] == s->weight;
-        weights[s->node] = 0;
+    uint64_t *hashes = calloc(p->nodes.len, sizeof(*hashes));
+    for (uint32_t i = 1; hashes && i < p->nodes.len; i++) {
+        const struct profile_frame *f = profile_node_frame(p, i);
+        const struct profile_method *m = &p->methods.data[f->method];
+        struct str label = profile_text(p, m->label), signature = profile_text(p, m->signature);
+        hashes[i] = hash_u64(
+            hashes[p->nodes.data[i].parent] ^ hash_bytes(label.data, label.len) ^
+            hash_u64(hash_bytes(signature.data, signature.len) ^ (uint64_t)f->line << 8 ^ f->kind));
     }
-    for (size_t i = 0; same && i < samples->nodes.len; i++)
-        same = weights[i] == 0;
-    free(weights);
-    for (int m = PROFILE_CPU + 1; same && m < PROFILE_METRICS; m++)
-        same = of[m].samples.len == to[m].samples.len;
+    return hashes;
+}
+
+/* Adds the weights of samples by stack, and by thread and cell of time where asked for, times `by`.
+ */
+static bool add_weights(struct map *to, const struct profile *p,
+                        const struct profile_samples *samples, bool threads, uint64_t cell_ns,
+                        uint64_t by)
+{
+    uint64_t *hashes = hash_stacks(p);
+    bool added = hashes != NULL;
+    for (size_t i = 0; added && i < samples->len; i++) {
+        const struct profile_sample *s = &samples->data[i];
+        uint64_t key = hashes[s->node];
+        if (threads)
+            key = hash_u64(key ^ p->threads.data[s->thread].id);
+        if (cell_ns)
+            key = hash_u64(key ^ s->time_ns / cell_ns);
+        uint64_t *at = map_at(to, key, 0, NULL);
+        added = at != NULL;
+        if (at)
+            *at += by * s->weight;
+    }
+    free(hashes);
+    return added;
+}
+
+static bool is_balanced(struct map *m)
+{
+    uint64_t key, value;
+    bool zero = true;
+    for (size_t i = 0; map_next(m, &i, &key, &value);)
+        zero = zero && value == 0;
+    map_release(m);
+    return zero;
+}
+
+/* Whether merged samples have the weights of the single ones. */
+static bool same_weights(const struct profile *single, const struct profile *sums,
+                         enum load_detail detail)
+{
+    bool same = single->nodes.len == sums->nodes.len && single->threads.len == sums->threads.len &&
+                single->duration_ns == sums->duration_ns && single->lost_any == sums->lost_any;
+    for (int m = 0; same && m < PROFILE_METRICS; m++) {
+        const struct profile_series *of = &single->series[m], *to = &sums->series[m];
+        struct map weights = {0}, merged = {0};
+        bool threads = detail != LOAD_SUMS && !to->threads_merged;
+        same = add_weights(&weights, single, &of->samples, threads, to->cell_ns, 1) &&
+               add_weights(&weights, sums, &to->samples, threads, to->cell_ns, UINT64_MAX) &&
+               (of->samples.len > 0) == (to->samples.len > 0) && to->samples.len <= of->samples.len;
+        if (same && to->merged.len)
+            same = add_weights(&merged, single, &of->samples, false, to->merged_cell_ns, 1) &&
+                   add_weights(&merged, sums, &to->merged, false, to->merged_cell_ns, UINT64_MAX);
+        /* Both maps are released. */
+        same = is_balanced(&weights) && same;
+        same = is_balanced(&merged) && same;
+    }
     return same;
 }
 
-static bool has_same_sums(const struct load *l)
+static bool has_same_sums(const struct load *l, enum load_detail detail)
 {
     struct buf text = BUF(4096);
     struct load again = *l;
     again.profile = profile_new();
-    again.detail = LOAD_SUMS;
+    again.detail = detail;
     again.why = &text;
-    bool same = load_jfr(&again) == 0 && same_sums(l->profile, again.profile);
+    bool same = load_jfr(&again) == 0 && same_weights(l->profile, again.profile, detail) &&
+                text.len == l->why->len && memcmp(buf_str(&text), buf_str(l->why), text.len) == 0;
     profile_free(again.profile);
     buf_release(&text);
     return same;
@@ -159,8 +213,9 @@ static int64_t read_twice(const uint8_t *bytes, size_t len, const char *name)
         int64_t n = compare(l.profile, r, &sources[i]);
         samples = n < 0 ? n : samples + n;
     }
-    if (is_compared && !has_same_sums(&l))
-        samples = -1;
+    for (enum load_detail d = LOAD_SUMS; is_compared && samples >= 0 && d <= LOAD_CELLS; d++)
+        if (!has_same_sums(&l, d))
+            samples = -1;
     if (samples < 0)
         printf("%s: the two ways of reading differ\n", name);
     recording_close(r);

@@ -3,6 +3,7 @@
 #include "hotspot/layout.h"
 #include "hotspot/method.h"
 #include "hotspot/tables.h"
+#include "hotspot/unified_log.h"
 #include "tests.h"
 #include "unwind/arch.h"
 #include "vm_image.h"
@@ -392,6 +393,161 @@ static void faults_are_survived(void **state)
     munmap(page, 8192);
 }
 
+/* ---- lines of the VM's log ---- */
+
+static struct log_text text_of(const char *s)
+{
+    return (struct log_text){s, strlen(s)};
+}
+
+static void assert_text(struct log_text t, const char *expected)
+{
+    if (!log_text_is(t, expected))
+        fail_msg("\"%.*s\" is not \"%s\"", (int)t.len, t.data, expected);
+}
+
+static void lines_of_the_log(void **state)
+{
+    static const char text[] =
+        "[13144904443820ns][14589][gc,start ] GC(0) Pause Full (System.gc())";
+    struct log_line line;
+    assert_true(log_line_read(text, strlen(text), &line));
+    assert_int_equal(line.ns, 13144904443820);
+    assert_int_equal(line.tid, 14589);
+    assert_text(line.tags, "gc,start");
+    assert_text(line.text, "GC(0) Pause Full (System.gc())");
+    /* A line that ends anywhere is read or refused, never beyond its end. */
+    for (size_t n = 0; n < strlen(text); n++) {
+        char *part = strndup(text, n);
+        struct log_gc g;
+        if (log_line_read(part, n, &line))
+            (void)log_gc_read(line.text, &g);
+        free(part);
+    }
+    assert_false(log_line_read("[12s][gc] x", 11, &line));
+}
+
+static void safepoints_of_the_log(void **state)
+{
+    struct log_safepoint s;
+    assert_true(log_safepoint_read(
+        text_of("Safepoint \"G1CollectForAllocation\", Time since last: 41617903 ns, Reaching "
+                "safepoint: 95141 ns, Cleanup: 4677 ns, At safepoint: 8832518 ns, Total: 8932336 "
+                "ns"),
+        &s));
+    assert_text(s.operation, "G1CollectForAllocation");
+    assert_int_equal(s.sync_ns, 95141);
+    assert_int_equal(s.cleanup_ns, 4677);
+    assert_int_equal(s.at_ns, 8832518);
+    assert_int_equal(s.leaving_ns, 0);
+    assert_int_equal(s.total_ns, 8932336);
+    assert_int_equal(s.threads, -1);
+    assert_true(log_safepoint_read(
+        text_of("Safepoint \"G1CollectFull\", Time since last: 354239354 ns, Reaching safepoint: "
+                "4697 ns, At safepoint: 25481954 ns, Leaving safepoint: 9564 ns, Total: 25496215 "
+                "ns, Threads: 0 runnable, 10 total"),
+        &s));
+    assert_int_equal(s.leaving_ns, 9564);
+    assert_int_equal(s.threads, 10);
+    assert_false(log_safepoint_read(text_of("Safepoint \"x\", Reaching safepoint: 12"), &s));
+    assert_false(log_safepoint_read(text_of("Safepoint \"x"), &s));
+
+    struct log_text operation;
+    uint64_t total, sync;
+    assert_true(
+        log_safepoint_begin_read(text_of("Entering safepoint region: RevokeBias"), &operation));
+    assert_text(operation, "RevokeBias");
+    assert_true(log_stopped_read(text_of("Total time for which application threads were stopped: "
+                                         "0.0115465 seconds, Stopping threads took: 0.0000625 "
+                                         "seconds"),
+                                 &total, &sync));
+    assert_int_equal(total, 11546500);
+    assert_int_equal(sync, 62500);
+    assert_false(log_stopped_read(text_of("Application time: 0.1 seconds"), &total, &sync));
+}
+
+static void collections_of_the_log(void **state)
+{
+    static const struct {
+        const char *line, *name, *cause;
+        uint64_t before, after, capacity, duration;
+        bool heap, ended;
+    } rows[] = {
+        {"GC(0) Pause Young (Normal) (G1 Evacuation Pause) 15M->14M(200M) 9.366ms",
+         "Pause Young (Normal)", "G1 Evacuation Pause", 15 << 20, 14 << 20, 200 << 20, 9366000,
+         true, true},
+        {"GC(7) Pause Full (System.gc()) 5M->1M(14M) 11.152ms", "Pause Full", "System.gc()",
+         5 << 20, 1 << 20, 14 << 20, 11152000, true, true},
+        {"GC(7) Pause Full (System.gc())", "Pause Full", "System.gc()", 0, 0, 0, 0, false, false},
+        {"GC(3) Garbage Collection (Allocation Rate) 44M(22%)->52M(26%)", "Garbage Collection",
+         "Allocation Rate", 44 << 20, 52 << 20, 0, 0, true, false},
+        {"GC(3) Major Collection (Warmup) 64M(32%)->28M(14%) 0.029s", "Major Collection", "Warmup",
+         64 << 20, 28 << 20, 0, 29000000, true, true},
+        {"GC(3) Y: Pause Mark Start (Major) 0.012ms", "Pause Mark Start (Major)", "", 0, 0, 0,
+         12000, false, true},
+        {"GC(4) Pause Init Mark (unload classes) 0.010ms", "Pause Init Mark (unload classes)", "",
+         0, 0, 0, 10000, false, true},
+        {"GC(4) Concurrent cleanup 65M->35M(200M) 0.027ms", "Concurrent cleanup", "", 65 << 20,
+         35 << 20, 200 << 20, 27000, true, true},
+        {"GC(0)   Evacuate Collection Set: 8.93ms", "Evacuate Collection Set", "", 0, 0, 0, 8930000,
+         false, true},
+        {"GC(2) Concurrent Mark Cycle", "Concurrent Mark Cycle", "", 0, 0, 0, 0, false, false},
+        {"GC(2) Pause Young (Allocation Failure) 512K->1G(2G) 1.5ms", "Pause Young",
+         "Allocation Failure", 512 << 10, 1 << 30, UINT64_C(2) << 30, 1500000, true, true},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        struct log_gc g;
+        assert_true(log_gc_read(text_of(rows[i].line), &g));
+        assert_text(g.name, rows[i].name);
+        assert_text(g.cause, rows[i].cause);
+        assert_int_equal(g.has_heap, rows[i].heap);
+        assert_int_equal(g.has_duration, rows[i].ended);
+        assert_int_equal(g.before, rows[i].before);
+        assert_int_equal(g.after, rows[i].after);
+        assert_int_equal(g.capacity, rows[i].capacity);
+        assert_int_equal(g.duration_ns, rows[i].duration);
+    }
+    struct log_gc g;
+    assert_false(log_gc_read(text_of("Using G1"), &g));
+    assert_false(log_gc_read(text_of("GC(x) Pause"), &g));
+    assert_false(log_gc_read(text_of("GC(1) "), &g));
+}
+
+static void compilers_of_the_log(void **state)
+{
+    struct log_compile c;
+    assert_true(log_compile_read(text_of("   11 %     4       Deopt::run @ 4 (25 bytes)   made not "
+                                         "entrant: uncommon trap"),
+                                 &c));
+    assert_int_equal(c.id, 11);
+    assert_int_equal(c.level, 4);
+    assert_true(c.osr && c.not_entrant);
+    assert_text(c.method, "Deopt::run");
+    assert_text(c.why, "uncommon trap");
+    assert_int_equal(c.bytes, 25);
+    assert_true(log_compile_read(text_of("  579       1       a.b.C::getState (5 bytes)"), &c));
+    assert_int_equal(c.id, 579);
+    assert_int_equal(c.level, 1);
+    assert_false(c.osr || c.native || c.not_entrant);
+    assert_true(log_compile_read(text_of("    1     n 0       a.B::f (native)   (static)"), &c));
+    assert_true(c.native);
+    assert_false(log_compile_read(text_of("no number"), &c));
+
+    struct log_trap t;
+    assert_true(log_trap_read(text_of("cid=  10 osr level=4 Deopt.run(LDeopt$S;I)I trap_bci=4 "
+                                      "osr_bci=4 profile_predicate maybe_recompile "
+                                      "pc=0x00007f95a82c7bc8 relative_pc=0x00000000000000a8"),
+                              &t));
+    assert_int_equal(t.compile_id, 10);
+    assert_int_equal(t.level, 4);
+    assert_int_equal(t.bci, 4);
+    assert_text(t.method, "Deopt.run(LDeopt$S;I)I");
+    assert_text(t.reason, "profile_predicate");
+    assert_text(t.action, "maybe_recompile");
+    assert_false(log_trap_read(text_of("cid="), &t));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -407,6 +563,10 @@ int main(void)
         cmocka_unit_test(adapters_and_linkage_of_aarch64),
         cmocka_unit_test(calls_are_known),
         cmocka_unit_test(faults_are_survived),
+        cmocka_unit_test(lines_of_the_log),
+        cmocka_unit_test(safepoints_of_the_log),
+        cmocka_unit_test(collections_of_the_log),
+        cmocka_unit_test(compilers_of_the_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,7 +84,7 @@ static int read_data(struct site *s, size_t i, const struct page_site *site, str
                                       blob = BUF(SIZE_MAX / 4);
     _cleanup_(profile_freep) struct profile *p = NULL;
     const char *path = s->paths[i];
-    int r = profile_load(&p, path, LOAD_SAMPLES, &why, NULL, NULL);
+    int r = profile_load(&p, path, LOAD_CELLS, NULL, &why, NULL, NULL);
     if (r == 0)
         r = vm_time_samples(p);
     if (r < 0) {

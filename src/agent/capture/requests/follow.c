@@ -5,6 +5,7 @@
  */
 #include "agent/capture/requests/follow.h"
 
+#include "agent/capture/triggers/alarms.h"
 #include "agent/instrument/probe_class.h"
 #include "agent/names.h"
 #include "agent/thread_table.h"
@@ -325,6 +326,8 @@ void follow_request_end(JNIEnv *jni, struct request *r, uint64_t token, int stat
     end.exception = text;
     if (end.name) {
         request_count(end.name, end.ns, error);
+        if (unlikely(end.ns > atomic_load_explicit(&alarm_request_ns, memory_order_relaxed)))
+            alarm_request(end.name->text, end.ns);
         settle(r, &end);
     }
     free(text);

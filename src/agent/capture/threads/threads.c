@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/threads/threads.h"
+#include "agent/capture/vm/vm.h"
 
 #include "agent/virtual_list.h"
 #include "base/clock.h"
@@ -494,7 +495,8 @@ static void JNICALL on_gc_finish(jvmtiEnv *ti)
 {
     uint64_t start = atomic_exchange(&gc_start, 0);
     struct jfr_event e;
-    if (!start || !thread_capture.jfr || !jfr_begin(thread_capture.jfr, JFR_GC_PHASE_PAUSE, 0, &e))
+    if (!start || !thread_capture.jfr || vm_records_pauses() ||
+        !jfr_begin(thread_capture.jfr, JFR_GC_PHASE_PAUSE, 0, &e))
         return;
     jfr_put_time(&e, start);
     jfr_put_long(&e, (int64_t)(now_ns() - start));
@@ -625,8 +627,11 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     thread_capture.virtual_too =
         vm.version >= 21 && vm_need(&want, &missing) == 0 && vm_capabilities_empty(&missing);
     r = vm_events_on(&own_events);
-    if (r == 0)
+    if (r == 0) {
+        /* Threads that started since the first look have posted no event. */
+        look_around(jni);
         r = vm_events_on(&thread_monitor_events);
+    }
     if (r == 0 && thread_capture.virtual_too)
         r = vm_events_on(&virtual_events);
     if (r == 0 && thread_capture.virtual_too && thread_capture.instrument)

@@ -6,91 +6,37 @@
 #include <errno.h>
 #include <string.h>
 
-enum node_kind { NODE_TEST, NODE_AND, NODE_OR, NODE_NOT };
-
-enum { NODES_MAX = 64, TEXT_MAX = 256, NESTING_MAX = 32 };
-
-struct node {
-    enum node_kind kind;
-    struct cond_test test;
-    int left, right;
-};
+enum { TEXT_MAX = 256 };
 
 struct condition {
-    struct node nodes[NODES_MAX];
-    int count, root;
-    char texts[NODES_MAX][TEXT_MAX], paths[NODES_MAX][TEXT_MAX];
+    struct logic logic;
+    struct cond_test tests[LOGIC_NODES]; /* by the numbers of their nodes */
+    char texts[LOGIC_NODES][TEXT_MAX], paths[LOGIC_NODES][TEXT_MAX];
 };
 
-struct parser {
-    struct condition *c;
-    const char *start, *at;
-    struct buf *why;
-    int depth;
-};
-
-static int fail(struct parser *p, const char *what)
+static int parse_literal(struct logic_parser *p, int number, struct cond_test *t)
 {
-    buf_printf(p->why, "condition: %s at \"%.20s\"", what, *p->at ? p->at : "the end");
-    return -EINVAL;
-}
-
-static void skip_blanks(struct parser *p)
-{
-    p->at += strspn(p->at, " \t");
-}
-
-static bool take(struct parser *p, const char *word)
-{
-    skip_blanks(p);
-    size_t n = strlen(word);
-    if (strncmp(p->at, word, n) != 0)
-        return false;
-    p->at += n;
-    return true;
-}
-
-/* A keyword ends where no letter or digit follows. */
-static bool take_word(struct parser *p, const char *word)
-{
-    const char *before = p->at;
-    if (take(p, word) && !((*p->at | 0x20) >= 'a' && (*p->at | 0x20) <= 'z') &&
-        !(*p->at >= '0' && *p->at <= '9') && *p->at != '_')
-        return true;
-    p->at = before;
-    return false;
-}
-
-static int add(struct parser *p, struct node n)
-{
-    if (p->c->count == NODES_MAX)
-        return fail(p, "more than 64 terms");
-    p->c->nodes[p->c->count] = n;
-    return p->c->count++;
-}
-
-static int parse_literal(struct parser *p, struct cond_test *t)
-{
-    skip_blanks(p);
+    struct condition *c = p->context;
+    logic_skip_blanks(p);
     bool is_text = *p->at == '\'' || *p->at == '"';
     if (t->what == COND_THREAD && !is_text)
-        return fail(p, "a thread's name is a text, as in thread == 'main':");
+        return logic_fail(p, "a thread's name is a text, as in thread == 'main':");
     if ((t->what == COND_TIME || t->what == COND_DEPTH || t->what == COND_THROWN || t->length) &&
         (is_text || strncmp(p->at, "null", 4) == 0))
-        return fail(p, "time, depth, thrown and lengths are numbers:");
-    if (take_word(p, "null")) {
+        return logic_fail(p, "time, depth, thrown and lengths are numbers:");
+    if (logic_take_word(p, "null")) {
         t->kind = COND_NULL;
-        return t->op == COND_EQ || t->op == COND_NE
+        return t->op == LOGIC_EQ || t->op == LOGIC_NE
                    ? 0
-                   : fail(p, "null can only be compared by == and !=");
+                   : logic_fail(p, "null can only be compared by == and !=");
     }
     if (*p->at == '\'' || *p->at == '"') {
         const char *end = strchr(p->at + 1, *p->at);
         if (!end || end - p->at > TEXT_MAX)
-            return fail(p, "a text without an end, or too long,");
-        if (t->op != COND_EQ && t->op != COND_NE)
-            return fail(p, "a text can only be compared by == and !=");
-        char *text = p->c->texts[p->c->count < NODES_MAX ? p->c->count : NODES_MAX - 1];
+            return logic_fail(p, "a text without an end, or too long,");
+        if (t->op != LOGIC_EQ && t->op != LOGIC_NE)
+            return logic_fail(p, "a text can only be compared by == and !=");
+        char *text = c->texts[number];
         memcpy(text, p->at + 1, (size_t)(end - p->at - 1));
         text[end - p->at - 1] = 0;
         t->kind = COND_TEXT;
@@ -99,25 +45,24 @@ static int parse_literal(struct parser *p, struct cond_test *t)
         return 0;
     }
     t->kind = COND_NUMBER;
-    bool is_true = take_word(p, "true");
-    if (is_true || take_word(p, "false")) {
+    bool is_true = logic_take_word(p, "true");
+    if (is_true || logic_take_word(p, "false")) {
         t->number = is_true;
         return 0;
     }
+    const char *before = p->at;
     char word[64];
-    size_t n = strcspn(p->at, " \t)&|=<>!");
-    if (n == 0 || n >= sizeof(word))
-        return fail(p, "a number, text, true, false or null is missing");
-    memcpy(word, p->at, n);
-    word[n] = 0;
+    if (!logic_take_value(p, word, sizeof(word)))
+        return logic_fail(p, "a number, text, true, false or null is missing");
     char *end;
     uint64_t ns;
     t->number = strtod(word, &end);
     if (t->what == COND_TIME && parse_duration(word, 1, &ns) == 0)
         t->number = (double)ns;
-    else if (*end)
-        return fail(p, t->what == COND_TIME ? "not a duration" : "not a number");
-    p->at += n;
+    else if (*end) {
+        p->at = before;
+        return logic_fail(p, t->what == COND_TIME ? "not a duration" : "not a number");
+    }
     return 0;
 }
 
@@ -143,8 +88,9 @@ static size_t names_length(const char *at)
 }
 
 /* Parses what follows a value: names of fields, and .length at the end. */
-static int parse_path(struct parser *p, struct cond_test *t)
+static int parse_path(struct logic_parser *p, int number, struct cond_test *t)
 {
+    struct condition *c = p->context;
     static const char length[] = ".length";
     const char *start = p->at;
     size_t n = *start == '.' ? 1 + names_length(start + 1) : 0, end = sizeof(length) - 1;
@@ -156,10 +102,10 @@ static int parse_path(struct parser *p, struct cond_test *t)
     if (n <= 1)
         return 0;
     if (t->what == COND_RETURN)
-        return fail(p, "fields are read as a call begins: there is no return then");
-    if (n >= TEXT_MAX || p->c->count == NODES_MAX)
-        return fail(p, "too long");
-    char *path = p->c->paths[p->c->count];
+        return logic_fail(p, "fields are read as a call begins: there is no return then");
+    if (n >= TEXT_MAX)
+        return logic_fail(p, "too long");
+    char *path = c->paths[number];
     bool dot = t->what != COND_STATIC;
     memcpy(path, start + dot, n - dot);
     path[n - dot] = 0;
@@ -167,7 +113,7 @@ static int parse_path(struct parser *p, struct cond_test *t)
     return 0;
 }
 
-static int parse_test(struct parser *p)
+static int parse_test(struct logic_parser *p, int number)
 {
     static const struct {
         const char *name;
@@ -175,81 +121,32 @@ static int parse_test(struct parser *p)
     } whats[] = {{"return", COND_RETURN}, {"this", COND_THIS},     {"time", COND_TIME},
                  {"depth", COND_DEPTH},   {"thrown", COND_THROWN}, {"thread", COND_THREAD}};
 
-    static const char *const ops[] = {[COND_EQ] = "==", [COND_NE] = "!=", [COND_LE] = "<=",
-                                      [COND_GE] = ">=", [COND_LT] = "<",  [COND_GT] = ">"};
-
-    static const enum cond_op order[] = {COND_EQ, COND_NE, COND_LE, COND_GE, COND_LT, COND_GT};
-    struct node n = {.kind = NODE_TEST};
+    struct condition *c = p->context;
+    struct cond_test *test = &c->tests[number];
     bool found = false;
     for (size_t i = 0; i < ARRAY_SIZE(whats) && !found; i++) {
-        found = take_word(p, whats[i].name);
-        n.test.what = whats[i].what;
+        found = logic_take_word(p, whats[i].name);
+        test->what = whats[i].what;
     }
-    if (!found && take(p, "arg") && *p->at >= '1' && *p->at <= '9') {
-        n.test.what = COND_ARG;
-        unsigned long number = strtoul(p->at, (char **)&p->at, 10);
-        found = number < 256;
-        n.test.arg = (unsigned)number;
+    if (!found && logic_take(p, "arg") && *p->at >= '1' && *p->at <= '9') {
+        test->what = COND_ARG;
+        unsigned long n = strtoul(p->at, (char **)&p->at, 10);
+        found = n < 256;
+        test->arg = (unsigned)n;
     }
     if (!found) {
-        n.test.what = COND_STATIC;
+        test->what = COND_STATIC;
         found = memchr(p->at, '.', names_length(p->at)) != NULL;
     }
     if (!found)
-        return fail(p, "argN, return, this, time, depth, thrown, thread or pkg.Class.field is "
-                       "missing");
-    bool has_path = n.test.what <= COND_THIS || n.test.what == COND_STATIC;
-    if (has_path && parse_path(p, &n.test) < 0)
+        return logic_fail(p,
+                          "argN, return, this, time, depth, thrown, thread or pkg.Class.field is "
+                          "missing");
+    bool has_path = test->what <= COND_THIS || test->what == COND_STATIC;
+    if (has_path && parse_path(p, number, test) < 0)
         return -EINVAL;
-    for (size_t i = 0; i < ARRAY_SIZE(order) && n.test.op == COND_IS; i++)
-        n.test.op = take(p, ops[order[i]]) ? order[i] : COND_IS;
-    int r = n.test.op == COND_IS ? 0 : parse_literal(p, &n.test);
-    return r < 0 ? r : add(p, n);
-}
-
-static int parse_or(struct parser *p);
-
-static int parse_not(struct parser *p)
-{
-    if (++p->depth > NESTING_MAX)
-        return fail(p, "nested too deep");
-    int r;
-    skip_blanks(p);
-    if (p->at[0] == '!' && p->at[1] != '=') {
-        p->at++;
-        r = parse_not(p);
-        r = r < 0 ? r : add(p, (struct node){.kind = NODE_NOT, .left = r});
-    } else if (take(p, "(")) {
-        r = parse_or(p);
-        if (r >= 0 && !take(p, ")"))
-            r = fail(p, ") is missing");
-    } else {
-        r = parse_test(p);
-    }
-    p->depth--;
-    return r;
-}
-
-static int parse_chain(struct parser *p, enum node_kind kind, const char *word,
-                       int (*inner)(struct parser *p))
-{
-    int left = inner(p);
-    while (left >= 0 && take(p, word)) {
-        int right = inner(p);
-        left =
-            right < 0 ? right : add(p, (struct node){.kind = kind, .left = left, .right = right});
-    }
-    return left;
-}
-
-static int parse_and(struct parser *p)
-{
-    return parse_chain(p, NODE_AND, "&&", parse_not);
-}
-
-static int parse_or(struct parser *p)
-{
-    return parse_chain(p, NODE_OR, "||", parse_and);
+    test->op = logic_take_op(p);
+    return test->op == LOGIC_IS ? 0 : parse_literal(p, number, test);
 }
 
 int condition_parse(struct condition **ret, const char *text, struct buf *why)
@@ -257,16 +154,12 @@ int condition_parse(struct condition **ret, const char *text, struct buf *why)
     struct condition *c = calloc(1, sizeof(*c));
     if (!c)
         return -ENOMEM;
-    struct parser p = {.c = c, .start = text, .at = text, .why = why};
-    int root = parse_or(&p);
-    skip_blanks(&p);
-    if (root >= 0 && *p.at)
-        root = fail(&p, "not understood");
-    if (root < 0) {
+    struct logic_parser p = {.logic = &c->logic, .why = why, .test = parse_test, .context = c};
+    int r = logic_parse(&p, text);
+    if (r < 0) {
         free(c);
-        return root;
+        return r;
     }
-    c->root = root;
     *ret = c;
     return 0;
 }
@@ -278,69 +171,43 @@ void condition_free(struct condition *c)
 
 void condition_number(struct condition *c, unsigned first)
 {
-    for (int i = 0; i < c->count; i++)
-        c->nodes[i].test.id = first + (unsigned)i;
+    for (int i = 0; i < c->logic.count; i++)
+        c->tests[i].id = first + (unsigned)i;
 }
 
 const struct cond_test *condition_path(const struct condition *c, unsigned i)
 {
-    for (int n = 0; n < c->count; n++)
-        if (c->nodes[n].kind == NODE_TEST && c->nodes[n].test.path && i-- == 0)
-            return &c->nodes[n].test;
+    for (int n = 0; n < c->logic.count; n++)
+        if (c->logic.nodes[n].kind == LOGIC_TEST && c->tests[n].path && i-- == 0)
+            return &c->tests[n];
     return NULL;
-}
-
-static bool compare(enum cond_op op, double a, double b)
-{
-    switch (op) {
-    case COND_EQ:
-        return a == b;
-    case COND_NE:
-        return a != b;
-    case COND_LT:
-        return a < b;
-    case COND_LE:
-        return a <= b;
-    case COND_GT:
-        return a > b;
-    case COND_GE:
-        return a >= b;
-    default:
-        return a != 0;
-    }
 }
 
 static bool test_holds(const struct cond_test *t, const struct cond_value *v)
 {
     if (!v->there)
         return false;
-    if (t->op == COND_IS)
+    if (t->op == LOGIC_IS)
         return v->text || (!v->null && v->number != 0);
     if (t->kind == COND_NULL)
-        return v->null == (t->op == COND_EQ);
+        return v->null == (t->op == LOGIC_EQ);
     if (t->kind == COND_TEXT)
-        return (v->text && strcmp(v->text, t->text) == 0) == (t->op == COND_EQ);
-    return !v->null && !v->text && compare(t->op, v->number, t->number);
+        return (v->text && strcmp(v->text, t->text) == 0) == (t->op == LOGIC_EQ);
+    return !v->null && !v->text && logic_compare(t->op, v->number, t->number);
 }
 
-static bool holds(const struct condition *c, int at,
-                  void (*value)(void *, const struct cond_test *, struct cond_value *),
-                  void *context)
+struct holding {
+    const struct condition *c;
+    void (*value)(void *context, const struct cond_test *t, struct cond_value *ret);
+    void *context;
+};
+
+static bool holds(void *context, int number)
 {
-    const struct node *n = &c->nodes[at];
-    switch (n->kind) {
-    case NODE_AND:
-        return holds(c, n->left, value, context) && holds(c, n->right, value, context);
-    case NODE_OR:
-        return holds(c, n->left, value, context) || holds(c, n->right, value, context);
-    case NODE_NOT:
-        return !holds(c, n->left, value, context);
-    default:
-        break;
-    }
+    const struct holding *h = context;
     struct cond_value v = {0};
-    value(context, &n->test, &v);
-    return test_holds(&n->test, &v);
+    h->value(h->context, &h->c->tests[number], &v);
+    return test_holds(&h->c->tests[number], &v);
 }
 
 bool condition_holds(const struct condition *c,
@@ -348,42 +215,42 @@ bool condition_holds(const struct condition *c,
                                    struct cond_value *ret),
                      void *context)
 {
-    return !c || holds(c, c->root, value, context);
+    return !c || logic_holds(&c->logic, holds, &(struct holding){c, value, context});
 }
 
 static bool cannot_hold(const struct condition *c, int at,
                         bool (*never)(void *, const struct cond_test *), void *context)
 {
-    const struct node *n = &c->nodes[at];
+    const struct logic_node *n = &c->logic.nodes[at];
     switch (n->kind) {
-    case NODE_AND:
+    case LOGIC_AND:
         return cannot_hold(c, n->left, never, context) || cannot_hold(c, n->right, never, context);
-    case NODE_OR:
+    case LOGIC_OR:
         return cannot_hold(c, n->left, never, context) && cannot_hold(c, n->right, never, context);
-    case NODE_NOT:
+    case LOGIC_NOT:
         return false;
     default:
-        return never(context, &n->test);
+        return never(context, &c->tests[at]);
     }
 }
 
 bool condition_never(const struct condition *c,
                      bool (*never)(void *context, const struct cond_test *t), void *context)
 {
-    return c && cannot_hold(c, c->root, never, context);
+    return c && cannot_hold(c, c->logic.root, never, context);
 }
 
 static const struct cond_test *required(const struct condition *c, int at, unsigned *i)
 {
-    const struct node *n = &c->nodes[at];
-    if (n->kind == NODE_AND) {
+    const struct logic_node *n = &c->logic.nodes[at];
+    if (n->kind == LOGIC_AND) {
         const struct cond_test *t = required(c, n->left, i);
         return t ? t : required(c, n->right, i);
     }
-    return n->kind == NODE_TEST && (*i)-- == 0 ? &n->test : NULL;
+    return n->kind == LOGIC_TEST && (*i)-- == 0 ? &c->tests[at] : NULL;
 }
 
 const struct cond_test *condition_required(const struct condition *c, unsigned i)
 {
-    return c ? required(c, c->root, &i) : NULL;
+    return c ? required(c, c->logic.root, &i) : NULL;
 }

@@ -2,11 +2,7 @@
 /*
  * Conditions of trace: "arg1 > 100 && time > 5ms || return == null". Knows no JVM.
  *
- * or: and { "||" and }
- *
- * and: not { "&&" not }
- *
- * not: "!" not | "(" or ")" | what [ op literal ]
+ * A test of the grammar in base/logic.h is: what [ op literal ]
  *
  * what: value [ ".length" ] | time | depth | thrown | thread (its name)
  *
@@ -21,6 +17,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/logic.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,8 +33,6 @@ enum cond_what {
     COND_STATIC
 };
 
-enum cond_op { COND_IS, COND_EQ, COND_NE, COND_LT, COND_LE, COND_GT, COND_GE };
-
 enum cond_kind { COND_NUMBER, COND_TEXT, COND_NULL };
 
 struct cond_test {
@@ -48,7 +43,7 @@ struct cond_test {
     const char *path; /* "f.g" of `this` or an argument, "pkg.Class.f.g" when static; else NULL */
     /* of a path, the id under which records store its value; see condition_number */
     unsigned id;
-    enum cond_op op;
+    enum logic_op op;
     enum cond_kind kind;
     double number;
     const char *text;

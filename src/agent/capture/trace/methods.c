@@ -157,7 +157,7 @@ static int insert_tests(struct edit *e, struct buf *code, const struct argument 
     int r = code_int(e->rewrite, code, 1);
     for (unsigned i = 0; r == 0 && (t = condition_required(c, i)); i++) {
         if (t->what != COND_ARG || t->length || t->path ||
-            (t->kind != COND_NUMBER && t->op != COND_IS) || t->arg > n ||
+            (t->kind != COND_NUMBER && t->op != LOGIC_IS) || t->arg > n ||
             args[t->arg - 1].type == 'A')
             continue;
         int64_t bits;

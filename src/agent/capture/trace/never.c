@@ -79,12 +79,12 @@ static bool never_of_type(struct fit *f, const struct cond_test *t, struct str t
     bool text = str_is(type, "Ljava/lang/String;"), array = type.data[0] == '[';
     if (number && t->length)
         snprintf(what, sizeof(what), "is %s, which has no length", number);
-    else if (number && t->op == COND_EQ && t->kind != COND_NUMBER)
+    else if (number && t->op == LOGIC_EQ && t->kind != COND_NUMBER)
         snprintf(what, sizeof(what), "is %s and never %s", number,
                  t->kind == COND_NULL ? "null" : "a text");
-    else if ((text || array) && !t->length && t->op != COND_IS && t->kind == COND_NUMBER)
+    else if ((text || array) && !t->length && t->op != LOGIC_IS && t->kind == COND_NUMBER)
         snprintf(what, sizeof(what), "is %s and never a number", text ? "a text" : "an array");
-    else if (array && !t->length && t->op == COND_EQ && t->kind == COND_TEXT)
+    else if (array && !t->length && t->op == LOGIC_EQ && t->kind == COND_TEXT)
         snprintf(what, sizeof(what), "is an array and never a text");
     else
         return false;

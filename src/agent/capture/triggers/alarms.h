@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How other captures tell triggers of what happens. Any thread; no lock is taken. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* A request that took longer than this is told; UINT64_MAX: none is. */
+extern _Atomic uint64_t alarm_request_ns;
+
+void alarm_request(const char *name, uint64_t ns);
+/* The VM stood still for so long, for a collection; for any reason. operation may be NULL. */
+void alarm_pause(uint64_t ns);
+void alarm_safepoint(const char *operation, uint64_t ns);

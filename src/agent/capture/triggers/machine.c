@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/triggers/machine.h"
+
+#include "base/file.h"
+#include "base/macro.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { PROC_MAX = 1 << 16 };
+
+#define CGROUPS "/sys/fs/cgroup"
+
+/* The first number of a file; UINT64_MAX for "max", and for a file that cannot be read. */
+static uint64_t number_in(const char *path)
+{
+    _cleanup_free_ uint8_t *text = NULL;
+    size_t len;
+    if (read_file(path, PROC_MAX, &text, &len) < 0 || !len || text[0] < '0' || text[0] > '9')
+        return UINT64_MAX;
+    return strtoull((const char *)text, NULL, 10);
+}
+
+/*
+ * The folder of this process's cgroup for a controller (version 1), or in the one hierarchy of
+ * version 2 when controller is "", below CGROUPS. Returns false when there is none.
+ */
+static bool cgroup_of(const char *controller, char ret[PATH_MAX])
+{
+    _cleanup_free_ uint8_t *text = NULL;
+    size_t len;
+    if (read_file("/proc/self/cgroup", PROC_MAX, &text, &len) < 0)
+        return false;
+    char *line, *rest = (char *)text;
+    /* NUMBER:CONTROLLERS:PATH */
+    while ((line = strsep(&rest, "\n"))) {
+        char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
+        if (!path)
+            continue;
+        *path++ = 0;
+        names++;
+        bool is = *controller ? strstr(names, controller) != NULL : !*names;
+        if (is)
+            return snprintf(ret, PATH_MAX, "%s", path) < PATH_MAX;
+    }
+    return false;
+}
+
+/*
+ * Calls f for each folder from the cgroup of the process upwards: each of them limits it. A
+ * container sees its own cgroup as the root, while its path may be that of the host.
+ */
+static void each_cgroup(const char *mount, const char *controller,
+                        void (*f)(const char *folder, void *context), void *context)
+{
+    char path[PATH_MAX], folder[2 * PATH_MAX];
+    if (!cgroup_of(controller, path))
+        return;
+    for (char *end = path + strlen(path); end >= path; end--) {
+        if (*end != '/' && *end != 0)
+            continue;
+        *end = 0;
+        snprintf(folder, sizeof(folder), "%s%s", mount, path);
+        f(folder, context);
+    }
+}
+
+static void least_memory(const char *folder, void *context)
+{
+    static const char *const names[] = {"memory.max", "memory.limit_in_bytes"};
+    uint64_t *least = context;
+    char path[2 * PATH_MAX + 32];
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+        snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+        uint64_t limit = number_in(path);
+        *least = MIN(*least, limit);
+    }
+}
+
+uint64_t machine_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    uint64_t least = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size : UINT64_MAX;
+    each_cgroup(CGROUPS, "", least_memory, &least);
+    each_cgroup(CGROUPS "/memory", "memory", least_memory, &least);
+    return least == UINT64_MAX ? 0 : least;
+}
+
+static void least_cpus(const char *folder, void *context)
+{
+    double *least = context;
+    char path[2 * PATH_MAX + 32];
+    _cleanup_free_ uint8_t *text = NULL;
+    size_t len;
+    unsigned long long quota = 0, period = 0;
+    snprintf(path, sizeof(path), "%s/cpu.max", folder);
+    if (read_file(path, PROC_MAX, &text, &len) == 0) {
+        if (sscanf((const char *)text, "%llu %llu", &quota, &period) != 2)
+            return;
+    } else {
+        snprintf(path, sizeof(path), "%s/cpu.cfs_quota_us", folder);
+        uint64_t q = number_in(path);
+        snprintf(path, sizeof(path), "%s/cpu.cfs_period_us", folder);
+        uint64_t of = number_in(path);
+        if (q == UINT64_MAX || of == UINT64_MAX)
+            return;
+        quota = q;
+        period = of;
+    }
+    if (quota && period)
+        *least = MIN(*least, (double)quota / (double)period);
+}
+
+double machine_cpus(void)
+{
+    cpu_set_t set;
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    double least = online > 0 ? (double)online : 1;
+    if (sched_getaffinity(0, sizeof(set), &set) == 0)
+        least = MIN(least, (double)CPU_COUNT(&set));
+    each_cgroup(CGROUPS, "", least_cpus, &least);
+    each_cgroup(CGROUPS "/cpu", "cpu", least_cpus, &least);
+    return least > 0 ? least : 1;
+}
+
+uint64_t machine_rss(void)
+{
+    _cleanup_free_ uint8_t *text = NULL;
+    size_t len;
+    unsigned long long all, resident;
+    if (read_file("/proc/self/statm", PROC_MAX, &text, &len) < 0 ||
+        sscanf((const char *)text, "%llu %llu", &all, &resident) != 2)
+        return 0;
+    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t machine_threads(void)
+{
+    _cleanup_free_ uint8_t *text = NULL;
+    size_t len;
+    if (read_file("/proc/self/status", PROC_MAX, &text, &len) < 0)
+        return 0;
+    const char *line = strstr((const char *)text, "\nThreads:");
+    return line ? strtoull(line + 9, NULL, 10) : 0;
+}
+
+uint64_t machine_descriptors(void)
+{
+    uint64_t n = 0;
+    DIR *all = opendir("/proc/self/fd");
+    if (!all)
+        return 0;
+    for (struct dirent *e; (e = readdir(all));)
+        n += e->d_name[0] != '.';
+    closedir(all);
+    return n - 1; /* this one */
+}
+
+uint64_t machine_descriptor_limit(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the process uses of its machine or container. Reads /proc and the cgroup's files. */
+#pragma once
+
+#include <stdint.h>
+
+/* CPUs' worth of time that the process may use: its affinity, and its container's quota. */
+double machine_cpus(void);
+/* Resident memory in bytes; 0 when it cannot be read. */
+uint64_t machine_rss(void);
+/* The container's limit of memory, or the machine's memory; 0 when unknown. */
+uint64_t machine_memory(void);
+/* Threads of the process, those of the VM itself included; 0 when unknown. */
+uint64_t machine_threads(void);
+/* Open file descriptors, and how many there may be; 0 when unknown. */
+uint64_t machine_descriptors(void);
+uint64_t machine_descriptor_limit(void);

@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the tests of triggers measure. */
+#include "agent/capture/requests/names.h"
+#include "agent/capture/threads/threads.h"
+#include "agent/capture/triggers/alarms.h"
+#include "agent/capture/triggers/machine.h"
+#include "agent/capture/triggers/triggers.h"
+#include "agent/counters.h"
+#include "base/clock.h"
+#include "base/pattern.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is counted by reading folders of /proc takes at most this share of the time. */
+enum { SEARCHES = 10, RARELY = 200, LATENCY_SLOTS = 5, LATENCY_LEAST = 10 };
+
+#define EACH_SECOND   NS_PER_SECOND
+#define LATENCY_SLOT  (2 * NS_PER_SECOND)
+#define NO_LIMIT_HERE UINT64_MAX
+
+struct latency_window {
+    uint64_t next_ns;
+    unsigned n, at;
+    uint64_t counts[LATENCY_SLOTS][LATENCY_BUCKETS]; /* of all requests of the name so far */
+    double last;                                     /* 0: there were too few */
+};
+
+_Atomic uint64_t alarm_request_ns = NO_LIMIT_HERE;
+
+/* Guards the names of the longest requests. */
+static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* ---- what callbacks tell ---- */
+
+static void longest(struct measured *m, uint64_t ns)
+{
+    uint64_t before = atomic_load_explicit(&m->longest_ns, memory_order_relaxed);
+    while (ns > before && !atomic_compare_exchange_weak(&m->longest_ns, &before, ns))
+        ;
+}
+
+/* Calls f for each test of a measure in the triggers that are active. */
+static void each_test(enum measure measure,
+                      void (*f)(const struct trigger_test *t, struct measured *m, void *context),
+                      void *context)
+{
+    struct trigger *t;
+    for (unsigned i = 0; (t = trigger_at(i)); i++) {
+        if (!atomic_load(&t->active))
+            continue;
+        for (int k = 0; k < t->condition->logic.count; k++)
+            if (t->condition->logic.nodes[k].kind == LOGIC_TEST &&
+                t->condition->tests[k].measure == measure)
+                f(&t->condition->tests[k], &t->tests[k], context);
+    }
+}
+
+static bool is_named(const struct trigger_test *t, const char *name)
+{
+    if (!t->name[0])
+        return true;
+    return strpbrk(t->name, "*?") ? pattern_match(t->name, name, strlen(name))
+                                  : strcmp(t->name, name) == 0;
+}
+
+struct event {
+    const char *name;
+    uint64_t ns;
+};
+
+static void see_event(const struct trigger_test *t, struct measured *m, void *context)
+{
+    const struct event *r = context;
+    if (!is_named(t, r->name) || r->ns <= atomic_load(&m->longest_ns))
+        return;
+    pthread_mutex_lock(&names_lock);
+    snprintf(m->name, sizeof(m->name), "%s", r->name);
+    longest(m, r->ns);
+    pthread_mutex_unlock(&names_lock);
+}
+
+void alarm_request(const char *name, uint64_t ns)
+{
+    each_test(MEASURE_REQUEST, see_event, &(struct event){name, ns});
+}
+
+void alarm_safepoint(const char *operation, uint64_t ns)
+{
+    each_test(MEASURE_SAFEPOINT, see_event, &(struct event){operation ? operation : "", ns});
+}
+
+static void see_time(const struct trigger_test *t, struct measured *m, void *context)
+{
+    longest(m, *(uint64_t *)context);
+}
+
+void alarm_pause(uint64_t ns)
+{
+    each_test(MEASURE_PAUSE, see_time, &ns);
+}
+
+static _Atomic uint64_t collection_began;
+
+/* In a safepoint: no JNI, no lock. */
+static void JNICALL on_gc_start(jvmtiEnv *ti)
+{
+    collection_began = now_ns();
+}
+
+static void JNICALL on_gc_finish(jvmtiEnv *ti)
+{
+    uint64_t began = atomic_exchange(&collection_began, 0), lasted = now_ns() - began;
+    if (began)
+        each_test(MEASURE_PAUSE, see_time, &lasted);
+}
+
+static _Atomic uint64_t exhausted; /* how often memory was */
+
+static void JNICALL on_exhausted(jvmtiEnv *ti, JNIEnv *jni, jint flags, const void *reserved,
+                                 const char *description)
+{
+    exhausted++;
+}
+
+static const struct vm_callbacks pause_events = {
+    .ti = {.GarbageCollectionStart = on_gc_start, .GarbageCollectionFinish = on_gc_finish}};
+static const struct vm_callbacks oom_events = {.ti = {.ResourceExhausted = on_exhausted}};
+static bool pauses_on, oom_on;
+
+/* ---- the machine, once a second ---- */
+
+static struct {
+    uint64_t next_ns, cpu_at_ns, cpu_ns;
+    double cpu; /* percent */
+    uint64_t rss, memory, threads, descriptors, descriptor_limit;
+    uint64_t descriptors_next_ns, limits_next_ns;
+    double cpus;
+    /* safepoints */
+    const int64_t *stopped, *stops;
+    int64_t stopped_before, stops_before;
+    unsigned searches;
+    bool wanted[MEASURES];
+} machine;
+
+static void want(const struct trigger_test *t, struct measured *m, void *context)
+{
+    *(bool *)context = true;
+}
+
+static void look_at_cpu(uint64_t now)
+{
+    uint64_t used = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    if (machine.cpu_at_ns && now > machine.cpu_at_ns)
+        machine.cpu = 100 * (double)(used - machine.cpu_ns) / (double)(now - machine.cpu_at_ns) /
+                      machine.cpus;
+    machine.cpu_at_ns = now;
+    machine.cpu_ns = used;
+}
+
+static void look_at_descriptors(uint64_t now)
+{
+    if (now < machine.descriptors_next_ns)
+        return;
+    machine.descriptors = machine_descriptors();
+    machine.descriptor_limit = machine_descriptor_limit();
+    uint64_t took = now_ns() - now;
+    machine.descriptors_next_ns = now + MAX(EACH_SECOND - EACH_SECOND / 10, RARELY * took);
+}
+
+/* Looks for the counters a few times, because the VM publishes them while it starts. */
+static void find_counters(struct session *s)
+{
+    machine.stopped = counter_number("sun.rt.safepointTime");
+    machine.stops = counter_number("sun.rt.safepoints");
+    if (machine.stopped && machine.stops && counters_count_ns()) {
+        machine.stopped_before = counter_value(machine.stopped);
+        machine.stops_before = counter_value(machine.stops);
+    } else if (++machine.searches == SEARCHES) {
+        session_message(s, "on=safepoint: never holds: this VM publishes no counters "
+                           "(-XX:-UsePerfData)");
+    }
+}
+
+/* Safepoints of this round: by the VM's counters, which tell how many and how long in all. */
+static void look_at_safepoints(void)
+{
+    if (!machine.stopped || !machine.stops)
+        return;
+    int64_t stopped = counter_value(machine.stopped), stops = counter_value(machine.stops);
+    int64_t n = stops - machine.stops_before, all = stopped - machine.stopped_before;
+    /* The VM counts some of them as they begin, and their time as they end. */
+    if (all <= 0)
+        return;
+    /* Of several only the mean is known, which the longest is not below. */
+    uint64_t each = (uint64_t)(all / MAX(n, INT64_C(1)));
+    each_test(MEASURE_SAFEPOINT, see_time, &each);
+    machine.stopped_before = stopped;
+    machine.stops_before = stops;
+}
+
+void measures_look(struct session *s, uint64_t now)
+{
+    if (machine.wanted[MEASURE_SAFEPOINT])
+        look_at_safepoints();
+    if (now < machine.next_ns)
+        return;
+    machine.next_ns = now + EACH_SECOND - EACH_SECOND / 20;
+    if (now >= machine.limits_next_ns) {
+        /* Limits of a container may change while it runs. */
+        machine.cpus = machine_cpus();
+        machine.memory = machine.wanted[MEASURE_RSS] ? machine_memory() : 0;
+        machine.limits_next_ns = now + 30 * NS_PER_SECOND;
+    }
+    if (machine.wanted[MEASURE_SAFEPOINT] && !(machine.stopped && machine.stops) &&
+        machine.searches < SEARCHES)
+        find_counters(s);
+    if (machine.wanted[MEASURE_CPU])
+        look_at_cpu(now);
+    if (machine.wanted[MEASURE_RSS] || machine.wanted[MEASURE_GROWTH])
+        machine.rss = machine_rss();
+    if (machine.wanted[MEASURE_THREADS])
+        machine.threads = machine_threads();
+    if (machine.wanted[MEASURE_FD])
+        look_at_descriptors(now);
+}
+
+/* ---- windows ---- */
+
+/*
+ * By how much a number has grown over the unit of time; a part of it when less time has passed, and
+ * then *ret_whole is false.
+ */
+static double grown(struct window *w, double value, uint64_t unit_ns, uint64_t now, bool *ret_whole)
+{
+    *ret_whole = w->n == WINDOW_SLOTS;
+    double oldest = w->n == 0 ? value : w->n < WINDOW_SLOTS ? w->value[0] : w->value[w->at];
+    if (now >= w->next_ns) {
+        w->value[w->at] = value;
+        w->at = (w->at + 1) % WINDOW_SLOTS;
+        w->n = MIN(w->n + 1, (unsigned)WINDOW_SLOTS);
+        w->next_ns = MAX(w->next_ns + unit_ns / WINDOW_SLOTS, now);
+    }
+    return value - oldest;
+}
+
+/* The histogram of all requests of a name so far. */
+static uint64_t sum_latencies(const struct trigger_test *t, uint64_t *counts)
+{
+    uint64_t all = 0;
+    memset(counts, 0, LATENCY_BUCKETS * sizeof(*counts));
+    for (unsigned i = 0; i < request_names_count(); i++) {
+        struct request_name *n = request_name_at(i);
+        if (!n || !is_named(t, n->text) || !atomic_load(&n->count))
+            continue;
+        uint32_t last = latency_bucket(atomic_load(&n->max_ns));
+        for (uint32_t b = 0; b <= last; b++)
+            counts[b] += atomic_load_explicit(&n->buckets[b], memory_order_relaxed);
+    }
+    for (uint32_t b = 0; b < LATENCY_BUCKETS; b++)
+        all += counts[b];
+    return all;
+}
+
+static double percentile(const uint64_t *counts, const uint64_t *before, double of)
+{
+    uint64_t all = 0, below = 0;
+    for (uint32_t b = 0; b < LATENCY_BUCKETS; b++)
+        all += counts[b] - before[b];
+    if (all < LATENCY_LEAST)
+        return 0;
+    double rank = of / 100 * (double)all;
+    for (uint32_t b = 0; b < LATENCY_BUCKETS; b++) {
+        below += counts[b] - before[b];
+        if ((double)below >= rank && below)
+            return (double)latency_least_ns(b + 1);
+    }
+    return 0;
+}
+
+/* Of the last ten seconds, anew every two. */
+static double look_at_latencies(const struct trigger_test *t, struct latency_window *w,
+                                uint64_t now)
+{
+    static uint64_t counts[LATENCY_BUCKETS]; /* under the session's lock */
+    if (now < w->next_ns)
+        return w->last;
+    w->next_ns = MAX(w->next_ns + LATENCY_SLOT, now + LATENCY_SLOT / 2);
+    (void)sum_latencies(t, counts);
+    if (w->n)
+        w->last = percentile(counts, w->counts[w->n < LATENCY_SLOTS ? 0 : w->at], t->percentile);
+    memcpy(w->counts[w->at], counts, sizeof(counts));
+    w->at = (w->at + 1) % LATENCY_SLOTS;
+    w->n = MIN(w->n + 1, (unsigned)LATENCY_SLOTS);
+    return w->last;
+}
+
+/* ---- tests ---- */
+
+static double share_of(const struct trigger_test *t, double value, double of)
+{
+    return !t->share ? value : of > 0 ? 100 * value / of : 0;
+}
+
+/* Something that is counted: whether there were more since the last round. */
+static bool is_more(struct measured *m, uint64_t count)
+{
+    bool more = count > m->counted;
+    m->value = (double)(count - m->counted);
+    m->counted = count;
+    return more;
+}
+
+static bool exceptions_hold(const struct trigger_test *t, struct measured *m, uint64_t now)
+{
+    bool whole;
+    uint64_t count = exception_count(m->counter);
+    if (t->op == LOGIC_IS)
+        return is_more(m, count);
+    m->value = grown(&m->window, (double)count, t->unit_ns, now, &whole);
+    return logic_compare(t->op, m->value, t->limit);
+}
+
+static bool measure(struct trigger *t, int number, uint64_t now)
+{
+    const struct trigger_test *test = &t->condition->tests[number];
+    struct measured *m = &t->tests[number];
+    bool whole = true;
+    switch (test->measure) {
+    case MEASURE_DEADLOCK:
+        return is_more(m, watch_found());
+    case MEASURE_OOM:
+        return is_more(m, atomic_load(&exhausted));
+    case MEASURE_EXCEPTION:
+        return exceptions_hold(test, m, now);
+    case MEASURE_EVERY:
+        m->value = (double)(now - t->started_ns);
+        return m->value >= test->limit;
+    case MEASURE_REQUEST:
+    case MEASURE_PAUSE:
+    case MEASURE_SAFEPOINT:
+        m->value = (double)atomic_exchange(&m->longest_ns, 0);
+        break;
+    case MEASURE_PERCENTILE:
+        m->value = look_at_latencies(test, m->latencies, now);
+        whole = m->value > 0;
+        break;
+    case MEASURE_CPU:
+        m->value = machine.cpu;
+        break;
+    case MEASURE_RSS:
+        m->value = share_of(test, (double)machine.rss, (double)machine.memory);
+        break;
+    case MEASURE_GROWTH:
+        m->value = grown(&m->window, (double)machine.rss, test->unit_ns, now, &whole);
+        break;
+    case MEASURE_THREADS:
+        m->value = (double)machine.threads;
+        break;
+    case MEASURE_FD:
+        m->value = share_of(test, (double)machine.descriptors, (double)machine.descriptor_limit);
+        break;
+    default:
+        return false;
+    }
+    return whole && logic_compare(test->op, m->value, test->limit);
+}
+
+void measures_of(struct trigger *t, uint64_t now)
+{
+    for (int i = 0; i < t->condition->logic.count; i++) {
+        struct measured *m = &t->tests[i];
+        if (t->condition->logic.nodes[i].kind != LOGIC_TEST)
+            continue;
+        bool holds = measure(t, i, now);
+        m->since_ns = !holds ? 0 : m->since_ns ? m->since_ns : now;
+        m->holds = holds && now - m->since_ns >= t->condition->tests[i].for_ns;
+    }
+}
+
+/* The percentile's own name: "p99", "p99.9". */
+static void put_reason(const struct trigger_test *t, char *to, size_t size)
+{
+    if (t->measure == MEASURE_PERCENTILE)
+        snprintf(to, size, "p%g", t->percentile);
+    else
+        snprintf(to, size, "%s", measure_reason(t->measure));
+}
+
+void measures_tell(struct trigger *t)
+{
+    const struct logic *l = &t->condition->logic;
+    size_t n = 0;
+    t->reason[0] = t->measured[0] = 0;
+    for (int i = 0; i < l->count && n < sizeof(t->measured); i++) {
+        const struct trigger_test *test = &t->condition->tests[i];
+        struct measured *m = &t->tests[i];
+        char text[64], name[TRIGGER_NAME_SIZE];
+        if (l->nodes[i].kind != LOGIC_TEST || !m->holds)
+            continue;
+        if (!t->reason[0])
+            put_reason(test, t->reason, sizeof(t->reason));
+        pthread_mutex_lock(&names_lock);
+        snprintf(name, sizeof(name), "%s", m->name[0] ? m->name : test->name);
+        m->name[0] = 0;
+        pthread_mutex_unlock(&names_lock);
+        if (test->measure == MEASURE_DEADLOCK || test->measure == MEASURE_OOM)
+            snprintf(text, sizeof(text), "%s", measure_reason(test->measure));
+        else
+            trigger_measured(text, test, m->value);
+        n += (size_t)snprintf(t->measured + n, sizeof(t->measured) - n, "%s%s%s%s", n ? ", " : "",
+                              text, name[0] ? ": " : "", name);
+    }
+    if (!t->reason[0]) /* only what does not hold makes a negated condition hold */
+        snprintf(t->reason, sizeof(t->reason), "condition");
+}
+
+/* ---- begin and end ---- */
+
+/* The least limit of the tests of requests, so that most requests need no look at them. */
+static void least_limit(const struct trigger_test *t, struct measured *m, void *context)
+{
+    uint64_t *least = context;
+    *least = MIN(*least, (uint64_t)t->limit);
+}
+
+static void set_request_limit(void)
+{
+    uint64_t least = NO_LIMIT_HERE;
+    each_test(MEASURE_REQUEST, least_limit, &least);
+    atomic_store(&alarm_request_ns, least == NO_LIMIT_HERE || !least ? least : least - 1);
+}
+
+static int events_for(const struct vm_callbacks *table, const jvmtiCapabilities *wanted, bool *on,
+                      const char *what, struct buf *why)
+{
+    jvmtiCapabilities missing = {0};
+    int r = *on ? 0 : vm_need(wanted, &missing);
+    if (r == 0 && !*on && vm_capabilities_empty(&missing))
+        r = vm_events_on(table);
+    *on = *on || (r == 0 && vm_capabilities_empty(&missing));
+    if (*on)
+        return 0;
+    buf_printf(why, "on=%s: this VM does not tell of it", what);
+    return -ENOTSUP;
+}
+
+static int begin_test(struct trigger *t, int i, struct session *s, JNIEnv *jni, struct buf *why)
+{
+    static const jvmtiCapabilities collections = {.can_generate_garbage_collection_events = 1};
+    static const jvmtiCapabilities exhaustion = {.can_generate_resource_exhaustion_heap_events = 1,
+                                                 .can_generate_resource_exhaustion_threads_events =
+                                                     1};
+
+    const struct trigger_test *test = &t->condition->tests[i];
+    struct measured *m = &t->tests[i];
+    m->counter = -1;
+    switch (test->measure) {
+    case MEASURE_REQUEST:
+    case MEASURE_PERCENTILE:
+        if (!s->options.v[OPT_REQUESTS].text) {
+            buf_printf(why, "on=%s: this recording has no requests: start it with --requests",
+                       t->text);
+            return -ENOTSUP;
+        }
+        m->latencies =
+            test->measure == MEASURE_PERCENTILE ? calloc(1, sizeof(*m->latencies)) : NULL;
+        return test->measure == MEASURE_PERCENTILE && !m->latencies ? -ENOMEM : 0;
+    case MEASURE_PAUSE:
+        return events_for(&pause_events, &collections, &pauses_on, t->text, why);
+    case MEASURE_OOM:
+        m->counted = atomic_load(&exhausted);
+        return events_for(&oom_events, &exhaustion, &oom_on, t->text, why);
+    case MEASURE_DEADLOCK:
+        m->counted = watch_found();
+        if (option_on(&s->options, OPT_DEADLOCK))
+            return 0;
+        buf_printf(why,
+                   "on=%s: deadlocks are looked for from the start of a recording on: start "
+                   "it with --on deadlock",
+                   t->text);
+        return -ENOTSUP;
+    case MEASURE_SAFEPOINT:
+        machine.searches = 0;
+        return 0; /* at VMInit the VM has not published all of its counters */
+    case MEASURE_EXCEPTION:
+        m->counter = exception_counter(jni, test->name, why);
+        m->counted = m->counter < 0 ? 0 : exception_count(m->counter);
+        return m->counter < 0 ? m->counter : 0;
+    default:
+        return 0;
+    }
+}
+
+int measures_begin(struct trigger *t, struct session *s, JNIEnv *jni, struct buf *why)
+{
+    int r = 0;
+    for (int i = 0; i < t->condition->logic.count && r == 0; i++)
+        if (t->condition->logic.nodes[i].kind == LOGIC_TEST)
+            r = begin_test(t, i, s, jni, why);
+    if (r < 0) {
+        measures_end(t, jni);
+        return r;
+    }
+    atomic_store(&t->active, true);
+    for (int i = 0; i < MEASURES; i++)
+        each_test((enum measure)i, want, &machine.wanted[i]);
+    machine.limits_next_ns = machine.next_ns = 0;
+    set_request_limit();
+    return 0;
+}
+
+void measures_end(struct trigger *t, JNIEnv *jni)
+{
+    atomic_store(&t->active, false);
+    set_request_limit();
+}
+
+void measures_stop(JNIEnv *jni)
+{
+    atomic_store(&alarm_request_ns, NO_LIMIT_HERE);
+    if (pauses_on)
+        vm_events_off(&pause_events);
+    if (oom_on)
+        vm_events_off(&oom_events);
+    pauses_on = oom_on = false;
+    exception_counters_stop(jni);
+    memset(&machine, 0, sizeof(machine));
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Commands of --then exec. vfork copies no page tables, which takes a process with a large heap
+ * long, and stops the calling thread alone. Until exec the child shares our memory: it makes system
+ * calls only.
+ */
+#include "agent/capture/triggers/triggers.h"
+
+#include "base/macro.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { CLOSE_RANGE = 436 }; /* the number of the system call on every architecture */
+
+struct entry64 { /* as getdents64 returns it */
+    uint64_t inode;
+    int64_t next;
+    uint16_t length;
+    uint8_t type;
+    char name[];
+};
+
+/* Closes descriptors from 3 on, as /proc tells them, where the kernel has no close_range. */
+static void close_listed(void)
+{
+    uint64_t buffer[512];
+    int dir = open("/proc/self/fd", O_RDONLY | O_DIRECTORY);
+    bool closed = dir >= 0;
+    while (closed) {
+        closed = false;
+        (void)lseek(dir, 0, SEEK_SET);
+        for (long n; (n = syscall(SYS_getdents64, dir, buffer, sizeof(buffer))) > 0;) {
+            for (long at = 0; at < n;) {
+                const struct entry64 *e =
+                    (const struct entry64 *)(const void *)((const char *)buffer + at);
+                int fd = 0;
+                for (const char *p = e->name; *p >= '0' && *p <= '9'; p++)
+                    fd = 10 * fd + (*p - '0');
+                if (fd > 2 && fd != dir)
+                    closed = close(fd) == 0 || closed;
+                at += e->length;
+            }
+        }
+    }
+    if (dir >= 0)
+        close(dir);
+}
+
+/* In the child. Returns only when the shell could not be executed. */
+static void become(char *const *argv, char *const *envp)
+{
+    struct sigaction standard = {.sa_handler = SIG_DFL};
+    sigset_t none;
+    for (int i = 1; i < NSIG; i++)
+        sigaction(i, &standard, NULL);
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    setsid();
+    int null = open("/dev/null", O_RDWR);
+    for (int i = 0; i <= 2 && null >= 0; i++)
+        dup2(null, i);
+    if (syscall(CLOSE_RANGE, 3, ~0U, 0) < 0)
+        close_listed();
+    execve(argv[0], argv, envp);
+}
+
+/* Returns the child's process id; *ret_error is a positive errno when it is of no use. */
+static pid_t start(char *const *argv, char *const *envp, int *ret_error)
+{
+    volatile int error = 0;
+    pid_t pid = vfork();
+    if (pid == 0) {
+        become(argv, envp);
+        error = errno;
+        _exit(127);
+    }
+    *ret_error = pid < 0 ? errno : error;
+    return pid;
+}
+
+/* The environment with more variables, without the one that puts the agent into every VM. */
+static char **environment(char *const *variables, size_t n)
+{
+    size_t count = 0, to = 0;
+    while (environ && environ[count])
+        count++;
+    char **all = malloc((count + n + 1) * sizeof(*all));
+    for (size_t i = 0; all && i < count; i++)
+        if (strncmp(environ[i], "JAVA_TOOL_OPTIONS=", 18) != 0)
+            all[to++] = environ[i];
+    for (size_t i = 0; all && i < n; i++)
+        all[to++] = variables[i];
+    if (all)
+        all[to] = NULL;
+    return all;
+}
+
+int run_command(const char *command, char *const *variables, size_t n, struct ran *ret)
+{
+    char *argv[] = {(char *)"/bin/sh", (char *)"-c", (char *)command, NULL};
+    char **envp = environment(variables, n);
+    if (!envp)
+        return -ENOMEM;
+    /* A handler of this process must not run in the child. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int error = 0;
+    pid_t pid = start(argv, envp, &error);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    free(envp);
+    if (pid > 0 && error)
+        (void)!waitpid(pid, NULL, 0);
+    if (error == 0)
+        ret->pid = pid;
+    return -error;
+}
+
+bool run_goes_on(struct ran *r, int *ret_status)
+{
+    int status = 0;
+    pid_t ended = r->pid ? waitpid(r->pid, &status, WNOHANG) : -1;
+    if (ended == 0 || (ended < 0 && errno == EINTR && r->pid))
+        return true;
+    r->pid = 0;
+    *ret_status = ended > 0 ? status : 0;
+    return false;
+}

@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What is done when a trigger has fired: dumps of the ring, heap dumps, commands. A thread of the
+ * agent does it, so that recording goes on meanwhile; it exists before it is needed, because a VM
+ * out of memory gives none. It works on copies alone: the ring's descriptor and the texts of a
+ * trigger, so that neither the end of the recording nor that of the trigger matters to it.
+ */
+#include "agent/capture/triggers/triggers.h"
+#include "agent/vm_dump.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/parse.h"
+#include "base/vec.h"
+#include "jfr/ring_read.h"
+#include "jfr/writer.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define ROUND_NS (150 * NS_PER_MS)
+
+enum { END_MS = 2000, CHILDREN_MAX = 16 };
+
+struct shot {
+    struct trigger *trigger; /* valid while the trigger is busy */
+    int fd;                  /* of the ring */
+    uint64_t since_ns;       /* from when on events are wanted */
+    uint64_t max_files;
+    char path[PATH_MAX], pattern[PATH_MAX];
+    char reason[32], measured[320];
+    char *condition, *actions[ACTIONS_MAX];
+    unsigned n_actions;
+};
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    VEC(struct shot *) queue;
+    bool running, stop, working;
+    bool can_dump_heap;
+} shots = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Commands that were started: at most so many at once, each by another trigger. */
+static struct child {
+    struct ran ran;
+    unsigned trigger;
+} children[CHILDREN_MAX];
+
+static void shot_free(struct shot *s)
+{
+    if (s->fd >= 0)
+        close(s->fd);
+    free(s->condition);
+    for (unsigned i = 0; i < s->n_actions; i++)
+        free(s->actions[i]);
+    free(s);
+}
+
+/* ---- files ---- */
+
+/* Replaces %r, and leaves the rest to expand_file_name. */
+static int name_file(const char *pattern, const char *reason, char ret[PATH_MAX])
+{
+    char named[PATH_MAX];
+    size_t n = 0;
+    for (const char *p = pattern; *p; p++) {
+        bool is_reason = p[0] == '%' && p[1] == 'r', is_pair = p[0] == '%' && p[1] && !is_reason;
+        const char *from = is_reason ? reason : p;
+        size_t len = is_reason ? strlen(reason) : is_pair ? 2 : 1;
+        if (n + len >= sizeof(named))
+            return -ENAMETOOLONG;
+        memcpy(named + n, from, len);
+        n += len;
+        p += is_reason || is_pair;
+    }
+    named[n] = 0;
+    return expand_file_name(named, (long)getpid(), ret, PATH_MAX);
+}
+
+/* The length of a process id of ours, or of a process that has ended; else 0. */
+static size_t dead_or_own(const char *name)
+{
+    size_t n = strspn(name, "0123456789");
+    long pid = n && n < 10 ? strtol(name, NULL, 10) : 0;
+    return pid > 0 && (pid == getpid() || (kill((pid_t)pid, 0) < 0 && errno == ESRCH)) ? n : 0;
+}
+
+/* The length of a time as expand_file_name writes it, yyyymmdd-hhmmss; else 0. */
+static size_t time_length(const char *name)
+{
+    static const char digits[] = "0123456789";
+    return strspn(name, digits) == 8 && name[8] == '-' && strspn(name + 9, digits) == 6 ? 15 : 0;
+}
+
+/*
+ * Whether a pattern makes such a name, for this process or for one that has ended. Heap dumps have
+ * another extension.
+ */
+static bool is_made_by(const char *pattern, const char *name)
+{
+    if (strcmp(pattern, ".jfr") == 0)
+        return strcmp(name, ".jfr") == 0 || strcmp(name, ".hprof") == 0;
+    if (pattern[0] != '%')
+        return *name && pattern[0] == *name && is_made_by(pattern + 1, name + 1);
+    size_t n = pattern[1] == 'p'   ? dead_or_own(name)
+               : pattern[1] == 't' ? time_length(name)
+               : pattern[1] == 'r' ? strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.-")
+                                   : *name == '%';
+    if (pattern[1] != 'r')
+        return n && is_made_by(pattern + 2, name + n);
+    for (; n; n--)
+        if (is_made_by(pattern + 2, name + n))
+            return true;
+    return false;
+}
+
+struct old_file {
+    char name[256];
+    struct timespec at;
+};
+
+static int by_age(const void *a, const void *b)
+{
+    const struct timespec *x = &((const struct old_file *)a)->at,
+                          *y = &((const struct old_file *)b)->at;
+    return x->tv_sec != y->tv_sec ? (x->tv_sec < y->tv_sec ? -1 : 1)
+                                  : (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+}
+
+/* Removes the oldest of the files that a pattern has made, so that at most `max` stay. */
+static void remove_oldest(const char *pattern, uint64_t max)
+{
+    char folder[PATH_MAX];
+    VEC(struct old_file) files = {0};
+    const char *base = strrchr(pattern, '/');
+    snprintf(folder, sizeof(folder), "%.*s", base ? (int)MAX(base - pattern, 1) : 1,
+             base ? pattern : ".");
+    base = base ? base + 1 : pattern;
+    DIR *dir = opendir(folder);
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        struct stat st;
+        struct old_file f;
+        if (!is_made_by(base, e->d_name) ||
+            fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode) ||
+            st.st_uid != geteuid() || strlen(e->d_name) >= sizeof(f.name))
+            continue;
+        snprintf(f.name, sizeof(f.name), "%s", e->d_name);
+        f.at = st.st_mtim;
+        if (vec_push(&files, f) < 0)
+            break;
+    }
+    if (files.len > max)
+        qsort(files.data, files.len, sizeof(files.data[0]), by_age);
+    for (size_t i = 0; files.len > max && i < files.len - max; i++)
+        (void)!unlinkat(dirfd(dir), files.data[i].name, 0);
+    vec_release(&files);
+    if (dir)
+        closedir(dir);
+}
+
+/* ---- actions ---- */
+
+/* Writes the end of the ring. */
+static int dump_ring(const struct shot *s, const char **ret_why)
+{
+    /* The ring goes on; its end is that of the round after this one at the latest. */
+    uint64_t last_ns = now_ns() - s->since_ns + ROUND_NS;
+    struct jfr_ring_cut cut = {.last_ns = last_ns, .flushed = true};
+    struct jfr_ring_part part;
+    _cleanup_(out_file_release) struct out_file out = OUT_FILE;
+    int r = out_file_open_private(&out, s->path);
+    if (r == 0)
+        r = jfr_ring_take(s->fd, &cut, out.fd, &part, ret_why);
+    return r < 0 ? r : out_file_commit(&out);
+}
+
+static int dump_heap(const char *path, JNIEnv *jni, const char **ret_why)
+{
+    bool collected;
+    if (!shots.can_dump_heap || vm.dying) {
+        *ret_why = vm.dying ? "the VM is ending" : "this VM has no heap dumper that is known here";
+        return -ENOTSUP;
+    }
+    int r = vm_dump(jni, path, NULL, &collected);
+    vm_clear_exception(jni);
+    if (r == 0 && chmod(path, 0600) < 0)
+        r = -errno;
+    return r;
+}
+
+static int start_command(const struct shot *s, const char *command, const char *file,
+                         const char **ret_why)
+{
+    struct child *free_one = NULL;
+    for (int i = 0; i < CHILDREN_MAX; i++) {
+        struct child *c = &children[i];
+        int status;
+        bool goes_on = c->ran.pid && run_goes_on(&c->ran, &status);
+        if (goes_on && c->trigger == s->trigger->number) {
+            *ret_why = "the command of the last time goes on";
+            return -EBUSY;
+        }
+        free_one = goes_on ? free_one : c;
+    }
+    if (!free_one) {
+        *ret_why = "too many commands go on";
+        return -EBUSY;
+    }
+    char *variables[5] = {0};
+    const char *const values[][2] = {{"JVMSCOPE_REASON", s->reason},
+                                     {"JVMSCOPE_CONDITION", s->condition},
+                                     {"JVMSCOPE_MEASURED", s->measured},
+                                     {"JVMSCOPE_FILE", file}};
+    size_t n = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(values); i++)
+        if (asprintf(&variables[n], "%s=%s", values[i][0], values[i][1]) >= 0)
+            n++;
+    if (asprintf(&variables[n], "JVMSCOPE_PID=%ld", (long)getpid()) >= 0)
+        n++;
+    free_one->trigger = s->trigger->number;
+    int r = run_command(command, variables, n, &free_one->ran);
+    for (size_t i = 0; i < n; i++)
+        free(variables[i]);
+    return r;
+}
+
+static void tell_result(struct trigger *t, int error, const char *why, const char *what,
+                        const char *file)
+{
+    pthread_mutex_lock(&shots.lock);
+    if (error < 0) {
+        t->failed++;
+        snprintf(t->last_error, sizeof(t->last_error), "%s: %s", what,
+                 why ? why : strerror(-error));
+    } else if (file) {
+        t->written++;
+        snprintf(t->last_file, sizeof(t->last_file), "%s", file);
+    }
+    pthread_mutex_unlock(&shots.lock);
+}
+
+static void carry_out(const struct shot *s, JNIEnv *jni)
+{
+    char last[PATH_MAX] = "";
+    bool any = s->n_actions == 0;
+    for (unsigned i = 0; i < MAX(s->n_actions, 1u); i++) {
+        const char *action = any ? "dump" : s->actions[i], *why = NULL;
+        char path[PATH_MAX] = "";
+        int r;
+        if (strcmp(action, "dump") == 0) {
+            snprintf(path, sizeof(path), "%s", s->path);
+            r = dump_ring(s, &why);
+        } else if (strcmp(action, "heap-dump") == 0) {
+            snprintf(path, sizeof(path), "%.*s.hprof", (int)(strlen(s->path) - 4), s->path);
+            r = dump_heap(path, jni, &why);
+        } else {
+            r = start_command(s, action + strlen(ACTION_EXEC), last, &why);
+        }
+        tell_result(s->trigger, r, why, *path ? path : action, r == 0 && *path ? path : NULL);
+        if (r == 0 && *path) {
+            snprintf(last, sizeof(last), "%s", path);
+            remove_oldest(s->pattern, s->max_files);
+        }
+    }
+    atomic_store(&s->trigger->busy, false);
+}
+
+/* ---- the thread ---- */
+
+/* With the lock held: waits for a second at most, because children end meanwhile. */
+static void wait_for_shots(void)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec++;
+    pthread_cond_timedwait(&shots.changed, &shots.lock, &until);
+}
+
+static void reap(void)
+{
+    int status;
+    for (int i = 0; i < CHILDREN_MAX; i++)
+        if (children[i].ran.pid)
+            (void)run_goes_on(&children[i].ran, &status);
+}
+
+static void JNICALL run(jvmtiEnv *ti, JNIEnv *jni, void *context)
+{
+    pthread_mutex_lock(&shots.lock);
+    for (;;) {
+        if (shots.queue.len == 0 && shots.stop)
+            break;
+        if (shots.queue.len == 0) {
+            wait_for_shots();
+            reap();
+            continue;
+        }
+        struct shot *s = shots.queue.data[0];
+        memmove(shots.queue.data, shots.queue.data + 1,
+                --shots.queue.len * sizeof(shots.queue.data[0]));
+        shots.working = true;
+        pthread_mutex_unlock(&shots.lock);
+        carry_out(s, jni);
+        shot_free(s);
+        pthread_mutex_lock(&shots.lock);
+        shots.working = false;
+    }
+    shots.running = false;
+    vec_release(&shots.queue);
+    pthread_cond_broadcast(&shots.changed);
+    pthread_mutex_unlock(&shots.lock);
+}
+
+int shots_start(JNIEnv *jni)
+{
+    pthread_mutex_lock(&shots.lock);
+    bool running = shots.running;
+    shots.stop = false;
+    shots.running = true;
+    pthread_mutex_unlock(&shots.lock);
+    if (running)
+        return 0;
+    shots.can_dump_heap = vm_dump_prepare(jni) == 0;
+    int r = session_thread(jni, "jvmscope triggers", run, NULL);
+    pthread_mutex_lock(&shots.lock);
+    shots.running = r == 0;
+    pthread_mutex_unlock(&shots.lock);
+    return r;
+}
+
+static struct shot *shot_of(struct session *session, struct trigger *t)
+{
+    struct shot *s = calloc(1, sizeof(*s));
+    if (!s)
+        return NULL;
+    s->trigger = t;
+    s->max_files = t->max_files;
+    s->since_ns = t->fired_ns - MIN(t->before_ns, t->fired_ns);
+    s->fd = fcntl(jfr_writer_descriptor(session->out.jfr), F_DUPFD_CLOEXEC, 3);
+    s->condition = strdup(t->text);
+    memcpy(s->reason, t->reason, sizeof(s->reason));
+    memcpy(s->measured, t->measured, sizeof(s->measured));
+    snprintf(s->pattern, sizeof(s->pattern), "%s", t->pattern);
+    int r = name_file(t->pattern, t->reason, s->path);
+    if (r == 0 && access(s->path, F_OK) == 0) { /* another trigger's, of this second */
+        char other[sizeof(t->reason) + 16];
+        snprintf(other, sizeof(other), "%s-%u", t->reason, t->number);
+        r = name_file(t->pattern, other, s->path);
+    }
+    bool good = s->fd >= 0 && s->condition && r == 0;
+    for (unsigned i = 0; i < t->n_actions && good; i++) {
+        s->actions[i] = strdup(t->actions[i]);
+        s->n_actions += s->actions[i] != NULL;
+        good = s->actions[i] != NULL;
+    }
+    if (good)
+        return s;
+    shot_free(s);
+    return NULL;
+}
+
+void shots_take(struct session *session, struct trigger *t)
+{
+    t->due = false;
+    (void)jfr_writer_flush(session->out.jfr);
+    struct shot *s = shot_of(session, t);
+    pthread_mutex_lock(&shots.lock);
+    bool queued = s && shots.running && vec_push(&shots.queue, s) == 0;
+    pthread_cond_broadcast(&shots.changed);
+    pthread_mutex_unlock(&shots.lock);
+    if (queued)
+        return;
+    tell_result(t, -ENOMEM, NULL, "dump", NULL);
+    atomic_store(&t->busy, false);
+    if (s)
+        shot_free(s);
+}
+
+void shots_stop(struct session *session, JNIEnv *jni)
+{
+    struct trigger *t;
+    for (unsigned i = 0; (t = trigger_at(i)); i++)
+        if (t->due)
+            shots_take(session, t);
+    uint64_t began = now_ns();
+    pthread_mutex_lock(&shots.lock);
+    shots.stop = true;
+    pthread_cond_broadcast(&shots.changed);
+    /*
+     * A thread of the VM may not get on any more while the VM ends, and what is due is done here
+     * then. Otherwise a heap dump may take its time.
+     */
+    while (shots.running && (!vm.dying || shots.working) &&
+           (!vm.dying || now_ns() - began < END_MS * NS_PER_MS)) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += 20 * (long)NS_PER_MS;
+        until.tv_sec += until.tv_nsec / (long)NS_PER_SECOND;
+        until.tv_nsec %= (long)NS_PER_SECOND;
+        pthread_cond_timedwait(&shots.changed, &shots.lock, &until);
+    }
+    while (shots.queue.len) {
+        struct shot *s = shots.queue.data[--shots.queue.len];
+        pthread_mutex_unlock(&shots.lock);
+        carry_out(s, jni);
+        shot_free(s);
+        pthread_mutex_lock(&shots.lock);
+    }
+    pthread_mutex_unlock(&shots.lock);
+}
+
+void shots_last(const struct trigger *t, char file[PATH_MAX], char error[256])
+{
+    pthread_mutex_lock(&shots.lock);
+    memcpy(file, t->last_file, PATH_MAX);
+    memcpy(error, t->last_error, 256);
+    pthread_mutex_unlock(&shots.lock);
+}

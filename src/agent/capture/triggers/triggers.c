@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The capture of triggers: their list, when they fire, the event, and the status. */
+#include "agent/capture/triggers/triggers.h"
+
+#include "base/clock.h"
+#include "jfr/writer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A trigger acts at most so often. */
+#define ACTS_EVERY (60 * NS_PER_SECOND)
+/* A condition that holds again and again is written into the recording at most so often. */
+#define WRITES_EVERY NS_PER_SECOND
+
+static const struct jfr_type trigger_type = {
+    .name = "jvmscope.Trigger",
+    .label = "Trigger",
+    .category = "jvmscope",
+    .description = "The condition of a trigger held",
+    .kind = JFR_EVENT,
+    .fields = JFR_FIELDS(
+        {"condition", "Condition", "java.lang.String"}, {"reason", "Reason", "java.lang.String"},
+        {"measured", "Measured", "java.lang.String"},
+        {"actions", "Actions", "java.lang.String",
+         .description = "What is done, separated by semicolons"},
+        {"heldBack", "Held Back", "boolean",
+         .description = "Nothing is done, because the trigger did it less than a minute ago"}),
+};
+
+static struct {
+    struct trigger *_Atomic of[TRIGGERS_EVER];
+    _Atomic unsigned n;
+    uint32_t type;
+} triggers;
+
+struct trigger *trigger_at(unsigned i)
+{
+    return i < atomic_load(&triggers.n) ? atomic_load(&triggers.of[i]) : NULL;
+}
+
+/* ---- firing ---- */
+
+static void put_event(struct session *s, const struct trigger *t, uint64_t now, bool held_back)
+{
+    struct jfr_event e;
+    size_t room = strlen(t->text) + sizeof(t->measured) + 256;
+    for (unsigned i = 0; i < t->n_actions; i++)
+        room += strlen(t->actions[i]) + 2;
+    _cleanup_(buf_release) struct buf actions = BUF(1 << 16);
+    for (unsigned i = 0; i < t->n_actions; i++)
+        buf_printf(&actions, "%s%s", i ? "; " : "", t->actions[i]);
+    if (!jfr_begin(s->out.jfr, triggers.type, room, &e))
+        return;
+    jfr_put_time(&e, now);
+    jfr_put_string(&e, t->text);
+    jfr_put_string(&e, t->reason);
+    jfr_put_string(&e, t->measured);
+    jfr_put_string(&e, t->n_actions ? buf_str(&actions) : "dump");
+    jfr_put_byte(&e, held_back);
+    jfr_commit(&e);
+}
+
+static bool test_holds(void *context, int number)
+{
+    const struct trigger *t = context;
+    return t->tests[number].holds;
+}
+
+static void fire(struct session *s, struct trigger *t, uint64_t now)
+{
+    bool held_back = atomic_load(&t->busy) || (t->taken_ns && now - t->taken_ns < ACTS_EVERY);
+    if (held_back && t->fired_ns && now - t->fired_ns < WRITES_EVERY && t->held_back) {
+        t->held_back++;
+        return;
+    }
+    measures_tell(t);
+    put_event(s, t, now, held_back);
+    t->fired++;
+    t->last_ms = clock_ns(CLOCK_REALTIME) / NS_PER_MS;
+    t->started_ns = now;
+    if (held_back) {
+        t->held_back++;
+        return;
+    }
+    t->fired_ns = t->taken_ns = now;
+    t->due_ns = now + t->after_ns;
+    t->due = true;
+    atomic_store(&t->busy, true);
+}
+
+static void look(struct session *s, struct trigger *t, uint64_t now)
+{
+    if (atomic_load(&t->active)) {
+        measures_of(t, now);
+        bool holds = logic_holds(&t->condition->logic, test_holds, t);
+        if (holds && (t->momentary || !t->held))
+            fire(s, t, now);
+        t->held = holds;
+    }
+    if (t->due && now >= t->due_ns)
+        shots_take(s, t);
+}
+
+/* ---- the list ---- */
+
+static void trigger_free(struct trigger *t)
+{
+    if (!t)
+        return;
+    for (int i = 0; t->condition && i < t->condition->logic.count; i++)
+        free(t->tests[i].latencies);
+    free(t->condition);
+    free(t->text);
+    free(t->pattern);
+    for (unsigned i = 0; i < t->n_actions; i++)
+        free(t->actions[i]);
+    free(t);
+}
+
+/* Where files lie that were given no place: beside the ring. */
+static int choose_pattern(const struct session *s, char *to, size_t size)
+{
+    const char *ring = s->out.path, *slash = strrchr(ring, '/');
+    size_t n = 0;
+    /* The folder's own percent signs are not to be expanded. */
+    for (const char *p = ring; slash && p <= slash && n + 3 < size; p++) {
+        to[n++] = *p;
+        if (*p == '%')
+            to[n++] = '%';
+    }
+    if (slash) {
+        to[n] = 0;
+        return snprintf(to + n, size - n, "jvmscope-%%p-%%t-%%r.jfr") < (int)(size - n)
+                   ? 0
+                   : -ENAMETOOLONG;
+    }
+    bool is_memory = option_is(&s->options, OPT_ALWAYS, "memory");
+    const char *folder = !is_memory                             ? "."
+                         : access("/var/tmp", W_OK | X_OK) == 0 ? "/var/tmp"
+                                                                : "/tmp";
+    return snprintf(to, size, "%s/jvmscope-%%p-%%t-%%r.jfr", folder) < (int)size ? 0
+                                                                                 : -ENAMETOOLONG;
+}
+
+static struct trigger *trigger_new(const struct session *s, const struct options *o,
+                                   const struct option_trigger *from, struct buf *why)
+{
+    struct trigger *t = calloc(1, sizeof(*t));
+    char pattern[PATH_MAX];
+    if (!t || trigger_condition_parse(&t->condition, from->condition, why) < 0)
+        goto failed;
+    const char *given = o->v[OPT_ON_FILE].text;
+    if (!given && choose_pattern(s, pattern, sizeof(pattern)) < 0)
+        goto failed;
+    t->text = strdup(from->condition);
+    t->pattern = strdup(given ? given : pattern);
+    if (!t->text || !t->pattern)
+        goto failed;
+    for (unsigned i = 0; i < from->n_actions; i++) {
+        t->actions[i] = strdup(from->actions[i]);
+        if (!t->actions[i])
+            goto failed;
+        t->n_actions++;
+    }
+    t->before_ns = o->v[OPT_BEFORE].number;
+    t->after_ns = o->v[OPT_AFTER].number;
+    t->max_files = o->v[OPT_FILES].number;
+    t->started_ns = now_ns();
+    for (int i = 0; i < t->condition->logic.count; i++)
+        if (t->condition->logic.nodes[i].kind == LOGIC_TEST)
+            t->momentary = t->momentary || measure_is_momentary(t->condition->tests[i].measure);
+    return t;
+
+failed:
+    trigger_free(t);
+    return NULL;
+}
+
+/*
+ * Callbacks look at the list at any time: a trigger is put there before it is active, and stays to
+ * the end of the recording.
+ */
+static int add(struct session *s, JNIEnv *jni, const struct options *o,
+               const struct option_trigger *from, struct buf *why)
+{
+    unsigned n = atomic_load(&triggers.n);
+    if (n == TRIGGERS_EVER) {
+        buf_printf(why, "on=%s: a recording takes %d triggers", from->condition, TRIGGERS_EVER);
+        return -ENOSPC;
+    }
+    int r = shots_start(jni);
+    if (r < 0) {
+        buf_printf(why, "on=%s: the VM gives the agent no thread", from->condition);
+        return r;
+    }
+    struct trigger *t = trigger_new(s, o, from, why);
+    if (!t)
+        return -ENOMEM;
+    t->number = n + 1;
+    atomic_store(&triggers.of[n], t);
+    atomic_store(&triggers.n, n + 1);
+    return measures_begin(t, s, jni, why);
+}
+
+static void remove_all(JNIEnv *jni)
+{
+    struct trigger *t;
+    for (unsigned i = 0; (t = trigger_at(i)); i++)
+        measures_end(t, jni);
+}
+
+int triggers_change(struct session *s, JNIEnv *jni, const struct options *o, struct buf *why)
+{
+    unsigned before = atomic_load(&triggers.n);
+    int r = 0;
+    if (!option_always(&s->options)) {
+        buf_string(why, "the recording is not always on: begin one with attach --always");
+        return -ESRCH;
+    }
+    for (unsigned i = 0; i < o->n_triggers && r == 0; i++) {
+        if (strcmp(o->triggers[i].condition, TRIGGERS_NONE) == 0)
+            remove_all(jni);
+        else
+            r = add(s, jni, o, &o->triggers[i], why);
+    }
+    struct trigger *t;
+    for (unsigned i = before; r < 0 && (t = trigger_at(i)); i++)
+        measures_end(t, jni);
+    return r;
+}
+
+/* ---- the capture ---- */
+
+static bool triggers_wanted(const struct options *o)
+{
+    return option_always(o);
+}
+
+static int triggers_load(struct session *s, struct buf *why)
+{
+    return jfr_declare(s->out.jfr, &trigger_type, 1, &triggers.type);
+}
+
+static int triggers_start(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    return triggers_change(s, jni, &s->options, why);
+}
+
+static void triggers_stop(struct session *s, JNIEnv *jni)
+{
+    measures_stop(jni);
+    shots_stop(s, jni);
+}
+
+static void triggers_release(struct session *s)
+{
+    unsigned n = atomic_exchange(&triggers.n, 0);
+    /* While the VM ends the thread may still be at work. */
+    for (unsigned i = 0; i < n && !vm.dying; i++)
+        trigger_free(atomic_exchange(&triggers.of[i], NULL));
+}
+
+static void triggers_flush(struct session *s, JNIEnv *jni)
+{
+    uint64_t now = now_ns();
+    struct trigger *t;
+    if (!trigger_at(0))
+        return;
+    measures_look(s, now);
+    for (unsigned i = 0; (t = trigger_at(i)); i++)
+        look(s, t, now);
+}
+
+static void triggers_status(struct session *s, struct buf *out)
+{
+    struct trigger *t;
+    for (unsigned i = 0; (t = trigger_at(i)); i++) {
+        char file[PATH_MAX], error[256];
+        if (!atomic_load(&t->active))
+            continue;
+        shots_last(t, file, error);
+        buf_printf(out, "trigger.%u.condition %s\ntrigger.%u.then ", t->number, t->text, t->number);
+        for (unsigned k = 0; k < t->n_actions; k++)
+            buf_printf(out, "%s%s", k ? "; " : "", t->actions[k]);
+        buf_printf(out, "%s\n", t->n_actions ? "" : "dump");
+
+        const struct {
+            const char *name;
+            uint64_t value;
+        } rows[] = {{"fired", t->fired},
+                    {"held_back", t->held_back},
+                    {"written", atomic_load(&t->written)},
+                    {"failed", atomic_load(&t->failed)},
+                    {"last_ms", t->last_ms}};
+
+        for (size_t k = 0; k < ARRAY_SIZE(rows); k++)
+            buf_printf(out, "trigger.%u.%s %llu\n", t->number, rows[k].name,
+                       (unsigned long long)rows[k].value);
+        if (t->fired)
+            buf_printf(out, "trigger.%u.measured %s\n", t->number, t->measured);
+        if (file[0])
+            buf_printf(out, "trigger.%u.file %s\n", t->number, file);
+        if (error[0])
+            buf_printf(out, "trigger.%u.error %s\n", t->number, error);
+    }
+}
+
+extern const struct capture capture_triggers;
+const struct capture capture_triggers = {
+    .name = "triggers",
+    .options = OPTION_BIT(OPT_ON),
+    .records_only = true,
+    .wanted = triggers_wanted,
+    .load = triggers_load,
+    .start = triggers_start,
+    .stop = triggers_stop,
+    .release = triggers_release,
+    .flush = triggers_flush,
+    .status = triggers_status,
+};

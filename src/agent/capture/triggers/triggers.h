@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Triggers of a recording that is always on: conditions that are examined ten times a second, and
+ * what is done when one of them holds. Parts: what they measure (measures.c), what is done
+ * (shots.c), and the capture (triggers.c), whose functions run under the session's lock.
+ */
+#pragma once
+
+#include "agent/capture/triggers/condition.h"
+#include "agent/options.h"
+#include "agent/session.h"
+
+#include <limits.h>
+#include <stdatomic.h>
+
+/* So many since the recording began. */
+enum { TRIGGERS_EVER = 64, WINDOW_SLOTS = 10 };
+
+/* A number that grows, at equal distances in time. */
+struct window {
+    double value[WINDOW_SLOTS];
+    uint64_t next_ns; /* when the next one is taken */
+    unsigned n, at;   /* how many there are; where the next one goes */
+};
+
+/* Latencies of the last ten seconds. */
+struct latency_window;
+
+/* What a test has seen. */
+struct measured {
+    /* Stored by callbacks: the longest since the last round, and how many were too long. */
+    _Atomic uint64_t longest_ns;
+    char name[TRIGGER_NAME_SIZE]; /* of the longest, if it has one; protected by measures.c */
+    uint64_t counted;             /* up to here events have been seen */
+    uint64_t since_ns;            /* for how long the comparison has been true; 0: it is not */
+    struct window window;
+    struct latency_window *latencies;
+    int counter;  /* of exceptions; -1: none */
+    double value; /* as the last round found it */
+    bool holds;
+};
+
+struct trigger {
+    char *text;
+    struct trigger_condition *condition;
+    char *actions[ACTIONS_MAX];
+    unsigned n_actions, number;
+    char *pattern; /* of the names of files */
+    uint64_t before_ns, after_ns, max_files;
+    bool momentary;      /* may happen again while it holds */
+    _Atomic bool active; /* it has not been removed */
+    struct measured tests[LOGIC_NODES];
+    bool held;           /* in the last round */
+    uint64_t started_ns; /* or when it fired last, for `every` */
+    /* The one that is being taken: from its cause up to the end of its actions. */
+    _Atomic bool busy;
+    bool due; /* its actions wait for the time behind the cause to pass */
+    uint64_t fired_ns, due_ns, taken_ns;
+    char reason[32], measured[320];
+    /* What status shows. last_file and last_error are protected by shots.c. */
+    uint64_t fired, held_back, last_ms;
+    _Atomic uint64_t written, failed;
+    char last_file[PATH_MAX], last_error[256];
+};
+
+/* All triggers, those that were removed too; NULL after the last. */
+struct trigger *trigger_at(unsigned i);
+
+/* ---- measures.c ---- */
+/* Whether its tests can be measured in this session: -ENOTSUP with a sentence in `why`. */
+int measures_begin(struct trigger *t, struct session *s, JNIEnv *jni, struct buf *why) must_check;
+void measures_end(struct trigger *t, JNIEnv *jni);
+/* Once before the conditions of a round are evaluated. */
+void measures_look(struct session *s, uint64_t now);
+/* Measures the tests of a trigger. */
+void measures_of(struct trigger *t, uint64_t now);
+/* What made the condition hold, "612 ms: GET /cart", and as a name of a file has it, "request". */
+void measures_tell(struct trigger *t);
+/* Calls of vm_events_on and the like are undone. */
+void measures_stop(JNIEnv *jni);
+
+/* ---- exceptions.c ---- */
+/*
+ * Counts objects of a class and its subclasses as they are constructed. Returns the number of the
+ * counter, or a negative errno with a sentence in `why`.
+ */
+int exception_counter(JNIEnv *jni, const char *class_name, struct buf *why) must_check;
+uint64_t exception_count(int counter);
+void exception_counters_stop(JNIEnv *jni);
+
+/* ---- shots.c ---- */
+int shots_start(JNIEnv *jni) must_check;
+/* Has the actions of a trigger carried out, by a thread of its own. */
+void shots_take(struct session *s, struct trigger *t);
+/* Carries out what is still due, and ends the thread. */
+void shots_stop(struct session *s, JNIEnv *jni);
+/* Copies what is shown of a trigger's last file and error. */
+void shots_last(const struct trigger *t, char file[PATH_MAX], char error[256]);
+
+/* ---- run.c ---- */
+struct ran {
+    int pid; /* 0: none */
+};
+
+/*
+ * Starts /bin/sh -c COMMAND with these variables added to the environment ("NAME=VALUE"), without
+ * any of the process's descriptors, in a session of its own. Does not wait. 0 or a negative errno.
+ */
+int run_command(const char *command, char *const *variables, size_t n, struct ran *ret) must_check;
+/* Whether it goes on; *ret_status is its exit status otherwise. */
+bool run_goes_on(struct ran *r, int *ret_status);
+
+/* ---- triggers.c ---- */
+/*
+ * Adds the triggers of a message's options to a recording that is always on, or removes all for
+ * `none`. Negative errno with a sentence in `why`, and none is added.
+ */
+int triggers_change(struct session *s, JNIEnv *jni, const struct options *o,
+                    struct buf *why) must_check;

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/vm/cgroup.h"
+
+#include "base/macro.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool small_file(const char *path, char *ret, int size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, ret, (size_t)size - 1);
+    if (fd >= 0)
+        close(fd);
+    ret[MAX(n, 0)] = 0;
+    return n >= 0;
+}
+
+int64_t line_number(const char *text, const char *word)
+{
+    size_t len = strlen(word);
+    for (const char *at = text; at && *at; at = strchr(at, '\n'), at = at ? at + 1 : NULL)
+        if (strncmp(at, word, len) == 0) {
+            const char *digits = at + len + strspn(at + len, " \t:");
+            if (digits > at + len && *digits >= '0' && *digits <= '9')
+                return strtoll(digits, NULL, 10);
+        }
+    return -1;
+}
+
+/* Whether `name` is one of the comma-separated controllers. */
+static bool lists(const char *controllers, size_t len, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = controllers, *end = at + len; at < end;) {
+        const char *comma = memchr(at, ',', (size_t)(end - at));
+        size_t word = (size_t)((comma ? comma : end) - at);
+        if (word == n && memcmp(at, name, n) == 0)
+            return true;
+        at += word + 1;
+    }
+    return false;
+}
+
+/*
+ * The path behind "0::" (version 2) or behind the controller's name (version 1), into ret; false:
+ * the list has none.
+ */
+static bool path_of(const char *list, const char *controller, char *ret, size_t size)
+{
+    for (const char *at = list; at && *at; at = strchr(at, '\n'), at = at ? at + 1 : NULL) {
+        const char *first = strchr(at, ':'), *second = first ? strchr(first + 1, ':') : NULL;
+        if (!second)
+            return false;
+        size_t len = strcspn(second + 1, "\n");
+        bool is = controller ? lists(first + 1, (size_t)(second - first - 1), controller)
+                             : second == first + 1;
+        if (is && len < size) {
+            memcpy(ret, second + 1, len);
+            ret[len] = 0;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool read_in(const char *folder, const char *name, char *ret, int size)
+{
+    char path[PATH_MAX];
+    int n = snprintf(path, sizeof(path), "%s/%s", folder, name);
+    ret[0] = 0;
+    return folder[0] && n < (int)sizeof(path) && small_file(path, ret, size);
+}
+
+static int64_t number_in(const char *folder, const char *name)
+{
+    char text[64];
+    if (!read_in(folder, name, text, sizeof(text)) || text[0] < '0' || text[0] > '9')
+        return -1; /* "max" too */
+    errno = 0;
+    int64_t v = strtoll(text, NULL, 10);
+    /* Version 1 says "none" by a number near the largest. */
+    return errno || v >= INT64_C(1) << 60 ? -1 : v;
+}
+
+/* Whether the file of a group states a limit. */
+static bool limits(const char *folder, const char *name)
+{
+    return number_in(folder, name) > 0;
+}
+
+/*
+ * Sets ret to the group or to the one around it that has the limit, else to the group itself. A
+ * path that does not exist below root (of a container that sees only its own groups) stands for
+ * root.
+ */
+static void settle(char ret[PATH_MAX], const char *root, const char *path, const char *file)
+{
+    char at[PATH_MAX], text[64];
+    int n = snprintf(at, sizeof(at), "%s%s", root, path);
+    size_t shortest = strlen(root);
+    if (n >= (int)sizeof(at) || (access(at, R_OK) < 0))
+        snprintf(at, sizeof(at), "%s", root);
+    while (strlen(at) > shortest && at[strlen(at) - 1] == '/')
+        at[strlen(at) - 1] = 0;
+    snprintf(ret, PATH_MAX, "%s", at);
+    while (!limits(at, file)) {
+        char *slash = strrchr(at, '/');
+        if (!slash || strlen(at) <= shortest)
+            return;
+        *slash = 0;
+        if (!read_in(at, file, text, sizeof(text)))
+            return;
+    }
+    snprintf(ret, PATH_MAX, "%s", at);
+}
+
+void cgroup_find(struct cgroup *ret, const char *list, const char *root)
+{
+    char text[4096], path[PATH_MAX], base[PATH_MAX];
+    static const char *const cpu_folders[] = {"cpu,cpuacct", "cpu", "cpuacct,cpu"};
+    *ret = (struct cgroup){0};
+    if (!small_file(list, text, sizeof(text)))
+        return;
+    snprintf(base, sizeof(base), "%s/cgroup.controllers", root);
+    ret->v2 = access(base, R_OK) == 0;
+    if (ret->v2) {
+        if (!path_of(text, NULL, path, sizeof(path)))
+            return;
+        settle(ret->cpu, root, path, "cpu.max");
+        settle(ret->memory, root, path, "memory.max");
+        return;
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(cpu_folders) && !ret->cpu[0]; i++) {
+        int n = snprintf(base, sizeof(base), "%s/%s", root, cpu_folders[i]);
+        if (n < (int)sizeof(base) && access(base, R_OK) == 0 &&
+            path_of(text, "cpu", path, sizeof(path)))
+            settle(ret->cpu, base, path, "cpu.cfs_quota_us");
+    }
+    int n = snprintf(base, sizeof(base), "%s/memory", root);
+    if (n < (int)sizeof(base) && access(base, R_OK) == 0 &&
+        path_of(text, "memory", path, sizeof(path)))
+        settle(ret->memory, base, path, "memory.limit_in_bytes");
+}
+
+static void read_v2(const struct cgroup *c, struct cgroup_figures *f)
+{
+    char text[2048];
+    if (read_in(c->cpu, "cpu.max", text, sizeof(text))) {
+        char *end;
+        int64_t quota = strtoll(text, &end, 10); /* "max 100000": no number */
+        if (end > text) {
+            f->quota_us = quota;
+            f->period_us = strtoll(end, NULL, 10);
+        }
+    }
+    f->shares = number_in(c->cpu, "cpu.weight");
+    if (read_in(c->cpu, "cpu.stat", text, sizeof(text))) {
+        int64_t us = line_number(text, "throttled_usec");
+        f->slices = line_number(text, "nr_periods");
+        f->throttled_slices = line_number(text, "nr_throttled");
+        f->throttled_ns = us < 0 ? -1 : us * 1000;
+    }
+    f->memory_limit = number_in(c->memory, "memory.max");
+    f->memory_used = number_in(c->memory, "memory.current");
+    if (read_in(c->memory, "memory.events", text, sizeof(text)))
+        f->memory_failures = line_number(text, "max");
+}
+
+static void read_v1(const struct cgroup *c, struct cgroup_figures *f)
+{
+    char text[2048];
+    f->quota_us = number_in(c->cpu, "cpu.cfs_quota_us");
+    f->period_us = number_in(c->cpu, "cpu.cfs_period_us");
+    f->shares = number_in(c->cpu, "cpu.shares");
+    if (read_in(c->cpu, "cpu.stat", text, sizeof(text))) {
+        f->slices = line_number(text, "nr_periods");
+        f->throttled_slices = line_number(text, "nr_throttled");
+        f->throttled_ns = line_number(text, "throttled_time");
+    }
+    f->memory_limit = number_in(c->memory, "memory.limit_in_bytes");
+    f->memory_used = number_in(c->memory, "memory.usage_in_bytes");
+    f->memory_failures = number_in(c->memory, "memory.failcnt");
+}
+
+void cgroup_read(const struct cgroup *c, struct cgroup_figures *ret)
+{
+    *ret = (struct cgroup_figures){-1, -1, -1, -1, -1, -1, -1, -1, -1};
+    if (c->v2)
+        read_v2(c, ret);
+    else
+        read_v1(c, ret);
+}
+
+int64_t cgroup_pressure_ns(const struct cgroup *c, const char *what)
+{
+    char name[64], text[512];
+    snprintf(name, sizeof(name), "%s.pressure", what);
+    if (!c->v2 || !read_in(c->cpu, name, text, sizeof(text))) {
+        snprintf(name, sizeof(name), "/proc/pressure/%s", what);
+        if (!small_file(name, text, sizeof(text)))
+            return -1;
+    }
+    /* "some avg10=0.00 avg60=0.00 avg300=0.00 total=123456" */
+    const char *total = strncmp(text, "some ", 5) == 0 ? strstr(text, "total=") : NULL;
+    return total ? strtoll(total + 6, NULL, 10) * 1000 : -1;
+}

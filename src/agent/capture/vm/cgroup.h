@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The control groups of this process, of version 2 or 1 of the kernel's interface: limits of the
+ * container, and what it was denied because of them.
+ */
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cgroup {
+    bool v2;
+    char cpu[PATH_MAX], memory[PATH_MAX]; /* folders; "": none */
+};
+
+/*
+ * Finds the groups by a file as /proc/self/cgroup below a folder as /sys/fs/cgroup. Of the groups
+ * around a process the innermost one counts that has a limit.
+ */
+void cgroup_find(struct cgroup *ret, const char *list, const char *root);
+
+/* -1: unknown, or there is no limit. */
+struct cgroup_figures {
+    int64_t quota_us, period_us, shares;
+    int64_t slices, throttled_slices, throttled_ns;
+    int64_t memory_limit, memory_used, memory_failures;
+};
+
+void cgroup_read(const struct cgroup *c, struct cgroup_figures *ret);
+/*
+ * How long some task could not go on for want of "cpu", "memory" or "io", in ns, in the container
+ * or else on the whole machine; -1: unknown.
+ */
+int64_t cgroup_pressure_ns(const struct cgroup *c, const char *what);
+
+/* Reads a small file as text. False and "": there is none. */
+bool small_file(const char *path, char *ret, int size);
+/* The number behind a word at the beginning of a line ("nr_throttled 12"); -1: there is none. */
+int64_t line_number(const char *text, const char *word);

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Collections by the lines of the log. Those of one collection have its number; a line with the tag
+ * gc alone usually ends it. Concurrent collectors interleave the lines of several.
+ */
+#include "agent/capture/triggers/alarms.h"
+#include "agent/capture/vm/vm.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { OPEN_MAX = 8 };
+
+#define QUIET_NS (5 * NS_PER_SECOND) /* after that a collection without a last line has ended */
+
+struct open_collection {
+    bool used, heap_told;
+    struct collection c;
+    uint64_t phase_ns; /* where the next phase of the pause begins */
+};
+
+static struct {
+    struct open_collection open[OPEN_MAX];
+    char trigger[64]; /* Shenandoah says why it begins before it has a number */
+} all;
+
+void collections_reset(void)
+{
+    memset(&all, 0, sizeof(all));
+}
+
+static void copy_text(char *to, size_t size, struct log_text t)
+{
+    size_t n = MIN(t.len, size - 1);
+    memcpy(to, t.data, n);
+    to[n] = 0;
+}
+
+void collection_put(const struct collection *c)
+{
+    struct jfr_event e;
+    struct jfr_writer *w = vm_doings.jfr;
+    uint64_t name = jfr_define_name(w, JFR_POOL_GC_NAME, c->name),
+             cause = c->cause[0] ? jfr_define_name(w, JFR_POOL_GC_CAUSE, c->cause) : 0;
+    if (!jfr_begin(w, JFR_GARBAGE_COLLECTION, 0, &e))
+        return;
+    jfr_put_time(&e, c->start_ns);
+    jfr_put_long(&e, (int64_t)(c->end_ns - MIN(c->start_ns, c->end_ns)));
+    jfr_put_int(&e, (int32_t)c->id);
+    jfr_put_long(&e, (int64_t)name);
+    jfr_put_long(&e, (int64_t)cause);
+    jfr_put_long(&e, (int64_t)c->pauses_ns);
+    jfr_put_long(&e, (int64_t)c->longest_ns);
+    jfr_commit(&e);
+}
+
+void collection_put_heap(uint32_t id, uint64_t ns, const char *when, uint64_t used,
+                         uint64_t capacity)
+{
+    struct jfr_event e;
+    struct jfr_writer *w = vm_doings.jfr;
+    uint64_t name = jfr_define_name(w, JFR_POOL_GC_WHEN, when);
+    if (!jfr_begin(w, JFR_GC_HEAP_SUMMARY, 0, &e))
+        return;
+    jfr_put_time(&e, ns);
+    jfr_put_int(&e, (int32_t)id);
+    jfr_put_long(&e, (int64_t)name);
+    jfr_put_long(&e, 0); /* start: addresses are not told */
+    jfr_put_long(&e, 0);
+    jfr_put_long(&e, (int64_t)capacity);
+    jfr_put_long(&e, 0);
+    jfr_put_long(&e, 0);
+    jfr_put_long(&e, (int64_t)used);
+    jfr_commit(&e);
+}
+
+void collection_put_phase(uint32_t type, uint32_t id, uint64_t start_ns, uint64_t duration_ns,
+                          const char *name, size_t len)
+{
+    if (type == JFR_GC_PHASE_PAUSE)
+        alarm_pause(duration_ns);
+    struct jfr_event e;
+    if (!jfr_begin(vm_doings.jfr, type, len + 64, &e))
+        return;
+    jfr_put_time(&e, start_ns);
+    jfr_put_long(&e, (int64_t)duration_ns);
+    jfr_put_long(&e, 0);
+    jfr_put_int(&e, (int32_t)id);
+    jfr_put_string_n(&e, name, len);
+    jfr_commit(&e);
+}
+
+static void end(struct open_collection *o)
+{
+    if (!o->used)
+        return;
+    o->used = false;
+    collection_put(&o->c);
+}
+
+static struct open_collection *collection_of(uint32_t id, uint64_t start_ns)
+{
+    struct open_collection *oldest = &all.open[0];
+    for (int i = 0; i < OPEN_MAX; i++) {
+        struct open_collection *o = &all.open[i];
+        if (o->used && o->c.id == id)
+            return o;
+        if (!o->used || (oldest->used && o->c.start_ns < oldest->c.start_ns))
+            oldest = o;
+    }
+    end(oldest);
+    *oldest = (struct open_collection){.used = true,
+                                       .c = {.id = id, .start_ns = start_ns, .end_ns = start_ns},
+                                       .phase_ns = start_ns};
+    snprintf(oldest->c.name, sizeof(oldest->c.name), "%s", "GC");
+    snprintf(oldest->c.cause, sizeof(oldest->c.cause), "%s", all.trigger);
+    all.trigger[0] = 0;
+    return oldest;
+}
+
+/* What JFR calls the collector whose line this is; NULL: another line of the same collection says.
+ */
+static const char *name_of(const struct log_gc *g)
+{
+    static const struct {
+        const char *begin, *name;
+    } names[] = {
+        {"Garbage Collection", "Z"},       {"Minor Collection", "ZGC Minor"},
+        {"Major Collection", "ZGC Major"}, {"Concurrent reset", "Shenandoah"},
+        {"Pause Init Mark", "Shenandoah"}, {"Pause Degenerated", "Shenandoah"},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (log_text_starts(g->name, names[i].begin))
+            return names[i].name;
+    if (log_text_starts(g->name, "Pause Full") ||
+        log_text_starts(g->name, "Concurrent Mark Cycle") ||
+        log_text_starts(g->name, "Concurrent Cycle") ||
+        log_text_starts(g->name, "Concurrent Undo Cycle") ||
+        log_text_starts(g->name, "Pause Initial Mark"))
+        return gc_name(true);
+    return log_text_starts(g->name, "Pause Young") || log_text_starts(g->name, "Pause Mixed")
+               ? gc_name(false)
+               : NULL;
+}
+
+/* Whether a line with the tag gc alone is the last one of its collection. */
+static bool ends_here(const struct log_gc *g)
+{
+    static const char *const ends[] = {
+        "Pause Young",           "Pause Full",       "Pause Mixed",           "Garbage Collection",
+        "Minor Collection",      "Major Collection", "Concurrent Mark Cycle", "Concurrent Cycle",
+        "Concurrent Undo Cycle", "Concurrent Reset"};
+    for (size_t i = 0; i < ARRAY_SIZE(ends); i++)
+        if (log_text_starts(g->name, ends[i]))
+            return g->has_duration || g->has_heap;
+    return false;
+}
+
+static void put_heap(struct open_collection *o, const struct log_gc *g, uint64_t ns)
+{
+    collection_put_heap(o->c.id, o->c.start_ns, "Before GC", g->before, g->capacity);
+    collection_put_heap(o->c.id, ns, "After GC", g->after, g->capacity);
+    o->heap_told = true;
+}
+
+static void on_pause(struct open_collection *o, const struct log_gc *g, uint64_t start)
+{
+    o->c.pauses_ns += g->duration_ns;
+    o->c.longest_ns = MAX(o->c.longest_ns, g->duration_ns);
+    collection_put_phase(JFR_GC_PHASE_PAUSE, o->c.id, start, g->duration_ns, g->name.data,
+                         g->name.len);
+}
+
+static void on_line(const struct log_line *line, const struct log_gc *g)
+{
+    uint64_t start = line->ns - MIN(g->duration_ns, line->ns);
+    bool starts = log_text_is(line->tags, "gc,start"), phase = log_text_is(line->tags, "gc,phases");
+    struct open_collection *o = collection_of(g->id, start);
+    const char *name = name_of(g);
+    o->c.end_ns = MAX(o->c.end_ns, line->ns);
+    if (name && (strcmp(o->c.name, "GC") == 0 || log_text_starts(g->name, "Pause Full")))
+        snprintf(o->c.name, sizeof(o->c.name), "%s", name);
+    if (g->cause.len)
+        copy_text(o->c.cause, sizeof(o->c.cause), g->cause);
+    if (starts) {
+        o->phase_ns = line->ns;
+        return;
+    }
+    if (!g->has_duration && !g->has_heap)
+        return;
+    if (log_text_starts(g->name, "Pause ")) {
+        if (g->has_duration)
+            on_pause(o, g, start);
+    } else if (log_text_starts(g->name, "Concurrent ")) {
+        /* A whole cycle of G1 is the collection itself. */
+        if (g->has_duration && !ends_here(g))
+            collection_put_phase(JFR_GC_PHASE_CONCURRENT, g->id, start, g->duration_ns,
+                                 g->name.data, g->name.len);
+    } else if (phase && g->has_duration && !g->has_heap) {
+        collection_put_phase(JFR_GC_PHASE_PAUSE_LEVEL_1, g->id, o->phase_ns, g->duration_ns,
+                             g->name.data, g->name.len);
+        o->phase_ns += g->duration_ns;
+    }
+    /* "Young Generation" of ZGC is a part of a collection, whose own line follows. */
+    if (g->has_heap && !phase && !o->heap_told)
+        put_heap(o, g, line->ns);
+    if (log_text_is(line->tags, "gc") && ends_here(g))
+        end(o);
+}
+
+void collections_line(const struct log_line *line)
+{
+    struct log_gc g;
+    if (log_gc_read(line->text, &g)) {
+        on_line(line, &g);
+    } else if (log_text_starts(line->text, "Trigger: ")) {
+        struct log_text why = {line->text.data + 9, line->text.len - 9};
+        const char *stop = memchr(why.data, '.', why.len);
+        copy_text(all.trigger, sizeof(all.trigger),
+                  stop ? (struct log_text){why.data, (size_t)(stop - why.data)} : why);
+    }
+}
+
+/* Whether a later collection has begun, which Shenandoah does only after the one before. */
+static bool followed(const struct open_collection *o)
+{
+    for (int i = 0; i < OPEN_MAX; i++)
+        if (all.open[i].used && all.open[i].c.id > o->c.id && all.open[i].c.start_ns >= o->c.end_ns)
+            return true;
+    return false;
+}
+
+void collections_idle(uint64_t now, bool at_end)
+{
+    for (int i = 0; i < OPEN_MAX; i++) {
+        struct open_collection *o = &all.open[i];
+        if (o->used && (at_end || now > o->c.end_ns + QUIET_NS ||
+                        (strcmp(o->c.name, "Shenandoah") == 0 && followed(o))))
+            end(o);
+    }
+}

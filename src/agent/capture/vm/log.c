@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/vm/log.h"
+
+#include "agent/management.h"
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The C library has a function for it only from glibc 2.27 on. */
+#ifndef SYS_memfd_create
+#ifdef __x86_64__
+#define SYS_memfd_create 319
+#else
+#define SYS_memfd_create 279
+#endif
+#endif
+
+enum {
+    BLOCK = 64 << 10,
+    /* more than that is skipped: the agent has not come to read for long, or the VM logs too much
+     */
+    BACKLOG_MAX = 8 << 20,
+    RELEASE_EVERY = 256 << 10,
+};
+
+static struct {
+    int fd; /* 0: closed */
+    char name[64];
+    uint64_t read;     /* bytes of whole lines */
+    uint64_t released; /* bytes whose memory was given back */
+    char block[BLOCK];
+} vm_log;
+
+/* Each is asked for on its own, because a JDK may lack some of the tags. */
+static const char *const selections[] = {
+    "safepoint=info,gc=info,gc+start=info,gc+phases=info",
+    "jit+compilation=debug",
+    "deoptimization=debug",
+};
+
+static int order(JNIEnv *jni, const char *what)
+{
+    char command[256];
+    _cleanup_(buf_release) struct buf answer = BUF(4096);
+    snprintf(command, sizeof(command),
+             "VM.log output=file=%s output_options=filecount=0 what=%s decorators=tn,ti,tg",
+             vm_log.name, what);
+    int r = diagnostic_command(jni, command, &answer);
+    return r < 0                                                                    ? r
+           : strstr(buf_str(&answer), "nvalid") || strstr(buf_str(&answer), "rror") ? -EINVAL
+                                                                                    : 0;
+}
+
+int vm_log_open(JNIEnv *jni)
+{
+    struct rlimit limit;
+    if (vm.version < 9 || !vm.hotspot)
+        return -ENOTSUP;
+    /* The log grows for ever at its end, although its memory is given back. */
+    if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur != RLIM_INFINITY)
+        return -ENOTSUP;
+    int fd = (int)syscall(SYS_memfd_create, "jvmscope-vm-log", 1u /* MFD_CLOEXEC */);
+    if (fd <= 0)
+        return -ENOTSUP;
+    vm_log.read = vm_log.released = 0;
+    snprintf(vm_log.name, sizeof(vm_log.name), "/proc/self/fd/%d", fd);
+    if (order(jni, selections[0]) < 0) {
+        close(fd);
+        return -ENOTSUP;
+    }
+    vm_log.fd = fd;
+    for (size_t i = 1; i < ARRAY_SIZE(selections); i++)
+        (void)order(jni, selections[i]);
+    return 0;
+}
+
+bool vm_log_is_open(void)
+{
+    return vm_log.fd > 0;
+}
+
+/* Skips whole blocks up to a place; returns the lines in them. */
+static uint64_t skip_to(uint64_t place)
+{
+    uint64_t lines = 0;
+    while (vm_log.read < place) {
+        ssize_t n = pread(vm_log.fd, vm_log.block, BLOCK, (off_t)vm_log.read);
+        if (n <= 0)
+            break;
+        const char *at = vm_log.block, *end = at + n;
+        for (const char *newline; (newline = memchr(at, '\n', (size_t)(end - at)));
+             at = newline + 1)
+            lines++;
+        /* A line longer than a block is none of those that are asked for. */
+        vm_log.read += at > vm_log.block ? (uint64_t)(at - vm_log.block) : (uint64_t)n;
+    }
+    return lines;
+}
+
+static void release_memory(void)
+{
+    uint64_t until = vm_log.read & ~UINT64_C(4095);
+    if (until - vm_log.released < RELEASE_EVERY)
+        return;
+    (void)fallocate(vm_log.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)vm_log.released,
+                    (off_t)(until - vm_log.released));
+    vm_log.released = until;
+}
+
+uint64_t vm_log_read(void (*see)(const struct log_line *line))
+{
+    struct stat st;
+    uint64_t skipped = 0;
+    if (vm_log.fd <= 0 || fstat(vm_log.fd, &st) < 0)
+        return 0;
+    if ((uint64_t)st.st_size > vm_log.read + BACKLOG_MAX)
+        skipped = skip_to((uint64_t)st.st_size - BLOCK);
+    for (ssize_t n; (n = pread(vm_log.fd, vm_log.block, BLOCK, (off_t)vm_log.read)) > 0;) {
+        const char *at = vm_log.block, *end = at + n;
+        struct log_line line;
+        for (const char *newline; (newline = memchr(at, '\n', (size_t)(end - at)));
+             at = newline + 1)
+            if (log_line_read(at, (size_t)(newline - at), &line))
+                see(&line);
+        if (at == vm_log.block) {
+            if (n < BLOCK)
+                break;
+            at = end;
+        }
+        vm_log.read += (uint64_t)(at - vm_log.block);
+    }
+    release_memory();
+    return skipped;
+}
+
+void vm_log_close(JNIEnv *jni)
+{
+    if (vm_log.fd <= 0)
+        return;
+    if (jni)
+        (void)order(jni, "all=off");
+    close(vm_log.fd);
+    vm_log.fd = 0;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/vm/vm.h"
+
+#include "agent/capture/vm/log.h"
+
+static const struct jfr_type types[] = {
+    {
+        .name = "jvmscope.SafepointTotals",
+        .label = "Safepoint Totals",
+        .category = "jvmscope|VM",
+        .description = "Safepoints since the VM began, as it counts them itself",
+        .kind = JFR_EVENT,
+        .fields = JFR_FIELDS({"count", "Count", "long"}, {"time", "Time", "long", JFR_NANOS},
+                             {"syncTime", "Time To Safepoints", "long", JFR_NANOS}),
+    },
+    {
+        .name = "jvmscope.Compiled",
+        .label = "Compiled",
+        .category = "jvmscope|VM",
+        .description = "A method is being compiled",
+        .kind = JFR_EVENT,
+        .fields = JFR_FIELDS({"compileId", "Compilation Identifier", "int"},
+                             {"method", "Method", "java.lang.String"},
+                             {"compileLevel", "Compilation Level", "int", JFR_UNSIGNED},
+                             {"isOsr", "On Stack Replacement", "boolean"},
+                             {"bytecodes", "Size Of The Method's Bytecode", "long", JFR_BYTES}),
+    },
+    {
+        .name = "jvmscope.CodeDiscarded",
+        .label = "Code Discarded",
+        .category = "jvmscope|VM",
+        .description = "The compiled code of a method is entered no more",
+        .kind = JFR_EVENT,
+        .fields = JFR_FIELDS({"compileId", "Compilation Identifier", "int"},
+                             {"method", "Method", "java.lang.String"},
+                             {"compileLevel", "Compilation Level", "int", JFR_UNSIGNED},
+                             {"isOsr", "On Stack Replacement", "boolean"},
+                             {"reason", "Reason", "java.lang.String"}),
+    },
+    {
+        .name = "jvmscope.UncommonTrap",
+        .label = "Uncommon Trap",
+        .category = "jvmscope|VM",
+        .description = "Compiled code met what it was not compiled for",
+        .kind = JFR_EVENT,
+        .fields =
+            JFR_FIELDS({"compileId", "Compilation Identifier", "int"},
+                       {"method", "Method", "java.lang.String"},
+                       {"compileLevel", "Compilation Level", "int", JFR_UNSIGNED},
+                       {"bci", "Bytecode Index", "int"}, {"reason", "Reason", "java.lang.String"},
+                       {"action", "Action", "java.lang.String"}, {"count", "Count", "long"}),
+    },
+    {
+        .name = "jvmscope.ProcessFigures",
+        .label = "Process Figures",
+        .category = "jvmscope|VM",
+        .description = "Open files, and times for which the process had to wait for resources",
+        .kind = JFR_EVENT,
+        .fields = JFR_FIELDS({"openFiles", "Open Files", "long"},
+                             {"openFilesLimit", "Limit Of Open Files", "long"},
+                             {"stolenTime", "Time Stolen By The Hypervisor", "long", JFR_NANOS},
+                             {"cpuPressure", "CPU Pressure", "long", JFR_NANOS},
+                             {"memoryPressure", "Memory Pressure", "long", JFR_NANOS},
+                             {"ioPressure", "I/O Pressure", "long", JFR_NANOS},
+                             {"oldGeneration", "Old Generation", "long", JFR_BYTES}),
+    },
+};
+
+struct vm_doings vm_doings;
+static _Atomic bool recording_pauses;
+
+bool vm_records_pauses(void)
+{
+    return recording_pauses;
+}
+
+static void on_line(const struct log_line *line)
+{
+    if (log_text_starts(line->tags, "safepoint"))
+        safepoints_line(line);
+    else if (log_text_starts(line->tags, "gc"))
+        collections_line(line);
+    else if (log_text_starts(line->tags, "jit"))
+        compilers_line(line);
+    else if (log_text_starts(line->tags, "deopt"))
+        compilers_trap(line);
+}
+
+static bool wanted(const struct options *o)
+{
+    return option_on(o, OPT_EVENTS);
+}
+
+static int load(struct session *s, struct buf *why)
+{
+    uint32_t ids[ARRAY_SIZE(types)];
+    int r = jfr_declare(s->out.jfr, types, ARRAY_SIZE(types), ids);
+    if (r < 0)
+        return r;
+    vm_doings = (struct vm_doings){.jfr = s->out.jfr,
+                                   .totals_type = ids[0],
+                                   .compiled_type = ids[1],
+                                   .discarded_type = ids[2],
+                                   .trap_type = ids[3],
+                                   .process_type = ids[4]};
+    return 0;
+}
+
+static int start(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    collections_reset();
+    compilers_reset();
+    figures_reset();
+    safepoints_reset();
+    gc_reset(false);
+    if (vm_log_open(jni) < 0)
+        gc_reset(true);
+    figures_flush(now_ns(), true);
+    recording_pauses = true;
+    return 0;
+}
+
+static void flush(struct session *s, JNIEnv *jni)
+{
+    static unsigned rounds;
+    uint64_t now = now_ns();
+    if (vm_log_is_open()) {
+        jfr_lose_since(s->out.jfr, LOSS_VM_LOG, vm_log_read(on_line));
+        collections_idle(now, false);
+        compilers_flush();
+    } else {
+        gc_flush();
+        safepoints_look(now);
+    }
+    if (rounds++ % 10 == 0)
+        safepoints_totals(false);
+    figures_flush(now, false);
+}
+
+static void stop(struct session *s, JNIEnv *jni)
+{
+    recording_pauses = false;
+    if (!vm_doings.jfr)
+        return;
+    flush(s, jni);
+    collections_idle(now_ns(), true);
+    figures_flush(now_ns(), true);
+    safepoints_totals(true);
+    vm_log_close(vm.dying ? NULL : jni);
+    gc_reset(false);
+}
+
+static void restate(struct session *s, JNIEnv *jni)
+{
+    safepoints_totals(true);
+    figures_restate();
+}
+
+static void JNICALL on_gc_start(jvmtiEnv *ti)
+{
+    gc_starts();
+}
+
+static void JNICALL on_gc_finish(jvmtiEnv *ti)
+{
+    gc_ends();
+}
+
+static const struct vm_callbacks events = {
+    .ti = {.GarbageCollectionStart = on_gc_start, .GarbageCollectionFinish = on_gc_finish}};
+
+extern const struct capture capture_vm;
+const struct capture capture_vm = {
+    .name = "vm",
+    .options = OPTION_BIT(OPT_EVENTS),
+    .needs = {.can_generate_garbage_collection_events = 1},
+    .events = &events,
+    .records_only = true,
+    .wanted = wanted,
+    .load = load,
+    .start = start,
+    .stop = stop,
+    .flush = flush,
+    .restate = restate,
+};

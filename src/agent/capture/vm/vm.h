@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the VM does by itself, with events=y: collections, safepoints, compilations and figures of
+ * the process. JDK 9 and later write these in the unified log, which goes to memory that the agent
+ * reads (log.h). On JDK 8, and where there is no such log, collections are JVM TI's and safepoints
+ * the VM's counters. Everything here but vm_gc_starts and vm_gc_ends runs on the agent's thread,
+ * under the session's lock.
+ */
+#pragma once
+
+#include "agent/session.h"
+#include "hotspot/unified_log.h"
+#include "jfr/writer.h"
+
+/* Whether this row writes jdk.GCPhasePause, so that other rows need not. Any thread. */
+bool vm_records_pauses(void);
+
+struct vm_doings {
+    struct jfr_writer *jfr;
+    uint32_t totals_type, compiled_type, discarded_type, trap_type, process_type;
+};
+
+extern struct vm_doings vm_doings;
+
+/* ---- safepoints.c ---- */
+
+void safepoints_reset(void);
+/* A line with the tag safepoint. */
+void safepoints_line(const struct log_line *line);
+/* Without a log: reads the counters. */
+void safepoints_look(uint64_t now);
+
+/* A collection began at a safepoint, when the counters were these (gc.c); in order of time. */
+struct safepoint_counters {
+    int64_t count, time_ns, sync_ns;
+};
+
+struct safepoint_counters safepoints_now(void);
+void safepoints_collection(uint64_t start_ns, const struct safepoint_counters *at,
+                           const char *cause);
+/* Writes the totals since the VM began, if they have changed or `always`. */
+void safepoints_totals(bool always);
+
+/* ---- collections.c: what the log reports ---- */
+
+void collections_reset(void);
+void collections_line(const struct log_line *line);
+/* Ends collections of which the log reports no end, and all of them at the end of a recording. */
+void collections_idle(uint64_t now, bool all);
+
+struct collection {
+    uint32_t id;
+    uint64_t start_ns, end_ns, pauses_ns, longest_ns;
+    char name[32], cause[64];
+};
+
+/* Writes jdk.GarbageCollection. */
+void collection_put(const struct collection *c);
+void collection_put_heap(uint32_t id, uint64_t ns, const char *when, uint64_t used,
+                         uint64_t capacity);
+void collection_put_phase(uint32_t type, uint32_t id, uint64_t start_ns, uint64_t duration_ns,
+                          const char *name, size_t len);
+
+/* ---- gc.c: what JVM TI and the counters report ---- */
+
+void gc_reset(bool active);
+/* JVM TI's events; at a safepoint, on any thread. */
+void gc_starts(void);
+void gc_ends(void);
+void gc_flush(void);
+/* The name that JFR gives to the collector of the young or the old generation. */
+const char *gc_name(bool old);
+
+/* ---- compilers.c: what the log reports ---- */
+
+void compilers_reset(void);
+/* A line with the tags jit,compilation, or with the tag deoptimization. */
+void compilers_line(const struct log_line *line);
+void compilers_trap(const struct log_line *line);
+/* Writes the traps that were summed up since the last call. */
+void compilers_flush(void);
+
+/* ---- figures.c: once a second ---- */
+
+void figures_reset(void);
+void figures_flush(uint64_t now, bool at_once);
+void figures_restate(void);

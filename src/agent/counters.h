@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The counters that the VM publishes about itself (hotspot/hsperf.h), read in its own memory. They
+ * are not there with -XX:-UsePerfData. Any thread, but not concurrently; not while the VM ends.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Where a number is kept, or NULL. The place stays the same as long as the VM runs. */
+const int64_t *counter_number(const char *name);
+/*
+ * Copies the current text of a counter into ret[size], cut to fit. Returns false and "" when there
+ * is none. The place is looked up at each call.
+ */
+bool counter_text(const char *name, char *ret, size_t size);
+/*
+ * Whether the VM's tick is a nanosecond, so that its times need no conversion. True also before the
+ * VM publishes it, shortly after VMInit.
+ */
+bool counters_count_ns(void);
+
+/* The current value of a place, 0 of NULL. */
+static inline int64_t counter_value(const int64_t *place)
+{
+    return place ? __atomic_load_n(place, __ATOMIC_RELAXED) : 0;
+}

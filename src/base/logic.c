@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/logic.h"
+
+#include "base/macro.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { NESTING_MAX = 32 };
+
+int logic_fail(struct logic_parser *p, const char *what)
+{
+    buf_printf(p->why, "condition: %s at \"%.20s\" (character %zu)", what,
+               *p->at ? p->at : "the end", (size_t)(p->at - p->start) + 1);
+    return -EINVAL;
+}
+
+void logic_skip_blanks(struct logic_parser *p)
+{
+    p->at += strspn(p->at, " \t");
+}
+
+bool logic_take(struct logic_parser *p, const char *word)
+{
+    logic_skip_blanks(p);
+    size_t n = strlen(word);
+    if (strncmp(p->at, word, n) != 0)
+        return false;
+    p->at += n;
+    return true;
+}
+
+bool logic_take_word(struct logic_parser *p, const char *word)
+{
+    const char *before = p->at;
+    if (logic_take(p, word) && !((*p->at | 0x20) >= 'a' && (*p->at | 0x20) <= 'z') &&
+        !(*p->at >= '0' && *p->at <= '9') && *p->at != '_')
+        return true;
+    p->at = before;
+    return false;
+}
+
+enum logic_op logic_take_op(struct logic_parser *p)
+{
+    /* Those of two characters first. */
+    static const struct {
+        const char *text;
+        enum logic_op op;
+    } ops[] = {{"==", LOGIC_EQ}, {"!=", LOGIC_NE}, {"<=", LOGIC_LE},
+               {">=", LOGIC_GE}, {"<", LOGIC_LT},  {">", LOGIC_GT}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(ops); i++)
+        if (logic_take(p, ops[i].text))
+            return ops[i].op;
+    return LOGIC_IS;
+}
+
+bool logic_compare(enum logic_op op, double a, double b)
+{
+    switch (op) {
+    case LOGIC_EQ:
+        return a == b;
+    case LOGIC_NE:
+        return a != b;
+    case LOGIC_LT:
+        return a < b;
+    case LOGIC_LE:
+        return a <= b;
+    case LOGIC_GT:
+        return a > b;
+    case LOGIC_GE:
+        return a >= b;
+    default:
+        return a != 0;
+    }
+}
+
+size_t logic_take_value(struct logic_parser *p, char *to, size_t size)
+{
+    logic_skip_blanks(p);
+    size_t n = strcspn(p->at, " \t()&|=<>!");
+    if (n == 0 || n >= size)
+        return 0;
+    memcpy(to, p->at, n);
+    to[n] = 0;
+    p->at += n;
+    return n;
+}
+
+static int add(struct logic_parser *p, struct logic_node node)
+{
+    if (p->logic->count == LOGIC_NODES)
+        return logic_fail(p, "more than 64 terms");
+    p->logic->nodes[p->logic->count] = node;
+    return p->logic->count++;
+}
+
+static int parse_test(struct logic_parser *p)
+{
+    int number = p->logic->count;
+    if (number == LOGIC_NODES)
+        return logic_fail(p, "more than 64 terms");
+    int r = p->test(p, number);
+    return r < 0 ? r : add(p, (struct logic_node){.kind = LOGIC_TEST});
+}
+
+static int parse_or(struct logic_parser *p);
+
+static int parse_not(struct logic_parser *p)
+{
+    if (++p->depth > NESTING_MAX)
+        return logic_fail(p, "nested too deep");
+    int r;
+    logic_skip_blanks(p);
+    if (p->at[0] == '!' && p->at[1] != '=') {
+        p->at++;
+        r = parse_not(p);
+        r = r < 0 ? r : add(p, (struct logic_node){.kind = LOGIC_NOT, .left = r});
+    } else if (logic_take(p, "(")) {
+        r = parse_or(p);
+        if (r >= 0 && !logic_take(p, ")"))
+            r = logic_fail(p, ") is missing");
+    } else {
+        r = parse_test(p);
+    }
+    p->depth--;
+    return r;
+}
+
+static int parse_chain(struct logic_parser *p, enum logic_kind kind, const char *word,
+                       int (*inner)(struct logic_parser *p))
+{
+    int left = inner(p);
+    while (left >= 0 && logic_take(p, word)) {
+        int right = inner(p);
+        left = right < 0 ? right
+                         : add(p, (struct logic_node){.kind = kind, .left = left, .right = right});
+    }
+    return left;
+}
+
+static int parse_and(struct logic_parser *p)
+{
+    return parse_chain(p, LOGIC_AND, "&&", parse_not);
+}
+
+static int parse_or(struct logic_parser *p)
+{
+    return parse_chain(p, LOGIC_OR, "||", parse_and);
+}
+
+int logic_parse(struct logic_parser *p, const char *text)
+{
+    p->start = p->at = text;
+    p->depth = 0;
+    int root = parse_or(p);
+    logic_skip_blanks(p);
+    if (root >= 0 && *p->at)
+        root = logic_fail(p, "not understood");
+    if (root < 0)
+        return root;
+    p->logic->root = root;
+    return 0;
+}
+
+static bool holds_at(const struct logic *l, int at, bool (*holds)(void *, int), void *context)
+{
+    const struct logic_node *n = &l->nodes[at];
+    switch (n->kind) {
+    case LOGIC_AND:
+        return holds_at(l, n->left, holds, context) && holds_at(l, n->right, holds, context);
+    case LOGIC_OR:
+        return holds_at(l, n->left, holds, context) || holds_at(l, n->right, holds, context);
+    case LOGIC_NOT:
+        return !holds_at(l, n->left, holds, context);
+    default:
+        return holds(context, at);
+    }
+}
+
+bool logic_holds(const struct logic *l, bool (*holds)(void *context, int number), void *context)
+{
+    return holds_at(l, l->root, holds, context);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The text of conditions: tests joined by && and ||, negated by !, grouped by parentheses. trace
+ * --if and --on share this grammar and the way a wrong place is reported; what a test looks like is
+ * up to its owner.
+ *
+ * or: and { "||" and }
+ *
+ * and: not { "&&" not }
+ *
+ * not: "!" not | "(" or ")" | test
+ */
+#pragma once
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+
+enum { LOGIC_NODES = 64 };
+
+enum logic_kind { LOGIC_TEST, LOGIC_AND, LOGIC_OR, LOGIC_NOT };
+
+struct logic {
+    struct logic_node {
+        enum logic_kind kind;
+        int left, right;
+    } nodes[LOGIC_NODES];
+
+    int count, root;
+};
+
+struct logic_parser {
+    struct logic *logic;
+    const char *start, *at; /* the whole text, and the place that is read next */
+    struct buf *why;
+    int depth;
+    /*
+     * Reads the test at p->at, which belongs to node `number`. Returns 0, or what logic_fail
+     * returns.
+     */
+    int (*test)(struct logic_parser *p, int number);
+    void *context; /* the owner's */
+};
+
+/*
+ * Parses a whole text into an empty p->logic. Returns 0, or -EINVAL with a sentence in p->why that
+ * shows the place.
+ */
+int logic_parse(struct logic_parser *p, const char *text) must_check;
+/* Reports what is wrong at p->at. Returns -EINVAL. */
+int logic_fail(struct logic_parser *p, const char *what);
+void logic_skip_blanks(struct logic_parser *p);
+/* Takes these characters, after blanks, if they are next. */
+bool logic_take(struct logic_parser *p, const char *word);
+/* The same for a keyword, which no letter, digit or underscore follows. */
+bool logic_take_word(struct logic_parser *p, const char *word);
+
+enum logic_op { LOGIC_IS, LOGIC_EQ, LOGIC_NE, LOGIC_LT, LOGIC_LE, LOGIC_GT, LOGIC_GE };
+
+/* Takes a comparison; LOGIC_IS when none is next. */
+enum logic_op logic_take_op(struct logic_parser *p);
+bool logic_compare(enum logic_op op, double a, double b);
+/*
+ * Takes the word up to a blank, a parenthesis or an operator. Returns its length, or 0 when none is
+ * next or it does not fit.
+ */
+size_t logic_take_value(struct logic_parser *p, char *to, size_t size);
+
+/* Whether the condition holds; the callback says which tests do. */
+bool logic_holds(const struct logic *l, bool (*holds)(void *context, int number), void *context);

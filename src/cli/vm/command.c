@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jvmscope vm: what the VM did by itself. */
+#include "cli/builtin.h"
+
+#include "cli/losses.h"
+#include "cli/threads/threads.h"
+#include "cli/vm/vm.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct vm_options {
+    bool json;
+    uint64_t from_ns, to_ns, limit;
+};
+
+#define OPTION(field) offsetof(struct vm_options, field)
+
+/* clang-format off */
+static const struct arg vm_args[] = {
+    {"--json", 0, ARG_FLAG, OPTION(json), NULL, "print JSON"},
+    {"--from", 0, ARG_DURATION, OPTION(from_ns), "TIME", "only what began from this time on, counted from the start: 1.5s, 2m"},
+    {"--to", 0, ARG_DURATION, OPTION(to_ns), "TIME", "only what began before this time"},
+    {"--limit", 'n', ARG_NUMBER, OPTION(limit), "N", "rows of each table (10)"},
+    {0}};
+/* clang-format on */
+
+static const struct arg_set vm_set = {"What is shown", vm_args};
+const struct arg_set *const vm_sets[] = {&vm_set, NULL};
+
+static int print_view_json(struct vm_view *w)
+{
+    _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 2);
+    struct json j = {.out = &b};
+    json_begin_object(&j);
+    vm_view_json(w, &j);
+    losses_json_of_file(w->path, losses_of_vm, true, &j);
+    json_end_object(&j);
+    return json_print(&b);
+}
+
+static void set_window(struct vm_view *w, const struct vm_options *o)
+{
+    uint64_t end = (uint64_t)MAX(w->v.end_ns - w->v.start_ns, INT64_C(0)),
+             to = o->to_ns ? MIN(o->to_ns, end) : end;
+    w->filtered = o->from_ns || o->to_ns;
+    w->window_ns = to > o->from_ns ? to - o->from_ns : 0;
+}
+
+int cmd_vm(const struct command *self, int argc, char **argv)
+{
+    struct vm_options o = {0};
+    struct operands operands;
+    int status;
+    if (!args_parse(self, (void *[]){&o}, argc, argv, &operands, &status))
+        return status;
+    if (o.to_ns && o.from_ns >= o.to_ns)
+        return complain("vm", "--from is not before --to", NULL), 2;
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    struct vm_view w = {.path = operands.list[0], .limit = o.limit ? o.limit : 10};
+    const struct vm_doings_filter filter = {o.from_ns, o.to_ns};
+    int e = vm_doings_load(&w.v, w.path, &filter, &why);
+    if (e < 0)
+        return why.len ? complain(w.path, "cannot read", buf_str(&why))
+                       : complain_errno(w.path, "cannot read", e);
+    set_window(&w, &o);
+    if (!vm_doings_any(&w.v)) {
+        status = w.filtered ? complain(w.path, "the VM did nothing of its own in that time", NULL)
+                            : complain(w.path, "says nothing of the VM's own doings",
+                                       "record with --events");
+    } else if ((e = vm_view_fill(&w)) < 0) {
+        status = complain_errno(w.path, "cannot show", e);
+    } else if (o.json) {
+        status = print_view_json(&w);
+    } else {
+        vm_view_text(&w);
+        status = 0;
+    }
+    if (w.v.cut_at) {
+        char where[64];
+        snprintf(where, sizeof(where), "cut or damaged at byte %" PRIu64, w.v.cut_at);
+        complain(w.path, "read as far as possible", where);
+    }
+    if (status == 0)
+        losses_tell_known(w.path, true);
+    vm_view_release(&w);
+    return status;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compilers, the process and its container, as JSON. */
+#include "cli/vm/vm.h"
+
+static void key_text(const struct vm_view *w, struct json *j, const char *key, uint32_t text)
+{
+    json_key_string(j, key, text == VM_NONE ? NULL : vm_text(&w->v, text));
+}
+
+static uint64_t at(const struct vm_view *w, int64_t ns)
+{
+    return (uint64_t)MAX(ns - w->v.start_ns, INT64_C(0));
+}
+
+static uint64_t grown(const struct vm_figure *f)
+{
+    return f->n > 1 ? f->last - MIN(f->first, f->last) : 0;
+}
+
+static void compilations_json(const struct vm_view *w, struct json *j)
+{
+    const struct vm_figure *f = w->v.figures;
+    json_key(j, "compilations");
+    json_begin_object(j);
+    json_key_u64(j, "count", MAX(grown(&f[VM_COMPILATIONS]), (uint64_t)w->v.compilations.len));
+    json_key_u64(j, "time_ns", grown(&f[VM_COMPILE_TIME]));
+    json_key_u64(j, "bailouts", grown(&f[VM_BAILOUTS]));
+    json_key_u64(j, "invalidated", grown(&f[VM_INVALIDATED]));
+    json_key_u64(j, "code_bytes", grown(&f[VM_CODE_BYTES]));
+    json_key_u64(j, "each_known", w->v.compilations.len);
+    json_key(j, "methods");
+    json_begin_array(j);
+    for (size_t i = 0; i < MIN(w->methods.len, w->limit); i++) {
+        json_begin_object(j);
+        key_text(w, j, "method", w->methods.data[i].name);
+        json_key_u64(j, "count", w->methods.data[i].n);
+        json_key_u64(j, "time_ns", w->methods.data[i].total_ns);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_end_object(j);
+    json_key(j, "deoptimizations");
+    json_begin_array(j);
+    for (size_t i = 0; i < w->v.deoptimizations.len; i++) {
+        const struct vm_deoptimization *d = &w->v.deoptimizations.data[i];
+        json_begin_object(j);
+        key_text(w, j, "method", d->method);
+        key_text(w, j, "reason", d->reason);
+        key_text(w, j, "action", d->action);
+        json_key(j, "discarded");
+        json_bool(j, d->discarded);
+        json_key(j, "line");
+        json_i64(j, d->line);
+        json_key(j, "bci");
+        json_i64(j, d->bci);
+        json_key_u64(j, "count", d->count);
+        json_key_u64(j, "first_ns", at(w, d->first_ns));
+        json_key_u64(j, "last_ns", at(w, d->last_ns));
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
+static const struct {
+    const char *name;
+    enum vm_figure_kind kind;
+    bool counted; /* from some start on: what counts is by how much it grew */
+    double scale; /* 0: an integer */
+} rows[] = {
+    {"cpu_user", VM_CPU_USER, false, 1e-6},
+    {"cpu_system", VM_CPU_SYSTEM, false, 1e-6},
+    {"cpu_machine", VM_CPU_MACHINE, false, 1e-6},
+    {"rss_bytes", VM_RSS, false, 0},
+    {"threads", VM_THREADS, false, 0},
+    {"threads_started", VM_THREADS_STARTED, true, 0},
+    {"classes_loaded", VM_CLASSES_LOADED, true, 0},
+    {"classes_unloaded", VM_CLASSES_UNLOADED, true, 0},
+    {"open_files", VM_FILES, false, 0},
+    {"open_files_limit", VM_FILES_LIMIT, false, 0},
+    {"stolen_ns", VM_STEAL_TIME, true, 0},
+    {"cpu_pressure_ns", VM_PRESSURE_CPU, true, 0},
+    {"memory_pressure_ns", VM_PRESSURE_MEMORY, true, 0},
+    {"io_pressure_ns", VM_PRESSURE_IO, true, 0},
+    {"old_generation_bytes", VM_OLD_GENERATION, false, 0},
+};
+
+static void put(struct json *j, const char *key, double v, double scale)
+{
+    json_key(j, key);
+    if (scale > 0)
+        json_double(j, v * scale);
+    else
+        json_u64(j, (uint64_t)v);
+}
+
+static void process_json(const struct vm_view *w, struct json *j)
+{
+    json_key(j, "process");
+    json_begin_object(j);
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+        const struct vm_figure *f = &w->v.figures[rows[i].kind];
+        if (!f->n)
+            continue;
+        json_key(j, rows[i].name);
+        json_begin_object(j);
+        put(j, "last", (double)f->last, rows[i].scale);
+        if (rows[i].counted) {
+            json_key_u64(j, "grown", grown(f));
+        } else {
+            put(j, "least", (double)f->low, rows[i].scale);
+            put(j, "most", (double)f->high, rows[i].scale);
+            put(j, "mean", f->sum / (double)f->n, rows[i].scale);
+        }
+        json_end_object(j);
+    }
+    json_end_object(j);
+}
+
+static void container_json(const struct vm_view *w, struct json *j)
+{
+    const struct vm_figure *f = w->v.figures;
+    json_key(j, "container");
+    json_begin_object(j);
+    json_key_u64(j, "memory_limit_bytes", w->v.memory_limit);
+    json_key_u64(j, "memory_most_bytes", f[VM_MEMORY].high);
+    json_key_u64(j, "memory_limit_hits", grown(&f[VM_MEMORY_FAILURES]));
+    json_key_u64(j, "cpu_quota_us", w->v.cpu_quota_us);
+    json_key_u64(j, "cpu_period_us", w->v.cpu_period_us);
+    json_key_u64(j, "slices", grown(&f[VM_SLICES]));
+    json_key_u64(j, "throttled_slices", grown(&f[VM_THROTTLED_SLICES]));
+    json_key_u64(j, "throttled_ns", grown(&f[VM_THROTTLED_TIME]));
+    json_key(j, "throttled");
+    json_begin_array(j);
+    for (size_t i = 0; i < w->v.throttles.len; i++) {
+        const struct vm_throttle *t = &w->v.throttles.data[i];
+        json_begin_object(j);
+        json_key_u64(j, "from_ns", at(w, t->from_ns));
+        json_key_u64(j, "to_ns", at(w, t->to_ns));
+        json_key_u64(j, "throttled_ns", t->throttled_ns);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_end_object(j);
+}
+
+void vm_view_process_json(const struct vm_view *w, struct json *j)
+{
+    compilations_json(w, j);
+    process_json(w, j);
+    container_json(w, j);
+}

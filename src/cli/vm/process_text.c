@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compilers, the process and its container, as text. */
+#include "cli/vm/vm.h"
+
+#include "base/parse.h"
+
+#include <inttypes.h>
+
+static const char *shown(const struct vm_view *w, uint32_t text)
+{
+    return text == VM_NONE ? "-" : vm_text(&w->v, text);
+}
+
+static uint64_t grown(const struct vm_figure *f)
+{
+    return f->n > 1 ? f->last - MIN(f->first, f->last) : 0;
+}
+
+static void more(size_t n, size_t limit, const char *what)
+{
+    if (n > limit)
+        printf(" ... and %zu %s more (--limit)\n", n - limit, what);
+}
+
+static void methods_text(const struct vm_view *w)
+{
+    size_t repeated = 0;
+    while (repeated < w->methods.len && w->methods.data[repeated].n > 2)
+        repeated++;
+    if (!repeated)
+        return;
+    printf("%8s %10s  %s\n", "compiled", "time", "method compiled more than twice");
+    for (size_t i = 0; i < MIN(repeated, w->limit); i++) {
+        const struct vm_group *g = &w->methods.data[i];
+        char time[24] = "-";
+        if (g->total_ns)
+            format_duration(time, g->total_ns);
+        printf("%8" PRIu64 " %10s  %s\n", g->n, time, shown(w, g->name));
+    }
+    more(repeated, w->limit, "methods");
+}
+
+static void compilers_text(const struct vm_view *w)
+{
+    const struct vm_figure *n = &w->v.figures[VM_COMPILATIONS],
+                           *time = &w->v.figures[VM_COMPILE_TIME],
+                           *invalid = &w->v.figures[VM_INVALIDATED],
+                           *size = &w->v.figures[VM_CODE_BYTES];
+    if (!w->v.compilations.len && !grown(n))
+        return;
+    printf("\nCompilations\n");
+    if (grown(n)) {
+        char spent[24], bytes[24];
+        printf(" %" PRIu64
+               " compilations took %s of the compilers' time and made %s of code; %" PRIu64
+               " were invalidated\n",
+               grown(n), format_duration(spent, grown(time)), format_size(bytes, grown(size)),
+               grown(invalid));
+    } else {
+        printf(" %zu compilations\n", w->v.compilations.len);
+    }
+    methods_text(w);
+}
+
+static void deoptimizations_text(const struct vm_view *w)
+{
+    size_t n = w->v.deoptimizations.len;
+    if (!n)
+        return;
+    printf("\nDeoptimizations\n%8s  %-34s %-18s %s\n", "count", "reason", "action", "method");
+    for (size_t i = 0; i < MIN(n, w->limit); i++) {
+        const struct vm_deoptimization *d = &w->v.deoptimizations.data[i];
+        printf("%8" PRIu64 "  %-34s %-18s %s", d->count,
+               d->reason != VM_NONE ? vm_text(&w->v, d->reason) : "-",
+               d->discarded ? "code discarded" : shown(w, d->action), shown(w, d->method));
+        if (d->line > 0)
+            printf(":%" PRId32 "\n", d->line);
+        else if (d->bci >= 0)
+            printf(" @ %" PRId32 "\n", d->bci);
+        else
+            printf("\n");
+    }
+    more(n, w->limit, "of them");
+}
+
+static void count_row(const char *name, const struct vm_figure *f)
+{
+    if (f->n)
+        printf(" %-22s %12" PRIu64 " %12" PRIu64 " %12" PRIu64 " %12.0f\n", name, f->last, f->low,
+               f->high, f->sum / (double)f->n);
+}
+
+static void size_row(const char *name, const struct vm_figure *f)
+{
+    char last[24], low[24], high[24], mean[24];
+    if (f->n)
+        printf(" %-22s %12s %12s %12s %12s\n", name, format_size(last, f->last),
+               format_size(low, f->low), format_size(high, f->high),
+               format_size(mean, (uint64_t)(f->sum / (double)f->n)));
+}
+
+static void share_row(const char *name, const struct vm_figure *f)
+{
+    if (f->n)
+        printf(" %-22s %10.1f %% %10.1f %% %10.1f %% %10.1f %%\n", name, (double)f->last / 1e4,
+               (double)f->low / 1e4, (double)f->high / 1e4, f->sum / (double)f->n / 1e4);
+}
+
+static void process_text(const struct vm_view *w)
+{
+    const struct vm_figure *f = w->v.figures;
+    if (!f[VM_CPU_USER].n && !f[VM_RSS].n && !f[VM_THREADS].n)
+        return;
+    printf("\nProcess\n %-22s %12s %12s %12s %12s\n", "", "at the end", "least", "most", "mean");
+    share_row("CPU, user", &f[VM_CPU_USER]);
+    share_row("CPU, system", &f[VM_CPU_SYSTEM]);
+    share_row("CPU of the machine", &f[VM_CPU_MACHINE]);
+    size_row("resident memory", &f[VM_RSS]);
+    count_row("threads", &f[VM_THREADS]);
+    count_row("open files", &f[VM_FILES]);
+    count_row("classes loaded", &f[VM_CLASSES_LOADED]);
+    if (f[VM_CLASSES_LOADED].n)
+        printf(" %" PRIu64 " classes were loaded and %" PRIu64 " unloaded, %" PRIu64
+               " threads started\n",
+               grown(&f[VM_CLASSES_LOADED]), grown(&f[VM_CLASSES_UNLOADED]),
+               grown(&f[VM_THREADS_STARTED]));
+    if (f[VM_FILES_LIMIT].n)
+        printf(" at most %" PRIu64 " files may be open\n", f[VM_FILES_LIMIT].last);
+}
+
+static void waited(const struct vm_view *w, const char *what, const struct vm_figure *f)
+{
+    char time[24];
+    if (grown(f))
+        printf(" %s for %s (%.2f %% of the time)\n", what, format_duration(time, grown(f)),
+               w->window_ns ? 100 * (double)grown(f) / (double)w->window_ns : 0.0);
+}
+
+static void container_text(const struct vm_view *w)
+{
+    const struct vm_figure *f = w->v.figures;
+    char text[24], limit[24];
+    if (w->v.memory_limit || w->v.cpu_quota_us)
+        printf("\nContainer\n");
+    if (w->v.cpu_quota_us && w->v.cpu_period_us)
+        printf(" may use %.2f processors\n",
+               (double)w->v.cpu_quota_us / (double)w->v.cpu_period_us);
+    if (w->v.memory_limit)
+        printf(" may use %s of memory, used %s at most; the limit was hit %" PRIu64 " times\n",
+               format_size(limit, w->v.memory_limit), format_size(text, f[VM_MEMORY].high),
+               grown(&f[VM_MEMORY_FAILURES]));
+    if (f[VM_THROTTLED_TIME].n)
+        printf(" was out of CPU in %" PRIu64 " of %" PRIu64 " slices, for %s\n",
+               grown(&f[VM_THROTTLED_SLICES]), grown(&f[VM_SLICES]),
+               format_duration(text, grown(&f[VM_THROTTLED_TIME])));
+    if (grown(&f[VM_STEAL_TIME]) || grown(&f[VM_PRESSURE_CPU]) || grown(&f[VM_PRESSURE_MEMORY]) ||
+        grown(&f[VM_PRESSURE_IO]))
+        printf("\nResources\n");
+    waited(w, "the hypervisor took the processors away", &f[VM_STEAL_TIME]);
+    waited(w, "something waited for a processor", &f[VM_PRESSURE_CPU]);
+    waited(w, "something waited for memory", &f[VM_PRESSURE_MEMORY]);
+    waited(w, "something waited for disks", &f[VM_PRESSURE_IO]);
+}
+
+void vm_view_process_text(const struct vm_view *w)
+{
+    compilers_text(w);
+    deoptimizations_text(w);
+    process_text(w);
+    container_text(w);
+}

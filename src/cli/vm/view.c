@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/vm/vm.h"
+
+#include "base/hash.h"
+#include "base/map.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Ways to a safepoint from this length on are listed. */
+#define LATE_NS UINT64_C(2000000)
+
+static struct vm_group *group_of(struct map *m, struct vm_groups *g, uint32_t name, uint32_t cause)
+{
+    const uint32_t key[] = {name, cause};
+    bool added = false;
+    uint64_t *at = map_at(m, hash_bytes(key, sizeof(key)), g->len, &added);
+    if (!at || (added && vec_push(g, ((struct vm_group){.name = name, .cause = cause})) < 0))
+        return NULL;
+    return &g->data[*at];
+}
+
+static void add(struct vm_group *g, uint64_t total, uint64_t sync)
+{
+    g->n++;
+    g->total_ns += total;
+    g->sync_ns += sync;
+    g->longest_ns = MAX(g->longest_ns, total);
+    g->longest_sync_ns = MAX(g->longest_sync_ns, sync);
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct vm_group *x = a, *y = b;
+    return x->total_ns != y->total_ns ? (x->total_ns < y->total_ns) - (x->total_ns > y->total_ns)
+                                      : (x->n < y->n) - (x->n > y->n);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const struct vm_group *x = a, *y = b;
+    return x->n != y->n ? (x->n < y->n) - (x->n > y->n) : by_time(a, b);
+}
+
+static void sort_groups(struct vm_groups *g, int (*by)(const void *, const void *))
+{
+    if (g->len)
+        qsort(g->data, g->len, sizeof(g->data[0]), by);
+}
+
+static int group_safepoints(struct vm_view *w)
+{
+    _cleanup_(map_release) struct map m = {0};
+    for (size_t i = 0; i < w->v.safepoints.len; i++) {
+        const struct vm_safepoint *s = &w->v.safepoints.data[i];
+        struct vm_group *g = group_of(&m, &w->operations, s->operation, VM_NONE);
+        if (!g)
+            return -ENOMEM;
+        add(g, s->total_ns, s->sync_ns);
+        w->totals.count++;
+        w->totals.time_ns += s->total_ns;
+        w->totals.sync_ns += s->sync_ns;
+    }
+    if (w->v.has_totals)
+        w->totals = w->v.totals;
+    sort_groups(&w->operations, by_time);
+    return 0;
+}
+
+static int group_collections(struct vm_view *w)
+{
+    _cleanup_(map_release) struct map m = {0}, p = {0};
+    uint64_t after = 0;
+    bool known = false;
+    for (size_t i = 0; i < w->v.collections.len; i++) {
+        const struct vm_collection *c = &w->v.collections.data[i];
+        struct vm_group *g = group_of(&m, &w->collections, c->name, c->cause);
+        if (!g)
+            return -ENOMEM;
+        g->n++;
+        g->total_ns += c->pauses_ns;
+        g->longest_ns = MAX(g->longest_ns, c->longest_ns);
+        if (!c->has_heap)
+            continue;
+        g->freed += c->before - MIN(c->after, c->before);
+        if (known)
+            w->allocated += c->before - MIN(after, c->before);
+        after = c->after;
+        known = true;
+    }
+    for (size_t i = 0; i < w->v.pauses.len; i++) {
+        const struct vm_pause *q = &w->v.pauses.data[i];
+        struct vm_group *g = group_of(&p, &w->pauses, q->name, VM_NONE);
+        if (!g)
+            return -ENOMEM;
+        add(g, q->duration_ns, 0);
+        w->pause_ns += q->duration_ns;
+        w->pause_longest_ns = MAX(w->pause_longest_ns, q->duration_ns);
+    }
+    sort_groups(&w->collections, by_time);
+    sort_groups(&w->pauses, by_time);
+    return 0;
+}
+
+static int group_compilations(struct vm_view *w)
+{
+    _cleanup_(map_release) struct map m = {0};
+    for (size_t i = 0; i < w->v.compilations.len; i++) {
+        const struct vm_compilation *c = &w->v.compilations.data[i];
+        struct vm_group *g = group_of(&m, &w->methods, c->method, VM_NONE);
+        if (!g)
+            return -ENOMEM;
+        add(g, c->duration_ns, 0);
+    }
+    sort_groups(&w->methods, by_number);
+    return 0;
+}
+
+static const struct vm_safepoint *sorted_safepoints;
+
+static int by_length(const void *a, const void *b)
+{
+    const struct vm_safepoint *x = &sorted_safepoints[*(const uint32_t *)a],
+                              *y = &sorted_safepoints[*(const uint32_t *)b];
+    return (x->total_ns < y->total_ns) - (x->total_ns > y->total_ns);
+}
+
+static int by_way(const void *a, const void *b)
+{
+    const struct vm_safepoint *x = &sorted_safepoints[*(const uint32_t *)a],
+                              *y = &sorted_safepoints[*(const uint32_t *)b];
+    return (x->sync_ns < y->sync_ns) - (x->sync_ns > y->sync_ns);
+}
+
+static int rank_safepoints(struct vm_view *w)
+{
+    for (uint32_t i = 0; i < w->v.safepoints.len; i++)
+        if (vec_push(&w->longest, i) < 0 ||
+            (w->v.safepoints.data[i].sync_ns >= LATE_NS && vec_push(&w->late, i) < 0))
+            return -ENOMEM;
+    sorted_safepoints = w->v.safepoints.data;
+    if (w->longest.len)
+        qsort(w->longest.data, w->longest.len, sizeof(uint32_t), by_length);
+    if (w->late.len)
+        qsort(w->late.data, w->late.len, sizeof(uint32_t), by_way);
+    return 0;
+}
+
+int vm_view_fill(struct vm_view *w)
+{
+    int r = group_safepoints(w);
+    if (r == 0)
+        r = group_collections(w);
+    if (r == 0)
+        r = group_compilations(w);
+    if (r == 0)
+        r = rank_safepoints(w);
+    return r;
+}
+
+void vm_view_release(struct vm_view *w)
+{
+    vec_release(&w->operations);
+    vec_release(&w->collections);
+    vec_release(&w->pauses);
+    vec_release(&w->methods);
+    vec_release(&w->longest);
+    vec_release(&w->late);
+    vm_doings_release(&w->v);
+}

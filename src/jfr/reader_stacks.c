@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Decodes stacks. */
+#include "jfr/reader_usual.h"
+
+/* Reads which ids of methods the writer's own numbers stand for. */
+static void read_method_keys(struct rec_chunk *k)
+{
+    struct type *t = chunk_type_named(k, TYPE_OF_METHOD_KEYS);
+    uint64_t id, place;
+    for (size_t i = 0; t && map_next(&t->pool, &i, &id, &place);) {
+        struct rec_object o = {k->recording, k, &t->pub, k->recording->data + (place & ~PLACE_RAW),
+                               k->end};
+        struct reference method;
+        if (usual_reference(&o, "method", USUAL_METHOD, &method) &&
+            map_put(&k->method_of_key, (uint64_t)rec_long(&o, "key", 0), method.id))
+            break;
+    }
+}
+
+/*
+ * Returns the id of a method, given the number that the writer's owner uses for it, as it appears
+ * in stacks of a killed process.
+ */
+static uint64_t method_of_key(struct rec_chunk *chunk, uint64_t key)
+{
+    for (size_t i = chunk->index + 1; i-- > 0;) {
+        struct rec_chunk *k = chunk->recording->chunks.data[i];
+        if (k->state != CHUNK_READY && chunk_prepare(k))
+            continue;
+        if (!k->method_of_key.len) {
+            struct type *t = chunk_type_named(k, TYPE_OF_METHODS);
+            if (t)
+                /* for its effect: reads the pools */
+                (void)chunk_constant_place(&(struct rec_chunk *){k}, &t, 0);
+            read_method_keys(k);
+        }
+        const uint64_t *id = map_get(&k->method_of_key, key);
+        if (id)
+            return *id;
+    }
+    return 0;
+}
+
+static const char *frame_type(struct reference ref)
+{
+    const char *s = decoded(ref.type, USUAL_FRAME_TYPE, ref.id);
+    struct rec_object o;
+    bool raw;
+    struct type *type = ref.type;
+    uint64_t id = ref.id;
+    if (s || type->usual != USUAL_FRAME_TYPE || !usual_look_up(&ref, &o, &raw) || !o.type->n_fields)
+        return s;
+    s = usual_text_at(&o, o.type->fields[0].name);
+    if (s)
+        usual_remember(type, id, s);
+    return s;
+}
+
+/* What the fields of a frame say that are ids or numbers, by role. */
+struct raw_frame {
+    const struct rec_field *field[ROLES]; /* NULL: the frame has none */
+    uint64_t number[ROLES];
+};
+
+static bool is_read(const struct type *t, uint32_t i)
+{
+    const struct rec_field *f = &t->fields[i];
+    return t->roles[i] != ROLE_NONE && !f->array && (f->constant || f->type->kind == REC_INT);
+}
+
+/* Reads a frame's fields, whose roles are known, one by one. */
+static void read_fields(struct rec_chunk *k, const struct type *t, struct cursor *c,
+                        struct raw_frame *ret)
+{
+    for (uint32_t i = 0; i < t->pub.n_fields && !c->failed; i++) {
+        const struct rec_field *f = &t->fields[i];
+        if (!is_read(t, i)) {
+            chunk_skip_value(k, f, c, 1);
+            continue;
+        }
+        ret->field[t->roles[i]] = f;
+        ret->number[t->roles[i]] = (uint64_t)(f->constant ? read_long(k, c) : read_int(k, c));
+    }
+}
+
+/* The same where all fields are compressed numbers and enough bytes follow for any of them. */
+static void read_longs(const struct type *t, struct cursor *c, struct raw_frame *ret)
+{
+    for (uint32_t i = 0; i < t->n_longs; i++)
+        ret->number[t->roles[i]] = long_at(&c->at);
+}
+
+static void resolve_frame(struct rec_chunk *k, const struct raw_frame *raw, bool is_raw,
+                          struct rec_frame *ret)
+{
+    const struct rec_field *method = raw->field[ROLE_METHOD], *line = raw->field[ROLE_LINE],
+                           *bci = raw->field[ROLE_BCI], *type = raw->field[ROLE_TYPE];
+    *ret = (struct rec_frame){.line = -1, .bci = -1};
+    if (line && !line->constant && !is_raw)
+        ret->line = (int32_t)raw->number[ROLE_LINE];
+    if (bci && !bci->constant)
+        ret->bci = (int32_t)raw->number[ROLE_BCI];
+    if (type && type->constant)
+        ret->type = frame_type(
+            (struct reference){k, (struct type *)(void *)type->type, raw->number[ROLE_TYPE]});
+    struct reference ref = {k, chunk_type_named(k, TYPE_OF_METHODS), 0};
+    if (method && method->constant)
+        ref = (struct reference){k, (struct type *)(void *)method->type,
+                                 is_raw ? method_of_key(k, raw->number[ROLE_METHOD])
+                                        : raw->number[ROLE_METHOD]};
+    ret->method = usual_method(ref);
+}
+
+static int read_frames(struct rec_chunk *k, const struct type *t, struct cursor *c, bool is_raw,
+                       struct rec_stack *to, uint64_t n)
+{
+    struct raw_frame raw = {0};
+    bool longs = t->n_longs > 0;
+    for (uint32_t i = 0; i < t->pub.n_fields; i++) {
+        if (is_read(t, i))
+            raw.field[t->roles[i]] = &t->fields[i];
+        /* Two fields with one role, or one that is not read, are for the thorough way. */
+        else if (t->roles[i] != ROLE_NONE)
+            longs = false;
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        if (likely(longs && cursor_left(c) >= (size_t)t->n_longs * LONG_MAX_BYTES))
+            read_longs(t, c, &raw);
+        else
+            read_fields(k, t, c, &raw);
+        if (c->failed)
+            return -EBADMSG;
+        resolve_frame(k, &raw, is_raw, &to->frames[to->n++]);
+    }
+    return 0;
+}
+
+static int room_for(struct rec_stack_room *room, uint64_t n)
+{
+    if (room->stack && room->cap >= n)
+        return 0;
+    size_t cap = MAX(n, 2 * room->cap);
+    struct rec_stack *s = realloc(room->stack, sizeof(*s) + cap * sizeof(s->frames[0]));
+    if (!s)
+        return -ENOMEM;
+    *room = (struct rec_stack_room){s, cap};
+    return 0;
+}
+
+static bool has_frames(const struct rec_chunk *k, const struct rec_field *f)
+{
+    return f->array && !f->constant && f->type->kind == REC_STRUCT &&
+           chunk_type_named(k, TYPE_OF_METHODS);
+}
+
+/* Returns 0, -ENOENT when the object is no stack, -EBADMSG or -ENOMEM. */
+static int decode_stack(const struct rec_object *o, uint64_t id, bool raw,
+                        struct rec_stack_room *room)
+{
+    struct rec_chunk *k = o->chunk;
+    const struct type *t = (const struct type *)(const void *)o->type;
+    struct cursor c = cursor_of(o->at, (size_t)(o->end - o->at));
+    bool truncated = false;
+    int error = -ENOENT;
+    for (uint32_t i = 0; i < t->pub.n_fields && !c.failed; i++) {
+        const struct rec_field *f = &t->fields[i];
+        if (t->roles[i] == ROLE_TRUNCATED && !f->array && !f->constant &&
+            f->type->kind == REC_BOOLEAN) {
+            truncated = cursor_u8(&c) != 0;
+        } else if (t->roles[i] == ROLE_FRAMES && has_frames(k, f)) {
+            uint64_t n = (uint32_t)read_int(k, &c);
+            if (n > cursor_left(&c))
+                c.failed = true;
+            error = c.failed ? -EBADMSG : room_for(room, n);
+            if (error)
+                break;
+            room->stack->n = 0;
+            error =
+                read_frames(k, (const struct type *)(const void *)f->type, &c, raw, room->stack, n);
+        } else {
+            chunk_skip_value(k, f, &c, 0);
+        }
+    }
+    if (c.failed || error == -EBADMSG) {
+        recording_damage(o->recording, o->at, "an event's contents are damaged");
+        return -EBADMSG;
+    }
+    if (error == 0) {
+        room->stack->id = id;
+        room->stack->truncated = truncated;
+    }
+    return error;
+}
+
+static bool read_stack(struct reference ref, struct rec_stack_room *room)
+{
+    struct rec_object stack;
+    bool raw;
+    uint64_t id = ref.id;
+    return id && usual_look_up(&ref, &stack, &raw) && decode_stack(&stack, id, raw, room) == 0;
+}
+
+const struct rec_stack *usual_stack(struct reference ref)
+{
+    if (!ref.id)
+        return NULL;
+    const struct rec_stack *known = decoded(ref.type, USUAL_STACK, ref.id);
+    struct rec_stack_room room = {0};
+    if (known || !read_stack(ref, &room)) {
+        rec_stack_room_release(&room);
+        return known;
+    }
+    size_t bytes = sizeof(*known) + room.stack->n * sizeof(known->frames[0]);
+    struct rec_stack *copy = arena_alloc(&ref.chunk->decoded, bytes);
+    if (copy)
+        usual_remember(ref.type, ref.id, memcpy(copy, room.stack, bytes));
+    rec_stack_room_release(&room);
+    return copy;
+}
+
+const struct rec_stack *rec_stack_read(const struct rec_object *o, const struct rec_field *f,
+                                       uint64_t id, struct rec_stack_room *room)
+{
+    struct reference ref = {o->chunk, (struct type *)(void *)f->type, id};
+    return f->constant && ref.type->usual == USUAL_STACK && read_stack(ref, room) ? room->stack
+                                                                                  : NULL;
+}
+
+void rec_stack_room_release(struct rec_stack_room *room)
+{
+    free(room->stack);
+    *room = (struct rec_stack_room){0};
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What reader_usual.c and reader_stacks.c share: looking up what the ids of constants stand for. */
+#pragma once
+
+#include "jfr/reader_internal.h"
+
+/* The object whose id a field holds, before it is looked up. */
+struct reference {
+    struct rec_chunk *chunk;
+    struct type *type;
+    uint64_t id;
+};
+
+/* Returns what an id was decoded to before, or NULL if it was not or the type is another one. */
+static inline void *decoded(const struct type *t, enum usual usual, uint64_t id)
+{
+    if (t->usual != usual)
+        return NULL;
+    if (id < DIRECT_IDS)
+        return id < t->direct.len ? t->direct.data[id] : NULL;
+    const uint64_t *known = map_get(&t->decoded, id);
+    return known ? (void *)(uintptr_t)*known : NULL;
+}
+
+/* Keeps it for the chunk. When out of memory it is decoded again later. */
+void usual_remember(struct type *t, uint64_t id, const void *what);
+
+/* Like rec_get, but does not follow the last field's constant, because most are already decoded. */
+bool usual_reference(const struct rec_object *o, const char *path, enum usual usual,
+                     struct reference *ret);
+/*
+ * Looks up the object of a reference, whose chunk may be changed to an earlier one. Returns false
+ * when it is not defined.
+ */
+bool usual_look_up(struct reference *ref, struct rec_object *ret, bool *ret_raw);
+/* Returns an interned string, or NULL. */
+const char *usual_text_at(const struct rec_object *o, const char *path);
+/* Never NULL: a method that is not defined has a name that says so. */
+const struct rec_method *usual_method(struct reference ref);
+/* Returns a stack that is valid as long as its chunk; NULL when it is not defined or damaged. */
+const struct rec_stack *usual_stack(struct reference ref);

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a recording says about the VM's own doings: collections, safepoints, compilations and
+ * figures of the process, from our recorder (doc/vm.md) or the JDK's. Times are ns since 1970,
+ * durations ns.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/strpool.h"
+#include "base/vec.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { VM_NONE = UINT32_MAX }; /* of a text: there is none */
+
+struct vm_safepoint {
+    uint64_t id;
+    int64_t start_ns;
+    uint64_t sync_ns, total_ns;
+    uint32_t operation; /* text */
+    /* of a long way to the safepoint: the thread that ran last on it, and where */
+    uint32_t late_thread, late_method, late_line;
+};
+
+struct vm_pause {
+    int64_t start_ns;
+    uint64_t duration_ns;
+    uint32_t name;
+    uint32_t collection; /* its number in the recording */
+};
+
+struct vm_collection {
+    uint32_t id;
+    int64_t start_ns;
+    uint64_t duration_ns, pauses_ns, longest_ns;
+    uint32_t name, cause;
+    bool has_heap;
+    uint64_t before, after, capacity;
+};
+
+struct vm_compilation {
+    int64_t start_ns;
+    uint64_t duration_ns; /* 0: unknown */
+    uint32_t method;
+    uint32_t level;
+    bool osr, failed;
+};
+
+/* A method that was deoptimized for one reason, or whose code was discarded. */
+struct vm_deoptimization {
+    uint32_t method, reason, action;
+    int32_t line, bci; /* -1: unknown */
+    uint64_t count;
+    int64_t first_ns, last_ns;
+    bool discarded; /* the code as a whole, with the reason if the JDK says it */
+};
+
+/* A number of the process at a time. */
+enum vm_figure_kind {
+    VM_CPU_USER, /* share of all processors, in millionths */
+    VM_CPU_SYSTEM,
+    VM_CPU_MACHINE,
+    VM_RSS,
+    VM_THREADS,
+    VM_CLASSES_LOADED, /* counted from the start of the VM, like all from here to VM_FAILURES */
+    VM_CLASSES_UNLOADED,
+    VM_COMPILATIONS,
+    VM_COMPILE_TIME,
+    VM_BAILOUTS,
+    VM_INVALIDATED,
+    VM_CODE_BYTES, /* compiled so far */
+    VM_THREADS_STARTED,
+    VM_THROTTLED_SLICES, /* counted from the start of the container, like all from here on */
+    VM_SLICES,
+    VM_THROTTLED_TIME,
+    VM_MEMORY_FAILURES,
+    VM_MEMORY,
+    VM_FILES,
+    VM_FILES_LIMIT,
+    VM_STEAL_TIME,
+    VM_PRESSURE_CPU,
+    VM_PRESSURE_MEMORY,
+    VM_PRESSURE_IO,
+    VM_OLD_GENERATION,
+    VM_FIGURES
+};
+
+/* What one kind of figure was. */
+struct vm_figure {
+    uint64_t n;
+    int64_t first_ns, last_ns;
+    uint64_t first, last, low, high;
+    double sum;
+    uint64_t grown; /* the sum of all increases from one to the next */
+};
+
+/* A time in which the container was out of CPU. */
+struct vm_throttle {
+    int64_t from_ns, to_ns; /* between two looks */
+    uint64_t throttled_ns;
+};
+
+struct vm_doings_filter {
+    uint64_t from_ns, to_ns; /* from the start of the recording; to_ns 0: to the end */
+};
+
+struct vm_totals {
+    uint64_t count, time_ns, sync_ns;
+};
+
+struct vm_doings {
+    struct strpool strings;
+    int64_t start_ns, end_ns;            /* of the recording */
+    VEC(struct vm_safepoint) safepoints; /* by time, like all lists */
+    VEC(struct vm_pause) pauses;
+    VEC(struct vm_collection) collections;
+    VEC(struct vm_compilation) compilations;
+    VEC(struct vm_deoptimization) deoptimizations; /* the most frequent first */
+    VEC(struct vm_throttle) throttles;
+    struct vm_figure figures[VM_FIGURES];
+    /* What the VM counted itself, in the whole recording; only without a filter. */
+    bool has_totals;
+    struct vm_totals totals;
+    uint64_t memory_limit; /* of the container; 0: none, or unknown */
+    uint64_t cpu_quota_us, cpu_period_us;
+    uint64_t cut_at; /* not 0: the file is cut or damaged there */
+};
+
+/* Reads a recording. 0, or a negative errno with the reason in why. */
+int vm_doings_load(struct vm_doings *ret, const char *path, const struct vm_doings_filter *filter,
+                   struct buf *why) must_check;
+void vm_doings_release(struct vm_doings *v);
+/* A text by its number, "" of VM_NONE. */
+const char *vm_text(const struct vm_doings *v, uint32_t text);
+/* Whether it says anything at all. */
+bool vm_doings_any(const struct vm_doings *v);

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Triggers of recordings that are always on: each by a program that brings it about, and what it leaves behind."""
+import os
+import pathlib
+import re
+import signal
+import stat
+import subprocess
+import tempfile
+import threading
+import time
+
+import pytest
+
+import lab
+from test_always import attach, events, status, take, threads_started, window
+
+BEFORE, AFTER = 2, 1  # seconds
+
+
+@pytest.fixture
+def folder():
+    """A folder that VMs inside and outside of the chroot see under one name."""
+    with tempfile.TemporaryDirectory(prefix="jvmscope-test-", dir="/var/tmp") as name:
+        os.chmod(name, 0o755)
+        yield pathlib.Path(name)
+
+
+class Program:
+    """The program Triggers, which does what it is told."""
+
+    def __init__(self, jdk, agent=None, jvm=()):
+        self.process = jdk.start_java("Triggers", jvm=[*jvm, *([jdk.agent(agent)] if agent else [])], stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.said, self.come, self.errors = [], threading.Condition(), []
+        threading.Thread(target=self.read, daemon=True).start()
+        threading.Thread(target=lambda: self.errors.extend(self.process.stderr), daemon=True).start()
+        self.wait("ready")
+
+    def read(self):
+        for line in self.process.stdout:
+            with self.come:
+                self.said.append(line.strip())
+                self.come.notify_all()
+        with self.come:
+            self.said.append("end")
+            self.come.notify_all()
+
+    def wait(self, word):
+        with self.come:
+            self.come.wait_for(lambda: any(word in line or line == "end" for line in self.said), timeout=120)
+            assert any(word in line for line in self.said), (word, self.said, "".join(self.errors))
+
+    def do(self, line):
+        """Has it do something, and returns when it began, in ms since 1970."""
+        word = line.split()[0]
+        with self.come:
+            self.said = [x for x in self.said if not x.startswith(f"done {word} ")]
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        if word == "deadlock" or word == "spin":
+            return time.time_ns() // 10**6
+        self.wait(f"done {word} ")
+        return int(next(x for x in self.said if x.startswith(f"done {word} ")).split()[2])
+
+
+def wait_for(condition, what="", seconds=60):
+    """Waits for a condition; the seconds are only for a test that has failed."""
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, f"it does not come about: {what}"
+        time.sleep(0.05)
+    return condition()
+
+
+def triggers_of(pid):
+    now = status(pid)
+    return {now[f"trigger.{i}.condition"]: {k.split(".")[2]: v for k, v in now.items() if k.startswith(f"trigger.{i}.")}
+            for i in range(1, 65) if f"trigger.{i}.condition" in now}
+
+
+def dumped(folder, reason):
+    return wait_for(lambda: sorted(folder.glob(f"{reason}-2*.jfr")), reason)[0]
+
+
+def assert_has_its_cause(path, condition, began_ms, recorded_ms):
+    """The event is in the file, with the seconds before, as far as they were recorded, and after."""
+    times = [int(line.split(" ", 3)[1]) for line in events(path, "jvmscope.Trigger")]
+    conditions = events(path, "jvmscope.Trigger", get="condition")
+    of_trigger = [at for at, line in zip(times, conditions, strict=True) if condition in line]
+    assert of_trigger, conditions
+    at = of_trigger[0]
+    start, end = window(path)
+    assert at >= began_ms * 10**6
+    since = max(at - BEFORE * 10**9, recorded_ms * 10**6)
+    assert end >= at + AFTER * 10**9 and start <= since + 10**8, (start, at, end)
+    assert end - start < (BEFORE + AFTER + 10) * 10**9
+    # The program starts a thread twenty times a second: those before the cause are there too.
+    starts = [int(line.split(" ", 3)[1]) for line in events(path, "jdk.ThreadStart")]
+    assert any(x < since + 10**9 for x in starts) and any(x > at for x in starts)
+
+
+CAUSES = [  # what brings it about, its condition, and the reason in the file's name
+    ("request 80", "request > 60ms", "request"),
+    ("request 70", "request(Triggers.serve) > 60ms && request > 60ms", None),
+    ("requests 30 20", "p99(Triggers.serve) > 15ms", "p99"),
+    ("collect", "pause > 1ms", "pause"),
+    ("collect", "safepoint > 1ms", "safepoint"),
+    ("throw 40", "exception Triggers$Lost > 30/s", "exception"),
+    ("memory 200", "rss > 200M", "rss"),
+    ("memory 200", "rss grows 20M/s", "rss-grows"),
+    ("threads 200", "threads > 200", "threads"),
+    ("files 300", "fd > 300", "fd"),
+    ("spin 4", "cpu > 5% for 1s", "cpu"),
+    ("deadlock", "deadlock", "deadlock"),
+    ("oom", "oom", "oom"),
+    ("", "every 5s", "every"),
+]
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_each_trigger_has_its_cause_and_the_time_before(jdk, folder):
+    words = ",".join(f"on={condition}" for _, condition, reason in CAUSES if reason)
+    options = f"always=y,keep=1m,maxsize=16m,file={folder}/r.ring,requests=Triggers.serve(..),before={BEFORE}s,after={AFTER}s,files=50," \
+              f"onfile={folder}/%r-%t.jfr,{words},on=request > 10m,then=exec:touch {folder}/never"
+    program = Program(jdk, options, jvm=["-Xmx400m"])
+    pid, did = program.process.pid, {}
+    recorded = status(pid)["ring.from_ms"]
+    time.sleep(BEFORE + 0.5)  # so that there is a time before
+    for cause, condition, reason in CAUSES:
+        if not reason:
+            continue
+        if cause and cause not in did:
+            did[cause] = program.do(cause)
+    for cause, condition, reason in CAUSES:
+        if not reason:
+            continue
+        # What the VM did while it started may have been enough for some of them.
+        began = 0 if reason in ("pause", "safepoint", "cpu", "rss-grows", "every") else did[cause]
+        assert_has_its_cause(dumped(folder, reason), condition, began, recorded)
+    shown = triggers_of(pid)
+    for _, condition, reason in CAUSES:
+        if not reason:
+            continue
+        t = shown[condition]
+        assert t["fired"] >= 1 and t["written"] == 1 and t["failed"] == 0 and t["then"] == "dump", (condition, t)
+        assert pathlib.Path(t["file"]).name.startswith(f"{reason}-2") and stat.S_IMODE(os.stat(t["file"]).st_mode) == 0o600
+        assert t["measured"], t
+    assert shown["request > 10m"]["fired"] == 0 and not (folder / "never").exists()
+    assert "Triggers.serve" in shown["request > 60ms"]["measured"]
+    assert shown["exception Triggers$Lost > 30/s"]["measured"] == "40/s: Triggers$Lost", "each object counts once, those of a subclass too"
+    text = lab.jvmscope("status", pid).stdout
+    assert re.search(r"^trigger +request > 60ms -> dump: held \d+ times?, last 20.*, \d+.* ms: Triggers.serve.*; wrote 1 files?, last /", text, re.M), text
+    assert re.search(r"^trigger +request > 10m -> exec:touch .*: has not held$", text, re.M), text
+    # A minute has to pass before the same trigger writes again; what it saw meanwhile is counted, and is in the recording.
+    program.do("request 90")
+    wait_for(lambda: triggers_of(pid)["request > 60ms"]["held_back"] >= 1)
+    take("-o", folder / "all.jfr", pid)
+    assert len(events(folder / "all.jfr", "jvmscope.Trigger")) >= len(CAUSES)
+    assert len(list(folder.glob("request-2*.jfr"))) == 1
+    program.process.kill()
+
+
+@pytest.mark.jdks(8, 17)
+def test_triggers_of_a_recording_that_goes_on(jdk, folder):
+    """Added and removed while it runs; a dump, a heap dump and a command; how many files stay; what cannot be written."""
+    program = Program(jdk, jvm=["-Xmx100m"])
+    pid, pattern, out = program.process.pid, folder / "%r-%p-%t.jfr", folder / "out"
+    done = lab.jvmscope("attach", "--on", "threads > 300", pid)
+    assert done.returncode == 1 and "nothing is being recorded" in done.stderr and len(done.stderr.splitlines()) == 1, done.stderr
+    attach(pid, "--always=memory", "--max-size", "8M", "--requests=Triggers.serve(..)")
+    # Files of a process that has ended count; those of one that lives, and other names, do not.
+    old = [folder / f"threads-{4000000 + i}-20260101-00000{i}.jfr" for i in range(3)]
+    others = [folder / f"threads-{os.getpid()}-20260101-000000.jfr", folder / "threads-x-20260101-000000.jfr", folder / "notes.jfr"]
+    for i, path in enumerate(old + others):
+        path.touch()
+        os.utime(path, (10**9 + i, 10**9 + i))
+    command = f'(env; echo pid=$$; id -u; readlink /proc/self/fd/*) >{out}.tmp 2>&1; mv {out}.tmp {out}; exec sleep 600'
+    done = lab.jvmscope("attach", "--on", "threads > 300", "--then", "dump", "--then", "heap-dump", "--then", f"exec:{command}", "--before", "1s",
+                        "--after", "100ms", "--files", "3", "--on-file", pattern, "--on", "request > 30ms", "--on", "every 1h", pid)
+    assert done.returncode == 0 and f"jvmscope status {pid}" in done.stderr, done.stderr
+    done = lab.jvmscope("attach", "--on", "fd > 200", "--on-file", folder / "missing" / "%t.jfr", "--after", "0s", pid)
+    assert done.returncode == 0, done.stderr
+    program.do("threads 300")
+    wait_for(out.exists, "the command")
+    said = out.read_text()
+    files = {path.suffix: path for path in folder.glob(f"threads-{pid}-*")}
+    assert set(files) == {".jfr", ".hprof"}
+    assert "java.lang.String" in lab.jvmscope("heap", "histogram", files[".hprof"]).stdout
+    assert stat.S_IMODE(files[".hprof"].stat().st_mode) == 0o600
+    for name, value in (("REASON", "threads"), ("CONDITION", "threads > 300"), ("MEASURED", r"3\d\d"), ("PID", pid), ("FILE", files[".hprof"])):
+        assert re.search(rf"^JVMSCOPE_{name}={value}$", said, re.M), said
+    assert re.search(rf"^{os.geteuid()}$", said, re.M)
+    left = [line for line in said.splitlines() if line.startswith(("/", "pipe:", "socket:", "anon_inode:", "memfd:"))
+            and not line.startswith(("/proc/", str(out)))]
+    assert set(left) <= {"/dev/null"}, left
+    assert [path.exists() for path in old] == [False, False, True] and all(path.exists() for path in others)
+
+    program.do("files 200")
+    failed = wait_for(lambda: (t := triggers_of(pid)["fd > 200"])["failed"] and t)
+    assert "No such file or directory" in failed["error"] and failed["written"] == 0
+    assert re.search(r"^trigger +fd > 200 .*1 failed, last .*missing.*No such file", lab.jvmscope("status", pid).stdout, re.M)
+
+    # What is due when the recording ends is written then; the command, which goes on, does not delay it.
+    lab.jvmscope("attach", "--on", "none", pid)
+    assert triggers_of(pid) == {}
+    done = lab.jvmscope("attach", "--on", "request(Triggers.*) > 30ms", "--after", "1h", "--on-file", folder / "last-%r-%t.jfr", pid)
+    assert done.returncode == 0, done.stderr
+    program.do("request 50")
+    wait_for(lambda: triggers_of(pid)["request(Triggers.*) > 30ms"]["fired"])
+    assert lab.jvmscope("stop", "-o", folder / "all.jfr", pid).returncode == 0
+    [last] = folder.glob("last-request-*.jfr")
+    assert len(events(last, "jvmscope.Trigger")) >= 1
+    program.do("request 1")
+    os.kill(int(re.search(r"^pid=(\d+)$", said, re.M)[1]), signal.SIGKILL)
+    program.process.kill()
+
+
+def test_a_wrong_condition_gets_its_place():
+    """And what is understood, before any program is started."""
+    for condition, said in (("cpu > 90", '"90" (character 7)'), ("foo > 3", "exception pkg.Class > 10/s"), ("request > 500", "as in 500ms"),
+                            ("request >", '"the end"'), ("request < 5ms", "> or >="), ("p99(GET /cart > 200ms", ") is missing"),
+                            ("p0 > 1ms", "understood"), ("rss grows 100M", "as in 100M/h"), ("rss > 90% for 30", "as in 30s"),
+                            ("pause > 1ms for 3s", "only cpu"), ("exception > 3/s", "name of a class"), ("every", "a second or more"),
+                            ("threads > 5 and fd > 3", '"and fd > 3" (character 13)'), ("(oom", ") is missing"), ("cpu = 3%", "a comparison"),
+                            ("oom || ", "understood"), ("fd > -1", "as in 90% or 5000")):
+        done = lab.jvmscope("run", "--always", "--on", condition, "--", "true")
+        assert done.returncode == 2 and said in done.stderr.splitlines()[0], (condition, done.stderr)
+    for flags, said in ((["--on", "oom", "--then", "exec:"], "dump, heap-dump, exec:COMMAND"), (["--then", "dump"], "changes nothing without on"),
+                        (["--then", "dump", "--on", "oom"], "stands behind the on="), (["--on", "oom", "--on-file", "x.jfr"], "lacks %t"),
+                        (["--on", "oom", "--on-file", "x-%t.txt"], "end with .jfr"), (["--on", "oom", "--on-file", "x-%t-%q.jfr"], "%r, %t, %p"),
+                        (["--before", "5s"], "changes nothing without on"), (["--on", "oom", "--files", "0"], "1 to 10000")):
+        done = lab.jvmscope("run", "--always", *flags, "--", "true")
+        assert done.returncode == 2 and said in done.stderr.splitlines()[0], (flags, done.stderr)
+    done = lab.jvmscope("run", "--on", "oom", "--", "true")
+    assert done.returncode == 2 and "changes nothing without always=y" in done.stderr
+    done = lab.jvmscope("attach", "--on", "oom", "--cpu", "1")
+    assert done.returncode == 2 and "without always=y" in done.stderr

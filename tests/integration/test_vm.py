@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `jvmscope vm` says the VM did, against the VM's own logs of the same run."""
+import json
+import re
+
+import pytest
+
+import lab
+
+PROGRAM = "VmDoings"
+
+
+def run(jdk, out, *options, words="events=y", program=("1",)):
+    return jdk.run("java", "-Xmx100m", "-Xmn16m", *options, f"-agentpath:{lab.BUILD}/libhprof.so={words},format=r,file={out}",
+                   "-cp", lab.compiled(PROGRAM), PROGRAM, *program)
+
+
+def shown(out, *options):
+    done = lab.jvmscope("vm", "--json", *options, out)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    return json.loads(done.stdout)
+
+
+def logged(version, log):
+    """Safepoints and pauses of the log: (number, seconds, seconds of the way there), (number, seconds)."""
+    text = log.read_text()
+    if version >= 13:
+        stops = [(int(m[2]) / 1e9, int(m[1]) / 1e9) for m in re.finditer(r"Reaching safepoint: (\d+) ns.* Total: (\d+) ns", text)]
+    else:
+        stops = [(float(m[1]), float(m[2])) for m in re.finditer(r"threads were stopped: ([\d.]+) seconds, Stopping threads took: ([\d.]+)", text)]
+    if version >= 9:
+        pauses = [float(m[1]) / 1000 for m in re.finditer(r"GC\(\d+\) (?:[YyO]: )?Pause .*?([\d.]+)ms\n", text)]
+    else:
+        # JVM TI reports no collection for G1's pause "cleanup" on JDK 8; it is a safepoint only. Two threads may write one line.
+        concurrent = re.findall(r"(?:concurrent-[a-z-]+|cleanup[^,]*), ([\d.]+) secs\]", text)
+        seconds = sum(map(float, re.findall(r", ([\d.]+) secs\]", text))) - sum(map(float, concurrent))
+        pauses = [seconds] + [0] * (len(re.findall(r"\[(?:Full )?GC (?:pause|remark|\()", text)) - 1)
+    assert len(stops) > 20 and len(pauses) > 10, text[:2000]
+    return (len(stops), sum(s for s, _ in stops), sum(w for _, w in stops)), (len(pauses), sum(pauses))
+
+
+def log_options(version, log):
+    if version >= 9:
+        return [f"-Xlog:safepoint=info,gc=info,gc+phases=info:file={log}:tn,tg"]
+    return [f"-Xloggc:{log}", "-XX:+PrintGC", "-XX:+PrintGCApplicationStoppedTime"]
+
+
+COLLECTORS = [(8, "Parallel"), (8, "G1"), (11, "G1"), (17, "Serial"), (21, "G1"), (25, "ZGC"), (25, "Parallel"), (27, "G1")]
+
+
+@pytest.mark.parametrize("version, collector", COLLECTORS)
+def test_totals_are_those_of_the_log(version, collector, tmp_path):
+    jdk, out, log = lab.Jdk(version), tmp_path / "vm.jfr", tmp_path / "vm.log"
+    done = run(jdk, out, *lab.COLLECTORS[version][collector], *log_options(version, log))
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    (stops, stopped, way), (pauses, paused) = logged(version, log)
+    vm = shown(out)
+    safepoints, collections = vm["safepoints"], vm["collections"]
+    # What came before the recording and after it is in the log alone.
+    assert stops - 4 <= safepoints["count"] <= stops, (safepoints, stops)
+    assert safepoints["time_ns"] / 1e9 == pytest.approx(stopped, rel=0.01)
+    assert safepoints["way_ns"] / 1e9 == pytest.approx(way, rel=0.01, abs=0.001)
+    # JDK 8: the pause "remark" of a cycle that was given up is no collection for JVM TI.
+    assert pauses - log.read_text().count("concurrent-mark-abort") <= collections["pauses"] <= pauses
+    assert collections["pause_ns"] / 1e9 == pytest.approx(paused, rel=0.01, abs=1e-5 * pauses)
+    assert collections["pause_ns"] == sum(c["pause_ns"] for c in collections["causes"])
+    assert any(c["cause"] == "System.gc()" for c in collections["causes"]), collections
+    assert all(c["collector"] and c["cause"] for c in collections["list"] if c["pause_ns"] and "Old" not in c["collector"]), collections["list"]
+    if version >= 9:
+        assert safepoints["each_known"] == safepoints["count"]
+        assert sum(o["time_ns"] for o in safepoints["operations"]) == pytest.approx(safepoints["time_ns"], rel=0.01)
+        assert any(o["operation"] == "ThreadDump" for o in safepoints["operations"])
+    heaps = [c for c in collections["list"] if "before_bytes" in c]
+    assert len(heaps) > 10 and all(c["after_bytes"] <= c["capacity_bytes"] or not c["capacity_bytes"] for c in heaps)
+    if version >= 9:  # JDK 8 says what the heap held up to 50 ms before
+        assert collections["allocated_bytes"] > 100 << 20
+
+
+@pytest.mark.parametrize("version", (8, 17, 25))
+def test_a_late_thread_is_named(version, tmp_path):
+    jdk, out = lab.Jdk(version), tmp_path / "late.jfr"
+    # Since JDK 10 counted loops have safepoints unless told otherwise.
+    options = ["-XX:-UseCountedLoopSafepoints", "-XX:LoopStripMiningIter=0"] if version > 8 else []
+    assert run(jdk, out, *options, words="events=y,cpu=samples", program=("2", "late")).returncode == 0
+    late = [s for s in shown(out, "-n", "1000")["safepoints"]["late"] if s["way_ns"] > 50e6]
+    named = [s for s in late if (s["late_thread"], s["late_method"]) == ("the counter", "VmDoings.countsLong")]
+    assert late and len(named) >= 0.9 * len(late), late
+    assert all(s["late_line"] in range(36, 42) for s in named), named
+    text = lab.jvmscope("vm", out).stdout
+    assert re.search(r"ms +.* the counter +VmDoings.countsLong:\d+\n", text), text
+
+
+@pytest.mark.parametrize("version", (11, 21, 25))
+def test_compilations_and_deoptimizations_are_those_of_the_log(version, tmp_path):
+    jdk, out, log = lab.Jdk(version), tmp_path / "vm.jfr", tmp_path / "vm.log"
+    tags = "jit+compilation=debug" + (",deoptimization=debug" if version >= 21 else "")
+    assert run(jdk, out, f"-Xlog:{tags}:file={log}:tn,tg").returncode == 0
+    vm = shown(out, "-n", "1000000")
+    began = min(int(m[1]) for m in re.finditer(r"\[(\d+)ns\]", log.read_text()))
+    lines = [line for line in log.read_text().splitlines() if "VmDoings::" in line or "VmDoings." in line]
+    assert began and lines
+    compiled = [line for line in lines if "jit,compilation" in line and "made not entrant" not in line]
+    discarded = [line for line in lines if "made not entrant" in line]
+    traps = [line for line in lines if "deoptimization" in line.split("]")[1]]
+    assert sum(m["count"] for m in vm["compilations"]["methods"] if m["method"].startswith("VmDoings.")) == len(compiled)
+    mine = [d for d in vm["deoptimizations"] if d["method"].startswith("VmDoings.")]
+    assert sum(d["count"] for d in mine if d["discarded"]) == len(discarded) > 0
+    assert sum(d["count"] for d in mine if not d["discarded"]) == len(traps)
+    if version >= 21:
+        assert {d["reason"] for d in mine if not d["discarded"] and d["method"] == "VmDoings.areas"} & {
+            "bimorphic_or_optimized_type_check", "bimorphic", "class_check"}, mine
+    assert vm["compilations"]["count"] >= len(compiled) and vm["compilations"]["code_bytes"] > 0
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_figures_of_the_process(jdk, tmp_path):
+    out = tmp_path / "vm.jfr"
+    assert run(jdk, out, program=("2.5",)).returncode == 0
+    vm = shown(out)
+    process = vm["process"]
+    assert 30 << 20 < process["rss_bytes"]["most"] < 1 << 30
+    assert 0.05 < process["cpu_user"]["most"] <= 1 and process["cpu_machine"]["most"] >= process["cpu_user"]["mean"] / 2
+    assert 3 <= process["threads"]["least"] <= process["threads"]["most"] < 40
+    assert 3 <= process["open_files"]["least"] <= process["open_files"]["most"] < process["open_files_limit"]["last"]
+    assert process["classes_loaded"]["last"] > 400
+    assert vm["collections"]["old_generation_grown_bytes"] > 0
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_recordings_of_the_jdk_are_read(jdk, tmp_path):
+    out = tmp_path / "jdk.jfr"
+    done = jdk.run("java", "-Xmx100m", "-Xmn16m", f"-XX:StartFlightRecording=filename={out},settings=profile", "-XX:+UseSerialGC",
+                   "-cp", lab.compiled(PROGRAM), PROGRAM, "2.5")
+    assert done.returncode == 0, done.stderr
+    vm = shown(out)
+    printed = lab.Jdk(21).run("jfr", "print", "--json", "--events", "jdk.GCPhasePause,jdk.GarbageCollection", out)
+    events = json.loads(printed.stdout)["recording"]["events"]
+    pauses = [float(e["values"]["duration"][2:-1]) for e in events if e["type"] == "jdk.GCPhasePause"]
+    assert vm["collections"]["pauses"] == len(pauses) > 10
+    assert vm["collections"]["pause_ns"] / 1e9 == pytest.approx(sum(pauses), rel=1e-6)
+    assert vm["collections"]["count"] == len(events) - len(pauses)
+    assert any(c["cause"] == "System.gc()" for c in vm["collections"]["causes"])
+    assert vm["collections"]["allocated_bytes"] > 0
+    assert 0 < vm["process"]["cpu_user"]["most"] <= 1 and vm["process"]["classes_loaded"]["last"] > 400
+    assert "\nCollections\n" in lab.jvmscope("vm", out).stdout
+
+
+def test_a_recording_that_says_nothing_of_it(tmp_path):
+    out = tmp_path / "cpu.jfr"
+    assert run(lab.Jdk(17), out, words="cpu=samples", program=("0.1",)).returncode == 0
+    done = lab.jvmscope("vm", out)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"jvmscope: {out}: says nothing of the VM's own doings: record with --events\n"
