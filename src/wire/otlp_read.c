@@ -306,6 +306,7 @@ static int read_location(struct otlp *o, struct cursor c)
     struct proto_field f;
     uint64_t mapping = 0;
     uint32_t kind;
+    bool zero = !cursor_left(&c); /* element 0, which stands for none */
     int r = kind_of_location(o, c, &kind);
     while (r == 0 && proto_next(&c, &f)) {
         if (f.number == LOCATION_MAPPING)
@@ -315,7 +316,7 @@ static int read_location(struct otlp *o, struct cursor c)
     }
     if (r == 0 && c.failed)
         r = -EPROTO;
-    if (r == 0 && o->frames.len == at.first)
+    if (r == 0 && !zero && o->frames.len == at.first)
         r = add_mapped(o, mapping, kind);
     at.n = (uint32_t)o->frames.len - at.first;
     return r < 0 ? r : DECODE_PUSH(o->b, &o->locations, at);
