@@ -71,6 +71,11 @@ struct capture {
      * chunk that has them may be overwritten.
      */
     void (*restate)(struct session *s, JNIEnv *jni);
+    /*
+     * Memory for stacks is about to be used again (jfr_traces_due): passes those that it still
+     * needs to jfr_trace_keep.
+     */
+    void (*keep_stacks)(struct session *s, JNIEnv *jni);
     /* HPROF outputs: writes the section */
     void (*dump)(struct session *s, JNIEnv *jni, enum dump_reason reason);
     /*

@@ -334,6 +334,16 @@ static void restate_rows(struct session *s, JNIEnv *jni)
             captures[i]->restate(s, jni);
 }
 
+static void keep_stacks(struct session *s, JNIEnv *jni)
+{
+    if (!jfr_traces_due(s->out.jfr))
+        return;
+    for (int i = 0; i < captures_count; i++)
+        if (row_on(s, i) && captures[i]->keep_stacks)
+            captures[i]->keep_stacks(s, jni);
+    jfr_traces_kept(s->out.jfr);
+}
+
 static void flush_rows(struct session *s, JNIEnv *jni)
 {
     s->last_drain_ns = now_ns();
@@ -346,6 +356,7 @@ static void flush_rows(struct session *s, JNIEnv *jni)
     if (s->out.jfr) {
         jfr_writer_work(s->out.jfr);
         restate_rows(s, jni);
+        keep_stacks(s, jni);
     }
     /* Everything that ended before the last round has been handled by now. */
     threads_forget_before(s->last_work_ns);

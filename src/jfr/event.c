@@ -247,18 +247,31 @@ at_each_sample void jfr_put_time(struct jfr_event *e, uint64_t ns)
 
 /* ---- stacks ---- */
 
-int traces_init(struct traces *t, uint64_t bytes)
+/* The arena's parts, where memory is used again; so many are retired when fewer than these are
+ * free. */
+enum { PARTS = 16, PARTS_RETIRED = 2, PARTS_FREE = 4 };
+
+/* A part is used again so long after it was retired: whoever has found a stack there has read it.
+ */
+#define RETIRED_NS (20 * NS_PER_MS)
+/* A reader that was held up for longer compares with what has come there, past the end at worst. */
+#define TAIL_BYTES (UINT64_C(1) << 20)
+
+int traces_init(struct traces *t, uint64_t bytes, bool again)
 {
-    uint64_t slots = 4096;
+    uint64_t slots = 4096, part = again ? bytes / PARTS & ~UINT64_C(15) : bytes;
+    bytes = again ? part * PARTS : bytes;
     while (slots < bytes / 512 && slots < UINT64_C(1) << 30)
         slots *= 2;
     /* Pages that are never touched take no memory. */
-    void *arena = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+    void *arena = mmap(NULL, bytes + TAIL_BYTES, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     void *table = mmap(NULL, (FIRST_SLOTS + slots) * 8, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     *t = (struct traces){.arena = arena == MAP_FAILED ? NULL : arena,
+                         .end = bytes,
                          .bytes = bytes,
+                         .part = part,
                          .slots = table == MAP_FAILED ? NULL : table,
                          .mask = (uint32_t)(slots - 1)};
     if (t->arena && t->slots) {
@@ -273,7 +286,7 @@ int traces_init(struct traces *t, uint64_t bytes)
 void traces_release(struct traces *t)
 {
     if (t->arena)
-        munmap(t->arena, t->bytes);
+        munmap(t->arena, t->bytes + TAIL_BYTES);
     if (t->slots)
         munmap(t->slots, (FIRST_SLOTS + (uint64_t)t->mask + 1) * 8);
     *t = (struct traces){0};
@@ -283,7 +296,7 @@ void traces_prefault(struct traces *t)
 {
     enum { AHEAD = 128 * 1024 };
 
-    uint64_t used = atomic_load_explicit(&t->used, memory_order_relaxed);
+    uint64_t used = MIN(atomic_load_explicit(&t->used, memory_order_relaxed), t->bytes);
     if (t->present > used + AHEAD / 2)
         return;
     uint64_t from = MAX(t->present, used & ~UINT64_C(4095)),
@@ -293,23 +306,69 @@ void traces_prefault(struct traces *t)
     t->present = MAX(t->present, to);
 }
 
+void traces_work(struct traces *t, uint64_t now)
+{
+    if (t->part == t->bytes)
+        return;
+    if (t->retired_ns && now - t->retired_ns >= RETIRED_NS) {
+        atomic_store_explicit(&t->end, atomic_load(&t->oldest) + t->bytes, memory_order_release);
+        t->retired_ns = 0;
+    }
+    uint64_t free = atomic_load(&t->end) - atomic_load(&t->used);
+    if (!t->retired_ns && free < PARTS_FREE * t->part)
+        atomic_store(&t->due, true);
+}
+
+void traces_retire(struct traces *t, uint64_t now)
+{
+    uint64_t oldest = atomic_load(&t->oldest) + PARTS_RETIRED * t->part;
+    if (t->part == t->bytes || t->retired_ns || oldest > atomic_load(&t->used))
+        return;
+    atomic_store(&t->oldest, oldest);
+    /*
+     * A slot that becomes free may hide a stack that was put behind it. That stack is stored once
+     * more then.
+     */
+    for (size_t i = 0; i < FIRST_SLOTS + (size_t)t->mask + 1; i++) {
+        uint64_t slot = atomic_load_explicit(&t->slots[i], memory_order_relaxed);
+        if (slot && trace_position(t, (uint32_t)slot) == UINT64_MAX)
+            atomic_compare_exchange_strong(&t->slots[i], &slot, 0);
+    }
+    t->retired_ns = now;
+    atomic_store(&t->due, false);
+}
+
+/*
+ * Finds room for a stack at or behind `used`: it does not cross a part's end, and its id is not 0.
+ * Returns its position.
+ */
+static uint64_t place(const struct traces *t, uint64_t used, uint64_t size)
+{
+    if (used / t->part != (used + size - 1) / t->part)
+        used += t->part - used % t->part;
+    return (uint32_t)(used / 16 + 1) ? used : used + 16;
+}
+
 /* Copies the stack into the arena. Returns its id, or 0 when the arena is full. */
 static uint64_t trace_store(struct traces *t, uint32_t hash, const struct jfr_frame *frames,
                             uint32_t n, bool truncated)
 {
-    uint64_t size = sizeof(struct trace) + n * sizeof(*frames);
+    uint64_t size = sizeof(struct trace) + n * sizeof(*frames), at;
     uint64_t used = atomic_load_explicit(&t->used, memory_order_relaxed);
     do {
-        if (size > t->bytes - used)
+        at = place(t, used, size);
+        if (size > t->part - at % t->part ||
+            at + size > atomic_load_explicit(&t->end, memory_order_acquire))
             return 0;
-    } while (!atomic_compare_exchange_weak_explicit(&t->used, &used, used + size,
+    } while (!atomic_compare_exchange_weak_explicit(&t->used, &used, at + size,
                                                     memory_order_release, memory_order_relaxed));
-    struct trace *trace = (struct trace *)(void *)(t->arena + used);
+    struct trace *trace = (struct trace *)(void *)(t->arena + at % t->bytes);
     trace->hash = hash;
     trace->n = n;
+    trace->emitted = 0;
     trace->truncated = truncated;
     memcpy(trace->frames, frames, n * sizeof(*frames));
-    return used / 16 + 1;
+    return (uint32_t)(at / 16 + 1);
 }
 
 struct search {
@@ -353,7 +412,7 @@ at_each_sample static uint64_t table_find(struct search *s, _Atomic uint64_t *sl
         if (slot >> 32 != s->hash)
             continue;
         const struct trace *trace = trace_of(t, (uint32_t)slot);
-        if (trace->n == s->n && trace->truncated == s->truncated &&
+        if (trace && trace->n == s->n && trace->truncated == s->truncated &&
             same_frames(trace->frames, s->frames, s->n))
             return (uint32_t)slot;
     }
@@ -361,8 +420,8 @@ at_each_sample static uint64_t table_find(struct search *s, _Atomic uint64_t *sl
 }
 
 /*
- * Returns the id; s->added says whether the stack is new. Slots of the first table are never freed,
- * so a stack that was put into the second table stays reachable.
+ * Returns the id; s->added says whether the stack is new. A stack that was put into the second
+ * table stays reachable until its part or one of a slot before it is retired.
  */
 static uint64_t trace_find(struct search *s)
 {
@@ -462,4 +521,67 @@ at_each_sample uint64_t jfr_trace(struct jfr_writer *w, const struct jfr_frame *
         trace_append(w, id, frames, n, truncated);
     }
     return id;
+}
+
+bool jfr_trace_stays(const struct jfr_writer *w, uint64_t id)
+{
+    struct traces *t = (struct traces *)&w->traces; /* C17's atomic loads do not accept const */
+    if (t->part == t->bytes || !id)
+        return true;
+    uint64_t at = id <= UINT32_MAX ? trace_position(t, (uint32_t)id) : UINT64_MAX;
+    return at != UINT64_MAX &&
+           (!atomic_load_explicit(&t->due, memory_order_relaxed) ||
+            at >= atomic_load_explicit(&t->oldest, memory_order_relaxed) + PARTS_RETIRED * t->part);
+}
+
+/* Makes the table forget a stack, so that it will be stored again. */
+static void forget(struct traces *t, uint32_t hash, uint32_t id)
+{
+    uint64_t whole = (uint64_t)hash << 32 | id;
+    for (unsigned k = 0; k < 2; k++) {
+        _Atomic uint64_t *slots = k ? t->slots + FIRST_SLOTS : t->slots;
+        uint32_t mask = k ? t->mask : FIRST_SLOTS - 1;
+        for (uint32_t i = 0; i < (k ? MAX_PROBES : FIRST_PROBES); i++) {
+            uint64_t slot = whole;
+            if (atomic_compare_exchange_strong(&slots[(hash + i) & mask], &slot, 0))
+                return;
+        }
+    }
+}
+
+uint64_t jfr_trace_keep(struct jfr_writer *w, uint64_t id)
+{
+    struct traces *t = &w->traces;
+    const struct trace *trace = trace_of(t, id);
+    if (jfr_trace_stays(w, id))
+        return id;
+    if (!trace)
+        return 0;
+    size_t size = trace->n * sizeof(trace->frames[0]);
+    struct jfr_frame *copy = malloc(size);
+    uint64_t again = 0;
+    if (copy) {
+        memcpy(copy, trace->frames, size);
+        forget(t, trace->hash, (uint32_t)id);
+        again = jfr_trace(w, copy, trace->n, trace->truncated);
+        atomic_fetch_add(&t->moved, 1);
+    }
+    free(copy);
+    return again;
+}
+
+bool jfr_traces_due(const struct jfr_writer *w)
+{
+    return atomic_load(&((struct jfr_writer *)w)->traces.due);
+}
+
+void jfr_traces_kept(struct jfr_writer *w)
+{
+    pthread_mutex_lock(&w->work);
+    /* What refers to the stacks that go has to be read before. */
+    if (!atomic_load(&w->closed)) {
+        update_fully(w);
+        traces_retire(&w->traces, now_ns());
+    }
+    pthread_mutex_unlock(&w->work);
 }

@@ -178,7 +178,10 @@ struct method_info {
     size_t n_lines;
 };
 
-/* A stack in the table; its id is its offset / 16 + 1. */
+/*
+ * A stack in the table. Stacks lie one behind the other at positions that only grow; the id of the
+ * one at position p is p / 16 + 1, in 32 bits. Only those in [oldest, used) are there.
+ */
 struct trace {
     uint32_t hash;
     uint32_t n;
@@ -190,11 +193,22 @@ struct trace {
 _Static_assert(sizeof(struct trace) == 16 && sizeof(struct jfr_frame) == 16,
                "traces are counted in 16 bytes");
 
+/*
+ * In a ring the memory is used again: position p lies at p modulo `bytes`. It is divided into
+ * parts, which no stack crosses. When room becomes scarce the oldest part is retired: first its ids
+ * are not found any more, and in a later round of the worker, when nobody is reading its stacks, it
+ * is there for new ones. Ids that somebody still has then lead to nothing, never to another stack.
+ */
 struct traces {
     uint8_t *arena;
-    _Atomic uint64_t used;
-    uint64_t bytes;
-    uint64_t present; /* how far the worker has prefaulted the arena (traces_prefault) */
+    _Atomic uint64_t used, oldest;
+    _Atomic uint64_t end;   /* new stacks end at or before this position */
+    uint64_t bytes;         /* a multiple of `part` */
+    uint64_t part;          /* `bytes` where nothing is used again */
+    uint64_t present;       /* how far the worker has prefaulted the arena (traces_prefault) */
+    uint64_t retired_ns;    /* when a part was retired whose memory is not used again yet; or 0 */
+    atomic_bool due;        /* a part is to be retired as soon as the owner agrees */
+    _Atomic uint64_t moved; /* stacks that were stored again because their owners need them */
     /* hash << 32 | id, or 0 if free; the first table, followed by the large one */
     _Atomic uint64_t *slots;
     uint32_t mask; /* of the large table */
@@ -273,7 +287,12 @@ void slot_commit(struct jfr_event *e, uint16_t code);
 void slot_retire(struct jfr_slot *slot);
 void slot_acquire(struct jfr_slot *slot); /* may wait */
 void slot_release(struct jfr_slot *slot);
-int traces_init(struct traces *t, uint64_t bytes) must_check;
+/* again: memory is used again for new stacks (a ring). */
+int traces_init(struct traces *t, uint64_t bytes, bool again) must_check;
+/* Frees the memory of a retired part, and finds out whether another has to go. By the worker. */
+void traces_work(struct traces *t, uint64_t now);
+/* Retires the oldest part. By the worker. */
+void traces_retire(struct traces *t, uint64_t now);
 void traces_release(struct traces *t);
 /*
  * Prefaults memory for new stacks, so that a signal handler rarely takes a page fault. Called by
@@ -281,9 +300,21 @@ void traces_release(struct traces *t);
  */
 void traces_prefault(struct traces *t);
 
+/* The position of the stack with an id; UINT64_MAX when it is not there. */
+static inline uint64_t trace_position(const struct traces *t, uint32_t id)
+{
+    struct traces *v = (struct traces *)t; /* C17's atomic loads do not accept const */
+    uint64_t used = atomic_load_explicit(&v->used, memory_order_relaxed) / 16,
+             back = (uint32_t)((uint32_t)used + 1 - id);
+    bool is = id && back && back <= used &&
+              (used - back) * 16 >= atomic_load_explicit(&v->oldest, memory_order_relaxed);
+    return is ? (used - back) * 16 : UINT64_MAX;
+}
+
 static inline struct trace *trace_of(const struct traces *t, uint64_t id)
 {
-    return id && id * 16 <= t->used ? (struct trace *)(void *)(t->arena + (id - 1) * 16) : NULL;
+    uint64_t at = id <= UINT32_MAX ? trace_position(t, (uint32_t)id) : UINT64_MAX;
+    return at == UINT64_MAX ? NULL : (struct trace *)(void *)(t->arena + at % t->bytes);
 }
 
 /* ---- losses.c ---- */

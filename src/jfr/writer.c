@@ -157,7 +157,7 @@ static int writer_init(struct jfr_writer *w, const struct jfr_writer_options *op
     if (posix_memalign(&slots, 64, w->n_slots * sizeof(*w->slots)))
         return -ENOMEM;
     w->slots = memset(slots, 0, w->n_slots * sizeof(*w->slots));
-    int ret = traces_init(&w->traces, o->trace_bytes & ~UINT64_C(15));
+    int ret = traces_init(&w->traces, o->trace_bytes & ~UINT64_C(15), o->ring_bytes != 0);
     if (!ret)
         ret = dictionary_add_types(w, jfr_builtin_types, JFR_BUILTINS, NULL);
     return ret ? ret : types_constants(w);
@@ -232,6 +232,7 @@ int jfr_writer_work(struct jfr_writer *w)
 {
     pthread_mutex_lock(&w->work);
     traces_prefault(&w->traces);
+    traces_work(&w->traces, now_ns());
     int ret = do_work(w);
     pthread_mutex_unlock(&w->work);
     return ret;

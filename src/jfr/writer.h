@@ -227,6 +227,18 @@ void jfr_forget_thread(struct jfr_writer *w, uint64_t id);
 uint64_t jfr_trace(struct jfr_writer *w, const struct jfr_frame *frames, uint32_t n,
                    bool truncated);
 
+/*
+ * The memory for the stacks of a ring is used again. When jfr_traces_due, the owner passes the id
+ * of each stack that it still needs to jfr_trace_keep, which returns the id that is to take its
+ * place, and then calls jfr_traces_kept; without that, new stacks find no room in the end. An id
+ * that it has all the same leads to no stack any more. jfr_trace_stays tells an id that may be used
+ * from one that may soon be of no use. The first and the last are async-signal-safe.
+ */
+bool jfr_traces_due(const struct jfr_writer *w);
+uint64_t jfr_trace_keep(struct jfr_writer *w, uint64_t id) must_check;
+void jfr_traces_kept(struct jfr_writer *w);
+bool jfr_trace_stays(const struct jfr_writer *w, uint64_t id);
+
 struct jfr_slot;
 
 struct jfr_event {

@@ -481,6 +481,76 @@ static void damaged_rings_are_read_or_refused(void **state)
     free(good);
 }
 
+static void step_with(uint64_t trace, int64_t number)
+{
+    struct jfr_event e;
+    assert_true(jfr_begin_growing(w, ids[STEP], 400, &e));
+    jfr_put_time(&e, now_ns());
+    jfr_put_long(&e, 5);
+    jfr_put_long(&e, (int64_t)trace);
+    jfr_put_long(&e, number);
+    jfr_put_string(&e, "x");
+    jfr_commit(&e);
+}
+
+/* One that no other number has. */
+static uint64_t deep_stack(int64_t number)
+{
+    struct jfr_frame frames[21];
+    for (size_t i = 0; i < ARRAY_SIZE(frames); i++)
+        frames[i] =
+            (struct jfr_frame){i ? 7 : (uint64_t)(number % 50), (int32_t)number, JFR_FRAME_JIT};
+    return jfr_trace(w, frames, ARRAY_SIZE(frames), false);
+}
+
+/* Keeps one stack, as the owner of a ring does with those of waits. */
+static void work_and_keep(uint64_t *kept)
+{
+    (void)!jfr_writer_work(w);
+    if (!jfr_traces_due(w))
+        return;
+    *kept = jfr_trace_keep(w, *kept);
+    assert_true(*kept);
+    jfr_traces_kept(w);
+}
+
+/* Memory for stacks is used again; each event has its own stack, and one that is needed stays. */
+static void stacks_of_many_times_their_memory(void **state)
+{
+    enum { STEPS = 50000, KEPT = 3 };
+
+    struct jfr_ring_part part;
+    struct jfr_counters counters;
+    struct numbers n;
+    assert_int_equal(open_ring(path, 4 << 20, 60 * NS_PER_SECOND), 0);
+    uint64_t kept = deep_stack(KEPT), first = kept;
+    for (int64_t i = 0; i < STEPS; i++) {
+        uint64_t trace = deep_stack(50 + i);
+        for (; !trace; trace = deep_stack(50 + i)) {
+            usleep(1000);
+            work_and_keep(&kept);
+        }
+        step_with(trace, 50 + i);
+        if (i % 100 == 0) {
+            step_with(kept, KEPT);
+            work_and_keep(&kept);
+        }
+    }
+    jfr_writer_counters(w, &counters);
+    assert_true(counters.traces >= STEPS); /* 16 times what there is memory for */
+    assert_true(kept != first);
+    assert_false(jfr_trace_stays(w, first));
+    assert_int_equal(jfr_trace_keep(w, first), 0);
+    assert_int_equal(jfr_writer_flush(w), 0);
+    assert_int_equal(take_from(path, 0, true, &part), 0);
+    read_part(&n);
+    assert_true(n.of[STEP].len > 5000);
+    assert_int_equal(n.of[STEP].data[0], KEPT);
+    assert_int_equal(n.of[STEP].data[n.of[STEP].len - 1], 50 + STEPS - 1);
+    assert_int_equal(n.unresolved, 0);
+    release(&n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -488,6 +558,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_holds_at_the_beginning_is_kept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_ring_holds_the_newest, set_up, tear_down),
         cmocka_unit_test_setup_teardown(old_segments_are_used_again, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(stacks_of_many_times_their_memory, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bounds_of_the_size, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_ring_without_a_path_is_in_memory, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_killed_recorder_leaves_all_it_published, set_up,

@@ -455,6 +455,15 @@ void at_start_restate(void)
             put_waiting(list[i].id, list[i].kind, &list[i].how);
 }
 
+void at_start_keep_stacks(void)
+{
+    uint32_t n = atomic_load(&early.n);
+    struct early_wait *list = atomic_load(&early.list);
+    for (uint32_t i = 0; i < n; i++)
+        if (atomic_load(&list[i].progress) == GOES_ON)
+            wait_keep_stack(&list[i].how);
+}
+
 void at_start_release(void)
 {
     JNIEnv *jni = vm_jni();

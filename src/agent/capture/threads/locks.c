@@ -202,7 +202,7 @@ static uint64_t site_trace(uint32_t site)
     if (site == 0 || site >= SITES_MAX)
         return 0;
     uint64_t trace = atomic_load_explicit(&sites[site], memory_order_relaxed);
-    if (likely(trace))
+    if (likely(trace) && jfr_trace_stays(thread_capture.jfr, trace))
         return trace;
     jvmtiFrameInfo frame;
     jint n = 0;

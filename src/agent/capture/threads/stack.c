@@ -161,7 +161,7 @@ uint64_t stack_here(JNIEnv *jni, struct waiter *w)
     if (unlikely(!w->last) && !(w->last = calloc(1, sizeof(*w->last))))
         return walk(jni, NULL);
     const struct last_stack *last = find_last(w->last, &left, high);
-    if (likely(last))
+    if (likely(last) && likely(jfr_trace_stays(thread_capture.jfr, last->trace)))
         return last->trace;
     uint64_t trace = walk(jni, &words);
     keep(w->last, &left, high, &words, trace);

@@ -661,6 +661,13 @@ static void restate(struct session *s, JNIEnv *jni)
     tell_waiting_again();
 }
 
+/* Waits that go on have the ids of their stacks. */
+static void keep_stacks(struct session *s, JNIEnv *jni)
+{
+    waiting_keep_stacks();
+    at_start_keep_stacks();
+}
+
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     tell_all_waiting(UINT64_MAX);
@@ -736,5 +743,6 @@ const struct capture capture_threads = {
     .flush = flush,
     .dump = dump,
     .restate = restate,
+    .keep_stacks = keep_stacks,
     .status = status,
 };

@@ -231,6 +231,7 @@ void at_start_contact(uint64_t id);
 void at_start_timed_out(bool timed_out);
 void at_start_flush(JNIEnv *jni);
 /* Writes jvmscope.Waiting again for those of them that go on. */
+void at_start_keep_stacks(void);
 void at_start_restate(void);
 void at_start_release(void);
 /* Whether a thread has posted an event of its own in this capture. */
@@ -249,6 +250,9 @@ void waiting_init(struct jfr_writer *jfr);
 void tell_all_waiting(uint64_t before);
 /* waiting.c: the same for all waits, whether they were reported or not, up to a limit. */
 void tell_waiting_again(void);
+/* See keep_stacks in capture.h; of one wait, and of all that go on. */
+void wait_keep_stack(struct wait *at);
+void waiting_keep_stacks(void);
 
 /*
  * threads/deadlocks.c, deadlock=y. owned tells whether an object is a synchronizer that has an

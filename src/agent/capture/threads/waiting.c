@@ -79,3 +79,25 @@ void tell_waiting_again(void)
     waiters_visit(NULL, tell_waiting, &t);
     jfr_lose(thread_capture.jfr, LOSS_WAITS_AGAIN, t.left);
 }
+
+void wait_keep_stack(struct wait *at)
+{
+    uint64_t trace = __atomic_load_n(&at->trace, __ATOMIC_RELAXED),
+             kept = jfr_trace_keep(thread_capture.jfr, trace);
+    /* The thread may have begun another wait meanwhile, with a stack of its own. */
+    if (kept != trace)
+        __atomic_compare_exchange_n(&at->trace, &trace, kept, false, __ATOMIC_RELAXED,
+                                    __ATOMIC_RELAXED);
+}
+
+static void keep_stacks_of(struct waiter *w, jthread thread, void *arg)
+{
+    for (int k = 0; k < WAIT_KINDS; k++)
+        if (atomic_load_explicit(&w->waits[k].start, memory_order_acquire))
+            wait_keep_stack(&w->waits[k]);
+}
+
+void waiting_keep_stacks(void)
+{
+    waiters_visit(NULL, keep_stacks_of, NULL);
+}
