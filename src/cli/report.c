@@ -378,7 +378,12 @@ static int put_ranks(struct json *j, const struct profile_view *v)
         json_key(j, "standard_error");
         json_u64(j, (uint64_t)profile_standard_error(v));
     }
-    struct str note = profile_text(v->profile, v->profile->series[v->metric].note);
+    /* Its own members say what an estimate is, and how many readings times rest on. */
+    const struct profile_series *series = &v->profile->series[v->metric];
+    _cleanup_(buf_release) struct buf note = BUF(4096);
+    if (profile_text(v->profile, series->note).len ||
+        (v->metric == PROFILE_ALLOCATION && !series->estimated))
+        profile_note(v, &note);
     if (note.len) {
         json_key(j, "note");
         json_string_n(j, note.data, note.len);

@@ -488,6 +488,9 @@ static void print_live_notes(const struct profile *p, const uint32_t *order, siz
         printf(" live figures of %zu sites are estimates: +- is the standard error of live bytes, "
                "the others are exact\n",
                errors);
+    if (profile_shares_places(p))
+        printf(" where several stacks lead to a place, what each of them allocated is an estimated "
+               "part of the place's count\n");
     if (below)
         printf(" < below that error: %zu sites, with together some %" PRIu64 " live bytes\n", below,
                bytes);

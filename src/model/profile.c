@@ -387,11 +387,7 @@ uint64_t profile_readings(const struct profile *p)
     return readings;
 }
 
-/*
- * Whether objects of a class that are counted at a place are shared by several stacks: how many are
- * of each is estimated (doc/allocation-sites.md).
- */
-static bool places_are_shared(const struct profile *p)
+bool profile_shares_places(const struct profile *p)
 {
     struct map of_place = {0}; /* frame and class to the node of its first site, + 1 */
     bool shared = false;
@@ -420,7 +416,7 @@ void profile_note(const struct profile_view *v, struct buf *to)
     else if (series->estimated && v->weight)
         buf_printf(to, "estimated from %zu samples, standard error at most %.1f %%", v->samples,
                    100 * profile_standard_error(v) / (double)v->weight);
-    else if (v->metric == PROFILE_ALLOCATION && places_are_shared(p))
+    else if (v->metric == PROFILE_ALLOCATION && profile_shares_places(p))
         buf_string(to, "counted: where several stacks lead to a place, the parts that each of them "
                        "has of its count are estimated");
 }

@@ -313,6 +313,11 @@ enum { FEWEST_READINGS = 10 };
 /* How many readings the times of calls rest on; 0 where every call was timed. */
 uint64_t profile_readings(const struct profile *p);
 /*
+ * Whether objects of a class that are counted at a place are shared by several stacks: how many are
+ * of each is estimated (doc/allocation-sites.md).
+ */
+bool profile_shares_places(const struct profile *p);
+/*
  * Appends a sentence about what the view's figures rest on; nothing where they are plain counts.
  * Every format that holds the figures holds it too.
  */

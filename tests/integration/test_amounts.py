@@ -229,3 +229,48 @@ def test_a_killed_program_s_recording_says_so_in_every_verb(jdk, tmp_path):
     assert js("threads", "deadlocks", "--json", out)["looked"] is True
     both = js("diff", "--json", out, copy)
     assert both["base"]["lost"] >= calls and both["base"]["unended"] and both["new"]["lost"] > 0
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_what_is_sampled_of_a_program_that_runs_already_is_there_in_every_output(jdk, tmp_path):
+    """CPU and allocations by attach: three parts and one, with the same figures in each output, and twice as much where the same
+    events are in two chunks, stacks that were cut among them."""
+    out, twice = tmp_path / "s.jfr", tmp_path / "two.jfr"
+    process = jdk.start_java("Shares", jvm=("-Xmx64m",), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        process.stdout.readline()
+        lab.use_cpu(process, 0.5)
+        done = lab.jvmscope("attach", "--cpu", "--alloc", "--interval", "1ms", "--depth", "4", "-o", out, process.pid)
+        assert done.returncode == 0, done.stderr
+        lab.use_cpu(process, 1)
+        done = lab.jvmscope("stop", process.pid)
+        assert done.returncode == 0 and " lost " not in done.stderr, done.stderr
+    finally:
+        process.kill()
+        process.communicate()
+    report = js("report", "--json", out)
+    cpu, allocations = report["samples"], report["allocations"]
+    three, one = (row(cpu, f"Shares.{m}")["total"] for m in ("three", "one"))
+    n = three + one
+    assert n > 300 and abs(three - 0.75 * n) < 5 * (0.75 * 0.25 * n) ** 0.5, (three, one)
+    assert cpu["truncated"] >= n  # all of them are cut
+    three, one = (row(allocations, f"Shares.{m}")["total"] for m in ("three", "one"))
+    # JDK 8 counts all; of one place that two stacks lead to it looks at the stack in each sixteenth of the count.
+    error = 0.1 * three if jdk.version == 8 else 5 * 4 * allocations["standard_error"]
+    assert abs(three - 3 * one) < error, (three, one, error)
+    twice.write_bytes(out.read_bytes() * 2)
+    both = js("report", "--json", twice)
+    for metric, table in (("samples", cpu), ("allocations", allocations)):
+        for extension in (".collapsed", ".pb.gz", ".html", ".jfr"):
+            assert lab.jvmscope("convert", "--metric", metric, "-o", tmp_path / f"s{extension}", out).returncode == 0
+        data = outputs.page(tmp_path / "s.html")
+        shown = next(m for m in data["metrics"] if m["name"] == metric)
+        for found in (outputs.collapsed_weights(tmp_path / "s.collapsed"), outputs.pprof(tmp_path / "s.pb.gz")[0], outputs.page_weights(data, shown)):
+            assert found.sum == table["total"], metric
+            assert {m["method"]: (found.own[m["method"]], found.total[m["method"]]) for m in table["methods"]} == {
+                m["method"]: (m["self"], m["total"]) for m in table["methods"]}, metric
+        assert js("report", "--json", tmp_path / "s.jfr")[metric]["methods"] == table["methods"]
+        assert {k: both[metric][k] for k in ("total", "unattributed", "truncated")} == {
+            k: 2 * table[k] for k in ("total", "unattributed", "truncated")}
+        assert {m["method"]: (m["self"], m["total"]) for m in both[metric]["methods"]} == {
+            m["method"]: (2 * m["self"], 2 * m["total"]) for m in table["methods"]}

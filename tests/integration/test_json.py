@@ -65,7 +65,7 @@ def test_no_json_has_a_key_twice(jdk, tmp_path):
         read("list", "--json")
         asked.add("list")
         assert lab.jvmscope("stop", process.pid).returncode == 0
-        slow = subprocess.Popen([lab.BUILD / "jvmscope", "slow", "--json", "-t", "1s", "--requests", "Counted.round(..)", str(process.pid)],
+        slow = subprocess.Popen([lab.BUILD / "jvmscope", "slow", "--json", "-t", "1s", "--requests", "Counted.round(..)", "-o", tmp_path / "slow.jfr", str(process.pid)],
                                 stdout=subprocess.PIPE, text=True)
         number = 3
         while slow.poll() is None:

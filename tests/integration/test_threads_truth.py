@@ -20,12 +20,12 @@ def named(found, name):
     return [t for t in found["threads"] if t["name"] == name]
 
 
-def release_and_stop(process, out):
+def release_and_stop(process):
     """Lets the threads of a program go on that waits for its input, ends the recording, and lets the program end."""
     process.stdin.write("\n")
     process.stdin.flush()
     assert process.stdout.readline() == "released\n"
-    done = lab.jvmscope("stop", "-o", out, process.pid)
+    done = lab.jvmscope("stop", process.pid)
     assert done.returncode == 0, done.stderr
     process.stdin.write("\n")
     process.stdin.flush()
@@ -39,9 +39,9 @@ def recorded_waits(version, folder):
     process = lab.Jdk(version).start_java("AttachedWaits", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
         assert process.stdout.readline() == "ready\n"
-        done = lab.jvmscope("attach", "--threads", "--cpu=wall", process.pid)
+        done = lab.jvmscope("attach", "--threads", "--cpu=wall", "-o", out, process.pid)
         assert done.returncode == 0, done.stderr
-        release_and_stop(process, out)
+        release_and_stop(process)
     finally:
         process.kill()
         process.communicate()
@@ -275,10 +275,10 @@ def recorded_virtual(jdk, out, parked, *options, jvm=()):
     try:
         assert process.stdout.readline() == "ready\n"
         asked = lab.jvmscope("inspect", "--json", process.pid, "threads")
-        done = lab.jvmscope("attach", "--threads", "--cpu", *options, process.pid)
+        done = lab.jvmscope("attach", "--threads", "--cpu", *options, "-o", out, process.pid)
         assert done.returncode == 0, done.stderr
         lab.use_cpu(process, 0.5)
-        release_and_stop(process, out)
+        release_and_stop(process)
     finally:
         process.kill()
         process.communicate()
