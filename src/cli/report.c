@@ -386,7 +386,7 @@ static int put_ranks(struct json *j, const struct profile_view *v)
         profile_note(v, &note);
     if (note.len) {
         json_key(j, "note");
-        json_string_n(j, note.data, note.len);
+        json_string_n(j, buf_str(&note), note.len);
     }
     json_sampler(j, v);
     json_times(j, v);
