@@ -64,6 +64,8 @@ int page_more(const struct export_source *s, struct json *j)
     if (extension && strcmp(extension, ".jfr") != 0 && strncmp(s->path, "/proc/", 6) != 0)
         return 0;
     losses_json_of_file(s->path, NULL, !s->profile || s->profile->lost_any, j);
+    if (s->profile && s->profile->only_samples)
+        return 0;
     int r = member(j, "trace", s, put_trace);
     if (r == 0)
         r = member(j, "requests", s, put_requests);

@@ -27,6 +27,8 @@ static int threads_json(struct json *j, const struct export_source *s)
     _cleanup_(timeline_freep) struct timeline *t = NULL;
     if (s->timeline)
         return page_timeline_json(j, s->timeline, s->path, true);
+    if (s->profile && s->profile->only_samples)
+        return 0;
     if (s->site || timeline_load(&t, s->path, &why) < 0 || !page_has_threads(t))
         return 0;
     return page_timeline_json(j, t, s->path, false);

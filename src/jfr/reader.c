@@ -338,6 +338,7 @@ void recording_close(struct recording *r)
     vec_release(&r->classes);
     vec_release(&r->methods);
     vec_release(&r->class_names);
+    vec_release(&r->seen);
     arena_release(&r->strings);
     arena_release(&r->usual);
     buf_release(&r->key);

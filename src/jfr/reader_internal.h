@@ -69,6 +69,7 @@ struct type {
     bool starts, lasts; /* whether the first field is startTime and the second is duration */
     uint32_t n_longs;   /* a struct of nothing but so many compressed numbers; else 0 */
     struct map pool;    /* id -> position */
+    bool seen;          /* the chunk has an event of the type; rows note it */
     struct plan *plan;  /* how reader_rows.c reads its events; NULL if it does not */
     /*
      * id -> what it was decoded to, according to `usual`: struct rec_stack *, rec_thread *,
@@ -151,6 +152,7 @@ struct recording {
     VEC(struct rec_thread *) threads;
     VEC(struct rec_class *) classes;
     VEC(struct rec_method *) methods;
+    VEC(uint8_t) seen;         /* by the number of a type's name: some chunk has seen it */
     VEC(uint32_t) class_names; /* by the text of an internal name: that of the external one, + 1 */
     struct rec_info info;
     char why[160];

@@ -142,8 +142,10 @@ static void fill(struct reader *from, struct batch *b)
             at = end;
             break;
         }
-        const struct type *t = chunk_type(k, id);
+        struct type *t = chunk_type(k, id);
         const struct plan *p = t ? t->plan : NULL;
+        if (t && unlikely(!t->seen))
+            t->seen = true;
         if (p && p->what & REC_TIME)
             least = MIN(least, plan_start_ticks(p, body, end));
         if (p && p->what & REC_ROW) {
@@ -327,6 +329,31 @@ static int prepare_until(struct rec_rows *rows, size_t n)
     return 0;
 }
 
+/* Takes over which types the events of a chunk have that was read. */
+static int note_seen(struct recording *r, const struct rec_chunk *k)
+{
+    for (size_t i = 0; i < k->types.list.len; i++) {
+        struct type *t = k->types.list.data[i];
+        if (!t->seen)
+            continue;
+        if (t->pub.number >= r->seen.len &&
+            vec_extend(&r->seen, t->pub.number + 1 - r->seen.len) < 0)
+            return -ENOMEM;
+        r->seen.data[t->pub.number] = 1;
+        t->seen = false;
+    }
+    return 0;
+}
+
+bool recording_rows_saw_only(const struct rec_rows *rows, bool (*is_one)(const char *type))
+{
+    const struct recording *r = rows->r;
+    for (size_t i = 0; i < r->seen.len; i++)
+        if (r->seen.data[i] && !is_one(strpool_get(&r->names, i).data))
+            return false;
+    return true;
+}
+
 /* Returns the next batch of a chunk, read by its reader's thread or by the caller itself. */
 static struct batch *take(struct rec_rows *rows, size_t chunk)
 {
@@ -356,6 +383,8 @@ int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret, size_
         if (before && rows->forget)
             forget(rows, before);
         size_t chunk = before ? before->chunk->index + before->last : 0;
+        if (before && before->last && note_seen(r, before->chunk) < 0)
+            return -ENOMEM;
         if (before && before->last && chunk < r->chunks.len)
             rec_chunk_leave(r, before->chunk);
         rows->all_read = chunk >= r->chunks.len;

@@ -114,6 +114,11 @@ void recording_rows_forget(struct rec_rows *rows);
  */
 int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret,
                         size_t *ret_n) must_check;
+/*
+ * Returns whether all events that were read, selected or not, are of types of which is_one returns
+ * true.
+ */
+bool recording_rows_saw_only(const struct rec_rows *rows, bool (*is_one)(const char *type));
 void recording_rows_close(struct rec_rows *rows);
 DEFINE_CLEANUP(struct rec_rows *, recording_rows_close)
 

@@ -605,6 +605,28 @@ static int settle(struct reading *r)
     return e < 0 || allocation->samples.len ? e : sums_move(&r->sums[TLAB], allocation);
 }
 
+/* The types whose events are in a profile and in nothing else. */
+static bool is_only_profile(const char *type)
+{
+    static const char *const names[] = {
+        "jdk.ExecutionSample",
+        "jdk.CPUTimeSample",
+        "jdk.ObjectAllocationSample",
+        "jdk.ObjectAllocationInNewTLAB",
+        "jdk.ActiveSetting",
+        "jdk.ActiveRecording",
+        "jdk.JVMInformation",
+        "jvmscope.UnattributedSample",
+        "jvmscope.AllocationSite",
+        "jvmscope.SamplerCost",
+        "jdk.ObjectAllocationOutsideTLAB",
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (strcmp(type, names[i]) == 0)
+            return true;
+    return false;
+}
+
 static int read_all_events(struct reading *r, struct recording *recording)
 {
     _cleanup_(recording_rows_closep) struct rec_rows *rows = NULL;
@@ -626,6 +648,8 @@ static int read_all_events(struct reading *r, struct recording *recording)
         if (r->l->progress && more >= 0)
             r->l->progress(r->l->progress_context, recording_rows_offset(rows), r->l->len);
     }
+    if (more == 0)
+        r->p->only_samples = recording_rows_saw_only(rows, is_only_profile);
     return more < 0 ? more : settle(r);
 }
 

@@ -200,6 +200,11 @@ struct profile {
      * consists of the thread's kind and its name.
      */
     struct profile_series vm;
+    /*
+     * The recording has nothing but samples and settings, so there is no need to look for threads,
+     * calls, requests or coverage in it.
+     */
+    bool only_samples;
     bool lost_any;           /* the recording reports losses (model/losses.h) */
     uint64_t start_epoch_ns; /* wall-clock time of time 0; 0: unknown */
     uint64_t duration_ns;

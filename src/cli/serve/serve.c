@@ -97,15 +97,16 @@ static int read_data(struct site *s, size_t i, const struct page_site *site, str
         if (p->series[m].samples.len)
             metric = (enum profile_metric)m;
     }
-    struct export_source source = {.path = path,
-                                   .profile = p,
-                                   .metric = metric,
-                                   .site = site,
-                                   .blob = &blob,
-                                   .sources = s->sources,
-                                   .more = page_more,
-                                   .warning = warning,
-                                   .timeline = served_threads_open(&s->files[i].threads, path)};
+    struct export_source source = {
+        .path = path,
+        .profile = p,
+        .metric = metric,
+        .site = site,
+        .blob = &blob,
+        .sources = s->sources,
+        .more = page_more,
+        .warning = warning,
+        .timeline = p->only_samples ? NULL : served_threads_open(&s->files[i].threads, path)};
     r = page_of_recording(&source, &json);
     if (r < 0)
         return r;

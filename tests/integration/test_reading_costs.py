@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What reading samples costs, in instructions and memory, which do not depend on how busy the machine is."""
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import lab
+
+SAMPLES = 40000, 240000
+STACKS, THREADS, DEPTH = 100, 16, 10
+CHUNK = 16384
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory):
+    """Recordings of the same stacks with few and with more samples, by (samples, bytes a chunk)."""
+    folder = tmp_path_factory.mktemp("reading")
+    subprocess.run(["gcc", "-O2", "-std=gnu17", "-D_GNU_SOURCE", "-o", folder / "generate", lab.ROOT / "bench" / "jfr_generate.c"], check=True)
+
+    def make(samples, stacks=STACKS, chunk=None):
+        path = folder / f"{samples}-{stacks}-{chunk}.jfr"
+        if not path.exists():
+            subprocess.run([folder / "generate", path, str(samples), str(stacks), str(THREADS), str(DEPTH), *([str(chunk)] if chunk else [])], check=True)
+        return path
+
+    return make
+
+
+def instructions(*args):
+    """How many instructions the command takes."""
+    done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", lab.BUILD / "jvmscope", *map(str, args)],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 0, done.stderr
+    return int(re.search(r"Collected : (\d+)", done.stderr)[1])
+
+
+# Instructions for each sample, a third above what they were when this was written. Who makes them fewer lowers the bound.
+BOUNDS = {"report": (650, 650), "collapsed": (650, 650), "pb.gz": (900, 900), "html": (1500, 1500)}
+
+
+@pytest.mark.parametrize("chunk", [None, CHUNK], ids=["one_chunk", "chunks_of_16_KiB"])
+@pytest.mark.parametrize("output", BOUNDS)
+def test_a_sample_takes_few_instructions(recordings, tmp_path, output, chunk):
+    if not shutil.which("valgrind"):
+        pytest.skip("valgrind is not there (tools/setup check)")
+    few, many = (instructions(*(["report", path] if output == "report" else ["convert", path, "-o", tmp_path / f"x.{output}"]))
+                 for path in (recordings(n, chunk=chunk) for n in SAMPLES))
+    each = (many - few) / (SAMPLES[1] - SAMPLES[0])
+    print(f"{output}, {'chunks' if chunk else 'one chunk'}: {each:.0f} instructions a sample")
+    assert each <= BOUNDS[output][chunk is not None]
+
+
+def most_memory(*args):
+    """The peak of the command's resident memory in MiB."""
+    code = ("import resource, subprocess, sys\n"
+            "subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)\n"
+            "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+    done = subprocess.run([sys.executable, "-c", code, lab.BUILD / "jvmscope", *map(str, args)], capture_output=True, text=True, check=True)
+    return int(done.stdout) / 1024
+
+
+@pytest.mark.parametrize("chunk", [None, CHUNK], ids=["one_chunk", "chunks_of_16_KiB"])
+@pytest.mark.parametrize("output", BOUNDS)
+def test_memory_does_not_grow_with_the_number_of_samples(recordings, tmp_path, output, chunk):
+    """Of recordings larger than what is read ahead, with the same stacks and threads."""
+    few, many = (most_memory(*(["report", path] if output == "report" else ["convert", path, "-o", tmp_path / f"x.{output}"]))
+                 for path in (recordings(n, stacks=20, chunk=chunk) for n in (1000000, 4000000)))
+    assert many - few < 8, (few, many)
