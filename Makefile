@@ -35,6 +35,12 @@ demo:
 	@$(MAKE) --no-print-directory all
 	@tools/demo
 
+# Three VMs of two services, recorded, collected and compared: a minute.
+demo-fleet:
+	@tools/setup build
+	@$(MAKE) --no-print-directory all
+	@BUILD=$(BUILD) tools/demo-fleet
+
 # The daily suite. ARGS goes to pytest: make check ARGS='-k jfr'.
 check:
 	@tools/setup build check
@@ -98,4 +104,4 @@ install: all
 clean:
 	rm -rf $(BUILD) build-*
 
-.PHONY: dist deb all sanitized demo check check-arm check-all bench lint fuzz soak install clean
+.PHONY: dist deb all sanitized demo demo-fleet check check-arm check-all bench lint fuzz soak install clean
