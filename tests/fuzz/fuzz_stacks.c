@@ -30,7 +30,7 @@ static void use(const struct profile *p)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static int (*const readers[])(struct load * l) = {load_collapsed, load_hprof, load_hprof_text,
-                                                      load_pprof};
+                                                      load_wire};
     for (size_t i = 0; i < ARRAY_SIZE(readers); i++) {
         struct buf why = BUF(4096);
         struct load l = {
