@@ -18,7 +18,7 @@ def run(*words):
 
 def verbs():
     yield from ("report", "diff", "convert", "coverage", "trace", "requests", "vm", "serve")
-    for command in ("threads", "heap", "requests", "fleet"):
+    for command in ("threads", "heap", "requests"):
         yield from (f"{command} {verb}" for verb in re.findall(rf"(?m)^  {command} (\S+) ", run(command, "--help")[1]))
     yield from (name for name in ASKING if " " not in name)
     yield from OWN
@@ -35,7 +35,7 @@ OWN = {"attach": "Which VMs", "slow": "What is shown"}
 def test_no_command_is_left_out():
     there = set(re.findall(r"(?m)^  (\w+) ", run("--help")[1]))
     assert there - {v.split()[0] for v in verbs()} == {"run",  # whose options are the agent's: test_options.py
-                                                       "collect", "host",  # which go on: test_fleet.py
+                                                       "collect", "host", "fleet",  # test_fleet.py
                                                        "list", "completion", "manual"}  # which have no option with a value
     for name in ("list", "completion", "manual"):
         assert not [m for m in map(OPTION.match, run(name, "--help")[1].splitlines()) if m and m[3]], name
@@ -62,7 +62,7 @@ class Verb:
         if name in OWN:
             text = re.search(rf"(?ms)^{OWN[name]}:\n(.*?)\n\n", text)[1]
         two = {"diff": [FILE, FILE], "heap diff": [FILE, FILE], "requests show": ["1", FILE]}
-        self.operands = [] if name == "attach" or self.words[0] == "fleet" else [os.getpid(), *ASKING.get(name, [])] if name in {**ASKING, **OWN} else two.get(name, [FILE])
+        self.operands = [] if name == "attach" else [os.getpid(), *ASKING.get(name, [])] if name in {**ASKING, **OWN} else two.get(name, [FILE])
         self.output = ["-o", "/no/such/folder/x.html"] if name == "convert" else []
         self.options = [m.groups() for m in map(OPTION.match, text.splitlines()) if m]
         assert self.options, text
