@@ -367,10 +367,11 @@ static inline enum choice choose(const struct taking *t, const struct event *e, 
         return e->type > 1 ? KEEP : DROP;
     case STATE:
         if (e->start >= t->from)
-            return KEEP;
+            return e->kind->has_thread && e->start > t->until ? DROP : KEEP;
         return e->kind->has_thread && has_ended(t, thread_key(e->thread)) ? DROP : MOVE;
     case WAITING:
-        return has_ended(t, wait_key(e)) ? DROP : KEEP;
+        /* The flush that ends the part also reports waits that began after its end. */
+        return has_ended(t, wait_key(e)) || e->start > t->until ? DROP : KEEP;
     case MOMENT:
     case THREAD_END:
         break;

@@ -8,6 +8,7 @@ import time
 import pytest
 
 import lab
+import test_fleet
 
 # What acts on the text around it: control characters, separators of lines, directions of writing.
 ACTING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
@@ -43,8 +44,12 @@ RECORDING = {
     "requests": [[]], "requests slow": [["--slowest", "50%"]], "requests show": [["1"]],
     "vm": [[]],
 }
+FLEET = {
+    "services": [[]], "top": [[], ["--service", "*"]], "flame": [[]], "requests": [[]],
+    "diff": [["--service", "*", "--base", "version=1", "--version", "2"]],
+}
 # Nothing of a program is shown by these, by a page alone, or (slow) by what requests slow prints.
-NOT_SHOWN = {"slow", "completion", "manual", "serve", "attach", "run", "stop", "convert", "diff", "heap diff"}
+NOT_SHOWN = {"slow", "completion", "manual", "serve", "attach", "run", "stop", "convert", "diff", "heap diff", "collect", "host"}
 
 
 def ask(*words):
@@ -87,7 +92,7 @@ def each(table, before=(), after=()):
 
 
 def test_no_text_of_a_program_acts_on_a_terminal(tmp_path):
-    known = set(LIVE) | {"heap " + v for v in HEAP} | set(RECORDING) | NOT_SHOWN
+    known = set(LIVE) | {"heap " + v for v in HEAP} | {"fleet " + v for v in FLEET} | set(RECORDING) | NOT_SHOWN
     assert set(verbs()) == known, "a verb is new or gone: add it to the tables above"
     jdk, out = lab.Jdk(25), tmp_path / (NAME + ".jfr")
     names = {"DUMP": tmp_path / (NAME + "-dump.jfr"), "HEAP": tmp_path / (NAME + ".hprof")}
@@ -118,15 +123,21 @@ def test_no_text_of_a_program_acts_on_a_terminal(tmp_path):
         program.wait(timeout=60)
     # "Picked up JAVA_TOOL_OPTIONS" is the VM's own.
     shown(["run"], b"\n".join(line for line in told.split(b"\n") if line.startswith(b"jvmscope: ")))
+    store = f"sqlite:{tmp_path / 'fleet.db'}"
+    with test_fleet.collector(tmp_path, store=store) as c:
+        for version in "12":
+            c.send(out.read_bytes(), service="shop", version=version)
+        c.send(out.read_bytes(), 400, service=NAME)
     texts = {}
     for words in [*each({"heap " + v: f for v, f in HEAP.items()}, before=[names["HEAP"]]), *each(RECORDING, after=[out]),
+                  *each({"fleet " + v: f for v, f in FLEET.items()}, after=["--store", store]),
                   ["diff", out, names["DUMP"]], ["heap", "diff", names["HEAP"], names["HEAP"]]]:
-        key = " ".join(words[:2]) if words[0] in ("heap", "threads") or words[1] in ("slow", "show") else words[0]
+        key = " ".join(words[:2]) if words[0] in ("fleet", "heap", "threads") or words[1] in ("slow", "show") else words[0]
         texts[key] = texts.get(key, "") + check(words)
         as_json = check([*words, "--json"])
         json.loads(as_json)
     silent = [k for k in ("report", "trace", "coverage", "diff", "threads summary", "threads monitors", "threads timeline",
-                          "threads critical-path", "requests", "requests slow", "requests show", "heap histogram", "heap query", "heap strings", "heap threads")
+                          "threads critical-path", "requests", "requests slow", "requests show", "heap histogram", "heap query", "heap strings", "heap threads", "fleet top", "fleet requests")
               if ESCAPE not in texts[k]]
     assert not silent, "these show no hostile text, so they prove nothing"
     assert max(len(line) for t in texts.values() for line in t.splitlines()) < 20000, "a text of 60,000 characters is cut"

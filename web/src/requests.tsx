@@ -142,7 +142,7 @@ export function RequestsView({ json, kept, keep, name }: Kept & { json: Requests
           <Causes json={json} chosen={inBox} all={json.requests} dark={dark} />
           <SortableTable caption="Requests" by={0} limit={100} rows={list} selected={new Set(chosen ? [chosen.id] : [])}
             onSelect={(s) => keep({ ri: String([...s].find((k) => k !== chosen?.id) ?? "") })}
-            columns={[{ title: "Latency", ...time }, { title: "At", ...time }, { title: "Name" }, { title: "Status", minor: true }, { title: "Most" }]} />
+            columns={[{ title: "Latency", ...time }, { title: "At", ...time, minor: true }, { title: "Name" }, { title: "Status", minor: true }, { title: "Most" }]} />
         </section>
         {chosen && <Waterfall json={json} request={chosen} dark={dark} />}
       </div>
