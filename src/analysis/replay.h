@@ -61,7 +61,8 @@ static inline uint64_t replay_wake_up(struct replay *r, const struct tl_node *at
                                       int64_t now)
 {
     const struct tl_node waker = tl_node(r->t, at->waker);
-    uint64_t wake_up = at->time - waker.time;
+    /* In a damaged index a wake-up may come before its cause. */
+    uint64_t wake_up = at->time > waker.time ? at->time - waker.time : 0;
     if (then < (int64_t)r->t->wake_ns)
         return wake_up;
     double sleeps = replay_sleeps(r, now);
@@ -77,7 +78,7 @@ static inline uint64_t replay_left(struct replay *r, uint32_t thread, uint64_t o
 {
     int64_t less = MIN(r->saved[thread], (int64_t)own);
     r->saved[thread] -= less;
-    return (uint64_t)((int64_t)own - less);
+    return own - (uint64_t)less;
 }
 
 int replay_init(struct replay *ret, const struct timeline *t, const struct scaled *what,
@@ -97,8 +98,8 @@ uint64_t replay_own(struct replay *r, uint32_t n, uint64_t start);
 static inline uint64_t replay_woken(struct replay *r, const struct tl_node *at, uint64_t since,
                                     uint64_t came, uint64_t cause)
 {
-    int64_t then = (int64_t)tl_node(r->t, at->waker).time - (int64_t)since;
-    return MAX(came, cause + replay_wake_up(r, at, then, (int64_t)cause - (int64_t)came));
+    int64_t then = (int64_t)(tl_node(r->t, at->waker).time - since);
+    return MAX(came, cause + replay_wake_up(r, at, then, (int64_t)(cause - came)));
 }
 
 /* Returns the new time of node n from those of the previous node and of its waker. */

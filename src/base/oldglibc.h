@@ -80,6 +80,11 @@ static inline int old_lstat(const char *path, struct stat *ret)
     return (int)syscall(SYS_newfstatat, AT_FDCWD, path, ret, AT_SYMLINK_NOFOLLOW);
 }
 
+static inline int old_fstatat(int folder, const char *path, struct stat *ret, int flags)
+{
+    return (int)syscall(SYS_newfstatat, folder, path, ret, flags);
+}
+
 /*
  * The timer functions were in librt then. For a timer that starts no thread, timer_t is simply the
  * kernel's number.
@@ -120,6 +125,7 @@ static inline int old_timer_delete(timer_t timer)
 #define lstat(path, ret)                            old_lstat(path, ret)
 #define stat(path, ret)                             old_stat(path, ret)
 #define fstat(fd, ret)                              old_fstat(fd, ret)
+#define fstatat(folder, path, ret, flags)           old_fstatat(folder, path, ret, flags)
 #define fcntl(fd, command, argument)                old_fcntl(fd, command, (long)(argument))
 #endif
 #endif

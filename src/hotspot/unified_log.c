@@ -20,7 +20,7 @@ static struct log_text text_between(const char *begin, const char *end)
 
 bool log_text_is(struct log_text t, const char *s)
 {
-    return t.len == strlen(s) && memcmp(t.data, s, t.len) == 0;
+    return t.len == strlen(s) && (!t.len || memcmp(t.data, s, t.len) == 0);
 }
 
 bool log_text_starts(struct log_text t, const char *s)

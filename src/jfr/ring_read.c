@@ -13,6 +13,7 @@
 
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { TRIES = 5, KINDS = 16384, FEATURES = 67, COMPRESSED = 1, FINAL = 2 };
@@ -553,7 +554,7 @@ static int copy_bytes(struct taking *t, uint64_t from, size_t n)
 {
     while (n) {
         loff_t in = (loff_t)from;
-        ssize_t r = copy_file_range(t->fd, &in, t->to, NULL, n, 0);
+        ssize_t r = syscall(SYS_copy_file_range, t->fd, &in, t->to, NULL, n, 0);
         if (r < 0 && errno == EINTR)
             continue;
         if (r < 0 && errno != EXDEV && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP &&
