@@ -2,6 +2,7 @@
 #include "serve/intake.h"
 
 #include "base/file.h"
+#include "serve/guests.h"
 #include "serve/pool.h"
 
 #include <arpa/inet.h>
@@ -21,15 +22,12 @@ struct intake {
     struct MHD_Daemon *daemon;
     struct pool *pool;
     /* Connections whose request is not complete, the newest first; of the daemon's thread alone. */
-    struct guest *unfinished;
-    unsigned n_unfinished;
+    struct guest_list unfinished;
 };
 
 /* A connection. */
 struct guest {
-    struct guest *newer, *older;
-    int fd;
-    bool is_unfinished;
+    struct guest_link link; /* listed: its request is not complete */
 };
 
 /* A request: its body arrives, then a thread of the pool answers while it is suspended. */
@@ -46,36 +44,12 @@ struct upload {
 
 static void finish(struct intake *in, struct guest *g)
 {
-    if (!g->is_unfinished)
-        return;
-    *(g->newer ? &g->newer->older : &in->unfinished) = g->older;
-    if (g->older)
-        g->older->newer = g->newer;
-    g->newer = g->older = NULL;
-    g->is_unfinished = false;
-    in->n_unfinished--;
-}
-
-static void end_oldest(struct intake *in)
-{
-    struct guest *g = in->unfinished;
-    while (g->older)
-        g = g->older;
-    finish(in, g);
-    shutdown(g->fd, SHUT_RDWR); /* the daemon sees its end, and closes it */
+    guest_remove(&in->unfinished, &g->link);
 }
 
 static void begin(struct intake *in, struct guest *g)
 {
-    if (g->is_unfinished)
-        return;
-    g->older = in->unfinished;
-    if (g->older)
-        g->older->newer = g;
-    in->unfinished = g;
-    g->is_unfinished = true;
-    if (++in->n_unfinished > INTAKE_UNFINISHED)
-        end_oldest(in);
+    guest_add(&in->unfinished, &g->link, INTAKE_UNFINISHED);
 }
 
 static struct guest *guest_of(struct MHD_Connection *c)
@@ -100,7 +74,7 @@ static void on_connection(void *context, struct MHD_Connection *c, void **socket
     g = calloc(1, sizeof(*g));
     if (!g)
         return; /* its requests are refused */
-    g->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+    g->link.fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     *socket_context = g;
     begin(in, g);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/server.h"
 
+#include "serve/guests.h"
 #include "serve/pool.h"
 
 #include <arpa/inet.h>
@@ -20,37 +21,15 @@ struct server {
     char token[SERVER_TOKEN + 1];
     char hosts[2][HOST_MAX]; /* what the Host header may be */
     /* the newest first; of the daemon's thread alone, as all of struct guest */
-    struct guest *strangers;
-    unsigned n_strangers;
+    struct guest_list strangers;
 };
 
 /* A connection. */
 struct guest {
-    struct guest *newer, *older; /* strangers: they have not shown the token */
-    int fd;
-    bool stranger, malformed; /* malformed: a NUL in what it asked for */
-    const char *address_end;  /* of the request line's address as a C string */
+    struct guest_link link;  /* listed: it is a stranger, which has not shown the token */
+    bool malformed;          /* there was a NUL in what it asked for */
+    const char *address_end; /* of the request line's address as a C string */
 };
-
-static void forget_stranger(struct server *s, struct guest *g)
-{
-    if (!g->stranger)
-        return;
-    *(g->newer ? &g->newer->older : &s->strangers) = g->older;
-    if (g->older)
-        g->older->newer = g->newer;
-    g->stranger = false;
-    s->n_strangers--;
-}
-
-static void end_oldest(struct server *s)
-{
-    struct guest *g = s->strangers;
-    while (g->older)
-        g = g->older;
-    forget_stranger(s, g);
-    shutdown(g->fd, SHUT_RDWR); /* the daemon sees its end, and closes it */
-}
 
 static struct guest *guest_of(struct MHD_Connection *c)
 {
@@ -66,7 +45,7 @@ static void on_connection(void *context, struct MHD_Connection *c, void **socket
     struct guest *g = *socket_context;
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
         if (g)
-            forget_stranger(s, g);
+            guest_remove(&s->strangers, &g->link);
         free(g);
         *socket_context = NULL;
         return;
@@ -74,24 +53,17 @@ static void on_connection(void *context, struct MHD_Connection *c, void **socket
     g = calloc(1, sizeof(*g));
     if (!g)
         return; /* its requests are refused */
-    *g = (struct guest){
-        .older = s->strangers,
-        .fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd};
-    g->stranger = true;
-    if (g->older)
-        g->older->newer = g;
-    s->strangers = g;
+    g->link.fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     *socket_context = g;
     MHD_set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)SERVER_STRANGER_S);
-    if (++s->n_strangers > SERVER_STRANGERS)
-        end_oldest(s);
+    guest_add(&s->strangers, &g->link, SERVER_STRANGERS);
 }
 
 static void welcome(struct server *s, struct MHD_Connection *c, struct guest *g)
 {
-    if (!g->stranger)
+    if (!g->link.is_listed)
         return;
-    forget_stranger(s, g);
+    guest_remove(&s->strangers, &g->link);
     MHD_set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)SERVER_TIMEOUT_S);
 }
 

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connections that have yet to prove themselves, newest first. Beyond a number of them the oldest
+ * is ended, so that idle connections keep nobody out.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+/* A connection, as the first member of a server's own struct. */
+struct guest_link {
+    struct guest_link *older, *newer;
+    int fd;
+    bool is_listed;
+};
+
+struct guest_list {
+    struct guest_link *newest;
+    int n;
+};
+
+static inline void guest_remove(struct guest_list *list, struct guest_link *g)
+{
+    if (!g->is_listed)
+        return;
+    *(g->newer ? &g->newer->older : &list->newest) = g->older;
+    if (g->older)
+        g->older->newer = g->newer;
+    g->newer = g->older = NULL;
+    g->is_listed = false;
+    list->n--;
+}
+
+static inline void guest_add(struct guest_list *list, struct guest_link *g, int most)
+{
+    if (g->is_listed)
+        return;
+    g->newer = NULL;
+    g->older = list->newest;
+    if (g->older)
+        g->older->newer = g;
+    list->newest = g;
+    g->is_listed = true;
+    if (++list->n <= most)
+        return;
+    struct guest_link *oldest = list->newest;
+    while (oldest->older)
+        oldest = oldest->older;
+    guest_remove(list, oldest);
+    shutdown(oldest->fd, SHUT_RDWR); /* the daemon sees its end, and closes it */
+}
