@@ -13,6 +13,7 @@ import socket
 import subprocess
 import time
 import urllib.parse
+import zipfile
 
 import pytest
 
@@ -487,6 +488,21 @@ def wait_for(condition, what, seconds=120):
     return value
 
 
+def left_in(spool):
+    """What a spool holds beside its locks."""
+    return [p.name for p in spool.iterdir() if p.name not in ("lock", "running")]
+
+
+def busy_jar(folder):
+    """Busy in a jar with a name of its own, so that a host takes the VMs of its test alone."""
+    jar = folder / f"{folder.name}-{os.getpid()}.jar"
+    with zipfile.ZipFile(jar, "w") as z:
+        z.writestr("META-INF/MANIFEST.MF", "Main-Class: Busy\n")
+        for path in lab.compiled("Busy").glob("*.class"):
+            z.write(path, path.name)
+    return jar
+
+
 class Host:
     """`jvmscope host` for the VMs of one program."""
 
@@ -519,11 +535,12 @@ def test_a_machine_sends_what_its_vms_recorded_each_sample_once(jdk, tmp_path):
     """With the host killed and the collector away meanwhile: the sum is that of the whole ring, and names are those of the environment."""
     environment = {**os.environ, "OTEL_RESOURCE_ATTRIBUTES": "service.version=1.8,region=eu%2C1,service.name=other",
                    "OTEL_SERVICE_NAME": "shop"}
-    vm = jdk.start_java("Busy", "12", env=environment, stdout=subprocess.PIPE)
+    jar = busy_jar(tmp_path)
+    vm = jdk.start("java", "-jar", jar, "12", env=environment, stdout=subprocess.PIPE)
     assert vm.stdout.readline().strip() == "ready"
     with collector(tmp_path) as c:
         port = c.port
-        host = Host(tmp_path, port, "Busy*", "--label", "rack=r1")
+        host = Host(tmp_path, port, jar.name, "--label", "rack=r1")
         try:
             assert wait_for(lambda: total(c), "nothing was sent")
             host.kill()
@@ -543,8 +560,8 @@ def test_a_machine_sends_what_its_vms_recorded_each_sample_once(jdk, tmp_path):
             finally:
                 os.unlink(kept)
             assert host.waiting()
+            wait_for(lambda: not list((tmp_path / "spool").glob("*.taken")), "the VM that has ended is not forgotten")
             host.kill()
-            assert not list((tmp_path / "spool").glob("*.taken"))
             host.arguments[host.arguments.index("--to") + 1] = "http://127.0.0.1:1"
             host.start()
             wait_for(lambda: "profiles wait" in (tmp_path / "host.err").read_text().split("sends to")[-1], "the host does not say that it waits")
@@ -564,7 +581,7 @@ def test_a_machine_sends_what_its_vms_recorded_each_sample_once(jdk, tmp_path):
         finally:
             if host.process.poll() is None:
                 host.kill()
-    assert not list((tmp_path / "spool").glob("*"))
+    assert not left_in(tmp_path / "spool")
 
 
 def test_what_waits_is_bounded_and_the_words_of_host(tmp_path):
@@ -585,28 +602,37 @@ def test_what_waits_is_bounded_and_the_words_of_host(tmp_path):
     (spool / "000000000009.jfr").write_text("half")
     with collector(tmp_path) as c:
         host = Host(tmp_path, c.port, "NoSuchProgram")
+        wait_for(lambda: "sends to" in (tmp_path / "host.err").read_text(), "the host does not start")
+        other = subprocess.run(host.arguments, stderr=subprocess.PIPE, text=True, timeout=60)
+        assert other.returncode == 1 and "another host" in other.stderr and len(other.stderr.splitlines()) == 1, other.stderr
         wait_for(lambda: not host.waiting(), "what waited is not sent")
         host.stop()
         assert total(c) == 1 + 2 + 8 + 16
-    assert not list(spool.iterdir())
+    assert not left_in(spool)
     assert "does not take a profile" in (tmp_path / "host.err").read_text()
 
 
 @pytest.mark.jdks(17)
 def test_a_vm_that_ends_while_the_host_is_away(jdk, tmp_path):
-    """What its ring holds is taken by the next start."""
-    vm = jdk.start_java("Busy", "6", stdout=subprocess.PIPE)
+    """What its ring holds is taken by the next start, however often the host was killed before, whatever it was about to do."""
+    jar = busy_jar(tmp_path)
+    vm = jdk.start("java", "-jar", jar, "6", stdout=subprocess.PIPE)
     assert vm.stdout.readline().strip() == "ready"
     with collector(tmp_path) as c:
-        host = Host(tmp_path, c.port, "Busy*")
+        host = Host(tmp_path, c.port, jar.name)
         try:
             before = wait_for(lambda: total(c), "nothing was sent")
             host.kill()
+            random.seed(9)
+            for _ in range(8):
+                host.start()
+                time.sleep(random.random() / 3)
+                host.kill()
             [ring] = [p.path for p in os.scandir("/var/tmp") if p.name.startswith(f"jvmscope-{vm.pid}-") and p.name.endswith(".ring")]
             vm.wait(timeout=120)
             assert lab.jvmscope("dump", "-o", tmp_path / "whole.jfr", ring).returncode == 0
             host.start()
-            wait_for(lambda: not list((tmp_path / "spool").glob("*")), "the rest was not taken")
+            wait_for(lambda: not left_in(tmp_path / "spool"), "the rest was not taken")
             host.stop()
         finally:
             if host.process.poll() is None:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host: keeps the always-on agent in the VMs of this machine and sends what they record. */
+#include "agent/rings.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/pattern.h"
@@ -7,10 +8,12 @@
 #include "cli/fleet/origin.h"
 #include "cli/fleet/send.h"
 #include "cli/fleet/spool.h"
+#include "cli/fleet/watched.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>
@@ -58,31 +61,19 @@ const struct arg_set *const host_sets[] = {&host_set, &how_set, NULL};
  */
 #define MARGIN_NS (2 * (int64_t)NS_PER_SECOND)
 
-enum { ARGUMENTS_MAX = 64, PATH_LEN = 600 };
+#define BEFORE_NS (5 * NS_PER_SECOND)
+#define ALL_NS    (UINT64_C(1) << 60)
 
-/* A VM that is recorded. */
-struct watched {
-    pid_t pid;
-    uint64_t start;   /* of the process, in the kernel's ticks: pids are used again */
-    char *ring;       /* the ring's file as this machine sees it; NULL: unknown */
-    char *query;      /* who it is, for the URL */
-    int64_t after_ns; /* up to when it has been taken, since 1970 */
-    bool is_there;    /* in the list of this round */
-    bool complained;
-};
+enum { ARGUMENTS_MAX = 64, PATH_LEN = 600, TRIES_MAX = 60 };
 
 struct host {
     const struct host_options *o;
     struct spool spool;
     struct sender sender;
-    VEC(struct watched) vms;
+    struct watched_list list;
     VEC(pid_t) left_out; /* VMs that cannot be recorded, which was said */
+    bool unsaved;        /* the state of a VM could not be stored, which was said */
 };
-
-static int64_t wall_ns(void)
-{
-    return (int64_t)clock_ns(CLOCK_REALTIME);
-}
 
 /* ---- other commands */
 
@@ -171,99 +162,6 @@ static void leave_out(struct host *h, const struct vm *vm, const char *why)
     (void)!vec_push(&h->left_out, vm->pid);
 }
 
-static void watched_release(struct watched *w)
-{
-    free(w->ring);
-    free(w->query);
-}
-
-/* ---- up to when a VM has been taken, over restarts of this command */
-
-static void state_path(const struct host *h, const struct watched *w, char path[PATH_LEN])
-{
-    snprintf(path, PATH_LEN, "%s/%d-%" PRIu64 ".taken", h->spool.folder, w->pid, w->start);
-}
-
-/* Three lines: up to when, the ring's file, and who it is. */
-static void save_state(const struct host *h, const struct watched *w)
-{
-    _cleanup_(out_file_release) struct out_file out = OUT_FILE;
-    _cleanup_(buf_release) struct buf text = BUF(1 << 20);
-    char path[PATH_LEN];
-    state_path(h, w, path);
-    buf_printf(&text, "%" PRId64 "\n%s\n%s\n", w->after_ns, w->ring ? w->ring : "", w->query);
-    if (buf_error(&text) || out_file_open_private(&out, path) < 0)
-        return;
-    if (out_file_write(&out, text.data, text.len) == 0)
-        (void)!out_file_commit(&out);
-}
-
-static void forget_state(const struct host *h, const struct watched *w)
-{
-    char path[PATH_LEN];
-    state_path(h, w, path);
-    unlink(path);
-}
-
-/*
- * What waits in the spool has been taken, even if a kill came before the state was saved. Its query
- * begins with the name of the VM.
- */
-static void read_spooled_state(const struct host *h, struct watched *w)
-{
-    struct spool_list list;
-    char name[64];
-    snprintf(name, sizeof(name), "id=%d-%" PRIu64 "-", w->pid, w->start);
-    if (spool_list(&h->spool, &list) < 0)
-        return;
-    for (size_t i = 0; i < list.numbers.len; i++) {
-        _cleanup_free_ char *query = NULL;
-        if (spool_query(&h->spool, list.numbers.data[i], &query) < 0 || !strstr(query, name))
-            continue;
-        const char *until = strstr(query, "until_ns=");
-        if (until)
-            w->after_ns = MAX(w->after_ns, (int64_t)strtoll(until + 9, NULL, 10));
-    }
-    vec_release(&list.numbers);
-}
-
-static char *take_line(char **rest)
-{
-    char *line = strsep(rest, "\n");
-    return line && *line ? strdup(line) : NULL;
-}
-
-/* Reads what an earlier run knew of a VM. */
-static void read_state(struct host *h, const char *name)
-{
-    _cleanup_free_ uint8_t *text = NULL;
-    char path[PATH_LEN + 256];
-    size_t len;
-    int used = 0;
-    struct watched w = {.pid = 0};
-    if (sscanf(name, "%d-%" SCNu64 ".taken%n", &w.pid, &w.start, &used) != 2 || !used || name[used])
-        return;
-    snprintf(path, sizeof(path), "%s/%s", h->spool.folder, name);
-    if (read_file(path, 1 << 20, &text, &len) < 0)
-        return;
-    char *rest = (char *)text, *after = strsep(&rest, "\n");
-    w.after_ns = after ? (int64_t)strtoll(after, NULL, 10) : 0;
-    w.ring = take_line(&rest);
-    w.query = take_line(&rest);
-    read_spooled_state(h, &w);
-    if (!w.after_ns || !w.query || vec_push(&h->vms, w) < 0)
-        watched_release(&w);
-}
-
-static void read_states(struct host *h)
-{
-    DIR *d = opendir(h->spool.folder);
-    for (struct dirent *e; d && (e = readdir(d));)
-        read_state(h, e->d_name);
-    if (d)
-        closedir(d);
-}
-
 /* ---- taking profiles */
 
 /* "... into FILE (64 MiB); take ..." */
@@ -271,6 +169,19 @@ static char *ring_of(const char *message)
 {
     const char *at = strstr(message, " into "), *end = at ? strstr(at, " (") : NULL;
     return end ? strndup(at + 6, (size_t)(end - at - 6)) : NULL;
+}
+
+/* The ring of a VM where agents put it by themselves (agent/rings.h); NULL when there is none. */
+static char *ring_in_folders(pid_t pid)
+{
+    char pattern[64], *found = NULL;
+    glob_t g;
+    snprintf(pattern, sizeof(pattern), "{/var,}/tmp/" RING_PREFIX "%d-*" RING_SUFFIX, pid);
+    if (glob(pattern, GLOB_BRACE, NULL, &g) == 0) {
+        found = strdup(g.gl_pathv[0]);
+        globfree(&g);
+    }
+    return found;
 }
 
 static int attach(struct host *h, const struct vm *vm, struct watched *w)
@@ -285,44 +196,66 @@ static int attach(struct host *h, const struct vm *vm, struct watched *w)
          t = strtok_r(NULL, " ", &rest))
         arguments[n++] = t;
     arguments[n] = pid;
-    w->after_ns = wall_ns();
-    if (run_self(arguments, &messages) != 0) {
+    if (run_self(arguments, &messages) == 0) {
+        w->ring = ring_of(buf_str(&messages));
+    } else if (w->from_disk) {
+        /* The attach whose host was killed meanwhile came to its end. */
+        w->ring = ring_in_folders(vm->pid);
+    } else {
         leave_out(h, vm, first_line(&messages));
         return -EIO;
     }
-    w->ring = ring_of(buf_str(&messages));
+    w->attached = true;
+    watched_save(w, &h->spool);
     return 0;
 }
 
-/* Takes what the ring has from w->after_ns on. source: a process id, or the file of a ring. */
-static void take(struct host *h, struct watched *w, const char *source, bool at_its_end)
+/*
+ * Puts what the ring has behind w->after into the spool. source: a process id, or the file of a
+ * ring. Returns 0 when it is there or when there is nothing, otherwise a negative errno.
+ */
+static int take(struct host *h, struct watched *w, const char *source, bool at_its_end)
 {
     _cleanup_(buf_release) struct buf messages = BUF(1 << 20), query = BUF(1 << 20);
     char body[PATH_LEN], last[32];
-    int64_t now = wall_ns(), until = at_its_end ? now : now - MARGIN_NS;
-    if (until <= w->after_ns)
-        return;
+    struct piece_span span;
     spool_body(&h->spool, h->spool.next, body);
-    snprintf(last, sizeof(last), "%" PRId64 "ms", (now - w->after_ns) / 1000000 + 5000);
+    uint64_t began_ns = now_ns();
+    /* Requests that end in this profile began before it. After a reboot the clock is another. */
+    uint64_t age =
+        w->taken_ns && began_ns >= w->taken_ns ? began_ns - w->taken_ns + BEFORE_NS : ALL_NS;
+    snprintf(last, sizeof(last), "%" PRIu64 "ms", age / NS_PER_MS);
     const char *const arguments[] = {"jvmscope", "dump", "--last", last, "-o", body, source, NULL};
     if (run_self(arguments, &messages) != 0) {
         unlink(body);
-        if (!w->complained && !at_its_end)
+        if (!w->complained)
             complain(source, "no profile", first_line(&messages));
         w->complained = true;
-        return;
+        return -EIO;
     }
     w->complained = false;
-    buf_printf(&query, "id=%d-%" PRIu64 "-%" PRId64 "&after_ns=%" PRId64 "&until_ns=%" PRId64 "&%s",
-               w->pid, w->start, w->after_ns, w->after_ns, until, w->query);
-    int r = buf_error(&query) ? buf_error(&query) : spool_commit(&h->spool, buf_str(&query));
+    int r = piece_span_read(body, &span);
+    int64_t until = at_its_end ? span.end + 1 : span.end - MARGIN_NS;
+    if (r == 0 && until <= w->after) {
+        unlink(body);
+        return 0;
+    }
+    buf_printf(&query, "id=%d-%" PRIu64 "-%" PRId64 "-%" PRId64 "&after_ns=%" PRId64, w->pid,
+               w->start, w->after, until, span.epoch_ns + w->after);
+    if (!at_its_end)
+        buf_printf(&query, "&until_ns=%" PRId64, span.epoch_ns + until);
+    buf_printf(&query, "&%s", w->query);
+    if (r == 0)
+        r = buf_error(&query) ? buf_error(&query) : spool_commit(&h->spool, buf_str(&query));
     if (r < 0) {
         unlink(body);
         complain_errno(h->spool.folder, "cannot keep a profile", r);
-        return;
+        return r;
     }
-    w->after_ns = until;
-    save_state(h, w);
+    w->after = until;
+    w->taken_ns = began_ns - MIN(began_ns, (uint64_t)MARGIN_NS);
+    watched_save(w, &h->spool);
+    return 0;
 }
 
 static char *query_of(const struct host *h, const struct vm *vm)
@@ -344,9 +277,9 @@ static char *query_of(const struct host *h, const struct vm *vm)
 
 static struct watched *find(struct host *h, pid_t pid, uint64_t start)
 {
-    for (size_t i = 0; i < h->vms.len; i++)
-        if (h->vms.data[i].pid == pid && h->vms.data[i].start == start)
-            return &h->vms.data[i];
+    for (size_t i = 0; i < h->list.vms.len; i++)
+        if (h->list.vms.data[i].pid == pid && h->list.vms.data[i].start == start)
+            return &h->list.vms.data[i];
     return NULL;
 }
 
@@ -373,19 +306,25 @@ static void look_at(struct host *h, const struct vm *vm)
         for (size_t i = 0; i < h->left_out.len; i++)
             if (h->left_out.data[i] == vm->pid)
                 return;
-        if (attach(h, vm, &one) < 0)
-            return;
+        /* Stored first, so that an attach is known of whose end a killed host does not see. */
         one.query = query_of(h, vm);
         one.is_there = true;
-        if (!one.query || vec_push(&h->vms, one) < 0) {
+        if (one.query)
+            watched_save(&one, &h->spool);
+        if (!one.query || vec_push(&h->list.vms, one) < 0) {
             watched_release(&one);
             return;
         }
-        w = &h->vms.data[h->vms.len - 1];
-        save_state(h, w);
+        w = &h->list.vms.data[h->list.vms.len - 1];
+    }
+    if (!w->attached && attach(h, vm, w) < 0) {
+        watched_forget(w, &h->spool);
+        watched_release(w);
+        h->list.vms.len--; /* it is the one that was added here */
+        return;
     }
     snprintf(pid, sizeof(pid), "%d", vm->pid);
-    take(h, w, pid, false);
+    (void)!take(h, w, pid, false);
 }
 
 /* The VMs that have ended leave their rings behind, with what was recorded since the last profile.
@@ -393,20 +332,24 @@ static void look_at(struct host *h, const struct vm *vm)
 static void see_off(struct host *h)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < h->vms.len; i++) {
-        struct watched w = h->vms.data[i];
+    for (size_t i = 0; i < h->list.vms.len; i++) {
+        struct watched w = h->list.vms.data[i];
         if (w.is_there) {
-            h->vms.data[kept++] = w;
+            h->list.vms.data[kept++] = w;
             continue;
         }
         if (w.ring && access(w.ring, R_OK) == 0) {
-            take(h, &w, w.ring, true);
+            /* The disk may be full for now; a ring that cannot be read is given up in the end. */
+            if (take(h, &w, w.ring, true) < 0 && ++w.tries < TRIES_MAX) {
+                h->list.vms.data[kept++] = w;
+                continue;
+            }
             unlink(w.ring);
         }
-        forget_state(h, &w);
+        watched_forget(&w, &h->spool);
         watched_release(&w);
     }
-    h->vms.len = kept;
+    h->list.vms.len = kept;
 }
 
 static void forget_left_out(struct host *h, const struct vm_list *list)
@@ -421,6 +364,25 @@ static void forget_left_out(struct host *h, const struct vm_list *list)
     h->left_out.len = kept;
 }
 
+/*
+ * What is sent leaves the spool, which then says no more up to where a ring was taken: that has to
+ * be stored before.
+ */
+static bool all_saved(struct host *h)
+{
+    bool all = true;
+    for (size_t i = 0; i < h->list.vms.len; i++) {
+        struct watched *w = &h->list.vms.data[i];
+        if (!w->is_saved)
+            watched_save(w, &h->spool);
+        all = all && w->is_saved;
+    }
+    if (!all && !h->unsaved)
+        complain(h->spool.folder, "cannot be written; nothing is sent", NULL);
+    h->unsaved = !all;
+    return all;
+}
+
 static void round_of(struct host *h)
 {
     struct vm_list list;
@@ -429,15 +391,16 @@ static void round_of(struct host *h)
         complain_errno("host", "cannot read /proc", r);
         return;
     }
-    for (size_t i = 0; i < h->vms.len; i++)
-        h->vms.data[i].is_there = false;
+    for (size_t i = 0; i < h->list.vms.len; i++)
+        h->list.vms.data[i].is_there = false;
     forget_left_out(h, &list);
     for (size_t i = 0; i < list.vms.len; i++)
         look_at(h, &list.vms.data[i]);
     see_off(h);
     vm_list_release(&list);
     uint64_t dropped = h->spool.dropped;
-    sender_send(&h->sender, &h->spool);
+    if (all_saved(h))
+        sender_send(&h->sender, &h->spool);
     if (dropped) {
         char text[64];
         snprintf(text, sizeof(text), "%" PRIu64 " profiles", dropped);
@@ -489,7 +452,7 @@ static int check(const struct host_options *o)
 int cmd_host(const struct command *self, int argc, char **argv)
 {
     struct host_options o = {.every = 60 * NS_PER_SECOND, .spool_size = UINT64_C(256) << 20};
-    struct host h = {.o = &o};
+    struct host h = {.o = &o, .spool = {.lock_fd = -1, .running_fd = -1}};
     struct operands operands;
     char folder[64];
     int status;
@@ -500,18 +463,21 @@ int cmd_host(const struct command *self, int argc, char **argv)
         return status;
     o.every = MAX(o.every, NS_PER_SECOND);
     snprintf(folder, sizeof(folder), "/var/tmp/jvmscope-host-%u", geteuid());
-    int r = spool_open(&h.spool, o.spool ? o.spool : folder, o.spool_size);
-    if (r < 0)
-        return complain_errno(o.spool ? o.spool : folder, "cannot be used as a spool", r);
+    const char *spool = o.spool ? o.spool : folder;
     status = sender_open(&h.sender, o.to, o.token);
+    int r = status ? 0 : spool_open(&h.spool, spool, o.spool_size);
+    if (r < 0)
+        status = r == -EAGAIN ? complain(spool, "another host uses this spool", "--spool DIR")
+                              : complain_errno(spool, "cannot be used as a spool", r);
     if (status == 0) {
-        read_states(&h);
+        watched_read_all(&h.list, &h.spool);
         status = watch(&h);
     }
+    spool_close(&h.spool);
     sender_release(&h.sender);
-    for (size_t i = 0; i < h.vms.len; i++)
-        watched_release(&h.vms.data[i]);
-    vec_release(&h.vms);
+    for (size_t i = 0; i < h.list.vms.len; i++)
+        watched_release(&h.list.vms.data[i]);
+    vec_release(&h.list.vms);
     vec_release(&h.left_out);
     return status;
 }

@@ -5,10 +5,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -77,12 +79,37 @@ static int look_around(struct spool *s)
     return 0;
 }
 
+/*
+ * Two hosts with one spool would take each other's numbers. The first lock ends with this process;
+ * the second one is inherited by the commands that it runs, which may outlive it when it is killed
+ * and would write into the spool after the next start.
+ */
+static int take_locks(struct spool *s)
+{
+    char path[NAME_MAX_LEN];
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    snprintf(path, sizeof(path), "%s/lock", s->folder);
+    s->lock_fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (s->lock_fd < 0)
+        return -errno;
+    if (fcntl(s->lock_fd, F_SETLK, &whole) < 0)
+        return errno == EACCES ? -EAGAIN : -errno;
+    snprintf(path, sizeof(path), "%s/running", s->folder);
+    s->running_fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+    if (s->running_fd < 0)
+        return -errno;
+    while (flock(s->running_fd, LOCK_EX) < 0)
+        if (errno != EINTR)
+            return -errno;
+    return 0;
+}
+
 int spool_open(struct spool *s, const char *folder, uint64_t limit)
 {
     struct stat st;
     if (strlen(folder) >= sizeof(s->folder))
         return -ENAMETOOLONG;
-    *s = (struct spool){.limit = limit};
+    *s = (struct spool){.limit = limit, .lock_fd = -1, .running_fd = -1};
     strcpy(s->folder, folder);
     if (mkdir(folder, 0700) < 0 && errno != EEXIST)
         return -errno;
@@ -93,7 +120,14 @@ int spool_open(struct spool *s, const char *folder, uint64_t limit)
         return -ENOTDIR;
     if (st.st_uid != geteuid() || st.st_mode & 022)
         return -EPERM;
-    return look_around(s);
+    int r = take_locks(s);
+    return r < 0 ? r : look_around(s);
+}
+
+void spool_close(struct spool *s)
+{
+    close_descriptor(&s->running_fd);
+    close_descriptor(&s->lock_fd);
 }
 
 static uint64_t size_of(const struct spool *s, uint64_t number)

@@ -16,10 +16,16 @@ struct spool {
     uint64_t limit;   /* bytes */
     uint64_t next;    /* the number of the next upload */
     uint64_t dropped; /* uploads that were removed to stay within the limit */
+    int lock_fd, running_fd;
 };
 
-/* Makes the folder if it is missing; only its owner can read it. Returns 0 or a negative errno. */
+/*
+ * Makes the folder if it is missing; only its owner can read it. Waits for commands of an earlier
+ * process that still write there. Returns 0 or a negative errno, -EAGAIN when another process has
+ * the folder. The caller calls spool_close in any case.
+ */
 int spool_open(struct spool *s, const char *folder, uint64_t limit) must_check;
+void spool_close(struct spool *s);
 /* The name of the body's file, to be written before spool_commit. path has 600 bytes. */
 void spool_body(const struct spool *s, uint64_t number, char *path);
 /*

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/fleet/watched.h"
+
+#include "base/file.h"
+#include "jfr/internal.h"
+
+#include <dirent.h>
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH_LEN = 600, STATE_MAX = 1 << 20 };
+
+void watched_release(struct watched *w)
+{
+    free(w->ring);
+    free(w->query);
+}
+
+static void state_path(const struct watched *w, const struct spool *s, char path[PATH_LEN])
+{
+    snprintf(path, PATH_LEN, "%s/%d-%" PRIu64 ".taken", s->folder, w->pid, w->start);
+}
+
+/* Three lines: up to where and when, the ring's file, and who it is. */
+void watched_save(struct watched *w, const struct spool *s)
+{
+    _cleanup_(out_file_release) struct out_file out = OUT_FILE;
+    _cleanup_(buf_release) struct buf text = BUF(STATE_MAX);
+    char path[PATH_LEN];
+    state_path(w, s, path);
+    buf_printf(&text, "%" PRId64 " %" PRIu64 "\n%s\n%s\n", w->after, w->taken_ns,
+               w->ring ? w->ring : "", w->query);
+    int r = buf_error(&text) ? buf_error(&text) : out_file_open_private(&out, path);
+    if (r == 0)
+        r = out_file_write(&out, text.data, text.len);
+    if (r == 0)
+        r = out_file_commit(&out);
+    w->is_saved = r == 0;
+}
+
+void watched_forget(const struct watched *w, const struct spool *s)
+{
+    char path[PATH_LEN];
+    state_path(w, s, path);
+    unlink(path);
+}
+
+/*
+ * What waits in the spool has been taken, even if a kill came before the state was saved. Its query
+ * begins with the name of the VM and the two positions.
+ */
+static void read_spooled(struct watched *w, const struct spool *s)
+{
+    struct spool_list list;
+    char name[64];
+    snprintf(name, sizeof(name), "id=%d-%" PRIu64 "-", w->pid, w->start);
+    if (spool_list(s, &list) < 0)
+        return;
+    for (size_t i = 0; i < list.numbers.len; i++) {
+        _cleanup_free_ char *query = NULL;
+        int64_t until;
+        if (spool_query(s, list.numbers.data[i], &query) == 0 &&
+            strncmp(query, name, strlen(name)) == 0 &&
+            sscanf(query + strlen(name), "%*d-%" SCNd64, &until) == 1)
+            w->after = MAX(w->after, until);
+    }
+    vec_release(&list.numbers);
+}
+
+static char *take_line(char **rest)
+{
+    char *line = strsep(rest, "\n");
+    return line && *line ? strdup(line) : NULL;
+}
+
+static void read_state(struct watched_list *to, const struct spool *s, const char *name)
+{
+    _cleanup_free_ uint8_t *text = NULL;
+    char path[PATH_LEN + 256];
+    size_t len;
+    int used = 0;
+    struct watched w = {.from_disk = true, .is_saved = true};
+    if (sscanf(name, "%d-%" SCNu64 ".taken%n", &w.pid, &w.start, &used) != 2 || !used || name[used])
+        return;
+    snprintf(path, sizeof(path), "%s/%s", s->folder, name);
+    if (read_file(path, STATE_MAX, &text, &len) < 0)
+        return;
+    char *rest = (char *)text, *after = strsep(&rest, "\n");
+    if (!after || sscanf(after, "%" SCNd64 " %" SCNu64, &w.after, &w.taken_ns) != 2)
+        return;
+    w.ring = take_line(&rest);
+    w.attached = w.ring;
+    w.query = take_line(&rest);
+    read_spooled(&w, s);
+    if (!w.query || vec_push(&to->vms, w) < 0)
+        watched_release(&w);
+}
+
+void watched_read_all(struct watched_list *to, const struct spool *s)
+{
+    DIR *d = opendir(s->folder);
+    for (struct dirent *e; d && (e = readdir(d));)
+        read_state(to, s, e->d_name);
+    if (d)
+        closedir(d);
+}
+
+/* ---- the clock of a recording */
+
+static int64_t number_at(const uint8_t *header, size_t at)
+{
+    uint64_t v;
+    memcpy(&v, header + at, sizeof(v));
+    return (int64_t)be64toh(v);
+}
+
+/* Reads the header of each chunk ("JFR V2 ADOPTED CHUNK HEADER"). */
+int piece_span_read(const char *path, struct piece_span *ret)
+{
+    struct piece_span span = {0};
+    uint8_t header[JFR_CHUNK_HEAD];
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    int64_t at = 0, size;
+    for (;; at += size) {
+        ssize_t n = pread(fd, header, sizeof(header), (off_t)at);
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        size = number_at(header, HEAD_SIZE);
+        if (n < (ssize_t)sizeof(header) || memcmp(header, "FLR", 4) != 0 || size <= 0 ||
+            size > INT64_MAX / 2 - at)
+            return -EBADMSG;
+        int64_t ticks = number_at(header, HEAD_TICKS);
+        if (at == 0) {
+            span.first = ticks;
+            span.epoch_ns = number_at(header, HEAD_START) - ticks;
+        }
+        span.end = MAX(span.end, ticks + number_at(header, HEAD_DURATION));
+    }
+    if (at == 0)
+        return -EBADMSG;
+    *ret = span;
+    return 0;
+}

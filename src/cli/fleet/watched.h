@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A VM that host records, and up to where its ring has been taken, over restarts of the command. A
+ * position is a time on the ring's own clock (ticks of JFR), which nobody sets: the clock of the
+ * machine may jump between two profiles, and no sample counts twice or gets lost by that.
+ */
+#pragma once
+
+#include "base/macro.h"
+#include "base/vec.h"
+#include "cli/fleet/spool.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct watched {
+    pid_t pid;
+    uint64_t start;    /* of the process, in the kernel's ticks: pids are used again */
+    char *ring;        /* the ring's file as this machine sees it; NULL: unknown */
+    char *query;       /* who it is, for the URL */
+    int64_t after;     /* up to which position it has been taken */
+    bool attached;     /* the agent is known to record */
+    bool from_disk;    /* an earlier run of the command found it */
+    bool is_there;     /* in the list of this round */
+    bool is_saved;     /* the file has what is here */
+    bool complained;   /* that no profile can be taken */
+    uint64_t taken_ns; /* when that was, by CLOCK_MONOTONIC; 0: never */
+    unsigned tries;    /* to take the rest of a VM that has ended */
+};
+
+struct watched_list {
+    VEC(struct watched) vms;
+};
+
+void watched_release(struct watched *w);
+/* Stores what is known of the VM in the spool's folder, and whether that succeeded. */
+void watched_save(struct watched *w, const struct spool *s);
+void watched_forget(const struct watched *w, const struct spool *s);
+/* Reads what earlier runs stored, and what they left in the spool. */
+void watched_read_all(struct watched_list *to, const struct spool *s);
+
+/* Which part of a ring's clock a recording that was taken out of it has. */
+struct piece_span {
+    int64_t first, end; /* positions */
+    int64_t epoch_ns;   /* of position 0, since 1970, as the times in the recording have it */
+};
+
+/* Returns 0, -EBADMSG when the file is no recording, or what reading failed with. */
+int piece_span_read(const char *path, struct piece_span *ret) must_check;
