@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Compare } from "./compare";
 import { CoverageView } from "./coverage";
 import { decodeMetric, isEmpty, kinds, Metric, PageJson } from "./data";
@@ -55,7 +55,7 @@ export function App({ page }: { page: PageJson }) {
   const cache = useRef(new Map<string, Metric>());
   const json = page.metrics.find((m) => m.name === (state.metric || page.metric)) ?? page.metrics[0];
 
-  useEffect(() => {
+  useLayoutEffect(() => { // a key pressed at once after another one finds the state that the first one made
     const onKey = (e: KeyboardEvent) => {
       const typing = e.target instanceof HTMLInputElement || e.target instanceof HTMLTextAreaElement;
       if (e.ctrlKey || e.metaKey || e.altKey) return;

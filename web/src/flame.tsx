@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A flame graph (or, growing downwards, an icicle) on a canvas: zooming, selecting, the keyboard. flamepaint.ts draws it.
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { kinds, MARK, Metric } from "./data";
 import { percent, short, weightLong } from "./format";
 import { FlamePainter, frameAt, Names, ROW, starts } from "./flamepaint";
@@ -202,8 +202,10 @@ export function Flame(p: Props) {
     e.stopPropagation();
   };
 
-  // "n" and "N" anywhere, or Enter and Shift+Enter in the search box, go through the matches.
-  useEffect(() => {
+  // "n" and "N" anywhere, or Enter and Shift+Enter in the search box, go through the matches. The
+  // listener is replaced before anything is painted, so that a key pressed at once after another one
+  // starts from the frame that is shown.
+  useLayoutEffect(() => {
     if (!p.match) return;
     const found = p.match;
     const next = (e: KeyboardEvent) => {

@@ -171,6 +171,7 @@ static const struct point points[] = {
     {GRPC_LISTENER, "halfClosed", NULL, point_paused, "going(Ljava/lang/Object;)J", NULL, 0, "0 " GRPC_STREAM},
     {GRPC_LISTENER, "onReady", NULL, point_paused, "going(Ljava/lang/Object;)J", NULL, 0, "0 " GRPC_STREAM},
     {GRPC_LISTENER, "closed", "(Lio/grpc/Status;)", point_entry, "answered(Ljava/lang/Object;I)V", NULL, 0, "0 " GRPC_STREAM " 1 " GRPC_CODE},
+    {GRPC "AbstractServerStream", "close", "(Lio/grpc/Status;", point_entry, "answers(Ljava/lang/Object;I)V", NULL, 0, "0 1 " GRPC_CODE},
     {GRPC "AbstractServerStream", "close", "(Lio/grpc/Status;", point_exit, "answered(Ljava/lang/Object;I)V", NULL, 0, "0 1 " GRPC_CODE},
     {GRPC "AbstractServerStream", "cancel", "(Lio/grpc/Status;", point_entry, "answered(Ljava/lang/Object;I)V", NULL, 0, "0 1 " GRPC_CODE},
     /* messages: of a listener, and from one receive() to the next */

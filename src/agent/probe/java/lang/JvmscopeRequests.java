@@ -311,6 +311,16 @@ public final class JvmscopeRequests {
             bytes(n < 0 ? 0 : n);
     }
 
+    /**
+     * A stream of gRPC is being closed with this status. The event loop may report to the listener that
+     * all has been sent, with OK, before the call that closes returns.
+     */
+    public static void answers(Object server, int status) {
+        long e = U.getLong(ANY) == 0 ? 0 : answerOf(server);
+        if (e != 0)
+            status(U.getLong(e + 8), status);
+    }
+
     /** The status is one of gRPC's. */
     public static void answered(Object server, int status) {
         finish(server, status);
