@@ -151,7 +151,7 @@ class Text:
     def monitors(self):
         threads, monitors = {}, []
         for line in self.until("MONITOR DUMP END"):
-            if m := re.fullmatch(r"    THREAD (\d+), trace (\d+), status: ((?:S\|)?(?:NS|ZO|CW|SL|MW|P|R)(?:\|INTR)?)", line):
+            if m := re.fullmatch(r"    THREAD (\d+), trace (\d+), status: ((?:S\||intr\||native\|)*(?:NS|ZO|CW|SL|MW|P|R)(?:\|INTR)?)", line):
                 threads[int(m[1])] = (int(m[2]), m[3])
                 assert int(m[2]) in self.traces
             elif m := re.fullmatch(r"    MONITOR (\S+)( unowned)?", line):
