@@ -40,7 +40,7 @@ async function record() {
 const doc = [
   ["h2.jfr", "doc/page.png", "light", ""],
   ["h2.jfr", "doc/page-dark.png", "dark", "i=1&u=1"],
-  ["pipeline.jfr", "doc/threads.png", "light", "v=threads&tf=180000000&tt=330000000", [420, 316]],
+  ["pipeline.jfr", "doc/threads.png", "light", "v=threads&tf=180000000&tt=330000000", [420, 6]],
   ["h2.jfr", "doc/monitors.png", "light", "v=monitors"],
   ["calls.jfr", "doc/calls.png", "light", "call=4"],
   ["coverage.jfr", "doc/coverage.png", "light", "kl=SqlLoad"],
@@ -51,7 +51,7 @@ const doc = [
   ["sessions.hprof", "doc/heap-query.png", "light", "ht=query&hs=SELECT+id%2C+class%2C+retained%2C+value+FROM+objects+ORDER+BY+retained+DESC+LIMIT+50"],
 ];
 
-/** A picture of an address, after a click where one is given. */
+/** A picture of an address, after a click into the threads where one is given, by pixels from the left and number of row. */
 async function shoot(browser, [from, to, colorScheme = "light", fragment = "", click = null]) {
   const url = /^https?:/.test(from) ? from : pathToFileURL(resolve(from)).href;
   const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, colorScheme });
@@ -59,7 +59,9 @@ async function shoot(browser, [from, to, colorScheme = "light", fragment = "", c
   await page.waitForSelector("#app > *");
   await page.waitForTimeout(1200);
   if (click) {
-    await page.mouse.click(...click);
+    const rows = page.locator(".rows canvas");
+    const box = await rows.boundingBox();
+    await page.mouse.click(box.x + click[0], box.y + 24 + (click[1] + 0.5) * Number(await rows.getAttribute("data-row")));
     await page.waitForTimeout(500);
   }
   await page.screenshot({ path: resolve(root, to) });

@@ -434,7 +434,7 @@ int cmd_attach(const struct command *self, int argc, char **argv)
     if (capture_adds_triggers(&capture)
             ? !check_triggers(&capture, self->name)
             : !recording_check(&capture, output_pattern(&capture), self->name) ||
-                  !push_check_capture(&push, &capture, output_pattern(&capture)))
+                  !push_check_capture(self->name, &push, &capture, output_pattern(&capture)))
         return 2;
     if (push.url && !capture.time_ns) {
         complain("--push", "needs -t", "what is sent must have an end");

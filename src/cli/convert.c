@@ -7,6 +7,7 @@
 #include "cli/push.h"
 #include "export/export.h"
 #include "model/vm_time.h"
+#include "wire/resource.h"
 
 #include <errno.h>
 #include <string.h>
@@ -78,8 +79,7 @@ static int convert(const struct selection *selection, const char *from, const ch
                                    .all_metrics = !selection->metric,
                                    .more = page_more};
     _cleanup_(buf_release) struct buf warning = BUF(4096);
-    int status =
-        format->threads ? 0 : reading_open(&p, from, format->detail, selection, &warning);
+    int status = format->threads ? 0 : reading_open(&p, from, format->detail, selection, &warning);
     if (status == 0 && p && !reading_check(selection, p, from))
         status = 1;
     if (status == 0 && !format->threads && (!format->any || has_samples(p) || selection->metric))
@@ -124,18 +124,23 @@ int convert_file(const struct selection *selection, const char *from, const char
 }
 
 /* Labels say what was profiled: to a backend, or in a file that has a place for them. */
-static bool labels_have_a_place(const struct convert *options, const struct push_options *push)
+static bool labels_have_a_place(const char *command, const struct convert *options,
+                                const struct push_options *push)
 {
     const struct export_format *format =
         options->format ? format_named(options->format) : export_format_of(options->output);
     if (push->token_file || (push->labels && (!format || format->write != export_otlp))) {
-        complain(push->token_file ? "--token-file" : "--label",
+        complain(command, push->token_file ? "--token-file" : "--label",
                  push->token_file ? "nothing is sent without --push"
-                                  : "goes with --push or a file that ends in .otlp",
-                 NULL);
+                                  : "goes with --push or a file that ends in .otlp");
         return false;
     }
-    return true;
+    _cleanup_(wire_batch_release) struct wire_batch b = {0};
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    bool ok = !push->labels || wire_resource(&b, NULL, push->labels, &why) >= 0;
+    if (!ok)
+        complain(command, why.len ? buf_str(&why) : "out of memory", NULL);
+    return ok;
 }
 
 int cmd_convert(const struct command *self, int argc, char **argv)
@@ -151,7 +156,8 @@ int cmd_convert(const struct command *self, int argc, char **argv)
         complain(self->name, "-o OUT is missing", "its extension picks the format; or --push URL");
         return 2;
     }
-    if (push.url ? !push_check(&push) : !labels_have_a_place(&options, &push))
+    if (push.url ? !push_check(self->name, &push)
+                 : !labels_have_a_place(self->name, &options, &push))
         return 2;
     status = options.output
                  ? convert(&selection, operands.list[0], options.output, &options, push.labels)

@@ -14,8 +14,8 @@ static void usage(const struct command *table, FILE *to)
     if (top)
         fputs("usage: jvmscope COMMAND [OPTION ...]\n\n", to);
     command_list(table, to);
-    fprintf(to, "\n`jvmscope %s--help` tells more%s.\n", top ? "COMMAND " : "COMMAND VERB ",
-            top ? "; `jvmscope --version`" : "");
+    fprintf(to, "\n`jvmscope help %s` says more%s.\n", top ? "COMMAND" : "COMMAND VERB",
+            top ? "; `jvmscope --version` prints the version" : "");
 }
 
 const char *command_word(const struct command *c)
@@ -84,6 +84,17 @@ static int output_end(int status)
     return status ? status : 1;
 }
 
+/* `jvmscope help COMMAND [VERB]` is `jvmscope COMMAND [VERB] --help`. */
+static int help(int argc, char **argv)
+{
+    static char option[] = "--help";
+    /* The word `help` makes room for the option: the words move up by one. */
+    for (int i = 0; i + 1 < argc; i++)
+        argv[i] = argv[i + 1];
+    argv[argc - 1] = option;
+    return command_dispatch(commands, argc, argv);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--version") == 0) {
@@ -96,6 +107,8 @@ int main(int argc, char **argv)
      */
     file_limit_begin();
     file_fault_begin();
-    int status = command_dispatch(commands, argc - 1, argv + 1);
+    bool asks_for_help = argc > 1 && strcmp(argv[1], "help") == 0;
+    int status =
+        asks_for_help ? help(argc - 1, argv + 1) : command_dispatch(commands, argc - 1, argv + 1);
     return output_end(status);
 }

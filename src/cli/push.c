@@ -172,15 +172,15 @@ static int make_headers(struct headers *h, const struct push_options *o, struct 
     return buf_error(&h->text);
 }
 
-bool push_check(const struct push_options *o)
+bool push_check(const char *command, const struct push_options *o)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096), url = BUF(1 << 16);
     _cleanup_(wire_batch_release) struct wire_batch b = {0};
     _cleanup_(headers_release) struct headers h = {0};
     enum speech speech;
     if (!o->url && (o->token_file || o->labels)) {
-        complain(o->token_file ? "--token-file" : "--label", "nothing is sent without --push",
-                 NULL);
+        complain(command, o->token_file ? "--token-file" : "--label",
+                 "nothing is sent without --push");
         return false;
     }
     if (!o->url)
@@ -188,7 +188,7 @@ bool push_check(const struct push_options *o)
     bool can = understand(o->url, &speech, &url, &why) && http_available(&why) == 0 &&
                make_headers(&h, o, &why) == 0 && wire_resource(&b, NULL, o->labels, &why) >= 0;
     if (!can)
-        complain(o->url, "cannot push", why.len ? buf_str(&why) : "out of memory");
+        complain(command, "cannot push", why.len ? buf_str(&why) : "out of memory");
     return can;
 }
 
@@ -198,7 +198,8 @@ static bool is_jfr(const char *output)
     return n > 4 && strcmp(output + n - 4, ".jfr") == 0;
 }
 
-bool push_check_capture(const struct push_options *o, const struct capture *c, const char *output)
+bool push_check_capture(const char *command, const struct push_options *o, const struct capture *c,
+                        const char *output)
 {
     const char *why = !o->url ? NULL
                       : capture_always(c)
@@ -207,8 +208,8 @@ bool push_check_capture(const struct push_options *o, const struct capture *c, c
                       : !is_jfr(output) ? "what is sent is the recording, so -o must be a .jfr"
                                         : NULL;
     if (why)
-        complain("--push", why, NULL);
-    return !why && push_check(o);
+        complain(command, "--push", why);
+    return !why && push_check(command, o);
 }
 
 /* ---- sending ---- */

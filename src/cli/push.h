@@ -16,10 +16,11 @@ extern const struct arg_set push_set; /* its struct is struct push_options */
  * Returns false after a complaint if nothing can be sent there: because of the URL, the token's
  * file, or this build. Does nothing and returns true without --push.
  */
-bool push_check(const struct push_options *o);
+bool push_check(const char *command, const struct push_options *o);
 
 /* The same for what run and attach record: it must have an end, and be kept as a .jfr. */
-bool push_check_capture(const struct push_options *o, const struct capture *c, const char *output);
+bool push_check_capture(const char *command, const struct push_options *o, const struct capture *c,
+                        const char *output);
 
 /*
  * Sends what is selected of a recording. `shown` is the name to call it in messages, and is the

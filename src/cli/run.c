@@ -267,7 +267,7 @@ int cmd_run(const struct command *self, int argc, char **argv)
     } else if ((!capture_always(&run.capture) && !recording_check_output(run.output)) ||
                !recording_check(&run.capture, run.output, self->name)) {
         status = 2;
-    } else if (!push_check_capture(&run.push, &run.capture, run.output)) {
+    } else if (!push_check_capture(self->name, &run.push, &run.capture, run.output)) {
         status = 2;
     } else if (strchr(run.file, ',')) {
         complain(run.file, "the name must not contain a comma", NULL);

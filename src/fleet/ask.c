@@ -7,6 +7,7 @@
 #include "fleet/sums.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,7 @@ static int read_label(struct fleet_choice *c, struct fleet_label *labels, struct
 {
     const char *equals = strchr(text, '=');
     if (!equals || equals == text)
-        return bad(why, "label", text);
+        return bad(why, with_names ? "base" : "label", text);
     const char *key = arena_copy(arena, text, (size_t)(equals - text)), *value = equals + 1;
 
     const struct {
@@ -74,11 +75,11 @@ static int read_label(struct fleet_choice *c, struct fleet_label *labels, struct
     }
     int64_t now_s = (int64_t)(clock_ns(CLOCK_REALTIME) / NS_PER_SECOND);
     if (key && with_names && strcmp(key, "from") == 0)
-        return ask_time(value, now_s, &c->from_s) < 0 ? bad(why, "from", value) : 0;
+        return ask_time(value, now_s, &c->from_s) < 0 ? bad(why, "base", text) : 0;
     if (key && with_names && strcmp(key, "to") == 0)
-        return ask_time(value, now_s, &c->to_s) < 0 ? bad(why, "to", value) : 0;
+        return ask_time(value, now_s, &c->to_s) < 0 ? bad(why, "base", text) : 0;
     if (!key || c->n_labels == ASK_LABELS)
-        return key ? bad(why, "label", "too many") : -ENOMEM;
+        return key ? bad(why, with_names ? "base" : "label", "too many") : -ENOMEM;
     labels[c->n_labels++] = (struct fleet_label){key, value};
     c->labels = labels;
     return 0;
@@ -111,10 +112,12 @@ static int read_param(struct question *q, struct arena *arena, const struct ask_
     if (strcmp(p->key, "label") == 0)
         return read_label(&q->choice, q->labels, arena, p->value, false, why);
     if (strcmp(p->key, "limit") == 0)
-        return parse_u64(p->value, 0, UINT32_MAX, &q->limit) < 0 ? bad(why, p->key, p->value) : 0;
+        return parse_u64(p->value, 0, INT64_MAX, &q->limit) < 0 ? bad(why, p->key, p->value) : 0;
     if (strcmp(p->key, "price") == 0) {
         q->price = strtod(p->value, &end);
-        return end == p->value || *end || !(q->price >= 0) ? bad(why, p->key, p->value) : 0;
+        return end == p->value || *end || !(q->price >= 0) || !isfinite(q->price)
+                   ? bad(why, p->key, p->value)
+                   : 0;
     }
     if (strcmp(p->key, "base") == 0)
         return 0; /* read when the choice that it differs from is known */
@@ -137,6 +140,13 @@ static int read_question(struct question *q, struct arena *arena, const struct a
         if (strcmp(params[i].key, "base") == 0)
             r = read_label(&q->base, q->base_labels, arena, params[i].value, true, why);
     return r;
+}
+
+int ask_check(const struct ask_param *params, size_t n, struct buf *why)
+{
+    _cleanup_(arena_release) struct arena arena = {0};
+    struct question q = {0};
+    return read_question(&q, &arena, params, n, why);
 }
 
 /* ---- services and their cost */

@@ -48,6 +48,9 @@ extern const struct ask_verb ask_verbs[];
 int ask(struct store *s, const char *verb, const char *tenant, const struct ask_param *params,
         size_t n, struct buf *out, struct buf *why) must_check;
 
+/* Checks parameters as ask() does, without a store. */
+int ask_check(const struct ask_param *params, size_t n, struct buf *why) must_check;
+
 /*
  * Reads a time: "now", "90m" (so long ago), seconds since 1970, or "2026-11-24",
  * "2026-11-24T10:30", with Z behind it in UTC, otherwise in local time.

@@ -79,5 +79,7 @@ int64_t wire_resource(struct wire_batch *b, const char *service, const char *lab
         r = add_list(b, labels, "--label", &all, why);
     int64_t set = r < 0 ? r : wire_labels(b, all.data, all.len);
     vec_release(&all);
+    if (set == -E2BIG)
+        buf_string(why, "the labels are too long, or too many");
     return set;
 }

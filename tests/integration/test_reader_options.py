@@ -19,9 +19,16 @@ def run(*words):
 def verbs():
     yield from ("report", "diff", "convert", "coverage", "trace", "requests", "vm", "serve")
     for command in ("threads", "heap", "requests"):
-        yield from (f"{command} {verb}" for verb in re.findall(rf"(?m)^  {command} (\S+) ", run(command, "--help")[1]))
+        yield from (name for name, _ in verbs_of(command))
     yield from (name for name in ASKING if " " not in name)
     yield from OWN
+    yield from ("collect", "host")
+    yield from (name for name, _ in verbs_of("fleet"))
+
+
+def verbs_of(command):
+    """The verbs that a command's help lists, with their summaries."""
+    return re.findall(rf"(?m)^  ({command} \S+) +(.*)", run(command, "--help")[1])
 
 
 # Commands that ask a VM, with what stands behind its process id.
@@ -32,10 +39,16 @@ ASKING = {"heap dump": [], "check": [], "top": [], "status": [], "dump": [], "st
 OWN = {"attach": "Which VMs", "slow": "What is shown"}
 
 
+# Commands of the fleet, with options that make them end at once where nothing else is wrong: a store, a spool and a collector that
+# are not there. `fleet` stands for all of its verbs.
+STORE = "sqlite:/no/such/folder/fleet.db"
+FLEET = {"collect": {"--store": STORE}, "host": {"--to": "http://127.0.0.1:1", "--spool": "/no/such/folder/spool"},
+         "fleet": {"--store": STORE}, "fleet diff": {"--store": STORE, "--base": "version=1"}}
+
+
 def test_no_command_is_left_out():
     there = set(re.findall(r"(?m)^  (\w+) ", run("--help")[1]))
     assert there - {v.split()[0] for v in verbs()} == {"run",  # whose options are the agent's: test_options.py
-                                                       "collect", "host", "fleet",  # test_fleet.py
                                                        "list", "completion", "manual"}  # which have no option with a value
     for name in ("list", "completion", "manual"):
         assert not [m for m in map(OPTION.match, run(name, "--help")[1].splitlines()) if m and m[3]], name
@@ -63,33 +76,57 @@ class Verb:
             text = re.search(rf"(?ms)^{OWN[name]}:\n(.*?)\n\n", text)[1]
         two = {"diff": [FILE, FILE], "heap diff": [FILE, FILE], "requests show": ["1", FILE]}
         self.operands = [] if name == "attach" else [os.getpid(), *ASKING.get(name, [])] if name in {**ASKING, **OWN} else two.get(name, [FILE])
-        self.output = ["-o", "/no/such/folder/x.html"] if name == "convert" else []
+        self.completing = {"-o": "/no/such/folder/x.otlp"} if name == "convert" else FLEET.get(name, FLEET.get(self.words[0], {}))
+        if self.completing and name != "convert":
+            self.operands = []
         self.options = [m.groups() for m in map(OPTION.match, text.splitlines()) if m]
         assert self.options, text
 
     def refused(self, *words):
         """Why; None: these words are not what it refuses."""
-        output = [] if any(w.startswith(("-o", "--output")) for w in words) else self.output
-        code, out, said = run(*self.words, *words, *output, *self.operands)
+        given = {"-o" if w.startswith(("-o", "--output")) else w.split("=")[0] for w in words}
+        given |= {"--store"} & self.completing.keys() if "--collector" in given else set()
+        completing = [w for flag, value in self.completing.items() if flag not in given for w in (flag, value)]
+        code, out, said = run(*self.words, *words, *completing, *self.operands)
         assert code in (1, 2) and out == "", (self.name, words, code, out, said)
         told = said.startswith(f"jvmscope: {self.name}: ") or said.startswith(f"jvmscope: {self.words[0]}: ")
         return said if code == 2 and told else None
 
 
-def good(value):
-    return value.split("|")[0] if "|" in value else {"N": "3", "F": "0.5", "TIME": "5s", "SIZE": "64m", "OUT": "x.html", "PORT": "8080", "SHARE": "1%"}.get(value, "x")
+# By the word that help shows for a value: a good value, wrong ones, and values at the limits, which may be refused with the limit.
+VALUES = {
+    "N": ("3", ["x", "-1", "1.5", "3x", "9223372036854775808"], ["0", "9223372036854775807"]),
+    "F": ("0.5", [], []),
+    "TIME": ("5s", ["x", "-1s", "5", "5 s", "1e30s"], ["0", "0s", "1ns", "100000h"]),
+    "SIZE": ("64m", ["x", "-1", "1q", "99999999999g"], ["0", "1m", "1t"]),
+    "OUT": ("x.html", [], []),
+    "PORT": ("8080", ["x", "-1", "65536"], []),
+    "SHARE": ("1%", ["x", "-1%", "0%", "101%", "1"], []),
+    # Of the fleet.
+    "ADDRESS:PORT": ("127.0.0.1:0", ["x", "127.0.0.1", ":1", "127.0.0.1:65536", "127.0.0.1:-1", "nosuch:80", "0.0.0.0:1"], ["[::1]:65535"]),
+    "TENANT=TOKEN": ("shop=x", ["a b=x", "shop=", "=x"], []),
+    "TIME,TIME,TIME": ("2d,30d,400d", ["x", "2d", "2d,30d", "30d,2d,400d", "1m,2d,3d", "2d,30d,400d,500d"], ["1h,1h,1h"]),
+    "KEY=VALUE": ("a=b", ["x", "=x"], ["a=" + "x" * 5000]),
+    "AMOUNT": ("0.05", ["x", "-1", "nan", "inf", "1e400", "5EUR"], ["0", "1e300"]),
+    "WHEN": ("90m", ["x", "2026-13-01", "90 m", "-1"], ["0", "now", "2026-11-24"]),
+    "OPTIONS": ("--cpu", ["--no-such-option", "--cpu --cpu=9x", "--cpu " * 99], []),
+}
+WRONG = {"--to": ["x", "ftp://x"], "--collector": ["x", "ftp://x"], "--store": ["x", "nosuch:x"]}
+GOOD = {"--to": "http://127.0.0.1:1", "--collector": "http://127.0.0.1:1", "--store": STORE}
 
 
-def wrong(value):
+def good(value, flag=""):
+    return value.split("|")[0] if "|" in value else GOOD[flag] if value == "URL" and flag in GOOD else VALUES.get(value, "x")[0]
+
+
+def wrong(value, flag=""):
     if "|" in value:
         return ["", "nonsense", good(value) + "|"]
-    return {"N": ["", "x", "-1", "1.5", "3x", "9223372036854775808"], "TIME": ["", "x", "-1s", "5", "5 s", "1e30s"], "PORT": ["", "x", "-1", "65536"],
-            "SHARE": ["", "x", "-1%", "0%", "101%", "1"],
-            "SIZE": ["", "x", "-1", "1q", "99999999999g"]}.get(value, [""])
+    return ["", *(WRONG[flag] if value == "URL" and flag in WRONG else VALUES.get(value, ("", [], []))[1])]
 
 
 def limits(value):
-    return {"N": ["0", "9223372036854775807"], "TIME": ["0", "0s", "1ns", "100000h"], "SIZE": ["1m", "1t"]}.get(value, [])
+    return VALUES.get(value, ("", [], []))[2]
 
 
 @pytest.mark.parametrize("name", verbs())
@@ -100,15 +137,15 @@ def test_every_option_twice_wrong_and_at_its_limits(name):
             said = verb.refused(f"{flag}=x")
             assert said and "takes no value" in said, (flag, said)
             continue
-        said = verb.refused(flag, good(value), f"{flag}={good(value)}")
-        assert said is None or "given twice" in said, (flag, said)
-        for given in wrong(value):
+        said = verb.refused(flag, good(value, flag), f"{flag}={good(value, flag)}")
+        assert said is None or "given twice" in said or "without --push" in said, (flag, said)
+        for given in wrong(value, flag):
             said = verb.refused(f"{flag}={given}")
             assert said and flag in said and len(said.splitlines()) <= 2, (flag, given, said)
             assert not letter or not given or verb.refused(f"-{letter}{given}"), (letter, given)
         for given in limits(value):
             said = verb.refused(flag, given)
-            assert said is None or "at least" in said, (flag, given, said)
+            assert said is None or "at least" in said or "too long" in said, (flag, given, said)
     said = verb.refused("--no-such-option")
     assert said and "no such option" in said
 

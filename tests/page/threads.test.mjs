@@ -108,8 +108,8 @@ test("the critical path says what ran and what was idle, as threads critical-pat
 
 test("a click shows the state, its stack and what ended it", async () => {
   const page = await open(browser, `${url}#v=threads`);
-  // The middle of main's longest wait for another thread's end; rows are 26 pixels under an axis of 24, behind 190 of names, in
-  // the order in which the threads appeared, with the VM's own last.
+  // The middle of main's longest wait for another thread's end; rows are under an axis of 24 pixels, behind 190 of names, in the
+  // order in which the threads appeared, with the VM's own last.
   const { threads } = await page.evaluate(() => JSON.parse(document.getElementById("data").textContent).timeline);
   const row = threads.sort((a, b) => Number(a.system) - Number(b.system) || a.start - b.start).findIndex((t) => t.name === "main");
   const main = truth.timeline.events.filter((e) => e.thread === "main" && /Running|Waiting|Sleeping|Dead/.test(e.type));
@@ -120,8 +120,9 @@ test("a click shows the state, its stack and what ended it", async () => {
   });
   await ready(page);
   const box = await page.locator(".rows canvas").boundingBox();
+  const rowHeight = Number(await page.getAttribute(".rows canvas", "data-row"));
   const x = 190 + ((best[0] + best[1]) / 2 / truth.timeline.end_ns) * (box.width - 190);
-  await page.mouse.click(box.x + x, box.y + 24 + 26 * row + 13);
+  await page.mouse.click(box.x + x, box.y + 24 + (row + 0.5) * rowHeight);
   await page.waitForSelector(".details[aria-label='Details']");
   const text = await page.textContent(".details");
   assert.match(text, /main: waiting for a thread's end/);
@@ -240,7 +241,8 @@ test("a timeout is a box with its stack; a notifyAll has its stack and whom it w
     const page = await open(browser, `${togetherUrl}#v=threads&tf=${event.time - 1e6}&tt=${event.time + 1e6}`);
     await ready(page);
     const box = await page.locator(".rows canvas").boundingBox();
-    await page.mouse.click(box.x + 190 + (box.width - 190) / 2, box.y + 24 + 26 * row + 13);
+    const rowHeight = Number(await page.getAttribute(".rows canvas", "data-row"));
+    await page.mouse.click(box.x + 190 + (box.width - 190) / 2, box.y + 24 + (row + 0.5) * rowHeight);
     await page.waitForSelector(`.details[data-node="${event.id}"]`);
     return page;
   };

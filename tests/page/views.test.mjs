@@ -108,9 +108,11 @@ function misplaced() {
   // Some of the view itself is to be seen, not controls alone.
   const main = document.querySelector("main")?.getBoundingClientRect();
   if (!main || main.height < innerHeight * 0.3) bad.push(`the view is ${Math.round(main?.height ?? 0)} pixels high`);
-  // Below the rows of a few threads comes what is known of them, not an empty half.
+  // A few threads fill their half of the page with higher rows, and what is known of them comes right below.
   const rows = document.querySelector(".rows");
-  if (rows && rows.clientHeight > 26 * Number(rows.querySelector("canvas").dataset.lines) + 40) bad.push("empty room below the rows of threads");
+  const { lines, row } = rows?.querySelector("canvas").dataset ?? {};
+  if (rows && rows.clientHeight > row * lines + 24 + Number(lines)) bad.push("empty room below the rows of threads");
+  if (rows && row < 65 && rows.clientHeight < innerHeight * 0.45 && document.querySelector(".details").clientHeight > 180) bad.push(`rows of ${row} pixels take ${rows.clientHeight} of ${innerHeight}`);
   // The names leave most of the width to the time: a line one pixel wide stands behind them.
   const drawn = rows?.querySelector("canvas");
   if (drawn) {

@@ -5,8 +5,15 @@ import { pixel } from "./palette";
 import { MANY, Picture } from "./picture";
 import type { TimelineJson } from "./timeline";
 
+/** The least height of a row. Few threads get higher rows, so that they fill their part of the page (rowHeight). */
 export const ROW = 26;
+const ROW_MAX = 2.5 * ROW;
 export const AXIS = 24;
+
+/** The height of each of `rows` rows that have `height` pixels together with the axis. */
+export const rowHeight = (rows: number, height: number) => Math.max(ROW, Math.min(ROW_MAX, Math.floor((height - AXIS) / Math.max(rows, 1))));
+/** CSS's height of an element with this many rows: as much as they need, and for few of them up to half of the window. */
+export const rowsHeight = (rows: number) => `max(${rows * ROW + AXIS}px, min(${rows * ROW_MAX + AXIS}px, 50vh))`;
 
 /** The width of the names to the left of a timeline; on a phone, time gets most of the room. */
 export const gutter = (width: number) => Math.min(190, Math.max(96, Math.round(width * 0.27)));
@@ -103,6 +110,7 @@ export interface Scene {
   dark: boolean;
   w: number;
   h: number;
+  row: number; // the height of a row
   top: number;
   picked: { thread: number; start: number; end: number } | null;
 }
@@ -113,6 +121,7 @@ const thinOf = (kind: string) => (kind === "run" || kind === "wait-lock" || kind
 /** The styles of rows by number of kind, made once per theme. */
 interface Look {
   dark: boolean;
+  row: number; // the height of a row
   paper: number;
   stripe: number;
   ink: number;
@@ -124,15 +133,15 @@ interface Look {
   marks: { colour: number; half: number; from: number; to: number }[]; // of kinds without a mark: colour 0
 }
 
-function lookOf(kinds: string[], dark: boolean): Look {
+function lookOf(kinds: string[], dark: boolean, row: number): Look {
   const mark = (k: string) => {
     if (!markColours[k]) return { colour: 0, half: 0, from: 0, to: 0 };
     const whole = k === "timeout" || k === "notify-all";
     const upper = k === "notify" || k === "acquire";
-    return { colour: pixel(colourOf(markColours, k, dark)), half: whole ? 2 : 1, from: whole ? 3 : upper ? 2 : ROW - 8, to: whole ? ROW - 3 : upper ? 8 : ROW - 2 };
+    return { colour: pixel(colourOf(markColours, k, dark)), half: whole ? 2 : 1, from: whole ? 3 : upper ? 2 : row - 8, to: whole ? row - 3 : upper ? 8 : row - 2 };
   };
   return {
-    dark, paper: pixel(dark ? "#0f1515" : "#ffffff"), stripe: pixel(dark ? "#131b1b" : "#f7faf9"), ink: pixel(dark ? "#ffffff" : "#111111"),
+    dark, row, paper: pixel(dark ? "#0f1515" : "#ffffff"), stripe: pixel(dark ? "#131b1b" : "#f7faf9"), ink: pixel(dark ? "#ffffff" : "#111111"),
     colours: Uint32Array.from(kinds, (k) => pixel(k === "dead" ? (dark ? "#9db0b0" : "#333333") : colourOf(stateColours, k, dark))),
     thin: Uint8Array.from(kinds, thinOf), titles: kinds.map((k) => (k === "run" ? "" : (stateTitles[k] ?? k))), dead: kinds.indexOf("dead"), quiet: kinds.indexOf("sleep"), marks: kinds.map(mark),
   };
@@ -160,13 +169,13 @@ export class ThreadPainter {
       this.image = new ImageData(width, height);
       this.pixels = new Uint32Array(this.image.data.buffer);
     }
-    if (this.look?.dark !== s.dark) this.look = lookOf(s.json.kinds, s.dark);
+    if (this.look?.dark !== s.dark || this.look.row !== s.row) this.look = lookOf(s.json.kinds, s.dark, s.row);
     const left = Math.round(gutter(s.w) * ratio);
     const place: Place = { left, width, height, ratio, from: s.view[0], scale: ((s.w - gutter(s.w)) * ratio) / (s.view[1] - s.view[0]) };
-    const first = Math.max(0, Math.floor(s.top / ROW));
-    const last = Math.min(s.lines.length, Math.ceil((s.top + s.h) / ROW));
+    const first = Math.max(0, Math.floor(s.top / s.row));
+    const last = Math.min(s.lines.length, Math.ceil((s.top + s.h) / s.row));
     const names: Name[] = [];
-    const below = AXIS + s.lines.length * ROW - s.top; // where there are no rows any more
+    const below = AXIS + s.lines.length * s.row - s.top; // where there are no rows any more
     if (below < s.h) this.pixels.fill(this.look.paper, Math.max(0, Math.round(below * ratio)) * width);
     for (let i = first; i < last; i++) this.row(s, i, this.look, place, names);
     if (s.options.path) this.path(s, this.look, place);
@@ -182,7 +191,7 @@ export class ThreadPainter {
     ctx.fillStyle = s.dark ? "#f3f7f6" : "#14211f";
     for (const n of names) ctx.fillText(n.text, n.x, n.y);
     const x = (time: number) => gutter(s.w) + ((time - s.view[0]) * (s.w - gutter(s.w))) / (s.view[1] - s.view[0]);
-    const y = (row: number) => AXIS + row * ROW - s.top;
+    const y = (row: number) => AXIS + row * s.row - s.top;
     paintArrows(ctx, s, x, y);
     if (s.picked) paintPicked(ctx, s, x, y);
     ctx.restore();
@@ -201,24 +210,24 @@ export class ThreadPainter {
 
   private row(s: Scene, i: number, look: Look, place: Place, names: Name[]) {
     const { left, width, ratio } = place;
-    const top = AXIS + i * ROW - s.top;
+    const top = AXIS + i * s.row - s.top;
     const yOf = (offset: number) => Math.max(0, Math.min(place.height, Math.round((top + offset) * ratio)));
-    this.pixels.fill(i % 2 ? look.stripe : look.paper, yOf(0) * width, yOf(ROW) * width); // names and axis are painted over it
+    this.pixels.fill(i % 2 ? look.stripe : look.paper, yOf(0) * width, yOf(s.row) * width); // names and axis are painted over it
     const row = s.picture.rows.get(s.lines[i].thread);
     if (!row) return;
     const { runFrom, runTo, runKind } = s.picture;
     const quiet = s.json.threads[s.lines[i].thread].quiet;
-    const [thickFrom, thickTo, thinFrom, thinTo] = [yOf(5), yOf(ROW - 5), yOf(9), yOf(ROW - 9)];
+    const [thickFrom, thickTo, thinFrom, thinTo] = [yOf(5), yOf(s.row - 5), yOf(s.row * 0.35), yOf(s.row * 0.65)];
     for (let k = firstBehind(runTo, row.lo, row.hi, s.view[0]); k < row.hi && runFrom[k] < s.view[1]; k++) {
       const x0 = xOf(place, runFrom[k]);
       const x1 = Math.min(width, Math.max(xOf(place, runTo[k]), x0 + 1));
       const kind = quiet ? look.quiet : runKind[k];
       if (kind === MANY) this.many(s.picture, k, look.colours, x0, x1, thickFrom, thickTo, width);
-      else if (kind === look.dead) this.fill(Math.max(left, x0 - 1), yOf(4), Math.min(width, x0 + 1), yOf(ROW - 4), look.colours[kind], width);
+      else if (kind === look.dead) this.fill(Math.max(left, x0 - 1), yOf(4), Math.min(width, x0 + 1), yOf(s.row - 4), look.colours[kind], width);
       else {
         const thin = look.thin[kind];
         this.fill(x0, thin ? thinFrom : thickFrom, x1, thin ? thinTo : thickTo, look.colours[kind], width);
-        if (x1 - x0 > 150 * ratio && look.titles[kind]) names.push({ text: quiet ? QUIET : look.titles[kind], x: x0 / ratio + 6, y: top + ROW / 2 + 0.5 });
+        if (x1 - x0 > 150 * ratio && look.titles[kind]) names.push({ text: quiet ? QUIET : look.titles[kind], x: x0 / ratio + 6, y: top + s.row / 2 + 0.5 });
       }
     }
     if (s.options.marks) this.marks(s, row.markLo, row.markHi, look, place, yOf);
@@ -257,7 +266,7 @@ export class ThreadPainter {
     const dense = s.picture.path.length > 250; // then the ways between rows stand back: they would hide the rows
     const thick = Math.max(2, Math.round(2.5 * ratio));
     const wide = dense ? 1 : thick;
-    const yOf = (row: number) => Math.round((AXIS + row * ROW + ROW - 3 - s.top) * ratio) - (thick >> 1);
+    const yOf = (row: number) => Math.round((AXIS + row * s.row + s.row - 3 - s.top) * ratio) - (thick >> 1);
     const clamp = (y: number) => Math.max(0, Math.min(height, y));
     let before: number | undefined;
     for (const p of s.picture.path) {
@@ -317,7 +326,7 @@ function paintPicked(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => 
   ctx.strokeStyle = s.dark ? "#8cc8ff" : "#0b57d0";
   ctx.lineWidth = 2;
   const from = Math.max(x(s.picked!.start), -10);
-  ctx.strokeRect(from, y(row) + 3, Math.max(3, Math.min(x(s.picked!.end), s.w + 10) - from), ROW - 6);
+  ctx.strokeRect(from, y(row) + 3, Math.max(3, Math.min(x(s.picked!.end), s.w + 10) - from), s.row - 6);
 }
 
 /** Draws the visible arrows: from the waker to what it woke, dashed where the cause was inferred. */
@@ -337,8 +346,8 @@ function paintArrows(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => 
     const to = s.rowOf.get(a.thread)!;
     const down = to > from;
     const [x0, x1] = [x(a.cause), x(a.time)];
-    const y0 = y(from) + (down ? ROW - 5 : 5);
-    const y1 = y(to) + (down ? 5 : ROW - 5);
+    const y0 = y(from) + (down ? s.row - 5 : 5);
+    const y1 = y(to) + (down ? 5 : s.row - 5);
     if ((y0 < 0 && y1 < 0) || (y0 > s.h && y1 > s.h)) continue;
     // When there are many, arrows that leave the view are drawn paler.
     const far = arrows.length > 200 && (Math.min(y0, y1) < 0 || Math.max(y0, y1) > s.h);
@@ -384,7 +393,7 @@ function paintGutter(ctx: CanvasRenderingContext2D, s: Scene, first: number, las
     const heading = l.thread < 0;
     ctx.font = `${heading ? "600 " : ""}12px system-ui, sans-serif`;
     ctx.fillStyle = heading || (s.picked && s.picked.thread === l.thread) ? (dark ? "#fff" : "#000") : dark ? "#c3cfcd" : "#3a4947";
-    ctx.fillText(l.title.slice(0, 60), heading ? 8 : 14, y(i) + ROW / 2);
+    ctx.fillText(l.title.slice(0, 60), heading ? 8 : 14, y(i) + s.row / 2);
   }
   ctx.restore();
 }

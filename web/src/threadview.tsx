@@ -9,7 +9,7 @@ import { MANY } from "./picture";
 import { download, table } from "./save";
 import { Details, PathSummary } from "./threaddetails";
 import { ThreadFilter } from "./threadfilter";
-import { AXIS, colourOf, edgeColours, edgeTitles, gutter, Line, Options, ROW, Scene, stateColours, stateTitles, ThreadPainter, threadsRows, threadsSvg } from "./threadpaint";
+import { AXIS, colourOf, edgeColours, edgeTitles, gutter, Line, Options, rowHeight, rowsHeight, Scene, stateColours, stateTitles, ThreadPainter, threadsRows, threadsSvg } from "./threadpaint";
 import { useSize } from "./size";
 import { useDark } from "./theme";
 import type { NodeDetails, SegmentDetails, Source, TimelineJson } from "./timeline";
@@ -58,7 +58,8 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
   }, [lines]);
   const usedEdges = json.used_edges.map((e) => json.edges[e]).filter((e) => edgeTitles[e]);
   const usedStates = json.used_kinds.map((k) => json.kinds[k]).filter((k) => stateColours[k]);
-  const height = lines.length * ROW + AXIS;
+  const rowH = rowHeight(lines.length, size[1]);
+  const height = lines.length * rowH + AXIS;
   const now = useRef({ draw() {}, want() {}, onPicture() {} }); // of the last rendering
   const asking = useMemo(() => new Asking(source, () => now.current.onPicture()), [source]);
   const zoom = (factor: number, at?: number) => {
@@ -77,7 +78,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     top.current = box.current!.scrollTop;
   };
   const scene = (): Scene => ({
-    json, lines, rowOf, picture: asking.shown, view: latestView.current, options, dark, w: size[0], h: size[1], top: top.current,
+    json, lines, rowOf, picture: asking.shown, view: latestView.current, options, dark, w: size[0], h: size[1], row: rowH, top: top.current,
     picked: picked && { thread: picked.node.thread, start: picked.node.start, end: picked.node.end },
   });
   /** Requests what is visible unless it is there or has been requested. */
@@ -87,8 +88,8 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     const view = latestView.current;
     const pixel = (view[1] - view[0]) / (w - gutter(w));
     const rows = (around: number) => {
-      const first = Math.floor(top.current / ROW) - around;
-      return lines.slice(Math.max(0, first), Math.ceil((top.current + h) / ROW) + around).flatMap((l) => (l.thread < 0 ? [] : [l.thread]));
+      const first = Math.floor(top.current / rowH) - around;
+      return lines.slice(Math.max(0, first), Math.ceil((top.current + h) / rowH) + around).flatMap((l) => (l.thread < 0 ? [] : [l.thread]));
     };
     const fresh = asking.covers(view, pixel, rows(0));
     if (!fresh) asking.want(view, pixel, rows(ROWS_AROUND));
@@ -139,9 +140,9 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     const row = rowOf.get(p.node.thread);
     const b = box.current;
     if (b && row !== undefined) {
-      const y = row * ROW;
+      const y = row * rowH;
       if (y < top.current) scrollTo(y);
-      else if (y + ROW + AXIS > top.current + b.clientHeight) scrollTo(y + ROW + AXIS - b.clientHeight);
+      else if (y + rowH + AXIS > top.current + b.clientHeight) scrollTo(y + rowH + AXIS - b.clientHeight);
     }
     const [from, to] = latestView.current;
     const at = p.segment ? p.segment.start : p.node.start;
@@ -182,7 +183,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
 
   const hitAt = (e: MouseEvent): { thread: number; node: number; time: number } | null => {
     const r = canvas.current!.getBoundingClientRect();
-    const line = lines[Math.floor((e.clientY - r.top - AXIS + top.current) / ROW)];
+    const line = lines[Math.floor((e.clientY - r.top - AXIS + top.current) / rowH)];
     if (!line || line.thread < 0 || e.clientY - r.top < AXIS) return null;
     const view = latestView.current;
     const perPixel = (view[1] - view[0]) / (size[0] - gutter(size[0]));
@@ -292,7 +293,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
         </p>
       )}
       {json.lost > 0 && <p class="note">{count(json.lost)} event{json.lost === 1 ? " was" : "s were"} lost while recording; waits around them have no known cause.</p>}
-      <div class="rows" style={{ flexBasis: `${height + 2}px` }} ref={box} onScroll={() => {
+      <div class="rows" style={{ flexBasis: rowsHeight(lines.length) }} ref={box} onScroll={() => {
         top.current = box.current!.scrollTop;
         redraw();
       }}>
@@ -302,6 +303,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
           role="application"
           aria-roledescription="thread timeline"
           data-lines={lines.length}
+          data-row={rowH}
           aria-label="Threads over time. Arrow keys move between states and threads, plus and minus zoom, W goes to the waker, N and P along the critical path."
           style={{ width: `${size[0]}px`, height: `${size[1]}px` }}
           onKeyDown={onKey}

@@ -226,6 +226,8 @@ static int run(struct collector *c, const struct collect *o)
                      "who may",
                      listen);
     int r = store_open(&c->store, o->store, true, &why);
+    if (r == -EINVAL)
+        return wrong("--store", buf_str(&why));
     if (r < 0)
         return complain(o->store, "cannot open", why.len ? buf_str(&why) : strerror(-r));
     return serve(c, address, port);

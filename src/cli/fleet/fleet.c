@@ -32,9 +32,9 @@ static const struct arg choice_args[] = {
      "this instance of a service"},
     {"--label", 0, ARG_LIST, offsetof(struct fleet_options, labels), "KEY=VALUE",
      "what has this label"},
-    {"--from", 0, ARG_TEXT, offsetof(struct fleet_options, from), "TIME",
+    {"--from", 0, ARG_TEXT, offsetof(struct fleet_options, from), "WHEN",
      "since then: 2026-11-24T10:30, seconds since 1970, or 90m for so long ago"},
-    {"--to", 0, ARG_TEXT, offsetof(struct fleet_options, to), "TIME", "up to then"},
+    {"--to", 0, ARG_TEXT, offsetof(struct fleet_options, to), "WHEN", "up to then"},
     {"--request", 0, ARG_TEXT, offsetof(struct fleet_options, request), "NAME",
      "what was done for requests of this name"},
     {0},
@@ -63,7 +63,7 @@ static const struct arg top_args[] = {
 
 static const struct arg diff_args[] = {
     {"--base", 0, ARG_LIST, offsetof(struct fleet_options, base), "KEY=VALUE",
-     "how what is compared with differs: version=1.7, host=NAME, from=TIME, to=TIME, LABEL=VALUE"},
+     "how what is compared with differs: version=1.7, host=NAME, from=WHEN, to=WHEN, LABEL=VALUE"},
     {0},
 };
 
@@ -115,7 +115,7 @@ static int add_time(struct asking *a, const char *key, const char *text, char to
         return 0;
     if (ask_time(text, now_s, &t) < 0) {
         complain("fleet", key[0] == 'f' ? "--from" : "--to",
-                 "not a time: 2026-11-24T10:30, seconds since 1970, or 90m for so long ago");
+                 "not a time: 2026-11-24T10:30, seconds since 1970, or 90m (that long ago)");
         return 2;
     }
     snprintf(to, 24, "%lld", (long long)t);
@@ -131,13 +131,8 @@ static int add_list(struct asking *a, const char *key, const char *list, char **
     *copy = strdup(list);
     if (!*copy)
         return complain_errno("fleet", key, -ENOMEM);
-    for (char *t = strtok_r(*copy, ",", &rest); t && status == 0; t = strtok_r(NULL, ",", &rest)) {
-        if (!strchr(t, '=') || *t == '=') {
-            complain("fleet: not KEY=VALUE", key, t);
-            return 2;
-        }
+    for (char *t = strtok_r(*copy, ",", &rest); t && status == 0; t = strtok_r(NULL, ",", &rest))
         status = add(a, key, t);
-    }
     return status;
 }
 
@@ -160,15 +155,33 @@ static int make_params(struct asking *a, const struct fleet_options *o, const ch
     return status ? status : add_list(a, "base", o->base, &a->base);
 }
 
-static int ask_store(const struct fleet_options *o, const char *verb, const struct asking *a,
-                     struct buf *out)
+/* Checks the values of all options before a store or a collector is looked for. */
+static int check(const char *command, const struct asking *a)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    int r = ask_check(a->params, a->n, &why);
+    if (r < 0) {
+        char option[256];
+        snprintf(option, sizeof(option), "--%s", why.len ? buf_str(&why) : strerror(-r));
+        complain(command, option, NULL);
+        return 2;
+    }
+    return 0;
+}
+
+static int ask_store(const struct command *self, const struct fleet_options *o,
+                     const struct asking *a, struct buf *out)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
     _cleanup_(store_closep) struct store *s = NULL;
     int r = store_open(&s, o->store, false, &why);
+    if (r == -EINVAL) {
+        complain(self->name, "--store", buf_str(&why));
+        return 2;
+    }
     if (r < 0)
         return complain(o->store, "cannot open", why.len ? buf_str(&why) : strerror(-r));
-    r = ask(s, verb, NULL, a->params, a->n, out, &why);
+    r = ask(s, command_word(self), NULL, a->params, a->n, out, &why);
     if (r < 0)
         complain(o->store, "cannot answer", why.len ? buf_str(&why) : strerror(-r));
     return r == 0 ? 0 : r == -EINVAL ? 2 : 1;
@@ -217,10 +230,17 @@ static int cmd_question(const struct command *self, int argc, char **argv)
         return 2;
     }
     if (strcmp(verb, "diff") == 0 && !o.base) {
-        complain(self->name, "--base is missing", "--base version=1.7, host=NAME, from=TIME ...");
+        complain(self->name, "--base is missing", "--base version=1.7, host=NAME, from=WHEN ...");
         return 2;
     }
-    status = o.store ? ask_store(&o, verb, &a, &out) : ask_collector(&o, verb, &a, &out);
+    if (o.collector && !sender_is_url(o.collector)) {
+        complain(self->name, "--collector takes an address, http://HOST:4040", o.collector);
+        return 2;
+    }
+    status = check(self->name, &a);
+    if (status)
+        return status;
+    status = o.store ? ask_store(self, &o, &a, &out) : ask_collector(&o, verb, &a, &out);
     if (status)
         return status;
     if (o.json) {

@@ -64,7 +64,7 @@ const struct arg_set *const host_sets[] = {&host_set, &how_set, NULL};
 #define BEFORE_NS (5 * NS_PER_SECOND)
 #define ALL_NS    (UINT64_C(1) << 60)
 
-enum { ARGUMENTS_MAX = 64, PATH_LEN = 600, TRIES_MAX = 60 };
+enum { ARGUMENTS_MAX = 64, PATH_LEN = 600, TRIES_MAX = 60, SPOOL_LEAST = 1 << 20 };
 
 struct host {
     const struct host_options *o;
@@ -184,19 +184,39 @@ static char *ring_in_folders(pid_t pid)
     return found;
 }
 
+/* The command line of `attach` in a VM, without the process id. */
+struct attach_words {
+    const char *list[ARGUMENTS_MAX]; /* ends with NULL, behind which is room for one more */
+    size_t n;
+    char *text; /* which the words of --record lie in */
+};
+
+/* Returns false when there are too many options, or no memory. The caller frees words->text. */
+static bool attach_words_split(struct attach_words *words, const char *record)
+{
+    char *rest;
+    *words = (struct attach_words){{"jvmscope", "attach", "--always"}, 3, strdup(record)};
+    for (char *t = words->text ? strtok_r(words->text, " ", &rest) : NULL;
+         t && words->n < ARGUMENTS_MAX - 1; t = strtok_r(NULL, " ", &rest))
+        words->list[words->n++] = t;
+    if (words->text && words->n < ARGUMENTS_MAX - 1)
+        return true;
+    free(words->text);
+    return false;
+}
+
 static int attach(struct host *h, const struct vm *vm, struct watched *w)
 {
     _cleanup_(buf_release) struct buf messages = BUF(1 << 20);
-    _cleanup_free_ char *record = strdup(h->o->record ? h->o->record : "--cpu --alloc");
-    const char *arguments[ARGUMENTS_MAX] = {"jvmscope", "attach", "--always"};
-    char pid[16], *rest;
-    size_t n = 3;
+    struct attach_words words;
+    char pid[16];
     snprintf(pid, sizeof(pid), "%d", vm->pid);
-    for (char *t = record ? strtok_r(record, " ", &rest) : NULL; t && n < ARGUMENTS_MAX - 2;
-         t = strtok_r(NULL, " ", &rest))
-        arguments[n++] = t;
-    arguments[n] = pid;
-    if (run_self(arguments, &messages) == 0) {
+    if (!attach_words_split(&words, h->o->record ? h->o->record : "--cpu --alloc"))
+        return -ENOMEM;
+    words.list[words.n] = pid;
+    int status = run_self(words.list, &messages);
+    free(words.text);
+    if (status == 0) {
         w->ring = ring_of(buf_str(&messages));
     } else if (w->from_disk) {
         /* The attach whose host was killed meanwhile came to its end. */
@@ -431,22 +451,46 @@ static int watch(struct host *h)
     return 0;
 }
 
+static int wrong(const char *what, const char *why)
+{
+    complain("host", what, why);
+    return 2;
+}
+
+/*
+ * Has `attach` read the options of --record: it prints its help when it has understood all that
+ * stands before --help.
+ */
+static int check_record(const char *record)
+{
+    _cleanup_(buf_release) struct buf messages = BUF(1 << 20);
+    struct attach_words words;
+    if (!attach_words_split(&words, record))
+        return wrong("--record", "too many options");
+    words.list[words.n] = "--help";
+    int status = run_self(words.list, &messages);
+    free(words.text);
+    return status == 0 ? 0 : wrong("--record takes options of attach", first_line(&messages));
+}
+
 static int check(const struct host_options *o)
 {
     _cleanup_free_ char *labels = o->labels ? strdup(o->labels) : NULL;
     char *rest;
-    if (!o->to) {
-        complain("host", "--to URL is missing", "--to http://HOST:4040");
-        return 2;
-    }
+    if (!o->to)
+        return wrong("--to URL is missing", "--to http://HOST:4040");
+    if (!sender_is_url(o->to))
+        return wrong("--to takes a collector's address, http://HOST:4040", o->to);
+    if (o->every < NS_PER_SECOND)
+        return wrong("--every", "at least 1s");
+    if (o->spool_size < SPOOL_LEAST)
+        return wrong("--spool-size", "at least 1M");
     for (char *t = labels ? strtok_r(labels, ",", &rest) : NULL; t;
          t = strtok_r(NULL, ",", &rest)) {
-        if (!strchr(t, '=') || *t == '=') {
-            complain("host", "--label takes KEY=VALUE", t);
-            return 2;
-        }
+        if (!strchr(t, '=') || *t == '=')
+            return wrong("--label takes KEY=VALUE", t);
     }
-    return 0;
+    return o->record ? check_record(o->record) : 0;
 }
 
 int cmd_host(const struct command *self, int argc, char **argv)
@@ -461,7 +505,6 @@ int cmd_host(const struct command *self, int argc, char **argv)
     status = check(&o);
     if (status)
         return status;
-    o.every = MAX(o.every, NS_PER_SECOND);
     snprintf(folder, sizeof(folder), "/var/tmp/jvmscope-host-%u", geteuid());
     const char *spool = o.spool ? o.spool : folder;
     status = sender_open(&h.sender, o.to, o.token);

@@ -22,15 +22,16 @@ const char *first_line_of(struct buf *text)
     return buf_str(text);
 }
 
+bool sender_is_url(const char *text)
+{
+    return strncmp(text, "http://", 7) == 0 || strncmp(text, "https://", 8) == 0;
+}
+
 int sender_open(struct sender *s, const char *url, const char *token)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096), header = BUF(1 << 16);
     size_t len = strlen(url);
     *s = (struct sender){.url = NULL};
-    if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) {
-        complain(url, "not the address of a collector", "http://HOST:4040");
-        return 2;
-    }
     if (http_available(&why) < 0)
         return complain(url, "cannot be reached", buf_str(&why));
     while (len && url[len - 1] == '/')

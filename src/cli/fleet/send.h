@@ -12,7 +12,12 @@ struct sender {
     bool complained;
 };
 
-/* token: "@FILE" has it; NULL: none. Returns 0 or the exit status. */
+/* Returns whether a text can be the address of a collector, http://HOST:PORT. */
+bool sender_is_url(const char *text);
+/*
+ * url is the collector's address, and token the text that it asks for, "@FILE" to read it from a
+ * file, or NULL. Returns 0, or the exit status after a complaint.
+ */
 int sender_open(struct sender *s, const char *url, const char *token);
 void sender_release(struct sender *s);
 /*
