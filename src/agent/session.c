@@ -16,6 +16,7 @@
 #include "agent/rows.h"
 #include "agent/thread_table.h"
 #include "base/clock.h"
+#include "base/parse.h"
 #include "base/vec.h"
 #include "jfr/writer.h"
 
@@ -375,7 +376,7 @@ static void tell_saturated(struct session *s)
     pthread_mutex_unlock(&s->out.lock);
     if (!n)
         return;
-    session_warn(s, "%u totals are beyond the format's 32 bits and were written as %u", n,
+    session_warn(s, "%s beyond the format's 32 bits, written as %u", COUNT_TEXT(n, "totals"),
                  UINT32_MAX);
 }
 

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -96,6 +97,16 @@ char *format_size(char text[24], uint64_t bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
     return format_scaled(text, (double)bytes, units, ARRAY_SIZE(units), 1024);
+}
+
+char *format_count(char text[64], uint64_t n, const char *nouns)
+{
+    size_t len = strlen(nouns);
+    size_t ending = len > 4 && strcmp(nouns + len - 4, "sses") == 0 ? 2
+                    : len > 1 && nouns[len - 1] == 's'              ? 1
+                                                                    : 0;
+    snprintf(text, 64, "%" PRIu64 " %.*s", n, (int)(n == 1 ? len - ending : len), nouns);
+    return text;
 }
 
 int expand_file_name(const char *pattern, long pid, char *ret, size_t size)

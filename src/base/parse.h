@@ -26,6 +26,13 @@ int parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *ret) must_
 /* Write "1.5 s", "12.3 ms", "840 ns" or "1.5 GiB", "640 B" into text and return it. */
 char *format_duration(char text[24], uint64_t ns);
 char *format_size(char text[24], uint64_t bytes);
+/*
+ * Writes "1 class" or "2 classes" into text and returns it: a number and what it counts, which is
+ * given in the plural.
+ */
+char *format_count(char text[64], uint64_t n, const char *nouns);
+/* The same in memory that lasts to the end of the block. */
+#define COUNT_TEXT(n, nouns) format_count((char[64]){0}, n, nouns)
 
 /*
  * Expands a pattern into a file name: %p is the process id, %t the local time as yyyymmdd-hhmmss,

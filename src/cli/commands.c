@@ -59,7 +59,7 @@ const struct command commands[] = {
             "program's standard "
             "streams and its exit status are untouched; where it ends with 0 and not all was "
             "recorded, a full disk for one, the command says what is missing and exits with "
-            "1.\n\nWithout a word about what to record, CPU samples are. "
+            "1.\n\nWithout an option that says what to record, CPU is sampled. "
             "The extension of the output picks the format: .jfr, .hprof.txt and .hprof are written "
             "by the agent, "
             "others are made of a .jfr at the end. What is written is readable by its owner alone: "
@@ -134,11 +134,11 @@ const struct command commands[] = {
         .operands = "PID",
         .min_operands = 1,
         .max_operands = 1,
-        .summary = "say what will work with a VM, and what is missing for the rest",
+        .summary = "check what will work with a VM, and what is missing for the rest",
         .description =
-            "Says beforehand whether the VM can be attached to and recorded, whether a heap dump "
-            "can be taken, whether CPU samples will have frames of the kernel, and whether *top* "
-            "can be shown, and names for each that is not so the one right or setting that is "
+            "Checks whether the VM can be attached to and recorded, whether a heap dump "
+            "can be taken, whether CPU samples will have kernel frames, and whether *top* works, "
+            "and for each of these that will not, names the permission or setting that is "
             "missing. The VM is not asked and not stopped; files like those of *attach* are made "
             "in its folders and removed. Exits with 0 when it can be recorded.",
         .examples = "  jvmscope check 4711\n",
@@ -153,9 +153,9 @@ const struct command commands[] = {
         .summary = "show what the agent in a VM does",
         .description =
             "Asks the agent what it records, since when, and what it has counted. While it "
-            "starts or stops a recording, it says how many classes it has changed. Of a recording "
-            "that is always on it shows the ring and the triggers: how often each held, what was "
-            "measured last, and what it wrote.",
+            "starts or stops a recording, it says how many classes it has changed. For a recording "
+            "that is always on, it shows the ring and the triggers: how often each one fired, what "
+            "it measured last, and what it wrote.",
         .examples = "  jvmscope status 4711\n",
         .sets = status_sets,
     },
@@ -166,13 +166,13 @@ const struct command commands[] = {
         .min_operands = 1,
         .max_operands = 1,
         .summary = "write out what was recorded so far; the recording goes on",
-        .description = "Has the agent write out what it has so far, and says where, how much that "
-                       "is, and what was lost. With "
-                       "*-o* a copy is made that is complete in itself: the recording up to now.\n"
+        .description = "Has the agent write out what it has recorded so far, and says where, how much, "
+                       "and what was lost. *-o* makes "
+                       "a complete copy of the recording up to now.\n"
                        "\n"
-                       "Of a recording that is always on (*--always*) *--last* takes the events "
-                       "that ended in that time, to the event. Its ring is a file that can be read "
-                       "in the same way when the VM has ended, however it did.",
+                       "For a recording that is always on (*--always*), *--last* takes exactly the "
+                       "events that ended in that time. Its ring is a file, which can be read in "
+                       "the same way after the VM has ended, even after a crash.",
         .examples =
             "  jvmscope dump -o so-far.html 4711\n"
             "  jvmscope dump --last 5m -o spike.jfr 4711           the last five minutes\n"
@@ -242,8 +242,8 @@ const struct command commands[] = {
         .operands_end_options = true,
         .summary =
             "hold threads, change locals, step, redefine classes in a running VM that allows it",
-        .description = "Only for a VM that was started with *--allow-control*; what is done is "
-                       "told and recorded. VERB is one of: *suspend* "
+        .description = "Works only in a VM that was started with *--allow-control*. The VM prints and "
+                       "records every order. VERB is one of: *suspend* "
                        "THREAD (a name, or a number that inspect shows), *resume* THREAD, "
                        "*interrupt* THREAD, *stop* THREAD [EXCEPTION], *pop* "
                        "THREAD (its top call begins anew), *return* THREAD [VALUE] (its top call "
@@ -253,8 +253,8 @@ const struct command commands[] = {
                        "or pkg.Class:LINE), *step* THREAD [into|over|out], *redefine* FILE, "
                        "*verbose* gc|class|jni on|off, *list*. A value is a "
                        "number, true, false, 'c', null, \"text\" or @NUMBER, an object that "
-                       "inspect shows. At the end of the recording held "
-                       "threads run on and breakpoints are gone.",
+                       "inspect shows. When the recording ends, held "
+                       "threads run on and breakpoints are removed.",
         .examples =
             "  jvmscope run --allow-control -o app.jfr -- java -jar app.jar\n"
             "  jvmscope control 4711 break com.shop.Cart:42\n"
@@ -276,10 +276,10 @@ const struct command commands[] = {
                        "stacks) and prints its methods, ranked by "
                        "their own time (self), with the time of what they called (total; recursion "
                        "counts once), and the hottest "
-                       "stacks, the running method first.\n\nOf CPU samples the head says what the "
-                       "whole process has used, and how much of "
-                       "it the compilers, the collector and other threads without Java code: these "
-                       "are not sampled, and the shares of "
+                       "stacks, the running method first.\n\nFor CPU samples, the head says how much CPU time the "
+                       "whole process used, and how much of "
+                       "it the compilers, the collector and other threads without Java code used. "
+                       "These are not sampled, and the shares of "
                        "methods are of the Java threads' time alone. In the page's flame graph "
                        "they stand beside the program.",
         .examples = "  jvmscope report app.jfr                          the whole recording\n"
@@ -308,10 +308,10 @@ const struct command commands[] = {
         .max_operands = 3,
         .summary = "list traced calls with arguments and results; switch tracing in a running VM",
         .description =
-            "Of a recording made with *--trace*: its calls in order of time, as a tree of those "
-            "inside each other, each with its "
-            "arguments and what it returned or threw. Of a process (a number is one) that is being "
-            "traced: *add* a pattern, "
+            "For a recording made with *--trace*: prints its calls in order of time, nested calls "
+            "indented, each with its "
+            "arguments and what it returned or threw. For a process that is being traced, given by "
+            "its number: *add* a pattern, "
             "*remove* one, *list* them.\n\nA pattern is package.Class.method, where a star stands "
             "for any characters, or a prefix of it "
             "that ends at a dot; a descriptor behind it chooses one of several methods of a name. "
@@ -373,15 +373,15 @@ const struct command commands[] = {
         .max_operands = 1,
         .summary = "turn a recording, or a part of it, into another format",
         .description =
-            "Writes what is selected of a recording in another format; the extension of "
-            "the output picks it: "
+            "Writes a recording, or the selected part of it, in another format. The extension of "
+            "the output picks the format: "
             "*.html*, *.collapsed*, *.pb.gz*, *.otlp*, *.hprof.txt*, *.hprof* and *.jfr* "
             "for samples, *.trcxml*, *.pftrace* and "
-            "*.json* for threads. With --push it is sent to a backend for profiles: by "
-            "OTLP over HTTP to a path that ends in /v1development/profiles, by "
-            "Pyroscope's upload to one that ends in /ingest (with ?format=pprof as pprof, "
-            "else as JFR). otlp+http://HOST:PORT and pyroscope+http://HOST:PORT mean the "
-            "same with these paths.",
+            "*.json* for threads. With --push it is sent to a profiling backend: as "
+            "OTLP over HTTP to a path that ends in /v1development/profiles, as a "
+            "Pyroscope upload to one that ends in /ingest (as pprof with ?format=pprof, "
+            "otherwise as JFR). otlp+http://HOST:PORT and pyroscope+http://HOST:PORT stand for "
+            "these paths.",
         .examples = "  jvmscope convert app.jfr -o app.html             flame graph and table, one "
                     "file, works offline\n"
                     "  jvmscope convert app.jfr -o app.pb.gz            for pprof\n"
@@ -438,7 +438,7 @@ const struct command commands[] = {
     {
         .name = "heap",
         .verbs = heap_verbs,
-        .summary = "say what a heap dump holds, and why",
+        .summary = "show what a heap dump holds, and why",
     },
     {
         .name = "requests",
@@ -447,13 +447,13 @@ const struct command commands[] = {
         .operands = "FILE",
         .min_operands = 1,
         .max_operands = 1,
-        .summary = "the requests of a server, how long they took, and why the slow ones are slow",
+        .summary = "show the requests of a server, how long they took, and why the slow ones are slow",
         .description =
-            "Of a recording made with *--requests*: a row for each name of a request, those with "
-            "the most time first: how many there were, how many a second and how many of them "
-            "failed, percentiles of their latency, CPU time of a request, and what most of its "
-            "latency went to. Read are also spans of async-profiler, Datadog's endpoint events, "
-            "and events of any recorder that have a field annotated as jdk.jfr.Contextual.",
+            "Reads a recording made with *--requests* and prints a row for each request name, the one "
+            "with the most time in all first: how many requests there were, how many a second, "
+            "how many failed, percentiles of their latency, CPU time a request, and what took most "
+            "of the latency. Spans of async-profiler, Datadog's endpoint events, and events of any "
+            "recorder with a field annotated as jdk.jfr.Contextual count as requests too.",
         .examples = "  jvmscope run --requests -o app.jfr -- java -jar app.jar\n"
                     "  jvmscope requests app.jfr                        a row for each name\n"
                     "  jvmscope requests slow app.jfr                   why the slow ones are "
@@ -467,10 +467,10 @@ const struct command commands[] = {
         .operands = "FILE",
         .min_operands = 1,
         .max_operands = 1,
-        .summary = "what the VM did by itself: collections, safepoints, compilations, memory",
+        .summary = "show what the VM did by itself: collections, safepoints, compilations, memory",
         .description =
-            "Of a recording made with *--events*, of one that is always on, or of the JDK's Flight "
-            "Recorder: collections by collector and cause, with their pauses and what they freed; "
+            "Reads a recording made with *--events*, one that is always on, or one of the JDK's Flight "
+            "Recorder, and prints collections by collector and cause, with their pauses and what they freed; "
             "safepoints by operation, with the way to them, and the thread that was late to the "
             "slow ones, with the method that it was in; compilations, deoptimizations by method "
             "and "
@@ -490,7 +490,7 @@ const struct command commands[] = {
         .operands = "PID",
         .min_operands = 1,
         .max_operands = 1,
-        .summary = "say why the slow requests of a running server are slow",
+        .summary = "explain why the slow requests of a running server are slow",
         .description =
             "Records the requests of a running VM for 20 seconds, or as long as *-t* says, as "
             "*jvmscope attach --requests* does, and prints for each name how many were slow, what "
@@ -506,15 +506,16 @@ const struct command commands[] = {
         .name = "collect",
         .run = cmd_collect,
         .operands = "",
-        .summary = "take the profiles of many machines, keep them, and answer questions",
+        .summary = "collect and keep the profiles of many machines, for jvmscope fleet",
         .description =
-            "Listens for recordings and profiles that machines send over HTTP, and keeps them in a "
-            "store: each sample by time, stack, service, version, host, instance and labels, and "
-            "the latencies of requests. *jvmscope fleet* asks it. An upload that "
-            "is sent again counts once, and an upload that was answered is on the disk: a kill at "
-            "any moment loses or doubles nothing.\n\n"
-            "Without *--token* it listens on loopback alone. Beyond a limit it answers 413 or 429 "
-            "and says which one. doc/fleet.md describes paths, answers and tables.",
+            "Accepts recordings and profiles over HTTP and keeps them in a store: each sample with "
+            "its time, stack, service, version, host, instance and labels, and the latencies of "
+            "requests. *jvmscope fleet* queries it. An upload that is sent twice counts once, and "
+            "an upload is on the disk before it is acknowledged, so a crash at any moment neither "
+            "loses nor duplicates anything.\n\n"
+            "Without *--token* it listens on loopback addresses only. An upload that exceeds a "
+            "limit is answered with 413 or 429 and the name of the limit. doc/fleet.md describes "
+            "paths, answers and tables.",
         .examples = "  jvmscope collect --store sqlite:fleet.db\n"
                     "  curl --data-binary @app.jfr "
                     "'http://127.0.0.1:4040/v1/upload?service=shop&version=1.8&host=web1'\n"
@@ -526,26 +527,25 @@ const struct command commands[] = {
         .name = "host",
         .run = cmd_host,
         .operands = "",
-        .summary = "record all VMs of this machine, and send a profile of each every minute",
+        .summary = "record all VMs of this machine and send their profiles to a collector",
         .description =
-            "Finds the VMs of this machine, those in containers too, keeps the agent of "
-            "*jvmscope attach --always* in them, and sends what their rings recorded to a "
-            "*jvmscope collect* every minute. Each profile says whose it is: "
-            "OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES of the VM's environment, names that "
-            "Kubernetes hands in (POD_NAME, POD_NAMESPACE, NODE_NAME), otherwise the main class or "
-            "jar.\n\n"
-            "What cannot be sent waits on the disk and is sent later, in order, each once. "
-            "When this command ends, the agents go on recording, and another start of "
-            "it goes on where it ended.",
+            "Finds the VMs of this machine, including those in containers, starts *jvmscope attach "
+            "--always* in each, and sends what they recorded to a *jvmscope collect* every minute. "
+            "A profile is named by OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES in the VM's "
+            "environment and by the variables that Kubernetes sets (POD_NAME, POD_NAMESPACE, "
+            "NODE_NAME), and otherwise by its main class or jar.\n\n"
+            "A profile that cannot be sent is kept on the disk and sent later, in order and once. "
+            "When this command ends, the agents keep recording, and the next start of this command "
+            "continues where it stopped.",
         .examples = "  jvmscope host --to http://collector:4040 --token @/etc/jvmscope.token\n"
                     "  jvmscope host --match 'com.shop.*' --to http://127.0.0.1:4040\n",
         .sets = host_sets,
     },
     {.name = "fleet",
      .verbs = fleet_verbs,
-     .summary = "ask about the profiles of many machines: cost, flame graphs, differences"},
+     .summary = "query the profiles of many machines: cost, flame graphs, differences"},
     {.name = "threads",
      .verbs = threads_verbs,
-     .summary = "who waits for whom: tables, timeline, critical path, what-if"},
+     .summary = "show who waits for whom: tables, timeline, critical path, what-if"},
     {0},
 };

@@ -2,6 +2,7 @@
 #include "export/coverage.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/parse.h"
 #include "cli/builtin.h"
 #include "cli/cover_classes.h"
 #include "cli/coverage.h"
@@ -338,8 +339,8 @@ int cmd_coverage(const struct command *self, int argc, char **argv)
         if (r < 0)
             return complain_errno(o.classes, "cannot read", r);
         if (bad)
-            fprintf(stderr, "jvmscope: %s: note: %zu class files cannot be read and are left out\n",
-                    o.classes, bad);
+            fprintf(stderr, "jvmscope: %s: note: left out %s that cannot be read\n", o.classes,
+                    COUNT_TEXT(bad, "class files"));
     }
     coverage_sort(&c);
     if (o.output)

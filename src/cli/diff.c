@@ -4,6 +4,7 @@
  * compared.
  */
 #include "base/json.h"
+#include "base/parse.h"
 #include "cli/builtin.h"
 #include "cli/losses.h"
 #include "cli/reading.h"
@@ -96,7 +97,8 @@ static void print_table(const struct comparison *c, uint64_t limit)
         putchar('\n');
     }
     if (c->rows.len > limit)
-        printf(" ... and %zu methods more (--limit)\n", c->rows.len - (size_t)limit);
+        printf(" ... and %s more (--limit)\n",
+               COUNT_TEXT(c->rows.len - (size_t)limit, "methods"));
 }
 
 static void json_side(struct json *j, const char *key, struct side s)

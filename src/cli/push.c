@@ -20,9 +20,9 @@ static const struct arg push_args[] = {
     {"--push", 0, ARG_TEXT, offsetof(struct push_options, url), "URL",
      "send it there: a path /v1development/profiles means OTLP, /ingest Pyroscope"},
     {"--label", 0, ARG_LIST, offsetof(struct push_options, labels), "KEY=VALUE",
-     "what was profiled, besides OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES"},
+     "add this label, besides OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES"},
     {"--token-file", 0, ARG_TEXT, offsetof(struct push_options, token_file), "FILE",
-     "holds the token for --push; else the variable JVMSCOPE_TOKEN does"},
+     "read the token for --push from this file (default: the variable JVMSCOPE_TOKEN)"},
     {0},
 };
 

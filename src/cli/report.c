@@ -191,7 +191,7 @@ static void print_methods(const struct profile_view *v, const struct profile_ran
         putchar('\n');
     }
     if (n > limit)
-        printf(" ... and %zu methods more (--limit)\n", n - limit);
+        printf(" ... and %s more (--limit)\n", COUNT_TEXT(n - limit, "methods"));
 }
 
 /* One of the hottest stacks: a node of the merged tree. */
@@ -248,7 +248,7 @@ static int print_stacks(const struct profile_view *v, size_t limit)
             }
         }
         if (lines > STACK_LINES)
-            printf("    ... %d frames more\n", lines - STACK_LINES);
+            printf("    ... %s more\n", COUNT_TEXT((uint64_t)(lines - STACK_LINES), "frames"));
     }
     if (v->open && !v->profile->calls.len) { /* otherwise the table of calls has shown it */
         char open[24];
@@ -256,8 +256,8 @@ static int print_stacks(const struct profile_view *v, size_t limit)
                format_weight(open, v->metric, v->open));
     }
     if (few)
-        printf("\n%zu stacks have too few readings of the CPU clock to be ranked by their time.\n",
-               few);
+        printf("\n%s with too few readings of the CPU clock to be ranked by time.\n",
+               COUNT_TEXT(few, "stacks"));
     vec_release(&hot);
     profile_tree_release(&t);
     return r;

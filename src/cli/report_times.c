@@ -279,7 +279,7 @@ static void print_rounded_times(const struct times_table *t, const struct profil
         putchar('\n');
     }
     if (t->rows.len > limit)
-        printf(" ... and %zu methods more (--limit)\n", t->rows.len - limit);
+        printf(" ... and %s more (--limit)\n", COUNT_TEXT(t->rows.len - limit, "methods"));
     printf(" - too little, or too few readings of the clock, for the file to tell a time\n");
 }
 
@@ -313,7 +313,7 @@ static void print_times(const struct times_table *t, const struct profile *p, si
         putchar('\n');
     }
     if (t->rows.len > limit)
-        printf(" ... and %zu methods more (--limit)\n", t->rows.len - limit);
+        printf(" ... and %s more (--limit)\n", COUNT_TEXT(t->rows.len - limit, "methods"));
     print_open(t, p);
     print_left(p);
 }
@@ -485,9 +485,9 @@ static void print_live_notes(const struct profile *p, const uint32_t *order, siz
         uncollected += s->uncollected;
     }
     if (errors)
-        printf(" live figures of %zu sites are estimates: +- is the standard error of live bytes, "
+        printf(" live figures of %s are estimates: +- is the standard error of live bytes, "
                "the others are exact\n",
-               errors);
+               COUNT_TEXT(errors, "sites"));
     if (profile_shares_places(p))
         printf(" where several stacks lead to a place, what each of them allocated is an estimated "
                "part of the place's count\n");
@@ -524,7 +524,7 @@ static void print_sites(const struct profile *p, const uint32_t *order, size_t n
         buf_release(&frame);
     }
     if (n > limit)
-        printf(" ... and %zu sites more (--limit)\n", n - limit);
+        printf(" ... and %s more (--limit)\n", COUNT_TEXT(n - limit, "sites"));
     print_live_notes(p, order, n);
     if (unknown)
         printf(" - the recording ended before a collection showed what lives\n");

@@ -105,8 +105,8 @@ static void tell_part(const char *output, const struct jfr_ring_part *part, uint
         fprintf(stderr, "jvmscope: %s: the ring goes back %s, not %s\n", output,
                 format_duration(has, lasts), format_duration(asked, last_ns));
     if (part->damaged)
-        fprintf(stderr, "jvmscope: %s: %llu parts of the ring are damaged and were left out\n",
-                output, (unsigned long long)part->damaged);
+        fprintf(stderr, "jvmscope: %s: left out %s of the ring, damaged\n", output,
+                COUNT_TEXT(part->damaged, "parts"));
 }
 
 /* Extracts the part from an open ring. shown: the ring's name. Returns the exit status. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/losses.h"
+#include "base/parse.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -139,8 +140,8 @@ static double seconds(const struct losses *l, int64_t ns)
 
 void loss_sentence(const struct losses *l, const struct loss *loss, struct buf *out)
 {
-    buf_printf(out, "%s: %" PRIu64 " %s were lost between %.2f s and %.2f s: %s", loss->capture,
-               loss->amount, loss->what, seconds(l, loss->from_ns), seconds(l, loss->to_ns),
+    buf_printf(out, "%s: %s %s lost between %.2f s and %.2f s: %s", loss->capture,
+               COUNT_TEXT(loss->amount, loss->what), loss->amount == 1 ? "was" : "were", seconds(l, loss->from_ns), seconds(l, loss->to_ns),
                loss->reason);
 }
 

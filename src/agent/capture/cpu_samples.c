@@ -12,6 +12,7 @@
 #include "agent/virtual_threads.h"
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/parse.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -498,10 +499,9 @@ static void flush(struct session *s, JNIEnv *jni)
     if (c.uncovered && !cpu.uncovered_told) {
         cpu.uncovered_told = true;
         session_message(s,
-                        "cpu: %llu threads have no timer of their own (ulimit -i, pending "
-                        "signals): they are looked at every "
-                        "interval instead",
-                        (unsigned long long)c.uncovered);
+                        "cpu: sampling %s without a timer of its own at every interval "
+                        "instead (ulimit -i, pending signals)",
+                        COUNT_TEXT(c.uncovered, "threads"));
     }
     tell_times(s, false);
     if (s->out.format == 'r' && now_ns() - cpu.reported_ns > TELL_EVERY_NS) {

@@ -21,21 +21,21 @@ struct collect {
 
 static const struct arg collect_args[] = {
     {"--store", 0, ARG_TEXT, offsetof(struct collect, store), "URL",
-     "where profiles are kept: sqlite:FILE, which is created"},
+     "keep the profiles there: sqlite:FILE, created when it is missing"},
     {"--listen", 0, ARG_TEXT, offsetof(struct collect, listen), "ADDRESS:PORT",
-     "where to listen (127.0.0.1:4040); port 0 is any free one"},
+     "listen on this address (127.0.0.1:4040); port 0 picks a free one"},
     {"--token", 0, ARG_LIST, offsetof(struct collect, tokens), "TENANT=TOKEN",
-     "what a tenant's senders and askers must show; @FILE has one a line; needed for every address "
-     "but loopback's"},
+     "the token of a tenant; @FILE reads one from each line; required unless --listen is a "
+     "loopback address"},
     {0},
 };
 static const struct arg limit_args[] = {
     {"--keep", 0, ARG_TEXT, offsetof(struct collect, keep), "TIME,TIME,TIME",
-     "how long samples are kept by 10 s, by 5 min and by 1 h (2d,30d,400d)"},
+     "how long to keep samples in steps of 10 s, of 5 min and of 1 h (2d,30d,400d)"},
     {"--max-upload", 0, ARG_SIZE, offsetof(struct collect, max_upload), "SIZE",
-     "the largest body that is taken (32M)"},
+     "the largest upload to accept (32M)"},
     {"--rate", 0, ARG_NUMBER, offsetof(struct collect, rate), "N",
-     "uploads a second that a tenant may send (200)"},
+     "how many uploads a second a tenant may send (200)"},
     {0},
 };
 

@@ -13,30 +13,30 @@
 
 static const struct arg where_args[] = {
     {"--store", 0, ARG_TEXT, offsetof(struct fleet_options, store), "URL",
-     "the store, where no collector runs: sqlite:FILE"},
+     "read this store directly: sqlite:FILE"},
     {"--collector", 0, ARG_TEXT, offsetof(struct fleet_options, collector), "URL",
-     "the collector to ask: http://HOST:4040"},
+     "ask this collector: http://HOST:4040"},
     {"--token", 0, ARG_TEXT, offsetof(struct fleet_options, token), "TOKEN",
-     "what the collector asks for; @FILE has it"},
+     "the collector's token, or @FILE to read it from a file"},
     {"--tenant", 0, ARG_TEXT, offsetof(struct fleet_options, tenant), "NAME",
-     "of a store with several tenants, this one alone"},
+     "only this tenant of a store that has several"},
     {0},
 };
 
 static const struct arg choice_args[] = {
     {"--service", 0, ARG_TEXT, offsetof(struct fleet_options, service), "NAME",
-     "this service; names with * or ? are patterns, here and below"},
-    {"--version", 0, ARG_TEXT, offsetof(struct fleet_options, version), "NAME", "this version"},
-    {"--host", 0, ARG_TEXT, offsetof(struct fleet_options, host), "NAME", "this host"},
+     "only this service; * and ? match any characters, here and below"},
+    {"--version", 0, ARG_TEXT, offsetof(struct fleet_options, version), "NAME", "only this version"},
+    {"--host", 0, ARG_TEXT, offsetof(struct fleet_options, host), "NAME", "only this host"},
     {"--instance", 0, ARG_TEXT, offsetof(struct fleet_options, instance), "NAME",
-     "this instance of a service"},
+     "only this instance of a service"},
     {"--label", 0, ARG_LIST, offsetof(struct fleet_options, labels), "KEY=VALUE",
-     "what has this label"},
+     "only what has this label"},
     {"--from", 0, ARG_TEXT, offsetof(struct fleet_options, from), "WHEN",
-     "since then: 2026-11-24T10:30, seconds since 1970, or 90m for so long ago"},
-    {"--to", 0, ARG_TEXT, offsetof(struct fleet_options, to), "WHEN", "up to then"},
+     "from this time on: 2026-11-24T10:30, seconds since 1970, or 90m (90 minutes ago)"},
+    {"--to", 0, ARG_TEXT, offsetof(struct fleet_options, to), "WHEN", "up to this time"},
     {"--request", 0, ARG_TEXT, offsetof(struct fleet_options, request), "NAME",
-     "what was done for requests of this name"},
+     "only work for requests of this name"},
     {0},
 };
 
@@ -49,21 +49,22 @@ static const struct arg shown_args[] = {
 
 static const struct arg metric_args[] = {
     {"--metric", 0, ARG_TEXT, offsetof(struct fleet_options, metric), "NAME",
-     "what is counted: cpu, wall, allocations, locks, times, live (cpu)"},
+     "count cpu, wall, allocations, locks, times or live (cpu)"},
     {0},
 };
 
 static const struct arg top_args[] = {
     {"--price", 0, ARG_TEXT, offsetof(struct fleet_options, price), "AMOUNT",
-     "what an hour of a processor costs: shows what each service costs"},
+     "the price of a CPU hour; adds the cost of each service"},
     {"--method", 0, ARG_TEXT, offsetof(struct fleet_options, method), "NAME",
-     "methods of this name alone, in all services that are chosen"},
+     "only methods of this name, in all chosen services"},
     {0},
 };
 
 static const struct arg diff_args[] = {
     {"--base", 0, ARG_LIST, offsetof(struct fleet_options, base), "KEY=VALUE",
-     "how what is compared with differs: version=1.7, host=NAME, from=WHEN, to=WHEN, LABEL=VALUE"},
+     "compare with this version, host, time or label: version=1.7, host=NAME, from=WHEN, to=WHEN, "
+     "LABEL=VALUE"},
     {0},
 };
 
@@ -71,7 +72,7 @@ static const struct arg_set where_set = {"Where", where_args};
 static const struct arg_set choice_set = {"What is chosen", choice_args};
 static const struct arg_set shown_set = {"What is shown", shown_args};
 static const struct arg_set metric_set = {"What is counted", metric_args};
-static const struct arg_set top_set = {"What else", top_args};
+static const struct arg_set top_set = {"Cost and methods", top_args};
 static const struct arg_set diff_set = {"What is compared", diff_args};
 
 static const struct arg_set *const services_sets[] = {&where_set, &choice_set, &shown_set, NULL};
@@ -255,9 +256,9 @@ const struct command fleet_verbs[] = {
     {
         .name = "fleet services",
         .run = cmd_question,
-        .summary = "list the services, their versions, and since when they are known",
-        .description = "A row for each service and version, with the number of hosts and instances "
-                       "that sent profiles and the time of the first and the last one.",
+        .summary = "list the services and their versions, with the times of their profiles",
+        .description = "Prints a row for each service and version: how many hosts and instances sent "
+                       "profiles, and when the first and the last profile was taken.",
         .examples = "  jvmscope fleet services --store sqlite:fleet.db\n",
         .sets = services_sets,
     },
@@ -266,10 +267,10 @@ const struct command fleet_verbs[] = {
         .run = cmd_question,
         .summary = "rank the services by cost, or the methods of one",
         .description =
-            "Without *--service* the services and their versions by CPU time, and with "
-            "*--price* by money. With it, or with *--method*, the methods of what is chosen: "
-            "*self* counts the samples in which a method ran, *total* those in which it or what "
-            "it called did. *--method* searches all services: who spends time in it, at what cost.",
+            "Ranks services and their versions by CPU time, or by cost when *--price* is given. "
+            "With *--service* or *--method* it ranks methods: *self* counts the samples in which "
+            "the method itself ran, *total* those in which it or a method that it called ran. "
+            "*--method* searches all services, and so shows which of them spend time in a method.",
         .examples = "  jvmscope fleet top --store sqlite:fleet.db --from 1h\n"
                     "  jvmscope fleet top --store sqlite:fleet.db --service shop --version 1.8\n"
                     "  jvmscope fleet top --store sqlite:fleet.db --method 'java.util.regex.*'\n",
@@ -278,11 +279,10 @@ const struct command fleet_verbs[] = {
     {
         .name = "fleet flame",
         .run = cmd_question,
-        .summary = "print the stacks of what is chosen",
+        .summary = "print the stacks of a selection, for a flame graph",
         .description =
-            "Prints collapsed stacks, a line each, with the number of samples (or bytes, "
-            "or nanoseconds) behind it: *jvmscope convert* makes a flame graph of them. "
-            "With *--json* the same as a tree.",
+            "Prints one collapsed stack a line, followed by its samples, bytes or nanoseconds. "
+            "*jvmscope convert* turns them into a flame graph. *--json* prints them as a tree.",
         .examples =
             "  jvmscope fleet flame --store sqlite:fleet.db --service shop >shop.collapsed\n"
             "  jvmscope convert -o shop.html shop.collapsed\n",
@@ -291,14 +291,14 @@ const struct command fleet_verbs[] = {
     {
         .name = "fleet diff",
         .run = cmd_question,
-        .summary = "compare versions, hosts or times, and say what really changed",
+        .summary = "compare versions, hosts or times, and show what changed beyond chance",
         .description =
-            "Compares what is chosen with the same but for what *--base* says: another version, "
-            "host, time or label. Shown are methods whose share of the whole has changed more "
-            "than chance explains, with an interval that contains the change with 95 % "
-            "certainty, for all methods together. Samples of one instance and one stretch of time "
-            "resemble each other, so that the uncertainty is that between those. "
-            "When nothing changed that much, the answer is \"no change\".",
+            "Compares the selection with the same selection of another version, host, time or "
+            "label, which *--base* names. Lists the methods whose share of the whole changed by "
+            "more than chance explains, each with an interval; the intervals of all methods "
+            "together hold with 95 % confidence. Samples of one instance and one period resemble "
+            "each other, so the error is estimated from the differences between instances and "
+            "periods. When no method changed that much, the answer is \"no change\".",
         .examples = "  jvmscope fleet diff --store sqlite:fleet.db --service shop --version 1.8 "
                     "--base version=1.7\n"
                     "  jvmscope fleet diff --store sqlite:fleet.db --service shop --from 1h --base "
@@ -309,9 +309,9 @@ const struct command fleet_verbs[] = {
         .name = "fleet requests",
         .run = cmd_question,
         .summary = "show how often each request came and how long it took",
-        .description = "The latencies of all instances are merged as histograms, so that the "
-                       "quantiles are those of all requests and not means of quantiles. They are "
-                       "off by less than 1 % (doc/fleet.md).",
+        .description = "Merges the latency histograms of all instances, so the quantiles are those of "
+                       "all requests, not means of quantiles. Their error is below 1 % "
+                       "(doc/fleet.md).",
         .examples = "  jvmscope fleet requests --store sqlite:fleet.db --service shop\n",
         .sets = services_sets,
     },

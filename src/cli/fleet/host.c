@@ -3,6 +3,7 @@
 #include "agent/rings.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/parse.h"
 #include "base/pattern.h"
 #include "cli/builtin.h"
 #include "cli/fleet/origin.h"
@@ -29,25 +30,25 @@ struct host_options {
 
 static const struct arg host_args[] = {
     {"--match", 0, ARG_LIST, offsetof(struct host_options, match), "PATTERN",
-     "only the VMs whose main class or jar it means: 'com.shop.*'"},
+     "record only VMs whose main class or jar matches: 'com.shop.*'"},
     {"--to", 0, ARG_TEXT, offsetof(struct host_options, to), "URL",
-     "the collector: http://HOST:4040"},
+     "send to this collector: http://HOST:4040"},
     {"--token", 0, ARG_TEXT, offsetof(struct host_options, token), "TOKEN",
-     "what the collector asks for; @FILE has it"},
+     "the collector's token, or @FILE to read it from a file"},
     {"--label", 0, ARG_LIST, offsetof(struct host_options, labels), "KEY=VALUE",
-     "a label for everything that is sent from here"},
+     "add this label to every profile that is sent"},
     {0},
 };
 
 static const struct arg how_args[] = {
     {"--every", 0, ARG_DURATION, offsetof(struct host_options, every), "TIME",
-     "how often a profile of each VM is sent (1m)"},
+     "how often to send a profile of each VM (1m, at least 1s)"},
     {"--record", 0, ARG_TEXT, offsetof(struct host_options, record), "OPTIONS",
-     "what is recorded: options of attach ('--cpu --alloc')"},
+     "what to record, as options of attach ('--cpu --alloc')"},
     {"--spool", 0, ARG_TEXT, offsetof(struct host_options, spool), "DIR",
-     "where profiles wait that could not be sent (/var/tmp/jvmscope-host-UID)"},
+     "keep profiles that could not be sent yet there (/var/tmp/jvmscope-host-UID)"},
     {"--spool-size", 0, ARG_SIZE, offsetof(struct host_options, spool_size), "SIZE",
-     "how much may wait; the oldest is dropped beyond it (256M)"},
+     "how much may wait there; when it is full, the oldest profile is dropped (256M)"},
     {0},
 };
 
@@ -422,9 +423,8 @@ static void round_of(struct host *h)
     if (all_saved(h))
         sender_send(&h->sender, &h->spool);
     if (dropped) {
-        char text[64];
-        snprintf(text, sizeof(text), "%" PRIu64 " profiles", dropped);
-        complain("dropped, because the spool is full (--spool-size)", text, NULL);
+        complain("host", "the spool is full (--spool-size), dropped",
+                 COUNT_TEXT(dropped, "profiles"));
         h->spool.dropped = 0;
     }
 }

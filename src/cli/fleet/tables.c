@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers to questions about a fleet as tables: they are JSON, wherever they come from. */
 #include "base/buf.h"
+#include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/fleet/fleet.h"
 
@@ -144,7 +145,7 @@ static void print_diff(struct json_object *root, size_t limit)
            (unsigned long long)number_at(base, "samples"),
            (unsigned long long)number_at(new, "samples"));
     if (strcmp(verdict, "changed") == 0)
-        printf("%zu methods changed\n\n", changed);
+        printf("%s changed\n\n", COUNT_TEXT(changed, "methods"));
     else
         printf("%s\n", verdict);
     if (changed)

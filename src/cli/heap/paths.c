@@ -2,6 +2,7 @@
 /* `heap paths`: why an object is alive, from a GC root down; for many objects the merged paths. */
 #include "cli/heap/paths.h"
 
+#include "base/parse.h"
 #include "cli/heap/select.h"
 #include "cli/heap/threads.h"
 #include "cli/heap/verbs.h"
@@ -159,7 +160,7 @@ static int one_path(const struct heap_call *c, uint64_t goal)
                   heap_idom(h, goal) == HEAP_NONE ? "the object is garbage"
                                                   : "but for the references left out");
     else if (length > way.len)
-        page_note(c->page, "The path has %" PRIu64 " steps; the last %zu are shown.", length,
+        page_note(c->page, "The path has %s; the last %zu are shown.", COUNT_TEXT(length, "steps"),
                   way.len);
     page_fact(c->page, "length", "steps", PAGE_COUNT, reached ? length : 0);
     page_table(c->page, "path", NULL, path_columns, ARRAY_SIZE(path_columns));

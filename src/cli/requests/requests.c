@@ -315,16 +315,16 @@ const struct command requests_verbs[] = {
         .operands = "FILE",
         .min_operands = 1,
         .max_operands = 1,
-        .summary = "why the slow requests are slow, beside the typical ones",
+        .summary = "explain why the slow requests are slow, compared with the typical ones",
         .description =
-            "The slowest hundredth of the requests of each name, or what *--slowest* or *--over* "
-            "choose, beside the typical ones, which are the middle half of the same name. Each row "
-            "is a cause: the milliseconds that it took of a slow and of a typical request on "
-            "average, and its share of the difference of the two; the largest comes first. Behind "
-            "a cause stands whom the requests waited for: the thread that had the lock, and where "
-            "that was meanwhile. Stacks are shown for causes of a tenth of the difference or "
-            "more. Below stands what p99 would be if the first cause took no time, with its 95 % "
-            "interval.\n\nCauses: *cpu*, *runnable* (ready to run, without a processor), *lock* "
+            "Compares the slow requests of each name with its typical ones. Slow is the slowest "
+            "hundredth, or what *--slowest* or *--over* choose; typical is the middle half. Each "
+            "row is a cause: how many milliseconds of a slow and of a typical request it took on "
+            "average, and its share of the difference between the two; the largest comes first. "
+            "Each cause names what the requests waited for: the thread that held the lock, and "
+            "what it did meanwhile. Causes of a tenth of the difference or more are shown with "
+            "their stacks. The last line says what p99 would be if the first cause took no time, "
+            "with its 95 % interval.\n\nCauses: *cpu*, *runnable* (ready to run, without a processor), *lock* "
             "(monitors), *park* (java.util.concurrent), *queue* (in an executor's queue), *pool* "
             "(waiting for a pooled connection), *io* (sockets and files), *sleep*, *gc*, "
             "*safepoint*, *class-load*, *unknown*. They add up to the latency. Where a request's "
@@ -340,11 +340,11 @@ const struct command requests_verbs[] = {
         .operands = "ID FILE",
         .min_operands = 2,
         .max_operands = 2,
-        .summary = "the waterfall of one request",
-        .description = "What a request did from its beginning to its end: the parts of its "
-                       "latency, with the threads that it passed, and below them the threads' "
-                       "work for it and its calls to databases and other servers. *requests slow* "
-                       "tells the numbers of the slowest.",
+        .summary = "show the waterfall of one request",
+        .description = "Shows what a request did from its beginning to its end: the parts of its "
+                       "latency and the threads that worked for it, followed by what each thread "
+                       "did for it and its calls to databases and other servers. *requests slow* "
+                       "prints the numbers of the slowest requests.",
         .examples = "  jvmscope requests show 4711 app.jfr\n",
         .sets = show_sets,
     },

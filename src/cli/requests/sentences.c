@@ -253,5 +253,5 @@ void print_frames_ref(const struct request_view *v, const struct frames_ref *f, 
         putchar('\n');
     }
     if (f->n > limit)
-        printf("%*s... and %zu frames more (--stacks)\n", indent, "", f->n - limit);
+        printf("%*s... and %s more (--stacks)\n", indent, "", COUNT_TEXT(f->n - limit, "frames"));
 }

@@ -103,7 +103,7 @@ static int print_parts(struct request_view *v, const struct request *q,
         shown++;
     }
     if (left)
-        printf("  ... and %zu parts more, shorter ones (--limit)\n", left);
+        printf("  ... and %s more, shorter (--limit)\n", COUNT_TEXT(left, "parts"));
     return 0;
 }
 

@@ -4,6 +4,7 @@
  * them.
  */
 #include "analysis/graph.h"
+#include "base/parse.h"
 #include "cli/losses.h"
 #include "cli/threads/threads.h"
 
@@ -342,7 +343,7 @@ static void timeline_text(struct thread_view *v, const uint8_t *keep)
         putchar('\n');
     }
     if (shown > limit)
-        printf("... and %" PRIu64 " events more (--limit)\n", shown - limit);
+        printf("... and %s more (--limit)\n", COUNT_TEXT(shown - limit, "events"));
 }
 
 int threads_timeline(struct thread_view *v)

@@ -8,6 +8,7 @@
 #include "agent/dictionary.h"
 #include "agent/ending.h"
 #include "base/map.h"
+#include "base/parse.h"
 #include "jfr/writer.h"
 
 #include <errno.h>
@@ -587,9 +588,9 @@ static void tell_errors(struct session *s, const struct report *r,
     if (site_table.all)
         snprintf(
             text, sizeof(text),
-            "%s; %llu objects that live were followed from their allocation, %llu could not be",
+            "%s; followed %s that are alive from their allocation, and could not follow %llu",
             site_table.collected ? "exact" : "allocated exact",
-            (unsigned long long)site_table.live.len, (unsigned long long)site_table.not_followed);
+            COUNT_TEXT(site_table.live.len, "objects"), (unsigned long long)site_table.not_followed);
     else if (site_table.exact)
         snprintf(text, sizeof(text), "allocated exact, live %s%s", error, more);
     else
