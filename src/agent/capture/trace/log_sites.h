@@ -21,7 +21,7 @@ struct log_site {
     enum log_site_kind kind;
     const char *place; /* pkg.Class.method:12 */
     /*
-     * of a log: literals and values alternating, see logpoints.c; of a watched field:
+     * of a log: literals and values alternating, see log_code.h; of a watched field:
      * pkg.Class.name
      */
     const char *text;

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records of logpoints and watched fields, as the probes write them, become events. */
+#pragma once
+
+#include "agent/capture/trace/budget.h"
+#include "agent/capture/trace/hub.h"
+#include "agent/session.h"
+
+/* Reads what the probes write into the rings of hub.h. */
+extern const struct hub_reader log_reader;
+/* What may still be recorded. */
+extern struct trace_budget log_budget;
+
+/* Declares the events of a recording and forgets the one before. Returns 0 or a negative errno. */
+int log_records_begin(struct session *s) must_check;
+/* Notes the fields of logpoints that no object had. Only after the last record was read. */
+void log_note_missing_fields(struct session *s);
+
+/* Writes a line for the user into the recording. */
+void log_note(struct session *s, const char *place, const char *text);
+/* The same, and to `status` while there is one, up to a limit. Any thread may call it. */
+void log_say(const char *place, const char *what, const char *why);

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/trace/condition.h"
+#include "agent/capture/trace/paths.h"
+#include "agent/capture/trace/trace_state.h"
+#include "agent/capture/trace/values.h"
+#include "base/json.h"
+#include "jfr/writer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct jfr_type trace_call_type = {
+    .name = "jvmscope.Call",
+    .label = "Method Call",
+    .category = "jvmscope|Trace",
+    .description = "A traced call, from entry to exit",
+    .kind = JFR_EVENT,
+    .has = JFR_DURATION,
+    .fields = JFR_FIELDS(
+        {"method", "Method", "java.lang.String", .description = "package.Class.name(signature)"},
+        {"javaThreadId", "Java Thread Id", "long"}, {"thread", "Thread", "java.lang.String"},
+        {"depth", "Depth", "int",
+         .description = "Traced calls of the thread that this one is inside of"},
+        {"caller", "Caller", "java.lang.String",
+         .description = "The innermost of these, null when there is none"},
+        {"arguments", "Arguments", "java.lang.String",
+         .description = "JSON array; `this` comes first where there is one"},
+        {"hasThis", "Has This", "boolean"},
+        {"returned", "Returned", "java.lang.String",
+         .description = "JSON; null for void and when it threw"},
+        {"exception", "Exception", "java.lang.String",
+         .description = "Its class, null when it returned"},
+        {"message", "Message", "java.lang.String",
+         .description = "The exception's, null when it has none"}),
+};
+
+/* A finished call, as the condition sees it. */
+struct ended {
+    const struct traced_method *method;
+    const struct trace_record *entry, *exit;
+    unsigned depth;
+    char text[RING_TEXT_MAX * 3 + 1];
+};
+
+static char return_type(const struct traced_method *m)
+{
+    return strchr(m->descriptor, ')')[1];
+}
+
+/* Argument number nth, from 1; 0 is `this`. */
+static bool argument(const struct ended *c, unsigned nth, struct value *ret)
+{
+    const uint8_t *at = c->entry->values, *end = (const uint8_t *)c->entry + c->entry->size;
+    struct str d = {c->method->descriptor, strlen(c->method->descriptor)};
+    struct value v = {0};
+    unsigned slots;
+    if (c->method->has_this && !value_take(&at, end, 'L', &v))
+        return false;
+    *ret = v;
+    if (nth == 0)
+        return c->method->has_this;
+    for (size_t p = 1, len; (len = descriptor_next(d, p, &slots)); p += len) {
+        if (!value_take(&at, end, d.data[p], &v))
+            return false;
+        if (--nth == 0) {
+            *ret = v;
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * The value to which a path of a condition led when the call began. False: there was no such value.
+ */
+static bool path_value(const struct ended *c, unsigned id, struct value *ret)
+{
+    const uint8_t *at = c->entry->values, *end = (const uint8_t *)c->entry + c->entry->size;
+    struct str d = {c->method->descriptor, strlen(c->method->descriptor)};
+    unsigned slots;
+    uint32_t tag[2]; /* id, type */
+    bool there = !c->method->has_this || value_take(&at, end, 'L', ret);
+    for (size_t p = 1, len; there && (len = descriptor_next(d, p, &slots)); p += len)
+        there = value_take(&at, end, d.data[p], ret);
+    while (there && end - at >= (ptrdiff_t)sizeof(tag)) {
+        memcpy(tag, at, sizeof(tag));
+        at += sizeof(tag);
+        there = tag[1] <= PATH_NONE || value_take(&at, end, (char)tag[1], ret);
+        if (tag[0] == id)
+            return there && tag[1] > PATH_NONE;
+    }
+    return false;
+}
+
+static bool result(const struct ended *c, struct value *ret)
+{
+    const uint8_t *at = c->exit->values;
+    char type = c->exit->kind == RECORD_THROWN ? 'L' : return_type(c->method);
+    return type != 'V' && value_take(&at, (const uint8_t *)c->exit + c->exit->size, type, ret);
+}
+
+static void condition_value(void *context, const struct cond_test *t, struct cond_value *ret)
+{
+    struct ended *c = context;
+    struct value v;
+    ret->there = true;
+    switch (t->what) {
+    case COND_TIME:
+        ret->number = (double)(c->exit->time_ns - c->entry->time_ns);
+        return;
+    case COND_DEPTH:
+        ret->number = c->depth;
+        return;
+    case COND_THROWN:
+        ret->number = c->exit->kind == RECORD_THROWN;
+        return;
+    case COND_THREAD:
+        ret->text = hub_thread_name(c->entry->thread);
+        return;
+    case COND_RETURN:
+        ret->there = c->exit->kind == RECORD_EXIT && result(c, &v);
+        break;
+    case COND_THIS:
+    case COND_ARG:
+    case COND_STATIC:
+        ret->there = t->path ? path_value(c, t->id, &v) : argument(c, t->arg, &v);
+        break;
+    }
+    if (ret->there && t->length) {
+        ret->there = value_has_length(&v);
+        ret->number = (double)v.length;
+    }
+    if (t->length || !ret->there)
+        return;
+    ret->null = v.type == 'L' && v.class == 0;
+    v = value_unboxed(&v);
+    bool is_name = v.type == 'L' && v.shown && v.shown->style == STYLE_ENUM && v.chars;
+    if (value_is_string(&v) || is_name) {
+        struct buf b = BUF(sizeof(c->text) - 1);
+        put_utf16(&b, v.chars, v.n_chars);
+        snprintf(c->text, sizeof(c->text), "%s", buf_str(&b));
+        buf_release(&b);
+        ret->text = c->text;
+    } else if (v.type == 'L') {
+        ret->number = v.class != 0;
+        ret->text = v.class ? "" : NULL;
+    } else {
+        ret->number = v.type == 'F' || v.type == 'D' ? v.real : (double)v.number;
+    }
+}
+
+static const struct known_method *known_method(struct jfr_writer *w, int32_t number)
+{
+    size_t at = (size_t)number;
+    if (at >= method_trace.known.len &&
+        vec_extend(&method_trace.known, at + 1 - method_trace.known.len) < 0)
+        return NULL;
+    struct known_method *k = &method_trace.known.data[at];
+    unsigned changed = atomic_load(&method_trace.methods_changed);
+    if (!k->name || k->changed != changed) {
+        pthread_mutex_lock(&method_trace.lock);
+        k->method = method_trace.methods.methods.data[at];
+        pthread_mutex_unlock(&method_trace.lock);
+        k->changed = changed;
+    }
+    if (!k->name)
+        k->name = jfr_define_string(w, k->method.text);
+    return k->name ? k : NULL;
+}
+
+static int put_values(const struct ended *c)
+{
+    struct json j = {.out = &method_trace.arguments};
+    struct value v;
+    const uint8_t *at = c->entry->values, *end = (const uint8_t *)c->entry + c->entry->size;
+    struct str d = {c->method->descriptor, strlen(c->method->descriptor)};
+    unsigned slots;
+    buf_clear(&method_trace.arguments);
+    buf_clear(&method_trace.returned);
+    buf_clear(&method_trace.exception);
+    buf_clear(&method_trace.message);
+    json_begin_array(&j);
+    if (c->method->has_this && value_take(&at, end, 'L', &v))
+        value_json(&j, &v);
+    for (size_t p = 1, len;
+         (len = descriptor_next(d, p, &slots)) && value_take(&at, end, d.data[p], &v); p += len)
+        value_json(&j, &v);
+    json_end_array(&j);
+    if (result(c, &v) && c->exit->kind == RECORD_EXIT)
+        value_json(&(struct json){.out = &method_trace.returned}, &v);
+    else if (c->exit->kind == RECORD_THROWN && result(c, &v)) {
+        put_class(&method_trace.exception, v.class);
+        if (v.shown && v.shown->kind == SHAPE_NAME && v.length > 0)
+            put_text(&method_trace.message, &v);
+    }
+    return buf_error(&method_trace.arguments);
+}
+
+static void write_call(struct jfr_writer *w, const struct ended *c, uint64_t method,
+                       uint64_t caller)
+{
+    int error = put_values(c);
+    const char *name = hub_thread_name(c->entry->thread);
+    const struct buf *args = &method_trace.arguments, *back = &method_trace.returned,
+                     *thrown = &method_trace.exception, *message = &method_trace.message;
+    size_t room =
+        args->len + back->len + thrown->len + message->len + (name ? strlen(name) : 0) + 128;
+    struct jfr_event e;
+    if (error || room > TRACE_VALUES_MAX * 2) {
+        jfr_lose(w, LOSS_TRACE_TOO_LARGE, 1);
+        return;
+    }
+    if (!jfr_begin_growing(w, method_trace.type, room, &e)) {
+        jfr_lose_events(w, method_trace.type, 1);
+        return;
+    }
+    jfr_put_time(&e, c->entry->time_ns);
+    jfr_put_long(&e, (int64_t)(c->exit->time_ns - c->entry->time_ns));
+    jfr_put_string_id(&e, method);
+    jfr_put_long(&e, c->entry->thread);
+    jfr_put_string(&e, name);
+    jfr_put_int(&e, (int32_t)c->depth);
+    jfr_put_string_id(&e, caller);
+    jfr_put_string_n(&e, (const char *)args->data, args->len);
+    jfr_put_byte(&e, c->method->has_this);
+    jfr_put_string_n(&e, back->len ? (const char *)back->data : NULL, back->len);
+    jfr_put_string_n(&e, thrown->len ? (const char *)thrown->data : NULL, thrown->len);
+    jfr_put_string_n(&e, message->len ? (const char *)message->data : NULL, message->len);
+    jfr_commit(&e);
+    budget_spend(&method_trace.budget, room);
+}
+
+static void end_call(struct jfr_writer *w, struct open_calls *o, uint32_t at,
+                     const struct trace_record *exit)
+{
+    struct open_call own = o->calls[at];
+    const struct known_method *caller = at ? known_method(w, o->calls[at - 1].entry->kind) : NULL;
+    uint64_t caller_name = caller ? caller->name : 0;
+    const struct known_method *m = known_method(w, own.entry->kind);
+    struct ended c = {
+        .method = m ? &m->method : NULL, .entry = own.entry, .exit = exit, .depth = at};
+    if (!m)
+        jfr_lose(w, LOSS_TRACE_MEMORY, 1);
+    else if (!trace_rules_hold(&method_trace.rules, m->method.rules, condition_value, &c))
+        method_trace.false_condition++;
+    else if (budget_allows(&method_trace.budget, own.entry->time_ns))
+        write_call(w, &c, m->name, caller_name);
+    open_calls_remove(&method_trace.open, o, at);
+}
+
+/*
+ * Ends the innermost call, which is still open although the call around it has ended. A constructor
+ * that an exception left inside this() or super(), where the verifier allows no handler, has thrown
+ * an unknown exception. For any other call the exit was lost.
+ */
+static void end_without_exit(struct jfr_writer *w, struct open_calls *o, uint32_t at,
+                             const struct trace_record *outer)
+{
+    /* A record of an exit that threw null, which stands for an unknown exception. */
+    _Alignas(8) uint8_t bytes[sizeof(struct trace_record) + 8] = {0};
+    struct trace_record *exit = (struct trace_record *)bytes;
+    *exit = (struct trace_record){
+        .size = sizeof(bytes), .kind = RECORD_THROWN, .time_ns = outer->time_ns};
+    const struct known_method *m = known_method(w, o->calls[at].entry->kind);
+    if (m && strstr(m->method.text, ".<init>(")) {
+        end_call(w, o, at, exit);
+        return;
+    }
+    jfr_lose(w, LOSS_TRACE_UNPAIRED, 1);
+    open_calls_remove(&method_trace.open, o, at);
+}
+
+static bool call_ended(struct jfr_writer *w, const struct trace_record *r)
+{
+    struct open_calls *o = open_calls_of(&method_trace.open, r->thread);
+    uint32_t at = o ? o->n : 0;
+    while (at > 0 && o->calls[at - 1].entry->call != r->call)
+        at--;
+    if (at == 0)
+        return false;
+    /* Calls that began after this exit are not nested in it. */
+    for (uint32_t inner = o->n; inner-- > at;)
+        if (o->calls[inner].entry->time_ns <= r->time_ns)
+            end_without_exit(w, o, inner, r);
+    end_call(w, o, at - 1, r);
+    return true;
+}
+
+/*
+ * Handles one record of the rings. False: it is the exit of a call whose entry has not been read
+ * yet.
+ */
+static bool read_record(struct jfr_writer *w, const struct trace_record *r)
+{
+    if (r->kind < 0)
+        return call_ended(w, r);
+    if (open_calls_add(&method_trace.open, r) < 0)
+        jfr_lose(w, LOSS_TRACE_MEMORY, 1);
+    return true;
+}
+
+static void unmatched(struct jfr_writer *w)
+{
+    jfr_lose(w, LOSS_TRACE_UNPAIRED, 1);
+}
+
+const struct hub_reader trace_call_reader = {.record = read_record, .unmatched = unmatched};

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/trace/natives.h"
+#include "agent/capture/trace/never.h"
+#include "agent/capture/trace/nothing.h"
+#include "agent/capture/trace/paths.h"
+#include "agent/capture/trace/trace_state.h"
+#include "agent/instrument/choice.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The rules of the patterns that match a method by name or annotation, as a set. With the lock. */
+static uint64_t matched_rules(const struct instrument_class *c, const struct edit *e,
+                              struct str name, struct str descriptor)
+{
+    const struct trace_patterns *patterns = &method_trace.rules.patterns;
+    const char *p = patterns->list;
+    uint64_t rules = 0;
+    if (choice_matches(method_trace.exclude, c->name, name))
+        return 0;
+    for (unsigned i = 0; i < patterns->n; i++, p += strcspn(p, ":"), p += *p == ':')
+        if (trace_matches_first(p, c->name, name, descriptor) ||
+            (e && trace_annotated(p, c->file, e->method)))
+            rules |= UINT64_C(1) << patterns->rules[i];
+    return rules;
+}
+
+/* Checks whether a method can meet the conditions of a set of rules. With the lock. */
+static void fit(const struct traced_method *m, uint64_t set)
+{
+    for (unsigned i = 1; i < method_trace.rules.n; i++) {
+        struct trace_rule *rule = &method_trace.rules.of[i];
+        _cleanup_(buf_release) struct buf why = BUF(4096);
+        if (!(set >> i & 1) || rule->fits)
+            continue;
+        rule->fits = !trace_never_holds(rule->condition, m, NULL, NULL, &why);
+        if (!rule->fits && !rule->never)
+            rule->never = strdup(buf_str(&why));
+    }
+}
+
+/*
+ * The number of a method that the patterns of these rules match; -ENOMEM. With the lock. Rules of
+ * patterns that have been removed are dropped from the method.
+ */
+static int add_method(struct str class_name, struct str name, struct str descriptor, bool has_this,
+                      uint64_t rules)
+{
+    int number = trace_method_add(&method_trace.methods, class_name, name, descriptor, has_this);
+    if (number < 0)
+        return number;
+    struct traced_method *m = &method_trace.methods.methods.data[number];
+    uint64_t before = m->patterns == method_trace.patterns_changed ? m->rules : 0;
+    m->patterns = method_trace.patterns_changed;
+    m->rules = before | rules;
+    atomic_fetch_add(&method_trace.methods_changed, 1);
+    fit(m, rules);
+    return number;
+}
+
+/* A view of the loaded classes, for paths of conditions. */
+struct classes {
+    JNIEnv *jni;
+    bool late; /* classes loaded later do not matter */
+};
+
+static bool no_field(void *context, struct str type, const char *path, struct buf *why)
+{
+    const struct classes *c = context;
+    return trace_path_leads_nowhere(c->jni, c->late, type, path, why);
+}
+
+void trace_fit_fields(JNIEnv *jni, unsigned i, bool late)
+{
+    struct trace_rule *rule = &method_trace.rules.of[i];
+    struct classes classes = {jni, late};
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    bool fits = !rule->fits || !condition_path(rule->condition, 0);
+    bool any = false;
+    for (size_t n = 0; !fits; n++) {
+        pthread_mutex_lock(&method_trace.lock);
+        bool more = n < method_trace.methods.methods.len;
+        struct traced_method m =
+            more ? method_trace.methods.methods.data[n] : (struct traced_method){0};
+        bool is = more && m.patterns == method_trace.patterns_changed && m.rules >> i & 1;
+        pthread_mutex_unlock(&method_trace.lock);
+        if (!more)
+            break;
+        any |= is;
+        fits = is && !trace_never_holds(rule->condition, &m, no_field, &classes, &why);
+    }
+    if (fits || !any)
+        return;
+    char *never = strdup(buf_str(&why));
+    pthread_mutex_lock(&method_trace.lock);
+    free(rule->never);
+    rule->never = never;
+    rule->fits = !never;
+    pthread_mutex_unlock(&method_trace.lock);
+}
+
+bool trace_never_fits(unsigned i, struct buf *why)
+{
+    pthread_mutex_lock(&method_trace.lock);
+    const struct trace_rule *rule = &method_trace.rules.of[i];
+    bool used = trace_rules_used(&method_trace.rules) >> i & 1,
+         never = used && !rule->fits && rule->never;
+    if (never)
+        buf_printf(why, "the condition can never hold: %s", rule->never);
+    pthread_mutex_unlock(&method_trace.lock);
+    return never;
+}
+
+/*
+ * Inserts probes where patterns match by name or, for a typed client, where only a type matches,
+ * because the other methods already have probes.
+ */
+static int edit_where(const struct instrument_class *c, struct edit *e, bool by_type)
+{
+    struct str name = class_utf8(c->file, e->method->name),
+               descriptor = class_utf8(c->file, e->method->descriptor);
+    bool has_this = !(e->method->access & ACC_STATIC) && !str_is(name, "<init>");
+    struct trace_rules known = {0};
+    int number = 0;
+    pthread_mutex_lock(&method_trace.lock);
+    uint64_t matched = matched_rules(c, e, name, descriptor),
+             rules = by_type ? trace_types_rules(&method_trace.types, c->name) : matched;
+    if (hub_is_used(c->name) || choice_matches(method_trace.exclude, c->name, name))
+        rules = 0;
+    if (rules)
+        number = add_method(c->name, name, descriptor, has_this, rules);
+    /*
+     * The class may later turn out to be below a type, and its calls are then recorded for that as
+     * well.
+     */
+    uint64_t probed =
+        by_type || !method_trace.types.n_names ? rules : trace_rules_used(&method_trace.rules) | 1;
+    if (rules) /* these remain valid while others are added */
+        known = method_trace.rules;
+    pthread_mutex_unlock(&method_trace.lock);
+    if (!rules || number < 0 || (by_type && matched))
+        return MIN(number, 0);
+    return trace_insert(e, number, has_this, &known, probed);
+}
+
+static int trace_edit(const struct instrument_class *c, struct edit *e)
+{
+    return edit_where(c, e, false);
+}
+
+static bool is_excluded(struct str class_name)
+{
+    return choice_matches(method_trace.exclude, class_name, (struct str){"", 0});
+}
+
+static bool trace_wants(struct str class_name)
+{
+    pthread_mutex_lock(&method_trace.lock);
+    bool wants = method_trace.classes && *method_trace.classes &&
+                 (choice_may_match(method_trace.classes, class_name) ||
+                  (trace_has_annotations(method_trace.classes) && !instrument_is_jdk(class_name)));
+    pthread_mutex_unlock(&method_trace.lock);
+    return wants && !is_excluded(class_name);
+}
+
+/*
+ * Remembers why a matching method was left alone; a pattern without any other method reports the
+ * reason.
+ */
+static void trace_left(const struct instrument_class *c, const struct class_method *m,
+                       enum instrument_reason why)
+{
+    struct str name = class_utf8(c->file, m->name), descriptor = class_utf8(c->file, m->descriptor);
+    pthread_mutex_lock(&method_trace.lock);
+    bool matched = trace_matches(method_trace.rules.patterns.list, c->name, name, descriptor);
+    pthread_mutex_unlock(&method_trace.lock);
+    if (matched)
+        trace_left_add(c->name, name, why);
+}
+
+const struct instrument_client trace_client = {
+    .name = "trace", .edit = trace_edit, .wants = trace_wants, .left = trace_left};
+
+/*
+ * ---- "implements pkg.Type": decided when a class has been loaded and its supertypes are known
+ * ----
+ */
+
+static void typed_look(JNIEnv *jni, jclass class, struct str name)
+{
+    pthread_mutex_lock(&method_trace.lock);
+    trace_types_look(&method_trace.types, jni, class, name);
+    pthread_mutex_unlock(&method_trace.lock);
+    trace_paths_look(jni, class, name);
+}
+
+static bool typed_wants(struct str name)
+{
+    pthread_mutex_lock(&method_trace.lock);
+    bool wants = trace_types_rules(&method_trace.types, name) != 0;
+    pthread_mutex_unlock(&method_trace.lock);
+    return wants && !is_excluded(name);
+}
+
+static int typed_edit(const struct instrument_class *c, struct edit *e)
+{
+    return edit_where(c, e, true);
+}
+
+const struct instrument_client trace_typed_client = {.name = "trace implements",
+                                                     .edit = typed_edit,
+                                                     .wants = typed_wants,
+                                                     .look = typed_look,
+                                                     .loaded_only = true};
+
+/* ---- native methods: chosen by name alone ---- */
+
+static bool native_wants_class(struct str class_name)
+{
+    pthread_mutex_lock(&method_trace.lock);
+    bool wants = method_trace.classes && *method_trace.classes &&
+                 choice_may_match(method_trace.classes, class_name);
+    pthread_mutex_unlock(&method_trace.lock);
+    return wants && !is_excluded(class_name) && !hub_is_used(class_name);
+}
+
+static int native_wants(const struct native_method *m)
+{
+    pthread_mutex_lock(&method_trace.lock);
+    const struct instrument_class c = {.name = m->class_name};
+    uint64_t rules = matched_rules(&c, NULL, m->name, m->descriptor);
+    int number =
+        rules ? add_method(m->class_name, m->name, m->descriptor, !m->is_static, rules) : -ENOENT;
+    pthread_mutex_unlock(&method_trace.lock);
+    return number;
+}
+
+const struct native_client trace_native_client = {.name = "trace",
+                                                  .wants_class = native_wants_class,
+                                                  .wants = native_wants,
+                                                  .enter = trace_native_enter,
+                                                  .exit = trace_native_exit};

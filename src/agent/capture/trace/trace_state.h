@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of trace= share: method_trace.c is the capture, trace_match.c finds the methods
+ * that the patterns mean, and trace_calls.c turns records into events.
+ */
+#pragma once
+
+#include "agent/capture/trace/budget.h"
+#include "agent/capture/trace/hub.h"
+#include "agent/capture/trace/methods.h"
+#include "agent/capture/trace/open_calls.h"
+#include "agent/capture/trace/rules.h"
+#include "agent/capture/trace/types.h"
+#include "agent/instrument/instrument.h"
+#include "agent/instrument/native_calls.h"
+
+#include <pthread.h>
+
+/* A copy of a traced method for the agent's thread, which needs no lock to read it. */
+struct known_method {
+    struct traced_method method;
+    uint64_t name;    /* 0: not seen yet */
+    unsigned changed; /* trace.methods_changed at the time of the copy */
+};
+
+/* Bytes of the arguments of a call as JSON, and of its result. */
+enum { TRACE_VALUES_MAX = 32 << 10 };
+
+extern struct method_trace {
+    /* protects what clients of the instrumentation share with the agent's thread */
+    pthread_mutex_t lock;
+    struct traced_methods methods;
+    uint32_t type, unmatched_type;
+    /* the patterns, as given at the start and added later, and their conditions */
+    struct trace_rules rules;
+    char *classes; /* the patterns without descriptors */
+    const char *exclude;
+    struct trace_types types; /* patterns with "implements" */
+    bool typed;               /* typed_client is registered */
+    /* the recording began in a VM that was already running and had loaded its classes */
+    bool live;
+    unsigned patterns_changed; /* number of changes */
+    _Atomic unsigned methods_changed;
+    struct trace_budget budget;
+    uint64_t false_condition;
+    struct open_threads open;
+    VEC(struct known_method) known;
+    /* path values of the call that is being written */
+    struct buf arguments, returned, exception, message;
+} method_trace;
+
+/* ---- trace_calls.c */
+
+extern const struct jfr_type trace_call_type;
+/* Pairs entries with exits and writes each call as an event. On the agent's thread. */
+extern const struct hub_reader trace_call_reader;
+
+/* ---- trace_match.c */
+
+/* Insert probes where patterns match by name or annotation, by type ("implements"), and natives. */
+extern const struct instrument_client trace_client, trace_typed_client;
+extern const struct native_client trace_native_client;
+
+/*
+ * Compares the condition of rule i with the loaded classes: finds paths of fields that none of them
+ * has. late: classes that are loaded later do not matter. Without the lock, because it searches all
+ * classes.
+ */
+void trace_fit_fields(JNIEnv *jni, unsigned i, bool late);
+/*
+ * Returns true when no call of any method found for rule i can meet the condition. Then *why
+ * explains it for one of the methods.
+ */
+bool trace_never_fits(unsigned i, struct buf *why);
