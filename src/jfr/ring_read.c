@@ -630,7 +630,10 @@ static int find_limits(struct taking *t, const char **ret_why)
     t->until = t->cut->flushed ? end : UINT64_MAX;
     uint64_t oldest = t->segments.data[0].ticks;
     /* Of all that there is nothing is cut off. */
-    t->from = t->cut->last_ns && end - oldest > t->cut->last_ns ? end - t->cut->last_ns : 0;
+    if (t->cut->since_ticks)
+        t->from = t->cut->since_ticks > oldest ? MIN(t->cut->since_ticks, end) : 0;
+    else
+        t->from = t->cut->last_ns && end - oldest > t->cut->last_ns ? end - t->cut->last_ns : 0;
     /* Clocks are set now and then; the newest time is the best one. */
     t->epoch_ns = (int64_t)newest->start_ns - (int64_t)newest->ticks;
     t->part = (struct jfr_ring_part){.start_ns = t->epoch_ns + (int64_t)MAX(t->from, oldest),

@@ -15,7 +15,8 @@
 bool jfr_is_ring(int fd);
 
 struct jfr_ring_cut {
-    uint64_t last_ns; /* how much of the end is wanted; 0 means all */
+    uint64_t last_ns;     /* how much of the end is wanted; 0 means all */
+    uint64_t since_ticks; /* instead: from when on (jfr_writer_ticks); 0: not given */
     /*
      * The recorder has just written everything that was begun (jfr_writer_flush). Otherwise the
      * chunks before the part are searched as well for what its last events refer to.

@@ -405,6 +405,11 @@ int jfr_writer_descriptor(const struct jfr_writer *w)
     return w->fd;
 }
 
+uint64_t jfr_writer_ticks(const struct jfr_writer *w, uint64_t ns)
+{
+    return ns - MIN(w->base_ns, ns);
+}
+
 uint64_t jfr_writer_chunks(const struct jfr_writer *w)
 {
     return atomic_load(&((struct jfr_writer *)w)->chunks);

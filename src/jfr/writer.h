@@ -153,6 +153,9 @@ void jfr_writer_free(struct jfr_writer *w);
 /* The open file, which remains the writer's. */
 int jfr_writer_descriptor(const struct jfr_writer *w);
 
+/* A time of now_ns() as the recording's events state it. */
+uint64_t jfr_writer_ticks(const struct jfr_writer *w, uint64_t ns);
+
 /* What a ring holds now. Times are now_ns()'s. */
 struct jfr_ring_state {
     uint64_t size;     /* of the file */

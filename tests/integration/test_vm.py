@@ -2,6 +2,7 @@
 """What `jvmscope vm` says the VM did, against the VM's own logs of the same run."""
 import json
 import re
+import statistics
 
 import pytest
 
@@ -39,6 +40,25 @@ def logged(version, log):
     return (len(stops), sum(s for s, _ in stops), sum(w for _, w in stops)), (len(pauses), sum(pauses))
 
 
+def left_out_of(version, log):
+    """
+    What JDK 8 leaves out of the lengths of its pauses beyond the usual, although all threads were stopped: it takes the time before
+    it writes the line, which on a busy machine may take milliseconds. The line of the stop, which follows, has that time.
+    """
+    if version >= 9:
+        return 0
+    left_out, pauses, stop = [], 0, re.compile(r"threads were stopped: ([\d.]+) seconds, Stopping threads took: ([\d.]+)")
+    for line in log.read_text().splitlines():
+        if m := stop.search(line):
+            if pauses:
+                left_out.append(float(m[1]) - float(m[2]) - pauses)
+            pauses = 0
+        elif (m := re.search(r", ([\d.]+) secs\]$", line)) and not re.search(r"concurrent-[a-z-]+, [\d.]+ secs\]$", line):
+            pauses += float(m[1])
+    usual = statistics.median(left_out)
+    return sum(max(0, x - 2 * usual) for x in left_out)
+
+
 def log_options(version, log):
     if version >= 9:
         return [f"-Xlog:safepoint=info,gc=info,gc+phases=info:file={log}:tn,tg"]
@@ -62,7 +82,8 @@ def test_totals_are_those_of_the_log(version, collector, tmp_path):
     assert safepoints["way_ns"] / 1e9 == pytest.approx(way, rel=0.01, abs=0.001)
     # JDK 8: the pause "remark" of a cycle that was given up is no collection for JVM TI.
     assert pauses - log.read_text().count("concurrent-mark-abort") <= collections["pauses"] <= pauses
-    assert collections["pause_ns"] / 1e9 == pytest.approx(paused, rel=0.01, abs=1e-5 * pauses)
+    allowed = max(0.01 * paused, 1e-5 * pauses)
+    assert paused - allowed <= collections["pause_ns"] / 1e9 <= paused + allowed + left_out_of(version, log)
     assert collections["pause_ns"] == sum(c["pause_ns"] for c in collections["causes"])
     assert any(c["cause"] == "System.gc()" for c in collections["causes"]), collections
     assert all(c["collector"] and c["cause"] for c in collections["list"] if c["pause_ns"] and "Old" not in c["collector"]), collections["list"]

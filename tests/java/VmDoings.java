@@ -2,7 +2,7 @@
 /**
  * Makes the VM do things of its own: collections, safepoints of other operations, and, with "late" as
  * the second argument, safepoints to which a thread in a counted loop is late.
- * VmDoings SECONDS [late]: the loops last that long.
+ * VmDoings SECONDS [late]: the loops last that long, and 30 rounds at least, so that a slow machine has its collections too.
  */
 public class VmDoings {
     private static final Object[] kept = new Object[2000];
@@ -56,7 +56,7 @@ public class VmDoings {
 
     private static void allocate(long milliseconds) throws InterruptedException {
         long until = System.nanoTime() + milliseconds * 1_000_000;
-        for (int i = 0, round = 1; System.nanoTime() < until; round++) {
+        for (int i = 0, round = 1; System.nanoTime() < until || round <= 30; round++) {
             for (int k = 0; k < 3000; k++)
                 kept[i++ % kept.length] = new byte[10_000];
             if (round % 10 == 0)

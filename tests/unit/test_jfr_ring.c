@@ -117,14 +117,18 @@ static void setting(uint64_t ns, const char *value)
     jfr_commit(&e);
 }
 
-static int take_from(const char *from, uint64_t last_ns, bool flushed, struct jfr_ring_part *ret)
+static int take_cut(const char *from, const struct jfr_ring_cut *cut, struct jfr_ring_part *ret)
 {
     const char *why = NULL;
     _cleanup_close_ int fd = open(from, O_RDONLY | O_CLOEXEC);
     _cleanup_close_ int to = open(part_path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     assert_true(fd >= 0 && to >= 0);
-    struct jfr_ring_cut cut = {.last_ns = last_ns, .flushed = flushed};
-    return jfr_ring_take(fd, &cut, to, ret, &why);
+    return jfr_ring_take(fd, cut, to, ret, &why);
+}
+
+static int take_from(const char *from, uint64_t last_ns, bool flushed, struct jfr_ring_part *ret)
+{
+    return take_cut(from, &(struct jfr_ring_cut){.last_ns = last_ns, .flushed = flushed}, ret);
 }
 
 struct numbers {
@@ -239,6 +243,35 @@ static void the_part_begins_at_the_event(void **state)
             release(&n);
         }
     release(&all);
+}
+
+/* A part that is given its beginning has it, however late it is taken. */
+static void the_part_begins_when_it_shall(void **state)
+{
+    struct jfr_ring_part part;
+    struct numbers n;
+    uint64_t middle = 0;
+    assert_int_equal(open_ring(path, 4 << 20, 60 * NS_PER_SECOND), 0);
+    for (int i = 0; i < 300; i++) {
+        middle = i == 100 ? now_ns() : middle;
+        step(now_ns(), i, "x");
+        if (i % 120 == 119)
+            assert_int_equal(jfr_writer_rotate(w), 0);
+        if (i < 150 || i % 50)
+            continue;
+        usleep(1000);
+        assert_int_equal(jfr_writer_flush(w), 0);
+        struct jfr_ring_cut cut = {.since_ticks = jfr_writer_ticks(w, middle), .flushed = true};
+        assert_int_equal(take_cut(path, &cut, &part), 0);
+        read_part(&n);
+        assert_run(&n, 100, i);
+        release(&n);
+    }
+    struct jfr_ring_cut all = {.since_ticks = 1, .flushed = true};
+    assert_int_equal(take_cut(path, &all, &part), 0);
+    read_part(&n);
+    assert_int_equal(n.of[STEP].data[0], 0);
+    release(&n);
 }
 
 /* Waits, threads and settings that still held at the beginning of the part are in it. */
@@ -555,6 +588,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_part_begins_at_the_event, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_part_begins_when_it_shall, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_holds_at_the_beginning_is_kept, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_ring_holds_the_newest, set_up, tear_down),
         cmocka_unit_test_setup_teardown(old_segments_are_used_again, set_up, tear_down),

@@ -25,14 +25,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ROUND_NS (150 * NS_PER_MS)
-
 enum { END_MS = 2000, CHILDREN_MAX = 16 };
 
 struct shot {
     struct trigger *trigger; /* valid while the trigger is busy */
     int fd;                  /* of the ring */
-    uint64_t since_ns;       /* from when on events are wanted */
+    uint64_t since_ticks;    /* from when on events are wanted */
     uint64_t max_files;
     char path[PATH_MAX], pattern[PATH_MAX];
     char reason[32], measured[320];
@@ -171,9 +169,9 @@ static void remove_oldest(const char *pattern, uint64_t max)
 /* Writes the end of the ring. */
 static int dump_ring(const struct shot *s, const char **ret_why)
 {
-    /* The ring goes on; its end is that of the round after this one at the latest. */
-    uint64_t last_ns = now_ns() - s->since_ns + ROUND_NS;
-    struct jfr_ring_cut cut = {.last_ns = last_ns, .flushed = true};
+    /* The ring goes on, so that a distance from its end would say nothing of when the part begins.
+     */
+    struct jfr_ring_cut cut = {.since_ticks = s->since_ticks, .flushed = true};
     struct jfr_ring_part part;
     _cleanup_(out_file_release) struct out_file out = OUT_FILE;
     int r = out_file_open_private(&out, s->path);
@@ -343,7 +341,9 @@ static struct shot *shot_of(struct session *session, struct trigger *t)
         return NULL;
     s->trigger = t;
     s->max_files = t->max_files;
-    s->since_ns = t->fired_ns - MIN(t->before_ns, t->fired_ns);
+    uint64_t since_ns = t->fired_ns - MIN(t->before_ns, t->fired_ns);
+    /* Without a beginning the whole ring is taken. */
+    s->since_ticks = MAX(jfr_writer_ticks(session->out.jfr, since_ns), UINT64_C(1));
     s->fd = fcntl(jfr_writer_descriptor(session->out.jfr), F_DUPFD_CLOEXEC, 3);
     s->condition = strdup(t->text);
     memcpy(s->reason, t->reason, sizeof(s->reason));

@@ -13,6 +13,8 @@
 
 enum { RECORDS = 256, SPACES = 8, COLLECTORS = 3 };
 
+#define LEFT_OUT_NS UINT64_C(250000)
+
 struct record {
     uint64_t start_ns, end_ns;
     struct safepoint_counters safepoints;
@@ -164,25 +166,39 @@ static void write_pause(const struct record *r, uint64_t start, uint64_t pause, 
     collection_put_phase(JFR_GC_PHASE_PAUSE, c.id, start, pause, "GC Pause", 8);
 }
 
+/*
+ * The collectors' own account leaves out the few dozen microseconds that JVM TI's events enclose
+ * beside them, as the VM's log does. Where it leaves out much more, the thread that collects was
+ * kept from running there, and all others waited for it.
+ */
+static bool accounted(uint64_t used, uint64_t length)
+{
+    return used + used / 100 + LEFT_OUT_NS >= length;
+}
+
 static void write_record(const struct record *r)
 {
-    uint64_t at = r->start_ns, length = r->end_ns - r->start_ns;
-    int written = 0;
+    uint64_t at = r->start_ns, left = r->end_ns - r->start_ns, used[COLLECTORS], all_used = 0;
+    int last = -1;
     safepoints_collection(r->start_ns, &r->safepoints, r->cause);
-    /*
-     * The collectors' own account leaves out what JVM TI's events enclose beside them. A full
-     * collection may follow one of the young generation between the same two events.
-     */
+    /* A full collection may follow one of the young generation between the same two events. */
     for (int i = 0; i < COLLECTORS; i++) {
-        uint64_t used = (uint64_t)MAX(r->time_after[i] - r->time[i], INT64_C(0));
-        if (!used)
-            continue;
-        write_pause(r, at, MIN(used, length), i > 0);
-        at += MIN(used, length);
-        written++;
+        used[i] = (uint64_t)MAX(r->time_after[i] - r->time[i], INT64_C(0));
+        all_used += used[i];
+        last = used[i] ? i : last;
     }
-    if (!written)
-        write_pause(r, at, length, !r->cause[0]);
+    if (last >= 0 && !accounted(all_used, left))
+        used[last] += left - all_used;
+    for (int i = 0; i <= last; i++) {
+        uint64_t pause = MIN(used[i], left);
+        if (!used[i])
+            continue;
+        write_pause(r, at, pause, i > 0);
+        at += pause;
+        left -= pause;
+    }
+    if (last < 0)
+        write_pause(r, at, left, !r->cause[0]);
     if (r->capacity) {
         uint64_t capacity = (uint64_t)r->capacity;
         collection_put_heap(all.number - 1, r->start_ns, "Before GC", (uint64_t)r->before,
