@@ -4,12 +4,15 @@ import java.io.FileInputStream;
 import java.io.InputStreamReader;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 
 /**
  * Brings about what triggers wait for, as its input says, a word a line, and prints "done WORD FROM TO", in milliseconds since 1970. A
- * step happens twenty times a second all the time: a thread named step-N. "request MS": a call of serve, which takes so long. "requests N
+ * step happens twenty times a second all the time: a thread named step-N; "steps" prints "steps BEFORE-RUNS ...": for each the times before it was
+ * started and in its run(). "request MS": a call of serve, which takes so long. "requests N
  * MS": so many. "spin S": a processor is busy. "collect": a full collection of a heap that takes a while. "deadlock". "oom".
  * "throw N": so many objects of Lost. "memory MB": touched and kept. "threads N", "files N": and kept.
  */
@@ -29,6 +32,7 @@ public class Triggers {
 
     static volatile long sink;
     static final List<Object> kept = new ArrayList<>();
+    static final Queue<String> ran = new ConcurrentLinkedQueue<>();
 
     static void serve(long ms) throws InterruptedException {
         Thread.sleep(ms);
@@ -55,7 +59,8 @@ public class Triggers {
 
     static void steps() {
         for (int i = 0;; i++) {
-            daemon("step-" + i, () -> sink++);
+            long before = System.currentTimeMillis();
+            daemon("step-" + i, () -> ran.add(before + "-" + System.currentTimeMillis()));
             try {
                 Thread.sleep(50);
             } catch (InterruptedException e) {
@@ -104,6 +109,9 @@ public class Triggers {
         case "requests":
             for (int i = 0; i < n; i++)
                 serve(Integer.parseInt(words[2]));
+            break;
+        case "steps":
+            System.out.println("steps " + String.join(" ", ran));
             break;
         case "spin":
             for (int i = 0; i < 64; i++)
