@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "proto/attach.h"
 #include "proto/control.h"
+#include "proto/lend.h"
 #include "proto/scratch.h"
 
 #include <errno.h>
@@ -53,7 +54,7 @@ int agent_find_library(char *path, size_t size)
 static bool is_agent(const char *base_name)
 {
     const char *end = strrchr(base_name, '.');
-    return strcmp(base_name, LIBRARY) == 0 ||
+    return strcmp(base_name, LIBRARY) == 0 || lend_is_lent(base_name) ||
            (strncmp(base_name, SCRATCH_PREFIX, strlen(SCRATCH_PREFIX)) == 0 &&
             strcmp(end, ".so") == 0);
 }
@@ -161,7 +162,7 @@ static int read_reply(const struct vm *vm, int reply, uint64_t limit_ns, struct 
     return 0;
 }
 
-/* Sends one message to the library of the given name. */
+/* Sends one message to the library of the given name, which is a mapped one's or a path. */
 static int talk(const struct vm *vm, const char *library, const char *options, struct buf *answer,
                 struct buf *why)
 {
@@ -176,7 +177,10 @@ static int talk(const struct vm *vm, const char *library, const char *options, s
      */
     size_t verb = strcspn(options, ",");
     buf_printf(&words, "%.*s,reply=%s%s", (int)verb, options, reply.path, options + verb);
-    const char *const args[ATTACH_ARGS] = {library, "true", buf_str(&words)};
+    char lent[64];
+    uint64_t hash;
+    bool is_lent = lend_parse(strrchr(library, '/') + 1, &hash, lent, sizeof(lent));
+    const char *const args[ATTACH_ARGS] = {is_lent ? lent : library, "true", buf_str(&words)};
     const struct attach_waiting waiting = {show_progress, &reply.fd};
     uint64_t limit = limit_of(options);
     r = attach_command(vm, "load", args, limit, &waiting, &text, &status, why);
@@ -210,10 +214,14 @@ static bool vm_can_load(const struct vm *vm, const char *path)
     return fd >= 0 && fstatvfs(fd, &fs) == 0 && !(fs.f_flag & ST_NOEXEC);
 }
 
-/* Our library as the VM sees it: itself, or a copy that is locked until it is taken away. */
+/*
+ * Our library as the VM sees it: itself, or a copy that is locked until it is taken away, or the
+ * memory of a process.
+ */
 struct placed {
     char path[PATH_MAX];
-    int copy; /* -1: it is our own file */
+    int copy; /* -1: none */
+    struct lender lender;
 };
 
 static int place(struct placed *ret, const struct vm *vm, struct buf *why)
@@ -221,8 +229,9 @@ static int place(struct placed *ret, const struct vm *vm, struct buf *why)
     char ours[PATH_MAX], name[64];
     if (agent_find_library(ours, sizeof(ours)) < 0)
         return say(why, -ENOENT, LIBRARY " does not lie next to the command");
+    ret->copy = -1;
+    ret->lender = LENDER;
     if (vm_sees(vm, ours) && vm_can_load(vm, ours)) {
-        ret->copy = -1;
         memcpy(ret->path, ours, sizeof(ours));
         return 0;
     }
@@ -231,12 +240,20 @@ static int place(struct placed *ret, const struct vm *vm, struct buf *why)
     int r = read_file(ours, 1 << 28, &data, &len);
     if (r < 0)
         return say(why, r, "cannot read the agent's library");
-    snprintf(name, sizeof(name), COPY_NAME, hash_bytes(data, len));
-    return scratch_library(vm, name, data, len, ret->path, sizeof(ret->path), &ret->copy, why);
+    uint64_t hash = hash_bytes(data, len);
+    snprintf(name, sizeof(name), COPY_NAME, hash);
+    r = scratch_library(vm, name, data, len, ret->path, sizeof(ret->path), &ret->copy, why);
+    if (r == 0)
+        return 0;
+    r = lend_library(vm, hash, data, len, ret->path, sizeof(ret->path), &ret->lender, why);
+    if (r == 0)
+        buf_clear(why); /* which says why no folder takes it */
+    return r;
 }
 
 static void take_away(struct placed *p, const struct vm *vm)
 {
+    lender_release(&p->lender);
     if (p->copy < 0)
         return;
     vm_unlink(vm, p->path);
@@ -291,7 +308,11 @@ static bool is_our_build(const struct vm *vm, const char *mapped)
     size_t len;
     if (read_file(ours, 1 << 28, &data, &len) < 0)
         return false;
-    snprintf(name, sizeof(name), COPY_NAME, hash_bytes(data, len));
+    uint64_t hash = hash_bytes(data, len), lent;
+    char path[64];
+    if (lend_parse(strrchr(mapped, '/') + 1, &lent, path, sizeof(path)))
+        return lent == hash;
+    snprintf(name, sizeof(name), COPY_NAME, hash);
     return strcmp(strrchr(mapped, '/') + 1, name) == 0;
 }
 

@@ -150,14 +150,20 @@ static int wake_listener(const struct vm *vm, int tmp, struct buf *why)
         say(why, r, "the VM does not answer (attach disabled, or it is too busy)");
     else if (r == -ESRCH)
         say(why, r, "the VM ended");
+    else if (r == -EPERM)
+        say(why, r, VM_NOT_SIGNALLED);
     return r;
 }
 
 static int open_listener(const struct vm *vm, struct buf *why)
 {
     _cleanup_close_ int tmp = vm_open_folder(vm, "/tmp");
+    if (tmp == -EPERM)
+        return say(why, tmp, VM_USER_REFUSED);
     if (tmp < 0)
-        return say(why, tmp, "cannot see its /tmp");
+        return say(why, tmp,
+                   tmp == -ENOENT ? "it has no /tmp, where the socket of attach lies"
+                                  : "cannot see its /tmp");
     int fd = connect_listener(vm, tmp);
     if (fd == -ENOENT || fd == -ECONNREFUSED)
         fd = wake_listener(vm, tmp, why);

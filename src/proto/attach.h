@@ -20,6 +20,9 @@ enum { ATTACH_ARGS = 3, ATTACH_ARG_MAX = 1024, ATTACH_ANSWER_MAX = 64 << 20 };
 #define ATTACH_WORK_NS     (UINT64_C(600) * NS_PER_SECOND)
 #define ATTACH_DUMP_NS     (UINT64_C(7200) * NS_PER_SECOND)
 
+/* What to say when the VM may not be sent the signal that wakes its listener. */
+#define VM_NOT_SIGNALLED "it may not be signalled: CAP_KILL is missing"
+
 /* Called about ten times a second while waiting for the answer. */
 struct attach_waiting {
     void (*poll)(void *context);

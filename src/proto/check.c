@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "hotspot/hsperf.h"
 #include "proto/agent.h"
+#include "proto/attach.h"
 #include "proto/scratch.h"
 #include "proto/vm_files.h"
 
@@ -97,7 +98,7 @@ static enum check_verdict check_tmp(const struct vm *vm, struct buf *why)
     if (tmp == -ENOENT)
         return no(why, "it has no /tmp, where the socket of attach lies: mount one");
     if (tmp == -EPERM)
-        return no(why, "its user cannot be taken on: CAP_SETUID and CAP_SETGID are missing");
+        return no(why, VM_USER_REFUSED);
     if (tmp < 0) {
         buf_printf(why, "its /tmp cannot be opened: %s", strerror(-tmp));
         return CHECK_NO;
@@ -107,7 +108,7 @@ static enum check_verdict check_tmp(const struct vm *vm, struct buf *why)
         st.st_uid == vm->uid)
         return CHECK_YES; /* it listens already */
     if (vm_user_enter(vm) < 0)
-        return no(why, "its user cannot be taken on: CAP_SETUID and CAP_SETGID are missing");
+        return no(why, VM_USER_REFUSED);
     snprintf(name, sizeof(name), "/proc/self/fd/%d", tmp);
     int r = faccessat(AT_FDCWD, name, W_OK | X_OK, AT_EACCESS) < 0 ? -errno : 0;
     vm_user_leave();
@@ -132,8 +133,7 @@ static enum check_verdict check_attach(const struct vm *vm, struct buf *why)
     if (geteuid() && geteuid() != vm->uid)
         return no(why, "it belongs to another user: run the command as that user or as root");
     if (kill(vm->pid, 0) < 0)
-        return no(why,
-                  errno == EPERM ? "it may not be signalled: CAP_KILL is missing" : "it has ended");
+        return no(why, errno == EPERM ? VM_NOT_SIGNALLED : "it has ended");
     return check_tmp(vm, why);
 }
 

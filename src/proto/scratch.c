@@ -210,6 +210,8 @@ int scratch_make(struct scratch *ret, const struct vm *vm, struct buf *why)
     if (r == -ENOSPC || r == -EDQUOT)
         return say(why, r,
                    "no space left in its /tmp, /var/tmp and /dev/shm for the agent's answer");
+    if (r == -EPERM)
+        return say(why, r, VM_USER_REFUSED);
     buf_printf(why, "no folder of the VM can take the agent's answer: %s", strerror(-r));
     return r;
 }
@@ -299,5 +301,5 @@ int scratch_library(const struct vm *vm, const char *name, const void *data, siz
     return say(why, r,
                r == -ENOSPC || r == -EDQUOT ? "no space for the agent in the VM's /tmp"
                                             : "no folder of the VM can take the agent (read-only "
-                                              "or noexec); start it with -agentpath");
+                                              "or noexec)");
 }

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "hotspot/hsperf.h"
 #include "proto/container.h"
+#include "proto/unpublished.h"
 #include "proto/vm_files.h"
 
 #include <dirent.h>
@@ -135,24 +136,29 @@ int vm_counters(const struct vm *vm, uint8_t **ret, size_t *ret_len)
     return r;
 }
 
-/* Returns the command line as one text. */
-static char *command_line(pid_t pid)
+/*
+ * Returns the command line as one text; of the java launcher's what a VM publishes: the main class
+ * with its arguments.
+ */
+static char *command_line(pid_t pid, char **ret_command)
 {
     char *text = NULL;
     size_t len;
     if (read_proc(pid, "cmdline", &text, &len) < 0)
         return NULL;
+    size_t command = len ? unpublished_main(text, len) : 0;
     for (size_t i = 0; i + 1 < len; i++) {
         if (!text[i])
             text[i] = ' ';
     }
+    *ret_command = command ? strdup(text + command) : NULL;
     return text;
 }
 
 static void read_counters(struct vm *vm)
 {
     _cleanup_free_ uint8_t *counters = NULL;
-    _cleanup_free_ char *line = command_line(vm->pid);
+    _cleanup_free_ char *command = NULL, *line = command_line(vm->pid, &command);
     size_t len = 0;
     if (vm_counters(vm, &counters, &len) == 0) {
         vm->command = hsperf_string(counters, len, "sun.rt.javaCommand");
@@ -170,8 +176,10 @@ static void read_counters(struct vm *vm)
     }
     if (!vm->command || !*vm->command) {
         free(vm->command);
-        vm->command = TAKE(line);
+        vm->command = command ? TAKE(command) : TAKE(line);
     }
+    if (!vm->version)
+        vm->version = unpublished_version(vm);
 }
 
 int vm_read(struct vm *ret, pid_t pid)
@@ -179,6 +187,9 @@ int vm_read(struct vm *ret, pid_t pid)
     struct vm vm = {.pid = pid, .root_fd = -1};
     bool catches_quit;
     int r = read_status(&vm, &catches_quit);
+    /* A /proc that is mounted with hidepid does not show the processes of others. */
+    if (r == -ESRCH && (kill(pid, 0) == 0 || errno == EPERM))
+        r = -EACCES;
     if (r < 0)
         return r;
     _cleanup_free_ char *maps = NULL;

@@ -31,7 +31,8 @@ struct vm {
     unsigned n_groups;
     int root_fd; /* its root folder, which stays accessible after it has ended; -1 in lists */
     /*
-     * the main class or jar with its arguments, or the command line when the VM publishes nothing
+     * the main class or jar with its arguments, or the command line when neither the VM nor that
+     * line says which it is
      */
     char *command;
     char *version;        /* such as "25.0.1+8-LTS" or "1.8.0_504"; NULL when not published */

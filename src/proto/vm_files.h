@@ -17,6 +17,8 @@
  * vm_user_leave(). Must not be used by several threads at once. Returns 0 or a negative errno.
  */
 int vm_user_enter(const struct vm *vm) must_check;
+/* What to say when vm_user_enter, or what opens files by it, returns -EPERM. */
+#define VM_USER_REFUSED "its user cannot be taken on: CAP_SETUID and CAP_SETGID are missing"
 void vm_user_leave(void);
 
 /*

@@ -57,7 +57,7 @@ def attach(process, folder, *prefix):
     ((), "export JAVA_TOOL_OPTIONS=-XX:-EnableDynamicAgentLoading", "-XX:-EnableDynamicAgentLoading"),
     (("-Xrs",), ":", "-Xrs"),
     ((), READ_ONLY, "read-only"),
-    ((), f"{HIDDEN} && {NOEXEC}", "noexec"),
+    ((), f"{HIDDEN} && {NOEXEC}", None),
     ((), f"{HIDDEN} && mount -t tmpfs -o mode=755 none /tmp && chown 1:1 /tmp", None),
 ], ids=["works", "attach-disabled", "attach-disabled-unpublished", "no-dynamic-agents", "no-dynamic-agents-by-environment", "xrs",
         "read-only", "noexec", "tmp-of-another"])
@@ -81,6 +81,9 @@ def test_verdict_on_other_jdks(start, tmp_path):
     assert found["top"][0] == "no" and "-XX:-UsePerfData" in found["top"][1]
     assert (found["kernel frames"][0] == "yes") == lab.perf_permitted()
     assert attach(process, tmp_path).returncode == 0
+    # Its main class and version are found from outside.
+    shown = {vm["pid"]: vm for vm in json.loads(lab.jvmscope("list", "--json").stdout)}[process.pid]
+    assert shown["command"] == "Busy 60" and (jdk.version == 8 or shown["version"].startswith("25")), shown
 
 
 @pytest.mark.jdks(25)
@@ -162,7 +165,7 @@ def test_attach_to_all_that_match(jdk, tmp_path):
         sources[-1].write_text(f"class {name}{which} {{ static volatile long sink; public static void main(String[] a) throws Exception {{"
                                f" System.out.println(\"ready\"); long x = 1; for (;;) sink = x = x * 31 + 7; }} }}")
     assert jdk.run("javac", "-d", tmp_path, *sources).returncode == 0
-    flags = {"C": ["-XX:+DisableAttachMechanism"]}
+    flags = {"B": ["-XX:-UsePerfData"], "C": ["-XX:+DisableAttachMechanism"]}
     vms = {which: jdk.start("java", *flags.get(which, []), "-Xmx32m", "-cp", tmp_path, name + which, "Shop", stdout=subprocess.PIPE) for which in "ABCD"}
     assert all(vm.stdout.readline() == "ready\n" for vm in vms.values())
 

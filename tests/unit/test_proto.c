@@ -4,7 +4,9 @@
 
 #include "base/buf.h"
 #include "proto/container.h"
+#include "proto/lend.h"
 #include "proto/scratch.h"
+#include "proto/unpublished.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -83,11 +85,71 @@ static void containers_are_named_by_their_groups(void **state)
     }
 }
 
+static void the_main_class_is_found_among_the_words(void **state)
+{
+    static const struct {
+        const char *words; /* with blanks for NUL */
+        const char *from;  /* NULL: not known */
+    } lines[] = {
+        {"java Shop", "Shop"},
+        {"/opt/jdk/bin/java -Xmx1g -cp a:b com.shop.Main -x y", "com.shop.Main -x y"},
+        {"java -ea --class-path -strange com.shop.Main", "com.shop.Main"},
+        {"java --add-opens java.base/java.lang=ALL-UNNAMED -jar /app/shop.jar 8080",
+         "/app/shop.jar 8080"},
+        {"java -p mods --add-modules=ALL -m shop/com.shop.Main", "shop/com.shop.Main"},
+        {"java @arguments Shop", NULL},
+        {"java -cp", NULL},
+        {"java -cp a", NULL},
+        {"java -jar", NULL},
+        {"java", NULL},
+        {"/usr/bin/jsvc -cp a Shop", NULL},
+        {"/opt/java/launcher Shop", NULL},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
+        char words[256];
+        size_t len = strlen(lines[i].words) + 1;
+        memcpy(words, lines[i].words, len);
+        for (char *c = words; *c || c < words + len - 1; c++)
+            *c = *c == ' ' ? 0 : *c;
+        size_t at = unpublished_main(words, len);
+        assert_int_equal(at, lines[i].from ? strstr(lines[i].words, lines[i].from) - lines[i].words
+                                           : 0);
+    }
+}
+
+static void only_whole_names_are_of_lent_libraries(void **state)
+{
+    static const char *const others[] = {
+        "memfd:.jvmscope-0123456789abcdef.12.345",
+        "memfd:.jvmscope-0123456789abcdef.12.345.so.so",
+        "memfd:.jvmscope-0123456789abcdef.12.345.so/x",
+        "memfd:.jvmscope-0123456789ABCDEF.12.345.so",
+        "memfd:.jvmscope-123.12.345.so",
+        "memfd:.jvmscope-0123456789abcdef.+12.345.so",
+        "memfd:.jvmscope-0123456789abcdef.012.345.so",
+        "memfd:.jvmscope-0123456789abcdef.99999999999999999999.345.so",
+        "memfd:jvmscope-outcome",
+        ".jvmscope-0123456789abcdef.so",
+        "",
+    };
+    uint64_t hash;
+    char path[64];
+    assert_true(
+        lend_parse("memfd:.jvmscope-0123456789abcdef.12.345.so", &hash, path, sizeof(path)));
+    assert_int_equal(hash, 0x0123456789abcdef);
+    assert_string_equal(path, "/proc/12/fd/345");
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+        assert_false(lend_is_lent(others[i]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(commands_leave_each_others_files_alone),
         cmocka_unit_test(containers_are_named_by_their_groups),
+        cmocka_unit_test(the_main_class_is_found_among_the_words),
+        cmocka_unit_test(only_whole_names_are_of_lent_libraries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proto/lend.h"
+
+#include "base/file.h"
+#include "proto/scratch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <linux/magic.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x8U
+#endif
+
+/* The name in maps is "/memfd:" and the name that was given. */
+#define MAPPED "memfd:"
+#define NAME   SCRATCH_PREFIX "%016" PRIx64 ".%d.%d.so"
+
+enum { FD_FIRST = 100, FDS = 900 };
+
+/* What the lender tells once it is ready: an errno, or where the library is. */
+struct told {
+    int error;
+    pid_t pid; /* in the VM's namespace */
+    int fd;
+    dev_t dev;
+    ino_t ino;
+};
+
+/* ---- in the lender ---- */
+
+static int set_capabilities(bool all)
+{
+    struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+    if (syscall(SYS_capget, &head, data) < 0)
+        return -errno;
+    for (size_t i = 0; i < ARRAY_SIZE(data); i++) {
+        data[i].permitted = all ? data[i].permitted : 0;
+        data[i].effective = data[i].permitted;
+        data[i].inheritable = 0;
+    }
+    return syscall(SYS_capset, &head, data) < 0 ? -errno : 0;
+}
+
+/* Joins the VM's namespace of a kind unless it is ours. */
+static int join(const struct vm *vm, const char *kind, int flag)
+{
+    char its[64], own[64];
+    struct stat a, b;
+    snprintf(its, sizeof(its), "/proc/%d/ns/%s", vm->pid, kind);
+    snprintf(own, sizeof(own), "/proc/self/ns/%s", kind);
+    _cleanup_close_ int fd = open(its, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &a) < 0 || stat(own, &b) < 0)
+        return -errno;
+    if (a.st_dev == b.st_dev && a.st_ino == b.st_ino)
+        return 0;
+    return setns(fd, flag) < 0 ? -errno : 0;
+}
+
+/*
+ * Takes on the VM's user with all that the VM has no more of: whoever opens a file of a process by
+ * /proc needs its user, its user namespace and its capabilities.
+ */
+static int become(const struct vm *vm)
+{
+    if (geteuid() == 0 && (vm->uid != 0 || vm->gid != 0)) {
+        if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 || setgroups(vm->n_groups, vm->groups) < 0 ||
+            setresgid(vm->gid, vm->gid, vm->gid) < 0 || setresuid(vm->uid, vm->uid, vm->uid) < 0)
+            return -errno;
+        int r = set_capabilities(true);
+        if (r < 0)
+            return r;
+    }
+    int r = join(vm, "user", CLONE_NEWUSER);
+    if (r == 0)
+        r = set_capabilities(false);
+    /* A change of the user makes a process one that its user may not look into. */
+    return r == 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 ? -errno : r;
+}
+
+static int make_memory_file(const char *name, const void *data, size_t len)
+{
+    /* Loading a library takes no right to execute it; some systems permit no other kind of file. */
+    _cleanup_close_ int fd = memfd_create(name, MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+    if (fd < 0 && errno == EINVAL)
+        fd = memfd_create(name, MFD_CLOEXEC);
+    int r = fd < 0 ? -errno : write_all(fd, data, len);
+    if (r < 0)
+        return r;
+    return TAKE_FD(fd);
+}
+
+static int hold(const struct vm *vm, uint64_t hash, const void *data, size_t len, struct told *told)
+{
+    char name[64];
+    uint16_t number;
+    struct stat st;
+    int r = become(vm);
+    if (r < 0)
+        return r;
+    /* At random: should another build's lender once have had this process id, the paths differ. */
+    if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+        return -errno;
+    told->pid = getpid();
+    told->fd = FD_FIRST + number % FDS;
+    snprintf(name, sizeof(name), NAME, hash, told->pid, told->fd);
+    _cleanup_close_ int fd = make_memory_file(name, data, len);
+    if (fd < 0)
+        return fd;
+    if (dup2(fd, told->fd) < 0 || fstat(fd, &st) < 0)
+        return -errno;
+    told->dev = st.st_dev;
+    told->ino = st.st_ino;
+    return 0;
+}
+
+/*
+ * The lender and the process that waits for it: a process enters a pid namespace only by being
+ * born there, and its parent must be one that knows of it. Never returns.
+ */
+static void lend(const struct vm *vm, uint64_t hash, const void *data, size_t len, int channel)
+{
+    struct told told = {0};
+    char byte;
+    /* What interrupts the command must not take away what the VM is about to load. */
+    for (size_t i = 0; i < 4; i++)
+        signal((const int[]){SIGINT, SIGTERM, SIGHUP, SIGQUIT}[i], SIG_IGN);
+    int r = join(vm, "pid", CLONE_NEWPID);
+    if (r == -EPERM) {
+        /* Whoever made the VM's user namespace may do there what he may not here. */
+        r = join(vm, "user", CLONE_NEWUSER);
+        r = r < 0 ? r : join(vm, "pid", CLONE_NEWPID);
+    }
+    pid_t child = r < 0 ? -1 : fork();
+    if (child > 0) {
+        close(channel);
+        waitpid(child, NULL, 0);
+        _exit(0);
+    }
+    told.error = r < 0 ? r : child < 0 ? -errno : hold(vm, hash, data, len, &told);
+    if (write(channel, &told, sizeof(told)) == sizeof(told) && told.error == 0)
+        while (read(channel, &byte, 1) < 0 && errno == EINTR)
+            continue;
+    _exit(0);
+}
+
+/* ---- in the command ---- */
+
+/* Whether the VM's /proc has the library, which it has not when that is another namespace's. */
+static bool is_there(const struct vm *vm, const struct told *told)
+{
+    char name[32];
+    struct statfs fs;
+    struct stat st;
+    snprintf(name, sizeof(name), "%d/fd/%d", told->pid, told->fd);
+    _cleanup_close_ int proc = vm_open_folder(vm, "/proc");
+    if (proc < 0 || fstatfs(proc, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
+        return false;
+    return fstatat(proc, name, &st, 0) == 0 && st.st_dev == told->dev && st.st_ino == told->ino;
+}
+
+int lend_library(const struct vm *vm, uint64_t hash, const void *data, size_t len, char *path,
+                 size_t size, struct lender *ret, struct buf *why)
+{
+    int ends[2];
+    struct told told = {.error = -EIO};
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+        return -errno;
+    struct lender l = {fork(), ends[0]};
+    if (l.process == 0) {
+        close(ends[0]);
+        lend(vm, hash, data, len, ends[1]);
+    }
+    close(ends[1]);
+    if (l.process > 0 && read(l.end, &told, sizeof(told)) != sizeof(told))
+        told.error = -EIO;
+    int r = l.process < 0 ? -EAGAIN : told.error;
+    if (r == 0 && !is_there(vm, &told))
+        r = -ENOENT;
+    if (r < 0) {
+        lender_release(&l);
+        if (r == -EPERM)
+            buf_string(why, ", and to lend it one in memory takes CAP_SYS_ADMIN");
+        else if (r == -ENOENT)
+            buf_string(why, ", and it has no /proc where it would see one that is lent to it");
+        else
+            buf_printf(why, ", and none can be lent to it in memory: %s", strerror(-r));
+        buf_string(why, "; start it with -agentpath");
+        return r;
+    }
+    snprintf(path, size, "/proc/%d/fd/%d", told.pid, told.fd);
+    *ret = l;
+    return 0;
+}
+
+void lender_release(struct lender *l)
+{
+    close_descriptor(&l->end);
+    if (l->process > 0)
+        while (waitpid(l->process, NULL, 0) < 0 && errno == EINTR)
+            continue;
+    *l = LENDER;
+}
+
+bool lend_is_lent(const char *base_name)
+{
+    uint64_t hash;
+    char path[64];
+    return lend_parse(base_name, &hash, path, sizeof(path));
+}
+
+bool lend_parse(const char *base_name, uint64_t *ret_hash, char *path, size_t size)
+{
+    char again[96];
+    uint64_t hash;
+    int pid, fd;
+    if (sscanf(base_name, MAPPED SCRATCH_PREFIX "%16" SCNx64 ".%d.%d.so", &hash, &pid, &fd) != 3)
+        return false;
+    snprintf(again, sizeof(again), MAPPED NAME, hash, pid, fd);
+    if (strcmp(again, base_name) != 0)
+        return false;
+    *ret_hash = hash;
+    snprintf(path, size, "/proc/%d/fd/%d", pid, fd);
+    return true;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Gives a VM our library where no folder of its may hold one: every folder that can be written is
+ * mounted with noexec, as in a container whose root is read-only. The library lies in a memory file
+ * of a process of ours, the lender, which runs as the VM's user, in the VM's pid and user
+ * namespaces and without capabilities, so that the VM may open the file by /proc/PID/fd/NUMBER.
+ *
+ * The C library identifies a library that it has loaded by the path with which it was loaded. The
+ * path therefore stands in the memory file's name, by which later commands find it in the VM's
+ * mappings. It serves them after the lender has ended.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "proto/vm.h"
+
+struct lender {
+    pid_t process;
+    int end; /* the lender ends when this descriptor, or the process that has it, is closed */
+};
+
+#define LENDER ((struct lender){.process = -1, .end = -1})
+
+/*
+ * Starts a lender of these contents. path (size bytes) receives the VM's name for the library;
+ * `hash` is to tell builds apart. Returns 0, or a negative errno and appends the rest of a
+ * sentence to `why`: -EPERM when CAP_SYS_ADMIN is missing, which entering the VM's namespaces
+ * takes.
+ */
+int lend_library(const struct vm *vm, uint64_t hash, const void *data, size_t len, char *path,
+                 size_t size, struct lender *ret, struct buf *why) must_check;
+void lender_release(struct lender *l);
+
+/* True for the last component of the name that /proc/PID/maps has for a library that was lent. */
+bool lend_is_lent(const char *base_name);
+/*
+ * The hash and the path of such a library, of which base_name is the last component there. False
+ * for other files.
+ */
+bool lend_parse(const char *base_name, uint64_t *ret_hash, char *path, size_t size);

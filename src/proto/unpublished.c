@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proto/unpublished.h"
+
+#include "base/file.h"
+#include "proto/vm_files.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RELEASE_MAX = 1 << 16, FOLDERS_UP = 5 };
+
+/* Options of the java launcher whose value is the next word. */
+static bool has_value(const char *word)
+{
+    static const char *const names[] = {
+        "-cp",
+        "-classpath",
+        "--class-path",
+        "-p",
+        "--module-path",
+        "--upgrade-module-path",
+        "--add-modules",
+        "--limit-modules",
+        "--add-exports",
+        "--add-opens",
+        "--add-reads",
+        "--patch-module",
+        "--enable-native-access",
+        "--source",
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (strcmp(word, names[i]) == 0)
+            return true;
+    return false;
+}
+
+size_t unpublished_main(const char *words, size_t len)
+{
+    const char *slash = strrchr(words, '/');
+    if (strcmp(slash ? slash + 1 : words, "java") != 0)
+        return 0;
+    size_t at = strlen(words) + 1;
+    while (at < len && words[at] == '-') {
+        const char *word = words + at;
+        at += strlen(word) + 1;
+        if (strcmp(word, "-jar") == 0 || strcmp(word, "-m") == 0 || strcmp(word, "--module") == 0)
+            return at < len ? at : 0;
+        if (at < len && has_value(word))
+            at += strlen(words + at) + 1;
+    }
+    return at < len && words[at] != '@' ? at : 0;
+}
+
+static bool is_vm(const char *base_name)
+{
+    return strcmp(base_name, "libjvm.so") == 0;
+}
+
+/* The value of JAVA_VERSION="..." in the text of such a file. */
+static char *find_version(const char *text)
+{
+    static const char key[] = "JAVA_VERSION=\"";
+    const char *at = strstr(text, key);
+    if (!at || (at > text && at[-1] != '\n'))
+        return NULL;
+    at += sizeof(key) - 1;
+    return strndup(at, strcspn(at, "\"\n"));
+}
+
+/* `library` is JDK/lib/server/libjvm.so, and up to JDK 8 JDK/jre/lib/ARCH/server/libjvm.so. */
+static char *version_beside(const struct vm *vm, const char *library)
+{
+    char path[PATH_MAX + 16], folder[PATH_MAX];
+    snprintf(folder, sizeof(folder), "%s", library);
+    for (int i = 0; i < FOLDERS_UP && strrchr(folder, '/'); i++) {
+        _cleanup_free_ uint8_t *text = NULL;
+        size_t len;
+        *strrchr(folder, '/') = 0;
+        snprintf(path, sizeof(path), "%s/release", folder);
+        _cleanup_close_ int fd = vm_open(vm, path, O_RDONLY | O_NONBLOCK, 0);
+        if (fd >= 0 && read_all(fd, RELEASE_MAX, &text, &len) == 0 && text)
+            return find_version((const char *)text);
+    }
+    return NULL;
+}
+
+char *unpublished_version(const struct vm *vm)
+{
+    char **libraries, *version = NULL;
+    if (vm_mapped_files(vm, is_vm, &libraries) < 0)
+        return NULL;
+    for (char **l = libraries; *l; l++) {
+        version = version ? version : version_beside(vm, *l);
+        free(*l);
+    }
+    free(libraries);
+    return version;
+}
