@@ -3,6 +3,7 @@
  * One step out of generated code: interpreter, compiled methods, adapters, stubs, the entries into
  * Java.
  */
+#include "base/seqlock.h"
 #include "hotspot/method.h"
 #include "unwind/internal.h"
 
@@ -190,9 +191,9 @@ static void note_site(struct walk *k, const struct code_blob *blob, const struct
 static bool emit_site(struct walk *k, uint64_t key, int32_t *ret_frame_bytes,
                       enum frame_state *ret_state)
 {
-    const struct site *s = site_at(k->w->sites, key);
-    uint32_t version = atomic_load_explicit(&s->version, memory_order_acquire);
-    if (version == 0 || version & 1 || s->pc != key)
+    struct site *s = site_at(k->w->sites, key);
+    uint32_t version = seqlock_read(&s->version);
+    if (!version || s->pc != key)
         return false;
     struct compilation of = {s->blob, s->method, s->compile_id};
     *ret_frame_bytes = (int32_t)s->frame_bytes;
@@ -201,8 +202,7 @@ static bool emit_site(struct walk *k, uint64_t key, int32_t *ret_frame_bytes,
         struct walk_frame f = site_frame(&s->methods[i]);
         walk_emit(k, (enum walk_kind)f.kind, f.id, f.bci);
     }
-    atomic_thread_fence(memory_order_acquire);
-    if (atomic_load_explicit(&s->version, memory_order_relaxed) != version)
+    if (!seqlock_still(&s->version, version))
         return false;
     if (k->claims)
         return claim_site(k, &of);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unwind/sites.h"
 
+#include "base/seqlock.h"
+
 #include <sys/mman.h>
 
 enum {
@@ -56,25 +58,12 @@ void known_methods_free(struct known_method *known)
     table_free(known, KNOWN_BYTES);
 }
 
-/* Begins to write: false when another does. A version is odd then, and never 0 afterwards. */
-static bool begin_write(_Atomic uint32_t *version)
-{
-    uint32_t v = atomic_load_explicit(version, memory_order_relaxed);
-    return !(v & 1) && atomic_compare_exchange_strong(version, &v, v + 1);
-}
-
-static void end_write(_Atomic uint32_t *version)
-{
-    uint32_t v = atomic_load_explicit(version, memory_order_relaxed) + 1;
-    atomic_store_explicit(version, v ? v : 2, memory_order_release);
-}
-
 /* Notes that it has held at another epoch, if it is still the same. */
 static void renew(struct known_method *k, uint32_t version, uint32_t epoch)
 {
-    if (atomic_compare_exchange_strong(&k->version, &version, version + 1)) {
+    if (seqlock_begin_at(&k->version, version)) {
         k->epoch = epoch;
-        end_write(&k->version);
+        seqlock_end(&k->version);
     }
 }
 
@@ -84,8 +73,8 @@ static bool known_load(struct known_method *known, uint64_t method, struct known
     if (!known)
         return false;
     struct known_method *k = known_at(known, method);
-    uint32_t version = atomic_load_explicit(&k->version, memory_order_acquire);
-    if (version == 0 || version & 1 || k->method != method)
+    uint32_t version = seqlock_read(&k->version);
+    if (!version || k->method != method)
         return false;
     ret->method = method;
     ret->parts = k->parts;
@@ -93,8 +82,7 @@ static bool known_load(struct known_method *known, uint64_t method, struct known
     ret->check = k->check;
     ret->epoch = k->epoch;
     ret->version = version;
-    atomic_thread_fence(memory_order_acquire);
-    return atomic_load_explicit(&k->version, memory_order_relaxed) == version;
+    return seqlock_still(&k->version, version);
 }
 
 bool known_method_recall(struct known_method *known, uint64_t method, uint32_t epoch,
@@ -135,14 +123,14 @@ at_each_sample void known_method_note(struct known_method *known, uint32_t epoch
                                       const struct known_method *of)
 {
     struct known_method *k = known ? known_at(known, of->method) : NULL;
-    if (!k || !begin_write(&k->version))
+    if (!k || !seqlock_begin(&k->version))
         return;
     k->method = of->method;
     k->check = of->check;
     k->parts = of->parts;
     k->code_size = of->code_size;
     k->epoch = epoch;
-    end_write(&k->version);
+    seqlock_end(&k->version);
 }
 
 at_each_sample bool compilation_read(const struct hotspot_layout *l, const struct memory *m,
@@ -165,7 +153,7 @@ at_each_sample void site_note(struct site *sites, const struct compilation *of, 
                               unsigned count)
 {
     struct site *s = site_at(sites, key);
-    if (count > SITE_METHODS_MAX || !begin_write(&s->version))
+    if (count > SITE_METHODS_MAX || !seqlock_begin(&s->version))
         return;
     s->frame_bytes = (uint32_t)frame_bytes;
     s->pc = key;
@@ -179,14 +167,14 @@ at_each_sample void site_note(struct site *sites, const struct compilation *of, 
                                              .id_high = (uint32_t)(frames[i].id >> 32),
                                              .bci_and_kind = (uint32_t)frames[i].bci << KIND_BITS |
                                                              frames[i].kind};
-    end_write(&s->version);
+    seqlock_end(&s->version);
 }
 
 void site_forget(struct site *sites, uint64_t key)
 {
     struct site *s = site_at(sites, key);
-    if (s->pc == key && begin_write(&s->version)) {
+    if (s->pc == key && seqlock_begin(&s->version)) {
         s->pc = 0;
-        end_write(&s->version);
+        seqlock_end(&s->version);
     }
 }

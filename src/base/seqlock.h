@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The version of an entry that is written rarely, and read often and without waiting: odd while the
+ * entry is written, 0 when it never was. A writer that finds another at work gives up, so that
+ * signal handlers may write. A reader takes a copy and uses it only if the version has not changed:
+ *
+ *     uint32_t version = seqlock_read(&e->version);
+ *     ... copy the entry unless version is 0 ...
+ *     if (version && seqlock_still(&e->version, version)) ... the copy is whole ...
+ *
+ * In the memory model of C, and on processors such as aarch64, what is stored behind an atomic
+ * operation may be seen before its store is, and hence a fence on either side.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* From `version`, which must be even, to the odd one behind it. False when it is not that any more.
+ */
+static inline bool seqlock_begin_at(_Atomic(uint32_t) *lock, uint32_t version)
+{
+    if (!atomic_compare_exchange_strong(lock, &version, version + 1))
+        return false;
+    /* What is written next is not seen before the odd version. */
+    atomic_thread_fence(memory_order_release);
+    return true;
+}
+
+/* Begins to write. False when another does. */
+static inline bool seqlock_begin(_Atomic(uint32_t) *lock)
+{
+    uint32_t version = atomic_load_explicit(lock, memory_order_relaxed);
+    return !(version & 1) && seqlock_begin_at(lock, version);
+}
+
+static inline void seqlock_end(_Atomic(uint32_t) *lock)
+{
+    uint32_t version = atomic_load_explicit(lock, memory_order_relaxed) + 1;
+    atomic_store_explicit(lock, version ? version : 2, memory_order_release);
+}
+
+/* The version, or 0 when there is nothing to read: nothing was written yet, or it is being written.
+ */
+static inline uint32_t seqlock_read(_Atomic(uint32_t) *lock)
+{
+    uint32_t version = atomic_load_explicit(lock, memory_order_acquire);
+    return version & 1 ? 0 : version;
+}
+
+/* Whether what was read since is what belongs to that version. */
+static inline bool seqlock_still(_Atomic(uint32_t) *lock, uint32_t version)
+{
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(lock, memory_order_relaxed) == version;
+}
