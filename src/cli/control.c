@@ -8,6 +8,7 @@
 #include "cli/report.h"
 #include "cli/ring.h"
 #include "cli/target.h"
+#include "hotspot/hsperf.h"
 #include "jfr/cut.h"
 #include "proto/vm_files.h"
 
@@ -152,6 +153,30 @@ static void print_triggers(const char *answer)
     }
 }
 
+/*
+ * Adds to the agent's answer how many of the loaded classes came from the VM's archive of shared
+ * classes (CDS, or an AOT cache), which captures that change classes at the start take out of it.
+ */
+static void add_archive(const struct vm *vm, struct buf *answer)
+{
+    _cleanup_free_ uint8_t *counters = NULL;
+    int64_t shared, loaded;
+    size_t len;
+    if (vm_counters(vm, &counters, &len) < 0 ||
+        hsperf_number(counters, len, "java.cls.sharedLoadedClasses", &shared) < 0 ||
+        hsperf_number(counters, len, "java.cls.loadedClasses", &loaded) < 0)
+        return;
+    _cleanup_free_ char *arguments = hsperf_string(counters, len, "java.rt.vmArgs");
+    if (shared > 0)
+        buf_printf(answer, "archive in use: %lld of %lld classes came from it\n", (long long)shared,
+                   (long long)(shared + loaded));
+    else
+        buf_printf(answer, "archive not in use: %s\n",
+                   arguments && strstr(arguments, "-Xshare:off")
+                       ? "the VM was started with -Xshare:off"
+                       : "the VM has none that it can use");
+}
+
 int cmd_status(const struct command *self, int argc, char **argv)
 {
     struct control options = {0};
@@ -164,6 +189,7 @@ int cmd_status(const struct command *self, int argc, char **argv)
     status = send_verb(self, operands.list[0], "control=status", &vm, &answer);
     if (status)
         return status;
+    add_archive(&vm, &answer);
     if (options.json) {
         print_status_json(buf_str(&answer));
         return 0;
