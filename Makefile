@@ -93,10 +93,10 @@ dist:
 	@tools/setup build
 	@tools/dist
 
-# A Debian package for this architecture, into build-deb/.
+# A Debian package for this architecture, into build-deb/; for arm64 with `make deb CROSS=aarch64`, into build-deb-arm64/.
 deb:
-	@tools/setup build deb
-	@tools/deb
+	@tools/setup build deb $(if $(CROSS),cross-$(CROSS) deb-arm64)
+	@tools/deb $(if $(CROSS),arm64)
 
 install: all
 	@ninja -C $(BUILD) install

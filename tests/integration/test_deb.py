@@ -14,9 +14,9 @@ UNITS = lab.ROOT / "examples" / "systemd"
 MANIFESTS = sorted((lab.ROOT / "examples" / "kubernetes").glob("*.yaml"))
 
 
-def built(folder):
+def built(folder, *arch):
     """The package that `make deb` makes of the sources in a folder."""
-    made = subprocess.run([folder / "tools" / "deb"], capture_output=True, text=True, timeout=1800)
+    made = subprocess.run([folder / "tools" / "deb", *arch], capture_output=True, text=True, timeout=1800)
     assert made.returncode == 0, made.stderr[-2000:]
     return folder / made.stdout.split()[-1]
 
@@ -28,11 +28,83 @@ def package():
     return built(lab.ROOT)
 
 
-@pytest.mark.slow
-def test_lintian_has_nothing_to_say(package):
+@pytest.fixture(scope="module")
+def arm_package():
+    if not shutil.which("dh") or not shutil.which("lintian") or not os.path.exists("/var/cache/jvmscope/runtime-aarch64/.jvmscope-ready"):
+        pytest.skip("debhelper, lintian or the libraries of arm64 are missing (tools/setup deb cross-aarch64 deb-arm64)")
+    return built(lab.ROOT, "arm64")
+
+
+def lintian_is_silent(package):
     changes = next(package.parent.glob("*.changes"))
     done = subprocess.run(["lintian", "--allow-root", "--fail-on=error,warning,info", "--display-info", changes], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout == "", done.stdout
+
+
+@pytest.mark.slow
+def test_lintian_has_nothing_to_say(package):
+    lintian_is_silent(package)
+
+
+@pytest.mark.slow
+def test_the_package_for_arm64(arm_package, tmp_path):
+    """Cross-built: its programs are of that architecture, linked with the system's libraries, and the command runs in an emulator."""
+    lintian_is_silent(arm_package)
+    fields = dict(re.findall(r"^(\S+): (.*)$", subprocess.run(["dpkg-deb", "-f", arm_package], capture_output=True, text=True).stdout, re.M))
+    assert fields["Architecture"] == "arm64" and {"libc6", "libjson-c5", "libsqlite3-0"} <= {d.split()[0] for d in fields["Depends"].split(", ")}
+    subprocess.run(["dpkg-deb", "-x", arm_package, tmp_path], check=True)
+    for name in ("bin/jvmscope", "lib/jvmscope/libhprof.so", "lib/jvmscope/libjvmpi.so"):
+        assert (tmp_path / "usr" / name).read_bytes()[18:20] == b"\xb7\0", "EM_AARCH64"
+    (tmp_path / "a.collapsed").write_text("main;work 5\nmain;rest 7\n")
+    shown = subprocess.run(["qemu-aarch64", "-L", "/var/cache/jvmscope/runtime-aarch64", tmp_path / "usr/bin/jvmscope", "report", tmp_path / "a.collapsed"],
+                           capture_output=True, text=True, timeout=120)
+    assert shown.returncode == 0 and "work" in shown.stdout, shown
+    assert {p.name for p in (tmp_path / "usr/share/man/man1").iterdir()} == {p.name + ".gz" for p in lab.BUILD.glob("*.1")}
+    assert "check" in (tmp_path / "usr/share/bash-completion/completions/jvmscope").read_text()
+
+
+# What a user does on a machine where nothing of ours was before.
+NEWCOMER = """set -e
+cd {folder}
+{command} run --cpu -i 1ms -o started.jfr -- java -cp {classes} Busy 1
+java -cp {classes} Busy 60 >busy.txt & busy=$!
+while ! grep -q ready busy.txt; do sleep 0.1; done
+{command} check $busy
+{command} attach --cpu -i 1ms -t 300ms -o attached.jfr $busy
+kill -9 $busy
+for recording in started attached; do {command} report $recording.jfr | grep Busy.work; {command} convert $recording.jfr -o $recording.html; done
+"""
+
+
+@pytest.fixture
+def bare():
+    """Runs a script in a copy of a bare Debian 12; answers the finished process."""
+    if os.geteuid() != 0:
+        pytest.skip("chroot needs root")
+    made = subprocess.run([lab.ROOT / "tools" / "bare", "setup"], capture_output=True, text=True, timeout=900)
+    assert made.returncode == 0, made.stderr
+    return lambda script: subprocess.run([lab.ROOT / "tools" / "bare", "run", "bash", "-c", script], capture_output=True, text=True, timeout=600)
+
+
+@pytest.mark.slow
+def test_the_package_records_on_a_bare_debian(package, bare, tmp_path):
+    """Installed by apt with what it depends on, and removed without a trace."""
+    shutil.copy(package, tmp_path)
+    done = bare(f"set -e; apt-get update -q && apt-get install -q -y {tmp_path}/{package.name}\n" +
+                NEWCOMER.format(folder=tmp_path, command="jvmscope", classes=lab.compiled("Busy")) +
+                "apt-get purge -q -y jvmscope\n! find / -xdev -name '*jvmscope*' -not -path '/proc/*' -not -path '/var/*' -not -path '/.jvmscope-ready' "
+                "-not -path '/etc/apt/*' | grep .")
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+@pytest.mark.slow
+def test_the_tarball_records_on_a_bare_debian(bare, tmp_path):
+    made = subprocess.run([lab.ROOT / "tools" / "dist"], capture_output=True, text=True, timeout=900)
+    assert made.returncode == 0, made.stderr[-2000:]
+    subprocess.run(["tar", "-xzf", lab.ROOT / made.stdout.split()[-1], "-C", tmp_path], check=True)
+    folder = next(p for p in tmp_path.iterdir() if p.name.startswith("jvmscope-"))
+    done = bare(NEWCOMER.format(folder=tmp_path, command=folder / "jvmscope", classes=lab.compiled("Busy")))
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 
 @pytest.mark.slow
