@@ -55,7 +55,7 @@ def test_an_aot_cache_stays_in_use(jdk, tmp_path):
     command, plain = aot_program(jdk, tmp_path), None
     for options in (None, "cpu=samples,threads=y", "requests=auto", "always=y,cpu=samples,threads=y", "cpu=times"):
         classes, log = tmp_path / "classes", tmp_path / "log"
-        agent = [jdk.agent(f"format={'b' if options == 'cpu=times' else 'r'},{options},file={tmp_path}/x.jfr")] if options else []
+        agent = [jdk.agent(f"{options},file={tmp_path}/{'x.txt' if options == 'cpu=times' else 'x.jfr,format=r'}")] if options else []
         done = jdk.run(*command, "-XX:AOTMode=on", f"-Xlog:class+load:file={classes}", f"-Xlog:aot*:file={log}", *agent, "Busy", "0.1")
         assert done.returncode == 0 and "full module graph: enabled" in log.read_text(), (options, done.stderr)
         shared = set(re.findall(r" (\S+) source: shared objects file", classes.read_text()))
