@@ -48,12 +48,19 @@ at_each_sample static uint8_t *take_blocks(struct jfr_writer *w, struct region *
     }
 }
 
+/* The slot's own thread alone changes the position; region_prefault looks at it meanwhile. */
+static inline void set_at(struct jfr_slot *slot, uint8_t *at)
+{
+    __atomic_store_n(&slot->at, at, __ATOMIC_RELAXED);
+}
+
 void slot_retire(struct jfr_slot *slot)
 {
     if (!slot->at)
         return;
     atomic_fetch_or_explicit(slot->span, SPAN_RETIRED, memory_order_release);
-    slot->at = slot->end = NULL;
+    set_at(slot, NULL);
+    slot->end = NULL;
 }
 
 at_each_sample bool slot_begin(struct jfr_writer *w, struct jfr_slot *slot, struct region *region,
@@ -83,7 +90,7 @@ at_each_sample bool slot_begin(struct jfr_writer *w, struct jfr_slot *slot, stru
         if (!block)
             return false;
         slot_retire(slot);
-        slot->at = block;
+        set_at(slot, block);
         slot->end = block + JFR_BLOCK;
         slot->span = span;
     }
@@ -120,7 +127,7 @@ at_each_sample void slot_commit(struct jfr_event *e, uint16_t code)
     if (e->span)
         atomic_fetch_or_explicit(e->span, SPAN_RETIRED, memory_order_release);
     else
-        e->slot->at = e->start + len;
+        set_at(e->slot, e->start + len);
 }
 
 void slot_acquire(struct jfr_slot *slot)
