@@ -24,6 +24,7 @@ import sys
 
 import pytest
 
+import clickhouse
 import lab
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -109,6 +110,15 @@ def pytest_generate_tests(metafunc):
 def scratch(tmp_path_factory):
     """A folder for recordings that several tests read; pytest removes it some runs later."""
     lab.SCRATCH = tmp_path_factory.mktemp("recordings")
+
+
+@pytest.fixture(scope="session")
+def shards(tmp_path_factory):
+    """Two servers of ClickHouse, the shards of a cluster."""
+    servers = clickhouse.servers(tmp_path_factory.mktemp("shards"), 2)
+    yield servers
+    for s in servers:
+        s.kill()
 
 
 @pytest.fixture

@@ -306,7 +306,9 @@ static int answer_top_methods(struct asker *a)
     _cleanup_(method_sums_release) struct method_sums methods = {0};
     struct store_read *r = NULL;
     bool weights = counts_weights(a->q->metric);
-    int e = store_begin(a->store, &a->q->choice, &r, a->why);
+    struct fleet_choice choice = a->q->choice;
+    choice.merged = true;
+    int e = store_begin(a->store, &choice, &r, a->why);
     if (e == 0)
         e = stack_sums_read(&stacks, a->store, r);
     if (e == 0)
@@ -432,7 +434,9 @@ static int answer_flame(struct asker *a)
 {
     _cleanup_(stack_sums_release) struct stack_sums stacks = {0};
     struct flame f = {.a = a, .weights = counts_weights(a->q->metric)};
-    int e = store_begin(a->store, &a->q->choice, &f.r, a->why);
+    struct fleet_choice choice = a->q->choice;
+    choice.merged = true;
+    int e = store_begin(a->store, &choice, &f.r, a->why);
     if (e == 0)
         e = stack_sums_read(&stacks, a->store, f.r);
     if (e == 0)

@@ -3,6 +3,7 @@
 #include "fleet/sqlite.h"
 
 #include "base/clock.h"
+#include "fleet/rollup.h"
 
 #include <errno.h>
 
@@ -333,36 +334,24 @@ static void put_block(struct adding *a, struct block_writer *w, int resolution, 
     step_done(a, w->put);
 }
 
-/* The samples of one resolution; those of a batch are sorted by time and type. */
-static void add_resolution(struct adding *a, struct block_writer *w, int resolution)
+/* A resolution of the samples on its way into the tables. */
+struct adding_blocks {
+    struct adding *a;
+    struct block_writer *w;
+    int resolution;
+};
+
+static int add_block(void *context, uint32_t type, int64_t start_s, struct fleet_entries *e)
 {
-    struct fleet_entries e = {0};
-    const struct fleet_sample *list = a->b->samples.data;
-    int64_t step = store_resolution_s[resolution];
-    size_t n = a->b->samples.len;
-    for (uint32_t type = 0; type < a->b->types.len; type++) {
-        for (size_t i = 0, end; a->error == 0 && i < n; i = end) {
-            int64_t start = fleet_floor(list[i].start_s, step);
-            vec_clear(&e.list);
-            for (end = i; end < n && fleet_floor(list[end].start_s, step) == start; end++) {
-                const struct fleet_sample *s = &list[end];
-                if (s->type != type)
-                    continue;
-                struct fleet_entry entry = {
-                    .stack = (uint64_t)a->stacks[s->stack],
-                    .request = s->request ? (uint64_t)a->requests[s->request - 1] : 0,
-                    /* Whoever asks for a trace knows when it was. */
-                    .trace = s->trace && !resolution ? (uint64_t)a->traces[s->trace - 1] : 0,
-                    .count = s->count,
-                    .weight = s->weight};
-                if (vec_push(&e.list, entry) < 0)
-                    a->error = -ENOMEM;
-            }
-            if (e.list.len && a->error == 0)
-                put_block(a, w, resolution, type, start, &e);
-        }
+    struct adding_blocks *x = context;
+    for (size_t i = 0; i < e->list.len; i++) {
+        struct fleet_entry *at = &e->list.data[i];
+        at->stack = (uint64_t)x->a->stacks[at->stack];
+        at->request = at->request ? (uint64_t)x->a->requests[at->request - 1] : 0;
+        at->trace = at->trace ? (uint64_t)x->a->traces[at->trace - 1] : 0;
     }
-    fleet_entries_release(&e);
+    put_block(x->a, x->w, x->resolution, type, start_s, e);
+    return x->a->error;
 }
 
 static void add_samples(struct adding *a)
@@ -380,8 +369,12 @@ static void add_samples(struct adding *a)
                        a->why)};
     if (!w.find || !w.put)
         failed(a);
-    for (int r = 0; r < STORE_RESOLUTIONS && a->error == 0; r++)
-        add_resolution(a, &w, r);
+    for (int i = 0; i < STORE_RESOLUTIONS && a->error == 0; i++) {
+        struct adding_blocks x = {a, &w, i};
+        /* Whoever asks for a trace knows when it was: the finest resolution has it. */
+        int r = batch_rollup(a->b, store_resolution_s[i], i == 0, add_block, &x);
+        a->error = a->error ? a->error : r;
+    }
 }
 
 static void put_latency(struct adding *a, struct block_writer *w, int resolution,

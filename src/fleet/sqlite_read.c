@@ -100,10 +100,7 @@ static int read_spans(struct store_read *r)
         if (i >= 0 && i < STORE_RESOLUTIONS)
             gone[i] = sqlite3_column_int64(s, 1);
     }
-    /* The coarser is kept at least as long. */
-    for (int i = STORE_RESOLUTIONS - 2; i >= 0; i--)
-        gone[i] = MAX(gone[i], gone[i + 1]);
-    r->n_spans = store_spans(r->choice, gone, r->spans);
+    r->n_spans = store_spans_kept(r->choice, gone, r->spans);
     return 0;
 }
 

@@ -13,10 +13,12 @@ const struct store_keep store_keep_default = {{2 * DAY, 30 * DAY, 400 * DAY}};
 
 int store_open(struct store **ret, const char *url, bool create, struct buf *why)
 {
-    static const char sqlite[] = "sqlite:";
+    static const char sqlite[] = "sqlite:", clickhouse[] = "clickhouse://";
     if (strncmp(url, sqlite, strlen(sqlite)) == 0 && url[strlen(sqlite)])
         return store_sqlite_open(ret, url + strlen(sqlite), create, why);
-    buf_string(why, "a store is sqlite:FILE");
+    if (strncmp(url, clickhouse, strlen(clickhouse)) == 0)
+        return store_clickhouse_open(ret, url + strlen(clickhouse), create, why);
+    buf_string(why, "a store is sqlite:FILE or clickhouse://HOST:PORT/DATABASE");
     return -EINVAL;
 }
 
@@ -98,6 +100,15 @@ int store_spans(const struct fleet_choice *choice, const int64_t gone_s[STORE_RE
             n += spans_between(finest, MAX(finest, coarsest), begin, stop, ret + n);
     }
     return n;
+}
+
+int store_spans_kept(const struct fleet_choice *choice, int64_t gone_s[STORE_RESOLUTIONS],
+                     struct store_span ret[STORE_SPANS])
+{
+    /* The coarser is kept at least as long. */
+    for (int i = STORE_RESOLUTIONS - 2; i >= 0; i--)
+        gone_s[i] = MAX(gone_s[i], gone_s[i + 1]);
+    return store_spans(choice, gone_s, ret);
 }
 
 bool store_matches(const char *wanted, const char *text)

@@ -46,6 +46,7 @@ struct fleet_choice {
     size_t n_labels;
     int64_t from_s, to_s; /* since 1970; to_s 0: up to the end */
     const char *type;     /* "cpu", "wall" ... */
+    bool merged;          /* times and series of the blocks do not matter: they may be any */
     int64_t step_s;       /* resolutions coarser than this are of no use; 0: any will do */
 };
 
@@ -123,9 +124,9 @@ struct store {
 };
 
 /*
- * Opens "sqlite:FILE", which is created when it is missing and `create` says so. Returns 0, or a
- * negative errno with the reason in why: -EPROTONOSUPPORT for a store that a newer version of this
- * program made, -EINVAL for an address that it does not know.
+ * Opens "sqlite:FILE" or "clickhouse://HOST:PORT/DATABASE"; what is missing of it is made when
+ * `create` says so. Returns 0, or a negative errno with the reason in why: -EPROTONOSUPPORT for a
+ * store that a newer version of this program made, -EINVAL for an address that it does not know.
  */
 int store_open(struct store **ret, const char *url, bool create, struct buf *why) must_check;
 void store_close(struct store *s);
@@ -213,6 +214,9 @@ enum { STORE_SPANS = 2 * STORE_RESOLUTIONS * STORE_RESOLUTIONS };
  */
 int store_spans(const struct fleet_choice *choice, const int64_t gone_s[STORE_RESOLUTIONS],
                 struct store_span ret[STORE_SPANS]);
+/* The same from what an engine has stored of gone_s, in any order; it is brought into order. */
+int store_spans_kept(const struct fleet_choice *choice, int64_t gone_s[STORE_RESOLUTIONS],
+                     struct store_span ret[STORE_SPANS]);
 /* Whether a text is what a choice asks for; NULL asks for everything. */
 bool store_matches(const char *wanted, const char *text);
 bool store_chooses(const struct fleet_choice *choice, const struct store_series *series);
@@ -221,3 +225,6 @@ struct fleet_hash store_hash_origin(const struct fleet_origin *origin);
 
 int store_sqlite_open(struct store **ret, const char *path, bool create,
                       struct buf *why) must_check;
+/* address: what follows "clickhouse://". */
+int store_clickhouse_open(struct store **ret, const char *address, bool create,
+                          struct buf *why) must_check;

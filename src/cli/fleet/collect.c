@@ -21,7 +21,8 @@ struct collect {
 
 static const struct arg collect_args[] = {
     {"--store", 0, ARG_TEXT, offsetof(struct collect, store), "URL",
-     "keep the profiles there: sqlite:FILE, created when it is missing"},
+     "keep the profiles there: sqlite:FILE or clickhouse://HOST:PORT/DATABASE; created when "
+     "missing"},
     {"--listen", 0, ARG_TEXT, offsetof(struct collect, listen), "ADDRESS:PORT",
      "listen on this address (127.0.0.1:4040); port 0 picks a free one"},
     {"--token", 0, ARG_LIST, offsetof(struct collect, tokens), "TENANT=TOKEN",
@@ -185,12 +186,15 @@ static void wait_for_the_end(struct collector *c, const sigset_t *signals)
 
 static int serve(struct collector *c, const char *address, uint16_t port)
 {
-    _cleanup_free_ char *copy = strdup(c->store_url);
-    const char *file = copy && strchr(copy, ':') ? strchr(copy, ':') + 1 : "/var/tmp/x";
+    static const char sqlite[] = "sqlite:";
+    bool is_file = strncmp(c->store_url, sqlite, strlen(sqlite)) == 0;
+    _cleanup_free_ char *file = strdup(is_file ? c->store_url + strlen(sqlite) : "/var/tmp/x");
+    if (!file)
+        return complain_errno("collect", "cannot start", -ENOMEM);
     struct intake_options options = {.address = address,
                                      .port = port,
                                      .body_max = c->limits.body,
-                                     .folder = dirname((char *)file),
+                                     .folder = dirname(file),
                                      .admit = collector_admit,
                                      .answer = collector_answer,
                                      .context = c};
@@ -253,7 +257,8 @@ int cmd_collect(const struct command *self, int argc, char **argv)
     if (!args_parse(self, (void *[]){&options, limits}, argc, argv, &operands, &status))
         return status;
     if (!options.store)
-        return wrong("--store URL is missing", "--store sqlite:FILE");
+        return wrong("--store URL is missing",
+                     "--store sqlite:FILE or clickhouse://HOST:PORT/DATABASE");
     if (!options.rate || !options.max_upload)
         return wrong("--rate and --max-upload", "at least 1");
     struct collector c = {.store_url = options.store,

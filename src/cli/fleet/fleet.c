@@ -13,7 +13,7 @@
 
 static const struct arg where_args[] = {
     {"--store", 0, ARG_TEXT, offsetof(struct fleet_options, store), "URL",
-     "read this store directly: sqlite:FILE"},
+     "read this store directly: sqlite:FILE or clickhouse://HOST:PORT/DATABASE"},
     {"--collector", 0, ARG_TEXT, offsetof(struct fleet_options, collector), "URL",
      "ask this collector: http://HOST:4040"},
     {"--token", 0, ARG_TEXT, offsetof(struct fleet_options, token), "TOKEN",
@@ -26,7 +26,8 @@ static const struct arg where_args[] = {
 static const struct arg choice_args[] = {
     {"--service", 0, ARG_TEXT, offsetof(struct fleet_options, service), "NAME",
      "only this service; * and ? match any characters, here and below"},
-    {"--version", 0, ARG_TEXT, offsetof(struct fleet_options, version), "NAME", "only this version"},
+    {"--version", 0, ARG_TEXT, offsetof(struct fleet_options, version), "NAME",
+     "only this version"},
     {"--host", 0, ARG_TEXT, offsetof(struct fleet_options, host), "NAME", "only this host"},
     {"--instance", 0, ARG_TEXT, offsetof(struct fleet_options, instance), "NAME",
      "only this instance of a service"},
@@ -257,8 +258,9 @@ const struct command fleet_verbs[] = {
         .name = "fleet services",
         .run = cmd_question,
         .summary = "list the services and their versions, with the times of their profiles",
-        .description = "Prints a row for each service and version: how many hosts and instances sent "
-                       "profiles, and when the first and the last profile was taken.",
+        .description =
+            "Prints a row for each service and version: how many hosts and instances sent "
+            "profiles, and when the first and the last profile was taken.",
         .examples = "  jvmscope fleet services --store sqlite:fleet.db\n",
         .sets = services_sets,
     },
@@ -309,9 +311,10 @@ const struct command fleet_verbs[] = {
         .name = "fleet requests",
         .run = cmd_question,
         .summary = "show how often each request came and how long it took",
-        .description = "Merges the latency histograms of all instances, so the quantiles are those of "
-                       "all requests, not means of quantiles. Their error is below 1 % "
-                       "(doc/fleet.md).",
+        .description =
+            "Merges the latency histograms of all instances, so the quantiles are those of "
+            "all requests, not means of quantiles. Their error is below 1 % "
+            "(doc/fleet.md).",
         .examples = "  jvmscope fleet requests --store sqlite:fleet.db --service shop\n",
         .sets = services_sets,
     },

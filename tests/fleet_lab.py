@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collectors for tests, what is sent to them, and the questions to their stores."""
+import contextlib
+import http.client
+import json
+import subprocess
+import time
+import urllib.parse
+
+import lab
+
+NOW = int(time.time()) // 3600 * 3600
+
+
+class Collector:
+    """A collector on a free port of 127.0.0.1."""
+
+    def __init__(self, folder, *options, store=None):
+        self.store = store or f"sqlite:{folder / 'fleet.db'}"
+        self.process = subprocess.Popen([lab.BUILD / "jvmscope", "collect", "--store", self.store, "--listen", "127.0.0.1:0", *options],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        line = self.process.stdout.readline()
+        assert line, self.process.stderr.read()
+        self.port = urllib.parse.urlsplit(line.strip()).port
+
+    def request(self, method, path, body=None, headers=None, **query):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        labels = query.pop("labels", {})
+        pairs = [*query.items(), *(("label", f"{k}={v}") for k, v in labels.items())]
+        connection.request(method, path + ("?" + urllib.parse.urlencode(pairs) if pairs else ""), body, headers or {})
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer.status, text, answer.headers
+
+    def send(self, body, status=200, headers=None, **query):
+        got, text, answer_headers = self.request("POST", "/v1/upload", body, headers, **query)
+        assert got == status, (got, text)
+        return json.loads(text) if got == 200 else (text, answer_headers)
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+        out, errors = self.process.communicate(timeout=60)
+        assert self.process.returncode == 0 and not errors, (self.process.returncode, errors)
+
+    def kill(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+@contextlib.contextmanager
+def collector(folder, *options, store=None):
+    c = Collector(folder, *options, store=store)
+    try:
+        yield c
+        c.stop()
+    finally:
+        if c.process.poll() is None:
+            c.kill()
+
+
+def fleet(c, verb, *options):
+    """The answer of `jvmscope fleet`, from the store itself."""
+    store = c.store if isinstance(c, Collector) else c
+    done = lab.jvmscope("fleet", verb, "--json", "--store", store, *options)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    return json.loads(done.stdout)
+
+
+def total(c, *options):
+    answer = fleet(c, "top", *options)
+    return answer["cpu_samples"] if "methods" in answer else sum(s["cpu_samples"] for s in answer["services"])
+
+
+def stacks(**counts):
+    """Collapsed stacks: `main_work=5` is five samples of Main.main;Main.work."""
+    return "".join(";".join(f"Main.{f}" for f in path.split("_")) + f" {n}\n" for path, n in counts.items())
+
+
+def form(**parts):
+    """A multipart body and its type."""
+    body = b"".join(f'--x-x\r\nContent-Disposition: form-data; name="{name}"; filename="{name}"\r\n\r\n'.encode() + data + b"\r\n"
+                    for name, data in parts.items())
+    return body + b"--x-x--\r\n", {"Content-Type": "multipart/form-data; boundary=x-x"}
+
+
+def field(number, data):
+    """A field of protobuf that holds bytes."""
+    def varint(n):
+        out = b""
+        while n > 127:
+            out, n = out + bytes([n & 127 | 128]), n >> 7
+        return out + bytes([n])
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def wait_for(condition, what, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, what
+        time.sleep(0.2)
+    return value
+
+
+def children_of(pid):
+    return [int(p) for p in open(f"/proc/{pid}/task/{pid}/children").read().split()]
+
+
+def peak_mb(pid):
+    """The most memory that a process has used, files mapped and all."""
+    fields = dict(line.split(":", 1) for line in open(f"/proc/{pid}/status"))
+    return int(fields["VmHWM"].split()[0]) / 1024

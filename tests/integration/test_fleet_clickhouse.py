@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a store in ClickHouse has to stand beyond the tests that run on both stores (test_fleet.py): servers that are away, and its addresses."""
+import concurrent.futures
+import random
+import time
+
+import pytest
+
+import clickhouse
+import lab
+from fleet_lab import NOW, collector, fleet, stacks, total, wait_for
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Two shards that a test may kill."""
+    servers = clickhouse.servers(tmp_path, 2)
+    yield servers
+    for s in servers:
+        s.kill()
+
+
+def test_a_shard_that_is_away_loses_and_doubles_nothing(tmp_path, own):
+    """Senders are told to come again, questions get no half answer, and what is sent again counts once."""
+    store = clickhouse.new_store(own)
+    uploads = {f"u{i}": i % 5 + 1 for i in range(60)}
+    random.seed(3)
+
+    def send(c, key):
+        n = uploads[key]
+        status, _, headers = c.request("POST", "/v1/upload", stacks(**{f"main_f{n}": n, "main_all": 1}), service="s", host=f"h{key}", id=key,
+                                       **{"from": NOW - 3600 + n * 61})
+        assert status == 200 or status == 503 and int(headers["Retry-After"]) > 0, status
+        return status
+
+    with collector(tmp_path, store=store) as c, concurrent.futures.ThreadPoolExecutor(4) as pool:
+        # A collector that starts removes what is old, and would say that it cannot; the uploads' table is the last one.
+        wait_for(lambda: all(int(s.ask("SELECT count() FROM system.mutations WHERE table = 'upload' AND is_done")) for s in own), "no tidying")
+        answers = {}
+        for keys, victim in ((list(uploads)[:30], own[1]), (list(uploads)[30:], own[0])):
+            done = [pool.submit(send, c, key) for key in keys]
+            time.sleep(random.random() / 4)
+            victim.kill()
+            answers |= dict(zip(keys, [f.result() for f in done]))
+            late = {key: send(c, key) for key in keys}
+            assert 503 in late.values() and set(late.values()) <= {200, 503}
+            asked = lab.jvmscope("fleet", "top", "--store", store)
+            assert asked.returncode == 1 and not asked.stdout and len(asked.stderr.splitlines()) == 1, asked
+            victim.start()
+        # Who was answered with 200 may send again as well: the answer may have been lost.
+        for key in uploads:
+            assert send(c, key) == 200
+        assert total(c) == sum(uploads.values()) + len(uploads)
+        own[1].kill()
+        own[1].start()
+        assert total(c) == sum(uploads.values()) + len(uploads)
+        per_shard = [int(s.ask(f"SELECT count() FROM {store.split('/')[3].split('?')[0]}.sample_10s")) for s in own]
+        assert all(per_shard), "both shards have some"
+
+
+def test_what_is_old_is_removed(tmp_path, shards):
+    store = clickhouse.new_store(shards)
+    now = int(time.time())
+    days = {0: 1, 3: 2, 40: 4, 380: 8}
+    with collector(tmp_path, store=store) as c:
+        for ago, n in days.items():
+            c.send(stacks(main_work=n), service="s", **{"from": now - 86400 * ago})
+        assert total(c) == 15
+    with collector(tmp_path, "--keep", "1h,10d,50d", store=store) as c:
+        def rows(table):
+            database = store.split("/")[3].split("?")[0]
+            return sum(int(s.ask(f"SELECT count() FROM {database}.{table}")) for s in shards)
+
+        wait_for(lambda: (rows("sample_10s"), rows("sample_5m"), rows("sample_1h")) == (1, 2, 3), "old partitions are still there")
+        assert total(c) == 7
+        assert total(c, "--from", now - 86400 * 4) == 3
+
+
+def test_addresses_and_other_databases(tmp_path, shards):
+    one = shards[0]
+    port = one.http
+    one.ask("CREATE DATABASE other")
+    one.ask("CREATE TABLE other.upload (x UInt8) ENGINE = Memory")
+    one.ask("CREATE DATABASE newer")
+    one.ask("CREATE TABLE newer.schema_version_99 (x UInt8) ENGINE = Memory")
+    [closed] = clickhouse.free_ports(1)
+    for address, words in (
+            (f"127.0.0.1:{port}", "clickhouse://HOST:PORT"),
+            (f"127.0.0.1:{port}/", "clickhouse://HOST:PORT"),
+            (f"127.0.0.1:{port}/a b", "clickhouse://HOST:PORT"),
+            (f"127.0.0.1:{port}/a'b", "clickhouse://HOST:PORT"),
+            (f"user:word@127.0.0.1:{port}/db", "clickhouse://HOST:PORT"),
+            (f"127.0.0.1:{port},127.0.0.1:{port}/db", "clickhouse://HOST:PORT"),
+            (f"127.0.0.1:{port}/db?nosuch=1", "clickhouse://HOST:PORT"),
+            (f"127.0.0.1:{port}/other", "another program"),
+            (f"127.0.0.1:{port}/newer", "newer version"),
+            (f"127.0.0.1:{port}/db?cluster=nosuch", "nosuch"),
+            (f"127.0.0.1:{closed}/db", "127.0.0.1")):
+        done = lab.jvmscope("collect", "--store", f"clickhouse://{address}", "--listen", "127.0.0.1:0", timeout=60)
+        assert done.returncode == 1 and words in done.stderr and len(done.stderr.splitlines()) == 1, (address, done)
+    done = lab.jvmscope("fleet", "top", "--store", f"clickhouse://127.0.0.1:{port}/missing")
+    assert done.returncode == 1 and "no store" in done.stderr and len(done.stderr.splitlines()) == 1
+    assert "missing" not in one.ask("SHOW DATABASES").split()
+
+
+def test_names_with_quotes_and_one_server_alone(tmp_path, shards):
+    """Whatever a name holds is text, in statements as well."""
+    store = clickhouse.address(shards[:1], "quotes")
+    names = ["it's", 'a"b', "back\\slash'", "x') OR 1=1 --", "per%cent", "ünïcode"]
+    with collector(tmp_path, store=store) as c:
+        for i, name in enumerate(names):
+            c.send(f"A.{i};{name} {1 << i}\n".encode(), service=name, version=name, labels={"k": name}, **{"from": NOW})
+        assert {s["service"]: s["cpu_samples"] for s in fleet(c, "top")["services"]} == {name: 1 << i for i, name in enumerate(names)}
+        for i, name in enumerate(names):
+            answer = fleet(c, "top", "--service", name, "--label", f"k={name}")
+            assert answer["cpu_samples"] == 1 << i and {m["method"] for m in answer["methods"]} == {f"A.{i}", name}

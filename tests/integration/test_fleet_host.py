@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`jvmscope host`: what the VMs of a machine recorded reaches the collector once, to the sample, whatever is killed meanwhile."""
+import json
+import os
+import random
+import subprocess
+import time
+import zipfile
+
+import pytest
+
+import lab
+from fleet_lab import NOW, collector, fleet, stacks, total, wait_for
+
+
+def left_in(spool):
+    """What a spool holds beside its locks."""
+    return [p.name for p in spool.iterdir() if p.name not in ("lock", "running")]
+
+
+def busy_jar(folder):
+    """Busy in a jar with a name of its own, so that a host takes the VMs of its test alone."""
+    jar = folder / f"{folder.name}-{os.getpid()}.jar"
+    with zipfile.ZipFile(jar, "w") as z:
+        z.writestr("META-INF/MANIFEST.MF", "Main-Class: Busy\n")
+        for path in lab.compiled("Busy").glob("*.class"):
+            z.write(path, path.name)
+    return jar
+
+
+class Host:
+    """`jvmscope host` for the VMs of one program."""
+
+    def __init__(self, folder, port, match, *options):
+        self.arguments = [lab.BUILD / "jvmscope", "host", "--match", match, "--to", f"http://127.0.0.1:{port}", "--every", "1s",
+                          "--spool", folder / "spool", *options]
+        self.folder = folder
+        self.start()
+
+    def start(self):
+        self.errors = open(self.folder / "host.err", "a")
+        self.process = subprocess.Popen(self.arguments, stderr=self.errors)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+        self.errors.close()
+
+    def stop(self):
+        self.process.terminate()
+        assert self.process.wait(timeout=120) == 0
+        self.errors.close()
+
+    def waiting(self):
+        return sorted(p.name for p in (self.folder / "spool").glob("*.query"))
+
+
+@pytest.mark.jdks(8, 25)
+def test_a_machine_sends_what_its_vms_recorded_each_sample_once(jdk, tmp_path):
+    """With the host killed and the collector away meanwhile: the sum is that of the whole ring, and names are those of the environment."""
+    environment = {**os.environ, "OTEL_RESOURCE_ATTRIBUTES": "service.version=1.8,region=eu%2C1,service.name=other",
+                   "OTEL_SERVICE_NAME": "shop"}
+    jar = busy_jar(tmp_path)
+    vm = jdk.start("java", "-jar", jar, "12", env=environment, stdout=subprocess.PIPE)
+    assert vm.stdout.readline().strip() == "ready"
+    with collector(tmp_path) as c:
+        port = c.port
+        host = Host(tmp_path, port, jar.name, "--label", "rack=r1")
+        try:
+            assert wait_for(lambda: total(c), "nothing was sent")
+            host.kill()
+            host.start()
+            sent = total(c)
+            assert wait_for(lambda: total(c) > sent, "nothing more was sent")
+            c.stop()
+            assert wait_for(host.waiting, "nothing waits while the collector is away")
+            [ring] = [p for p in os.scandir("/var/tmp") if p.name.startswith(f"jvmscope-{vm.pid}-") and p.name.endswith(".ring")]
+            kept = f"{ring.path}.kept"
+            os.link(ring.path, kept)
+            try:
+                vm.wait(timeout=120)
+                wait_for(lambda: not os.path.exists(ring.path), "the ring of the VM that has ended is not taken")
+                done = lab.jvmscope("dump", "-o", tmp_path / "whole.jfr", kept)
+                assert done.returncode == 0, done.stderr
+            finally:
+                os.unlink(kept)
+            assert host.waiting()
+            wait_for(lambda: not list((tmp_path / "spool").glob("*.taken")), "the VM that has ended is not forgotten")
+            host.kill()
+            host.arguments[host.arguments.index("--to") + 1] = "http://127.0.0.1:1"
+            host.start()
+            wait_for(lambda: "profiles wait" in (tmp_path / "host.err").read_text().split("sends to")[-1], "the host does not say that it waits")
+            host.kill()
+            with collector(tmp_path) as again:
+                host.arguments[host.arguments.index("--to") + 1] = f"http://127.0.0.1:{again.port}"
+                host.start()
+                wait_for(lambda: not host.waiting(), "what waited is not sent")
+                host.stop()
+                whole = json.loads(lab.jvmscope("report", "--json", tmp_path / "whole.jfr").stdout)["samples"]["total"]
+                assert total(again) == whole > 20
+                [row] = fleet(again, "services")["services"]
+                assert (row["service"], row["version"]) == ("shop", "1.8")
+                assert total(again, "--label", "rack=r1") == whole
+                status, text, _ = again.request("GET", "/v1/fleet/top", label="region=eu,1")
+                assert json.loads(text)["services"][0]["cpu_samples"] == whole
+        finally:
+            if host.process.poll() is None:
+                host.kill()
+    assert not left_in(tmp_path / "spool")
+
+
+def test_what_waits_is_bounded_and_the_words_of_host(tmp_path):
+    for status, arguments, words in (
+            (2, ("host",), "--to"),
+            (2, ("host", "--to", "ftp://x"), "http://"),
+            (2, ("host", "--to", "http://127.0.0.1:1", "--label", "x"), "KEY=VALUE"),
+            (1, ("host", "--to", "http://127.0.0.1:1", "--token", "@/nonexistent"), "/nonexistent"),
+            (1, ("host", "--to", "http://127.0.0.1:1", "--spool", "/dev/null"), "spool")):
+        done = lab.jvmscope(*arguments)
+        assert done.returncode == status and words in done.stderr and len(done.stderr.splitlines()) == 1, (arguments, done.stderr)
+    # What waits of an earlier run, some of it never to be taken, in order; a body without its query was not finished.
+    spool = tmp_path / "spool"
+    spool.mkdir(mode=0o700)
+    for i in range(5):
+        (spool / f"{i + 1:012}.jfr").write_text(stacks(a=1 << i) if i != 2 else "damaged")
+        (spool / f"{i + 1:012}.query").write_text(f"id={i}&service=s&from={NOW}")
+    (spool / "000000000009.jfr").write_text("half")
+    with collector(tmp_path) as c:
+        host = Host(tmp_path, c.port, "NoSuchProgram")
+        wait_for(lambda: "sends to" in (tmp_path / "host.err").read_text(), "the host does not start")
+        other = subprocess.run(host.arguments, stderr=subprocess.PIPE, text=True, timeout=60)
+        assert other.returncode == 1 and "another host" in other.stderr and len(other.stderr.splitlines()) == 1, other.stderr
+        wait_for(lambda: not host.waiting(), "what waited is not sent")
+        host.stop()
+        assert total(c) == 1 + 2 + 8 + 16
+    assert not left_in(spool)
+    assert "does not take a profile" in (tmp_path / "host.err").read_text()
+
+
+@pytest.mark.jdks(17)
+def test_a_vm_that_ends_while_the_host_is_away(jdk, tmp_path):
+    """What its ring holds is taken by the next start, however often the host was killed before, whatever it was about to do."""
+    jar = busy_jar(tmp_path)
+    vm = jdk.start("java", "-jar", jar, "6", stdout=subprocess.PIPE)
+    assert vm.stdout.readline().strip() == "ready"
+    with collector(tmp_path) as c:
+        host = Host(tmp_path, c.port, jar.name)
+        try:
+            before = wait_for(lambda: total(c), "nothing was sent")
+            host.kill()
+            random.seed(9)
+            for _ in range(8):
+                host.start()
+                time.sleep(random.random() / 3)
+                host.kill()
+            [ring] = [p.path for p in os.scandir("/var/tmp") if p.name.startswith(f"jvmscope-{vm.pid}-") and p.name.endswith(".ring")]
+            vm.wait(timeout=120)
+            assert lab.jvmscope("dump", "-o", tmp_path / "whole.jfr", ring).returncode == 0
+            host.start()
+            wait_for(lambda: not left_in(tmp_path / "spool"), "the rest was not taken")
+            host.stop()
+        finally:
+            if host.process.poll() is None:
+                host.kill()
+        whole = json.loads(lab.jvmscope("report", "--json", tmp_path / "whole.jfr").stdout)["samples"]["total"]
+        assert total(c) == whole > before
+        assert not os.path.exists(ring)
