@@ -278,7 +278,7 @@ static int prepare_server(struct clickhouse_store *s, const char *host, bool cre
     }
     if (!version && others) {
         buf_string(why, "a database of another program");
-        return -EINVAL;
+        return -EPROTONOSUPPORT;
     }
     return make_on(s, host, why);
 }

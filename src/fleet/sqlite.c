@@ -98,7 +98,7 @@ static int check_is_ours(sqlite3 *db, struct buf *why)
     if (!sqlite3_column_int(s, 0))
         return 0;
     buf_string(why, "a database of another program");
-    return -EINVAL;
+    return -EPROTONOSUPPORT;
 }
 
 int sqlite_migrate(sqlite3 *db, int version, struct buf *why)

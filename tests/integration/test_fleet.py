@@ -377,7 +377,7 @@ def test_the_words_of_the_command(tmp_path):
     for status, arguments, words in (
             (2, ("fleet", "top"), "--store"),
             (1, ("fleet", "top", "--store", "sqlite:/nonexistent/x.db"), "No such file"),
-            (1, ("fleet", "top", "--store", "nosuch:x"), "sqlite:FILE"),
+            (2, ("fleet", "top", "--store", "nosuch:x"), "sqlite:FILE"),
             (1, ("fleet", "top", "--store", f"sqlite:{other}"), "another program"),
             (1, ("fleet", "top", "--store", f"sqlite:{newer}"), "newer version"),
             (1, ("fleet", "top", "--store", f"sqlite:{noise}"), "not a database"),
