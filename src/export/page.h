@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The page from web/, bundled at build time: HTML with the data between head and tail. Both are
- * empty when npm or its packages were missing.
+ * The pages from web/, bundled at build time: that of a recording is HTML with the data between
+ * head and tail; that of a collector asks for its data, and comes with its Content-Security-Policy.
+ * All are empty when npm or its packages were missing.
  */
 #pragma once
 
 #include "export/export.h"
 #include "model/timeline.h"
 
-extern const char page_head[], page_tail[];
+extern const char page_head[], page_tail[], page_of_fleet[], page_policy_of_fleet[];
 
 /*
  * Writes what the page shows of a recording as JSON: the profile, and the threads if the recording

@@ -14,6 +14,7 @@ import { Ruler } from "./ruler";
 import { collapsed, csv, download, svg } from "./save";
 import { Losses } from "./losses";
 import { RequestsView } from "./requests";
+import { Mark } from "./mark";
 import { Missing } from "./missing";
 import { MethodTable } from "./table";
 import { isDark, setTheme, useDark } from "./theme";
@@ -520,16 +521,5 @@ function Splitter() {
         e.preventDefault();
       }}
     />
-  );
-}
-
-function Mark() {
-  return (
-    <svg class="mark" viewBox="0 0 24 24" aria-label="jvmscope" role="img">
-      <rect x="1" y="3" width="22" height="5" rx="1.2" />
-      <rect x="1" y="9.5" width="14" height="5" rx="1.2" opacity=".8" />
-      <rect x="1" y="16" width="6.5" height="5" rx="1.2" opacity=".6" />
-      <rect x="16.5" y="9.5" width="6.5" height="5" rx="1.2" opacity=".45" />
-    </svg>
   );
 }

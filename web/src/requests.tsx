@@ -75,7 +75,7 @@ export interface RequestsJson {
 }
 
 /** Columns and rows of the heat map, both ends inclusive. */
-interface Box {
+export interface Box {
   c0: number;
   c1: number;
   r0: number;
@@ -163,11 +163,14 @@ function sumsOf(json: RequestsJson, list: OneRequest[]): number[] {
   return sums;
 }
 
-const axis = (json: RequestsJson, b: Box) =>
+const axis = (json: Heat, b: Box) =>
   `${duration((b.c0 / json.columns) * json.end_ns)} to ${duration(((b.c1 + 1) / json.columns) * json.end_ns)}, ${duration(leastOf(b.r0, json.rows_of_ten))} to ${duration(leastOf(b.r1 + 1, json.rows_of_ten))}`;
 
+/** How many requests began in each column of time and took as long as each row stands for. */
+export type Heat = Pick<RequestsJson, "heat" | "columns" | "rows" | "rows_of_ten" | "end_ns">;
+
 interface HeatProps {
-  json: RequestsJson;
+  json: Heat;
   only: number;
   box: Box | null;
   dark: boolean;
@@ -177,7 +180,7 @@ interface HeatProps {
 const LEFT = 62;
 const BOTTOM = 20;
 
-function HeatMap({ json, only, box, dark, onBox }: HeatProps) {
+export function HeatMap({ json, only, box, dark, onBox }: HeatProps) {
   const frame = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width] = useSize(frame);

@@ -3,6 +3,7 @@
 #include "cli/fleet/collector.h"
 
 #include "base/clock.h"
+#include "export/page.h"
 #include "fleet/ask.h"
 #include "wire/otlp.h"
 
@@ -223,6 +224,19 @@ static int answer_metrics(struct collector *c, struct intake_reply *reply)
     return 200;
 }
 
+/* ---- the page */
+
+static int answer_page(struct intake_reply *reply)
+{
+    if (!page_of_fleet[0])
+        return reply_line(reply, 404, "this jvmscope was built without npm, and so without a page");
+    reply->body = BUF(4 << 20);
+    buf_string(&reply->body, page_of_fleet);
+    reply->type = "text/html; charset=utf-8";
+    reply->policy = page_policy_of_fleet;
+    return 200;
+}
+
 int collector_answer(void *context, const struct intake_request *q, struct intake_reply *reply)
 {
     static const char questions[] = "/v1/fleet/";
@@ -239,6 +253,8 @@ int collector_answer(void *context, const struct intake_request *q, struct intak
         return collector_otlp(c, t, q, reply);
     if (!sends && strncmp(q->path, questions, strlen(questions)) == 0)
         return answer_question(c, t, q, q->path + strlen(questions), reply);
+    if (!sends && strcmp(q->path, "/") == 0)
+        return answer_page(reply);
     if (!sends && strcmp(q->path, "/metrics") == 0)
         return answer_metrics(c, reply);
     return reply_line(reply, 404, "no such path (doc/fleet.md lists them)");

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page of a collector: its figures are those of `jvmscope fleet --json` of the same store, by mouse and by keyboard.
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { faults, folder, java, jvmscope, launch, open, root } from "./lab.mjs";
+
+const store = `sqlite:${join(folder, "fleet.db")}`;
+const hostile = `<img src=x onerror="document.title='owned'">`;
+let browser;
+let collector;
+let url;
+
+const fleet = (verb, ...args) => JSON.parse(jvmscope("fleet", verb, "--json", "--store", store, ...args));
+
+/** A minute of an instance, as collapsed stacks; of 100 samples, `slow` are in Price.sum. */
+async function send(service, version, host, ago, slow, more = "") {
+  const from = Math.floor(Date.now() / 1000) - ago;
+  const q = new URLSearchParams({ service, version, host, instance: `${host}:1`, from: String(from) });
+  const body = `java.lang.Thread.run;Shop.serve;Price.sum ${slow}\njava.lang.Thread.run;Shop.serve;Store.read ${100 - slow}\n${more}`;
+  const r = await fetch(`${url}v1/upload?${q}`, { method: "POST", body });
+  assert.equal(r.status, 200, await r.text());
+}
+
+before(async () => {
+  collector = spawn(join(root, "build/jvmscope"), ["collect", "--store", store, "--listen", "127.0.0.1:0"]);
+  url = await new Promise((resolve) => collector.stdout.once("data", (d) => resolve(String(d).trim())));
+  for (const [version, slow] of [["1.7", 20], ["1.8", 60]])
+    for (let i = 0; i < 8; i++) await send("shop", version, `web${i % 4}`, 600 - 60 * i, slow + (i % 3));
+  await send("mail", "2", "mx", 300, 0, `${hostile};Price.sum 7\n`);
+  const { command, classes } = java("RequestCauses");
+  const recording = join(folder, "requests.jfr");
+  jvmscope("run", "--requests", "-o", recording, "--", command, "-Xmx512m", "-cp", classes, "RequestCauses");
+  const r = await fetch(`${url}v1/upload?service=causes&version=1&host=web9`, { method: "POST", body: readFileSync(recording) });
+  assert.equal(r.status, 200, await r.text());
+  browser = await launch();
+});
+after(async () => {
+  await browser?.close();
+  collector?.kill();
+});
+
+const texts = (page, selector) => page.locator(selector).allTextContents();
+const rows = (page) => page.locator("tbody tr");
+
+test("services by cost, and from one to its profile and back", async () => {
+  const page = await open(browser, url);
+  await rows(page).nth(3).waitFor();
+  const { services } = fleet("top");
+  assert.deepEqual((await texts(page, "tbody td:nth-child(1)")).sort(), services.map((s) => s.service).sort());
+  const names = await texts(page, "tbody td:nth-child(1)");
+  const versions = await texts(page, "tbody td:nth-child(2)");
+  const samples = await texts(page, "tbody td:nth-child(5)");
+  for (const s of services) {
+    const at = names.findIndex((n, i) => n === s.service && versions[i] === s.version);
+    assert.equal(Number(samples[at].replace(/\D/g, "")), s.cpu_samples);
+  }
+  await page.getByLabel("Price of an hour").fill("3600");
+  await page.keyboard.press("Tab");
+  await page.waitForSelector("th:has-text('Cost')");
+  await rows(page).filter({ hasText: "1.8" }).focus();
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".flame canvas");
+  assert.match(page.url(), /service=shop/);
+  const methods = fleet("top", "--service", "shop", "--version", "1.8").methods;
+  assert.equal(methods[0].method, "Price.sum");
+  await page.waitForSelector(`tr[data-row='0'] td.method[title='Price.sum']`);
+  assert.match(await page.locator(".tools b").textContent(), new RegExp(`^${fleet("top", "--service", "shop", "--version", "1.8").cpu_samples} samples`));
+  assert.deepEqual(await faults(page), []);
+  await page.goBack();
+  await page.waitForSelector("th:has-text('Hosts')");
+  assert.deepEqual(page.problems, []);
+});
+
+test("what a version changed, and no change where there is none", async () => {
+  const page = await open(browser, `${url}#v=difference&service=shop&version=1.8&base=version%3D1.7`);
+  await rows(page).first().waitFor();
+  const changed = fleet("diff", "--service", "shop", "--version", "1.8", "--base", "version=1.7", "--from", "24h").methods.filter((m) => m.self.verdict !== "no change" || m.total.verdict !== "no change");
+  assert.deepEqual((await texts(page, "tbody td:last-child")).sort(), changed.map((m) => m.method).sort());
+  assert.ok(changed.some((m) => m.method === "Price.sum"));
+  assert.match(await page.textContent("[role=status]"), /methods? changed/);
+  await page.goto(`${url}#v=difference&service=shop&version=1.8&base=host%3Dweb1&host=web2`);
+  await page.waitForSelector("[role=status]:has-text('No change')");
+  assert.deepEqual(page.problems, []);
+});
+
+test("requests with their latencies over time", async () => {
+  const page = await open(browser, `${url}#v=requests&service=causes`);
+  await rows(page).first().waitFor();
+  const { requests } = fleet("requests", "--service", "causes");
+  assert.deepEqual((await texts(page, "tbody td:nth-child(2)")).sort(), requests.map((r) => r.request).sort());
+  await page.waitForFunction(() => /: [1-9]\d* of/.test(document.querySelector(".heat canvas").getAttribute("aria-label")));
+  await rows(page).filter({ hasText: "GET /lock" }).focus();
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/request=GET/);
+  await page.waitForSelector("tr[aria-selected=true]:has-text('GET /lock')");
+  assert.deepEqual(await faults(page), []);
+  assert.deepEqual(page.problems, []);
+});
+
+test("who calls a method; names are text, whatever they hold", async () => {
+  const page = await open(browser, `${url}#v=method&q=Price.sum`);
+  await rows(page).nth(1).waitFor();
+  assert.deepEqual((await texts(page, "tbody td:first-child")).sort(), ["mail", "shop"]);
+  await page.goto(`${url}#service=mail&v=profile`);
+  await page.waitForSelector(".flame canvas");
+  assert.equal(await page.title(), "jvmscope fleet");
+  assert.deepEqual(page.problems, []);
+});
+
+for (const [width, height] of [[1400, 900], [1024, 700], [390, 800]])
+  test(`nothing is off the screen at ${width} pixels`, async () => {
+    for (const view of ["services", "profile", "difference", "requests", "method"]) {
+      const page = await open(browser, `${url}#v=${view}&service=${view === "services" ? "" : "shop"}&version=${view === "difference" ? "1.8" : ""}&q=${view === "method" ? "Price" : ""}`, { viewport: { width, height } });
+      await page.waitForFunction(() => !document.getElementById("app").textContent.includes("Asking the store"));
+      assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width, `${view} is wider than the screen`);
+      if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, `${view}-${width}.png`) });
+      assert.deepEqual(page.problems, [], view);
+      await page.context().close();
+    }
+  });

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Questions to the collector that serves this page, and the forms of its answers (doc/fleet.md).
+import { useEffect, useState } from "preact/hooks";
+import type { Cells, Metric, Shape, Unit } from "../data";
+import { MARK } from "../data";
+import { select, Tree } from "../tree";
+
+export type Params = Record<string, string | string[] | undefined>;
+
+export interface ServiceRow {
+  service: string;
+  version: string;
+  hosts: number;
+  instances: number;
+  from: number; // seconds since 1970, as is `to`
+  to: number;
+}
+
+/** A row of `top`; its other members are named after the metric: cpu_samples, cpu_ns. */
+export interface CostRow {
+  service: string;
+  version: string;
+  cost?: number;
+  [sum: string]: string | number | undefined;
+}
+
+export interface MethodRow {
+  method: string;
+  self: number;
+  total: number;
+}
+
+export interface StackNode {
+  name: string;
+  self: number;
+  total: number;
+  children: StackNode[];
+}
+
+export interface Change {
+  base: number;
+  new: number;
+  change: number;
+  low: number;
+  high: number;
+  verdict: string;
+}
+
+export interface Difference {
+  metric: string;
+  verdict: "changed" | "no change" | "no data";
+  base: { samples: number; weight: number };
+  new: { samples: number; weight: number };
+  methods: { method: string; self: Change; total: Change }[];
+}
+
+export interface RequestRow {
+  service: string;
+  request: string;
+  count: number;
+  errors: number;
+  mean_ns: number;
+  p50_ns: number;
+  p99_ns: number;
+  p999_ns: number;
+  max_ns: number;
+  histogram: [number, number][]; // least latency of a bucket in ns, and how many requests are in it
+}
+
+/** Asks; an answer that is no success is thrown as an Error with its text. */
+export async function question<T>(verb: string, params: Params, signal?: AbortSignal): Promise<T> {
+  const q = new URLSearchParams();
+  for (const [key, value] of Object.entries(params)) for (const v of Array.isArray(value) ? value : [value]) if (v) q.append(key, v);
+  const r = await fetch(`v1/fleet/${verb}?${q}`, { signal });
+  if (!r.ok) throw new Error((await r.text()).trim());
+  return r.json();
+}
+
+export interface Answer<T> {
+  data: T | null; // of the question that was asked last; null until it is there
+  error: string;
+}
+
+/** The answer to a question, asked anew when it changes; null asks nothing. */
+export function useAnswer<T>(verb: string, params: Params | null): Answer<T> {
+  const [answer, set] = useState<Answer<T>>({ data: null, error: "" });
+  const key = params && verb + JSON.stringify(params);
+  useEffect(() => {
+    set({ data: null, error: "" });
+    if (!params) return;
+    const stop = new AbortController();
+    question<T>(verb, params, stop.signal).then(
+      (data) => set({ data, error: "" }),
+      (e: Error) => !stop.signal.aborted && set({ data: null, error: e.message }),
+    );
+    return () => stop.abort();
+  }, [key]);
+  return answer;
+}
+
+export const metrics: { name: string; title: string; unit: Unit; sum: string }[] = [
+  { name: "cpu", title: "CPU samples", unit: "samples", sum: "ns" },
+  { name: "wall", title: "Wall clock", unit: "samples", sum: "ns" },
+  { name: "allocations", title: "Allocations", unit: "bytes", sum: "bytes" },
+  { name: "live", title: "Live objects", unit: "bytes", sum: "bytes" },
+  { name: "locks", title: "Contended locks", unit: "ns", sum: "ns" },
+  { name: "times", title: "Exact times", unit: "ns", sum: "ns" },
+];
+
+export const metricOf = (name: string) => metrics.find((m) => m.name === name) ?? metrics[0];
+
+/** A tree of stacks for the flame graph and the table of methods. */
+export function treeOf(root: StackNode): { tree: Tree; labels: string[] } {
+  const labels: string[] = [];
+  const numbers = new Map<string, number>();
+  const parent = [0];
+  const label = [-1];
+  const self = [0];
+  const open: [StackNode, number][] = [[root, 0]];
+  while (open.length) {
+    const [node, at] = open.pop()!;
+    for (const c of node.children) {
+      let l = numbers.get(c.name);
+      if (l === undefined) {
+        numbers.set(c.name, (l = labels.length));
+        labels.push(c.name);
+      }
+      open.push([c, parent.length]);
+      parent.push(at);
+      label.push(l);
+      self.push(c.self);
+    }
+  }
+  const n = parent.length;
+  const shape: Shape = { n, parent: Int32Array.from(parent), label: Int32Array.from(label), kind: Uint8Array.from(label, (l) => (l >= 0 && labels[l].startsWith("[") ? MARK : 0)) };
+  const cells: Cells = { n, bucket: new Int32Array(n), thread: new Int32Array(n), node: Int32Array.from(parent, (_, i) => i), weight: Float64Array.from(self), buckets: 1 };
+  return { tree: select(shape, cells, { threads: null, window: null }), labels };
+}
+
+/** What the flame graph has to know of what is counted. `intervalNs`: the time that a sample stands for, 0 if that differs. */
+export function metricFor(name: string, tree: Tree, intervalNs: number): Metric {
+  const m = metricOf(name);
+  return {
+    name: m.name, title: m.title, unit: m.unit, intervalNs, note: "", pruned: 0, threadsMerged: true, bucketNs: 0, fromNs: 0, shape: tree,
+    cells: { n: 0, bucket: new Int32Array(0), thread: new Int32Array(0), node: new Int32Array(0), weight: new Float64Array(0), buckets: 1 },
+    readings: null, aside: 0,
+  };
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What changed against another version or an earlier time, with an interval for each change.
+import { useMemo } from "preact/hooks";
+import { plural } from "../format";
+import { SortableTable } from "../sortable";
+import { Change, Difference, useAnswer } from "./ask";
+import { ViewProps, Waiting } from "./fleet";
+import { choice, seconds } from "./state";
+
+const signed = (v: number) => `${v > 0 ? "+" : ""}${(100 * v).toFixed(2)}\u00a0%`;
+const interval = (c: Change) => `${signed(c.low)} to ${signed(c.high)}`;
+
+export function DifferenceView({ state, change, known }: ViewProps) {
+  const versions = useMemo(() => known.filter((s) => s.service === state.service && s.version && s.version !== state.version).map((s) => s.version), [known, state.service, state.version]);
+  const base = state.base || (state.version && versions.length ? `version=${versions[0]}` : "");
+  const before = base === "before" && state.range ? [`from=${(2 * seconds(state.range)) / 60}m`, `to=${seconds(state.range) / 60}m`] : undefined;
+  const asked = base && (base !== "before" || before);
+  const { data, error } = useAnswer<Difference>("diff", asked ? { ...choice(state), metric: state.metric, base: before ?? base } : null);
+  const rows = data?.methods.filter((m) => m.self.verdict !== "no change" || m.total.verdict !== "no change") ?? [];
+  return (
+    <>
+      <div class="tools">
+        <label class="field">
+          Compared with
+          <select value={base} onChange={(e) => change({ base: e.currentTarget.value })}>
+            <option value="">…</option>
+            {versions.map((v) => (
+              <option key={v} value={`version=${v}`}>
+                version {v}
+              </option>
+            ))}
+            {state.range && <option value="before">the same length of time before</option>}
+          </select>
+        </label>
+        {data && (
+          <b role="status">
+            {data.verdict === "changed" ? `${plural(rows.length, "method")} changed` : data.verdict === "no change" ? "No change" : "Too little was sent to compare"}
+          </b>
+        )}
+        {data && <span class="dim">{plural(data.base.samples, "sample")} then, {plural(data.new.samples, "sample")} now</span>}
+      </div>
+      <main>
+        {!asked ? (
+          <p class="empty">Choose a service and a version, and what to compare with.</p>
+        ) : !data ? (
+          <Waiting error={error} />
+        ) : rows.length ? (
+          <section class="columns" aria-label="Methods that changed">
+            <SortableTable caption="Methods that changed, with an interval that holds the change with 95 % for all of them together" by={0} selected={new Set()} onSelect={(s) => {
+              const row = rows[[...s][0]];
+              if (row) change({ view: "profile", search: row.method });
+            }}
+              rows={rows.map((m, key) => ({ key, cells: [m.self.change, interval(m.self), m.total.change, interval(m.total), m.method] }))}
+              columns={[
+                { title: "Self", numeric: true, format: signed }, { title: "between", minor: true }, { title: "Total", numeric: true, format: signed },
+                { title: "between ", minor: true }, { title: "Method", name: true },
+              ]} />
+          </section>
+        ) : (
+          <p class="empty">{data.verdict === "no data" ? "Both sides need several stretches of time or several instances." : "Whatever changed is smaller than chance explains."}</p>
+        )}
+      </main>
+    </>
+  );
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// The frame of the page: which view, and what of the fleet it is about.
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { Mark } from "../mark";
+import { isDark, setTheme } from "../theme";
+import { metrics, ServiceRow, useAnswer } from "./ask";
+import { DifferenceView } from "./difference";
+import { MethodView } from "./method";
+import { ProfileView } from "./profile";
+import { RequestsView } from "./requests";
+import { ServicesView } from "./services";
+import { decode, encode, State, View } from "./state";
+
+export interface ViewProps {
+  state: State;
+  change: (part: Partial<State>) => void;
+  known: ServiceRow[]; // all services and versions, of any time
+}
+
+const titles: Record<View, string> = { services: "Services", profile: "Profile", difference: "Difference", requests: "Requests", method: "Who calls" };
+const ranges: [string, string][] = [["1h", "last hour"], ["6h", "last 6 hours"], ["24h", "last day"], ["7d", "last week"], ["30d", "last 30 days"], ["", "everything"]];
+
+export function Fleet() {
+  const [state, setState] = useState(() => decode(location.hash));
+  const change = (part: Partial<State>) => setState((s) => ({ ...s, ...part }));
+  useEffect(() => {
+    const follow = () => setState(decode(location.hash));
+    addEventListener("hashchange", follow);
+    return () => removeEventListener("hashchange", follow);
+  }, []);
+  useEffect(() => {
+    const hash = encode(state);
+    const old = decode(location.hash);
+    if (hash === encode(old)) return;
+    // "Back" leads to another view or service, and not through the letters of a search.
+    const isStep = old.view !== state.view || old.service !== state.service;
+    history[isStep ? "pushState" : "replaceState"](null, "", `#${hash}`);
+  }, [state]);
+  useEffect(() => {
+    const back = () => setState(decode(location.hash));
+    addEventListener("popstate", back);
+    return () => removeEventListener("popstate", back);
+  }, []);
+  const services = useAnswer<{ services: ServiceRow[] }>("services", {});
+  const known = services.data?.services ?? [];
+  const view = { state, change, known };
+  return (
+    <>
+      <header>
+        <div class="brand">
+          <Mark />
+          <h1>Fleet</h1>
+        </div>
+        <nav class="tabs" aria-label="Views">
+          {(Object.keys(titles) as View[]).map((v) => (
+            <button key={v} aria-current={state.view === v ? "page" : undefined} onClick={() => change({ view: v })}>
+              {titles[v]}
+            </button>
+          ))}
+        </nav>
+        <div class="grow" />
+        <button class="icon" aria-label="Light or dark" title="Light or dark" onClick={() => setTheme(isDark() ? "light" : "dark")}>
+          ◐
+        </button>
+      </header>
+      <Choice {...view} />
+      {services.error && <p class="note lost">{services.error}</p>}
+      {services.data && !known.length && (
+        <main class="nothing empty">
+          <p>Nothing has been sent to this collector yet. A machine sends what its VMs do by</p>
+          <pre>jvmscope host --to {location.origin}</pre>
+        </main>
+      )}
+      {state.view === "services" && <ServicesView {...view} />}
+      {state.view === "profile" && <ProfileView {...view} />}
+      {state.view === "difference" && <DifferenceView {...view} />}
+      {state.view === "requests" && <RequestsView {...view} />}
+      {state.view === "method" && <MethodView {...view} />}
+    </>
+  );
+}
+
+/** Which service, version, machines and time. */
+function Choice({ state, change, known }: ViewProps) {
+  const names = useMemo(() => [...new Set(known.map((s) => s.service))].sort(), [known]);
+  const versions = useMemo(() => known.filter((s) => s.service === state.service && s.version).map((s) => s.version), [known, state.service]);
+  const select = (label: string, value: string, all: string, values: string[], set: (v: string) => void) => (
+    <label class="field">
+      {label}
+      <select value={value} onChange={(e) => set(e.currentTarget.value)}>
+        <option value="">{all}</option>
+        {(value && !values.includes(value) ? [value, ...values] : values).map((v) => (
+          <option key={v}>{v}</option>
+        ))}
+      </select>
+    </label>
+  );
+  const text = (label: string, value: string, hint: string, set: (v: string) => void) => (
+    <label class="field">
+      {label}
+      <input type="text" size={12} value={value} placeholder={hint} onChange={(e) => set(e.currentTarget.value.trim())} />
+    </label>
+  );
+  return (
+    <div class="tools" role="toolbar" aria-label="What is chosen">
+      {select("Service", state.service, "all", names, (service) => change({ service, version: "", base: "", request: "" }))}
+      {state.service && select("Version", state.version, "all", versions, (version) => change({ version }))}
+      {text("Host", state.host, "web*", (host) => change({ host }))}
+      {text("Label", state.label, "region=eu", (label) => change({ label }))}
+      {state.request && (
+        <button class="toggle on" title="Show all requests" onClick={() => change({ request: "" })}>
+          {state.request} ✕
+        </button>
+      )}
+      <label class="field">
+        Time
+        <select value={state.range} onChange={(e) => change({ range: e.currentTarget.value })}>
+          {ranges.map(([v, title]) => (
+            <option key={v} value={v}>
+              {title}
+            </option>
+          ))}
+        </select>
+      </label>
+      {state.view !== "requests" && (
+        <label class="field">
+          Counted
+          <select value={state.metric} onChange={(e) => change({ metric: e.currentTarget.value })}>
+            {metrics.map((m) => (
+              <option key={m.name} value={m.name}>
+                {m.title}
+              </option>
+            ))}
+          </select>
+        </label>
+      )}
+      {state.view === "services" && text("Price of an hour", state.price, "0.04", (price) => change({ price }))}
+    </div>
+  );
+}
+
+/** What stands where an answer is not there (yet). */
+export function Waiting({ error }: { error: string }) {
+  return error ? <p class="note lost">{error}</p> : <p class="empty" role="status">Asking the store …</p>;
+}

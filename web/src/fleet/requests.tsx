@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests of the whole fleet: how many, how long, and when the slow ones came.
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { count, duration } from "../format";
+import { Box, Heat, HeatMap } from "../requests";
+import { SortableTable } from "../sortable";
+import { useDark } from "../theme";
+import { question, RequestRow, useAnswer } from "./ask";
+import { ViewProps, Waiting } from "./fleet";
+import { choice, seconds, State } from "./state";
+
+const COLUMNS = 48;
+const OF_TEN = 12; // rows for each factor of ten
+const ROWS = 9 * OF_TEN; // from 1 us on
+
+interface Answers {
+  requests: RequestRow[];
+}
+
+const rowOf = (ns: number) => Math.max(0, Math.min(ROWS - 1, Math.floor(Math.log10(Math.max(ns, 1000) / 1000) * OF_TEN + 1e-9)));
+
+/** Asks for one column after the other, so that the picture fills while the store is read. */
+function useHeat(state: State, from: number, to: number): Heat {
+  const empty = { heat: [[]], columns: COLUMNS, rows: ROWS, rows_of_ten: OF_TEN, end_ns: (to - from) * 1e9 };
+  const [heat, set] = useState<Heat>(empty);
+  useEffect(() => {
+    const stop = new AbortController();
+    const list: number[] = [];
+    set(empty);
+    (async () => {
+      for (let c = 0; c < COLUMNS && to > from; c++) {
+        const at = (k: number) => String(Math.floor(from + ((to - from) * k) / COLUMNS));
+        const { requests } = await question<Answers>("requests", { ...choice(state), from: at(c), to: at(c + 1) }, stop.signal);
+        for (const r of requests) {
+          if (state.request && r.request !== state.request) continue;
+          for (const [ns, n] of r.histogram) list.push(c, rowOf(ns), n);
+        }
+        if (requests.length) set({ ...empty, heat: [[...list]] });
+      }
+    })().catch(() => {}); // the table says what is wrong
+    return () => stop.abort();
+  }, [state.service, state.version, state.host, state.label, state.request, from, to]);
+  return heat;
+}
+
+export function RequestsView({ state, change, known }: ViewProps) {
+  const { data, error } = useAnswer<Answers>("requests", { ...choice(state), request: undefined });
+  const dark = useDark();
+  const [box, setBox] = useState<Box | null>(null);
+  const [from, to] = useMemo(() => {
+    const now = Math.ceil(Date.now() / 10_000) * 10;
+    const mine = known.filter((s) => !state.service || s.service === state.service);
+    const first = mine.length ? Math.min(...mine.map((s) => s.from)) : now;
+    return [state.range ? Math.max(first, now - seconds(state.range)) : first, mine.length ? Math.min(now, Math.max(...mine.map((s) => s.to)) + 10) : now];
+  }, [known, state.service, state.range]);
+  const heat = useHeat(state, from, to);
+  if (!data) return <Waiting error={error} />;
+  if (!data.requests.length) return <p class="empty">No requests were sent in that time. A VM that records with --requests sends them.</p>;
+  const chosen = data.requests.findIndex((r) => r.request === state.request && (!state.service || r.service === state.service));
+  const time = { numeric: true, format: duration };
+  return (
+    <main class="columns">
+      <p class="dim">VMs that a host records send the requests whose details their ring kept: at high rates these are fewer than came.</p>
+      <HeatMap json={heat} only={-1} box={box} dark={dark} onBox={setBox} />
+      <SortableTable caption="Requests. Enter chooses one." by={2} selected={new Set(chosen < 0 ? [] : [chosen])}
+        onSelect={(s) => {
+          const row = data.requests[[...s].find((k) => k !== chosen) ?? -1];
+          change({ request: row?.request ?? "" });
+        }}
+        rows={data.requests.map((r, key) => ({ key, cells: [r.service, r.request, r.count, r.errors, r.mean_ns, r.p50_ns, r.p99_ns, r.p999_ns, r.max_ns] }))}
+        columns={[
+          { title: "Service", minor: true }, { title: "Request", name: true }, { title: "Count", numeric: true, format: count }, { title: "Errors", numeric: true, format: count },
+          { title: "Mean", ...time }, { title: "p50", ...time, minor: true }, { title: "p99", ...time }, { title: "p99.9", ...time, minor: true }, { title: "Max", ...time },
+        ]} />
+    </main>
+  );
+}

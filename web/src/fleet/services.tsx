@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Services and versions by what they cost.
+import { bytes, count, duration, percent } from "../format";
+import { SortableTable } from "../sortable";
+import { CostRow, metricOf, useAnswer } from "./ask";
+import { ViewProps, Waiting } from "./fleet";
+import { choice } from "./state";
+
+const when = (s: number) => (s ? new Date(s * 1000).toISOString().slice(0, 16).replace("T", " ") : "");
+
+export function ServicesView({ state, change, known }: ViewProps) {
+  const m = metricOf(state.metric);
+  const price = /^\d*\.?\d+$/.test(state.price) ? state.price : "";
+  // The service would turn the answer into one about its methods.
+  const { data, error } = useAnswer<{ services: CostRow[] }>("top", { ...choice(state), service: undefined, metric: state.metric, price });
+  if (!data) return <Waiting error={error} />;
+  const rows = data.services.filter((s) => !state.service || s.service === state.service);
+  const sum = (s: CostRow) => Number(s[`${m.name}_${m.sum}`] ?? 0);
+  const all = rows.reduce((a, s) => a + sum(s), 0);
+  const weigh = m.sum === "bytes" ? bytes : duration;
+  const of = (s: CostRow) => known.find((k) => k.service === s.service && k.version === s.version);
+  const columns = [
+    { title: "Service", name: true }, { title: "Version" }, { title: m.title.replace(/ samples$/, ""), numeric: true, format: weigh },
+    { title: "Share", numeric: true, format: (v: number) => percent(v, 1) },
+    ...(price ? [{ title: "Cost", numeric: true, format: (v: number) => v.toFixed(2) }] : []),
+    { title: "Samples", numeric: true, format: count, minor: true }, { title: "Hosts", numeric: true, format: count },
+    { title: "Instances", numeric: true, format: count, minor: true }, { title: "First sent (UTC)", minor: true }, { title: "Last sent (UTC)", minor: true },
+  ];
+  const cells = (s: CostRow) => [s.service, s.version, sum(s), all ? sum(s) / all : 0, ...(price ? [s.cost ?? 0] : []), Number(s[`${m.name}_samples`] ?? 0),
+    of(s)?.hosts ?? 0, of(s)?.instances ?? 0, when(of(s)?.from ?? 0), when(of(s)?.to ?? 0)];
+  return (
+    <main>
+      <section class="columns" aria-label="Services by cost">
+        {rows.length ? (
+          <SortableTable caption="Services by cost. Enter shows the profile of one." columns={columns} rows={rows.map((s, key) => ({ key, cells: cells(s) }))} by={2} selected={new Set()}
+            onSelect={(s) => {
+              const row = rows[[...s][0]];
+              if (row) change({ view: "profile", service: row.service, version: row.version });
+            }} />
+        ) : (
+          <p class="empty">Nothing of this kind was sent in that time.</p>
+        )}
+      </section>
+    </main>
+  );
+}
