@@ -113,7 +113,7 @@ test("who calls a method; names are text, whatever they hold", async () => {
 for (const [width, height] of [[1400, 900], [1024, 700], [390, 800]])
   test(`nothing is off the screen at ${width} pixels`, async () => {
     for (const view of ["services", "profile", "difference", "requests", "method"]) {
-      const page = await open(browser, `${url}#v=${view}&service=${view === "services" ? "" : "shop"}&version=${view === "difference" ? "1.8" : ""}&q=${view === "method" ? "Price" : ""}`, { viewport: { width, height } });
+      const page = await open(browser, `${url}#v=${view}&service=${{ services: "", requests: "causes" }[view] ?? "shop"}&version=${view === "difference" ? "1.8" : ""}&q=${view === "method" ? "Price" : ""}`, { viewport: { width, height } });
       await page.waitForFunction(() => !document.getElementById("app").textContent.includes("Asking the store"));
       assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width, `${view} is wider than the screen`);
       if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, `${view}-${width}.png`) });

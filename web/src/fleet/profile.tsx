@@ -18,7 +18,8 @@ export function ProfileView({ state, change }: ViewProps) {
     const { tree, labels } = treeOf(data.root);
     const m = metricOf(state.metric);
     const samples = data[`${m.name}_samples`] ?? 0;
-    const interval = m.unit === "samples" && samples ? (data[`${m.name}_ns`] ?? 0) / samples : 0;
+    const mean = m.unit === "samples" && samples ? (data[`${m.name}_ns`] ?? 0) / samples : 0;
+    const interval = mean > 1000 ? mean : 0; // files that do not know how often they looked count each sample as a nanosecond
     return { tree, labels, metric: metricFor(m.name, tree, interval), rows: rank(tree, labels.length), lost: unattributed(tree, labels) };
   }, [data]);
   const [selected, setSelected] = useState("");
