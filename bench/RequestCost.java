@@ -11,6 +11,7 @@ import java.util.concurrent.Executors;
  */
 public class RequestCost {
     static final ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+    static final int BATCH = 1000;
     static int sum;
     static volatile long worker;
 
@@ -18,23 +19,37 @@ public class RequestCost {
         return n * 31 + (n >> 3);
     }
 
+    /** Batches of tasks: the pool's thread waits until a batch is in the queue, so that both threads never want the queue's locks at once. */
     static int within(ExecutorService pool, int tasks, long[] spent) throws Exception {
-        CountDownLatch done = new CountDownLatch(1);
-        Runnable task = new Runnable() {
-            int left = tasks;
-
-            public void run() {
-                sum++;
-                if (--left == 0)
-                    done.countDown();
-            }
-        };
-        long before = threads.getCurrentThreadCpuTime() + threads.getThreadCpuTime(worker);
+        Runnable[] ready = new Runnable[tasks];
         for (int i = 0; i < tasks; i++)
-            pool.execute(i % 2 == 0 ? task : task::run);
-        done.await();
+            ready[i] = new Task();
+        long before = threads.getCurrentThreadCpuTime() + threads.getThreadCpuTime(worker);
+        for (int i = 0; i < tasks; i += BATCH) {
+            CountDownLatch gate = new CountDownLatch(1), done = new CountDownLatch(1);
+            pool.execute(() -> await(gate));
+            for (int k = i; k < i + BATCH && k < tasks; k++)
+                pool.execute(ready[k]);
+            pool.execute(done::countDown);
+            gate.countDown();
+            done.await();
+        }
         spent[0] = threads.getCurrentThreadCpuTime() + threads.getThreadCpuTime(worker) - before;
         return sum;
+    }
+
+    static void await(CountDownLatch latch) {
+        try {
+            latch.await();
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    static final class Task implements Runnable {
+        public void run() {
+            sum++;
+        }
     }
 
     static double median(double[] of) {

@@ -12,12 +12,28 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** Requests that sleep, of which one in twenty waits for a latch as well, unless the argument is "without". */
+/**
+ * So many requests to /order that sleep, of which one in twenty waits for a latch as well, unless the second argument is "without".
+ * Requests to /warm come first, so that those that count find all classes loaded and all connections made.
+ */
 public class RequestWhatIf {
-    static final int REQUESTS = 100, CLIENTS = 8, BASE = 60, EXTRA = 240;
+    static final int WARM = 100, CLIENTS = 8, BASE = 60, EXTRA = 240;
+
+    static void ask(ExecutorService clients, URL url, int requests) throws Exception {
+        Future<?>[] all = new Future<?>[requests];
+        for (int i = 0; i < requests; i++)
+            all[i] = clients.submit(() -> {
+                try (InputStream in = url.openStream()) {
+                    return in.read();
+                }
+            });
+        for (Future<?> f : all)
+            f.get();
+    }
 
     public static void main(String[] args) throws Exception {
-        boolean without = args.length > 0;
+        int requests = Integer.parseInt(args[0]);
+        boolean without = args.length > 1;
         System.setProperty("sun.net.httpserver.nodelay", "true");
         AtomicInteger handled = new AtomicInteger();
         ExecutorService workers = Executors.newFixedThreadPool(2 * CLIENTS), clients = Executors.newFixedThreadPool(CLIENTS);
@@ -25,8 +41,9 @@ public class RequestWhatIf {
         server.setExecutor(workers);
         server.createContext("/", exchange -> {
             try {
-                Thread.sleep(BASE);
-                if (!without && handled.incrementAndGet() % 20 == 0)
+                boolean order = exchange.getRequestURI().getPath().equals("/order");
+                Thread.sleep(order ? BASE : 1);
+                if (order && !without && handled.incrementAndGet() % 20 == 0)
                     new CountDownLatch(1).await(EXTRA, TimeUnit.MILLISECONDS);
             } catch (InterruptedException e) {
                 throw new IOException(e);
@@ -37,16 +54,9 @@ public class RequestWhatIf {
             }
         });
         server.start();
-        URL url = new URL("http://127.0.0.1:" + server.getAddress().getPort() + "/order");
-        Future<?>[] all = new Future<?>[REQUESTS];
-        for (int i = 0; i < REQUESTS; i++)
-            all[i] = clients.submit(() -> {
-                try (InputStream in = url.openStream()) {
-                    return in.read();
-                }
-            });
-        for (Future<?> f : all)
-            f.get();
+        String root = "http://127.0.0.1:" + server.getAddress().getPort();
+        ask(clients, new URL(root + "/warm"), WARM);
+        ask(clients, new URL(root + "/order"), requests);
         server.stop(0);
         workers.shutdown();
         clients.shutdown();

@@ -88,8 +88,9 @@ struct slot follow_claim(JNIEnv *jni, uint64_t java_id)
             !atomic_compare_exchange_strong(&s->java_id[i], &none, java_id))
             continue;
         s->work[i] = 0;
-        atomic_store(&s->request[i], 0);
-        atomic_store(&s->thread[i], thread_id(jni, java_id, &is_virtual));
+        atomic_store_explicit(&s->request[i], 0, memory_order_relaxed);
+        atomic_store_explicit(&s->thread[i], thread_id(jni, java_id, &is_virtual),
+                              memory_order_relaxed);
         if (is_virtual)
             describe_virtual(jni, java_id);
         return (struct slot){s, i};
@@ -128,7 +129,7 @@ uint64_t follow_begin(struct slot s, uint64_t token, const struct request_work *
     w->as = *how;
     w->child.start = 0;
     w->as.thread = atomic_load_explicit(&s.in->thread[s.i], memory_order_relaxed);
-    atomic_store(&w->number, number);
+    atomic_store_explicit(&w->number, number, memory_order_release);
     s.in->work[s.i] = number;
     atomic_store_explicit(&s.in->request[s.i], token, memory_order_relaxed);
     return number;
@@ -141,7 +142,7 @@ static void work_finish(struct work *w, uint64_t now)
     if (now)
         follow_keep(w->request, &(struct piece){.work = w->as});
     uint32_t i = (uint32_t)(atomic_load(&w->number) & (WORKS - 1));
-    atomic_store(&w->number, 0);
+    atomic_store_explicit(&w->number, 0, memory_order_release);
     follow_give(&follow.works, i);
 }
 
@@ -344,23 +345,24 @@ static uint64_t task_of(uint64_t java_id)
     return r && (r->kind == REQUEST_TASK || r->kind == REQUEST_MESSAGE) ? w->request : 0;
 }
 
-void follow_task_end(JNIEnv *jni, uint64_t java_id, jclass exception)
+bool follow_task_end(JNIEnv *jni, uint64_t java_id, jclass exception)
 {
-    uint64_t token = task_of(java_id), now = now_ns();
+    uint64_t token = task_of(java_id);
     if (!token)
-        return;
+        return false;
+    uint64_t now = now_ns();
     follow_end_if(java_id, follow_is_outermost, 0, now);
     struct request *r = follow_request(token);
     if (r)
         follow_request_end(jni, r, token, 0, exception, now, java_id);
+    return true;
 }
 
 /* ---- threads that begin and end ---- */
 
 /* What a thread was started with; false: nothing. */
-static bool take_handed(uint64_t key, struct handed *ret)
+static bool take_from(struct handed *h, uint64_t key, struct handed *ret)
 {
-    struct handed *h = follow.handed + (key & (HANDED_BUCKETS - 1)) * BUCKET;
     for (unsigned i = 0; i < BUCKET; i++) {
         if (atomic_load(&h[i].key) != key)
             continue;
@@ -373,6 +375,18 @@ static bool take_handed(uint64_t key, struct handed *ret)
     return false;
 }
 
+static bool take_handed(uint64_t key, struct handed *ret)
+{
+    if (take_from(follow.hot + (key & (HOT_BUCKETS - 1)) * BUCKET, key, ret))
+        return true;
+    _Atomic uint64_t *spilled = &follow.spilled[key & (HOT_BUCKETS - 1)];
+    if (!atomic_load(spilled) ||
+        !take_from(follow.handed + (key & (HANDED_BUCKETS - 1)) * BUCKET, key, ret))
+        return false;
+    atomic_fetch_sub(spilled, 1);
+    return true;
+}
+
 static uint64_t java_id(JNIEnv *jni, jthread thread)
 {
     return (uint64_t)(*jni)->GetLongField(jni, thread, follow.tid);
@@ -380,7 +394,7 @@ static uint64_t java_id(JNIEnv *jni, jthread thread)
 
 void follow_thread_started(JNIEnv *jni, jthread thread)
 {
-    struct handed h;
+    struct handed h = {0};
     if (!atomic_load(&follow.any) || !inside_enter(&follow_inside))
         return;
     uint64_t id = java_id(jni, thread), now = now_ns();
@@ -400,9 +414,9 @@ uint64_t follow_thread_ended(JNIEnv *jni, jthread thread)
 {
     if (!inside_enter(&follow_inside))
         return 0;
-    uint64_t id = java_id(jni, thread), now = now_ns();
-    follow_task_end(jni, id, NULL);
-    follow_end_if(id, follow_is_outermost, 0, now);
+    uint64_t id = java_id(jni, thread);
+    if (!follow_task_end(jni, id, NULL))
+        follow_end_if(id, follow_is_outermost, 0, now_ns());
     struct task *t = &follow.tasks[id & (TASKS - 1)];
     if (atomic_load(&t->java_id) == id)
         atomic_store(&t->java_id, 0);

@@ -80,7 +80,8 @@ struct slot {
 
 struct follow {
     struct slots *slots;
-    struct handed *handed;
+    struct handed *handed, *hot;
+    _Atomic uint64_t *spilled; /* entries in `handed`, by bucket of `hot` */
     struct task *tasks;
     _Atomic uint64_t *named;
     uint64_t *prepared; /* identity hash of a statement << NAME_BITS | number of its text */
@@ -162,8 +163,11 @@ uint64_t follow_request_begin(JNIEnv *jni, enum request_kind kind, unsigned name
                               uint64_t late);
 void follow_request_end(JNIEnv *jni, struct request *r, uint64_t token, int status,
                         jclass exception, uint64_t now, uint64_t java_id);
-/* Ends the request of a task or message in which the calling thread is, if it is in one. */
-void follow_task_end(JNIEnv *jni, uint64_t java_id, jclass exception);
+/*
+ * Ends the request of a task or message in which the calling thread is, and all that the thread
+ * works for; false: it is in none.
+ */
+bool follow_task_end(JNIEnv *jni, uint64_t java_id, jclass exception);
 
 /* ---- natives.c ---- */
 

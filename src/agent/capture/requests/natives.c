@@ -86,7 +86,9 @@ NATIVE(jlong, constant)(JNIEnv *jni, jclass probe, jint which)
                               (int64_t)(uintptr_t)&follow.any,
                               (int64_t)(uintptr_t)follow.requests.records,
                               (int64_t)sizeof(struct request),
-                              (int64_t)(uintptr_t)follow.prepared};
+                              (int64_t)(uintptr_t)follow.prepared,
+                              (int64_t)(uintptr_t)follow.hot,
+                              (int64_t)(uintptr_t)follow.spilled};
     return which >= 0 && which < (jint)ARRAY_SIZE(values) ? values[which] : 0;
 }
 
@@ -298,8 +300,8 @@ NATIVE(void, leave)(JNIEnv *jni, jclass probe, jlong java_id, jboolean drop)
 {
     if (!java_id || !inside_enter(&follow_inside))
         return;
-    follow_task_end(jni, (uint64_t)java_id, NULL);
-    follow_end_if((uint64_t)java_id, follow_is_outermost, 0, drop ? 0 : now_ns());
+    if (!follow_task_end(jni, (uint64_t)java_id, NULL))
+        follow_end_if((uint64_t)java_id, follow_is_outermost, 0, drop ? 0 : now_ns());
     inside_leave(&follow_inside);
 }
 

@@ -95,7 +95,7 @@ int point_runs(const struct instrument_class *c, struct edit *e, const struct po
         return r;
     code_op(&before, OP_DUP);
     r = code_int(e->rewrite, &before, p->number);
-    r = r ? r : point_probe(e, &before, "started", "(Ljava/lang/Object;I)J");
+    r = r ? r : point_probe(e, &before, "runs", "(Ljava/lang/Object;I)J");
     code_store(&before, 'J', (unsigned)local);
     r = r ? r : work_ends(e, local, &after);
     code_op(&after, OP_LCONST_0);

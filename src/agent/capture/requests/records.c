@@ -88,6 +88,8 @@ static const struct {
 } tables[] = {
     {(void **)&follow.slots, SLOT_BUCKETS * sizeof(struct slots), false},
     {(void **)&follow.handed, HANDED_BUCKETS *BUCKET * sizeof(struct handed), false},
+    {(void **)&follow.hot, HOT_BUCKETS *BUCKET * sizeof(struct handed), false},
+    {(void **)&follow.spilled, HOT_BUCKETS * sizeof(uint64_t), false},
     {(void **)&follow.tasks, TASKS * sizeof(struct task), false},
     {(void **)&follow.named, NAMED * sizeof(uint64_t), false},
     {(void **)&follow.prepared, NAMED * sizeof(uint64_t), false},

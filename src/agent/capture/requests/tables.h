@@ -11,7 +11,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BUCKET = 8, SLOT_BUCKETS = 1 << 16, HANDED_BUCKETS = 1 << 15, TASKS = 1 << 16 };
+enum {
+    BUCKET = 8,
+    SLOT_BUCKETS = 1 << 16,
+    HANDED_BUCKETS = 1 << 15,
+    HOT_BUCKETS = 1 << 8,
+    TASKS = 1 << 16
+};
 
 /*
  * A request while it is open: its id from bit 24 on, the recording's number, whether it began at
@@ -35,7 +41,9 @@ struct slots {
 
 /*
  * A task that waits to be run. The key is HANDED_TASK | the identity hash of an object, or
- * HANDED_THREAD | the Java id of a thread that was started.
+ * HANDED_THREAD | the Java id of a thread that was started. Entries are made in a table that is small
+ * enough for a processor's cache; when a bucket of it is full, its oldest entry moves to the large
+ * one. For each small bucket there is a number of entries that are in the large table instead.
  */
 #define HANDED_BUSY   UINT64_C(1) /* the key of an entry that is being written */
 #define HANDED_TASK   (UINT64_C(1) << 32)

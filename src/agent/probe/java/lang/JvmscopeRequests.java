@@ -17,7 +17,7 @@ public final class JvmscopeRequests {
 
     // As in tables.h.
     private static final int REQUEST = 64, THREAD = 128, BUCKET = 64, BUCKET_SHIFT = 8;
-    private static final int SLOT_MASK = (1 << 16) - 1, HANDED_MASK = (1 << 15) - 1, TASK_MASK = (1 << 16) - 1;
+    private static final int SLOT_MASK = (1 << 16) - 1, HANDED_MASK = (1 << 15) - 1, HOT_MASK = (1 << 8) - 1, TASK_MASK = (1 << 16) - 1;
     private static final long SERVER = 1 << 16;
     private static final long BUSY = 1, IS_TASK = 1L << 32, IS_ANSWER = 1L << 33, IS_THREAD = 1L << 62;
     private static final int WAY_SHIFT = 56, ENTRY_SIZE = 32;
@@ -30,7 +30,7 @@ public final class JvmscopeRequests {
     private static final long SLOTS = constant(0), HANDED = constant(1), TASKS = constant(2), NAMED = constant(3), TID = constant(4);
     /** Addresses: counts tasks that were overwritten; not 0 once a task was handed over; the tokens of open requests. */
     private static final long LOST = constant(5), ANY = constant(6), OPEN = constant(7), OPEN_SIZE = constant(8);
-    private static final long PREPARED = constant(9);
+    private static final long PREPARED = constant(9), HOT = constant(10), SPILLED = constant(11);
     /** The class of the threads that carry virtual ones, and the pool that they belong to; null before JDK 21. */
     private static final Class<?> CARRIER = carrierClass();
     private static final Object SCHEDULER = scheduler();
@@ -220,7 +220,7 @@ public final class JvmscopeRequests {
             return;
         long e = answerOf(server), tid = tid(), slot = slot(tid);
         if (e != 0)
-            U.putLong(e, 0); // of a request whose end was not seen
+            take(e, U.getLong(e)); // of a request whose end was not seen
         if (isOpen(request))
             put(IS_ANSWER | System.identityHashCode(server), request, System.nanoTime(), slot == 0 ? 0 : U.getLong(slot + THREAD));
         pause(request, tid);
@@ -239,7 +239,7 @@ public final class JvmscopeRequests {
         if (e == 0)
             return 0;
         long request = U.getLong(e + 8), by = U.getLong(e + 24);
-        U.putLong(e, 0);
+        take(e, U.getLong(e));
         work(tid(), request, ASYNC, 0, by);
         return request;
     }
@@ -249,7 +249,7 @@ public final class JvmscopeRequests {
         if (e == 0)
             return;
         long request = U.getLong(e + 8);
-        U.putLong(e, 0);
+        take(e, U.getLong(e));
         exit(request, status);
     }
 
@@ -331,7 +331,7 @@ public final class JvmscopeRequests {
         if (e == 0)
             return;
         long request = U.getLong(e + 8);
-        U.putLong(e, 0);
+        take(e, U.getLong(e));
         failed(t, request);
     }
 
@@ -479,13 +479,31 @@ public final class JvmscopeRequests {
 
     // ---- hand-overs ----
 
-    /** An entry to be written, whose key is BUSY: a free one, otherwise the oldest, of requests that have ended first; 0 for none. */
-    private static long room(long bucket) {
+    // Tasks that wait to be run are in HOT, which is small enough to stay in a processor's cache. When a bucket of it is full, the
+    // entry that waits longest moves to HANDED, which is large. SPILLED has the number of entries there, by the bucket that they left.
+
+    private static long hotBucket(long key) {
+        return HOT + ((key & HOT_MASK) << BUCKET_SHIFT);
+    }
+
+    private static long spilled(long key) {
+        return SPILLED + ((key & HOT_MASK) << 3);
+    }
+
+    private static long unused(long bucket) {
         for (long e = bucket; e < bucket + (BUCKET / 8) * ENTRY_SIZE; e += ENTRY_SIZE) {
             if (U.getLong(e) == 0 && U.compareAndSwapLong(null, e, 0, BUSY))
                 return e;
         }
-        long oldest = 0, time = Long.MAX_VALUE, key = 0;
+        return 0;
+    }
+
+    /** An entry of HANDED to be written, whose key is BUSY: a free one, otherwise the oldest, of requests that have ended first; 0 for none. */
+    private static long room(long key) {
+        long bucket = HANDED + ((key & HANDED_MASK) << BUCKET_SHIFT), found = unused(bucket);
+        if (found != 0)
+            return found;
+        long oldest = 0, time = Long.MAX_VALUE, known = 0;
         boolean open = true;
         for (long e = bucket; e < bucket + (BUCKET / 8) * ENTRY_SIZE; e += ENTRY_SIZE) {
             long k = U.getLong(e), t = U.getLong(e + 16);
@@ -493,32 +511,65 @@ public final class JvmscopeRequests {
             if (k != BUSY && k != 0 && (o == open ? t < time : open)) {
                 oldest = e;
                 time = t;
-                key = k;
+                known = k;
                 open = o;
             }
         }
-        if (oldest == 0 || !U.compareAndSwapLong(null, oldest, key, BUSY))
+        if (oldest == 0 || !U.compareAndSwapLong(null, oldest, known, BUSY))
             oldest = 0;
         if (oldest == 0 || open)
             U.getAndAddLong(null, LOST, 1);
+        if (oldest != 0)
+            U.getAndAddLong(null, spilled(known), -1);
         return oldest;
     }
 
-    private static void put(long key, long request, long time, long by) {
-        long bucket = HANDED + ((key & HANDED_MASK) << BUCKET_SHIFT), e = room(bucket);
-        if (e == 0)
-            return;
+    private static void fill(long e, long key, long request, long time, long by) {
         U.putLong(e + 8, request);
         U.putLong(e + 16, time);
         U.putLong(e + 24, by);
         U.putOrderedLong(null, e, key);
+    }
+
+    /** Whoever looks for the entry finds it in one place or the other. Returns the place that it left, whose key is BUSY; 0 for none. */
+    private static long spill(long bucket) {
+        long oldest = 0, time = Long.MAX_VALUE, key = 0;
+        for (long e = bucket; e < bucket + (BUCKET / 8) * ENTRY_SIZE; e += ENTRY_SIZE) {
+            long k = U.getLong(e), t = U.getLong(e + 16);
+            if (k != BUSY && k != 0 && t < time) {
+                oldest = e;
+                time = t;
+                key = k;
+            }
+        }
+        long to = oldest == 0 ? 0 : room(key);
+        if (to == 0)
+            return 0;
+        U.getAndAddLong(null, spilled(key), 1);
+        fill(to, key, U.getLong(oldest + 8), time, U.getLong(oldest + 24));
+        if (U.compareAndSwapLong(null, oldest, key, BUSY))
+            return oldest;
+        take(to, key); // it has been taken meanwhile
+        return 0;
+    }
+
+    private static void put(long key, long request, long time, long by) {
+        long bucket = hotBucket(key), e = unused(bucket);
+        if (e == 0)
+            e = spill(bucket);
+        if (e == 0) {
+            e = room(key);
+            if (e == 0)
+                return;
+            U.getAndAddLong(null, spilled(key), 1);
+        }
+        fill(e, key, request, time, by);
         if (U.getLong(ANY) == 0)
             U.putLong(ANY, 1);
     }
 
-    /** The oldest entry of a key, 0 for none. */
-    private static long find(long key) {
-        long bucket = HANDED + ((key & HANDED_MASK) << BUCKET_SHIFT), found = 0, time = Long.MAX_VALUE;
+    private static long oldest(long bucket, long key) {
+        long found = 0, time = Long.MAX_VALUE;
         for (long e = bucket; e < bucket + (BUCKET / 8) * ENTRY_SIZE; e += ENTRY_SIZE) {
             if (U.getLong(e) == key && U.getLong(e + 16) < time) {
                 found = e;
@@ -526,6 +577,24 @@ public final class JvmscopeRequests {
             }
         }
         return found;
+    }
+
+    /** The oldest entry of a key, 0 for none. */
+    private static long find(long key) {
+        long e = oldest(hotBucket(key), key);
+        if (U.getLong(spilled(key)) == 0)
+            return e;
+        long other = oldest(HANDED + ((key & HANDED_MASK) << BUCKET_SHIFT), key);
+        return e == 0 || other != 0 && U.getLong(other + 16) < U.getLong(e + 16) ? other : e;
+    }
+
+    /** Frees an entry; false: it is another one's now. */
+    private static boolean take(long e, long key) {
+        if (!U.compareAndSwapLong(null, e, key, 0))
+            return false;
+        if (e < HOT || e >= HOT + ((HOT_MASK + 1) << BUCKET_SHIFT))
+            U.getAndAddLong(null, spilled(key), -1);
+        return true;
     }
 
     private static long key(Object task) {
@@ -597,15 +666,18 @@ public final class JvmscopeRequests {
     public static long started(Object task, int way) {
         if (task == null || U.getLong(ANY) == 0)
             return 0;
-        long key = key(task), e = find(key);
-        if (e == 0)
-            return 0;
         Thread thread = Thread.currentThread();
         if (CARRIER != null && thread.getClass() == CARRIER)
             return 0;
-        long request = U.getLong(e + 8), time = U.getLong(e + 16), by = U.getLong(e + 24), tid = U.getLong(thread, TID);
-        if (!U.compareAndSwapLong(null, e, key, 0))
-            return 0;
+        long key = key(task), e, request, time, by, tid = U.getLong(thread, TID);
+        do {
+            e = find(key);
+            if (e == 0)
+                return 0;
+            request = U.getLong(e + 8);
+            time = U.getLong(e + 16);
+            by = U.getLong(e + 24);
+        } while (!take(e, key)); // it has been taken, or moves
         if (request != 0)
             return work(tid, request, by >>> WAY_SHIFT != 0 ? (int) (by >>> WAY_SHIFT) : way, time, by & (1L << WAY_SHIFT) - 1);
         long t = TASKS + ((tid & TASK_MASK) << 5);
@@ -614,6 +686,12 @@ public final class JvmscopeRequests {
         U.putLong(t + 24, by);
         U.putLong(t, tid);
         return NO_REQUEST;
+    }
+
+    /** A task begins to run in the loop of a pool's thread, which has taken it before unless it was made for this task. */
+    public static long runs(Object task, int way) {
+        long tid = tid();
+        return U.getLong(TASKS + ((tid & TASK_MASK) << 5)) == tid || slot(tid) != 0 ? 0 : started(task, way);
     }
 
     /** A stage of a CompletableFuture is tried, perhaps in vain: its entry remains. */
