@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/requests.h"
+#include "model/requests_private.h"
 
 #include "base/hash.h"
 #include "base/latency.h"
@@ -28,6 +28,7 @@ enum tag {
     ENDPOINT,
     CONTEXTUAL,
     SAMPLE,
+    ALLOCATION,
     SOCKET,
     FILE_IO,
     IO_WAIT,
@@ -45,6 +46,7 @@ static const struct rec_select selected[] = {
     {"datadog.Endpoint", ENDPOINT},
     {"jdk.ExecutionSample", SAMPLE},
     {"jdk.CPUTimeSample", SAMPLE},
+    {"jdk.ObjectAllocationSample", ALLOCATION},
     {"jdk.SocketRead", SOCKET},
     {"jdk.SocketWrite", SOCKET},
     {"jdk.FileRead", FILE_IO},
@@ -323,6 +325,16 @@ static void on_sample(struct reading *r)
         r->error = vec_push(&r->out->samples, s);
 }
 
+/* The weight of a sample is what was allocated since the last one. */
+static void on_allocation(struct reading *r)
+{
+    int64_t bytes = rec_long(&r->e->object, "weight", 0);
+    struct request_allocation a = {r->e->start_ns, thread_field(r, "eventThread"),
+                                   (uint64_t)MAX(bytes, INT64_C(0))};
+    if (r->error == 0)
+        r->error = vec_push(&r->out->allocations, a);
+}
+
 static void add_span(struct reading *r, enum request_span_kind kind, uint64_t thread, uint32_t text)
 {
     struct request_span s = {r->e->start_ns, end_of(r->e), thread, text, kind};
@@ -393,6 +405,9 @@ static void on_event(struct reading *r)
     case SAMPLE:
         on_sample(r);
         break;
+    case ALLOCATION:
+        on_allocation(r);
+        break;
     case SOCKET:
         on_socket(r);
         break;
@@ -410,186 +425,6 @@ static void on_event(struct reading *r)
         on_setting(r);
         break;
     }
-}
-
-/* ---- order ---- */
-
-#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b))
-
-static int by_start(const void *a, const void *b)
-{
-    const struct request *x = a, *y = b;
-    int by = ORDER(x->start_ns, y->start_ns);
-    return by ? by : ORDER(x->id, y->id);
-}
-
-static int works_of_requests(const void *a, const void *b)
-{
-    const struct request_work *x = a, *y = b;
-    int by = ORDER(x->owner, y->owner);
-    by = by ? by : ORDER(x->start_ns, y->start_ns);
-    return by ? by : ORDER(y->end_ns, x->end_ns);
-}
-
-static int children_of_requests(const void *a, const void *b)
-{
-    const struct request_child *x = a, *y = b;
-    int by = ORDER(x->request, y->request);
-    return by ? by : ORDER(x->start_ns, y->start_ns);
-}
-
-static int samples_of_threads(const void *a, const void *b)
-{
-    const struct request_sample *x = a, *y = b;
-    int by = ORDER(x->thread, y->thread);
-    return by ? by : ORDER(x->time_ns, y->time_ns);
-}
-
-static int spans_of_threads(const void *a, const void *b)
-{
-    const struct request_span *x = a, *y = b;
-    int by = ORDER(x->thread, y->thread);
-    return by ? by : ORDER(x->start_ns, y->start_ns);
-}
-
-static int threads_by_id(const void *a, const void *b)
-{
-    return ORDER(((const struct request_thread *)a)->id, ((const struct request_thread *)b)->id);
-}
-
-static int numbers_of_threads(const void *a, const void *b, void *arg)
-{
-    const struct requests *r = arg;
-    const struct request_work *x = &r->works.data[*(const uint32_t *)a],
-                              *y = &r->works.data[*(const uint32_t *)b];
-    int by = ORDER(x->thread, y->thread);
-    by = by ? by : ORDER(x->start_ns, y->start_ns);
-    return by ? by : ORDER(y->end_ns, x->end_ns);
-}
-
-static uint64_t latency(const struct request *q)
-{
-    return (uint64_t)(q->end_ns - q->start_ns);
-}
-
-static int by_latency(const void *a, const void *b, void *arg)
-{
-    const struct requests *r = arg;
-    const struct request *x = &r->list.data[*(const uint32_t *)a],
-                         *y = &r->list.data[*(const uint32_t *)b];
-    int by = ORDER(x->name, y->name);
-    by = by ? by : ORDER(latency(x), latency(y));
-    return by ? by : ORDER(x->start_ns, y->start_ns);
-}
-
-static int names_by_time(const void *a, const void *b, void *arg)
-{
-    const struct requests *r = arg;
-    const struct request_name *x = &r->names.data[*(const uint32_t *)a],
-                              *y = &r->names.data[*(const uint32_t *)b];
-    int by = ORDER(y->total_ns, x->total_ns);
-    return by ? by : strcmp(requests_text(r, x->name), requests_text(r, y->name));
-}
-
-/* Sorts the works of the requests that exist, and assigns each to its request. */
-static int assign_works(struct requests *r)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < r->works.len; i++) {
-        const uint64_t *at = map_get(&r->ids, r->works.data[i].request);
-        r->works.data[i].owner = at ? (uint32_t)*at : REQUEST_NONE;
-    }
-    vec_sort(&r->works, works_of_requests);
-    for (; kept < r->works.len && r->works.data[kept].owner != REQUEST_NONE; kept++) {
-        struct request *q = &r->list.data[r->works.data[kept].owner];
-        if (q->works++ == 0)
-            q->first_work = (uint32_t)kept;
-    }
-    int e = vec_extend(&r->by_thread, r->works.len);
-    for (size_t i = 0; e == 0 && i < r->works.len; i++)
-        r->by_thread.data[i] = (uint32_t)i;
-    if (e == 0 && r->works.len)
-        qsort_r(r->by_thread.data, r->works.len, sizeof(uint32_t), numbers_of_threads, r);
-    return e;
-}
-
-static void assign_children(struct requests *r)
-{
-    vec_sort(&r->children, children_of_requests);
-    for (size_t i = 0; i < r->children.len; i++) {
-        const uint64_t *at = map_get(&r->ids, r->children.data[i].request);
-        struct request *q = at ? &r->list.data[*at] : NULL;
-        if (q && q->children++ == 0)
-            q->first_child = (uint32_t)i;
-    }
-}
-
-/* Sorts names by their time, and the requests of each name. */
-static int order_names(struct requests *r)
-{
-    uint32_t *order = calloc(r->names.len + 1, sizeof(*order)),
-             *place = calloc(r->names.len + 1, sizeof(*place));
-    __typeof__(r->names) names = {0};
-    int e = order && place ? vec_extend(&names, r->names.len) : -ENOMEM;
-    for (uint32_t i = 0; i < r->list.len && e == 0; i++) {
-        struct request *q = &r->list.data[i];
-        struct request_name *n = &r->names.data[q->name];
-        n->count++;
-        if (n->exact)
-            continue;
-        n->all++;
-        n->errors += q->status >= 500 || q->exception != REQUEST_NONE;
-        n->total_ns += latency(q);
-        n->max_ns = MAX(n->max_ns, latency(q));
-    }
-    for (uint32_t i = 0; i < r->names.len && e == 0; i++)
-        order[i] = i;
-    if (e == 0 && r->names.len)
-        qsort_r(order, r->names.len, sizeof(*order), names_by_time, r);
-    for (uint32_t i = 0; i < r->names.len && e == 0; i++) {
-        names.data[i] = r->names.data[order[i]];
-        place[order[i]] = i;
-    }
-    if (e == 0) {
-        vec_release(&r->names);
-        memcpy(&r->names, &names, sizeof(names));
-        e = vec_extend(&r->by_name, r->list.len);
-    } else {
-        vec_release(&names);
-    }
-    for (uint32_t i = 0; i < r->list.len && e == 0; i++) {
-        r->list.data[i].name = place[r->list.data[i].name];
-        r->by_name.data[i] = i;
-    }
-    if (e == 0 && r->list.len)
-        qsort_r(r->by_name.data, r->list.len, sizeof(uint32_t), by_latency, r);
-    for (uint32_t i = (uint32_t)r->list.len; i-- > 0 && e == 0;)
-        r->names.data[r->list.data[r->by_name.data[i]].name].first = i;
-    free(order);
-    free(place);
-    return e;
-}
-
-static int order(struct requests *r)
-{
-    int e = 0;
-    vec_sort(&r->list, by_start);
-    uint64_t last = 0; /* those of other recorders have no numbers */
-    for (size_t i = 0; i < r->list.len; i++)
-        last = MAX(last, r->list.data[i].id);
-    for (size_t i = 0; i < r->list.len && e == 0; i++)
-        r->list.data[i].id = r->list.data[i].id ? r->list.data[i].id : ++last;
-    for (size_t i = 0; i < r->list.len && e == 0; i++)
-        e = map_put(&r->ids, r->list.data[i].id, i);
-    if (e == 0)
-        e = assign_works(r);
-    if (e == 0)
-        e = order_names(r);
-    assign_children(r);
-    vec_sort(&r->samples, samples_of_threads);
-    vec_sort(&r->spans, spans_of_threads);
-    vec_sort(&r->threads, threads_by_id);
-    return e;
 }
 
 int requests_load(struct requests *ret, const char *path, const struct request_filter *filter,
@@ -619,7 +454,7 @@ int requests_load(struct requests *ret, const char *path, const struct request_f
     recording_info(recording, &info);
     out.end_ns = info.end_ns;
     if (error == 0)
-        error = order(&out);
+        error = requests_order(&out);
     map_release(&r.threads);
     map_release(&r.names);
     map_release(&r.chunk_stacks);
@@ -661,105 +496,11 @@ void requests_release(struct requests *r)
     vec_release(&r->names);
     vec_release(&r->samples);
     vec_release(&r->spans);
+    vec_release(&r->allocations);
     vec_release(&r->stacks);
     vec_release(&r->frames);
     vec_release(&r->threads);
     map_release(&r->ids);
     strpool_release(&r->strings);
     *r = (struct requests){0};
-}
-
-/* ---- questions ---- */
-
-const char *request_name_of(const struct requests *r, const struct request *q)
-{
-    return requests_text(r, r->names.data[q->name].name);
-}
-
-const char *requests_thread(const struct requests *r, uint64_t id)
-{
-    struct request_thread key = {.id = id};
-    const struct request_thread *t =
-        r->threads.len ? bsearch(&key, r->threads.data, r->threads.len, sizeof(key), threads_by_id)
-                       : NULL;
-    return t ? requests_text(r, t->name) : "";
-}
-
-/* Returns the number of requests that a share of them stands for, at least one. */
-static uint64_t rank_of(double share, uint64_t n)
-{
-    double exact = share * (double)n;
-    uint64_t rank = (uint64_t)exact;
-    rank += (double)rank < exact - 1e-9;
-    return MIN(MAX(rank, UINT64_C(1)), n);
-}
-
-uint64_t request_quantile(const struct requests *r, const struct request_name *n, double share)
-{
-    if (n->exact && n->histogram.len) {
-        uint64_t all = 0, seen = 0;
-        for (size_t i = 0; i < n->histogram.len; i++)
-            all += n->histogram.data[i].count;
-        uint64_t rank = rank_of(share, all);
-        for (size_t i = 0; i < n->histogram.len; i++) {
-            uint32_t bucket = n->histogram.data[i].bucket;
-            seen += n->histogram.data[i].count;
-            /* The middle of the bucket is off by at most half of its width. */
-            if (seen >= rank)
-                return MIN((latency_least_ns(bucket) + latency_least_ns(bucket + 1)) / 2,
-                           n->max_ns ? n->max_ns : UINT64_MAX);
-        }
-        return n->max_ns;
-    }
-    return n->count
-               ? latency(&r->list.data[r->by_name.data[n->first + rank_of(share, n->count) - 1]])
-               : 0;
-}
-
-size_t requests_sample_at(const struct requests *r, uint64_t thread, int64_t time_ns)
-{
-    size_t low = 0, high = r->samples.len;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        const struct request_sample *s = &r->samples.data[mid];
-        if (s->thread < thread || (s->thread == thread && s->time_ns < time_ns))
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
-size_t requests_work_at(const struct requests *r, uint64_t thread, int64_t time_ns)
-{
-    size_t low = 0, high = r->by_thread.len;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        const struct request_work *w = &r->works.data[r->by_thread.data[mid]];
-        if (w->thread < thread || (w->thread == thread && w->start_ns < time_ns))
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
-size_t requests_span_at(const struct requests *r, uint64_t thread, int64_t time_ns)
-{
-    size_t low = 0, high = r->spans.len;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        const struct request_span *s = &r->spans.data[mid];
-        if (s->thread < thread || (s->thread == thread && s->start_ns < time_ns))
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
-const struct request *requests_find(const struct requests *r, uint64_t id)
-{
-    const uint64_t *at = map_get(&r->ids, id);
-    return at ? &r->list.data[*at] : NULL;
 }

@@ -76,6 +76,12 @@ struct request_sample {
     uint32_t stack;
 };
 
+/* Bytes that a thread has allocated since its last sample. */
+struct request_allocation {
+    int64_t time_ns;
+    uint64_t thread, bytes;
+};
+
 enum request_span_kind { SPAN_IO, SPAN_CLASS_LOAD, SPAN_SAFEPOINT };
 
 /* What else a thread did: sorted by thread, then by start. Safepoints have thread 0. */
@@ -108,6 +114,7 @@ struct requests {
     VEC(struct request_name) names;     /* the names with the most time first */
     VEC(struct request_sample) samples; /* sorted by thread, then by time */
     VEC(struct request_span) spans;
+    VEC(struct request_allocation) allocations; /* sorted by thread, then by time */
     VEC(struct request_stack) stacks;
     VEC(struct request_frame) frames;
     VEC(struct request_thread) threads; /* sorted by id */

@@ -2,8 +2,13 @@
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 
-/** Many requests: "fast N" on one thread, "virtual N" on as many virtual threads at once, "open N" that never end. */
+/**
+ * Many requests: "fast N" on one thread, "virtual N" on as many virtual threads at once, "open N" that never end, "alloc N" that allocate
+ * a mebibyte each, half of it on another thread, beside another thread that allocates for nobody.
+ */
 public class RequestsMany {
     static long sum;
 
@@ -21,6 +26,34 @@ public class RequestsMany {
         Thread.sleep(Long.MAX_VALUE);
     }
 
+    static volatile Object last;
+
+    static void fill() {
+        for (int i = 0; i < 32; i++)
+            last = new byte[(16 << 10) - 16];
+    }
+
+    /** Its task is handed over, as the other half. */
+    static void large(ExecutorService pool) throws Exception {
+        fill();
+        pool.submit(RequestsMany::fill).get();
+    }
+
+    static void allocate(int n) throws Exception {
+        ExecutorService pool = Executors.newSingleThreadExecutor();
+        Thread other = new Thread(() -> {
+            for (int i = 0; i < n; i++)
+                fill();
+        });
+        other.start();
+        for (int i = 0; i < n; i++) {
+            large(pool);
+            fill(); // for no request
+        }
+        other.join();
+        pool.shutdown();
+    }
+
     static Thread virtual(Runnable task) throws Exception {
         return (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, task);
     }
@@ -33,6 +66,8 @@ public class RequestsMany {
                 if (i % 100000 == 99999)
                     slow(1);
             }
+        } else if (args[0].equals("alloc")) {
+            allocate(n);
         } else if (args[0].equals("virtual")) {
             List<Thread> threads = new ArrayList<>();
             for (int i = 0; i < n; i++) {

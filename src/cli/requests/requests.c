@@ -2,6 +2,7 @@
 /* jvmscope requests: which kinds of requests there were. Its verbs show some of them in detail. */
 #include "cli/requests/requests.h"
 
+#include "analysis/request_allocated.h"
 #include "base/parse.h"
 #include "cli/builtin.h"
 #include "cli/capture.h"
@@ -101,6 +102,12 @@ int request_view_close(struct request_view *v, int status)
 
 /* ---- the table ---- */
 
+/* A row beside what the name itself has. */
+struct row {
+    struct name_sums sums;
+    uint64_t allocated; /* bytes */
+};
+
 /* Returns the cause that costs most of a name's time. */
 static enum request_cause most(const struct name_sums *s)
 {
@@ -120,16 +127,19 @@ static uint64_t each(uint64_t ns, uint64_t n)
     return n ? ns / n : 0;
 }
 
-static int sums_of(struct request_view *v, struct name_sums **ret)
+static int rows_of(struct request_view *v, struct row **ret)
 {
-    struct name_sums *sums = calloc(v->r.names.len + 1, sizeof(*sums));
-    int e = sums ? 0 : -ENOMEM;
-    for (uint32_t i = 0; e == 0 && i < v->r.names.len; i++)
-        e = request_name_sums(v->l, &v->r, i, &sums[i]);
+    struct row *rows = calloc(v->r.names.len + 1, sizeof(*rows));
+    _cleanup_free_ uint64_t *allocated = NULL;
+    int e = rows ? request_allocated(&v->r, &allocated) : -ENOMEM;
+    for (uint32_t i = 0; e == 0 && i < v->r.names.len; i++) {
+        e = request_name_sums(v->l, &v->r, i, &rows[i].sums);
+        rows[i].allocated = allocated[i];
+    }
     if (e < 0)
-        free(sums);
+        free(rows);
     else
-        *ret = sums;
+        *ret = rows;
     return e;
 }
 
@@ -143,8 +153,9 @@ static double seconds(const struct request_view *v)
 }
 
 static void row_json(const struct request_view *v, const struct request_name *n,
-                     const struct name_sums *s, double time, struct json *j)
+                     const struct row *row, double time, struct json *j)
 {
+    const struct name_sums *s = &row->sums;
     json_begin_object(j);
     json_key_string(j, "name", requests_text(&v->r, n->name));
     json_key_string(j, "kind", requests_text(&v->r, n->kind));
@@ -160,6 +171,8 @@ static void row_json(const struct request_view *v, const struct request_name *n,
     json_key_u64(j, "max_ns", n->max_ns);
     json_key_u64(j, "total_ns", n->total_ns);
     json_key_u64(j, "cpu_ns", each(s->cpu_ns, s->requests));
+    if (v->r.allocations.len)
+        json_key_u64(j, "alloc_bytes", each(row->allocated, s->requests));
     json_key(j, "unknown_share");
     json_double(j, part(s->ns[CAUSE_UNKNOWN], s->latency_ns));
     json_key_string(j, "most", request_cause_name(most(s)));
@@ -173,12 +186,12 @@ static void row_json(const struct request_view *v, const struct request_name *n,
 
 int requests_names_json(struct request_view *v, struct json *j)
 {
-    _cleanup_free_ struct name_sums *sums = NULL;
-    int e = sums_of(v, &sums);
+    _cleanup_free_ struct row *rows = NULL;
+    int e = rows_of(v, &rows);
     double time = seconds(v);
     json_begin_array(j);
     for (size_t i = 0; e == 0 && i < v->r.names.len; i++)
-        row_json(v, &v->r.names.data[i], &sums[i], time, j);
+        row_json(v, &v->r.names.data[i], &rows[i], time, j);
     json_end_array(j);
     return e;
 }
@@ -197,7 +210,7 @@ static int table_json(struct request_view *v)
     return json_print(&b);
 }
 
-static void table_text(struct request_view *v, const struct name_sums *sums)
+static void table_text(struct request_view *v, const struct row *rows)
 {
     size_t limit = v->options->limit ? v->options->limit : 30;
     double time = seconds(v);
@@ -217,24 +230,30 @@ static void table_text(struct request_view *v, const struct name_sums *sums)
                "details were kept\n",
                buf_str(&text));
     }
-    printf("\n%9s %8s %6s %8s %8s %8s %8s %8s %8s  %-16s %s\n", "count", "rate/s", "errors", "p50",
-           "p90", "p99", "p99.9", "max", "CPU", "most of the time", "name");
+    bool allocates = v->r.allocations.len > 0;
+    printf("\n%9s %8s %6s %8s %8s %8s %8s %8s %8s %s %-16s %s\n", "count", "rate/s", "errors",
+           "p50", "p90", "p99", "p99.9", "max", "CPU", allocates ? "    alloc " : "",
+           "most of the time", "name");
     for (size_t i = 0; i < MIN(v->r.names.len, limit); i++) {
         const struct request_name *n = &v->r.names.data[i];
-        const struct name_sums *s = &sums[i];
+        const struct name_sums *s = &rows[i].sums;
         enum request_cause worst = most(s);
         char p50[24], p90[24], p99[24], p999[24], max[24], cpu[24], share[40] = "-";
+        char bytes[24], alloc[32] = "";
+        if (allocates)
+            snprintf(alloc, sizeof(alloc), "%9s ",
+                     s->requests ? format_size(bytes, each(rows[i].allocated, s->requests)) : "-");
         if (s->latency_ns)
             snprintf(share, sizeof(share), "%s %.0f %%", request_cause_name(worst),
                      100 * part(s->ns[worst], s->latency_ns));
-        printf("%9" PRIu64 " %8.1f %6" PRIu64 " %8s %8s %8s %8s %8s %8s  %-16s %s\n", n->all,
+        printf("%9" PRIu64 " %8.1f %6" PRIu64 " %8s %8s %8s %8s %8s %8s %s %-16s %s\n", n->all,
                time > 0 ? (double)n->all / time : 0, n->errors,
                format_duration(p50, request_quantile(&v->r, n, 0.5)),
                format_duration(p90, request_quantile(&v->r, n, 0.9)),
                format_duration(p99, request_quantile(&v->r, n, 0.99)),
                format_duration(p999, request_quantile(&v->r, n, 0.999)),
                format_duration(max, n->max_ns),
-               s->requests ? format_duration(cpu, each(s->cpu_ns, s->requests)) : "-", share,
+               s->requests ? format_duration(cpu, each(s->cpu_ns, s->requests)) : "-", alloc, share,
                requests_text(&v->r, n->name));
     }
     if (v->r.names.len > limit)
@@ -244,13 +263,13 @@ static void table_text(struct request_view *v, const struct name_sums *sums)
 
 static int requests_table(struct request_view *v)
 {
-    _cleanup_free_ struct name_sums *sums = NULL;
+    _cleanup_free_ struct row *rows = NULL;
     if (v->options->json)
         return table_json(v);
-    int e = sums_of(v, &sums);
+    int e = rows_of(v, &rows);
     if (e < 0)
         return complain_errno(v->path, "cannot tell", e);
-    table_text(v, sums);
+    table_text(v, rows);
     return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "classfile/debug.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -316,10 +317,16 @@ int points_check(const char *patterns, struct buf *why)
 static char *methods_of(const char *patterns)
 {
     struct buf list = BUF(1 << 20);
+    char name[REQUEST_NAME_SIZE];
     for (const char *p = patterns; *p;) {
         size_t n = strcspn(p, ":"), m = method_of(p, n);
         if (m)
             buf_printf(&list, "%s%.*s", list.len ? ":" : "", (int)m, p);
+        if (m && !memchr(p, '*', m) && m < sizeof(name)) {
+            /* What the option names has a name of its own, however many others come before it. */
+            snprintf(name, sizeof(name), "%.*s", (int)m, p);
+            (void)request_name_find(REQUEST_METHOD, name);
+        }
         p += n + (p[n] == ':');
     }
     char *text = list.len ? strdup(buf_str(&list)) : NULL;

@@ -365,6 +365,8 @@ static uint64_t requests_save(struct session *s, JNIEnv *jni)
 
 static void requests_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
+    if (reason != DUMP_REQUEST)
+        follow_stop(); /* a request that ended from now on would be in no total */
     save(true);
     follow_losses(s->out.jfr);
     if (reason != DUMP_REQUEST)

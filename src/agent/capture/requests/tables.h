@@ -41,9 +41,10 @@ struct slots {
 
 /*
  * A task that waits to be run. The key is HANDED_TASK | the identity hash of an object, or
- * HANDED_THREAD | the Java id of a thread that was started. Entries are made in a table that is small
- * enough for a processor's cache; when a bucket of it is full, its oldest entry moves to the large
- * one. For each small bucket there is a number of entries that are in the large table instead.
+ * HANDED_THREAD | the Java id of a thread that was started. Entries are made in a table that is
+ * small enough for a processor's cache; when a bucket of it is full, its oldest entry moves to the
+ * large one. For each small bucket there is a number of entries that are in the large table
+ * instead.
  */
 #define HANDED_BUSY   UINT64_C(1) /* the key of an entry that is being written */
 #define HANDED_TASK   (UINT64_C(1) << 32)

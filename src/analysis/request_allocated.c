@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/request_allocated.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* Requests within each other; a damaged recording may have a request within itself. */
+enum { NESTED_MAX = 64 };
+
+/* Adds bytes to the name of a request and to those of the requests around it, to each name once. */
+static void add(const struct requests *r, uint32_t owner, uint64_t bytes, uint64_t *names)
+{
+    const struct request *q = &r->list.data[owner];
+    uint32_t seen[NESTED_MAX], n = 0;
+    for (; q && n < NESTED_MAX; q = q->parent ? requests_find(r, q->parent) : NULL) {
+        bool again = false;
+        for (uint32_t i = 0; i < n; i++)
+            again = again || seen[i] == q->name;
+        if (!again)
+            names[q->name] += bytes;
+        seen[n++] = q->name;
+    }
+}
+
+/*
+ * Works of a thread are disjoint or within each other, and those that are around others come first:
+ * the works that have begun and not ended form a stack.
+ */
+int request_allocated(const struct requests *r, uint64_t **ret)
+{
+    uint64_t *names = calloc(r->names.len + 1, sizeof(*names)), thread = 0;
+    VEC(uint32_t) open = {0};
+    int e = names ? 0 : -ENOMEM;
+    size_t next = 0;
+    for (size_t i = 0; e == 0 && i < r->allocations.len; i++) {
+        const struct request_allocation *a = &r->allocations.data[i];
+        if (i == 0 || a->thread != thread) {
+            thread = a->thread;
+            next = requests_work_at(r, thread, INT64_MIN);
+            open.len = 0;
+        }
+        for (; e == 0 && next < r->by_thread.len; next++) {
+            const struct request_work *w = &r->works.data[r->by_thread.data[next]];
+            if (w->thread != thread || w->start_ns > a->time_ns)
+                break;
+            if (w->owner != REQUEST_NONE && w->end_ns >= a->time_ns)
+                e = vec_push(&open, r->by_thread.data[next]);
+        }
+        while (open.len && r->works.data[open.data[open.len - 1]].end_ns < a->time_ns)
+            open.len--;
+        if (e == 0 && open.len)
+            add(r, r->works.data[open.data[open.len - 1]].owner, a->bytes, names);
+    }
+    vec_release(&open);
+    if (e < 0)
+        free(names);
+    else
+        *ret = names;
+    return e;
+}
