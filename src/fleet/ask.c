@@ -54,8 +54,10 @@ static int read_label(struct fleet_choice *c, struct fleet_label *labels, struct
                       const char *text, bool with_names, struct buf *why)
 {
     const char *equals = strchr(text, '=');
-    if (!equals || equals == text)
-        return bad(why, with_names ? "base" : "label", text);
+    if (!equals || equals == text) {
+        buf_printf(why, "%s: KEY=VALUE, not %s", with_names ? "base" : "label", text);
+        return -EINVAL;
+    }
     const char *key = arena_copy(arena, text, (size_t)(equals - text)), *value = equals + 1;
 
     const struct {
