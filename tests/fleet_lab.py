@@ -33,6 +33,15 @@ class Collector:
         connection.close()
         return answer.status, text, answer.headers
 
+    def ask_bytes(self, path, body):
+        """Posts a message of protobuf; the status, the answer's bytes and its headers."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request("POST", path, body, {"Content-Type": "application/proto"})
+        answer = connection.getresponse()
+        data = answer.read()
+        connection.close()
+        return answer.status, data, answer.headers
+
     def send(self, body, status=200, headers=None, **query):
         got, text, answer_headers = self.request("POST", "/v1/upload", body, headers, **query)
         assert got == status, (got, text)

@@ -154,7 +154,9 @@ def test_an_upload_that_is_sent_again_counts_once(tmp_path, store):
         assert sum(same) == sum(by_id) == 1
         samples = total(c)
         assert 7 + 1 <= samples <= 7 + 16
-        # Another sender's upload of the same contents is another one.
+        # The same contents of another time or sender are another upload.
+        assert c.send(stacks(a_b=7), service="s", **{"from": NOW - 3600})["new"]
+        samples += 7
         assert c.send(stacks(a_b=7), service="s", host="other", **{"from": NOW})["new"]
         assert total(c) == samples + 7
 

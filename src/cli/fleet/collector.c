@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define QUERIER "/querier.v1.QuerierService/" /* questions, although they are posted */
+
 enum { PARAMS_MAX = 64, TOKEN_MAX = 512 };
 
 int reply_line(struct intake_reply *reply, int status, const char *format, ...)
@@ -149,7 +151,8 @@ int collector_admit(void *context, const struct intake_request *q, struct intake
         reply->ask_who = true;
         return reply_line(reply, 401, "a token is needed (Authorization: Bearer TOKEN)");
     }
-    bool sends = strcmp(q->method, "POST") == 0 || strcmp(q->method, "PUT") == 0;
+    bool sends = (strcmp(q->method, "POST") == 0 || strcmp(q->method, "PUT") == 0) &&
+                 strncmp(q->path, QUERIER, strlen(QUERIER)) != 0;
     unsigned wait = sends ? take_credit(c, t) : 0;
     if (wait) {
         atomic_fetch_add(&c->counts.limited, 1);
@@ -251,6 +254,8 @@ int collector_answer(void *context, const struct intake_request *q, struct intak
         return collector_push(c, t, q, reply);
     if (sends && strcmp(q->path, OTLP_PATH) == 0)
         return collector_otlp(c, t, q, reply);
+    if (sends && strncmp(q->path, QUERIER, strlen(QUERIER)) == 0)
+        return collector_query(c, t, q, q->path + strlen(QUERIER), reply);
     if (!sends && strncmp(q->path, questions, strlen(questions)) == 0)
         return answer_question(c, t, q, q->path + strlen(questions), reply);
     if (!sends && strcmp(q->path, "/") == 0)

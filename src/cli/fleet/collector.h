@@ -79,6 +79,9 @@ int collector_push(struct collector *c, const struct tenant *t, const struct int
                    struct intake_reply *reply);
 int collector_otlp(struct collector *c, const struct tenant *t, const struct intake_request *q,
                    struct intake_reply *reply);
+/* POST /querier.v1.QuerierService/METHOD, in querier.c. */
+int collector_query(struct collector *c, const struct tenant *t, const struct intake_request *q,
+                    const char *method, struct intake_reply *reply);
 /* Sets a label, or what it stands for. Returns 0 or -ENOMEM. */
 int upload_origin_set(struct upload_origin *o, const char *key, const char *value) must_check;
 /* Takes a file at path as an upload; content is its hash. Returns the HTTP status. */

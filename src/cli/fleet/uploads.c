@@ -380,8 +380,10 @@ int collector_upload(struct collector *c, const struct tenant *t, const struct i
         return status;
     if (q->body < 0)
         return reply_line(reply, 400, "no body: send a recording (.jfr, .pb.gz ...)");
-    const char *const texts[] = {t->name, o.origin.service, o.origin.version, o.origin.host,
-                                 o.origin.instance};
+    /* Bytes that do not say when they were taken may be the same at another time. */
+    const char *from = intake_argument(q, "from");
+    const char *const texts[] = {t->name,       o.origin.service,  o.origin.version,
+                                 o.origin.host, o.origin.instance, from ? from : ""};
     if (collector_hash(q->body, texts, ARRAY_SIZE(texts), &content) < 0)
         return reply_line(reply, 500, "cannot read the body");
     snprintf(path, sizeof(path), "/proc/self/fd/%d", q->body);
