@@ -23,7 +23,7 @@ def _emulated():
     build = ROOT / f"build-{ARCH}"
     folder = build / "emulated"
     folder.mkdir(exist_ok=True)
-    for name in ("libhprof.so", "libjvmpi.so", "tests"):
+    for name in ("libhprof.so", "libjvmpi.so", "tests", "examples"):
         if not (folder / name).is_symlink():
             (folder / name).symlink_to(build / name)
     script = folder / "jvmscope.new"

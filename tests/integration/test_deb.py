@@ -35,9 +35,9 @@ def arm_package():
     return built(lab.ROOT, "arm64")
 
 
-def lintian_is_silent(package):
+def lintian_is_silent(package, *options):
     changes = next(package.parent.glob("*.changes"))
-    done = subprocess.run(["lintian", "--allow-root", "--fail-on=error,warning,info", "--display-info", changes], capture_output=True, text=True)
+    done = subprocess.run(["lintian", *options, "--allow-root", "--fail-on=error,warning,info", "--display-info", changes], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout == "", done.stdout
 
 
@@ -49,7 +49,8 @@ def test_lintian_has_nothing_to_say(package):
 @pytest.mark.slow
 def test_the_package_for_arm64(arm_package, tmp_path):
     """Cross-built: its programs are of that architecture, linked with the system's libraries, and the command runs in an emulator."""
-    lintian_is_silent(arm_package)
+    # Machine code of aarch64 that happens to be the letters of a misspelt word is none; the amd64 package has the same texts.
+    lintian_is_silent(arm_package, "--suppress-tags", "spelling-error-in-binary")
     fields = dict(re.findall(r"^(\S+): (.*)$", subprocess.run(["dpkg-deb", "-f", arm_package], capture_output=True, text=True).stdout, re.M))
     assert fields["Architecture"] == "arm64" and {"libc6", "libjson-c5", "libsqlite3-0"} <= {d.split()[0] for d in fields["Depends"].split(", ")}
     subprocess.run(["dpkg-deb", "-x", arm_package, tmp_path], check=True)
