@@ -92,6 +92,8 @@ test("requests with their latencies over time", async () => {
   const { requests } = fleet("requests", "--service", "causes");
   assert.deepEqual((await texts(page, "tbody td:nth-child(2)")).sort(), requests.map((r) => r.request).sort());
   await page.waitForFunction(() => /: [1-9]\d* of/.test(document.querySelector(".heat canvas").getAttribute("aria-label")));
+  await page.waitForSelector("main[aria-busy=false]");
+  assert.equal(await page.locator(".note.lost").count(), 0, "each request is in one column");
   await rows(page).filter({ hasText: "GET /lock" }).focus();
   await page.keyboard.press("Enter");
   await page.waitForURL(/request=GET/);

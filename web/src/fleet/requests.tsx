@@ -9,7 +9,7 @@ import { question, RequestRow, useAnswer } from "./ask";
 import { ViewProps, Waiting } from "./fleet";
 import { choice, seconds, State } from "./state";
 
-const COLUMNS = 48;
+const COLUMNS = 48; // at most
 const OF_TEN = 12; // rows for each factor of ten
 const ROWS = 9 * OF_TEN; // from 1 us on
 
@@ -19,24 +19,34 @@ interface Answers {
 
 const rowOf = (ns: number) => Math.max(0, Math.min(ROWS - 1, Math.floor(Math.log10(Math.max(ns, 1000) / 1000) * OF_TEN + 1e-9)));
 
+/** A store rounds times to what it keeps of their age: each column is a multiple of that, so that no request is in two. */
+const resolutionOf = (age: number) => (age < 47 * 3600 ? 10 : age < 29 * 86400 ? 300 : 3600);
+
 /** Asks for one column after the other, so that the picture fills while the store is read. */
-function useHeat(state: State, from: number, to: number): Heat {
-  const empty = { heat: [[]], columns: COLUMNS, rows: ROWS, rows_of_ten: OF_TEN, end_ns: (to - from) * 1e9 };
-  const [heat, set] = useState<Heat>(empty);
+function useHeat(state: State, from: number, to: number): Heat & { requests: number; done: boolean } {
+  const unit = resolutionOf(Date.now() / 1000 - from);
+  const first = Math.floor(from / unit) * unit;
+  const step = Math.max(1, Math.ceil((to - first) / unit / COLUMNS)) * unit;
+  const columns = Math.max(1, Math.ceil((to - first) / step));
+  const empty = { heat: [[]], columns, rows: ROWS, rows_of_ten: OF_TEN, end_ns: columns * step * 1e9, requests: 0, done: false };
+  const [heat, set] = useState(empty as Heat & { requests: number; done: boolean });
   useEffect(() => {
     const stop = new AbortController();
     const list: number[] = [];
+    let sum = 0;
     set(empty);
     (async () => {
-      for (let c = 0; c < COLUMNS && to > from; c++) {
-        const at = (k: number) => String(Math.floor(from + ((to - from) * k) / COLUMNS));
+      for (let c = 0; c < columns; c++) {
+        const at = (k: number) => String(first + k * step);
         const { requests } = await question<Answers>("requests", { ...choice(state), from: at(c), to: at(c + 1) }, stop.signal);
         for (const r of requests) {
           if (state.request && r.request !== state.request) continue;
           for (const [ns, n] of r.histogram) list.push(c, rowOf(ns), n);
+          sum += r.count;
         }
-        if (requests.length) set({ ...empty, heat: [[...list]] });
+        if (requests.length) set({ ...empty, heat: [[...list]], requests: sum });
       }
+      set({ ...empty, heat: [list], requests: sum, done: true });
     })().catch(() => {}); // the table says what is wrong
     return () => stop.abort();
   }, [state.service, state.version, state.host, state.label, state.request, from, to]);
@@ -56,11 +66,15 @@ export function RequestsView({ state, change, known }: ViewProps) {
   const heat = useHeat(state, from, to);
   if (!data) return <Waiting error={error} />;
   if (!data.requests.length) return <p class="empty">No requests were sent in that time. A VM that records with --requests sends them.</p>;
+  const shown = data.requests.filter((r) => !state.request || r.request === state.request).reduce((n, r) => n + r.count, 0);
   const chosen = data.requests.findIndex((r) => r.request === state.request && (!state.service || r.service === state.service));
   const time = { numeric: true, format: duration };
   return (
-    <main class="columns">
+    <main class="columns" aria-busy={!heat.done}>
       <p class="dim">VMs that a host records send the requests whose details their ring kept: at high rates these are fewer than came.</p>
+      {heat.done && heat.requests > shown && (
+        <p class="note lost">This store keeps times less exactly than the columns below are wide: requests are in more than one of them.</p>
+      )}
       <HeatMap json={heat} only={-1} box={box} dark={dark} onBox={setBox} />
       <SortableTable caption="Requests. Enter chooses one." by={2} selected={new Set(chosen < 0 ? [] : [chosen])}
         onSelect={(s) => {
