@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "heap/children.h"
 #include "heap/dominators.h"
 #include "heap/index.h"
 #include "heap/memory.h"
+#include "heap/references.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -19,11 +21,11 @@ struct build {
     struct heap_index_file *f;
     struct heap_ids ids;
     struct edges edges;
-    struct edge_writer writers[16];
     uint64_t *roots, roots_n;
     struct dominators dom;
     void *vertex, *sizes;
-    bool wide, class_wide;
+    unsigned sizes_shift; /* unit of sizes, which have 8 bytes if sizes_wide, else 4 */
+    bool wide, class_wide, sizes_wide;
     uint64_t started_ns, lap_ns, dangling;
     struct heap_build_times times;
 };
@@ -69,22 +71,19 @@ static void lap(struct build *b, double *seconds, const char *next)
         b->settings->step(b->settings->ctx, next);
 }
 
-static struct hprof_items chunk_items(const struct heap_dump *d, const struct heap_chunk *c)
-{
-    return hprof_items_of(d->data + c->start, d->data + c->end, d->header.id_size);
-}
-
 static int add_ids(void *ctx, unsigned thread, uint64_t i)
 {
     struct build *b = ctx;
     const struct heap_chunk *chunk = &b->d->chunks.data[i];
-    struct hprof_items it = chunk_items(b->d, chunk);
+    struct hprof_items it = heap_chunk_items(b->d, chunk);
     struct hprof_item item;
+    struct heap_ids_adder adder = {.ids = &b->ids};
     uint64_t slot = chunk->first;
     while (hprof_item_next(&it, &item) > 0) {
         if (hprof_item_is_object(&item) || item.tag == HPROF_CLASS_DUMP)
-            heap_ids_add(&b->ids, item.id, slot++);
+            heap_ids_add(&adder, item.id, slot++);
     }
+    heap_ids_add_end(&adder);
     return 0;
 }
 
@@ -100,82 +99,16 @@ static int number_objects(struct build *b)
     return error ? error : heap_ids_seal(&b->ids);
 }
 
-static void set_class(struct build *b, uint64_t i, int32_t class)
-{
-    uint32_t c = class == HEAP_NO_CLASS ? (uint32_t)MAX(b->d->object_class, 0) : (uint32_t) class;
-    if (b->class_wide)
-        ((uint32_t *)heap_index_at(b->f, HEAP_CLASS_OF))[i] = c;
-    else
-        ((uint16_t *)heap_index_at(b->f, HEAP_CLASS_OF))[i] = (uint16_t)c;
-}
-
-static int write_refs(struct build *b, struct edge_writer *w, const struct hprof_item *item,
-                      uint64_t number)
-{
-    struct heap_refs refs;
-    uint64_t id, target;
-    heap_refs_begin(&refs, b->d, item);
-    if (!refs.count)
-        return 0;
-    bool weak = false, open = false;
-    while (heap_refs_next(&refs, &id)) {
-        target = heap_ids_find(&b->ids, id);
-        if (target == HEAP_NONE)
-            continue;
-        if (!open) {
-            weak = refs.weak && target != number;
-            int error = edges_begin(w, number, refs.count, weak);
-            if (error)
-                return error;
-            open = true;
-        }
-        edges_add(w, target);
-    }
-    if (open)
-        edges_end(w);
-    return 0;
-}
-
-/* Reads the references, classes and positions of a chunk's objects. */
-static int read_chunk(void *ctx, unsigned thread, uint64_t i)
-{
-    struct build *b = ctx;
-    struct edge_writer *w = &b->writers[thread];
-    struct hprof_items it = chunk_items(b->d, &b->d->chunks.data[i]);
-    struct hprof_item item;
-    uint32_t *low = heap_index_at(b->f, HEAP_OFFSET_LOW);
-    uint8_t *high = heap_index_at(b->f, HEAP_OFFSET_HIGH);
-    int error = 0;
-    while (!error && hprof_item_next(&it, &item) > 0) {
-        if (!hprof_item_is_object(&item) && item.tag != HPROF_CLASS_DUMP)
-            continue;
-        uint64_t number = heap_ids_find(&b->ids, item.id),
-                 offset = (uint64_t)(item.start - b->d->data);
-        if (number == HEAP_NONE)
-            continue;
-        low[number] = (uint32_t)offset;
-        high[number] = (uint8_t)(offset >> 32);
-        set_class(b, number, heap_dump_class_of(b->d, &item));
-        if (item.tag != HPROF_PRIMITIVE_ARRAY_DUMP)
-            error = write_refs(b, w, &item, number);
-    }
-    return error;
-}
-
 static int read_references(struct build *b)
 {
-    /*
-     * The address space for the worst case: ten bytes for a reference of eight, and what lies
-     * between runs.
-     */
-    int error = edges_init(&b->edges, b->ids.count, b->d->len * 2 + b->ids.count * 24);
-    for (unsigned t = 0; t < 16; t++)
-        b->writers[t].edges = &b->edges;
-    if (!error)
-        error = heap_parallel(b->d->threads, b->d->chunks.len, read_chunk, b);
-    for (unsigned t = 0; t < 16 && !error; t++)
-        error = edges_finish(&b->writers[t]);
-    return error;
+    struct heap_columns columns = {.offset_low = heap_index_at(b->f, HEAP_OFFSET_LOW),
+                                   .offset_high = heap_index_at(b->f, HEAP_OFFSET_HIGH),
+                                   .class_of = heap_index_at(b->f, HEAP_CLASS_OF),
+                                   .sizes = heap_index_at(b->f, HEAP_RETAINED),
+                                   .class_wide = b->class_wide,
+                                   .sizes_wide = b->f->header.retained_wide,
+                                   .size_shift = b->f->header.size_shift};
+    return heap_references_read(b->d, &b->ids, &b->edges, &columns);
 }
 
 static int find_roots(struct build *b)
@@ -254,8 +187,14 @@ static void copy_small(struct build *b)
     struct heap_dump *d = b->d;
     struct heap_index_header *h = &b->f->header;
     copy_classes(b);
-    if (d->roots.len)
-        memcpy(heap_index_at(b->f, HEAP_ROOTS), d->roots.data, h->sections[HEAP_ROOTS].bytes);
+    struct heap_root *roots = heap_index_at(b->f, HEAP_ROOTS);
+    for (size_t i = 0; i < d->roots.len; i++) {
+        /* Not as a whole, whose padding is not set: the same dump gives the same index. */
+        roots[i].id = d->roots.data[i].id;
+        roots[i].tag = d->roots.data[i].tag;
+        roots[i].thread = d->roots.data[i].thread;
+        roots[i].frame = d->roots.data[i].frame;
+    }
     if (d->chunks.len)
         memcpy(heap_index_at(b->f, HEAP_CHUNKS), d->chunks.data, h->sections[HEAP_CHUNKS].bytes);
     memcpy(heap_index_at(b->f, HEAP_IDS), b->ids.bitmap ? b->ids.lines : b->ids.sorted,
@@ -263,6 +202,15 @@ static void copy_small(struct build *b)
     memcpy(heap_index_at(b->f, HEAP_RANKS), b->ids.bitmap ? b->ids.ranks : b->ids.buckets,
            h->sections[HEAP_RANKS].bytes);
     h->ids.lines = h->ids.ranks = h->ids.sorted = h->ids.buckets = NULL;
+}
+
+/* Fetches the entries of a node's first targets into the cache; its run is there. */
+static void expect_targets(const struct build *b, const uint8_t *path, uint64_t node)
+{
+    const uint8_t *run = edges_of(&b->edges, node);
+    uint64_t target;
+    for (int i = 0; run && i < 4 && edges_next(&run, node, &target); i++)
+        __builtin_prefetch(path + target * (b->wide ? 8 : 4), 1);
 }
 
 /*
@@ -292,6 +240,7 @@ static int find_paths(struct build *b)
                     edges_of(&b->edges, dominators_get(queue, head + AHEAD, wide));
                 __builtin_prefetch(b->edges.low + dominators_get(queue, head + 2 * AHEAD, wide));
                 __builtin_prefetch(near);
+                expect_targets(b, path, dominators_get(queue, head + AHEAD / 2, wide));
             }
             const uint8_t *run = edges_of(&b->edges, node);
             bool skip = edges_first_weak(&b->edges, node);
@@ -344,34 +293,26 @@ static int search(struct build *b)
     return error ? error : (int)(intptr_t)result;
 }
 
-static struct heap view_of(const struct build *b)
-{
-    return (struct heap){.dump = b->d,
-                         .n = b->ids.count,
-                         .class_wide = b->class_wide,
-                         .class_of = heap_index_at(b->f, HEAP_CLASS_OF),
-                         .offset_low = heap_index_at(b->f, HEAP_OFFSET_LOW),
-                         .offset_high = heap_index_at(b->f, HEAP_OFFSET_HIGH)};
-}
-
 /*
- * Stores shallow sizes and the objects' numbers by search number. `number` is kept in the IDOM
- * section meanwhile.
+ * Stores shallow sizes and the objects' numbers by search number. Meanwhile `number` is kept in the
+ * IDOM section and the shallow sizes in that of the retained ones.
  */
 static int size_slice(void *ctx, unsigned thread, uint64_t slice)
 {
     struct build *b = ctx;
-    struct heap view = view_of(b);
+    struct heap view = heap_index_view(b->f, b->d);
     const void *number = heap_index_at(b->f, HEAP_IDOM);
+    const uint32_t *shallow = heap_index_at(b->f, HEAP_RETAINED); /* unless sizes_wide */
     uint64_t end = MIN((slice + 1) * SLICE, b->ids.count);
     for (uint64_t i = slice * SLICE; i < end; i++) {
         uint64_t v = dominators_get(number, i, b->wide),
                  ahead = i + AHEAD < end ? dominators_get(number, i + AHEAD, b->wide) : 0;
-        __builtin_prefetch((uint64_t *)b->sizes + ahead, 1);
+        __builtin_prefetch((uint8_t *)b->sizes + ahead * (b->sizes_wide ? 8 : 4), 1);
         __builtin_prefetch((uint8_t *)b->vertex + ahead * (b->wide ? 8 : 4), 1);
         if (!v)
             continue;
-        ((uint64_t *)b->sizes)[v] = heap_shallow(&view, i);
+        dominators_set(b->sizes, v, b->sizes_wide ? heap_shallow(&view, i) : shallow[i],
+                       b->sizes_wide);
         dominators_set(b->vertex, v, i, b->wide);
     }
     return 0;
@@ -382,16 +323,18 @@ static int output_slice(void *ctx, unsigned thread, uint64_t slice)
     struct build *b = ctx;
     void *idom = heap_index_at(b->f, HEAP_IDOM), *retained = heap_index_at(b->f, HEAP_RETAINED);
     const struct heap_index_header *h = &b->f->header;
-    struct heap view = view_of(b);
     uint64_t end = MIN((slice + 1) * SLICE, b->ids.count);
     for (uint64_t i = slice * SLICE; i < end; i++) {
         uint64_t v = dominators_get(idom, i, b->wide),
                  ahead = i + AHEAD < end ? dominators_get(idom, i + AHEAD, b->wide) : 0;
-        __builtin_prefetch((const uint64_t *)b->sizes + ahead);
+        __builtin_prefetch((const uint8_t *)b->sizes + ahead * (b->sizes_wide ? 8 : 4));
         __builtin_prefetch((const uint8_t *)b->dom.idom + ahead * (b->wide ? 8 : 4));
-        uint64_t bytes = v ? ((const uint64_t *)b->sizes)[v] : heap_shallow(&view, i);
         uint64_t over = v ? dominators_get(b->dom.idom, v, b->wide) : 0;
-        dominators_set(retained, i, bytes >> h->size_shift, h->retained_wide);
+        if (v) /* what is not reachable has its own size there already */
+            dominators_set(retained, i,
+                           dominators_get(b->sizes, v, b->sizes_wide) << b->sizes_shift >>
+                               h->size_shift,
+                           h->retained_wide);
         dominators_set(idom, i,
                        !v          ? HEAP_NONE
                        : over == 1 ? b->ids.count
@@ -401,178 +344,38 @@ static int output_slice(void *ctx, unsigned thread, uint64_t slice)
     return 0;
 }
 
+static ALWAYS_INLINE void sum_sizes(struct build *b, const bool wide, const bool sizes_wide)
+{
+    for (uint64_t v = b->dom.reached; v > 1; v--) {
+        uint64_t over = dominators_get(b->dom.idom, v, wide),
+                 sum = dominators_get(b->sizes, over, sizes_wide);
+        dominators_set(b->sizes, over, sum + dominators_get(b->sizes, v, sizes_wide), sizes_wide);
+    }
+}
+
 static int sum_retained(struct build *b)
 {
     const uint64_t reached = b->dom.reached, slices = (b->ids.count + SLICE - 1) / SLICE;
-    b->sizes = heap_memory((reached + 1) * 8);
+    const struct heap_index_header *h = &b->f->header;
+    /* With the usual alignment all sizes are multiples of it, and so are their sums. */
+    b->sizes_wide =
+        b->wide || h->retained_wide || h->size_shift != 3 || b->d->shape.mirror_base % 8;
+    b->sizes_shift = b->sizes_wide ? 0 : h->size_shift;
+    b->sizes = heap_memory((reached + 1) * (b->sizes_wide ? 8 : 4));
     b->vertex = heap_memory((reached + 1) * (b->wide ? 8 : 4));
     if (!b->sizes || !b->vertex)
         return -ENOMEM;
     int error = heap_parallel(b->d->threads, slices, size_slice, b);
     if (error)
         return error;
-    uint64_t *sizes = b->sizes;
-    for (uint64_t v = reached; v > 1; v--)
-        sizes[dominators_get(b->dom.idom, v, b->wide)] += sizes[v];
-    const struct heap_index_header *h = &b->f->header;
-    dominators_set(heap_index_at(b->f, HEAP_RETAINED), b->ids.count, sizes[1] >> h->size_shift,
+    b->wide         ? sum_sizes(b, true, true)
+    : b->sizes_wide ? sum_sizes(b, false, true)
+                    : sum_sizes(b, false, false);
+    uint64_t total = dominators_get(b->sizes, 1, b->sizes_wide) << b->sizes_shift;
+    dominators_set(heap_index_at(b->f, HEAP_RETAINED), b->ids.count, total >> h->size_shift,
                    h->retained_wide);
     error = heap_parallel(b->d->threads, slices, output_slice, b);
     b->f->header.reachable = reached - 1;
-    return error;
-}
-
-/* The groups of children to be sorted: those of the dominators of a slice. */
-struct order {
-    struct build *b;
-    const void *ends;
-};
-
-static ALWAYS_INLINE bool goes_before(const void *retained, uint64_t x, uint64_t y,
-                                      const bool retained_wide)
-{
-    uint64_t rx = dominators_get(retained, x, retained_wide),
-             ry = dominators_get(retained, y, retained_wide);
-    return rx != ry ? rx > ry : x < y;
-}
-
-static int by_retained(const void *a, const void *b, void *ctx)
-{
-    const struct build *build = ctx;
-    const void *retained = heap_index_at(build->f, HEAP_RETAINED);
-    uint64_t x = dominators_get(a, 0, build->wide), y = dominators_get(b, 0, build->wide);
-    return x == y ? 0 : goes_before(retained, x, y, build->f->header.retained_wide) ? -1 : 1;
-}
-
-enum { FEW = 24 };
-
-static ALWAYS_INLINE void sort_few(uint8_t *group, uint64_t n, const void *retained,
-                                   const bool wide, const bool retained_wide)
-{
-    for (uint64_t i = 1; i < n; i++) {
-        uint64_t x = dominators_get(group, i, wide), at = i;
-        for (; at && goes_before(retained, x, dominators_get(group, at - 1, wide), retained_wide);
-             at--)
-            dominators_set(group, at, dominators_get(group, at - 1, wide), wide);
-        dominators_set(group, at, x, wide);
-    }
-}
-
-static int sort_slice(void *ctx, unsigned thread, uint64_t slice)
-{
-    const struct order *o = ctx;
-    struct build *b = o->b;
-    const bool wide = b->wide, retained_wide = b->f->header.retained_wide;
-    const uint64_t width = wide ? 8 : 4, end = MIN((slice + 1) * SLICE, b->ids.count + 1);
-    const void *retained = heap_index_at(b->f, HEAP_RETAINED);
-    uint8_t *children = heap_index_at(b->f, HEAP_CHILDREN);
-    uint64_t from = slice ? dominators_get(o->ends, slice * SLICE - 1, wide) : 0;
-    for (uint64_t d = slice * SLICE; d < end; d++) {
-        uint64_t to = dominators_get(o->ends, d, wide);
-        uint8_t *group = children + from * width;
-        if (to - from > FEW)
-            qsort_r(group, to - from, width, by_retained, b);
-        else if (to - from > 1)
-            wide ? sort_few(group, to - from, retained, true, retained_wide)
-                 : sort_few(group, to - from, retained, false, retained_wide);
-        from = to;
-    }
-    return 0;
-}
-
-/* A node on the way down the dominator tree, and which of its children comes next. */
-struct step {
-    uint64_t node, at;
-};
-
-/*
- * Computes what the instances of each class retain together: the sum over those that no other
- * instance of the class dominates. Traverses the whole tree once; `ends` are the ends of the groups
- * of children.
- */
-static int sum_classes(struct build *b, const void *ends)
-{
-    struct heap view = view_of(b);
-    const bool wide = b->wide;
-    const void *children = heap_index_at(b->f, HEAP_CHILDREN),
-               *retained = heap_index_at(b->f, HEAP_RETAINED);
-    const struct heap_index_header *h = &b->f->header;
-    struct heap_class *classes = b->d->classes.data;
-    const uint64_t n = b->ids.count;
-    /* above: for each class, the number of its instances on the current path. */
-    uint64_t *above = calloc(b->d->classes.len + 1, sizeof(uint64_t)), depth = 0;
-    /* Pages that are not used take no memory. */
-    struct step *way = heap_memory((n + 1) * sizeof(*way));
-    int error = above && way ? 0 : -ENOMEM;
-    for (struct step s = {n, dominators_get(ends, n - 1, wide)}; !error;) {
-        if (s.at == dominators_get(ends, s.node, wide)) {
-            if (s.node < n)
-                above[heap_class_of(&view, s.node)]--;
-            if (!depth)
-                break;
-            s = way[--depth];
-            continue;
-        }
-        if (s.at + AHEAD < dominators_get(ends, s.node, wide)) {
-            uint64_t ahead = dominators_get(children, s.at + AHEAD, wide);
-            __builtin_prefetch((const uint8_t *)ends + ahead * (wide ? 8 : 4));
-            __builtin_prefetch((const uint8_t *)retained + ahead * (h->retained_wide ? 8 : 4));
-        }
-        uint64_t child = dominators_get(children, s.at++, wide),
-                 first = child ? dominators_get(ends, child - 1, wide) : 0;
-        int32_t class = heap_class_of(&view, child);
-        if (!above[class])
-            classes[class].retained += dominators_get(retained, child, h->retained_wide)
-                                       << h->size_shift;
-        if (first == dominators_get(ends, child, wide))
-            continue;
-        above[class]++;
-        way[depth++] = s;
-        s = (struct step){child, first};
-    }
-    heap_memory_free(way);
-    free(above);
-    struct heap_index_class *rows = heap_index_at(b->f, HEAP_CLASSES);
-    for (size_t i = 0; i < b->d->classes.len; i++)
-        rows[i].retained = classes[i].retained;
-    return error;
-}
-
-/*
- * Groups children by their dominator, in the order of the dominators, and sorts each group by
- * retained size.
- */
-static int list_children(struct build *b)
-{
-    const uint64_t n = b->ids.count, width = b->wide ? 8 : 4;
-    const bool wide = b->wide;
-    const void *idom = heap_index_at(b->f, HEAP_IDOM);
-    uint8_t *children = heap_index_at(b->f, HEAP_CHILDREN);
-    void *ends = heap_memory((n + 2) * width);
-    if (!ends)
-        return -ENOMEM;
-    const uint64_t none = wide ? UINT64_MAX : UINT32_MAX;
-    for (uint64_t i = 0; i < n; i++) {
-        uint64_t d = dominators_get(idom, i, wide);
-        if (d != none)
-            dominators_set(ends, d + 1, dominators_get(ends, d + 1, wide) + 1, wide);
-    }
-    for (uint64_t d = 0; d <= n; d++)
-        dominators_set(ends, d + 1,
-                       dominators_get(ends, d + 1, wide) + dominators_get(ends, d, wide), wide);
-    for (uint64_t i = 0; i < n; i++) {
-        uint64_t d = dominators_get(idom, i, wide);
-        if (d == none)
-            continue;
-        uint64_t at = dominators_get(ends, d, wide);
-        dominators_set(children, at, i, wide);
-        dominators_set(ends, d, at + 1, wide);
-    }
-    struct order order = {b, ends};
-    int error = heap_parallel(b->d->threads, n / SLICE + 1, sort_slice, &order);
-    if (!error && n)
-        error = sum_classes(b, ends);
-    heap_memory_free(ends);
     return error;
 }
 
@@ -580,7 +383,7 @@ static int list_children(struct build *b)
 static bool find_held_classes(struct build *b)
 {
     struct heap_dump *d = b->d;
-    struct heap view = view_of(b);
+    struct heap view = heap_index_view(b->f, b->d);
     bool found = false, any = false;
     for (size_t i = 0; i < d->classes.len; i++) {
         struct heap_class *c = &d->classes.data[i];
@@ -609,7 +412,6 @@ static int search_all(struct build *b)
     b->d->class_edges = true;
     edges_release(&b->edges);
     dominators_release(&b->dom);
-    memset(b->writers, 0, sizeof(b->writers));
     memset(heap_index_at(b->f, HEAP_PATH_WEAK), 0, b->ids.count / 8 + 1);
     error = read_references(b);
     copy_classes(b);
@@ -630,7 +432,7 @@ static int build_graph(struct build *b)
     heap_memory_free(b->vertex);
     dominators_release(&b->dom);
     if (!error)
-        error = list_children(b);
+        error = heap_children_write(b->f, b->d);
     lap(b, &b->times.retained, NULL);
     return error;
 }

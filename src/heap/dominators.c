@@ -11,7 +11,7 @@
 #define WIDTHS_OF(name, wide, ...) ((wide) ? name(__VA_ARGS__, true) : name(__VA_ARGS__, false))
 #define ALWAYS_INLINE              inline __attribute__((always_inline))
 
-enum { VIRTUAL_ROOT = 1, AHEAD = 16 };
+enum { VIRTUAL_ROOT = 1, AHEAD = 16, BATCH = 64 };
 
 struct frame {
     const uint8_t *run;
@@ -155,13 +155,36 @@ static ALWAYS_INLINE void add_pair(struct pairs *p, unsigned thread, uint64_t to
     dominators_set(p->runs[thread], at * 2 + 1, from, wide);
 }
 
+/* A reference as read: the search number of its source, and its target. */
+struct reference {
+    uint64_t from, target;
+};
+
+/* Numbers the targets, whose places in the arrays have been fetched ahead, and adds their pairs. */
+static ALWAYS_INLINE void add_pairs(struct pairs *p, unsigned thread, struct reference *refs,
+                                    unsigned n, const bool wide)
+{
+    const struct dominators *d = p->d;
+    for (unsigned i = 0; i < n; i++) {
+        refs[i].target = dominators_get(d->number, refs[i].target, wide);
+        __builtin_prefetch((const uint8_t *)d->parent + refs[i].target * (wide ? 8 : 4));
+    }
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t to = refs[i].target, from = refs[i].from;
+        if (to != VIRTUAL_ROOT && to != from && dominators_get(d->parent, to, wide) != from)
+            add_pair(p, thread, to, from, wide);
+    }
+}
+
 static ALWAYS_INLINE int pair_block(struct pairs *p, unsigned thread, uint64_t block,
                                     const bool wide)
 {
     const struct dominators *d = p->d;
     const uint8_t *at = p->e->bytes + p->e->blocks[block].start,
                   *end = p->e->bytes + p->e->blocks[block].end;
+    struct reference refs[BATCH];
     uint64_t node = 0, target;
+    unsigned n = 0;
     while (at < end) {
         node += edges_unzigzag_(edges_take_(&at));
         uint64_t from = dominators_get(d->number, node, wide);
@@ -171,11 +194,15 @@ static ALWAYS_INLINE int pair_block(struct pairs *p, unsigned thread, uint64_t b
             skip = false;
             if (!from || skipped)
                 continue;
-            uint64_t to = dominators_get(d->number, target, wide);
-            if (to != VIRTUAL_ROOT && dominators_get(d->parent, to, wide) != from && to != from)
-                add_pair(p, thread, to, from, wide);
+            __builtin_prefetch((const uint8_t *)d->number + target * (wide ? 8 : 4));
+            refs[n++] = (struct reference){from, target};
+            if (n == BATCH) {
+                add_pairs(p, thread, refs, n, wide);
+                n = 0;
+            }
         }
     }
+    add_pairs(p, thread, refs, n, wide);
     return 0;
 }
 
@@ -185,9 +212,12 @@ static int pair_work(void *ctx, unsigned thread, uint64_t block)
     return WIDTHS_OF(pair_block, p->d->wide, p, thread, block);
 }
 
-/* The arrays that SEMI-NCA needs, by search number. */
+/*
+ * The arrays that SEMI-NCA needs, by search number. A node's ancestor is links[2 v] and its label
+ * is links[2 v + 1], because one is always read with the other.
+ */
 struct semi {
-    void *parent, *ancestor, *label, *semi, *starts, *sources;
+    void *parent, *links, *semi, *starts, *sources;
     uint64_t reached;
     uint64_t *path; /* has room for all nodes */
 };
@@ -239,19 +269,19 @@ static ALWAYS_INLINE void group_pairs(struct semi *s, const struct pairs *p, uns
 static ALWAYS_INLINE uint64_t evaluate(struct semi *s, uint64_t v, uint64_t w, const bool wide)
 {
     uint64_t x = v, up, length = 0;
-    while ((up = dominators_get(s->ancestor, x, wide)) > w) {
+    while ((up = dominators_get(s->links, x * 2, wide)) > w) {
         s->path[length++] = x;
         x = up;
     }
-    uint64_t least = dominators_get(s->label, x, wide), top = up;
+    uint64_t least = dominators_get(s->links, x * 2 + 1, wide), top = up;
     while (length) {
         x = s->path[--length];
-        uint64_t label = dominators_get(s->label, x, wide);
+        uint64_t label = dominators_get(s->links, x * 2 + 1, wide);
         if (label > least)
-            dominators_set(s->label, x, least, wide);
+            dominators_set(s->links, x * 2 + 1, least, wide);
         else
             least = label;
-        dominators_set(s->ancestor, x, top, wide);
+        dominators_set(s->links, x * 2, top, wide);
     }
     return least;
 }
@@ -265,15 +295,14 @@ static ALWAYS_INLINE void semi_nca(struct semi *s, const bool wide)
         for (uint64_t i = dominators_get(s->starts, w, wide); i < end; i++) {
             uint64_t v = dominators_get(s->sources, i, wide);
             if (i > AHEAD) { /* the groups are visited from the end */
-                uint64_t ahead = dominators_get(s->sources, i - AHEAD, wide) * width;
-                __builtin_prefetch((const uint8_t *)s->ancestor + ahead);
-                __builtin_prefetch((const uint8_t *)s->label + ahead);
+                uint64_t ahead = dominators_get(s->sources, i - AHEAD, wide);
+                __builtin_prefetch((const uint8_t *)s->links + ahead * 2 * width);
             }
             uint64_t candidate = v > w ? evaluate(s, v, w, wide) : v;
             semi = MIN(semi, candidate);
         }
         dominators_set(s->semi, w, semi, wide);
-        dominators_set(s->label, w, semi, wide);
+        dominators_set(s->links, w * 2 + 1, semi, wide);
     }
     /* Works in place: for every v < w, semi[v] is already its immediate dominator. */
     dominators_set(s->semi, VIRTUAL_ROOT, 0, wide);
@@ -329,18 +358,18 @@ int dominators_finish(struct dominators *d, struct edges *e, void *park, unsigne
         error = -ENOMEM;
     for (unsigned t = 0; t < threads; t++)
         heap_memory_free(pairs.runs[t]);
-    s.ancestor = heap_memory(size);
-    s.label = heap_memory(size);
+    s.links = heap_memory(size * 2);
     s.semi = heap_memory(size);
     s.path = heap_memory((d->reached + 1) * sizeof(*s.path));
-    if (!error && s.ancestor && s.label && s.semi && s.path) {
-        memcpy(s.ancestor, s.parent, size);
+    if (!error && s.links && s.semi && s.path) {
+        for (uint64_t v = 0; v <= d->reached; v++)
+            dominators_set(s.links, v * 2, dominators_get(s.parent, v, d->wide), d->wide);
         d->wide ? semi_nca(&s, true) : semi_nca(&s, false);
     } else {
         error = -ENOMEM;
     }
     d->parent = NULL;
-    void *const done[] = {s.parent, s.ancestor, s.label, s.starts, s.sources, s.path};
+    void *const done[] = {s.parent, s.links, s.starts, s.sources, s.path};
     for (size_t i = 0; i < ARRAY_SIZE(done); i++)
         heap_memory_free(done[i]);
     d->idom = s.semi;

@@ -110,6 +110,13 @@ struct heap_dump {
     unsigned threads;
 };
 
+/* The sub-records of a chunk. */
+static inline struct hprof_items heap_chunk_items(const struct heap_dump *d,
+                                                  const struct heap_chunk *c)
+{
+    return hprof_items_of(d->data + c->start, d->data + c->end, d->header.id_size);
+}
+
 /*
  * Opens a dump from a file, a .gz, "-" or a pipe. which: the dump to read if there are several, -1
  * for the last. Returns 0 or a negative errno.

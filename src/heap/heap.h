@@ -120,6 +120,23 @@ static inline uint64_t heap_offset(const struct heap *h, uint64_t i)
 bool heap_item(const struct heap *h, uint64_t i, struct hprof_item *ret);
 uint64_t heap_shallow(const struct heap *h, uint64_t i);
 
+/* Returns the size of an instance if that follows from its class alone, else 0. */
+static inline uint64_t heap_size_by_class(const struct heap_dump *d, int32_t class)
+{
+    return class >= 0 && class != d->class_class && d->classes.data[class].kind == HEAP_INSTANCE &&
+                   !d->classes.data[class].words_at
+               ? d->classes.data[class].size
+               : 0;
+}
+
+/* The same as heap_shallow, of an item whose class the index has as `class`. */
+static inline uint64_t heap_size_with_class(const struct heap_dump *d,
+                                            const struct hprof_item *item, int32_t class)
+{
+    uint64_t size = heap_size_by_class(d, class);
+    return size ? size : heap_item_size(d, item);
+}
+
 static inline uint64_t heap_id(const struct heap *h, uint64_t i)
 {
     return heap_ids_at(&h->ids, i);

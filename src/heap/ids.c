@@ -30,16 +30,6 @@ int heap_ids_init(struct heap_ids *m, uint64_t min, uint64_t max, uint64_t bits,
     return m->sorted && m->buckets ? 0 : -ENOMEM;
 }
 
-void heap_ids_add(struct heap_ids *m, uint64_t id, uint64_t slot)
-{
-    if (!m->bitmap) {
-        m->sorted[slot] = id;
-        return;
-    }
-    uint64_t bit = (id - m->min) >> m->shift;
-    __atomic_fetch_or(&m->lines[bit / 64], UINT64_C(1) << (bit % 64), __ATOMIC_RELAXED);
-}
-
 /* Sorts by bytes, the least significant first; skips the bytes that all ids share. */
 static int radix_sort(uint64_t *ids, uint64_t n, uint64_t range)
 {
@@ -96,7 +86,7 @@ int heap_ids_seal(struct heap_ids *m)
     for (uint64_t line = 0; line < m->lines_n; line++) {
         m->ranks[line] = n;
         for (int i = 0; i < 8; i++)
-            n += (unsigned)__builtin_popcountll(m->lines[line * 8 + i]);
+            n += heap_ids_bits_(m->lines[line * 8 + (unsigned)i]);
     }
     m->ranks[m->lines_n] = n;
     m->count = n;
@@ -110,6 +100,28 @@ void heap_ids_release(struct heap_ids *m)
     heap_memory_free(m->sorted);
     heap_memory_free(m->buckets);
     *m = (struct heap_ids){0};
+}
+
+int heap_finder_init(struct heap_finder *f, const struct heap_ids *ids)
+{
+    *f = (struct heap_finder){.ids = ids};
+    if (!ids->bitmap)
+        return 0;
+    f->words = heap_memory(ids->lines_n * 8 * sizeof(*f->words));
+    if (!f->words)
+        return -ENOMEM;
+    uint64_t before = 0;
+    for (uint64_t i = 0; i < ids->lines_n * 8; i++) {
+        f->words[i] = (struct heap_finder_word){ids->lines[i], before};
+        before += heap_ids_bits_(ids->lines[i]);
+    }
+    return 0;
+}
+
+void heap_finder_release(struct heap_finder *f)
+{
+    heap_memory_free(f->words);
+    f->words = NULL;
 }
 
 uint64_t heap_ids_find_sorted(const struct heap_ids *m, uint64_t id)
@@ -141,7 +153,7 @@ uint64_t heap_ids_at(const struct heap_ids *m, uint64_t number)
     uint64_t left = number - m->ranks[low];
     for (unsigned i = 0; i < 8; i++) {
         uint64_t word = m->lines[low * 8 + i];
-        unsigned here = (unsigned)__builtin_popcountll(word);
+        unsigned here = heap_ids_bits_(word);
         if (left >= here) {
             left -= here;
             continue;

@@ -24,12 +24,6 @@ static bool refers(const struct hprof_item *item)
            item->tag == HPROF_CLASS_DUMP;
 }
 
-static struct hprof_items chunk_items(const struct heap_dump *d, uint64_t i)
-{
-    const struct heap_chunk *chunk = &d->chunks.data[i];
-    return hprof_items_of(d->data + chunk->start, d->data + chunk->end, d->header.id_size);
-}
-
 static void sort_once(struct heap_sources *s)
 {
     size_t kept = 0;
@@ -51,7 +45,7 @@ struct search {
 static int search_chunk(void *ctx, unsigned thread, uint64_t i)
 {
     struct search *s = ctx;
-    struct hprof_items it = chunk_items(s->h->dump, i);
+    struct hprof_items it = heap_chunk_items(s->h->dump, &s->h->dump->chunks.data[i]);
     struct hprof_item item;
     struct heap_refs refs;
     uint64_t id;
@@ -94,7 +88,7 @@ static int fill_chunk(void *ctx, unsigned thread, uint64_t i)
 {
     const struct fill *f = ctx;
     const struct heap *h = f->in->h;
-    struct hprof_items it = chunk_items(h->dump, i);
+    struct hprof_items it = heap_chunk_items(h->dump, &h->dump->chunks.data[i]);
     struct hprof_item item;
     struct heap_refs refs;
     uint64_t id;

@@ -83,11 +83,19 @@ void heap_index_discard(struct heap_index_file *f)
     f->data = NULL;
 }
 
-int heap_index_commit(struct heap_index_file *f, const char *path)
+static int checksum_section(void *ctx, unsigned thread, uint64_t i)
 {
-    for (int i = 0; i < HEAP_SECTIONS; i++)
-        f->header.sections[i].checksum = heap_index_checksum(f->data + f->header.sections[i].offset,
-                                                             f->header.sections[i].bytes);
+    struct heap_index_file *f = ctx;
+    f->header.sections[i].checksum =
+        heap_index_checksum(f->data + f->header.sections[i].offset, f->header.sections[i].bytes);
+    return 0;
+}
+
+int heap_index_commit(struct heap_index_file *f, const char *path, unsigned threads)
+{
+    int failed = heap_parallel(threads, HEAP_SECTIONS, checksum_section, f);
+    if (failed)
+        return failed;
     f->header.checksum =
         heap_index_checksum(&f->header, offsetof(struct heap_index_header, checksum));
     memcpy(f->data, &f->header, sizeof(f->header));
@@ -282,7 +290,7 @@ static int build_new(struct heap *h, const char *path, uint64_t mtime_ns,
     struct heap_index_file f = {.fd = -1};
     int error = heap_build(h->dump, settings, path, mtime_ns, &f);
     if (!error)
-        error = heap_index_commit(&f, path);
+        error = heap_index_commit(&f, path, h->dump->threads);
     if (error) {
         heap_index_discard(&f);
         return error;
@@ -368,12 +376,8 @@ uint64_t heap_shallow(const struct heap *h, uint64_t i)
     struct hprof_item item;
     if (i >= h->n)
         return 0;
-    int32_t class = heap_class_of(h, i);
-    if (class >= 0 && class != h->dump->class_class &&
-        h->dump->classes.data[class].kind == HEAP_INSTANCE &&
-        !h->dump->classes.data[class].words_at)
-        return h->dump->classes.data[class].size;
-    return heap_item(h, i, &item) ? heap_item_size(h->dump, &item) : 0;
+    uint64_t size = heap_size_by_class(h->dump, heap_class_of(h, i));
+    return size ? size : heap_item(h, i, &item) ? heap_item_size(h->dump, &item) : 0;
 }
 
 /*

@@ -71,8 +71,19 @@ static inline void *heap_index_at(const struct heap_index_file *f, enum heap_sec
     return f->data + f->header.sections[s].offset;
 }
 
+/* The objects of an index whose sections of classes and positions are complete. */
+static inline struct heap heap_index_view(const struct heap_index_file *f, struct heap_dump *d)
+{
+    return (struct heap){.dump = d,
+                         .n = f->header.n,
+                         .class_wide = f->header.class_wide,
+                         .class_of = heap_index_at(f, HEAP_CLASS_OF),
+                         .offset_low = heap_index_at(f, HEAP_OFFSET_LOW),
+                         .offset_high = heap_index_at(f, HEAP_OFFSET_HIGH)};
+}
+
 /* Writes the checksums and gives the file its name. Returns 0 or a negative errno. */
-int heap_index_commit(struct heap_index_file *f, const char *path) must_check;
+int heap_index_commit(struct heap_index_file *f, const char *path, unsigned threads) must_check;
 void heap_index_discard(struct heap_index_file *f);
 uint64_t heap_index_checksum(const void *bytes, uint64_t len);
 /* Stores in the header what identifies the dump. */

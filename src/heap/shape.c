@@ -15,7 +15,8 @@ uint64_t heap_array_size(const struct heap_shape *s, unsigned type, uint64_t cou
 {
     uint64_t element = type == HPROF_OBJECT ? s->reference : hprof_type_size(type, id_size);
     uint64_t header = element == 8 ? (s->array_header + 7u) / 8 * 8 : s->array_header;
-    return (header + count * element + s->alignment - 1) / s->alignment * s->alignment;
+    /* The alignment is a power of two. */
+    return (header + count * element + s->alignment - 1) & ~(uint64_t)(s->alignment - 1);
 }
 
 /*

@@ -217,15 +217,23 @@ static void check_ids(unsigned n, uint64_t range, unsigned shift, bool bitmap)
         bits |= ids[i] - min;
     assert_int_equal(heap_ids_init(&m, min, max, bits, n), 0);
     assert_int_equal(m.bitmap, bitmap);
+    struct heap_ids_adder adder = {.ids = &m};
+    struct heap_finder finder;
     for (unsigned i = 0; i < n; i++)
-        heap_ids_add(&m, ids[i], i);
+        heap_ids_add(&adder, ids[i], i);
+    heap_ids_add_end(&adder);
     assert_int_equal(heap_ids_seal(&m), 0);
+    assert_int_equal(heap_finder_init(&finder, &m), 0);
     qsort(ids, n, sizeof(*ids), by_value);
     unsigned distinct = 0;
     for (unsigned i = 0; i < n; i++) {
         if (i && ids[i] == ids[i - 1])
             continue;
         assert_int_equal(heap_ids_find(&m, ids[i]), distinct);
+        heap_finder_expect(&finder, ids[i]);
+        assert_int_equal(heap_finder_find(&finder, ids[i]), distinct);
+        for (uint64_t near = ids[i] - 1; near <= ids[i] + (2 << shift); near++)
+            assert_int_equal(heap_finder_find(&finder, near), heap_ids_find(&m, near));
         assert_int_equal(heap_ids_at(&m, distinct), ids[i]);
         if (i + 1 < n && ids[i + 1] > ids[i] + 1)
             assert_true(heap_ids_find(&m, ids[i] + 1) == HEAP_NONE);
@@ -234,6 +242,9 @@ static void check_ids(unsigned n, uint64_t range, unsigned shift, bool bitmap)
     assert_int_equal(m.count, distinct);
     assert_true(heap_ids_find(&m, min - 1) == HEAP_NONE);
     assert_true(heap_ids_find(&m, max + 1) == HEAP_NONE);
+    assert_true(heap_finder_find(&finder, min - 1) == HEAP_NONE);
+    assert_true(heap_finder_find(&finder, max + 1) == HEAP_NONE);
+    heap_finder_release(&finder);
     heap_ids_release(&m);
     free(ids);
 }

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The dominator tree downwards, which the build writes last. */
+#pragma once
+
+#include "heap/index.h"
+
+/*
+ * Writes the section of children, grouped by their dominator in the order of the dominators and
+ * sorted by retained size, the largest first, and what the instances of each class retain. The
+ * sections of dominators, retained sizes and classes must be complete. Returns 0 or -ENOMEM.
+ */
+int heap_children_write(const struct heap_index_file *f, struct heap_dump *d) must_check;
