@@ -361,10 +361,11 @@ static int sum_retained(struct build *b)
     b->sizes_wide =
         b->wide || h->retained_wide || h->size_shift != 3 || b->d->shape.mirror_base % 8;
     b->sizes_shift = b->sizes_wide ? 0 : h->size_shift;
-    b->sizes = heap_memory((reached + 1) * (b->sizes_wide ? 8 : 4));
-    b->vertex = heap_memory((reached + 1) * (b->wide ? 8 : 4));
+    b->sizes = heap_memory_again(TAKE(b->dom.spare[0]), (reached + 2) * (b->sizes_wide ? 8 : 4));
+    b->vertex = heap_memory_again(TAKE(b->dom.spare[1]), (reached + 2) * (b->wide ? 8 : 4));
     if (!b->sizes || !b->vertex)
         return -ENOMEM;
+    dominators_set(b->sizes, 1, 0, b->sizes_wide); /* all others are set */
     int error = heap_parallel(b->d->threads, slices, size_slice, b);
     if (error)
         return error;
@@ -428,11 +429,11 @@ static int build_graph(struct build *b)
     lap(b, &b->times.dominators, "retained sizes");
     if (!error)
         error = sum_retained(b);
-    heap_memory_free(b->sizes);
-    heap_memory_free(b->vertex);
     dominators_release(&b->dom);
     if (!error)
-        error = heap_children_write(b->f, b->d);
+        error = heap_children_write(b->f, b->d, &b->sizes, &b->vertex);
+    heap_memory_free(b->sizes);
+    heap_memory_free(b->vertex);
     lap(b, &b->times.retained, NULL);
     return error;
 }

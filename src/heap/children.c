@@ -168,7 +168,8 @@ static ALWAYS_INLINE struct step enter(const struct descent *d, uint64_t first, 
  * what the largest needs gets into the cache.
  */
 static ALWAYS_INLINE int sum_classes(const struct heap_index_file *f, struct heap_dump *dump,
-                                     const void *ends, const bool wide, const bool retained_wide)
+                                     const void *ends, void **spare, const bool wide,
+                                     const bool retained_wide)
 {
     const struct descent d = {.children = heap_index_at(f, HEAP_CHILDREN),
                               .ends = ends,
@@ -179,7 +180,7 @@ static ALWAYS_INLINE int sum_classes(const struct heap_index_file *f, struct hea
     /* above: for each class, the number of its instances on the current path. */
     uint64_t *above = calloc(no_class + 1, sizeof(uint64_t)), depth = 0;
     /* Three entries a step. Pages that are not used take no memory. */
-    void *way = heap_memory((n + 1) * 3 * (wide ? 8 : 4));
+    void *way = heap_memory_again(TAKE(*spare), (n + 1) * 3 * (wide ? 8 : 4));
     int error = above && way ? 0 : -ENOMEM;
     struct step s = {0};
     if (!error)
@@ -255,21 +256,24 @@ static ALWAYS_INLINE void group_children(const struct heap_index_file *f, uint8_
     }
 }
 
-int heap_children_write(const struct heap_index_file *f, struct heap_dump *d)
+int heap_children_write(const struct heap_index_file *f, struct heap_dump *d, void **spare,
+                        void **other)
 {
     const struct heap_index_header *h = &f->header;
-    uint8_t *ends = heap_memory((h->n + 2) * (h->wide ? 8 : 4));
+    const uint64_t bytes = (h->n + 2) * (h->wide ? 8 : 4);
+    uint8_t *ends = heap_memory_again(TAKE(*spare), bytes);
     if (!ends)
         return -ENOMEM;
+    memset(ends, 0, bytes);
     h->wide ? group_children(f, ends, true) : group_children(f, ends, false);
     struct order order = {.f = f, .ends = ends};
     int error = heap_parallel(d->threads, h->n / SLICE + 1, sort_slice, &order);
     for (size_t t = 0; t < ARRAY_SIZE(order.scratch); t++)
         heap_memory_free(order.scratch[t].children);
     if (!error && h->n)
-        error = h->wide            ? sum_classes(f, d, ends, true, h->retained_wide)
-                : h->retained_wide ? sum_classes(f, d, ends, false, true)
-                                   : sum_classes(f, d, ends, false, false);
+        error = h->wide            ? sum_classes(f, d, ends, other, true, h->retained_wide)
+                : h->retained_wide ? sum_classes(f, d, ends, other, false, true)
+                                   : sum_classes(f, d, ends, other, false, false);
     heap_memory_free(ends);
     return error;
 }

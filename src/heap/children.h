@@ -7,6 +7,8 @@
 /*
  * Writes the section of children, grouped by their dominator in the order of the dominators and
  * sorted by retained size, the largest first, and what the instances of each class retain. The
- * sections of dominators, retained sizes and classes must be complete. Returns 0 or -ENOMEM.
+ * sections of dominators, retained sizes and classes must be complete. Takes the memory of *spare
+ * and *other (heap_memory_again), and makes them NULL. Returns 0 or -ENOMEM.
  */
-int heap_children_write(const struct heap_index_file *f, struct heap_dump *d) must_check;
+int heap_children_write(const struct heap_index_file *f, struct heap_dump *d, void **spare,
+                        void **other) must_check;

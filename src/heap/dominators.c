@@ -131,6 +131,8 @@ void dominators_release(struct dominators *d)
     heap_memory_free(d->number);
     heap_memory_free(d->parent);
     heap_memory_free(d->idom);
+    heap_memory_free(d->spare[0]);
+    heap_memory_free(d->spare[1]);
     free(d->extra);
     *d = (struct dominators){0};
 }
@@ -345,9 +347,10 @@ int dominators_finish(struct dominators *d, struct edges *e, void *park, unsigne
     uint64_t n = 0;
     for (unsigned t = 0; t < threads; t++)
         n += pairs.n[t];
+    void *number = NULL;
     if (!error && park) {
         memcpy(park, d->number, d->nodes * width);
-        heap_memory_free(d->number);
+        number = d->number;
         d->number = NULL;
     }
     s.starts = heap_memory(size + width);
@@ -359,7 +362,7 @@ int dominators_finish(struct dominators *d, struct edges *e, void *park, unsigne
     for (unsigned t = 0; t < threads; t++)
         heap_memory_free(pairs.runs[t]);
     s.links = heap_memory(size * 2);
-    s.semi = heap_memory(size);
+    s.semi = heap_memory_again(number, size);
     s.path = heap_memory((d->reached + 1) * sizeof(*s.path));
     if (!error && s.links && s.semi && s.path) {
         for (uint64_t v = 0; v <= d->reached; v++)
@@ -369,7 +372,9 @@ int dominators_finish(struct dominators *d, struct edges *e, void *park, unsigne
         error = -ENOMEM;
     }
     d->parent = NULL;
-    void *const done[] = {s.parent, s.links, s.starts, s.sources, s.path};
+    d->spare[0] = s.parent;
+    d->spare[1] = s.starts;
+    void *const done[] = {s.links, s.sources, s.path};
     for (size_t i = 0; i < ARRAY_SIZE(done); i++)
         heap_memory_free(done[i]);
     d->idom = s.semi;

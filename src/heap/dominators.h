@@ -21,6 +21,8 @@ struct dominators {
     void *idom;
     uint64_t *roots; /* the caller's, followed by those found through weak references */
     uint64_t roots_n;
+    /* After dominators_finish: what is not needed any more, for heap_memory_again. */
+    void *spare[2];
     uint64_t *extra;
     uint64_t extra_n, extra_cap;
 };

@@ -74,6 +74,36 @@ void *heap_memory(uint64_t bytes)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
+/* Resizes a row's memory where it may stay in memory. Returns NULL when it cannot. */
+static void *resize(int row, uint64_t bytes)
+{
+    const uint64_t before = state.arrays[row].bytes;
+    if (state.arrays[row].file >= 0 || (state.limit && state.used - before + bytes > state.limit))
+        return NULL;
+    void *memory = mremap(state.arrays[row].memory, before, bytes, MREMAP_MAYMOVE);
+    if (memory == MAP_FAILED)
+        return NULL;
+    state.used += bytes - before;
+    state.arrays[row].memory = memory;
+    state.arrays[row].bytes = bytes;
+    return memory;
+}
+
+void *heap_memory_again(void *old, uint64_t bytes)
+{
+    void *memory = NULL;
+    pthread_mutex_lock(&state.lock);
+    for (int i = 0; old && !memory && i < MAX_ARRAYS; i++) {
+        if (state.arrays[i].memory == old)
+            memory = resize(i, bytes ? bytes : 1);
+    }
+    pthread_mutex_unlock(&state.lock);
+    if (memory)
+        return memory;
+    heap_memory_free(old);
+    return heap_memory(bytes);
+}
+
 void heap_memory_free(void *memory)
 {
     if (!memory)

@@ -19,6 +19,12 @@ void heap_memory_limit(uint64_t limit, const char *folder);
  * Thread-safe.
  */
 void *heap_memory(uint64_t bytes);
+/*
+ * Returns memory of `bytes` bytes in place of `old`, which may be NULL and is gone in any case.
+ * What it contains is not defined, and the kernel need not clear pages that were in use: that takes
+ * longer than most of what is done with them. Returns NULL when out of memory.
+ */
+void *heap_memory_again(void *old, uint64_t bytes);
 void heap_memory_free(void *memory);
 /* Returns the number of bytes on disk taken by the arrays freed so far. */
 uint64_t heap_memory_spilled(void);

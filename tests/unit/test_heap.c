@@ -5,6 +5,7 @@
  */
 #include "heap/dominators.h"
 #include "heap/ids.h"
+#include "heap/memory.h"
 #include "hprof/reader.h"
 #include "tests.h"
 
@@ -261,6 +262,30 @@ static void ids_are_found(void **unused)
         check_ids(4, UINT64_C(1) << 52, 12, false);
 }
 
+static void memory_is_used_again(void **unused)
+{
+    uint8_t *p = heap_memory_again(NULL, 100);
+    assert_non_null(p);
+    p[99] = 1;
+    for (uint64_t bytes = 1; bytes < 16 << 20; bytes *= 3) {
+        p = heap_memory_again(p, bytes);
+        assert_non_null(p);
+        memset(p, 7, bytes);
+    }
+    p = heap_memory_again(p, 5000);
+    assert_int_equal(p[4999], 7);
+    heap_memory_limit(1 << 20, NULL);
+    uint64_t spilled = heap_memory_spilled();
+    p = heap_memory_again(p, 4 << 20); /* more than the limit: in a file */
+    assert_non_null(p);
+    memset(p, 7, 4 << 20);
+    p = heap_memory_again(p, 1000);
+    assert_true(heap_memory_spilled() >= spilled + (4 << 20));
+    memset(p, 7, 1000);
+    heap_memory_free(p);
+    heap_memory_limit(0, NULL);
+}
+
 /* A HEAP DUMP whose length was never set, an empty one, and a truncated one. */
 static void reader_measures_heap_dumps(void **unused)
 {
@@ -313,6 +338,7 @@ int main(void)
         cmocka_unit_test(dominators_without_weak_references),
         cmocka_unit_test(dominators_of_a_long_list),
         cmocka_unit_test(ids_are_found),
+        cmocka_unit_test(memory_is_used_again),
         cmocka_unit_test(reader_measures_heap_dumps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
