@@ -449,6 +449,10 @@ static uint32_t *ranked_sites(const struct profile *p, const struct profile_filt
 
 static void site_frame(const struct profile *p, uint32_t node, struct buf *to)
 {
+    if (!node) {
+        buf_string(to, "[no Java stack]");
+        return;
+    }
     const struct profile_frame *f = profile_node_frame(p, node);
     struct str label = profile_text(p, p->methods.data[f->method].label);
     buf_bytes(to, label.data, label.len);
@@ -488,7 +492,7 @@ static void print_live_notes(const struct profile *p, const uint32_t *order, siz
         printf(" live figures of %s are estimates: +- is the standard error of live bytes, "
                "the others are exact\n",
                COUNT_TEXT(errors, "sites"));
-    if (profile_shares_places(p))
+    if (profile_may_share_places(p))
         printf(" where several stacks lead to a place, what each of them allocated is an estimated "
                "part of the place's count\n");
     if (below)

@@ -387,18 +387,18 @@ uint64_t profile_readings(const struct profile *p)
     return readings;
 }
 
-bool profile_shares_places(const struct profile *p)
+bool profile_may_share_places(const struct profile *p)
 {
-    struct map of_place = {0}; /* frame and class to the node of its first site, + 1 */
-    bool shared = false;
-    for (size_t i = 0; i < p->sites.len && !shared; i++) {
+    /* The stack of each of the first objects of a place is known (agent/capture/alloc/strata.c). */
+    enum { ALL_KNOWN = 16 };
+    for (size_t i = 0; i < p->sites.len; i++) {
         const struct profile_site *s = &p->sites.data[i];
-        uint64_t key = (uint64_t)p->nodes.data[s->node].frame << 32 | s->class_name;
-        uint64_t *node = map_at(&of_place, key, (uint64_t)s->node + 1, NULL);
-        shared = s->node && !s->estimated && node && *node != (uint64_t)s->node + 1;
+        uint32_t caller = p->nodes.data[s->node].parent;
+        if (!s->estimated && s->objects > ALL_KNOWN && caller &&
+            profile_node_frame(p, caller)->kind != FRAME_MARK) /* depth=1 cuts all stacks there */
+            return true;
     }
-    map_release(&of_place);
-    return shared;
+    return false;
 }
 
 void profile_note(const struct profile_view *v, struct buf *to)
@@ -416,7 +416,7 @@ void profile_note(const struct profile_view *v, struct buf *to)
     else if (series->estimated && v->weight)
         buf_printf(to, "estimated from %zu samples, standard error at most %.1f %%", v->samples,
                    100 * profile_standard_error(v) / (double)v->weight);
-    else if (v->metric == PROFILE_ALLOCATION && profile_shares_places(p))
+    else if (v->metric == PROFILE_ALLOCATION && profile_may_share_places(p))
         buf_string(to, "counted: where several stacks lead to a place, the parts that each of them "
                        "has of its count are estimated");
 }

@@ -318,10 +318,11 @@ enum { FEWEST_READINGS = 10 };
 /* How many readings the times of calls rest on; 0 where every call was timed. */
 uint64_t profile_readings(const struct profile *p);
 /*
- * Whether objects of a class that are counted at a place are shared by several stacks: how many are
- * of each is estimated (doc/allocation-sites.md).
+ * Whether there are counted places to which more than one stack may lead: how many objects are of
+ * each stack is estimated (doc/allocation-sites.md). That a place has a single stack here proves
+ * nothing, because a stack that is rare there may never have been looked at.
  */
-bool profile_shares_places(const struct profile *p);
+bool profile_may_share_places(const struct profile *p);
 /*
  * Appends a sentence about what the view's figures rest on; nothing where they are plain counts.
  * Every format that holds the figures holds it too.
