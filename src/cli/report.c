@@ -121,13 +121,16 @@ static void print_times(const struct profile_view *v)
     if (!t.process_ns)
         return;
     printf("  CPU time of the process %s: ", format_duration(time, t.process_ns));
-    printf("Java threads %s", format_duration(time, t.process_ns - MIN(t.others_ns, t.process_ns)));
+    printf("Java threads %s", format_duration(time, t.java_ns));
     for (size_t i = 0; i < t.rows.len; i++) {
         struct str what = profile_text(v->profile, t.rows.data[i].what);
         printf(", %.*s %s (%.1f %%)", (int)what.len, what.data,
                format_duration(time, t.rows.data[i].cpu_ns),
                percent(t.rows.data[i].cpu_ns, t.process_ns));
     }
+    if (percent(t.rest_ns, t.process_ns) >= 0.05)
+        printf(", not sampled %s (%.1f %%)", format_duration(time, t.rest_ns),
+               percent(t.rest_ns, t.process_ns));
     putchar('\n');
 }
 
@@ -140,7 +143,8 @@ static void json_times(struct json *j, const struct profile_view *v)
     json_key(j, "cpu_time_ns");
     json_begin_object(j);
     json_key_u64(j, VM_TIME_PROCESS, t.process_ns);
-    json_key_u64(j, "java", t.process_ns - MIN(t.others_ns, t.process_ns));
+    json_key_u64(j, "java", t.java_ns);
+    json_key_u64(j, "not sampled", t.rest_ns);
     for (size_t i = 0; i < t.rows.len; i++) {
         struct str what = profile_text(v->profile, t.rows.data[i].what);
         json_string_n(j, what.data, what.len);

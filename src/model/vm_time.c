@@ -22,10 +22,9 @@ int profile_cpu_time(struct profile *p, uint64_t time_ns, const char *what, cons
                                                               (uint32_t)kind, (uint32_t)thread}));
 }
 
-static bool is_process(const struct profile *p, const struct profile_cpu_time *t)
+static bool is(const struct profile *p, const struct profile_cpu_time *t, const char *what)
 {
-    struct str what = profile_text(p, t->what);
-    return what.len == strlen(VM_TIME_PROCESS) && memcmp(what.data, VM_TIME_PROCESS, what.len) == 0;
+    return str_is(profile_text(p, t->what), what);
 }
 
 static int most_first(const void *a, const void *b)
@@ -38,12 +37,13 @@ static int most_first(const void *a, const void *b)
 int vm_time_sum(struct vm_time *ret, const struct profile *p, const struct profile_filter *filter)
 {
     struct vm_time sum = {0};
+    uint64_t others_ns = 0;
     for (size_t i = 0; i < p->cpu_times.len; i++) {
         const struct profile_cpu_time *t = &p->cpu_times.data[i];
         if (t->time_ns < filter->from_ns || (filter->to_ns && t->time_ns >= filter->to_ns))
             continue;
-        if (is_process(p, t)) {
-            sum.process_ns += t->cpu_ns;
+        if (is(p, t, VM_TIME_PROCESS) || is(p, t, VM_TIME_JAVA)) {
+            *(is(p, t, VM_TIME_JAVA) ? &sum.java_ns : &sum.process_ns) += t->cpu_ns;
             continue;
         }
         size_t n = 0; /* a file may contain anything */
@@ -54,8 +54,11 @@ int vm_time_sum(struct vm_time *ret, const struct profile *p, const struct profi
             return -ENOMEM;
         }
         sum.rows.data[n].cpu_ns += t->cpu_ns;
-        sum.others_ns += t->cpu_ns;
+        others_ns += t->cpu_ns;
     }
+    if (!sum.java_ns)
+        sum.java_ns = sum.process_ns - MIN(others_ns, sum.process_ns);
+    sum.rest_ns = sum.process_ns - MIN(others_ns + sum.java_ns, sum.process_ns);
     if (sum.rows.len)
         qsort(sum.rows.data, sum.rows.len, sizeof(*sum.rows.data), most_first);
     *ret = sum;
@@ -111,7 +114,9 @@ int vm_time_samples(struct profile *p)
         return 0;
     for (size_t i = 0; i < p->cpu_times.len && r == 0; i++) {
         const struct profile_cpu_time t = p->cpu_times.data[i];
-        if (is_process(p, &t)) { /* the last of the events that are written together */
+        if (is(p, &t, VM_TIME_JAVA))
+            continue;
+        if (is(p, &t, VM_TIME_PROCESS)) { /* the last of the events that are written together */
             before = MIN(t.time_ns, p->duration_ns);
             continue;
         }

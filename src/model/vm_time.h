@@ -8,6 +8,7 @@
 #include "model/profile.h"
 
 #define VM_TIME_PROCESS "process"
+#define VM_TIME_JAVA    "Java threads"
 /* Ids of threads that are made for this; no thread of a recording has such an id. */
 #define VM_TIME_THREAD (UINT64_C(1) << 63)
 
@@ -21,12 +22,14 @@ struct vm_time_row {
 };
 
 /*
- * Sums over a window of time. The process used process_ns, of which others_ns were not used by Java
- * threads. A zeroed struct means none.
+ * Sums over a window of time. The process used process_ns, Java threads java_ns while they were
+ * sampled; where a recording does not say that, java_ns is what the others leave. rest_ns is in none
+ * of them: Java threads before their sampling began, and what ended between two readings. A zeroed
+ * struct means none.
  */
 struct vm_time {
     VEC(struct vm_time_row) rows;
-    uint64_t process_ns, others_ns;
+    uint64_t process_ns, java_ns, rest_ns;
 };
 
 int vm_time_sum(struct vm_time *ret, const struct profile *p,

@@ -71,6 +71,9 @@ def test_all_captures_at_once_give_what_the_program_did(jdk, tmp_path):
     allocated = row(report["allocations"], "Amounts.allocate")["self"]
     assert OBJECTS * BYTES <= allocated <= OBJECTS * (BYTES + 32)
     assert 0.5 * HOLD_MS < row(report["locks"], "Amounts.main")["self"] / 1e6 < 5 * HOLD_MS
+    assert lab.jvmscope("convert", "--metric", "allocations", "-o", tmp_path / "a.collapsed", out).returncode == 0
+    for text in ((tmp_path / "a.collapsed").read_text(), json.dumps(report), json.dumps(traced), lab.jvmscope("coverage", out).stdout):
+        assert "Jvmscope" not in text  # no class of the agent's is the program's
     # also of a thread that started while the captures did
     daemons = {t["name"]: t["daemon"] for t in js("threads", "summary", "--json", out)["threads"]}
     assert not daemons["main"] and daemons["Finalizer"] and daemons.get("Common-Cleaner", True), daemons
@@ -79,7 +82,8 @@ def test_all_captures_at_once_give_what_the_program_did(jdk, tmp_path):
 def test_sampled_allocations(jdk, tmp_path):
     """alloc=sampled, the bare --alloc: the bytes are there within the error that the report states, in every output."""
     objects, out = 2_000_000, tmp_path / "a.jfr"
-    done = jdk.java("Amounts", "objects", objects, jvm=("-Xmx64m", jdk.agent(f"format=r,alloc=sampled,file={out}")))
+    options = f"format=r,alloc=sampled,exceptions=counts,trace=Amounts.main,file={out}"  # what the probes allocate is not the program's
+    done = jdk.java("Amounts", "objects", objects, jvm=("-Xmx64m", jdk.agent(options)))
     assert done.returncode == 0 and done.stdout.startswith("in "), done.stderr
     report = lab.jvmscope("report", "--json", out)
     assert report.returncode == 0 and report.stderr == "", report.stderr
@@ -91,6 +95,7 @@ def test_sampled_allocations(jdk, tmp_path):
     assert error < 0.05 * truth and (error > 0) == (jdk.version > 8)
     assert abs(got - truth) < 5 * error + 0.01 * truth, (got, truth, error)
     shown = lab.jvmscope("report", out).stdout
+    assert "Jvmscope" not in shown + json.dumps(report)
     assert "estimated from" in shown if jdk.version > 8 else "Amounts.allocate" in shown
     collapsed = tmp_path / "a.collapsed"
     assert lab.jvmscope("convert", "-o", collapsed, out).returncode == 0

@@ -124,3 +124,30 @@ def test_samples_without_java_frames_say_what_runs(jdk, tmp_path):
     before = sum(m["total"] for m in found["methods"] if m["method"].endswith("computes_before_java"))
     assert 200 < before < 320, found["methods"][:5]
     assert found["unattributed"] <= 0.01 * found["total"], found["unattributed"]
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_threads_that_run_for_less_than_a_tick_of_the_kernel_are_sampled_in_full(jdk, tmp_path):
+    """A hundred threads use 20 ms each, less than a millisecond at a time: as many samples as their own clocks say, to 2 %, where the
+    recording is stopped while they live, and where they end first. Without what the kernel had not told yet, a tenth is missing."""
+    program = jdk.start_java("Bursts", 100, 20, jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    program.stdout.readline()
+    attached = tmp_path / "a.jfr"
+    done = lab.jvmscope("attach", "--cpu", "-i", "1ms", "-o", attached, program.pid)
+    assert done.returncode == 0, done.stderr
+    program.stdin.write("\n")
+    program.stdin.flush()
+    used = {attached: int(program.stdout.readline()) / 1e6}
+    assert lab.jvmscope("stop", program.pid).returncode == 0
+    program.communicate("\n")
+    out = tmp_path / "s.jfr"
+    done = jdk.java("Bursts", 100, 20, jvm=("-Xmx64m", jdk.agent(f"cpu=samples,interval=1ms,format=r,file={out}")), input="\n\n")
+    assert done.returncode == 0, done.stderr
+    used[out] = int(done.stdout.split()[1]) / 1e6
+    for recording, ms in used.items():
+        found = samples(recording, "--thread", "burst-*")
+        assert abs(found["total"] - ms) < 0.02 * ms + 10, (recording, found["total"], ms)
+        assert found["unattributed"] < 0.02 * ms, found
+        whole = samples(recording)
+        java = whole["cpu_time_ns"]["java"] / 1e6
+        assert abs(whole["total"] - java) < 0.02 * java + 20, (recording, whole["total"], java)

@@ -67,6 +67,8 @@ static struct {
     uint64_t groups[TASK_GROUPS];    /* strings of the recording, as are the following */
     uint64_t reasons[WALK_FAILURES]; /* strings of the recording */
     uint64_t reported_ns, looked_ns;
+    uint64_t java_ns;        /* CPU time of Java threads that has been told */
+    _Atomic uint64_t beyond; /* intervals of samples beyond REPEAT_MAX */
     bool uncovered_told;
     bool sampling; /* the sampler is running */
     bool follows;  /* names of virtual threads */
@@ -127,15 +129,27 @@ at_each_sample static bool record(void *context, const struct sample *s)
         return true;
     }
     uint64_t trace = jfr_trace(cpu.jfr, s->frames, (uint32_t)s->n, s->truncated);
+    atomic_store(s->mark, trace);
     if (cpu.wall) {
-        atomic_store(s->mark, trace);
         put_wall(s->time_ns, s->id, trace, s->idle, s->weight);
         return true;
     }
     /* One event for each interval, because other readers know no weight. */
     for (uint32_t i = 0; i < MIN(s->weight, REPEAT_MAX); i++)
         put_cpu(s, trace);
+    if (unlikely(s->weight > REPEAT_MAX))
+        atomic_fetch_add(&cpu.beyond, s->weight - REPEAT_MAX);
     return true;
+}
+
+static void record_unheard(void *context, uint32_t serial, uint64_t mark, uint32_t weight)
+{
+    struct sample s = {
+        .id = serial, .time_ns = now_ns(), .weight = weight, .n = mark ? 0 : -1 - WALK_UNHEARD};
+    if (!mark)
+        put_unattributed(&s);
+    for (uint32_t i = 0; mark && i < weight; i++)
+        put_cpu(&s, mark);
 }
 
 static void record_kept(void *context, const struct sample *s)
@@ -174,9 +188,14 @@ static void count_kept(void *context, const struct sample *s)
         return;
     uint32_t trace =
         s->n < 0 ? 0 : dictionary_trace(cpu.dictionary, jni, s->frames, (uint32_t)s->n, s->serial);
-    if (cpu.wall)
-        atomic_store(s->mark, trace);
+    atomic_store(s->mark, trace);
     count(trace, s->weight);
+}
+
+static void count_unheard(void *context, uint32_t serial, uint64_t mark, uint32_t weight)
+{
+    if (!cpu.all_off && !(cpu.off.len && map_get(&cpu.off, serial)))
+        count((uint32_t)mark, weight);
 }
 
 static bool count_idle(void *context, const struct thread *t, uint64_t mark, uint32_t weight)
@@ -275,6 +294,7 @@ static void tell_cost(void)
     stack_vm_trouble(&resumed, &faults);
     for (int i = 0; i < WALK_FAILURES; i++)
         failed += c.failed[i];
+    c.lost += atomic_load(&cpu.beyond);
     jfr_lose_total(cpu.jfr, LOSS_CPU_BUFFER, c.lost);
     jfr_lose_total(cpu.jfr, LOSS_CPU_TIMER, c.uncovered);
     if (!jfr_begin(cpu.jfr, cpu.cost_type, 0, &e))
@@ -309,6 +329,19 @@ static void tell_time(const struct task_time *t)
     jfr_commit(&e);
 }
 
+/*
+ * The sampler begins and ends with each thread on its own, so the rest of the process's time is not
+ * what the samples are to be compared with.
+ */
+static void tell_java(void)
+{
+    uint64_t java_ns = sampler_java_ns();
+    if (java_ns <= cpu.java_ns)
+        return;
+    tell_time(&(struct task_time){TASK_JAVA, "", java_ns - cpu.java_ns});
+    cpu.java_ns = java_ns;
+}
+
 /* CPU time of threads that are not sampled: written from time to time, and the rest at the end. */
 static void tell_times(const struct session *s, bool end)
 {
@@ -318,6 +351,7 @@ static void tell_times(const struct session *s, bool end)
     if (s->out.format != 'r' || cpu.wall || (!end && now - cpu.looked_ns < LOOK_EVERY_NS))
         return;
     cpu.looked_ns = now;
+    tell_java();
     tasks_report(end ? 0 : LEAST_NS, tell_time);
 }
 
@@ -443,13 +477,17 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     cpu.reported_ns = now_ns();
     cpu.uncovered_told = false;
     cpu.total = 0;
+    cpu.java_ns = 0;
+    atomic_store(&cpu.beyond, 0);
+    /* Threads that keep all CPUs busy let a long time pass between the first timer and the last. */
+    uint64_t process_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     int r = recording ? start_recording(s->out.jfr) : 0;
     if (r == 0)
         r = start_sampler(s, jni, why);
     /* The first recording of an agent that was loaded at VM start covers the whole process. */
     static bool begun;
     if (r == 0 && recording && !cpu.wall)
-        tasks_start(!vm.attached && !begun, tell_time);
+        tasks_start(!vm.attached && !begun, process_ns, tell_time);
     begun = true;
     return r;
 }
@@ -466,6 +504,7 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
         .depth = (uint32_t)o->v[OPT_DEPTH].number,
         .on_sample = recording ? record : keep,
         .idle = recording ? record_idle : count_idle,
+        .unheard = recording ? record_unheard : count_unheard,
         /* Twice what all CPUs can produce until the buffer is next emptied. */
         .keep = recording
                     ? 0
@@ -515,6 +554,7 @@ static void stop_sampler(struct session *s, JNIEnv *jni)
     if (cpu.sampling) {
         sampler_stop();
         drain(s, jni);
+        sampler_settle();
         sampler_release();
     }
     describe_less();
@@ -575,10 +615,10 @@ static void request(struct session *s, JNIEnv *jni, const struct hprof_request *
 static void stop(struct session *s, JNIEnv *jni)
 {
     bool sampled = cpu.sampling;
-    if (sampled)
-        tell_times(s, true);
     stop_sampler(s, jni);
     cpu.sampling = false;
+    if (sampled)
+        tell_times(s, true);
     if (sampled && s->out.format == 'r')
         tell_cost();
 }

@@ -323,10 +323,9 @@ at_each_sample static void on_signal(int number, siginfo_t *info, void *ucontext
         JNIEnv *env = t && !t->own ? atomic_load(&t->env) : NULL;
         if (env)
             take_interrupted(&tick, t, env, ucontext);
+        atomic_fetch_add_explicit(&tick.slot->ticks, tick.weight, memory_order_relaxed);
         if (!sampler.options.later || tick.slot->perf.fd)
             slot_shift(tick.slot, tick.weight);
-        else
-            atomic_fetch_add_explicit(&tick.slot->ticks, tick.weight, memory_order_relaxed);
         count_cost(start);
     }
     atomic_fetch_sub(&sampler.inside, 1);
@@ -469,6 +468,14 @@ static void clear_counters(void)
         atomic_store(single[i], 0);
 }
 
+static void report_unheard(void *context, uint32_t serial, uint64_t mark, uint32_t weight)
+{
+    atomic_fetch_add(&sampler.samples, weight);
+    if (!mark)
+        atomic_fetch_add(&sampler.failed[WALK_UNHEARD], weight);
+    sampler.options.unheard(context, serial, mark, weight);
+}
+
 static int start_source(const struct sampler_options *o)
 {
     if (!o->walk)
@@ -482,6 +489,7 @@ static int start_source(const struct sampler_options *o)
                                                .wall = o->wall,
                                                .perf = o->perf,
                                                .idle = o->idle,
+                                               .unheard = report_unheard,
                                                .context = o->context,
                                                .coalesced = &sampler.coalesced});
 }
@@ -519,6 +527,11 @@ void sampler_stop(void)
         nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
 }
 
+void sampler_settle(void)
+{
+    slots_settle();
+}
+
 void sampler_release(void)
 {
     if (atomic_load(&sampler.inside) > 0)
@@ -552,8 +565,11 @@ void sampler_drain(void (*f)(void *context, const struct sample *s), void *conte
     while ((record = ring_next(&sampler.ring))) {
         struct later *l = (struct later *)(void *)record;
         walk_later(l);
+        _Atomic uint64_t mark = 0;
+        l->sample.mark = &mark;
         f(context, &l->sample);
-        slot_shift_later(l->slot, l->sample.thread, l->sample.weight, later.round);
+        slot_shift_later(l->slot, l->sample.thread, l->sample.serial, atomic_load(&mark),
+                         l->sample.weight, later.round);
         ring_done(&sampler.ring, record);
     }
     later.ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
@@ -591,6 +607,11 @@ void sampler_counters(struct sampler_counters *ret)
         ret->cost[i] = sampler.cost[i];
     slots_count(&ret->threads, &ret->uncovered);
     ret->threads += sampler_jvmti_threads();
+}
+
+uint64_t sampler_java_ns(void)
+{
+    return sampler.options.wall || !sampler.options.walk ? 0 : slots_java_ns();
 }
 
 uint64_t sampler_cost_percentile(const struct sampler_counters *c, double share)

@@ -26,7 +26,7 @@ struct sample {
     int n;                  /* the number of frames, or -1 - enum walk_failure */
     bool truncated;         /* the stack is deeper than the requested depth */
     bool idle;              /* WALL: the thread waits in a system call */
-    _Atomic uint64_t *mark; /* WALL: a word that stays with the thread and is passed to `idle` */
+    _Atomic uint64_t *mark; /* a word that stays with the thread, passed to `idle` and `unheard` */
     struct jfr_frame *frames;
 };
 
@@ -52,6 +52,11 @@ struct sampler_options {
      * handler. Returns false to be called again later.
      */
     bool (*idle)(void *context, const struct thread *t, uint64_t mark, uint32_t weight);
+    /*
+     * CPU: at its end a thread had used `weight` intervals that no signal told of. mark is 0 when
+     * no sample of it has a stack. Not called in a handler.
+     */
+    void (*unheard)(void *context, uint32_t serial, uint64_t mark, uint32_t weight);
     void *context;
     unsigned keep; /* the number of samples that can be kept for sampler_drain */
 };
@@ -87,7 +92,9 @@ int sampler_start(const struct sampler_options *o, JNIEnv *jni, struct buf *why)
  * thread is left.
  */
 void sampler_stop(void);
-/* Frees what handlers have left behind; call after the last sampler_drain. */
+/* Call after the last sampler_drain: reports the intervals that no signal told of. */
+void sampler_settle(void);
+/* Frees what handlers have left behind. */
 void sampler_release(void);
 /* Passes the samples that were kept to f, outside signal handlers. */
 void sampler_drain(void (*f)(void *context, const struct sample *s), void *context);
@@ -97,5 +104,7 @@ void sampler_drain(void (*f)(void *context, const struct sample *s), void *conte
  */
 void sampler_work(void);
 void sampler_counters(struct sampler_counters *ret);
+/* The CPU time of Java threads in which they were sampled by signals; 0 without signals. */
+uint64_t sampler_java_ns(void);
 /* Returns the handler time that a share (0 to 1) of the measured calls did not exceed. */
 uint64_t sampler_cost_percentile(const struct sampler_counters *c, double share);

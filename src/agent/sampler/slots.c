@@ -21,6 +21,7 @@ enum {
     DESCRIPTORS_MAX = 2 * SLOTS_MAX,
     SHIFT_EVERY = 4,          /* in intervals */
     PERF_SHORTEST_NS = 20000, /* the kernel accepts no less than 10,000 */
+    ENDED = -1, /* the tid of a slot whose thread has ended and whose intervals are not settled */
 };
 
 static struct slot *slots;
@@ -31,6 +32,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct slots_options options;
 static bool active; /* protected by lock */
 static _Atomic uint64_t uncovered;
+static uint64_t java_ns; /* of slots that are no longer there; protected by lock */
 
 static pthread_t visitor;
 static atomic_bool visitor_there, visitor_stop;
@@ -105,6 +107,8 @@ at_each_sample void slot_shift(struct slot *s, uint32_t weight)
     } else {
         struct itimerspec spec = {.it_interval = timespec_of(options.interval_ns),
                                   .it_value = timespec_of(at)};
+        s->armed_ns = at;
+        s->armed_ticks = atomic_load(&s->ticks);
         timer_settime(s->timer, TIMER_ABSTIME, &spec, NULL);
     }
 }
@@ -118,6 +122,7 @@ at_each_sample struct thread *slot_thread(struct slot *slot)
     t = env ? threads_by_env(env) : NULL;
     if (t) {
         atomic_store(&t->tid, atomic_load(&slot->tid));
+        atomic_store(&slot->serial, atomic_load(&t->serial));
         atomic_store(&slot->thread, t);
     } else {
         atomic_store(&slot->none, true);
@@ -184,7 +189,7 @@ static void arm_timer(struct slot *s)
      */
     uint64_t interval = options.interval_ns,
              first = 1 + hash_u64(now_ns() ^ (uint64_t)s->tid) % interval;
-    s->due_ns = clock_ns(slot_clock(s->tid));
+    s->due_ns = s->begun_ns = clock_ns(slot_clock(s->tid));
     s->since = 0;
     s->has_timer = false;
     if (arm_perf(s, first))
@@ -195,7 +200,7 @@ static void arm_timer(struct slot *s)
     if (timer_create(slot_clock(s->tid), &event, &s->timer) < 0) {
         /* RLIMIT_SIGPENDING is reached. From now on the visitor samples this thread. */
         atomic_fetch_add(&uncovered, 1);
-        s->cpu_ns = s->due_ns;
+        s->cpu_ns = s->due_ns + first - interval;
         s->seen = true;
         return;
     }
@@ -207,9 +212,42 @@ static void arm_timer(struct slot *s)
     timer_settime(s->timer, 0, &spec, NULL);
 }
 
+/* Returns the CPU time of a slot's thread, or 0 if the thread is gone. */
+static uint64_t read_clock(const struct slot *s)
+{
+    struct timespec t;
+    if (clock_gettime(slot_clock(atomic_load(&s->tid)), &t) < 0)
+        return 0;
+    return MAX((uint64_t)t.tv_sec * NS_PER_SECOND + (uint64_t)t.tv_nsec, s->begun_ns);
+}
+
+/*
+ * Counts what no signal has told of. A thread that runs for a fraction of the kernel's tick at a
+ * time would else lose a good part of an interval, in each thread.
+ */
+static void count_unheard(struct slot *s)
+{
+    uint64_t interval = options.interval_ns, cpu_ns = read_clock(s), due = 0;
+    /* Of a thread that is gone, or that may not be a Java thread, nothing is known. */
+    if (!cpu_ns || !atomic_load(&s->serial))
+        return;
+    java_ns += cpu_ns - s->begun_ns;
+    s->begun_ns = cpu_ns;
+    if (s->has_timer && !s->perf.fd) {
+        uint64_t ticks = atomic_load(&s->ticks) - s->armed_ticks;
+        due = cpu_ns >= s->armed_ns ? (cpu_ns - s->armed_ns) / interval + 1 : 0;
+        due -= MIN(due, ticks);
+    } else if (!s->has_timer && s->seen) {
+        due = (cpu_ns - s->cpu_ns) / interval;
+    }
+    s->unheard += (uint32_t)MIN(due, (uint64_t)INT32_MAX);
+}
+
 /* The ring remains until slots_release or until the slot is used again. */
 static void disarm_timer(struct slot *s)
 {
+    if (!options.wall && !atomic_load(&s->none))
+        count_unheard(s);
     if (s->perf.fd) {
         forget_perf(s);
     } else if (s->has_timer) {
@@ -253,9 +291,12 @@ static void move_tick(struct slot *s)
     timer_settime(s->timer, TIMER_ABSTIME, &spec, NULL);
 }
 
-void slot_shift_later(struct slot *s, const struct thread *thread, uint32_t weight, uint64_t round)
+void slot_shift_later(struct slot *s, const struct thread *thread, uint32_t serial, uint64_t mark,
+                      uint32_t weight, uint64_t round)
 {
     pthread_mutex_lock(&lock);
+    if (mark && atomic_load(&s->serial) == serial)
+        atomic_store(&s->mark, mark);
     bool its = s->has_timer && !s->perf.fd && atomic_load(&s->thread) == thread;
     s->since += its ? weight : 0;
     if (its && s->since >= SHIFT_EVERY && s->shift_round != round) {
@@ -280,11 +321,12 @@ static void add_slot(pid_t tid, struct thread *t)
             return;
         s = &slots[i];
         perf_clock_release(&s->perf);
-        *s = (struct slot){.tid = tid, .thread = t};
+        *s = (struct slot){.tid = tid, .thread = t, .serial = t ? atomic_load(&t->serial) : 0};
         if (i == used)
             atomic_store(&slots_used, used + 1);
     } else if (t) {
         /* A native thread has attached itself to the VM. */
+        atomic_store(&s->serial, atomic_load(&t->serial));
         atomic_store(&s->thread, t);
         if (atomic_exchange(&s->none, false) && s->has_timer)
             disarm_timer(s); /* its clock has stopped */
@@ -298,6 +340,23 @@ static void remove_slot(struct slot *s)
     disarm_timer(s);
     atomic_store(&s->thread, NULL);
     atomic_store(&s->none, true);
+    atomic_store(&s->tid, s->unheard ? ENDED : 0);
+}
+
+/*
+ * Reports the intervals of ended threads that no signal told of. Samples taken before may still
+ * have to be walked, so they wait for the second call, or the last one. Requires the lock.
+ */
+static void settle(struct slot *s, bool last)
+{
+    if (!s->unheard || atomic_load(&s->tid) != ENDED)
+        return;
+    if (!s->waited && !last) {
+        s->waited = true;
+        return;
+    }
+    options.unheard(options.context, atomic_load(&s->serial), atomic_load(&s->mark), s->unheard);
+    s->unheard = 0;
     atomic_store(&s->tid, 0);
 }
 
@@ -415,7 +474,7 @@ static void visit_cpu(struct slot *s)
 
 static bool to_visit(const struct slot *s)
 {
-    return atomic_load(&s->tid) && !atomic_load(&s->none) && (options.wall || !s->has_timer);
+    return atomic_load(&s->tid) > 0 && !atomic_load(&s->none) && (options.wall || !s->has_timer);
 }
 
 /*
@@ -499,6 +558,7 @@ int slots_start(const struct slots_options *o)
     pthread_mutex_lock(&lock);
     options = *o;
     atomic_store(&uncovered, 0);
+    java_ns = 0;
     active = true;
     pthread_mutex_unlock(&lock);
     int r = threads_listen(&listener);
@@ -525,12 +585,20 @@ void slots_stop(void)
     pthread_mutex_lock(&lock);
     uint32_t used = atomic_load(&slots_used);
     for (uint32_t i = 0; i < used; i++) {
-        if (!atomic_load(&slots[i].tid))
+        if (atomic_load(&slots[i].tid) <= 0)
             continue;
         if (options.wall)
             report_idle(&slots[i]);
         remove_slot(&slots[i]);
     }
+    pthread_mutex_unlock(&lock);
+}
+
+void slots_settle(void)
+{
+    pthread_mutex_lock(&lock);
+    for (uint32_t i = 0; i < atomic_load(&slots_used); i++)
+        settle(&slots[i], true);
     pthread_mutex_unlock(&lock);
 }
 
@@ -548,7 +616,8 @@ void slots_work(void)
     uint32_t used = atomic_load(&slots_used);
     for (uint32_t i = 0; i < used; i++) {
         struct slot *s = &slots[i];
-        if (!atomic_load(&s->tid))
+        settle(s, false);
+        if (atomic_load(&s->tid) <= 0)
             continue;
         if (atomic_load(&s->none) && s->has_timer)
             disarm_timer(s);
@@ -566,7 +635,21 @@ void slots_count(uint64_t *ret_threads, uint64_t *ret_uncovered)
     uint64_t n = 0;
     uint32_t used = atomic_load(&slots_used);
     for (uint32_t i = 0; i < used; i++)
-        n += atomic_load(&slots[i].tid) && !atomic_load(&slots[i].none);
+        n += atomic_load(&slots[i].tid) > 0 && !atomic_load(&slots[i].none);
     *ret_threads = n;
     *ret_uncovered = atomic_load(&uncovered);
+}
+
+uint64_t slots_java_ns(void)
+{
+    pthread_mutex_lock(&lock);
+    uint64_t sum = java_ns;
+    for (uint32_t i = 0; i < atomic_load(&slots_used); i++) {
+        const struct slot *s = &slots[i];
+        bool java = atomic_load(&s->tid) > 0 && !atomic_load(&s->none) && atomic_load(&s->serial);
+        uint64_t cpu_ns = java ? read_clock(s) : 0;
+        sum += cpu_ns ? cpu_ns - s->begun_ns : 0;
+    }
+    pthread_mutex_unlock(&lock);
+    return sum;
 }

@@ -17,6 +17,7 @@ struct slot {
     struct thread *_Atomic thread; /* NULL if not known yet */
     atomic_bool none;              /* not a Java thread; not sampled */
     _Atomic uint64_t mark;         /* set by the sample function: what the thread was last doing */
+    _Atomic uint32_t serial;       /* of the Java thread; 0 if not known */
     void *self;     /* pthread_self() of the thread, once its handler has used the slot */
     bool has_timer; /* or a perf_event clock */
     bool shifted;   /* perf: the current interval does not have the usual length */
@@ -34,8 +35,11 @@ struct slot {
     uint64_t cpu_ns;         /* the thread's CPU time at the last visit */
     _Atomic uint32_t weight; /* intervals that the visitor's pending signals stand for */
     uint32_t repeated;       /* wall: intervals since the last sample, all idle */
-    bool seen;               /* it was visited before */
-    bool settling;           /* wall: the last visit sent a signal, whose handling used CPU time */
+    uint64_t begun_ns;       /* the thread's CPU time when its sampling began */
+    uint32_t unheard; /* intervals that had ended when sampling did, and that no signal told of */
+    bool waited;      /* slots_work has left them for its next call */
+    bool seen;        /* it was visited before */
+    bool settling;    /* wall: the last visit sent a signal, whose handling used CPU time */
 };
 
 struct slots_options {
@@ -48,16 +52,27 @@ struct slots_options {
      * called in a signal handler.
      */
     bool (*idle)(void *context, const struct thread *t, uint64_t mark, uint32_t weight);
+    /*
+     * CPU: when the sampling of a thread ended, so many of its intervals had ended that no signal
+     * had told of: the kernel looks at timers at its own ticks, and only at those of threads that
+     * run then. mark: what the thread was doing in its last sample; 0: it had none. Not called in a
+     * signal handler.
+     */
+    void (*unheard)(void *context, uint32_t serial, uint64_t mark, uint32_t weight);
     void *context;
     _Atomic uint64_t *coalesced;
 };
 
 int slots_start(const struct slots_options *o) must_check;
 void slots_stop(void);
+/* Call after slots_stop and the last slot_shift_later: reports the intervals not heard of. */
+void slots_settle(void);
 /* Call after slots_stop, when no handler is running. */
 void slots_release(void);
 void slots_work(void);
 void slots_count(uint64_t *ret_threads, uint64_t *ret_uncovered);
+/* CPU time that Java threads have used while they were sampled, since slots_start. */
+uint64_t slots_java_ns(void);
 
 /* Returns the clock of a kernel thread's CPU time. */
 clockid_t slot_clock(pid_t tid);
@@ -85,9 +100,12 @@ bool slot_is_own(struct slot *slot);
  * is not always sampled at the same place.
  */
 void slot_shift(struct slot *slot, uint32_t weight);
-/* Like slot_shift, for a thread's timer and outside a handler; shifts at most once in a round. */
-void slot_shift_later(struct slot *slot, const struct thread *thread, uint32_t weight,
-                      uint64_t round);
+/*
+ * Like slot_shift, for a thread's timer and outside a handler; shifts at most once in a round.
+ * mark: what the sample found the thread doing, or 0.
+ */
+void slot_shift_later(struct slot *slot, const struct thread *thread, uint32_t serial,
+                      uint64_t mark, uint32_t weight, uint64_t round);
 /*
  * Returns the Java thread of the calling thread's slot, which the first call finds by its JNIEnv,
  * or NULL when it is none.

@@ -17,7 +17,7 @@
 const char *const task_group_names[TASK_GROUPS] = {
     [TASK_COMPILER] = "compilers",    [TASK_COLLECTOR] = "collector",   [TASK_VM] = "VM",
     [TASK_NATIVE] = "native threads", [TASK_START] = "start of the VM", [TASK_AGENT] = "jvmscope",
-    [TASK_PROCESS] = "process",
+    [TASK_JAVA] = "Java threads",     [TASK_PROCESS] = "process",
 };
 
 enum { NAME_BYTES = 16 }; /* the size of the kernel's names, including the NUL */
@@ -195,13 +195,15 @@ static void report_start(void (*report)(const struct task_time *t))
     report(&(struct task_time){TASK_START, "start", cpu_ns});
 }
 
-void tasks_start(bool whole_process, void (*report)(const struct task_time *t))
+void tasks_start(bool whole_process, uint64_t process_ns, void (*report)(const struct task_time *t))
 {
     tasks_release();
-    if (whole_process)
+    if (whole_process) {
         report_start(report);
-    else
-        tasks_report(0, NULL);
+        return;
+    }
+    tasks_report(0, NULL);
+    tasks.process_ns = process_ns;
 }
 
 void tasks_release(void)

@@ -18,6 +18,7 @@ enum task_group {
     TASK_NATIVE,
     TASK_START,
     TASK_AGENT,
+    TASK_JAVA, /* while they were sampled (slots.h); not counted here */
     TASK_PROCESS,
     TASK_GROUPS
 };
@@ -33,9 +34,11 @@ struct task_time {
 
 /*
  * Begins counting. With whole_process it counts from the start of the process and reports what its
- * Java threads have used so far; otherwise it counts from now on.
+ * Java threads have used so far; otherwise it counts from now on, and the process from when it had
+ * used process_ns.
  */
-void tasks_start(bool whole_process, void (*report)(const struct task_time *t));
+void tasks_start(bool whole_process, uint64_t process_ns,
+                 void (*report)(const struct task_time *t));
 /* Reports each thread that has used `least_ns` or more since it was last reported. */
 void tasks_report(uint64_t least_ns, void (*report)(const struct task_time *t));
 void tasks_release(void);

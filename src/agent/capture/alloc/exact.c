@@ -359,8 +359,11 @@ void alloc_count(JNIEnv *jni, jobject object)
         return;
     alloc_busy = true;
     struct thread *self = threads_self(jni);
-    if (self && !self->own)
-        count_objects(jni, object, frames, sites_stack(jni, frames, NULL), 1);
+    if (self && !self->own) {
+        uint32_t n = sites_stack(jni, frames, NULL);
+        if (!sites_is_ours(jni, frames, n))
+            count_objects(jni, object, frames, n, 1);
+    }
     alloc_busy = false;
 }
 
@@ -501,6 +504,11 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobje
         return;
     alloc_busy = true;
     uint32_t n = sites_stack(jni, frames, &at_call);
+    if (sites_is_ours(jni, frames, n)) {
+        free(signature);
+        alloc_busy = false;
+        return;
+    }
     sites_lock();
     state.by_vm++;
     int64_t site = sites_find(signature, self, frames, n);

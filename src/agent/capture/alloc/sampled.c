@@ -204,6 +204,8 @@ void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
     if (!signature)
         return;
     uint32_t n = sites_stack(jni, frames, NULL);
+    if (sites_is_ours(jni, frames, n))
+        return;
     struct jfr_writer *w = NULL;
     sites_lock();
     if (site_table.on && !site_table.exact)

@@ -145,6 +145,17 @@ uint32_t sites_stack(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool
     return kept;
 }
 
+bool sites_is_ours(JNIEnv *jni, const struct site_frame *frames, uint32_t n)
+{
+    static const char prefix[] = "java/lang/Jvmscope";
+    for (uint32_t i = 0; i < n; i++) {
+        const struct method *m = names_method(jni, (jmethodID)(uintptr_t)frames[i].method);
+        if (m && strncmp(m->class_name, prefix, sizeof(prefix) - 1) == 0)
+            return true;
+    }
+    return false;
+}
+
 int64_t sites_find(const char *signature, const struct thread *self,
                    const struct site_frame *frames, uint32_t n)
 {

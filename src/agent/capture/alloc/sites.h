@@ -57,6 +57,8 @@ bool sites_by_thread(void); /* thread=y */
  * Returns the number of frames.
  */
 uint32_t sites_stack(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool *ret_at_call);
+/* Whether a stack leads through a probe class: what it allocates is not the program's. */
+bool sites_is_ours(JNIEnv *jni, const struct site_frame *frames, uint32_t n);
 /*
  * The same for a class given by its signature, "Lp/C;". Returns the site's number, or -1 when there
  * is no room. Under the lock.
