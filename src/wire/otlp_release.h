@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which release of OTLP a message of profiles was written for: 1.9 numbers the fields of samples
+ * otherwise. */
+#pragma once
+
+#include "wire/otlp_tables.h"
+
+/* What is said for and against the numbers of release 1.9. */
+struct otlp_evidence {
+    bool old, new, both; /* both: a sample that either release could have written */
+    uint64_t largest;    /* in field 2 of such samples */
+};
+
+/*
+ * Adds what the samples of a profile say. Returns 0, or -ENOTSUP with the reason in o->why for a
+ * release that is not read.
+ */
+int otlp_weigh_profile(struct otlp *o, struct otlp_evidence *e, struct cursor c) must_check;
