@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/cursor.h"
+#include "base/file.h"
+#include "jfr/ring_take.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+bool ring_read_checkpoint(const struct ring_taking *t, const uint8_t *at, const uint8_t *end,
+                          struct ring_checkpoint *ret)
+{
+    if (!ring_read_event(t, at, end, &ret->e) || ret->e.type != 1)
+        return false;
+    struct cursor c = cursor_of(ret->e.body, (size_t)(ret->e.end - ret->e.body));
+    ret->start = cursor_jfr_long(&c);
+    ret->duration = cursor_jfr_long(&c);
+    ret->delta = (int64_t)cursor_jfr_long(&c);
+    ret->rest = c.at;
+    ret->flags = cursor_u8(&c);
+    return !c.failed;
+}
+
+/*
+ * Reads what begins at an offset of the chunk that is not in t->bytes yet: a checkpoint, or the
+ * metadata. Returns false when it is damaged.
+ */
+static bool fetch(struct ring_taking *t, const struct ring_chunk *s, uint64_t at,
+                  struct ring_event *ret)
+{
+    uint64_t size = 0;
+    for (uint64_t n = 64; at < s->size; n = size) {
+        if (ring_read_at(t->fd, t->bytes + at, MIN(n, s->size - at),
+                         ring_offset_of(t, s->index) + at))
+            return false;
+        if (size)
+            break;
+        ring_read_number(t->bytes + at, &size);
+        if (size > s->size - at)
+            return false;
+        if (size <= n)
+            break;
+    }
+    return at < s->size && ring_read_event(t, t->bytes + at, t->bytes + s->size, ret);
+}
+
+/* Copies the chain of constants, oldest first. *ret_last is the offset of the last one. */
+static int put_chain(struct ring_taking *t, const struct ring_chunk *s, bool all_read,
+                     uint64_t *ret_last)
+{
+    VEC(struct ring_checkpoint) chain = {0};
+    uint64_t at = big_endian(t->bytes + HEAD_CONSTANTS), last = 0;
+    struct ring_checkpoint c;
+    struct ring_event e;
+    int r = 0;
+    while (r == 0 && at >= JFR_CHUNK_HEAD && at < s->size && chain.len < s->size / 8 &&
+           (all_read || fetch(t, s, at, &e)) &&
+           ring_read_checkpoint(t, t->bytes + at, t->bytes + s->size, &c)) {
+        r = vec_push(&chain, c);
+        if (!c.delta)
+            break;
+        at += (uint64_t)c.delta;
+    }
+    for (size_t i = chain.len; r == 0 && i-- > 0;) {
+        const struct ring_checkpoint *p = &chain.data[i];
+        uint64_t here = t->out.len;
+        buf_add(&t->out, 4);
+        buf_jfr_long(&t->out, 1);
+        buf_jfr_long(&t->out, p->start);
+        buf_jfr_long(&t->out, p->duration);
+        buf_jfr_long(&t->out, last ? last - here : 0);
+        buf_bytes(&t->out, p->rest, (size_t)(p->e.end - p->rest));
+        if (buf_error(&t->out))
+            break;
+        uint32_t word = size_word((uint32_t)(t->out.len - here));
+        memcpy(t->out.data + here, &word, sizeof(word));
+        last = here;
+    }
+    vec_release(&chain);
+    *ret_last = last;
+    return r ? r : buf_error(&t->out);
+}
+
+static void fill_header(const struct ring_taking *t, uint8_t *h, const struct ring_chunk *s,
+                        bool last)
+{
+    uint64_t start = MAX(s->ticks, t->from), ends = MIN(MAX(s->ends, start), MAX(t->until, start));
+    put_big_endian(h + HEAD_START, (uint64_t)(t->epoch_ns + (int64_t)start));
+    put_big_endian(h + HEAD_TICKS, start);
+    put_big_endian(h + HEAD_DURATION, ends - start);
+    bool final = last && (t->cut->flushed || s->final);
+    h[FEATURES] = (uint8_t)(COMPRESSED | (final ? FINAL : 0) | (t->first ? JFR_PART_OF_RING : 0));
+}
+
+int ring_put_chunk(struct ring_taking *t, const struct ring_chunk *s, bool events, bool last)
+{
+    uint64_t constants = 0, metadata = big_endian(t->bytes + HEAD_METADATA);
+    struct ring_event e;
+    buf_clear(&t->out);
+    buf_bytes(&t->out, t->bytes, JFR_CHUNK_HEAD);
+    if (metadata < JFR_CHUNK_HEAD || metadata >= s->size || !fetch(t, s, metadata, &e) ||
+        e.type != 0)
+        return -EBADMSG;
+    buf_bytes(&t->out, e.at, (size_t)(e.end - e.at));
+    int r = put_chain(t, s, events, &constants);
+    if (r == 0 && events)
+        r = ring_put_events(t, s);
+    if (r || buf_error(&t->out))
+        return r ? r : buf_error(&t->out);
+    put_big_endian(t->out.data + HEAD_SIZE, t->out.len);
+    put_big_endian(t->out.data + HEAD_METADATA, JFR_CHUNK_HEAD);
+    put_big_endian(t->out.data + HEAD_CONSTANTS, constants);
+    fill_header(t, t->out.data, s, last);
+    r = write_all(t->to, t->out.data, t->out.len);
+    t->part.chunks += r == 0;
+    t->first = false;
+    return r;
+}
+
+static int copy_bytes(struct ring_taking *t, uint64_t from, size_t n)
+{
+    while (n) {
+        loff_t in = (loff_t)from;
+        ssize_t r = syscall(SYS_copy_file_range, t->fd, &in, t->to, NULL, n, 0);
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r < 0 && errno != EXDEV && errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP &&
+            errno != EPERM && errno != EBADF)
+            return -errno;
+        if (r <= 0) {
+            size_t some = MIN(n, (size_t)t->head.segment_bytes);
+            int error = ring_read_at(t->fd, t->bytes, some, from);
+            if (error == 0)
+                error = write_all(t->to, t->bytes, some);
+            if (error)
+                return error;
+            r = (ssize_t)some;
+        }
+        from += (uint64_t)r;
+        n -= (size_t)r;
+    }
+    return 0;
+}
+
+int ring_copy_chunk(struct ring_taking *t, const struct ring_chunk *s)
+{
+    uint8_t h[JFR_CHUNK_HEAD];
+    int r = ring_read_at(t->fd, h, sizeof(h), ring_offset_of(t, s->index));
+    if (r)
+        return r;
+    fill_header(t, h, s, false);
+    put_big_endian(h + HEAD_SIZE, s->size);
+    r = write_all(t->to, h, sizeof(h));
+    if (r == 0)
+        r = copy_bytes(t, ring_offset_of(t, s->index) + sizeof(h), s->size - sizeof(h));
+    t->part.chunks += r == 0;
+    t->first = false;
+    return r;
+}

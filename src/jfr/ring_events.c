@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jfr/reader.h"
+#include "jfr/ring_take.h"
+
+static enum ring_what what_of(const char *name)
+{
+    static const char *const states[] = {"jdk.JVMInformation",    "jdk.OSInformation",
+                                         "jdk.ActiveSetting",     "jvmscope.ThreadAnalysis",
+                                         "jvmscope.ThreadObject", "jvmscope.PatternUnmatched"};
+    for (size_t i = 0; i < ARRAY_SIZE(states); i++)
+        if (strcmp(name, states[i]) == 0)
+            return STATE;
+    if (strcmp(name, "jvmscope.Waiting") == 0)
+        return WAITING;
+    return strcmp(name, "jdk.ThreadEnd") == 0 ? THREAD_END : MOMENT;
+}
+
+static bool field_is(const struct rec_type *type, uint32_t i, const char *name)
+{
+    return i < type->n_fields && strcmp(type->fields[i].name, name) == 0;
+}
+
+int ring_learn_kinds(struct ring_taking *t, size_t len)
+{
+    _cleanup_(recording_closep) struct recording *r = NULL;
+    const char *why;
+    int error = recording_open_bytes(&r, t->bytes, len, &why);
+    if (error)
+        return error;
+    size_t n;
+    const struct rec_type *types = recording_types(r, &n);
+    memset(t->kinds, 0, sizeof(t->kinds));
+    for (size_t i = 0; i < n; i++) {
+        if (!types[i].event || types[i].id >= KINDS || !field_is(&types[i], 0, "startTime"))
+            continue;
+        bool lasts = field_is(&types[i], 1, "duration");
+        t->kinds[types[i].id] =
+            (struct ring_kind){.what = (uint8_t)what_of(types[i].name),
+                               .lasts = lasts,
+                               .has_thread = field_is(&types[i], 1 + lasts, "eventThread")};
+    }
+    return 0;
+}
+
+static uint64_t wait_key(const struct ring_event *e)
+{
+    return (e->thread + 1) * UINT64_C(0x9e3779b97f4a7c15) ^ e->start;
+}
+
+static uint64_t thread_key(uint64_t thread)
+{
+    return (thread + 1) * UINT64_C(0xbf58476d1ce4e5b9);
+}
+
+enum { GOES_ON = 1, ENDED = 2 };
+
+static void end_of(struct ring_taking *t, uint64_t key)
+{
+    uint64_t *state = map_get(&t->states, key);
+    if (state)
+        *state = ENDED;
+}
+
+static bool has_ended(const struct ring_taking *t, uint64_t key)
+{
+    const uint64_t *state = map_get(&t->states, key);
+    return state && *state == ENDED;
+}
+
+int ring_learn_ends(struct ring_taking *t, const uint8_t *bytes, size_t len)
+{
+    struct ring_event e;
+    const uint8_t *at = bytes + JFR_CHUNK_HEAD;
+    for (; ring_read_event(t, at, bytes + len, &e); at = e.end) {
+        int r = 0;
+        if (e.kind->what == WAITING)
+            r = map_put(&t->states, wait_key(&e), GOES_ON);
+        else if (e.kind->what == STATE && e.kind->has_thread)
+            r = map_put(&t->states, thread_key(e.thread), GOES_ON);
+        if (r)
+            return r;
+    }
+    for (at = bytes + JFR_CHUNK_HEAD; t->states.len && ring_read_event(t, at, bytes + len, &e);
+         at = e.end) {
+        if (e.kind->what == UNKNOWN || e.ends >= t->from)
+            continue;
+        if (e.kind->what == THREAD_END)
+            end_of(t, thread_key(e.thread));
+        else if (e.kind->what == MOMENT && e.kind->lasts && e.kind->has_thread)
+            end_of(t, wait_key(&e));
+    }
+    return 0;
+}
+
+uint64_t ring_last_end(const struct ring_taking *t, const uint8_t *bytes, size_t len)
+{
+    struct ring_event e;
+    uint64_t last = 0;
+    for (const uint8_t *at = bytes + JFR_CHUNK_HEAD; ring_read_event(t, at, bytes + len, &e);
+         at = e.end)
+        if (e.kind->what != UNKNOWN && e.kind->what != WAITING)
+            last = MAX(last, e.ends);
+    return last;
+}
+
+enum choice { DROP, KEEP, MOVE /* to the beginning of the part */ };
+
+/* begins: the chunk began before the part. */
+static inline enum choice choose(const struct ring_taking *t, const struct ring_event *e,
+                                 bool begins)
+{
+    switch ((enum ring_what)e->kind->what) {
+    case UNKNOWN:
+        return e->type > 1 ? KEEP : DROP;
+    case STATE:
+        if (e->start >= t->from)
+            return e->kind->has_thread && e->start > t->until ? DROP : KEEP;
+        return e->kind->has_thread && has_ended(t, thread_key(e->thread)) ? DROP : MOVE;
+    case WAITING:
+        /* The flush that ends the part also reports waits that began after its end. */
+        return has_ended(t, wait_key(e)) || e->start > t->until ? DROP : KEEP;
+    case MOMENT:
+    case THREAD_END:
+        break;
+    }
+    /*
+     * The end of a wait that was told as going on must not be dropped from a chunk that learn_ends
+     * did not read.
+     */
+    return (e->ends >= t->from || (!begins && e->kind->lasts && e->kind->has_thread)) &&
+                   e->ends <= t->until
+               ? KEEP
+               : DROP;
+}
+
+/* Appends an event with another start. */
+static void put_moved(struct buf *out, const struct ring_event *e, uint64_t start)
+{
+    size_t at = out->len;
+    buf_add(out, 4);
+    buf_jfr_long(out, e->type);
+    buf_jfr_long(out, start);
+    buf_bytes(out, e->after_start, (size_t)(e->end - e->after_start));
+    if (buf_error(out))
+        return;
+    uint32_t word = size_word((uint32_t)(out->len - at));
+    memcpy(out->data + at, &word, sizeof(word));
+}
+
+int ring_put_events(struct ring_taking *t, const struct ring_chunk *s)
+{
+    const uint8_t *end = t->bytes + s->size, *run = t->bytes + JFR_CHUNK_HEAD, *at = run;
+    bool begins = s->ticks < t->from;
+    struct ring_event e;
+    for (; ring_read_event(t, at, end, &e) && !buf_error(&t->out); at = e.end) {
+        enum choice choice;
+        struct ring_checkpoint raw;
+        if (e.type == 1) {
+            /* Stacks that are not in the chain yet. */
+            choice =
+                ring_read_checkpoint(t, at, end, &raw) && raw.flags & JFR_RAW_TRACE ? KEEP : DROP;
+        } else {
+            choice = choose(t, &e, begins);
+            t->part.events += choice != DROP;
+        }
+        if (choice == KEEP)
+            continue;
+        buf_bytes(&t->out, run, (size_t)(at - run)); /* what was kept up to here */
+        run = e.end;
+        if (choice == MOVE)
+            put_moved(&t->out, &e, t->from);
+    }
+    buf_bytes(&t->out, run, (size_t)(at - run));
+    return buf_error(&t->out);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Taking a part out of a ring, inside of jfr/: ring_read.c finds the chunks and the limits of the
+ * part, ring_events.c decides which events belong to it, and ring_chunk.c writes a chunk anew.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "jfr/internal.h"
+#include "jfr/ring.h"
+#include "jfr/ring_read.h"
+
+enum { KINDS = 16384, FEATURES = 67, COMPRESSED = 1, FINAL = 2 };
+
+/* What an event type means for a part of a recording. */
+enum ring_what {
+    UNKNOWN,
+    MOMENT,     /* something that happened */
+    STATE,      /* something that holds from then on; each chunk repeats it */
+    WAITING,    /* a wait that goes on, unless its own event says that it ended */
+    THREAD_END, /* ends what is known of a thread */
+};
+
+struct ring_kind {
+    uint8_t what;
+    bool lasts, has_thread;
+};
+
+struct ring_chunk {
+    uint32_t index;
+    uint64_t number;      /* of the chunk */
+    uint64_t size;        /* in bytes */
+    uint64_t ticks, ends; /* when it began and ended */
+    uint64_t start_ns;    /* when it began, since 1970 */
+    bool final;
+};
+
+struct ring_taking {
+    int fd, to;
+    const struct jfr_ring_cut *cut;
+    struct jfr_ring_head head;
+    VEC(struct ring_chunk) segments; /* by number */
+    uint64_t damaged;
+    uint64_t from, until; /* ticks */
+    int64_t epoch_ns;     /* of tick 0 */
+    uint8_t *bytes;       /* of one chunk */
+    struct buf out;
+    struct ring_kind kinds[KINDS]; /* by type id; of one chunk */
+    struct map states;             /* waits and threads: whether they ended before the part */
+    struct jfr_ring_part part;
+    bool first;
+};
+
+struct ring_event {
+    const uint8_t *at, *body, *after_start, *end; /* body: behind size and type */
+    uint64_t type;
+    const struct ring_kind *kind;
+    uint64_t start, ends, thread; /* ticks */
+};
+
+static const struct ring_kind ring_unknown;
+
+/* Nine bytes must be readable. */
+static inline const uint8_t *ring_read_number(const uint8_t *at, uint64_t *ret)
+{
+    uint64_t v = *at & 0x7f;
+    for (unsigned shift = 7; *at++ & 0x80; shift += 7) {
+        if (shift == 56) {
+            v |= (uint64_t)*at++ << 56;
+            break;
+        }
+        v |= (uint64_t)(*at & 0x7f) << shift;
+    }
+    *ret = v;
+    return at;
+}
+
+/* The most bytes that read_event reads at once: six numbers. */
+enum { NUMBERS = 6 * 9 };
+
+/* t->bytes has NUMBERS bytes more than the chunk, so that an incomplete event is read safely. */
+static inline bool ring_event_here(const struct ring_taking *t, const uint8_t *at,
+                                   const uint8_t *end, struct ring_event *ret)
+{
+    uint64_t size, number = 0;
+    *ret = (struct ring_event){.at = at, .kind = &ring_unknown};
+    ret->body = ring_read_number(ring_read_number(at, &size), &ret->type);
+    if (size < (size_t)(ret->body - at) || size > (size_t)(end - at))
+        return false;
+    ret->end = at + size;
+    if (ret->type < KINDS)
+        ret->kind = &t->kinds[ret->type];
+    if (ret->kind->what == UNKNOWN)
+        return true;
+    at = ret->after_start = ring_read_number(ret->body, &ret->start);
+    ret->ends = ret->start;
+    ret->thread = 0;
+    if (ret->kind->lasts) {
+        at = ring_read_number(at, &number);
+        ret->ends += number;
+    }
+    if (ret->kind->has_thread)
+        at = ring_read_number(at, &ret->thread);
+    if (ret->kind->what == THREAD_END)
+        at = ring_read_number(at, &ret->thread); /* the thread behind its carrier */
+    if (at > ret->end)
+        ret->kind = &ring_unknown;
+    return true;
+}
+
+/* Reads the event at `at`. Returns false when there is no complete one. */
+static inline bool ring_read_event(const struct ring_taking *t, const uint8_t *at,
+                                   const uint8_t *end, struct ring_event *ret)
+{
+    return at < end && ring_event_here(t, at, end, ret);
+}
+
+static inline uint64_t ring_offset_of(const struct ring_taking *t, uint32_t segment)
+{
+    return JFR_RING_HEAD + segment * t->head.segment_bytes;
+}
+
+static inline uint64_t big_endian(const uint8_t *at)
+{
+    uint64_t v;
+    memcpy(&v, at, sizeof(v));
+    return be64toh(v);
+}
+
+static inline void put_big_endian(uint8_t *at, uint64_t v)
+{
+    v = htobe64(v);
+    memcpy(at, &v, sizeof(v));
+}
+
+/* ---- ring_read.c */
+
+/* Reads n bytes at an offset of a file. -ENODATA: it ends before. */
+int ring_read_at(int fd, void *to, size_t n, uint64_t offset) must_check;
+
+/* ---- ring_events.c */
+
+/* Learns the event types of the chunk in t->bytes. Returns 0 or a negative errno. */
+int ring_learn_kinds(struct ring_taking *t, size_t len) must_check;
+/* Learns which waits and threads that the chunk tells of ended before the part. */
+int ring_learn_ends(struct ring_taking *t, const uint8_t *bytes, size_t len) must_check;
+/* Returns the end of the last event of the chunk, in ticks. */
+uint64_t ring_last_end(const struct ring_taking *t, const uint8_t *bytes, size_t len);
+/* Appends the events of the chunk in t->bytes that belong to the part. */
+int ring_put_events(struct ring_taking *t, const struct ring_chunk *s) must_check;
+
+/* ---- ring_chunk.c */
+
+struct ring_checkpoint {
+    struct ring_event e;
+    uint64_t start, duration;
+    int64_t delta;
+    const uint8_t *rest;
+    uint8_t flags;
+};
+
+/* Returns false when there is no complete checkpoint at `at`. */
+bool ring_read_checkpoint(const struct ring_taking *t, const uint8_t *at, const uint8_t *end,
+                          struct ring_checkpoint *ret);
+/*
+ * Writes a chunk anew. events: it is in t->bytes as a whole, and those of its events that belong to
+ * the part come along; otherwise it is needed for its constants alone.
+ */
+int ring_put_chunk(struct ring_taking *t, const struct ring_chunk *s, bool events,
+                   bool last) must_check;
+/* Copies a chunk that belongs to the part as a whole. */
+int ring_copy_chunk(struct ring_taking *t, const struct ring_chunk *s) must_check;
