@@ -3,11 +3,9 @@
  * Flight recordings of any JDK or of jvmscope: execution, wall-clock and allocation samples, and
  * contended monitors.
  */
-#include "model/load.h"
+#include "model/load_jfr.h"
 
 #include "base/parse.h"
-#include "jfr/reader_rows.h"
-#include "model/load_jfr_names.h"
 #include "model/losses.h"
 #include "model/vm_time.h"
 
@@ -55,24 +53,6 @@ static const struct rec_select wanted[] = {
     {0},
 };
 
-/* The fields that are read from events of which there may be millions. */
-enum wish {
-    STACK,
-    SAMPLED_THREAD,
-    EVENT_THREAD,
-    SAMPLES,
-    WEIGHT,
-    TLAB_SIZE,
-    ALLOCATION_SIZE,
-    PERIOD,
-    CALLS,
-    SELF_TIME,
-    RAW_SELF_TIME,
-    SLOWEST,
-    OPEN_TIME,
-    WISHES
-};
-
 static const struct rec_wish wishes[WISHES] = {
     [STACK] = {"stackTrace", true},
     [SAMPLED_THREAD] = {"sampledThread", true},
@@ -89,9 +69,6 @@ static const struct rec_wish wishes[WISHES] = {
     [OPEN_TIME] = {"openTime", false},
 };
 
-/* Where samples are collected until all is read, see settle(). */
-enum kind { CPU, TIMED, NOT_WALKED, ELAPSED, SAMPLED, TLAB, LOCKS, KINDS };
-
 /* The events of which there may be millions. */
 static const struct rec_sampling samplings[] = {
     {EXECUTION, STACK, SAMPLED_THREAD, EVENT_THREAD, REC_NO_WEIGHT, 1},
@@ -103,28 +80,12 @@ static const struct rec_sampling samplings[] = {
     {MONITOR_ENTER, STACK, SAMPLED_THREAD, EVENT_THREAD, REC_DURATION, 0},
 };
 
-struct reading {
-    struct load *l;
-    struct profile *p;
-    int64_t start_ns; /* the start of the recording */
-    struct names names;
-    struct sum_options how;
-    struct sums sums[KINDS];
-    uint64_t period_ns;               /* of the samples by CPU timers */
-    struct map sites;                 /* node and class to the site */
-    struct map calls;                 /* node and thread to the row of calls */
-    struct map total_of;              /* the same to the row of totals */
-    VEC(struct profile_calls) totals; /* totals of methods; the node has one frame */
-    /* node and thread to what its samples still have to give back, see add_change() */
-    struct map owed[PROFILE_METRICS];
-};
-
-static int64_t node_of(struct reading *r, const struct rec_object *o)
+int64_t load_node(struct reading *r, const struct rec_object *o)
 {
     return names_stack_by_name(&r->names, o, "stackTrace");
 }
 
-static int64_t node_of_row(struct reading *r, const struct rec_row *row)
+int64_t load_node_of_row(struct reading *r, const struct rec_row *row)
 {
     uint64_t id;
     if (row->plan->slot[STACK] == REC_ABSENT)
@@ -133,10 +94,10 @@ static int64_t node_of_row(struct reading *r, const struct rec_row *row)
     rec_row_event(row, &e);
     return rec_row_id(row, STACK, &id)
                ? names_stack(&r->names, &e.object, row->plan->field[STACK], id)
-               : node_of(r, &e.object);
+               : load_node(r, &e.object);
 }
 
-static int64_t thread_of_row(struct reading *r, const struct rec_row *row)
+int64_t load_thread_of_row(struct reading *r, const struct rec_row *row)
 {
     const struct rec_plan *p = row->plan;
     enum wish wish = p->slot[SAMPLED_THREAD] == REC_ABSENT ? EVENT_THREAD : SAMPLED_THREAD;
@@ -151,8 +112,7 @@ static int64_t thread_of_row(struct reading *r, const struct rec_row *row)
     return names_thread_of(&r->names, t ? t : rec_thread(&e.object, "eventThread"));
 }
 
-/* An event may begin before the recording does, such as the wait for a lock. */
-static uint64_t since_start(struct reading *r, int64_t start_ns)
+uint64_t load_since_start(struct reading *r, int64_t start_ns)
 {
     uint64_t time_ns = (uint64_t)MAX(start_ns - r->start_ns, 0);
     r->p->duration_ns = MAX(r->p->duration_ns, time_ns);
@@ -164,7 +124,8 @@ static int add_sample(struct reading *r, enum kind kind, int64_t start_ns, int64
 {
     if (thread < 0 || node < 0)
         return -ENOMEM;
-    struct profile_sample s = {since_start(r, start_ns), weight, (uint32_t)thread, (uint32_t)node};
+    struct profile_sample s = {load_since_start(r, start_ns), weight, (uint32_t)thread,
+                               (uint32_t)node};
     struct profile_spread spread = {1, (double)weight * (double)weight};
     return sums_add(&r->sums[kind], &s, &r->names.of_thread.data[thread], &spread);
 }
@@ -172,7 +133,7 @@ static int add_sample(struct reading *r, enum kind kind, int64_t start_ns, int64
 static int add(struct reading *r, enum kind kind, const struct rec_row *row, int64_t node,
                uint64_t weight)
 {
-    return add_sample(r, kind, row->start_ns, node, thread_of_row(r, row), weight);
+    return add_sample(r, kind, row->start_ns, node, load_thread_of_row(r, row), weight);
 }
 
 static enum kind kind_of(enum tag tag)
@@ -266,233 +227,6 @@ static void read_setting(struct reading *r, const struct rec_event *e)
         r->p->series[PROFILE_WALL].interval_ns = ns;
 }
 
-/*
- * Adds a change of a sum that events report incrementally. A view has no negative weights: when a
- * sum decreases because a better figure became known, the difference is taken from later changes,
- * and at the end from earlier ones (pay_owed).
- */
-static int add_change(struct reading *r, enum profile_metric metric, const struct rec_row *row,
-                      int64_t node, int64_t change)
-{
-    int64_t thread = thread_of_row(r, row);
-    if (thread < 0 || node < 0)
-        return -ENOMEM;
-    uint64_t key = (uint64_t)thread << 32 | (uint64_t)node, *owed = map_get(&r->owed[metric], key);
-    if (change < 0 && !owed && !(owed = map_at(&r->owed[metric], key, 0, NULL)))
-        return -ENOMEM;
-    if (change < 0)
-        *owed += 0 - (uint64_t)change;
-    if (change <= 0)
-        return 0;
-    uint64_t paid = owed ? MIN(*owed, (uint64_t)change) : 0;
-    if (paid)
-        *owed -= paid;
-    if ((uint64_t)change <= paid)
-        return 0;
-    struct profile_sample s = {since_start(r, row->start_ns), (uint64_t)change - paid,
-                               (uint32_t)thread, (uint32_t)node};
-    return vec_push(&r->p->series[metric].samples, s);
-}
-
-/* Takes what is still owed from the latest samples. */
-static void pay_owed(struct reading *r, enum profile_metric metric)
-{
-    struct profile_series *s = &r->p->series[metric];
-    size_t kept = 0;
-    if (!r->owed[metric].len)
-        return;
-    for (size_t i = s->samples.len; i-- > 0;) {
-        struct profile_sample *sample = &s->samples.data[i];
-        uint64_t *owed = map_get(&r->owed[metric], (uint64_t)sample->thread << 32 | sample->node);
-        uint64_t paid = owed ? MIN(*owed, sample->weight) : 0;
-        sample->weight -= paid;
-        if (paid)
-            *owed -= paid;
-    }
-    for (size_t i = 0; i < s->samples.len; i++)
-        if (s->samples.data[i].weight)
-            s->samples.data[kept++] = s->samples.data[i];
-    s->samples.len = kept;
-}
-
-static int64_t read_calls(struct reading *r, const struct rec_row *row, struct profile_calls *ret)
-{
-    int64_t node = node_of_row(r, row), thread = thread_of_row(r, row);
-    if (node < 0 || thread < 0)
-        return -ENOMEM;
-    *ret = (struct profile_calls){
-        .node = (uint32_t)node,
-        .thread = (uint32_t)thread,
-        .calls = (uint64_t)rec_row_long(row, CALLS, 0),
-        .samples = (uint64_t)rec_row_long(row, SAMPLES, 0),
-        .self_ns = rec_row_ns(row, SELF_TIME, 0),
-        .raw_ns = rec_row_ns(row, RAW_SELF_TIME, 0),
-        .slowest_ns = (uint64_t)rec_row_ns(row, SLOWEST, 0),
-        .open_ns = rec_row_ns(row, OPEN_TIME, 0),
-    };
-    return node;
-}
-
-/*
- * Adds the calls of a method up to now, which are saved from time to time when there are many
- * stacks; the last event counts.
- */
-static int add_total(struct reading *r, const struct rec_row *row)
-{
-    struct profile_calls c;
-    bool added = false;
-    int64_t node = read_calls(r, row, &c);
-    if (node <= 0)
-        return (int)node;
-    uint64_t *at = map_at(&r->total_of, (uint64_t)c.thread << 32 | c.node, r->totals.len, &added);
-    if (!at)
-        return -ENOMEM;
-    if (added)
-        return vec_push(&r->totals, c);
-    r->totals.data[*at] = c;
-    return 0;
-}
-
-/*
- * Adds what totals have beyond the calls by stack, in a recording that was cut: calls of their
- * methods whose callers are unknown.
- */
-static int settle_totals(struct reading *r)
-{
-    struct map of_method = {0}; /* method and thread to the total */
-    struct profile *p = r->p;
-    int error = 0;
-    for (size_t i = 0; i < r->totals.len && error == 0; i++) {
-        const struct profile_calls *c = &r->totals.data[i];
-        error = map_put(&of_method,
-                        (uint64_t)c->thread << 32 | profile_node_frame(p, c->node)->method, i);
-    }
-    for (size_t i = 0; i < p->calls.len && r->totals.len && error == 0; i++) {
-        const struct profile_calls *c = &p->calls.data[i];
-        const uint64_t *at = c->node
-                                 ? map_get(&of_method, (uint64_t)c->thread << 32 |
-                                                           profile_node_frame(p, c->node)->method)
-                                 : NULL;
-        struct profile_calls *rest = at ? &r->totals.data[*at] : NULL;
-        if (rest) {
-            rest->calls -= MIN(rest->calls, c->calls);
-            rest->samples -= MIN(rest->samples, c->samples);
-            rest->self_ns = (int64_t)((uint64_t)rest->self_ns - (uint64_t)c->self_ns);
-            rest->raw_ns = (int64_t)((uint64_t)rest->raw_ns - (uint64_t)c->raw_ns);
-            rest->open_ns = (int64_t)((uint64_t)rest->open_ns - (uint64_t)c->open_ns);
-        }
-    }
-    map_release(&of_method);
-    int64_t mark = error == 0 ? profile_mark(p, "[callers not saved]") : error;
-    int64_t above = mark < 0 ? mark : profile_node(p, 0, (uint32_t)mark);
-    for (size_t i = 0; i < r->totals.len && above >= 0; i++) {
-        struct profile_calls rest = r->totals.data[i];
-        if (!rest.calls)
-            continue;
-        int64_t node = profile_node(p, (uint32_t)above, p->nodes.data[rest.node].frame);
-        rest.node = (uint32_t)node;
-        if (node < 0 || vec_push(&p->calls, rest) < 0)
-            return -ENOMEM;
-        int64_t open_ns = MAX(MIN(rest.open_ns, rest.self_ns), 0), ns = rest.self_ns - open_ns;
-        int64_t open = open_ns ? profile_open_node(p, rest.node) : 0;
-        struct profile_sample s = {p->duration_ns, (uint64_t)ns, rest.thread, rest.node},
-                              not_returned = {p->duration_ns, (uint64_t)open_ns, rest.thread,
-                                              (uint32_t)open};
-        if (open < 0 || (ns > 0 && vec_push(&p->series[PROFILE_EXACT].samples, s) < 0) ||
-            (open_ns && vec_push(&p->series[PROFILE_EXACT].samples, not_returned) < 0))
-            return -ENOMEM;
-    }
-    return above < 0 ? (int)above : 0;
-}
-
-/*
- * Adds exact calls: a row of the table for each stack and thread, and self time for views and flame
- * graphs, where that of calls that have not returned lies under a mark of its own.
- */
-static int add_calls(struct reading *r, const struct rec_row *row)
-{
-    struct profile_calls c;
-    int64_t node = read_calls(r, row, &c);
-    if (node < 0)
-        return (int)node;
-    /* Each event holds the difference from the one before. */
-    bool added = false;
-    uint64_t *at = map_at(&r->calls, (uint64_t)c.thread << 32 | c.node, r->p->calls.len, &added);
-    int error = !at ? -ENOMEM : added ? vec_push(&r->p->calls, c) : 0;
-    if (at && !added) {
-        struct profile_calls *sum = &r->p->calls.data[*at];
-        sum->calls += c.calls;
-        sum->samples += c.samples;
-        /* A file may contain any numbers. */
-        sum->self_ns = (int64_t)((uint64_t)sum->self_ns + (uint64_t)c.self_ns);
-        sum->raw_ns = (int64_t)((uint64_t)sum->raw_ns + (uint64_t)c.raw_ns);
-        sum->open_ns = (int64_t)((uint64_t)sum->open_ns + (uint64_t)c.open_ns);
-        sum->slowest_ns = MAX(sum->slowest_ns, c.slowest_ns);
-    }
-    if (error == 0)
-        error = add_change(r, PROFILE_EXACT, row, node,
-                           (int64_t)((uint64_t)c.self_ns - (uint64_t)c.open_ns));
-    if (error < 0 || !c.open_ns)
-        return error;
-    int64_t open = profile_open_node(r->p, c.node);
-    return open < 0 ? (int)open : add_change(r, PROFILE_EXACT, row, open, c.open_ns);
-}
-
-static int add_left(struct reading *r, const struct rec_object *o)
-{
-    int64_t node = node_of(r, o);
-    const char *reason = rec_string(o, "reason", "");
-    int64_t text = profile_string(r->p, reason, strlen(reason));
-    if (node <= 0 || text < 0)
-        return node < 0 || text < 0 ? -ENOMEM : 0;
-    uint32_t label = r->p->methods.data[profile_node_frame(r->p, (uint32_t)node)->method].label;
-    return vec_push(&r->p->left, ((struct profile_left){label, (uint32_t)text}));
-}
-
-static int add_site(struct reading *r, const struct rec_row *row, const struct rec_event *e)
-{
-    int64_t node = node_of(r, &e->object);
-    const char *name = rec_string(&e->object, "class", "");
-    int64_t class_name = profile_string(r->p, name, strlen(name));
-    if (node < 0 || class_name < 0)
-        return -ENOMEM;
-    struct profile_site site = {
-        .node = (uint32_t)node,
-        .class_name = (uint32_t)class_name,
-        .objects = (uint64_t)rec_long(&e->object, "objects", 0),
-        .bytes = (uint64_t)rec_long(&e->object, "bytes", 0),
-        .live_objects = (uint64_t)rec_long(&e->object, "liveObjects", 0),
-        .live_bytes = (uint64_t)rec_long(&e->object, "liveBytes", 0),
-        .estimated = rec_long(&e->object, "estimated", 0) != 0,
-        .live_known = rec_long(&e->object, "liveKnown", 1) != 0,
-    };
-    if (site.live_known) {
-        site.live_objects_error = (uint64_t)rec_long(&e->object, "liveObjectsError", 0);
-        site.live_bytes_error = (uint64_t)rec_long(&e->object, "liveBytesError", 0);
-        site.uncollected = rec_long(&e->object, "collected", 1) == 0;
-    }
-    /* Each event holds the difference from the one before. */
-    bool added = false;
-    uint64_t *at =
-        map_at(&r->sites, (uint64_t)site.node << 32 | site.class_name, r->p->sites.len, &added);
-    int error = !at ? -ENOMEM : added ? vec_push(&r->p->sites, site) : 0;
-    if (at && !added) {
-        struct profile_site *sum = &r->p->sites.data[*at];
-        sum->objects += site.objects;
-        sum->bytes += site.bytes;
-        sum->live_objects += site.live_objects;
-        sum->live_bytes += site.live_bytes;
-        sum->estimated = site.estimated;
-        sum->live_known |= site.live_known;
-        if (site.live_known) {
-            sum->live_objects_error = site.live_objects_error;
-            sum->live_bytes_error = site.live_bytes_error;
-            sum->uncollected = site.uncollected;
-        }
-    }
-    return error < 0 ? error : add_change(r, PROFILE_ALLOCATION, row, node, (int64_t)site.bytes);
-}
-
 /* Each event has the sums since the recording's start, so the last one counts. */
 static void read_sampler(struct profile *p, const struct rec_object *o)
 {
@@ -518,9 +252,9 @@ static int read_by_name(struct reading *r, const struct rec_row *row)
         r->p->timed_by_readings = strcmp(rec_string(&e.object, "clock", ""), "cpu") == 0;
         return 0;
     case CALL_TIMES_LEFT:
-        return add_left(r, &e.object);
+        return load_left(r, &e.object);
     case ALLOCATION_SITE:
-        return add_site(r, row, &e);
+        return load_site(r, row, &e);
     case SAMPLER_COST:
         read_sampler(r->p, &e.object);
         return 0;
@@ -541,33 +275,34 @@ static int read_row(struct reading *r, const struct rec_row *row)
     enum tag tag = (enum tag)row->plan->type->tag;
     switch (tag) {
     case EXECUTION:
-        return add(r, CPU, row, node_of_row(r, row), 1);
+        return add(r, CPU, row, load_node_of_row(r, row), 1);
     case CPU_TIME:
         r->period_ns = (uint64_t)rec_row_ns(row, PERIOD, (int64_t)r->period_ns);
-        return add(r, TIMED, row, node_of_row(r, row), 1);
+        return add(r, TIMED, row, load_node_of_row(r, row), 1);
     case UNATTRIBUTED:
         return add(r, NOT_WALKED, row, unattributed_node(r, row),
                    (uint64_t)rec_row_long(row, SAMPLES, 1));
     case WALL:
-        return add(r, ELAPSED, row, node_of_row(r, row), (uint64_t)rec_row_long(row, SAMPLES, 1));
+        return add(r, ELAPSED, row, load_node_of_row(r, row),
+                   (uint64_t)rec_row_long(row, SAMPLES, 1));
     case ALLOCATION_SAMPLE:
     case ALLOCATION_IN_TLAB:
     case ALLOCATION_OUTSIDE:
-        return add(r, kind_of(tag), row, node_of_row(r, row),
+        return add(r, kind_of(tag), row, load_node_of_row(r, row),
                    (uint64_t)rec_row_long(row,
                                           tag == ALLOCATION_SAMPLE    ? WEIGHT
                                           : tag == ALLOCATION_IN_TLAB ? TLAB_SIZE
                                                                       : ALLOCATION_SIZE,
                                           0));
     case MONITOR_ENTER:
-        return add(r, LOCKS, row, node_of_row(r, row), (uint64_t)row->duration_ns);
+        return add(r, LOCKS, row, load_node_of_row(r, row), (uint64_t)row->duration_ns);
     case LOST:
         r->p->lost_any = true;
         return 0;
     case CALL_TIMES:
-        return add_calls(r, row);
+        return load_calls(r, row);
     case CALL_TIMES_TOTAL:
-        return add_total(r, row);
+        return load_total(r, row);
     default:
         return read_by_name(r, row);
     }
@@ -586,9 +321,9 @@ static int settle(struct reading *r)
     bool wall = sums_any(&r->sums[ELAPSED]) && !timed && !sums_any(&r->sums[CPU]);
     if (timed)
         cpu->interval_ns = r->period_ns;
-    pay_owed(r, PROFILE_EXACT);
-    pay_owed(r, PROFILE_ALLOCATION);
-    int e = r->totals.len ? settle_totals(r) : 0;
+    load_pay_owed(r, PROFILE_EXACT);
+    load_pay_owed(r, PROFILE_ALLOCATION);
+    int e = r->totals.len ? load_settle_totals(r) : 0;
     if (e == 0)
         e = sums_move(&r->sums[timed ? TIMED : CPU], cpu);
     if (e == 0)

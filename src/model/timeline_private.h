@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the builder of timelines knows between two events. timeline_builder.c maintains its tables
- * and nodes; timeline_waits.c decides what ended a wait; timeline_events.c takes the events and
- * follows the lives of threads.
+ * and nodes; timeline_waits.c, timeline_locks.c and timeline_parks.c decide what ended a wait;
+ * timeline_events.c takes the events and follows the lives of threads.
  */
 #pragma once
 
@@ -146,7 +146,29 @@ int timeline_thread_seen(struct timeline_builder *b, uint32_t thread);
 /* Records that node n is where its thread began, by the call of start() at node starter. */
 void timeline_started_by(struct timeline_builder *b, uint32_t n, uint32_t starter, bool inferred);
 
-/* timeline_waits.c */
+/* timeline_waits.c, timeline_locks.c, timeline_parks.c */
+/* How a wait ended that a running node is about to follow. */
+struct timeline_cause {
+    enum tl_edge edge;
+    uint32_t waker;
+    bool inferred;
+};
+
+/*
+ * Returns the node at which a thread may have released the monitor for a receiver that runs now. A
+ * waiting thread releases nothing (except in wait itself, at its beginning), so it is where its
+ * wait began; for a dead thread it is its last node; otherwise the current time.
+ */
+int64_t timeline_release_node(struct timeline_builder *b, uint32_t owner, uint32_t object,
+                              uint32_t receiver);
+/*
+ * Returns the node by which the end of a thread wakes a thread that joins it. When ThreadEnd is
+ * posted the thread is not dead yet; a wait that began after that waits for what the VM does until
+ * the thread is dead, which ends at the current time.
+ */
+int64_t timeline_death_node(struct timeline_builder *b, uint32_t dead, uint32_t waiter);
+/* Returns true when an interrupt is pending, and binds node n to it: it ended the wait. */
+bool timeline_interrupted(struct timeline_builder *b, uint32_t thread, uint32_t n);
 struct monitor *timeline_monitor_of(struct timeline_builder *b, uint32_t object);
 void timeline_owned_by(struct monitor *m, uint32_t thread, bool exact);
 int64_t timeline_block(struct timeline_builder *b, const struct tl_event *e, enum tl_kind kind);
