@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/session.h"
+#include "agent/session_private.h"
 
 #include "agent/class_watch.h"
-#include "agent/dictionary.h"
 #include "agent/ending.h"
 #include "agent/fault.h"
 #include "agent/front.h"
@@ -12,12 +11,10 @@
 #include "agent/outcome.h"
 #include "agent/own_cost.h"
 #include "agent/own_stack.h"
-#include "agent/recording.h"
 #include "agent/rows.h"
+#include "agent/thread_notes.h"
 #include "agent/thread_table.h"
 #include "base/clock.h"
-#include "base/parse.h"
-#include "base/vec.h"
 #include "jfr/writer.h"
 
 #include <errno.h>
@@ -31,19 +28,12 @@
 
 #pragma weak malloc_trim /* musl's allocator does not have this function */
 
-enum { WORK_MS = 100, DRAIN_MS = 50, HURRY_MS = 1, DISMISS_MS = 20, RETRY_MS = 20, END_MS = 10000 };
-
-#define SAVE_NS       (2 * NS_PER_SECOND)
-#define SAVE_EVENT_NS (1500 * UINT64_C(1000)) /* pause for each event that a save wrote */
+enum { RETRY_MS = 20, END_MS = 10000 };
 
 struct session *session_now;
 
 /* protects the session; held while a capture's functions run */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_mutex_t message_lock = PTHREAD_MUTEX_INITIALIZER; /* protects its messages */
-/* used with lock: the worker has to check worker_stop */
-static pthread_cond_t worker_due;
-static bool worker_there, worker_stop;
+pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /*
  * What holds the lock for long and what it writes, for those that must not wait for it: a start or
@@ -55,7 +45,7 @@ static struct {
     char path[PATH_MAX];
 } occupied = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static struct timespec timespec_after(struct timespec t, long ms)
+struct timespec session_time_after(struct timespec t, long ms)
 {
     t.tv_nsec += ms * (long)NS_PER_MS;
     t.tv_sec += t.tv_nsec / (long)NS_PER_SECOND;
@@ -63,7 +53,7 @@ static struct timespec timespec_after(struct timespec t, long ms)
     return t;
 }
 
-static void occupy(const char *state, const char *path)
+void session_occupy(const char *state, const char *path)
 {
     pthread_mutex_lock(&occupied.lock);
     occupied.state = state;
@@ -83,74 +73,13 @@ static bool lock_unless_occupied(void)
             return false;
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
-        until = timespec_after(until, RETRY_MS);
-        if (pthread_mutex_timedlock(&lock, &until) == 0)
+        until = session_time_after(until, RETRY_MS);
+        if (pthread_mutex_timedlock(&session_lock, &until) == 0)
             return true;
     }
 }
 
-static atomic_bool always_on; /* the recording is a ring */
-static atomic_bool hurry;     /* the worker's next round is due at once */
-
-struct waker session_waker;
-
-void session_hurry(void)
-{
-    atomic_store(&hurry, true);
-}
-
-static bool row_on(const struct session *s, int i)
-{
-    return rows_has(s->on, i);
-}
-
-static bool line_open; /* dump_rows has printed the beginning of a line */
-
-static void add_message(struct session *s, bool print, const char *format, va_list args)
-{
-    struct buf line = BUF(4096);
-    buf_vprintf(&line, format, args);
-    pthread_mutex_lock(&message_lock);
-    buf_printf(&s->messages, "message %s\n", buf_str(&line));
-    s->messages_said++;
-    pthread_mutex_unlock(&message_lock);
-    if (print && !vm.attached)
-        fprintf(stderr, "%shprof: %s\n", line_open ? "\n" : "", buf_str(&line));
-    line_open = line_open && !print;
-    buf_release(&line);
-}
-
-void session_message(struct session *s, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    add_message(s, !s->running, format, args);
-    va_end(args);
-}
-
-void session_warn(struct session *s, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    add_message(s, true, format, args);
-    va_end(args);
-}
-
-void session_failed(struct session *s, int error, const char *format, ...)
-{
-    char text[sizeof(s->failed)];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    pthread_mutex_lock(&message_lock);
-    if (s->failure == 0) {
-        s->failure = error;
-        memcpy(s->failed, text, sizeof(text));
-    }
-    pthread_mutex_unlock(&message_lock);
-    session_message(s, "%s", text);
-}
+static atomic_bool always_on;
 
 static void JNICALL on_class_load(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class)
 {
@@ -186,59 +115,6 @@ static void free_session(struct session *s)
     free(s);
 }
 
-/*
- * HPROF outputs report threads that start and end. The threads themselves only leave a note,
- * because they must not wait for an output that a front end delays or to which a heap dump is being
- * written.
- */
-struct thread_note {
-    struct thread *thread;
-    bool over;
-};
-
-static pthread_mutex_t notes_lock = PTHREAD_MUTEX_INITIALIZER;
-static VEC(struct thread_note) notes;
-static _Atomic uint64_t notes_lost;
-
-static void note(struct thread *t, bool over)
-{
-    const struct session *s = session_now;
-    /* Before VMInit a thread has no name yet; threads_look_around reports it again. */
-    if (!s || !s->out.dictionary || t->own || !vm.live)
-        return;
-    pthread_mutex_lock(&notes_lock);
-    if (vec_push(&notes, ((struct thread_note){t, over})) < 0)
-        notes_lost++;
-    pthread_mutex_unlock(&notes_lock);
-}
-
-static void tell_start(struct thread *t, JNIEnv *jni, jthread thread)
-{
-    note(t, false);
-}
-
-static void tell_end(struct thread *t, JNIEnv *jni)
-{
-    note(t, true);
-}
-
-static void write_notes(struct session *s)
-{
-    pthread_mutex_lock(&notes_lock);
-    __typeof__(notes) taken = notes;
-    memset(&notes, 0, sizeof(notes));
-    pthread_mutex_unlock(&notes_lock);
-    for (size_t i = 0; i < taken.len && s->out.dictionary; i++) {
-        if (taken.data[i].over)
-            dictionary_thread_end(s->out.dictionary, taken.data[i].thread);
-        else if (!taken.data[i].thread->own)
-            dictionary_thread_start(s->out.dictionary, taken.data[i].thread);
-    }
-    vec_release(&taken);
-}
-
-static const struct thread_listener hprof_threads = {tell_start, tell_end};
-
 /* The result of the last session. */
 static struct {
     char path[PATH_MAX], why[600];
@@ -262,10 +138,7 @@ static int close_output(struct session *s, bool has_run)
     return last.error;
 }
 
-/*
- * Without a limit, writing a large amount would take so long that even more accumulates meanwhile.
- */
-static void shut_rows(void)
+void session_shut_rows(void)
 {
     for (int i = 0; i < captures_count; i++)
         if (captures[i]->shut)
@@ -280,9 +153,9 @@ static int finish(struct session *s, JNIEnv *jni)
     if (method_ids_on)
         vm_events_off(&method_id_events);
     method_ids_on = false;
-    threads_unlisten(&hprof_threads);
+    threads_unlisten(&thread_notes);
     front_stop();
-    write_notes(s);
+    thread_notes_write(s);
     int r = close_output(s, has_run);
     session_now = NULL;
     free_session(s);
@@ -298,20 +171,6 @@ static int finish(struct session *s, JNIEnv *jni)
     return r;
 }
 
-static void drain_rows(struct session *s, JNIEnv *jni)
-{
-    s->last_drain_ns = now_ns();
-    for (int i = 0; i < captures_count; i++)
-        if (row_on(s, i) && captures[i]->drain)
-            captures[i]->drain(s, jni);
-}
-
-void session_drain(struct session *s, JNIEnv *jni)
-{
-    if (now_ns() - s->last_drain_ns >= DRAIN_MS * NS_PER_MS)
-        drain_rows(s, jni);
-}
-
 /* Starting and ending may hold the lock for seconds; urgent work does not wait for it. */
 static void drain_now(JNIEnv *jni)
 {
@@ -320,184 +179,6 @@ static void drain_now(JNIEnv *jni)
         session_drain(s, jni);
     if (s && s->out.jfr)
         jfr_writer_work(s->out.jfr);
-}
-
-/* A ring's new chunk is told what holds now. */
-static void restate_rows(struct session *s, JNIEnv *jni)
-{
-    uint64_t chunks = jfr_writer_chunks(s->out.jfr);
-    if (!option_always(&s->options) || chunks == s->chunks)
-        return;
-    s->chunks = chunks;
-    recording_restate(s->out.jfr, &s->options);
-    for (int i = 0; i < captures_count; i++)
-        if (row_on(s, i) && captures[i]->restate)
-            captures[i]->restate(s, jni);
-}
-
-static void keep_stacks(struct session *s, JNIEnv *jni)
-{
-    if (!jfr_traces_due(s->out.jfr))
-        return;
-    for (int i = 0; i < captures_count; i++)
-        if (row_on(s, i) && captures[i]->keep_stacks)
-            captures[i]->keep_stacks(s, jni);
-    jfr_traces_kept(s->out.jfr);
-}
-
-static void flush_rows(struct session *s, JNIEnv *jni)
-{
-    s->last_drain_ns = now_ns();
-    write_notes(s);
-    if (s->out.dictionary)
-        dictionary_unloaded(s->out.dictionary);
-    for (int i = 0; i < captures_count; i++)
-        if (row_on(s, i) && captures[i]->flush)
-            captures[i]->flush(s, jni);
-    if (s->out.jfr) {
-        jfr_writer_work(s->out.jfr);
-        restate_rows(s, jni);
-        keep_stacks(s, jni);
-    }
-    /* Everything that ended before the last round has been handled by now. */
-    threads_forget_before(s->last_work_ns);
-    s->last_work_ns = now_ns();
-}
-
-/*
- * Totals that exceed the records' 32 bits are reported, in addition to being written as the largest
- * number.
- */
-static void tell_saturated(struct session *s)
-{
-    pthread_mutex_lock(&s->out.lock);
-    unsigned n = s->out.binary.saturated - s->out.saturated_told;
-    s->out.saturated_told += n;
-    pthread_mutex_unlock(&s->out.lock);
-    if (!n)
-        return;
-    session_warn(s, "%s beyond the format's 32 bits, written as %u", COUNT_TEXT(n, "totals"),
-                 UINT32_MAX);
-}
-
-/*
- * Has the rows write what they have counted, every SAVE_NS or less often, so that it takes at most
- * a fiftieth of this thread's time and, at about 50 bytes an event, 32 KiB of the file a second.
- */
-static void save_rows(struct session *s, JNIEnv *jni)
-{
-    uint64_t began = now_ns(), events = 0;
-    if (!s->out.jfr || began < s->save_due_ns)
-        return;
-    for (int i = 0; i < captures_count; i++)
-        if (row_on(s, i) && captures[i]->save)
-            events += captures[i]->save(s, jni);
-    if (events)
-        jfr_writer_work(s->out.jfr);
-    uint64_t now = now_ns(), wait = MAX(SAVE_NS, 50 * (now - began));
-    s->save_due_ns = now + MAX(wait, events * SAVE_EVENT_NS);
-}
-
-static int dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
-{
-    flush_rows(s, jni);
-    /* Printed on standard error, as the original HPROF does. */
-    bool tell = s->out.dictionary && option_on(&s->options, OPT_VERBOSE) && !vm.attached;
-    const char *before = "Dumping";
-    /* at exit no class has been reported as unloaded */
-    int failed_before = reason == DUMP_EXIT ? 0 : s->failure;
-    for (int i = 0; i < captures_count; i++) {
-        const struct capture *row = captures[i];
-        if (!row_on(s, i) || !row->dump ||
-            (reason == DUMP_EXIT && !option_on(&s->options, OPT_DOE)))
-            continue;
-        if (tell && row->title) {
-            fprintf(stderr, "%s %s ...", before, row->title);
-            before = "";
-            line_open = true;
-        }
-        row->dump(s, jni, reason);
-    }
-    line_open = false;
-    /* What the sections refer to may no longer exist. */
-    if (s->out.dictionary)
-        dictionary_unloaded(s->out.dictionary);
-    int r = out_flush(&s->out);
-    r = s->failure && !failed_before ? s->failure : r;
-    if (!*before)
-        fprintf(stderr, r < 0 ? " failed.\n" : " done.\n");
-    tell_saturated(s);
-    return r;
-}
-
-/* The time that far from now, for worker_due. */
-static struct timespec due_in(long ms)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return timespec_after(t, ms);
-}
-
-/*
- * With the lock held, which it gives up meanwhile: waits for ms, or until the recording's file has
- * to grow, which it returns. That is no news of a file that cannot grow.
- */
-static bool wait_for_work(long ms, bool can_grow)
-{
-    if (!can_grow) {
-        struct timespec until = due_in(ms);
-        pthread_cond_timedwait(&worker_due, &lock, &until);
-        return false;
-    }
-    pthread_mutex_unlock(&lock);
-    bool woken = waker_wait(&session_waker, (uint64_t)ms * NS_PER_MS);
-    pthread_mutex_lock(&lock);
-    return woken;
-}
-
-/* With the lock held: has the worker check worker_stop and vm.dying. */
-static void call_worker(void)
-{
-    waker_wake(&session_waker);
-    pthread_cond_broadcast(&worker_due);
-}
-
-/*
- * The agent's thread. It flushes ten times a second, drains twice as often, has the recording's
- * file grow when events need it, ends the session when its duration is over, and exits when there
- * is no session.
- */
-static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
-{
-    bool can_grow = true;
-    pthread_mutex_lock(&lock);
-    while (!worker_stop && !vm.dying && session_now) {
-        bool at_once = atomic_exchange(&hurry, false);
-        bool low = wait_for_work(at_once ? HURRY_MS : DRAIN_MS, can_grow);
-        struct session *s = session_now;
-        if (worker_stop || vm.dying || !s)
-            break;
-        if (s->due_ns && now_ns() >= s->due_ns) {
-            shut_rows();
-            occupy("stopping", s->out.path);
-            dump_rows(s, jni, DUMP_STOP);
-            finish(s, jni);
-            last.untold = true;
-            occupy(NULL, NULL);
-            break;
-        }
-        can_grow = !low || !s->out.jfr || jfr_writer_work(s->out.jfr) == 0;
-        if (low && !at_once && now_ns() - s->last_drain_ns < DRAIN_MS * NS_PER_MS)
-            continue;
-        if (now_ns() - s->last_work_ns + DRAIN_MS * NS_PER_MS / 2 < WORK_MS * NS_PER_MS)
-            drain_rows(s, jni);
-        else
-            flush_rows(s, jni);
-        save_rows(s, jni);
-    }
-    worker_there = false;
-    pthread_cond_broadcast(&worker_due);
-    pthread_mutex_unlock(&lock);
 }
 
 int session_thread(JNIEnv *jni, const char *text, jvmtiStartFunction run, void *context)
@@ -524,45 +205,14 @@ int session_thread(JNIEnv *jni, const char *text, jvmtiStartFunction run, void *
     return r;
 }
 
-static int start_worker(JNIEnv *jni)
+void session_time_is_over(struct session *s, JNIEnv *jni)
 {
-    static bool once;
-    if (!once) {
-        pthread_condattr_t attributes;
-        pthread_condattr_init(&attributes);
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-        pthread_cond_init(&worker_due, &attributes);
-        pthread_condattr_destroy(&attributes);
-        once = true;
-    }
-    worker_stop = false;
-    worker_there = true;
-    int r = session_thread(jni, "jvmscope", work, NULL);
-    worker_there = r == 0;
-    return r;
-}
-
-/* With the lock held: tells the worker to exit and waits until it has. */
-static void stop_worker(void)
-{
-    worker_stop = true;
-    call_worker();
-    while (worker_there)
-        pthread_cond_wait(&worker_due, &lock);
-}
-
-/*
- * With the lock held and vm.dying set, at the end of the VM. A wait there lasts for as long as a
- * thread in native code takes to check its deadline, so it must be short for a thread that cannot
- * run, for example because a debugger has stopped it.
- */
-static void dismiss_worker(void)
-{
-    struct timespec until = due_in(DISMISS_MS);
-    if (worker_there)
-        call_worker();
-    while (worker_there && pthread_cond_timedwait(&worker_due, &lock, &until) == 0)
-        ;
+    session_shut_rows();
+    session_occupy("stopping", s->out.path);
+    session_dump_rows(s, jni, DUMP_STOP);
+    finish(s, jni);
+    last.untold = true;
+    session_occupy(NULL, NULL);
 }
 
 /* Rows that need a collector at the end are called in time; without the hook they do without it. */
@@ -582,7 +232,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     watch_end(s, jni);
     instrument_pause = drain_now;
     s->started_ns = s->last_work_ns = now_ns();
-    s->save_due_ns = s->started_ns + SAVE_NS;
+    s->save_due_ns = s->started_ns + SESSION_SAVE_NS;
     own_cost_start();
     s->chunks = s->out.jfr ? jfr_writer_chunks(s->out.jfr) : 0;
     for (int i = 0; i < captures_count; i++)
@@ -596,7 +246,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         session_message(s, "this VM does not tell of classes that are unloaded");
     r = front_start(s, jni);
     if (r == 0)
-        r = start_worker(jni);
+        r = session_worker_start(jni);
     if (r < 0)
         buf_printf(why, "the VM gives the agent no thread");
     return r;
@@ -646,13 +296,13 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
         free_session(s);
         return r;
     }
-    occupy("starting", s->out.path);
+    session_occupy("starting", s->out.path);
     session_now = s;
     atomic_store(&always_on, s->options.v[OPT_ALWAYS].given);
     fault_set(s->options.v[OPT_FAIL].text);
     fault_steps_of("session");
     vm.late = vm.live;
-    r = s->out.format == 'r' ? 0 : threads_listen(&hprof_threads);
+    r = s->out.format == 'r' ? 0 : threads_listen(&thread_notes);
     if (r == 0)
         r = rows_load(s, why);
     if (r == 0 && vm.live)
@@ -660,7 +310,7 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
     fault_steps_of(NULL);
     if (r < 0)
         give_up(s, jni);
-    occupy(NULL, NULL);
+    session_occupy(NULL, NULL);
     return r;
 }
 
@@ -676,7 +326,7 @@ static int lock_to_begin(struct buf *why)
     pthread_mutex_unlock(&occupied.lock);
     if (starting)
         return -EBUSY;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&session_lock);
     return 0;
 }
 
@@ -711,43 +361,43 @@ int session_begin(struct options *o, const char *text, JNIEnv *jni, struct buf *
     } else {
         r = begin(s, jni, why);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&session_lock);
     return r;
 }
 
 int session_vm_init(JNIEnv *jni, struct buf *why)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&session_lock);
     vm.live = true;
     int r = 0;
     if (session_now) {
-        occupy("starting", session_now->out.path);
+        session_occupy("starting", session_now->out.path);
         fault_steps_of("session");
         r = start(session_now, jni, why);
         fault_steps_of(NULL);
         if (r < 0)
             give_up(session_now, jni);
-        occupy(NULL, NULL);
+        session_occupy(NULL, NULL);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&session_lock);
     return r;
 }
 
 void session_vm_ending(JNIEnv *jni)
 {
     batches_end();
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&session_lock);
     struct session *s =
         session_now && session_now->running && option_on(&session_now->options, OPT_DOE)
             ? session_now
             : NULL;
     if (s)
-        flush_rows(s, jni);
+        session_flush_rows(s, jni);
     for (int i = 0; i < captures_count && s; i++)
         if (rows_has(s->loaded, i) && captures[i]->ending)
             captures[i]->ending(s, jni);
     ending_stop_collections(true);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&session_lock);
 }
 
 /*
@@ -757,7 +407,7 @@ void session_vm_ending(JNIEnv *jni)
 static bool lock_at_death(void)
 {
     uint64_t start = now_ns();
-    while (pthread_mutex_trylock(&lock) != 0) {
+    while (pthread_mutex_trylock(&session_lock) != 0) {
         if (now_ns() - start > END_MS * NS_PER_MS)
             return false;
         nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
@@ -778,25 +428,25 @@ void session_vm_death(JNIEnv *jni)
     }
     vm.dying = true;
     if (session_now) {
-        dump_rows(session_now, jni, DUMP_EXIT);
+        session_dump_rows(session_now, jni, DUMP_EXIT);
         finish(session_now, jni);
         last.untold = true; /* a request to stop it may have come too late */
     }
-    dismiss_worker();
+    session_worker_dismiss();
     vm.live = false;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&session_lock);
 }
 
 void session_abandon(JNIEnv *jni)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&session_lock);
     if (session_now && session_now->running) {
-        occupy("stopping", session_now->out.path);
+        session_occupy("stopping", session_now->out.path);
         give_up(session_now, jni);
-        stop_worker();
-        occupy(NULL, NULL);
+        session_worker_stop();
+        session_occupy(NULL, NULL);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&session_lock);
 }
 
 /* With the lock held: the result of session_dump. */
@@ -816,9 +466,9 @@ static int dump_now(JNIEnv *jni, struct buf *why)
 {
     int r = -ESRCH;
     if (session_now && session_now->running) {
-        occupy("recording", session_now->out.path);
-        r = dump_rows(session_now, jni, DUMP_REQUEST);
-        occupy(NULL, NULL);
+        session_occupy("recording", session_now->out.path);
+        r = session_dump_rows(session_now, jni, DUMP_REQUEST);
+        session_occupy(NULL, NULL);
     }
     if (r < 0)
         describe(r, why);
@@ -827,9 +477,9 @@ static int dump_now(JNIEnv *jni, struct buf *why)
 
 int session_dump(JNIEnv *jni, struct buf *why)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&session_lock);
     int r = dump_now(jni, why);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&session_lock);
     return r;
 }
 
@@ -839,21 +489,21 @@ void session_dump_unless_occupied(JNIEnv *jni)
     if (!lock_unless_occupied())
         return;
     (void)dump_now(jni, &why);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&session_lock);
     buf_release(&why);
 }
 
 int session_run(JNIEnv *jni, void (*f)(struct session *s, JNIEnv *jni, void *context),
                 void *context)
 {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&session_lock);
     bool running = session_now && session_now->running;
     if (running) {
-        occupy("recording", session_now->out.path);
+        session_occupy("recording", session_now->out.path);
         f(session_now, jni, context);
-        occupy(NULL, NULL);
+        session_occupy(NULL, NULL);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&session_lock);
     return running ? 0 : -ESRCH;
 }
 
@@ -864,33 +514,33 @@ void session_ending(void)
 {
     if (atomic_load(&always_on))
         return;
-    shut_rows(); /* before it waits for the worker, which may be writing */
+    session_shut_rows(); /* before it waits for the worker, which may be writing */
     if (!lock_unless_occupied())
         return;
     uint64_t due = now_ns() + ENDING_S * NS_PER_SECOND;
     if (session_now && session_now->running && (!session_now->due_ns || session_now->due_ns > due))
         session_now->due_ns = due;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&session_lock);
 }
 
 int session_end(JNIEnv *jni, struct buf *why)
 {
-    shut_rows(); /* before it waits for the worker, which may be writing */
-    pthread_mutex_lock(&lock);
+    session_shut_rows(); /* before it waits for the worker, which may be writing */
+    pthread_mutex_lock(&session_lock);
     int r = -ESRCH;
     if (session_now && session_now->running) {
-        occupy("stopping", session_now->out.path);
-        (void)dump_rows(session_now, jni, DUMP_STOP);
+        session_occupy("stopping", session_now->out.path);
+        (void)session_dump_rows(session_now, jni, DUMP_STOP);
         r = finish(session_now, jni);
-        stop_worker();
-        occupy(NULL, NULL);
+        session_worker_stop();
+        session_occupy(NULL, NULL);
     } else if (!session_now && last.untold) {
         r = last.error;
         last.untold = false;
     }
     if (r < 0)
         buf_printf(why, r == -ESRCH ? "not recording" : "%s: %s", last.path, last.why);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&session_lock);
     return r;
 }
 
@@ -921,14 +571,10 @@ void session_status(struct buf *out, bool tells)
     if (s) {
         buf_printf(out, "file %s\nformat %c\noptions %s\nelapsed_ns %llu\n", s->out.path,
                    s->out.format, s->text, (unsigned long long)(now_ns() - s->started_ns));
-        pthread_mutex_lock(&message_lock);
-        buf_bytes(out, s->messages.data, s->messages.len);
-        buf_printf(out, "messages_told %u\n", s->messages_told);
-        s->messages_told = tells ? s->messages_said : s->messages_told;
-        pthread_mutex_unlock(&message_lock);
+        session_put_messages(s, out, tells);
         out_ring_status(&s->out, &s->options, out);
         for (int i = 0; i < captures_count; i++)
-            if (row_on(s, i) && captures[i]->status)
+            if (session_row_on(s, i) && captures[i]->status)
                 captures[i]->status(session_now, out);
         own_cost_status(out);
         instrument_status(out);
@@ -938,5 +584,5 @@ void session_status(struct buf *out, bool tells)
         if (s->out.net)
             front_status(out);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&session_lock);
 }
