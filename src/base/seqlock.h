@@ -55,3 +55,30 @@ static inline bool seqlock_still(_Atomic(uint32_t) *lock, uint32_t version)
     atomic_thread_fence(memory_order_acquire);
     return atomic_load_explicit(lock, memory_order_relaxed) == version;
 }
+
+/*
+ * The same for data that one thread writes and stamps with the time, which serves as its version: 0
+ * while it is written, and when there is none.
+ */
+static inline void seqlock_stamp_clear(_Atomic(uint64_t) *stamp)
+{
+    atomic_store_explicit(stamp, 0, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+}
+
+static inline void seqlock_stamp_set(_Atomic(uint64_t) *stamp, uint64_t time)
+{
+    atomic_store_explicit(stamp, time, memory_order_release);
+}
+
+static inline uint64_t seqlock_stamp(const _Atomic(uint64_t) *stamp)
+{
+    return atomic_load_explicit(stamp, memory_order_acquire);
+}
+
+/* Returns whether what was read since seqlock_stamp() is of one time. */
+static inline bool seqlock_stamp_holds(const _Atomic(uint64_t) *stamp, uint64_t time)
+{
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(stamp, memory_order_relaxed) == time;
+}

@@ -78,7 +78,7 @@ static const struct wait *stuck_wait(const struct waiter *w, uint64_t before)
 
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
         const struct wait *at = &w->waits[kinds[i]];
-        uint64_t start = atomic_load_explicit(&at->start, memory_order_acquire);
+        uint64_t start = seqlock_stamp(&at->start);
         if (start && start <= before && (kinds[i] == WAIT_ENTER || (at->owned && !at->timeout)))
             return at;
     }
@@ -89,7 +89,7 @@ static void look_at(struct waiter *w, jthread thread, void *arg)
 {
     struct look *l = arg;
     const struct wait *at = stuck_wait(w, l->before);
-    uint64_t start = at ? atomic_load_explicit(&at->start, memory_order_acquire) : 0;
+    uint64_t start = at ? seqlock_stamp(&at->start) : 0;
     if (!start)
         return;
     struct stuck s = {.id = w->id,
@@ -101,6 +101,8 @@ static void look_at(struct waiter *w, jthread thread, void *arg)
                       .object = at->object,
                       .next = NOBODY,
                       .parked = at != &w->waits[WAIT_ENTER]};
+    if (!seqlock_stamp_holds(&at->start, start))
+        return; /* it waits for something else by now, which is no deadlock */
     s.thread = thread ? (*l->jni)->NewLocalRef(l->jni, thread) : NULL;
     (void)!vec_push(&l->list, s);
 }

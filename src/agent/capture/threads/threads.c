@@ -291,7 +291,7 @@ void wait_begin(struct waiter *w, enum wait_kind kind, const struct wait *how)
     uint64_t now = how->start ? how->start : now_ns();
     if (w->run.since)
         delays_run_ends(w, now);
-    atomic_store_explicit(&at->start, 0, memory_order_relaxed);
+    seqlock_stamp_clear(&at->start);
     at->trace = how->trace;
     at->class = how->class;
     at->owner = how->owner;
@@ -300,7 +300,7 @@ void wait_begin(struct waiter *w, enum wait_kind kind, const struct wait *how)
     at->monitor = how->monitor;
     at->owned = how->owned;
     at->told = false;
-    atomic_store_explicit(&at->start, now, memory_order_release);
+    seqlock_stamp_set(&at->start, now);
 }
 
 bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t *ret_ns)
@@ -316,7 +316,7 @@ bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t 
     ret->owner = at->owner;
     ret->timeout = at->timeout;
     ret->object = at->object;
-    atomic_store_explicit(&at->start, 0, memory_order_release);
+    seqlock_stamp_set(&at->start, 0);
     if (w->id < VIRTUAL_BIT)
         delays_run_begins(w, start + *ret_ns, *ret_ns);
     return true;

@@ -14,6 +14,7 @@
 
 #include "agent/session.h"
 #include "agent/thread_table.h"
+#include "base/seqlock.h"
 #include "jfr/writer.h"
 
 #include <stdatomic.h>
@@ -30,7 +31,7 @@ enum wait_kind {
 
 /* A wait in progress. Written only by its own thread; start is set last and cleared first. */
 struct wait {
-    _Atomic uint64_t start; /* ns; 0: none */
+    _Atomic uint64_t start; /* the stamp of what follows (base/seqlock.h): ns; 0: none */
     uint64_t trace, class, owner;
     int64_t timeout;  /* ms of a wait or sleep, ns of a park */
     uint64_t monitor; /* the VM's address of a contended monitor; 0: unknown */

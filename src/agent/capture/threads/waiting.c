@@ -46,7 +46,7 @@ static void tell_waiting(struct waiter *w, jthread thread, void *arg)
     struct telling *t = arg;
     for (int k = 0; k < WAIT_KINDS; k++) {
         struct wait *at = &w->waits[k];
-        uint64_t start = atomic_load_explicit(&at->start, memory_order_acquire);
+        uint64_t start = seqlock_stamp(&at->start);
         if (!start || start > t->before || (at->told && !t->again))
             continue;
         if (t->again && t->told == AGAIN_MAX) {
@@ -59,7 +59,7 @@ static void tell_waiting(struct waiter *w, jthread thread, void *arg)
                             .owner = at->owner,
                             .timeout = at->timeout,
                             .object = at->object};
-        if (atomic_load_explicit(&at->start, memory_order_acquire) == start &&
+        if (seqlock_stamp_holds(&at->start, start) &&
             put_waiting(w->id, (enum wait_kind)k, &copy)) {
             at->told = true;
             t->told++;
