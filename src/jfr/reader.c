@@ -419,6 +419,16 @@ static int next_in_chunk(struct recording *r, struct rec_chunk *k, struct rec_ev
     return 0;
 }
 
+int recording_each(struct recording *r, const struct rec_select *types,
+                   int (*visit)(void *context, const struct rec_event *e), void *context)
+{
+    struct rec_event e;
+    int more = recording_select(r, types);
+    while (more >= 0 && (more = recording_next(r, &e)) > 0)
+        more = visit(context, &e);
+    return more;
+}
+
 int recording_next(struct recording *r, struct rec_event *ret)
 {
     recording_forget_strings(r);

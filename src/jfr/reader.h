@@ -178,6 +178,13 @@ struct rec_event {
  * releases its dictionary and stacks.
  */
 int recording_next(struct recording *r, struct rec_event *ret) must_check;
+/*
+ * Calls visit for each event of the given types from where the reading stands, until it returns a
+ * negative errno. Returns that, or 0 or a negative errno of the reading.
+ */
+int recording_each(struct recording *r, const struct rec_select *types,
+                   int (*visit)(void *context, const struct rec_event *e),
+                   void *context) must_check;
 /* Goes back to the first event. */
 void recording_rewind(struct recording *r);
 

@@ -577,6 +577,14 @@ static void find_late(struct reading *r, struct recording *recording)
     }
 }
 
+static int visit(void *context, const struct rec_event *e)
+{
+    struct reading *r = context;
+    r->e = e;
+    on_event(r);
+    return r->error;
+}
+
 int vm_doings_load(struct vm_doings *ret, const char *path, const struct vm_doings_filter *filter,
                    struct buf *why)
 {
@@ -585,21 +593,14 @@ int vm_doings_load(struct vm_doings *ret, const char *path, const struct vm_doin
     struct reading r = {.out = &out, .filter = filter};
     const char *reason = NULL;
     struct rec_info info;
-    struct rec_event e;
-    int error = recording_open(&recording, path, &reason), more = 1;
+    int error = recording_open(&recording, path, &reason);
     if (error < 0) {
         buf_printf(why, "%s", reason ? reason : strerror(-error));
         return error;
     }
     recording_info(recording, &info);
     out.start_ns = info.start_ns;
-    error = recording_select(recording, selected);
-    while (error == 0 && (more = recording_next(recording, &e)) > 0) {
-        r.e = &e;
-        on_event(&r);
-        error = r.error;
-    }
-    error = error ? error : MIN(more, 0);
+    error = recording_each(recording, selected, visit, &r);
     recording_info(recording, &info);
     out.end_ns = info.end_ns;
     out.cut_at = info.truncated ? info.at : 0;

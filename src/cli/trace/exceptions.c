@@ -155,15 +155,17 @@ static void print(const struct table *t, bool as_json, size_t n, const struct lo
             throws, again);
 }
 
+static int add_event(void *context, const struct rec_event *e)
+{
+    return add(context, &e->object);
+}
+
 int exception_table(struct recording *r, const char *path, bool as_json, uint64_t limit,
                     const struct losses *l)
 {
     static const struct rec_select counts[] = {{"jvmscope.ExceptionCount", 1}, {0}};
     struct table t = {0};
-    struct rec_event event;
-    int e = recording_select(r, counts);
-    while (e >= 0 && (e = recording_next(r, &event)) > 0)
-        e = add(&t, &event.object);
+    int e = recording_each(r, counts, add_event, &t);
     if (e >= 0)
         e = mark_after_handlers(&t);
     if (e >= 0 && t.rows.len) {
