@@ -129,10 +129,15 @@ static const struct verb {
     int (*carry_out)(JNIEnv *jni, const char *rest, struct buf *more, struct buf *why);
     bool takes_long; /* it changes classes, dumps the heap, or waits for a request that does */
 } verbs[] = {
-    {"status", answer_status, false}, {"start", work_start, true},   {"dump", work_dump, true},
-    {"stop", work_stop, true},        {"ending", work_ending, true}, {"trace", work_trace, true},
+    {"status", answer_status, false},
+    {"start", work_start, true},
+    {"dump", work_dump, true},
+    {"stop", work_stop, true},
+    {"ending", work_ending, true},
+    {"trace", work_trace, true},
     {"on", work_on, true},
-    {"inspect", inspect, false},      {"control", control, false},
+    {"inspect", inspect, false},
+    {"control", control, false},
 };
 
 struct message {

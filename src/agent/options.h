@@ -150,9 +150,9 @@ struct options {
     unsigned n_traces;
     struct option_trigger triggers[TRIGGERS_MAX]; /* in the order given */
     unsigned n_triggers;
-    bool action_first;          /* a then= precedes all on= */
-    bool condition_first;       /* an if= precedes all traces */
-    char *storage; /* owns the texts as given, and the parts of `traces` and `triggers` */
+    bool action_first;    /* a then= precedes all on= */
+    bool condition_first; /* an if= precedes all traces */
+    char *storage;        /* owns the texts as given, and the parts of `traces` and `triggers` */
     char *joined[OPTION_COUNT]; /* all parts of lists */
     bool help;                  /* the text requests help; nothing else is set then */
 };

@@ -213,8 +213,8 @@ void out_describe(const struct out *out, int error, char *text, size_t size)
 {
     int n = snprintf(text, size, "%s", strerror(-error));
     if (out->lost)
-        snprintf(text + n, size - (size_t)n, ": %s %s lost",
-                 COUNT_TEXT(out->lost, "events"), out->lost == 1 ? "was" : "were");
+        snprintf(text + n, size - (size_t)n, ": %s %s lost", COUNT_TEXT(out->lost, "events"),
+                 out->lost == 1 ? "was" : "were");
 }
 
 int out_close(struct out *out)

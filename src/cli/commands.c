@@ -166,13 +166,14 @@ const struct command commands[] = {
         .min_operands = 1,
         .max_operands = 1,
         .summary = "write out what was recorded so far; the recording goes on",
-        .description = "Has the agent write out what it has recorded so far, and says where, how much, "
-                       "and what was lost. *-o* makes "
-                       "a complete copy of the recording up to now.\n"
-                       "\n"
-                       "For a recording that is always on (*--always*), *--last* takes exactly the "
-                       "events that ended in that time. Its ring is a file, which can be read in "
-                       "the same way after the VM has ended, even after a crash.",
+        .description =
+            "Has the agent write out what it has recorded so far, and says where, how much, "
+            "and what was lost. *-o* makes "
+            "a complete copy of the recording up to now.\n"
+            "\n"
+            "For a recording that is always on (*--always*), *--last* takes exactly the "
+            "events that ended in that time. Its ring is a file, which can be read in "
+            "the same way after the VM has ended, even after a crash.",
         .examples =
             "  jvmscope dump -o so-far.html 4711\n"
             "  jvmscope dump --last 5m -o spike.jfr 4711           the last five minutes\n"
@@ -242,19 +243,20 @@ const struct command commands[] = {
         .operands_end_options = true,
         .summary =
             "hold threads, change locals, step, redefine classes in a running VM that allows it",
-        .description = "Works only in a VM that was started with *--allow-control*. The VM prints and "
-                       "records every order. VERB is one of: *suspend* "
-                       "THREAD (a name, or a number that inspect shows), *resume* THREAD, "
-                       "*interrupt* THREAD, *stop* THREAD [EXCEPTION], *pop* "
-                       "THREAD (its top call begins anew), *return* THREAD [VALUE] (its top call "
-                       "returns at once), *set* THREAD DEPTH NAME VALUE "
-                       "(a local of a frame, 0 is the innermost; #3:I is slot 3 as int), *break* "
-                       "PLACE and *clear* PLACE (pkg.Class.method "
-                       "or pkg.Class:LINE), *step* THREAD [into|over|out], *redefine* FILE, "
-                       "*verbose* gc|class|jni on|off, *list*. A value is a "
-                       "number, true, false, 'c', null, \"text\" or @NUMBER, an object that "
-                       "inspect shows. When the recording ends, held "
-                       "threads run on and breakpoints are removed.",
+        .description =
+            "Works only in a VM that was started with *--allow-control*. The VM prints and "
+            "records every order. VERB is one of: *suspend* "
+            "THREAD (a name, or a number that inspect shows), *resume* THREAD, "
+            "*interrupt* THREAD, *stop* THREAD [EXCEPTION], *pop* "
+            "THREAD (its top call begins anew), *return* THREAD [VALUE] (its top call "
+            "returns at once), *set* THREAD DEPTH NAME VALUE "
+            "(a local of a frame, 0 is the innermost; #3:I is slot 3 as int), *break* "
+            "PLACE and *clear* PLACE (pkg.Class.method "
+            "or pkg.Class:LINE), *step* THREAD [into|over|out], *redefine* FILE, "
+            "*verbose* gc|class|jni on|off, *list*. A value is a "
+            "number, true, false, 'c', null, \"text\" or @NUMBER, an object that "
+            "inspect shows. When the recording ends, held "
+            "threads run on and breakpoints are removed.",
         .examples =
             "  jvmscope run --allow-control -o app.jfr -- java -jar app.jar\n"
             "  jvmscope control 4711 break com.shop.Cart:42\n"
@@ -276,7 +278,8 @@ const struct command commands[] = {
                        "stacks) and prints its methods, ranked by "
                        "their own time (self), with the time of what they called (total; recursion "
                        "counts once), and the hottest "
-                       "stacks, the running method first.\n\nFor CPU samples, the head says how much CPU time the "
+                       "stacks, the running method first.\n\nFor CPU samples, the head says how "
+                       "much CPU time the "
                        "whole process used, and how much of "
                        "it the compilers, the collector and other threads without Java code used. "
                        "These are not sampled, and the shares of "
@@ -447,9 +450,11 @@ const struct command commands[] = {
         .operands = "FILE",
         .min_operands = 1,
         .max_operands = 1,
-        .summary = "show the requests of a server, how long they took, and why the slow ones are slow",
+        .summary =
+            "show the requests of a server, how long they took, and why the slow ones are slow",
         .description =
-            "Reads a recording made with *--requests* and prints a row for each request name, the one "
+            "Reads a recording made with *--requests* and prints a row for each request name, the "
+            "one "
             "with the most time in all first: how many requests there were, how many a second, "
             "how many failed, percentiles of their latency, CPU time a request, and what took most "
             "of the latency. Spans of async-profiler, Datadog's endpoint events, and events of any "
@@ -469,8 +474,10 @@ const struct command commands[] = {
         .max_operands = 1,
         .summary = "show what the VM did by itself: collections, safepoints, compilations, memory",
         .description =
-            "Reads a recording made with *--events*, one that is always on, or one of the JDK's Flight "
-            "Recorder, and prints collections by collector and cause, with their pauses and what they freed; "
+            "Reads a recording made with *--events*, one that is always on, or one of the JDK's "
+            "Flight "
+            "Recorder, and prints collections by collector and cause, with their pauses and what "
+            "they freed; "
             "safepoints by operation, with the way to them, and the thread that was late to the "
             "slow ones, with the method that it was in; compilations, deoptimizations by method "
             "and "

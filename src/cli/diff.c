@@ -97,8 +97,7 @@ static void print_table(const struct comparison *c, uint64_t limit)
         putchar('\n');
     }
     if (c->rows.len > limit)
-        printf(" ... and %s more (--limit)\n",
-               COUNT_TEXT(c->rows.len - (size_t)limit, "methods"));
+        printf(" ... and %s more (--limit)\n", COUNT_TEXT(c->rows.len - (size_t)limit, "methods"));
 }
 
 static void json_side(struct json *j, const char *key, struct side s)

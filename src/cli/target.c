@@ -47,8 +47,9 @@ int target_look(struct vm *ret, const char *pid)
     }
 }
 
-#define PLAIN_NS (10 * NS_PER_SECOND) /* between two lines when standard error is not a terminal \
-                                       */
+#define PLAIN_NS                                                                    \
+    (10 * NS_PER_SECOND) /* between two lines when standard error is not a terminal \
+                          */
 
 /* Prints a number as "1,200". */
 static void print_number(char to[16], unsigned n)

@@ -306,13 +306,13 @@ int batch_unpack(struct batch *ret, struct cursor *from)
     struct cursor c = *from;
     struct batch b = {0};
     int r = unpack_strings(&b, &c);
-#define UNPACK(list)                                                                   \
-    if (r == 0) {                                                                      \
-        uint64_t n = cursor_varint(&c);                                                \
-        bool fits = n <= cursor_left(&c) / sizeof(*(list).data);                       \
+#define UNPACK(list)                                                                      \
+    if (r == 0) {                                                                         \
+        uint64_t n = cursor_varint(&c);                                                   \
+        bool fits = n <= cursor_left(&c) / sizeof(*(list).data);                          \
         const uint8_t *packed_ = fits ? cursor_take(&c, n * sizeof(*(list).data)) : NULL; \
         r = packed_ ? vec_extend(&(list), n) : -EBADMSG;                                  \
-        if (r == 0 && n)                                                               \
+        if (r == 0 && n)                                                                  \
             memcpy((list).data, packed_, n * sizeof(*(list).data));                       \
     }
     PACK_LISTS(&b, UNPACK)

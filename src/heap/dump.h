@@ -87,9 +87,9 @@ struct heap_dump {
     uint64_t garbage_at;
     /* the number of dumps in the file, and which of them this is (from 0) */
     unsigned dumps, chosen;
-    struct map strings;        /* string id -> offset of its UTF8 record's body */
-    struct map class_names;    /* class id -> string id */
-    struct map class_serials;  /* serial number -> class id */
+    struct map strings;       /* string id -> offset of its UTF8 record's body */
+    struct map class_names;   /* class id -> string id */
+    struct map class_serials; /* serial number -> class id */
     /* ids of the classes that the agent injected: as roots they and what they hold would be told of
      */
     struct map agents;

@@ -318,8 +318,7 @@ uint64_t chunk_constant_place(struct rec_chunk **chunk, struct type **type, uint
      * The ids of our writer are valid in all chunks, and a killed process may not have repeated one
      * in its last chunk.
      */
-    if (k->index + 1 == k->recording->chunks.len &&
-        chunk_type_named(k, TYPE_OF_METHOD_KEYS)) {
+    if (k->index + 1 == k->recording->chunks.len && chunk_type_named(k, TYPE_OF_METHOD_KEYS)) {
         for (size_t i = k->index; i-- > 0;) {
             struct rec_chunk *before = k->recording->chunks.data[i];
             struct type *t =

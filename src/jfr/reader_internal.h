@@ -21,7 +21,7 @@
 #define DIRECT_TYPES    4096u  /* types with smaller ids are found by index */
 #define MAX_FIELDS      65536u /* in one chunk's metadata */
 #define DIRECT_IDS      65536u
-#define LONG_MAX_BYTES  9     /* of a compressed number */
+#define LONG_MAX_BYTES  9  /* of a compressed number */
 #define SPARE_TYPES     8u /* one more than chunks are open at a time */
 
 /*
@@ -84,8 +84,8 @@ struct type {
 enum named_type { TYPE_OF_METHODS, TYPE_OF_METHOD_KEYS, TYPE_OF_STRINGS, NAMED_TYPES };
 
 /*
- * The types that a chunk's metadata describes. Most chunks of a recording have the same metadata, so
- * a chunk that was left passes its types on to a later one (described_keep, described_take).
+ * The types that a chunk's metadata describes. Most chunks of a recording have the same metadata,
+ * so a chunk that was left passes its types on to a later one (described_keep, described_take).
  */
 struct described {
     const uint8_t *text; /* the metadata, without the times of its event */
@@ -117,8 +117,8 @@ struct rec_chunk {
 
     /* searched: all events were searched for checkpoints outside the chain as well. */
     bool constants_read, searched;
-    struct described types; /* valid when CHUNK_READY */
-    struct arena decoded;   /* stacks and packages */
+    struct described types;   /* valid when CHUNK_READY */
+    struct arena decoded;     /* stacks and packages */
     struct map method_of_key; /* the writer's own numbers -> ids of jdk.types.Method */
 };
 

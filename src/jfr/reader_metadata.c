@@ -94,14 +94,10 @@ static enum rec_kind kind_of(const char *name)
 
 static enum usual usual_of(const char *name)
 {
-    static const char *const names[] = {[USUAL_STACK] = "StackTrace",
-                                        [USUAL_THREAD] = "Thread",
-                                        [USUAL_CLASS] = "Class",
-                                        [USUAL_METHOD] = "Method",
-                                        [USUAL_FRAME_TYPE] = "FrameType",
-                                        [USUAL_SYMBOL] = "Symbol",
-                                        [USUAL_PACKAGE] = "Package",
-                                        [USUAL_LOADER] = "ClassLoader"};
+    static const char *const names[] = {
+        [USUAL_STACK] = "StackTrace", [USUAL_THREAD] = "Thread",        [USUAL_CLASS] = "Class",
+        [USUAL_METHOD] = "Method",    [USUAL_FRAME_TYPE] = "FrameType", [USUAL_SYMBOL] = "Symbol",
+        [USUAL_PACKAGE] = "Package",  [USUAL_LOADER] = "ClassLoader"};
     const char *dot = strrchr(name, '.');
     for (unsigned i = 1; dot && i < ARRAY_SIZE(names); i++)
         if (!strcmp(names[i], dot + 1))
@@ -302,12 +298,11 @@ static void apply_annotations(struct parse *p)
 static const struct {
     const char *name;
     enum role role;
-} field_roles[] = {{"method", ROLE_METHOD},         {"lineNumber", ROLE_LINE},
-                   {"bytecodeIndex", ROLE_BCI},     {"type", ROLE_TYPE},
-                   {"name", ROLE_NAME},             {"descriptor", ROLE_DESCRIPTOR},
-                   {"modifiers", ROLE_MODIFIERS},   {"hidden", ROLE_HIDDEN},
-                   {"package", ROLE_PACKAGE},       {"classLoader", ROLE_LOADER},
-                   {"truncated", ROLE_TRUNCATED},   {"frames", ROLE_FRAMES}};
+} field_roles[] = {
+    {"method", ROLE_METHOD},       {"lineNumber", ROLE_LINE},     {"bytecodeIndex", ROLE_BCI},
+    {"type", ROLE_TYPE},           {"name", ROLE_NAME},           {"descriptor", ROLE_DESCRIPTOR},
+    {"modifiers", ROLE_MODIFIERS}, {"hidden", ROLE_HIDDEN},       {"package", ROLE_PACKAGE},
+    {"classLoader", ROLE_LOADER},  {"truncated", ROLE_TRUNCATED}, {"frames", ROLE_FRAMES}};
 
 /* Returns whether a value of the field is one compressed number in the file. */
 static bool is_long(const struct rec_chunk *k, const struct rec_field *f)
@@ -446,8 +441,8 @@ static int read_types(struct rec_chunk *k, struct cursor *c)
 
 int chunk_read_metadata(struct rec_chunk *k, const char **ret_why)
 {
-    struct cursor c = chunk_cursor(
-        k, k->metadata < (size_t)(k->end - k->start) ? k->start + k->metadata : NULL);
+    struct cursor c =
+        chunk_cursor(k, k->metadata < (size_t)(k->end - k->start) ? k->start + k->metadata : NULL);
     *ret_why = "the description of its events is damaged or missing";
     const uint8_t *start = c.at;
     uint32_t size = (uint32_t)read_int(k, &c);

@@ -141,8 +141,8 @@ static double seconds(const struct losses *l, int64_t ns)
 void loss_sentence(const struct losses *l, const struct loss *loss, struct buf *out)
 {
     buf_printf(out, "%s: %s %s lost between %.2f s and %.2f s: %s", loss->capture,
-               COUNT_TEXT(loss->amount, loss->what), loss->amount == 1 ? "was" : "were", seconds(l, loss->from_ns), seconds(l, loss->to_ns),
-               loss->reason);
+               COUNT_TEXT(loss->amount, loss->what), loss->amount == 1 ? "was" : "were",
+               seconds(l, loss->from_ns), seconds(l, loss->to_ns), loss->reason);
 }
 
 bool losses_unended_sentence(const struct losses *l, struct buf *out)

@@ -39,7 +39,7 @@ enum tl_event_kind {
     TLE_MOUNT, /* virtual threads */
     TLE_UNMOUNT,
     TLE_CLASS_INIT, /* it waits for another thread to initialize a class, until it is mounted */
-    TLE_OWNER, /* object; other: its owner, seen while the thread waits for it */
+    TLE_OWNER,      /* object; other: its owner, seen while the thread waits for it */
     TLE_KINDS
 };
 

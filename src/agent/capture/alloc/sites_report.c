@@ -586,11 +586,11 @@ static void tell_errors(struct session *s, const struct report *r,
             "; besides, about %.0f bytes in %.0f objects by the VM and code that cannot be changed",
             r->estimated.bytes, r->estimated.objects);
     if (site_table.all)
-        snprintf(
-            text, sizeof(text),
-            "%s; followed %s that are alive from their allocation, and could not follow %llu",
-            site_table.collected ? "exact" : "allocated exact",
-            COUNT_TEXT(site_table.live.len, "objects"), (unsigned long long)site_table.not_followed);
+        snprintf(text, sizeof(text),
+                 "%s; followed %s that are alive from their allocation, and could not follow %llu",
+                 site_table.collected ? "exact" : "allocated exact",
+                 COUNT_TEXT(site_table.live.len, "objects"),
+                 (unsigned long long)site_table.not_followed);
     else if (site_table.exact)
         snprintf(text, sizeof(text), "allocated exact, live %s%s", error, more);
     else
