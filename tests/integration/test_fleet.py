@@ -314,6 +314,25 @@ def test_limits_are_said_and_memory_is_bounded(tmp_path):
         assert peak_mb(c.process.pid) < 512
 
 
+def test_label_values_without_end_are_refused(tmp_path):
+    """What is known goes on, also after a restart and by another sender; each tenant has its own."""
+    def send(c, token, status=200, **query):
+        return c.send(stacks(a=1), status=status, headers={"Authorization": f"Bearer {token}"}, **{"from": NOW}, **query)
+
+    options = ("--max-series", "20", "--token", "red=secret1", "--token", "blue=secret2")
+    with collector(tmp_path, *options) as c:
+        for i in range(20):
+            send(c, "secret1", service="s", labels={"user": f"u{i}"})
+        for i in range(20, 60):
+            assert "--max-series" in send(c, "secret1", status=413, service="s", labels={"user": f"u{i}"})[0]
+        assert send(c, "secret1", service="s", labels={"user": "u3"}, id="again")["new"]
+        assert send(c, "secret2", service="s", labels={"user": "u30"})["new"]
+    with collector(tmp_path, *options) as c:
+        send(c, "secret1", status=413, service="s", labels={"user": "u20"})
+        assert send(c, "secret1", service="s", labels={"user": "u19"}, id="once more")["new"]
+        assert total(c, "--tenant", "red") == 22 and total(c, "--tenant", "blue") == 1
+
+
 def test_what_comes_too_fast_is_told_to_wait(tmp_path):
     with collector(tmp_path, "--rate", "1") as c:
         answers = [c.request("POST", "/v1/upload", stacks(a=1), service="s", id=str(i), **{"from": NOW}) for i in range(40)]

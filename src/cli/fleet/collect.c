@@ -16,7 +16,7 @@
 
 struct collect {
     const char *store, *listen, *tokens, *keep;
-    uint64_t max_upload, rate;
+    uint64_t max_upload, rate, max_series;
 };
 
 static const struct arg collect_args[] = {
@@ -37,6 +37,8 @@ static const struct arg limit_args[] = {
      "the largest upload to accept (32M)"},
     {"--rate", 0, ARG_NUMBER, offsetof(struct collect, rate), "N",
      "how many uploads a second a tenant may send (200)"},
+    {"--max-series", 0, ARG_NUMBER, offsetof(struct collect, max_series), "N",
+     "the sets of service, version, host, instance and labels that a tenant may have (100000)"},
     {0},
 };
 
@@ -237,11 +239,17 @@ static int run(struct collector *c, const struct collect *o)
     return serve(c, address, port);
 }
 
+static void tenant_release(struct tenant *t)
+{
+    free(t->token);
+    map_release(&t->series);
+}
+
 static void release(struct collector *c)
 {
     store_close(c->store);
     for (size_t i = 0; i < c->tenants.len; i++)
-        free(c->tenants.data[i].token);
+        tenant_release(&c->tenants.data[i]);
     vec_release(&c->tenants);
     pthread_mutex_destroy(&c->credit);
     pthread_mutex_destroy(&c->reading);
@@ -250,7 +258,7 @@ static void release(struct collector *c)
 
 int cmd_collect(const struct command *self, int argc, char **argv)
 {
-    struct collect options = {.max_upload = 32 << 20, .rate = 200};
+    struct collect options = {.max_upload = 32 << 20, .rate = 200, .max_series = 100000};
     struct collect *limits = &options;
     struct operands operands;
     int status;
@@ -259,14 +267,14 @@ int cmd_collect(const struct command *self, int argc, char **argv)
     if (!options.store)
         return wrong("--store URL is missing",
                      "--store sqlite:FILE or clickhouse://HOST:PORT/DATABASE");
-    if (!options.rate || !options.max_upload)
-        return wrong("--rate and --max-upload", "at least 1");
+    if (!options.rate || !options.max_upload || !options.max_series)
+        return wrong("--rate, --max-upload and --max-series", "at least 1");
     struct collector c = {.store_url = options.store,
                           .limits = {.body = options.max_upload,
                                      .rate = options.rate,
                                      .labels = 32,
                                      .text = 512,
-                                     .series = 100000,
+                                     .series = options.max_series,
                                      .reading = reading_default_limits}};
     pthread_mutex_init(&c.credit, NULL);
     pthread_mutex_init(&c.reading, NULL);

@@ -19,7 +19,8 @@ struct tenant {
     char *token;   /* NULL: none is needed */
     double credit; /* uploads that it may send now */
     uint64_t credit_at_ns;
-    uint64_t series; /* known ones, as of the last count */
+    struct map series;       /* the hashes of those that it has; used while an upload is read */
+    uint64_t series_read_ns; /* when they were read from the store; 0: not yet */
 };
 
 struct collector_limits {
@@ -69,6 +70,12 @@ struct upload_origin {
     struct arena arena;
 };
 
+/*
+ * Whether the tenant may have this series: -E2BIG with the reason in why when it is one too many,
+ * or what reading the store failed with. Called by one thread at a time.
+ */
+int collector_admit_series(struct collector *c, const struct fleet_origin *o,
+                           struct buf *why) must_check;
 /* POST /v1/upload */
 int collector_upload(struct collector *c, const struct tenant *t, const struct intake_request *q,
                      struct intake_reply *reply);

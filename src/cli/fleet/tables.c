@@ -174,6 +174,8 @@ static void print_requests(struct json_object *root, size_t limit)
         printf("  %s %s\n", text_at(r, "service"), text_at(r, "request"));
     }
     print_more(length(list), limit, "requests");
+    if (length(list))
+        printf("\n%s\n", text_at(root, "note"));
 }
 
 /* Prints the stacks of a tree in collapsed form. */

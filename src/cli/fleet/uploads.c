@@ -307,7 +307,10 @@ static int store_batch(struct collector *c, const struct upload_origin *from, st
         id.bytes[0] ^= (uint8_t)number;
         id.bytes[1] ^= (uint8_t)(number >> 8);
     }
-    r = status ? 0 : store_add(c->store, &own.origin, &id, b, ret_new, &why);
+    r = status ? 0 : collector_admit_series(c, &own.origin, &why);
+    if (r == -E2BIG)
+        status = status_of_reading(c, r, &why, reply);
+    r = status || r < 0 ? r : store_add(c->store, &own.origin, &id, b, ret_new, &why);
     upload_origin_release(&own);
     return status ? status : r < 0 ? status_of_store(c, r, &why, reply) : 0;
 }
@@ -367,6 +370,32 @@ int collector_take(struct collector *c, struct upload_origin *from, const char *
     return status;
 }
 
+/*
+ * Names an upload by its contents, by whose it is, and by `from`: bytes that do not say when they
+ * were taken may be the same at another time.
+ */
+static int hash_upload(const struct intake_request *q, const struct upload_origin *o,
+                       struct fleet_hash *ret)
+{
+    const char *from = intake_argument(q, "from");
+    const struct fleet_origin *own = &o->origin;
+    const char *const first[] = {own->tenant, own->service,  own->version,
+                                 own->host,   own->instance, from ? from : ""};
+    VEC(const char *) texts = {0};
+    int r = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(first) && r == 0; i++)
+        r = vec_push(&texts, first[i]);
+    for (size_t i = 0; i < o->labels.len && r == 0; i++) {
+        r = vec_push(&texts, o->labels.data[i].key);
+        if (r == 0)
+            r = vec_push(&texts, o->labels.data[i].value);
+    }
+    if (r == 0)
+        r = collector_hash(q->body, texts.data, texts.len, ret);
+    vec_release(&texts);
+    return r;
+}
+
 int collector_upload(struct collector *c, const struct tenant *t, const struct intake_request *q,
                      struct intake_reply *reply)
 {
@@ -380,11 +409,7 @@ int collector_upload(struct collector *c, const struct tenant *t, const struct i
         return status;
     if (q->body < 0)
         return reply_line(reply, 400, "no body: send a recording (.jfr, .pb.gz ...)");
-    /* Bytes that do not say when they were taken may be the same at another time. */
-    const char *from = intake_argument(q, "from");
-    const char *const texts[] = {t->name,       o.origin.service,  o.origin.version,
-                                 o.origin.host, o.origin.instance, from ? from : ""};
-    if (collector_hash(q->body, texts, ARRAY_SIZE(texts), &content) < 0)
+    if (hash_upload(q, &o, &content) < 0)
         return reply_line(reply, 500, "cannot read the body");
     snprintf(path, sizeof(path), "/proc/self/fd/%d", q->body);
     return collector_take(c, &o, path, &content, reply);
