@@ -358,25 +358,28 @@ void request_group_release(struct request_group *g)
     vec_release(&g->causes);
 }
 
-int request_name_sums(struct request_ledger *l, const struct requests *r, uint32_t name,
-                      struct name_sums *ret)
+int request_sums(struct request_ledger *l, const struct requests *r, struct name_sums **ret)
 {
-    const struct request_name *n = &r->names.data[name];
-    struct name_sums sums = {.requests = n->count};
+    struct name_sums *sums = calloc(r->names.len + 1, sizeof(*sums));
     struct request_parts p = {0};
-    int e = 0;
-    for (uint32_t i = 0; e == 0 && i < n->count; i++) {
-        const struct request *q = &r->list.data[r->by_name.data[n->first + i]];
+    int e = sums ? 0 : -ENOMEM;
+    /* In the order of time: what lies near each other in the timeline is looked up together. */
+    for (size_t i = 0; e == 0 && i < r->list.len; i++) {
+        const struct request *q = &r->list.data[i];
+        struct name_sums *s = &sums[q->name];
         uint64_t cpu = 0;
         e = request_parts(l, q, &p);
         e = e ? e : request_cpu_ns(l, q, &cpu);
-        sums.cpu_ns += cpu;
-        sums.latency_ns += (uint64_t)(q->end_ns - q->start_ns);
+        s->requests++;
+        s->cpu_ns += cpu;
+        s->latency_ns += (uint64_t)(q->end_ns - q->start_ns);
         for (int k = 0; k < REQUEST_CAUSES; k++)
-            sums.ns[k] += p.ns[k];
+            s->ns[k] += p.ns[k];
     }
     request_parts_release(&p);
-    if (e == 0)
+    if (e < 0)
+        free(sums);
+    else
         *ret = sums;
     return e;
 }

@@ -54,8 +54,11 @@ struct name_sums {
     uint64_t requests, latency_ns, cpu_ns, ns[REQUEST_CAUSES];
 };
 
-int request_name_sums(struct request_ledger *l, const struct requests *r, uint32_t name,
-                      struct name_sums *ret) must_check;
+/*
+ * Sums this up for each of requests.names. Returns 0 or -ENOMEM; the caller frees the array.
+ */
+int request_sums(struct request_ledger *l, const struct requests *r,
+                 struct name_sums **ret) must_check;
 
 /*
  * When threads worked for some requests: sorted by thread, then by time; the intervals of a thread

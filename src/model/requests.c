@@ -268,6 +268,8 @@ static void on_child(struct reading *r)
                               .peer = text_field(r, "peer"),
                               .exception = text_field(r, "exception"),
                               .stack = stack_field(r),
+                              .trace = text_field(r, "traceId"),
+                              .span = text_field(r, "spanId"),
                               .rows = rec_long(o, "rows", -1)};
     if (r->error == 0)
         r->error = vec_push(&r->out->children, c);

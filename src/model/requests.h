@@ -50,7 +50,8 @@ struct request_child {
     int64_t start_ns, end_ns;
     uint64_t thread;
     uint32_t kind, name, peer, exception, stack;
-    int64_t rows; /* -1: unknown */
+    uint32_t trace, span; /* as the other server was told */
+    int64_t rows;         /* -1: unknown */
 };
 
 struct request_count {

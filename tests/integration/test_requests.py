@@ -396,6 +396,12 @@ def test_statements_connections_and_calls(jdk, tmp_path):
         (call, "http", "127.0.0.1", "127.0.0.1", -1, None): rounds, (call, "http", "localhost", "localhost", -1, None): rounds,
         (call, "http", "127.0.0.2", "127.0.0.2", -1, None): rounds, (call, "http", "127.0.0.3", "127.0.0.3", -1, None): rounds}, found
     assert b"secret" not in out.read_bytes() and not lost_in(out)
+    told = collections.Counter(tuple(e) for e in events(out, "jvmscope.RequestChild", "kind,peer,traceId,spanId") if e[0] == "http")
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    assert told == {("http", peer, trace, 16 * letter): rounds for peer, letter in (
+        ("127.0.0.1", "a"), ("localhost", "b"), ("127.0.0.2", "c"), ("127.0.0.3", "d"))}, told
+    shown = [json.loads(lab.jvmscope("requests", "show", "--json", r.id, out).stdout) for r in requests.values() if r.name == call]
+    assert all([(c["trace_id"], c["span_id"]) for c in s["calls"]] == [(trace, 16 * letter) for letter in "abcd"] for s in shown), shown
 
 
 def run_many(jdk, out, what, n, *jvm, more=""):

@@ -102,11 +102,17 @@ int request_view_close(struct request_view *v, int status)
 
 /* ---- the table ---- */
 
-/* A row beside what the name itself has. */
-struct row {
-    struct name_sums sums;
-    uint64_t allocated; /* bytes */
+/* What the rows of the table have beside what the names themselves have. */
+struct rows {
+    struct name_sums *sums;
+    uint64_t *allocated; /* bytes */
 };
+
+static void rows_release(struct rows *rows)
+{
+    free(rows->sums);
+    free(rows->allocated);
+}
 
 /* Returns the cause that costs most of a name's time. */
 static enum request_cause most(const struct name_sums *s)
@@ -127,20 +133,10 @@ static uint64_t each(uint64_t ns, uint64_t n)
     return n ? ns / n : 0;
 }
 
-static int rows_of(struct request_view *v, struct row **ret)
+static int rows_of(struct request_view *v, struct rows *ret)
 {
-    struct row *rows = calloc(v->r.names.len + 1, sizeof(*rows));
-    _cleanup_free_ uint64_t *allocated = NULL;
-    int e = rows ? request_allocated(&v->r, &allocated) : -ENOMEM;
-    for (uint32_t i = 0; e == 0 && i < v->r.names.len; i++) {
-        e = request_name_sums(v->l, &v->r, i, &rows[i].sums);
-        rows[i].allocated = allocated[i];
-    }
-    if (e < 0)
-        free(rows);
-    else
-        *ret = rows;
-    return e;
+    int e = request_sums(v->l, &v->r, &ret->sums);
+    return e ? e : request_allocated(&v->r, &ret->allocated);
 }
 
 /* Returns the length of the time in which the requests of the table could begin, in seconds. */
@@ -153,9 +149,10 @@ static double seconds(const struct request_view *v)
 }
 
 static void row_json(const struct request_view *v, const struct request_name *n,
-                     const struct row *row, double time, struct json *j)
+                     const struct rows *rows, double time, struct json *j)
 {
-    const struct name_sums *s = &row->sums;
+    size_t at = (size_t)(n - v->r.names.data);
+    const struct name_sums *s = &rows->sums[at];
     json_begin_object(j);
     json_key_string(j, "name", requests_text(&v->r, n->name));
     json_key_string(j, "kind", requests_text(&v->r, n->kind));
@@ -172,7 +169,7 @@ static void row_json(const struct request_view *v, const struct request_name *n,
     json_key_u64(j, "total_ns", n->total_ns);
     json_key_u64(j, "cpu_ns", each(s->cpu_ns, s->requests));
     if (v->r.allocations.len)
-        json_key_u64(j, "alloc_bytes", each(row->allocated, s->requests));
+        json_key_u64(j, "alloc_bytes", each(rows->allocated[at], s->requests));
     json_key(j, "unknown_share");
     json_double(j, part(s->ns[CAUSE_UNKNOWN], s->latency_ns));
     json_key_string(j, "most", request_cause_name(most(s)));
@@ -186,12 +183,12 @@ static void row_json(const struct request_view *v, const struct request_name *n,
 
 int requests_names_json(struct request_view *v, struct json *j)
 {
-    _cleanup_free_ struct row *rows = NULL;
+    _cleanup_(rows_release) struct rows rows = {0};
     int e = rows_of(v, &rows);
     double time = seconds(v);
     json_begin_array(j);
     for (size_t i = 0; e == 0 && i < v->r.names.len; i++)
-        row_json(v, &v->r.names.data[i], &rows[i], time, j);
+        row_json(v, &v->r.names.data[i], &rows, time, j);
     json_end_array(j);
     return e;
 }
@@ -210,7 +207,7 @@ static int table_json(struct request_view *v)
     return json_print(&b);
 }
 
-static void table_text(struct request_view *v, const struct row *rows)
+static void table_text(struct request_view *v, const struct rows *rows)
 {
     size_t limit = v->options->limit ? v->options->limit : 30;
     double time = seconds(v);
@@ -236,13 +233,13 @@ static void table_text(struct request_view *v, const struct row *rows)
            "most of the time", "name");
     for (size_t i = 0; i < MIN(v->r.names.len, limit); i++) {
         const struct request_name *n = &v->r.names.data[i];
-        const struct name_sums *s = &rows[i].sums;
+        const struct name_sums *s = &rows->sums[i];
         enum request_cause worst = most(s);
         char p50[24], p90[24], p99[24], p999[24], max[24], cpu[24], share[40] = "-";
         char bytes[24], alloc[32] = "";
         if (allocates)
             snprintf(alloc, sizeof(alloc), "%9s ",
-                     s->requests ? format_size(bytes, each(rows[i].allocated, s->requests)) : "-");
+                     s->requests ? format_size(bytes, each(rows->allocated[i], s->requests)) : "-");
         if (s->latency_ns)
             snprintf(share, sizeof(share), "%s %.0f %%", request_cause_name(worst),
                      100 * part(s->ns[worst], s->latency_ns));
@@ -263,13 +260,13 @@ static void table_text(struct request_view *v, const struct row *rows)
 
 static int requests_table(struct request_view *v)
 {
-    _cleanup_free_ struct row *rows = NULL;
+    _cleanup_(rows_release) struct rows rows = {0};
     if (v->options->json)
         return table_json(v);
     int e = rows_of(v, &rows);
     if (e < 0)
         return complain_errno(v->path, "cannot tell", e);
-    table_text(v, rows);
+    table_text(v, &rows);
     return 0;
 }
 

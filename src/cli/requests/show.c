@@ -141,6 +141,8 @@ static void print_works(const struct request_view *v, const struct request *q)
             printf(", %" PRId64 " rows", c->rows);
         if (c->exception != REQUEST_NONE)
             printf(", %s", requests_text(&v->r, c->exception));
+        if (c->span != REQUEST_NONE)
+            printf(", span %s", requests_text(&v->r, c->span));
         putchar('\n');
     }
 }
@@ -253,6 +255,8 @@ static int show_json(struct request_view *v, const struct request *q, const stru
         key_i64(&j, "ns", c->end_ns - c->start_ns);
         key_i64(&j, "rows", c->rows);
         text_key(&j, v, "exception", c->exception);
+        text_key(&j, v, "trace_id", c->trace);
+        text_key(&j, v, "span_id", c->span);
         json_end_object(&j);
     }
     json_end_array(&j);

@@ -52,18 +52,27 @@ public class Elsewhere {
         }
     }
 
+    /** As a tracer of the program would send it: the path's letter stands for the span. */
+    static String traceparent(String letter) {
+        return "00-0af7651916cd43dd8448eb211c80319c-" + letter.repeat(16) + "-01";
+    }
+
     static void call() throws Exception {
         HttpURLConnection c = (HttpURLConnection) new URL("http://127.0.0.1:" + port + "/a?secret=1").openConnection();
+        c.setRequestProperty("traceparent", traceparent("a"));
         try (InputStream in = c.getInputStream()) {
             while (in.read() >= 0) {
             }
         }
-        HttpRequest request = HttpRequest.newBuilder(URI.create("http://localhost:" + port + "/b")).build();
+        HttpRequest request = HttpRequest.newBuilder(URI.create("http://localhost:" + port + "/b")).header("traceparent", traceparent("b")).build();
         HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString());
-        try (CloseableHttpResponse response = apache.execute(new HttpGet("http://127.0.0.2:" + port + "/c?secret=1"))) {
+        HttpGet get = new HttpGet("http://127.0.0.2:" + port + "/c?secret=1");
+        get.setHeader("traceparent", traceparent("c"));
+        try (CloseableHttpResponse response = apache.execute(get)) {
             response.getEntity().getContent().read();
         }
-        try (Response response = okhttp.newCall(new Request.Builder().url("http://127.0.0.3:" + port + "/d?secret=1").build()).execute()) {
+        Request.Builder ok = new Request.Builder().url("http://127.0.0.3:" + port + "/d?secret=1").header("traceparent", traceparent("d"));
+        try (Response response = okhttp.newCall(ok.build()).execute()) {
             response.body().bytes();
         }
     }

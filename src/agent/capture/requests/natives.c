@@ -73,6 +73,7 @@ NATIVE(void, workEnd)(JNIEnv *, jclass, jlong, jlong);
 NATIVE(void, leave)(JNIEnv *, jclass, jlong, jboolean);
 NATIVE(jint, text)(JNIEnv *, jclass, jint, jstring, jlong);
 NATIVE(jlong, childBegin)(JNIEnv *, jclass, jlong, jint, jint);
+NATIVE(void, calls)(JNIEnv *, jclass, jlong, jstring);
 NATIVE(void, childEnd)(JNIEnv *, jclass, jlong, jlong, jlong, jclass);
 
 NATIVE(jlong, constant)(JNIEnv *jni, jclass probe, jint which)
@@ -216,8 +217,11 @@ NATIVE(void, route)(JNIEnv *jni, jclass probe, jlong token, jstring route, jlong
     inside_leave(&follow_inside);
 }
 
-/* W3C Trace Context: "00-TRACE-SPAN-FLAGS", in lower case. Anything else is not taken. */
-static void read_traceparent(const char *text, struct request *r)
+/*
+ * W3C Trace Context: "00-TRACE-SPAN-FLAGS", in lower case. Anything else is not taken. Returns
+ * where the trace begins; NULL: it is none.
+ */
+static const char *read_traceparent(const char *text, const char **ret_span)
 {
     enum { VERSION = 2, FLAGS = 2 };
 
@@ -226,23 +230,38 @@ static void read_traceparent(const char *text, struct request *r)
     if (strlen(text) < VERSION + 1 + TRACE_ID + 1 + SPAN_ID + 1 + FLAGS || text[VERSION] != '-' ||
         strspn(trace, digits) != TRACE_ID || trace[TRACE_ID] != '-' ||
         strspn(span, digits) != SPAN_ID || span[SPAN_ID] != '-')
-        return;
-    memcpy(r->trace, trace, TRACE_ID);
-    memcpy(r->span, span, SPAN_ID);
-    r->trace[TRACE_ID] = r->span[SPAN_ID] = 0;
+        return NULL;
+    *ret_span = span;
+    return trace;
 }
+
+static uint8_t hex_digit(char c)
+{
+    return (uint8_t)(c <= '9' ? c - '0' : c - 'a' + 10);
+}
+
+static void read_hex(const char *text, size_t bytes, uint8_t *ret)
+{
+    for (size_t i = 0; i < bytes; i++)
+        ret[i] = (uint8_t)(hex_digit(text[2 * i]) << 4 | hex_digit(text[2 * i + 1]));
+}
+
+enum { HEADER_LENGTH = 64 };
 
 NATIVE(void, trace)(JNIEnv *jni, jclass probe, jlong token, jstring header)
 {
-    enum { LENGTH = 64 };
-
-    char text[3 * LENGTH + 1] = "";
+    char text[3 * HEADER_LENGTH + 1] = "";
     struct request *r;
     if (!token || !header || !inside_enter(&follow_inside))
         return;
-    copy_text(jni, header, text, LENGTH);
-    if (TOKEN_SESSION((uint64_t)token) == follow.session && (r = follow_request((uint64_t)token)))
-        read_traceparent(text, r);
+    copy_text(jni, header, text, HEADER_LENGTH);
+    const char *span, *ids = read_traceparent(text, &span);
+    if (ids && TOKEN_SESSION((uint64_t)token) == follow.session &&
+        (r = follow_request((uint64_t)token))) {
+        memcpy(r->trace, ids, TRACE_ID);
+        memcpy(r->span, span, SPAN_ID);
+        r->trace[TRACE_ID] = r->span[SPAN_ID] = 0;
+    }
     inside_leave(&follow_inside);
 }
 
@@ -346,6 +365,23 @@ NATIVE(jlong, childBegin)(JNIEnv *jni, jclass probe, jlong java_id, jint kind, j
     }
     inside_leave(&follow_inside);
     return (jlong)number;
+}
+
+/* By which header the call in progress names its trace and span to the other server. */
+NATIVE(void, calls)(JNIEnv *jni, jclass probe, jlong java_id, jstring header)
+{
+    char text[3 * HEADER_LENGTH + 1] = "";
+    if (!header || !inside_enter(&follow_inside))
+        return;
+    copy_text(jni, header, text, HEADER_LENGTH);
+    struct slot s = follow_slot((uint64_t)java_id);
+    struct work *w = s.in ? follow_work(s.in->work[s.i]) : NULL;
+    const char *span, *ids = read_traceparent(text, &span);
+    if (ids && w && w->child.start && w->child.kind == CHILD_HTTP) {
+        read_hex(ids, sizeof(w->child.trace), w->child.trace);
+        read_hex(span, sizeof(w->child.span), w->child.span);
+    }
+    inside_leave(&follow_inside);
 }
 
 NATIVE(void, childEnd)

@@ -52,10 +52,11 @@ static const struct jfr_type request_types[TYPES] = {
      .description = "What a request did in a database, a pool of connections or another server",
      .kind = JFR_EVENT,
      .has = JFR_DURATION | JFR_HAS_THREAD,
-     .fields =
-         JFR_FIELDS({"request", "Request", "long"}, {"kind", "Kind", "java.lang.String"},
-                    {"name", "Name", "java.lang.String"}, {"peer", "Peer", "java.lang.String"},
-                    {"rows", "Rows", "long"}, {"exception", "Exception", "java.lang.String"})},
+     .fields = JFR_FIELDS(
+         {"request", "Request", "long"}, {"kind", "Kind", "java.lang.String"},
+         {"name", "Name", "java.lang.String"}, {"peer", "Peer", "java.lang.String"},
+         {"rows", "Rows", "long"}, {"exception", "Exception", "java.lang.String"},
+         {"traceId", "Trace Id", "java.lang.String"}, {"spanId", "Span Id", "java.lang.String"})},
     {.name = "jvmscope.RequestTotals",
      .label = "Totals of a Name",
      .category = CATEGORY,
@@ -147,10 +148,22 @@ void put_request_work(uint64_t request, const struct request_work *w)
     jfr_commit(&e);
 }
 
+/* text has two characters for each byte, and one more; NULL: the id is 0, which is none. */
+static const char *id_text(const uint8_t *id, size_t bytes, char *text)
+{
+    bool any = false;
+    for (size_t i = 0; i < bytes; i++) {
+        any = any || id[i];
+        snprintf(text + 2 * i, 3, "%02x", id[i]);
+    }
+    return any ? text : NULL;
+}
+
 void put_request_child(uint64_t request, const struct request_child *c)
 {
+    char trace[2 * sizeof(c->trace) + 1], span[2 * sizeof(c->span) + 1];
     struct jfr_event e;
-    if (!jfr_begin(requests_jfr, state.types[TYPE_CHILD], 0, &e))
+    if (!jfr_begin(requests_jfr, state.types[TYPE_CHILD], sizeof(trace) + sizeof(span), &e))
         return;
     jfr_put_time(&e, c->start);
     jfr_put_long(&e, (int64_t)c->ns);
@@ -161,6 +174,8 @@ void put_request_child(uint64_t request, const struct request_child *c)
     jfr_put_string_id(&e, c->peer);
     jfr_put_long(&e, c->rows);
     jfr_put_string_id(&e, c->exception);
+    jfr_put_string(&e, id_text(c->trace, sizeof(c->trace), trace));
+    jfr_put_string(&e, id_text(c->span, sizeof(c->span), span));
     jfr_commit(&e);
 }
 

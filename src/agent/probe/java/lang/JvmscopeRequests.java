@@ -88,6 +88,9 @@ public final class JvmscopeRequests {
     /** This thread begins to do something elsewhere for its request; 0 when it is within something of that kind already. */
     private static native long childBegin(long tid, int kind, int text);
 
+    /** The header by which the call in progress names its trace to the other server. */
+    private static native void calls(long tid, String traceparent);
+
     private static native void childEnd(long child, long tid, long rows, Class<?> exception);
 
     /** Calls each native method once. */
@@ -109,6 +112,7 @@ public final class JvmscopeRequests {
         leave(0, false);
         text(0, null, 0);
         childBegin(0, -1, 0);
+        calls(0, null);
         childEnd(0, 0, 0, null);
     }
 
@@ -851,6 +855,17 @@ public final class JvmscopeRequests {
         String s = host.toString();
         int from = s.indexOf("://") + 3, port = s.lastIndexOf(':');
         return child(s.substring(from < 3 ? 0 : from, port > from && s.indexOf(']', port) < 0 ? port : s.length()), kind);
+    }
+
+    /** A call's header: its value, or what Apache's clients have of it, which is "traceparent: VALUE". */
+    public static void calls(Object header) {
+        Object value = header instanceof java.util.Optional ? ((java.util.Optional<?>) header).orElse(null) : header;
+        long tid = tid();
+        if (value == null || request(slot(tid)) == 0)
+            return;
+        String s = value.toString();
+        int colon = s.indexOf(':');
+        calls(tid, colon < 0 ? s : s.substring(colon + 1).trim());
     }
 
     public static long sends(Object destination, int kind) {
