@@ -57,11 +57,30 @@ static char *take(char *s)
     return copy;
 }
 
-/* Converts "Ljava/lang/String;" to "java.lang.String"; in "[I" only slashes become dots. */
+/* The name of a primitive type, by the letter of its signature, or NULL. */
+static const char *primitive_name(char letter)
+{
+    static const char *const names[] = {
+        ['B'] = "byte", ['C'] = "char", ['D'] = "double", ['F'] = "float",   ['I'] = "int",
+        ['J'] = "long", ['S'] = "short", ['V'] = "void",  ['Z'] = "boolean",
+    };
+    return letter > 0 && (size_t)letter < sizeof(names) / sizeof(*names) ? names[(int)letter]
+                                                                          : NULL;
+}
+
+/*
+ * Converts a signature into the name that Class.getName returns: "Ljava/lang/String;" into
+ * "java.lang.String" and "D" into "double"; in "[I" only slashes become dots.
+ */
 static char *external_name(char *signature)
 {
     char *name = take(signature);
     size_t len = name ? strlen(name) : 0;
+    const char *primitive = len == 1 ? primitive_name(*name) : NULL;
+    if (primitive) {
+        free(name);
+        return strdup(primitive);
+    }
     for (char *p = name; p && *p; p++)
         if (*p == '/')
             *p = '.';

@@ -468,7 +468,7 @@ jint JNICALL Agent_OnLoad(JavaVM *java, char *text, void *reserved)
     functions.GetEnv = get_env;
     *(const struct JNIInvokeInterface_ **)java = &functions;
     if (memory_open() || vm_events_on(&life_events) || vm_events_on(&thread_events) ||
-        vm_events_on(&class_watch_events)) {
+        vm_events_on(&class_watch_events) || waits_watch()) {
         fprintf(stderr, "jvmpi: the VM refuses events\n");
         return JNI_ERR;
     }

@@ -267,7 +267,13 @@ static void put_root(struct walk *w, jvmtiHeapReferenceKind kind,
                      const jvmtiHeapReferenceInfo *info, jlong id)
 {
     struct root r = {.group = 4, .type = JVMPI_GC_ROOT_UNKNOWN, .id = id};
-    if (kind == JVMTI_HEAP_REFERENCE_JNI_GLOBAL) {
+    JNIEnv *hidden =
+        kind == JVMTI_HEAP_REFERENCE_JNI_GLOBAL ? traces_hidden_env(w->traces, id) : NULL;
+    if (hidden) { /* see hold_hidden */
+        r.group = 0;
+        r.by = hidden;
+        r.type = JVMPI_GC_ROOT_THREAD_BLOCK;
+    } else if (kind == JVMTI_HEAP_REFERENCE_JNI_GLOBAL) {
         r.group = 1;
         r.type = JVMPI_GC_ROOT_JNI_GLOBAL;
     } else if (kind == JVMTI_HEAP_REFERENCE_SYSTEM_CLASS &&
@@ -539,20 +545,57 @@ static bool dump_graph(JNIEnv *env, jint level, const struct traces *traces, str
     return ok && !buf_error(out);
 }
 
+typedef VEC(jobject) object_vec;
+
+/*
+ * JVM TI does not visit the VM's own threads, whose Thread objects may hang on nothing else that it
+ * visits. References of ours make it do so.
+ */
+static bool hold_hidden(JNIEnv *env, const reported_thread_vec *threads, object_vec *held)
+{
+    bool ok = true;
+    for (size_t i = 0; i < threads->len && ok; i++) {
+        jobject ref =
+            threads->data[i].hidden ? layer_global(env, threads->data[i].thread) : NULL;
+        ok = !ref || vec_push(held, ref) == 0;
+        if (!ok)
+            layer_delete_global(env, ref);
+    }
+    return ok;
+}
+
+static void let_hidden_go(JNIEnv *env, object_vec *held)
+{
+    for (size_t i = 0; i < held->len; i++)
+        layer_delete_global(env, held->data[i]);
+    vec_release(held);
+}
+
+/* Everything but the event. */
+static bool take_dump(JNIEnv *env, jint level, struct traces *traces, struct buf *out)
+{
+    reported_thread_vec threads = {0};
+    object_vec held = {0};
+    ids_sweep_begin();
+    bool ok = threads_reported(env, &threads) == 0 && hold_hidden(env, &threads, &held);
+    if (level == JVMPI_DUMP_LEVEL_0)
+        ok = ok && dump_level_0(env, out);
+    else
+        ok = ok && traces_take(env, &threads, traces) && dump_graph(env, level, traces, out);
+    ids_sweep_end();
+    let_hidden_go(env, &held);
+    threads_release(env, &threads);
+    return ok;
+}
+
 jint request_heap_dump(JNIEnv *env, jint level)
 {
     struct buf out = BUF(SIZE_MAX / 2);
     struct traces traces = {0};
     _cleanup_(loaded_classes_release) struct loaded_classes living = {0};
-    bool ok;
     thread_ends_hold();
     brackets_hold();
-    ids_sweep_begin();
-    if (level == JVMPI_DUMP_LEVEL_0)
-        ok = dump_level_0(env, &out);
-    else
-        ok = traces_take(env, &traces) && dump_graph(env, level, &traces, &out);
-    ids_sweep_end();
+    bool ok = take_dump(env, level, &traces, &out);
     if (ok)
         report_unreported(env); /* what answers to other threads have given ids since */
     /* While the dump is handled the VM unloads no class, because many are requested then. */

@@ -338,6 +338,26 @@ void thread_ends_release(void);
 bool thread_is_virtual(JNIEnv *env, jthread thread);
 /* True when the thread's start was reported to the agent and its end was not. */
 bool env_is_reported(JNIEnv *env);
+
+struct reported_thread {
+    JNIEnv *env;
+    jthread thread; /* a local reference */
+    bool hidden;    /* JVM TI does not list it */
+};
+
+typedef VEC(struct reported_thread) reported_thread_vec;
+
+/*
+ * Lists the threads whose start was reported to the agent and whose end was not; JVM TI leaves out
+ * those of the VM's own, which are marked. Call it between thread_ends_hold and thread_ends_release. *ret must be
+ * released also when -ENOMEM is returned.
+ */
+int threads_reported(JNIEnv *self, reported_thread_vec *ret) must_check;
+void threads_release(JNIEnv *self, reported_thread_vec *list);
+/* The calling thread begins to wait in Object.wait, or has waited (NULL). */
+void thread_waits_on(JNIEnv *env, jobject object);
+/* Returns the object on which a thread waits in Object.wait, as far as that is known, or NULL. */
+jobjectID thread_waited_object(JNIEnv *env);
 jint request_thread_start(JNIEnv *env, jobjectID id);
 /*
  * Returns the thread object of an environment as a local reference, or NULL when there is no such
@@ -378,6 +398,11 @@ void raw_monitor_destroy(JVMPI_RawMonitor m);
  * are keys of `threads`.
  */
 void raw_monitors_put(struct buf *out, const struct map *threads);
+/*
+ * Called at load. Since JDK 23 JVM TI does not say on which object a thread waits, so the layer
+ * remembers it.
+ */
+int waits_watch(void) must_check;
 extern const struct vm_callbacks contended_enter_events, contended_entered_events, wait_events,
     waited_events;
 
@@ -441,6 +466,8 @@ size_t references_list(struct reference **ret);
 /* Create and delete references of the layer itself, which no event reports. */
 jweak layer_weak(JNIEnv *env, jobject object);
 void layer_delete_weak(JNIEnv *env, jweak ref);
+jobject layer_global(JNIEnv *env, jobject object);
+void layer_delete_global(JNIEnv *env, jobject ref);
 
 /* ---- methods.c ---- */
 jint methods_enable(JNIEnv *env);

@@ -3,6 +3,7 @@
  * The monitor dump (specification, section 4.4): all threads with their traces and status, and all
  * monitors in use.
  */
+#include "agent/monitor_usage.h"
 #include "base/buf.h"
 #include "base/map.h"
 #include "jvmpi/layer.h"
@@ -16,6 +17,7 @@ struct monitors {
     struct buf out;
     struct map seen;    /* ids of the objects */
     struct map threads; /* environments of the threads whose traces the dump has */
+    monitor_entrant_vec entrants;
 };
 
 static void put_pointer(struct buf *b, const void *p)
@@ -48,10 +50,10 @@ static void put_threads(struct monitors *m, jthread *threads, jint n)
 static void put_monitor(struct monitors *m, jobject object)
 {
     bool added = false;
-    jvmtiMonitorUsage usage = {0};
+    jvmtiMonitorUsage usage;
     jobjectID id = report_object(m->env, object);
     if (!id || !map_at(&m->seen, (uintptr_t)id, 1, &added) || !added ||
-        (*vm.ti)->GetObjectMonitorUsage(vm.ti, object, &usage))
+        monitor_usage(vm.ti, m->env, &m->entrants, object, &usage))
         return;
     buf_u8(&m->out, JVMPI_MONITOR_JAVA);
     put_pointer(&m->out, id);
@@ -61,73 +63,65 @@ static void put_monitor(struct monitors *m, jobject object)
     buf_be32(&m->out, (uint32_t)(!owner ? 0 : usage.entry_count > 0 ? usage.entry_count : 1));
     put_threads(m, usage.waiters, usage.waiter_count);
     put_threads(m, usage.notify_waiters, usage.notify_waiter_count);
-    for (jint i = 0; i < usage.waiter_count; i++)
-        (*m->env)->DeleteLocalRef(m->env, usage.waiters[i]);
-    for (jint i = 0; i < usage.notify_waiter_count; i++)
-        (*m->env)->DeleteLocalRef(m->env, usage.notify_waiters[i]);
-    if (usage.owner)
-        (*m->env)->DeleteLocalRef(m->env, usage.owner);
-    vm_free(usage.waiters);
-    vm_free(usage.notify_waiters);
+    monitor_usage_release(vm.ti, m->env, &usage);
 }
 
 /* Adds the monitors that a thread holds, and the one that it wants or waits on. */
-static void put_monitors_of(struct monitors *m, jthread thread)
+static void put_monitors_of(struct monitors *m, const struct reported_thread *t)
 {
     jint n = 0;
     jobject *owned = NULL, wanted = NULL;
-    if (!(*vm.ti)->GetOwnedMonitorInfo(vm.ti, thread, &n, &owned)) {
+    if (!(*vm.ti)->GetOwnedMonitorInfo(vm.ti, t->thread, &n, &owned)) {
         for (jint i = 0; i < n; i++) {
             put_monitor(m, owned[i]);
             (*m->env)->DeleteLocalRef(m->env, owned[i]);
         }
         vm_free(owned);
     }
-    if (!(*vm.ti)->GetCurrentContendedMonitor(vm.ti, thread, &wanted) && wanted) {
+    if ((*vm.ti)->GetCurrentContendedMonitor(vm.ti, t->thread, &wanted) || !wanted)
+        wanted = object_of(m->env, thread_waited_object(t->env));
+    if (wanted)
         put_monitor(m, wanted);
-        (*m->env)->DeleteLocalRef(m->env, wanted);
-    }
+    (*m->env)->DeleteLocalRef(m->env, wanted);
+}
+
+static int put_trace(struct monitors *m, JNIEnv *env, JVMPI_CallTrace *trace, jint *status)
+{
+    trace->env_id = env;
+    get_call_trace(trace, TRACE_DEPTH);
+    *status = get_thread_status(env);
+    return map_put(&m->threads, (uintptr_t)env, 1);
 }
 
 jint request_monitor_dump(JNIEnv *env)
 {
-    struct monitors m = {env, BUF(INT32_MAX), {0}, {0}};
-    jint n = 0, used = 0;
-    jthread *threads = NULL;
+    struct monitors m = {.env = env, .out = BUF(INT32_MAX)};
+    reported_thread_vec threads = {0};
     thread_ends_hold(); /* before the list is made: it has no thread whose end is reported */
-    if ((*vm.ti)->GetAllThreads(vm.ti, &n, &threads)) {
-        thread_ends_release();
-        return JVMPI_FAIL;
-    }
     brackets_hold();
-    JVMPI_CallTrace *traces = calloc((size_t)n + 1, sizeof(*traces));
-    JVMPI_CallFrame *frames = calloc((size_t)n * TRACE_DEPTH + 1, sizeof(*frames));
-    jint *status = calloc((size_t)n + 1, sizeof(*status));
-    bool ok = traces && frames && status;
-    for (jint i = 0; i < n && ok; i++) {
-        JNIEnv *thread_env = env_of(env, threads[i]);
-        if (!env_is_reported(thread_env))
-            continue;
-        traces[used].env_id = thread_env;
-        traces[used].frames = frames + (size_t)used * TRACE_DEPTH;
-        get_call_trace(&traces[used], TRACE_DEPTH);
-        status[used++] = get_thread_status(thread_env);
-        ok = map_put(&m.threads, (uintptr_t)thread_env, 1) == 0;
+    bool ok = threads_reported(env, &threads) == 0;
+    size_t n = threads.len;
+    JVMPI_CallTrace *traces = calloc(n + 1, sizeof(*traces));
+    JVMPI_CallFrame *frames = calloc(n * TRACE_DEPTH + 1, sizeof(*frames));
+    jint *status = calloc(n + 1, sizeof(*status));
+    ok = ok && traces && frames && status;
+    for (size_t i = 0; ok && i < n; i++) {
+        traces[i].frames = frames + i * TRACE_DEPTH;
+        ok = !put_trace(&m, threads.data[i].env, &traces[i], &status[i]) &&
+             !monitor_entrants_add(vm.ti, env, &m.entrants, threads.data[i].thread);
     }
-    for (jint i = 0; i < n; i++) {
-        if (ok)
-            put_monitors_of(&m, threads[i]);
-        (*env)->DeleteLocalRef(env, threads[i]);
-    }
-    vm_free(threads);
+    for (size_t i = 0; ok && i < n; i++)
+        put_monitors_of(&m, &threads.data[i]);
+    threads_release(env, &threads);
+    monitor_entrants_release(env, &m.entrants);
     raw_monitors_put(&m.out, &m.threads);
     if (atomic_load(&layer.stage) != STAGE_OPEN)
         /* Threads may run methods of classes whose CLASS_LOAD was left out. */
         classes_replay(env);
     jint ret = ok && !buf_error(&m.out) ? JVMPI_SUCCESS : JVMPI_FAIL;
     JVMPI_Event e = {.event_type = JVMPI_EVENT_MONITOR_DUMP | JVMPI_REQUESTED_EVENT,
-                     .u.monitor_dump = {(char *)m.out.data, (char *)m.out.data + m.out.len, used,
-                                        traces, status}};
+                     .u.monitor_dump = {(char *)m.out.data, (char *)m.out.data + m.out.len,
+                                        (jint)n, traces, status}};
     if (ret == JVMPI_SUCCESS)
         layer_notify(env, &e);
     brackets_release();

@@ -314,6 +314,27 @@ static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject
     wait_began_ns = 0;
 }
 
+static void JNICALL on_wait_watched(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
+                                    jlong timeout)
+{
+    if (atomic_load(&layer.live) && !thread_is_virtual(env, thread))
+        thread_waits_on(env, object);
+}
+
+static void JNICALL on_waited_watched(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
+                                      jboolean timed_out)
+{
+    if (atomic_load(&layer.live) && !thread_is_virtual(env, thread))
+        thread_waits_on(env, NULL);
+}
+
+int waits_watch(void)
+{
+    static const struct vm_callbacks watch = {
+        .ti = {.MonitorWait = on_wait_watched, .MonitorWaited = on_waited_watched}};
+    return vm.version < 23 || !vm.have.can_generate_monitor_events ? 0 : vm_events_on(&watch);
+}
+
 const struct vm_callbacks contended_enter_events = {
     .ti = {.MonitorContendedEnter = on_contended_enter}};
 const struct vm_callbacks contended_entered_events = {

@@ -153,3 +153,16 @@ void layer_delete_weak(JNIEnv *env, jweak ref)
     else
         (*env)->DeleteWeakGlobalRef(env, ref);
 }
+
+jobject layer_global(JNIEnv *env, jobject object)
+{
+    return original ? original->NewGlobalRef(env, object) : (*env)->NewGlobalRef(env, object);
+}
+
+void layer_delete_global(JNIEnv *env, jobject ref)
+{
+    if (original)
+        original->DeleteGlobalRef(env, ref);
+    else
+        (*env)->DeleteGlobalRef(env, ref);
+}

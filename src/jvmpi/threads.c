@@ -5,8 +5,10 @@
  * reused after its end.
  */
 #include "base/hash.h"
+#include "base/map.h"
 #include "jvmpi/layer.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +29,7 @@ struct thread_entry {
     atomic_bool reported;  /* THREAD_START has reported it */
     atomic_bool ending;    /* THREAD_END is being sent: no dump names it any more */
     _Atomic int reporting;
+    _Atomic(jobjectID) waits_on; /* in Object.wait, or NULL */
     bool was_suspended; /* and the status at that time */
     jint status;
     jlong cpu_ns, cpu_before_ns; /* at the last suspension and the one before; -1 if none */
@@ -118,6 +121,7 @@ static struct thread_entry *enter(JNIEnv *self, JNIEnv *env, jthread object, boo
             atomic_store(&t->reported, false);
             atomic_store(&t->ending, false);
             atomic_store(&t->reporting, 0);
+            atomic_store(&t->waits_on, NULL);
             t->cpu_ns = t->cpu_before_ns = -1;
             atomic_store(&t->local, NULL);
             atomic_store(&t->env, env);
@@ -414,11 +418,94 @@ jint request_thread_start(JNIEnv *self, jobjectID id)
     return env ? JVMPI_SUCCESS : JVMPI_FAIL;
 }
 
-bool env_is_reported(JNIEnv *env)
+static bool is_reported(const struct thread_entry *t)
 {
-    struct thread_entry *t = find(env);
     return t && !atomic_load(&t->ending) &&
            (atomic_load(&t->reported) || !event_enabled(JVMPI_EVENT_THREAD_START));
+}
+
+bool env_is_reported(JNIEnv *env)
+{
+    return is_reported(find(env));
+}
+
+/* Adds the environments of the threads that JVM TI lists. */
+static int listed_envs(JNIEnv *self, struct map *envs)
+{
+    jint n = 0;
+    jthread *all = NULL;
+    int r = 0;
+    if ((*vm.ti)->GetAllThreads(vm.ti, &n, &all))
+        return -ENOMEM;
+    for (jint i = 0; i < n; i++) {
+        JNIEnv *env = env_by_eetop(self, all[i]);
+        if (env && r == 0)
+            r = map_put(envs, (uintptr_t)env, 1);
+        (*self)->DeleteLocalRef(self, all[i]);
+    }
+    vm_free(all);
+    return r;
+}
+
+/* Adds what the table has: threads that have not ended, as far as the agent was told. */
+static int table_threads(JNIEnv *self, reported_thread_vec *all)
+{
+    int r = 0;
+    layer_lock(&threads);
+    for (unsigned i = 0; i < BUCKETS && r == 0; i++)
+        for (struct thread_entry *t = atomic_load(&buckets[i]); t && r == 0;
+             t = atomic_load(&t->next)) {
+            JNIEnv *env = atomic_load(&t->env);
+            if (env && t->object && is_reported(t))
+                r = vec_push(all, ((struct reported_thread){
+                                      env, (*self)->NewLocalRef(self, t->object), false}));
+        }
+    layer_unlock(&threads);
+    return r;
+}
+
+int threads_reported(JNIEnv *self, reported_thread_vec *ret)
+{
+    struct map listed = {0};
+    reported_thread_vec all = {0};
+    size_t alive = 0;
+    int r = table_threads(self, &all);
+    if (r == 0)
+        r = listed_envs(self, &listed);
+    /* JVM TI does not report the ends of the VM's own threads, whose objects it may use again. */
+    for (size_t i = 0; i < all.len; i++) {
+        struct reported_thread t = all.data[i];
+        t.hidden = !map_get(&listed, (uintptr_t)t.env);
+        if (t.thread && env_by_eetop(self, t.thread) == t.env)
+            all.data[alive++] = t;
+        else
+            (*self)->DeleteLocalRef(self, t.thread);
+    }
+    all.len = alive;
+    map_release(&listed);
+    *ret = all;
+    return r;
+}
+
+void threads_release(JNIEnv *self, reported_thread_vec *list)
+{
+    for (size_t i = 0; i < list->len; i++)
+        (*self)->DeleteLocalRef(self, list->data[i].thread);
+    vec_release(list);
+}
+
+/* ---- waiting ---- */
+
+void thread_waits_on(JNIEnv *env, jobject object)
+{
+    if (thread_known(env))
+        atomic_store(&mine->waits_on, id_of(object));
+}
+
+jobjectID thread_waited_object(JNIEnv *env)
+{
+    struct thread_entry *t = find(env);
+    return t ? atomic_load(&t->waits_on) : NULL;
 }
 
 bool thread_is_virtual(JNIEnv *env, jthread thread)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jvmpi/traces.h"
 
+#include "base/map.h"
 #include "jvmpi/probes.h"
 
 #include <stdlib.h>
@@ -62,7 +63,24 @@ void get_call_trace(JVMPI_CallTrace *trace, jint depth)
         (*self)->DeleteLocalRef(self, thread);
 }
 
-bool traces_take(JNIEnv *env, struct traces *t)
+/* Adds the threads whose traces the VM does not give, such as its own, without frames. */
+static void add_frameless(const reported_thread_vec *threads, struct traces *t)
+{
+    struct map seen = {0};
+    t->n_listed = t->n;
+    for (jint i = 0; i < t->n; i++)
+        (void)!map_put(&seen, (uintptr_t)t->all[i].env_id, 1);
+    for (size_t i = 0; i < threads->len; i++) {
+        const struct reported_thread *r = &threads->data[i];
+        if (map_get(&seen, (uintptr_t)r->env))
+            continue;
+        t->threads[t->n] = (jlong)(intptr_t)id_of(r->thread);
+        t->all[t->n++] = (JVMPI_CallTrace){r->env, 0, t->frames};
+    }
+    map_release(&seen);
+}
+
+bool traces_take(JNIEnv *env, const reported_thread_vec *threads, struct traces *t)
 {
     jint n = 0;
     size_t used = 0;
@@ -71,8 +89,8 @@ bool traces_take(JNIEnv *env, struct traces *t)
         return false;
     for (jint i = 0; i < n; i++)
         used += (size_t)stacks[i].frame_count;
-    t->all = calloc((size_t)n + 1, sizeof(*t->all));
-    t->threads = calloc((size_t)n + 1, sizeof(*t->threads));
+    t->all = calloc((size_t)n + threads->len + 1, sizeof(*t->all));
+    t->threads = calloc((size_t)n + threads->len + 1, sizeof(*t->threads));
     t->frames = calloc(used + 1, sizeof(*t->frames));
     t->raw = calloc(used + 1, sizeof(*t->raw));
     bool ok = t->all && t->threads && t->frames && t->raw;
@@ -88,6 +106,8 @@ bool traces_take(JNIEnv *env, struct traces *t)
         (*env)->DeleteLocalRef(env, stacks[i].thread);
     }
     vm_free(stacks);
+    if (ok)
+        add_frameless(threads, t);
     return ok;
 }
 
@@ -111,6 +131,14 @@ JNIEnv *traces_env(const struct traces *t, jlong thread)
 {
     const JVMPI_CallTrace *of = trace_of(t, thread);
     return of ? of->env_id : NULL;
+}
+
+JNIEnv *traces_hidden_env(const struct traces *t, jlong thread)
+{
+    for (jint i = t->n_listed; i < t->n; i++)
+        if (t->threads[i] == thread)
+            return t->all[i].env_id;
+    return NULL;
 }
 
 jint traces_frame(const struct traces *t, jlong thread, jint depth, jmethodID method)

@@ -6,6 +6,7 @@
 
 struct traces {
     jint n;
+    jint n_listed; /* traces of threads that JVM TI lists; those of hidden threads follow */
     JVMPI_CallTrace *all;
     JVMPI_CallFrame *frames; /* the frames of all threads */
     /* Each frame's method as the VM has it, in the version of the class that is running. */
@@ -14,14 +15,16 @@ struct traces {
 };
 
 /*
- * Takes the traces of all threads except those whose JNIEnv is unknown. Returns false when the VM
- * fails or memory runs out.
+ * Takes the traces of the threads that were reported, of which `threads` is a list. Returns false
+ * when the VM fails or memory runs out.
  */
-bool traces_take(JNIEnv *env, struct traces *t) must_check;
+bool traces_take(JNIEnv *env, const reported_thread_vec *threads, struct traces *t) must_check;
 void traces_release(struct traces *t);
 /*
  * Returns the environment of a thread, given the id of its object, or NULL when it is not included.
  */
 JNIEnv *traces_env(const struct traces *t, jlong thread);
+/* Returns the same for hidden threads alone. */
+JNIEnv *traces_hidden_env(const struct traces *t, jlong thread);
 /* Returns a frame's number in the thread's trace, or -1 when another method runs there by now. */
 jint traces_frame(const struct traces *t, jlong thread, jint depth, jmethodID method);

@@ -40,6 +40,7 @@ int inspect_open(const jvmtiCapabilities *more, const jvmtiEventCallbacks *callb
         .can_get_bytecodes = 1,
         .can_get_synthetic_attribute = 1,
         .can_get_monitor_info = 1,
+        .can_get_current_contended_monitor = 1,
         .can_get_source_file_name = 1,
         .can_get_line_numbers = 1,
         .can_access_local_variables = 1,

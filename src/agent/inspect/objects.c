@@ -2,6 +2,7 @@
 /* instances, object: live objects and their contents. */
 #include "agent/ending.h"
 #include "agent/inspect/inspect.h"
+#include "agent/monitor_usage.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -157,29 +158,24 @@ static void put_elements(struct inspection *i, jarray a, const char *signature)
 
 static void put_usage(struct inspection *i, jobject o)
 {
-    jvmtiMonitorUsage use = {0};
-    if (!i->have.can_get_monitor_info ||
-        (*i->ti)->GetObjectMonitorUsage(i->ti, o, &use) != JVMTI_ERROR_NONE)
-        return;
-    json_key(i->out, "monitor");
-    json_begin_object(i->out);
-    put_object_key(i, "owner", use.owner);
-    json_key(i->out, "entries");
-    json_i64(i->out, use.entry_count);
-    /*
-     * Before JDK 23 the VM also counted threads that wait for a notification among the waiters
-     * (JDK-8324677).
-     */
-    jint waiters = use.waiter_count;
-    if (vm.version < 23)
-        waiters -= MIN(waiters, use.notify_waiter_count);
-    json_key(i->out, "waiting_to_enter");
-    json_i64(i->out, waiters);
-    json_key(i->out, "waiting_to_be_notified");
-    json_i64(i->out, use.notify_waiter_count);
-    json_end_object(i->out);
-    vm_free(use.waiters);
-    vm_free(use.notify_waiters);
+    monitor_entrant_vec entrants = {0};
+    jvmtiMonitorUsage use;
+    (void)!monitor_entrants_find(i->ti, i->jni, &entrants); /* none: what the VM says stands */
+    if (i->have.can_get_monitor_info && !monitor_usage(i->ti, i->jni, &entrants, o, &use)) {
+        json_key(i->out, "monitor");
+        json_begin_object(i->out);
+        put_object_key(i, "owner", use.owner);
+        use.owner = NULL; /* put_object_key has released it */
+        json_key(i->out, "entries");
+        json_i64(i->out, use.entry_count);
+        json_key(i->out, "waiting_to_enter");
+        json_i64(i->out, use.waiter_count);
+        json_key(i->out, "waiting_to_be_notified");
+        json_i64(i->out, use.notify_waiter_count);
+        json_end_object(i->out);
+        monitor_usage_release(i->ti, i->jni, &use);
+    }
+    monitor_entrants_release(i->jni, &entrants);
 }
 
 int inspect_object(struct inspection *i)

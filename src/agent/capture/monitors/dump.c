@@ -3,6 +3,7 @@
 
 #include "agent/dictionary.h"
 #include "agent/lambda.h"
+#include "agent/monitor_usage.h"
 #include "agent/names.h"
 #include "base/vec.h"
 
@@ -69,57 +70,36 @@ static void dump_thread(struct session *s, JNIEnv *jni, struct hprof_text *out,
         see(seen, contended);
 }
 
-/* Serial numbers of threads, without those that are not known. Releases the references. */
-static size_t serials(JNIEnv *jni, jthread *threads, jint n, uint32_t *to)
+/* Serial numbers of threads, without those that are not known. */
+static size_t serials(JNIEnv *jni, const jthread *threads, jint n, uint32_t *to)
 {
     size_t len = 0;
     for (jint i = 0; i < n; i++) {
         uint32_t serial = serial_of(jni, threads[i]);
         if (serial)
             to[len++] = serial;
-        (*jni)->DeleteLocalRef(jni, threads[i]);
-    }
-    vm_free(threads);
-    return len;
-}
-
-/*
- * Removes from ids those that are in others: older VMs count threads that wait for a notification
- * among those that wait to enter.
- */
-static size_t without(uint32_t *ids, size_t n, const uint32_t *others, size_t n_others)
-{
-    size_t len = 0;
-    for (size_t i = 0; i < n; i++) {
-        size_t o = 0;
-        while (o < n_others && others[o] != ids[i])
-            o++;
-        if (o == n_others)
-            ids[len++] = ids[i];
     }
     return len;
 }
 
-static void dump_monitor(JNIEnv *jni, struct hprof_text *out, jobject object)
+static void dump_monitor(JNIEnv *jni, struct hprof_text *out, const monitor_entrant_vec *entrants,
+                         jobject object)
 {
-    jvmtiMonitorUsage usage = {0};
+    jvmtiMonitorUsage usage;
     jclass class = (*jni)->GetObjectClass(jni, object);
     _cleanup_free_ char *signature = class_signature(class);
-    if (signature && (*vm.ti)->GetObjectMonitorUsage(vm.ti, object, &usage) == JVMTI_ERROR_NONE) {
+    if (signature && !monitor_usage(vm.ti, jni, entrants, object, &usage)) {
         uint32_t *ids = calloc((size_t)usage.waiter_count + (size_t)usage.notify_waiter_count + 1,
                                sizeof(*ids));
-        uint32_t owner = serial_of(jni, usage.owner);
         if (ids) {
             size_t enter = serials(jni, usage.waiters, usage.waiter_count, ids);
             const uint32_t *waiting = ids + enter;
             size_t wait =
                 serials(jni, usage.notify_waiters, usage.notify_waiter_count, ids + enter);
-            enter = without(ids, enter, waiting, wait);
-            hprof_text_monitor(out, signature, owner, (uint32_t)usage.entry_count, ids, enter,
-                               waiting, wait);
+            hprof_text_monitor(out, signature, serial_of(jni, usage.owner),
+                               (uint32_t)usage.entry_count, ids, enter, waiting, wait);
         }
-        if (usage.owner)
-            (*jni)->DeleteLocalRef(jni, usage.owner);
+        monitor_usage_release(vm.ti, jni, &usage);
         free(ids);
     }
     (*jni)->DeleteLocalRef(jni, class);
@@ -129,6 +109,7 @@ void monitors_dump(struct session *s, JNIEnv *jni)
 {
     const jvmtiCapabilities tags = {.can_tag_objects = 1};
     struct seen seen = {.jni = jni};
+    monitor_entrant_vec entrants = {0};
     jvmtiStackInfo *infos = NULL;
     jint n = 0, depth = (jint)MIN(s->options.v[OPT_DEPTH].number, MAX_DEPTH);
     if ((*vm.java)->GetEnv(vm.java, (void **)&seen.ti, JVMTI_VERSION_1_2) != JNI_OK)
@@ -149,10 +130,12 @@ void monitors_dump(struct session *s, JNIEnv *jni)
         }
         vm_free(infos);
     }
+    (void)!monitor_entrants_find(vm.ti, jni, &entrants); /* none: what the VM says stands */
     for (size_t i = 0; i < seen.objects.len; i++) {
-        dump_monitor(jni, &out, seen.objects.data[i]);
+        dump_monitor(jni, &out, &entrants, seen.objects.data[i]);
         (*jni)->DeleteLocalRef(jni, seen.objects.data[i]);
     }
+    monitor_entrants_release(jni, &entrants);
     hprof_text_monitors_end(&out);
     out_section_close(&s->out, &out, &section);
     vec_release(&seen.objects);
