@@ -8,6 +8,7 @@
 #include "agent/loaded_classes.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "jvmpi/buffer_gaps.h"
 #include "jvmpi/layouts.h"
 #include "jvmpi/weak_ids.h"
 
@@ -193,12 +194,16 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobje
     report_end();
 }
 
+enum { NO_GAPS_SINCE = 17 };
+
 /* Where both are sent, this comes before VMObjectAlloc. */
 static void JNICALL on_sampled(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
                                jclass class, jlong size)
 {
     bool unreported = false;
     struct flight f = {0};
+    if (unlikely(vm.version < NO_GAPS_SINCE) && buffer_gap_closed(env, object, size))
+        return;
     if (!wanted(env) || !report_begin())
         return;
     jobjectID id = id_of_allocated(env, object, &f, &unreported);
