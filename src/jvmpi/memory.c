@@ -6,6 +6,7 @@
  */
 #include "base/clock.h"
 #include "base/vec.h"
+#include "jvmpi/heap_counts.h"
 #include "jvmpi/service_thread.h"
 #include "jvmpi/weak_ids.h"
 
@@ -128,14 +129,6 @@ static void JNICALL on_gc_finish(jvmtiEnv *ti)
 const struct vm_callbacks free_events = {.ti = {.ObjectFree = on_free}};
 const struct vm_callbacks gc_events = {.ti = {.GarbageCollectionFinish = on_gc_finish}};
 
-static jint JNICALL count_object(jlong class_tag, jlong size, jlong *tag, jint length, void *data)
-{
-    jlong *sum = data;
-    sum[0]++;
-    sum[1] += size;
-    return 0;
-}
-
 static jlong total_memory(JNIEnv *env)
 {
     jclass class = boot_class(env, "java/lang/Runtime");
@@ -152,11 +145,9 @@ static jlong total_memory(JNIEnv *env)
 
 static void send_finish(JNIEnv *env)
 {
-    jlong sum[2] = {0, 0};
-    jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = count_object};
-    (void)(*vm.ti)->IterateThroughHeap(vm.ti, 0, NULL, &callbacks, sum);
+    struct heap_counts c = heap_counts_after_collection();
     JVMPI_Event e = {.event_type = JVMPI_EVENT_GC_FINISH,
-                     .u.gc_info = {sum[0], sum[1], total_memory(env)}};
+                     .u.gc_info = {c.objects, c.bytes, total_memory(env)}};
     layer_notify(env, &e);
 }
 
@@ -495,6 +486,24 @@ void memory_walk_end(void)
     pthread_mutex_unlock(&queue_mutex);
 }
 
+/*
+ * Where a count keeps classes, the brackets are held back until the collection has ended, so that
+ * no count comes in the middle of it, and its GC_FINISH has the count of its end.
+ */
+static void collect(void)
+{
+    bool count = event_enabled(JVMPI_EVENT_GC_FINISH) && heap_count_keeps_classes();
+    if (count)
+        hold_brackets(0);
+    atomic_fetch_add(&forced, 1);
+    (void)(*vm.ti)->ForceGarbageCollection(vm.ti);
+    atomic_fetch_sub(&forced, 1);
+    if (count) {
+        heap_count();
+        release_brackets(0);
+    }
+}
+
 void run_gc(void)
 {
     JNIEnv *env = vm_jni();
@@ -508,9 +517,7 @@ void run_gc(void)
     uint64_t before = collections_sent;
     pthread_mutex_unlock(&queue_mutex);
     jlong up_to = last_id_given();
-    atomic_fetch_add(&forced, 1);
-    (void)(*vm.ti)->ForceGarbageCollection(vm.ti);
-    atomic_fetch_sub(&forced, 1);
+    collect();
     weak_ids_settle(env, up_to, false);
     bool brackets = event_enabled(JVMPI_EVENT_GC_START) || event_enabled(JVMPI_EVENT_GC_FINISH);
     struct timespec until;
