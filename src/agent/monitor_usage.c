@@ -72,8 +72,8 @@ static jint keep_once(JNIEnv *jni, jthread *list, jint n, const jthread *others,
 }
 
 /* Adds the threads that wait to enter and that the VM has not named. */
-static jvmtiError add_entrants(jvmtiEnv *ti, JNIEnv *jni, const monitor_entrant_vec *entrants, jobject monitor,
-                               jvmtiMonitorUsage *u)
+static jvmtiError add_entrants(jvmtiEnv *ti, JNIEnv *jni, const monitor_entrant_vec *entrants,
+                               jobject monitor, jvmtiMonitorUsage *u)
 {
     unsigned char *memory = NULL;
     jint n = u->waiter_count;
@@ -97,15 +97,15 @@ static jvmtiError add_entrants(jvmtiEnv *ti, JNIEnv *jni, const monitor_entrant_
     return JVMTI_ERROR_NONE;
 }
 
-jvmtiError monitor_usage(jvmtiEnv *ti, JNIEnv *jni, const monitor_entrant_vec *entrants, jobject monitor,
-                         jvmtiMonitorUsage *ret)
+jvmtiError monitor_usage(jvmtiEnv *ti, JNIEnv *jni, const monitor_entrant_vec *entrants,
+                         jobject monitor, jvmtiMonitorUsage *ret)
 {
     jvmtiMonitorUsage u = {0};
     jvmtiError error = (*ti)->GetObjectMonitorUsage(ti, monitor, &u);
     if (!error && vm.version < RIGHT_SINCE) {
         u.notify_waiter_count = keep_once(jni, u.notify_waiters, u.notify_waiter_count, NULL, 0);
-        u.waiter_count = keep_once(jni, u.waiters, u.waiter_count, u.notify_waiters,
-                                   u.notify_waiter_count);
+        u.waiter_count =
+            keep_once(jni, u.waiters, u.waiter_count, u.notify_waiters, u.notify_waiter_count);
         error = add_entrants(ti, jni, entrants, monitor, &u);
         if (error)
             monitor_usage_release(ti, jni, &u);

@@ -61,11 +61,11 @@ static char *take(char *s)
 static const char *primitive_name(char letter)
 {
     static const char *const names[] = {
-        ['B'] = "byte", ['C'] = "char", ['D'] = "double", ['F'] = "float",   ['I'] = "int",
-        ['J'] = "long", ['S'] = "short", ['V'] = "void",  ['Z'] = "boolean",
+        ['B'] = "byte", ['C'] = "char",  ['D'] = "double", ['F'] = "float",   ['I'] = "int",
+        ['J'] = "long", ['S'] = "short", ['V'] = "void",   ['Z'] = "boolean",
     };
     return letter > 0 && (size_t)letter < sizeof(names) / sizeof(*names) ? names[(int)letter]
-                                                                          : NULL;
+                                                                         : NULL;
 }
 
 /*

@@ -555,8 +555,7 @@ static bool hold_hidden(JNIEnv *env, const reported_thread_vec *threads, object_
 {
     bool ok = true;
     for (size_t i = 0; i < threads->len && ok; i++) {
-        jobject ref =
-            threads->data[i].hidden ? layer_global(env, threads->data[i].thread) : NULL;
+        jobject ref = threads->data[i].hidden ? layer_global(env, threads->data[i].thread) : NULL;
         ok = !ref || vec_push(held, ref) == 0;
         if (!ok)
             layer_delete_global(env, ref);

@@ -120,8 +120,8 @@ jint request_monitor_dump(JNIEnv *env)
         classes_replay(env);
     jint ret = ok && !buf_error(&m.out) ? JVMPI_SUCCESS : JVMPI_FAIL;
     JVMPI_Event e = {.event_type = JVMPI_EVENT_MONITOR_DUMP | JVMPI_REQUESTED_EVENT,
-                     .u.monitor_dump = {(char *)m.out.data, (char *)m.out.data + m.out.len,
-                                        (jint)n, traces, status}};
+                     .u.monitor_dump = {(char *)m.out.data, (char *)m.out.data + m.out.len, (jint)n,
+                                        traces, status}};
     if (ret == JVMPI_SUCCESS)
         layer_notify(env, &e);
     brackets_release();

@@ -30,7 +30,7 @@ struct thread_entry {
     atomic_bool ending;    /* THREAD_END is being sent: no dump names it any more */
     _Atomic int reporting;
     _Atomic(jobjectID) waits_on; /* in Object.wait, or NULL */
-    bool was_suspended; /* and the status at that time */
+    bool was_suspended;          /* and the status at that time */
     jint status;
     jlong cpu_ns, cpu_before_ns; /* at the last suspension and the one before; -1 if none */
 };

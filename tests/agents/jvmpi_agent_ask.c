@@ -120,12 +120,12 @@ JNIEXPORT jlong JNICALL Java_JvmpiWork_ask(JNIEnv *env, jclass unused, jstring j
         r = number < object_dump_len ? object_dump[number] : -1;
     else if (IS("object dump length"))
         r = object_dump_len;
-    else if (IS("monitor dump")) {
+    else if (IS("monitor dump") || IS("monitor parties")) {
         dump_wanted = jvmpi->jobject2jobjectID(o);
         monitor_wanted_owner = env;
-        monitor_owner_found = 0;
+        monitor_owner_found = monitor_parties = 0;
         r = jvmpi->RequestEvent(JVMPI_EVENT_MONITOR_DUMP, NULL);
-        r = r ? -1 : monitor_owner_found;
+        r = r ? -1 : IS("monitor dump") ? monitor_owner_found : monitor_parties;
     } else if (IS("monitor traces"))
         r = monitor_traces;
     else if (IS("class known")) {

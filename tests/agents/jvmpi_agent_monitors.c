@@ -4,7 +4,7 @@
 long last_wait_timeout = -1, last_waited = -1, sleeps = -1, slept = -1;
 jobjectID last_contended, last_waited_on, watched;
 long watched_counts[64];
-long monitor_owner_found, monitor_traces;
+long monitor_owner_found, monitor_traces, monitor_parties;
 JNIEnv *monitor_wanted_owner;
 static long raw_listed, raw_order, raw_parties;
 static JVMPI_RawMonitor contended;
@@ -61,11 +61,15 @@ void on_monitor_dump(JVMPI_Event *e)
         p += 2 * sizeof(void *);
         if (id == dump_wanted && owner == monitor_wanted_owner && be32(p) == 1)
             monitor_owner_found++;
+        if (id == dump_wanted)
+            monitor_parties += be32(p) * 1000000L;
         p += 4;
         for (list = 0; list < 2; list++) {
             unsigned n = be32(p);
             if (id == dump_wanted && list == 0 && n == 1)
                 monitor_owner_found += 10;
+            if (id == dump_wanted)
+                monitor_parties += (list ? 1 : 1000) * (long)n;
             if (name && id == contended && n == 1) {
                 void *party;
                 memcpy(&party, p + 4, sizeof(party));

@@ -503,6 +503,10 @@ static void on_shut_down(void)
 
 static void define(const JVMPI_Event *e, jint type, bool requested)
 {
+    struct thread_record *t =
+        type == JVMPI_EVENT_THREAD_END ? vm->GetThreadLocalStorage(e->env_id) : NULL;
+    if (t)
+        atomic_store(&t->ending, true); /* before the monitor is free: a dump may be under way */
     vm->RawMonitorEnter(tables);
     if (type == JVMPI_EVENT_CLASS_LOAD)
         on_class_load(e, requested);

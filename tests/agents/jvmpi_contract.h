@@ -53,6 +53,8 @@ struct thread_record {
     bool by_request, early; /* early: it ran before the events were enabled */
     jobjectID contended, waiting;
     bool in_contended, in_wait, in_raw;
+    atomic_bool ending;                /* its THREAD_END has arrived */
+    int missed_traces, missed_monitor; /* dumps in a row without its trace */
     jint depth;
     jmethodID stack[STACK];
 };

@@ -235,6 +235,27 @@ static void check_traces(const JVMPI_CallTrace *traces, jint n, const char *wher
     }
 }
 
+/*
+ * Each thread that was announced must have a trace. One that has none may be about to end, but not
+ * in many dumps in a row. `missed` is the offset of the count in the thread's record.
+ */
+static void check_all_traced(const JVMPI_CallTrace *traces, jint n, size_t missed,
+                             const char *where)
+{
+    enum { IN_A_ROW = 4 };
+
+    struct thread_record *t;
+    for (size_t i = 0; (t = table_next(&threads, &i));) {
+        int *count = (int *)(void *)((char *)t + missed);
+        jint k = 0;
+        while (k < n && traces[k].env_id != t->env)
+            k++;
+        *count = k < n || atomic_load(&t->ending) ? 0 : *count + 1;
+        if (*count == IN_A_ROW)
+            breach("a thread that was announced has no trace in dumps", "%s, %s", t->name, where);
+    }
+}
+
 /* Level 0: reads every object once, with its type. */
 static void level_0(struct reader *r)
 {
@@ -267,6 +288,9 @@ void on_heap_dump(const JVMPI_Event *e)
                        e->u.heap_dump.num_traces};
     n_dumps[level]++;
     check_traces(r.traces, r.n_traces, r.where);
+    if (level > 0)
+        check_all_traced(r.traces, r.n_traces, offsetof(struct thread_record, missed_traces),
+                         "heap dumps");
     if (level == 0)
         level_0(&r);
     else
@@ -298,12 +322,19 @@ static void check_traced(const struct reader *r, const JNIEnv *env)
     breach("a monitor dump that names a thread without a trace", "%p", (const void *)env);
 }
 
-static void monitor_threads(struct reader *r)
+/* Reads a list of threads, each of which may be in one list of a monitor, once. */
+static void monitor_threads(struct reader *r, struct table *named)
 {
     for (uint32_t n = number(r, 4); n > 0 && !r->broken; n--) {
         JNIEnv *env = pointer(r);
-        if (!thread_of(env, r->where))
+        const struct thread_record *t = thread_of(env, r->where);
+        if (!t)
             breach("a monitor dump that names no thread", "%s", "");
+        if (env && table_get(named, env))
+            breach("a monitor dump that names a thread twice for a monitor", "%s",
+                   t ? t->name : "");
+        if (env)
+            table_put(named, env, env);
         check_traced(r, env);
     }
 }
@@ -318,7 +349,8 @@ void on_monitor_dump(const JVMPI_Event *e)
                        e->u.monitor_dump.traces,
                        e->u.monitor_dump.num_traces};
     n_monitor_dumps++;
-    check_traces(e->u.monitor_dump.traces, e->u.monitor_dump.num_traces, r.where);
+    check_traces(r.traces, r.n_traces, r.where);
+    check_all_traced(r.traces, r.n_traces, offsetof(struct thread_record, missed_monitor), r.where);
     for (jint i = 0; i < e->u.monitor_dump.num_traces; i++) {
         jint status = e->u.monitor_dump.threads_status[i] &
                       ~(JVMPI_THREAD_SUSPENDED | JVMPI_THREAD_INTERRUPTED);
@@ -345,8 +377,11 @@ void on_monitor_dump(const JVMPI_Event *e)
         if (!owner != !entries)
             breach("a monitor with an owner and no entries, or entries and no owner", "%p, %u",
                    (void *)owner, entries);
-        monitor_threads(&r);
-        monitor_threads(&r);
+        struct table named = {0};
+        monitor_threads(&r, &named);
+        monitor_threads(&r, &named);
+        free(named.keys);
+        free(named.values);
     }
     if (r.broken)
         breach("a dump that cannot be read to its end", "%s", r.where);

@@ -286,6 +286,8 @@ void on_class_load(const JVMPI_Event *e, bool requested)
     jobjectID id = e->u.class_load.class_id;
     const char *name = e->u.class_load.class_name;
     size_t len = name ? strlen(name) : 0;
+    if (len == 1 && strchr("BCDFIJSVZ", *name) && !e->u.class_load.num_methods)
+        breach("a primitive type by the letter of its signature", "%s", name);
     if (!id || !len || strchr(name, '/') || (name[0] == 'L' && name[len - 1] == ';')) {
         breach("CLASS_LOAD without id or name", "%p %s", (void *)id, name ? name : "NULL");
         return;

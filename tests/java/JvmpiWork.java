@@ -279,6 +279,13 @@ public class JvmpiWork {
         for (int i = 0; i < 20000; i++)
             kept[0] = new Marker();
         say("markers", ask("markers", null, 0) - before);
+        before = ask("markers", null, 0);
+        for (int i = 0; i < 3000; i++) {
+            kept[0] = new byte[i * 53 % 100000]; // now and then it does not fit into the rest of the thread's buffer
+            for (int k = 0; k < 3; k++)
+                kept[0] = new Marker();
+        }
+        say("markers_behind_arrays", ask("markers", null, 0) - before);
         for (int i = 0; i < 10; i++)
             kept[0] = new int[12345];
         say("int_arrays", ask("int arrays", null, 0));
@@ -304,6 +311,7 @@ public class JvmpiWork {
 
     static void ids() {
         Object o = new Object();
+        int named = 0;
         long id = ask("id", o, 0);
         say("id_stable", id != 0 && id == ask("id", o, 0) && id != ask("id", new Object(), 0) ? 1 : 0);
         say("id_null", ask("id", null, 0));
@@ -313,6 +321,9 @@ public class JvmpiWork {
         say("request_bad", ask("request bad id", null, 4));
         say("request_class", ask("request", JvmpiWork.class, 42));
         say("request_array_class", ask("request", int[].class, 42));
+        for (Class<?> c : new Class<?>[] {boolean.class, byte.class, char.class, double.class, float.class, int.class, long.class, short.class, void.class})
+            named += ask("request", c, 42) == 0 && ask("class known", c.getName(), 0) == 0 ? 1 : 0;
+        say("primitive_classes_by_name", named);
         say("request_class_of_object", ask("request", o, 42));
         say("request_thread", ask("request", Thread.currentThread(), 33));
         say("request_entry", ask("request", null, 1));
@@ -328,7 +339,7 @@ public class JvmpiWork {
 
     static volatile boolean stop;
 
-    static final int PARK_LINE = 335;
+    static final int PARK_LINE = 346;
 
     static void parked() {
         while (!stop)
@@ -389,6 +400,7 @@ public class JvmpiWork {
             say("monitor_dump", ask("monitor dump", monitor, 0));
             say("monitor_traces", ask("monitor traces", null, 0) >= 4 ? 1 : 0);
         }
+        waiting();
         say("status_parked", ask("status", "parked", 0));
         say("status_spinning", ask("status", "spinning", 0));
         say("suspend", ask("suspend", "spinning", 0));
@@ -685,6 +697,51 @@ public class JvmpiWork {
         say("array_length", ask("object dump length", null, 0));
         say("class", ask("object dump", Marker.class, 0));
         say("dump_bad", ask("request bad id", null, 50));
+    }
+
+    /** What a monitor dump says of a monitor: a million for each entry of its owner, a thousand for each that enters, one for each that waits. */
+    static void waiting() throws Exception {
+        final Object monitor = new Object();
+        Thread[] waiters = new Thread[3], entrants = new Thread[2];
+        for (int i = 0; i < waiters.length; i++)
+            waiters[i] = start("waits", Thread.State.WAITING, () -> {
+                synchronized (monitor) {
+                    try {
+                        monitor.wait();
+                    } catch (InterruptedException e) {
+                        throw new RuntimeException(e);
+                    }
+                }
+            });
+        say("parties_waiting", ask("monitor parties", monitor, 0));
+        synchronized (monitor) {
+            say("parties_owned", ask("monitor parties", monitor, 0));
+            monitor.notify();
+            monitor.notify();
+            int blocked = 0;
+            while (blocked < 2) {
+                blocked = 0;
+                for (Thread t : waiters)
+                    blocked += t.getState() == Thread.State.BLOCKED ? 1 : 0;
+            }
+            say("parties_notified", ask("monitor parties", monitor, 0));
+            for (int i = 0; i < entrants.length; i++)
+                entrants[i] = start("enters", Thread.State.BLOCKED, () -> {
+                    synchronized (monitor) {
+                        kept[2] = null;
+                    }
+                });
+            say("parties_entering", ask("monitor parties", monitor, 0));
+            monitor.notifyAll();
+            while (waiters[0].getState() != Thread.State.BLOCKED || waiters[1].getState() != Thread.State.BLOCKED ||
+                   waiters[2].getState() != Thread.State.BLOCKED)
+                Thread.yield();
+            say("parties_all_entering", ask("monitor parties", monitor, 0));
+        }
+        for (Thread t : waiters)
+            t.join();
+        for (Thread t : entrants)
+            t.join();
     }
 
     static void storm() throws Exception {
