@@ -213,6 +213,7 @@ static int find_chunks(struct recording *r, const char **ret_why)
                     : "no memory";
             return ret;
         }
+        r->info.cut = r->info.cut || k->cut;
         if (k->cut)
             recording_damage(
                 r, r->data + r->len,

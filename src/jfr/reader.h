@@ -112,6 +112,7 @@ struct rec_info {
      * Our agent wrote the recording and has not ended it: it is still recording, or it was killed.
      */
     bool unended;
+    bool cut; /* the file ends before its last chunk does */
     /*
      * It was taken out of a ring (jfr/ring.h): events that began before start_ns went on into it.
      */

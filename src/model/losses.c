@@ -81,6 +81,7 @@ int losses_merge(struct losses *to, const struct losses *from)
     }
     to->start_ns = to->start_ns ? MIN(to->start_ns, from->start_ns) : from->start_ns;
     to->unended = to->unended || from->unended;
+    to->cut = to->cut || from->cut;
     to->end_s = MAX(to->end_s, from->end_s);
     return r;
 }
@@ -91,6 +92,7 @@ void losses_of_recording(struct losses *l, const struct recording *r)
     recording_info(r, &info);
     l->start_ns = info.start_ns;
     l->unended = info.unended;
+    l->cut = info.cut;
     l->end_s = (double)(info.end_ns - info.start_ns) / 1e9;
 }
 
@@ -149,7 +151,9 @@ bool losses_unended_sentence(const struct losses *l, struct buf *out)
 {
     if (l->unended)
         buf_printf(out, "it was never ended: what came after %.2f s is missing", l->end_s);
-    return l->unended;
+    else if (l->cut) /* its header says how long it was, not how far what is left reaches */
+        buf_string(out, "the file is cut: the end of the recording is missing");
+    return l->unended || l->cut;
 }
 
 void losses_json(const struct losses *l, const char *const *captures, struct json *j)
@@ -177,5 +181,5 @@ void losses_json(const struct losses *l, const char *const *captures, struct jso
     }
     json_end_array(j);
     json_key(j, "unended");
-    json_bool(j, l->unended);
+    json_bool(j, l->unended || l->cut);
 }

@@ -294,3 +294,24 @@ def test_what_is_sampled_of_a_program_that_runs_already_is_there_in_every_output
             k: 2 * table[k] for k in ("total", "unattributed", "truncated")}
         assert {m["method"]: (m["self"], m["total"]) for m in both[metric]["methods"]} == {
             m["method"]: (2 * m["self"], 2 * m["total"]) for m in table["methods"]}
+
+
+@pytest.mark.jdks(8, 25)
+def test_a_recording_that_was_cut_says_so_in_every_verb(jdk, tmp_path):
+    """Of a file whose end is missing each verb says it, also the ones that find nothing of theirs in the rest."""
+    out, cut = tmp_path / "all.jfr", tmp_path / "cut.jfr"
+    options = "trace=Amounts.*,exceptions=stacks,cpu=times,cover=y,alloc=exact,threads=y,include=Amounts"
+    done = jdk.java("Amounts", jvm=("-Xmx64m", jdk.agent(f"format=r,{options},file={out}")))
+    assert done.returncode == 0, done.stderr
+    whole = out.read_bytes()
+    verbs = [["report"], ["trace"], ["trace", "--exceptions"], ["coverage"], ["vm"], ["requests"],
+             *(["threads", v] for v in ("summary", "monitors", "timeline", "critical-path", "deadlocks"))]
+    for share in (0.4, 0.9):
+        cut.write_bytes(whole[:int(len(whole) * share)])
+        for verb in verbs:
+            done = lab.jvmscope(*verb, cut)
+            assert "the file is cut: the end of the recording is missing" in done.stderr, (share, verb, done.stderr)
+            told = lab.jvmscope(*verb, "--json", cut)
+            assert told.returncode == done.returncode
+            assert told.returncode or json.loads(told.stdout)["unended"] is True, (share, verb)
+        assert "is cut" in lab.jvmscope("convert", "-o", tmp_path / "c.html", cut).stderr

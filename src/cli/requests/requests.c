@@ -71,6 +71,8 @@ int request_view_open(struct request_view *ret, const struct request_options *o,
     bool filtered = o->name || o->thread || o->from_ns || o->to_ns;
     int e = request_view_load(ret, o, path, &why);
     if (e == -ENODATA)
+        losses_tell_known(path, true); /* perhaps because it was cut */
+    if (e == -ENODATA)
         return filtered ? complain(path, "no request is selected", NULL)
                         : complain(path, "holds no requests", none);
     if (e < 0)

@@ -128,6 +128,8 @@ int thread_view_open(struct thread_view *ret, const struct thread_options *o, co
     if (r < 0)
         return why.len ? complain(path, "cannot read", buf_str(&why))
                        : complain_errno(path, "cannot read", r);
+    if (!v.t->n_nodes) /* perhaps because it was cut */
+        losses_tell_known(path, true);
     int status = v.t->n_nodes
                      ? select_all(&v)
                      : complain(path, "holds nothing about threads", "record with --threads");

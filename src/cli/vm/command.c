@@ -81,8 +81,7 @@ int cmd_vm(const struct command *self, int argc, char **argv)
         snprintf(where, sizeof(where), "cut or damaged at byte %" PRIu64, w.v.cut_at);
         complain(w.path, "read as far as possible", where);
     }
-    if (status == 0)
-        losses_tell_known(w.path, true);
+    losses_tell_known(w.path, true);
     vm_view_release(&w);
     return status;
 }
