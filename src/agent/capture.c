@@ -3,6 +3,7 @@
 
 extern const struct capture capture_alloc_exact;
 extern const struct capture capture_alloc_sampled;
+extern const struct capture capture_budget;
 extern const struct capture capture_control;
 extern const struct capture capture_coverage;
 extern const struct capture capture_cpu_samples;
@@ -38,6 +39,7 @@ const struct capture *const captures[] = {
     &capture_control,
     &capture_patterns,
     &capture_triggers,
+    &capture_budget,
 };
 /* clang-format on */
 const int captures_count = ARRAY_SIZE(captures);

@@ -12,6 +12,8 @@
 
 #define MS UINT64_C(1000000)
 
+#define LEAST_SHARE 0.0001 /* of OPTION_SHARE */
+
 /* What writes values, and what changes all classes that are not left out. */
 #define CALLS   "trace|log|watch"
 #define CHANGED "cpu=times|cpu=old|alloc|live|heap|exceptions=counts|cover"
@@ -86,6 +88,8 @@ const struct option_row option_table[OPTION_COUNT] = {
                   .min = 1000 * MS, .max = UINT64_C(30) * 86400 * 1000 * MS, .goes_with = "always=y|always=memory"},
     [OPT_MAX_SIZE] = {"maxsize", "--max-size", 0, OPTION_SIZE, "<size>", "how much room --always may take; it is allocated at the start", .default_value = "256m",
                       .min = 4 << 20, .max = UINT64_C(32) << 30, .goes_with = "always=y|always=memory"},
+    [OPT_BUDGET] = {"budget", "--budget", 0, OPTION_SHARE, "<share, 0.01% to 100%>", "share of the program's CPU time that --always may cost; what costs most is reduced to stay below it",
+                    .default_value = "1%", .goes_with = "always=y|always=memory"},
     [OPT_ON] = {"on", "--on", 0, OPTION_TEXT, .separator = ';', .values = "<condition>", .help = "with --always: when this happens, write the time around it into a file: 'request > 500ms', 'cpu > 90% for 30s'", .goes_with = "always=y|always=memory"},
     [OPT_THEN] = {"then", "--then", 0, OPTION_TEXT, .separator = ';', .values = "<action>", .help = "what the --on before it does: dump (the default), heap-dump or exec:COMMAND", .goes_with = "on"},
     [OPT_BEFORE] = {"before", "--before", 0, OPTION_DURATION, "<time>", "how much time before its cause a dump of --on covers", .default_value = "60s",
@@ -159,6 +163,13 @@ static int set_value(struct option_value *v, const struct option_row *row, const
     case OPTION_FRACTION:
         v->fraction = strtod(text, &end);
         r = *text && !*end && isfinite(v->fraction) && v->fraction >= 0 ? 0 : -EINVAL;
+        break;
+    case OPTION_SHARE:
+        v->fraction = strtod(text, &end) / 100;
+        r = *text >= '0' && *text <= '9' && strcmp(end, "%") == 0 && v->fraction >= LEAST_SHARE &&
+                    v->fraction <= 1
+                ? 0
+                : -EINVAL;
         break;
     case OPTION_TEXT:
         r = *text ? 0 : -EINVAL;

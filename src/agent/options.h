@@ -58,6 +58,7 @@ enum option {
     OPT_ALWAYS,
     OPT_KEEP,
     OPT_MAX_SIZE,
+    OPT_BUDGET,
     OPT_ON,
     OPT_THEN,
     OPT_BEFORE,
@@ -84,6 +85,7 @@ enum option_kind {
     OPTION_DURATION,
     OPTION_SIZE,     /* bytes, with a unit */
     OPTION_FRACTION, /* `fraction` */
+    OPTION_SHARE,    /* a percentage, "1%"; `fraction` is 0.01 */
     OPTION_TEXT,     /* any text */
 };
 

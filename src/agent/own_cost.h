@@ -4,10 +4,27 @@
 
 #include "base/buf.h"
 
+#include <stdint.h>
+
+enum own_cost_part {
+    OWN_THREADS, /* of the agent, but for what follows */
+    OWN_SAMPLES, /* signal handlers, and walking the stacks that they copy */
+    OWN_WAITS,   /* callbacks on threads of the program (agent/capture/budget/budget.h) */
+    OWN_ALLOCATIONS,
+    OWN_REQUESTS,
+    OWN_PARTS
+};
+
+struct own_cost {
+    uint64_t parts[OWN_PARTS]; /* ns of CPU time since own_cost_start */
+    uint64_t process_ns;       /* of the whole process */
+};
+
 /* A recording begins now. */
 void own_cost_start(void);
+void own_cost_read(struct own_cost *ret);
 /*
- * Lines "cost.NAME N": CPU time in ns since own_cost_start of the agent's threads and of its signal
- * handlers, and of the whole process.
+ * Lines "cost.NAME N": CPU time in ns since own_cost_start of the agent's threads, of its signal
+ * handlers and of its callbacks, and of the whole process.
  */
 void own_cost_status(struct buf *out);

@@ -81,6 +81,8 @@ static void print_status_json(const char *answer)
     puts(buf_str(&out));
 }
 
+enum { REDUCTIONS_MAX = 16 };
+
 /* Prints the members "ring" and "cost" for people. */
 static void print_ring(const char *answer)
 {
@@ -177,6 +179,30 @@ static void add_archive(const struct vm *vm, struct buf *answer)
                        : "the VM has none that it can use");
 }
 
+/* "budget": what it is, what was used of it, and what is reduced to stay below it. */
+static void print_budget(const char *answer)
+{
+    _cleanup_free_ char *share = agent_answer_value(answer, "budget.share", 0);
+    _cleanup_free_ char *used = agent_answer_value(answer, "budget.used", 0);
+    if (!share || !used)
+        return;
+    printf("%-16s %g %% of the CPU time; %.2f %% in the last second", "budget",
+           100 * strtod(share, NULL), 100 * strtod(used, NULL));
+    for (unsigned i = 1; i <= REDUCTIONS_MAX; i++) {
+        char name[64], since[32];
+        snprintf(name, sizeof(name), "budget.%u.what", i);
+        _cleanup_free_ char *what = agent_answer_value(answer, name, 0);
+        snprintf(name, sizeof(name), "budget.%u.one_of", i);
+        _cleanup_free_ char *one_of = agent_answer_value(answer, name, 0);
+        snprintf(name, sizeof(name), "budget.%u.since_ms", i);
+        _cleanup_free_ char *at = agent_answer_value(answer, name, 0);
+        if (what && one_of && at)
+            printf("; one in %s %s since %s", one_of, what,
+                   ring_time(since, strtoull(at, NULL, 10)));
+    }
+    putchar('\n');
+}
+
 int cmd_status(const struct command *self, int argc, char **argv)
 {
     struct control options = {0};
@@ -195,12 +221,14 @@ int cmd_status(const struct command *self, int argc, char **argv)
         return 0;
     }
     print_ring(buf_str(&answer));
+    print_budget(buf_str(&answer));
     print_triggers(buf_str(&answer));
     /* Line 1 is the "ok" that target_message has checked. */
     const char *line = strchr(buf_str(&answer), '\n');
     for (; line && line[1]; line = strchr(line + 1, '\n')) {
         size_t key = strcspn(line + 1, " \n"), all = strcspn(line + 1, "\n");
-        if (strncmp(line + 1, "messages_told ", 14) == 0 || strncmp(line + 1, "trigger.", 8) == 0)
+        if (strncmp(line + 1, "messages_told ", 14) == 0 || strncmp(line + 1, "trigger.", 8) == 0 ||
+            strncmp(line + 1, "budget.", 7) == 0)
             continue;
         bool note = strncmp(line + 1, "message ", 8) == 0;
         printf("%-16.*s ", note ? 4 : (int)key, note ? "note" : line + 1);

@@ -18,6 +18,11 @@ void losses_tell(const char *path, const struct losses *l, struct buf *ret_text)
         loss_sentence(l, &l->rows.data[i], &text);
         tell(path, &text, ret_text);
     }
+    for (size_t i = 0; i < l->reduced.len; i++) {
+        buf_clear(&text);
+        reduced_sentence(l, &l->reduced.data[i], &text);
+        tell(path, &text, ret_text);
+    }
     buf_clear(&text);
     if (losses_unended_sentence(l, &text))
         tell(path, &text, ret_text);

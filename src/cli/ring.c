@@ -30,16 +30,18 @@ static uint64_t number_of(const char *answer, const char *key)
 bool ring_status_read(const char *answer, struct ring_status *ret)
 {
     _cleanup_free_ char *descriptor = agent_answer_value(answer, "ring.descriptor", 0);
-    *ret = (struct ring_status){.descriptor = descriptor ? atoi(descriptor) : -1,
-                                .size = number_of(answer, "ring.size"),
-                                .used = number_of(answer, "ring.used"),
-                                .rate = number_of(answer, "ring.bytes_per_second"),
-                                .from_ms = number_of(answer, "ring.from_ms"),
-                                .to_ms = number_of(answer, "ring.to_ms"),
-                                .keep_ms = number_of(answer, "ring.keep_ms"),
-                                .own_ns = number_of(answer, "cost.threads_ns") +
-                                          number_of(answer, "cost.handlers_ns"),
-                                .process_ns = number_of(answer, "cost.process_ns")};
+    *ret = (struct ring_status){
+        .descriptor = descriptor ? atoi(descriptor) : -1,
+        .size = number_of(answer, "ring.size"),
+        .used = number_of(answer, "ring.used"),
+        .rate = number_of(answer, "ring.bytes_per_second"),
+        .from_ms = number_of(answer, "ring.from_ms"),
+        .to_ms = number_of(answer, "ring.to_ms"),
+        .keep_ms = number_of(answer, "ring.keep_ms"),
+        .own_ns = number_of(answer, "cost.threads_ns") + number_of(answer, "cost.handlers_ns") +
+                  number_of(answer, "cost.waits_ns") + number_of(answer, "cost.allocations_ns") +
+                  number_of(answer, "cost.requests_ns"),
+        .process_ns = number_of(answer, "cost.process_ns")};
     return ret->size != 0;
 }
 

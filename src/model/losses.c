@@ -15,6 +15,9 @@ void losses_release(struct losses *l)
         free(l->rows.data[i].reason);
     }
     vec_release(&l->rows);
+    for (size_t i = 0; i < l->reduced.len; i++)
+        free(l->reduced.data[i].what);
+    vec_release(&l->reduced);
     *l = (struct losses){0};
 }
 
@@ -56,9 +59,47 @@ static int add(struct losses *l, const char *capture, const char *what, const ch
     return 0;
 }
 
+static struct reduced *reduced_at(struct losses *l, const char *what)
+{
+    for (size_t i = 0; i < l->reduced.len; i++)
+        if (strcmp(l->reduced.data[i].what, what) == 0)
+            return &l->reduced.data[i];
+    struct reduced row = {.what = strdup(what),
+                          .one_of = 1,
+                          .from_ns = INT64_MAX,
+                          .to_ns = INT64_MIN,
+                          .last_ns = INT64_MIN};
+    if (row.what && vec_push(&l->reduced, row) == 0)
+        return &l->reduced.data[l->reduced.len - 1];
+    free(row.what);
+    return NULL;
+}
+
+/* Events need not come in the order of their times. */
+static int add_reduced(struct losses *l, const struct rec_event *e)
+{
+    int64_t one_of = rec_long(&e->object, "oneOf", 1);
+    struct reduced *row = reduced_at(l, rec_string(&e->object, "what", "events"));
+    if (!row)
+        return -ENOMEM;
+    if (one_of > 1) {
+        row->one_of = MAX(row->one_of, (uint64_t)one_of);
+        row->from_ns = MIN(row->from_ns, e->start_ns);
+    } else {
+        row->to_ns = MAX(row->to_ns, e->start_ns);
+    }
+    if (e->start_ns >= row->last_ns) {
+        row->last_ns = e->start_ns;
+        row->goes_on = one_of > 1;
+    }
+    return 0;
+}
+
 int losses_add(struct losses *l, const struct rec_event *e)
 {
     const struct rec_object *o = &e->object;
+    if (strcmp(o->type->name, "jvmscope.Budget") == 0)
+        return add_reduced(l, e);
     /*
      * Recordings of the first release lack the capture and the kind of thing; jdk.DataLoss has only
      * an amount in bytes.
@@ -78,6 +119,18 @@ int losses_merge(struct losses *to, const struct losses *from)
     for (size_t i = 0; i < from->rows.len && r == 0; i++) {
         const struct loss *row = &from->rows.data[i];
         r = add(to, row->capture, row->what, row->reason, row->amount, row->from_ns, row->to_ns);
+    }
+    for (size_t i = 0; i < from->reduced.len && r == 0; i++) {
+        const struct reduced *row = &from->reduced.data[i];
+        struct reduced *at = reduced_at(to, row->what);
+        r = at ? 0 : -ENOMEM;
+        if (!at)
+            break;
+        at->one_of = MAX(at->one_of, row->one_of);
+        at->from_ns = MIN(at->from_ns, row->from_ns);
+        at->to_ns = MAX(at->to_ns, row->to_ns);
+        at->goes_on = row->last_ns >= at->last_ns ? row->goes_on : at->goes_on;
+        at->last_ns = MAX(at->last_ns, row->last_ns);
     }
     to->start_ns = to->start_ns ? MIN(to->start_ns, from->start_ns) : from->start_ns;
     to->unended = to->unended || from->unended;
@@ -147,6 +200,21 @@ void loss_sentence(const struct losses *l, const struct loss *loss, struct buf *
                seconds(l, loss->from_ns), seconds(l, loss->to_ns), loss->reason);
 }
 
+void reduced_sentence(const struct losses *l, const struct reduced *r, struct buf *out)
+{
+    /* The beginning may lie before the part of a ring that was taken out. */
+    double from = r->from_ns == INT64_MAX ? 0 : seconds(l, r->from_ns);
+    if (r->goes_on)
+        buf_printf(out, "budget: from %.2f s on", from);
+    else
+        buf_printf(out, "budget: between %.2f s and %.2f s", from, seconds(l, r->to_ns));
+    if (r->one_of > 1)
+        buf_printf(out, " as few as one in %" PRIu64, r->one_of);
+    else
+        buf_string(out, " fewer");
+    buf_printf(out, " %s were kept, to stay within the budget", r->what);
+}
+
 bool losses_unended_sentence(const struct losses *l, struct buf *out)
 {
     if (l->unended)
@@ -180,6 +248,27 @@ void losses_json(const struct losses *l, const char *const *captures, struct jso
         json_end_object(j);
     }
     json_end_array(j);
+    for (size_t i = 0; i < l->reduced.len; i++) {
+        const struct reduced *row = &l->reduced.data[i];
+        if (i == 0) {
+            json_key(j, "reduced");
+            json_begin_array(j);
+        }
+        json_begin_object(j);
+        json_key(j, "what");
+        json_string(j, row->what);
+        json_key(j, "one_of");
+        json_u64(j, row->one_of);
+        json_key(j, "from_ns");
+        json_i64(j, row->from_ns == INT64_MAX ? 0 : MAX(row->from_ns - l->start_ns, INT64_C(0)));
+        if (!row->goes_on) {
+            json_key(j, "to_ns");
+            json_i64(j, MAX(row->to_ns - l->start_ns, INT64_C(0)));
+        }
+        json_end_object(j);
+        if (i + 1 == l->reduced.len)
+            json_end_array(j);
+    }
     json_key(j, "unended");
     json_bool(j, l->unended || l->cut);
 }

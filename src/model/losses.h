@@ -17,8 +17,17 @@ struct loss {
     int64_t from_ns, to_ns; /* the time span of the losses, in ns since 1970 */
 };
 
+/* What was recorded less of for a while, to stay within the budget: jvmscope.Budget events. */
+struct reduced {
+    char *what;                      /* "CPU samples" */
+    uint64_t one_of;                 /* of so many one was kept at the time of the least */
+    int64_t from_ns, to_ns, last_ns; /* since 1970; the last event says whether it goes on */
+    bool goes_on;                    /* otherwise to_ns is its end */
+};
+
 struct losses {
     VEC(struct loss) rows;
+    VEC(struct reduced) reduced;
     int64_t start_ns; /* the start of the recording, from which the times in sentences count */
     /* written by our agent and never closed: it is still recording, or it was killed */
     bool unended;
@@ -28,12 +37,12 @@ struct losses {
 
 void losses_release(struct losses *l);
 
-/* Adds one event of the types below. Returns 0 or -ENOMEM. */
+/* Adds one event of the types that LOSSES_SELECT names. Returns 0 or -ENOMEM. */
 int losses_add(struct losses *l, const struct rec_event *e) must_check;
-#define LOSSES_SELECT(tag)  \
-    {"jvmscope.Lost", tag}, \
-    {                       \
-        "jdk.DataLoss", tag \
+#define LOSSES_SELECT(tag)                            \
+    {"jvmscope.Lost", tag}, {"jvmscope.Budget", tag}, \
+    {                                                 \
+        "jdk.DataLoss", tag                           \
     }
 /* To be called after all events: adds what the recording itself says about its span and end. */
 void losses_of_recording(struct losses *l, const struct recording *r);
@@ -60,6 +69,8 @@ uint64_t losses_sum(const struct losses *l, const char *const *captures);
  * their thread was full".
  */
 void loss_sentence(const struct losses *l, const struct loss *loss, struct buf *out);
+/* "budget: between 3.10 s and 60.25 s one in 16 stacks of short waits was kept". */
+void reduced_sentence(const struct losses *l, const struct reduced *r, struct buf *out);
 /*
  * Writes "it was never ended: what came after 12.3 s is missing" if that is so, and returns whether
  * it is.
@@ -67,6 +78,7 @@ void loss_sentence(const struct losses *l, const struct loss *loss, struct buf *
 bool losses_unended_sentence(const struct losses *l, struct buf *out);
 /*
  * Writes the members "lost", "losses" and "unended" of the open object. "lost" counts what these
- * captures lost (NULL: all captures); "losses" lists the losses of all captures.
+ * captures lost (NULL: all captures); "losses" lists the losses of all captures. Where the budget
+ * reduced something, "reduced" lists it.
  */
 void losses_json(const struct losses *l, const char *const *captures, struct json *j);

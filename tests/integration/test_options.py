@@ -57,7 +57,7 @@ class Command:
 
 
 # --always goes with few others (test_always.py).
-OF_ALWAYS = "always", "keep", "maxsize", "on", "then", "before", "after", "onfile", "files"
+OF_ALWAYS = "always", "keep", "maxsize", "budget", "on", "then", "before", "after", "onfile", "files"
 # Their texts may have commas, and only some texts are right.
 WITH_COMMAS = "log", "on", "then"
 VALUES = {"on": "oom", "then": "dump", "onfile": "/tmp/%t.jfr"}

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REPEAT_MAX = 100, TELL_EVERY_NS = 5000000000, LOOK_EVERY_NS = 1000000000 };
+enum { REPEAT_MAX = 1600, TELL_EVERY_NS = 5000000000, LOOK_EVERY_NS = 1000000000 };
 
 /* jvmscope.UnattributedSample, jvmscope.SamplerCost and jvmscope.CpuTime: doc/format.md. */
 static const struct jfr_type types[] = {

@@ -44,6 +44,7 @@ static struct {
     atomic_int inside; /* the number of handlers running */
     atomic_bool on;
     int signal;
+    _Atomic uint32_t one_of; /* ticks: is recorded */
     _Atomic uint64_t calls, samples, truncated, lost, coalesced;
     struct pool pool;
     struct ring ring; /* samples whose stacks are walked later */
@@ -311,6 +312,13 @@ static uint32_t take_tick(struct tick *ret, const siginfo_t *info)
     return ret->weight;
 }
 
+/* Whether a tick is one of the few that are recorded; each has the same chance. */
+at_each_sample static bool is_kept(const struct tick *tick, uint32_t one_of)
+{
+    return likely(one_of <= 1) ||
+           hash_u64(now_ns() ^ (uint64_t)(uintptr_t)tick->slot) % one_of == 0;
+}
+
 at_each_sample static void on_signal(int number, siginfo_t *info, void *ucontext)
 {
     int saved = errno;
@@ -321,8 +329,12 @@ at_each_sample static void on_signal(int number, siginfo_t *info, void *ucontext
         uint64_t start = begin_cost();
         struct thread *t = slot_thread(tick.slot);
         JNIEnv *env = t && !t->own ? atomic_load(&t->env) : NULL;
-        if (env)
-            take_interrupted(&tick, t, env, ucontext);
+        uint32_t one_of = atomic_load_explicit(&sampler.one_of, memory_order_relaxed);
+        if (env && is_kept(&tick, one_of)) {
+            struct tick kept = tick;
+            kept.weight *= one_of;
+            take_interrupted(&kept, t, env, ucontext);
+        }
         atomic_fetch_add_explicit(&tick.slot->ticks, tick.weight, memory_order_relaxed);
         if (!sampler.options.later || tick.slot->perf.fd)
             slot_shift(tick.slot, tick.weight);
@@ -499,6 +511,7 @@ int sampler_start(const struct sampler_options *o, JNIEnv *jni, struct buf *why)
     clear_counters();
     later.ns = 0;
     sampler.options = *o;
+    sampler.one_of = 1;
     int r = o->walk ? install_handler() : 0;
     if (r < 0) {
         buf_printf(why, "another profiler uses the signals SIGVTALRM, SIGPROF and SIGSTKFLT");
@@ -580,6 +593,11 @@ void sampler_drain(void (*f)(void *context, const struct sample *s), void *conte
         f(context, &b->sample);
         atomic_store(&b->state, BUFFER_FREE);
     }
+}
+
+void sampler_keep_one_of(uint32_t n)
+{
+    atomic_store(&sampler.one_of, sampler.options.wall || sampler.options.perf ? 1 : n);
 }
 
 void sampler_work(void)

@@ -103,6 +103,11 @@ void sampler_drain(void (*f)(void *context, const struct sample *s), void *conte
  * samples of idle threads.
  */
 void sampler_work(void);
+/*
+ * CPU, but not with perf_event: of each thread's ticks one of n is recorded, chosen at random, and
+ * stands for n intervals. Until the next sampler_start.
+ */
+void sampler_keep_one_of(uint32_t n);
 void sampler_counters(struct sampler_counters *ret);
 /* The CPU time of Java threads in which they were sampled by signals; 0 without signals. */
 uint64_t sampler_java_ns(void);

@@ -20,6 +20,7 @@
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/capture/alloc/sites_private.h"
+#include "agent/capture/budget/budget.h"
 #include "agent/lambda.h"
 #include "base/clock.h"
 #include "jfr/writer.h"
@@ -64,6 +65,8 @@ static int load(struct session *s, struct buf *why)
     alloc_samples_begin();
     return 0;
 }
+
+static unsigned reduced; /* under the lock; samples a second, each a fourth of the one before */
 
 static void set_interval(uint64_t bytes)
 {
@@ -114,20 +117,38 @@ const struct thread_listener alloc_samples_threads = {.started = on_thread_start
  */
 static void keep_pace(void)
 {
-    if (site_table.samples < FREE_SAMPLES || ++pace.in_round < ROUND)
+    if ((site_table.samples < FREE_SAMPLES && !reduced) || ++pace.in_round < ROUND)
         return;
-    uint64_t now = now_ns(), interval = pace.interval, wanted = interval;
+    uint64_t now = now_ns(), interval = pace.interval, wanted = interval,
+             round_ns = (uint64_t)ROUND_NS << 2 * reduced;
     if (pace.round_began) {
         uint64_t took = MAX(now - pace.round_began, UINT64_C(1000));
-        while (took < ROUND_NS && wanted < INTERVAL_MAX)
+        while (took < round_ns && wanted < INTERVAL_MAX)
             took *= 2, wanted *= 2;
-        while (took > 4 * (uint64_t)ROUND_NS && wanted > SITES_INTERVAL)
+        while (took > 4 * round_ns && wanted > SITES_INTERVAL)
             took /= 2, wanted /= 2;
     }
     pace.in_round = 0;
     pace.round_began = now;
     if (wanted != interval)
         set_interval(wanted);
+}
+
+void alloc_samples_reduce(unsigned level)
+{
+    sites_lock();
+    if (site_table.on && !site_table.exact) {
+        uint64_t interval = pace.interval;
+        for (; reduced < level && interval < INTERVAL_MAX; reduced++)
+            interval = MIN(interval * 4, (uint64_t)INTERVAL_MAX);
+        for (; reduced > level && interval > SITES_INTERVAL; reduced--)
+            interval = MAX(interval / 4, (uint64_t)SITES_INTERVAL);
+        pace.in_round = pace.round_began = 0;
+        if (interval != pace.interval)
+            set_interval(interval);
+    }
+    reduced = level;
+    sites_unlock();
 }
 
 /* The same when exact counts are recorded as well. Under the lock. */
@@ -197,12 +218,14 @@ void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
                              jclass class, jlong size)
 {
     struct site_frame frames[SITE_DEPTH_MAX];
-    uint64_t interval = interval_of_sample();
+    uint64_t interval = interval_of_sample(), cost = budget_begin();
     struct thread *self = threads_self(jni);
     _cleanup_free_ char *signature =
         !self || self->own || alloc_busy ? NULL : class_signature(class);
-    if (!signature)
+    if (!signature) {
+        budget_end(COST_ALLOCATIONS, cost);
         return;
+    }
     uint32_t n = sites_stack(jni, frames, NULL);
     if (sites_is_ours(jni, frames, n))
         return;
@@ -219,6 +242,7 @@ void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
     sites_unlock();
     if (w)
         write_sample(w, signature, self, frames, n, (double)size / sites_chance(size, interval));
+    budget_end(COST_ALLOCATIONS, cost);
 }
 
 static void flush(struct session *s, JNIEnv *jni)

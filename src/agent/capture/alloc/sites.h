@@ -67,6 +67,8 @@ int64_t sites_find(const char *signature, const struct thread *self,
                    const struct site_frame *frames, uint32_t n);
 struct site *sites_at(int64_t number); /* under the lock */
 void sites_lock(void);
+/* The VM's samples: with each level a fourth as many; 0: as many as usual. Weights follow. */
+void alloc_samples_reduce(unsigned level);
 void sites_unlock(void);
 /*
  * Tracks an object of `size` bytes that represents `weight` until it dies; takes ownership of the

@@ -21,6 +21,13 @@ enum { RATE = 300, BURST = 100000, FULL = BURST / 2 };
  */
 enum { FULL_RATE = 30000 };
 
+static _Atomic unsigned reduced; /* each is a fourth of the one before */
+
+void requests_reduce(unsigned level)
+{
+    atomic_store(&reduced, level);
+}
+
 void follow_kept_start(void)
 {
     follow.allowance = BURST;
@@ -51,10 +58,11 @@ void follow_flush(uint64_t now)
     int64_t left = atomic_load(&follow.allowance), more = (int64_t)(RATE * ns / NS_PER_SECOND);
     if (left < BURST)
         atomic_fetch_add(&follow.allowance, MIN(more, BURST - left));
-    uint64_t rate = left > FULL ? FULL_RATE : RATE,
+    unsigned less = 2 * atomic_load(&reduced);
+    uint64_t rate = (uint64_t)(left > FULL ? FULL_RATE : RATE) >> less,
              share = n ? rate * ns / NS_PER_SECOND * 0x10000 / n : 0x10000;
     atomic_store(&follow.share, (uint32_t)MIN(share, UINT64_C(0x10000)));
-    atomic_store(&follow.now_left, (int64_t)(left > FULL ? FULL_RATE / 5 : RATE));
+    atomic_store(&follow.now_left, (int64_t)(left > FULL ? FULL_RATE / 5 : RATE) >> less);
     follow.flushed_ns = now;
     follow.flushed_begun = begun;
 }

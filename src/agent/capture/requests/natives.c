@@ -2,6 +2,7 @@
 /* The native methods of the probe class. */
 #include "agent/capture/requests/follow.h"
 
+#include "agent/capture/budget/budget.h"
 #include "agent/capture/requests/sql.h"
 #include "agent/names.h"
 #include "base/map.h"
@@ -145,8 +146,10 @@ NATIVE(jlong, begin)(JNIEnv *jni, jclass probe, jint kind, jint name, jlong java
     uint64_t token = 0;
     if (kind < 0 || !inside_enter(&follow_inside))
         return 0;
+    uint64_t cost = budget_begin();
     token =
         follow_request_begin(jni, (enum request_kind)kind, (unsigned)name, (uint64_t)java_id, 0);
+    budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
     return (jlong)token;
 }
@@ -157,11 +160,13 @@ NATIVE(void, end)
 {
     if (!token || TOKEN_SESSION((uint64_t)token) != follow.session || !inside_enter(&follow_inside))
         return;
+    uint64_t cost = budget_begin();
     uint64_t now = now_ns();
     follow_end_if((uint64_t)java_id, follow_is_entry, (uint64_t)token, now);
     struct request *r = follow_request((uint64_t)token);
     if (r)
         follow_request_end(jni, r, (uint64_t)token, status, exception, now, (uint64_t)java_id);
+    budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
 }
 
@@ -280,8 +285,10 @@ NATIVE(jlong, work)
     uint64_t number = 0;
     if (!token || !inside_enter(&follow_inside))
         return 0;
+    uint64_t cost = budget_begin();
     number = follow_hand(jni, (uint64_t)java_id, (uint64_t)token, (enum request_way)way,
                          (uint64_t)time, (uint64_t)by);
+    budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
     return (jlong)number;
 }
@@ -290,7 +297,9 @@ NATIVE(void, workEnd)(JNIEnv *jni, jclass probe, jlong number, jlong java_id)
 {
     if (!number || !inside_enter(&follow_inside))
         return;
+    uint64_t cost = budget_begin();
     follow_end_if((uint64_t)java_id, follow_is_number, (uint64_t)number, now_ns());
+    budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
 }
 
@@ -298,7 +307,9 @@ NATIVE(void, taskEnd)(JNIEnv *jni, jclass probe, jlong java_id, jclass exception
 {
     if (!java_id || !inside_enter(&follow_inside))
         return;
+    uint64_t cost = budget_begin();
     follow_task_end(jni, (uint64_t)java_id, exception);
+    budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
 }
 
@@ -307,10 +318,12 @@ NATIVE(jlong, taskBegin)(JNIEnv *jni, jclass probe, jobject task, jlong java_id,
     uint64_t token = 0;
     if (!task || !inside_enter(&follow_inside))
         return 0;
+    uint64_t cost = budget_begin();
     unsigned name;
     if (task_name(jni, task, &name))
         token = follow_request_begin(jni, REQUEST_TASK, name, (uint64_t)java_id,
                                      late > 0 ? (uint64_t)late : 0);
+    budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
     return (jlong)token;
 }
@@ -319,8 +332,10 @@ NATIVE(void, leave)(JNIEnv *jni, jclass probe, jlong java_id, jboolean drop)
 {
     if (!java_id || !inside_enter(&follow_inside))
         return;
+    uint64_t cost = budget_begin();
     if (!follow_task_end(jni, (uint64_t)java_id, NULL))
         follow_end_if((uint64_t)java_id, follow_is_outermost, 0, drop ? 0 : now_ns());
+    budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
 }
 
@@ -352,6 +367,7 @@ NATIVE(jlong, childBegin)(JNIEnv *jni, jclass probe, jlong java_id, jint kind, j
     uint64_t number = 0;
     if (kind < 0 || !inside_enter(&follow_inside))
         return 0;
+    uint64_t cost = budget_begin();
     struct slot s = follow_slot((uint64_t)java_id);
     struct work *w = s.in ? follow_work(s.in->work[s.i]) : NULL;
     if (w && !w->child.start) {
@@ -363,6 +379,7 @@ NATIVE(jlong, childBegin)(JNIEnv *jni, jclass probe, jlong java_id, jint kind, j
                                           .kind = (enum request_child_kind)kind};
         number = atomic_load(&w->number);
     }
+    budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
     return (jlong)number;
 }
@@ -390,6 +407,7 @@ NATIVE(void, childEnd)
 {
     if (!number || !inside_enter(&follow_inside))
         return;
+    uint64_t cost = budget_begin();
     struct work *w =
         follow_find(follow_slot((uint64_t)java_id), follow_is_number, (uint64_t)number);
     if (w && w->child.start) {
@@ -401,5 +419,6 @@ NATIVE(void, childEnd)
         follow_keep(w->request, &(struct piece){.is_child = true, .child = w->child});
         w->child.start = 0;
     }
+    budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
 }

@@ -93,6 +93,9 @@ int follow_start(JNIEnv *jni, struct buf *why) must_check;
 void follow_stop(void);
 /* Ten times a second: how many details may be kept from now on. */
 void follow_flush(uint64_t now);
+/* Details of a fourth as many requests are written with each level; 0: of all that there is room
+ * for. */
+void requests_reduce(unsigned level);
 /* Tells the recording what found no room in the tables. */
 void follow_losses(struct jfr_writer *w);
 /* Requests that have begun and not ended; those begun so far. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* monContendedEnter, monContendedEntered, monWait, monWaited: JVM TI's monitor events. */
+#include "agent/capture/budget/budget.h"
 #include "agent/capture/threads/threads.h"
 
 #include "base/clock.h"
@@ -31,17 +32,20 @@ static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
 {
     /* called first, because it may end an earlier wait */
     struct waiter *w = waiter_self(jni, thread);
-    uint64_t since = now_ns();
+    uint64_t since = now_ns(), cost = budget_begin();
     if (!w)
         return;
-    struct wait how = {.start = since};
-    how.owner = owner_of_pending(jni, object, &how.monitor);
-    how.class = object_class(jni, object);
-    how.object = object_identity(object);
-    if (w->arrived && locks_arrived(w, how.object))
-        how.start = w->arrived;
-    how.trace = stack_here(jni, w);
+    struct wait how = {.start = since, .plain = wait_is_plain(w)};
+    if (!how.plain) {
+        how.owner = owner_of_pending(jni, object, &how.monitor);
+        how.class = object_class(jni, object);
+        how.object = object_identity(object);
+        if (w->arrived && locks_arrived(w, how.object))
+            how.start = w->arrived;
+        how.trace = stack_of_wait(jni, w);
+    }
     wait_begin(w, WAIT_ENTER, &how);
+    budget_end(COST_WAITS, cost);
 }
 
 /*
@@ -52,11 +56,13 @@ static void JNICALL on_entered(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobjec
 {
     struct waiter *w = waiter_self(jni, thread);
     struct wait was;
-    uint64_t ns;
+    uint64_t ns, cost = budget_begin();
     if (!w || !wait_end(w, WAIT_ENTER, &was, &ns))
         return;
     w->entered = was.start + ns;
-    put_monitor_enter(w->id, &was, ns);
+    if (!wait_left_out(&was, ns))
+        put_monitor_enter(w->id, &was, ns);
+    budget_end(COST_WAITS, cost);
 }
 
 static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object,
@@ -64,17 +70,18 @@ static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject o
 {
     /* called first, because it may end an earlier wait */
     struct waiter *w = waiter_self(jni, thread);
-    uint64_t since = now_ns();
+    uint64_t since = now_ns(), cost = budget_begin();
     if (!w)
         return;
     struct wait how = {.start = since,
                        .timeout = timeout,
                        .class = object_class(jni, object),
                        .object = object_identity(object)};
-    how.trace = stack_here(jni, w);
+    how.trace = stack_of_wait(jni, w);
     if (w->locks)
         locks_wait(w, how.class, how.object, since);
     wait_begin(w, WAIT_OBJECT, &how);
+    budget_end(COST_WAITS, cost);
 }
 
 static void put_monitor_wait(uint64_t thread, const struct wait *was, uint64_t ns, bool timed_out)
@@ -95,13 +102,14 @@ static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject
     at_start_timed_out(timed_out);
     struct waiter *w = waiter_self(jni, thread);
     struct wait was;
-    uint64_t ns;
+    uint64_t ns, cost = budget_begin();
     at_start_timed_out(false);
     if (!w || !wait_end(w, WAIT_OBJECT, &was, &ns))
         return;
     if (w->locks)
         locks_waited(w, was.class, was.object, was.start + ns);
     put_monitor_wait(w->id, &was, ns, timed_out);
+    budget_end(COST_WAITS, cost);
 }
 
 void put_wait(uint64_t thread, enum wait_kind kind, const struct wait *was, uint64_t ns,

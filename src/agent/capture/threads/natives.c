@@ -3,6 +3,7 @@
  * callNotify, callStart, callInterrupt, sleep, park, unpark and the wait of the thread that handles
  * references: native methods that are bound to functions of ours (agent/instrument/rebind.h).
  */
+#include "agent/capture/budget/budget.h"
 #include "agent/capture/threads/threads.h"
 #include "agent/instrument/rebind.h"
 
@@ -161,7 +162,7 @@ static void JNICALL our_sleep(JNIEnv *jni, jclass class, jlong time)
     uint64_t ns;
     if (natives_enter()) {
         w = native_self(jni);
-        how.trace = w ? stack_here(jni, w) : 0;
+        how.trace = w ? stack_of_wait(jni, w) : 0;
         if (w)
             wait_begin(w, WAIT_SLEEP, &how);
         natives_leave();
@@ -203,13 +204,15 @@ static void park_begins(JNIEnv *jni, jthread thread, bool absolute, jlong time)
     struct waiter *w = waiter_self(jni, thread);
     if (!w)
         return;
-    struct wait how = {.timeout = absolute ? 0 : time};
-    jobject blocker =
-        thread ? (*jni)->GetObjectField(jni, thread, thread_capture.park_blocker) : NULL;
+    uint64_t cost = budget_begin();
+    struct wait how = {.timeout = absolute ? 0 : time, .plain = wait_is_plain(w)};
+    jobject blocker = thread && !how.plain
+                          ? (*jni)->GetObjectField(jni, thread, thread_capture.park_blocker)
+                          : NULL;
     how.object = object_identity(blocker);
     how.class = class_of_blocker(jni, w, blocker, how.object);
     how.owned = blocker && thread_capture.watch && watch_owned(jni, blocker);
-    how.trace = stack_here(jni, w);
+    how.trace = how.plain ? 0 : stack_of_wait(jni, w);
     if (blocker)
         (*jni)->DeleteLocalRef(jni, blocker);
     if (absolute) {
@@ -217,6 +220,7 @@ static void park_begins(JNIEnv *jni, jthread thread, bool absolute, jlong time)
         how.timeout = MAX(left, 1);
     }
     wait_begin(w, WAIT_PARK, &how);
+    budget_end(COST_WAITS, cost);
 }
 
 static void JNICALL our_park(JNIEnv *jni, jobject unsafe, jboolean absolute, jlong time)
@@ -230,9 +234,10 @@ static void JNICALL our_park(JNIEnv *jni, jobject unsafe, jboolean absolute, jlo
     if (natives_enter()) {
         struct waiter *w = waiter_self(jni, thread);
         struct wait was;
-        uint64_t ns;
-        if (w && wait_end(w, WAIT_PARK, &was, &ns))
+        uint64_t ns, cost = budget_begin();
+        if (w && wait_end(w, WAIT_PARK, &was, &ns) && !wait_left_out(&was, ns))
             put_park(w->id, &was, ns, absolute, time);
+        budget_end(COST_WAITS, cost);
         natives_leave();
     }
     if (thread)

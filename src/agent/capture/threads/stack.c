@@ -7,6 +7,7 @@
  */
 #include "agent/capture/threads/threads.h"
 
+#include "agent/capture/budget/budget.h"
 #include "agent/own_stack.h"
 #include "agent/sampler/stack.h"
 #include "hotspot/layout.h"
@@ -166,6 +167,11 @@ uint64_t stack_here(JNIEnv *jni, struct waiter *w)
     uint64_t trace = walk(jni, &words);
     keep(w->last, &left, high, &words, trace);
     return trace;
+}
+
+uint64_t stack_of_wait(JNIEnv *jni, struct waiter *w)
+{
+    return w->was_short && !budget_keeps(&budget_stacks_of) ? 0 : stack_here(jni, w);
 }
 
 void stack_flush(void)

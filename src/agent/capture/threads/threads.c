@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/threads/threads.h"
+#include "agent/capture/budget/budget.h"
 #include "agent/capture/vm/vm.h"
 
 #include "agent/virtual_list.h"
@@ -300,6 +301,7 @@ void wait_begin(struct waiter *w, enum wait_kind kind, const struct wait *how)
     at->monitor = how->monitor;
     at->owned = how->owned;
     at->told = false;
+    at->plain = how->plain;
     seqlock_stamp_set(&at->start, now);
 }
 
@@ -316,9 +318,24 @@ bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t 
     ret->owner = at->owner;
     ret->timeout = at->timeout;
     ret->object = at->object;
+    ret->plain = at->plain;
+    w->was_short = *ret_ns < BUDGET_SHORT_NS;
     seqlock_stamp_set(&at->start, 0);
     if (w->id < VIRTUAL_BIT)
         delays_run_begins(w, start + *ret_ns, *ret_ns);
+    return true;
+}
+
+bool wait_is_plain(const struct waiter *w)
+{
+    return w->was_short && !thread_capture.watch && !budget_keeps(&budget_waits_of);
+}
+
+bool wait_left_out(const struct wait *was, uint64_t ns)
+{
+    if (!was->plain || ns >= BUDGET_SHORT_NS)
+        return false;
+    jfr_lose(thread_capture.jfr, LOSS_BUDGET_WAITS, 1);
     return true;
 }
 

@@ -38,6 +38,7 @@ struct wait {
     uint32_t object;  /* identity hash */
     bool owned;       /* parked on a synchronizer that can be owned by a thread */
     bool told;        /* as jvmscope.Waiting */
+    bool plain;       /* only its times are known, to stay within the budget */
 };
 
 /* delays.c: how a platform thread uses its processor. */
@@ -62,6 +63,7 @@ struct waiter {
     jweak thread;       /* deadlock=y: a virtual thread */
     atomic_bool come;   /* a virtual thread has posted an event of its own */
     struct running run; /* of a platform thread */
+    bool was_short;     /* the last wait; see agent/capture/budget/budget.h */
     uint64_t entered;   /* in ns: when the last contended monitor was acquired */
     /*
      * locks=, in ns: when the thread began to wait for the monitor of arrived_object; 0: it holds
@@ -163,6 +165,8 @@ void objects_release(void);
 void stack_init(JNIEnv *jni);
 void stack_flush(void);
 uint64_t stack_here(JNIEnv *jni, struct waiter *w);
+/* The same for a wait that begins; 0: it was left out to stay within the budget. */
+uint64_t stack_of_wait(JNIEnv *jni, struct waiter *w);
 /* A stack of another thread, as read by JVM TI, as a constant. */
 uint64_t stack_of_frames(const jvmtiFrameInfo *frames, jint n);
 /*
@@ -177,6 +181,12 @@ uint64_t stack_unmounting(void);
  */
 void wait_begin(struct waiter *w, enum wait_kind kind, const struct wait *how);
 bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t *ret_ns);
+/*
+ * Whether only the times of a wait that begins are kept, to stay within the budget, and whether a
+ * wait that has ended is left out altogether, which is counted as a loss.
+ */
+bool wait_is_plain(const struct waiter *w);
+bool wait_left_out(const struct wait *was, uint64_t ns);
 
 /*
  * jvmscope.Notify, .StartCall, .InterruptCall, .Unpark: actions of the calling thread on other

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/budget/budget.h"
+
+#include "agent/capture/alloc/sites.h"
+#include "agent/capture/requests/requests.h"
+#include "agent/own_cost.h"
+#include "agent/sampler/sampler.h"
+#include "agent/session.h"
+#include "base/clock.h"
+#include "base/hash.h"
+
+_Atomic uint64_t budget_costs[COST_CALLBACKS];
+__thread uint32_t budget_countdown;
+_Atomic uint32_t budget_stacks_of = 1, budget_waits_of = 1;
+
+/* What a pair of readings of the clock adds to what lies between them; set at each start. */
+static uint64_t clock_cost_ns;
+
+/* ---- on threads of the program ---- */
+
+uint64_t budget_random(void)
+{
+    static __thread uint64_t state;
+    if (!state)
+        state = hash_u64((uint64_t)(uintptr_t)&state ^ now_ns()) | 1;
+    state ^= state << 13;
+    state ^= state >> 7;
+    return state ^= state << 17;
+}
+
+uint64_t budget_due(void)
+{
+    /* The first call of a thread that is measured is any of the first ones, so that threads that
+     * make few calls count as well. */
+    if (!budget_countdown) {
+        budget_countdown = 1 + (uint32_t)(budget_random() % BUDGET_MEASURED_OF);
+        if (budget_countdown > 1) {
+            budget_countdown--;
+            return 0;
+        }
+    }
+    /* Random distances, because kinds of calls may alternate. */
+    budget_countdown = 1 + (uint32_t)(budget_random() % (2 * BUDGET_MEASURED_OF - 1));
+    return clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+void budget_count(enum budget_cost cost, uint64_t start)
+{
+    uint64_t ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+    atomic_fetch_add_explicit(
+        &budget_costs[cost], (ns - MIN(clock_cost_ns, ns)) * BUDGET_MEASURED_OF + 2 * clock_cost_ns,
+        memory_order_relaxed);
+}
+
+/* ---- what is left out ---- */
+
+static void set_stacks(unsigned level)
+{
+    atomic_store(&budget_stacks_of, UINT32_C(1) << 4 * level);
+}
+
+static void set_waits(unsigned level)
+{
+    atomic_store(&budget_waits_of, UINT32_C(1) << 2 * level);
+}
+
+static void set_samples(unsigned level)
+{
+    sampler_keep_one_of(UINT32_C(1) << level);
+}
+
+/*
+ * In the order in which they are reduced: what costs most and tells least comes first. Each level
+ * leaves more out than the one before.
+ */
+static const struct reduction {
+    const char *what;
+    unsigned levels, bits; /* one of 2^(level * bits) is kept */
+    enum own_cost_part part;
+    void (*set)(unsigned level);
+} reductions[] = {
+    {"stacks of short waits", 1, 4, OWN_WAITS, set_stacks},
+    {"sampled allocations", 4, 2, OWN_ALLOCATIONS, alloc_samples_reduce},
+    {"CPU samples", 4, 1, OWN_SAMPLES, set_samples},
+    {"details of requests", 4, 2, OWN_REQUESTS, requests_reduce},
+    {"short waits", 4, 2, OWN_WAITS, set_waits},
+};
+
+enum { REDUCTIONS = ARRAY_SIZE(reductions), PATIENCE = 10, PATIENCE_MAX = 600 };
+
+/* A process that does next to nothing counts as if it used so much of a processor. */
+enum { LEAST_CPU = 10 /* percent */, CREDIT_SECONDS = 5 };
+
+#define CREDIT_START_NS (100 * (int64_t)NS_PER_MS)
+
+static const struct jfr_type budget_type = {
+    .name = "jvmscope.Budget",
+    .label = "Budget",
+    .category = "jvmscope",
+    .description = "How much of something is recorded from now on, to stay within the budget",
+    .kind = JFR_EVENT,
+    .fields = JFR_FIELDS({"what", "What", "java.lang.String"},
+                         {"oneOf", "One Of", "int",
+                          .description = "One of so many is kept, chosen at random; 1: all are"},
+                         {"cost", "Cost", "long", JFR_NANOS,
+                          .description = "CPU time of the recorder in the second before"},
+                         {"allowed", "Allowed", "long", JFR_NANOS,
+                          .description = "What the budget allowed in this second"}),
+};
+
+static struct {
+    struct jfr_writer *jfr;
+    uint32_t type;
+    double share;
+    uint64_t looked_ns;
+    struct own_cost before;
+    uint64_t cost_ns, allowed_ns; /* of the last second */
+    uint64_t over_seconds, changes;
+    int64_t credit_ns;   /* of the budget, not used so far; below 0: it is exceeded */
+    uint64_t process_ns; /* CPU time of the process in the last second */
+    unsigned levels[REDUCTIONS];
+    uint64_t since_ms[REDUCTIONS]; /* of the level, since 1970 */
+    unsigned order[64], reduced;   /* which were reduced, the last one last */
+    unsigned calm, patience;       /* seconds with room, and how many are needed to come back */
+    uint64_t back_ns;              /* when it last came back */
+} budget;
+
+static void put_event(unsigned i, uint64_t now)
+{
+    struct jfr_event e;
+    if (!jfr_begin(budget.jfr, budget.type, 128, &e))
+        return;
+    jfr_put_time(&e, now);
+    jfr_put_string(&e, reductions[i].what);
+    jfr_put_int(&e, (int32_t)(UINT32_C(1) << budget.levels[i] * reductions[i].bits));
+    jfr_put_long(&e, (int64_t)budget.cost_ns);
+    jfr_put_long(&e, (int64_t)budget.allowed_ns);
+    jfr_commit(&e);
+}
+
+static void set_level(unsigned i, unsigned level, uint64_t now)
+{
+    budget.levels[i] = level;
+    reductions[i].set(level);
+    budget.since_ms[i] = clock_ns(CLOCK_REALTIME) / NS_PER_MS;
+    budget.changes++;
+    put_event(i, now);
+}
+
+/* The first in order that costs enough for a reduction to matter; REDUCTIONS: none. */
+static unsigned next_reduction(const struct own_cost *second)
+{
+    for (unsigned i = 0; i < REDUCTIONS; i++)
+        if (budget.levels[i] < reductions[i].levels &&
+            second->parts[reductions[i].part] > budget.cost_ns / 10)
+            return i;
+    return REDUCTIONS;
+}
+
+static void reduce(const struct own_cost *second, uint64_t now)
+{
+    unsigned i = next_reduction(second), steps = 1;
+    budget.over_seconds++;
+    budget.calm = 0;
+    if (i == REDUCTIONS)
+        return;
+    if (budget.back_ns && now - budget.back_ns < 60 * NS_PER_SECOND)
+        budget.patience = MIN(2 * budget.patience, (unsigned)PATIENCE_MAX);
+    /* Far above the budget one level after the other would take too long. */
+    for (uint64_t cost = budget.cost_ns; cost > 4 * budget.allowed_ns; cost /= 2)
+        steps++;
+    unsigned level = MIN(budget.levels[i] + steps, reductions[i].levels);
+    for (unsigned k = budget.levels[i]; k < level; k++)
+        budget.order[budget.reduced++] = i;
+    set_level(i, level, now);
+}
+
+static void come_back(uint64_t now)
+{
+    if (!budget.reduced || ++budget.calm < budget.patience)
+        return;
+    unsigned i = budget.order[--budget.reduced];
+    budget.calm = 0;
+    budget.back_ns = now;
+    set_level(i, budget.levels[i] - 1, now);
+}
+
+static void look(uint64_t now)
+{
+    struct own_cost all, second;
+    own_cost_read(&all);
+    second = all;
+    uint64_t process = all.process_ns - budget.before.process_ns;
+    budget.cost_ns = 0;
+    for (int i = 0; i < OWN_PARTS; i++) {
+        second.parts[i] -= MIN(budget.before.parts[i], all.parts[i]);
+        budget.cost_ns += second.parts[i];
+    }
+    uint64_t least = (now - budget.looked_ns) * LEAST_CPU / 100;
+    budget.allowed_ns = (uint64_t)(budget.share * (double)MAX(process, least));
+    budget.before = all;
+    budget.process_ns = process;
+    budget.looked_ns = now;
+    /* What is left of some seconds may be used later, and the start costs more than what follows.
+     */
+    int64_t allowed = (int64_t)budget.allowed_ns,
+            most = MAX(CREDIT_SECONDS * allowed, CREDIT_START_NS);
+    budget.credit_ns = MIN(budget.credit_ns + allowed - (int64_t)budget.cost_ns, most);
+    if (budget.credit_ns < 0) {
+        budget.credit_ns = 0;
+        reduce(&second, now);
+    } else if (budget.cost_ns < budget.allowed_ns / 2) {
+        come_back(now);
+    } else {
+        budget.calm = 0;
+    }
+}
+
+/* ---- the capture ---- */
+
+static bool wanted(const struct options *o)
+{
+    return option_always(o);
+}
+
+static int load(struct session *s, struct buf *why)
+{
+    budget.jfr = s->out.jfr;
+    return jfr_declare(s->out.jfr, &budget_type, 1, &budget.type);
+}
+
+/* The least of several pairs of readings, of which some are interrupted. */
+static uint64_t cost_of_clock(void)
+{
+    uint64_t least = UINT64_MAX;
+    for (int i = 0; i < 100; i++) {
+        uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        least = MIN(least, clock_ns(CLOCK_THREAD_CPUTIME_ID) - start);
+    }
+    return least;
+}
+
+static void keep_all(void)
+{
+    for (unsigned i = 0; i < REDUCTIONS; i++)
+        if (budget.levels[i])
+            reductions[i].set(budget.levels[i] = 0);
+    budget.reduced = 0;
+}
+
+static int start(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    budget.share = s->options.v[OPT_BUDGET].fraction;
+    budget.looked_ns = now_ns();
+    budget.cost_ns = budget.allowed_ns = budget.over_seconds = budget.changes = 0;
+    budget.calm = 0;
+    budget.credit_ns = CREDIT_START_NS;
+    budget.back_ns = 0;
+    budget.patience = PATIENCE;
+    clock_cost_ns = cost_of_clock();
+    own_cost_read(&budget.before);
+    return 0;
+}
+
+static void flush(struct session *s, JNIEnv *jni)
+{
+    uint64_t now = now_ns();
+    if (now - budget.looked_ns >= NS_PER_SECOND - NS_PER_SECOND / 20)
+        look(now);
+}
+
+static void restate(struct session *s, JNIEnv *jni)
+{
+    for (unsigned i = 0; i < REDUCTIONS; i++)
+        if (budget.levels[i])
+            put_event(i, now_ns());
+}
+
+static void stop(struct session *s, JNIEnv *jni)
+{
+    keep_all();
+}
+
+static void status(struct session *s, struct buf *out)
+{
+    double used = budget.process_ns ? (double)budget.cost_ns / (double)budget.process_ns : 0;
+    buf_printf(out, "budget.share %.6g\nbudget.used %.6g\n", budget.share, used);
+
+    const struct {
+        const char *name;
+        uint64_t value;
+    } rows[] = {{"cost_ns", budget.cost_ns},
+                {"allowed_ns", budget.allowed_ns},
+                {"changes", budget.changes},
+                {"over_seconds", budget.over_seconds}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        buf_printf(out, "budget.%s %llu\n", rows[i].name, (unsigned long long)rows[i].value);
+    for (unsigned i = 0; i < REDUCTIONS; i++)
+        if (budget.levels[i])
+            buf_printf(out, "budget.%u.what %s\nbudget.%u.one_of %u\nbudget.%u.since_ms %llu\n",
+                       i + 1, reductions[i].what, i + 1,
+                       1u << budget.levels[i] * reductions[i].bits, i + 1,
+                       (unsigned long long)budget.since_ms[i]);
+}
+
+extern const struct capture capture_budget;
+const struct capture capture_budget = {
+    .name = "budget",
+    .options = OPTION_BIT(OPT_BUDGET),
+    .records_only = true,
+    .wanted = wanted,
+    .load = load,
+    .start = start,
+    .stop = stop,
+    .flush = flush,
+    .restate = restate,
+    .status = status,
+};

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The budget of a recording that is always on (budget=): what the captures cost the threads of the
+ * program, and what they leave out to cost less. Callbacks enclose their work in budget_begin and
+ * budget_end; one call of BUDGET_MEASURED_OF on average is measured and counts for all of them. The
+ * capture (budget.c) looks at the account once a second and sets what is left out.
+ */
+#pragma once
+
+#include "base/macro.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum budget_cost { COST_WAITS, COST_ALLOCATIONS, COST_REQUESTS, COST_CALLBACKS };
+
+enum { BUDGET_MEASURED_OF = 61 };
+
+/* CPU time in ns since the process began, by what callbacks have done. */
+extern _Atomic uint64_t budget_costs[COST_CALLBACKS];
+/* How many calls of this thread come before the next that is measured; 0: it has had none. */
+extern __thread uint32_t budget_countdown;
+
+uint64_t budget_due(void);
+void budget_count(enum budget_cost cost, uint64_t start);
+
+/* A call begins; what is returned goes to budget_end. Not in a signal handler. */
+static inline uint64_t budget_begin(void)
+{
+    uint32_t left = budget_countdown;
+    if (unlikely(left <= 1))
+        return budget_due();
+    budget_countdown = left - 1;
+    return 0;
+}
+
+static inline void budget_end(enum budget_cost cost, uint64_t start)
+{
+    if (unlikely(start))
+        budget_count(cost, start);
+}
+
+/* Waits that are shorter are left out first. */
+#define BUDGET_SHORT_NS UINT64_C(1000000)
+
+/*
+ * One of so many, chosen at random, is kept: the stacks of waits of a thread whose last wait was
+ * short, and short waits themselves. 1: all of them.
+ */
+extern _Atomic uint32_t budget_stacks_of, budget_waits_of;
+
+uint64_t budget_random(void);
+
+static inline bool budget_keeps(const _Atomic uint32_t *one_of)
+{
+    uint32_t n = atomic_load_explicit(one_of, memory_order_relaxed);
+    return likely(n <= 1) || budget_random() % n == 0;
+}

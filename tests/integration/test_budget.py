@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The budget of a recording that is always on: the account is right, what it reduces is told, and the totals stay those of the program."""
+import json
+import pathlib
+import re
+import subprocess
+import time
+
+import pytest
+
+import lab
+from test_always import status
+
+
+def cpu_of_agents_threads(pid):
+    """By the kernel, in ns, of the threads that have the agent's names."""
+    tasks = [t for t in pathlib.Path(f"/proc/{pid}/task").iterdir() if (t / "comm").read_text().startswith("jvmscope")]
+    assert tasks
+    return sum(int((t / "schedstat").read_text().split()[0]) for t in tasks)
+
+
+def method(rows, name):
+    return next(m["self"] for m in rows if m["method"] == name)
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_what_the_budget_reduces_leaves_totals_right(jdk, tmp_path):
+    ring, whole = tmp_path / "r.ring", tmp_path / "all.jfr"
+    words = f"always=y,file={ring},maxsize=64m,interval=1ms,budget=0.2%"
+    process = jdk.start_java("Burns", 8, 200, jvm=["-Xmx128m", jdk.agent(words)], stdout=subprocess.PIPE)
+    assert process.stdout.readline().strip() == "ready"
+    pid, text = process.pid, ""
+    while "one in" not in text:
+        assert process.poll() is None, text
+        time.sleep(0.2)
+        text = lab.jvmscope("status", pid).stdout
+    assert re.search(r"^budget +0.2 % of the CPU time; .* % in the last second; one in \d+ [a-zA-Z ]+ since 20\d\d-", text, re.M), text
+    # The kernel's account of the agent's threads, read before and after the agent's own.
+    before = cpu_of_agents_threads(pid)
+    now = status(pid)
+    after = cpu_of_agents_threads(pid)
+    assert 0.9 * before <= now["cost.threads_ns"] <= 1.1 * after, (before, now["cost.threads_ns"], after)
+    # Far above the budget it takes a look for each of the reductions, not for each of their levels.
+    assert now["budget.changes"] >= 1 and now["budget.over_seconds"] <= 8, now
+    cpu, allocated = map(int, re.search(r"cpu (\d+) allocated (\d+)", process.stdout.read()).groups())
+    done = lab.jvmscope("dump", "-o", whole, ring)
+    assert done.returncode == 0, done.stderr
+    done = lab.jvmscope("report", "--json", whole)
+    report = json.loads(done.stdout)
+    reduced = {r["what"]: r["one_of"] for r in report["reduced"]}
+    assert reduced and "to stay within the budget" in done.stderr, done.stderr
+    # Without weights of what was left out there would be a fraction of these; chance is a few percent.
+    left_out = reduced.get("CPU samples", 1)
+    chance = 4 * (left_out * cpu / 1e6) ** 0.5 * 1e6
+    assert method(report["samples"]["methods"], "Burns.compute") * 1e6 == pytest.approx(cpu, rel=0.1, abs=chance)
+    if jdk.version >= 11:
+        found = report["allocations"]
+        bound = 0.02 * allocated + 4 * found["standard_error"]
+        assert bound < allocated and method(found["methods"], "Burns.allocate") == pytest.approx(allocated, abs=bound), found["total"]
+
+
+def test_a_wrong_budget_is_refused():
+    for given in ("1", "0%", "101%", "0.001%", "x%", "-1%", "1%%", ""):
+        done = lab.jvmscope("run", "--always", f"--budget={given}", "--", "true")
+        assert done.returncode == 2 and "budget" in done.stderr.splitlines()[0], (given, done.stderr)
+    done = lab.jvmscope("run", "--budget", "1%", "--", "true")
+    assert done.returncode == 2 and "changes nothing without always=y" in done.stderr

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * Costs a recorder as much as it can: threads that wait for one monitor, allocate and compute. Burns SECONDS IDLE: besides IDLE threads that
+ * do nothing. Prints "ready", and at the end "cpu NS allocated BYTES" of the thread that computes, whose CPU time ends up in compute(),
+ * and of the bytes that it allocated in allocate().
+ */
+public class Burns {
+    static final Object lock = new Object();
+    static volatile long sink;
+    static Object kept;
+
+    static void compute(long until) {
+        while (System.nanoTime() < until)
+            for (int i = 0; i < 10000; i++)
+                sink = sink * 31 + i;
+    }
+
+    static void contend(long until) {
+        while (System.nanoTime() < until)
+            synchronized (lock) {
+                sink++;
+            }
+    }
+
+    static long allocate(long until) {
+        long bytes = 0;
+        while (System.nanoTime() < until)
+            for (int i = 0; i < 1000; i++, bytes += 1016)
+                kept = new byte[1000];
+        return bytes;
+    }
+
+    static Thread start(Runnable run) {
+        Thread t = new Thread(null, run, "burns", 1 << 17);
+        t.setDaemon(true);
+        t.start();
+        return t;
+    }
+
+    public static void main(String[] args) throws Exception {
+        long until = System.nanoTime() + (long) (1e9 * Double.parseDouble(args[0]));
+        for (int i = 0; i < Integer.parseInt(args[1]); i++)
+            start(() -> {
+                try {
+                    Thread.sleep(Long.MAX_VALUE);
+                } catch (InterruptedException e) {
+                    sink++;
+                }
+            });
+        System.out.println("ready");
+        long[] figures = new long[2];
+        Thread[] all = new Thread[8];
+        for (int i = 2; i < all.length; i++)
+            all[i] = start(() -> contend(until));
+        all[0] = start(() -> {
+            compute(until);
+            figures[0] = java.lang.management.ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime();
+        });
+        all[1] = start(() -> figures[1] = allocate(until));
+        for (Thread t : all)
+            t.join();
+        System.out.println("cpu " + figures[0] + " allocated " + figures[1]);
+    }
+}
