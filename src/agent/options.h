@@ -85,8 +85,8 @@ enum option_kind {
     OPTION_DURATION,
     OPTION_SIZE,     /* bytes, with a unit */
     OPTION_FRACTION, /* `fraction` */
-    OPTION_SHARE,    /* a percentage, "1%"; `fraction` is 0.01 */
     OPTION_TEXT,     /* any text */
+    OPTION_SHARE,    /* a percentage, "1%"; `fraction` is 0.01 */
 };
 
 struct option_row {

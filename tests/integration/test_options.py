@@ -10,7 +10,7 @@ import pytest
 
 import lab
 
-WORD, YES_NO, NUMBER, DURATION, SIZE, FRACTION, TEXT = range(7)  # enum option_kind
+WORD, YES_NO, NUMBER, DURATION, SIZE, FRACTION, TEXT, SHARE = range(8)  # enum option_kind
 READER = lab.BUILD / "tests" / "unit" / "options_read"
 
 
@@ -149,7 +149,7 @@ def command(request, tmp_path):
 
 def a_value(row):
     return VALUES.get(row["name"]) or {WORD: row["values"].split("|")[0], YES_NO: "y", NUMBER: str(max(row["min"], 1)),
-            DURATION: f"{max(20, row['min'] // 10**6)}ms", SIZE: str(max(1 << 20, row["min"])), FRACTION: "0.5", TEXT: "pkg.Name"}[row["kind"]]
+            DURATION: f"{max(20, row['min'] // 10**6)}ms", SIZE: str(max(1 << 20, row["min"])), FRACTION: "0.5", TEXT: "pkg.Name", SHARE: "2.5%"}[row["kind"]]
 
 
 def test_an_option_given_twice_goes_on_or_is_refused(command):
