@@ -27,7 +27,7 @@ def method(rows, name):
 def test_what_the_budget_reduces_leaves_totals_right(jdk, tmp_path):
     ring, whole = tmp_path / "r.ring", tmp_path / "all.jfr"
     words = f"always=y,file={ring},maxsize=64m,interval=200us,budget=0.2%"
-    process = jdk.start_java("Burns", 8, 200, jvm=["-Xmx128m", jdk.agent(words)], stdout=subprocess.PIPE)
+    process = jdk.start_java("Burns", 10, 200, jvm=["-Xmx128m", jdk.agent(words)], stdout=subprocess.PIPE)
     assert process.stdout.readline().strip() == "ready"
     pid, text = process.pid, ""
     while "one in" not in text:

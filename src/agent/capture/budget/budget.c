@@ -91,7 +91,7 @@ enum { REDUCTIONS = ARRAY_SIZE(reductions), PATIENCE = 10, PATIENCE_MAX = 600 };
 /* A process that does next to nothing counts as if it used so much of a processor. */
 enum { LEAST_CPU = 10 /* percent */, CREDIT_SECONDS = 5 };
 
-#define CREDIT_START_NS (50 * (int64_t)NS_PER_MS)
+#define CREDIT_START_NS (10 * (int64_t)NS_PER_MS)
 
 static const struct jfr_type budget_type = {
     .name = "jvmscope.Budget",
