@@ -597,7 +597,13 @@ void sampler_drain(void (*f)(void *context, const struct sample *s), void *conte
 
 void sampler_keep_one_of(uint32_t n)
 {
-    atomic_store(&sampler.one_of, sampler.options.wall || sampler.options.perf ? 1 : n);
+    atomic_store(&sampler.one_of, sampler_can_thin() ? n : 1);
+}
+
+bool sampler_can_thin(void)
+{
+    const struct sampler_options *o = &sampler.options;
+    return atomic_load(&sampler.on) && o->walk && !o->wall && !o->perf;
 }
 
 void sampler_work(void)

@@ -104,10 +104,12 @@ void sampler_drain(void (*f)(void *context, const struct sample *s), void *conte
  */
 void sampler_work(void);
 /*
- * CPU, but not with perf_event: of each thread's ticks one of n is recorded, chosen at random, and
- * stands for n intervals. Until the next sampler_start.
+ * Of each thread's ticks one of n is recorded from now on, chosen at random, and stands for n
+ * intervals, until the next sampler_start. Only where sampler_can_thin, which is for CPU samples
+ * that are taken in signal handlers of the threads' timers.
  */
 void sampler_keep_one_of(uint32_t n);
+bool sampler_can_thin(void);
 void sampler_counters(struct sampler_counters *ret);
 /* The CPU time of Java threads in which they were sampled by signals; 0 without signals. */
 uint64_t sampler_java_ns(void);

@@ -78,10 +78,11 @@ static const struct reduction {
     unsigned levels, bits; /* one of 2^(level * bits) is kept */
     enum own_cost_part part;
     void (*set)(unsigned level);
+    bool (*can)(void); /* NULL: always */
 } reductions[] = {
     {"stacks of short waits", 1, 4, OWN_WAITS, set_stacks},
     {"sampled allocations", 4, 2, OWN_ALLOCATIONS, alloc_samples_reduce},
-    {"CPU samples", 4, 1, OWN_SAMPLES, set_samples},
+    {"CPU samples", 4, 1, OWN_SAMPLES, set_samples, sampler_can_thin},
     {"details of requests", 4, 2, OWN_REQUESTS, requests_reduce},
     {"short waits", 4, 2, OWN_WAITS, set_waits},
 };
@@ -152,6 +153,7 @@ static unsigned next_reduction(const struct own_cost *second)
 {
     for (unsigned i = 0; i < REDUCTIONS; i++)
         if (budget.levels[i] < reductions[i].levels &&
+            (!reductions[i].can || reductions[i].can()) &&
             second->parts[reductions[i].part] > budget.cost_ns / 10)
             return i;
     return REDUCTIONS;
