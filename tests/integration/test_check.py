@@ -73,7 +73,7 @@ def test_verdict_and_attach_agree(start, tmp_path, flags, before, cause):
 
 
 @pytest.mark.jdks(8, 25)
-def test_verdict_on_other_jdks(start, tmp_path):
+def test_verdict_on_other_jdks(start, jdk, tmp_path):
     """Where it works, and what is said of a VM that warns and of one that publishes nothing."""
     process = start("-XX:-UsePerfData")
     found = check(process)
