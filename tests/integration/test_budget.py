@@ -34,7 +34,7 @@ def method(rows, name):
 def test_what_the_budget_reduces_leaves_totals_right(jdk, tmp_path):
     ring, whole = tmp_path / "r.ring", tmp_path / "all.jfr"
     words = f"always=y,file={ring},maxsize=64m,interval=200us,budget=0.2%"
-    process = jdk.start_java("Burns", 10, 200, jvm=["-Xmx128m", jdk.agent(words)], stdout=subprocess.PIPE)
+    process = jdk.start_java("Burns", 3, 200, jvm=["-Xmx128m", jdk.agent(words)], stdout=subprocess.PIPE)
     assert process.stdout.readline().strip() == "ready"
     pid, text = process.pid, ""
     began, used = time.monotonic(), cpu_of(process.pid)
@@ -62,7 +62,10 @@ def test_what_the_budget_reduces_leaves_totals_right(jdk, tmp_path):
     # Without weights of what was left out there would be a fraction of these; chance is a few percent.
     left_out = reduced.get("CPU samples", 1)
     interval = report["samples"]["interval_ns"]
-    chance = 4 * (left_out * cpu / interval) ** 0.5 * interval
+    # The kernel looks at the timers every 4 ms: what is recorded or left out are ticks, each of which stands for many intervals.
+    tick = max(interval, 4_000_000)
+    chance = 4 * (left_out * cpu / tick) ** 0.5 * tick
+    assert chance < 0.8 * cpu
     assert method(report["samples"]["methods"], "Burns.compute") * interval == pytest.approx(cpu, rel=0.1, abs=chance)
     if jdk.version >= 11:
         found = report["allocations"]
