@@ -147,7 +147,9 @@ def test_threads_that_run_for_less_than_a_tick_of_the_kernel_are_sampled_in_full
     for recording, ms in used.items():
         found = samples(recording, "--thread", "burst-*")
         assert abs(found["total"] - ms) < 0.02 * ms + 10, (recording, found["total"], ms)
-        assert found["unattributed"] < 0.02 * ms, found
+        # The kernel looks every 4 ms: of twenty bursts of a millisecond none is seen with a probability of 0.8^20, a hundredth, and
+        # then the thread's 20 ms have no stack. More than five of a hundred threads would be no chance any more.
+        assert found["unattributed"] < 0.055 * ms, found
         whole = samples(recording)
         java = whole["cpu_time_ns"]["java"] / 1e6
         assert abs(whole["total"] - java) < 0.02 * java + 20, (recording, whole["total"], java)
