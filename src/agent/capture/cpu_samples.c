@@ -142,10 +142,12 @@ at_each_sample static bool record(void *context, const struct sample *s)
     return true;
 }
 
-static void record_unheard(void *context, uint32_t serial, uint64_t mark, uint32_t weight)
+/* They count where the thread was last seen, so that they belong to the request of that time. */
+static void record_unheard(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,
+                           uint32_t weight)
 {
     struct sample s = {
-        .id = serial, .time_ns = now_ns(), .weight = weight, .n = mark ? 0 : -1 - WALK_UNHEARD};
+        .id = serial, .time_ns = time_ns, .weight = weight, .n = mark ? 0 : -1 - WALK_UNHEARD};
     if (!mark)
         put_unattributed(&s);
     for (uint32_t i = 0; mark && i < weight; i++)
@@ -192,7 +194,8 @@ static void count_kept(void *context, const struct sample *s)
     count(trace, s->weight);
 }
 
-static void count_unheard(void *context, uint32_t serial, uint64_t mark, uint32_t weight)
+static void count_unheard(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,
+                          uint32_t weight)
 {
     if (!cpu.all_off && !(cpu.off.len && map_get(&cpu.off, serial)))
         count((uint32_t)mark, weight);

@@ -218,6 +218,7 @@ at_each_sample static void take_interrupted(const struct tick *tick, struct thre
                             .weight = tick->weight,
                             .idle = sampler.options.wall && in_blocking_call(ucontext),
                             .mark = &tick->slot->mark};
+    atomic_store_explicit(&tick->slot->sampled_ns, now_ns(), memory_order_relaxed);
     if (!sampler.options.later || !keep_for_later(tick, &sample, env, ucontext))
         take_sample(&sample, walk_interrupted, &i);
 }
@@ -480,12 +481,13 @@ static void clear_counters(void)
         atomic_store(single[i], 0);
 }
 
-static void report_unheard(void *context, uint32_t serial, uint64_t mark, uint32_t weight)
+static void report_unheard(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,
+                           uint32_t weight)
 {
     atomic_fetch_add(&sampler.samples, weight);
     if (!mark)
         atomic_fetch_add(&sampler.failed[WALK_UNHEARD], weight);
-    sampler.options.unheard(context, serial, mark, weight);
+    sampler.options.unheard(context, serial, mark, time_ns, weight);
 }
 
 static int start_source(const struct sampler_options *o)

@@ -54,9 +54,10 @@ struct sampler_options {
     bool (*idle)(void *context, const struct thread *t, uint64_t mark, uint32_t weight);
     /*
      * CPU: at its end a thread had used `weight` intervals that no signal told of. mark is 0 when
-     * no sample of it has a stack. Not called in a handler.
+     * no sample of it has a stack; time_ns is when it was last sampled. Not called in a handler.
      */
-    void (*unheard)(void *context, uint32_t serial, uint64_t mark, uint32_t weight);
+    void (*unheard)(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,
+                    uint32_t weight);
     void *context;
     unsigned keep; /* the number of samples that can be kept for sampler_drain */
 };

@@ -355,7 +355,9 @@ static void settle(struct slot *s, bool last)
         s->waited = true;
         return;
     }
-    options.unheard(options.context, atomic_load(&s->serial), atomic_load(&s->mark), s->unheard);
+    uint64_t time_ns = atomic_load(&s->sampled_ns);
+    options.unheard(options.context, atomic_load(&s->serial), atomic_load(&s->mark),
+                    time_ns ? time_ns : now_ns(), s->unheard);
     s->unheard = 0;
     atomic_store(&s->tid, 0);
 }

@@ -17,6 +17,7 @@ struct slot {
     struct thread *_Atomic thread; /* NULL if not known yet */
     atomic_bool none;              /* not a Java thread; not sampled */
     _Atomic uint64_t mark;         /* set by the sample function: what the thread was last doing */
+    _Atomic uint64_t sampled_ns;   /* when its last sample was taken */
     _Atomic uint32_t serial;       /* of the Java thread; 0 if not known */
     void *self;     /* pthread_self() of the thread, once its handler has used the slot */
     bool has_timer; /* or a perf_event clock */
@@ -58,7 +59,8 @@ struct slots_options {
      * run then. mark: what the thread was doing in its last sample; 0: it had none. Not called in a
      * signal handler.
      */
-    void (*unheard)(void *context, uint32_t serial, uint64_t mark, uint32_t weight);
+    void (*unheard)(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,
+                    uint32_t weight);
     void *context;
     _Atomic uint64_t *coalesced;
 };
