@@ -11,12 +11,12 @@ PROBE_NATIVE(void, allocated)(JNIEnv *, jclass, jobject, jboolean);
 
 static void report(JNIEnv *env, jobject object)
 {
-    if (!object || !event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || probe_inside || quiet ||
+    if (!object || !event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || my.probe_inside || my.quiet ||
         !atomic_load(&layer.live))
         return;
-    probe_inside++;
+    my.probe_inside++;
     (void)report_new_object(env, object);
-    probe_inside--;
+    my.probe_inside--;
 }
 
 /* Reports an array and the arrays in it. */
@@ -67,7 +67,7 @@ static jobjectArray JNICALL new_object_array(JNIEnv *env, jsize n, jclass class,
 static jstring string(JNIEnv *env, jstring s)
 {
     static jfieldID value;
-    if (s && event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && !probe_inside && !quiet) {
+    if (s && event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && !my.probe_inside && !my.quiet) {
         if (!value) {
             jclass class = (*env)->GetObjectClass(env, s);
             value = (*env)->GetFieldID(env, class, "value", "[C");

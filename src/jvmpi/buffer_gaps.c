@@ -73,9 +73,9 @@ bool buffer_gap_closed(JNIEnv *env, jobject object, jlong size)
     if (closing || in_order)
         return closing;
     closing = true;
-    quiet++;
+    my.quiet++;
     close_gap(env, p);
-    quiet--;
+    my.quiet--;
     closing = false;
     return false;
 }

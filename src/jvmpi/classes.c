@@ -319,7 +319,7 @@ bool classes_link(JNIEnv *env, const struct map *ids)
         (*env)->GetMethodID(env, of_classes, "getDeclaredFields0", "(Z)[Ljava/lang/reflect/Field;");
     uint64_t id, unused;
     bool any = false;
-    quiet++;
+    my.quiet++;
     for (size_t i = 0; !vm_clear_exception(env) && map_next(ids, &i, &id, &unused);) {
         jclass class = object_of(env, (jobjectID)(uintptr_t)id);
         if (class && fields)
@@ -328,7 +328,7 @@ bool classes_link(JNIEnv *env, const struct map *ids)
         any |= class && class_is_defined(class);
         (*env)->DeleteLocalRef(env, class);
     }
-    quiet--;
+    my.quiet--;
     (*env)->DeleteLocalRef(env, of_classes);
     return any;
 }

@@ -67,9 +67,9 @@ static void report(JNIEnv *env, jobject object)
 {
     JVMPI_Event e = {.event_type = JVMPI_EVENT_MONITOR_CONTENDED_EXIT,
                      .u.monitor = {report_object(env, object)}};
-    probe_inside++;
+    my.probe_inside++;
     layer_notify_naming(env, &e, e.u.monitor.object, object);
-    probe_inside--;
+    my.probe_inside--;
 }
 
 PROBE_NATIVE(void, exiting)(JNIEnv *env, jclass class, jobject object, jint number)

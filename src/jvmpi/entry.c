@@ -13,8 +13,7 @@
 EXPORT jint JNICALL Agent_OnLoad(JavaVM *java, char *text, void *reserved);
 
 struct layer layer;
-__thread int quiet, notifying;
-__thread bool replayer;
+__thread struct my my;
 
 void layer_notify(JNIEnv *env, JVMPI_Event *event)
 {
@@ -26,15 +25,15 @@ void layer_notify(JNIEnv *env, JVMPI_Event *event)
         return;
     event->env_id = mutation_eighth("other-env") ? NULL : env;
     /* what the agent does is reported, even if the layer is quiet around the call */
-    int before = quiet;
-    quiet = 0;
-    notifying++;
+    int before = my.quiet;
+    my.quiet = 0;
+    my.notifying++;
     if (report_begin()) {
         send(event);
         report_end();
     }
-    notifying--;
-    quiet = before;
+    my.notifying--;
+    my.quiet = before;
 }
 
 struct named {
@@ -43,19 +42,17 @@ struct named {
     const struct named *before;
 };
 
-static __thread const struct named *named;
-
 void layer_notify_naming(JNIEnv *env, JVMPI_Event *event, jobjectID id, jobject object)
 {
-    const struct named this = {id, object, named};
-    named = &this;
+    const struct named this = {id, object, my.named};
+    my.named = &this;
     layer_notify(env, event);
-    named = this.before;
+    my.named = this.before;
 }
 
 jobject layer_named(jobjectID id)
 {
-    for (const struct named *n = named; n; n = n->before)
+    for (const struct named *n = my.named; n; n = n->before)
         if (n->id == id)
             return n->object;
     return NULL;
@@ -310,14 +307,14 @@ static void JNICALL on_vm_init(jvmtiEnv *ti, JNIEnv *env, jthread thread)
     pending = 0;
     pthread_mutex_unlock(&switching);
     boot_classes_find(env);
-    replayer = true;
+    my.replayer = true;
     atomic_store(&layer.replaying, true);
     atomic_store(&layer.live, true);
     /*
      * Report what exists before anything names it. Each of these functions reports what it needs
      * itself.
      */
-    thread_is_seen = true;
+    my.thread_is_seen = true;
     if (mutation("early-done"))
         layer_notify(env, &done);
     if (event_enabled(JVMPI_EVENT_ARENA_NEW) && !mutation("no-arena"))
@@ -347,7 +344,7 @@ void layer_end(JNIEnv *env)
 {
     JVMPI_Event end = {.event_type = JVMPI_EVENT_JVM_SHUT_DOWN};
     jthread thread = NULL;
-    ending = true;
+    my.ending = true;
     memory_stop();
     /*
      * The VM may have reported the thread's end already, but the agent must know whose event this

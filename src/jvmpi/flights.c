@@ -18,8 +18,6 @@ static struct flight *all;
 static atomic_int n_all;
 static int n_waiting;
 
-__thread int asked, raw_held;
-
 bool flights_any(void)
 {
     return atomic_load(&n_all) > 0;
@@ -28,21 +26,21 @@ bool flights_any(void)
 static struct flight *find(uintptr_t key, bool own)
 {
     struct flight *f = all;
-    while (f && (f->key != key || (f->thread == &asked) != own))
+    while (f && (f->key != key || (f->thread == &my.asked) != own))
         f = f->next;
     return f;
 }
 
 static void add(struct flight *f, uintptr_t key)
 {
-    *f = (struct flight){key, &asked, false, all};
+    *f = (struct flight){key, &my.asked, false, all};
     all = f;
     atomic_fetch_add(&n_all, 1);
 }
 
 bool flight_may_wait(void)
 {
-    return !notifying && !asked && !raw_held;
+    return !my.notifying && !my.asked && !my.raw_held;
 }
 
 /* Requires the mutex. */

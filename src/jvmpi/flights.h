@@ -44,7 +44,3 @@ bool flight_elsewhere(uintptr_t key);
 bool flight_may_wait(void);
 /* Returns whether any thread is reporting something. */
 bool flights_any(void);
-
-/* Positive while the agent's own code runs outside handlers, in a function of the interface. */
-extern __thread int asked;
-extern __thread int raw_held; /* number of raw monitors that the thread holds */

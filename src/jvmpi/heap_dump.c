@@ -479,9 +479,9 @@ static bool walk_once(JNIEnv *env, struct walk *w, jint level)
         callbacks.primitive_field_callback = on_primitive;
         callbacks.array_primitive_value_callback = on_elements;
     }
-    quiet++;
+    my.quiet++;
     bool ok = layouts_read(env, &w->layouts, level == JVMPI_DUMP_LEVEL_1);
-    quiet--;
+    my.quiet--;
     if (!ok)
         return false;
     report_unreported(env);

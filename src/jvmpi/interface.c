@@ -11,11 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-__thread bool ending;
-
 static void hold(void)
 {
-    if (likely(!atomic_load_explicit(&layer.down, memory_order_acquire)) || ending || !vm_jni())
+    if (likely(!atomic_load_explicit(&layer.down, memory_order_acquire)) || my.ending || !vm_jni())
         return;
     threads_resume_all(); /* the caller will not; the VM would wait for suspended threads */
     for (;;)
@@ -66,18 +64,18 @@ static jobject object_of_id(jobjectID id)
     static type call_##slot parameters                       \
     {                                                        \
         hold();                                              \
-        asked++;                                             \
+        my.asked++;                                          \
         type answer = f arguments;                           \
-        asked--;                                             \
+        my.asked--;                                          \
         return answer;                                       \
     }
 #define PROCEDURE(slot, f, parameters, arguments) \
     static void call_##slot parameters            \
     {                                             \
         hold();                                   \
-        asked++;                                  \
+        my.asked++;                               \
         f arguments;                              \
-        asked--;                                  \
+        my.asked--;                               \
     }
 FUNCTIONS(FUNCTION)
 PROCEDURES(PROCEDURE)

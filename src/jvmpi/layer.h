@@ -17,6 +17,7 @@
 #include "base/vec.h"
 #include "jvmpi.h"
 #include "jvmpi/flights.h"
+#include "jvmpi/my.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -42,15 +43,6 @@ struct layer {
 };
 
 extern struct layer layer;
-
-extern __thread bool replayer; /* this thread reports what existed at the start */
-
-/*
- * Positive while the layer itself calls Java on this thread; what that allocates and enters is not
- * reported.
- */
-extern __thread int quiet;
-extern __thread int notifying; /* positive within NotifyEvent */
 
 static inline bool event_enabled(jint type)
 {
@@ -89,7 +81,6 @@ jint request_event(jint type, void *arg);
 void layer_end(JNIEnv *env);
 
 /* ---- interface.c ---- */
-extern __thread bool ending; /* this thread ends the VM */
 #ifdef JVMPI_MUTANTS
 bool mutation_of_event(jint type);
 void mutate(void);
@@ -279,18 +270,11 @@ extern const struct vm_callbacks class_load_events, class_hook_events, class_wat
 /* ---- threads.c ---- */
 /* Adds all existing threads to the table and reports them. */
 void threads_replay(JNIEnv *env);
-extern __thread bool thread_is_seen; /* the agent knows the calling thread */
-/*
- * Says, to other threads, whether the calling thread is reporting something. It is written with
- * plain stores, because it is read only once, at the end, by reports_wait.
- */
-extern __thread _Atomic int *thread_reports;
-extern __thread int reports; /* number of report_begin without report_end */
 
 static inline void report_end(void)
 {
-    if (--reports == 0 && likely(thread_reports))
-        atomic_store_explicit(thread_reports, 0, memory_order_release);
+    if (--my.reports == 0 && likely(my.thread_reports))
+        atomic_store_explicit(my.thread_reports, 0, memory_order_release);
 }
 
 /*
@@ -300,12 +284,13 @@ static inline void report_end(void)
  */
 static inline bool report_begin(void)
 {
-    reports++;
-    if (likely(thread_reports))
-        atomic_store_explicit(thread_reports, 1, memory_order_relaxed);
+    my.reports++;
+    if (likely(my.thread_reports))
+        atomic_store_explicit(my.thread_reports, 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
     int stage = atomic_load_explicit(&layer.stage, memory_order_relaxed);
-    if (likely(stage == STAGE_OPEN) || ending || asked || (stage == STAGE_CLOSING && reports > 1))
+    if (likely(stage == STAGE_OPEN) || my.ending || my.asked ||
+        (stage == STAGE_CLOSING && my.reports > 1))
         return true;
     report_end();
     return false;
@@ -323,7 +308,7 @@ bool thread_check(JNIEnv *env);
 
 static inline bool thread_ready(JNIEnv *env)
 {
-    return likely(thread_is_seen) || thread_check(env);
+    return likely(my.thread_is_seen) || thread_check(env);
 }
 
 /* The calling thread begins. Also called for a thread that JVM TI does not report in time. */

@@ -350,10 +350,10 @@ static jlong size_by_fields(JNIEnv *env, const struct unsafe *u, jclass class)
 jlong instance_size(JNIEnv *env, jclass class)
 {
     struct unsafe u = {0};
-    quiet++;
+    my.quiet++;
     jlong size = unsafe_open(env, &u) ? size_by_fields(env, &u, class) : 0;
     unsafe_close(env, &u);
-    quiet--;
+    my.quiet--;
     return size;
 }
 
@@ -361,7 +361,7 @@ void layouts_sizes(JNIEnv *env, struct layouts *l)
 {
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
     struct unsafe u = {0};
-    quiet++;
+    my.quiet++;
     bool ok = unsafe_open(env, &u) && loaded_classes(vm.ti, env, &all) == 0;
     for (jint i = 0; i < all.n && ok; i++) {
         struct layout *row = layout_of(l, (jlong)(intptr_t)id_of(all.of[i]));
@@ -369,5 +369,5 @@ void layouts_sizes(JNIEnv *env, struct layouts *l)
             row->size = size_by_fields(env, &u, all.of[i]);
     }
     unsafe_close(env, &u);
-    quiet--;
+    my.quiet--;
 }

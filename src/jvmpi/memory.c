@@ -244,9 +244,9 @@ static void delivered(struct taken *t)
  */
 static jobject new_unheld(JNIEnv *env)
 {
-    quiet++;
+    my.quiet++;
     jbyteArray object = (*env)->NewByteArray(env, 1);
-    quiet--;
+    my.quiet--;
     return vm_clear_exception(env) ? NULL : object;
 }
 
@@ -364,7 +364,7 @@ static void JNICALL deliver_all(jvmtiEnv *ti, JNIEnv *env, void *data)
 
 static void run_delivery(void *unused)
 {
-    asked = 0; /* this is a thread of the layer, not of the agent */
+    my.asked = 0; /* this is a thread of the layer, not of the agent */
     deliver_all(vm.ti, vm_jni(), NULL);
 }
 
@@ -388,7 +388,7 @@ void memory_stop(void)
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += 2;
     pthread_mutex_lock(&queue_mutex);
-    while (!notifying && running && !(idle && !freed.len && collections == collections_sent) &&
+    while (!my.notifying && running && !(idle && !freed.len && collections == collections_sent) &&
            !pthread_cond_timedwait(&queue_changed, &queue_mutex, &until))
         ;
     stopping = true;
@@ -419,7 +419,7 @@ static void hold_brackets(int by_agent)
     pthread_mutex_lock(&queue_mutex);
     gc_disabled++;
     disabled_by_agent += by_agent;
-    while (delivering && !notifying && !raw_held &&
+    while (delivering && !my.notifying && !my.raw_held &&
            !pthread_cond_timedwait(&queue_changed, &queue_mutex, &until))
         ;
     pthread_mutex_unlock(&queue_mutex);

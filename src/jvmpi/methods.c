@@ -19,7 +19,7 @@ PROBE_NATIVE(void, started)(JNIEnv *, jclass, jint, jint, jint, jint, jint);
 static void report_entry(JNIEnv *env, jmethodID method, jobject receiver)
 {
     JVMPI_Event e;
-    probe_inside++;
+    my.probe_inside++;
     if (event_enabled(JVMPI_EVENT_METHOD_ENTRY)) {
         e.event_type = JVMPI_EVENT_METHOD_ENTRY;
         e.u.method.method_id = method;
@@ -31,7 +31,7 @@ static void report_entry(JNIEnv *env, jmethodID method, jobject receiver)
         e.u.method_entry2.obj_id = report_object(env, receiver);
         layer_notify_naming(env, &e, e.u.method_entry2.obj_id, receiver);
     }
-    probe_inside--;
+    my.probe_inside--;
 }
 
 static void report_exit(JNIEnv *env, jmethodID method)
@@ -39,9 +39,9 @@ static void report_exit(JNIEnv *env, jmethodID method)
     JVMPI_Event e;
     e.event_type = JVMPI_EVENT_METHOD_EXIT;
     e.u.method.method_id = method;
-    probe_inside++;
+    my.probe_inside++;
     layer_notify(env, &e);
-    probe_inside--;
+    my.probe_inside--;
 }
 
 PROBE_NATIVE(void, entered)(JNIEnv *env, jclass class, jint number, jobject receiver)
@@ -112,10 +112,10 @@ static void exit_native(JNIEnv *env, jmethodID method, int entered)
 /* As for instrumented methods, see probe_method. */
 static void bound_native(JNIEnv *env, jclass class)
 {
-    probe_inside++;
+    my.probe_inside++;
     if (atomic_load(&layer.live) && thread_ready(env))
         (void)report_class(env, class);
-    probe_inside--;
+    my.probe_inside--;
 }
 
 void methods_bind(JNIEnv *env)
@@ -170,9 +170,9 @@ PROBE_NATIVE(void, started)
         e.u.instruction.u.lookupswitch_info.chosen_pair_index = i;
         e.u.instruction.u.lookupswitch_info.pairs_total = s.n;
     }
-    probe_inside++;
+    my.probe_inside++;
     layer_notify(env, &e);
-    probe_inside--;
+    my.probe_inside--;
 }
 
 jint instructions_enable(JNIEnv *env)

@@ -105,7 +105,7 @@ static void acquire(JVMPI_RawMonitor m, int entries)
     m->owner = pthread_self();
     m->owner_env = vm_jni();
     m->entries = entries;
-    raw_held++;
+    my.raw_held++;
 }
 
 void raw_monitor_enter(JVMPI_RawMonitor m)
@@ -138,7 +138,7 @@ void raw_monitor_exit(JVMPI_RawMonitor m)
     bool mine = owns(m), wanted = false;
     if (mine && --m->entries == 0) {
         m->owned = false;
-        raw_held--;
+        my.raw_held--;
         wanted = m->entering > 0 || m->returning > 0;
         pthread_cond_signal(&m->entry);
     }
@@ -158,7 +158,7 @@ void raw_monitor_wait(JVMPI_RawMonitor m, jlong ms)
         struct timespec until = {(time_t)(end / NS_PER_SECOND), (long)(end % NS_PER_SECOND)};
         struct party me;
         m->owned = false;
-        raw_held--;
+        my.raw_held--;
         m->waiting++;
         join(&m->sleepers, &me);
         pthread_cond_signal(&m->entry);
@@ -209,7 +209,7 @@ void raw_monitor_destroy(JVMPI_RawMonitor m)
         return;
     pthread_mutex_lock(&m->mutex);
     bool idle = !m->entering && !m->waiting;
-    raw_held -= owns(m);
+    my.raw_held -= owns(m);
     pthread_mutex_unlock(&m->mutex);
     if (!idle)
         return; /* a thread is inside; the memory is left to it */

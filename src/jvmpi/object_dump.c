@@ -213,7 +213,7 @@ jint request_object_dump(JNIEnv *env, jobjectID id)
     if (!object)
         return JVMPI_FAIL;
     brackets_hold();
-    quiet++;
+    my.quiet++;
     (void)report_object(env, object);
     jclass class = (*env)->GetObjectClass(env, object);
     (void)(*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL);
@@ -231,7 +231,7 @@ jint request_object_dump(JNIEnv *env, jobjectID id)
     (*env)->DeleteLocalRef(env, of_classes);
     (*env)->DeleteLocalRef(env, class);
     (*env)->DeleteLocalRef(env, object);
-    quiet--;
+    my.quiet--;
     jint ret = buf_error(&b) ? JVMPI_FAIL : JVMPI_SUCCESS;
     JVMPI_Event e = {.event_type = JVMPI_EVENT_OBJECT_DUMP | JVMPI_REQUESTED_EVENT,
                      .u.object_dump = {(jint)b.len, (char *)b.data}};

@@ -168,15 +168,15 @@ static void send_alloc(JNIEnv *env, jint type, struct kind k, jlong size, jobjec
 
 static bool wanted(JNIEnv *env)
 {
-    return event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && atomic_load(&layer.live) && !quiet &&
+    return event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && atomic_load(&layer.live) && !my.quiet &&
            thread_ready(env);
 }
 
 static void tell_alloc(JNIEnv *env, jobject object, jclass class, jlong size, jobjectID id)
 {
-    quiet++; /* it may ask for an element's class */
+    my.quiet++; /* it may ask for an element's class */
     struct kind k = kind_of(env, class);
-    quiet--;
+    my.quiet--;
     send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC, k, size, id, object);
 }
 
@@ -277,9 +277,9 @@ jint request_object_alloc(JNIEnv *env, jobjectID id)
     if (!object)
         return JVMPI_FAIL;
     jclass class = (*env)->GetObjectClass(env, object);
-    quiet++;
+    my.quiet++;
     struct kind k = kind_of(env, class);
-    quiet--;
+    my.quiet--;
     (void)(*vm.ti)->GetObjectSize(vm.ti, object, &size);
     (void)id_claim((jlong)(intptr_t)id, &f);
     send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC | JVMPI_REQUESTED_EVENT, k, size, id, object);
@@ -308,9 +308,9 @@ void report_found(JNIEnv *env, const found_vec *found)
 
 void kind_learn(JNIEnv *env, jclass class)
 {
-    quiet++;
+    my.quiet++;
     (void)kind_of(env, class);
-    quiet--;
+    my.quiet--;
 }
 
 void report_unreported(JNIEnv *env)

@@ -21,8 +21,6 @@
 PROBE_NATIVE(jlong, constant)(JNIEnv *, jclass, jint);
 PROBE_NATIVE(void, natives)(JNIEnv *, jclass, jint);
 
-__thread int probe_inside;
-
 /*
  * The layout of the probe class's memory: bytes for entries, exits, instructions and allocations;
  * the number of contenders at offset 8.
@@ -57,7 +55,7 @@ void probes_contenders(int change)
 
 bool probe_may_report(JNIEnv *env)
 {
-    return !probe_inside && !quiet && thread_known(env);
+    return !my.probe_inside && !my.quiet && thread_known(env);
 }
 
 /*
@@ -112,10 +110,10 @@ jmethodID probe_method(uint32_t number)
          * The VM calls a class linked before its ClassPrepare event, so that this thread may use a
          * class that another one is about to report.
          */
-        probe_inside++;
+        my.probe_inside++;
         if (method)
             report_class_of(vm_jni(), method);
-        probe_inside--;
+        my.probe_inside--;
         atomic_store(place, method);
     }
     return method;
@@ -450,9 +448,9 @@ static int define(JNIEnv *env, struct buf *why)
     if (probe_class)
         return 0;
     eetop = probe_field_offset(env, "java/lang/Thread", "eetop", "J");
-    quiet++;
+    my.quiet++;
     int r = eetop < 0 ? (int)eetop : probe_define(env, PROBE, &probe_class, why);
-    quiet--;
+    my.quiet--;
     if (r == 0)
         read_own_methods();
     return r;

@@ -65,7 +65,6 @@ struct probe_switch probe_switch(jint number);
  * thread, and neither the layer nor a handler is running.
  */
 bool probe_may_report(JNIEnv *env);
-extern __thread int probe_inside; /* a handler of such an event is running */
 
 /* The VM finds these functions by name. */
 #define PROBE_NATIVE(type, name) EXPORT type JNICALL Java_java_lang_JvmscopeJvmpi_##name

@@ -15,7 +15,7 @@ static bool bound;
 static void report(JNIEnv *env, jint type, jlong ms)
 {
     JVMPI_Event e = {.event_type = type, .u.monitor_wait = {NULL, ms}};
-    if (event_enabled(type) && !quiet && thread_known(env))
+    if (event_enabled(type) && !my.quiet && thread_known(env))
         layer_notify(env, &e);
 }
 

@@ -38,9 +38,6 @@ struct thread_entry {
 static struct thread_entry *_Atomic buckets[BUCKETS];
 static pthread_mutex_t threads = PTHREAD_MUTEX_INITIALIZER;
 static __thread struct thread_entry *mine;
-__thread bool thread_is_seen;
-__thread _Atomic int *thread_reports;
-__thread int reports;
 /* The thread for which THREAD_END was sent; its kernel thread may run another Java thread later. */
 static __thread jobjectID gone;
 
@@ -91,7 +88,7 @@ bool thread_known(JNIEnv *env)
     struct thread_entry *t = find(env);
     if (t) {
         mine = t; /* no event reports the start of the main thread */
-        thread_reports = &t->reporting;
+        my.thread_reports = &t->reporting;
     }
     return t;
 }
@@ -142,8 +139,8 @@ static struct thread_entry *enter(JNIEnv *self, JNIEnv *env, jthread object, boo
 static void forget_me(void)
 {
     mine = NULL;
-    thread_reports = NULL;
-    thread_is_seen = false;
+    my.thread_reports = NULL;
+    my.thread_is_seen = false;
 }
 
 static void leave(JNIEnv *self, JNIEnv *env)
@@ -333,15 +330,15 @@ void thread_begin(JNIEnv *env, jthread thread)
     bool fresh;
     gone = NULL;
     mine = enter(env, env, thread, &fresh);
-    thread_reports = mine ? &mine->reporting : NULL;
-    thread_is_seen = mine;
+    my.thread_reports = mine ? &mine->reporting : NULL;
+    my.thread_is_seen = mine;
     if (mine)
         report_thread(env, mine, env, thread);
 }
 
 static void JNICALL on_start(jvmtiEnv *ti, JNIEnv *env, jthread thread)
 {
-    if (!atomic_load(&layer.live) || (atomic_load(&layer.replaying) && !replayer))
+    if (!atomic_load(&layer.live) || (atomic_load(&layer.replaying) && !my.replayer))
         return; /* VMInit reports it */
     end_former(env, thread);
     thread_begin(env, thread);
@@ -354,11 +351,11 @@ bool thread_check(JNIEnv *env)
     jint state = 0;
     if (!env || !atomic_load(&layer.live))
         return true; /* nothing can be reported yet */
-    if (atomic_load(&layer.replaying) && !replayer)
+    if (atomic_load(&layer.replaying) && !my.replayer)
         return false;
     if (thread_known(env)) { /* it existed at the start */
         flight_wait((uintptr_t)mine);
-        return thread_is_seen = true;
+        return my.thread_is_seen = true;
     }
     if ((*vm.ti)->GetCurrentThread(vm.ti, &thread) || !thread)
         return false;
@@ -708,9 +705,9 @@ static void JNICALL run_system_thread(jvmtiEnv *ti, JNIEnv *env, void *data)
 {
     void (*run)(void *) = ((struct system_thread *)data)->run;
     free(data);
-    asked = 1;
+    my.asked = 1;
     run(NULL);
-    asked = 0; /* the Java code that follows is the VM's */
+    my.asked = 0; /* the Java code that follows is the VM's */
 }
 
 static jthread new_thread(JNIEnv *env, const char *name)
@@ -772,12 +769,12 @@ void profiler_exit(jint code)
     static atomic_flag once = ATOMIC_FLAG_INIT;
     static __thread bool leaving;
     JNIEnv *env = vm_jni();
-    if (leaving || ending)
+    if (leaving || my.ending)
         return; /* within an event of an exit in progress */
     if (!env || !atomic_load(&layer.live) || atomic_load(&layer.down))
         exit(code);
     vm_clear_exception(env);
-    if (notifying && vm.version >= 26) {
+    if (my.notifying && vm.version >= 26) {
         /* The VM waits for all callbacks, including this one, before it ends. */
         while (atomic_flag_test_and_set(&once))
             pause();

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the calling thread is doing. It is one variable because each event reads most of it, and the
+ * library pays for the address of each thread-local variable separately.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct named;
+
+struct my {
+    /*
+     * Says, to other threads, whether this thread is reporting something. It is written with plain
+     * stores, because it is read only once, at the end, by reports_wait.
+     */
+    _Atomic int *thread_reports;
+    int reports; /* number of report_begin without report_end */
+    /*
+     * Positive while the layer itself calls Java; what that allocates and enters is not reported.
+     */
+    int quiet;
+    int notifying;    /* positive within NotifyEvent */
+    int probe_inside; /* positive while a probe's event is handled */
+    /* Positive while the agent's own code runs outside handlers, in a function of the interface. */
+    int asked;
+    int raw_held;              /* number of raw monitors that the thread holds */
+    const struct named *named; /* the objects of the events in progress */
+    bool thread_is_seen;       /* the agent knows the thread */
+    bool ending;               /* the thread ends the VM */
+    bool replayer;             /* the thread reports what existed at the start */
+};
+
+extern __thread struct my my;
