@@ -328,6 +328,7 @@ struct reported_thread {
     JNIEnv *env;
     jthread thread; /* a local reference */
     bool hidden;    /* JVM TI does not list it */
+    bool ended;     /* too late for THREAD_END */
 };
 
 typedef VEC(struct reported_thread) reported_thread_vec;

@@ -28,6 +28,8 @@ struct thread_entry {
     atomic_bool locked;    /* it holds a lock of the layer */
     atomic_bool reported;  /* THREAD_START has reported it */
     atomic_bool ending;    /* THREAD_END is being sent: no dump names it any more */
+    /* It has ended, but too late for THREAD_END: for the agent it goes on. */
+    atomic_bool ended_untold;
     _Atomic int reporting;
     _Atomic(jobjectID) waits_on; /* in Object.wait, or NULL */
     bool was_suspended;          /* and the status at that time */
@@ -117,6 +119,7 @@ static struct thread_entry *enter(JNIEnv *self, JNIEnv *env, jthread object, boo
             atomic_store(&t->suspended, false);
             atomic_store(&t->reported, false);
             atomic_store(&t->ending, false);
+            atomic_store(&t->ended_untold, false);
             atomic_store(&t->reporting, 0);
             atomic_store(&t->waits_on, NULL);
             t->cpu_ns = t->cpu_before_ns = -1;
@@ -303,7 +306,14 @@ static void end(JNIEnv *self, JNIEnv *env, jthread thread)
     bool wanted = t && event_enabled(JVMPI_EVENT_THREAD_END) &&
                   (atomic_load(&t->reported) || !event_enabled(JVMPI_EVENT_THREAD_START));
     if (wanted && !report_begin()) {
-        forget_me(); /* the agent, to which it has not ended, may still ask for it */
+        /*
+         * The agent, to which it has not ended, may still ask for it. The VM is ending too, so the
+         * reference to its object is never deleted.
+         */
+        (void)layer_global(self, thread);
+        atomic_store(&t->ending, false);
+        atomic_store(&t->ended_untold, true);
+        forget_me();
         return;
     }
     for (int times = !wanted ? 0 : mutation("end-twice") ? 2 : 1; times > 0; times--)
@@ -454,8 +464,9 @@ static int table_threads(JNIEnv *self, reported_thread_vec *all)
              t = atomic_load(&t->next)) {
             JNIEnv *env = atomic_load(&t->env);
             if (env && t->object && is_reported(t))
-                r = vec_push(all, ((struct reported_thread){
-                                      env, (*self)->NewLocalRef(self, t->object), false}));
+                r = vec_push(all,
+                             ((struct reported_thread){env, (*self)->NewLocalRef(self, t->object),
+                                                       false, atomic_load(&t->ended_untold)}));
         }
     layer_unlock(&threads);
     return r;
@@ -473,7 +484,7 @@ int threads_reported(JNIEnv *self, reported_thread_vec *ret)
     for (size_t i = 0; i < all.len; i++) {
         struct reported_thread t = all.data[i];
         t.hidden = !map_get(&listed, (uintptr_t)t.env);
-        if (t.thread && env_by_eetop(self, t.thread) == t.env)
+        if (t.thread && (t.ended || env_by_eetop(self, t.thread) == t.env))
             all.data[alive++] = t;
         else
             (*self)->DeleteLocalRef(self, t.thread);
