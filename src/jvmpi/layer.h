@@ -328,15 +328,14 @@ struct reported_thread {
     JNIEnv *env;
     jthread thread; /* a local reference */
     bool hidden;    /* JVM TI does not list it */
-    bool ended;     /* too late for THREAD_END */
 };
 
 typedef VEC(struct reported_thread) reported_thread_vec;
 
 /*
  * Lists the threads whose start was reported to the agent and whose end was not; JVM TI leaves out
- * those of the VM's own, which are marked. Call it between thread_ends_hold and
- * thread_ends_release. *ret must be released also when -ENOMEM is returned.
+ * those of the VM's own, and those whose end it does not report, which are marked. Call it between
+ * thread_ends_hold and thread_ends_release. *ret must be released also when -ENOMEM is returned.
  */
 int threads_reported(JNIEnv *self, reported_thread_vec *ret) must_check;
 void threads_release(JNIEnv *self, reported_thread_vec *list);

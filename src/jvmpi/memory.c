@@ -364,8 +364,17 @@ static void JNICALL deliver_all(jvmtiEnv *ti, JNIEnv *env, void *data)
 
 static void run_delivery(void *unused)
 {
+    jthread self = NULL;
+    JNIEnv *env = vm_jni();
     my.asked = 0; /* this is a thread of the layer, not of the agent */
-    deliver_all(vm.ti, vm_jni(), NULL);
+    /*
+     * It ends when the VM does, and then some VMs send no ThreadEnd. For the agent it goes on, so
+     * its object is never freed.
+     */
+    if (!(*vm.ti)->GetCurrentThread(vm.ti, &self))
+        (void)layer_global(env, self);
+    (*env)->DeleteLocalRef(env, self);
+    deliver_all(vm.ti, env, NULL);
 }
 
 int memory_start(JNIEnv *env)

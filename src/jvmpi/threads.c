@@ -28,8 +28,6 @@ struct thread_entry {
     atomic_bool locked;    /* it holds a lock of the layer */
     atomic_bool reported;  /* THREAD_START has reported it */
     atomic_bool ending;    /* THREAD_END is being sent: no dump names it any more */
-    /* It has ended, but too late for THREAD_END: for the agent it goes on. */
-    atomic_bool ended_untold;
     _Atomic int reporting;
     _Atomic(jobjectID) waits_on; /* in Object.wait, or NULL */
     bool was_suspended;          /* and the status at that time */
@@ -119,7 +117,6 @@ static struct thread_entry *enter(JNIEnv *self, JNIEnv *env, jthread object, boo
             atomic_store(&t->suspended, false);
             atomic_store(&t->reported, false);
             atomic_store(&t->ending, false);
-            atomic_store(&t->ended_untold, false);
             atomic_store(&t->reporting, 0);
             atomic_store(&t->waits_on, NULL);
             t->cpu_ns = t->cpu_before_ns = -1;
@@ -312,7 +309,6 @@ static void end(JNIEnv *self, JNIEnv *env, jthread thread)
          */
         (void)layer_global(self, thread);
         atomic_store(&t->ending, false);
-        atomic_store(&t->ended_untold, true);
         forget_me();
         return;
     }
@@ -464,9 +460,8 @@ static int table_threads(JNIEnv *self, reported_thread_vec *all)
              t = atomic_load(&t->next)) {
             JNIEnv *env = atomic_load(&t->env);
             if (env && t->object && is_reported(t))
-                r = vec_push(all,
-                             ((struct reported_thread){env, (*self)->NewLocalRef(self, t->object),
-                                                       false, atomic_load(&t->ended_untold)}));
+                r = vec_push(all, ((struct reported_thread){
+                                      env, (*self)->NewLocalRef(self, t->object), false}));
         }
     layer_unlock(&threads);
     return r;
@@ -476,20 +471,17 @@ int threads_reported(JNIEnv *self, reported_thread_vec *ret)
 {
     struct map listed = {0};
     reported_thread_vec all = {0};
-    size_t alive = 0;
+    size_t n = 0;
     int r = table_threads(self, &all);
     if (r == 0)
         r = listed_envs(self, &listed);
-    /* JVM TI does not report the ends of the VM's own threads, whose objects it may use again. */
     for (size_t i = 0; i < all.len; i++) {
         struct reported_thread t = all.data[i];
         t.hidden = !map_get(&listed, (uintptr_t)t.env);
-        if (t.thread && (t.ended || env_by_eetop(self, t.thread) == t.env))
-            all.data[alive++] = t;
-        else
-            (*self)->DeleteLocalRef(self, t.thread);
+        if (t.thread) /* the object of one that has ended, unreported, may be gone */
+            all.data[n++] = t;
     }
-    all.len = alive;
+    all.len = n;
     map_release(&listed);
     *ret = all;
     return r;
