@@ -365,6 +365,8 @@ def test_the_jdks_own_tools_read_everything(jdk, tmp_path):
                 continue
             if e["type"] == "jdk.ThreadStart":
                 assert e["values"]["thread"]["javaName"] in allowed["jdk.ThreadStart"], e
+            elif (e["type"], field) == ("jdk.JavaMonitorEnter", "previousOwner"):  # the VM's own locks, on a busy machine, may tell of none
+                assert e["values"]["monitorClass"]["name"] != "java/lang/Object", e
             elif e["type"] == "jdk.ObjectAllocationSample":
                 assert field == "stackTrace", e  # what the VM allocates outside of any method
             elif e["type"] == "jdk.JavaMonitorWait":
