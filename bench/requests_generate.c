@@ -8,6 +8,7 @@
  */
 #include "base/latency.h"
 #include "generate.h"
+#include "generate_server.h"
 #include "jfr/writer.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS = 64, NAMES = 50, LOCKS = 200, STACKS = 500, DEPTH = 16, NS = 25000 };
+enum { THREADS = 64, NAMES = 50, NS = 25000 };
 
 enum { REQUEST, WORK, TOTALS, ANALYSIS, TYPES };
 
@@ -41,39 +42,20 @@ static const struct jfr_type types[TYPES] = {
                           {"errors", "Errors", "long"}, {"totalTime", "Sum", "long", JFR_NANOS},
                           {"maxTime", "Longest", "long", JFR_NANOS},
                           {"buckets", "Histogram", "java.lang.String"})},
-    {.name = "jvmscope.ThreadAnalysis",
-     .label = "Thread Analysis",
-     .kind = JFR_EVENT,
-     .fields = JFR_FIELDS({"contanalysis", "Notify, Start and Interrupt Are Recorded", "boolean"},
-                          {"natives", "Native Methods Bound", "int"},
-                          {"owners", "Owners Are Read From the VM", "boolean"})},
+    SERVER_ANALYSIS,
 };
 
 static struct jfr_writer *w;
 static uint32_t ids[TYPES];
-static uint64_t stacks[STACKS], names[NAMES], kind, entry, lock_class;
+static uint64_t stacks[SERVER_STACKS], names[NAMES], kind, entry, lock_class;
 
 static struct {
     uint64_t count, sum, max, buckets[LATENCY_BUCKETS];
 } totals[NAMES];
 
-static int name_method(void *context, uint64_t method, uint32_t type, struct jfr_method *ret)
-{
-    static char name[32];
-    snprintf(name, sizeof(name), "method%llu", (unsigned long long)method);
-    *ret =
-        (struct jfr_method){.class = {.name = "bench/Server"}, .name = name, .descriptor = "()V"};
-    return 0;
-}
-
 static void make_constants(void)
 {
-    for (uint64_t i = 0; i < STACKS; i++) {
-        struct jfr_frame frames[DEPTH] = {0};
-        for (uint64_t k = 0; k < DEPTH; k++)
-            frames[k] = (struct jfr_frame){1 + (i * 7 + k * 31) % 900, (int32_t)k, JFR_FRAME_JIT};
-        stacks[i] = jfr_trace(w, frames, DEPTH, false);
-    }
+    server_define_stacks(w, stacks);
     lock_class = jfr_define_class(w, &(struct jfr_class){.name = "bench/Server$Lock"});
     kind = jfr_define_string(w, "servlet");
     entry = jfr_define_string(w, "entry");
@@ -82,13 +64,7 @@ static void make_constants(void)
         snprintf(name, sizeof(name), "GET /path%llu/{id}", (unsigned long long)i);
         names[i] = jfr_define_string(w, name);
     }
-    for (uint64_t i = 1; i <= THREADS; i++) {
-        char name[16];
-        snprintf(name, sizeof(name), "worker-%llu", (unsigned long long)i);
-        (void)!jfr_define_thread(
-            w, i,
-            &(struct jfr_thread){.os_name = name, .os_id = i, .java_name = name, .java_id = i});
-    }
+    server_define_workers(w, THREADS);
 }
 
 static void begin(uint32_t type, uint64_t start, size_t room, struct jfr_event *e)
@@ -102,7 +78,7 @@ static void begin(uint32_t type, uint64_t start, size_t room, struct jfr_event *
 static void put_details(uint64_t id, uint64_t name, uint64_t thread, uint64_t start, uint64_t ns)
 {
     struct jfr_event e;
-    uint64_t lock = next_random() % LOCKS;
+    uint64_t lock = next_random() % SERVER_LOCKS;
     begin(ids[REQUEST], start, 0, &e);
     jfr_put_long(&e, (int64_t)ns);
     jfr_put_long(&e, (int64_t)thread);
@@ -121,7 +97,7 @@ static void put_details(uint64_t id, uint64_t name, uint64_t thread, uint64_t st
     begin(JFR_JAVA_MONITOR_ENTER, start + ns / 4, 0, &e);
     jfr_put_long(&e, (int64_t)(ns / 2));
     jfr_put_long(&e, (int64_t)thread);
-    jfr_put_long(&e, (int64_t)stacks[lock * 3 % STACKS]);
+    jfr_put_long(&e, (int64_t)stacks[lock * 3 % SERVER_STACKS]);
     jfr_put_long(&e, (int64_t)lock_class);
     jfr_put_long(&e, (int64_t)(thread % THREADS + 1));
     jfr_put_long(&e, (int64_t)(0x1000 + lock));
@@ -155,7 +131,7 @@ int main(int argc, char **argv)
 {
     uint64_t requests = argc > 2 ? strtoull(argv[2], NULL, 10) : 10000000;
     uint64_t kept = argc > 3 ? strtoull(argv[3], NULL, 10) : 200000, put = 0;
-    struct jfr_writer_options options = {.resolver = {.method = name_method}};
+    struct jfr_writer_options options = {.resolver = {.method = server_method}};
     int r = argc > 1 ? jfr_writer_open(&w, argv[1], &options) : -EINVAL;
     r = r ? r : jfr_declare(w, types, TYPES, ids);
     if (r < 0) {

@@ -5,6 +5,7 @@
  * samples. Usage: samples_generate FILE [SAMPLES [SAMPLES_A_CHUNK]]
  */
 #include "generate.h"
+#include "generate_server.h"
 #include "jfr/writer.h"
 
 #include <errno.h>
@@ -73,13 +74,7 @@ int main(int argc, char **argv)
         return 1;
     }
     make_stacks(w);
-    for (uint64_t i = 1; i <= THREADS; i++) {
-        char name[16];
-        snprintf(name, sizeof(name), "worker-%llu", (unsigned long long)i);
-        (void)!jfr_define_thread(
-            w, i,
-            &(struct jfr_thread){.os_name = name, .os_id = i, .java_name = name, .java_id = i});
-    }
+    server_define_workers(w, THREADS);
     uint64_t begin = now_ns();
     for (uint64_t n = 0; n < samples; n++) {
         put_sample(w, begin + n * 500000);

@@ -7,6 +7,7 @@
  * bytes each)
  */
 #include "generate.h"
+#include "generate_server.h"
 #include "jfr/writer.h"
 
 #include <errno.h>
@@ -14,17 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { THREADS_MAX = 20000, LOCKS = 200, STACKS = 500, DEPTH = 16 };
+enum { THREADS_MAX = 20000 };
 
 enum { ANALYSIS, UNPARK, TYPES };
 
 static const struct jfr_type types[TYPES] = {
-    {.name = "jvmscope.ThreadAnalysis",
-     .label = "Thread Analysis",
-     .kind = JFR_EVENT,
-     .fields = JFR_FIELDS({"contanalysis", "Notify, Start and Interrupt Are Recorded", "boolean"},
-                          {"natives", "Native Methods Bound", "int"},
-                          {"owners", "Owners Are Read From the VM", "boolean"})},
+    SERVER_ANALYSIS,
     {.name = "jvmscope.Unpark",
      .label = "LockSupport.unpark",
      .kind = JFR_EVENT,
@@ -34,38 +30,18 @@ static const struct jfr_type types[TYPES] = {
 
 static uint64_t n_threads = 64;
 
-static int name_method(void *context, uint64_t method, uint32_t type, struct jfr_method *ret)
-{
-    static char name[32];
-    snprintf(name, sizeof(name), "method%llu", (unsigned long long)method);
-    *ret =
-        (struct jfr_method){.class = {.name = "bench/Server"}, .name = name, .descriptor = "()V"};
-    return 0;
-}
-
 static struct jfr_writer *w;
 static uint32_t ids[TYPES];
-static uint64_t stacks[STACKS], lock_class, queue_class;
+static uint64_t stacks[SERVER_STACKS], lock_class, queue_class;
 
 static void make_constants(void)
 {
-    for (uint64_t i = 0; i < STACKS; i++) {
-        struct jfr_frame frames[DEPTH] = {0};
-        for (uint64_t k = 0; k < DEPTH; k++)
-            frames[k] = (struct jfr_frame){1 + (i * 7 + k * 31) % 900, (int32_t)k, JFR_FRAME_JIT};
-        stacks[i] = jfr_trace(w, frames, DEPTH, false);
-    }
+    server_define_stacks(w, stacks);
     lock_class = jfr_define_class(w, &(struct jfr_class){.name = "bench/Server$Lock"});
     queue_class = jfr_define_class(
         w, &(struct jfr_class){
                .name = "java/util/concurrent/locks/AbstractQueuedSynchronizer$ConditionObject"});
-    for (uint64_t i = 1; i <= n_threads; i++) {
-        char name[16];
-        snprintf(name, sizeof(name), "worker-%llu", (unsigned long long)i);
-        (void)!jfr_define_thread(
-            w, i,
-            &(struct jfr_thread){.os_name = name, .os_id = i, .java_name = name, .java_id = i});
-    }
+    server_define_workers(w, n_threads);
 }
 
 /* Each lock is taken at three places. */
@@ -78,14 +54,14 @@ static void begin(uint32_t type, uint64_t start, uint64_t thread, int64_t durati
     if (duration >= 0)
         jfr_put_long(e, duration);
     jfr_put_long(e, (int64_t)thread);
-    jfr_put_long(e, (int64_t)stacks[(place * 3 + next_random() % 3) % STACKS]);
+    jfr_put_long(e, (int64_t)stacks[(place * 3 + next_random() % 3) % SERVER_STACKS]);
 }
 
 /* Writes the event of a thread that waited for a monitor while another thread held it. */
 static void enter(uint64_t thread, uint64_t start, uint64_t end, uint64_t *owners)
 {
     struct jfr_event e;
-    uint64_t lock = next_random() % LOCKS,
+    uint64_t lock = next_random() % SERVER_LOCKS,
              owner = owners[lock] ? owners[lock] : thread % n_threads + 1;
     begin(JFR_JAVA_MONITOR_ENTER, start, thread, (int64_t)(end - start), lock, &e);
     jfr_put_long(&e, (int64_t)lock_class);
@@ -112,11 +88,11 @@ static void park(uint64_t thread, uint64_t start, uint64_t end)
 
 int main(int argc, char **argv)
 {
-    uint64_t events = argc > 2 ? strtoull(argv[2], NULL, 10) : 10000000, owners[LOCKS] = {0};
+    uint64_t events = argc > 2 ? strtoull(argv[2], NULL, 10) : 10000000, owners[SERVER_LOCKS] = {0};
     static uint64_t free_at[THREADS_MAX + 1];
     n_threads =
         argc > 3 ? MIN(strtoull(argv[3], NULL, 10), (unsigned long long)THREADS_MAX) : n_threads;
-    struct jfr_writer_options options = {.resolver = {.method = name_method}};
+    struct jfr_writer_options options = {.resolver = {.method = server_method}};
     int r = argc > 1 ? jfr_writer_open(&w, argv[1], &options) : -EINVAL;
     if (r == 0)
         r = jfr_declare(w, types, TYPES, ids);

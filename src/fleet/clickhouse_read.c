@@ -42,24 +42,6 @@ struct store_read {
 
 /* ---- RowBinary */
 
-static uint32_t take_u32(struct cursor *c)
-{
-    uint32_t v = 0;
-    const uint8_t *at = cursor_take(c, sizeof(v));
-    if (at)
-        memcpy(&v, at, sizeof(v));
-    return le32toh(v);
-}
-
-static uint64_t take_u64(struct cursor *c)
-{
-    uint64_t v = 0;
-    const uint8_t *at = cursor_take(c, sizeof(v));
-    if (at)
-        memcpy(&v, at, sizeof(v));
-    return le64toh(v);
-}
-
 static struct str take_text(struct cursor *c)
 {
     uint64_t len = cursor_varint(c);
@@ -102,7 +84,7 @@ static int each_row(struct store_read *r, struct buf *sql,
 static int on_series_row(void *context, struct cursor *c)
 {
     struct store_read *r = context;
-    struct store_series one = {.id = take_u64(c)};
+    struct store_series one = {.id = cursor_le64(c)};
     const char **own[] = {&one.tenant, &one.service, &one.version, &one.host, &one.instance};
     int e = 0;
     for (size_t i = 0; i < ARRAY_SIZE(own); i++) {
@@ -157,7 +139,7 @@ static int on_gone_row(void *context, struct cursor *c)
 {
     int64_t *gone = context;
     uint8_t i = cursor_u8(c);
-    int64_t up_to = (int64_t)take_u64(c);
+    int64_t up_to = (int64_t)cursor_le64(c);
     if (i < STORE_RESOLUTIONS)
         gone[i] = up_to;
     return 0;
@@ -178,7 +160,7 @@ static int read_spans(struct store_read *r)
 static int on_request_row(void *context, struct cursor *c)
 {
     struct store_read *r = context;
-    uint64_t hash = take_u64(c);
+    uint64_t hash = cursor_le64(c);
     struct str text = take_text(c);
     int64_t at = c->failed ? -EBADMSG : strpool_add(&r->request_names, text.data, text.len);
     if (at < 0)
@@ -336,12 +318,12 @@ static int end_block(struct block_visits *v)
 static int on_block_row(void *context, struct cursor *c)
 {
     struct block_visits *v = context;
-    int64_t start = take_u32(c);
-    uint64_t series = take_u64(c), stack = take_u64(c), request = take_u64(c);
+    int64_t start = cursor_le32(c);
+    uint64_t series = cursor_le64(c), stack = cursor_le64(c), request = cursor_le64(c);
     struct fleet_entry entry = {.request = request};
     int e = 0;
-    entry.count = take_u64(c);
-    entry.weight = take_u64(c);
+    entry.count = cursor_le64(c);
+    entry.weight = cursor_le64(c);
     if (start != v->b.start_s || series != v->series)
         e = end_block(v);
     v->b.start_s = start;
@@ -452,21 +434,21 @@ static int on_latency_row(void *context, struct cursor *c)
     struct store_latency *l = &v->l;
     const uint64_t *series, *name;
     VEC(struct fleet_count) counts = {0};
-    l->start_s = take_u32(c);
-    series = map_get(&v->r->series_of, take_u64(c));
-    name = map_get(&v->r->request_name_of, take_u64(c));
-    l->count = take_u64(c);
-    l->errors = take_u64(c);
-    l->total_ns = take_u64(c);
-    l->max_ns = take_u64(c);
+    l->start_s = cursor_le32(c);
+    series = map_get(&v->r->series_of, cursor_le64(c));
+    name = map_get(&v->r->request_name_of, cursor_le64(c));
+    l->count = cursor_le64(c);
+    l->errors = cursor_le64(c);
+    l->total_ns = cursor_le64(c);
+    l->max_ns = cursor_le64(c);
     uint64_t n = cursor_varint(c);
     int e = c->failed || n > cursor_left(c) ? -EBADMSG : vec_extend(&counts, n);
     for (uint64_t i = 0; i < n && e == 0; i++)
-        counts.data[i].bucket = take_u32(c);
+        counts.data[i].bucket = cursor_le32(c);
     if (e == 0 && cursor_varint(c) != n)
         e = -EBADMSG;
     for (uint64_t i = 0; i < n && e == 0; i++)
-        counts.data[i].count = take_u64(c);
+        counts.data[i].count = cursor_le64(c);
     if (e == 0 && series && name && !c->failed) {
         l->series = &v->r->series.data[*series];
         l->request = strpool_get(&v->r->request_names, *name).data;
@@ -510,11 +492,11 @@ static int on_finding_row(void *context, struct cursor *c)
 {
     struct finding_visits *v = context;
     struct strpool texts = {0};
-    struct store_finding f = {.start_s = take_u32(c)};
-    const uint64_t *series = map_get(&v->r->series_of, take_u64(c));
+    struct store_finding f = {.start_s = cursor_le32(c)};
+    const uint64_t *series = map_get(&v->r->series_of, cursor_le64(c));
     struct str kind = take_text(c), text = take_text(c);
-    f.count = take_u64(c);
-    f.weight_ns = take_u64(c);
+    f.count = cursor_le64(c);
+    f.weight_ns = cursor_le64(c);
     int64_t k = strpool_add(&texts, kind.data, kind.len);
     int64_t t = strpool_add(&texts, text.data, text.len);
     int e = k < 0 || t < 0 ? -ENOMEM : 0;
@@ -550,7 +532,7 @@ int clickhouse_read_findings(struct store_read *r,
 static int on_frame_row(void *context, struct cursor *c)
 {
     struct store_read *r = context;
-    const uint64_t *at = map_get(&r->frame_of, take_u64(c));
+    const uint64_t *at = map_get(&r->frame_of, cursor_le64(c));
     uint8_t kind = cursor_u8(c);
     struct str label = take_text(c);
     int64_t text = c->failed ? -EBADMSG : strpool_add(&r->texts, label.data, label.len);
@@ -565,14 +547,14 @@ static int on_frame_row(void *context, struct cursor *c)
 static int on_stack_row(void *context, struct cursor *c)
 {
     struct store_read *r = context;
-    const uint64_t *at = map_get(&r->stack_of, take_u64(c));
+    const uint64_t *at = map_get(&r->stack_of, cursor_le64(c));
     uint64_t n = cursor_varint(c), first = r->path.len;
     if (c->failed || n > cursor_left(c) / sizeof(uint64_t))
         return -EBADMSG;
     int e = 0;
     for (uint64_t i = 0; i < n && e == 0; i++) {
         bool added;
-        const uint64_t *frame = map_at(&r->frame_of, take_u64(c), r->frames.len, &added);
+        const uint64_t *frame = map_at(&r->frame_of, cursor_le64(c), r->frames.len, &added);
         e = frame ? vec_push(&r->path, (uint32_t)*frame) : -ENOMEM;
         if (e == 0 && added)
             e = vec_push(&r->frames, ((struct store_frame){"[unknown]", FLEET_MARK}));

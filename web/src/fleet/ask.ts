@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Questions to the collector that serves this page, and the forms of its answers (doc/fleet.md).
 import { useEffect, useState } from "preact/hooks";
-import type { Cells, Metric, Shape, Unit } from "../data";
-import { MARK } from "../data";
+import { Cells, MARK, Metric, Shape, Unit } from "../data";
 import { select, Tree } from "../tree";
 
 export type Params = Record<string, string | string[] | undefined>;

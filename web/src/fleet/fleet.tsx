@@ -36,11 +36,6 @@ export function Fleet() {
     const isStep = old.view !== state.view || old.service !== state.service;
     history[isStep ? "pushState" : "replaceState"](null, "", `#${hash}`);
   }, [state]);
-  useEffect(() => {
-    const back = () => setState(decode(location.hash));
-    addEventListener("popstate", back);
-    return () => removeEventListener("popstate", back);
-  }, []);
   const services = useAnswer<{ services: ServiceRow[] }>("services", {});
   const known = services.data?.services ?? [];
   const view = { state, change, known };
