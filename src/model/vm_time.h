@@ -23,9 +23,9 @@ struct vm_time_row {
 
 /*
  * Sums over a window of time. The process used process_ns, Java threads java_ns while they were
- * sampled; where a recording does not say that, java_ns is what the others leave. rest_ns is in none
- * of them: Java threads before their sampling began, and what ended between two readings. A zeroed
- * struct means none.
+ * sampled; where a recording does not say that, java_ns is what the others leave. rest_ns is in
+ * none of them: Java threads before their sampling began, and what ended between two readings. A
+ * zeroed struct means none.
  */
 struct vm_time {
     VEC(struct vm_time_row) rows;
