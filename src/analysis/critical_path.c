@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const states[PATH_STATES] = {"run", "lock", "reacquire", "sleep",  "timer",
-                                                "io",  "gc",   "preempted", "unknown"};
+static const char *const states[PATH_STATES] = {"run", "lock", "reacquire", "sleep",     "timer",
+                                                "io",  "gc",   "preempted", "throttled", "unknown"};
 
 const char *path_state_name(enum path_state state)
 {
@@ -391,7 +391,8 @@ struct path_frames path_frames(const struct timeline *t, const uint8_t *kinds,
     if (stack == TL_NONE)
         return (struct path_frames){0, 0};
     struct path_frames ret = {t->stacks[stack].first, t->stacks[stack].len};
-    if (s->state != PATH_RUN && s->state != PATH_PREEMPTED && s->state != PATH_GC)
+    if (s->state != PATH_RUN && s->state != PATH_PREEMPTED && s->state != PATH_THROTTLED &&
+        s->state != PATH_GC)
         return ret;
     uint32_t before = stack_before(t, s), common = 0;
     if (before != TL_NONE) {

@@ -21,6 +21,7 @@ enum path_state {
     PATH_IO,
     PATH_GC,
     PATH_PREEMPTED,
+    PATH_THROTTLED, /* preempted, because the container was out of CPU */
     PATH_UNKNOWN,
     PATH_STATES
 };

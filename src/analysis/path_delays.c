@@ -28,9 +28,13 @@ static int split(struct critical_path *p, struct path_segment *s, const struct t
     bool inferred = s->inferred;
     if (ns == 0)
         return 0;
+    /* The last of it is what the container's quota took. */
+    uint64_t throttled = MIN((uint64_t)(1000.0 * d->throttled_us * part), ns);
     int r = cut(p, s, to - ns);
     s->state = PATH_PREEMPTED;
     s->inferred = true;
+    r = r ? r : cut(p, s, to - throttled);
+    s->state = PATH_THROTTLED;
     r = r ? r : cut(p, s, to);
     s->state = PATH_RUN;
     s->inferred = inferred && s->edge != TL_NO_EDGE;

@@ -38,7 +38,8 @@ struct joining {
 
 static bool is_run(const struct path_segment *s)
 {
-    return s->state == PATH_RUN || s->state == PATH_PREEMPTED || s->state == PATH_GC;
+    return s->state == PATH_RUN || s->state == PATH_PREEMPTED || s->state == PATH_THROTTLED ||
+           s->state == PATH_GC;
 }
 
 /*

@@ -57,7 +57,7 @@ struct spread {
 
 static bool is_random(const struct path_segment *s)
 {
-    return s->state == PATH_GC || s->state == PATH_PREEMPTED;
+    return s->state == PATH_GC || s->state == PATH_PREEMPTED || s->state == PATH_THROTTLED;
 }
 
 /*

@@ -90,8 +90,9 @@ static int add_doing(const struct request_ledger *l, const struct request_part *
         return 0;
     bool ran = p->node == TL_NONE || tl_node(l->t, p->node).kind == TL_RUN ||
                tl_node(l->t, p->node).time >= p->end;
-    if (p->cause == CAUSE_CPU || p->cause == CAUSE_RUNNABLE || p->cause == CAUSE_GC ||
-        p->cause == CAUSE_SAFEPOINT || (p->cause == CAUSE_CLASS_LOAD && ran))
+    if (p->cause == CAUSE_CPU || p->cause == CAUSE_RUNNABLE || p->cause == CAUSE_THROTTLED ||
+        p->cause == CAUSE_GC || p->cause == CAUSE_SAFEPOINT ||
+        (p->cause == CAUSE_CLASS_LOAD && ran))
         return add_doing_run(l, p, ret);
     struct thread_doing doing = {.ns = p->end - p->start,
                                  .thread = p->thread,

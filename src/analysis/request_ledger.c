@@ -6,8 +6,8 @@
 #include <string.h>
 
 static const char *const cause_names[REQUEST_CAUSES] = {
-    "cpu",   "runnable", "lock", "park",      "queue",      "pool",   "io",
-    "fault", "sleep",    "gc",   "safepoint", "class-load", "unknown"};
+    "cpu", "runnable", "throttled", "lock", "park",      "queue",      "pool",
+    "io",  "fault",    "sleep",     "gc",   "safepoint", "class-load", "unknown"};
 
 const char *request_cause_name(enum request_cause cause)
 {

@@ -14,11 +14,12 @@
 
 enum request_cause {
     CAUSE_CPU,
-    CAUSE_RUNNABLE, /* ready to run, without a processor or without a carrier */
-    CAUSE_LOCK,     /* monitors: synchronized, Object.wait, Thread.join */
-    CAUSE_PARK,     /* java.util.concurrent */
-    CAUSE_QUEUE,    /* the task lay in an executor's queue */
-    CAUSE_POOL,     /* waiting for a pooled connection */
+    CAUSE_RUNNABLE,  /* ready to run, without a processor or without a carrier */
+    CAUSE_THROTTLED, /* ready to run, but the container was out of CPU */
+    CAUSE_LOCK,      /* monitors: synchronized, Object.wait, Thread.join */
+    CAUSE_PARK,      /* java.util.concurrent */
+    CAUSE_QUEUE,     /* the task lay in an executor's queue */
+    CAUSE_POOL,      /* waiting for a pooled connection */
     CAUSE_IO,
     CAUSE_FAULT,
     CAUSE_SLEEP,

@@ -34,6 +34,7 @@ enum tag {
     IO_WAIT,
     CLASS_LOAD,
     SAFEPOINT,
+    VM_OPERATION,
     SETTING,
 };
 
@@ -55,6 +56,7 @@ static const struct rec_select selected[] = {
     {"jvmscope.IoWait", IO_WAIT},
     {"jdk.ClassLoad", CLASS_LOAD},
     {"jdk.SafepointBegin", SAFEPOINT},
+    {"jdk.ExecuteVMOperation", VM_OPERATION},
     {"jdk.ActiveSetting", SETTING},
     {REC_CONTEXTUAL, CONTEXTUAL},
     {0},
@@ -422,6 +424,10 @@ static void on_event(struct reading *r)
         break;
     case SAFEPOINT:
         add_span(r, SPAN_SAFEPOINT, 0, REQUEST_NONE);
+        break;
+    case VM_OPERATION:
+        if (rec_long(&r->e->object, "safepoint", 0))
+            add_span(r, SPAN_SAFEPOINT, 0, text_field(r, "operation"));
         break;
     case SETTING:
         on_setting(r);

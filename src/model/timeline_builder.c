@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/timeline_private.h"
 
+#include "base/clock.h"
 #include "base/hash.h"
 
 #include <errno.h>
@@ -29,6 +30,7 @@ void timeline_builder_free(struct timeline_builder *b)
     vec_release(&b->frames);
     vec_release(&b->pauses);
     vec_release(&b->delays);
+    vec_release(&b->throttled);
     vec_release(&b->doing);
     vec_release(&b->monitors);
     strpool_release(&b->strings);
@@ -234,6 +236,11 @@ int timeline_delay(struct timeline_builder *b, uint32_t thread, uint64_t start_n
                    uint64_t ns)
 {
     return vec_push(&b->delays, ((struct tl_delay){start_ns, end_ns, ns, thread, 0}));
+}
+
+int timeline_throttled(struct timeline_builder *b, uint64_t time_ns, uint64_t total_ns)
+{
+    return vec_push(&b->throttled, ((struct throttled){time_ns, total_ns}));
 }
 
 void timeline_origin(struct timeline_builder *b, uint64_t clock_ns, uint64_t epoch_ns)
@@ -462,12 +469,55 @@ static int by_thread(const void *a, const void *b)
                                   : (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
 }
 
+/* Readings that are further apart do not say when it was; the JDK takes one in 30 s. */
+#define THROTTLED_APART (5 * NS_PER_SECOND)
+
+static int by_time(const void *a, const void *b)
+{
+    const struct throttled *x = a, *y = b;
+    return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+}
+
+/* Returns the first reading after a time. */
+static size_t reading_behind(const struct timeline_builder *b, uint64_t time_ns)
+{
+    size_t low = 0, high = b->throttled.len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (b->throttled.data[mid].time_ns <= time_ns)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+/*
+ * Returns how much of a delay the container's quota explains. When it was out of CPU between two
+ * readings is unknown, and the kernel sums up the processors, so this is the most it may have been.
+ */
+static uint32_t throttled_of(const struct timeline_builder *b, const struct tl_delay *d)
+{
+    uint64_t ns = 0;
+    for (size_t i = MAX(reading_behind(b, d->start_ns), (size_t)1); i < b->throttled.len; i++) {
+        const struct throttled *from = &b->throttled.data[i - 1], *to = from + 1;
+        if (from->time_ns >= d->end_ns)
+            break;
+        if (to->total_ns > from->total_ns && to->time_ns - from->time_ns <= THROTTLED_APART)
+            ns += MIN(to->total_ns - from->total_ns,
+                      MIN(to->time_ns, d->end_ns) - MAX(from->time_ns, d->start_ns));
+    }
+    return (uint32_t)MIN(MIN(ns, d->ns) / 1000, (uint64_t)UINT32_MAX);
+}
+
 /* The same for the delays of each thread. */
 static void delays_settle(struct timeline_builder *b)
 {
     size_t n = 0;
+    vec_sort(&b->throttled, by_time);
     for (size_t i = 0; i < b->delays.len; i++) {
         struct tl_delay one = b->delays.data[i];
+        one.throttled_us = throttled_of(b, &one);
         one.start_ns = one.start_ns > b->origin ? one.start_ns - b->origin : 0;
         one.end_ns = one.end_ns > b->origin ? one.end_ns - b->origin : 0;
         if (one.end_ns > one.start_ns)

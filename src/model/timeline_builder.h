@@ -81,6 +81,10 @@ int timeline_pause(struct timeline_builder *b, uint64_t start_ns, uint64_t end_n
 /* Records that the thread ran from start to end and had no processor for ns of that. */
 int timeline_delay(struct timeline_builder *b, uint32_t thread, uint64_t start_ns, uint64_t end_ns,
                    uint64_t ns) must_check;
+/*
+ * Records for how long the container had been out of CPU by a time. Readings may come in any order.
+ */
+int timeline_throttled(struct timeline_builder *b, uint64_t time_ns, uint64_t total_ns) must_check;
 /* Returns a thread's record to be filled in; valid until the next call of timeline_thread. */
 struct tl_thread *timeline_thread_at(struct timeline_builder *b, uint32_t thread);
 /* Records that the object is the java.lang.Thread of a thread. */

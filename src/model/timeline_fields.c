@@ -27,6 +27,7 @@ const struct rec_wish loader_wishes[FIELDS] = {
     [TARGET] = {"target", false},
     [ALL] = {"all", false},
     [DAEMON] = {"daemon", false},
+    [THROTTLED_TIME] = {"cpuThrottledTime", false},
 };
 
 static uint32_t *numbered(struct loader *l, void *vec, uint32_t number)

@@ -32,6 +32,7 @@ enum field {
     TARGET,
     ALL,
     DAEMON,
+    THROTTLED_TIME,
     FIELDS
 };
 

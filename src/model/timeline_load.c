@@ -39,6 +39,7 @@ enum tag {
     WAITING,
     HOLD,
     PREEMPTED,
+    THROTTLED,
     UNMOUNTED,
     DEADLOCK,
     LOST,
@@ -69,6 +70,7 @@ static const struct rec_select selected[] = {
     {"jvmscope.Waiting", WAITING},
     {"jvmscope.Hold", HOLD},
     {"jvmscope.Preempted", PREEMPTED},
+    {"jdk.ContainerCPUThrottling", THROTTLED},
     {"jvmscope.VirtualThreadUnmounted", UNMOUNTED},
     {"jvmscope.Deadlock", DEADLOCK},
     LOSSES_SELECT(LOST),
@@ -308,6 +310,14 @@ static void on_preempted(struct loader *l)
         l->error = -ENOMEM;
 }
 
+static void on_throttled(struct loader *l)
+{
+    int64_t ns = ns_field(l, THROTTLED_TIME);
+    if (ns >= 0 && l->e->start_ns > 0 &&
+        timeline_throttled(l->b, (uint64_t)l->e->start_ns, (uint64_t)ns) < 0)
+        l->error = -ENOMEM;
+}
+
 static void on_loss(struct loader *l)
 {
     uint64_t amount = (uint64_t)rec_long(&l->e->object, "amount", 0);
@@ -384,6 +394,9 @@ static void on_event(struct loader *l)
         break;
     case PREEMPTED:
         on_preempted(l);
+        break;
+    case THROTTLED:
+        on_throttled(l);
         break;
     case UNMOUNTED:
         on_unmounted(l);
@@ -504,6 +517,7 @@ static unsigned first_wants(int tag)
         return REC_ROW | REC_TIME;
     case PAUSE:
     case PREEMPTED:
+    case THROTTLED:
     case LOST:
         return 0;
     default:

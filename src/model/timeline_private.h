@@ -60,6 +60,11 @@ struct thawed {
     struct tl_node nodes[TL_BLOCK_NODES];
 };
 
+/* For how long the container had been out of CPU by a time. */
+struct throttled {
+    uint64_t time_ns, total_ns;
+};
+
 struct timeline_builder {
     /*
      * The latest nodes, by number modulo WINDOW. Those before `packed` are in the packer, except
@@ -80,6 +85,7 @@ struct timeline_builder {
     VEC(struct tl_frame) frames;
     VEC(struct tl_pause) pauses;
     VEC(struct tl_delay) delays;
+    VEC(struct throttled) throttled;
     VEC(struct doing) doing;
     VEC(struct monitor) monitors;
     struct strpool strings;

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `jvmscope vm` says the VM did, against the VM's own logs of the same run."""
 import json
+import os
+import pathlib
 import re
 import statistics
+import subprocess
 
 import pytest
 
@@ -172,3 +175,64 @@ def test_a_recording_that_says_nothing_of_it(tmp_path):
     done = lab.jvmscope("vm", out)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"jvmscope: {out}: says nothing of the VM's own doings: record with --events\n"
+
+
+@pytest.fixture
+def cpu_group():
+    """A control group of either version with a limit of CPU: its folder, and the file of the limit."""
+    for root, limit in (("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us"), ("/sys/fs/cgroup", "cpu.max")):
+        folder = pathlib.Path(root) / f"jvmscope-test-{os.getpid()}"
+        try:
+            folder.mkdir()
+        except OSError:
+            continue
+        try:
+            if (folder / limit).exists():
+                (folder / limit).write_text("400000")
+                yield folder, folder / limit
+                return
+        finally:
+            folder.rmdir()
+    pytest.skip("no control group of CPU can be made here (needs root and a writable /sys/fs/cgroup)")
+
+
+def throttled_ns(folder):
+    found = re.search(r"throttled_(usec|time) (\d+)", (folder / "cpu.stat").read_text())
+    return int(found[2]) * (1000 if found[1] == "usec" else 1)
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_a_container_out_of_cpu_is_a_cause_of_its_own(jdk, cpu_group, tmp_path):
+    (folder, limit), out = cpu_group, tmp_path / "vm.jfr"
+    agent = f"-agentpath:{lab.BUILD}/libhprof.so=events=y,threads=y,cpu=samples,requests=Throttled.serve(..),format=r,file={out}"
+    try:
+        process = jdk.start("sh", "-c", f"echo $$ >{folder}/cgroup.procs && exec java -Xmx64m '{agent}' -cp {lab.compiled('Throttled')} "
+                            "Throttled 40 12", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        assert process.stdout.readline() == "ready\n"
+        before = throttled_ns(folder)
+        limit.write_text("30000")  # of 100 ms
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        took, used = map(int, process.stdout.readline().split())
+        limit.write_text("400000")
+        assert process.wait() == 0
+        group = throttled_ns(folder) - before
+    finally:
+        jdk.kill_started()
+    lost = took - used
+    assert lost > 2 * used, "the limit took no CPU from the program"
+    vm = shown(out)["container"]
+    assert vm["cpu_period_us"] == 100000 and vm["throttled_slices"] > 5
+    assert 0.95 * group <= vm["throttled_ns"] <= throttled_ns(folder)
+    assert sum(t["throttled_ns"] for t in vm["throttled"]) == vm["throttled_ns"]
+    # The kernel counts each processor for itself, but one thread computes here. Where others have the processor meanwhile, too, the
+    # delay counts as the container's.
+    told = min(lost, group)
+    done = lab.jvmscope("requests", "--json", out)
+    assert done.returncode == 0, done.stderr
+    [served] = json.loads(done.stdout)["requests"]
+    assert served["most"] == "throttled" and 0.5 * told < served["count"] * served["causes"]["throttled"] < 1.05 * told, (served, told)
+    assert "the container was out of CPU" in lab.jvmscope("requests", "slow", out).stdout
+    path = json.loads(lab.jvmscope("threads", "critical-path", "--end", "main", "--json", out).stdout)
+    throttled = sum(s["ns"] for s in path["segments"] if s["state"] == "throttled")
+    assert 0.5 * told < throttled < 1.05 * lost, (throttled, told)

@@ -358,6 +358,27 @@ static void what_nobody_worked_for_is_unknown(void **state)
     done(&f);
 }
 
+static void put_operation(const char *operation, double ms, double way, double length)
+{
+    uint64_t name = jfr_define_name(writer, JFR_POOL_VM_OPERATION, operation);
+    begin(JFR_SAFEPOINT_BEGIN, ms);
+    put_ms(way);
+    jfr_put_long(&event, 0);
+    jfr_put_long(&event, (int64_t)ms);
+    jfr_put_int(&event, 3);
+    jfr_put_int(&event, 0);
+    jfr_commit(&event);
+    begin(JFR_EXECUTE_VM_OPERATION, ms + way);
+    put_ms(length);
+    jfr_put_long(&event, 0);
+    jfr_put_long(&event, (int64_t)name);
+    jfr_put_byte(&event, 1);
+    jfr_put_byte(&event, 0);
+    jfr_put_long(&event, 0);
+    jfr_put_long(&event, (int64_t)ms);
+    jfr_commit(&event);
+}
+
 static void a_run_is_divided_at_pauses_and_delays(void **state)
 {
     struct read f;
@@ -374,12 +395,23 @@ static void a_run_is_divided_at_pauses_and_delays(void **state)
     jfr_put_long(&event, HTTP);
     put_ms(8);
     jfr_commit(&event);
+    /* The way to a safepoint, and its operation; that of the collection is the pause already. */
+    put_operation("ThreadDump", 62, 3, 4);
+    put_operation("G1CollectForAllocation", 10, 0, 15);
     put_simple(1, "GET /gc", 1, 79);
     read_file(&f, &(struct request_filter){0});
     divide(&f, 1);
     takes(&f, CAUSE_GC, 15);
     takes(&f, CAUSE_RUNNABLE, 8);
-    takes(&f, CAUSE_CPU, 79 - 15 - 8);
+    takes(&f, CAUSE_SAFEPOINT, 3 + 4);
+    takes(&f, CAUSE_CPU, 79 - 15 - 8 - 7);
+    bool named = false;
+    for (size_t i = 0; i < f.p.rows.len; i++) {
+        const struct request_part *part = &f.p.rows.data[i];
+        named = named || (part->object && strcmp(part->object, "ThreadDump") == 0 &&
+                          part->cause == CAUSE_SAFEPOINT);
+    }
+    assert_true(named);
     done(&f);
 }
 

@@ -697,6 +697,32 @@ static void a_delay_is_the_end_of_what_it_was_within(void **state)
     assert_false(path.segments.data[0].inferred);
 }
 
+/* The kernel counts each processor, and when between two readings it was is unknown. */
+static void a_delay_is_throttled_as_far_as_the_container_was(void **state)
+{
+    forget();
+    m_init(&machine, 1, (const struct step *const[]){S({WORK, 10}, {SLEEP, 10}, {WORK, 10})});
+    assert_int_equal(timeline_delay(machine.b, 0, 1000000, 1000000 + ms(10), ms(5)), 0);
+    assert_int_equal(timeline_delay(machine.b, 0, 1000000 + ms(20), 1000000 + ms(30), ms(4)), 0);
+
+    /* In the order of a file with two writers. */
+    const struct {
+        uint64_t at, total;
+    } readings[] = {{0, 7}, {8, 7 + 2}, {21, 7 + 2}, {40, 7 + 2 + 30}, {12, 7 + 2}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(readings); i++)
+        assert_int_equal(
+            timeline_throttled(machine.b, 1000000 + ms(readings[i].at), ms(readings[i].total)), 0);
+    assert_int_equal(timeline_throttled(machine.b, 1000000 + ms(60000), ms(90000)), 0);
+    timeline = m_run(&machine);
+    assert_int_equal(critical_path(timeline, &PATH_OPTIONS, &path), 0);
+    check_path(timeline);
+    assert_int_equal(path.states[PATH_THROTTLED], ms(2 + 4));
+    assert_int_equal(path.states[PATH_PREEMPTED], ms(3));
+    assert_int_equal(path.states[PATH_RUN], ms(5 + 6));
+    assert_int_equal(path.states[PATH_SLEEP], ms(10));
+}
+
 /*
  * A thread that notifies half a million times and never waits. Each analysis must examine each of
  * these events only once.
@@ -1026,6 +1052,7 @@ int main(void)
         cmocka_unit_test(a_moment_within_belongs_to_who_runs_then),
         cmocka_unit_test(a_pause_splits_what_runs),
         cmocka_unit_test(a_delay_is_the_end_of_what_it_was_within),
+        cmocka_unit_test(a_delay_is_throttled_as_far_as_the_container_was),
         cmocka_unit_test(instants_by_the_hundred_thousand),
         cmocka_unit_test(any_program),
         cmocka_unit_test(an_index_reads_back),

@@ -83,7 +83,7 @@ export interface Box {
 }
 
 const hues: Record<string, [number, number]> = {
-  cpu: [132, 40], runnable: [60, 60], lock: [350, 62], park: [320, 48], queue: [28, 80], pool: [14, 62], io: [208, 58],
+  cpu: [132, 40], runnable: [60, 60], throttled: [8, 70], lock: [350, 62], park: [320, 48], queue: [28, 80], pool: [14, 62], io: [208, 58],
   fault: [190, 40], sleep: [262, 36], gc: [48, 88], safepoint: [40, 50], "class-load": [172, 42], unknown: [220, 6],
 };
 const causeColour = (cause: string, dark: boolean) => {

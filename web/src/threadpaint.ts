@@ -30,6 +30,7 @@ export const stateColours: Record<string, [string, string]> = {
   reacquire: ["#e8932f", "#e8a14a"],
   io: ["#e7c547", "#b7962a"],
   preempted: ["#9fd8bd", "#2d6b50"],
+  throttled: ["#d98880", "#8e3b33"],
   unmounted: ["#e3d5c0", "#5c5040"],
   "class-init": ["#c7b08a", "#7d6a45"],
 };
@@ -46,6 +47,7 @@ export const stateTitles: Record<string, string> = {
   reacquire: "notified, waiting for the monitor",
   io: "in a blocking read or write",
   preempted: "ready, no processor",
+  throttled: "ready, the container was out of CPU",
   unmounted: "virtual, no carrier",
   "class-init": "waiting for a class's initialization",
   timeout: "a wait's time ran out",

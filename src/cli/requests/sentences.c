@@ -39,6 +39,7 @@ static const char *doing(enum request_cause kind)
     static const char *const words[REQUEST_CAUSES] = {
         [CAUSE_CPU] = "ran",
         [CAUSE_RUNNABLE] = "had no processor",
+        [CAUSE_THROTTLED] = "had no processor",
         [CAUSE_LOCK] = "waited for another monitor",
         [CAUSE_PARK] = "was parked",
         [CAUSE_POOL] = "waited for a connection",
@@ -75,6 +76,9 @@ static void put_thing(struct buf *b, const struct group_cause *c)
     case CAUSE_RUNNABLE:
         buf_string(b, "ready to run, without a processor");
         break;
+    case CAUSE_THROTTLED:
+        buf_string(b, "ready to run, but the container was out of CPU");
+        break;
     case CAUSE_LOCK:
         buf_printf(b, object ? "lock of class %s" : "a monitor", object);
         break;
@@ -105,6 +109,8 @@ static void put_thing(struct buf *b, const struct group_cause *c)
         break;
     case CAUSE_SAFEPOINT:
         buf_string(b, "stopped by the VM");
+        if (object)
+            buf_printf(b, " (%s)", object);
         break;
     case CAUSE_CLASS_LOAD:
         if (object)
@@ -189,6 +195,7 @@ static void put_did(struct buf *b, const struct group_cause *c)
         put_in(b, c->own.method);
         return;
     case CAUSE_RUNNABLE:
+    case CAUSE_THROTTLED:
     case CAUSE_SAFEPOINT:
         buf_printf(b, "%s ", be);
         break;

@@ -178,9 +178,10 @@ static void print_stacks(const struct request_view *v, const struct group_cause 
 {
     bool known = c->culprit.thread != NULL;
     if (c->own.frames.n) {
-        printf("\n    %s:\n", c->cause == CAUSE_CPU || c->cause == CAUSE_RUNNABLE
-                                  ? "where they ran"
-                                  : "where they waited");
+        printf("\n    %s:\n",
+               c->cause == CAUSE_CPU || c->cause == CAUSE_RUNNABLE || c->cause == CAUSE_THROTTLED
+                   ? "where they ran"
+                   : "where they waited");
         print_frames_ref(v, &c->own.frames, limit, 6);
     }
     if (known && c->culprit.frames.n) {

@@ -159,12 +159,6 @@ static void read_v2(const struct cgroup *c, struct cgroup_figures *f)
         }
     }
     f->shares = number_in(c->cpu, "cpu.weight");
-    if (read_in(c->cpu, "cpu.stat", text, sizeof(text))) {
-        int64_t us = line_number(text, "throttled_usec");
-        f->slices = line_number(text, "nr_periods");
-        f->throttled_slices = line_number(text, "nr_throttled");
-        f->throttled_ns = us < 0 ? -1 : us * 1000;
-    }
     f->memory_limit = number_in(c->memory, "memory.max");
     f->memory_used = number_in(c->memory, "memory.current");
     if (read_in(c->memory, "memory.events", text, sizeof(text)))
@@ -173,23 +167,30 @@ static void read_v2(const struct cgroup *c, struct cgroup_figures *f)
 
 static void read_v1(const struct cgroup *c, struct cgroup_figures *f)
 {
-    char text[2048];
     f->quota_us = number_in(c->cpu, "cpu.cfs_quota_us");
     f->period_us = number_in(c->cpu, "cpu.cfs_period_us");
     f->shares = number_in(c->cpu, "cpu.shares");
-    if (read_in(c->cpu, "cpu.stat", text, sizeof(text))) {
-        f->slices = line_number(text, "nr_periods");
-        f->throttled_slices = line_number(text, "nr_throttled");
-        f->throttled_ns = line_number(text, "throttled_time");
-    }
     f->memory_limit = number_in(c->memory, "memory.limit_in_bytes");
     f->memory_used = number_in(c->memory, "memory.usage_in_bytes");
     f->memory_failures = number_in(c->memory, "memory.failcnt");
 }
 
+bool cgroup_read_throttling(const struct cgroup *c, struct cgroup_figures *ret)
+{
+    char text[2048];
+    *ret = (struct cgroup_figures){-1, -1, -1, -1, -1, -1, -1, -1, -1};
+    if (!read_in(c->cpu, "cpu.stat", text, sizeof(text)))
+        return false;
+    int64_t time = line_number(text, c->v2 ? "throttled_usec" : "throttled_time");
+    ret->slices = line_number(text, "nr_periods");
+    ret->throttled_slices = line_number(text, "nr_throttled");
+    ret->throttled_ns = time < 0 ? -1 : c->v2 ? time * 1000 : time;
+    return ret->throttled_ns >= 0;
+}
+
 void cgroup_read(const struct cgroup *c, struct cgroup_figures *ret)
 {
-    *ret = (struct cgroup_figures){-1, -1, -1, -1, -1, -1, -1, -1, -1};
+    (void)cgroup_read_throttling(c, ret);
     if (c->v2)
         read_v2(c, ret);
     else

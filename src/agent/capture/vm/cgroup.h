@@ -28,6 +28,8 @@ struct cgroup_figures {
 };
 
 void cgroup_read(const struct cgroup *c, struct cgroup_figures *ret);
+/* Reads the slices and the throttled time alone, from one file. False: they are unknown. */
+bool cgroup_read_throttling(const struct cgroup *c, struct cgroup_figures *ret);
 /*
  * How long some task could not go on for want of "cpu", "memory" or "io", in ns, in the container
  * or else on the whole machine; -1: unknown.

@@ -56,6 +56,10 @@ static struct {
     uint64_t user_ticks, system_ticks, machine_ticks, busy_ticks;
     int64_t files;
     unsigned rounds;
+    /* When the container was out of CPU is read in each round: the last reading, if it is to be. */
+    bool has_quota, throttling_written;
+    uint64_t throttling_ns;
+    struct cgroup_figures throttling;
 } all;
 
 void figures_reset(void)
@@ -218,19 +222,42 @@ static void begin_row(struct jfr_event *e, uint64_t now)
     jfr_put_long(e, 0);
 }
 
+static void put_throttling(uint64_t ns, const struct cgroup_figures *f)
+{
+    struct jfr_event e;
+    if (!jfr_begin(vm_doings.jfr, JFR_CONTAINER_CPU_THROTTLING, 0, &e))
+        return;
+    begin_row(&e, ns);
+    jfr_put_long(&e, f->slices);
+    jfr_put_long(&e, f->throttled_slices);
+    jfr_put_long(&e, f->throttled_ns);
+    jfr_commit(&e);
+}
+
+/*
+ * In each round. A reading is written when it is a second old, and when the container has been out
+ * of CPU since; then the one before is written too, so that the two say when it was.
+ */
+static void look_at_throttling(uint64_t now, const struct cgroup_figures *f, bool due)
+{
+    bool more = all.throttling_ns && f->throttled_ns > all.throttling.throttled_ns;
+    if (more && !all.throttling_written)
+        put_throttling(all.throttling_ns, &all.throttling);
+    all.throttling_written = more || due;
+    all.throttling = *f;
+    all.throttling_ns = now;
+    if (all.throttling_written)
+        put_throttling(now, f);
+}
+
 static void put_container(uint64_t now)
 {
     struct jfr_event e;
     struct cgroup_figures f;
     cgroup_read(&all.cgroup, &f);
-    if (f.quota_us > 0 && f.throttled_ns >= 0 &&
-        jfr_begin(vm_doings.jfr, JFR_CONTAINER_CPU_THROTTLING, 0, &e)) {
-        begin_row(&e, now);
-        jfr_put_long(&e, f.slices);
-        jfr_put_long(&e, f.throttled_slices);
-        jfr_put_long(&e, f.throttled_ns);
-        jfr_commit(&e);
-    }
+    all.has_quota = f.quota_us > 0 && f.throttled_ns >= 0;
+    if (all.has_quota)
+        look_at_throttling(now, &f, true);
     if (f.memory_used >= 0 && jfr_begin(vm_doings.jfr, JFR_CONTAINER_MEMORY_USAGE, 0, &e)) {
         begin_row(&e, now);
         jfr_put_long(&e, f.memory_failures);
@@ -268,8 +295,12 @@ void figures_restate(void)
 void figures_flush(uint64_t now, bool at_once)
 {
     struct ticks t;
-    if (now < all.due_ns && !at_once)
+    if (now < all.due_ns && !at_once) {
+        struct cgroup_figures f;
+        if (all.has_quota && cgroup_read_throttling(&all.cgroup, &f))
+            look_at_throttling(now, &f, false);
         return;
+    }
     all.due_ns = now + NS_PER_SECOND;
     put_counters(now);
     if (read_ticks(&t)) {
