@@ -58,7 +58,7 @@ const literal = (s) => {
 const recording = await bundle("src/main.tsx");
 const fleet = await bundle("src/fleet/main.tsx");
 writeFileSync(process.argv[2], `/* Made by web/build.mjs. */
-#include "export/page.h"
+#include "page/page.h"
 
 const char page_head[] =
     ${literal(`${head(recording)}<script type="application/json" id="data">`)};

@@ -16,9 +16,9 @@
  */
 #pragma once
 
-#include "agent/options.h"
-#include "agent/vm.h"
+#include "agent/vm/vm.h"
 #include "hprof/command.h"
+#include "options/options.h"
 
 struct session;
 
@@ -85,7 +85,7 @@ struct capture {
     void (*ending)(struct session *s, JNIEnv *jni);
     /* A front end's command over net=; commands for other rows are ignored. */
     void (*request)(struct session *s, JNIEnv *jni, const struct hprof_request *r);
-    /* appends lines "NAME.COUNTER N" (proto/control.h) */
+    /* appends lines "NAME.COUNTER N" (options/control.h) */
     void (*status)(struct session *s, struct buf *out);
 };
 

@@ -3,12 +3,12 @@
  * The functions that a VM looks up in the library (JVM TI, "Start-Up", "Shutdown"). In the static
  * library their names end in _hprof (JVM TI, "Statically Linked Agents").
  */
-#include "agent/message.h"
-#include "agent/options.h"
-#include "agent/outcome.h"
-#include "agent/session.h"
-#include "agent/thread_table.h"
-#include "agent/vm.h"
+#include "agent/session/message.h"
+#include "agent/session/outcome.h"
+#include "agent/session/session.h"
+#include "agent/vm/thread_table.h"
+#include "agent/vm/vm.h"
+#include "options/options.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ EXPORT void JNICALL ENTRY(Agent_OnUnload)(JavaVM *java);
 /* Exit statuses of the original agent (doc/hprof-differences.md). */
 enum { EXIT_OPTION = 1, EXIT_OUTPUT = 9 };
 
-/* The result of loading the agent again, for a sender that reads the reply (proto/control.h). */
+/* The result of loading the agent again, for a sender that reads the reply (options/control.h). */
 enum { CARRIED_OUT = 1 };
 
 static bool loaded;

@@ -3,8 +3,8 @@
 
 #include "analysis/graph.h"
 #include "base/map.h"
-#include "model/idle.h"
-#include "model/timeline_index.h"
+#include "timeline/idle.h"
+#include "timeline/index.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 
 #include "analysis/holds.h"
 #include "base/vec.h"
-#include "model/timeline.h"
+#include "timeline/timeline.h"
 
 enum path_state {
     PATH_RUN,

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/vec.h"
-#include "model/timeline.h"
+#include "timeline/timeline.h"
 
 struct deadlock {
     uint64_t formed_ns; /* when the last of its threads began to wait */

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "model/timeline.h"
+#include "timeline/timeline.h"
 
 /* Returns the thread's node before n, or TL_NONE. */
 static inline uint32_t graph_before(const struct timeline *t, uint32_t n)

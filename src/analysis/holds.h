@@ -8,8 +8,8 @@
 
 #include "base/map.h"
 #include "base/vec.h"
-#include "model/ahead.h"
-#include "model/timeline.h"
+#include "timeline/ahead.h"
+#include "timeline/timeline.h"
 
 #define HOLD_START_INFERRED                                               \
     1 /* seen as held when another thread began to wait; it began earlier \

@@ -4,7 +4,7 @@
 #include "analysis/graph.h"
 #include "base/hash.h"
 #include "base/map.h"
-#include "model/idle.h"
+#include "timeline/idle.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "analysis/holds.h"
 #include "analysis/request_groups.h"
 #include "base/vec.h"
-#include "model/timeline.h"
+#include "timeline/timeline.h"
 
 struct wait_times {
     uint64_t count, total_ns, min_ns, max_ns;
@@ -22,7 +22,7 @@ struct thread_stats {
     uint64_t blocked, blocked_ns; /* for locks, including reacquisition after wait() */
     /* for objects, joins, sleep and park; without idle waits unless the filter includes them */
     uint64_t waited, waited_ns;
-    uint64_t idle, idle_ns; /* waits for work (model/idle.h) */
+    uint64_t idle, idle_ns; /* waits for work (timeline/idle.h) */
     uint64_t io, io_ns;
 };
 

@@ -4,8 +4,8 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "jfr/reader.h"
-#include "model/frame_role.h"
-#include "model/idle.h"
+#include "profile/frame_role.h"
+#include "timeline/idle.h"
 
 #include <errno.h>
 #include <stdlib.h>

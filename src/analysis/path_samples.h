@@ -25,7 +25,7 @@ struct path_samples {
      */
     const char **top;
     uint8_t *sampled; /* per segment: whether it has samples */
-    /* per segment: whether its thread waited for work (model/idle.h) */
+    /* per segment: whether its thread waited for work (timeline/idle.h) */
     uint8_t *idle;
     uint64_t idle_ns;          /* the total of these segments */
     uint64_t samples;          /* the number of samples on the path */

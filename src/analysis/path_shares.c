@@ -3,7 +3,7 @@
 #include "analysis/critical_path.h"
 #include "analysis/sections.h"
 #include "base/map.h"
-#include "model/timeline_index.h"
+#include "timeline/index.h"
 
 #include <errno.h>
 #include <pthread.h>

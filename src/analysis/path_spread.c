@@ -17,7 +17,7 @@
 #include "base/map.h"
 #include "base/order.h"
 #include "base/vec.h"
-#include "model/timeline_index.h"
+#include "timeline/index.h"
 
 #include <errno.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 /* What the requests of each name allocated, in recordings with allocation samples. */
 #pragma once
 
-#include "model/requests.h"
+#include "profile/requests.h"
 
 /*
  * Estimates the bytes that all threads allocated while they worked for the requests of each name

@@ -9,8 +9,8 @@
 
 #include "analysis/critical_path.h"
 #include "base/vec.h"
-#include "model/requests.h"
-#include "model/timeline.h"
+#include "profile/requests.h"
+#include "timeline/timeline.h"
 
 enum request_cause {
     CAUSE_CPU,

@@ -9,7 +9,7 @@
 #include "analysis/request_ledger.h"
 
 #include "analysis/graph.h"
-#include "model/idle.h"
+#include "timeline/idle.h"
 
 /* A thread waited while it initialized a class: others that need the class wait for that thread. */
 struct initializing {

@@ -2,7 +2,7 @@
 #include "analysis/sections.h"
 
 #include "base/file.h"
-#include "model/timeline_index.h"
+#include "timeline/index.h"
 
 #include <errno.h>
 #include <stdlib.h>

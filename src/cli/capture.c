@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/capture.h"
 
-#include "agent/options.h"
 #include "base/parse.h"
 #include "cli/commands.h"
+#include "options/options.h"
 
 #include <errno.h>
 #include <limits.h>

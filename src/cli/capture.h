@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What to record: the flags of the agent's option table (agent/options.h), translated into the
+ * What to record: the flags of the agent's option table (options/options.h), translated into the
  * agent's option string.
  */
 #pragma once
 
-#include "agent/options.h"
 #include "base/buf.h"
 #include "cli/args.h"
+#include "options/options.h"
 
 struct capture {
     /* the agent's words so far, "cpu=samples,interval=10ms"; zero-initialized when empty */

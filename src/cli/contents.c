@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/contents.h"
 
-#include "agent/options.h"
 #include "base/macro.h"
 #include "cli/commands.h"
 #include "jfr/reader.h"
+#include "options/options.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include "cli/page_more.h"
 #include "cli/push.h"
 #include "export/export.h"
-#include "model/vm_time.h"
+#include "profile/vm_time.h"
 #include "wire/resource.h"
 
 #include <errno.h>
@@ -74,11 +74,9 @@ static int convert(const struct selection *selection, const char *from, const ch
     _cleanup_(profile_freep) struct profile *p = NULL;
     struct export_source source = {.path = from,
                                    .filter = selection->filter,
-                                   .sources = options->sources,
                                    .labels = labels,
-                                   .all_metrics = !selection->metric,
-                                   .more = page_more};
-    _cleanup_(buf_release) struct buf warning = BUF(4096);
+                                   .all_metrics = !selection->metric};
+    _cleanup_(buf_release) struct buf warning = BUF(4096), members = BUF(SIZE_MAX / 2);
     int status = format->threads ? 0 : reading_open(&p, from, format->detail, selection, &warning);
     if (status == 0 && p && !reading_check(selection, p, from))
         status = 1;
@@ -89,9 +87,12 @@ static int convert(const struct selection *selection, const char *from, const ch
     if (format->threads)
         losses_tell_file(from, NULL);
     int r = p && format->any ? vm_time_samples(p) : 0;
+    if (r == 0 && format->write == export_html)
+        r = page_more(&members, from, p, options->sources, false);
     if (r < 0)
         return complain_errno(from, "cannot read", r);
     source.profile = p;
+    source.members = &members;
     source.warning = warning.len ? buf_str(&warning) : NULL;
     /* What was recorded only for this output is shown under the output's name. */
     const char *slash = strrchr(to, '/');

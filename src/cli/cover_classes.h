@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "model/coverage.h"
+#include "profile/coverage.h"
 
 /*
  * Adds the classes below a path that c does not contain yet, without hits. *ret_bad counts class

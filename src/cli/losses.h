@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How commands report what a recording lost (model/losses.h). */
+/* How commands report what a recording lost (profile/losses.h). */
 #pragma once
 
-#include "model/losses.h"
+#include "profile/losses.h"
 
 /*
  * Prints a line on standard error for each loss, and one when the recording was not ended properly.

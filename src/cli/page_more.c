@@ -8,66 +8,75 @@
 #include "cli/trace/trace.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 
+/* A file whose members are written. */
+struct more {
+    const char *path, *sources;
+    bool served;
+};
+
 /* Writes the member if the file has data for it. */
-static int member(struct json *j, const char *key, const struct export_source *s,
-                  int (*put)(const struct export_source *s, struct json *j))
+static int member(struct json *j, const char *key, const struct more *s,
+                  int (*put)(const struct more *s, struct json *j))
 {
     _cleanup_(buf_release) struct buf part = BUF(SIZE_MAX / 4);
     int r = put(s, &(struct json){.out = &part});
     if (r < 0)
         return r == -ENOMEM ? r : 0;
     json_key(j, key);
-    buf_bytes(j->out, part.data, part.len);
-    j->comma = true;
+    json_raw(j, buf_str(&part), part.len);
     return buf_error(&part);
 }
 
-static int put_trace(const struct export_source *s, struct json *j)
+static int put_trace(const struct more *s, struct json *j)
 {
     const struct trace_options all = {.limit = PAGE_CALLS};
     return trace_page_json(s->path, &all, j);
 }
 
-static int put_requests(const struct export_source *s, struct json *j)
+static int put_requests(const struct more *s, struct json *j)
 {
     return requests_page_json(s->path, j);
 }
 
-static int put_coverage(const struct export_source *s, struct json *j)
+static int put_coverage(const struct more *s, struct json *j)
 {
     return coverage_page_json(s->path, s->sources, j);
 }
 
 /* A dump that cannot be analysed has no view, but a profile in the same file may have one. */
-static int put_heap(const struct export_source *s, struct json *j)
+static int put_heap(const struct more *s, struct json *j)
 {
     const struct heap_settings settings = {.which = -1};
     _cleanup_(heap_freep) struct heap *h = NULL;
     int r = heap_open(&h, s->path, &settings);
     if (r < 0)
         return r;
-    if (!s->site)
+    if (!s->served)
         return heap_embed_json(h, j);
     json_begin_object(j); /* the page asks the server for it */
     json_end_object(j);
     return 0;
 }
 
-int page_more(const struct export_source *s, struct json *j)
+int page_more(struct buf *out, const char *path, const struct profile *profile, const char *sources,
+              bool served)
 {
-    const char *extension = strrchr(s->path, '.');
+    struct json j = {.out = out};
+    const struct more s = {path, sources, served};
+    const char *extension = strrchr(path, '.');
     if (extension && strcmp(extension, ".hprof") == 0)
-        return member(j, "heap", s, put_heap);
+        return member(&j, "heap", &s, put_heap);
     /* A file that a VM still has open through a descriptor may be a recording too. */
-    if (extension && strcmp(extension, ".jfr") != 0 && strncmp(s->path, "/proc/", 6) != 0)
+    if (extension && strcmp(extension, ".jfr") != 0 && strncmp(path, "/proc/", 6) != 0)
         return 0;
-    losses_json_of_file(s->path, NULL, !s->profile || s->profile->lost_any, j);
-    if (s->profile && s->profile->only_samples)
+    losses_json_of_file(path, NULL, !profile || profile->lost_any, &j);
+    if (profile && profile->only_samples)
         return 0;
-    int r = member(j, "trace", s, put_trace);
+    int r = member(&j, "trace", &s, put_trace);
     if (r == 0)
-        r = member(j, "requests", s, put_requests);
-    return r < 0 ? r : member(j, "coverage", s, put_coverage);
+        r = member(&j, "requests", &s, put_requests);
+    return r < 0 ? r : member(&j, "coverage", &s, put_coverage);
 }

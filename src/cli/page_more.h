@@ -5,13 +5,16 @@
  */
 #pragma once
 
-#include "base/json.h"
-#include "export/export.h"
+#include "base/buf.h"
+#include "profile/profile.h"
 
 enum { PAGE_CALLS = 20000 }; /* maximum number of calls in one page; the rest is counted */
 
 /*
- * For export_source.more: writes what a recording lost (model/losses.h) and the members "trace",
- * "requests", "coverage" and "heap", each only when the recording has it.
+ * Appends the members for page_source.members: what a recording lost (profile/losses.h), and
+ * "trace", "requests", "coverage" and "heap", each only when the file at `path` has it. profile may
+ * be NULL; sources is the folder of the program's source files or NULL; served says that the page
+ * will ask a server for what it shows of a heap. Returns 0 or a negative errno.
  */
-int page_more(const struct export_source *s, struct json *j) must_check;
+int page_more(struct buf *out, const char *path, const struct profile *profile, const char *sources,
+              bool served) must_check;

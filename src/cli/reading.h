@@ -7,7 +7,7 @@
 
 #include "cli/commands.h"
 #include "cli/requests/only.h"
-#include "model/load.h"
+#include "profile/load.h"
 
 struct selection {
     struct profile_filter filter;

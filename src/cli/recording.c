@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/recording.h"
 
-#include "agent/options.h"
 #include "base/parse.h"
 #include "cli/builtin.h"
 #include "cli/commands.h"
@@ -9,6 +8,7 @@
 #include "cli/losses.h"
 #include "export/export.h"
 #include "jfr/cut.h"
+#include "options/options.h"
 
 #include <errno.h>
 #include <fcntl.h>

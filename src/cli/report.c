@@ -6,7 +6,7 @@
 #include "cli/builtin.h"
 #include "cli/losses.h"
 #include "cli/reading.h"
-#include "model/vm_time.h"
+#include "profile/vm_time.h"
 
 #include <inttypes.h>
 #include <math.h>

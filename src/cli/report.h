@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "model/profile.h"
+#include "profile/profile.h"
 
 #include <stdio.h>
 

@@ -5,7 +5,7 @@
  */
 #include "base/parse.h"
 #include "cli/report.h"
-#include "model/profile.h"
+#include "profile/profile.h"
 
 #include <errno.h>
 #include <inttypes.h>

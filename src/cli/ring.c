@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/ring.h"
 
-#include "agent/rings.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/parse.h"
@@ -10,6 +9,7 @@
 #include "cli/recording.h"
 #include "cli/target.h"
 #include "jfr/ring_read.h"
+#include "options/rings.h"
 #include "proto/vm_files.h"
 
 #include <errno.h>
@@ -152,7 +152,7 @@ static int take(int fd, const char *shown, const struct jfr_ring_cut *cut, const
     return status;
 }
 
-/* Returns whether the agent chose this place itself (agent/rings.h). */
+/* Returns whether the agent chose this place itself (options/rings.h). */
 static bool agent_chose(const char *file)
 {
     static const char *const folders[] = {"/var/tmp/", "/tmp/"};

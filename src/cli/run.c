@@ -7,8 +7,8 @@
 #include "cli/convert.h"
 #include "cli/push.h"
 #include "cli/recording.h"
+#include "options/control.h"
 #include "proto/agent.h"
-#include "proto/control.h"
 
 #include <errno.h>
 #include <fcntl.h>

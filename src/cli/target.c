@@ -7,8 +7,8 @@
 #include "cli/convert.h"
 #include "cli/json_view.h"
 #include "cli/recording.h"
+#include "options/control.h"
 #include "proto/check.h"
-#include "proto/control.h"
 #include "proto/scratch.h"
 
 #include <errno.h>

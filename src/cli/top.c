@@ -14,7 +14,7 @@
 #include "cli/json_view.h"
 #include "cli/target.h"
 #include "hotspot/hsperf.h"
-#include "proto/control.h"
+#include "options/control.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 #include "export/batch.h"
 
 #include "export/batch_requests.h"
-#include "model/load.h"
+#include "profile/load.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "model/profile.h"
+#include "profile/profile.h"
 #include "wire/batch.h"
 
 /* The label of samples that names the request for which their thread worked. */

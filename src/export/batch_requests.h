@@ -2,7 +2,7 @@
 /* For which request a thread worked at a time. */
 #pragma once
 
-#include "model/requests.h"
+#include "profile/requests.h"
 #include "wire/batch.h"
 
 struct batch_request {

@@ -5,7 +5,7 @@
  */
 #include "export/export.h"
 
-#include "model/load.h"
+#include "profile/load.h"
 
 #include "base/utf8.h"
 

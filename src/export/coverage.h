@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "model/coverage.h"
+#include "profile/coverage.h"
 
 #include <stdio.h>
 

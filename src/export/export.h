@@ -3,18 +3,9 @@
 #pragma once
 
 #include "base/buf.h"
-#include "model/load.h"
+#include "profile/load.h"
 
 #include <stdio.h>
-
-/* How the files of a served page refer to each other. */
-struct page_site {
-    const char *const *files;
-    size_t count, at;
-};
-
-struct json;
-struct timeline;
 
 /* What to write: a part of a recording. */
 struct export_source {
@@ -25,21 +16,8 @@ struct export_source {
     bool all_metrics;   /* for formats that hold several: all that there are instead of `metric` */
     const char *labels; /* for formats that say what was profiled: "key=value,key=value", or NULL */
     struct profile_filter filter;
-    const struct page_site *site; /* for a page that is served, else NULL */
-    struct buf *blob;             /* for a page that is served: receives its binary data */
-    /*
-     * For a page that is served, the recording's timeline, because the page asks for what it shows;
-     * may be NULL.
-     */
-    const struct timeline *timeline;
-    const char *warning; /* for a page: what is wrong with the recording, or NULL */
-    /* For a page: the folder of the program's source files, or NULL. */
-    const char *sources;
-    /*
-     * For a page: writes further members, after the profile and the threads, into the open object.
-     * Returns 0 or a negative errno. May be NULL.
-     */
-    int (*more)(const struct export_source *s, struct json *j);
+    const char *warning;       /* for a page: what is wrong with the recording, or NULL */
+    const struct buf *members; /* for a page: see struct page_source */
 };
 
 struct export_format {

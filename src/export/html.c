@@ -1,99 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A single, self-contained HTML file: the page from web/ with the data in it. Names are always data
- * and never markup.
- */
+/* A single, self-contained HTML file (page/page.h). */
 #include "export/export.h"
-#include "export/page.h"
-#include "export/page_data.h"
-#include "export/page_timeline.h"
-#include "model/timeline_load.h"
+#include "page/page.h"
 
 #include <errno.h>
-
-bool page_has_threads(const struct timeline *t)
-{
-    for (size_t i = 0; i < t->n_nodes; i++) {
-        if (tl_node(t, (uint32_t)i).kind != TL_RUN && tl_node(t, (uint32_t)i).kind != TL_DEAD)
-            return true;
-    }
-    return false;
-}
-
-/* Writes the timeline of the recording's threads. A recording without one is not an error. */
-static int threads_json(struct json *j, const struct export_source *s)
-{
-    _cleanup_(buf_release) struct buf why = BUF(4096);
-    _cleanup_(timeline_freep) struct timeline *t = NULL;
-    if (s->timeline)
-        return page_timeline_json(j, s->timeline, s->path, true);
-    if (s->profile && s->profile->only_samples)
-        return 0;
-    if (s->site || timeline_load(&t, s->path, &why) < 0 || !page_has_threads(t))
-        return 0;
-    return page_timeline_json(j, t, s->path, false);
-}
-
-static void site_json(struct json *j, const struct page_site *site)
-{
-    json_key(j, "site");
-    json_begin_object(j);
-    json_key(j, "at");
-    json_u64(j, site->at);
-    json_key(j, "files");
-    json_begin_array(j);
-    for (size_t i = 0; i < site->count; i++)
-        json_string(j, site->files[i]);
-    json_end_array(j);
-    json_end_object(j);
-}
-
-int page_of_recording(const struct export_source *s, struct buf *out)
-{
-    const char *slash = strrchr(s->path, '/');
-    struct json j = {out, false};
-    json_begin_object(&j);
-    json_key(&j, "version");
-    json_string(&j, JVMSCOPE_VERSION);
-    json_key(&j, "file");
-    json_string(&j, s->name ? s->name : slash ? slash + 1 : s->path);
-    json_key(&j, "warning");
-    json_string(&j, s->warning);
-    json_key(&j, "start_ms");
-    json_u64(&j, s->profile->start_epoch_ns / 1000000);
-    json_key(&j, "duration_ns");
-    json_u64(&j, s->profile->duration_ns);
-    json_key(&j, "metric");
-    json_string(&j, profile_metrics[s->metric].name);
-    int r = page_profile_json(&j, s->profile, &s->filter, s->blob);
-    if (r == 0)
-        r = threads_json(&j, s);
-    if (r == 0 && s->more)
-        r = s->more(s, &j);
-    if (s->site)
-        site_json(&j, s->site);
-    json_end_object(&j);
-    return r < 0 ? r : buf_error(out);
-}
-
-void page_write(FILE *out, const struct buf *data)
-{
-    fputs(page_head, out);
-    /*
-     * Inside <script> only "<" could begin something else than data. In JSON it occurs only in
-     * strings, so it can be escaped.
-     */
-    for (size_t at = 0, n; at < data->len; at += n) {
-        const uint8_t *stop = memchr(data->data + at, '<', data->len - at);
-        n = stop ? (size_t)(stop - data->data) - at : data->len - at;
-        fwrite(data->data + at, 1, n, out);
-        if (stop) {
-            fputs("\\u003c", out);
-            n++;
-        }
-    }
-    fputs(page_tail, out);
-}
 
 int export_html(const struct export_source *s, FILE *out, struct buf *why)
 {
@@ -103,7 +13,14 @@ int export_html(const struct export_source *s, FILE *out, struct buf *why)
         return -ENOTSUP;
     }
     _cleanup_(buf_release) struct buf data = BUF(SIZE_MAX / 2);
-    int r = page_of_recording(s, &data);
+    const struct page_source source = {.path = s->path,
+                                       .name = s->name,
+                                       .profile = s->profile,
+                                       .metric = s->metric,
+                                       .filter = s->filter,
+                                       .warning = s->warning,
+                                       .members = s->members};
+    int r = page_of_recording(&source, &data);
     if (r == 0)
         page_write(out, &data);
     return r;

@@ -9,7 +9,7 @@
 #include "base/protobuf.h"
 #include "export/export.h"
 #include "export/thread_slices.h"
-#include "model/timeline_load.h"
+#include "timeline/load.h"
 
 #include <errno.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 /* Presents a timeline as slices and arrows, for the formats of thread viewers. */
 #pragma once
 
-#include "model/timeline.h"
+#include "timeline/timeline.h"
 
 /*
  * The callbacks are not called in order of time overall. The slices of one thread are in order and

@@ -7,7 +7,7 @@
  */
 #include "base/json.h"
 #include "export/export.h"
-#include "model/timeline_load.h"
+#include "timeline/load.h"
 
 #include <errno.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 
 #include "base/file.h"
 #include "fleet/reading_requests.h"
-#include "model/load.h"
-#include "model/profile.h"
+#include "profile/load.h"
+#include "profile/profile.h"
 #include "wire/multipart.h"
 #include "wire/otlp.h"
 #include "wire/pyroscope.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "fleet/reading.h"
-#include "model/requests.h"
+#include "profile/requests.h"
 
 struct sample_requests {
     const struct fleet_reading *how;

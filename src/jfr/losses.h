@@ -2,7 +2,7 @@
 /*
  * One table of everything that a recording can lack. Each row names the capture that lost
  * something, what it lost, and why. The counts become jvmscope.Lost events (doc/format.md), which
- * model/losses.h reads.
+ * profile/losses.h reads.
  */
 #pragma once
 

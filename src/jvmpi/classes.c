@@ -3,7 +3,7 @@
  * Keeps what CLASS_LOAD reports until the class is unloaded, so that it can be requested until
  * then.
  */
-#include "agent/loaded_classes.h"
+#include "agent/vm/loaded_classes.h"
 #include "base/map.h"
 #include "jvmpi/layer.h"
 

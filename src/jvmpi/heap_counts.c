@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jvmpi/heap_counts.h"
 
-#include "agent/vm_flags.h"
+#include "agent/vm/flags.h"
 #include "jvmpi/layer.h"
 
 /*

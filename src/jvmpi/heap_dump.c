@@ -5,7 +5,7 @@
  * object is first visited its record is written with zero values. Each reference and each primitive
  * value that the VM reports is then stored in its place.
  */
-#include "agent/loaded_classes.h"
+#include "agent/vm/loaded_classes.h"
 #include "base/buf.h"
 #include "jvmpi/layouts.h"
 #include "jvmpi/traces.h"

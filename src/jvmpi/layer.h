@@ -13,7 +13,7 @@
  */
 #pragma once
 
-#include "agent/vm.h"
+#include "agent/vm/vm.h"
 #include "base/vec.h"
 #include "jvmpi.h"
 #include "jvmpi/flights.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jvmpi/layouts.h"
-#include "agent/loaded_classes.h"
+#include "agent/vm/loaded_classes.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * The monitor dump (specification, section 4.4): all threads with their traces and status, and all
  * monitors in use.
  */
-#include "agent/monitor_usage.h"
+#include "agent/vm/monitor_usage.h"
 #include "base/buf.h"
 #include "base/map.h"
 #include "jvmpi/layer.h"

@@ -3,7 +3,7 @@
 
 #include "agent/instrument/choice.h"
 #include "agent/instrument/native_thunks.h"
-#include "agent/vm.h"
+#include "agent/vm/vm.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "classfile/classfile.h"

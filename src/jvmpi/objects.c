@@ -5,7 +5,7 @@
  * allocations of the JIT or the VM) is reported when an event is about to name it, so that an agent
  * with OBJECT_ALLOC enabled knows every object that it is told about.
  */
-#include "agent/loaded_classes.h"
+#include "agent/vm/loaded_classes.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "jvmpi/buffer_gaps.h"

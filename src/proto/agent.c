@@ -3,8 +3,8 @@
 
 #include "base/file.h"
 #include "base/hash.h"
+#include "options/control.h"
 #include "proto/attach.h"
-#include "proto/control.h"
 #include "proto/lend.h"
 #include "proto/scratch.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds our agent's library, loads it into a running VM, and exchanges the messages of
- * proto/control.h with it.
+ * options/control.h with it.
  *
  * A VM with another root folder cannot see our library. It gets a copy in its /tmp, /var/tmp or
  * /dev/shm, which is removed once it is loaded. The copy's name contains a hash of its contents: a

@@ -3,7 +3,7 @@
  * Collapsed stacks, pprof and HPROF's outputs as profiles, then everything that is made of a
  * profile.
  */
-#include "model/load.h"
+#include "profile/load.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,8 +7,8 @@
 #include "analysis/critical_path.h"
 #include "analysis/monitor_stats.h"
 #include "analysis/what_if.h"
-#include "model/timeline_index.h"
-#include "model/timeline_view.h"
+#include "timeline/index.h"
+#include "timeline/view.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 /* XML of the thread profiler, whatever it holds: read, and analysed when it is one. */
 #include "analysis/critical_path.h"
 #include "analysis/what_if.h"
-#include "model/timeline_trcxml.h"
+#include "timeline/trcxml.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -55,8 +55,8 @@ def src(tmp_path_factory):
     after(src / "cli/builtin.h", '#include "cli/commands.h"\n', "int cmd_pids(const struct command *self, int argc, char **argv);\n")
     after(src / "cli/commands.c", "const struct command commands[] = {\n", block("c", '.name = "pids"'))
 
-    before(src / "agent/options.h", "    OPT_MONITOR,", block("c", "    OPT_HEARTBEAT,\n"))
-    before(src / "agent/options.c", "    [OPT_MONITOR]", block("c", "[OPT_HEARTBEAT] ="))
+    before(src / "options/options.h", "    OPT_MONITOR,", block("c", "    OPT_HEARTBEAT,\n"))
+    before(src / "options/options.c", "    [OPT_MONITOR]", block("c", "[OPT_HEARTBEAT] ="))
     (src / "agent/capture/heartbeat.c").write_text(block("c", "heartbeat_type = {"))
 
     (src / "export/methods.c").write_text(block("c", "int export_methods"))
@@ -70,7 +70,7 @@ def src(tmp_path_factory):
     return src
 
 
-@pytest.mark.parametrize("path", ["cli/pids.c", "cli/commands.c", "agent/options.c", "agent/capture/heartbeat.c", "export/methods.c",
+@pytest.mark.parametrize("path", ["cli/pids.c", "cli/commands.c", "options/options.c", "agent/capture/heartbeat.c", "export/methods.c",
                                   "export/export.c", "cli/heap/count.c", "cli/heap/verbs.c", "cli/heap/leaks.c"])
 def test_an_example_compiles_in_its_place(src, path):
     words = [w.replace("../src", str(src)).replace(str(lab.ROOT / "src"), str(src)) for w in flags(path)]

@@ -4,8 +4,8 @@
  * what the agent reads from option texts on standard input, each followed by a NUL, as a line of
  * JSON for each.
  */
-#include "agent/options.h"
 #include "base/json.h"
+#include "options/options.h"
 
 #include <stdio.h>
 #include <string.h>

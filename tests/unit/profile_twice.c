@@ -13,8 +13,8 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "jfr/reader.h"
-#include "model/frame_role.h"
-#include "model/load.h"
+#include "profile/frame_role.h"
+#include "profile/load.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "analysis/monitor_stats.h"
 #include "analysis/replay.h"
 #include "base/clock.h"
-#include "model/timeline_builder.h"
+#include "timeline/builder.h"
 
 #include <errno.h>
 #include <math.h>

@@ -4,9 +4,9 @@
 
 #include "analysis/critical_path.h"
 #include "base/clock.h"
-#include "model/timeline_builder.h"
-#include "model/timeline_index.h"
-#include "model/timeline_pack.h"
+#include "timeline/builder.h"
+#include "timeline/index.h"
+#include "timeline/pack.h"
 
 #include <dirent.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "tests.h"
 
 #include "base/pattern.h"
-#include "model/profile.h"
+#include "profile/profile.h"
 
 enum { METHODS = 12, DEPTH = 9, SAMPLES = 20000, THREADS = 3 };
 

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/latency.h"
 #include "jfr/writer.h"
-#include "model/timeline_load.h"
+#include "timeline/load.h"
 
 #include <errno.h>
 #include <stdlib.h>

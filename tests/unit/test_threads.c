@@ -12,8 +12,8 @@
 #include "analysis/what_if.h"
 #include "base/clock.h"
 #include "base/file.h"
-#include "model/timeline_index.h"
 #include "thread_programs.h"
+#include "timeline/index.h"
 
 #include <fcntl.h>
 #include <signal.h>

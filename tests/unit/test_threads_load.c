@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "jfr/writer.h"
-#include "model/timeline_builder.h"
-#include "model/timeline_load.h"
+#include "timeline/builder.h"
+#include "timeline/load.h"
 
 #include <errno.h>
 #include <unistd.h>

@@ -7,9 +7,9 @@
 
 #include "base/cursor.h"
 #include "base/file.h"
-#include "model/timeline_index.h"
-#include "model/timeline_pack.h"
-#include "model/timeline_view.h"
+#include "timeline/index.h"
+#include "timeline/pack.h"
+#include "timeline/view.h"
 
 #include <errno.h>
 #include <stdlib.h>

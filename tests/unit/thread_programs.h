@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "model/timeline_builder.h"
+#include "timeline/builder.h"
 
 #include "base/vec.h"
 

@@ -3,7 +3,7 @@
  * Builds the timeline of each recording twice: from all of its events, and while it is read, as for
  * large ones. Prints how many nodes they have, or where they differ and then exits with 1.
  */
-#include "model/timeline_load.h"
+#include "timeline/load.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's data, as written by src/export/page_data.c.
+// The page's data, as written by src/page/data.c.
 
 import type { TraceJson } from "./calls";
 import type { CoverageJson } from "./coverage";

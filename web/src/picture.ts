@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the thread view shows of a part of time, computed by the server (src/model/timeline_view.c) or from the states in this
+// What the thread view shows of a part of time, computed by the server (src/timeline/view.c) or from the states in this
 // file.
 
 export const MANY = 255; // kind of a run that is a pixel of many states

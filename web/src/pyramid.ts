@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads in a page of one file that contains pictures of them instead of each state change, as written by
-// src/export/page_pyramid.c.
+// src/page/pyramid.c.
 import { Varints } from "./data";
 import { decodeAcross, decodeRows, MANY, Picture } from "./picture";
 import { Cause, decodeContexts, decodePath, Known, NodeDetails, nothing, PyramidJson, SegmentDetails, segmentBehind, Source, TimelineJson } from "./timeline";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What threads did, as written by src/export/page_timeline.c. A served page requests what it shows; a page of one file contains
+// What threads did, as written by src/page/timeline.c. A served page requests what it shows; a page of one file contains
 // everything.
 import { Varints } from "./data";
 import { decodePicture, MANY, Picture } from "./picture";

@@ -3,13 +3,13 @@
  * cpu=samples and cpu=wall: writes the sampler's results into the recording or into HPROF's CPU
  * SAMPLES section.
  */
-#include "agent/dictionary.h"
-#include "agent/names.h"
+#include "agent/output/dictionary.h"
 #include "agent/sampler/perf.h"
 #include "agent/sampler/sampler.h"
 #include "agent/sampler/tasks.h"
-#include "agent/session.h"
-#include "agent/virtual_threads.h"
+#include "agent/session/session.h"
+#include "agent/vm/names.h"
+#include "agent/vm/virtual_threads.h"
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/parse.h"

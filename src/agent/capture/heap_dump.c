@@ -5,9 +5,9 @@
  * because heap dumps are separate files.
  */
 #include "agent/capture/alloc/sites.h"
-#include "agent/dictionary.h"
-#include "agent/session.h"
-#include "agent/vm_dump.h"
+#include "agent/output/dictionary.h"
+#include "agent/session/session.h"
+#include "agent/vm/dump.h"
 #include "base/file.h"
 
 #include <errno.h>

@@ -7,9 +7,9 @@
 #include "agent/capture.h"
 
 #include "agent/instrument/choice.h"
-#include "agent/loaded_classes.h"
-#include "agent/session.h"
-#include "agent/vm.h"
+#include "agent/session/session.h"
+#include "agent/vm/loaded_classes.h"
+#include "agent/vm/vm.h"
 #include "base/clock.h"
 #include "jfr/writer.h"
 

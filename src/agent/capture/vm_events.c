@@ -6,11 +6,11 @@
  * names are compared once a second.
  */
 #include "agent/capture.h"
-#include "agent/fault.h"
-#include "agent/lambda.h"
-#include "agent/loaded_classes.h"
-#include "agent/session.h"
-#include "agent/thread_table.h"
+#include "agent/session/fault.h"
+#include "agent/session/session.h"
+#include "agent/vm/lambda.h"
+#include "agent/vm/loaded_classes.h"
+#include "agent/vm/thread_table.h"
 #include "base/clock.h"
 #include "base/vec.h"
 #include "jfr/writer.h"

@@ -2,7 +2,7 @@
 /* redefine, verbose. */
 #include "agent/control/control.h"
 
-#include "agent/loaded_classes.h"
+#include "agent/vm/loaded_classes.h"
 #include "base/file.h"
 #include "classfile/classfile.h"
 

@@ -3,9 +3,9 @@
 #include "agent/control/control.h"
 
 #include "agent/capture.h"
-#include "agent/names.h"
-#include "agent/session.h"
-#include "agent/thread_table.h"
+#include "agent/session/session.h"
+#include "agent/vm/names.h"
+#include "agent/vm/thread_table.h"
 #include "base/clock.h"
 #include "jfr/writer.h"
 

@@ -6,8 +6,8 @@
  */
 #include "agent/control/control.h"
 
-#include "agent/loaded_classes.h"
-#include "agent/names.h"
+#include "agent/vm/loaded_classes.h"
+#include "agent/vm/names.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
 /* suspend, resume, interrupt, stop, pop, return, set. */
 #include "agent/control/control.h"
 
-#include "agent/names.h"
-#include "agent/thread_table.h"
+#include "agent/vm/names.h"
+#include "agent/vm/thread_table.h"
 
 #include <errno.h>
 #include <stdio.h>

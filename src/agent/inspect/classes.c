@@ -2,7 +2,7 @@
 /* classes, class, statics, modules. */
 #include "agent/inspect/inspect.h"
 
-#include "agent/loaded_classes.h"
+#include "agent/vm/loaded_classes.h"
 #include "base/map.h"
 
 #include <errno.h>

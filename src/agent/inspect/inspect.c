@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/inspect/inspect.h"
 
-#include "agent/fault.h"
+#include "agent/session/fault.h"
 
 #include "base/vec.h"
 

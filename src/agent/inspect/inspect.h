@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "agent/vm.h"
+#include "agent/vm/vm.h"
 #include "base/json.h"
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* instances, object: live objects and their contents. */
-#include "agent/ending.h"
 #include "agent/inspect/inspect.h"
-#include "agent/monitor_usage.h"
+#include "agent/session/ending.h"
+#include "agent/vm/monitor_usage.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* threads, groups, stack: states, locks held and awaited, frames with their locals. */
 #include "agent/inspect/inspect.h"
-#include "agent/names.h"
-#include "agent/os_thread.h"
-#include "agent/virtual_list.h"
+#include "agent/vm/names.h"
+#include "agent/vm/os_thread.h"
+#include "agent/vm/virtual_list.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names and values, read only from fields: nothing here runs code of the program. */
 #include "agent/inspect/inspect.h"
-#include "agent/lambda.h"
-#include "agent/loaded_classes.h"
+#include "agent/vm/lambda.h"
+#include "agent/vm/loaded_classes.h"
 
 #include <stdio.h>
 #include <stdlib.h>

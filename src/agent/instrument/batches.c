@@ -2,7 +2,7 @@
 #include "agent/instrument/batches.h"
 
 #include "agent/instrument/stops.h"
-#include "agent/vm.h"
+#include "agent/vm/vm.h"
 #include "base/clock.h"
 #include "base/cursor.h"
 #include "base/hash.h"

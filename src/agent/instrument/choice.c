@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/instrument/choice.h"
 
-#include "agent/vm.h"
+#include "agent/vm/vm.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/instrument/guards.h"
 
-#include "agent/names.h"
-#include "agent/vm.h"
+#include "agent/vm/names.h"
+#include "agent/vm/vm.h"
 #include "base/hash.h"
 #include "base/map.h"
 

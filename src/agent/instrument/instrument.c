@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/instrument/instrument.h"
 
-#include "agent/fault.h"
 #include "agent/instrument/batches.h"
 #include "agent/instrument/choice.h"
 #include "agent/instrument/guards.h"
 #include "agent/instrument/look.h"
-#include "agent/loaded_classes.h"
-#include "agent/vm.h"
+#include "agent/session/fault.h"
+#include "agent/vm/loaded_classes.h"
+#include "agent/vm/vm.h"
 #include "base/cursor.h"
 #include "base/hash.h"
 #include "base/map.h"

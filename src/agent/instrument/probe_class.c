@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/instrument/probe_class.h"
 
-#include "agent/fault.h"
-#include "agent/vm.h"
+#include "agent/session/fault.h"
+#include "agent/vm/vm.h"
 #include "classfile/rename.h"
 
 #include <errno.h>

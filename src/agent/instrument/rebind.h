@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "agent/vm.h"
+#include "agent/vm/vm.h"
 
 struct rebind_row {
     const char *name; /* a native method of Thread or Unsafe; the first existing name is used */

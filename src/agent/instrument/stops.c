@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/instrument/stops.h"
 
-#include "agent/counters.h"
+#include "agent/vm/counters.h"
 
 bool stops_so_far(uint64_t *ret_ns)
 {

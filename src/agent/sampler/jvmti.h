@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "agent/thread_table.h"
+#include "agent/vm/thread_table.h"
 
 struct sampler_jvmti {
     bool wall;

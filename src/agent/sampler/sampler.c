@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/sampler/sampler.h"
 
-#include "agent/fault.h"
-#include "agent/names.h"
 #include "agent/sampler/jvmti.h"
 #include "agent/sampler/ring.h"
 #include "agent/sampler/slots.h"
-#include "agent/virtual_threads.h"
+#include "agent/session/fault.h"
+#include "agent/vm/names.h"
+#include "agent/vm/virtual_threads.h"
 #include "base/clock.h"
 #include "base/hash.h"
 

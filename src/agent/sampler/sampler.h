@@ -11,8 +11,8 @@
  */
 #pragma once
 
-#include "agent/sampler/stack.h"
-#include "agent/thread_table.h"
+#include "agent/stacks/stack.h"
+#include "agent/vm/thread_table.h"
 
 #include <stdbool.h>
 #include <stdint.h>

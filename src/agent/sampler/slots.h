@@ -7,7 +7,7 @@
 #pragma once
 
 #include "agent/sampler/perf.h"
-#include "agent/thread_table.h"
+#include "agent/vm/thread_table.h"
 
 #include <stdbool.h>
 #include <time.h>

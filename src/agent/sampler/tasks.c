@@ -2,7 +2,7 @@
 #include "agent/sampler/tasks.h"
 
 #include "agent/sampler/slots.h"
-#include "agent/thread_table.h"
+#include "agent/vm/thread_table.h"
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/vec.h"

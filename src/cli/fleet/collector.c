@@ -3,8 +3,8 @@
 #include "cli/fleet/collector.h"
 
 #include "base/clock.h"
-#include "export/page.h"
 #include "fleet/ask.h"
+#include "page/page.h"
 #include "wire/otlp.h"
 
 #include <ctype.h>

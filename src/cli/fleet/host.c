@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host: keeps the always-on agent in the VMs of this machine and sends what they record. */
-#include "agent/rings.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/parse.h"
@@ -10,6 +9,7 @@
 #include "cli/fleet/send.h"
 #include "cli/fleet/spool.h"
 #include "cli/fleet/watched.h"
+#include "options/rings.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -172,7 +172,7 @@ static char *ring_of(const char *message)
     return end ? strndup(at + 6, (size_t)(end - at - 6)) : NULL;
 }
 
-/* The ring of a VM where agents put it by themselves (agent/rings.h); NULL when there is none. */
+/* The ring of a VM where agents put it by themselves (options/rings.h); NULL when there is none. */
 static char *ring_in_folders(pid_t pid)
 {
     char pattern[64], *found = NULL;

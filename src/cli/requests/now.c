@@ -3,7 +3,6 @@
  * jvmscope slow: records the requests of a running VM for a while and says why the slow ones are
  * slow.
  */
-#include "agent/options.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "cli/attach.h"
@@ -11,6 +10,7 @@
 #include "cli/recording.h"
 #include "cli/requests/requests.h"
 #include "cli/target.h"
+#include "options/options.h"
 
 #include <limits.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "analysis/request_groups.h"
 #include "cli/commands.h"
-#include "model/profile.h"
+#include "profile/profile.h"
 
 struct only_requests {
     const char *name; /* --request: a pattern */

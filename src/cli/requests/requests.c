@@ -8,7 +8,7 @@
 #include "cli/capture.h"
 #include "cli/losses.h"
 #include "cli/threads/threads.h"
-#include "model/timeline_load.h"
+#include "timeline/load.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -14,12 +14,12 @@
 #include "cli/heap/heap.h"
 #include "cli/page_more.h"
 #include "cli/reading.h"
-#include "cli/serve/cache.h"
-#include "cli/serve/threads.h"
 #include "cli/trace/trace.h"
-#include "export/page.h"
-#include "model/load.h"
-#include "model/vm_time.h"
+#include "page/cache.h"
+#include "page/page.h"
+#include "page/threads.h"
+#include "profile/load.h"
+#include "profile/vm_time.h"
 #include <endian.h>
 #include <errno.h>
 #include <pthread.h>
@@ -59,7 +59,7 @@ struct served_file {
      * binary data
      */
     struct buf page;
-    struct served_threads threads;
+    struct page_threads threads;
     struct heap *heap; /* for questions about a dump, one at a time */
 };
 
@@ -81,7 +81,7 @@ static int not_found(struct server_reply *reply, const char *text)
 static int read_data(struct site *s, size_t i, const struct page_site *site, struct buf *out)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096), json = BUF(UINT32_MAX),
-                                      blob = BUF(SIZE_MAX / 4);
+                                      blob = BUF(SIZE_MAX / 4), members = BUF(SIZE_MAX / 4);
     _cleanup_(profile_freep) struct profile *p = NULL;
     const char *path = s->paths[i];
     int r = profile_load(&p, path, LOAD_CELLS, NULL, &why, NULL, NULL);
@@ -97,16 +97,18 @@ static int read_data(struct site *s, size_t i, const struct page_site *site, str
         if (p->series[m].samples.len)
             metric = (enum profile_metric)m;
     }
-    struct export_source source = {
+    r = page_more(&members, path, p, s->sources, true);
+    if (r < 0)
+        return r;
+    const struct page_source source = {
         .path = path,
         .profile = p,
         .metric = metric,
         .site = site,
         .blob = &blob,
-        .sources = s->sources,
-        .more = page_more,
+        .members = &members,
         .warning = warning,
-        .timeline = p->only_samples ? NULL : served_threads_open(&s->files[i].threads, path)};
+        .timeline = p->only_samples ? NULL : page_threads_open(&s->files[i].threads, path)};
     r = page_of_recording(&source, &json);
     if (r < 0)
         return r;
@@ -124,14 +126,14 @@ static int read_data(struct site *s, size_t i, const struct page_site *site, str
 static int make_page(struct site *s, size_t i, struct buf *out)
 {
     struct page_site site = {(const char *const *)s->paths, s->count, i};
-    uint64_t key = serve_cache_key(s->paths[i], &site, s->sources);
-    int r = serve_cache_get(s->paths[i], key, out);
+    uint64_t key = page_cache_key(s->paths[i], &site, s->sources);
+    int r = page_cache_get(s->paths[i], key, out);
     if (r == 0)
         return 0;
     buf_clear(out);
     r = read_data(s, i, &site, out);
     if (r == 0)
-        serve_cache_put(s->paths[i], key, out);
+        page_cache_put(s->paths[i], key, out);
     return r;
 }
 
@@ -194,7 +196,7 @@ static int answer_what_if(struct site *s, size_t i, const struct server_request 
         buf_string(&reply->body, "class and factor (0 to 100) are missing\n");
         return 400;
     }
-    const struct timeline *t = served_threads_open(&s->files[i].threads, s->paths[i]);
+    const struct timeline *t = page_threads_open(&s->files[i].threads, s->paths[i]);
     if (!t)
         return not_found(reply, "no timeline in this recording");
     struct what_if_answer a;
@@ -297,8 +299,8 @@ static int answer(void *context, const struct server_request *q, struct server_r
         return answer_shell(reply);
     if (strcmp(rest, "/data") == 0 || strcmp(rest, "/weights") == 0)
         return answer_data(s, i, rest[1] == 'w', reply);
-    struct served_threads *threads = &s->files[i].threads;
-    int status = served_threads_answer(threads, s->paths[i], rest + 1, q, reply);
+    struct page_threads *threads = &s->files[i].threads;
+    int status = page_threads_answer(threads, s->paths[i], rest + 1, q, reply);
     return status == -ENOENT ? not_found(reply, "no such view") : status;
 }
 
@@ -360,13 +362,13 @@ int cmd_serve(const struct command *self, int argc, char **argv)
         site.files[i].page = BUF(SIZE_MAX / 2);
         pthread_mutex_init(&site.files[i].making, NULL);
         pthread_mutex_init(&site.files[i].asking, NULL);
-        served_threads_init(&site.files[i].threads);
+        page_threads_init(&site.files[i].threads);
     }
     status = serve(&site, &options);
     for (size_t i = 0; i < site.count; i++) {
         struct served_file *f = &site.files[i];
         buf_release(&f->page);
-        served_threads_release(&f->threads);
+        page_threads_release(&f->threads);
         heap_free(f->heap);
         pthread_mutex_destroy(&f->asking);
         pthread_mutex_destroy(&f->making);

@@ -2,7 +2,7 @@
 /* jvmscope threads deadlocks PID: shows the agent's answer to `deadlocks`. */
 #include "cli/threads/deadlocks_vm.h"
 #include "cli/target.h"
-#include "proto/control.h"
+#include "options/control.h"
 
 #include <json-c/json.h>
 #include <stdio.h>

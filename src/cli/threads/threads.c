@@ -10,9 +10,9 @@
 #include "cli/builtin.h"
 #include "cli/losses.h"
 #include "cli/threads/deadlocks_vm.h"
-#include "model/idle.h"
-#include "model/timeline_index.h"
-#include "model/timeline_load.h"
+#include "timeline/idle.h"
+#include "timeline/index.h"
+#include "timeline/load.h"
 
 #include <errno.h>
 #include <inttypes.h>

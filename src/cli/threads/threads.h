@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "cli/commands.h"
 #include "cli/requests/only.h"
-#include "model/timeline.h"
+#include "timeline/timeline.h"
 
 struct thread_options {
     bool json, idle;

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "jfr/reader.h"
-#include "model/losses.h"
+#include "profile/losses.h"
 
 #include <stdbool.h>
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/trace/trace.h"
-#include "agent/trace_request.h"
 #include "base/json.h"
 #include "base/json_check.h"
 #include "base/map.h"
@@ -13,6 +12,7 @@
 #include "cli/trace/exceptions.h"
 #include "cli/trace/moments.h"
 #include "jfr/reader.h"
+#include "options/trace_request.h"
 
 #include <errno.h>
 #include <string.h>

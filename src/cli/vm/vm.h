@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "model/vm_doings.h"
+#include "profile/vm_doings.h"
 
 /* Sums over what has the same texts. */
 struct vm_group {

@@ -19,7 +19,7 @@
  * hundreds of them in one method, which must stay below the JIT's size limit.
  */
 #include "agent/capture/alloc/alloc.h"
-#include "agent/vm_dump.h"
+#include "agent/vm/dump.h"
 #include "base/cursor.h"
 
 #include <errno.h>

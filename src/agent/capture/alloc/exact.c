@@ -10,11 +10,11 @@
  * stratum. It is exact when all objects are tracked (live=exact, heap=all).
  */
 #include "agent/capture/alloc/alloc.h"
-#include "agent/ending.h"
 #include "agent/instrument/probe_class.h"
-#include "agent/lambda.h"
-#include "agent/session.h"
-#include "agent/vm_dump.h"
+#include "agent/session/ending.h"
+#include "agent/session/session.h"
+#include "agent/vm/dump.h"
+#include "agent/vm/lambda.h"
 
 #include <errno.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  * longer runs code of the program.
  */
 #include "agent/capture/alloc/alloc.h"
-#include "agent/loaded_classes.h"
+#include "agent/vm/loaded_classes.h"
 
 #include <string.h>
 

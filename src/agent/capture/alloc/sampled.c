@@ -21,7 +21,7 @@
 #include "agent/capture/alloc/alloc.h"
 #include "agent/capture/alloc/sites_private.h"
 #include "agent/capture/budget/budget.h"
-#include "agent/lambda.h"
+#include "agent/vm/lambda.h"
 #include "base/clock.h"
 #include "jfr/writer.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/capture/alloc/sites_private.h"
-#include "agent/ending.h"
-#include "agent/names.h"
-#include "agent/own_stack.h"
+#include "agent/session/ending.h"
+#include "agent/stacks/own_stack.h"
+#include "agent/vm/names.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -11,8 +11,8 @@
  */
 #pragma once
 
-#include "agent/session.h"
-#include "agent/thread_table.h"
+#include "agent/session/session.h"
+#include "agent/vm/thread_table.h"
 #include "base/map.h"
 #include "jfr/losses.h"
 

@@ -5,8 +5,8 @@
  */
 #include "agent/capture/alloc/sites_private.h"
 #include "agent/capture/monitors/monitors.h"
-#include "agent/dictionary.h"
-#include "agent/ending.h"
+#include "agent/output/dictionary.h"
+#include "agent/session/ending.h"
 #include "base/map.h"
 #include "base/parse.h"
 #include "jfr/writer.h"

@@ -3,9 +3,9 @@
 
 #include "agent/capture/alloc/sites.h"
 #include "agent/capture/requests/requests.h"
-#include "agent/own_cost.h"
 #include "agent/sampler/sampler.h"
-#include "agent/session.h"
+#include "agent/session/own_cost.h"
+#include "agent/session/session.h"
 #include "base/clock.h"
 #include "base/hash.h"
 

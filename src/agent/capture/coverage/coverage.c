@@ -9,7 +9,7 @@
  */
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/probe_class.h"
-#include "agent/session.h"
+#include "agent/session/session.h"
 #include "classfile/cover.h"
 #include "jfr/writer.h"
 

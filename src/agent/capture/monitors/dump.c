@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/monitors/monitors.h"
 
-#include "agent/dictionary.h"
-#include "agent/lambda.h"
-#include "agent/monitor_usage.h"
-#include "agent/names.h"
+#include "agent/output/dictionary.h"
+#include "agent/vm/lambda.h"
+#include "agent/vm/monitor_usage.h"
+#include "agent/vm/names.h"
 #include "base/vec.h"
 
 #include <pthread.h>

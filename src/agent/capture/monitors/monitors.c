@@ -6,11 +6,11 @@
  */
 #include "agent/capture/monitors/monitors.h"
 
-#include "agent/dictionary.h"
-#include "agent/lambda.h"
-#include "agent/names.h"
-#include "agent/own_stack.h"
-#include "agent/session.h"
+#include "agent/output/dictionary.h"
+#include "agent/session/session.h"
+#include "agent/stacks/own_stack.h"
+#include "agent/vm/lambda.h"
+#include "agent/vm/names.h"
 #include "base/clock.h"
 #include "base/strpool.h"
 #include "base/vec.h"

@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "agent/session.h"
-#include "agent/thread_table.h"
+#include "agent/session/session.h"
+#include "agent/vm/thread_table.h"
 
 enum { MONITORS_SKIP_MAX = 32 };
 

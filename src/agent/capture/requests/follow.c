@@ -7,10 +7,10 @@
 
 #include "agent/capture/triggers/alarms.h"
 #include "agent/instrument/probe_class.h"
-#include "agent/names.h"
-#include "agent/thread_table.h"
-#include "agent/virtual_threads.h"
-#include "agent/vm.h"
+#include "agent/vm/names.h"
+#include "agent/vm/thread_table.h"
+#include "agent/vm/virtual_threads.h"
+#include "agent/vm/vm.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include "agent/capture/budget/budget.h"
 #include "agent/capture/requests/sql.h"
-#include "agent/names.h"
+#include "agent/vm/names.h"
 #include "base/map.h"
 
 #include <pthread.h>

@@ -5,7 +5,7 @@
  */
 #include "agent/capture/requests/follow.h"
 
-#include "agent/fault.h"
+#include "agent/session/fault.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/requests/requests.h"
 
-#include "agent/virtual_threads.h"
+#include "agent/vm/virtual_threads.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/map.h"

@@ -11,7 +11,7 @@
 #pragma once
 
 #include "agent/capture/requests/names.h"
-#include "agent/session.h"
+#include "agent/session/session.h"
 #include "jfr/writer.h"
 
 #include <stdatomic.h>

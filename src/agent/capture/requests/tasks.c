@@ -2,8 +2,8 @@
 /* Scheduled tasks as requests: each is named after the class of what the program scheduled. */
 #include "agent/capture/requests/requests.h"
 
-#include "agent/names.h"
-#include "agent/vm.h"
+#include "agent/vm/names.h"
+#include "agent/vm/vm.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,8 +8,8 @@
  */
 #include "agent/capture/threads/threads.h"
 
-#include "agent/names.h"
-#include "agent/virtual_list.h"
+#include "agent/vm/names.h"
+#include "agent/vm/virtual_list.h"
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/vec.h"

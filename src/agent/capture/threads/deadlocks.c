@@ -11,8 +11,8 @@
  */
 #include "agent/capture/threads/threads.h"
 
-#include "agent/fault.h"
-#include "agent/names.h"
+#include "agent/session/fault.h"
+#include "agent/vm/names.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/vec.h"

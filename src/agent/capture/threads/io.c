@@ -8,7 +8,7 @@
  */
 #include "agent/capture/threads/threads.h"
 
-#include "agent/loaded_classes.h"
+#include "agent/vm/loaded_classes.h"
 #include "base/clock.h"
 
 #include <arpa/inet.h>

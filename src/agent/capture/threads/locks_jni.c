@@ -6,7 +6,7 @@
  */
 #include "agent/capture/threads/threads.h"
 
-#include "agent/class_map.h"
+#include "agent/vm/class_map.h"
 #include "base/clock.h"
 
 #include <errno.h>

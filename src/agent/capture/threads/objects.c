@@ -2,9 +2,9 @@
 /* Objects and classes as the recording knows them: identity hashes and constants. */
 #include "agent/capture/threads/threads.h"
 
-#include "agent/class_map.h"
-#include "agent/lambda.h"
-#include "agent/names.h"
+#include "agent/vm/class_map.h"
+#include "agent/vm/lambda.h"
+#include "agent/vm/names.h"
 #include "base/map.h"
 
 #include <pthread.h>

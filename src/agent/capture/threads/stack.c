@@ -8,8 +8,8 @@
 #include "agent/capture/threads/threads.h"
 
 #include "agent/capture/budget/budget.h"
-#include "agent/own_stack.h"
-#include "agent/sampler/stack.h"
+#include "agent/stacks/own_stack.h"
+#include "agent/stacks/stack.h"
 #include "hotspot/layout.h"
 
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "agent/capture/budget/budget.h"
 #include "agent/capture/vm/vm.h"
 
-#include "agent/virtual_list.h"
+#include "agent/vm/virtual_list.h"
 #include "base/clock.h"
 #include "base/map.h"
 

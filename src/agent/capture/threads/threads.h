@@ -12,8 +12,8 @@
  */
 #pragma once
 
-#include "agent/session.h"
-#include "agent/thread_table.h"
+#include "agent/session/session.h"
+#include "agent/vm/thread_table.h"
 #include "base/seqlock.h"
 #include "jfr/writer.h"
 

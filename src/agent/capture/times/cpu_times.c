@@ -11,8 +11,8 @@
 #include "agent/capture/times/report.h"
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/probe_class.h"
-#include "agent/session.h"
-#include "agent/thread_table.h"
+#include "agent/session/session.h"
+#include "agent/vm/thread_table.h"
 #include "base/clock.h"
 #include "jfr/losses.h"
 

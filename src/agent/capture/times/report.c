@@ -2,9 +2,9 @@
 #include "agent/capture/times/report.h"
 
 #include "agent/capture/times/methods.h"
-#include "agent/dictionary.h"
-#include "agent/names.h"
-#include "agent/session.h"
+#include "agent/output/dictionary.h"
+#include "agent/session/session.h"
+#include "agent/vm/names.h"
 #include "base/clock.h"
 #include "base/map.h"
 

@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "agent/options.h"
 #include "base/clock.h"
+#include "options/options.h"
 
 struct trace_budget {
     uint64_t limit, rate, bytes; /* limits */

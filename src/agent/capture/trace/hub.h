@@ -7,7 +7,7 @@
 #pragma once
 
 #include "agent/capture/trace/ring.h"
-#include "agent/session.h"
+#include "agent/session/session.h"
 #include "base/buf.h"
 #include "base/strpool.h"
 #include "jfr/writer.h"

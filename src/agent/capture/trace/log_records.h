@@ -4,7 +4,7 @@
 
 #include "agent/capture/trace/budget.h"
 #include "agent/capture/trace/hub.h"
-#include "agent/session.h"
+#include "agent/session/session.h"
 
 /* Reads what the probes write into the rings of hub.h. */
 extern const struct hub_reader log_reader;

@@ -12,7 +12,7 @@
 #include "agent/capture/trace/paths.h"
 #include "agent/capture/trace/trace_state.h"
 #include "agent/instrument/choice.h"
-#include "agent/session.h"
+#include "agent/session/session.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "jfr/writer.h"

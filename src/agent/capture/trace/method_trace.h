@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "agent/session.h"
+#include "agent/session/session.h"
 
 /*
  * Changes what is traced while a recording runs, according to a valid request (trace_request.h).

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/trace/natives.h"
 
-#include "agent/vm.h"
+#include "agent/vm/vm.h"
 #include "classfile/classfile.h"
 
 #include <errno.h>

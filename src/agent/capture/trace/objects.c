@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/trace/objects.h"
 
-#include "agent/fault.h"
 #include "agent/instrument/probe_class.h"
-#include "agent/lambda.h"
+#include "agent/session/fault.h"
+#include "agent/vm/lambda.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "agent/capture/trace/shapes.h"
-#include "agent/session.h"
+#include "agent/session/session.h"
 
 /*
  * Takes the options and starts the thread that calls toString(). Returns 0, or an error with a

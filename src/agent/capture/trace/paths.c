@@ -3,8 +3,8 @@
 
 #include "agent/capture/trace/hub.h"
 #include "agent/instrument/probe_class.h"
-#include "agent/loaded_classes.h"
-#include "agent/vm.h"
+#include "agent/vm/loaded_classes.h"
+#include "agent/vm/vm.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -8,8 +8,8 @@
 #pragma once
 
 #include "agent/capture/trace/condition.h"
-#include "agent/options.h"
 #include "base/macro.h"
+#include "options/options.h"
 
 /* A set of rules is a word in which rule n is bit n. */
 enum { TRACE_RULES_MAX = 64 };

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "agent/vm.h"
+#include "agent/vm/vm.h"
 
 #include <stdbool.h>
 

@@ -3,8 +3,8 @@
 
 #include "agent/instrument/choice.h"
 #include "agent/instrument/instrument.h"
-#include "agent/loaded_classes.h"
-#include "agent/vm.h"
+#include "agent/vm/loaded_classes.h"
+#include "agent/vm/vm.h"
 #include "base/hash.h"
 
 #include <errno.h>

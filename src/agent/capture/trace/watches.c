@@ -11,7 +11,7 @@
 #include "agent/capture/trace/nothing.h"
 #include "agent/instrument/choice.h"
 #include "agent/instrument/probe_class.h"
-#include "agent/vm.h"
+#include "agent/vm/vm.h"
 
 #include <errno.h>
 #include <stdatomic.h>

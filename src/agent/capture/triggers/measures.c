@@ -5,7 +5,7 @@
 #include "agent/capture/triggers/alarms.h"
 #include "agent/capture/triggers/machine.h"
 #include "agent/capture/triggers/triggers.h"
-#include "agent/counters.h"
+#include "agent/vm/counters.h"
 #include "base/clock.h"
 #include "base/pattern.h"
 

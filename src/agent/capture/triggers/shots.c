@@ -6,7 +6,7 @@
  * trigger, so that neither the end of the recording nor that of the trigger matters to it.
  */
 #include "agent/capture/triggers/triggers.h"
-#include "agent/vm_dump.h"
+#include "agent/vm/dump.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/parse.h"

@@ -6,9 +6,9 @@
  */
 #pragma once
 
-#include "agent/capture/triggers/condition.h"
-#include "agent/options.h"
-#include "agent/session.h"
+#include "agent/session/session.h"
+#include "options/options.h"
+#include "options/trigger_condition.h"
 
 #include <limits.h>
 #include <stdatomic.h>

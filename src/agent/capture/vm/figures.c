@@ -3,7 +3,7 @@
 #include "agent/capture/vm/vm.h"
 
 #include "agent/capture/vm/cgroup.h"
-#include "agent/counters.h"
+#include "agent/vm/counters.h"
 
 #include <dirent.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
  */
 #include "agent/capture/vm/vm.h"
 
-#include "agent/counters.h"
+#include "agent/vm/counters.h"
 #include "hotspot/memory.h"
 
 #include <stdio.h>

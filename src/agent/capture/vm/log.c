@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/vm/log.h"
 
-#include "agent/management.h"
+#include "agent/vm/management.h"
 #include "base/file.h"
 
 #include <errno.h>

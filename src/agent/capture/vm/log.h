@@ -7,7 +7,7 @@
 
 #include "hotspot/unified_log.h"
 
-#include "agent/vm.h"
+#include "agent/vm/vm.h"
 
 /*
  * Makes the VM log. 0; -ENOTSUP: there is no such log (JDK 8, no management library, no memory

@@ -2,7 +2,7 @@
 #include "agent/capture/triggers/alarms.h"
 #include "agent/capture/vm/vm.h"
 
-#include "agent/counters.h"
+#include "agent/vm/counters.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "agent/session.h"
+#include "agent/session/session.h"
 #include "hotspot/unified_log.h"
 #include "jfr/writer.h"
 

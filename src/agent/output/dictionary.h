@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What HPROF outputs (format=a, b) refer to by number: threads, strings, classes, frames and
+ * traces. Each is written to the output when it is first requested, so that it precedes the section
+ * that uses it. Any attached thread except in signal handlers; takes out.lock, which the caller
+ * must not hold.
+ */
+#pragma once
+
+#include "agent/output/out.h"
+#include "agent/vm/thread_table.h"
+#include "jfr/writer.h"
+
+/* First numbers (doc/hprof-differences.md); a trace without frames is TRACE_EMPTY. */
+enum { TRACE_EMPTY = 300000, CLASS_FIRST = 100001 };
+
+struct dictionary;
+
+/*
+ * For an open output; the options say whether to write line numbers and threads. Both must outlive
+ * it. NULL: out of memory.
+ */
+struct dictionary *dictionary_new(struct out *out, const struct options *o);
+void dictionary_free(struct dictionary *d);
+
+/*
+ * The serial number of a stack with frames[0] innermost; the methods are jmethodIDs. thread: its
+ * serial, used only with thread=y. Stacks with the same methods and lines have the same number. 0
+ * when out of memory.
+ */
+uint32_t dictionary_trace(struct dictionary *d, JNIEnv *jni, const struct jfr_frame *frames,
+                          uint32_t n, uint32_t thread);
+/* TRACE_EMPTY, for events without a stack; it is written if it has not been yet. */
+uint32_t dictionary_empty_trace(struct dictionary *d);
+/*
+ * "java.util.Vector.addElement", the innermost method of a trace; "" for an empty one. Valid until
+ * dictionary_free.
+ */
+const char *dictionary_trace_method(struct dictionary *d, uint32_t trace);
+/* For format b: the id of a string. 0: out of memory. */
+uint64_t dictionary_string(struct dictionary *d, const char *s);
+/* Of b: the serial number of a class by its name ("java/lang/String") and id. */
+uint32_t dictionary_class(struct dictionary *d, const char *name, uint64_t class_id);
+
+/*
+ * For format b: writes UNLOAD CLASS for written classes that have been unloaded since. A class that
+ * is loaded again receives another serial number.
+ */
+void dictionary_unloaded(struct dictionary *d);
+
+void dictionary_thread_start(struct dictionary *d, const struct thread *t);
+void dictionary_thread_end(struct dictionary *d, const struct thread *t);
+/* The object id by which a thread is identified here. */
+uint64_t thread_object_id(uint32_t serial);
+/* The thread's serial number for such an id; 0 if it is not one. */
+uint32_t thread_serial_of_object(uint64_t object);

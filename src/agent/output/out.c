@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/output/out.h"
+
+#include "agent/output/dictionary.h"
+#include "agent/output/net.h"
+#include "agent/output/recording.h"
+#include "agent/output/rings.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/parse.h"
+#include "base/vec.h"
+#include "jfr/writer.h"
+#include "options/rings.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int write_file(void *context, const void *bytes, size_t len)
+{
+    struct out *out = context;
+    if (out->error == 0)
+        out->error = write_all(out->fd, bytes, len);
+    if (out->error == 0)
+        out->written += len;
+    return out->error;
+}
+
+/*
+ * The name of the file: as given, or derived from the format; a different one if it exists and must
+ * not be overwritten (force=n).
+ */
+static int choose_path(char *path, size_t size, const struct options *o)
+{
+    const char *given = o->v[OPT_FILE].given ? o->v[OPT_FILE].text : NULL;
+    const char *standard = option_is(o, OPT_FORMAT, "r")   ? "java-%p.jfr"
+                           : option_is(o, OPT_FORMAT, "b") ? "java.hprof"
+                                                           : "java.hprof.txt";
+    int r = expand_file_name(given ? given : standard, (long)getpid(), path, size);
+    if (r < 0 || option_on(o, OPT_FORCE) || access(path, F_OK) != 0)
+        return r;
+    size_t len = strlen(path), cut = len > 4 && strcmp(path + len - 4, ".txt") == 0 ? len - 4 : len;
+    char tail[32];
+    int n = snprintf(tail, sizeof(tail), ".%ld%s", (long)getpid(), path + cut);
+    if (cut + (size_t)n + 1 > size)
+        return -ENAMETOOLONG;
+    memcpy(path + cut, tail, (size_t)n + 1);
+    return 0;
+}
+
+/*
+ * A ring that the user gave no place lies where it can be found after the VM's end. Its name has
+ * the time, because the same process id comes again (in a container each time).
+ */
+static int choose_ring(char *path, size_t size)
+{
+    static const char *const folders[] = {"/var/tmp", "/tmp"};
+    char pattern[64];
+    size_t i = access(folders[0], W_OK | X_OK) == 0 ? 0 : 1;
+    rings_tidy(folders[i]);
+    snprintf(pattern, sizeof(pattern), "%s/" RING_PREFIX "%%p-%%t" RING_SUFFIX, folders[i]);
+    return expand_file_name(pattern, (long)getpid(), path, size);
+}
+
+static uint16_t control_flags(const struct options *o)
+{
+    return (uint16_t)((o->v[OPT_HEAP].text ? HPROF_CONTROL_ALLOC_TRACES : 0) |
+                      (option_is(o, OPT_CPU, "samples") ? HPROF_CONTROL_CPU_SAMPLING : 0) |
+                      (option_is(o, OPT_CPU, "wall") ? HPROF_CONTROL_WALL_SAMPLING : 0));
+}
+
+static int write_net(void *context, const void *bytes, size_t len)
+{
+    struct out *out = context;
+    /*
+     * Bytes that a closed connection does not accept are counted by the connection. Writers
+     * continue, so that sections stay complete.
+     */
+    net_write(out->net, bytes, len);
+    out->written += len;
+    return 0;
+}
+
+void out_settings(struct out *out, const struct options *o)
+{
+    if (out->format != 'b')
+        return;
+    pthread_mutex_lock(&out->lock);
+    out_stamp(out);
+    hprof_control_settings(&out->binary, control_flags(o),
+                           (uint16_t)MIN(o->v[OPT_DEPTH].number, UINT16_MAX));
+    pthread_mutex_unlock(&out->lock);
+}
+
+static int open_hprof(struct out *out, const struct options *o)
+{
+    struct hprof_sink sink = {out->net ? write_net : write_file, out};
+    if (!out->net) {
+        out->fd = open(out->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        if (out->fd < 0)
+            return -errno;
+    }
+    uint64_t header_ms = clock_ns(CLOCK_REALTIME) / NS_PER_MS;
+    out->header_ns = now_ns();
+    bool old = option_is(o, OPT_CPU, "old");
+    int r = out->format == 'a'
+                ? hprof_text_init(&out->text, sink, old ? 0 : (time_t)(header_ms / 1000))
+                : hprof_writer_init(&out->binary, sink, HPROF_MAGIC_1_0_2, 8, header_ms);
+    if (r == 0)
+        out_settings(out, o);
+    out->dictionary = r == 0 ? dictionary_new(out, o) : NULL;
+    return r < 0 ? r : out->dictionary ? 0 : -ENOMEM;
+}
+
+int out_open(struct out *ret, const struct options *o, struct buf *why)
+{
+    char path[PATH_MAX];
+    *ret = (struct out){
+        .format = o->v[OPT_FORMAT].text[0], .fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
+    const char *address = o->v[OPT_NET].text;
+    if (address && ret->format == 'r') {
+        buf_printf(why, "net=%s: a recording goes into a file", address);
+        return -EINVAL;
+    }
+    if (address && net_open(&ret->net, address, why) < 0)
+        return -ENOTCONN;
+    bool memory = option_is(o, OPT_ALWAYS, "memory");
+    int r =
+        memory                                      ? snprintf(path, sizeof(path), "memory") < 0
+        : option_always(o) && !o->v[OPT_FILE].given ? choose_ring(path, sizeof(path))
+        : address
+            ? snprintf(path, sizeof(path), "%s", address) >= (int)sizeof(path) ? -ENAMETOOLONG : 0
+            : choose_path(path, sizeof(path), o);
+    if (r < 0) {
+        buf_printf(why, "file=%s: %s", o->v[OPT_FILE].text,
+                   r == -EINVAL ? "only %p, %t and %% are understood" : strerror(-r));
+        return r;
+    }
+    ret->path = strdup(path);
+    if (!ret->path)
+        return -ENOMEM;
+    ret->opened_ns = now_ns();
+    r = ret->format == 'r' ? recording_begin(&ret->jfr, memory ? NULL : path, o)
+                           : open_hprof(ret, o);
+    if (r == 0 && option_always(o) && !memory)
+        ring_hold(jfr_writer_descriptor(ret->jfr));
+    if (r < 0) {
+        struct stat st;
+        buf_printf(why, "%s: %s", path, strerror(-r));
+        /* Nothing was recorded, and no file suggests otherwise. */
+        if (ret->fd >= 0 && lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+            unlink(path);
+        out_close(ret);
+    }
+    return r;
+}
+
+void out_stamp(struct out *out)
+{
+    if (out->format == 'b')
+        out->binary.time_us = (now_ns() - out->header_ns) / 1000;
+}
+
+static int keep_bytes(void *context, const void *bytes, size_t len)
+{
+    buf_bytes(context, bytes, len);
+    return buf_error(context);
+}
+
+void out_section_open(struct hprof_text *ret, struct buf *bytes)
+{
+    *bytes = BUF(SIZE_MAX / 2);
+    *ret = (struct hprof_text){.sink = {keep_bytes, bytes}, .out = BUF(SIZE_MAX / 2)};
+}
+
+void out_section_close(struct out *out, struct hprof_text *t, struct buf *bytes)
+{
+    pthread_mutex_lock(&out->lock);
+    if (hprof_text_flush(t) == 0)
+        buf_bytes(&out->text.out, bytes->data, bytes->len);
+    hprof_text_flush(&out->text);
+    pthread_mutex_unlock(&out->lock);
+    hprof_text_release(t);
+    buf_release(bytes);
+}
+
+/* A file that cannot grow counts as a failure only when an event did not fit. */
+static int recording_failure(struct out *out)
+{
+    struct jfr_counters n;
+    jfr_writer_counters(out->jfr, &n);
+    out->lost = n.error ? n.lost_room + n.lost_constants : 0;
+    return out->lost ? n.error : 0;
+}
+
+int out_flush(struct out *out)
+{
+    if (out->format == 'a')
+        hprof_text_flush(&out->text);
+    if (out->format == 'b')
+        hprof_flush(&out->binary);
+    if (!out->jfr)
+        return out->error;
+    (void)jfr_writer_flush(out->jfr);
+    return recording_failure(out);
+}
+
+void out_describe(const struct out *out, int error, char *text, size_t size)
+{
+    int n = snprintf(text, size, "%s", strerror(-error));
+    if (out->lost)
+        snprintf(text + n, size - (size_t)n, ": %s %s lost", COUNT_TEXT(out->lost, "events"),
+                 out->lost == 1 ? "was" : "were");
+}
+
+int out_close(struct out *out)
+{
+    int r = out_flush(out);
+    dictionary_free(out->dictionary);
+    out->dictionary = NULL;
+    if (out->jfr) {
+        (void)jfr_writer_close(out->jfr);
+        r = recording_failure(out);
+        jfr_writer_free(out->jfr);
+        out->jfr = NULL;
+    }
+    hprof_text_release(&out->text);
+    hprof_writer_release(&out->binary);
+    if (out->net) {
+        net_close(out->net);
+        uint64_t lost = net_lost(out->net);
+        if (lost)
+            fprintf(stderr,
+                    "hprof: net=%s: %llu bytes were lost: the front-end did not take them\n",
+                    out->path, (unsigned long long)lost);
+        net_unref(out->net);
+        out->net = NULL;
+    }
+    if (out->fd >= 0 && close(out->fd) < 0 && r == 0)
+        r = -errno;
+    out->fd = -1;
+    free(out->path);
+    out->path = NULL;
+    return r;
+}
+
+void out_ring_status(const struct out *o, const struct options *options, struct buf *out)
+{
+    struct jfr_ring_state ring;
+    if (!o->jfr || !jfr_writer_ring(o->jfr, &ring))
+        return;
+    uint64_t now = now_ns(), now_ms = clock_ns(CLOCK_REALTIME) / NS_PER_MS;
+    uint64_t lasts_ms = (now - o->opened_ns) / NS_PER_MS;
+
+    const struct {
+        const char *name;
+        uint64_t value;
+    } rows[] = {
+        {"keep_ms", options->v[OPT_KEEP].number / NS_PER_MS},
+        {"size", ring.size},
+        {"used", ring.used},
+        {"bytes_per_second", ring.written * 1000 / MAX(lasts_ms, UINT64_C(1))},
+        {"from_ms", now_ms - (now - ring.since_ns) / NS_PER_MS},
+        {"to_ms", now_ms},
+        {"chunks", ring.chunks},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        buf_printf(out, "ring.%s %llu\n", rows[i].name, (unsigned long long)rows[i].value);
+    if (option_is(options, OPT_ALWAYS, "memory"))
+        buf_printf(out, "ring.descriptor %d\n", jfr_writer_descriptor(o->jfr));
+}
+
+/* What was lost so far, by capture and kind, summed over reasons. */
+struct lost_things {
+    VEC(struct lost_thing {
+        struct jfr_loss_row row;
+        uint64_t total;
+    })
+    rows;
+};
+
+static void add_lost(void *context, const struct jfr_loss_row *row, uint64_t total)
+{
+    struct lost_things *all = context;
+    for (size_t i = 0; i < all->rows.len; i++) {
+        struct lost_thing *t = &all->rows.data[i];
+        if (strcmp(t->row.capture, row->capture) == 0 && strcmp(t->row.what, row->what) == 0) {
+            t->total += total;
+            return;
+        }
+    }
+    (void)!vec_push(&all->rows, ((struct lost_thing){*row, total}));
+}
+
+void out_lost_status(const struct out *o, struct buf *out)
+{
+    struct lost_things all = {0};
+    jfr_each_loss(o->jfr, add_lost, &all);
+    for (size_t i = 0; i < all.rows.len; i++) {
+        const struct lost_thing *t = &all.rows.data[i];
+        buf_printf(out, "lost.%s.%s %llu\n", t->row.capture, t->row.what,
+                   (unsigned long long)t->total);
+    }
+    vec_release(&all.rows);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The output of a session. format=r: a recording, written by any thread and by signal handlers
+ * through src/jfr. format=a, b: a file or a connection (net=) that receives HPROF text or records
+ * in order; under out.lock.
+ */
+#pragma once
+
+#include "hprof/text.h"
+#include "hprof/writer.h"
+#include "options/options.h"
+
+#include <pthread.h>
+
+struct dictionary;
+struct jfr_writer;
+struct net;
+
+struct out {
+    char format; /* 'a', 'b' or 'r' */
+    char *path;
+    int fd;          /* of a and b in a file; otherwise -1 */
+    struct net *net; /* of a and b with net=; otherwise NULL */
+    pthread_mutex_t lock;
+    struct hprof_text text;     /* of a */
+    struct hprof_writer binary; /* of b; id size 8 */
+    uint64_t header_ns;         /* of b: when its header was written, in terms of now_ns() */
+    /* of b: totals beyond 32 bits that have been reported to the user */
+    unsigned saturated_told;
+    struct dictionary *dictionary; /* of a and b */
+    uint64_t written;
+    int error;              /* the first failed write; never cleared */
+    uint64_t lost;          /* of r: events that were lost because of it */
+    struct jfr_writer *jfr; /* of r */
+    uint64_t opened_ns;     /* of r */
+};
+
+/*
+ * Opens the output according to the options. ret must not be moved afterwards. Negative errno with
+ * a sentence in why.
+ */
+int out_open(struct out *ret, const struct options *o, struct buf *why) must_check;
+/* For b: sets the time of the records that follow. */
+void out_stamp(struct out *out);
+/* For b: writes CONTROL SETTINGS with the current options. */
+void out_settings(struct out *out, const struct options *o);
+/*
+ * For a: builds a section in memory, so that nothing else can appear inside it. close appends it to
+ * the output and releases both.
+ */
+void out_section_open(struct hprof_text *ret, struct buf *bytes);
+void out_section_close(struct out *out, struct hprof_text *t, struct buf *bytes);
+/* Writes buffered data to the file. Returns 0, or the first failure that caused a loss. */
+int out_flush(struct out *out);
+/* The same, and closes the output. */
+int out_close(struct out *out);
+/* For a ring: lines "ring.NAME N". */
+void out_ring_status(const struct out *o, const struct options *options, struct buf *out);
+/* For r: lines "lost.CAPTURE.THING N". */
+void out_lost_status(const struct out *o, struct buf *out);
+/*
+ * A sentence for the result of out_flush or out_close: the system's reason and, if known, how much
+ * was lost.
+ */
+void out_describe(const struct out *out, int error, char *text, size_t size);

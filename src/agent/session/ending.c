@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/session/ending.h"
+
+#include "agent/instrument/probe_class.h"
+#include "agent/session/session.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define PROBE "java/lang/JvmscopeEnding"
+
+/*
+ * java.lang.Shutdown runs its hooks by slot. The JDK uses the first three; the last of them deletes
+ * files.
+ */
+enum { SLOT_FIRST_FREE = 3, SLOT_LAST = 9 };
+
+static pthread_mutex_t collecting = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool over;
+
+EXPORT void JNICALL Java_java_lang_JvmscopeEnding_ending(JNIEnv *jni, jclass class, jboolean now);
+
+void JNICALL Java_java_lang_JvmscopeEnding_ending(JNIEnv *jni, jclass class, jboolean now)
+{
+    if (now)
+        session_vm_ending(jni);
+}
+
+/* Adds a hook in the last free slot. */
+static int add_hook(JNIEnv *jni, jobject hook)
+{
+    int r = -ENOTSUP;
+    jclass shutdown = (*jni)->FindClass(jni, "java/lang/Shutdown");
+    jmethodID add =
+        shutdown ? (*jni)->GetStaticMethodID(jni, shutdown, "add", "(IZLjava/lang/Runnable;)V")
+                 : NULL;
+    for (int slot = SLOT_LAST; add && slot >= SLOT_FIRST_FREE && r < 0; slot--) {
+        (*jni)->CallStaticVoidMethod(jni, shutdown, add, (jint)slot, JNI_FALSE, hook);
+        r = vm_clear_exception(jni) ? -EBUSY : 0;
+    }
+    vm_clear_exception(jni);
+    if (shutdown)
+        (*jni)->DeleteLocalRef(jni, shutdown);
+    return r;
+}
+
+int ending_watch(JNIEnv *jni)
+{
+    static bool watched;
+    jclass class;
+    struct buf why = BUF(4096);
+    if (watched)
+        return 0;
+    int r = probe_define(jni, PROBE, &class, &why);
+    buf_release(&why);
+    jobject hook = r == 0 ? (*jni)->AllocObject(jni, class) : NULL;
+    if (r == 0)
+        r = hook ? add_hook(jni, hook) : -ENOMEM;
+    vm_clear_exception(jni);
+    if (hook)
+        (*jni)->DeleteLocalRef(jni, hook);
+    watched = r == 0;
+    return r;
+}
+
+void ending_stop_collections(bool wait)
+{
+    over = true;
+    if (wait) {
+        pthread_mutex_lock(&collecting);
+        pthread_mutex_unlock(&collecting);
+    }
+}
+
+jweak make_garbage(JNIEnv *jni)
+{
+    jbyteArray garbage = (*jni)->NewByteArray(jni, 8);
+    jweak weak = garbage ? (*jni)->NewWeakGlobalRef(jni, garbage) : NULL;
+    if (garbage)
+        (*jni)->DeleteLocalRef(jni, garbage);
+    vm_clear_exception(jni);
+    return weak;
+}
+
+int collect_and(JNIEnv *jni, int (*f)(JNIEnv *jni, bool collect, void *context), void *context,
+                bool *ret_collected)
+{
+    jweak garbage = ret_collected ? make_garbage(jni) : NULL;
+    bool may = !over;
+    if (may) {
+        pthread_mutex_lock(&collecting);
+        may = !over;
+        if (!may)
+            pthread_mutex_unlock(&collecting);
+    }
+    int r = f(jni, may, context);
+    if (may)
+        pthread_mutex_unlock(&collecting);
+    if (ret_collected)
+        *ret_collected = garbage && (*jni)->IsSameObject(jni, garbage, NULL);
+    if (garbage)
+        (*jni)->DeleteWeakGlobalRef(jni, garbage);
+    return r;
+}
+
+static int force(JNIEnv *jni, bool collect, void *unused)
+{
+    if (collect)
+        (*vm.ti)->ForceGarbageCollection(vm.ti);
+    return 0;
+}
+
+void collect_if_possible(JNIEnv *jni)
+{
+    collect_and(jni, force, NULL, NULL);
+}
+
+bool collect_garbage(JNIEnv *jni)
+{
+    bool collected;
+    collect_and(jni, force, NULL, &collected);
+    return collected;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/session/fault.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct {
+    char name[16];
+    unsigned left; /* number of steps until one fails; 0: none fails */
+} fault;
+
+static __thread bool counted; /* the steps of this thread belong to fault.name */
+
+void fault_set(const char *spec)
+{
+    const char *colon = spec ? strchr(spec, ':') : NULL;
+    memset(&fault, 0, sizeof(fault));
+    if (!colon || (size_t)(colon - spec) >= sizeof(fault.name))
+        return;
+    memcpy(fault.name, spec, (size_t)(colon - spec));
+    fault.left = (unsigned)atoi(colon + 1);
+}
+
+bool fault_is_of(const char *name)
+{
+    return strcmp(fault.name, name) == 0;
+}
+
+void fault_steps_of(const char *name)
+{
+    counted = name && fault.left && fault_is_of(name);
+}
+
+bool fault_here(void)
+{
+    return counted && fault.left && --fault.left == 0;
+}

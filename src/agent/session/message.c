@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/session/message.h"
+
+#include "agent/capture/trace/method_trace.h"
+#include "agent/capture/triggers/triggers.h"
+#include "agent/control/control.h"
+#include "agent/inspect/inspect.h"
+#include "agent/instrument/instrument.h"
+#include "agent/session/session.h"
+#include "agent/vm/vm.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "options/control.h"
+#include "options/options.h"
+#include "options/trace_request.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* How long the listener waits for a thread of ours: most requests take less. */
+enum { WAIT_MS = 300 };
+
+static int work_start(JNIEnv *jni, const char *rest, struct buf *more, struct buf *why)
+{
+    struct options o = {0};
+    int r = options_parse(&o, rest, why);
+    if (r == 0 && o.help) {
+        options_release(&o);
+        buf_printf(why, "help is for start-up");
+        return -EINVAL;
+    }
+    return r < 0 ? r : session_begin(&o, rest, jni, why);
+}
+
+/*
+ * A sender that gives up removes its reply file: when the VM was stopped for a while, for instance.
+ * It has said that nothing is recorded, and nobody would end a recording that had begun after all.
+ */
+static bool is_abandoned(const char *reply)
+{
+    return access(reply, W_OK) < 0;
+}
+
+static int work_dump(JNIEnv *jni, const char *rest, struct buf *more, struct buf *why)
+{
+    return session_dump(jni, why);
+}
+
+static int work_stop(JNIEnv *jni, const char *rest, struct buf *more, struct buf *why)
+{
+    return session_end(jni, why);
+}
+
+static int work_ending(JNIEnv *jni, const char *rest, struct buf *more, struct buf *why)
+{
+    session_ending();
+    return 0;
+}
+
+static int answer_status(JNIEnv *jni, const char *rest, struct buf *more, struct buf *why)
+{
+    return 0;
+}
+
+struct trace_request {
+    const char *text;
+    struct buf *more, *why;
+    int result;
+};
+
+static void carry_out_trace(struct session *s, JNIEnv *jni, void *context)
+{
+    struct trace_request *t = context;
+    t->result = method_trace_switch(s, jni, t->text, t->more, t->why);
+}
+
+static int work_trace(JNIEnv *jni, const char *rest, struct buf *more, struct buf *why)
+{
+    struct trace_request t = {rest, more, why, 0};
+    const char *what, *fault = trace_request_fault(rest, &what);
+    if (fault) {
+        buf_printf(why, "%s: %s", what, fault);
+        return -EINVAL;
+    }
+    if (session_run(jni, carry_out_trace, &t) < 0) {
+        buf_string(why, "no calls are being traced; begin with --trace");
+        return -ESRCH;
+    }
+    return t.result;
+}
+
+struct trigger_message {
+    const struct options *options;
+    struct buf *why;
+    int result;
+};
+
+static void carry_out_triggers(struct session *s, JNIEnv *jni, void *context)
+{
+    struct trigger_message *m = context;
+    m->result = triggers_change(s, jni, m->options, m->why);
+}
+
+static int work_on(JNIEnv *jni, const char *rest, struct buf *more, struct buf *why)
+{
+    struct options o = {0};
+    struct trigger_message m = {&o, why, 0};
+    _cleanup_(buf_release) struct buf text = BUF(1 << 20);
+    buf_printf(&text, "always=y,%s", rest);
+    int r = buf_error(&text) ? -E2BIG : options_parse(&o, buf_str(&text), why);
+    if (r < 0)
+        return r;
+    r = session_run(jni, carry_out_triggers, &m);
+    options_release(&o);
+    if (r < 0)
+        buf_string(why, "nothing is recorded: begin with --always");
+    return r < 0 ? r : m.result;
+}
+
+static const struct verb {
+    const char *name;
+    /* Any remaining answer is left in `more`. */
+    int (*carry_out)(JNIEnv *jni, const char *rest, struct buf *more, struct buf *why);
+    bool takes_long; /* it changes classes, dumps the heap, or waits for a request that does */
+} verbs[] = {
+    {"status", answer_status, false},
+    {"start", work_start, true},
+    {"dump", work_dump, true},
+    {"stop", work_stop, true},
+    {"ending", work_ending, true},
+    {"trace", work_trace, true},
+    {"on", work_on, true},
+    {"inspect", inspect, false},
+    {"control", control, false},
+};
+
+struct message {
+    char verb[16], reply[PATH_MAX]; /* reply: the file for the answer, or "" */
+    const char *rest;               /* what follows these words, in `text` */
+    char *text;
+    int result;
+    bool done;
+    int users; /* the listener, and the thread that carries it out */
+    /* of those that are being carried out; fd is the reply file, for the progress, or -1 */
+    struct message *next;
+    int fd;
+};
+
+/* Protects `current`, and done and users of each message. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t message_done; /* with the monotonic clock */
+static struct message *current;
+
+static void tell(const struct message *m, const char *line)
+{
+    if (m->fd >= 0)
+        (void)!pwrite(m->fd, line, strlen(line), 0);
+}
+
+static void tell_progress(int done, int of)
+{
+    char line[64];
+    snprintf(line, sizeof(line), CONTROL_CHANGING " %d %d\n", done, of);
+    pthread_mutex_lock(&lock);
+    for (const struct message *m = current; m; m = m->next)
+        tell(m, line);
+    pthread_mutex_unlock(&lock);
+}
+
+static void begin_progress(struct message *m)
+{
+    m->fd = open(m->reply, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    tell(m, CONTROL_WORKING "\n");
+    pthread_mutex_lock(&lock);
+    m->next = current;
+    current = m;
+    instrument_progress = tell_progress;
+    pthread_mutex_unlock(&lock);
+}
+
+static void end_progress(struct message *m)
+{
+    pthread_mutex_lock(&lock);
+    for (struct message **at = &current; *at; at = &(*at)->next)
+        if (*at == m) {
+            *at = m->next;
+            break;
+        }
+    close_descriptor(&m->fd);
+    pthread_mutex_unlock(&lock);
+}
+
+/*
+ * Writes the answer, its first byte last: until then the file looks as if the message were still
+ * being carried out. The answer is longer than what it replaces.
+ */
+static void write_answer(int fd, const struct buf *out)
+{
+    static const char failed[] = "error %d the agent cannot write its answer\n";
+    char line[64];
+    int r = buf_error(out);
+    if (r == 0)
+        r = lseek(fd, 1, SEEK_SET) < 0 ? -errno : write_all(fd, out->data + 1, out->len - 1);
+    if (r == 0) {
+        (void)!pwrite(fd, out->data, 1, 0);
+        return;
+    }
+    snprintf(line, sizeof(line), failed, -r);
+    (void)!pwrite(fd, line, strlen(line), 0); /* there is room for this much */
+}
+
+static void answer(const struct message *m, const struct buf *more, const struct buf *why)
+{
+    struct buf out = BUF(CONTROL_ANSWER_MAX);
+    if (m->result < 0)
+        buf_printf(&out, "error %d %s\n", -m->result, buf_str(why));
+    else
+        buf_printf(&out, "ok\n");
+    buf_printf(&out, "agent %s %s\n", JVMSCOPE_VERSION, __DATE__ " " __TIME__);
+    bool asks = strcmp(m->verb, "status") == 0 || strcmp(m->verb, "ending") == 0;
+    session_status(&out, m->result == 0 && !asks);
+    if (m->result == 0 && more->len)
+        buf_printf(&out, "json %.*s\n", (int)more->len, more->data);
+    _cleanup_close_ int fd = open(m->reply, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0)
+        write_answer(fd, &out);
+    buf_release(&out);
+}
+
+static const struct verb *verb_of(const struct message *m)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+        if (strcmp(verbs[i].name, m->verb) == 0)
+            return &verbs[i];
+    return NULL;
+}
+
+static void carry_out(struct message *m, JNIEnv *jni)
+{
+    struct buf why = BUF(16384), more = BUF(CONTROL_ANSWER_MAX - 65536);
+    const struct verb *verb = verb_of(m);
+    if (!verb) {
+        buf_printf(&why, "control=%s: allowed: %s", m->verb, option_table[OPT_CONTROL].values);
+        m->result = -EINVAL;
+    } else {
+        m->result = verb->carry_out(jni, m->rest, &more, &why);
+    }
+    if (m->result == 0 && m->reply[0] && verb->carry_out == work_start && is_abandoned(m->reply))
+        session_abandon(jni);
+    end_progress(m);
+    if (m->reply[0])
+        answer(m, &more, &why);
+    buf_release(&more);
+    buf_release(&why);
+}
+
+static void release(struct message *m)
+{
+    pthread_mutex_lock(&lock);
+    bool last = --m->users == 0;
+    pthread_mutex_unlock(&lock);
+    if (!last)
+        return;
+    free(m->text);
+    free(m);
+}
+
+static void JNICALL run(jvmtiEnv *ti, JNIEnv *jni, void *context)
+{
+    struct message *m = context;
+    carry_out(m, jni);
+    pthread_mutex_lock(&lock);
+    m->done = true;
+    pthread_cond_broadcast(&message_done);
+    pthread_mutex_unlock(&lock);
+    release(m);
+}
+
+/*
+ * Has a thread of its own carry out a message, and waits a little for its end. Returns the result;
+ * 0 when it goes on, and -ENOMEM when there is no thread and nothing was done.
+ */
+static int carry_out_apart(struct message *m, JNIEnv *jni)
+{
+    static bool once; /* there is one listener */
+    struct timespec until;
+    if (!once) {
+        pthread_condattr_t attributes;
+        pthread_condattr_init(&attributes);
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        pthread_cond_init(&message_done, &attributes);
+        pthread_condattr_destroy(&attributes);
+        once = true;
+    }
+    m->users++;
+    if (session_thread(jni, "jvmscope request", run, m) < 0) {
+        m->users--;
+        return -ENOMEM;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    uint64_t ns = (uint64_t)until.tv_nsec + WAIT_MS * NS_PER_MS;
+    until.tv_sec += (time_t)(ns / NS_PER_SECOND);
+    until.tv_nsec = (long)(ns % NS_PER_SECOND);
+    pthread_mutex_lock(&lock);
+    while (!m->done && pthread_cond_timedwait(&message_done, &lock, &until) == 0)
+        ;
+    int r = m->done ? m->result : 0;
+    pthread_mutex_unlock(&lock);
+    return r;
+}
+
+/*
+ * Removes "control=VERB,reply=PATH,", in any order, from the front of a message. The rest are
+ * options of a recording.
+ */
+static const char *take_word(const char *text, const char *name, char *value, size_t size)
+{
+    size_t n = strlen(name), len = strcspn(text, ",");
+    if (strncmp(text, name, n) != 0 || len - n >= size)
+        return NULL;
+    memcpy(value, text + n, len - n);
+    value[len - n] = 0;
+    return text + len + (text[len] == ',');
+}
+
+static struct message *message_of(const char *text)
+{
+    struct message *m = calloc(1, sizeof(*m));
+    char *copy = strdup(text ? text : "");
+    if (!m || !copy) {
+        free(m);
+        free(copy);
+        return NULL;
+    }
+    *m = (struct message){.verb = "start", .text = copy, .rest = copy, .users = 1, .fd = -1};
+    const char *next;
+    while ((next = take_word(m->rest, "control=", m->verb, sizeof(m->verb))) ||
+           (next = take_word(m->rest, "reply=", m->reply, sizeof(m->reply))))
+        m->rest = next;
+    return m;
+}
+
+int message_receive(const char *text, int error, const struct buf *why, bool *ret_answered)
+{
+    const struct buf nothing = BUF(1);
+    struct message *m = message_of(text);
+    if (!m)
+        return -ENOMEM;
+    const struct verb *verb = verb_of(m);
+    bool apart = m->reply[0] && verb && verb->takes_long;
+    JNIEnv *jni = error == 0 ? vm_jni() : NULL;
+    *ret_answered = m->reply[0];
+    m->result = error < 0 ? error : jni ? 0 : -ENOTSUP;
+    if (m->result == 0 && m->reply[0] && is_abandoned(m->reply))
+        m->result = -ECANCELED;
+    int r = m->result;
+    if (r < 0) {
+        if (m->reply[0])
+            answer(m, &nothing, why);
+    } else {
+        if (apart)
+            begin_progress(m);
+        r = apart ? carry_out_apart(m, jni) : -ENOMEM;
+        if (r == -ENOMEM && !m->done) {
+            carry_out(m, jni);
+            r = m->result;
+        }
+    }
+    release(m);
+    return r;
+}

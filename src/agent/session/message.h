@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Messages from the command to an agent that is loaded (options/control.h). Questions are answered
+ * in the VM's attach listener, which brings them. That is one thread, and everyone who attaches to
+ * the VM needs it: `jcmd`, `jstack`, other agents. Therefore what may take long is done in a thread
+ * of our own, and the listener is free again after WAIT_MS at the latest.
+ */
+#pragma once
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+
+/*
+ * Carries out a message, or has it carried out, and writes the answer into the file that the
+ * message names. error: a negative errno with a sentence in `why` when the agent cannot work in
+ * this VM, which is then the answer; else 0. Returns 0 or a negative errno. *ret_answered: the
+ * sender does not depend on what the VM tells it about the load.
+ */
+int message_receive(const char *text, int error, const struct buf *why, bool *ret_answered);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/session/private.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the messages */
+bool session_line_open;
+
+static void add_message(struct session *s, bool print, const char *format, va_list args)
+{
+    struct buf line = BUF(4096);
+    buf_vprintf(&line, format, args);
+    pthread_mutex_lock(&lock);
+    buf_printf(&s->messages, "message %s\n", buf_str(&line));
+    s->messages_said++;
+    pthread_mutex_unlock(&lock);
+    if (print && !vm.attached)
+        fprintf(stderr, "%shprof: %s\n", session_line_open ? "\n" : "", buf_str(&line));
+    session_line_open = session_line_open && !print;
+    buf_release(&line);
+}
+
+void session_message(struct session *s, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add_message(s, !s->running, format, args);
+    va_end(args);
+}
+
+void session_warn(struct session *s, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    add_message(s, true, format, args);
+    va_end(args);
+}
+
+void session_failed(struct session *s, int error, const char *format, ...)
+{
+    char text[sizeof(s->failed)];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    pthread_mutex_lock(&lock);
+    if (s->failure == 0) {
+        s->failure = error;
+        memcpy(s->failed, text, sizeof(text));
+    }
+    pthread_mutex_unlock(&lock);
+    session_message(s, "%s", text);
+}
+
+void session_put_messages(struct session *s, struct buf *out, bool tells)
+{
+    pthread_mutex_lock(&lock);
+    buf_bytes(out, s->messages.data, s->messages.len);
+    buf_printf(out, "messages_told %u\n", s->messages_told);
+    s->messages_told = tells ? s->messages_said : s->messages_told;
+    pthread_mutex_unlock(&lock);
+}

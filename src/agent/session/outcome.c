@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/session/outcome.h"
+
+#include "base/file.h"
+#include "options/control.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/*
+ * False for a descriptor that was closed and reopened for something else by a program in between.
+ */
+static bool is_ours(int fd)
+{
+    char link[64], name[64] = "";
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    return readlink(link, name, sizeof(name) - 1) > 0 &&
+           strncmp(name, "/memfd:" OUTCOME_NAME, strlen("/memfd:" OUTCOME_NAME)) == 0;
+}
+
+int outcome_file(const struct options *o)
+{
+    int fd = o->v[OPT_OUTCOME].given ? (int)o->v[OPT_OUTCOME].number : -1;
+    return fd >= 0 && is_ours(fd) ? fd : -1;
+}
+
+void outcome_tell(int file, const char *path, int error, const char *why, bool aloud)
+{
+    char line[PATH_MAX + 1024];
+    int n = snprintf(line, sizeof(line), "%d\t%s\t%s\n", -error, path, why);
+    if (file >= 0 && write_all(file, line, MIN((size_t)n, sizeof(line) - 1)) == 0)
+        return;
+    if (error < 0 && aloud)
+        fprintf(stderr, "hprof: %s: %s\n", path, why);
+}

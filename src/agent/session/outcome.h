@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a recording ended, reported once to whoever waits for it. */
+#pragma once
+
+#include "options/options.h"
+
+/*
+ * The memory file that `jvmscope run` shares with the VM (option outcome); -1 when there is none.
+ */
+int outcome_file(const struct options *o);
+/*
+ * Reports a recording that has ended or could not begin. If there is a memory file, one line is
+ * written to it: the errno, a tab, the path, a tab, `why`. Otherwise a failure is printed on
+ * standard error, if `aloud`. error: 0 or negative errno. why: a sentence; empty when it was
+ * printed before.
+ */
+void outcome_tell(int file, const char *path, int error, const char *why, bool aloud);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of the session share. session.c begins and ends it and answers questions,
+ * session_worker.c is the agent's thread, session_rows.c the work of the captures, and
+ * session_messages.c what the user is told.
+ */
+#pragma once
+
+#include "agent/session/session.h"
+#include "base/clock.h"
+
+#include <pthread.h>
+#include <time.h>
+
+enum { SESSION_DRAIN_MS = 50 };
+
+#define SESSION_SAVE_NS (2 * NS_PER_SECOND)
+
+/* Protects the session; held while a capture's functions run. */
+extern pthread_mutex_t session_lock;
+
+/* ---- session.c; all with the lock held */
+
+/*
+ * Says what holds the lock for long and which file it writes, for those that must not wait for it.
+ * state: as in options/control.h; NULL: nothing.
+ */
+void session_occupy(const char *state, const char *path);
+/* Keeps probes from writing more: otherwise writing a lot would take until even more is there. */
+void session_shut_rows(void);
+/* Ends the session because its duration is over. */
+void session_time_is_over(struct session *s, JNIEnv *jni);
+struct timespec session_time_after(struct timespec t, long ms);
+
+/* ---- session_worker.c; all with the lock held */
+
+int session_worker_start(JNIEnv *jni) must_check;
+/* Tells the worker to exit and waits until it has. */
+void session_worker_stop(void);
+/*
+ * With vm.dying set, at the end of the VM. A wait there lasts for as long as a thread in native
+ * code takes to check its deadline, so it must be short for a thread that cannot run, for example
+ * because a debugger has stopped it.
+ */
+void session_worker_dismiss(void);
+
+/* ---- session_rows.c; all with the lock held */
+
+/* Returns whether row i of captures[] has started. */
+bool session_row_on(const struct session *s, int i);
+void session_drain_rows(struct session *s, JNIEnv *jni);
+void session_flush_rows(struct session *s, JNIEnv *jni);
+/*
+ * Has the rows write what they have counted, every SESSION_SAVE_NS or less often, so that it takes
+ * at most a fiftieth of this thread's time and, at about 50 bytes an event, 32 KiB of the file a
+ * second.
+ */
+void session_save_rows(struct session *s, JNIEnv *jni);
+/* Flushes the rows and has them write their sections. Returns 0 or a negative errno. */
+int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason);
+
+/* ---- session_messages.c */
+
+/* session_dump_rows has printed the beginning of a line on standard error. */
+extern bool session_line_open;
+/* Appends the messages to an answer. tells: they count as reported. */
+void session_put_messages(struct session *s, struct buf *out, bool tells);

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/session/rows.h"
+
+#include "agent/session/fault.h"
+
+#include <errno.h>
+#include <string.h>
+
+/*
+ * The k-th row to load and start. This is the table's order, except in tests, which can move one
+ * row to the end.
+ */
+static int nth_row(int k)
+{
+    int last = captures_count - 1;
+    for (int i = 0; i < captures_count; i++)
+        if (fault_is_of(captures[i]->name))
+            last = i;
+    return (last + 1 + k) % captures_count;
+}
+
+/* "cpu=samples", the option that requested a row. */
+static void name_options(const struct session *s, const struct capture *row, struct buf *out)
+{
+    const char *between = "";
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if (row->options >> i & 1 && s->options.v[i].given) {
+            buf_printf(out, "%s%s=%s", between, option_table[i].name, s->options.v[i].text);
+            between = ", ";
+        }
+    if (!*between)
+        buf_string(out, row->name); /* it is recorded without having been asked for */
+}
+
+/*
+ * Checks that need no side effects: whether the output, the VM and the option's value allow a row.
+ */
+static int check_row(const struct session *s, const struct capture *row, struct buf *why)
+{
+    jvmtiCapabilities missing = {0};
+    int r = vm_could(&row->needs, &missing);
+    if (r < 0)
+        return r;
+    if (row->records_only && !option_is(&s->options, OPT_FORMAT, "r")) {
+        name_options(s, row, why);
+        buf_string(why, ": goes into a recording: add format=r");
+        return -ENOTSUP;
+    }
+    if (!vm_capabilities_empty(&missing)) {
+        name_options(s, row, why);
+        buf_printf(why, ": this VM cannot%s: no ", vm.attached ? " any more once it runs" : "");
+        vm_capability_names(&missing, why);
+        return -ENOTSUP;
+    }
+    return row->check ? row->check(&s->options, why) : 0;
+}
+
+int rows_check(const struct session *s, struct buf *why)
+{
+    int r = 0;
+    for (int i = 0; i < captures_count && r == 0; i++)
+        if (rows_has(s->wanted, i))
+            r = check_row(s, captures[i], why);
+    return r;
+}
+
+static int ask_capabilities(struct session *s, const struct capture *row, struct buf *why)
+{
+    jvmtiCapabilities missing = {0};
+    int r = vm_need(&row->needs, NULL);
+    r = r < 0 ? r : vm_need(&row->likes, &missing);
+    if (r == 0 && !vm_capabilities_empty(&missing)) {
+        struct buf text = BUF(4096);
+        name_options(s, row, &text);
+        buf_printf(&text, ": does without ");
+        vm_capability_names(&missing, &text);
+        session_message(s, "%.*s", (int)text.len, text.data);
+        buf_release(&text);
+    }
+    return r;
+}
+
+/* Names need source files and lines, whatever is captured. */
+static int ask_basics(struct buf *why)
+{
+    jvmtiCapabilities basics = {.can_get_source_file_name = 1, .can_get_line_numbers = 1}, missing;
+    /* to find the method that a lambda implements */
+    static const jvmtiCapabilities likes = {.can_get_constant_pool = 1};
+    int r = vm_need(&basics, NULL);
+    if (r == 0)
+        r = vm_need(&likes, &missing);
+    if (r < 0)
+        buf_printf(why, "the VM refuses JVM TI capabilities");
+    return r;
+}
+
+static int load_row(struct session *s, int i, struct buf *why)
+{
+    const struct capture *row = captures[i];
+    int r = ask_capabilities(s, row, why);
+    if (r < 0)
+        return r;
+    s->loaded |= UINT64_C(1) << i;
+    r = row->load ? row->load(s, why) : 0;
+    if (r == 0 && row->events)
+        r = vm_events_on(row->events);
+    s->events |= r == 0 && row->events ? UINT64_C(1) << i : 0;
+    return r == 0 && fault_here() ? -EIO : r;
+}
+
+static int start_row(struct session *s, JNIEnv *jni, int i, struct buf *why)
+{
+    const struct capture *row = captures[i];
+    s->on |= UINT64_C(1) << i;
+    int r = row->start ? row->start(s, jni, why) : 0;
+    return r == 0 && fault_here() ? -EIO : r;
+}
+
+/* A row failed without providing a sentence. */
+static void say_failed(const struct session *s, const struct capture *row, int error,
+                       struct buf *why)
+{
+    if (why->len)
+        return;
+    name_options(s, row, why);
+    buf_printf(why, ": cannot start: %s", strerror(-error));
+}
+
+/* Loads the requested rows, or starts those that are loaded. */
+static int each_row(struct session *s, JNIEnv *jni, bool load, struct buf *why)
+{
+    int r = 0;
+    for (int k = 0; k < captures_count && r == 0; k++) {
+        int i = nth_row(k);
+        if (!rows_has(load ? s->wanted : s->loaded, i))
+            continue;
+        fault_steps_of(captures[i]->name);
+        r = load ? load_row(s, i, why) : start_row(s, jni, i, why);
+        if (r < 0)
+            say_failed(s, captures[i], r, why);
+    }
+    fault_steps_of("session");
+    return r;
+}
+
+int rows_load(struct session *s, struct buf *why)
+{
+    int r = ask_basics(why);
+    return r < 0 ? r : each_row(s, NULL, true, why);
+}
+
+int rows_start(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    int r = each_row(s, jni, false, why);
+    s->running = r == 0;
+    return r;
+}
+
+void rows_stop(struct session *s, JNIEnv *jni)
+{
+    s->running = false;
+    for (int k = captures_count - 1; k >= 0; k--) {
+        int i = nth_row(k);
+        const struct capture *row = captures[i];
+        if (rows_has(s->on, i) && row->stop)
+            row->stop(s, jni);
+        s->on &= ~(UINT64_C(1) << i);
+        if (rows_has(s->events, i))
+            vm_events_off(row->events);
+        if (rows_has(s->loaded, i) && row->release)
+            row->release(s);
+    }
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Takes the captures of a session through their life cycle (capture.h). Everything requires the
+ * session's lock.
+ */
+#pragma once
+
+#include "agent/session/session.h"
+
+/* Whether row i is among `rows`, one of the session's sets. */
+static inline bool rows_has(uint64_t rows, int i)
+{
+    return rows >> i & 1;
+}
+
+/*
+ * Each returns 0, or a negative errno with a sentence in why; rows_stop then undoes what was done.
+ */
+int rows_check(const struct session *s, struct buf *why) must_check;
+int rows_load(struct session *s, struct buf *why) must_check;
+int rows_start(struct session *s, JNIEnv *jni, struct buf *why) must_check;
+/* Ends everything that was begun, in reverse order. jni may be NULL if nothing was started. */
+void rows_stop(struct session *s, JNIEnv *jni);

@@ -1,0 +1,588 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/session/private.h"
+
+#include "agent/instrument/batches.h"
+#include "agent/instrument/instrument.h"
+#include "agent/output/thread_notes.h"
+#include "agent/session/ending.h"
+#include "agent/session/fault.h"
+#include "agent/session/front.h"
+#include "agent/session/outcome.h"
+#include "agent/session/own_cost.h"
+#include "agent/session/rows.h"
+#include "agent/stacks/own_stack.h"
+#include "agent/vm/class_watch.h"
+#include "agent/vm/names.h"
+#include "agent/vm/thread_table.h"
+#include "base/clock.h"
+#include "jfr/writer.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#pragma weak malloc_trim /* musl's allocator does not have this function */
+
+enum { RETRY_MS = 20, END_MS = 10000 };
+
+struct session *session_now;
+
+/* protects the session; held while a capture's functions run */
+pthread_mutex_t session_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/*
+ * What holds the lock for long and what it writes, for those that must not wait for it: a start or
+ * an end may change classes for a minute.
+ */
+static struct {
+    pthread_mutex_t lock;
+    const char *state; /* as in options/control.h; NULL: nothing */
+    char path[PATH_MAX];
+} occupied = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+struct timespec session_time_after(struct timespec t, long ms)
+{
+    t.tv_nsec += ms * (long)NS_PER_MS;
+    t.tv_sec += t.tv_nsec / (long)NS_PER_SECOND;
+    t.tv_nsec %= (long)NS_PER_SECOND;
+    return t;
+}
+
+void session_occupy(const char *state, const char *path)
+{
+    pthread_mutex_lock(&occupied.lock);
+    occupied.state = state;
+    if (path)
+        snprintf(occupied.path, sizeof(occupied.path), "%s", path);
+    pthread_mutex_unlock(&occupied.lock);
+}
+
+/* Takes the lock; false when its holder is occupied. */
+static bool lock_unless_occupied(void)
+{
+    for (;;) {
+        pthread_mutex_lock(&occupied.lock);
+        bool is = occupied.state;
+        pthread_mutex_unlock(&occupied.lock);
+        if (is)
+            return false;
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until = session_time_after(until, RETRY_MS);
+        if (pthread_mutex_timedlock(&session_lock, &until) == 0)
+            return true;
+    }
+}
+
+static atomic_bool always_on;
+
+static void JNICALL on_class_load(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class)
+{
+    /* AsyncGetCallTrace works only while this event is enabled. */
+}
+
+static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class)
+{
+    names_touch_class(class);
+}
+
+static const struct vm_callbacks method_id_events = {
+    .ti = {.ClassLoad = on_class_load, .ClassPrepare = on_class_prepare}};
+static bool method_ids_on;
+
+int session_need_method_ids(JNIEnv *jni)
+{
+    if (method_ids_on)
+        return 0;
+    int r = vm_events_on(&method_id_events);
+    if (r < 0)
+        return r;
+    method_ids_on = true;
+    names_touch_all_classes(jni);
+    return 0;
+}
+
+static void free_session(struct session *s)
+{
+    options_release(&s->options);
+    buf_release(&s->messages);
+    free(s->text);
+    free(s);
+}
+
+/* The result of the last session. */
+static struct {
+    char path[PATH_MAX], why[600];
+    int error;
+    bool untold; /* its duration ended it, and the result has not been reported yet */
+} last;
+
+/* Closes the output and reports the result. */
+static int close_output(struct session *s, bool has_run)
+{
+    char why[256];
+    snprintf(last.path, sizeof(last.path), "%s", s->out.path); /* out_close releases it */
+    int r = out_close(&s->out);
+    out_describe(&s->out, r, why, sizeof(why));
+    last.error = s->failure ? s->failure : r;
+    snprintf(last.why, sizeof(last.why), "%s%s%s", s->failed, s->failure && r ? "; " : "",
+             r ? why : "");
+    last.untold = false;
+    if (has_run)
+        outcome_tell(outcome_file(&s->options), last.path, last.error, last.why, !vm.attached);
+    return last.error;
+}
+
+void session_shut_rows(void)
+{
+    for (int i = 0; i < captures_count; i++)
+        if (captures[i]->shut)
+            captures[i]->shut();
+}
+
+/* Ends what was begun, in reverse order, and closes the output. */
+static int finish(struct session *s, JNIEnv *jni)
+{
+    bool has_run = s->running;
+    rows_stop(s, jni);
+    if (method_ids_on)
+        vm_events_off(&method_id_events);
+    method_ids_on = false;
+    threads_unlisten(&thread_notes);
+    front_stop();
+    thread_notes_write(s);
+    int r = close_output(s, has_run);
+    session_now = NULL;
+    free_session(s);
+    own_stack_release();
+    class_watch_stop();
+    names_release();
+    /*
+     * Returns free memory to the system. Otherwise the memory that the recording used would stay in
+     * the allocator's arenas, in a different one for each thread of ours.
+     */
+    if (vm.attached && malloc_trim)
+        malloc_trim(0);
+    return r;
+}
+
+/* Starting and ending may hold the lock for seconds; urgent work does not wait for it. */
+static void drain_now(JNIEnv *jni)
+{
+    struct session *s = session_now;
+    if (s)
+        session_drain(s, jni);
+    if (s && s->out.jfr)
+        jfr_writer_work(s->out.jfr);
+}
+
+int session_thread(JNIEnv *jni, const char *text, jvmtiStartFunction run, void *context)
+{
+    int r;
+    jclass class = (*jni)->FindClass(jni, "java/lang/Thread");
+    jmethodID make =
+        class ? (*jni)->GetMethodID(jni, class, "<init>", "(Ljava/lang/String;)V") : NULL;
+    jstring name = make ? (*jni)->NewStringUTF(jni, text) : NULL;
+    jthread thread = name ? (*jni)->NewObject(jni, class, make, name) : NULL;
+    r = thread && !fault_here() ? threads_own(jni, thread) : -ENOMEM;
+    if (r == 0 && (*vm.ti)->RunAgentThread(vm.ti, thread, run, context,
+                                           JVMTI_THREAD_NORM_PRIORITY) != JVMTI_ERROR_NONE) {
+        threads_disown(jni, thread);
+        r = -ENOMEM;
+    }
+    vm_clear_exception(jni);
+    if (thread)
+        (*jni)->DeleteLocalRef(jni, thread);
+    if (name)
+        (*jni)->DeleteLocalRef(jni, name);
+    if (class)
+        (*jni)->DeleteLocalRef(jni, class);
+    return r;
+}
+
+void session_time_is_over(struct session *s, JNIEnv *jni)
+{
+    session_shut_rows();
+    session_occupy("stopping", s->out.path);
+    session_dump_rows(s, jni, DUMP_STOP);
+    finish(s, jni);
+    last.untold = true;
+    session_occupy(NULL, NULL);
+}
+
+/* Rows that need a collector at the end are called in time; without the hook they do without it. */
+static void watch_end(struct session *s, JNIEnv *jni)
+{
+    bool needed = false;
+    for (int i = 0; i < captures_count; i++)
+        needed = needed || (rows_has(s->loaded, i) && captures[i]->ending);
+    if (needed && ending_watch(jni) < 0)
+        session_message(s, "this VM takes no shutdown hook of ours: live figures at its end are as "
+                           "of the last collection");
+}
+
+static int start(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    threads_look_around(jni);
+    watch_end(s, jni);
+    instrument_pause = drain_now;
+    s->started_ns = s->last_work_ns = now_ns();
+    s->save_due_ns = s->started_ns + SESSION_SAVE_NS;
+    own_cost_start();
+    s->chunks = s->out.jfr ? jfr_writer_chunks(s->out.jfr) : 0;
+    for (int i = 0; i < captures_count; i++)
+        if (rows_has(s->loaded, i) && captures[i]->own_stacks)
+            own_stack_start(jni, &s->options);
+    int r = rows_start(s, jni, why);
+    if (r < 0)
+        return r;
+    s->due_ns = s->options.v[OPT_DURATION].given ? now_ns() + s->options.v[OPT_DURATION].number : 0;
+    if (s->out.format == 'b' && class_watch_start(jni) < 0)
+        session_message(s, "this VM does not tell of classes that are unloaded");
+    r = front_start(s, jni);
+    if (r == 0)
+        r = session_worker_start(jni);
+    if (r < 0)
+        buf_printf(why, "the VM gives the agent no thread");
+    return r;
+}
+
+/* Ends a session that did not begin: nothing was recorded, and no file suggests otherwise. */
+static void give_up(struct session *s, JNIEnv *jni)
+{
+    char *path = s->out.net ? NULL : strdup(s->out.path);
+    struct stat st;
+    s->running = false;
+    finish(s, jni);
+    *last.path = 0;
+    last.error = 0;
+    if (path && lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+        unlink(path);
+    free(path);
+}
+
+/*
+ * Where the VM does not sample allocations all of them would be counted, from the beginning, by
+ * changed classes: that is not for a program that runs for months.
+ */
+static void leave_out_allocations(struct session *s)
+{
+    struct option_value *alloc = &s->options.v[OPT_ALLOC];
+    const jvmtiCapabilities samples = {.can_generate_sampled_object_alloc_events = 1};
+    jvmtiCapabilities missing = {0};
+    if (!option_always(&s->options) || !alloc->text || vm_could(&samples, &missing) < 0 ||
+        vm_capabilities_empty(&missing))
+        return;
+    alloc->text = NULL;
+    if (alloc->given)
+        session_message(s, "alloc=sampled: left out: this VM does not sample allocations");
+}
+
+static int begin(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    leave_out_allocations(s);
+    for (int i = 0; i < captures_count; i++)
+        if (captures[i]->wanted(&s->options))
+            s->wanted |= UINT64_C(1) << i;
+    int r = rows_check(s, why);
+    if (r == 0)
+        r = out_open(&s->out, &s->options, why);
+    if (r < 0) {
+        free_session(s);
+        return r;
+    }
+    session_occupy("starting", s->out.path);
+    session_now = s;
+    atomic_store(&always_on, s->options.v[OPT_ALWAYS].given);
+    fault_set(s->options.v[OPT_FAIL].text);
+    fault_steps_of("session");
+    vm.late = vm.live;
+    r = s->out.format == 'r' ? 0 : threads_listen(&thread_notes);
+    if (r == 0)
+        r = rows_load(s, why);
+    if (r == 0 && vm.live)
+        r = start(s, jni, why);
+    fault_steps_of(NULL);
+    if (r < 0)
+        give_up(s, jni);
+    session_occupy(NULL, NULL);
+    return r;
+}
+
+/* Takes the lock, or tells that another recording is being started. */
+static int lock_to_begin(struct buf *why)
+{
+    if (lock_unless_occupied())
+        return 0;
+    pthread_mutex_lock(&occupied.lock);
+    bool starting = occupied.state && strcmp(occupied.state, "starting") == 0;
+    if (starting)
+        buf_printf(why, "already recording to %s", occupied.path);
+    pthread_mutex_unlock(&occupied.lock);
+    if (starting)
+        return -EBUSY;
+    pthread_mutex_lock(&session_lock);
+    return 0;
+}
+
+int session_begin(struct options *o, const char *text, JNIEnv *jni, struct buf *why)
+{
+    struct session *s = calloc(1, sizeof(*s));
+    char *copy = strdup(text ? text : "");
+    if (!s || !copy) {
+        free(s);
+        free(copy);
+        options_release(o);
+        return -ENOMEM;
+    }
+    s->options = *o;
+    s->text = copy;
+    s->messages.limit = 16384;
+    *o = (struct options){0};
+    int r = lock_to_begin(why);
+    if (r < 0) {
+        free_session(s);
+        return r;
+    }
+    if (session_now || vm.dying) {
+        if (session_now && option_always(&session_now->options))
+            buf_printf(why, "always on already, into %s; jvmscope dump --last takes out of it",
+                       session_now->out.path);
+        else
+            buf_printf(why, "already recording to %s",
+                       session_now ? session_now->out.path : "nothing: the VM is ending");
+        r = -EBUSY;
+        free_session(s);
+    } else {
+        r = begin(s, jni, why);
+    }
+    pthread_mutex_unlock(&session_lock);
+    return r;
+}
+
+int session_vm_init(JNIEnv *jni, struct buf *why)
+{
+    pthread_mutex_lock(&session_lock);
+    vm.live = true;
+    int r = 0;
+    if (session_now) {
+        session_occupy("starting", session_now->out.path);
+        fault_steps_of("session");
+        r = start(session_now, jni, why);
+        fault_steps_of(NULL);
+        if (r < 0)
+            give_up(session_now, jni);
+        session_occupy(NULL, NULL);
+    }
+    pthread_mutex_unlock(&session_lock);
+    return r;
+}
+
+void session_vm_ending(JNIEnv *jni)
+{
+    batches_end();
+    pthread_mutex_lock(&session_lock);
+    struct session *s =
+        session_now && session_now->running && option_on(&session_now->options, OPT_DOE)
+            ? session_now
+            : NULL;
+    if (s)
+        session_flush_rows(s, jni);
+    for (int i = 0; i < captures_count && s; i++)
+        if (rows_has(s->loaded, i) && captures[i]->ending)
+            captures[i]->ending(s, jni);
+    ending_stop_collections(true);
+    pthread_mutex_unlock(&session_lock);
+}
+
+/*
+ * The thread that holds the lock may be waiting for a collector that has stopped; this happens
+ * after Runtime.halt, which runs no hooks.
+ */
+static bool lock_at_death(void)
+{
+    uint64_t start = now_ns();
+    while (pthread_mutex_trylock(&session_lock) != 0) {
+        if (now_ns() - start > END_MS * NS_PER_MS)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
+    }
+    return true;
+}
+
+void session_vm_death(JNIEnv *jni)
+{
+    ending_stop_collections(false);
+    batches_end();
+    if (!lock_at_death()) {
+        fprintf(stderr,
+                "hprof: what the agent was doing did not end within %d s of the VM's end; the "
+                "output lacks its last part\n",
+                END_MS / 1000);
+        return;
+    }
+    vm.dying = true;
+    if (session_now) {
+        session_dump_rows(session_now, jni, DUMP_EXIT);
+        finish(session_now, jni);
+        last.untold = true; /* a request to stop it may have come too late */
+    }
+    session_worker_dismiss();
+    vm.live = false;
+    pthread_mutex_unlock(&session_lock);
+}
+
+void session_abandon(JNIEnv *jni)
+{
+    pthread_mutex_lock(&session_lock);
+    if (session_now && session_now->running) {
+        session_occupy("stopping", session_now->out.path);
+        give_up(session_now, jni);
+        session_worker_stop();
+        session_occupy(NULL, NULL);
+    }
+    pthread_mutex_unlock(&session_lock);
+}
+
+/* With the lock held: the result of session_dump. */
+static void describe(int error, struct buf *why)
+{
+    char text[256];
+    if (session_now)
+        out_describe(&session_now->out, error, text, sizeof(text));
+    if (session_now && !session_now->failure)
+        buf_printf(why, "%s: %s", session_now->out.path, text);
+    else
+        buf_string(why, session_now ? session_now->failed : "not recording");
+}
+
+/* With the lock held. */
+static int dump_now(JNIEnv *jni, struct buf *why)
+{
+    int r = -ESRCH;
+    if (session_now && session_now->running) {
+        session_occupy("recording", session_now->out.path);
+        r = session_dump_rows(session_now, jni, DUMP_REQUEST);
+        session_occupy(NULL, NULL);
+    }
+    if (r < 0)
+        describe(r, why);
+    return r;
+}
+
+int session_dump(JNIEnv *jni, struct buf *why)
+{
+    pthread_mutex_lock(&session_lock);
+    int r = dump_now(jni, why);
+    pthread_mutex_unlock(&session_lock);
+    return r;
+}
+
+void session_dump_unless_occupied(JNIEnv *jni)
+{
+    struct buf why = BUF(4096);
+    if (!lock_unless_occupied())
+        return;
+    (void)dump_now(jni, &why);
+    pthread_mutex_unlock(&session_lock);
+    buf_release(&why);
+}
+
+int session_run(JNIEnv *jni, void (*f)(struct session *s, JNIEnv *jni, void *context),
+                void *context)
+{
+    pthread_mutex_lock(&session_lock);
+    bool running = session_now && session_now->running;
+    if (running) {
+        session_occupy("recording", session_now->out.path);
+        f(session_now, jni, context);
+        session_occupy(NULL, NULL);
+    }
+    pthread_mutex_unlock(&session_lock);
+    return running ? 0 : -ESRCH;
+}
+
+/* How long the sender of session_ending has for the request to stop. */
+enum { ENDING_S = 10 };
+
+void session_ending(void)
+{
+    if (atomic_load(&always_on))
+        return;
+    session_shut_rows(); /* before it waits for the worker, which may be writing */
+    if (!lock_unless_occupied())
+        return;
+    uint64_t due = now_ns() + ENDING_S * NS_PER_SECOND;
+    if (session_now && session_now->running && (!session_now->due_ns || session_now->due_ns > due))
+        session_now->due_ns = due;
+    pthread_mutex_unlock(&session_lock);
+}
+
+int session_end(JNIEnv *jni, struct buf *why)
+{
+    session_shut_rows(); /* before it waits for the worker, which may be writing */
+    pthread_mutex_lock(&session_lock);
+    int r = -ESRCH;
+    if (session_now && session_now->running) {
+        session_occupy("stopping", session_now->out.path);
+        (void)session_dump_rows(session_now, jni, DUMP_STOP);
+        r = finish(session_now, jni);
+        session_worker_stop();
+        session_occupy(NULL, NULL);
+    } else if (!session_now && last.untold) {
+        r = last.error;
+        last.untold = false;
+    }
+    if (r < 0)
+        buf_printf(why, r == -ESRCH ? "not recording" : "%s: %s", last.path, last.why);
+    pthread_mutex_unlock(&session_lock);
+    return r;
+}
+
+/* The answer while the session cannot be looked at. */
+static void status_occupied(struct buf *out)
+{
+    int done = 0, of = 0;
+    pthread_mutex_lock(&occupied.lock);
+    const char *state = occupied.state ? occupied.state : "recording";
+    buf_printf(out, "state %s\nfile %s\n", state, occupied.path);
+    pthread_mutex_unlock(&occupied.lock);
+    if (batches_progress(&done, &of))
+        buf_printf(out, "changing %d of %d classes\n", done, of);
+}
+
+void session_status(struct buf *out, bool tells)
+{
+    if (!lock_unless_occupied()) {
+        status_occupied(out);
+        return;
+    }
+    struct session *s = session_now;
+    buf_printf(out, "state %s\n", s ? "recording" : "idle");
+    if (!s && *last.path)
+        buf_printf(out, "last_file %s\n", last.path);
+    if (!s && last.error)
+        buf_printf(out, "last_error %s\n", last.why);
+    if (s) {
+        buf_printf(out, "file %s\nformat %c\noptions %s\nelapsed_ns %llu\n", s->out.path,
+                   s->out.format, s->text, (unsigned long long)(now_ns() - s->started_ns));
+        session_put_messages(s, out, tells);
+        out_ring_status(&s->out, &s->options, out);
+        for (int i = 0; i < captures_count; i++)
+            if (session_row_on(s, i) && captures[i]->status)
+                captures[i]->status(session_now, out);
+        own_cost_status(out);
+        instrument_status(out);
+        own_stack_status(out);
+        if (s->out.jfr)
+            out_lost_status(&s->out, out);
+        if (s->out.net)
+            front_status(out);
+    }
+    pthread_mutex_unlock(&session_lock);
+}

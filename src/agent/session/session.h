@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The current recording; there is at most one. It has options, an output, the active captures, and
+ * the agent's thread that works for them.
+ */
+#pragma once
+
+#include "agent/capture.h"
+#include "agent/output/out.h"
+#include "options/options.h"
+
+#include <stdatomic.h>
+
+/*
+ * Wakes the agent's thread at once instead of after up to a twentieth of a second; for a capture's
+ * flush and drain.
+ */
+void session_hurry(void);
+
+/* Wakes the agent's thread when the recording's file has to grow. */
+extern struct waker session_waker;
+
+struct session {
+    struct options options;
+    char *text; /* the options as given */
+    struct out out;
+    uint64_t wanted; /* requested rows of captures[], as bits */
+    uint64_t loaded; /* rows whose load was called */
+    uint64_t events; /* rows whose events are enabled */
+    uint64_t on;     /* rows whose start was called */
+    uint64_t started_ns;
+    uint64_t due_ns; /* when its duration ends, counted from the end of its start; 0: never */
+    uint64_t last_work_ns;
+    uint64_t last_drain_ns;
+    uint64_t save_due_ns; /* when the rows next save what they have counted */
+    struct buf messages;  /* "message TEXT" lines for the user: fallbacks, missing capabilities */
+    /* how many there are; how many of them were included in answers */
+    unsigned messages_said, messages_told;
+    uint64_t chunks; /* of a ring: how many have been told what holds */
+    bool running;    /* the captures have started and none has stopped */
+    /* the first error passed to session_failed, and its text */
+    int failure;
+    char failed[256];
+};
+
+/*
+ * The session, NULL when there is none. Callbacks of an active capture may use it without a lock.
+ */
+extern struct session *session_now;
+
+/*
+ * Begins a session; takes ownership of the options, on failure too. In the OnLoad phase everything
+ * up to load is done here and the rest in session_vm_init; jni is NULL then. Negative errno with a
+ * sentence in why; -EBUSY when there already is a session.
+ */
+int session_begin(struct options *o, const char *text, JNIEnv *jni, struct buf *why) must_check;
+/*
+ * VMInit: starts what was loaded. Negative errno with a sentence in why; the session has then
+ * ended.
+ */
+int session_vm_init(JNIEnv *jni, struct buf *why) must_check;
+/* The VM's last shutdown hook: rows do what would be too late in VMDeath. */
+void session_vm_ending(JNIEnv *jni);
+/* VMDeath: buffers are flushed, sections are dumped (doe=y), and the output is closed. */
+void session_vm_death(JNIEnv *jni);
+/* Writes everything recorded so far; -ESRCH when there is no session. */
+int session_dump(JNIEnv *jni, struct buf *why) must_check;
+/*
+ * The same for SIGQUIT, whose thread also prints thread dumps and must not wait: nothing happens
+ * while a recording is being started, ended or dumped.
+ */
+void session_dump_unless_occupied(JNIEnv *jni);
+/* Calls f under the session's lock if there is a session and its captures run; otherwise -ESRCH. */
+int session_run(JNIEnv *jni, void (*f)(struct session *s, JNIEnv *jni, void *context),
+                void *context);
+/* Starts a daemon thread of the agent, attached to the VM. 0 or -ENOMEM. */
+int session_thread(JNIEnv *jni, const char *name, jvmtiStartFunction run, void *context) must_check;
+/*
+ * Like session_dump, and ends the session. The result of a session that ended because its duration
+ * was over is returned as well, once. -ESRCH: there is neither.
+ */
+int session_end(JNIEnv *jni, struct buf *why);
+/*
+ * The sender will end the session next and first asks what it is: nothing that happens from now on
+ * belongs to the recording. If the request to end it does not come within ten seconds, it ends all
+ * the same. Does nothing to a ring, of which the sender takes a copy first.
+ */
+void session_ending(void);
+/* Ends the session as if it had not begun, and removes its output. */
+void session_abandon(JNIEnv *jni);
+/* For a capture's save, between its events: drains the other captures if that is due. */
+void session_drain(struct session *s, JNIEnv *jni);
+/*
+ * Appends control.h's lines from `state` on. tells: the messages among them count as reported. Does
+ * not wait for a start or an end that takes long.
+ */
+void session_status(struct buf *out, bool tells);
+/*
+ * Afterwards the jmethodIDs of all prepared classes exist (AsyncGetCallTrace needs them). For
+ * `start` of a capture.
+ */
+int session_need_method_ids(JNIEnv *jni) must_check;
+/*
+ * Something that the user requested did not reach its file: the result of the session is the first
+ * such failure. error: negative errno. Also adds a line for the user. Any thread, but not in a
+ * signal handler.
+ */
+void session_failed(struct session *s, int error, const char *format, ...) printf_like(3, 4);
+/*
+ * Adds a line for the user, which is also printed on standard error at start-up. Not in a signal
+ * handler.
+ */
+void session_message(struct session *s, const char *format, ...) printf_like(2, 3);
+/*
+ * The same for something that a result lacks; it is printed on standard error only if the library
+ * was loaded at start-up.
+ */
+void session_warn(struct session *s, const char *format, ...) printf_like(2, 3);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The work of the captures of a session, in turn: draining, flushing, saving and dumping. */
+#include "agent/output/dictionary.h"
+#include "agent/output/recording.h"
+#include "agent/output/thread_notes.h"
+#include "agent/session/private.h"
+#include "agent/session/rows.h"
+#include "base/clock.h"
+#include "base/parse.h"
+#include "jfr/writer.h"
+
+#include <stdio.h>
+
+#define SAVE_EVENT_NS (1500 * UINT64_C(1000)) /* pause for each event that a save wrote */
+
+bool session_row_on(const struct session *s, int i)
+{
+    return rows_has(s->on, i);
+}
+
+void session_drain_rows(struct session *s, JNIEnv *jni)
+{
+    s->last_drain_ns = now_ns();
+    for (int i = 0; i < captures_count; i++)
+        if (session_row_on(s, i) && captures[i]->drain)
+            captures[i]->drain(s, jni);
+}
+
+void session_drain(struct session *s, JNIEnv *jni)
+{
+    if (now_ns() - s->last_drain_ns >= SESSION_DRAIN_MS * NS_PER_MS)
+        session_drain_rows(s, jni);
+}
+
+/* A ring's new chunk is told what holds now. */
+static void restate_rows(struct session *s, JNIEnv *jni)
+{
+    uint64_t chunks = jfr_writer_chunks(s->out.jfr);
+    if (!option_always(&s->options) || chunks == s->chunks)
+        return;
+    s->chunks = chunks;
+    recording_restate(s->out.jfr, &s->options);
+    for (int i = 0; i < captures_count; i++)
+        if (session_row_on(s, i) && captures[i]->restate)
+            captures[i]->restate(s, jni);
+}
+
+static void keep_stacks(struct session *s, JNIEnv *jni)
+{
+    if (!jfr_traces_due(s->out.jfr))
+        return;
+    for (int i = 0; i < captures_count; i++)
+        if (session_row_on(s, i) && captures[i]->keep_stacks)
+            captures[i]->keep_stacks(s, jni);
+    jfr_traces_kept(s->out.jfr);
+}
+
+void session_flush_rows(struct session *s, JNIEnv *jni)
+{
+    s->last_drain_ns = now_ns();
+    thread_notes_write(s);
+    if (s->out.dictionary)
+        dictionary_unloaded(s->out.dictionary);
+    for (int i = 0; i < captures_count; i++)
+        if (session_row_on(s, i) && captures[i]->flush)
+            captures[i]->flush(s, jni);
+    if (s->out.jfr) {
+        jfr_writer_work(s->out.jfr);
+        restate_rows(s, jni);
+        keep_stacks(s, jni);
+    }
+    /* Everything that ended before the last round has been handled by now. */
+    threads_forget_before(s->last_work_ns);
+    s->last_work_ns = now_ns();
+}
+
+/*
+ * Totals that exceed the records' 32 bits are reported, in addition to being written as the largest
+ * number.
+ */
+static void tell_saturated(struct session *s)
+{
+    pthread_mutex_lock(&s->out.lock);
+    unsigned n = s->out.binary.saturated - s->out.saturated_told;
+    s->out.saturated_told += n;
+    pthread_mutex_unlock(&s->out.lock);
+    if (!n)
+        return;
+    session_warn(s, "%s beyond the format's 32 bits, written as %u", COUNT_TEXT(n, "totals"),
+                 UINT32_MAX);
+}
+
+void session_save_rows(struct session *s, JNIEnv *jni)
+{
+    uint64_t began = now_ns(), events = 0;
+    if (!s->out.jfr || began < s->save_due_ns)
+        return;
+    for (int i = 0; i < captures_count; i++)
+        if (session_row_on(s, i) && captures[i]->save)
+            events += captures[i]->save(s, jni);
+    if (events)
+        jfr_writer_work(s->out.jfr);
+    uint64_t now = now_ns(), wait = MAX(SESSION_SAVE_NS, 50 * (now - began));
+    s->save_due_ns = now + MAX(wait, events * SAVE_EVENT_NS);
+}
+
+int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
+{
+    session_flush_rows(s, jni);
+    /* Printed on standard error, as the original HPROF does. */
+    bool tell = s->out.dictionary && option_on(&s->options, OPT_VERBOSE) && !vm.attached;
+    const char *before = "Dumping";
+    /* at exit no class has been reported as unloaded */
+    int failed_before = reason == DUMP_EXIT ? 0 : s->failure;
+    for (int i = 0; i < captures_count; i++) {
+        const struct capture *row = captures[i];
+        if (!session_row_on(s, i) || !row->dump ||
+            (reason == DUMP_EXIT && !option_on(&s->options, OPT_DOE)))
+            continue;
+        if (tell && row->title) {
+            fprintf(stderr, "%s %s ...", before, row->title);
+            before = "";
+            session_line_open = true;
+        }
+        row->dump(s, jni, reason);
+    }
+    session_line_open = false;
+    /* What the sections refer to may no longer exist. */
+    if (s->out.dictionary)
+        dictionary_unloaded(s->out.dictionary);
+    int r = out_flush(&s->out);
+    r = s->failure && !failed_before ? s->failure : r;
+    if (!*before)
+        fprintf(stderr, r < 0 ? " failed.\n" : " done.\n");
+    tell_saturated(s);
+    return r;
+}

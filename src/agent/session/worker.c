@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/session/private.h"
+#include "base/clock.h"
+#include "jfr/writer.h"
+
+#include <pthread.h>
+#include <time.h>
+
+enum { WORK_MS = 100, DRAIN_MS = SESSION_DRAIN_MS, HURRY_MS = 1, DISMISS_MS = 20 };
+
+/* used with the session's lock: the worker has to check worker_stop */
+static pthread_cond_t worker_due;
+static bool worker_there, worker_stop;
+static atomic_bool hurry; /* the worker's next round is due at once */
+
+struct waker session_waker;
+
+/* the recording is a ring */
+
+void session_hurry(void)
+{
+    atomic_store(&hurry, true);
+}
+
+/* The time that far from now, for worker_due. */
+static struct timespec due_in(long ms)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return session_time_after(t, ms);
+}
+
+/*
+ * With the lock held, which it gives up meanwhile: waits for ms, or until the recording's file has
+ * to grow, which it returns. That is no news of a file that cannot grow.
+ */
+static bool wait_for_work(long ms, bool can_grow)
+{
+    if (!can_grow) {
+        struct timespec until = due_in(ms);
+        pthread_cond_timedwait(&worker_due, &session_lock, &until);
+        return false;
+    }
+    pthread_mutex_unlock(&session_lock);
+    bool woken = waker_wait(&session_waker, (uint64_t)ms * NS_PER_MS);
+    pthread_mutex_lock(&session_lock);
+    return woken;
+}
+
+/* With the lock held: has the worker check worker_stop and vm.dying. */
+static void call_worker(void)
+{
+    waker_wake(&session_waker);
+    pthread_cond_broadcast(&worker_due);
+}
+
+/*
+ * The agent's thread. It flushes ten times a second, drains twice as often, has the recording's
+ * file grow when events need it, ends the session when its duration is over, and exits when there
+ * is no session.
+ */
+static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
+{
+    bool can_grow = true;
+    pthread_mutex_lock(&session_lock);
+    while (!worker_stop && !vm.dying && session_now) {
+        bool at_once = atomic_exchange(&hurry, false);
+        bool low = wait_for_work(at_once ? HURRY_MS : DRAIN_MS, can_grow);
+        struct session *s = session_now;
+        if (worker_stop || vm.dying || !s)
+            break;
+        if (s->due_ns && now_ns() >= s->due_ns) {
+            session_time_is_over(s, jni);
+            break;
+        }
+        can_grow = !low || !s->out.jfr || jfr_writer_work(s->out.jfr) == 0;
+        if (low && !at_once && now_ns() - s->last_drain_ns < DRAIN_MS * NS_PER_MS)
+            continue;
+        if (now_ns() - s->last_work_ns + DRAIN_MS * NS_PER_MS / 2 < WORK_MS * NS_PER_MS)
+            session_drain_rows(s, jni);
+        else
+            session_flush_rows(s, jni);
+        session_save_rows(s, jni);
+    }
+    worker_there = false;
+    pthread_cond_broadcast(&worker_due);
+    pthread_mutex_unlock(&session_lock);
+}
+
+int session_worker_start(JNIEnv *jni)
+{
+    static bool once;
+    if (!once) {
+        pthread_condattr_t attributes;
+        pthread_condattr_init(&attributes);
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        pthread_cond_init(&worker_due, &attributes);
+        pthread_condattr_destroy(&attributes);
+        once = true;
+    }
+    worker_stop = false;
+    worker_there = true;
+    int r = session_thread(jni, "jvmscope", work, NULL);
+    worker_there = r == 0;
+    return r;
+}
+
+void session_worker_stop(void)
+{
+    worker_stop = true;
+    call_worker();
+    while (worker_there)
+        pthread_cond_wait(&worker_due, &session_lock);
+}
+
+void session_worker_dismiss(void)
+{
+    struct timespec until = due_in(DISMISS_MS);
+    if (worker_there)
+        call_worker();
+    while (worker_there && pthread_cond_timedwait(&worker_due, &session_lock, &until) == 0)
+        ;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Assigns a number to each class. Classes are found by the identity hash of their mirrors and
+ * distinguished by the mirrors themselves: two classes may have the same hash, and with class data
+ * sharing this is common, because the archive contains hashes that another VM drew from the same
+ * seed.
+ */
+#pragma once
+
+#include "agent/vm/vm.h"
+#include "base/map.h"
+#include "base/vec.h"
+
+#include <pthread.h>
+
+struct known_class {
+    jweak mirror;
+    uint64_t number;
+    uint32_t next; /* index of the next entry with this hash in `list`, + 1; 0: none */
+};
+
+struct class_map {
+    pthread_mutex_t lock;
+    struct map first; /* by hash: index of the first entry in `list`, + 1 */
+    VEC(struct known_class) list;
+};
+
+#define CLASS_MAP ((struct class_map){.lock = PTHREAD_MUTEX_INITIALIZER})
+
+/*
+ * The number of a class into *ret; false when it has none. Any thread may call this while another
+ * one adds classes.
+ */
+bool class_map_get(struct class_map *m, JNIEnv *jni, jclass c, uint64_t *ret);
+/*
+ * Assigns a number to a class, unless it has one. The class is not stored when memory is exhausted.
+ */
+void class_map_put(struct class_map *m, JNIEnv *jni, jclass c, uint64_t number);
+/*
+ * Removes all classes. jni NULL: the VM has ended, and its references are gone. Not concurrently
+ * with other functions of the map.
+ */
+void class_map_release(struct class_map *m, JNIEnv *jni);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The VM's own heap dumper, and the sizes of objects in this VM. */
+#pragma once
+
+#include "agent/vm/vm.h"
+#include "base/map.h"
+#include "hprof/redump.h"
+
+/*
+ * Finds the dumper (by the native method behind HotSpotDiagnosticMXBean) and measures object
+ * layouts. Called once in the live phase, because it is too late when memory is exhausted.
+ * -ENOTSUP: this VM has no known dumper.
+ */
+int vm_dump_prepare(JNIEnv *jni) must_check;
+const struct hprof_shapes *vm_shapes(void);
+/*
+ * Collects, then writes all remaining objects to a file, which must not exist. name is the same
+ * path as a Java string that was created beforehand, in case memory is exhausted, or NULL.
+ * *ret_collected: false when the dump may contain garbage (ending.h).
+ */
+int vm_dump(JNIEnv *jni, const char *path, jstring name, bool *ret_collected) must_check;
+
+/*
+ * Sizes of instances by class, as reported by the VM; the key is vm_size_key(). Visits every object
+ * in the heap. A class name with several sizes has 0.
+ */
+int vm_instance_sizes(JNIEnv *jni, struct map *ret) must_check;
+/* The key of a class by its internal name ("java/lang/String"). */
+uint64_t vm_size_key(const char *name, size_t len);

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Natives of the JDK's own management library, which the agent calls as that library's Java code
+ * does. */
+#pragma once
+
+#include "agent/vm/vm.h"
+
+/*
+ * The address of a native method: of `now` in the library of JDK 9 and later, or of `jdk8` in that
+ * of JDK 8 (may be NULL). Loads the library. NULL when there is none.
+ */
+void *management_native(const char *now, const char *jdk8);
+
+/*
+ * Executes a diagnostic command, as jcmd does: "VM.log list". Appends its output to *out (may be
+ * NULL). 0, -ENOTSUP when the VM has no such commands, or -EINVAL when the command fails, with the
+ * reason in *out. Any attached thread.
+ */
+int diagnostic_command(JNIEnv *jni, const char *command, struct buf *out) must_check;

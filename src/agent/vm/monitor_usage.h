@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who owns a monitor and who waits for it, as the specification of JVM TI has it. HotSpot's
+ * GetObjectMonitorUsage differs up to JDK 22 (JDK-8324677): it counts threads that wait for a
+ * notification among those that wait to enter, leaves out the threads that were notified and wait
+ * to enter again, and names one that still waits once for each of these.
+ */
+#pragma once
+
+#include "agent/vm/vm.h"
+#include "base/vec.h"
+
+/* A thread that waits to enter a monitor; both are local references. */
+struct monitor_entrant {
+    jthread thread;
+    jobject monitor;
+};
+
+typedef VEC(struct monitor_entrant) monitor_entrant_vec;
+
+/*
+ * Adds the thread to *entrants if it waits to enter a monitor for which GetObjectMonitorUsage might
+ * not name it. Adds nothing without can_get_current_contended_monitor. Returns -ENOMEM when memory
+ * runs out.
+ */
+int monitor_entrants_add(jvmtiEnv *ti, JNIEnv *jni, monitor_entrant_vec *entrants,
+                         jthread thread) must_check;
+/* Adds all platform threads that monitor_entrants_add would add. The same errors, and -ENOTSUP. */
+int monitor_entrants_find(jvmtiEnv *ti, JNIEnv *jni, monitor_entrant_vec *entrants) must_check;
+void monitor_entrants_release(JNIEnv *jni, monitor_entrant_vec *entrants);
+
+/* Unless it returns an error, *ret must be released with monitor_usage_release. */
+jvmtiError monitor_usage(jvmtiEnv *ti, JNIEnv *jni, const monitor_entrant_vec *entrants,
+                         jobject monitor, jvmtiMonitorUsage *ret) must_check;
+void monitor_usage_release(jvmtiEnv *ti, JNIEnv *jni, jvmtiMonitorUsage *usage);

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/vm/names.h"
+
+#include "agent/stacks/stack.h"
+#include "agent/vm/class_watch.h"
+#include "agent/vm/lambda.h"
+#include "agent/vm/loaded_classes.h"
+#include "agent/vm/vm.h"
+#include "base/arena.h"
+#include "base/hash.h"
+#include "base/made_name.h"
+#include "base/map.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* JVM specification 4.6; the VM stores flags of its own in the bits above */
+enum { METHOD_MODIFIERS = 0x1fff };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects everything below */
+static struct arena arena;
+static struct map methods; /* jmethodID -> struct method *; 0 when it could not be resolved */
+static uint64_t unresolved;
+static struct map classes; /* hash of loader and name -> serial of the class */
+
+static const char *keep(const char *s)
+{
+    return s ? arena_copy(&arena, s, strlen(s)) : NULL;
+}
+
+/* The name as outputs show it (base/made_name.h). */
+static const char *keep_class_name(const char *name, size_t len, const struct made_target *made)
+{
+    size_t extra = made->text[0] ? strlen(made->text) + 2 : 0;
+    char *kept = arena_alloc(&arena, len + extra + 1);
+    if (!kept)
+        return NULL;
+    memcpy(kept, name, len);
+    len = made_name_settle_known(kept, len, made);
+    kept[len] = 0;
+    if (extra)
+        snprintf(kept + len, extra + 1, "[%s]", made->text);
+    return kept;
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+    const struct method_line *x = a, *y = b;
+    return (x->bci > y->bci) - (x->bci < y->bci);
+}
+
+static void learn_lines(struct method *m, jmethodID id)
+{
+    jint n = 0;
+    jvmtiLineNumberEntry *entries = NULL;
+    if (m->native || (*vm.ti)->GetLineNumberTable(vm.ti, id, &n, &entries) != JVMTI_ERROR_NONE)
+        return;
+    struct method_line *lines = arena_alloc(&arena, (size_t)MAX(n, 1) * sizeof(*lines));
+    for (jint i = 0; lines && i < n; i++)
+        lines[i] = (struct method_line){(uint32_t)entries[i].start_location,
+                                        (uint32_t)entries[i].line_number};
+    vm_free(entries);
+    if (!lines)
+        return;
+    qsort(lines, (size_t)n, sizeof(*lines), compare_lines);
+    m->lines = lines;
+    m->n_lines = (size_t)n;
+}
+
+static uint32_t unwatched_serial(uint64_t key)
+{
+    uint64_t *serial = map_at(&classes, key, UNWATCHED_CLASS_FIRST + classes.len, NULL);
+    return serial ? (uint32_t)*serial : 0;
+}
+
+static uint32_t class_serial(JNIEnv *jni, jclass class, const char *signature)
+{
+    uint32_t watched = class_watch_serial(jni, class);
+    if (watched)
+        return watched;
+    /* Classes of the same name are distinguished by the identity hashes of their loaders. */
+    jobject loader = NULL;
+    jint loader_hash = 0;
+    if ((*vm.ti)->GetClassLoader(vm.ti, class, &loader) == JVMTI_ERROR_NONE && loader) {
+        (*vm.ti)->GetObjectHashCode(vm.ti, loader, &loader_hash);
+        (*jni)->DeleteLocalRef(jni, loader);
+    }
+    return unwatched_serial(hash_bytes(signature, strlen(signature)) ^
+                            hash_u64((uint32_t)loader_hash));
+}
+
+/*
+ * hidden: where the address begins in the name of a hidden class, which JVM TI and class_watch.h
+ * separate by a dot. NULL: not hidden.
+ */
+static uint32_t walked_class_serial(const char *name, const char *hidden,
+                                    const struct method_description *d)
+{
+    char *dotted = hidden ? strdup(name) : NULL;
+    if (dotted)
+        dotted[hidden - name] = '.';
+    uint32_t watched = class_watch_find(dotted ? dotted : name, d->holder);
+    free(dotted);
+    return watched ? watched
+                   : unwatched_serial(hash_bytes(name, strlen(name)) ^ hash_u64(d->loader));
+}
+
+static bool learn_class(JNIEnv *jni, struct method *m, jclass class)
+{
+    char *signature = NULL, *source = NULL;
+    jint modifiers = 0;
+    if ((*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) != JVMTI_ERROR_NONE)
+        return false;
+    size_t len = strlen(signature);
+    m->class_serial = class_serial(jni, class, signature);
+    /* "Ljava/lang/String;"; a hidden class is "Lp/C.0x1234;" (JVM TI, GetClassSignature). */
+    struct made_target lambda = {0};
+    lambda_target(class, signature, &lambda);
+    m->class_name = len > 2 && signature[0] == 'L'
+                        ? keep_class_name(signature + 1, len - 2, &lambda)
+                        : keep(signature);
+    m->hidden = strchr(signature, '.') != NULL;
+    vm_free(signature);
+    if ((*vm.ti)->GetSourceFileName(vm.ti, class, &source) == JVMTI_ERROR_NONE)
+        m->source = keep(source);
+    vm_free(source);
+    (*vm.ti)->GetClassModifiers(vm.ti, class, &modifiers);
+    m->class_modifiers = (uint32_t)modifiers;
+    return m->class_name != NULL;
+}
+
+static struct method *learn(JNIEnv *jni, jmethodID id)
+{
+    struct method *m = arena_zalloc(&arena, sizeof(*m));
+    jclass class = NULL;
+    char *name = NULL, *descriptor = NULL;
+    if (!m || (*vm.ti)->GetMethodDeclaringClass(vm.ti, id, &class) != JVMTI_ERROR_NONE || !class)
+        return NULL;
+    bool ok = (*vm.ti)->GetMethodName(vm.ti, id, &name, &descriptor, NULL) == JVMTI_ERROR_NONE &&
+              learn_class(jni, m, class);
+    jint modifiers = 0;
+    (*vm.ti)->GetMethodModifiers(vm.ti, id, &modifiers);
+    m->modifiers = (uint32_t)modifiers;
+    m->native = modifiers & 0x0100; /* ACC_NATIVE, JVM specification 4.6 */
+    m->name = keep(name);
+    m->descriptor = keep(descriptor);
+    vm_free(name);
+    vm_free(descriptor);
+    if (ok)
+        learn_lines(m, id);
+    (*jni)->DeleteLocalRef(jni, class);
+    return ok && m->name && m->descriptor ? m : NULL;
+}
+
+/*
+ * A method found by our own walker, whose names are read from the VM's structures without creating
+ * a jmethodID. If its class was unloaded before the names were requested, the method is counted and
+ * gets a name that says so.
+ */
+static struct method *learn_walked(uint64_t id)
+{
+    struct method_description d = {0};
+    struct method *m = arena_zalloc(&arena, sizeof(*m));
+    int r = m ? stack_vm_describe(id, &d) : -ENOMEM;
+    if (r == -ESTALE) {
+        unresolved++;
+        *m = (struct method){
+            .class_name = "", .name = "[unloaded]", .descriptor = "()V", .code = true};
+        return m;
+    }
+    if (r < 0)
+        return NULL;
+    const char *source = buf_str(&d.source_file), *name = buf_str(&d.class_name);
+    const char *hidden = strstr(name, "+0x");
+    *m = (struct method){
+        .class_name = keep_class_name(name, strlen(name), &d.lambda),
+        .name = keep(buf_str(&d.name)),
+        .descriptor = keep(buf_str(&d.signature)),
+        .source = source[0] ? keep(source) : NULL,
+        .modifiers = d.modifiers & METHOD_MODIFIERS,
+        .native = d.modifiers & 0x0100,
+        .hidden = hidden != NULL,
+        .class_serial = walked_class_serial(name, hidden, &d),
+    };
+    struct method_line *lines =
+        d.line_count ? arena_alloc(&arena, d.line_count * sizeof(*lines)) : NULL;
+    for (size_t i = 0; lines && i < d.line_count; i++)
+        lines[i] = (struct method_line){d.lines[i].bci, d.lines[i].line};
+    if (lines) {
+        qsort(lines, d.line_count, sizeof(*lines), compare_lines);
+        m->lines = lines;
+        m->n_lines = d.line_count;
+    }
+    method_description_release(&d);
+    return m->class_name && m->name && m->descriptor ? m : NULL;
+}
+
+/* A function of a library, or code that the VM generated. */
+static struct method *learn_code(uint64_t id)
+{
+    struct method *m = arena_zalloc(&arena, sizeof(*m));
+    struct buf library = BUF(4096), name = BUF(1 << 16);
+    if (m && stack_vm_native_name(id, &library, &name) == 0) {
+        *m = (struct method){.class_name = keep(buf_str(&library)),
+                             .name = keep(buf_str(&name)),
+                             .descriptor = "()V",
+                             .native = true,
+                             .code = true};
+        m->class_serial =
+            m->class_name ? unwatched_serial(hash_bytes(m->class_name, strlen(m->class_name))) : 0;
+    }
+    buf_release(&library);
+    buf_release(&name);
+    return m && m->class_name && m->name ? m : NULL;
+}
+
+static struct method *learn_any(JNIEnv *jni, uint64_t id)
+{
+    return stack_vm_is_java(id)   ? learn_walked(id)
+           : stack_vm_is_code(id) ? learn_code(id)
+                                  : learn(jni, (jmethodID)(uintptr_t)id);
+}
+
+const struct method *names_method(JNIEnv *jni, jmethodID id)
+{
+    pthread_mutex_lock(&lock);
+    bool added = false;
+    uint64_t *value = map_at(&methods, (uintptr_t)id, 0, &added);
+    struct method *m = NULL;
+    if (value && added) {
+        m = id ? learn_any(jni, (uintptr_t)id) : NULL;
+        *value = (uintptr_t)m;
+        unresolved += !m;
+    } else if (value) {
+        m = (struct method *)(uintptr_t)*value;
+    }
+    pthread_mutex_unlock(&lock);
+    return m;
+}
+
+jmethodID names_add(const struct method *m)
+{
+    /* User-space addresses and the VM's own ids do not use the highest bit. */
+    jmethodID id = NULL;
+    pthread_mutex_lock(&lock);
+    struct method *copy = arena_alloc(&arena, sizeof(*copy));
+    if (copy) {
+        *copy = *m;
+        copy->class_name = keep(m->class_name);
+        copy->name = keep(m->name);
+        copy->descriptor = keep(m->descriptor);
+        copy->source = keep(m->source);
+        uint64_t key = UINT64_C(1) << 63 | (uintptr_t)copy;
+        if (copy->class_name && copy->name && copy->descriptor &&
+            map_put(&methods, key, (uintptr_t)copy) == 0)
+            id = (jmethodID)(uintptr_t)key;
+    }
+    pthread_mutex_unlock(&lock);
+    return id;
+}
+
+uint32_t method_line(const struct method *m, int32_t bci)
+{
+    uint32_t line = 0;
+    for (size_t i = 0; bci >= 0 && i < m->n_lines && m->lines[i].bci <= (uint32_t)bci; i++)
+        line = m->lines[i].line;
+    return line;
+}
+
+void dotted_name(const char *internal, char *to, size_t size)
+{
+    snprintf(to, size, "%s", internal);
+    for (char *c = to; *c; c++)
+        if (*c == '/')
+            *c = '.';
+}
+
+char *names_class_text(jclass c)
+{
+    _cleanup_free_ char *signature = class_signature(c);
+    char name[512] = "?";
+    if (signature && strlen(signature) > 2) {
+        dotted_name(signature + 1, name, sizeof(name));
+        name[strcspn(name, ";")] = 0;
+    }
+    return strdup(name);
+}
+
+void names_touch_class(jclass c)
+{
+    jint n = 0;
+    jmethodID *ids = NULL;
+    (*vm.ti)->GetClassMethods(vm.ti, c, &n, &ids);
+    vm_free(ids);
+}
+
+void names_touch_all_classes(JNIEnv *jni)
+{
+    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
+    if (loaded_classes(vm.ti, jni, &all) < 0)
+        return;
+    for (jint i = 0; i < all.n; i++)
+        names_touch_class(all.of[i]);
+}
+
+uint64_t names_unresolved(void)
+{
+    return unresolved;
+}
+
+void names_release(void)
+{
+    pthread_mutex_lock(&lock);
+    map_release(&methods);
+    map_release(&classes);
+    arena_release(&arena);
+    unresolved = 0;
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/vm/os_thread.h"
+
+#include "hotspot/memory.h"
+#include "hotspot/tables.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Offsets in the VM's structures; -1: unknown. */
+static struct {
+    int64_t os_thread, id;
+} layout = {-1, -1};
+
+static int find_symbol(void *context, const char *name, uint64_t *ret)
+{
+    *ret = (uint64_t)(uintptr_t)vm_libjvm_function(name);
+    return *ret ? 0 : -ENOENT;
+}
+
+static int read_memory(void *context, uint64_t address, void *bytes, size_t len)
+{
+    return memory_read(&process_memory, address, bytes, len) ? 0 : -EFAULT;
+}
+
+static const struct hotspot_image image = {.symbol = find_symbol, .read = read_memory};
+
+static int match(void *context, const struct table_entry *e)
+{
+    if (e->kind != TABLE_FIELD)
+        return 0;
+    if (strcmp(e->name, "_osthread") == 0 &&
+        (strcmp(e->type, "Thread") == 0 || strcmp(e->type, "JavaThread") == 0))
+        layout.os_thread = e->value;
+    if (strcmp(e->name, "_thread_id") == 0 && strcmp(e->type, "OSThread") == 0)
+        layout.id = e->value;
+    return 0;
+}
+
+static void find_layout(void)
+{
+    if (vm.hotspot && hotspot_tables_visit(&image, match, NULL) < 0)
+        layout.os_thread = layout.id = -1;
+}
+
+pid_t os_thread_id(JNIEnv *jni, jthread thread)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    uint64_t os_thread = 0;
+    uint32_t id = 0;
+    char path[64];
+    pthread_once(&once, find_layout);
+    jclass c = (*jni)->FindClass(jni, "java/lang/Thread");
+    jfieldID eetop = c ? (*jni)->GetFieldID(jni, c, "eetop", "J") : NULL;
+    jlong vm_thread = eetop ? (*jni)->GetLongField(jni, thread, eetop) : 0;
+    vm_clear_exception(jni);
+    if (c)
+        (*jni)->DeleteLocalRef(jni, c);
+    if (!vm_thread || layout.os_thread < 0 || layout.id < 0 ||
+        image_u64(&image, (uint64_t)(vm_thread + layout.os_thread), &os_thread) < 0 || !os_thread ||
+        image_u32(&image, os_thread + (uint64_t)layout.id, &id) < 0)
+        return 0;
+    /* The thread may have ended in between, and what was read be anything. */
+    snprintf(path, sizeof(path), "/proc/self/task/%u", id);
+    return id <= INT32_MAX && access(path, F_OK) == 0 ? (pid_t)id : 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The live virtual threads (JDK 21 and later). JVM TI does not list them; the JDK itself does, for
+ * its thread dumps: jdk.internal.vm.ThreadContainers.
+ */
+#pragma once
+
+#include "agent/vm/thread_table.h"
+
+enum { VIRTUAL_LISTED_MAX = 10000 }; /* a limit, so that a million of them do not delay the VM */
+
+struct virtual_there {
+    jthread thread;               /* a local reference, valid during the call */
+    uint64_t id;                  /* Thread.threadId() */
+    const struct thread *carrier; /* NULL: it is not mounted, or that is unknown */
+};
+
+/*
+ * Calls back for each live virtual thread, for at most VIRTUAL_LISTED_MAX. Calls code of the JDK
+ * that takes no lock of the program; must not be called in a callback. *ret_left: how many others
+ * there are, as far as the JDK counts them. 0, also before JDK 21, or -ENOTSUP when this JDK has no
+ * such list.
+ */
+int virtual_threads_visit(JNIEnv *jni, void (*visit)(const struct virtual_there *v, void *arg),
+                          void *arg, uint64_t *ret_left) must_check;
+/* Whether a thread is virtual; false before JDK 21 and for NULL. */
+bool thread_is_virtual(JNIEnv *jni, jthread thread);
+/* The present carrier of a virtual thread; NULL when it has none. */
+const struct thread *virtual_thread_carrier(JNIEnv *jni, jthread thread);

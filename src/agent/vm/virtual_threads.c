@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/vm/virtual_threads.h"
+
+#include "agent/vm/virtual_list.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* a separate environment, because an extension event can have only one callback in each */
+static jvmtiEnv *ti;
+static jint mount_event, unmount_event;
+static jfieldID tid_field, name_field;
+static unsigned users;
+
+/* by thread_index: Thread.threadId() of the mounted virtual thread; 0: none */
+static _Atomic uint64_t mounted[THREADS_MAX];
+
+/* A fixed number of names by thread id; a newer thread replaces an older one. */
+enum { NAMES = 1 << 14, NAME_CHARS = 31 };
+
+static struct {
+    _Atomic uint64_t id; /* 0 while the name is changed */
+    char name[3 * NAME_CHARS + 1];
+} names[NAMES];
+
+/* The calling carrier. The last result is cached, since mounts are short. */
+static struct thread *carrier(JNIEnv *jni)
+{
+    static __thread struct thread *last;
+    static __thread uint32_t serial;
+    if (!last || atomic_load(&last->env) != jni || atomic_load(&last->serial) != serial) {
+        last = threads_by_env(jni);
+        serial = last ? atomic_load(&last->serial) : 0;
+    }
+    return last;
+}
+
+static void learn_name(JNIEnv *jni, jthread thread, uint64_t id)
+{
+    char *to = names[id % NAMES].name;
+    atomic_store(&names[id % NAMES].id, 0);
+    to[0] = 0;
+    jstring name = (*jni)->GetObjectField(jni, thread, name_field);
+    if (name) {
+        jint len = (*jni)->GetStringLength(jni, name);
+        (*jni)->GetStringUTFRegion(jni, name, 0, MIN(len, NAME_CHARS), to);
+        (*jni)->DeleteLocalRef(jni, name);
+    }
+    atomic_store(&names[id % NAMES].id, id);
+}
+
+static void JNICALL on_mount(jvmtiEnv *env, JNIEnv *jni, jthread thread)
+{
+    struct thread *t = carrier(jni);
+    if (!t)
+        return;
+    uint64_t id = (uint64_t)(*jni)->GetLongField(jni, thread, tid_field);
+    if (atomic_load(&names[id % NAMES].id) != id)
+        learn_name(jni, thread, id);
+    atomic_store(&mounted[thread_index(t)], id);
+}
+
+static void JNICALL on_unmount(jvmtiEnv *env, JNIEnv *jni, jthread thread)
+{
+    struct thread *t = carrier(jni);
+    if (t)
+        atomic_store(&mounted[thread_index(t)], 0);
+}
+
+bool virtual_thread_name(uint64_t id, char *ret, size_t size)
+{
+    id &= ~THREAD_VIRTUAL;
+    bool known = atomic_load(&names[id % NAMES].id) == id;
+    snprintf(ret, size, "%.*s", 3 * NAME_CHARS, names[id % NAMES].name);
+    return known && atomic_load(&names[id % NAMES].id) == id;
+}
+
+at_each_sample uint64_t virtual_thread_id(const struct thread *t)
+{
+    uint64_t id = atomic_load(&mounted[thread_index(t)]);
+    return id ? THREAD_VIRTUAL | id : atomic_load(&t->serial);
+}
+
+static void find_events(void)
+{
+    jvmtiExtensionEventInfo *list = NULL;
+    jint n = 0;
+    if ((*ti)->GetExtensionEvents(ti, &n, &list) != JVMTI_ERROR_NONE)
+        return;
+    for (jint i = 0; i < n; i++) {
+        if (strstr(list[i].id, "VirtualThreadMount"))
+            mount_event = list[i].extension_event_index;
+        if (strstr(list[i].id, "VirtualThreadUnmount"))
+            unmount_event = list[i].extension_event_index;
+        for (jint k = 0; k < list[i].param_count; k++)
+            vm_free(list[i].params[k].name);
+        vm_free(list[i].params);
+        vm_free(list[i].id);
+        vm_free(list[i].short_description);
+    }
+    vm_free(list);
+}
+
+static bool prepare(JNIEnv *jni)
+{
+    jvmtiCapabilities wanted = {0};
+    jclass class = (*jni)->FindClass(jni, "java/lang/Thread");
+    tid_field = class ? (*jni)->GetFieldID(jni, class, "tid", "J") : NULL;
+    name_field = tid_field ? (*jni)->GetFieldID(jni, class, "name", "Ljava/lang/String;") : NULL;
+    vm_clear_exception(jni);
+    if (class)
+        (*jni)->DeleteLocalRef(jni, class);
+    if (!name_field || (*vm.java)->GetEnv(vm.java, (void **)&ti, JVMTI_VERSION_1_2) != JNI_OK)
+        return false;
+    vm_capability_virtual_threads(&wanted);
+    if ((*ti)->AddCapabilities(ti, &wanted) != JVMTI_ERROR_NONE)
+        return false;
+    find_events();
+    return mount_event && unmount_event &&
+           (*ti)->SetExtensionEventCallback(
+               ti, mount_event, (jvmtiExtensionEvent)(void *)on_mount) == JVMTI_ERROR_NONE &&
+           (*ti)->SetExtensionEventCallback(
+               ti, unmount_event, (jvmtiExtensionEvent)(void *)on_unmount) == JVMTI_ERROR_NONE;
+}
+
+static bool switch_events(jvmtiEventMode mode)
+{
+    return (*ti)->SetEventNotificationMode(ti, mode, (jvmtiEvent)mount_event, NULL) ==
+               JVMTI_ERROR_NONE &&
+           (*ti)->SetEventNotificationMode(ti, mode, (jvmtiEvent)unmount_event, NULL) ==
+               JVMTI_ERROR_NONE;
+}
+
+/* ---- threads that are already mounted ---- */
+
+struct there {
+    JNIEnv *jni;
+    uint32_t carriers[THREADS_MAX / 64]; /* by thread_index */
+    jobject threads[THREADS_MAX / 64];
+    uint64_t ids[THREADS_MAX / 64];
+    uint32_t n;
+};
+
+static void mounted_there(const struct virtual_there *v, void *arg)
+{
+    struct there *there = arg;
+    uint64_t none = 0;
+    if (!v->carrier || there->n == ARRAY_SIZE(there->ids))
+        return;
+    if (atomic_load(&names[v->id % NAMES].id) != v->id)
+        learn_name(there->jni, v->thread, v->id);
+    if (!atomic_compare_exchange_strong(&mounted[thread_index(v->carrier)], &none, v->id))
+        return;
+    there->carriers[there->n] = thread_index(v->carrier);
+    there->threads[there->n] = (*there->jni)->NewLocalRef(there->jni, v->thread);
+    there->ids[there->n++] = v->id;
+}
+
+/*
+ * No event reported their mount. If a thread left its carrier while it was being added, possibly
+ * before the event was enabled, it is removed again.
+ */
+static void find_mounted(JNIEnv *jni)
+{
+    uint64_t left;
+    struct there *there = calloc(1, sizeof(*there));
+    if (!there || (*jni)->PushLocalFrame(jni, ARRAY_SIZE(there->ids) + 64) != 0) {
+        vm_clear_exception(jni);
+        free(there);
+        return;
+    }
+    there->jni = jni;
+    (void)!virtual_threads_visit(jni, mounted_there, there, &left);
+    for (uint32_t i = 0; i < there->n; i++) {
+        const struct thread *on = virtual_thread_carrier(jni, there->threads[i]);
+        if (!on || thread_index(on) != there->carriers[i])
+            atomic_compare_exchange_strong(&mounted[there->carriers[i]], &there->ids[i], 0);
+    }
+    (*jni)->PopLocalFrame(jni, NULL);
+    free(there);
+}
+
+bool virtual_threads_on(JNIEnv *jni)
+{
+    static bool tried, there;
+    if (vm.version < 21)
+        return false;
+    if (!tried)
+        there = prepare(jni);
+    tried = true;
+    if (!there || (users == 0 && !switch_events(JVMTI_ENABLE)))
+        return false;
+    if (users++ == 0 && vm.late)
+        find_mounted(jni);
+    return true;
+}
+
+void virtual_threads_off(void)
+{
+    if (users == 0 || --users > 0)
+        return;
+    switch_events(JVMTI_DISABLE);
+    for (uint32_t i = 0; i < THREADS_MAX; i++)
+        if (atomic_load(&mounted[i]))
+            atomic_store(&mounted[i], 0);
+}

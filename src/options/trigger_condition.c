@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "options/trigger_condition.h"
+
+#include "base/clock.h"
+#include "base/macro.h"
+#include "base/parse.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What may stand behind a measure's name. */
+enum form {
+    FORM_NAME = 1,     /* (NAME) */
+    FORM_CLASS = 2,    /* a class's name */
+    FORM_DURATION = 4, /* OP DURATION */
+    FORM_SHARE = 8,    /* OP N% */
+    FORM_SIZE = 16,    /* OP SIZE */
+    FORM_NUMBER = 32,  /* OP N */
+    FORM_RATE = 64,    /* N/UNIT; of bytes with FORM_SIZE, with OP with FORM_NUMBER */
+    FORM_FOR = 128,    /* for DURATION may follow */
+    FORM_OPTIONAL = 256,
+};
+
+static const struct row {
+    const char *word, *reason;
+    enum measure measure;
+    unsigned form;
+    bool momentary;
+} rows[] = {
+    {"request", "request", MEASURE_REQUEST, FORM_NAME | FORM_DURATION, true},
+    {"pause", "pause", MEASURE_PAUSE, FORM_DURATION, true},
+    {"safepoint", "safepoint", MEASURE_SAFEPOINT, FORM_DURATION, true},
+    {"cpu", "cpu", MEASURE_CPU, FORM_SHARE | FORM_FOR, false},
+    {"rss grows", "rss-grows", MEASURE_GROWTH, FORM_RATE | FORM_SIZE, false},
+    {"rss", "rss", MEASURE_RSS, FORM_SHARE | FORM_SIZE | FORM_FOR, false},
+    {"threads", "threads", MEASURE_THREADS, FORM_NUMBER | FORM_FOR, false},
+    {"fd", "fd", MEASURE_FD, FORM_SHARE | FORM_NUMBER | FORM_FOR, false},
+    {"exception", "exception", MEASURE_EXCEPTION,
+     FORM_CLASS | FORM_RATE | FORM_NUMBER | FORM_OPTIONAL, true},
+    {"every", "every", MEASURE_EVERY, 0, true},
+    {"deadlock", "deadlock", MEASURE_DEADLOCK, 0, true},
+    {"oom", "oom", MEASURE_OOM, 0, true},
+    {"p", "percentile", MEASURE_PERCENTILE, FORM_NAME | FORM_DURATION | FORM_FOR, false},
+};
+
+#define UNDERSTOOD                                                                              \
+    "request > 500ms, p99(GET /cart) > 200ms, cpu > 90% for 30s, pause > 200ms, safepoint > "   \
+    "100ms, deadlock, oom, exception pkg.Class > 10/s, rss > 90%, rss grows 100M/h, threads > " \
+    "2000, fd > 90% and every 1h are understood, joined by && and ||; they are not what stands"
+
+static const struct row *row_of(enum measure m)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        if (rows[i].measure == m)
+            return &rows[i];
+    return &rows[0];
+}
+
+const char *measure_reason(enum measure m)
+{
+    return row_of(m)->reason;
+}
+
+bool measure_is_momentary(enum measure m)
+{
+    return row_of(m)->momentary;
+}
+
+/* "p99", "p99.9": takes the number behind the letter. */
+static bool take_percentile(struct logic_parser *p, struct trigger_test *t)
+{
+    const char *before = p->at;
+    char *end;
+    if (logic_take(p, "p") && *p->at >= '0' && *p->at <= '9') {
+        t->percentile = strtod(p->at, &end);
+        p->at = end;
+        if (t->percentile > 0 && t->percentile < 100)
+            return true;
+    }
+    p->at = before;
+    return false;
+}
+
+static bool take_measure(struct logic_parser *p, const struct row *row, struct trigger_test *t)
+{
+    const char *before = p->at;
+    if (row->measure == MEASURE_PERCENTILE)
+        return take_percentile(p, t);
+    if (row->measure == MEASURE_GROWTH) {
+        if (logic_take_word(p, "rss") && logic_take_word(p, "grows"))
+            return true;
+        p->at = before;
+        return false;
+    }
+    return logic_take_word(p, row->word);
+}
+
+/* "(GET /cart)": up to the parenthesis that closes the first. */
+static int take_name(struct logic_parser *p, struct trigger_test *t)
+{
+    if (!logic_take(p, "("))
+        return 0;
+    size_t n = 0;
+    int depth = 1;
+    for (; p->at[n]; n++) {
+        depth += (p->at[n] == '(') - (p->at[n] == ')');
+        if (depth == 0)
+            break;
+    }
+    if (depth || n >= sizeof(t->name))
+        return logic_fail(p, depth ? ") is missing behind the name of requests"
+                                   : "the name of requests is too long");
+    if (n == 0)
+        return logic_fail(p, "the name of requests is missing");
+    memcpy(t->name, p->at, n);
+    t->name[n] = 0;
+    p->at += n + 1;
+    return 0;
+}
+
+static int take_class(struct logic_parser *p, struct trigger_test *t)
+{
+    const char *before = p->at;
+    if (!logic_take_value(p, t->name, sizeof(t->name)))
+        return logic_fail(p, "behind exception the name of a class is missing");
+    if (strpbrk(t->name, "/*;[,%") || (t->name[0] >= '0' && t->name[0] <= '9')) {
+        p->at = before;
+        return logic_fail(p, "not the name of a class, as in exception com.shop.Lost > 10/s:");
+    }
+    return 0;
+}
+
+/* Cuts "/s", "/min", "/m" or "/h" off a value. */
+static bool cut_unit(char *value, uint64_t *ret_ns)
+{
+    static const struct {
+        const char *text;
+        uint64_t seconds;
+    } units[] = {{"/s", 1}, {"/min", 60}, {"/m", 60}, {"/h", 3600}};
+
+    size_t n = strlen(value);
+    for (size_t i = 0; i < ARRAY_SIZE(units); i++) {
+        size_t len = strlen(units[i].text);
+        if (n > len && strcmp(value + n - len, units[i].text) == 0) {
+            value[n - len] = 0;
+            *ret_ns = units[i].seconds * NS_PER_SECOND;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool parse_number(const char *text, double *ret)
+{
+    char *end;
+    *ret = strtod(text, &end);
+    return *text >= '0' && *text <= '9' && !*end;
+}
+
+/* What a value must look like, for a message. */
+static const char *form_text(unsigned form)
+{
+    if (form & FORM_RATE)
+        return form & FORM_SIZE ? "memory grows by a size a second, minute or hour, as in 100M/h:"
+                                : "a number a second, minute or hour is missing, as in 10/s:";
+    if (form & FORM_DURATION)
+        return "a time with its unit is missing, as in 500ms:";
+    if (form & FORM_SHARE)
+        return form & FORM_SIZE     ? "a share or a size is missing, as in 90% or 2G:"
+               : form & FORM_NUMBER ? "a share or a number is missing, as in 90% or 5000:"
+                                    : "a share is missing, as in 90%:";
+    return "a number is missing, as in 2000:";
+}
+
+static bool has_unit(const char *value)
+{
+    return value[strspn(value, "0123456789.")] != 0;
+}
+
+/* Reads a value in one of the forms that its measure takes. */
+static bool read_value(struct trigger_test *t, unsigned form, char *value)
+{
+    uint64_t n = 0;
+    size_t len = strlen(value);
+    if (form & FORM_RATE && !cut_unit(value, &t->unit_ns))
+        return false;
+    if (form & FORM_SHARE && value[len - 1] == '%') {
+        value[len - 1] = 0;
+        t->share = true;
+        return parse_number(value, &t->limit);
+    }
+    bool is = form & FORM_DURATION ? has_unit(value) && parse_duration(value, 1, &n) == 0
+              : form & FORM_SIZE   ? parse_size(value, &n) == 0
+                                   : false;
+    t->limit = (double)n;
+    return is || (form & FORM_NUMBER && parse_number(value, &t->limit));
+}
+
+static int take_limit(struct logic_parser *p, struct trigger_test *t, unsigned form)
+{
+    char value[64];
+    if (!(form & FORM_RATE && form & FORM_SIZE)) {
+        t->op = logic_take_op(p);
+        if (t->op == LOGIC_IS && form & FORM_OPTIONAL)
+            return 0;
+        bool less = t->op == LOGIC_LT || t->op == LOGIC_LE;
+        if (t->op == LOGIC_IS || t->op == LOGIC_EQ || t->op == LOGIC_NE ||
+            (less && measure_is_momentary(t->measure)))
+            return logic_fail(p, measure_is_momentary(t->measure)
+                                     ? "a comparison is missing: > or >="
+                                     : "a comparison is missing: > or >= or < or <=");
+    } else {
+        t->op = LOGIC_GT;
+    }
+    logic_skip_blanks(p);
+    const char *before = p->at;
+    if (logic_take_value(p, value, sizeof(value)) && read_value(t, form, value))
+        return 0;
+    p->at = before;
+    return logic_fail(p, form_text(form));
+}
+
+/* A time that stands alone: behind `every` and `for`. */
+static int take_time(struct logic_parser *p, uint64_t *ret)
+{
+    char value[64];
+    logic_skip_blanks(p);
+    const char *before = p->at;
+    if (logic_take_value(p, value, sizeof(value)) && has_unit(value) &&
+        parse_duration(value, 1, ret) == 0 && *ret >= NS_PER_SECOND)
+        return 0;
+    p->at = before;
+    return logic_fail(p, "a time of a second or more is missing, as in 30s:");
+}
+
+static int parse_test(struct logic_parser *p, int number)
+{
+    struct trigger_condition *c = p->context;
+    struct trigger_test *t = &c->tests[number];
+    const struct row *row = NULL;
+    logic_skip_blanks(p);
+    for (size_t i = 0; i < ARRAY_SIZE(rows) && !row; i++)
+        row = take_measure(p, &rows[i], t) ? &rows[i] : NULL;
+    if (!row)
+        return logic_fail(p, UNDERSTOOD);
+    t->measure = row->measure;
+    int r = row->form & FORM_NAME ? take_name(p, t) : row->form & FORM_CLASS ? take_class(p, t) : 0;
+    if (r == 0 && row->measure == MEASURE_EVERY) {
+        r = take_time(p, &t->for_ns);
+        t->limit = (double)t->for_ns;
+        t->for_ns = 0;
+    }
+    unsigned limits = FORM_DURATION | FORM_SHARE | FORM_SIZE | FORM_NUMBER | FORM_RATE;
+    if (r == 0 && row->form & limits)
+        r = take_limit(p, t, row->form);
+    if (r == 0 && logic_take_word(p, "for"))
+        r = row->form & FORM_FOR
+                ? take_time(p, &t->for_ns)
+                : logic_fail(p,
+                             "only cpu, rss, threads, fd and percentiles last for a time; behind "
+                             "it stands");
+    return r;
+}
+
+int trigger_file_check(const char *pattern, struct buf *message)
+{
+    size_t n = strlen(pattern);
+    bool time = false;
+    if (n < 5 || strcmp(pattern + n - 4, ".jfr") != 0) {
+        buf_printf(message, "onfile=%s: has to end with .jfr", pattern);
+        return -EINVAL;
+    }
+    for (const char *p = pattern; (p = strchr(p, '%')); p += 2) {
+        if (!p[1] || !strchr("%ptr", p[1])) {
+            buf_printf(message, "onfile=%s: only %%r, %%t, %%p and %%%% are understood", pattern);
+            return -EINVAL;
+        }
+        time = time || p[1] == 't';
+    }
+    if (!time)
+        buf_printf(message, "onfile=%s: lacks %%t, which tells the files apart", pattern);
+    return time ? 0 : -EINVAL;
+}
+
+int trigger_condition_parse(struct trigger_condition **ret, const char *text, struct buf *why)
+{
+    struct trigger_condition *c = calloc(1, sizeof(*c));
+    if (!c)
+        return -ENOMEM;
+    struct logic_parser p = {.logic = &c->logic, .why = why, .test = parse_test, .context = c};
+    int r = logic_parse(&p, text);
+    if (r < 0)
+        free(c);
+    else
+        *ret = c;
+    return r;
+}
+
+bool trigger_condition_has(const struct trigger_condition *c, enum measure m)
+{
+    for (int i = 0; i < c->logic.count; i++)
+        if (c->logic.nodes[i].kind == LOGIC_TEST && c->tests[i].measure == m)
+            return true;
+    return false;
+}
+
+const char *trigger_measured(char text[64], const struct trigger_test *t, double value)
+{
+    char part[24];
+    const char *unit = t->unit_ns <= NS_PER_SECOND        ? "s"
+                       : t->unit_ns <= 60 * NS_PER_SECOND ? "min"
+                                                          : "h";
+    switch (t->measure) {
+    case MEASURE_REQUEST:
+    case MEASURE_PERCENTILE:
+    case MEASURE_PAUSE:
+    case MEASURE_SAFEPOINT:
+    case MEASURE_EVERY:
+        format_duration(part, (uint64_t)value);
+        snprintf(text, 64, "%s", part);
+        break;
+    case MEASURE_GROWTH:
+        snprintf(text, 64, "%s/%s", format_size(part, (uint64_t)MAX(value, 0.0)), unit);
+        break;
+    case MEASURE_RSS:
+    case MEASURE_CPU:
+    case MEASURE_FD:
+    case MEASURE_THREADS:
+        if (t->share)
+            snprintf(text, 64, "%.1f %%", value);
+        else if (t->measure == MEASURE_RSS)
+            snprintf(text, 64, "%s", format_size(part, (uint64_t)value));
+        else
+            snprintf(text, 64, "%.0f", value);
+        break;
+    case MEASURE_EXCEPTION:
+        snprintf(text, 64, "%.0f%s%s", value, t->unit_ns ? "/" : "", t->unit_ns ? unit : "");
+        break;
+    default:
+        snprintf(text, 64, "%.0f", value);
+        break;
+    }
+    return text;
+}

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "page/data.h"
+
+#include "profile/load.h"
+#include "profile/vm_time.h"
+
+#include <errno.h>
+
+enum { NODE_BITS = 32 };
+
+void json_base64(struct json *j, const struct buf *bytes)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    _cleanup_(buf_release) struct buf text = BUF(SIZE_MAX / 2);
+    for (size_t i = 0; i < bytes->len; i += 3) {
+        size_t n = MIN(bytes->len - i, (size_t)3);
+        uint32_t v = (uint32_t)bytes->data[i] << 16;
+        v |= n > 1 ? (uint32_t)bytes->data[i + 1] << 8 : 0;
+        v |= n > 2 ? bytes->data[i + 2] : 0;
+        char four[4] = {digits[v >> 18], digits[v >> 12 & 63], n > 1 ? digits[v >> 6 & 63] : '=',
+                        n > 2 ? digits[v & 63] : '='};
+        buf_bytes(&text, four, 4);
+    }
+    json_string_n(j, (const char *)text.data, text.len);
+}
+
+static void put_bytes(struct json *j, const struct buf *bytes, struct buf *blob)
+{
+    if (!blob) {
+        json_base64(j, bytes);
+        return;
+    }
+    json_begin_array(j);
+    json_u64(j, blob->len);
+    json_u64(j, bytes->len);
+    json_end_array(j);
+    buf_bytes(blob, bytes->data, bytes->len);
+}
+
+/*
+ * The call tree of a metric with nodes merged by method, and the mapping from nodes of the profile
+ * to nodes of this tree.
+ */
+struct page_tree {
+    VEC(struct profile_tree_node) nodes;
+    uint32_t *of_node;
+    size_t pruned;
+};
+
+static int compare_totals(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x < y) - (x > y);
+}
+
+/*
+ * Determines the total below which nodes are left out so that at most PAGE_NODES remain; 0 when all
+ * fit.
+ */
+static int pruning_limit(const struct profile_view *v, uint64_t *ret)
+{
+    size_t n = v->profile->nodes.len, used = 0;
+    *ret = 1;
+    uint64_t *totals = malloc(n * sizeof(*totals));
+    if (!totals)
+        return -ENOMEM;
+    for (size_t i = 1; i < n; i++) {
+        if (v->total[i])
+            totals[used++] = v->total[i];
+    }
+    if (used > PAGE_NODES) {
+        qsort(totals, used, sizeof(*totals), compare_totals);
+        *ret = totals[PAGE_NODES] + 1;
+    }
+    free(totals);
+    return 0;
+}
+
+/*
+ * Merges the children of a node that have the same method. Parents precede children, here as in the
+ * profile.
+ */
+static int merge(struct page_tree *t, const struct profile_view *v, uint64_t limit)
+{
+    const struct profile *p = v->profile;
+    struct map index = {0};
+    int r = vec_extend(&t->nodes, 1);
+    t->of_node = calloc(p->nodes.len, sizeof(*t->of_node));
+    if (!t->of_node)
+        r = -ENOMEM;
+    for (size_t i = 1; i < p->nodes.len && r == 0; i++) {
+        uint32_t parent = t->of_node[p->nodes.data[i].parent];
+        if (v->total[i] < limit) {
+            t->of_node[i] = parent;
+            t->pruned += v->total[i] != 0;
+            continue;
+        }
+        const struct profile_frame *f = profile_node_frame(p, (uint32_t)i);
+        uint32_t label = p->methods.data[f->method].label;
+        bool added;
+        uint64_t *slot =
+            map_at(&index, (uint64_t)parent << NODE_BITS | label, t->nodes.len, &added);
+        struct profile_tree_node node = {.parent = parent, .label = label, .kind = f->kind};
+        r = !slot ? -ENOMEM : added ? vec_push(&t->nodes, node) : 0;
+        if (r < 0)
+            break;
+        struct profile_tree_node *to = &t->nodes.data[*slot];
+        t->of_node[i] = (uint32_t)*slot;
+        /* Use the kind of the heaviest part; `self` holds its weight meanwhile. */
+        if (v->total[i] > to->self) {
+            to->self = v->total[i];
+            to->kind = f->kind;
+        }
+    }
+    map_release(&index);
+    return r;
+}
+
+/* The labels in use, numbered in the order of their first use. */
+struct labels {
+    struct map index;
+    VEC(uint32_t) strings;
+};
+
+static int64_t label_number(struct labels *l, uint32_t string)
+{
+    bool added;
+    uint64_t *slot = map_at(&l->index, string, l->strings.len, &added);
+    if (!slot || (added && vec_push(&l->strings, string) < 0))
+        return -ENOMEM;
+    return (int64_t)*slot;
+}
+
+static int tree_json(struct json *j, const struct page_tree *t, struct labels *labels,
+                     struct buf *blob)
+{
+    _cleanup_(buf_release) struct buf bytes = BUF(SIZE_MAX / 2);
+    for (size_t i = 1; i < t->nodes.len; i++) {
+        const struct profile_tree_node *n = &t->nodes.data[i];
+        int64_t label = label_number(labels, n->label);
+        if (label < 0)
+            return (int)label;
+        buf_varint(&bytes, i - n->parent);
+        buf_varint(&bytes, (uint64_t)label);
+        buf_u8(&bytes, (uint8_t)n->kind);
+    }
+    json_key(j, "nodes");
+    json_u64(j, t->nodes.len);
+    json_key(j, "pruned");
+    json_u64(j, t->pruned);
+    json_key(j, "tree");
+    put_bytes(j, &bytes, blob);
+    return buf_error(&bytes);
+}
+
+struct cell {
+    uint32_t bucket, thread, node;
+    uint64_t weight;
+};
+
+struct cells {
+    const struct page_tree *tree;
+    /*
+     * If not NULL, cells whose samples are not in this profile are marked by the lowest bit of
+     * their node.
+     */
+    const struct profile_view *plain;
+    uint64_t from_ns, bucket_ns;
+    bool is_merged;   /* all threads are merged into one */
+    struct map index; /* hash of the position -> number of its first cell */
+    VEC(struct cell) list;
+};
+
+/*
+ * True for a sample that `report` does not show by default: of a thread of the VM, or of one that
+ * is idle.
+ */
+static bool is_aside(const struct profile_view *plain, const struct profile_sample *s)
+{
+    return plain->profile->threads.data[s->thread].id & VM_TIME_THREAD ||
+           !profile_view_passes(plain, s);
+}
+
+static int add_cell(void *context, const struct profile_sample *s)
+{
+    struct cells *c = context;
+    struct cell cell = {(uint32_t)((s->time_ns - c->from_ns) / c->bucket_ns),
+                        c->is_merged ? 0 : s->thread, c->tree->of_node[s->node], s->weight};
+    if (c->list.len >= PAGE_CELLS)
+        return -E2BIG;
+    if (c->plain)
+        cell.node = cell.node << 1 | (uint32_t)is_aside(c->plain, s);
+    uint64_t key = (uint64_t)cell.thread * LOAD_TIME_CELLS * 2 + cell.bucket;
+    key = key << 32 | cell.node;
+    bool added;
+    uint64_t *slot = map_at(&c->index, key, c->list.len, &added);
+    if (!slot)
+        return -ENOMEM;
+    if (added)
+        return vec_push(&c->list, cell);
+    c->list.data[*slot].weight += cell.weight;
+    return 0;
+}
+
+static int compare_cells(const void *a, const void *b)
+{
+    const struct cell *x = a, *y = b;
+    if (x->bucket != y->bucket)
+        return x->bucket < y->bucket ? -1 : 1;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    return (x->node > y->node) - (x->node < y->node);
+}
+
+/*
+ * Makes time coarser until there are few enough cells. Returns -E2BIG when there are too many even
+ * without time.
+ */
+static int fill_cells(struct cells *c, const struct profile_view *v, uint64_t span)
+{
+    enum { COARSER = 4 };
+
+    const struct profile_series *series = &v->profile->series[v->metric];
+    uint64_t of_samples =
+        c->is_merged && !series->threads_merged ? series->merged_cell_ns : series->cell_ns;
+    c->bucket_ns = MAX(of_samples, (span + LOAD_TIME_CELLS - 1) / LOAD_TIME_CELLS);
+    /* Buckets must consist of whole cells. */
+    if (of_samples)
+        c->bucket_ns = (c->bucket_ns + of_samples - 1) / of_samples * of_samples;
+    for (;;) {
+        map_clear(&c->index);
+        vec_clear(&c->list);
+        int r = c->is_merged ? profile_view_each_merged(v, add_cell, c)
+                             : profile_view_each(v, add_cell, c);
+        if (r != -E2BIG || c->bucket_ns >= span)
+            return r;
+        c->bucket_ns *= COARSER;
+    }
+}
+
+/*
+ * Writes weight by time, thread and node. When many threads ran many stacks the threads are merged;
+ * one cell for each node always fits.
+ */
+static int cells_json(struct json *j, const struct profile_view *v,
+                      const struct profile_view *plain, const struct page_tree *tree,
+                      struct buf *blob)
+{
+    uint64_t to =
+        v->filter.to_ns ? MIN(v->filter.to_ns, v->profile->duration_ns) : v->profile->duration_ns;
+    uint64_t span = to > v->filter.from_ns ? to - v->filter.from_ns + 1 : 1;
+    uint64_t aside = plain->profile ? v->weight - plain->weight : 0;
+    struct cells c = {.tree = tree, .plain = aside ? plain : NULL, .from_ns = v->filter.from_ns};
+    c.is_merged = v->profile->series[v->metric].threads_merged;
+    int r = fill_cells(&c, v, span);
+    if (r == -E2BIG && !c.is_merged) {
+        c.is_merged = true;
+        r = fill_cells(&c, v, span);
+    }
+    _cleanup_(buf_release) struct buf bytes = BUF(SIZE_MAX / 2);
+    if (c.list.len)
+        qsort(c.list.data, c.list.len, sizeof(*c.list.data), compare_cells);
+    uint32_t bucket = 0;
+    for (size_t i = 0; i < c.list.len; i++) {
+        const struct cell *cell = &c.list.data[i];
+        buf_varint(&bytes, cell->bucket - bucket);
+        buf_varint(&bytes, cell->thread);
+        buf_varint(&bytes, cell->node);
+        buf_varint(&bytes, cell->weight);
+        bucket = cell->bucket;
+    }
+    json_key(j, "bucket_ns");
+    json_u64(j, c.bucket_ns);
+    json_key(j, "from_ns");
+    json_u64(j, c.from_ns);
+    json_key(j, "threads_merged");
+    json_bool(j, c.is_merged);
+    json_key_u64(j, "aside", aside);
+    json_key(j, "n_cells");
+    json_u64(j, c.list.len);
+    json_key(j, "cells");
+    put_bytes(j, &bytes, blob);
+    map_release(&c.index);
+    vec_release(&c.list);
+    return r < 0 ? r : buf_error(&bytes);
+}
+
+struct readings {
+    uint32_t label, mark; /* mark: 1 + the last row of calls for which `total` was counted */
+    uint64_t self, total;
+};
+
+/*
+ * Times of counted calls are based on readings of the CPU clock. Writes, for each method, the
+ * number of readings for its own time and for its whole time, as triples (label, own, whole).
+ * Returns 0 or -ENOMEM.
+ */
+static int readings_json(struct json *j, const struct profile *p, struct labels *labels)
+{
+    struct map index = {0};
+    VEC(struct readings) rows = {0};
+    int r = 0;
+    for (uint32_t i = 0; i < p->calls.len && r == 0; i++) {
+        const struct profile_calls *c = &p->calls.data[i];
+        for (uint32_t n = c->node; n && r == 0; n = p->nodes.data[n].parent) {
+            uint32_t label = p->methods.data[profile_node_frame(p, n)->method].label;
+            bool added;
+            uint64_t *at = map_at(&index, label, rows.len, &added);
+            r = at && (!added || vec_push(&rows, ((struct readings){.label = label})) == 0)
+                    ? 0
+                    : -ENOMEM;
+            if (r < 0)
+                break;
+            struct readings *row = &rows.data[*at];
+            row->self += n == c->node ? c->samples : 0;
+            row->total += row->mark == i + 1 ? 0 : c->samples;
+            row->mark = i + 1;
+        }
+    }
+    json_key(j, "readings");
+    json_begin_array(j);
+    for (size_t i = 0; i < rows.len && r == 0; i++) {
+        int64_t label = label_number(labels, rows.data[i].label);
+        r = label < 0 ? (int)label : 0;
+        json_u64(j, label < 0 ? 0 : (uint64_t)label);
+        json_u64(j, rows.data[i].self);
+        json_u64(j, rows.data[i].total);
+    }
+    json_end_array(j);
+    vec_release(&rows);
+    map_release(&index);
+    return r;
+}
+
+static void note_json(struct json *j, const struct profile_view *v)
+{
+    _cleanup_(buf_release) struct buf note = BUF(4096);
+    profile_note(v, &note);
+    json_key(j, "note");
+    json_string_n(j, buf_str(&note), note.len);
+}
+
+static int metric_json(struct json *j, const struct profile *p, enum profile_metric metric,
+                       const struct profile_filter *filter, struct labels *labels, struct buf *blob)
+{
+    static const char *const units[] = {
+        [UNIT_SAMPLES] = "samples", [UNIT_BYTES] = "bytes", [UNIT_NS] = "ns"};
+    _cleanup_(profile_view_release) struct profile_view v = {0}, plain = {0};
+    struct page_tree tree = {0};
+    uint64_t limit;
+    struct profile_filter all = *filter;
+    all.with_vm = true;
+    int r = profile_view_init(&v, p, metric, &all);
+    all.with_vm = false;
+    all.without_idle = true;
+    if (r == 0 && (metric == PROFILE_WALL || metric == PROFILE_CPU))
+        r = profile_view_init(&plain, p, metric, &all);
+    if (r == 0)
+        r = pruning_limit(&v, &limit);
+    if (r == 0)
+        r = merge(&tree, &v, limit);
+    if (r == 0) {
+        json_begin_object(j);
+        json_key(j, "name");
+        json_string(j, profile_metrics[metric].name);
+        json_key(j, "title");
+        json_string(j, profile_metrics[metric].title);
+        json_key(j, "unit");
+        json_string(j, units[profile_metrics[metric].unit]);
+        json_key(j, "interval_ns");
+        json_u64(j, p->series[metric].interval_ns);
+        note_json(j, &v);
+        r = tree_json(j, &tree, labels, blob);
+    }
+    if (r == 0)
+        r = cells_json(j, &v, &plain, &tree, blob);
+    if (r == 0 && metric == PROFILE_EXACT && p->timed_by_readings)
+        r = readings_json(j, p, labels);
+    if (r == 0)
+        json_end_object(j);
+    vec_release(&tree.nodes);
+    free(tree.of_node);
+    return r;
+}
+
+static void strings_json(struct json *j, const struct profile *p, const struct labels *l)
+{
+    json_key(j, "labels");
+    json_begin_array(j);
+    for (size_t i = 0; i < l->strings.len; i++) {
+        struct str s = profile_text(p, l->strings.data[i]);
+        json_string_n(j, s.data, s.len);
+    }
+    json_end_array(j);
+    json_key(j, "threads");
+    json_begin_array(j);
+    for (size_t i = 0; i < p->threads.len; i++) {
+        struct str s = profile_text(p, p->threads.data[i].name);
+        json_string_n(j, s.data, s.len);
+    }
+    json_end_array(j);
+}
+
+int page_profile_json(struct json *j, const struct profile *p, const struct profile_filter *filter,
+                      struct buf *blob)
+{
+    struct labels labels = {0};
+    int r = 0;
+    json_key(j, "metrics");
+    json_begin_array(j);
+    for (int m = 0; m < PROFILE_METRICS && r == 0; m++) {
+        if (p->series[m].samples.len)
+            r = metric_json(j, p, (enum profile_metric)m, filter, &labels, blob);
+    }
+    json_end_array(j);
+    if (r == 0)
+        strings_json(j, p, &labels);
+    map_release(&labels.index);
+    vec_release(&labels.strings);
+    return r;
+}

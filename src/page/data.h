@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes what the page shows of a profile as JSON, which web/src/data.ts reads. */
+#pragma once
+
+#include "base/json.h"
+#include "profile/profile.h"
+
+/*
+ * Writes the members "threads", "labels" and "metrics" into the open object: each metric, with the
+ * filter applied, as a tree of methods and as weight by time, thread and node. Beyond PAGE_NODES
+ * nodes the smallest are added to their callers and "pruned" says how many there were. Beyond
+ * PAGE_CELLS cells time becomes coarser, and finally all threads are merged ("threads_merged").
+ * Returns 0 or -ENOMEM.
+ */
+enum { PAGE_NODES = 1000000, PAGE_CELLS = 1200000 };
+
+/*
+ * With a blob, numbers are appended to it and "tree" and "cells" hold their offset and length;
+ * otherwise they are base64.
+ */
+int page_profile_json(struct json *j, const struct profile *p, const struct profile_filter *filter,
+                      struct buf *blob) must_check;
+
+/*
+ * Writes bytes as a base64 string. Numbers encoded as LEB128 in base64 take half as much as decimal
+ * digits and are fast to read in a browser.
+ */
+void json_base64(struct json *j, const struct buf *bytes);

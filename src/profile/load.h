@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads any file that holds a profile; load.c has one row for each format. */
+#pragma once
+
+#include "base/buf.h"
+#include "profile/profile.h"
+
+/*
+ * Called from time to time with the number of bytes that have been read; NULL when nobody is
+ * interested.
+ */
+typedef void load_progress(void *context, uint64_t done, uint64_t total);
+
+/*
+ * How much detail a reader must provide. It may merge samples of one stack into one sample, with
+ * the first one's time and thread, as far as the detail allows: those of all threads (LOAD_SUMS),
+ * of each thread (LOAD_THREADS), or of each thread in each of LOAD_TIME_CELLS cells of time, which
+ * become longer where there are too many of these (LOAD_CELLS, see struct profile_series). The
+ * memory that a profile takes then does not depend on the length of the recording.
+ */
+enum load_detail { LOAD_SAMPLES, LOAD_SUMS, LOAD_THREADS, LOAD_CELLS };
+
+enum { LOAD_TIME_CELLS = 512 };
+
+struct load {
+    struct profile *profile; /* the profile that is being filled */
+    const uint8_t *data;     /* the file's contents */
+    bool is_mapped;          /* data is a private, read-only mapping of the file */
+    size_t len;
+    const char *path;
+    enum load_detail detail;
+    /* the threads and times that are looked at, which may be merged; NULL: all */
+    const struct profile_filter *filter;
+    struct buf *why; /* what is wrong, or what is missing from an otherwise usable result */
+    load_progress *progress;
+    void *progress_context;
+};
+
+/*
+ * Makes a profile from a file. Returns 0 (`why` may then hold a warning, for instance that the file
+ * is truncated), or a negative errno with the reason in `why`: -EPROTO for a damaged file, -ENOTSUP
+ * for an unknown format.
+ */
+int profile_load(struct profile **ret, const char *path, enum load_detail detail,
+                 const struct profile_filter *filter, struct buf *why, load_progress *progress,
+                 void *context) must_check;
+
+/*
+ * Collapsed stacks of anything but CPU samples begin with this, the metric's name and " 0". Readers
+ * that do not know it see a stack without weight.
+ */
+#define COLLAPSED_METRIC "# jvmscope: "
+/* The same before what profile_note says. */
+#define COLLAPSED_NOTE "# jvmscope note: "
+
+/*
+ * The readers of the formats. They return 0, or a negative errno with a reason. A truncated file
+ * yields what it contains, with a reason.
+ */
+int load_collapsed(struct load *l) must_check;
+int load_jfr(struct load *l) must_check;
+int load_hprof(struct load *l) must_check;
+int load_hprof_text(struct load *l) must_check;
+int load_wire(struct load *l) must_check; /* pprof and OTLP */
+
+/*
+ * Adds the part of a table's total that its rows do not account for, as a sample with the mark "[in
+ * no row of the file]". Does nothing when the weight is 0.
+ */
+int64_t load_unlisted_node(struct profile *p) must_check; /* the stack of that sample */
+int load_unlisted(struct profile *p, enum profile_metric metric, uint64_t weight) must_check;
+
+/*
+ * For readers of stacks in text form: returns the number of the frame for a method's label,
+ * "pkg.Class.name", or -ENOMEM or -E2BIG. A label that consists of brackets only is a mark.
+ */
+int64_t load_frame(struct profile *p, struct str label, struct str descriptor, struct str file,
+                   int32_t line, enum frame_kind kind) must_check;

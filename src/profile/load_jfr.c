@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Flight recordings of any JDK or of jvmscope: execution, wall-clock and allocation samples, and
+ * contended monitors.
+ */
+#include "profile/load_jfr.h"
+
+#include "base/parse.h"
+#include "profile/losses.h"
+#include "profile/vm_time.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+enum tag {
+    EXECUTION,
+    CPU_TIME, /* JDK 25's samples by thread CPU timers */
+    UNATTRIBUTED,
+    WALL,
+    ALLOCATION_SAMPLE,
+    ALLOCATION_IN_TLAB,
+    ALLOCATION_OUTSIDE,
+    MONITOR_ENTER,
+    CALL_TIMES,
+    CALL_TIMES_LEFT,
+    CALL_TIMES_TOTAL,
+    CALL_TIMES_COST,
+    ALLOCATION_SITE,
+    SAMPLER_COST,
+    THREAD_TIME,
+    SETTING,
+    LOST
+};
+
+static const struct rec_select wanted[] = {
+    {"jdk.ExecutionSample", EXECUTION},
+    {"jdk.CPUTimeSample", CPU_TIME},
+    {"jvmscope.UnattributedSample", UNATTRIBUTED},
+    {"jvmscope.WallSample", WALL},
+    {"jdk.ObjectAllocationSample", ALLOCATION_SAMPLE},
+    {"jdk.ObjectAllocationInNewTLAB", ALLOCATION_IN_TLAB},
+    {"jdk.ObjectAllocationOutsideTLAB", ALLOCATION_OUTSIDE},
+    {"jdk.JavaMonitorEnter", MONITOR_ENTER},
+    {"jvmscope.CallTimes", CALL_TIMES},
+    {"jvmscope.CallTimesLeft", CALL_TIMES_LEFT},
+    {"jvmscope.CallTimesTotal", CALL_TIMES_TOTAL},
+    {"jvmscope.CallTimesCost", CALL_TIMES_COST},
+    {"jvmscope.AllocationSite", ALLOCATION_SITE},
+    {"jvmscope.SamplerCost", SAMPLER_COST},
+    {"jvmscope.CpuTime", THREAD_TIME},
+    {"jdk.ActiveSetting", SETTING},
+    LOSSES_SELECT(LOST),
+    {0},
+};
+
+static const struct rec_wish wishes[WISHES] = {
+    [STACK] = {"stackTrace", true},
+    [SAMPLED_THREAD] = {"sampledThread", true},
+    [EVENT_THREAD] = {"eventThread", true},
+    [SAMPLES] = {"samples", false},
+    [WEIGHT] = {"weight", false},
+    [TLAB_SIZE] = {"tlabSize", false},
+    [ALLOCATION_SIZE] = {"allocationSize", false},
+    [PERIOD] = {"samplingPeriod", false},
+    [CALLS] = {"calls", false},
+    [SELF_TIME] = {"selfTime", false},
+    [RAW_SELF_TIME] = {"rawSelfTime", false},
+    [SLOWEST] = {"slowest", false},
+    [OPEN_TIME] = {"openTime", false},
+};
+
+/* The events of which there may be millions. */
+static const struct rec_sampling samplings[] = {
+    {EXECUTION, STACK, SAMPLED_THREAD, EVENT_THREAD, REC_NO_WEIGHT, 1},
+    {CPU_TIME, STACK, SAMPLED_THREAD, EVENT_THREAD, PERIOD, 0},
+    {WALL, STACK, SAMPLED_THREAD, EVENT_THREAD, SAMPLES, 1},
+    {ALLOCATION_SAMPLE, STACK, SAMPLED_THREAD, EVENT_THREAD, WEIGHT, 0},
+    {ALLOCATION_IN_TLAB, STACK, SAMPLED_THREAD, EVENT_THREAD, TLAB_SIZE, 0},
+    {ALLOCATION_OUTSIDE, STACK, SAMPLED_THREAD, EVENT_THREAD, ALLOCATION_SIZE, 0},
+    {MONITOR_ENTER, STACK, SAMPLED_THREAD, EVENT_THREAD, REC_DURATION, 0},
+};
+
+int64_t load_node(struct reading *r, const struct rec_object *o)
+{
+    return names_stack_by_name(&r->names, o, "stackTrace");
+}
+
+int64_t load_node_of_row(struct reading *r, const struct rec_row *row)
+{
+    uint64_t id;
+    if (row->plan->slot[STACK] == REC_ABSENT)
+        return 0;
+    struct rec_event e;
+    rec_row_event(row, &e);
+    return rec_row_id(row, STACK, &id)
+               ? names_stack(&r->names, &e.object, row->plan->field[STACK], id)
+               : load_node(r, &e.object);
+}
+
+int64_t load_thread_of_row(struct reading *r, const struct rec_row *row)
+{
+    const struct rec_plan *p = row->plan;
+    enum wish wish = p->slot[SAMPLED_THREAD] == REC_ABSENT ? EVENT_THREAD : SAMPLED_THREAD;
+    /* Where an event has both fields, the second one is used when the first is null. */
+    bool sole = wish == EVENT_THREAD || p->slot[EVENT_THREAD] == REC_ABSENT;
+    uint64_t id;
+    struct rec_event e;
+    rec_row_event(row, &e);
+    if (likely(sole && rec_row_id(row, wish, &id)))
+        return names_thread(&r->names, &e.object, p->field[wish], id);
+    const struct rec_thread *t = rec_thread(&e.object, "sampledThread");
+    return names_thread_of(&r->names, t ? t : rec_thread(&e.object, "eventThread"));
+}
+
+uint64_t load_since_start(struct reading *r, int64_t start_ns)
+{
+    uint64_t time_ns = (uint64_t)MAX(start_ns - r->start_ns, 0);
+    r->p->duration_ns = MAX(r->p->duration_ns, time_ns);
+    return time_ns;
+}
+
+static int add_sample(struct reading *r, enum kind kind, int64_t start_ns, int64_t node,
+                      int64_t thread, uint64_t weight)
+{
+    if (thread < 0 || node < 0)
+        return -ENOMEM;
+    struct profile_sample s = {load_since_start(r, start_ns), weight, (uint32_t)thread,
+                               (uint32_t)node};
+    struct profile_spread spread = {1, (double)weight * (double)weight};
+    return sums_add(&r->sums[kind], &s, &r->names.of_thread.data[thread], &spread);
+}
+
+static int add(struct reading *r, enum kind kind, const struct rec_row *row, int64_t node,
+               uint64_t weight)
+{
+    return add_sample(r, kind, row->start_ns, node, load_thread_of_row(r, row), weight);
+}
+
+static enum kind kind_of(enum tag tag)
+{
+    switch (tag) {
+    case CPU_TIME:
+        return TIMED;
+    case WALL:
+        return ELAPSED;
+    case ALLOCATION_SAMPLE:
+        return SAMPLED;
+    case ALLOCATION_IN_TLAB:
+    case ALLOCATION_OUTSIDE:
+        return TLAB;
+    case MONITOR_ENTER:
+        return LOCKS;
+    default:
+        return CPU;
+    }
+}
+
+/* Adds the samples of a batch, which are all of one chunk. */
+static int read_samples(struct reading *r, const struct rec_sample *list, size_t n)
+{
+    enum { AHEAD = 16 };
+
+    const struct rec_plan *plan = NULL;
+    struct rec_object o = {0};
+    enum kind kind = CPU;
+    int e = 0;
+    for (size_t i = 0; i < n && e >= 0; i++) {
+        const struct rec_sample *s = &list[i];
+        names_stack_soon(&r->names, list[MIN(i + AHEAD, n - 1)].stack);
+        if (unlikely(plan != s->plan)) {
+            plan = s->plan;
+            kind = kind_of((enum tag)plan->type->tag);
+            rec_sample_object(s, &o);
+        }
+        int64_t node = names_stack(&r->names, &o, plan->field[STACK], s->stack),
+                thread = names_thread(&r->names, &o, plan->field[plan->thread], s->thread);
+        uint64_t weight = s->weight;
+        if (kind == TIMED) {
+            r->period_ns = rec_sample_ns(s, PERIOD, r->period_ns);
+            weight = 1;
+        }
+        e = add_sample(r, kind, s->start_ns, node, thread, weight);
+    }
+    return e;
+}
+
+static int64_t unattributed_node(struct reading *r, const struct rec_row *row)
+{
+    struct rec_event e;
+    rec_row_event(row, &e);
+    char text[160];
+    snprintf(text, sizeof(text), "[%s]", rec_string(&e.object, "reason", "stack not walked"));
+    int64_t frame = profile_mark(r->p, text);
+    return frame < 0 ? frame : profile_node(r->p, 0, (uint32_t)frame);
+}
+
+/* "10 ms" in the period of jdk.ExecutionSample, "10" in our own interval. */
+static void read_setting(struct reading *r, const struct rec_event *e)
+{
+    const char *name = rec_string(&e->object, "name", ""),
+               *value = rec_string(&e->object, "value", "");
+    bool ours = strcmp(name, "interval") == 0;
+    if (!ours && strcmp(name, "period") != 0)
+        return;
+    char text[32];
+    size_t n = 0;
+    for (; *value && n + 1 < sizeof(text); value++) {
+        if (*value != ' ')
+            text[n++] = *value;
+    }
+    text[n] = 0;
+    uint64_t ns;
+    if (parse_duration(text, 1000000, &ns) < 0)
+        return;
+    int64_t id = rec_long(&e->object, "id", -1);
+    size_t types;
+    const struct rec_type *t = recording_types(e->object.recording, &types);
+    for (size_t i = 0; i < types; i++) {
+        if ((int64_t)t[i].id == id && strcmp(t[i].name, "jdk.ExecutionSample") == 0)
+            r->p->series[PROFILE_CPU].interval_ns = ns;
+        if ((int64_t)t[i].id == id && strcmp(t[i].name, "jvmscope.WallSample") == 0)
+            r->p->series[PROFILE_WALL].interval_ns = ns;
+    }
+    if (ours && !r->p->series[PROFILE_CPU].interval_ns)
+        r->p->series[PROFILE_CPU].interval_ns = ns;
+    if (ours && !r->p->series[PROFILE_WALL].interval_ns)
+        r->p->series[PROFILE_WALL].interval_ns = ns;
+}
+
+/* Each event has the sums since the recording's start, so the last one counts. */
+static void read_sampler(struct profile *p, const struct rec_object *o)
+{
+    p->sampler = (struct profile_sampler){
+        .known = true,
+        .lost = (uint64_t)rec_long(o, "lost", 0),
+        .handler_ns = (uint64_t)rec_ns(o, "handlerTime", 0),
+        .handler_p50_ns = (uint64_t)rec_ns(o, "handlerP50", 0),
+        .handler_p99_ns = (uint64_t)rec_ns(o, "handlerP99", 0),
+        .later_ns = (uint64_t)rec_ns(o, "laterTime", 0),
+        .resumed = (uint64_t)rec_long(o, "resumed", 0),
+        .faults = (uint64_t)rec_long(o, "faults", 0),
+    };
+}
+
+/* Reads events that are rare or have many fields. */
+static int read_by_name(struct reading *r, const struct rec_row *row)
+{
+    struct rec_event e;
+    rec_row_event(row, &e);
+    switch ((enum tag)e.tag) {
+    case CALL_TIMES_COST:
+        r->p->timed_by_readings = strcmp(rec_string(&e.object, "clock", ""), "cpu") == 0;
+        return 0;
+    case CALL_TIMES_LEFT:
+        return load_left(r, &e.object);
+    case ALLOCATION_SITE:
+        return load_site(r, row, &e);
+    case SAMPLER_COST:
+        read_sampler(r->p, &e.object);
+        return 0;
+    case THREAD_TIME:
+        return profile_cpu_time(r->p, (uint64_t)MAX(e.start_ns - r->start_ns, 0),
+                                rec_string(&e.object, "what", "?"),
+                                rec_string(&e.object, "name", ""), rec_ns(&e.object, "cpuTime", 0));
+    case SETTING:
+        read_setting(r, &e);
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+static int read_row(struct reading *r, const struct rec_row *row)
+{
+    enum tag tag = (enum tag)row->plan->type->tag;
+    switch (tag) {
+    case EXECUTION:
+        return add(r, CPU, row, load_node_of_row(r, row), 1);
+    case CPU_TIME:
+        r->period_ns = (uint64_t)rec_row_ns(row, PERIOD, (int64_t)r->period_ns);
+        return add(r, TIMED, row, load_node_of_row(r, row), 1);
+    case UNATTRIBUTED:
+        return add(r, NOT_WALKED, row, unattributed_node(r, row),
+                   (uint64_t)rec_row_long(row, SAMPLES, 1));
+    case WALL:
+        return add(r, ELAPSED, row, load_node_of_row(r, row),
+                   (uint64_t)rec_row_long(row, SAMPLES, 1));
+    case ALLOCATION_SAMPLE:
+    case ALLOCATION_IN_TLAB:
+    case ALLOCATION_OUTSIDE:
+        return add(r, kind_of(tag), row, load_node_of_row(r, row),
+                   (uint64_t)rec_row_long(row,
+                                          tag == ALLOCATION_SAMPLE    ? WEIGHT
+                                          : tag == ALLOCATION_IN_TLAB ? TLAB_SIZE
+                                                                      : ALLOCATION_SIZE,
+                                          0));
+    case MONITOR_ENTER:
+        return add(r, LOCKS, row, load_node_of_row(r, row), (uint64_t)row->duration_ns);
+    case LOST:
+        r->p->lost_any = true;
+        return 0;
+    case CALL_TIMES:
+        return load_calls(r, row);
+    case CALL_TIMES_TOTAL:
+        return load_total(r, row);
+    default:
+        return read_by_name(r, row);
+    }
+}
+
+/*
+ * Drops what is recorded twice: JDK 25's CPU-time samples take precedence over execution samples,
+ * allocation sites over samples of allocations, and these over those of thread-local buffers.
+ * Samples without a stack belong to the metric that the agent recorded.
+ */
+static int settle(struct reading *r)
+{
+    struct profile_series *series = r->p->series, *cpu = &series[PROFILE_CPU],
+                          *allocation = &series[PROFILE_ALLOCATION];
+    bool timed = sums_any(&r->sums[TIMED]), sampled = sums_any(&r->sums[SAMPLED]);
+    bool wall = sums_any(&r->sums[ELAPSED]) && !timed && !sums_any(&r->sums[CPU]);
+    if (timed)
+        cpu->interval_ns = r->period_ns;
+    load_pay_owed(r, PROFILE_EXACT);
+    load_pay_owed(r, PROFILE_ALLOCATION);
+    int e = r->totals.len ? load_settle_totals(r) : 0;
+    if (e == 0)
+        e = sums_move(&r->sums[timed ? TIMED : CPU], cpu);
+    if (e == 0)
+        e = sums_move(&r->sums[ELAPSED], &series[PROFILE_WALL]);
+    if (e == 0)
+        e = sums_move(&r->sums[NOT_WALKED], &series[wall ? PROFILE_WALL : PROFILE_CPU]);
+    if (e == 0)
+        e = sums_move(&r->sums[LOCKS], &series[PROFILE_LOCK]);
+    if (e == 0 && !r->p->sites.len && sampled) {
+        vec_release(&allocation->samples);
+        allocation->estimated = true;
+        return sums_move(&r->sums[SAMPLED], allocation);
+    }
+    return e < 0 || allocation->samples.len ? e : sums_move(&r->sums[TLAB], allocation);
+}
+
+/* The types whose events are in a profile and in nothing else. */
+static bool is_only_profile(const char *type)
+{
+    static const char *const names[] = {
+        "jdk.ExecutionSample",
+        "jdk.CPUTimeSample",
+        "jdk.ObjectAllocationSample",
+        "jdk.ObjectAllocationInNewTLAB",
+        "jdk.ActiveSetting",
+        "jdk.ActiveRecording",
+        "jdk.JVMInformation",
+        "jvmscope.UnattributedSample",
+        "jvmscope.AllocationSite",
+        "jvmscope.SamplerCost",
+        "jdk.ObjectAllocationOutsideTLAB",
+    };
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        if (strcmp(type, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static int read_all_events(struct reading *r, struct recording *recording)
+{
+    _cleanup_(recording_rows_closep) struct rec_rows *rows = NULL;
+    const struct rec_row *batch;
+    size_t n;
+    int more = recording_select(recording, wanted);
+    if (more == 0)
+        more = recording_rows_open(&rows, recording, wishes, WISHES);
+    if (more == 0 && r->l->is_mapped)
+        recording_rows_forget(rows);
+    if (more == 0 && r->l->detail != LOAD_SAMPLES)
+        more = recording_rows_sample(rows, samplings, ARRAY_SIZE(samplings));
+    while (more >= 0 && (more = recording_rows_next(rows, &batch, &n)) > 0) {
+        for (size_t i = 0; i < n && more >= 0; i++)
+            more = read_row(r, &batch[i]);
+        const struct rec_sample *samples = recording_rows_samples(rows, &n);
+        if (more >= 0)
+            more = read_samples(r, samples, n);
+        if (r->l->progress && more >= 0)
+            r->l->progress(r->l->progress_context, recording_rows_offset(rows), r->l->len);
+    }
+    if (more == 0)
+        r->p->only_samples = recording_rows_saw_only(rows, is_only_profile);
+    return more < 0 ? more : settle(r);
+}
+
+/* Determines how samples are merged. */
+static void prepare(struct reading *r, const struct rec_info *info)
+{
+    const struct profile_filter *f = r->l->filter;
+    struct sum_options *how = &r->how;
+    r->names.p = r->p;
+    r->names.filter = f;
+    how->detail = r->l->detail;
+    if (f) {
+        how->from_ns = f->from_ns;
+        how->to_ns = f->to_ns;
+    }
+    if (how->detail == LOAD_CELLS) {
+        uint64_t to = (uint64_t)MAX(info->end_ns - info->start_ns, 0);
+        to = how->to_ns ? MIN(how->to_ns, to) : to;
+        uint64_t span = to > how->from_ns ? to - how->from_ns + 1 : 1;
+        how->cell_ns = (span + LOAD_TIME_CELLS - 1) / LOAD_TIME_CELLS;
+    }
+    for (int i = 0; i < KINDS; i++)
+        r->sums[i].how = how;
+    r->sums[SAMPLED].estimated = true;
+}
+
+int load_jfr(struct load *l)
+{
+    struct recording *recording;
+    const char *why = NULL;
+    int e = l->is_mapped ? recording_open_mapped(&recording, l->data, l->len, &why)
+                         : recording_open_bytes(&recording, l->data, l->len, &why);
+    if (e < 0) {
+        if (why)
+            buf_string(l->why, why);
+        return e;
+    }
+    struct rec_info info;
+    recording_info(recording, &info);
+    struct reading r = {.l = l, .p = l->profile, .start_ns = info.start_ns};
+    prepare(&r, &info);
+    l->profile->start_epoch_ns = (uint64_t)MAX(info.start_ns, 0);
+    e = read_all_events(&r, recording);
+    recording_info(recording, &info);
+    l->profile->duration_ns =
+        MAX(l->profile->duration_ns, (uint64_t)MAX(info.end_ns - info.start_ns, 0));
+    if (e == 0 && info.truncated)
+        buf_printf(l->why, "%s (at byte %llu)", info.why ? info.why : "damaged",
+                   (unsigned long long)info.at);
+    recording_close(recording);
+    names_release(&r.names);
+    for (int i = 0; i < KINDS; i++)
+        sums_release(&r.sums[i]);
+    map_release(&r.sites);
+    map_release(&r.calls);
+    map_release(&r.total_of);
+    vec_release(&r.totals);
+    for (int i = 0; i < PROFILE_METRICS; i++)
+        map_release(&r.owed[i]);
+    return e;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading a flight recording into a profile, inside profile/: load_jfr.c reads samples and what
+ * the recorder says of itself, load_jfr_exact.c exact calls and allocation sites, whose events hold
+ * differences.
+ */
+#pragma once
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "jfr/reader_rows.h"
+#include "profile/load.h"
+#include "profile/load_jfr_names.h"
+
+/* The fields that are read from events of which there may be millions. */
+enum wish {
+    STACK,
+    SAMPLED_THREAD,
+    EVENT_THREAD,
+    SAMPLES,
+    WEIGHT,
+    TLAB_SIZE,
+    ALLOCATION_SIZE,
+    PERIOD,
+    CALLS,
+    SELF_TIME,
+    RAW_SELF_TIME,
+    SLOWEST,
+    OPEN_TIME,
+    WISHES
+};
+
+/* Where samples are collected until all is read, see settle(). */
+enum kind { CPU, TIMED, NOT_WALKED, ELAPSED, SAMPLED, TLAB, LOCKS, KINDS };
+
+struct reading {
+    struct load *l;
+    struct profile *p;
+    int64_t start_ns; /* the start of the recording */
+    struct names names;
+    struct sum_options how;
+    struct sums sums[KINDS];
+    uint64_t period_ns;               /* of the samples by CPU timers */
+    struct map sites;                 /* node and class to the site */
+    struct map calls;                 /* node and thread to the row of calls */
+    struct map total_of;              /* the same to the row of totals */
+    VEC(struct profile_calls) totals; /* totals of methods; the node has one frame */
+    /* node and thread to what its samples still have to give back, see add_change() */
+    struct map owed[PROFILE_METRICS];
+};
+
+/* ---- load_jfr.c */
+
+/* The node of an event's stack, the one of a row, and a row's thread: numbers of the profile, or
+ * -ENOMEM. */
+int64_t load_node(struct reading *r, const struct rec_object *o) must_check;
+int64_t load_node_of_row(struct reading *r, const struct rec_row *row) must_check;
+int64_t load_thread_of_row(struct reading *r, const struct rec_row *row) must_check;
+
+/* An event may begin before the recording does, such as the wait for a lock. */
+uint64_t load_since_start(struct reading *r, int64_t start_ns) must_check;
+
+/* ---- load_jfr_exact.c */
+
+/* Takes what is still owed from the latest samples. */
+void load_pay_owed(struct reading *r, enum profile_metric metric);
+
+/*
+ * Adds the calls of a method up to now, which are saved from time to time when there are many
+ * stacks; the last event counts.
+ */
+int load_total(struct reading *r, const struct rec_row *row) must_check;
+
+/*
+ * Adds what totals have beyond the calls by stack, in a recording that was cut: calls of their
+ * methods whose callers are unknown.
+ */
+int load_settle_totals(struct reading *r) must_check;
+
+/*
+ * Adds exact calls: a row of the table for each stack and thread, and self time for views and flame
+ * graphs, where that of calls that have not returned lies under a mark of its own.
+ */
+int load_calls(struct reading *r, const struct rec_row *row) must_check;
+
+/* Adds a method that was left without probes, and why. */
+int load_left(struct reading *r, const struct rec_object *o) must_check;
+
+/* Adds an allocation site, or what changed at one. */
+int load_site(struct reading *r, const struct rec_row *row, const struct rec_event *e) must_check;

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/load_jfr.h"
+
+#include <errno.h>
+
+/*
+ * Adds a change of a sum that events report incrementally. A view has no negative weights: when a
+ * sum decreases because a better figure became known, the difference is taken from later changes,
+ * and at the end from earlier ones (load_pay_owed).
+ */
+static int add_change(struct reading *r, enum profile_metric metric, const struct rec_row *row,
+                      int64_t node, int64_t change)
+{
+    int64_t thread = load_thread_of_row(r, row);
+    if (thread < 0 || node < 0)
+        return -ENOMEM;
+    uint64_t key = (uint64_t)thread << 32 | (uint64_t)node, *owed = map_get(&r->owed[metric], key);
+    if (change < 0 && !owed && !(owed = map_at(&r->owed[metric], key, 0, NULL)))
+        return -ENOMEM;
+    if (change < 0)
+        *owed += 0 - (uint64_t)change;
+    if (change <= 0)
+        return 0;
+    uint64_t paid = owed ? MIN(*owed, (uint64_t)change) : 0;
+    if (paid)
+        *owed -= paid;
+    if ((uint64_t)change <= paid)
+        return 0;
+    struct profile_sample s = {load_since_start(r, row->start_ns), (uint64_t)change - paid,
+                               (uint32_t)thread, (uint32_t)node};
+    return vec_push(&r->p->series[metric].samples, s);
+}
+
+void load_pay_owed(struct reading *r, enum profile_metric metric)
+{
+    struct profile_series *s = &r->p->series[metric];
+    size_t kept = 0;
+    if (!r->owed[metric].len)
+        return;
+    for (size_t i = s->samples.len; i-- > 0;) {
+        struct profile_sample *sample = &s->samples.data[i];
+        uint64_t *owed = map_get(&r->owed[metric], (uint64_t)sample->thread << 32 | sample->node);
+        uint64_t paid = owed ? MIN(*owed, sample->weight) : 0;
+        sample->weight -= paid;
+        if (paid)
+            *owed -= paid;
+    }
+    for (size_t i = 0; i < s->samples.len; i++)
+        if (s->samples.data[i].weight)
+            s->samples.data[kept++] = s->samples.data[i];
+    s->samples.len = kept;
+}
+
+static int64_t read_calls(struct reading *r, const struct rec_row *row, struct profile_calls *ret)
+{
+    int64_t node = load_node_of_row(r, row), thread = load_thread_of_row(r, row);
+    if (node < 0 || thread < 0)
+        return -ENOMEM;
+    *ret = (struct profile_calls){
+        .node = (uint32_t)node,
+        .thread = (uint32_t)thread,
+        .calls = (uint64_t)rec_row_long(row, CALLS, 0),
+        .samples = (uint64_t)rec_row_long(row, SAMPLES, 0),
+        .self_ns = rec_row_ns(row, SELF_TIME, 0),
+        .raw_ns = rec_row_ns(row, RAW_SELF_TIME, 0),
+        .slowest_ns = (uint64_t)rec_row_ns(row, SLOWEST, 0),
+        .open_ns = rec_row_ns(row, OPEN_TIME, 0),
+    };
+    return node;
+}
+
+int load_total(struct reading *r, const struct rec_row *row)
+{
+    struct profile_calls c;
+    bool added = false;
+    int64_t node = read_calls(r, row, &c);
+    if (node <= 0)
+        return (int)node;
+    uint64_t *at = map_at(&r->total_of, (uint64_t)c.thread << 32 | c.node, r->totals.len, &added);
+    if (!at)
+        return -ENOMEM;
+    if (added)
+        return vec_push(&r->totals, c);
+    r->totals.data[*at] = c;
+    return 0;
+}
+
+int load_settle_totals(struct reading *r)
+{
+    struct map of_method = {0}; /* method and thread to the total */
+    struct profile *p = r->p;
+    int error = 0;
+    for (size_t i = 0; i < r->totals.len && error == 0; i++) {
+        const struct profile_calls *c = &r->totals.data[i];
+        error = map_put(&of_method,
+                        (uint64_t)c->thread << 32 | profile_node_frame(p, c->node)->method, i);
+    }
+    for (size_t i = 0; i < p->calls.len && r->totals.len && error == 0; i++) {
+        const struct profile_calls *c = &p->calls.data[i];
+        const uint64_t *at = c->node
+                                 ? map_get(&of_method, (uint64_t)c->thread << 32 |
+                                                           profile_node_frame(p, c->node)->method)
+                                 : NULL;
+        struct profile_calls *rest = at ? &r->totals.data[*at] : NULL;
+        if (rest) {
+            rest->calls -= MIN(rest->calls, c->calls);
+            rest->samples -= MIN(rest->samples, c->samples);
+            rest->self_ns = (int64_t)((uint64_t)rest->self_ns - (uint64_t)c->self_ns);
+            rest->raw_ns = (int64_t)((uint64_t)rest->raw_ns - (uint64_t)c->raw_ns);
+            rest->open_ns = (int64_t)((uint64_t)rest->open_ns - (uint64_t)c->open_ns);
+        }
+    }
+    map_release(&of_method);
+    int64_t mark = error == 0 ? profile_mark(p, "[callers not saved]") : error;
+    int64_t above = mark < 0 ? mark : profile_node(p, 0, (uint32_t)mark);
+    for (size_t i = 0; i < r->totals.len && above >= 0; i++) {
+        struct profile_calls rest = r->totals.data[i];
+        if (!rest.calls)
+            continue;
+        int64_t node = profile_node(p, (uint32_t)above, p->nodes.data[rest.node].frame);
+        rest.node = (uint32_t)node;
+        if (node < 0 || vec_push(&p->calls, rest) < 0)
+            return -ENOMEM;
+        int64_t open_ns = MAX(MIN(rest.open_ns, rest.self_ns), 0), ns = rest.self_ns - open_ns;
+        int64_t open = open_ns ? profile_open_node(p, rest.node) : 0;
+        struct profile_sample s = {p->duration_ns, (uint64_t)ns, rest.thread, rest.node},
+                              not_returned = {p->duration_ns, (uint64_t)open_ns, rest.thread,
+                                              (uint32_t)open};
+        if (open < 0 || (ns > 0 && vec_push(&p->series[PROFILE_EXACT].samples, s) < 0) ||
+            (open_ns && vec_push(&p->series[PROFILE_EXACT].samples, not_returned) < 0))
+            return -ENOMEM;
+    }
+    return above < 0 ? (int)above : 0;
+}
+
+int load_calls(struct reading *r, const struct rec_row *row)
+{
+    struct profile_calls c;
+    int64_t node = read_calls(r, row, &c);
+    if (node < 0)
+        return (int)node;
+    /* Each event holds the difference from the one before. */
+    bool added = false;
+    uint64_t *at = map_at(&r->calls, (uint64_t)c.thread << 32 | c.node, r->p->calls.len, &added);
+    int error = !at ? -ENOMEM : added ? vec_push(&r->p->calls, c) : 0;
+    if (at && !added) {
+        struct profile_calls *sum = &r->p->calls.data[*at];
+        sum->calls += c.calls;
+        sum->samples += c.samples;
+        /* A file may contain any numbers. */
+        sum->self_ns = (int64_t)((uint64_t)sum->self_ns + (uint64_t)c.self_ns);
+        sum->raw_ns = (int64_t)((uint64_t)sum->raw_ns + (uint64_t)c.raw_ns);
+        sum->open_ns = (int64_t)((uint64_t)sum->open_ns + (uint64_t)c.open_ns);
+        sum->slowest_ns = MAX(sum->slowest_ns, c.slowest_ns);
+    }
+    if (error == 0)
+        error = add_change(r, PROFILE_EXACT, row, node,
+                           (int64_t)((uint64_t)c.self_ns - (uint64_t)c.open_ns));
+    if (error < 0 || !c.open_ns)
+        return error;
+    int64_t open = profile_open_node(r->p, c.node);
+    return open < 0 ? (int)open : add_change(r, PROFILE_EXACT, row, open, c.open_ns);
+}
+
+int load_left(struct reading *r, const struct rec_object *o)
+{
+    int64_t node = load_node(r, o);
+    const char *reason = rec_string(o, "reason", "");
+    int64_t text = profile_string(r->p, reason, strlen(reason));
+    if (node <= 0 || text < 0)
+        return node < 0 || text < 0 ? -ENOMEM : 0;
+    uint32_t label = r->p->methods.data[profile_node_frame(r->p, (uint32_t)node)->method].label;
+    return vec_push(&r->p->left, ((struct profile_left){label, (uint32_t)text}));
+}
+
+int load_site(struct reading *r, const struct rec_row *row, const struct rec_event *e)
+{
+    int64_t node = load_node(r, &e->object);
+    const char *name = rec_string(&e->object, "class", "");
+    int64_t class_name = profile_string(r->p, name, strlen(name));
+    if (node < 0 || class_name < 0)
+        return -ENOMEM;
+    struct profile_site site = {
+        .node = (uint32_t)node,
+        .class_name = (uint32_t)class_name,
+        .objects = (uint64_t)rec_long(&e->object, "objects", 0),
+        .bytes = (uint64_t)rec_long(&e->object, "bytes", 0),
+        .live_objects = (uint64_t)rec_long(&e->object, "liveObjects", 0),
+        .live_bytes = (uint64_t)rec_long(&e->object, "liveBytes", 0),
+        .estimated = rec_long(&e->object, "estimated", 0) != 0,
+        .live_known = rec_long(&e->object, "liveKnown", 1) != 0,
+    };
+    if (site.live_known) {
+        site.live_objects_error = (uint64_t)rec_long(&e->object, "liveObjectsError", 0);
+        site.live_bytes_error = (uint64_t)rec_long(&e->object, "liveBytesError", 0);
+        site.uncollected = rec_long(&e->object, "collected", 1) == 0;
+    }
+    /* Each event holds the difference from the one before. */
+    bool added = false;
+    uint64_t *at =
+        map_at(&r->sites, (uint64_t)site.node << 32 | site.class_name, r->p->sites.len, &added);
+    int error = !at ? -ENOMEM : added ? vec_push(&r->p->sites, site) : 0;
+    if (at && !added) {
+        struct profile_site *sum = &r->p->sites.data[*at];
+        sum->objects += site.objects;
+        sum->bytes += site.bytes;
+        sum->live_objects += site.live_objects;
+        sum->live_bytes += site.live_bytes;
+        sum->estimated = site.estimated;
+        sum->live_known |= site.live_known;
+        if (site.live_known) {
+            sum->live_objects_error = site.live_objects_error;
+            sum->live_bytes_error = site.live_bytes_error;
+            sum->uncollected = site.uncollected;
+        }
+    }
+    return error < 0 ? error : add_change(r, PROFILE_ALLOCATION, row, node, (int64_t)site.bytes);
+}

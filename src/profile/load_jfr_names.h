@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the constants of a flight recording stand for in a profile: stacks are nodes, threads are
+ * threads. Each id of a chunk is resolved once, and a stack that several chunks define is
+ * recognized by its frames. Functions that return a number return -ENOMEM or -E2BIG on failure.
+ */
+#pragma once
+
+#include "jfr/reader_rows.h"
+#include "profile/load_sums.h"
+
+struct answer {
+    uint32_t round, number; /* an answer whose round is another chunk's is not valid */
+};
+
+/*
+ * The answers about the constants of one type in the current chunk. Ids of all recorders are small,
+ * so they are an array, because a map would cause a cache miss for each event; other ids are in
+ * `far`.
+ */
+struct answers {
+    const struct rec_chunk *chunk;
+    const struct rec_type *type;
+    uint32_t round;
+    VEC(struct answer) of_id;
+    struct map far;
+};
+
+struct name_method {
+    uint32_t number; /* the number in the profile, + 1; 0: not seen yet */
+    bool is_mark, is_agents;
+};
+
+struct names {
+    struct profile *p;
+    const struct profile_filter *filter; /* says which threads count; NULL: all */
+    struct answers stacks, threads;
+    struct map nodes;                /* hash of a stack's frames to a node */
+    const struct rec_chunk *chunk;   /* of these: */
+    struct map stack_nodes;          /* id of a stack that was read by name, to its node */
+    VEC(struct name_method) methods; /* indexed by rec_method.number */
+
+    /*
+     * Frame types by their texts, each of which a recording has once, and the frame kinds they
+     * stand for.
+     */
+    struct frame_type {
+        const char *text;
+        enum frame_kind kind;
+    } types[16];
+
+    VEC(uint32_t) thread_numbers;     /* numbers in the profile, + 1, by rec_thread.number */
+    VEC(struct sum_thread) of_thread; /* by the profile's number */
+    uint32_t stand_ins[2];            /* numbers, + 1: of a thread, and of one of the VM's own */
+    struct rec_stack_room room;
+    VEC(uint32_t) frames; /* of the stack being read, the outermost first */
+};
+
+/* Returns the node of the stack whose id a field of an object's chunk holds. */
+int64_t names_stack(struct names *n, const struct rec_object *o, const struct rec_field *f,
+                    uint64_t id);
+/* The same for a field that is read by its name; a stack that is not there is node 0. */
+int64_t names_stack_by_name(struct names *n, const struct rec_object *o, const char *name);
+int64_t names_thread(struct names *n, const struct rec_object *o, const struct rec_field *f,
+                     uint64_t id);
+/* The thread of a decoded constant; NULL stands for an unknown thread. */
+int64_t names_thread_of(struct names *n, const struct rec_thread *t);
+void names_release(struct names *n);
+
+/* Brings what is known about a stack into the cache. */
+static inline void names_stack_soon(const struct names *n, uint32_t id)
+{
+    if (id < n->stacks.of_id.len)
+        __builtin_prefetch(&n->stacks.of_id.data[id]);
+}
+
+/* Returns whether the answer about an id is known, and the answer. */
+static inline bool answers_have(const struct answers *all, const struct rec_chunk *chunk,
+                                const struct rec_type *type, uint64_t id, uint32_t *ret)
+{
+    if (unlikely(id >= all->of_id.len || all->chunk != chunk || all->type != type ||
+                 all->of_id.data[id].round != all->round))
+        return false;
+    *ret = all->of_id.data[id].number;
+    return true;
+}

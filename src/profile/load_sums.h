@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Samples of one metric on their way into a profile, merged as far as load_detail allows, so that
+ * their number depends on the number of stacks, threads and cells of time, not of samples. Rows are
+ * in the order of their first samples.
+ */
+#pragma once
+
+#include "profile/load.h"
+
+struct sum_options {
+    enum load_detail detail;
+    uint64_t from_ns, to_ns; /* samples outside do not count; to_ns = 0: to the end */
+    uint64_t cell_ns;        /* LOAD_CELLS: how long a cell of time is at first */
+};
+
+/* One way of merging: of samples with the same key, found by open addressing. */
+struct sum_table {
+    struct profile_samples rows;
+    struct profile_spreads spread; /* by row, where weights are estimates */
+    uint64_t *slots;  /* the upper half of the key's hash, and the row's number + 1; 0: free */
+    size_t cap;       /* 0 or a power of two; at least a quarter is free */
+    uint64_t cell_ns; /* 0: times are not told apart */
+    uint64_t cell, cell_end_ns; /* the beginning and end of the cell of the last sample */
+    bool full;                  /* given up, and without rows: more rows than the limit */
+
+    /* Samples whose places in the table are on their way into the cache. */
+    struct sum_pending {
+        struct profile_sample sample;
+        struct profile_spread spread;
+        uint64_t hash;
+    } pending[32];
+
+    size_t n_pending;
+};
+
+struct sums {
+    const struct sum_options *how;
+    bool estimated;
+    VEC(uint32_t) of_node;         /* LOAD_SUMS: by node, the row + 1 */
+    struct sum_table rows, merged; /* merged: LOAD_CELLS, with threads merged */
+    uint64_t latest_ns;
+    struct profile_sample outside; /* the first sample that does not count */
+    bool has_outside;
+};
+
+/* A thread as far as sums must know it. */
+struct sum_thread {
+    bool counts;       /* it passes the filter */
+    uint32_t stand_in; /* the thread that represents it where threads are merged */
+};
+
+/*
+ * Adds a sample, whose thread is described by *t. `spread` says how many samples it stands for.
+ * Returns 0 or -ENOMEM.
+ */
+int sums_add(struct sums *s, const struct profile_sample *sample, const struct sum_thread *t,
+             const struct profile_spread *spread) must_check;
+/*
+ * Moves the rows to the end of a series. Where none counts, one that does not count is a sample of
+ * the series nevertheless, so that it is not taken for one that the recording does not have.
+ */
+int sums_move(struct sums *s, struct profile_series *to) must_check;
+/* Whether there is any sample, counted or not. */
+bool sums_any(const struct sums *s);
+void sums_release(struct sums *s);

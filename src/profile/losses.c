@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/losses.h"
+#include "base/parse.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+void losses_release(struct losses *l)
+{
+    for (size_t i = 0; i < l->rows.len; i++) {
+        free(l->rows.data[i].capture);
+        free(l->rows.data[i].what);
+        free(l->rows.data[i].reason);
+    }
+    vec_release(&l->rows);
+    for (size_t i = 0; i < l->reduced.len; i++)
+        free(l->reduced.data[i].what);
+    vec_release(&l->reduced);
+    *l = (struct losses){0};
+}
+
+static struct loss *find(const struct losses *l, const char *capture, const char *what,
+                         const char *reason)
+{
+    for (size_t i = 0; i < l->rows.len; i++) {
+        struct loss *row = &l->rows.data[i];
+        if (strcmp(row->capture, capture) == 0 && strcmp(row->what, what) == 0 &&
+            strcmp(row->reason, reason) == 0)
+            return row;
+    }
+    return NULL;
+}
+
+static struct loss *add_row(struct losses *l, const char *capture, const char *what,
+                            const char *reason)
+{
+    struct loss row = {strdup(capture), strdup(what), strdup(reason), 0, INT64_MAX, INT64_MIN};
+    if (row.capture && row.what && row.reason && vec_push(&l->rows, row) == 0)
+        return &l->rows.data[l->rows.len - 1];
+    free(row.capture);
+    free(row.what);
+    free(row.reason);
+    return NULL;
+}
+
+static int add(struct losses *l, const char *capture, const char *what, const char *reason,
+               uint64_t amount, int64_t from_ns, int64_t to_ns)
+{
+    struct loss *row = find(l, capture, what, reason);
+    if (!row)
+        row = add_row(l, capture, what, reason);
+    if (!row)
+        return -ENOMEM;
+    row->amount += amount;
+    row->from_ns = MIN(row->from_ns, from_ns);
+    row->to_ns = MAX(row->to_ns, to_ns);
+    return 0;
+}
+
+static struct reduced *reduced_at(struct losses *l, const char *what)
+{
+    for (size_t i = 0; i < l->reduced.len; i++)
+        if (strcmp(l->reduced.data[i].what, what) == 0)
+            return &l->reduced.data[i];
+    struct reduced row = {.what = strdup(what),
+                          .one_of = 1,
+                          .from_ns = INT64_MAX,
+                          .to_ns = INT64_MIN,
+                          .last_ns = INT64_MIN};
+    if (row.what && vec_push(&l->reduced, row) == 0)
+        return &l->reduced.data[l->reduced.len - 1];
+    free(row.what);
+    return NULL;
+}
+
+/* Events need not come in the order of their times. */
+static int add_reduced(struct losses *l, const struct rec_event *e)
+{
+    int64_t one_of = rec_long(&e->object, "oneOf", 1);
+    struct reduced *row = reduced_at(l, rec_string(&e->object, "what", "events"));
+    if (!row)
+        return -ENOMEM;
+    if (one_of > 1) {
+        row->one_of = MAX(row->one_of, (uint64_t)one_of);
+        row->from_ns = MIN(row->from_ns, e->start_ns);
+    } else {
+        row->to_ns = MAX(row->to_ns, e->start_ns);
+    }
+    if (e->start_ns >= row->last_ns) {
+        row->last_ns = e->start_ns;
+        row->goes_on = one_of > 1;
+    }
+    return 0;
+}
+
+int losses_add(struct losses *l, const struct rec_event *e)
+{
+    const struct rec_object *o = &e->object;
+    if (strcmp(o->type->name, "jvmscope.Budget") == 0)
+        return add_reduced(l, e);
+    /*
+     * Recordings of the first release lack the capture and the kind of thing; jdk.DataLoss has only
+     * an amount in bytes.
+     */
+    bool other = strcmp(o->type->name, "jdk.DataLoss") == 0;
+    const char *capture = rec_string(o, "capture", "recording");
+    const char *what = rec_string(o, "what", other ? "bytes" : "events");
+    const char *reason =
+        rec_string(o, "reason", other ? "the VM's recorder was too slow" : "not told");
+    return add(l, capture, what, reason, (uint64_t)rec_long(o, "amount", 0), e->start_ns,
+               e->start_ns + e->duration_ns);
+}
+
+int losses_merge(struct losses *to, const struct losses *from)
+{
+    int r = 0;
+    for (size_t i = 0; i < from->rows.len && r == 0; i++) {
+        const struct loss *row = &from->rows.data[i];
+        r = add(to, row->capture, row->what, row->reason, row->amount, row->from_ns, row->to_ns);
+    }
+    for (size_t i = 0; i < from->reduced.len && r == 0; i++) {
+        const struct reduced *row = &from->reduced.data[i];
+        struct reduced *at = reduced_at(to, row->what);
+        r = at ? 0 : -ENOMEM;
+        if (!at)
+            break;
+        at->one_of = MAX(at->one_of, row->one_of);
+        at->from_ns = MIN(at->from_ns, row->from_ns);
+        at->to_ns = MAX(at->to_ns, row->to_ns);
+        at->goes_on = row->last_ns >= at->last_ns ? row->goes_on : at->goes_on;
+        at->last_ns = MAX(at->last_ns, row->last_ns);
+    }
+    to->start_ns = to->start_ns ? MIN(to->start_ns, from->start_ns) : from->start_ns;
+    to->unended = to->unended || from->unended;
+    to->cut = to->cut || from->cut;
+    to->end_s = MAX(to->end_s, from->end_s);
+    return r;
+}
+
+void losses_of_recording(struct losses *l, const struct recording *r)
+{
+    struct rec_info info;
+    recording_info(r, &info);
+    l->start_ns = info.start_ns;
+    l->unended = info.unended;
+    l->cut = info.cut;
+    l->end_s = (double)(info.end_ns - info.start_ns) / 1e9;
+}
+
+int losses_read(struct losses *ret, struct recording *r)
+{
+    static const struct rec_select wanted[] = {LOSSES_SELECT(0), {0}};
+    struct rec_event e;
+    int n = recording_select(r, wanted);
+    if (n < 0)
+        return n;
+    recording_rewind(r);
+    while (n >= 0 && (n = recording_next(r, &e)) > 0)
+        n = losses_add(ret, &e);
+    losses_of_recording(ret, r);
+    return n;
+}
+
+const char *const losses_of_trace[] = {"trace", "log", "exceptions", "events", NULL};
+const char *const losses_of_exceptions[] = {"exceptions", NULL};
+const char *const losses_of_coverage[] = {"coverage", NULL};
+const char *const losses_of_threads[] = {"threads", "locks", "monitors", "io", NULL};
+const char *const losses_of_vm[] = {"events", "recording", NULL};
+const char *const losses_of_requests[] = {"requests", "threads", "locks", "monitors",
+                                          "io",       "cpu",     NULL};
+
+bool losses_is_of(const char *const *captures, const char *capture)
+{
+    for (; captures && *captures; captures++)
+        if (strcmp(*captures, capture) == 0)
+            return true;
+    return !captures;
+}
+
+uint64_t losses_sum(const struct losses *l, const char *const *captures)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < l->rows.len; i++)
+        if (losses_is_of(captures, l->rows.data[i].capture))
+            sum += l->rows.data[i].amount;
+    return sum;
+}
+
+static double seconds(const struct losses *l, int64_t ns)
+{
+    return (double)MAX(ns - l->start_ns, INT64_C(0)) / 1e9;
+}
+
+void loss_sentence(const struct losses *l, const struct loss *loss, struct buf *out)
+{
+    buf_printf(out, "%s: %s %s lost between %.2f s and %.2f s: %s", loss->capture,
+               COUNT_TEXT(loss->amount, loss->what), loss->amount == 1 ? "was" : "were",
+               seconds(l, loss->from_ns), seconds(l, loss->to_ns), loss->reason);
+}
+
+void reduced_sentence(const struct losses *l, const struct reduced *r, struct buf *out)
+{
+    /* The beginning may lie before the part of a ring that was taken out. */
+    double from = r->from_ns == INT64_MAX ? 0 : seconds(l, r->from_ns);
+    if (r->goes_on)
+        buf_printf(out, "budget: from %.2f s on", from);
+    else
+        buf_printf(out, "budget: between %.2f s and %.2f s", from, seconds(l, r->to_ns));
+    if (r->one_of > 1)
+        buf_printf(out, " as few as one in %" PRIu64, r->one_of);
+    else
+        buf_string(out, " fewer");
+    buf_printf(out, " %s were kept, to stay within the budget", r->what);
+}
+
+bool losses_unended_sentence(const struct losses *l, struct buf *out)
+{
+    if (l->unended)
+        buf_printf(out, "it was never ended: what came after %.2f s is missing", l->end_s);
+    else if (l->cut) /* its header says how long it was, not how far what is left reaches */
+        buf_string(out, "the file is cut: the end of the recording is missing");
+    return l->unended || l->cut;
+}
+
+void losses_json(const struct losses *l, const char *const *captures, struct json *j)
+{
+    json_key(j, "lost");
+    json_u64(j, losses_sum(l, captures));
+    json_key(j, "losses");
+    json_begin_array(j);
+    for (size_t i = 0; i < l->rows.len; i++) {
+        const struct loss *row = &l->rows.data[i];
+        json_begin_object(j);
+        json_key(j, "capture");
+        json_string(j, row->capture);
+        json_key(j, "what");
+        json_string(j, row->what);
+        json_key(j, "reason");
+        json_string(j, row->reason);
+        json_key(j, "amount");
+        json_u64(j, row->amount);
+        json_key(j, "from_ns");
+        json_i64(j, MAX(row->from_ns - l->start_ns, INT64_C(0)));
+        json_key(j, "to_ns");
+        json_i64(j, MAX(row->to_ns - l->start_ns, INT64_C(0)));
+        json_end_object(j);
+    }
+    json_end_array(j);
+    for (size_t i = 0; i < l->reduced.len; i++) {
+        const struct reduced *row = &l->reduced.data[i];
+        if (i == 0) {
+            json_key(j, "reduced");
+            json_begin_array(j);
+        }
+        json_begin_object(j);
+        json_key(j, "what");
+        json_string(j, row->what);
+        json_key(j, "one_of");
+        json_u64(j, row->one_of);
+        json_key(j, "from_ns");
+        json_i64(j, row->from_ns == INT64_MAX ? 0 : MAX(row->from_ns - l->start_ns, INT64_C(0)));
+        if (!row->goes_on) {
+            json_key(j, "to_ns");
+            json_i64(j, MAX(row->to_ns - l->start_ns, INT64_C(0)));
+        }
+        json_end_object(j);
+        if (i + 1 == l->reduced.len)
+            json_end_array(j);
+    }
+    json_key(j, "unended");
+    json_bool(j, l->unended || l->cut);
+}

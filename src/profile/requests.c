@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "profile/requests_private.h"
+
+#include "base/hash.h"
+#include "base/latency.h"
+#include "base/parse.h"
+#include "base/pattern.h"
+#include "jfr/reader.h"
+#include "profile/frame_role.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Other recorders may have any number of names; the agent keeps this limit itself. */
+enum { NAMES_MAX = 1000, FRAMES_MAX = 1024 };
+
+#define OTHER_NAMES "[other names]"
+
+enum tag {
+    REQUEST,
+    WORK,
+    CHILD,
+    TOTALS,
+    SPAN,
+    ENDPOINT,
+    CONTEXTUAL,
+    SAMPLE,
+    ALLOCATION,
+    SOCKET,
+    FILE_IO,
+    IO_WAIT,
+    CLASS_LOAD,
+    SAFEPOINT,
+    VM_OPERATION,
+    SETTING,
+};
+
+static const struct rec_select selected[] = {
+    {"jvmscope.Request", REQUEST},
+    {"jvmscope.RequestWork", WORK},
+    {"jvmscope.RequestChild", CHILD},
+    {"jvmscope.RequestTotals", TOTALS},
+    {"profiler.Span", SPAN},
+    {"datadog.Endpoint", ENDPOINT},
+    {"jdk.ExecutionSample", SAMPLE},
+    {"jdk.CPUTimeSample", SAMPLE},
+    {"jdk.ObjectAllocationSample", ALLOCATION},
+    {"jdk.SocketRead", SOCKET},
+    {"jdk.SocketWrite", SOCKET},
+    {"jdk.FileRead", FILE_IO},
+    {"jdk.FileWrite", FILE_IO},
+    {"jdk.FileForce", FILE_IO},
+    {"jvmscope.IoWait", IO_WAIT},
+    {"jdk.ClassLoad", CLASS_LOAD},
+    {"jdk.SafepointBegin", SAFEPOINT},
+    {"jdk.ExecuteVMOperation", VM_OPERATION},
+    {"jdk.ActiveSetting", SETTING},
+    {REC_CONTEXTUAL, CONTEXTUAL},
+    {0},
+};
+
+struct reading {
+    struct requests *out;
+    const struct request_filter *filter;
+    bool part_of_ring;
+    const struct rec_event *e;
+    struct map threads;      /* id to the place in out->threads */
+    struct map names;        /* string to the place in out->names */
+    struct map chunk_stacks; /* of the current chunk: id to the stack */
+    struct map same_stacks;  /* hash of the frames to the stack */
+    const struct rec_chunk *chunk;
+    int error;
+};
+
+/* A damaged recording may contain any number. */
+#define LONGEST_NS (INT64_C(1) << 60)
+
+static int64_t end_of(const struct rec_event *e)
+{
+    int64_t ns = MIN(MAX(e->duration_ns, INT64_C(0)), LONGEST_NS);
+    return e->start_ns > INT64_MAX - ns ? INT64_MAX : e->start_ns + ns;
+}
+
+static uint32_t text_of(struct reading *r, const char *s)
+{
+    int64_t n = s ? strpool_add(&r->out->strings, s, strlen(s)) : REQUEST_NONE;
+    if (n < 0)
+        r->error = (int)n;
+    return n < 0 ? REQUEST_NONE : (uint32_t)n;
+}
+
+static uint32_t text_field(struct reading *r, const char *field)
+{
+    return text_of(r, rec_string(&r->e->object, field, NULL));
+}
+
+static uint64_t number_of(struct reading *r, const struct rec_thread *t)
+{
+    if (!t)
+        return 0;
+    uint64_t id = t->java_id > 0 ? (uint64_t)t->java_id : UINT64_C(1) << 62 | t->number;
+    bool added = false;
+    if (!map_at(&r->threads, id, r->out->threads.len, &added))
+        r->error = -ENOMEM;
+    else if (added &&
+             vec_push(&r->out->threads, ((struct request_thread){id, text_of(r, t->name)})))
+        r->error = -ENOMEM;
+    return id;
+}
+
+static uint64_t thread_field(struct reading *r, const char *field)
+{
+    return number_of(r, rec_thread(&r->e->object, field));
+}
+
+static uint32_t add_frames(struct reading *r, const struct request_frame *frames, uint32_t n)
+{
+    struct requests *q = r->out;
+    uint64_t key = hash_bytes(frames, n * sizeof(*frames));
+    const uint64_t *same = map_get(&r->same_stacks, key);
+    if (same) {
+        const struct request_stack *s = &q->stacks.data[*same];
+        if (s->len == n && !memcmp(&q->frames.data[s->first], frames, n * sizeof(*frames)))
+            return (uint32_t)*same;
+    }
+    struct request_stack stack = {(uint32_t)q->frames.len, n};
+    if (vec_extend(&q->frames, n) < 0 || vec_push(&q->stacks, stack) < 0 ||
+        map_put(&r->same_stacks, key, q->stacks.len - 1) < 0) {
+        r->error = -ENOMEM;
+        return REQUEST_NONE;
+    }
+    memcpy(&q->frames.data[stack.first], frames, n * sizeof(*frames));
+    return (uint32_t)q->stacks.len - 1;
+}
+
+static uint32_t stack_field(struct reading *r)
+{
+    const struct rec_stack *s = rec_stack(&r->e->object, "stackTrace");
+    if (!s || s->n == 0)
+        return REQUEST_NONE;
+    if (r->chunk != r->e->object.chunk)
+        map_clear(&r->chunk_stacks);
+    r->chunk = r->e->object.chunk;
+    const uint64_t *known = map_get(&r->chunk_stacks, s->id);
+    if (known)
+        return (uint32_t)*known;
+    struct request_frame frames[FRAMES_MAX];
+    uint32_t ours = probe_frames(s), n = MIN(s->n - ours, (uint32_t)FRAMES_MAX);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct rec_frame *f = &s->frames[ours + i];
+        frames[i].method = text_of(r, f->method->full);
+        frames[i].line = f->line > 0 ? (uint32_t)f->line : 0;
+    }
+    uint32_t stack = n ? add_frames(r, frames, n) : REQUEST_NONE;
+    if (map_put(&r->chunk_stacks, s->id, stack) < 0)
+        r->error = -ENOMEM;
+    return stack;
+}
+
+/* Returns the number of a name, given its text. */
+static uint32_t name_of(struct reading *r, uint32_t text, uint32_t kind, bool cap)
+{
+    struct requests *q = r->out;
+    if (cap && q->names.len >= NAMES_MAX && !map_get(&r->names, text))
+        text = text_of(r, OTHER_NAMES);
+    bool added = false;
+    const uint64_t *at = map_at(&r->names, text, q->names.len, &added);
+    if (!at ||
+        (added && vec_push(&q->names, ((struct request_name){.name = text, .kind = kind})))) {
+        r->error = -ENOMEM;
+        return 0;
+    }
+    return (uint32_t)*at;
+}
+
+static bool name_wanted(const struct reading *r, const char *name)
+{
+    return pattern_match(r->filter->name, name, strlen(name));
+}
+
+/* Returns whether the request of this event passes the filter's time and thread. */
+static bool event_wanted(const struct reading *r)
+{
+    const struct request_filter *f = r->filter;
+    /* An event that began before the recording and continued into it has a negative time. */
+    int64_t since = r->e->start_ns - r->out->start_ns;
+    if ((f->from_ns && since < (int64_t)f->from_ns) || (f->to_ns && since >= (int64_t)f->to_ns))
+        return false;
+    if (!f->thread)
+        return true;
+    const struct rec_thread *t = rec_thread(&r->e->object, "eventThread");
+    return t && pattern_match(f->thread, t->name, strlen(t->name));
+}
+
+static void add_request(struct reading *r, const char *name, uint32_t kind, bool cap,
+                        struct request q)
+{
+    if (!name_wanted(r, name) || !event_wanted(r))
+        return;
+    q.start_ns = r->e->start_ns;
+    q.end_ns = end_of(r->e);
+    q.thread = thread_field(r, "eventThread");
+    q.end_thread = q.end_thread ? q.end_thread : q.thread;
+    q.name = name_of(r, text_of(r, name), kind, cap);
+    if (r->error == 0)
+        r->error = vec_push(&r->out->list, q);
+}
+
+static void on_request(struct reading *r)
+{
+    const struct rec_object *o = &r->e->object;
+    struct request q = {.id = (uint64_t)rec_long(o, "id", 0),
+                        .parent = (uint64_t)rec_long(o, "parent", 0),
+                        .end_thread = thread_field(r, "endThread"),
+                        .exception = text_field(r, "exception"),
+                        .trace = text_field(r, "traceId"),
+                        .span = text_field(r, "spanId"),
+                        .status = (int32_t)rec_long(o, "status", 0),
+                        .bytes = rec_long(o, "bytes", -1)};
+    add_request(r, rec_string(o, "name", "?"), text_field(r, "kind"), false, q);
+}
+
+/* Adds an event of another recorder as a request of one thread that works for it all the time. */
+static void on_foreign(struct reading *r, const char *name, const char *kind)
+{
+    struct request q = {
+        .exception = REQUEST_NONE, .trace = REQUEST_NONE, .span = REQUEST_NONE, .bytes = -1};
+    add_request(r, name && *name ? name : "?", text_of(r, kind), true, q);
+}
+
+static void on_contextual(struct reading *r)
+{
+    const struct rec_type *t = r->e->object.type;
+    if (strncmp(t->name, "jvmscope.", 9) == 0)
+        return;
+    const char *name = NULL;
+    for (uint32_t i = 0; i < t->n_fields && !name; i++)
+        if (t->fields[i].contextual && t->fields[i].type->kind == REC_STRING)
+            name = rec_string(&r->e->object, t->fields[i].name, NULL);
+    on_foreign(r, name ? name : t->label ? t->label : t->name, "event");
+}
+
+static void on_work(struct reading *r)
+{
+    const struct rec_object *o = &r->e->object;
+    struct request_work w = {.request = (uint64_t)rec_long(o, "request", 0),
+                             .start_ns = r->e->start_ns,
+                             .end_ns = end_of(r->e),
+                             .queued_ns = MIN(MAX(rec_ns(o, "queued", 0), INT64_C(0)), LONGEST_NS),
+                             .thread = thread_field(r, "eventThread"),
+                             .submitter = thread_field(r, "submitter"),
+                             .hand_over = text_field(r, "handOver"),
+                             .owner = REQUEST_NONE};
+    if (r->error == 0)
+        r->error = vec_push(&r->out->works, w);
+}
+
+static void on_child(struct reading *r)
+{
+    const struct rec_object *o = &r->e->object;
+    struct request_child c = {.request = (uint64_t)rec_long(o, "request", 0),
+                              .start_ns = r->e->start_ns,
+                              .end_ns = end_of(r->e),
+                              .thread = thread_field(r, "eventThread"),
+                              .kind = text_field(r, "kind"),
+                              .name = text_field(r, "name"),
+                              .peer = text_field(r, "peer"),
+                              .exception = text_field(r, "exception"),
+                              .stack = stack_field(r),
+                              .trace = text_field(r, "traceId"),
+                              .span = text_field(r, "spanId"),
+                              .rows = rec_long(o, "rows", -1)};
+    if (r->error == 0)
+        r->error = vec_push(&r->out->children, c);
+}
+
+/* Reads "INDEX:COUNT INDEX:COUNT" and stops at whatever has another form. */
+static int read_buckets(struct request_name *n, const char *text)
+{
+    int used;
+    uint32_t bucket;
+    uint64_t count;
+    n->histogram.len = 0;
+    for (; sscanf(text, "%" SCNu32 ":%" SCNu64 "%n", &bucket, &count, &used) == 2; text += used) {
+        if (bucket >= LATENCY_BUCKETS ||
+            (n->histogram.len && n->histogram.data[n->histogram.len - 1].bucket >= bucket))
+            break;
+        int r = vec_push(&n->histogram, ((struct request_count){bucket, count}));
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static void on_totals(struct reading *r)
+{
+    const struct rec_object *o = &r->e->object;
+    const char *name = rec_string(o, "name", "?");
+    /* The totals count from the start of the recording, not from that of a part of it. */
+    if (r->part_of_ring || r->filter->thread || r->filter->from_ns || r->filter->to_ns ||
+        !name_wanted(r, name))
+        return;
+    uint32_t at = name_of(r, text_of(r, name), text_field(r, "kind"), false);
+    if (r->error)
+        return;
+    struct request_name *n = &r->out->names.data[at];
+    uint64_t all = (uint64_t)MAX(rec_long(o, "count", 0), 0);
+    if (n->exact && n->all > all)
+        return; /* an older one that is read later */
+    n->exact = true;
+    n->all = all;
+    n->errors = (uint64_t)MAX(rec_long(o, "errors", 0), 0);
+    n->total_ns = (uint64_t)MAX(rec_ns(o, "totalTime", 0), 0);
+    n->max_ns = (uint64_t)MAX(rec_ns(o, "maxTime", 0), 0);
+    r->error = read_buckets(n, rec_string(o, "buckets", ""));
+}
+
+static void on_sample(struct reading *r)
+{
+    uint64_t thread = thread_field(r, "sampledThread");
+    if (!thread)
+        thread = thread_field(r, "eventThread");
+    r->out->sampled = true;
+    struct request_sample s = {r->e->start_ns, thread, stack_field(r)};
+    if (r->error == 0 && s.stack != REQUEST_NONE)
+        r->error = vec_push(&r->out->samples, s);
+}
+
+/* The weight of a sample is what was allocated since the last one. */
+static void on_allocation(struct reading *r)
+{
+    int64_t bytes = rec_long(&r->e->object, "weight", 0);
+    struct request_allocation a = {r->e->start_ns, thread_field(r, "eventThread"),
+                                   (uint64_t)MAX(bytes, INT64_C(0))};
+    if (r->error == 0)
+        r->error = vec_push(&r->out->allocations, a);
+}
+
+static void add_span(struct reading *r, enum request_span_kind kind, uint64_t thread, uint32_t text)
+{
+    struct request_span s = {r->e->start_ns, end_of(r->e), thread, text, kind};
+    if (r->error == 0)
+        r->error = vec_push(&r->out->spans, s);
+}
+
+static void on_socket(struct reading *r)
+{
+    const struct rec_object *o = &r->e->object;
+    const char *host = rec_string(o, "host", NULL), *address = rec_string(o, "address", NULL);
+    if (!host || !*host)
+        host = address;
+    char text[512];
+    snprintf(text, sizeof(text), "socket %s:%" PRId64, host ? host : "?", rec_long(o, "port", 0));
+    add_span(r, SPAN_IO, thread_field(r, "eventThread"), text_of(r, text));
+}
+
+static void on_file(struct reading *r)
+{
+    char text[4200];
+    const char *path = rec_string(&r->e->object, "path", "");
+    const char *operation = r->e->tag == IO_WAIT ? rec_string(&r->e->object, "operation", "") : "";
+    snprintf(text, sizeof(text), "%s%s%s", r->e->tag == IO_WAIT ? operation : "file",
+             *path ? " " : "", path);
+    add_span(r, SPAN_IO, thread_field(r, "eventThread"), text_of(r, text));
+}
+
+static void on_class_load(struct reading *r)
+{
+    const struct rec_class *c = rec_class(&r->e->object, "loadedClass");
+    add_span(r, SPAN_CLASS_LOAD, thread_field(r, "eventThread"), text_of(r, c ? c->name : NULL));
+}
+
+/* Our agent's own settings have plain names. */
+static void on_setting(struct reading *r)
+{
+    uint64_t ns;
+    if (strcmp(rec_string(&r->e->object, "name", ""), "interval") == 0 &&
+        parse_duration(rec_string(&r->e->object, "value", ""), 1000000, &ns) == 0)
+        r->out->sample_ns = ns;
+}
+
+static void on_event(struct reading *r)
+{
+    switch ((enum tag)r->e->tag) {
+    case REQUEST:
+        on_request(r);
+        break;
+    case WORK:
+        on_work(r);
+        break;
+    case CHILD:
+        on_child(r);
+        break;
+    case TOTALS:
+        on_totals(r);
+        break;
+    case SPAN:
+        on_foreign(r, rec_string(&r->e->object, "tag", NULL), "span");
+        break;
+    case ENDPOINT:
+        on_foreign(r, rec_string(&r->e->object, "endpoint", NULL), "endpoint");
+        break;
+    case CONTEXTUAL:
+        on_contextual(r);
+        break;
+    case SAMPLE:
+        on_sample(r);
+        break;
+    case ALLOCATION:
+        on_allocation(r);
+        break;
+    case SOCKET:
+        on_socket(r);
+        break;
+    case FILE_IO:
+    case IO_WAIT:
+        on_file(r);
+        break;
+    case CLASS_LOAD:
+        on_class_load(r);
+        break;
+    case SAFEPOINT:
+        add_span(r, SPAN_SAFEPOINT, 0, REQUEST_NONE);
+        break;
+    case VM_OPERATION:
+        if (rec_long(&r->e->object, "safepoint", 0))
+            add_span(r, SPAN_SAFEPOINT, 0, text_field(r, "operation"));
+        break;
+    case SETTING:
+        on_setting(r);
+        break;
+    }
+}
+
+int requests_load(struct requests *ret, const char *path, const struct request_filter *filter,
+                  struct buf *why)
+{
+    _cleanup_(recording_closep) struct recording *recording = NULL;
+    struct requests out = {0};
+    struct reading r = {.out = &out, .filter = filter};
+    const char *reason = NULL;
+    struct rec_info info;
+    struct rec_event e;
+    int error = recording_open(&recording, path, &reason), more = 1;
+    if (error < 0) {
+        buf_printf(why, "%s", reason ? reason : strerror(-error));
+        return error;
+    }
+    recording_info(recording, &info);
+    out.start_ns = info.start_ns;
+    r.part_of_ring = info.part_of_ring;
+    error = recording_select(recording, selected);
+    while (error == 0 && (more = recording_next(recording, &e)) > 0) {
+        r.e = &e;
+        on_event(&r);
+        error = r.error;
+    }
+    error = error ? error : MIN(more, 0);
+    recording_info(recording, &info);
+    out.end_ns = info.end_ns;
+    if (error == 0)
+        error = requests_order(&out);
+    map_release(&r.threads);
+    map_release(&r.names);
+    map_release(&r.chunk_stacks);
+    map_release(&r.same_stacks);
+    if (error < 0) {
+        buf_printf(why, "%s", strerror(-error));
+        requests_release(&out);
+        return error;
+    }
+    *ret = out;
+    return 0;
+}
+
+bool requests_any(const char *path)
+{
+    static const struct rec_select any[] = {
+        {"jvmscope.Request", REQUEST},  {"jvmscope.RequestTotals", TOTALS}, {"profiler.Span", SPAN},
+        {"datadog.Endpoint", ENDPOINT}, {REC_CONTEXTUAL, CONTEXTUAL},       {0}};
+    _cleanup_(recording_closep) struct recording *r = NULL;
+    const char *why = NULL;
+    struct rec_event e;
+    if (recording_open(&r, path, &why) < 0 || recording_select(r, any) < 0)
+        return false;
+    while (recording_next(r, &e) > 0)
+        if (e.tag != CONTEXTUAL || strncmp(e.object.type->name, "jvmscope.", 9) != 0)
+            return true;
+    return false;
+}
+
+void requests_release(struct requests *r)
+{
+    for (size_t i = 0; i < r->names.len; i++)
+        vec_release(&r->names.data[i].histogram);
+    vec_release(&r->list);
+    vec_release(&r->by_name);
+    vec_release(&r->works);
+    vec_release(&r->by_thread);
+    vec_release(&r->children);
+    vec_release(&r->names);
+    vec_release(&r->samples);
+    vec_release(&r->spans);
+    vec_release(&r->allocations);
+    vec_release(&r->stacks);
+    vec_release(&r->frames);
+    vec_release(&r->threads);
+    map_release(&r->ids);
+    strpool_release(&r->strings);
+    *r = (struct requests){0};
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finds requests, and what threads did at a time, in what requests_order has sorted. */
+#include "profile/requests_private.h"
+
+#include "base/latency.h"
+
+#include <stdlib.h>
+
+int requests_threads_by_id(const void *a, const void *b)
+{
+    return ORDER(((const struct request_thread *)a)->id, ((const struct request_thread *)b)->id);
+}
+
+const char *request_name_of(const struct requests *r, const struct request *q)
+{
+    return requests_text(r, r->names.data[q->name].name);
+}
+
+const char *requests_thread(const struct requests *r, uint64_t id)
+{
+    struct request_thread key = {.id = id};
+    const struct request_thread *t = r->threads.len ? bsearch(&key, r->threads.data, r->threads.len,
+                                                              sizeof(key), requests_threads_by_id)
+                                                    : NULL;
+    return t ? requests_text(r, t->name) : "";
+}
+
+/* Returns the number of requests that a share of them stands for, at least one. */
+static uint64_t rank_of(double share, uint64_t n)
+{
+    double exact = share * (double)n;
+    uint64_t rank = (uint64_t)exact;
+    rank += (double)rank < exact - 1e-9;
+    return MIN(MAX(rank, UINT64_C(1)), n);
+}
+
+uint64_t request_quantile(const struct requests *r, const struct request_name *n, double share)
+{
+    if (n->exact && n->histogram.len) {
+        uint64_t all = 0, seen = 0;
+        for (size_t i = 0; i < n->histogram.len; i++)
+            all += n->histogram.data[i].count;
+        uint64_t rank = rank_of(share, all);
+        for (size_t i = 0; i < n->histogram.len; i++) {
+            uint32_t bucket = n->histogram.data[i].bucket;
+            seen += n->histogram.data[i].count;
+            /* The middle of the bucket is off by at most half of its width. */
+            if (seen >= rank)
+                return MIN((latency_least_ns(bucket) + latency_least_ns(bucket + 1)) / 2,
+                           n->max_ns ? n->max_ns : UINT64_MAX);
+        }
+        return n->max_ns;
+    }
+    return n->count ? request_latency(
+                          &r->list.data[r->by_name.data[n->first + rank_of(share, n->count) - 1]])
+                    : 0;
+}
+
+size_t requests_sample_at(const struct requests *r, uint64_t thread, int64_t time_ns)
+{
+    size_t low = 0, high = r->samples.len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        const struct request_sample *s = &r->samples.data[mid];
+        if (s->thread < thread || (s->thread == thread && s->time_ns < time_ns))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+size_t requests_work_at(const struct requests *r, uint64_t thread, int64_t time_ns)
+{
+    size_t low = 0, high = r->by_thread.len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        const struct request_work *w = &r->works.data[r->by_thread.data[mid]];
+        if (w->thread < thread || (w->thread == thread && w->start_ns < time_ns))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+size_t requests_span_at(const struct requests *r, uint64_t thread, int64_t time_ns)
+{
+    size_t low = 0, high = r->spans.len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        const struct request_span *s = &r->spans.data[mid];
+        if (s->thread < thread || (s->thread == thread && s->start_ns < time_ns))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+const struct request *requests_find(const struct requests *r, uint64_t id)
+{
+    const uint64_t *at = map_get(&r->ids, id);
+    return at ? &r->list.data[*at] : NULL;
+}

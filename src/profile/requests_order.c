@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Puts what was read of a recording into order: requests by their start, names by their time, works
+ * and children by request, everything else by thread and time.
+ */
+#include "profile/requests_private.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int by_start(const void *a, const void *b)
+{
+    const struct request *x = a, *y = b;
+    int by = ORDER(x->start_ns, y->start_ns);
+    return by ? by : ORDER(x->id, y->id);
+}
+
+static int works_of_requests(const void *a, const void *b)
+{
+    const struct request_work *x = a, *y = b;
+    int by = ORDER(x->owner, y->owner);
+    by = by ? by : ORDER(x->start_ns, y->start_ns);
+    return by ? by : ORDER(y->end_ns, x->end_ns);
+}
+
+static int children_of_requests(const void *a, const void *b)
+{
+    const struct request_child *x = a, *y = b;
+    int by = ORDER(x->request, y->request);
+    return by ? by : ORDER(x->start_ns, y->start_ns);
+}
+
+static int samples_of_threads(const void *a, const void *b)
+{
+    const struct request_sample *x = a, *y = b;
+    int by = ORDER(x->thread, y->thread);
+    return by ? by : ORDER(x->time_ns, y->time_ns);
+}
+
+static int allocations_of_threads(const void *a, const void *b)
+{
+    const struct request_allocation *x = a, *y = b;
+    int by = ORDER(x->thread, y->thread);
+    return by ? by : ORDER(x->time_ns, y->time_ns);
+}
+
+static int spans_of_threads(const void *a, const void *b)
+{
+    const struct request_span *x = a, *y = b;
+    int by = ORDER(x->thread, y->thread);
+    return by ? by : ORDER(x->start_ns, y->start_ns);
+}
+
+static int numbers_of_threads(const void *a, const void *b, void *arg)
+{
+    const struct requests *r = arg;
+    const struct request_work *x = &r->works.data[*(const uint32_t *)a],
+                              *y = &r->works.data[*(const uint32_t *)b];
+    int by = ORDER(x->thread, y->thread);
+    by = by ? by : ORDER(x->start_ns, y->start_ns);
+    return by ? by : ORDER(y->end_ns, x->end_ns);
+}
+
+static int by_latency(const void *a, const void *b, void *arg)
+{
+    const struct requests *r = arg;
+    const struct request *x = &r->list.data[*(const uint32_t *)a],
+                         *y = &r->list.data[*(const uint32_t *)b];
+    int by = ORDER(x->name, y->name);
+    by = by ? by : ORDER(request_latency(x), request_latency(y));
+    return by ? by : ORDER(x->start_ns, y->start_ns);
+}
+
+static int names_by_time(const void *a, const void *b, void *arg)
+{
+    const struct requests *r = arg;
+    const struct request_name *x = &r->names.data[*(const uint32_t *)a],
+                              *y = &r->names.data[*(const uint32_t *)b];
+    int by = ORDER(y->total_ns, x->total_ns);
+    return by ? by : strcmp(requests_text(r, x->name), requests_text(r, y->name));
+}
+
+/* Sorts the works of the requests that exist, and assigns each to its request. */
+static int assign_works(struct requests *r)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < r->works.len; i++) {
+        const uint64_t *at = map_get(&r->ids, r->works.data[i].request);
+        r->works.data[i].owner = at ? (uint32_t)*at : REQUEST_NONE;
+    }
+    vec_sort(&r->works, works_of_requests);
+    for (; kept < r->works.len && r->works.data[kept].owner != REQUEST_NONE; kept++) {
+        struct request *q = &r->list.data[r->works.data[kept].owner];
+        if (q->works++ == 0)
+            q->first_work = (uint32_t)kept;
+    }
+    int e = vec_extend(&r->by_thread, r->works.len);
+    for (size_t i = 0; e == 0 && i < r->works.len; i++)
+        r->by_thread.data[i] = (uint32_t)i;
+    if (e == 0 && r->works.len)
+        qsort_r(r->by_thread.data, r->works.len, sizeof(uint32_t), numbers_of_threads, r);
+    return e;
+}
+
+static void assign_children(struct requests *r)
+{
+    vec_sort(&r->children, children_of_requests);
+    for (size_t i = 0; i < r->children.len; i++) {
+        const uint64_t *at = map_get(&r->ids, r->children.data[i].request);
+        struct request *q = at ? &r->list.data[*at] : NULL;
+        if (q && q->children++ == 0)
+            q->first_child = (uint32_t)i;
+    }
+}
+
+/* Sorts names by their time, and the requests of each name. */
+static int order_names(struct requests *r)
+{
+    uint32_t *order = calloc(r->names.len + 1, sizeof(*order)),
+             *place = calloc(r->names.len + 1, sizeof(*place));
+    __typeof__(r->names) names = {0};
+    int e = order && place ? vec_extend(&names, r->names.len) : -ENOMEM;
+    for (uint32_t i = 0; i < r->list.len && e == 0; i++) {
+        struct request *q = &r->list.data[i];
+        struct request_name *n = &r->names.data[q->name];
+        n->count++;
+        if (n->exact)
+            continue;
+        n->all++;
+        n->errors += q->status >= 500 || q->exception != REQUEST_NONE;
+        n->total_ns += request_latency(q);
+        n->max_ns = MAX(n->max_ns, request_latency(q));
+    }
+    for (uint32_t i = 0; i < r->names.len && e == 0; i++)
+        order[i] = i;
+    if (e == 0 && r->names.len)
+        qsort_r(order, r->names.len, sizeof(*order), names_by_time, r);
+    for (uint32_t i = 0; i < r->names.len && e == 0; i++) {
+        names.data[i] = r->names.data[order[i]];
+        place[order[i]] = i;
+    }
+    if (e == 0) {
+        vec_release(&r->names);
+        memcpy(&r->names, &names, sizeof(names));
+        e = vec_extend(&r->by_name, r->list.len);
+    } else {
+        vec_release(&names);
+    }
+    for (uint32_t i = 0; i < r->list.len && e == 0; i++) {
+        r->list.data[i].name = place[r->list.data[i].name];
+        r->by_name.data[i] = i;
+    }
+    if (e == 0 && r->list.len)
+        qsort_r(r->by_name.data, r->list.len, sizeof(uint32_t), by_latency, r);
+    for (uint32_t i = (uint32_t)r->list.len; i-- > 0 && e == 0;)
+        r->names.data[r->list.data[r->by_name.data[i]].name].first = i;
+    free(order);
+    free(place);
+    return e;
+}
+
+int requests_order(struct requests *r)
+{
+    int e = 0;
+    vec_sort(&r->list, by_start);
+    uint64_t last = 0; /* those of other recorders have no numbers */
+    for (size_t i = 0; i < r->list.len; i++)
+        last = MAX(last, r->list.data[i].id);
+    for (size_t i = 0; i < r->list.len && e == 0; i++)
+        r->list.data[i].id = r->list.data[i].id ? r->list.data[i].id : ++last;
+    for (size_t i = 0; i < r->list.len && e == 0; i++)
+        e = map_put(&r->ids, r->list.data[i].id, i);
+    if (e == 0)
+        e = assign_works(r);
+    if (e == 0)
+        e = order_names(r);
+    assign_children(r);
+    vec_sort(&r->samples, samples_of_threads);
+    vec_sort(&r->spans, spans_of_threads);
+    vec_sort(&r->allocations, allocations_of_threads);
+    vec_sort(&r->threads, requests_threads_by_id);
+    return e;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * CPU time of threads that run no Java code, in addition to the samples of those that do:
+ * jvmscope.CpuTime (doc/format.md).
+ */
+#pragma once
+
+#include "profile/profile.h"
+
+#define VM_TIME_PROCESS "process"
+#define VM_TIME_JAVA    "Java threads"
+/* Ids of threads that are made for this; no thread of a recording has such an id. */
+#define VM_TIME_THREAD (UINT64_C(1) << 63)
+
+/* Adds the contents of an event. Returns 0 or -ENOMEM. */
+int profile_cpu_time(struct profile *p, uint64_t time_ns, const char *what, const char *name,
+                     int64_t cpu_ns) must_check;
+
+struct vm_time_row {
+    uint32_t what; /* a text of the profile */
+    uint64_t cpu_ns;
+};
+
+/*
+ * Sums over a window of time. The process used process_ns, Java threads java_ns while they were
+ * sampled; where a recording does not say that, java_ns is what the others leave. rest_ns is in
+ * none of them: Java threads before their sampling began, and what ended between two readings. A
+ * zeroed struct means none.
+ */
+struct vm_time {
+    VEC(struct vm_time_row) rows;
+    uint64_t process_ns, java_ns, rest_ns;
+};
+
+int vm_time_sum(struct vm_time *ret, const struct profile *p,
+                const struct profile_filter *filter) must_check;
+void vm_time_release(struct vm_time *t);
+
+/* Fills p->vm, once, for views with profile_filter.with_vm. Returns 0 or -ENOMEM. */
+int vm_time_samples(struct profile *p) must_check;

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Builds a timeline from events in chronological order, by the binding rules of the design. It
+ * maintains the design's maps: monitor to owner, object to thread, thread to object, monitor to
+ * last notification, and monitor to the thread that was woken but not yet bound.
+ */
+#pragma once
+
+#include "timeline/timeline.h"
+
+/* What happened. The names are those of the agent's events where the design has one. */
+enum tl_event_kind {
+    /*
+     * a thread begins; object: its java.lang.Thread; other: its parent, or the carrier of a virtual
+     * thread
+     */
+    TLE_THREAD_START,
+    TLE_THREAD_END,        /* other: the carrier of a virtual thread */
+    TLE_CONTENDED_ENTER,   /* object; other: owner */
+    TLE_CONTENDED_ENTERED, /* object; other: who released it, if recorded */
+    TLE_WAIT,              /* object, timeout */
+    TLE_WAITED,            /* object; other: the notifier, if recorded */
+    TLE_SLEEP,             /* timeout */
+    TLE_SLEPT,
+    TLE_PARK, /* object: blocker; other: its exclusive owner; timeout */
+    TLE_PARKED,
+    TLE_IO, /* object: file or socket */
+    TLE_IO_DONE,
+    TLE_CALL_START,     /* other, or object: the thread started */
+    TLE_CALL_INTERRUPT, /* other: the thread */
+    TLE_NOTIFY,         /* object */
+    TLE_NOTIFY_ALL,
+    TLE_UNPARK,      /* other: the thread */
+    TLE_ACQUIRE,     /* object; exact holds */
+    TLE_RELEASE,     /* object; exact holds and recorded contended exits */
+    TLE_INTERRUPTED, /* InterruptedException was thrown */
+    TLE_PREEMPT,     /* the thread loses its processor */
+    TLE_RESUME,
+    TLE_MOUNT, /* virtual threads */
+    TLE_UNMOUNT,
+    TLE_CLASS_INIT, /* it waits for another thread to initialize a class, until it is mounted */
+    TLE_OWNER,      /* object; other: its owner, seen while the thread waits for it */
+    TLE_KINDS
+};
+
+/* for WAITED; for PARKED: by a timer, unless some thread is known to have unparked it */
+#define TLE_TIMED_OUT 1
+#define TLE_EXISTING  2  /* for THREAD_START: the thread existed before the recording began */
+#define TLE_VIRTUAL   8  /* for THREAD_START: other is the carrier */
+#define TLE_TOLD      16 /* for a beginning: it was reported while the wait continued */
+/* the end event is the end of the recording, at which the thread still exists */
+#define TLE_OPEN 4
+
+struct tl_event {
+    uint64_t time; /* the recording's clock, in ns */
+    uint32_t thread;
+    uint8_t kind, flags; /* enum tl_event_kind, TLE_ */
+    uint16_t spare;
+    uint32_t object, stack, other; /* TL_NONE: unknown */
+
+    union {
+        uint32_t timeout_ms;
+        uint32_t took_ns; /* for UNPARK: how long the call took, saturated; 0: unknown */
+    };
+};
+
+struct timeline_builder;
+
+int timeline_builder_new(struct timeline_builder **ret) must_check;
+void timeline_builder_free(struct timeline_builder *b);
+DEFINE_CLEANUP(struct timeline_builder *, timeline_builder_free)
+
+/* Each returns the number of the existing or added element, or -ENOMEM. */
+int64_t timeline_string(struct timeline_builder *b, const char *text, size_t len) must_check;
+int64_t timeline_thread(struct timeline_builder *b, uint64_t id) must_check;
+int64_t timeline_object(struct timeline_builder *b, uint64_t id, uint32_t class) must_check;
+int64_t timeline_stack(struct timeline_builder *b, const struct tl_frame *frames,
+                       size_t n) must_check;
+int timeline_pause(struct timeline_builder *b, uint64_t start_ns, uint64_t end_ns,
+                   uint32_t name) must_check;
+/* Records that the thread ran from start to end and had no processor for ns of that. */
+int timeline_delay(struct timeline_builder *b, uint32_t thread, uint64_t start_ns, uint64_t end_ns,
+                   uint64_t ns) must_check;
+/*
+ * Records for how long the container had been out of CPU by a time. Readings may come in any order.
+ */
+int timeline_throttled(struct timeline_builder *b, uint64_t time_ns, uint64_t total_ns) must_check;
+/* Returns a thread's record to be filled in; valid until the next call of timeline_thread. */
+struct tl_thread *timeline_thread_at(struct timeline_builder *b, uint32_t thread);
+/* Records that the object is the java.lang.Thread of a thread. */
+void timeline_thread_object(struct timeline_builder *b, uint32_t thread, uint32_t object);
+/* Returns the thread whose java.lang.Thread the object is, or TL_NONE. */
+uint32_t timeline_object_thread(const struct timeline_builder *b, uint32_t object);
+
+/*
+ * From now on one thread adds strings, threads, objects and stacks, and fills in those that it has
+ * just added, while another thread adds the events that refer to them. The latter locks the builder
+ * meanwhile and releases it from time to time.
+ */
+void timeline_share(struct timeline_builder *b);
+void timeline_lock(struct timeline_builder *b);
+void timeline_unlock(struct timeline_builder *b);
+
+/*
+ * Puts the nodes of a large timeline where the index file of this name will have them. Returns 0 or
+ * -ENOMEM.
+ */
+int timeline_nodes_in(struct timeline_builder *b, const char *path) must_check;
+/* Sets time 0; called before the first event. By default the first event is at time 0. */
+void timeline_origin(struct timeline_builder *b, uint64_t clock_ns, uint64_t epoch_ns);
+/*
+ * Adds an event. An event that is earlier than the previous one gets the previous one's time.
+ * Returns 0, -ENOMEM, or -E2BIG beyond 2^32 nodes.
+ */
+int timeline_add(struct timeline_builder *b, const struct tl_event *e) must_check;
+/*
+ * Prefetches what timeline_add will look up for later events, given that the i-th of n events is
+ * next. Changes nothing else. The tables are larger than a processor's cache.
+ */
+void timeline_ahead(struct timeline_builder *b, const struct tl_event *events, size_t i, size_t n);
+/*
+ * Sorts events by time for timeline_add; events at the same time keep their order. Returns 0 or
+ * -ENOMEM.
+ */
+int tl_events_sort(struct tl_event *events, size_t n) must_check;
+/*
+ * Ends the recording at a time and returns the timeline. The builder is empty afterwards and must
+ * be freed.
+ */
+int timeline_finish(struct timeline_builder *b, uint64_t end_clock_ns,
+                    struct timeline **ret) must_check;

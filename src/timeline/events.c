@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events in chronological order: how threads begin and end, and which thread calls which. */
+#include "timeline/private.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* A carrier that takes its next virtual thread within this time had one in its queue. */
+#define AT_ONCE_NS 1000000
+
+/*
+ * Returns the node that lets a virtual thread begin on a carrier: that of the thread that submitted
+ * it and woke or started the carrier for it; or, when the carrier comes from another virtual
+ * thread, the carrier's own, because this one was in the queue for a carrier. Whoever makes the
+ * other one shorter, which may have been pinned in a wait, lets this one begin earlier.
+ */
+static uint32_t starter_of_virtual(const struct timeline_builder *b, const struct doing *carrier,
+                                   uint32_t woken)
+{
+    uint32_t freed = carrier->freed;
+    bool queued = freed != TL_NONE && b->now - timeline_node(b, freed).time <= AT_ONCE_NS &&
+                  (woken == TL_NONE || woken < freed);
+    return queued ? freed : woken;
+}
+
+/*
+ * The parent is recorded but not its call of start() (plain JFR): infers that it happened at this
+ * time, or where the parent blocked.
+ */
+static int infer_starter(struct timeline_builder *b, const struct tl_event *e, bool *ret_inferred)
+{
+    struct doing *parent = e->other == TL_NONE ? NULL : &b->doing.data[e->other];
+    if (parent && e->flags & TLE_VIRTUAL) {
+        uint32_t woken = parent->last_unparked != TL_NONE ? parent->last_unparked : parent->starter;
+        uint32_t starter = starter_of_virtual(b, parent, woken);
+        struct tl_thread *t = &b->threads.data[e->thread];
+        b->doing.data[e->thread].starter = starter;
+        if (woken != TL_NONE && t->parent == TL_NONE)
+            t->parent = timeline_node(b, woken).thread;
+        *ret_inferred = starter != TL_NONE;
+        return 0;
+    }
+    if (!parent || b->doing.data[e->thread].starter != TL_NONE || e->other == e->thread)
+        return 0;
+    int r = timeline_thread_seen(b, e->other);
+    parent = &b->doing.data[e->other];
+    int64_t n = r < 0                              ? r
+                : parent->blocked_since != TL_NONE ? parent->blocked_since
+                : parent->ended
+                    ? b->threads.data[e->other].last
+                    : timeline_node_with(b, e->other, TL_STARTS, TL_NONE, TL_NONE, e->thread);
+    if (n < 0)
+        return (int)n;
+    b->doing.data[e->thread].starter = (uint32_t)n;
+    *ret_inferred = true;
+    return 0;
+}
+
+/*
+ * DestroyJavaVM is what main's native thread becomes when main has ended. It continues when the
+ * last non-daemon thread has ended. The VM does not record this wait, so it is assumed to last
+ * until the next thing that the thread does.
+ */
+static int destroyer_waits(struct timeline_builder *b, const struct tl_event *e)
+{
+    int64_t n = timeline_node_of(b, e, TL_WAIT_JOIN);
+    if (n < 0)
+        return (int)n;
+    if (b->last_user != TL_NONE)
+        timeline_bind(b, (uint32_t)n, TL_BY_JOIN, b->threads.data[b->last_user].last, false);
+    struct doing *d = &b->doing.data[e->thread];
+    d->states[0].kind = TL_WAIT_JOIN;
+    d->states[0].context = timeline_node(b, (uint32_t)n).context;
+    d->depth = 1;
+    d->blocked_since = (uint32_t)n;
+    b->destroyer = e->thread;
+    return 0;
+}
+
+static int destroyer_goes_on(struct timeline_builder *b)
+{
+    uint32_t destroyer = b->destroyer, first = b->threads.data[destroyer].first,
+             user = b->last_user;
+    b->destroyer = TL_NONE;
+    if (user == TL_NONE || b->threads.data[user].last < first) { /* main was the last one */
+        struct tl_node *runs = timeline_node_edit(b, first);
+        runs->kind = TL_RUN;
+        runs->flags &= (uint8_t)~TL_BLOCKED;
+        b->doing.data[destroyer].depth = 0;
+        b->doing.data[destroyer].blocked_since = TL_NONE;
+        return 0;
+    }
+    int64_t n = timeline_unblock(b, destroyer, TL_WAIT_JOIN, TL_WAIT_JOIN);
+    if (n >= 0 && n != TL_NONE)
+        timeline_bind(b, (uint32_t)n, TL_BY_JOIN, b->threads.data[user].last, false);
+    return n < 0 ? (int)n : 0;
+}
+
+static bool is_destroyer(const struct timeline_builder *b, uint32_t thread)
+{
+    uint32_t name = b->threads.data[thread].name;
+    return name != TL_NONE && strcmp(timeline_text(b, name), "DestroyJavaVM") == 0;
+}
+
+static int on_thread_start(struct timeline_builder *b, const struct tl_event *e)
+{
+    if (e->object != TL_NONE)
+        timeline_thread_object(b, e->thread, e->object);
+    if (b->threads.data[e->thread].first != TL_NONE)
+        return 0;
+    if (is_destroyer(b, e->thread) && !(e->flags & TLE_EXISTING))
+        return destroyer_waits(b, e);
+    bool inferred = false;
+    int64_t n = infer_starter(b, e, &inferred);
+    if (n == 0)
+        n = timeline_node_of(b, e, TL_RUN);
+    if (n < 0)
+        return (int)n;
+    struct doing *d = &b->doing.data[e->thread];
+    if (e->flags & TLE_EXISTING)
+        timeline_node_edit(b, (uint32_t)n)->flags |= TL_FIRST;
+    if (d->starter != TL_NONE && e->flags & TLE_VIRTUAL && inferred)
+        timeline_bind(b, (uint32_t)n, TL_BY_START, d->starter, true);
+    else if (d->starter != TL_NONE)
+        timeline_started_by(b, (uint32_t)n, d->starter, inferred);
+    return 0;
+}
+
+static int on_thread_end(struct timeline_builder *b, const struct tl_event *e)
+{
+    struct doing *d = &b->doing.data[e->thread];
+    if (d->ended)
+        return 0;
+    timeline_wait_set_remove(b, e->thread);
+    d->depth = d->hidden = 0;
+    d->blocked_since = TL_NONE;
+    int64_t n = timeline_node_of(b, e, TL_DEAD);
+    if (n < 0)
+        return (int)n;
+    d->ended = true;
+    if (e->other != TL_NONE) {
+        /* Whatever the carrier does from here on, it does because the virtual thread has ended. */
+        b->doing.data[e->other].carried = (uint32_t)n;
+        int64_t goes_on = b->doing.data[e->other].depth || timeline_thread_seen(b, e->other) < 0
+                              ? 0
+                              : timeline_node_with(b, e->other, TL_RUN, TL_NONE, TL_NONE, TL_NONE);
+        if (goes_on < 0)
+            return (int)goes_on;
+        if (goes_on > 0)
+            b->doing.data[e->other].freed = (uint32_t)goes_on;
+        if (goes_on > 0)
+            timeline_bind(b, (uint32_t)goes_on, TL_BY_JOIN, (uint32_t)n, false);
+    }
+    if (e->other == TL_NONE)
+        b->last_ended = e->thread;
+    if (!(b->threads.data[e->thread].flags & (TL_THREAD_DAEMON | TL_THREAD_SYSTEM)))
+        b->last_user = e->thread;
+    b->threads.data[e->thread].end_ns = b->now;
+    return 0;
+}
+
+static int on_call(struct timeline_builder *b, const struct tl_event *e)
+{
+    struct tl_event call = *e;
+    if (call.other == TL_NONE && e->object != TL_NONE)
+        call.other = b->objects.data[e->object].thread;
+    int64_t n = timeline_node_of(b, &call, e->kind == TLE_CALL_START ? TL_STARTS : TL_INTERRUPTS);
+    if (n < 0 || call.other == TL_NONE)
+        return n < 0 ? (int)n : 0;
+    struct doing *d = &b->doing.data[call.other];
+    if (e->kind == TLE_CALL_START)
+        d->starter = (uint32_t)n;
+    else
+        d->pending_interrupt = (uint32_t)n;
+    return 0;
+}
+
+static int on_hold(struct timeline_builder *b, const struct tl_event *e)
+{
+    bool release = e->kind == TLE_RELEASE;
+    int64_t n = timeline_node_of(b, e, release ? TL_RELEASE : TL_ACQUIRE);
+    struct monitor *m = timeline_monitor_of(b, e->object);
+    if (n < 0 || !m)
+        return n < 0 ? (int)n : 0;
+    b->objects.data[e->object].flags |= TL_OBJECT_EXACT;
+    timeline_owned_by(m, e->thread, true);
+    if (release)
+        m->release = (uint32_t)n;
+    return 0;
+}
+
+int timeline_add(struct timeline_builder *b, const struct tl_event *e)
+{
+    if (!b->started)
+        timeline_origin(b, e->time, 0);
+    uint64_t time = e->time > b->origin ? e->time - b->origin : 0;
+    b->now = MAX(b->now, time);
+    if (unlikely(b->error))
+        return b->error;
+    if (b->doing.data[e->thread].ended && e->kind != TLE_THREAD_END)
+        return 0; /* the VM's own work after the end of the thread */
+    int r = e->kind == TLE_THREAD_START ? 0 : timeline_thread_seen(b, e->thread);
+    int64_t n = 0;
+    if (r == 0 && e->thread == b->destroyer)
+        r = destroyer_goes_on(b);
+    if (r < 0)
+        return r;
+    switch ((enum tl_event_kind)e->kind) {
+    case TLE_THREAD_START:
+        return on_thread_start(b, e);
+    case TLE_THREAD_END:
+        return on_thread_end(b, e);
+    case TLE_CONTENDED_ENTER:
+        return timeline_on_enter(b, e);
+    case TLE_CONTENDED_ENTERED:
+        return timeline_on_entered(b, e);
+    case TLE_WAIT:
+        return timeline_on_wait(b, e);
+    case TLE_WAITED:
+        return timeline_on_waited(b, e);
+    case TLE_SLEEP:
+        n = timeline_block(b, e, TL_SLEEP);
+        break;
+    case TLE_SLEPT:
+        return timeline_on_sleep_end(b, e, TL_SLEEP, TL_BY_TIMER);
+    case TLE_PARK:
+        n = timeline_block(b, e, TL_PARK);
+        break;
+    case TLE_PARKED:
+        return timeline_on_parked(b, e);
+    case TLE_IO:
+        n = timeline_block(b, e, TL_IO);
+        break;
+    case TLE_IO_DONE:
+        return timeline_on_sleep_end(b, e, TL_IO, TL_BY_IO);
+    case TLE_CALL_START:
+    case TLE_CALL_INTERRUPT:
+        return on_call(b, e);
+    case TLE_NOTIFY:
+    case TLE_NOTIFY_ALL:
+        return timeline_on_notify(b, e);
+    case TLE_UNPARK:
+        return timeline_on_unpark(b, e);
+    case TLE_ACQUIRE:
+    case TLE_RELEASE:
+        return on_hold(b, e);
+    case TLE_PREEMPT:
+        n = timeline_block(b, e, TL_PREEMPTED);
+        break;
+    case TLE_RESUME:
+        return timeline_on_sleep_end(b, e, TL_PREEMPTED, TL_NO_EDGE);
+    case TLE_UNMOUNT:
+        return timeline_on_unmount(b, e);
+    case TLE_CLASS_INIT:
+        n = timeline_block(b, e, TL_CLASS_INIT);
+        break;
+    case TLE_MOUNT:
+        return timeline_on_mount(b, e);
+    case TLE_OWNER:
+        timeline_owned_by(timeline_monitor_of(b, e->object), e->other, true);
+        break;
+    case TLE_INTERRUPTED:
+    case TLE_KINDS:
+        break;
+    }
+    return n < 0 ? (int)n : 0;
+}

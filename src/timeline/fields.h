@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How a recording becomes a timeline: timeline_fields.c translates the fields of a record for the
+ * timeline's builder, and timeline_load.c knows what the records mean.
+ */
+#pragma once
+
+#include "base/map.h"
+#include "base/vec.h"
+#include "jfr/reader_rows.h"
+#include "timeline/spool.h"
+
+/* The fields of events that are read. */
+enum field {
+    EVENT_THREAD,
+    STACK_TRACE,
+    ADDRESS,
+    MONITOR_CLASS,
+    PARKED_CLASS,
+    BLOCKER_CLASS,
+    THREAD_CLASS,
+    PREVIOUS_OWNER,
+    NOTIFIER,
+    OWNER,
+    THREAD,
+    PARENT_THREAD,
+    CARRIER,
+    TIMEOUT,
+    UNTIL,
+    TIMED_OUT,
+    TIME,
+    TARGET,
+    ALL,
+    DAEMON,
+    THROTTLED_TIME,
+    FIELDS
+};
+
+/* Their names. */
+extern const struct rec_wish loader_wishes[FIELDS];
+
+/*
+ * A cache for what a constant or an object stands for; few of them are asked about, but very often.
+ */
+struct answer {
+    /*
+     * the field's type, the object's class + 1, or the loader for a thread's id; NULL: the entry is
+     * free
+     */
+    const void *of;
+    const struct rec_chunk *chunk;
+    uint64_t id;
+    uint32_t number;
+};
+
+enum { ANSWERS = 1 << 13 };
+
+struct loader {
+    struct timeline_builder *b;
+    struct tl_spool events;
+    /* by the reader's numbers: our number + 1, 0 when it is not known yet */
+    VEC(uint32_t) threads, classes, methods;
+    struct map stacks; /* by chunk and id */
+    uint64_t lost, lost_any;
+    uint32_t instrumented;
+    bool ours;
+    int64_t wake_ns;    /* what a wake-up costs the waker */
+    int64_t first, end; /* times of events */
+    /* of a part of a ring: where it begins, which is as far back as its events are shown */
+    int64_t floor_ns;
+    const struct rec_row *row;
+    const struct rec_event *e; /* the current row as an event */
+    struct answer *answers;
+    int error;
+    /* whether events are built while they are read; everything else has been read before */
+    bool streamed;
+    VEC(struct rec_part) parts; /* if so: the least start time in the file from each part on */
+    size_t part;                /* the part that is being read */
+    int built;                  /* the result of building */
+};
+
+/* Returns the number of a string; TL_NONE after a failure. */
+uint32_t loader_string(struct loader *l, const char *s);
+/* Returns the number of one of the recording's threads; TL_NONE for NULL. */
+uint32_t loader_thread(struct loader *l, const struct rec_thread *t);
+/* Returns a number that a function of the builder returned; TL_NONE after a failure. */
+uint32_t loader_checked(struct loader *l, int64_t n);
+
+/*
+ * These read the current row. Numbers are 0 when there is none; what the builder numbers is TL_NONE
+ * when there is none.
+ */
+int64_t number_field(const struct loader *l, enum field f);
+int64_t ns_field(const struct loader *l, enum field f);
+uint32_t thread_field(struct loader *l, enum field f);
+uint32_t thread_by_id(struct loader *l, enum field f);
+uint32_t object_field(struct loader *l, enum field class_field);
+uint32_t stack_field(struct loader *l);

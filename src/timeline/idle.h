@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Threads that wait for work: those of pools without a task, timers, selectors, cleaners. Their
+ * waits delay nothing, and a server has more of them than of all others.
+ */
+#pragma once
+
+#include "profile/frame_role.h"
+#include "timeline/timeline.h"
+
+#include <stdbool.h>
+
+/*
+ * Returns the roles of a timeline's methods, indexed by string number, n_strings of them. The
+ * caller frees them; NULL: out of memory.
+ */
+uint8_t *frame_roles(const struct timeline *t);
+/* Returns the role of a frame, given its number. */
+enum frame_role role_of_frame(const struct timeline *t, const uint8_t *kinds, uint32_t frame);
+/*
+ * Returns whether a wait with this stack (TL_NONE: not known) is that of a thread that has nothing
+ * to do.
+ */
+bool stack_is_idle(const struct timeline *t, const uint8_t *kinds, uint32_t stack);
+/*
+ * Returns the frame that says best what a stack waits for: the program's frame that called the
+ * waiting method or, where only the JDK's frames are there, the most telling one of them. TL_NONE
+ * for an empty stack.
+ */
+uint32_t waiting_frame(const struct timeline *t, const uint8_t *kinds, uint32_t stack);

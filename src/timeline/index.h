@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A timeline in a file next to its recording: a cache in the machine's own byte order that is
+ * mapped and not read.
+ */
+#pragma once
+
+#include "timeline/timeline.h"
+
+/*
+ * Writes the timeline for timeline_map while others use it; timeline_free waits until it is
+ * written. key is what the file must match (size and time of the source). If the file cannot be
+ * written, there is none.
+ */
+void timeline_save(struct timeline *t, const char *path, uint64_t key);
+/* Maps an index file. -ESTALE when the key differs, -EPROTO when it is damaged. */
+int timeline_map(struct timeline **ret, const char *path, uint64_t key) must_check;
+/*
+ * The same without reading the arrays: the tables may refer to anything until timeline_check or
+ * timeline_check_tables has returned 0, and what the nodes say may be wrong (timeline_node.h).
+ */
+int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key) must_check;
+int timeline_check(const struct timeline *t) must_check;
+/* Checks what the tables refer to, and reads no nodes. */
+int timeline_check_tables(const struct timeline *t) must_check;
+/* Returns whether a node of an unchecked timeline exists, and its stack does. */
+bool timeline_node_holds(const struct timeline *t, uint32_t node);
+/*
+ * Returns a number that other files made from this timeline must match; 0 when it has no index
+ * file.
+ */
+uint64_t timeline_identity(const struct timeline *t);
+
+#define TL_KEEP_(type, name) TL_KEEP_##name,
+
+enum tl_kept { TL_KEPT(TL_KEEP_) TL_KEPT_ARRAYS };
+
+#undef TL_KEEP_
+
+/*
+ * Adds an array of analysis results to the timeline, and to its file if it has one without it. data
+ * was malloc'ed; the timeline takes ownership in any case. One call at a time, while nobody else
+ * uses these results.
+ */
+void timeline_keep(struct timeline *t, enum tl_kept which, void *data, size_t n);
+/*
+ * The same for an array that need not lie in memory: `put` writes its n elements into the file,
+ * from which the timeline uses them afterwards. Returns 0, or a negative errno with nothing
+ * changed; -ENOENT when there is no file.
+ */
+int timeline_keep_put(struct timeline *t, enum tl_kept which, size_t n,
+                      int (*put)(int fd, void *arg), void *arg) must_check;
+/* Waits until everything has been written. */
+void timeline_index_close(struct timeline *t);
+/* The first 32 bytes that timeline_map expects of a file of this length. */
+void timeline_index_stamp(uint32_t start[8], uint64_t key, uint64_t len);

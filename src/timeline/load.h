@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Timelines from recordings: from ours, and from those of plain JFR, in which whatever is not
+ * recorded is unknown or inferred.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "timeline/timeline.h"
+
+/*
+ * Reads a recording. For a large one an index is written next to it (PATH.timeline) and used as
+ * long as the recording has the same size and time; where the index may not be written there is
+ * none. Returns a negative errno with the reason in why.
+ */
+int timeline_load(struct timeline **ret, const char *path, struct buf *why) must_check;
+/*
+ * The same for a recording with an existing index, which is mapped and not checked
+ * (timeline_check).
+ */
+int timeline_load_unchecked(struct timeline **ret, const char *path) must_check;
+/*
+ * The same without using an index. When there are many nodes, they lie in the file of this name
+ * that timeline_save turns into an index (NULL: in memory). The timeline is built while the
+ * recording is read if it has at least streamed_from bytes.
+ */
+int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_from,
+                  const char *index, struct buf *why) must_check;

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The nodes of a timeline while it is built. New nodes refer to recent ones and change them, so the
+ * latest are at hand; older ones are packed, and a block of them in which something changes after
+ * all is unpacked once more.
+ */
+#include "timeline/private.h"
+
+#include <errno.h>
+
+struct tl_node timeline_node_old(const struct timeline_builder *b, uint32_t n)
+{
+    const uint64_t *at = b->thawed.len ? map_get(&b->thawed_of, n >> TL_BLOCK_BITS) : NULL;
+    return at ? b->thawed.data[*at]->nodes[n % TL_BLOCK_NODES] : tl_packer_node(&b->packer, n);
+}
+
+/* Packs the blocks that were changed. */
+static int freeze(struct timeline_builder *b)
+{
+    int r = 0;
+    for (size_t i = 0; i < b->thawed.len; i++) {
+        if (r == 0)
+            r = tl_packer_put(&b->packer, b->thawed.data[i]->block, b->thawed.data[i]->nodes,
+                              TL_BLOCK_NODES);
+        free(b->thawed.data[i]);
+    }
+    vec_clear(&b->thawed);
+    map_release(&b->thawed_of);
+    return r;
+}
+
+struct tl_node *timeline_node_thaw(struct timeline_builder *b, uint32_t n)
+{
+    uint32_t block = n >> TL_BLOCK_BITS;
+    if (b->thawed.len == THAWED_MAX && freeze(b) < 0)
+        b->error = -ENOMEM;
+    bool added = false;
+    if (vec_reserve(&b->thawed, b->thawed.len + 1) < 0) {
+        b->error = -ENOMEM;
+        return &b->nowhere;
+    }
+    uint64_t *at = map_at(&b->thawed_of, block, b->thawed.len, &added);
+    if (at && !added)
+        return &b->thawed.data[*at]->nodes[n % TL_BLOCK_NODES];
+    struct thawed *t = at ? malloc(sizeof(*t)) : NULL;
+    if (!t) {
+        map_remove(&b->thawed_of, block);
+        b->error = -ENOMEM;
+        return &b->nowhere;
+    }
+    b->thawed.data[b->thawed.len++] = t;
+    t->block = block;
+    for (uint32_t i = 0; i < TL_BLOCK_NODES; i++)
+        t->nodes[i] = tl_packer_node(&b->packer, (block << TL_BLOCK_BITS) + i);
+    return &t->nodes[n % TL_BLOCK_NODES];
+}
+
+int timeline_nodes_room(struct timeline_builder *b)
+{
+    if (!b->window) {
+        b->window = malloc(WINDOW * sizeof(*b->window));
+        int r = b->window ? tl_packer_init(&b->packer) : -ENOMEM;
+        if (r < 0)
+            return r;
+    }
+    if (b->n_nodes - b->packed < WINDOW)
+        return 0;
+    int r = tl_packer_put(&b->packer, b->packed >> TL_BLOCK_BITS, &b->window[b->packed % WINDOW],
+                          TL_BLOCK_NODES);
+    b->packed += r == 0 ? TL_BLOCK_NODES : 0;
+    return r;
+}
+
+int timeline_nodes_pack(struct timeline_builder *b)
+{
+    int r = b->window ? freeze(b) : timeline_nodes_room(b);
+    while (r == 0 && b->packed < b->n_nodes) {
+        size_t n = MIN(b->n_nodes - b->packed, (size_t)TL_BLOCK_NODES);
+        r = tl_packer_put(&b->packer, b->packed >> TL_BLOCK_BITS, &b->window[b->packed % WINDOW],
+                          n);
+        b->packed += n;
+    }
+    return r < 0 ? r : b->error;
+}
+
+void timeline_nodes_release(struct timeline_builder *b)
+{
+    (void)!freeze(b);
+    vec_release(&b->thawed);
+    tl_packer_release(&b->packer);
+    free(b->window);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parks and who ended them; virtual threads, whose waits are parks of their own. */
+#include "timeline/private.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* The carrier of a virtual thread wakes threads that joined it within this time after its end. */
+#define AFTER_END_NS 1000000
+
+/*
+ * Returns the node of the unpark that ends a park now. If the unpark was called before the park but
+ * had not returned when the park began, it came late: the parked thread continues when the call
+ * returns, or at the latest when the calling thread does something else.
+ */
+static int64_t unpark_node(struct timeline_builder *b, uint32_t thread)
+{
+    const struct doing *d = &b->doing.data[thread];
+    const struct tl_node n = timeline_node(b, d->pending_unpark);
+    const struct doing *waker = &b->doing.data[n.thread];
+    uint64_t since = timeline_node(b, d->blocked_since).time;
+    if (n.time >= since || d->unpark_until < since || waker->ended)
+        return d->pending_unpark;
+    if (waker->blocked_since != TL_NONE)
+        return waker->blocked_since;
+    return timeline_node_with(b, n.thread, TL_UNPARK, TL_NONE, b->contexts.data[n.context].stack,
+                              thread);
+}
+
+/* Finds what woke a thread whose park ended at node n. */
+static void parked_cause(struct timeline_builder *b, const struct tl_event *e, uint32_t n,
+                         uint32_t unpark, const struct tl_context *c, uint64_t waited)
+{
+    uint32_t thread = e->thread;
+    struct doing *d = &b->doing.data[thread];
+    if (unpark != TL_NONE) {
+        bool join = timeline_node(b, unpark).kind == TL_DEAD;
+        timeline_bind(b, n, join ? TL_BY_JOIN : TL_BY_UNPARK, unpark, false);
+        d->last_unparked = unpark;
+        d->pending_unpark = TL_NONE;
+        if (c->object != TL_NONE && b->objects.data[c->object].flags & TL_OBJECT_LOCK)
+            timeline_owned_by(timeline_monitor_of(b, c->object), thread, false);
+    } else if (d->pending_interrupt != TL_NONE &&
+               !(c->timeout_ms && waited >= c->timeout_ms * UINT64_C(1000000))) {
+        timeline_interrupted(b, thread, n);
+    } else if (e->flags & TLE_TIMED_OUT ||
+               (c->timeout_ms && waited + 1000000 >= c->timeout_ms * UINT64_C(1000000))) {
+        timeline_bind(b, n, TL_BY_TIMER, TL_NONE, false);
+    } else {
+        b->unbound++;
+    }
+}
+
+int timeline_on_parked(struct timeline_builder *b, const struct tl_event *e)
+{
+    const struct doing *d = &b->doing.data[e->thread];
+    uint32_t since = d->blocked_since, context = 0;
+    int64_t unpark = TL_NONE;
+    if (d->depth && d->states[d->depth - 1].kind == TL_PARK) {
+        context = d->states[d->depth - 1].context;
+        if (d->pending_unpark != TL_NONE && !d->hidden)
+            unpark = unpark_node(b, e->thread);
+    }
+    int64_t n = unpark < 0 ? unpark : timeline_unblock(b, e->thread, TL_PARK, TL_PARK);
+    if (n < 0 || n == TL_NONE)
+        return n < 0 ? (int)n : 0;
+    const struct tl_context c = b->contexts.data[context];
+    parked_cause(b, e, (uint32_t)n, (uint32_t)unpark, &c, b->now - timeline_node(b, since).time);
+    return 0;
+}
+
+/*
+ * A virtual thread is joined through a latch that its carrier opens after its end; then the end is
+ * what woke the joining thread. Returns the virtual thread's last node, or TL_NONE.
+ */
+static uint32_t end_of_virtual(const struct timeline_builder *b, const struct tl_event *e)
+{
+    uint32_t end = b->doing.data[e->thread].carried;
+    const struct doing *target = &b->doing.data[e->other];
+    if (end == TL_NONE || b->now - timeline_node(b, end).time > AFTER_END_NS ||
+        target->depth == 0 || target->states[target->depth - 1].kind != TL_PARK ||
+        timeline_node(b, end).time < timeline_node(b, target->blocked_since).time)
+        return TL_NONE;
+    uint32_t object = b->contexts.data[target->states[target->depth - 1].context].object;
+    bool latch = object != TL_NONE && strcmp(timeline_text(b, b->objects.data[object].class),
+                                             "java.util.concurrent.CountDownLatch$Sync") == 0;
+    return latch ? end : TL_NONE;
+}
+
+int timeline_on_unpark(struct timeline_builder *b, const struct tl_event *e)
+{
+    int64_t n = timeline_node_with(b, e->thread, TL_UNPARK, e->object, e->stack, e->other);
+    if (n < 0 || e->other == TL_NONE)
+        return n < 0 ? (int)n : 0;
+    struct doing *d = &b->doing.data[e->other];
+    uint32_t end = end_of_virtual(b, e);
+    d->unpark_until = MAX(d->unpark_until, b->now + e->took_ns);
+    if (d->pending_unpark == TL_NONE)
+        d->pending_unpark =
+            end != TL_NONE
+                ? end
+                : (uint32_t)
+                      n; /* there is one permit: later unparks change nothing until it is used */
+    if (d->depth && d->states[d->depth - 1].kind == TL_PARK) {
+        struct monitor *m =
+            timeline_monitor_of(b, b->contexts.data[d->states[d->depth - 1].context].object);
+        if (m && m->owner == e->thread)
+            m->owner = TL_NONE;
+    }
+    return 0;
+}
+
+int timeline_on_sleep_end(struct timeline_builder *b, const struct tl_event *e, enum tl_kind kind,
+                          enum tl_edge edge)
+{
+    int64_t n = timeline_unblock(b, e->thread, kind, kind);
+    if (n < 0 || n == TL_NONE)
+        return n < 0 ? (int)n : 0;
+    if (kind != TL_SLEEP || !timeline_interrupted(b, e->thread, (uint32_t)n))
+        timeline_bind(b, (uint32_t)n, edge, TL_NONE, false);
+    return 0;
+}
+
+/*
+ * The object on which a running thread last waited, if nothing else stopped it since. TL_NONE: it
+ * has not just waited.
+ */
+static uint32_t waited_on(const struct timeline_builder *b, uint32_t thread)
+{
+    uint32_t n = b->threads.data[thread].last;
+    bool woken = false;
+    for (; n != TL_NONE; n = timeline_node(b, n).prev) {
+        uint8_t kind = timeline_node(b, n).kind;
+        if (kind == TL_WAIT_OBJECT)
+            return b->contexts.data[timeline_node(b, n).context].object;
+        if (kind == TL_RUN ? woken
+                           : kind != TL_HANDOFF && kind != TL_TIMEOUT && kind != TL_REACQUIRE)
+            return TL_NONE;
+        woken |= kind == TL_RUN;
+    }
+    return TL_NONE;
+}
+
+/*
+ * A virtual thread that leaves its carrier in Object.wait, after the VM reported the end of its
+ * wait, waits for the monitor (JDK 24 and later): that has no event of its own.
+ */
+int timeline_on_unmount(struct timeline_builder *b, const struct tl_event *e)
+{
+    struct tl_event enter = *e;
+    if (e->stack != TL_NONE && b->stacks_in_wait.data[e->stack] &&
+        b->doing.data[e->thread].depth == 0) {
+        enter.object = waited_on(b, e->thread);
+        if (enter.object != TL_NONE)
+            return timeline_on_enter(b, &enter);
+    }
+    int64_t n = timeline_block(b, e, TL_UNMOUNTED);
+    return n < 0 ? (int)n : 0;
+}
+
+/* Ends a wait that began when the thread was unmounted. */
+int timeline_on_mount(struct timeline_builder *b, const struct tl_event *e)
+{
+    const struct doing *d = &b->doing.data[e->thread];
+    uint8_t state = d->depth && !d->hidden ? d->states[d->depth - 1].kind : TL_RUN;
+    if (state != TL_WAIT_LOCK)
+        return timeline_on_sleep_end(b, e, state == TL_CLASS_INIT ? TL_CLASS_INIT : TL_UNMOUNTED,
+                                     TL_NO_EDGE);
+    struct tl_event entered = *e;
+    entered.object = b->contexts.data[d->states[d->depth - 1].context].object;
+    return timeline_on_entered(b, &entered);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the builder of timelines knows between two events. timeline_builder.c maintains its tables
+ * and nodes; timeline_waits.c, timeline_locks.c and timeline_parks.c decide what ended a wait;
+ * timeline_events.c takes the events and follows the lives of threads.
+ */
+#pragma once
+
+#include "base/map.h"
+#include "base/strpool.h"
+#include "base/vec.h"
+#include "timeline/builder.h"
+#include "timeline/pack.h"
+
+#include <pthread.h>
+
+/* the last two: so many nodes are not packed yet; so many blocks may be thawed at a time */
+enum { NESTING = 6, AHEAD = 16, WINDOW = 1 << 14, THAWED_MAX = 1024 };
+
+/* What a thread is doing, between events. */
+struct doing {
+    uint32_t blocked_since;  /* first node of the current wait, or TL_NONE */
+    uint32_t pending_unpark; /* an unpark whose permit has not been used yet */
+    /* when the last call that unparked it returned; 0: unknown */
+    uint64_t unpark_until;
+    uint32_t pending_interrupt; /* an interrupt to which no wait has responded yet */
+    uint32_t notified;          /* the notification that chose this waiter */
+    /* the node at which it got the monitor that it waits for, if another thread saw that first */
+    uint32_t handed;
+    uint32_t starter;       /* the call of start() */
+    uint32_t last_unparked; /* of a carrier: the unpark that last woke it */
+    /* of a carrier: the last node of the virtual thread that last ended on it */
+    uint32_t carried;
+    uint32_t freed;     /* of a carrier: the node at which it went on after that */
+    uint32_t wait_next; /* the next thread in the wait set */
+    uint32_t wait_object;
+    uint8_t depth;  /* depth of nested waits, such as Unsafe.park inside LockSupport.park */
+    uint8_t hidden; /* how many of these exceed NESTING */
+    bool ended;
+
+    struct {
+        uint8_t kind;
+        uint32_t context;
+    } states[NESTING];
+};
+
+/* What is known about a monitor: the design's maps 1, 4 and 5. */
+struct monitor {
+    uint32_t owner;     /* thread, or TL_NONE */
+    uint32_t release;   /* the node at which the last owner released it, if known exactly */
+    uint32_t wait_head; /* the wait set in order of arrival: threads */
+    uint32_t wait_tail;
+    uint32_t unbound; /* a running node that was woken by an unknown thread */
+    uint32_t got;     /* the node at which the owner got it after a contended wait, or TL_NONE */
+    bool owner_exact; /* recorded, not inferred */
+};
+
+struct thawed {
+    uint32_t block;
+    struct tl_node nodes[TL_BLOCK_NODES];
+};
+
+/* For how long the container had been out of CPU by a time. */
+struct throttled {
+    uint64_t time_ns, total_ns;
+};
+
+struct timeline_builder {
+    /*
+     * The latest nodes, by number modulo WINDOW. Those before `packed` are in the packer, except
+     * blocks of them that were changed since (thawed).
+     */
+    struct tl_node *window;
+    size_t n_nodes, packed;
+    struct tl_packer packer;
+    VEC(struct thawed *) thawed;
+    struct map thawed_of;   /* by block: its place in thawed */
+    struct tl_node nowhere; /* takes a change of a node that cannot be thawed */
+    int error;              /* -ENOMEM after such a change */
+    VEC(struct tl_context) contexts;
+    VEC(struct tl_thread) threads;
+    VEC(struct tl_object) objects;
+    VEC(struct tl_stack) stacks;
+    VEC(bool) stacks_in_wait; /* whether their top frame is Object.wait */
+    VEC(struct tl_frame) frames;
+    VEC(struct tl_pause) pauses;
+    VEC(struct tl_delay) delays;
+    VEC(struct throttled) throttled;
+    VEC(struct doing) doing;
+    VEC(struct monitor) monitors;
+    struct strpool strings;
+    struct map thread_ids, object_ids, stack_ids;
+    uint32_t *context_index; /* open addressing, number + 1 */
+    size_t context_cap;
+    /* for the next events' likely contexts: first the place to look, then the number */
+    uint32_t ahead[AHEAD];
+    /* the likely context of the current event; any number when it was not looked up in advance */
+    uint32_t likely;
+    uint32_t no_context; /* the number + 1 of the context with no attributes; 0: not created yet */
+    uint64_t origin, epoch, now;
+    uint32_t last_ended; /* thread, or TL_NONE */
+    uint32_t last_user;  /* the same, among threads for which the VM waits at its end */
+    uint32_t destroyer;  /* the thread that waits for them, or TL_NONE */
+    uint64_t unbound;
+    bool started;
+    bool shared; /* two threads use it (timeline_share) */
+    /*
+     * If shared: protects the places of threads, doing, objects, monitors, stacks, frames and
+     * strings, which move when these tables grow. Their contents need no lock, because the other
+     * thread learns the number of an element only from an event.
+     */
+    pthread_mutex_t moving;
+};
+
+/* timeline_nodes.c */
+/* Returns a node as it is now. */
+struct tl_node timeline_node_old(const struct timeline_builder *b, uint32_t n);
+/*
+ * Returns a node to be changed; valid until the next call, or until a node is added. Without memory
+ * for that, the change gets lost and b->error is set.
+ */
+struct tl_node *timeline_node_thaw(struct timeline_builder *b, uint32_t n);
+/* Makes room for one more node. Returns 0 or -ENOMEM. */
+int timeline_nodes_room(struct timeline_builder *b);
+/* Packs all nodes. Returns 0 or -ENOMEM. */
+int timeline_nodes_pack(struct timeline_builder *b);
+void timeline_nodes_release(struct timeline_builder *b);
+
+static inline struct tl_node timeline_node(const struct timeline_builder *b, uint32_t n)
+{
+    return likely(n >= b->packed) ? b->window[n % WINDOW] : timeline_node_old(b, n);
+}
+
+static inline struct tl_node *timeline_node_edit(struct timeline_builder *b, uint32_t n)
+{
+    return likely(n >= b->packed) ? &b->window[n % WINDOW] : timeline_node_thaw(b, n);
+}
+
+/* timeline_builder.c. Each returns the number of what it added, or a negative error. */
+int64_t timeline_node_add(struct timeline_builder *b, uint32_t thread, enum tl_kind kind,
+                          uint32_t context);
+int64_t timeline_node_with(struct timeline_builder *b, uint32_t thread, enum tl_kind kind,
+                           uint32_t object, uint32_t stack, uint32_t other);
+int64_t timeline_node_of(struct timeline_builder *b, const struct tl_event *e, enum tl_kind kind);
+void timeline_bind(struct timeline_builder *b, uint32_t n, enum tl_edge edge, uint32_t waker,
+                   bool inferred);
+void timeline_bind_release(struct timeline_builder *b, uint32_t n, enum tl_edge edge,
+                           uint32_t release, bool inferred);
+/* The text of a string. */
+const char *timeline_text(const struct timeline_builder *b, uint32_t string);
+int timeline_thread_seen(struct timeline_builder *b, uint32_t thread);
+/* Records that node n is where its thread began, by the call of start() at node starter. */
+void timeline_started_by(struct timeline_builder *b, uint32_t n, uint32_t starter, bool inferred);
+
+/* timeline_waits.c, timeline_locks.c, timeline_parks.c */
+/* How a wait ended that a running node is about to follow. */
+struct timeline_cause {
+    enum tl_edge edge;
+    uint32_t waker;
+    bool inferred;
+};
+
+/*
+ * Returns the node at which a thread may have released the monitor for a receiver that runs now. A
+ * waiting thread releases nothing (except in wait itself, at its beginning), so it is where its
+ * wait began; for a dead thread it is its last node; otherwise the current time.
+ */
+int64_t timeline_release_node(struct timeline_builder *b, uint32_t owner, uint32_t object,
+                              uint32_t receiver);
+/*
+ * Returns the node by which the end of a thread wakes a thread that joins it. When ThreadEnd is
+ * posted the thread is not dead yet; a wait that began after that waits for what the VM does until
+ * the thread is dead, which ends at the current time.
+ */
+int64_t timeline_death_node(struct timeline_builder *b, uint32_t dead, uint32_t waiter);
+/* Returns true when an interrupt is pending, and binds node n to it: it ended the wait. */
+bool timeline_interrupted(struct timeline_builder *b, uint32_t thread, uint32_t n);
+struct monitor *timeline_monitor_of(struct timeline_builder *b, uint32_t object);
+void timeline_owned_by(struct monitor *m, uint32_t thread, bool exact);
+int64_t timeline_block(struct timeline_builder *b, const struct tl_event *e, enum tl_kind kind);
+int64_t timeline_unblock(struct timeline_builder *b, uint32_t thread, enum tl_kind kind,
+                         enum tl_kind or_kind);
+void timeline_wait_set_remove(struct timeline_builder *b, uint32_t thread);
+int timeline_on_notify(struct timeline_builder *b, const struct tl_event *e);
+int timeline_on_wait(struct timeline_builder *b, const struct tl_event *e);
+int timeline_on_waited(struct timeline_builder *b, const struct tl_event *e);
+int timeline_on_enter(struct timeline_builder *b, const struct tl_event *e);
+int timeline_on_entered(struct timeline_builder *b, const struct tl_event *e);
+int timeline_on_parked(struct timeline_builder *b, const struct tl_event *e);
+int timeline_on_unpark(struct timeline_builder *b, const struct tl_event *e);
+int timeline_on_unmount(struct timeline_builder *b, const struct tl_event *e);
+int timeline_on_mount(struct timeline_builder *b, const struct tl_event *e);
+int timeline_on_sleep_end(struct timeline_builder *b, const struct tl_event *e, enum tl_kind kind,
+                          enum tl_edge edge);
+int timeline_find_deadlocks(struct timeline_builder *b, uint32_t *ret_cycles);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads the thread profiler's XML (doc/trcxml.dtd) into a timeline. The names used in the prose of
+ * the design are accepted too.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "timeline/timeline.h"
+
+#include <stddef.h>
+
+/* Returns whether the bytes look like such a file. */
+bool trcxml_is(const void *bytes, size_t len);
+/* Returns 0, -EBADMSG with the reason and the line in why, or -ENOMEM. */
+int trcxml_read(struct timeline **ret, const void *bytes, size_t len, struct buf *why) must_check;
