@@ -12,6 +12,8 @@
 
 /* A way to a safepoint that is at least as long is asked for its cause. */
 #define LATE_NS INT64_C(2000000)
+/* Of the late thread's stack so many frames are kept. */
+#define LATE_FRAMES 64
 /* A damaged recording may contain any number. */
 #define LONGEST_NS (INT64_C(1) << 60)
 
@@ -32,6 +34,11 @@ enum tag {
     FIGURES,
     THROTTLING,
     CONTAINER,
+    PHASE,
+    CONCURRENT_PHASE,
+    POOL,
+    METASPACE,
+    LOADER,
 };
 
 static const struct rec_select selected[] = {
@@ -56,6 +63,14 @@ static const struct rec_select selected[] = {
     {"jvmscope.ProcessFigures", FIGURES},
     {"jdk.ContainerCPUThrottling", THROTTLING},
     {"jdk.ContainerConfiguration", CONTAINER},
+    {"jdk.GCPhasePauseLevel1", PHASE},
+    {"jdk.GCPhaseConcurrent", CONCURRENT_PHASE},
+    {"jvmscope.MemoryPool", POOL},
+    {"jdk.CodeCacheStatistics", POOL},
+    {"jdk.MetaspaceSummary", METASPACE},
+    {"jvmscope.ClassLoading", LOADER},
+    {"jdk.ClassLoad", LOADER},
+    {"jdk.ClassUnload", LOADER},
     {0},
 };
 
@@ -184,8 +199,7 @@ static void on_begin(struct reading *r)
                              .start_ns = r->e->start_ns,
                              .sync_ns = length(r->e->duration_ns),
                              .operation = VM_NONE,
-                             .late_thread = VM_NONE,
-                             .late_method = VM_NONE};
+                             .late_thread = VM_NONE};
     if (wanted(r) && vec_push(&r->out->safepoints, s) < 0)
         r->error = -ENOMEM;
 }
@@ -239,9 +253,23 @@ static void on_collection(struct reading *r)
 static void on_pause(struct reading *r)
 {
     struct vm_pause p = {r->e->start_ns, length(r->e->duration_ns), text_field(r, "name"),
-                         (uint32_t)id_field(r, "gcId")};
+                         (uint32_t)id_field(r, "gcId"), false};
     if (wanted(r) && vec_push(&r->out->pauses, p) < 0)
         r->error = -ENOMEM;
+}
+
+static void on_phase(struct reading *r, bool concurrent)
+{
+    struct vm_pause p = {r->e->start_ns, length(r->e->duration_ns), text_field(r, "name"),
+                         (uint32_t)id_field(r, "gcId"), concurrent};
+    if (wanted(r) && vec_push(&r->out->phases, p) < 0)
+        r->error = -ENOMEM;
+}
+
+static void added(struct reading *r, int error)
+{
+    if (error < 0)
+        r->error = error;
 }
 
 static void on_heap(struct reading *r)
@@ -419,6 +447,21 @@ static void on_event(struct reading *r)
     case CONTAINER:
         on_container(r);
         break;
+    case PHASE:
+        on_phase(r, false);
+        break;
+    case CONCURRENT_PHASE:
+        on_phase(r, true);
+        break;
+    case POOL:
+        added(r, wanted(r) ? vm_add_pool(r->out, r->e) : 0);
+        break;
+    case METASPACE:
+        added(r, wanted(r) ? vm_add_metaspace(r->out, r->e) : 0);
+        break;
+    case LOADER:
+        added(r, wanted(r) ? vm_add_loader(r->out, r->e) : 0);
+        break;
     case FAILURE:
         break;
     }
@@ -510,6 +553,7 @@ static void put_together(struct reading *r)
     SORT(v->safepoints, by_start_safepoint);
     SORT(v->pauses, by_start_pause);
     SORT(v->collections, by_start_collection);
+    vm_sort_pools(v);
     SORT(v->deoptimizations, by_count);
     SORT(r->totals, by_ns);
     if (r->totals.len && !r->filter->from_ns && !r->filter->to_ns) {
@@ -572,8 +616,13 @@ static void find_late(struct reading *r, struct recording *recording)
             continue;
         *last = e.start_ns;
         s->late_thread = text_of(r, t->name);
-        s->late_method = text_of(r, stack->frames[ours].method->full);
-        s->late_line = (uint32_t)MAX(stack->frames[ours].line, 0);
+        s->late_first = (uint32_t)r->out->frames.len;
+        s->late_n = 0;
+        for (uint32_t i = ours; i < stack->n && s->late_n < LATE_FRAMES; i++, s->late_n++)
+            if (vec_push(&r->out->frames,
+                         ((struct vm_frame){text_of(r, stack->frames[i].method->full),
+                                            (uint32_t)MAX(stack->frames[i].line, 0)})) < 0)
+                r->error = -ENOMEM;
     }
 }
 
@@ -628,7 +677,7 @@ int vm_doings_load(struct vm_doings *ret, const char *path, const struct vm_doin
 bool vm_doings_any(const struct vm_doings *v)
 {
     bool any = v->safepoints.len || v->pauses.len || v->collections.len || v->has_totals ||
-               v->compilations.len || v->deoptimizations.len;
+               v->compilations.len || v->deoptimizations.len || v->pools.len || v->loaders.len;
     for (int i = 0; i < VM_FIGURES; i++)
         any = any || v->figures[i].n;
     return any;
@@ -638,6 +687,10 @@ void vm_doings_release(struct vm_doings *v)
 {
     vec_release(&v->safepoints);
     vec_release(&v->pauses);
+    vec_release(&v->phases);
+    vec_release(&v->frames);
+    vec_release(&v->pools);
+    vec_release(&v->loaders);
     vec_release(&v->collections);
     vec_release(&v->compilations);
     vec_release(&v->deoptimizations);

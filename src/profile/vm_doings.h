@@ -15,13 +15,19 @@
 
 enum { VM_NONE = UINT32_MAX }; /* of a text: there is none */
 
+struct rec_event;
+
 struct vm_safepoint {
     uint64_t id;
     int64_t start_ns;
     uint64_t sync_ns, total_ns;
     uint32_t operation; /* text */
-    /* of a long way to the safepoint: the thread that ran last on it, and where */
-    uint32_t late_thread, late_method, late_line;
+    /* of a long way to the safepoint: the thread that ran last on it, and its stack */
+    uint32_t late_thread, late_first, late_n; /* frames, innermost first */
+};
+
+struct vm_frame {
+    uint32_t method, line; /* line 0: unknown */
 };
 
 struct vm_pause {
@@ -29,6 +35,7 @@ struct vm_pause {
     uint64_t duration_ns;
     uint32_t name;
     uint32_t collection; /* its number in the recording */
+    bool concurrent;     /* a phase beside the program */
 };
 
 struct vm_collection {
@@ -87,6 +94,20 @@ enum vm_figure_kind {
     VM_FIGURES
 };
 
+/* A part of the VM's memory: of the heap, the code cache, the metaspace. */
+struct vm_pool {
+    uint32_t name;
+    int64_t first_ns, last_ns;
+    uint64_t used_first, used, used_most, committed;
+    uint64_t max; /* 0: none, or unknown */
+};
+
+/* Class loaders of one class. */
+struct vm_loader {
+    uint32_t name; /* of the class; "bootstrap" of the VM's own */
+    uint64_t loaded, unloaded;
+};
+
 /* What one kind of figure was. */
 struct vm_figure {
     uint64_t n;
@@ -115,10 +136,14 @@ struct vm_doings {
     int64_t start_ns, end_ns;            /* of the recording */
     VEC(struct vm_safepoint) safepoints; /* by time, like all lists */
     VEC(struct vm_pause) pauses;
+    VEC(struct vm_pause) phases; /* parts of pauses, and what was done beside the program */
+    VEC(struct vm_frame) frames;
     VEC(struct vm_collection) collections;
     VEC(struct vm_compilation) compilations;
     VEC(struct vm_deoptimization) deoptimizations; /* the most frequent first */
     VEC(struct vm_throttle) throttles;
+    VEC(struct vm_pool) pools;     /* by name */
+    VEC(struct vm_loader) loaders; /* the one that loaded most first */
     struct vm_figure figures[VM_FIGURES];
     /* What the VM counted itself, in the whole recording; only without a filter. */
     bool has_totals;
@@ -134,5 +159,12 @@ int vm_doings_load(struct vm_doings *ret, const char *path, const struct vm_doin
 void vm_doings_release(struct vm_doings *v);
 /* A text by its number, "" of VM_NONE. */
 const char *vm_text(const struct vm_doings *v, uint32_t text);
+/*
+ * vm_doings_pools.c: add an event about memory, or about class loaders. Returns 0 or -ENOMEM.
+ */
+int vm_add_pool(struct vm_doings *v, const struct rec_event *e) must_check;
+int vm_add_metaspace(struct vm_doings *v, const struct rec_event *e) must_check;
+int vm_add_loader(struct vm_doings *v, const struct rec_event *e) must_check;
+void vm_sort_pools(struct vm_doings *v);
 /* Whether it says anything at all. */
 bool vm_doings_any(const struct vm_doings *v);

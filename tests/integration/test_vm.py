@@ -94,6 +94,11 @@ def test_totals_are_those_of_the_log(version, collector, tmp_path):
         assert safepoints["each_known"] == safepoints["count"]
         assert sum(o["time_ns"] for o in safepoints["operations"]) == pytest.approx(safepoints["time_ns"], rel=0.01)
         assert any(o["operation"] == "ThreadDump" for o in safepoints["operations"])
+    # Phases have their times to a tenth of a millisecond, each within its pause.
+    phases = sum(p["time_ns"] for p in collections["phases"] if not p["concurrent"])
+    if version >= 11 and collector in ("G1", "Parallel", "Serial"):
+        assert 0 < phases <= collections["pause_ns"] * 1.05 + 50_000 * collections["pauses"], collections["phases"]
+    assert any(p["concurrent"] for p in collections["phases"]) == (collector == "ZGC"), collections["phases"]
     heaps = [c for c in collections["list"] if "before_bytes" in c]
     assert len(heaps) > 10 and all(c["after_bytes"] <= c["capacity_bytes"] or not c["capacity_bytes"] for c in heaps)
     if version >= 9:  # JDK 8 says what the heap held up to 50 ms before
@@ -110,8 +115,11 @@ def test_a_late_thread_is_named(version, tmp_path):
     named = [s for s in late if (s["late_thread"], s["late_method"]) == ("the counter", "VmDoings.countsLong")]
     assert late and len(named) >= 0.9 * len(late), late
     assert all(s["late_line"] in range(36, 42) for s in named), named
+    for s in named:
+        assert (s["late_stack"][0]["method"], s["late_stack"][0]["line"]) == (s["late_method"], s["late_line"])
+        assert s["late_stack"][-1]["method"] in ("VmDoings$1.run", "java.lang.Thread.run", "java.lang.Thread.runWith"), s
     text = lab.jvmscope("vm", out).stdout
-    assert re.search(r"ms +.* the counter +VmDoings.countsLong:\d+\n", text), text
+    assert re.search(r"ms +.* the counter +VmDoings.countsLong:\d+\n +by VmDoings", text), text
 
 
 @pytest.mark.parametrize("version", (11, 21, 25))
@@ -148,6 +156,32 @@ def test_figures_of_the_process(jdk, tmp_path):
     assert 3 <= process["open_files"]["least"] <= process["open_files"]["most"] < process["open_files_limit"]["last"]
     assert process["classes_loaded"]["last"] > 400
     assert vm["collections"]["old_generation_grown_bytes"] > 0
+    memory = {p["pool"]: p for p in vm["memory"]}
+    code = [p for name, p in memory.items() if name.startswith("Code")]
+    assert len(code) == (1 if jdk.version == 8 or "CodeHeap" not in str(memory) else 3), memory
+    for p in [*code, memory["Metaspace"], *(p for name, p in memory.items() if "Old" in name or "Tenured" in name)]:
+        assert 0 < p["used_bytes"] <= p["most_bytes"] and p["used_bytes"] <= p["committed_bytes"], p
+        assert not p["limit_bytes"] or p["committed_bytes"] <= p["limit_bytes"], p
+    assert sum(p["limit_bytes"] for p in code) >= 40 << 20
+    text = lab.jvmscope("vm", out).stdout
+    assert re.search(r"^ Metaspace +\d.* -$", text, re.M), text
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_classes_by_their_loaders(jdk, tmp_path):
+    out = tmp_path / "vm.jfr"
+    done = jdk.run("java", "-Xmx64m", f"-agentpath:{lab.BUILD}/libhprof.so=events=y,format=r,file={out}", "-cp", lab.compiled("Unload"),
+                   "Unload", "60000", "40")
+    assert done.returncode == 0, done.stderr
+    gone, loaders = map(int, re.search(r"unloaded (\d+) of (\d+)", done.stdout).groups())
+    loading = {c["class"]: c for c in shown(out)["class_loaders"]}
+    own = loading["Unload$Loader"]
+    # The VM may report the last ones after the program has seen that they are gone.
+    assert own["loaded"] == loaders == 40 and 0 < own["unloaded"] <= loaders and own["unloaded"] >= gone - 5, (own, done.stdout)
+    assert loading["bootstrap"]["loaded"] > 20
+    [app] = [c for name, c in loading.items() if name.endswith("AppClassLoader")]
+    assert app["loaded"] >= 2 and app["unloaded"] == 0
+    assert re.search(r"^ +40 +\d+  Unload\$Loader$", lab.jvmscope("vm", out).stdout, re.M)
 
 
 @pytest.mark.jdks(8, 17, 25)
@@ -165,6 +199,8 @@ def test_recordings_of_the_jdk_are_read(jdk, tmp_path):
     assert vm["collections"]["count"] == len(events) - len(pauses)
     assert any(c["cause"] == "System.gc()" for c in vm["collections"]["causes"])
     assert vm["collections"]["allocated_bytes"] > 0
+    assert vm["collections"]["phases"] and {p["pool"] for p in vm["memory"]} >= {"Metaspace"} and len(vm["memory"]) >= 2, vm["memory"]
+    assert all(0 < p["used_bytes"] <= 256 << 20 for p in vm["memory"]), vm["memory"]
     assert 0 < vm["process"]["cpu_user"]["most"] <= 1 and vm["process"]["classes_loaded"]["last"] > 400
     assert "\nCollections\n" in lab.jvmscope("vm", out).stdout
 

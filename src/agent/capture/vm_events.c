@@ -6,6 +6,7 @@
  * names are compared once a second.
  */
 #include "agent/capture.h"
+#include "agent/capture/vm/vm.h"
 #include "agent/session/fault.h"
 #include "agent/session/session.h"
 #include "agent/vm/lambda.h"
@@ -37,7 +38,15 @@ static const struct jfr_type event_type = {
 static struct {
     pthread_mutex_t lock; /* protects the class names */
     jvmtiEnv *ti;         /* environment of the tags; never disposed of */
-    VEC(char *) classes;  /* by tag - 1; never freed, because an unloading may be reported late */
+    /* By tag - 1. The VM may report an unloading late; after that its place is used again. */
+    VEC(struct named_class {
+        char *name;
+        uint32_t loader;    /* number of the loaders of its loader's class */
+        uint32_t as_loader; /* 1 + number of the loaders of this class, if they have loaded any */
+        uint32_t next_free; /* 1 + the next place to be used again */
+    })
+    classes;
+    uint32_t free_place;
     _Atomic uint32_t type;
     _Atomic bool active;
     bool frees; /* are reported */
@@ -90,6 +99,7 @@ static const struct thread_listener listener = {thread_started, thread_ended};
  */
 static VEC(struct renamed {
     uint32_t serial;
+    bool seen; /* in this look; those of threads that have ended are forgotten */
     char *name;
 }) renamed;
 
@@ -99,8 +109,10 @@ static void look_at_name(struct thread *t, const char *now)
     size_t i = 0;
     while (i < renamed.len && renamed.data[i].serial != t->serial)
         i++;
-    if (i < renamed.len)
+    if (i < renamed.len) {
         before = renamed.data[i].name;
+        renamed.data[i].seen = true;
+    }
     if (!before || strcmp(before, now) == 0)
         return;
     tell("thread name", before, now);
@@ -108,9 +120,24 @@ static void look_at_name(struct thread *t, const char *now)
     if (copy && i < renamed.len) {
         free(renamed.data[i].name);
         renamed.data[i].name = copy;
-    } else if (copy && vec_push(&renamed, ((struct renamed){t->serial, copy})) < 0) {
+    } else if (copy && vec_push(&renamed, ((struct renamed){t->serial, true, copy})) < 0) {
         free(copy);
     }
+}
+
+static void forget_ended(void)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < renamed.len; i++) {
+        struct renamed r = renamed.data[i];
+        if (!r.seen) {
+            free(r.name);
+            continue;
+        }
+        r.seen = false;
+        renamed.data[n++] = r;
+    }
+    renamed.len = n;
 }
 
 static void look_at_names(JNIEnv *jni)
@@ -134,54 +161,111 @@ static void look_at_names(JNIEnv *jni)
         (*jni)->DeleteLocalRef(jni, list[i]);
     }
     vm_free(list);
+    forget_ended();
 }
 
 /* ---- classes ---- */
 
-/* Stores the name of a class permanently, and tags the class with its number. */
-static const char *keep_class(jclass c)
+/* Returns "com.acme.Shop", which the caller frees; NULL for an array, or without memory. */
+static char *readable_name(jclass c)
 {
-    const char *name = NULL;
+    _cleanup_free_ char *signature = class_signature(c);
+    size_t n = signature ? strlen(signature) : 0;
+    char *name = n > 2 && signature[0] == 'L' ? strndup(signature + 1, n - 2) : NULL;
+    for (char *p = name; p && *p; p++)
+        *p = *p == '/' ? '.' : *p;
+    return name;
+}
+
+/* Returns the number of the loaders of a class's loader's class. */
+static uint32_t loader_of(JNIEnv *jni, jclass c)
+{
+    jobject loader = NULL;
+    if ((*all.ti)->GetClassLoader(all.ti, c, &loader) != JVMTI_ERROR_NONE || !loader)
+        return loaders_number(NULL);
+    jclass of = (*jni)->GetObjectClass(jni, loader);
+    jlong tag = 0;
+    uint32_t known = 0;
+    (void)(*all.ti)->GetTag(all.ti, of, &tag);
+    pthread_mutex_lock(&all.lock);
+    if (tag > 0 && (size_t)tag <= all.classes.len)
+        known = all.classes.data[tag - 1].as_loader;
+    pthread_mutex_unlock(&all.lock);
+    if (!known) {
+        _cleanup_free_ char *name = readable_name(of);
+        known = 1 + loaders_number(name ? name : "?");
+        pthread_mutex_lock(&all.lock);
+        if (tag > 0 && (size_t)tag <= all.classes.len)
+            all.classes.data[tag - 1].as_loader = known;
+        pthread_mutex_unlock(&all.lock);
+    }
+    (*jni)->DeleteLocalRef(jni, of);
+    (*jni)->DeleteLocalRef(jni, loader);
+    return known - 1;
+}
+
+/* Takes the name. Returns the tag of its place; 0: there is no memory. Under the lock. */
+static jlong take_place(char *name, uint32_t loader)
+{
+    struct named_class c = {.name = name, .loader = loader};
+    if (!all.free_place)
+        return vec_push(&all.classes, c) == 0 ? (jlong)all.classes.len : 0;
+    uint32_t place = all.free_place;
+    all.free_place = all.classes.data[place - 1].next_free;
+    all.classes.data[place - 1] = c;
+    return place;
+}
+
+/*
+ * Keeps the name of a class until it is unloaded, and tags the class with its number. Returns a
+ * copy of the name for the caller to free; NULL when the class was known, or is an array.
+ */
+static char *keep_class(JNIEnv *jni, jclass c, uint32_t *ret_loader)
+{
     jlong tag = 0;
     if ((*all.ti)->GetTag(all.ti, c, &tag) != JVMTI_ERROR_NONE || tag)
         return NULL;
-    _cleanup_free_ char *signature = class_signature(c);
-    if (!signature)
+    char *name = readable_name(c), *copy = name ? strdup(name) : NULL;
+    if (!copy) {
+        free(name);
         return NULL;
-    size_t n = strlen(signature);
-    char *copy = signature[0] == 'L' && n > 2 ? strndup(signature + 1, n - 2) : NULL;
-    for (char *p = copy; p && *p; p++)
-        *p = *p == '/' ? '.' : *p;
-    pthread_mutex_lock(&all.lock);
-    if (copy && vec_push(&all.classes, copy) == 0) {
-        name = copy;
-        tag = (jlong)all.classes.len;
     }
+    *ret_loader = loader_of(jni, c);
+    pthread_mutex_lock(&all.lock);
+    tag = take_place(name, *ret_loader);
     pthread_mutex_unlock(&all.lock);
-    if (!name)
-        free(copy);
+    if (!tag)
+        free(name);
     else
         (*all.ti)->SetTag(all.ti, c, tag);
-    return name;
+    return copy;
 }
 
 static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass c)
 {
     const struct thread *self = threads_self(jni);
-    const char *name = all.active ? keep_class(c) : NULL;
-    if (name)
-        tell("class load", self ? self->name : NULL, name);
+    uint32_t loader = 0;
+    _cleanup_free_ char *name = all.active ? keep_class(jni, c, &loader) : NULL;
+    if (!name)
+        return;
+    loaders_loaded(loader);
+    tell("class load", self ? self->name : NULL, name);
 }
 
 /* Callback of that environment alone; may run during a collection: no JNI. */
 static void JNICALL on_free(jvmtiEnv *ti, jlong tag)
 {
-    const char *name = NULL;
     pthread_mutex_lock(&all.lock);
-    if (tag > 0 && (size_t)tag <= all.classes.len)
-        name = all.classes.data[tag - 1];
-    if (name)
-        tell("class unload", NULL, name);
+    struct named_class *c =
+        tag > 0 && (size_t)tag <= all.classes.len ? &all.classes.data[tag - 1] : NULL;
+    if (c && c->name) {
+        if (all.active)
+            loaders_unloaded(c->loader);
+        tell("class unload", NULL, c->name);
+        free(c->name);
+        *c = (struct named_class){.next_free = all.free_place};
+        all.free_place = (uint32_t)tag;
+    }
     pthread_mutex_unlock(&all.lock); /* events_stop waits for it */
 }
 
@@ -225,8 +309,10 @@ static void keep_loaded(JNIEnv *jni)
     _cleanup_(loaded_classes_release) struct loaded_classes loaded = {0};
     if (loaded_classes(all.ti, jni, &loaded) < 0)
         return;
-    for (jint i = 0; i < loaded.n; i++)
-        keep_class(loaded.of[i]);
+    for (jint i = 0; i < loaded.n; i++) {
+        uint32_t loader;
+        free(keep_class(jni, loaded.of[i], &loader));
+    }
 }
 
 static jclass global_class(JNIEnv *jni, const char *name)

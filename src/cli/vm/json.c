@@ -19,8 +19,18 @@ static void safepoint_json(const struct vm_view *w, const struct vm_safepoint *s
     json_key_u64(j, "way_ns", s->sync_ns);
     key_text(w, j, "operation", s->operation);
     key_text(w, j, "late_thread", s->late_thread);
-    key_text(w, j, "late_method", s->late_method);
-    json_key_u64(j, "late_line", s->late_line);
+    const struct vm_frame *f = vm_late_frame(w, s);
+    key_text(w, j, "late_method", f ? f->method : VM_NONE);
+    json_key_u64(j, "late_line", f ? f->line : 0);
+    json_key(j, "late_stack");
+    json_begin_array(j);
+    for (uint32_t i = 0; i < s->late_n; i++, f++) {
+        json_begin_object(j);
+        key_text(w, j, "method", f->method);
+        json_key_u64(j, "line", f->line);
+        json_end_object(j);
+    }
+    json_end_array(j);
     json_end_object(j);
 }
 
@@ -94,6 +104,20 @@ static void collections_json(const struct vm_view *w, struct json *j)
         json_key_u64(j, "count", g->n);
         json_key_u64(j, "pause_ns", g->total_ns);
         json_key_u64(j, "longest_pause_ns", g->longest_ns);
+        json_end_object(j);
+    }
+    json_end_array(j);
+    json_key(j, "phases");
+    json_begin_array(j);
+    for (size_t i = 0; i < w->phases.len; i++) {
+        const struct vm_group *g = &w->phases.data[i];
+        json_begin_object(j);
+        key_text(w, j, "phase", g->name);
+        json_key(j, "concurrent");
+        json_bool(j, g->concurrent);
+        json_key_u64(j, "count", g->n);
+        json_key_u64(j, "time_ns", g->total_ns);
+        json_key_u64(j, "longest_ns", g->longest_ns);
         json_end_object(j);
     }
     json_end_array(j);

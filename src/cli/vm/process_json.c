@@ -61,6 +61,39 @@ static void compilations_json(const struct vm_view *w, struct json *j)
     json_end_array(j);
 }
 
+static void loaders_json(const struct vm_view *w, struct json *j)
+{
+    json_key(j, "class_loaders");
+    json_begin_array(j);
+    for (size_t i = 0; i < w->v.loaders.len; i++) {
+        const struct vm_loader *l = &w->v.loaders.data[i];
+        json_begin_object(j);
+        key_text(w, j, "class", l->name);
+        json_key_u64(j, "loaded", l->loaded);
+        json_key_u64(j, "unloaded", l->unloaded);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
+static void pools_json(const struct vm_view *w, struct json *j)
+{
+    json_key(j, "memory");
+    json_begin_array(j);
+    for (size_t i = 0; i < w->v.pools.len; i++) {
+        const struct vm_pool *p = &w->v.pools.data[i];
+        json_begin_object(j);
+        key_text(w, j, "pool", p->name);
+        json_key_u64(j, "first_bytes", p->used_first);
+        json_key_u64(j, "used_bytes", p->used);
+        json_key_u64(j, "most_bytes", p->used_most);
+        json_key_u64(j, "committed_bytes", p->committed);
+        json_key_u64(j, "limit_bytes", p->max);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
 static const struct {
     const char *name;
     enum vm_figure_kind kind;
@@ -146,6 +179,8 @@ static void container_json(const struct vm_view *w, struct json *j)
 void vm_view_process_json(const struct vm_view *w, struct json *j)
 {
     compilations_json(w, j);
+    loaders_json(w, j);
+    pools_json(w, j);
     process_json(w, j);
     container_json(w, j);
 }

@@ -83,6 +83,37 @@ static void deoptimizations_text(const struct vm_view *w)
     more(n, w->limit, "of them");
 }
 
+static void loaders_text(const struct vm_view *w)
+{
+    if (!w->v.loaders.len)
+        return;
+    printf("\nClass loading\n%10s %10s  %s\n", "loaded", "unloaded", "by loaders of class");
+    for (size_t i = 0; i < MIN(w->v.loaders.len, w->limit); i++) {
+        const struct vm_loader *l = &w->v.loaders.data[i];
+        printf("%10" PRIu64 " %10" PRIu64 "  %s\n", l->loaded, l->unloaded, shown(w, l->name));
+    }
+    more(w->v.loaders.len, w->limit, "of them");
+}
+
+static void pools_text(const struct vm_view *w)
+{
+    if (!w->v.pools.len)
+        return;
+    printf("\nMemory of the VM\n %-34s %11s %11s %11s %11s %11s\n", "", "at first", "at the end",
+           "most", "committed", "limit");
+    for (size_t i = 0; i < w->v.pools.len; i++) {
+        const struct vm_pool *p = &w->v.pools.data[i];
+        char first[24], last[24], most[24], committed[24] = "-", max[24] = "-";
+        if (p->committed)
+            format_size(committed, p->committed);
+        if (p->max)
+            format_size(max, p->max);
+        printf(" %-34s %11s %11s %11s %11s %11s\n", shown(w, p->name),
+               format_size(first, p->used_first), format_size(last, p->used),
+               format_size(most, p->used_most), committed, max);
+    }
+}
+
 static void count_row(const char *name, const struct vm_figure *f)
 {
     if (f->n)
@@ -166,6 +197,8 @@ void vm_view_process_text(const struct vm_view *w)
 {
     compilers_text(w);
     deoptimizations_text(w);
+    loaders_text(w);
+    pools_text(w);
     process_text(w);
     container_text(w);
 }

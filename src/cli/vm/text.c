@@ -88,6 +88,22 @@ static void pauses_text(const struct vm_view *w)
     more(w->pauses.len, w->limit, "pauses");
 }
 
+static void phases_text(const struct vm_view *w)
+{
+    if (!w->phases.len)
+        return;
+    printf("\nPhases of collections\n%8s %10s %10s %10s  %s\n", "count", "total", "mean", "longest",
+           "phase");
+    for (size_t i = 0; i < MIN(w->phases.len, w->limit); i++) {
+        const struct vm_group *g = &w->phases.data[i];
+        char total[24], mean[24], longest[24];
+        printf("%8" PRIu64 " %10s %10s %10s  %s%s\n", g->n, format_duration(total, g->total_ns),
+               format_duration(mean, g->total_ns / g->n), format_duration(longest, g->longest_ns),
+               shown(w, g->name), g->concurrent ? " (beside the program)" : "");
+    }
+    more(w->phases.len, w->limit, "phases");
+}
+
 static void operations_text(const struct vm_view *w)
 {
     if (!w->operations.len)
@@ -118,6 +134,31 @@ static void longest_text(const struct vm_view *w)
     }
 }
 
+static void put_frame(const struct vm_view *w, const struct vm_frame *f)
+{
+    if (f->line)
+        printf("%s:%" PRIu32 "\n", shown(w, f->method), f->line);
+    else
+        printf("%s\n", shown(w, f->method));
+}
+
+/* Of the callers a few are enough to see whose call it was; --json has all of them. */
+static void late_stack(const struct vm_view *w, const struct vm_safepoint *s)
+{
+    enum { CALLERS = 3 };
+
+    const struct vm_frame *f = vm_late_frame(w, s);
+    if (!f) {
+        printf("-\n");
+        return;
+    }
+    put_frame(w, f);
+    for (uint32_t i = 1; i < MIN(s->late_n, (uint32_t)CALLERS + 1); i++) {
+        printf("%68s by ", "");
+        put_frame(w, f + i);
+    }
+}
+
 static void late_text(const struct vm_view *w)
 {
     if (!w->late.len)
@@ -130,10 +171,7 @@ static void late_text(const struct vm_view *w)
         char sync[24];
         printf("%8.3f s %10s  %-24s %-20s ", seconds_at(w, s->start_ns),
                format_duration(sync, s->sync_ns), shown(w, s->operation), shown(w, s->late_thread));
-        if (s->late_line)
-            printf("%s:%" PRIu32 "\n", shown(w, s->late_method), s->late_line);
-        else
-            printf("%s\n", shown(w, s->late_method));
+        late_stack(w, s);
     }
     more(w->late.len, w->limit, "of them");
 }
@@ -143,6 +181,7 @@ void vm_view_text(const struct vm_view *w)
     summary(w);
     collections_text(w);
     pauses_text(w);
+    phases_text(w);
     operations_text(w);
     longest_text(w);
     late_text(w);

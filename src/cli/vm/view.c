@@ -102,6 +102,21 @@ static int group_collections(struct vm_view *w)
     return 0;
 }
 
+static int group_phases(struct vm_view *w)
+{
+    _cleanup_(map_release) struct map m = {0};
+    for (size_t i = 0; i < w->v.phases.len; i++) {
+        const struct vm_pause *q = &w->v.phases.data[i];
+        struct vm_group *g = group_of(&m, &w->phases, q->name, VM_NONE);
+        if (!g)
+            return -ENOMEM;
+        add(g, q->duration_ns, 0);
+        g->concurrent = q->concurrent;
+    }
+    sort_groups(&w->phases, by_time);
+    return 0;
+}
+
 static int group_compilations(struct vm_view *w)
 {
     _cleanup_(map_release) struct map m = {0};
@@ -152,6 +167,8 @@ int vm_view_fill(struct vm_view *w)
     if (r == 0)
         r = group_collections(w);
     if (r == 0)
+        r = group_phases(w);
+    if (r == 0)
         r = group_compilations(w);
     if (r == 0)
         r = rank_safepoints(w);
@@ -163,6 +180,7 @@ void vm_view_release(struct vm_view *w)
     vec_release(&w->operations);
     vec_release(&w->collections);
     vec_release(&w->pauses);
+    vec_release(&w->phases);
     vec_release(&w->methods);
     vec_release(&w->longest);
     vec_release(&w->late);

@@ -9,6 +9,7 @@
 struct vm_group {
     uint32_t name, cause; /* texts */
     uint64_t n, total_ns, sync_ns, longest_ns, longest_sync_ns, freed;
+    bool concurrent; /* phases beside the program */
 };
 
 struct vm_groups {
@@ -25,6 +26,7 @@ struct vm_view {
     struct vm_groups operations;  /* safepoints by operation; most time first, like all */
     struct vm_groups collections; /* by collector and cause */
     struct vm_groups pauses;      /* by their names */
+    struct vm_groups phases;      /* by their names; */
     struct vm_groups methods;     /* compilations by method; the most often compiled first */
     VEC(uint32_t) longest;        /* safepoints by length */
     VEC(uint32_t) late;           /* safepoints with a long way, by its length */
@@ -38,6 +40,13 @@ int vm_view_fill(struct vm_view *w) must_check;
 void vm_view_release(struct vm_view *w);
 void vm_view_json(const struct vm_view *w, struct json *j);
 void vm_view_text(const struct vm_view *w);
+
+/* The frame that a thread was in that was late to a safepoint; NULL: unknown. */
+static inline const struct vm_frame *vm_late_frame(const struct vm_view *w,
+                                                   const struct vm_safepoint *s)
+{
+    return s->late_n ? &w->v.frames.data[s->late_first] : NULL;
+}
 
 /* Of compilers, process and container; called by the two above. */
 void vm_view_process_json(const struct vm_view *w, struct json *j);

@@ -64,6 +64,25 @@ static const struct jfr_type types[] = {
                              {"ioPressure", "I/O Pressure", "long", JFR_NANOS},
                              {"oldGeneration", "Old Generation", "long", JFR_BYTES}),
     },
+    {
+        .name = "jvmscope.MemoryPool",
+        .label = "Memory Pool",
+        .category = "jvmscope|VM",
+        .description = "A part of the VM's memory: of the heap, the code cache, the metaspace",
+        .kind = JFR_EVENT,
+        .fields = JFR_FIELDS(
+            {"name", "Name", "java.lang.String"}, {"used", "Used", "long", JFR_BYTES},
+            {"committed", "Committed", "long", JFR_BYTES}, {"max", "Limit", "long", JFR_BYTES}),
+    },
+    {
+        .name = "jvmscope.ClassLoading",
+        .label = "Class Loading",
+        .category = "jvmscope|VM",
+        .description = "Classes that loaders of one class have loaded since the last such event",
+        .kind = JFR_EVENT,
+        .fields = JFR_FIELDS({"loader", "Class Of The Loader", "java.lang.String"},
+                             {"loaded", "Loaded", "long"}, {"unloaded", "Unloaded", "long"}),
+    },
 };
 
 struct vm_doings vm_doings;
@@ -102,7 +121,9 @@ static int load(struct session *s, struct buf *why)
                                    .compiled_type = ids[1],
                                    .discarded_type = ids[2],
                                    .trap_type = ids[3],
-                                   .process_type = ids[4]};
+                                   .process_type = ids[4],
+                                   .pool_type = ids[5],
+                                   .loading_type = ids[6]};
     return 0;
 }
 
@@ -111,6 +132,8 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     collections_reset();
     compilers_reset();
     figures_reset();
+    pools_reset();
+    loaders_reset();
     safepoints_reset();
     gc_reset(false);
     if (vm_log_open(jni) < 0)
@@ -132,9 +155,13 @@ static void flush(struct session *s, JNIEnv *jni)
         gc_flush();
         safepoints_look(now);
     }
-    if (rounds++ % 10 == 0)
+    if (rounds++ % 10 == 0) {
         safepoints_totals(false);
+        loaders_flush(now);
+    }
     figures_flush(now, false);
+    if (!vm.dying)
+        pools_flush(jni, now, false);
 }
 
 static void stop(struct session *s, JNIEnv *jni)
@@ -145,6 +172,9 @@ static void stop(struct session *s, JNIEnv *jni)
     flush(s, jni);
     collections_idle(now_ns(), true);
     figures_flush(now_ns(), true);
+    loaders_flush(now_ns());
+    if (!vm.dying)
+        pools_flush(jni, now_ns(), true);
     safepoints_totals(true);
     vm_log_close(vm.dying ? NULL : jni);
     gc_reset(false);

@@ -17,7 +17,8 @@ bool vm_records_pauses(void);
 
 struct vm_doings {
     struct jfr_writer *jfr;
-    uint32_t totals_type, compiled_type, discarded_type, trap_type, process_type;
+    uint32_t totals_type, compiled_type, discarded_type, trap_type, process_type, pool_type,
+        loading_type;
 };
 
 extern struct vm_doings vm_doings;
@@ -85,3 +86,20 @@ void compilers_flush(void);
 void figures_reset(void);
 void figures_flush(uint64_t now, bool at_once);
 void figures_restate(void);
+
+/* ---- pools.c: parts of the VM's memory, every two seconds ---- */
+
+void pools_reset(void);
+void pools_flush(JNIEnv *jni, uint64_t now, bool at_once);
+
+/* ---- loaders.c: classes that loaders of each class have loaded and unloaded ---- */
+
+/* Returns the number of loaders of this class (com.acme.Loader), or of the VM's own (NULL). */
+uint32_t loaders_number(const char *class_name);
+/* Any thread, at a safepoint too. */
+void loaders_loaded(uint32_t number);
+void loaders_unloaded(uint32_t number);
+/* Forgets what was counted before a recording. */
+void loaders_reset(void);
+/* Writes what has been counted since the last call. */
+void loaders_flush(uint64_t now);
