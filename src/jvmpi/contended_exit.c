@@ -2,7 +2,9 @@
 /*
  * MONITOR_CONTENDED_EXIT, which JVM TI does not have. A probe before each monitor exit checks
  * whether any thread contends for a monitor; if so, whether it is this one, and whether this exit
- * is the outermost. The event is sent just before the monitor is released.
+ * is the outermost. The event is sent just before the monitor is released. Threads count from the
+ * end of their CONTENDED_ENTER to the beginning of their CONTENDED_ENTERED; those that the agent
+ * does not know, such as one whose end was reported, do not count.
  */
 #include "base/map.h"
 #include "jvmpi/probes.h"
@@ -12,29 +14,35 @@ PROBE_NATIVE(void, exiting)(JNIEnv *, jclass, jobject, jint);
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct map contended; /* id of the object -> number of threads that want its monitor */
 
-static void count(jobject object, int change)
+static __thread jobjectID wanted; /* by the calling thread, as far as it is counted */
+
+void contention_began(jobject object)
 {
+    if (!event_enabled(JVMPI_EVENT_MONITOR_CONTENDED_EXIT))
+        return;
     jobjectID id = id_of(object);
     id_tag(id); /* is_contended, which is called often, looks for tags alone */
     pthread_mutex_lock(&mutex);
     uint64_t *n = map_at(&contended, (uintptr_t)id, 0, NULL);
-    if (n && (*n || change > 0)) {
-        *n += (uint64_t)change;
-        probes_contenders(change);
-        if (!*n)
-            map_remove(&contended, (uintptr_t)id);
+    if (n) {
+        ++*n;
+        probes_contenders(1);
+        wanted = id;
     }
     pthread_mutex_unlock(&mutex);
 }
 
-static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object)
+void contention_ended(void)
 {
-    count(object, 1);
-}
-
-static void JNICALL on_entered(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object)
-{
-    count(object, -1);
+    if (!wanted)
+        return;
+    pthread_mutex_lock(&mutex);
+    uint64_t *n = map_at(&contended, (uintptr_t)wanted, 1, NULL);
+    probes_contenders(-1);
+    if (n && --*n == 0)
+        map_remove(&contended, (uintptr_t)wanted);
+    wanted = NULL;
+    pthread_mutex_unlock(&mutex);
 }
 
 static bool is_contended(jobject object)
@@ -98,9 +106,7 @@ static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject o
         report(env, object);
 }
 
-static const struct vm_callbacks events = {.ti = {.MonitorContendedEnter = on_enter,
-                                                  .MonitorContendedEntered = on_entered,
-                                                  .MonitorWait = on_wait}};
+static const struct vm_callbacks events = {.ti = {.MonitorWait = on_wait}};
 
 static jint(JNICALL *monitor_exit)(JNIEnv *, jobject);
 

@@ -3,6 +3,7 @@
 #include "base/macro.h"
 #include "jvmpi/natives.h"
 #include "jvmpi/probes.h"
+#include "jvmpi/settle.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -103,9 +104,11 @@ static const struct event_row {
     [JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTER] = {.kind = E_ALWAYS},
     [JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTERED] = {.kind = E_ALWAYS},
     [JVMPI_EVENT_RAW_MONITOR_CONTENDED_EXIT] = {.kind = E_ALWAYS},
-    [JVMPI_EVENT_MONITOR_CONTENDED_ENTER] = {.callbacks = &contended_enter_events},
-    [JVMPI_EVENT_MONITOR_CONTENDED_ENTERED] = {.callbacks = &contended_entered_events},
-    [JVMPI_EVENT_MONITOR_CONTENDED_EXIT] = {.on = contended_exit_enable, .probes = PROBE_MONITORS},
+    [JVMPI_EVENT_MONITOR_CONTENDED_ENTER] = {.callbacks = &contention_events},
+    [JVMPI_EVENT_MONITOR_CONTENDED_ENTERED] = {.callbacks = &contention_events},
+    [JVMPI_EVENT_MONITOR_CONTENDED_EXIT] = {.callbacks = &contention_events,
+                                            .on = contended_exit_enable,
+                                            .probes = PROBE_MONITORS},
     [JVMPI_EVENT_MONITOR_WAIT] = {.callbacks = &wait_events, .on = sleep_enable},
     [JVMPI_EVENT_MONITOR_WAITED] = {.callbacks = &waited_events, .on = sleep_enable},
     [JVMPI_EVENT_MONITOR_DUMP] = {.kind = E_REQUEST},
@@ -160,16 +163,24 @@ static bool may_switch(void)
     return phase == JVMTI_PHASE_ONLOAD || phase == JVMTI_PHASE_LIVE;
 }
 
+static uint64_t on; /* protected by the switching lock */
+
+static bool are_on(const struct vm_callbacks *callbacks)
+{
+    bool are = false;
+    for (jint i = 1; i <= JVMPI_MAX_EVENT_TYPE_VAL; i++)
+        are |= on >> i & 1 && events[i].callbacks == callbacks;
+    return are;
+}
+
 /* Requires the switching lock. What was on once stays on: see disable_event. */
 static jint switch_on(jint type)
 {
-    static uint64_t on;
     const struct event_row *row = &events[type];
-    uint64_t bit = UINT64_C(1) << type;
-    if (!(on & bit) && row->callbacks && row->callbacks != &gc_events &&
+    if (row->callbacks && row->callbacks != &gc_events && !are_on(row->callbacks) &&
         vm_events_on(row->callbacks))
         return JVMPI_FAIL;
-    on |= bit;
+    on |= UINT64_C(1) << type;
     return follow_up(type);
 }
 

@@ -8,6 +8,7 @@
 #include "agent/vm/loaded_classes.h"
 #include "base/buf.h"
 #include "jvmpi/layouts.h"
+#include "jvmpi/settle.h"
 #include "jvmpi/traces.h"
 
 #include <errno.h>
@@ -50,6 +51,7 @@ struct level_0 {
     struct map seen;
     struct map unlinked; /* ids of classes with objects but without a kind */
     found_vec found;
+    found_vec *dumped; /* everything, or NULL */
 };
 
 static int put_living(jlong class_id, jlong size, jlong *id, void *data)
@@ -67,6 +69,8 @@ static int put_living(jlong class_id, jlong size, jlong *id, void *data)
     if ((unknown || (added && ids_walk_unreported(*id))) &&
         vec_push(&d->found, ((struct found){*id, class_id, size})))
         return -ENOMEM;
+    if (added && d->dumped && vec_push(d->dumped, ((struct found){*id, class_id, size})))
+        return -ENOMEM;
     if (added) {
         buf_u8(&d->out, (uint8_t)*kind);
         put_id(&d->out, *id);
@@ -81,6 +85,8 @@ static bool level_0_once(JNIEnv *env, struct level_0 *d)
         return false;
     bool ok = true;
     buf_clear(&d->out);
+    if (d->dumped)
+        vec_clear(d->dumped);
     map_clear(&d->seen);
     map_clear(&d->unlinked);
     for (jint i = 0; i < all.n; i++) {
@@ -103,9 +109,9 @@ static bool level_0_once(JNIEnv *env, struct level_0 *d)
     return ok;
 }
 
-static bool dump_level_0(JNIEnv *env, struct buf *out)
+static bool dump_level_0(JNIEnv *env, struct buf *out, found_vec *dumped)
 {
-    struct level_0 d = {.out = BUF(SIZE_MAX / 2)};
+    struct level_0 d = {.out = BUF(SIZE_MAX / 2), .dumped = dumped};
     bool ok = level_0_once(env, &d);
     for (int i = 0; ok && i < RETRIES && d.unlinked.len; i++) {
         (void)classes_link(env, &d.unlinked);
@@ -137,6 +143,7 @@ struct walk {
     jlong last_id; /* the record looked up last */
     size_t last_at;
     found_vec found;     /* objects that the walk gave ids */
+    found_vec *dumped;   /* all objects, or NULL */
     struct map unlinked; /* ids of classes that are not defined but have objects */
     /* strange: something belongs to a class that did not exist when the layouts were read. */
     bool strange, failed;
@@ -269,7 +276,7 @@ static void put_root(struct walk *w, jvmtiHeapReferenceKind kind,
     struct root r = {.group = 4, .type = JVMPI_GC_ROOT_UNKNOWN, .id = id};
     JNIEnv *hidden =
         kind == JVMTI_HEAP_REFERENCE_JNI_GLOBAL ? traces_hidden_env(w->traces, id) : NULL;
-    if (hidden) { /* see hold_hidden */
+    if (hidden) { /* see threads_show */
         r.group = 0;
         r.by = hidden;
         r.type = JVMPI_GC_ROOT_THREAD_BLOCK;
@@ -321,6 +328,8 @@ static jint JNICALL on_reference(jvmtiHeapReferenceKind kind, const jvmtiHeapRef
         w->failed = true;
     if (unknown || (added && ids_walk_unreported(*tag)))
         w->failed |= vec_push(&w->found, ((struct found){*tag, class_tag, size})) != 0;
+    if (added && w->dumped)
+        w->failed |= vec_push(w->dumped, ((struct found){*tag, class_tag, size})) != 0;
     if (added)
         put_record(w, *tag, class_tag, size, length);
     w->failed |= buf_error(&w->objects) != 0;
@@ -467,7 +476,12 @@ static void walk_release(struct walk *w)
 /* Resets the walk for another try. */
 static void walk_again(struct walk *w)
 {
-    struct walk fresh = {.layouts = w->layouts, .traces = w->traces, .objects = BUF(SIZE_MAX / 2)};
+    struct walk fresh = {.layouts = w->layouts,
+                         .traces = w->traces,
+                         .dumped = w->dumped,
+                         .objects = BUF(SIZE_MAX / 2)};
+    if (w->dumped)
+        vec_clear(w->dumped);
     walk_release(w);
     *w = fresh;
 }
@@ -519,9 +533,10 @@ static bool add_monitors(JNIEnv *env, struct walk *w)
     return !w->failed;
 }
 
-static bool dump_graph(JNIEnv *env, jint level, const struct traces *traces, struct buf *out)
+static bool dump_graph(JNIEnv *env, jint level, const struct traces *traces, struct buf *out,
+                       found_vec *dumped)
 {
-    struct walk w = {.traces = traces, .objects = BUF(SIZE_MAX / 2)};
+    struct walk w = {.traces = traces, .dumped = dumped, .objects = BUF(SIZE_MAX / 2)};
     bool ok = true, again = true;
     for (int i = 0; ok && again && i < RETRIES; i++) {
         walk_again(&w);
@@ -545,44 +560,21 @@ static bool dump_graph(JNIEnv *env, jint level, const struct traces *traces, str
     return ok && !buf_error(out);
 }
 
-typedef VEC(jobject) object_vec;
-
-/*
- * JVM TI does not visit the VM's own threads, whose Thread objects may hang on nothing else that it
- * visits. References of ours make it do so.
- */
-static bool hold_hidden(JNIEnv *env, const reported_thread_vec *threads, object_vec *held)
-{
-    bool ok = true;
-    for (size_t i = 0; i < threads->len && ok; i++) {
-        jobject ref = threads->data[i].hidden ? layer_global(env, threads->data[i].thread) : NULL;
-        ok = !ref || vec_push(held, ref) == 0;
-        if (!ok)
-            layer_delete_global(env, ref);
-    }
-    return ok;
-}
-
-static void let_hidden_go(JNIEnv *env, object_vec *held)
-{
-    for (size_t i = 0; i < held->len; i++)
-        layer_delete_global(env, held->data[i]);
-    vec_release(held);
-}
-
 /* Everything but the event. */
-static bool take_dump(JNIEnv *env, jint level, struct traces *traces, struct buf *out)
+static bool take_dump(JNIEnv *env, jint level, struct traces *traces, struct buf *out,
+                      found_vec *dumped)
 {
     reported_thread_vec threads = {0};
     object_vec held = {0};
     ids_sweep_begin();
-    bool ok = threads_reported(env, &threads) == 0 && hold_hidden(env, &threads, &held);
+    bool ok = threads_reported(env, &threads) == 0 && threads_show(env, &threads, &held);
     if (level == JVMPI_DUMP_LEVEL_0)
-        ok = ok && dump_level_0(env, out);
+        ok = ok && dump_level_0(env, out, dumped);
     else
-        ok = ok && traces_take(env, &threads, traces) && dump_graph(env, level, traces, out);
+        ok =
+            ok && traces_take(env, &threads, traces) && dump_graph(env, level, traces, out, dumped);
     ids_sweep_end();
-    let_hidden_go(env, &held);
+    threads_hide(env, &held);
     threads_release(env, &threads);
     return ok;
 }
@@ -592,21 +584,33 @@ jint request_heap_dump(JNIEnv *env, jint level)
     struct buf out = BUF(SIZE_MAX / 2);
     struct traces traces = {0};
     _cleanup_(loaded_classes_release) struct loaded_classes living = {0};
-    thread_ends_hold();
+    /*
+     * An agent to which not all objects were reported may ask for each one that the dump names,
+     * also for one that ends meanwhile.
+     */
+    struct dumped dumped = {0};
+    bool keep = !event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && !mutation("forgetful-dump");
+    threads_freeze();
     brackets_hold();
-    bool ok = take_dump(env, level, &traces, &out);
+    bool ok = take_dump(env, level, &traces, &out, keep ? &dumped.objects : NULL);
     if (ok)
         report_unreported(env); /* what answers to other threads have given ids since */
+    reports_settle();           /* what the dump names may be reported by others just now */
     /* While the dump is handled the VM unloads no class, because many are requested then. */
     ok = ok && loaded_classes(vm.ti, env, &living) == 0;
     JVMPI_Event e = {.event_type = JVMPI_EVENT_HEAP_DUMP | JVMPI_REQUESTED_EVENT,
                      .u.heap_dump = {level, (char *)out.data,
                                      (char *)out.data + out.len - mutation("short-dump"), traces.n,
                                      traces.all}};
+    const struct dumped *outer = my.dumped;
+    vec_sort(&dumped.objects, found_compare);
+    my.dumped = &dumped;
     if (ok)
         layer_notify(env, &e);
+    my.dumped = outer;
     brackets_release();
-    thread_ends_release();
+    threads_thaw();
+    vec_release(&dumped.objects);
     traces_release(&traces);
     buf_release(&out);
     return ok ? JVMPI_SUCCESS : JVMPI_FAIL;

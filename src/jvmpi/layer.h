@@ -33,6 +33,19 @@ enum {
     STAGE_CLOSED,
 };
 
+/* An object that a heap walk has seen or given an id. */
+struct found {
+    jlong id, class_id, size;
+};
+
+typedef VEC(struct found) found_vec;
+int found_compare(const void *left, const void *right); /* by id, for qsort and bsearch */
+
+/* What a dump names, sorted by id. */
+struct dumped {
+    found_vec objects;
+};
+
 struct layer {
     _Atomic uint64_t enabled; /* one bit for each event */
     atomic_bool live;         /* VMInit's replay has begun */
@@ -112,13 +125,6 @@ static inline void mutate(void)
 #endif
 
 /* ---- ids.c ---- */
-/* An object that a heap walk has given an id. */
-struct found {
-    jlong id, class_id, size;
-};
-
-typedef VEC(struct found) found_vec;
-
 /*
  * Returns the id of an object, which gets one if it has none, or NULL for null. For any attached
  * thread. Sends nothing; for answers.
@@ -181,6 +187,12 @@ void lookup_add(JNIEnv *env, jlong id, jobject object);
 /* The object is dead. */
 void lookup_forget(JNIEnv *env, jlong id);
 
+/* ---- sizes.c ---- */
+/* Returns the size of an object, in bytes, given its class and its id. */
+jlong object_size(JNIEnv *env, jobject object, jclass class, jobjectID id);
+/* The object is dead. */
+void object_size_forget(jlong id);
+
 /* ---- boot_classes.c ---- */
 /* Called at VMInit, before events. */
 void boot_classes_find(JNIEnv *env);
@@ -214,6 +226,9 @@ void report_unreported(JNIEnv *env);
 bool living_walk(int (*visit)(jlong class_id, jlong size, jlong *id, void *data),
                  void *data) must_check;
 void memory_replay(JNIEnv *env);
+/*
+ * Answers for an object that has ended since the dump in progress on this thread named it, too.
+ */
 jint request_object_alloc(JNIEnv *env, jobjectID id);
 /*
  * Sends a requested OBJECT_ALLOC, also while another thread is reporting the object, so that what
@@ -273,8 +288,11 @@ void threads_replay(JNIEnv *env);
 
 static inline void report_end(void)
 {
-    if (--my.reports == 0 && likely(my.thread_reports))
-        atomic_store_explicit(my.thread_reports, 0, memory_order_release);
+    if (--my.reports > 0)
+        return;
+    my.report += 2;
+    if (likely(my.thread_reports))
+        atomic_store_explicit(my.thread_reports, my.report, memory_order_release);
 }
 
 /*
@@ -286,7 +304,7 @@ static inline bool report_begin(void)
 {
     my.reports++;
     if (likely(my.thread_reports))
-        atomic_store_explicit(my.thread_reports, 1, memory_order_relaxed);
+        atomic_store_explicit(my.thread_reports, my.report | 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
     int stage = atomic_load_explicit(&layer.stage, memory_order_relaxed);
     if (likely(stage == STAGE_OPEN) || my.ending || my.asked ||
@@ -296,8 +314,6 @@ static inline bool report_begin(void)
     return false;
 }
 
-/* Waits until all other threads have called report_end, for at most a second. */
-void reports_wait(void);
 /*
  * Checks again a thread that was not seen before. Returns false when its events must be left out,
  * because its THREAD_END was sent, or because it is attaching itself and its Thread object is not
@@ -313,16 +329,11 @@ static inline bool thread_ready(JNIEnv *env)
 
 /* The calling thread begins. Also called for a thread that JVM TI does not report in time. */
 void thread_begin(JNIEnv *env, jthread thread);
-/* Between these calls no THREAD_END is sent, because an event that names threads is being built. */
-void thread_ends_hold(void);
-void thread_ends_release(void);
 /*
  * True for JVM TI's events of a virtual thread, which has no JNIEnv and may change its carrier
  * between two events.
  */
 bool thread_is_virtual(JNIEnv *env, jthread thread);
-/* True when the thread's start was reported to the agent and its end was not. */
-bool env_is_reported(JNIEnv *env);
 
 struct reported_thread {
     JNIEnv *env;
@@ -335,12 +346,26 @@ typedef VEC(struct reported_thread) reported_thread_vec;
 /*
  * Lists the threads whose start was reported to the agent and whose end was not; JVM TI leaves out
  * those of the VM's own, and those whose end it does not report, which are marked. Call it between
- * thread_ends_hold and thread_ends_release. *ret must be released also when -ENOMEM is returned.
+ * threads_freeze and threads_thaw; it waits for the starts and ends that are being reported. *ret
+ * must be released also when -ENOMEM is returned.
  */
 int threads_reported(JNIEnv *self, reported_thread_vec *ret) must_check;
 void threads_release(JNIEnv *self, reported_thread_vec *list);
+
+typedef VEC(jobject) object_vec;
+
+/*
+ * JVM TI's walks do not visit the VM's own threads, whose Thread objects may hang on nothing else
+ * that they visit. Between these calls references of the layer make them do so: those of the hidden
+ * ones of a list, or those of all threads (NULL). Returns false when out of memory; threads_hide
+ * must be called anyway.
+ */
+bool threads_show(JNIEnv *self, const reported_thread_vec *list, object_vec *held) must_check;
+void threads_hide(JNIEnv *self, object_vec *held);
 /* The calling thread begins to wait in Object.wait, or has waited (NULL). */
 void thread_waits_on(JNIEnv *env, jobject object);
+/* The calling thread has taken a raw monitor. */
+void thread_took_monitor(void);
 /* Returns the object on which a thread waits in Object.wait, as far as that is known, or NULL. */
 jobjectID thread_waited_object(JNIEnv *env);
 jint request_thread_start(JNIEnv *env, jobjectID id);
@@ -379,6 +404,11 @@ void raw_monitor_wait(JVMPI_RawMonitor m, jlong ms);
 void raw_monitor_notify_all(JVMPI_RawMonitor m);
 void raw_monitor_destroy(JVMPI_RawMonitor m);
 /*
+ * Returns true when the thread waits to enter a raw monitor that a thread owns. *ret_owner: its
+ * environment, or NULL when it has none; *ret_mine: it is the calling thread.
+ */
+bool raw_monitor_wanted(const JNIEnv *env, JNIEnv **ret_owner, bool *ret_mine);
+/*
  * Appends their records to the monitor dump. Of the threads it names those alone whose environments
  * are keys of `threads`.
  */
@@ -388,8 +418,7 @@ void raw_monitors_put(struct buf *out, const struct map *threads);
  * remembers it.
  */
 int waits_watch(void) must_check;
-extern const struct vm_callbacks contended_enter_events, contended_entered_events, wait_events,
-    waited_events;
+extern const struct vm_callbacks contention_events, wait_events, waited_events;
 
 /* ---- memory.c ---- */
 /* Called at load. Returns -1 when the VM refuses. */
@@ -464,5 +493,8 @@ extern const struct vm_callbacks compiled_load_events, compiled_unload_events;
 
 /* ---- contended_exit.c, sleep.c, allocations.c ---- */
 jint contended_exit_enable(JNIEnv *env);
+/* The calling thread begins to wait for the object's monitor, or has entered that. */
+void contention_began(jobject object);
+void contention_ended(void);
 jint sleep_enable(JNIEnv *env);
 jint allocations_enable(JNIEnv *env);

@@ -26,6 +26,7 @@ static bool room = true;
 
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 static unsigned times_asked; /* protected by `making` */
+static atomic_int scans;     /* left, for objects that the table lacks */
 
 void id_keep(jobjectID id, jweak ref)
 {
@@ -139,12 +140,16 @@ static void make_table(JNIEnv *env)
     ids_lock();
     jlong up_to = last_id_given();
     ids_unlock();
+    object_vec held = {0};
+    bool shown = mutation("hidden-threads") || threads_show(env, NULL, &held);
     memory_walk_begin();
-    bool ok = !memory_listen(ti) && !(*ti)->AddCapabilities(ti, &tags) &&
+    bool ok = shown && !memory_listen(ti) && !(*ti)->AddCapabilities(ti, &tags) &&
               !(*ti)->FollowReferences(ti, 0, NULL, NULL, &callbacks, &n);
     for (jlong number = 1; ok && number <= 1 + n / PORTION; number++)
         ok = put_portion(env, ti, number);
     memory_walk_end();
+    threads_hide(env, &held);
+    atomic_store(&scans, ASK_VM);
     layer_lock(&mutex);
     complete_to = ok && room ? up_to : 0;
     layer_unlock(&mutex);
@@ -179,6 +184,15 @@ static jobject look(JNIEnv *env, jlong id, bool *ret_known)
     return found ? found : look_in_tables(env, id, ret_known);
 }
 
+/*
+ * What the table lacks has ended, or was out of the reach of JVM TI's walk when the table was made,
+ * which is rare.
+ */
+static bool may_scan(void)
+{
+    return atomic_load(&scans) > 0 && atomic_fetch_sub(&scans, 1) > 0;
+}
+
 jobject object_of(JNIEnv *env, jobjectID id)
 {
     jlong tag = (jlong)(intptr_t)id;
@@ -189,10 +203,10 @@ jobject object_of(JNIEnv *env, jobjectID id)
         return (*env)->NewLocalRef(env, named);
     jobject *objects = NULL,
             found = tag > 0 && tag <= last_id_given() ? look(env, tag, &known) : NULL;
-    if (found || tag <= 0 || tag > last_id_given() || known)
+    if (found || tag <= 0 || tag > last_id_given() || (known && !may_scan()))
         return found;
     layer_lock(&making);
-    bool make = ++times_asked > ASK_VM;
+    bool make = !known && ++times_asked > ASK_VM;
     if (make) {
         make_table(env);
         times_asked = 0;

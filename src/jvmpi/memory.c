@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/vec.h"
 #include "jvmpi/heap_counts.h"
-#include "jvmpi/service_thread.h"
+#include "jvmpi/kernel_thread.h"
 #include "jvmpi/weak_ids.h"
 
 #include <stdlib.h>
@@ -158,6 +158,7 @@ static void send_free(JNIEnv *env, jlong id)
                      .u.obj_free = {(jobjectID)(intptr_t)id}};
     struct flight f = {0};
     lookup_forget(env, id);
+    object_size_forget(id);
     if (!id_claim(id, &f) && event_enabled(JVMPI_EVENT_OBJECT_FREE))
         for (int times = mutation("free-twice") ? 2 : 1; times > 0; times--)
             layer_notify(env, &e);

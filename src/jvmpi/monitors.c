@@ -106,6 +106,7 @@ static void acquire(JVMPI_RawMonitor m, int entries)
     m->owner_env = vm_jni();
     m->entries = entries;
     my.raw_held++;
+    thread_took_monitor();
 }
 
 void raw_monitor_enter(JVMPI_RawMonitor m)
@@ -220,6 +221,26 @@ void raw_monitor_destroy(JVMPI_RawMonitor m)
     free(m);
 }
 
+bool raw_monitor_wanted(const JNIEnv *env, JNIEnv **ret_owner, bool *ret_mine)
+{
+    bool found = false;
+    pthread_mutex_lock(&all_mutex);
+    for (struct _JVMPI_RawMonitor *m = all; m && env && !found; m = m->next) {
+        pthread_mutex_lock(&m->mutex);
+        const struct party *p = m->owned ? m->entrants : NULL;
+        while (p && p->env != env)
+            p = p->next;
+        if (p) {
+            found = true;
+            *ret_owner = m->owner_env;
+            *ret_mine = owns(m);
+        }
+        pthread_mutex_unlock(&m->mutex);
+    }
+    pthread_mutex_unlock(&all_mutex);
+    return found;
+}
+
 static void put_pointer(struct buf *b, const void *p)
 {
     buf_bytes(b, &p, sizeof(p));
@@ -268,10 +289,13 @@ static void report_java(JNIEnv *env, jint type, jthread thread, jobject object)
 static void JNICALL on_contended_enter(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object)
 {
     report_java(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTER, thread, object);
+    if ((thread_ready(env) && !thread_is_virtual(env, thread)) || mutation("uncounted-contention"))
+        contention_began(object);
 }
 
 static void JNICALL on_contended_entered(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object)
 {
+    contention_ended();
     report_java(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTERED, thread, object);
 }
 
@@ -335,10 +359,9 @@ int waits_watch(void)
     return vm.version < 23 || !vm.have.can_generate_monitor_events ? 0 : vm_events_on(&watch);
 }
 
-const struct vm_callbacks contended_enter_events = {
-    .ti = {.MonitorContendedEnter = on_contended_enter}};
-const struct vm_callbacks contended_entered_events = {
-    .ti = {.MonitorContendedEntered = on_contended_entered}};
+const struct vm_callbacks contention_events = {
+    .ti = {.MonitorContendedEnter = on_contended_enter,
+           .MonitorContendedEntered = on_contended_entered}};
 const struct vm_callbacks wait_events = {.ti = {.MonitorWait = on_wait}};
 const struct vm_callbacks waited_events = {
     .ti = {.MonitorWait = on_wait_began, .MonitorWaited = on_waited}};

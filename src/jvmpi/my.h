@@ -8,15 +8,18 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+struct dumped;
 struct named;
 
 struct my {
     /*
-     * Says, to other threads, whether this thread is reporting something. It is written with plain
-     * stores, because it is read only once, at the end, by reports_wait.
+     * Says, to other threads, whether this thread is reporting something: an odd number, which is
+     * another one for each report. It is written with plain stores, because it is seldom read
+     * (settle.c).
      */
-    _Atomic int *thread_reports;
-    int reports; /* number of report_begin without report_end */
+    _Atomic unsigned *thread_reports;
+    unsigned report; /* the last even number */
+    int reports;     /* number of report_begin without report_end */
     /*
      * Positive while the layer itself calls Java; what that allocates and enters is not reported.
      */
@@ -25,11 +28,12 @@ struct my {
     int probe_inside; /* positive while a probe's event is handled */
     /* Positive while the agent's own code runs outside handlers, in a function of the interface. */
     int asked;
-    int raw_held;              /* number of raw monitors that the thread holds */
-    const struct named *named; /* the objects of the events in progress */
-    bool thread_is_seen;       /* the agent knows the thread */
-    bool ending;               /* the thread ends the VM */
-    bool replayer;             /* the thread reports what existed at the start */
+    int raw_held;                /* number of raw monitors that the thread holds */
+    const struct named *named;   /* the objects of the events in progress */
+    const struct dumped *dumped; /* what the dump names whose handler runs, or NULL */
+    bool thread_is_seen;         /* the agent knows the thread */
+    bool ending;                 /* the thread ends the VM */
+    bool replayer;               /* the thread reports what existed at the start */
 };
 
 extern __thread struct my my;

@@ -215,7 +215,6 @@ static void JNICALL on_sampled(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobjec
 
 static jobjectID tell_of(JNIEnv *env, jobject object, bool unshared)
 {
-    jlong size = 0;
     bool unreported;
     struct flight f = {0};
     if (!event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || !atomic_load(&layer.live) ||
@@ -224,7 +223,7 @@ static jobjectID tell_of(JNIEnv *env, jobject object, bool unshared)
     jobjectID id = id_to_report(object, unshared, &f, &unreported);
     if (unreported) {
         jclass class = (*env)->GetObjectClass(env, object);
-        (void)(*vm.ti)->GetObjectSize(vm.ti, object, &size);
+        jlong size = object_size(env, object, class, id);
         tell_alloc(env, object, class, size, id);
         flight_end(&f);
         (*env)->DeleteLocalRef(env, class);
@@ -269,10 +268,31 @@ void request_in_flight(JNIEnv *env, jobjectID id)
         (void)request_object_alloc(env, id);
 }
 
+int found_compare(const void *left, const void *right)
+{
+    const struct found *a = left, *b = right;
+    return (a->id > b->id) - (a->id < b->id);
+}
+
+static bool request_dumped(JNIEnv *env, jobjectID id)
+{
+    const struct found key = {.id = (jlong)(intptr_t)id};
+    const found_vec *all = my.dumped ? &my.dumped->objects : NULL;
+    const struct found *f =
+        all && all->len ? bsearch(&key, all->data, all->len, sizeof(key), found_compare) : NULL;
+    struct known_kind *known = f ? find_kind((jobjectID)(intptr_t)f->class_id) : NULL;
+    if (!known)
+        return false;
+    send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC | JVMPI_REQUESTED_EVENT, current_kind(env, known),
+               f->size, id, NULL);
+    return true;
+}
+
 jint request_object_alloc(JNIEnv *env, jobjectID id)
 {
-    jlong size = 0;
     struct flight f = {0};
+    if (request_dumped(env, id))
+        return JVMPI_SUCCESS;
     jobject object = object_of(env, id);
     if (!object)
         return JVMPI_FAIL;
@@ -280,7 +300,7 @@ jint request_object_alloc(JNIEnv *env, jobjectID id)
     my.quiet++;
     struct kind k = kind_of(env, class);
     my.quiet--;
-    (void)(*vm.ti)->GetObjectSize(vm.ti, object, &size);
+    jlong size = object_size(env, object, class, id);
     (void)id_claim((jlong)(intptr_t)id, &f);
     send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC | JVMPI_REQUESTED_EVENT, k, size, id, object);
     flight_end(&f);

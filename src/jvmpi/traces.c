@@ -89,6 +89,9 @@ bool traces_take(JNIEnv *env, const reported_thread_vec *threads, struct traces 
         return false;
     for (jint i = 0; i < n; i++)
         used += (size_t)stacks[i].frame_count;
+    struct map reported = {0};
+    for (size_t i = 0; i < threads->len; i++)
+        (void)!map_put(&reported, (uintptr_t)threads->data[i].env, 1);
     t->all = calloc((size_t)n + threads->len + 1, sizeof(*t->all));
     t->threads = calloc((size_t)n + threads->len + 1, sizeof(*t->threads));
     t->frames = calloc(used + 1, sizeof(*t->frames));
@@ -97,7 +100,7 @@ bool traces_take(JNIEnv *env, const reported_thread_vec *threads, struct traces 
     used = 0;
     for (jint i = 0; i < n; i++) {
         JNIEnv *of = ok ? env_of(env, stacks[i].thread) : NULL;
-        if (env_is_reported(of)) {
+        if (of && map_get(&reported, (uintptr_t)of)) {
             t->threads[t->n] = (jlong)(intptr_t)id_of(stacks[i].thread);
             t->all[t->n] = (JVMPI_CallTrace){of, 0, t->frames + used};
             fill(&t->all[t->n++], t->raw + used, stacks[i].frame_buffer, stacks[i].frame_count);
@@ -106,6 +109,7 @@ bool traces_take(JNIEnv *env, const reported_thread_vec *threads, struct traces 
         (*env)->DeleteLocalRef(env, stacks[i].thread);
     }
     vm_free(stacks);
+    map_release(&reported);
     if (ok)
         add_frameless(threads, t);
     return ok;

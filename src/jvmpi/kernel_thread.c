@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "jvmpi/service_thread.h"
+#include "jvmpi/kernel_thread.h"
 
 #include "base/file.h"
 #include "base/macro.h"
@@ -41,16 +41,13 @@ static unsigned long long number_of(const char *status, const char *key)
     return at ? strtoull(at + strlen(key), NULL, 10) : 0;
 }
 
-bool service_thread_slept(uint64_t *last)
+bool kernel_thread_slept(pid_t tid, uint64_t *last)
 {
-    static int tid; /* only the delivering thread calls this */
     char path[64];
     _cleanup_free_ uint8_t *text = NULL;
     size_t len;
-    if (!tid)
-        tid = find();
     snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
-    if (tid == NONE || read_file(path, PROC_MAX, &text, &len) < 0)
+    if (tid <= 0 || read_file(path, PROC_MAX, &text, &len) < 0)
         return false;
     const char *status = (const char *)text;
     uint64_t switches = number_of(status, "\nvoluntary_ctxt_switches:") +
@@ -58,4 +55,12 @@ bool service_thread_slept(uint64_t *last)
     bool asleep = strstr(status, "\nState:\tS") != NULL, same = asleep && switches == *last;
     *last = asleep ? switches : 0;
     return same;
+}
+
+bool service_thread_slept(uint64_t *last)
+{
+    static pid_t tid; /* only the delivering thread calls this */
+    if (!tid)
+        tid = find();
+    return kernel_thread_slept(tid, last);
 }

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jvmpi/settle.h"
+
+#include "base/clock.h"
+#include "base/vec.h"
+#include "jvmpi/kernel_thread.h"
+#include "jvmpi/thread_table.h"
+
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static void pause_us(long us)
+{
+    nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
+}
+
+void reports_wait(void)
+{
+    enum { MOST_MS = 1000 };
+
+    /*
+     * Afterwards every processor has completed its stores or will see what the caller has stored
+     * before.
+     */
+    if (syscall(__NR_membarrier, 1 /* MEMBARRIER_CMD_GLOBAL */, 0, 0))
+        pause_us(1000);
+    unsigned bucket, ms = 0;
+    for (struct thread_entry *t = thread_next(NULL, &bucket); t; t = thread_next(t, &bucket))
+        for (; t != my_entry && atomic_load(&t->reporting) % 2 && ms < MOST_MS; ms++)
+            pause_us(1000);
+}
+
+/* ---- threads that start and end ---- */
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static int frozen, changing; /* numbers of threads between the calls */
+static __thread int own_freezes;
+
+static struct timespec in_seconds(time_t n)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_sec += n;
+    return t;
+}
+
+void threads_change_begin(void)
+{
+    struct timespec until = in_seconds(10);
+    bool may_wait = !own_freezes && !my.notifying && !my.raw_held && !my.ending;
+    pthread_mutex_lock(&mutex);
+    while (frozen > 0 && may_wait && !pthread_cond_timedwait(&changed, &mutex, &until))
+        ;
+    changing++;
+    pthread_mutex_unlock(&mutex);
+}
+
+void threads_change_end(void)
+{
+    pthread_mutex_lock(&mutex);
+    changing--;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
+}
+
+void threads_freeze(void)
+{
+    struct timespec until = in_seconds(1);
+    own_freezes++;
+    pthread_mutex_lock(&mutex);
+    frozen++;
+    while (changing > 0 && !pthread_cond_timedwait(&changed, &mutex, &until))
+        ;
+    pthread_mutex_unlock(&mutex);
+}
+
+void threads_thaw(void)
+{
+    pthread_mutex_lock(&mutex);
+    frozen--;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
+    own_freezes--;
+}
+
+/* ---- reports in progress ---- */
+
+enum {
+    POLL_US = 50,
+    LOOK_US = 2000,
+    LOOKS = 6, /* through which a thread must sleep */
+    LIMIT_MS = 10000,
+    CHAIN = 8 /* threads that wait for a raw monitor of the next one */
+};
+
+struct report {
+    struct thread_entry *of;
+    unsigned number;
+    uint64_t slept; /* for kernel_thread_slept */
+    int looks;
+};
+
+typedef VEC(struct report) report_vec;
+
+/*
+ * Returns true when the thread waits for the caller. *ret_known: it waits for a raw monitor, so the
+ * layer sees what goes on.
+ */
+static bool waits_for_me(const struct thread_entry *t, bool *ret_known)
+{
+    *ret_known = false;
+    for (int i = 0; t && i < CHAIN; i++) {
+        JNIEnv *owner = NULL;
+        bool mine = false;
+        if (atomic_load(&t->settling))
+            return true; /* perhaps for the caller */
+        if (!raw_monitor_wanted(atomic_load(&t->env), &owner, &mine))
+            return false;
+        *ret_known = true;
+        if (mine)
+            return true;
+        t = thread_find(owner);
+    }
+    return false;
+}
+
+/*
+ * Returns true when the caller need not wait for the report any more. A handler may also want a
+ * lock that the layer does not know; a thread that sleeps through some looks is believed to want
+ * one of the caller's.
+ */
+static bool is_settled(struct report *r)
+{
+    bool known;
+    if (atomic_load(&r->of->reporting) != r->number || waits_for_me(r->of, &known))
+        return true;
+    bool slept = kernel_thread_slept(atomic_load(&r->of->tid), &r->slept);
+    r->looks = slept && !known ? r->looks + 1 : 0;
+    return r->looks == LOOKS;
+}
+
+/* Waits for the end of a collection, for example, which may have stopped other threads too. */
+static void pass_safepoint(void)
+{
+    jthread self = NULL;
+    JNIEnv *env = vm_jni();
+    if (env && !(*vm.ti)->GetCurrentThread(vm.ti, &self))
+        (*env)->DeleteLocalRef(env, self);
+}
+
+static void settle(report_vec *all)
+{
+    uint64_t began = now_ns(), looked = 0;
+    while (all->len && now_ns() - began < LIMIT_MS * NS_PER_MS) {
+        size_t n = 0;
+        bool look = now_ns() - looked >= LOOK_US * 1000;
+        if (look) {
+            pass_safepoint();
+            looked = now_ns();
+        }
+        for (size_t i = 0; i < all->len; i++) {
+            struct report *r = &all->data[i];
+            if (look ? !is_settled(r) : atomic_load(&r->of->reporting) == r->number)
+                all->data[n++] = *r;
+        }
+        all->len = n;
+        if (n)
+            pause_us(POLL_US);
+    }
+}
+
+void reports_settle(void)
+{
+    unsigned bucket;
+    report_vec all = {0};
+    if (mutation("unsettled"))
+        return;
+    for (struct thread_entry *t = thread_next(NULL, &bucket); t; t = thread_next(t, &bucket)) {
+        unsigned number = atomic_load(&t->reporting);
+        if (t != my_entry && number % 2 && atomic_load(&t->env))
+            (void)!vec_push(&all, ((struct report){t, number, 0, 0}));
+    }
+    if (!all.len)
+        return;
+    if (my_entry)
+        atomic_store(&my_entry->settling, true);
+    settle(&all);
+    if (my_entry)
+        atomic_store(&my_entry->settling, false);
+    vec_release(&all);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "jvmpi/thread_table.h"
+
+#include "base/hash.h"
+
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BUCKETS = 16384 };
+
+static struct thread_entry *_Atomic buckets[BUCKETS];
+static pthread_mutex_t threads = PTHREAD_MUTEX_INITIALIZER;
+__thread struct thread_entry *my_entry;
+
+static struct thread_entry *_Atomic *bucket_of(JNIEnv *env)
+{
+    return &buckets[hash_u64((uintptr_t)env) % BUCKETS];
+}
+
+struct thread_entry *thread_find(JNIEnv *env)
+{
+    if (my_entry && atomic_load_explicit(&my_entry->env, memory_order_relaxed) == env)
+        return my_entry;
+    if (!env)
+        return NULL;
+    for (struct thread_entry *t = atomic_load(bucket_of(env)); t; t = atomic_load(&t->next))
+        if (atomic_load(&t->env) == env)
+            return t;
+    return NULL;
+}
+
+static __thread int depth;                    /* number of the layer's locks held */
+static __thread struct thread_entry *counted; /* the entry that counted the outermost lock */
+
+void layer_lock(pthread_mutex_t *mutex)
+{
+    if (depth++ == 0) {
+        counted = my_entry ? my_entry : thread_find(vm_jni());
+        for (; counted; nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL)) {
+            atomic_store(&counted->locked, true);
+            if (!atomic_load(&counted->suspended))
+                break;
+            /* suspended, the thread still runs in native code; stop here until it is resumed */
+            atomic_store(&counted->locked, false);
+        }
+    }
+    pthread_mutex_lock(mutex);
+}
+
+void layer_unlock(pthread_mutex_t *mutex)
+{
+    pthread_mutex_unlock(mutex);
+    if (--depth == 0 && counted)
+        atomic_store(&counted->locked, false);
+}
+
+bool thread_known(JNIEnv *env)
+{
+    struct thread_entry *t = thread_find(env);
+    if (t)
+        thread_use(t); /* no event reports the start of the main thread */
+    return t;
+}
+
+/* The thread is not known yet, so the VM is not called under the lock. */
+struct thread_entry *thread_enter(JNIEnv *self, JNIEnv *env, jthread object, bool *ret_new)
+{
+    jweak weak = layer_weak(self, object);
+    jobjectID id = id_of(object);
+    layer_lock(&threads);
+    struct thread_entry *t = thread_find(env);
+    *ret_new = !t;
+    if (!t) {
+        for (t = atomic_load(bucket_of(env)); t && atomic_load(&t->env); t = atomic_load(&t->next))
+            ;
+        bool linked = t;
+        if (!t)
+            t = calloc(1, sizeof(*t));
+        if (t) {
+            t->object = weak;
+            t->id = id;
+            atomic_store(&t->suspended, false);
+            atomic_store(&t->reported, false);
+            atomic_store(&t->ending, false);
+            atomic_store(&t->reporting, 0);
+            atomic_store(&t->settling, false);
+            atomic_store(&t->telling, TELLING_NOTHING);
+            atomic_store(&t->tid, 0);
+            atomic_store(&t->waits_on, NULL);
+            t->cpu_ns = t->cpu_before_ns = -1;
+            atomic_store(&t->local, NULL);
+            atomic_store(&t->env, env);
+        }
+        if (t && !linked) {
+            atomic_store(&t->next, atomic_load(bucket_of(env)));
+            atomic_store(bucket_of(env), t);
+        }
+    }
+    layer_unlock(&threads);
+    if (*ret_new && t)
+        id_keep(id, weak);
+    else
+        layer_delete_weak(self, weak);
+    return t;
+}
+
+void thread_use(struct thread_entry *t)
+{
+    if (t == my_entry)
+        return;
+    my_entry = t;
+    my.thread_reports = t ? &t->reporting : NULL;
+    if (t)
+        atomic_store(&t->tid, (pid_t)syscall(SYS_gettid));
+    else
+        my.thread_is_seen = false;
+}
+
+void thread_leave(JNIEnv *self, JNIEnv *env)
+{
+    layer_lock(&threads);
+    struct thread_entry *t = thread_find(env);
+    jweak object = t ? t->object : NULL;
+    jobjectID id = t ? t->id : NULL;
+    if (t) {
+        t->object = NULL;
+        atomic_store(&t->env, NULL);
+    }
+    layer_unlock(&threads);
+    thread_use(NULL);
+    if (object) {
+        id_drop(id);
+        layer_delete_weak(self, object);
+    }
+}
+
+struct thread_entry *thread_next(struct thread_entry *t, unsigned *bucket)
+{
+    if (t)
+        t = atomic_load(&t->next);
+    else
+        *bucket = 0;
+    while (!t && *bucket < BUCKETS)
+        t = atomic_load(&buckets[(*bucket)++]);
+    return t;
+}
+
+void thread_table_lock(void)
+{
+    layer_lock(&threads);
+}
+
+void thread_table_unlock(void)
+{
+    layer_unlock(&threads);
+}
+
+jthread thread_of(JNIEnv *self, JNIEnv *env)
+{
+    layer_lock(&threads);
+    struct thread_entry *t = thread_find(env);
+    jthread object = t && t->object ? (*self)->NewLocalRef(self, t->object) : NULL;
+    layer_unlock(&threads);
+    return object;
+}
+
+JNIEnv *env_of(JNIEnv *self, jthread thread)
+{
+    JNIEnv *found = NULL;
+    layer_lock(&threads);
+    unsigned bucket;
+    for (struct thread_entry *t = thread_next(NULL, &bucket); t && !found;
+         t = thread_next(t, &bucket))
+        if (atomic_load(&t->env) && t->object && (*self)->IsSameObject(self, t->object, thread))
+            found = atomic_load(&t->env);
+    layer_unlock(&threads);
+    return found;
+}
+
+/* ---- waiting ---- */
+
+void thread_waits_on(JNIEnv *env, jobject object)
+{
+    if (thread_known(env))
+        atomic_store(&my_entry->waits_on, id_of(object));
+}
+
+jobjectID thread_waited_object(JNIEnv *env)
+{
+    struct thread_entry *t = thread_find(env);
+    return t ? atomic_load(&t->waits_on) : NULL;
+}
+
+void thread_took_monitor(void)
+{
+    if (my_entry && unlikely(atomic_load_explicit(&my_entry->telling, memory_order_relaxed)))
+        atomic_store(&my_entry->telling, TELLING_LOCKED);
+}
+
+bool thread_is_virtual(JNIEnv *env, jthread thread)
+{
+    static _Atomic(jfieldID) eetop;
+    if (vm.version < 21)
+        return false;
+    jfieldID field = atomic_load_explicit(&eetop, memory_order_relaxed);
+    if (!field) {
+        jclass class = boot_class(env, "java/lang/Thread");
+        field = class ? (*env)->GetFieldID(env, class, "eetop", "J") : NULL;
+        vm_clear_exception(env);
+        (*env)->DeleteLocalRef(env, class);
+        atomic_store(&eetop, field);
+    }
+    return field && !(*env)->GetLongField(env, thread, field);
+}
+
+/* ---- thread-local storage ---- */
+
+void set_thread_local_storage(JNIEnv *env, void *value)
+{
+    struct thread_entry *t = thread_find(env);
+    if (t)
+        atomic_store_explicit(&t->local, value, memory_order_release);
+}
+
+void *get_thread_local_storage(JNIEnv *env)
+{
+    struct thread_entry *t = thread_find(env);
+    return t ? atomic_load_explicit(&t->local, memory_order_acquire) : NULL;
+}

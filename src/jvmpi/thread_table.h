@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of threads by their JNIEnv. It is read without a lock, so that thread-local storage
+ * works in signal handlers. An entry is taken when a thread is first seen and reused after its end.
+ */
+#pragma once
+
+#include "jvmpi/layer.h"
+
+#include <sys/types.h>
+
+/*
+ * A handler that keeps a table of threads changes it under a lock. When it cannot go on, its table
+ * has been changed if it has taken a raw monitor.
+ */
+enum thread_telling { TELLING_NOTHING, TELLING, TELLING_LOCKED /* it has taken one */ };
+
+struct thread_entry {
+    _Atomic(JNIEnv *) env; /* NULL if the entry is free */
+    struct thread_entry *_Atomic next;
+    void *_Atomic local;
+    jweak object;          /* protected by `threads` */
+    jobjectID id;          /* id of the object */
+    atomic_bool suspended; /* suspended by JVMPI */
+    atomic_bool locked;    /* it holds a lock of the layer */
+    atomic_bool reported;  /* THREAD_START has reported it */
+    atomic_bool ending;    /* THREAD_END is being sent, or was sent */
+    /* Odd while the thread reports something (report_begin); each report has another number. */
+    _Atomic unsigned reporting;
+    atomic_bool settling; /* it is in reports_settle */
+    /* Whether THREAD_START or THREAD_END is being sent: see thread_telling. */
+    _Atomic int telling;
+    _Atomic pid_t tid;           /* of the kernel; 0 until the thread itself has used its entry */
+    _Atomic(jobjectID) waits_on; /* in Object.wait, or NULL */
+    bool was_suspended;          /* and the status at that time */
+    jint status;
+    jlong cpu_ns, cpu_before_ns; /* at the last suspension and the one before; -1 if none */
+};
+
+/* The calling thread's entry, or NULL. */
+extern __thread struct thread_entry *my_entry;
+
+struct thread_entry *thread_find(JNIEnv *env);
+/*
+ * Returns the entry of an environment, which is created if necessary, or NULL when out of memory.
+ * *ret_new: it was created now.
+ */
+struct thread_entry *thread_enter(JNIEnv *self, JNIEnv *env, jthread object, bool *ret_new);
+/* Frees the entry of an environment, the calling thread's. */
+void thread_leave(JNIEnv *self, JNIEnv *env);
+/* The calling thread uses this entry, or none (NULL), from now on. */
+void thread_use(struct thread_entry *t);
+/*
+ * Returns the next entry, also one without an environment, or the first for NULL; NULL at the end.
+ * *bucket is the function's own.
+ */
+struct thread_entry *thread_next(struct thread_entry *t, unsigned *bucket);
+void thread_table_lock(void);
+void thread_table_unlock(void);
