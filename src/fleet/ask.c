@@ -202,8 +202,7 @@ static int on_service_block(void *context, const struct store_block *b)
     int64_t end = b->start_s + b->length_s;
     one->from_s = one->to_s ? MIN(one->from_s, b->start_s) : b->start_s;
     one->to_s = MAX(one->to_s, end);
-    one->sum.samples += b->samples;
-    one->sum.weight += b->weight;
+    sum_add_block(&one->sum, b);
     return 0;
 }
 
@@ -249,7 +248,7 @@ static int answer_services(struct asker *a)
     return e;
 }
 
-/* Keys of a metric's sums: "cpu_samples" and "cpu_ns". */
+/* Keys of a metric's sums: "cpu_samples" and "cpu_ns", and how many samples the latter lacks. */
 static void put_sums(struct json *j, const char *metric, const char *unit, struct sum sum)
 {
     char key[64];
@@ -257,6 +256,10 @@ static void put_sums(struct json *j, const char *metric, const char *unit, struc
     json_key_u64(j, key, sum.samples);
     snprintf(key, sizeof(key), "%.40s_%s", metric, unit);
     json_key_u64(j, key, sum.weight);
+    if (sum.timeless) {
+        snprintf(key, sizeof(key), "%.40s_samples_without_time", metric);
+        json_key_u64(j, key, sum.timeless);
+    }
 }
 
 static const char *unit_of(const char *metric)

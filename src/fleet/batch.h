@@ -25,6 +25,9 @@ enum fleet_kind { FLEET_JAVA, FLEET_NATIVE, FLEET_KERNEL, FLEET_STUB, FLEET_MARK
 /* Times are rounded down to this many seconds, the finest resolution of a store. */
 enum { FLEET_BUCKET_S = 10 };
 
+/* The unit of a type whose samples stand for a time that nobody stated: their weight is 0. */
+#define FLEET_TIMELESS "samples"
+
 struct fleet_type {
     uint32_t name, unit; /* "cpu", "samples" ... and "nanoseconds", "bytes", "count" */
 };

@@ -92,12 +92,15 @@ static const char *name_of(enum profile_metric metric)
     return metric == PROFILE_CPU ? "cpu" : profile_metrics[metric].name;
 }
 
-/* The unit of a metric's weights in a store: samples count as the time that they stand for. */
-static const char *unit_of(const struct profile_series *s, enum profile_metric metric)
+/*
+ * The unit of a metric's weights in a store: samples count as the time that they stand for. Where
+ * that is not known they have no weight, and the unit says so.
+ */
+static const char *unit_of(enum profile_metric metric, uint64_t interval_ns)
 {
     if (profile_metrics[metric].unit == UNIT_BYTES)
         return "bytes";
-    return profile_metrics[metric].unit == UNIT_NS || s->interval_ns ? "nanoseconds" : "samples";
+    return profile_metrics[metric].unit == UNIT_NS || interval_ns ? "nanoseconds" : FLEET_TIMELESS;
 }
 
 static bool is_in_window(const struct fleet_reading *how, int64_t time_ns)
@@ -113,8 +116,9 @@ static int add_series(struct translation *t, enum profile_metric metric, int64_t
     if (!s->samples.len)
         return 0;
     bool counted = profile_metrics[metric].unit == UNIT_SAMPLES;
-    uint64_t each = counted && s->interval_ns ? s->interval_ns : 1;
-    int64_t type = batch_type(t->b, name_of(metric), unit_of(s, metric));
+    uint64_t interval_ns = s->interval_ns ? s->interval_ns : t->how->interval_ns;
+    uint64_t each = counted ? interval_ns : 1;
+    int64_t type = batch_type(t->b, name_of(metric), unit_of(metric, interval_ns));
     if (type < 0)
         return (int)type;
     for (size_t i = 0; i < s->samples.len; i++) {

@@ -29,6 +29,8 @@ struct fleet_reading {
     const char *content_type; /* of a form */
     const struct reading_limits *limits;
     int64_t from_ns; /* when a profile began that does not say */
+    /* How much time a sample stands for where the file does not say; 0: not known. */
+    uint64_t interval_ns;
     /*
      * Only what ended from after_ns on and before until_ns counts: senders cut their recordings
      * generously, and their parts must not overlap. 0: everything.

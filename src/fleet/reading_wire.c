@@ -83,9 +83,9 @@ static struct target target_of(const struct wire_batch *w, const struct wire_pro
 {
     switch (m->metric) {
     case WIRE_CPU:
-        return (struct target){"cpu", m->ns ? "nanoseconds" : "samples", false, false};
+        return (struct target){"cpu", m->ns ? "nanoseconds" : FLEET_TIMELESS, false, false};
     case WIRE_WALL:
-        return (struct target){"wall", m->ns ? "nanoseconds" : "samples", false, false};
+        return (struct target){"wall", m->ns ? "nanoseconds" : FLEET_TIMELESS, false, false};
     case WIRE_ALLOC_BYTES:
         return (struct target){"allocations", "bytes", false, has_metric(w, p, WIRE_ALLOC_OBJECTS)};
     case WIRE_ALLOC_OBJECTS:
@@ -113,7 +113,7 @@ static void weigh(struct fleet_sample *to, uint64_t value, const struct wire_mea
         /* Without a period nobody can say how many samples a time is. */
         to->count =
             m->count ? value / m->count + (value % m->count * 2 >= m->count && m->count > 1) : 1;
-        to->weight = m->ns ? value * m->ns : value;
+        to->weight = value * m->ns;
     } else if (t->counts) {
         to->count = value;
     } else {

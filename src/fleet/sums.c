@@ -2,6 +2,7 @@
 #include "fleet/sums.h"
 
 #include <errno.h>
+#include <string.h>
 
 enum { STACKS_MAX = 1 << 28 };
 
@@ -17,6 +18,14 @@ static int reach(struct stack_sums *s, uint64_t stack)
     return stack < s->by_stack.len ? 0 : vec_extend(&s->by_stack, stack + 1 - s->by_stack.len);
 }
 
+void sum_add_block(struct sum *to, const struct store_block *b)
+{
+    to->samples += b->samples;
+    to->weight += b->weight;
+    if (strcmp(b->unit, FLEET_TIMELESS) == 0)
+        to->timeless += b->samples;
+}
+
 int stack_sums_add(struct stack_sums *s, const struct store_block *b)
 {
     size_t n = b->entries->list.len;
@@ -28,8 +37,7 @@ int stack_sums_add(struct stack_sums *s, const struct store_block *b)
         at->samples += e[i].count;
         at->weight += e[i].weight;
     }
-    s->all.samples += b->samples;
-    s->all.weight += b->weight;
+    sum_add_block(&s->all, b);
     return r;
 }
 

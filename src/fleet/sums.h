@@ -6,7 +6,11 @@
 
 struct sum {
     uint64_t samples, weight;
+    uint64_t timeless; /* those of the samples without a weight, see FLEET_TIMELESS */
 };
+
+/* Adds up a block without its entries. */
+void sum_add_block(struct sum *to, const struct store_block *b);
 
 /* Sums by stack: most numbers of stacks have none. */
 struct stack_sums {

@@ -66,6 +66,25 @@ def test_totals_are_what_was_sent(tmp_path, store):
     assert lines == "Main.main;Main.pay 11\n"
 
 
+def test_samples_without_a_time_are_in_no_sum_of_times(tmp_path, store):
+    """Collapsed stacks alone do not say how much time a sample is; /ingest says it by its rate."""
+    with collector(tmp_path, store=store) as c:
+        c.send(stacks(main_work=300, main_rest=7), service="plain", **{"from": NOW})
+        c.send(stacks(main_work=40), service="mixed", **{"from": NOW})
+        for service, rate in (("rated", 100), ("mixed", 50)):
+            status, text, _ = c.request("POST", "/ingest", stacks(main_work=80), name=service, format="folded", sampleRate=rate, **{"from": NOW, "until": NOW + 10})
+            assert status == 200, text
+        rows = {s["service"]: s for s in fleet(c, "top", "--price", "1")["services"]}
+        seen = {name: (s["cpu_samples"], s["cpu_ns"], s.get("cpu_samples_without_time", 0), s["cost"] > 0) for name, s in rows.items()}
+        assert seen == {"plain": (307, 0, 307, False), "mixed": (120, 80 * 20_000_000, 40, True), "rated": (80, 80 * 10_000_000, 0, True)}
+        for verb in ("top", "flame"):
+            answer = fleet(c, verb, "--service", "mixed")
+            assert (answer["cpu_samples"], answer["cpu_ns"], answer["cpu_samples_without_time"]) == (120, 80 * 20_000_000, 40)
+        table = lab.jvmscope("fleet", "top", "--store", c.store, check=True).stdout
+        assert "307     unknown  plain" in table and "80      800 ms  rated" in table, table
+        assert "347 samples came without the time that each stands for" in table
+
+
 @pytest.mark.jdks(8, 17, 25)
 def test_a_recording_counts_as_report_counts_it(jdk, tmp_path):
     """As it is, gzipped, by zstd, and as pprof; the same bytes again count once."""

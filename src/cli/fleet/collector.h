@@ -62,6 +62,7 @@ struct upload_origin {
     struct fleet_origin origin;
     VEC(struct fleet_label) labels;
     int64_t from_ns; /* of a profile that does not say when it was; 0: not given */
+    uint64_t interval_ns; /* struct fleet_reading */
     int64_t sent_s;  /* the sender's clock when it sent; 0: not given */
     enum fleet_format format;
     const char *content_type;

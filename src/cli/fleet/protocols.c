@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Uploads as the agents of Pyroscope and OpenTelemetry make them. */
+#include "base/clock.h"
 #include "cli/fleet/collector.h"
 #include "wire/otlp.h"
 #include "wire/pyroscope.h"
@@ -67,6 +68,7 @@ int collector_ingest(struct collector *c, const struct tenant *t, const struct i
                                      until ? until : ""};
         o.origin.service = buf_str(&ingest.service);
         o.from_ns = (int64_t)ingest.from_ns;
+        o.interval_ns = ingest.sample_rate ? NS_PER_SECOND / ingest.sample_rate : 0;
         r = set_labels(&o, &w, ingest.labels);
         status = r < 0 ? reply_line(reply, 500, "out of memory")
                        : take(c, &o, q, texts, ARRAY_SIZE(texts), reply);

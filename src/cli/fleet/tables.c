@@ -69,25 +69,39 @@ static void print_services(struct json_object *root, size_t limit)
     print_more(length(list), limit, "services");
 }
 
+/* Says how many samples are in no sum of times. */
+static void print_timeless(uint64_t n, const char *metric)
+{
+    if (n)
+        printf("\n%s came without the time that each stands for: the %s column lacks them\n",
+               COUNT_TEXT(n, "samples"), metric);
+}
+
 static void print_top_services(struct json_object *root, const char *metric, size_t limit)
 {
     struct json_object *list = at(root, "services");
-    char samples[64], weight[64], shown[24];
+    char samples[64], weight[64], timeless[64], shown[24];
+    uint64_t all_timeless = 0;
     bool bytes = strcmp(metric, "allocations") == 0 || strcmp(metric, "live") == 0;
     snprintf(samples, sizeof(samples), "%.40s_samples", metric);
     snprintf(weight, sizeof(weight), "%.40s_%s", metric, bytes ? "bytes" : "ns");
+    snprintf(timeless, sizeof(timeless), "%.40s_samples_without_time", metric);
     bool cost = length(list) && at(json_object_array_get_idx(list, 0), "cost");
     printf("   samples  %10s  %sservice, version\n", metric, cost ? "      cost  " : "");
     for (size_t i = 0; i < MIN(length(list), limit); i++) {
         struct json_object *s = json_object_array_get_idx(list, i);
-        uint64_t w = number_at(s, weight);
+        uint64_t w = number_at(s, weight), n = number_at(s, timeless);
+        all_timeless += n;
         printf("%10llu  %10s  ", (unsigned long long)number_at(s, samples),
-               bytes ? format_size(shown, w) : format_duration(shown, w));
+               n && !w ? "unknown"
+               : bytes ? format_size(shown, w)
+                       : format_duration(shown, w));
         if (cost)
             printf("%10.2f  ", real_at(s, "cost"));
         printf("%s %s\n", text_at(s, "service"), text_at(s, "version"));
     }
     print_more(length(list), limit, "services");
+    print_timeless(all_timeless, metric);
 }
 
 static uint64_t whole_of(struct json_object *root, const char *metric)

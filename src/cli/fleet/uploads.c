@@ -360,6 +360,7 @@ int collector_take(struct collector *c, struct upload_origin *from, const char *
                                 .limits = &c->limits.reading,
                                 .from_ns = from->from_ns ? from->from_ns
                                                          : (int64_t)clock_ns(CLOCK_REALTIME),
+                                .interval_ns = from->interval_ns,
                                 .after_ns = from->after_ns,
                                 .until_ns = from->until_ns};
     pthread_mutex_lock(&c->reading);

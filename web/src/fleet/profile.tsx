@@ -17,9 +17,9 @@ export function ProfileView({ state, change }: ViewProps) {
     if (!data) return null;
     const { tree, labels } = treeOf(data.root);
     const m = metricOf(state.metric);
-    const samples = data[`${m.name}_samples`] ?? 0;
+    const samples = (data[`${m.name}_samples`] ?? 0) - (data[`${m.name}_samples_without_time`] ?? 0);
     const mean = m.unit === "samples" && samples ? (data[`${m.name}_ns`] ?? 0) / samples : 0;
-    const interval = mean > 1000 ? mean : 0; // files that do not know how often they looked count each sample as a nanosecond
+    const interval = data[`${m.name}_samples_without_time`] ? 0 : mean;
     return { tree, labels, metric: metricFor(m.name, tree, interval), rows: rank(tree, labels.length), lost: unattributed(tree, labels) };
   }, [data]);
   const [selected, setSelected] = useState("");

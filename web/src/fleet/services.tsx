@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Services and versions by what they cost.
-import { bytes, count, duration, percent } from "../format";
+import { bytes, count, duration, percent, plural } from "../format";
 import { SortableTable } from "../sortable";
 import { CostRow, metricOf, useAnswer } from "./ask";
 import { ViewProps, Waiting } from "./fleet";
@@ -16,6 +16,7 @@ export function ServicesView({ state, change, known }: ViewProps) {
   if (!data) return <Waiting error={error} />;
   const rows = data.services.filter((s) => !state.service || s.service === state.service);
   const sum = (s: CostRow) => Number(s[`${m.name}_${m.sum}`] ?? 0);
+  const timeless = rows.reduce((a, s) => a + Number(s[`${m.name}_samples_without_time`] ?? 0), 0);
   const all = rows.reduce((a, s) => a + sum(s), 0);
   const weigh = m.sum === "bytes" ? bytes : duration;
   const of = (s: CostRow) => known.find((k) => k.service === s.service && k.version === s.version);
@@ -31,6 +32,7 @@ export function ServicesView({ state, change, known }: ViewProps) {
   return (
     <main>
       <section class="columns" aria-label="Services by cost">
+        {timeless > 0 && <p class="note">{plural(timeless, "sample")} came without the time that each stands for: times and costs lack them.</p>}
         {rows.length ? (
           <SortableTable caption="Services by cost. Enter shows the profile of one." columns={columns} rows={rows.map((s, key) => ({ key, cells: cells(s) }))} by={2} selected={new Set()}
             onSelect={(s) => {
