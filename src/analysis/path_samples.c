@@ -98,9 +98,12 @@ static int take(struct joining *j, const struct rec_event *e)
     if (!s || s->start > (uint64_t)e->start_ns - t->origin_ns || s->thread != *known || !is_run(s))
         return 0;
     const struct rec_stack *stack = rec_stack(&e->object, "stackTrace");
-    int64_t list = stack && stack->n ? list_of(j, e, stack) : -ENOENT;
+    int64_t list = stack ? list_of(j, e, stack) : -ENOENT;
     if (list < 0)
         return list == -ENOENT ? 0 : (int)list;
+    /* A stack without frames, or with frames of probes alone, shows no method of the program. */
+    if (!j->lists.data[list].n)
+        return 0;
     j->counts[i]++;
     j->out->samples++;
     struct hit hit = j->lists.data[list];

@@ -18,7 +18,7 @@ process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 /** Runs the command; its standard output, or an error with what it said. */
 export function jvmscope(...args) {
   const done = spawnSync(join(root, "build/jvmscope"), args, { encoding: "utf8", maxBuffer: 1 << 28 });
-  if (done.status !== 0) throw new Error(`jvmscope ${args.join(" ")}: ${done.stderr}`);
+  if (done.status !== 0) throw new Error(`jvmscope ${args.join(" ")}: ${done.error ?? done.signal ?? `exit ${done.status}`}: ${done.stderr}`);
   return done.stdout;
 }
 

@@ -2,6 +2,7 @@
 /* Since when a thread exists and who started it, from recordings and from events in order. */
 #include "tests.h"
 
+#include "analysis/path_samples.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "jfr/writer.h"
@@ -169,6 +170,73 @@ static void a_thread_is_there_since_its_first_event_wherever_that_is_read(void *
     unlink(name);
 }
 
+/* Methods 1 and 2 belong to a class of the agent, others to the program. */
+static int name_method_or_probe(void *context, uint64_t method, uint32_t type,
+                                struct jfr_method *ret)
+{
+    int r = name_method(context, method, type, ret);
+    if (method <= 2)
+        ret->class.name = "java/lang/JvmscopeContents";
+    return r;
+}
+
+/* A sample at time; n_frames methods of it are the agent's, and then `program` of the program. */
+static void put_sample(uint64_t time, uint32_t agents, uint32_t program)
+{
+    struct jfr_frame frames[4];
+    struct jfr_event e;
+    for (uint32_t k = 0; k < agents + program; k++)
+        frames[k] = (struct jfr_frame){.method = k < agents ? 1 + k : 10 + k, .type = JFR_FRAME_JIT};
+    uint64_t trace = jfr_trace(writer, frames, agents + program, false);
+    assert_true(jfr_begin(writer, JFR_EXECUTION_SAMPLE, 0, &e));
+    jfr_put_time(&e, time);
+    jfr_put_long(&e, 1);
+    jfr_put_long(&e, (int64_t)trace);
+    jfr_put_long(&e, 0);
+    jfr_commit(&e);
+}
+
+/* Samples in the agent's own classes, before any method of the program, show no method. */
+static void samples_of_the_agents_classes_alone_are_no_methods_of_the_path(void **state)
+{
+    char name[] = "/tmp/test-threads-load-XXXXXX";
+    int fd = mkstemp(name);
+    assert_true(fd >= 0);
+    close(fd);
+    struct jfr_writer_options options = {.resolver.method = name_method_or_probe, .slots = 1};
+    assert_int_equal(jfr_writer_open(&writer, name, &options), 0);
+    class = jfr_define_class(writer, &(struct jfr_class){.name = "java/lang/Object"});
+    assert_int_equal(
+        jfr_define_thread(writer, 1, &(struct jfr_thread){.java_name = "main", .java_id = 1}), 0);
+    uint64_t now = now_ns();
+    put_park(0, now);
+    put_sample(now + 10 * NS_PER_MS, 2, 2);
+    put_sample(now + 11 * NS_PER_MS, 1, 0);
+    put_sample(now + 12 * NS_PER_MS, 2, 0);
+    put_park(1, now + 20 * NS_PER_MS);
+    put_sample(now + 30 * NS_PER_MS, 1, 0); /* the last list of methods would be behind the others */
+    put_park(2, now + 40 * NS_PER_MS);
+    assert_int_equal(jfr_writer_close(writer), 0);
+    jfr_writer_free(writer);
+    struct timeline *t;
+    struct buf why = BUF(256);
+    struct critical_path path = {0};
+    struct path_samples found = {0};
+    assert_int_equal(timeline_read(&t, name, SIZE_MAX, NULL, &why), 0);
+    assert_int_equal(critical_path(t, &PATH_OPTIONS, &path), 0);
+    assert_int_equal(path_samples(t, name, false, &path, &found), 0);
+    assert_int_equal(found.samples, 1);
+    for (size_t i = 0; i < path.segments.len; i++)
+        assert_true(!found.sampled[i] || strcmp(found.top[i], "C.m12") == 0);
+    for (size_t i = 0; i < found.rows.len; i++)
+        assert_null(strstr(found.rows.data[i].name, "Jvmscope"));
+    path_samples_release(&found);
+    critical_path_release(&path);
+    timeline_free(t);
+    buf_release(&why);
+    unlink(name);
+}
+
 enum { FIRST, CARRIER, VIRTUAL, WAITER, QUEUED, THREADS };
 
 static struct timeline_builder *threads_and_latch(uint32_t *ret_latch)
@@ -266,6 +334,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thread_is_there_since_its_first_event_wherever_that_is_read),
         cmocka_unit_test(each_wait_has_its_own_stack),
+        cmocka_unit_test(samples_of_the_agents_classes_alone_are_no_methods_of_the_path),
         cmocka_unit_test(a_carrier_that_nobody_woke_tells_of_nobody),
         cmocka_unit_test(a_virtual_thread_in_the_queue_waits_for_the_carrier),
     };

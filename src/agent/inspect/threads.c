@@ -206,28 +206,63 @@ int inspect_groups(struct inspection *i)
     return 0;
 }
 
+/* Whether the operand is the name or number of a thread. */
+static bool is_operand(struct inspection *i, jthread t)
+{
+    char *end;
+    long long number = strtoll(i->operand, &end, 10);
+    jvmtiThreadInfo info = {0};
+    bool is = *i->operand && !*end && object_number(i, t) == number;
+    if (!is && (*i->ti)->GetThreadInfo(i->ti, t, &info) == JVMTI_ERROR_NONE) {
+        is = info.name && strcmp(info.name, i->operand) == 0;
+        vm_free(info.name);
+        if (info.thread_group)
+            (*i->jni)->DeleteLocalRef(i->jni, info.thread_group);
+        if (info.context_class_loader)
+            (*i->jni)->DeleteLocalRef(i->jni, info.context_class_loader);
+    }
+    return is;
+}
+
+struct virtual_search {
+    struct inspection *i;
+    jobject found; /* a global reference: those of the list last only while it is visited */
+};
+
+static void find_virtual(const struct virtual_there *v, void *arg)
+{
+    struct virtual_search *s = arg;
+    if (!s->found && is_operand(s->i, v->thread))
+        s->found = (*s->i->jni)->NewGlobalRef(s->i->jni, v->thread);
+}
+
+static jthread virtual_thread_of_operand(struct inspection *i)
+{
+    struct virtual_search s = {.i = i};
+    uint64_t left;
+    if (virtual_threads_visit(i->jni, find_virtual, &s, &left) < 0 && !s.found)
+        return NULL;
+    jthread found = s.found ? (*i->jni)->NewLocalRef(i->jni, s.found) : NULL;
+    if (s.found)
+        (*i->jni)->DeleteGlobalRef(i->jni, s.found);
+    return found;
+}
+
 jthread thread_of_operand(struct inspection *i)
 {
     jint n = 0;
     jthread *list = NULL, found = NULL;
-    char *end;
-    long long number = strtoll(i->operand, &end, 10);
-    bool by_number = *i->operand && !*end;
     if ((*i->ti)->GetAllThreads(i->ti, &n, &list) != JVMTI_ERROR_NONE)
         return NULL;
     for (jint k = 0; k < n; k++) {
-        jvmtiThreadInfo info = {0};
-        bool is = by_number && object_number(i, list[k]) == number;
-        if (!is && (*i->ti)->GetThreadInfo(i->ti, list[k], &info) == JVMTI_ERROR_NONE) {
-            is = info.name && strcmp(info.name, i->operand) == 0;
-            vm_free(info.name);
-        }
-        if (is && !found)
+        if (!found && is_operand(i, list[k]))
             found = list[k];
         else
             (*i->jni)->DeleteLocalRef(i->jni, list[k]);
     }
     vm_free(list);
+    if (!found)
+        found = virtual_thread_of_operand(i);
     if (!found)
         buf_printf(i->why, "%s: no live thread of this name or number", i->operand);
     return found;
