@@ -95,5 +95,8 @@ struct capture {
  * In the order in which HPROF writes its sections: heap, monitor, sites, samples, times (like the
  * original).
  */
+#define CAPTURE(name) extern const struct capture capture_##name;
+#include "agent/capture_list.h"
+#undef CAPTURE
 extern const struct capture *const captures[];
 extern const int captures_count;

@@ -246,10 +246,10 @@ static void help_row(const struct arg_shown *a, FILE *to)
             a->help);
 }
 
-void command_list(const struct command *table, FILE *to)
+void command_summaries(const struct command *const *table, FILE *to)
 {
-    for (const struct command *c = table; c->name; c++)
-        fprintf(to, "  %-22s %s\n", c->name, c->summary);
+    COMMAND_EACH(c, table)
+    fprintf(to, "  %-22s %s\n", c->name, c->summary);
 }
 
 void args_help(const struct command *c, FILE *to)
@@ -264,7 +264,7 @@ void args_help(const struct command *c, FILE *to)
     }
     if (c->verbs) {
         fputs("\nVerbs:\n", to);
-        command_list(c->verbs, to);
+        command_summaries(c->verbs, to);
     }
     if (c->examples) {
         fputs("\nExamples:\n", to);

@@ -3,7 +3,7 @@
 #include "proto/check.h"
 
 #include "base/json.h"
-#include "cli/builtin.h"
+#include "cli/commands.h"
 #include "cli/target.h"
 
 struct options {
@@ -16,7 +16,7 @@ static const struct arg check_args[] = {
 };
 
 static const struct arg_set check_set = {"What is shown", check_args};
-const struct arg_set *const check_sets[] = {&check_set, NULL};
+static const struct arg_set *const check_sets[] = {&check_set, NULL};
 
 static const char *const verdicts[] = {
     [CHECK_YES] = "yes", [CHECK_PERHAPS] = "perhaps", [CHECK_NO] = "no"};
@@ -51,7 +51,7 @@ static void print_json(const struct vm *vm, const struct check checks[CHECKS])
     puts(buf_str(&out));
 }
 
-int cmd_check(const struct command *self, int argc, char **argv)
+static int cmd_check(const struct command *self, int argc, char **argv)
 {
     struct options options = {0};
     struct operands operands;
@@ -73,3 +73,20 @@ int cmd_check(const struct command *self, int argc, char **argv)
     check_release(checks);
     return records ? 0 : 1;
 }
+
+const struct command command_check = {
+    .name = "check",
+    .run = cmd_check,
+    .operands = "PID",
+    .min_operands = 1,
+    .max_operands = 1,
+    .summary = "check what will work with a VM, and what is missing for the rest",
+    .description =
+        "Checks whether the VM can be attached to and recorded, whether a heap dump can be taken, "
+        "whether CPU samples will have kernel frames, and whether *top* works, and for each of "
+        "these that will not, names the permission or setting that is missing. The VM is not "
+        "asked and not stopped; files like those of *attach* are made in its folders and removed. "
+        "Exits with 0 when it can be recorded.",
+    .examples = "  jvmscope check 4711\n",
+    .sets = check_sets,
+};

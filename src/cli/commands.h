@@ -15,8 +15,8 @@ struct command {
     const char *name;
     /* argv[0] is the last word of the name */
     int (*run)(const struct command *self, int argc, char **argv);
-    /* ends with a row without a name */
-    const struct command *verbs;
+    /* ends with NULL */
+    const struct command *const *verbs;
     /* "FILE", "[PID]", for the usage line */
     const char *operands;
     int min_operands, max_operands; /* max -1: any number */
@@ -37,13 +37,23 @@ struct command {
     int (*heap_answer)(const struct heap_call *c);
 };
 
-/* Ends with a row without a name. */
-extern const struct command commands[];
+/*
+ * All commands, in the order of help; ends with NULL. A command's file defines its
+ * row, `const struct command command_NAME`, and command_list.h lists it.
+ */
+extern const struct command *const commands[];
+#define COMMAND(name) extern const struct command command_##name;
+#include "cli/command_list.h"
+#undef COMMAND
+
+/* Declares c, which takes the value of each command of a table in turn; the table may be NULL. */
+#define COMMAND_EACH(c, table) \
+    for (const struct command *const *c##_at = (table), *c; c##_at && (c = *c##_at); c##_at++)
 
 /* Runs the row of `table` that argv[0] names. */
-int command_dispatch(const struct command *table, int argc, char **argv);
+int command_dispatch(const struct command *const *table, int argc, char **argv);
 /* A line for each row: its name and its summary. */
-void command_list(const struct command *table, FILE *to);
+void command_summaries(const struct command *const *table, FILE *to);
 /* Returns the last word of a command's name. */
 const char *command_word(const struct command *c);
 

@@ -2,7 +2,7 @@
 /* status, dump, stop: messages to the agent of a VM that is being recorded. */
 #include "base/json.h"
 #include "base/parse.h"
-#include "cli/builtin.h"
+#include "cli/commands.h"
 #include "cli/convert.h"
 #include "cli/recording.h"
 #include "cli/report.h"
@@ -47,9 +47,9 @@ static const struct arg dump_args[] = {
 
 static const struct arg_set status_set = {"What is shown", status_args},
                             stop_set = {"Output", stop_args}, dump_set = {"Output", dump_args};
-const struct arg_set *const status_sets[] = {&status_set, NULL},
-                            *const stop_sets[] = {&stop_set, NULL},
-                            *const dump_sets[] = {&dump_set, NULL};
+static const struct arg_set *const status_sets[] = {&status_set, NULL},
+                                   *const stop_sets[] = {&stop_set, NULL},
+                                   *const dump_sets[] = {&dump_set, NULL};
 
 /* Sends a message to the VM that the operand names, and returns its answer. */
 static int send_verb(const struct command *self, const char *operand, const char *verb,
@@ -203,7 +203,7 @@ static void print_budget(const char *answer)
     putchar('\n');
 }
 
-int cmd_status(const struct command *self, int argc, char **argv)
+static int cmd_status(const struct command *self, int argc, char **argv)
 {
     struct control options = {0};
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
@@ -346,7 +346,7 @@ static int send_and_fetch(const struct command *self, const char *operand,
     return status;
 }
 
-int cmd_dump(const struct command *self, int argc, char **argv)
+static int cmd_dump(const struct command *self, int argc, char **argv)
 {
     struct control options = {0};
     struct operands operands;
@@ -359,7 +359,7 @@ int cmd_dump(const struct command *self, int argc, char **argv)
     return send_and_fetch(self, operand, &options, "control=dump", false);
 }
 
-int cmd_stop(const struct command *self, int argc, char **argv)
+static int cmd_stop(const struct command *self, int argc, char **argv)
 {
     struct control options = {0};
     struct operands operands;
@@ -368,3 +368,54 @@ int cmd_stop(const struct command *self, int argc, char **argv)
         return status;
     return send_and_fetch(self, operands.list[0], &options, "control=stop", true);
 }
+
+const struct command command_status = {
+    .name = "status",
+    .run = cmd_status,
+    .operands = "PID",
+    .min_operands = 1,
+    .max_operands = 1,
+    .summary = "show what the agent in a VM does",
+    .description =
+        "Asks the agent what it records, since when, and what it has counted. While it starts or "
+        "stops a recording, it says how many classes it has changed. For a recording that is "
+        "always on, it shows the ring and the triggers: how often each one fired, what it "
+        "measured last, and what it wrote.",
+    .examples = "  jvmscope status 4711\n",
+    .sets = status_sets,
+};
+
+const struct command command_dump = {
+    .name = "dump",
+    .run = cmd_dump,
+    .operands = "PID|RING",
+    .min_operands = 1,
+    .max_operands = 1,
+    .summary = "write out what was recorded so far; the recording goes on",
+    .description =
+        "Has the agent write out what it has recorded so far, and says where, how much, and what "
+        "was lost. *-o* makes a complete copy of the recording up to now.\n\n"
+        "For a recording that is always on (*--always*), *--last* takes exactly the events that "
+        "ended in that time. Its ring is a file, which can be read in the same way after the VM "
+        "has ended, even after a crash.",
+    .examples = "  jvmscope dump -o so-far.html 4711\n"
+                "  jvmscope dump --last 5m -o spike.jfr 4711           the last five minutes\n"
+                "  jvmscope dump --last 5m -o crash.jfr "
+                "/var/tmp/jvmscope-4711-20261124-070000.ring\n",
+    .sets = dump_sets,
+};
+
+const struct command command_stop = {
+    .name = "stop",
+    .run = cmd_stop,
+    .operands = "PID",
+    .min_operands = 1,
+    .max_operands = 1,
+    .summary = "end a recording",
+    .description =
+        "Ends the recording that *jvmscope attach* or *jvmscope run* began, and writes it out. A "
+        "recording that ended by its own time is fetched as well, with *-o*.",
+    .examples = "  jvmscope stop 4711\n"
+                "  jvmscope stop -o app.html 4711\n",
+    .sets = stop_sets,
+};

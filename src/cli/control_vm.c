@@ -3,7 +3,7 @@
  * control: threads and classes of a VM that allows it. The agent implements the verbs
  * (agent/control).
  */
-#include "cli/builtin.h"
+#include "cli/commands.h"
 #include "cli/target.h"
 #include "proto/vm_files.h"
 
@@ -20,7 +20,7 @@ static const struct arg control_args[] = {
 };
 
 static const struct arg_set control_set = {"What is shown", control_args};
-const struct arg_set *const control_sets[] = {&control_set, NULL};
+static const struct arg_set *const control_sets[] = {&control_set, NULL};
 
 /* Finds the absolute name of a class file, which the VM must see under the same name. */
 static bool find_file(const struct vm *vm, const char *name, char *to)
@@ -36,7 +36,7 @@ static bool find_file(const struct vm *vm, const char *name, char *to)
     return true;
 }
 
-int cmd_control(const struct command *self, int argc, char **argv)
+static int cmd_control(const struct command *self, int argc, char **argv)
 {
     struct control_vm options = {0};
     struct operands operands;
@@ -59,3 +59,31 @@ int cmd_control(const struct command *self, int argc, char **argv)
         buf_printf(&message, "%s%s", i > 1 ? "\t" : "", operands.list[i]);
     return target_show(&vm, "control", buf_str(&message), false, options.json);
 }
+
+const struct command command_control = {
+    .name = "control",
+    .run = cmd_control,
+    .operands = "PID VERB [OPERAND ...]",
+    .min_operands = 2,
+    .max_operands = 6,
+    .operands_end_options = true,
+    .summary = "hold threads, change locals, step, redefine classes in a running VM that allows it",
+    .description =
+        "Works only in a VM that was started with *--allow-control*. The VM prints and records "
+        "every order. VERB is one of: *suspend* THREAD (a name, or a number that inspect shows), "
+        "*resume* THREAD, *interrupt* THREAD, *stop* THREAD [EXCEPTION], *pop* THREAD (its top "
+        "call begins anew), *return* THREAD [VALUE] (its top call returns at once), *set* THREAD "
+        "DEPTH NAME VALUE (a local of a frame, 0 is the innermost; #3:I is slot 3 as int), "
+        "*break* PLACE and *clear* PLACE (pkg.Class.method or pkg.Class:LINE), *step* THREAD "
+        "[into|over|out], *redefine* FILE, *verbose* gc|class|jni on|off, *list*. A value is a "
+        "number, true, false, 'c', null, \"text\" or @NUMBER, an object that inspect shows. When "
+        "the recording ends, held threads run on and breakpoints are removed.",
+    .examples = "  jvmscope run --allow-control -o app.jfr -- java -jar app.jar\n"
+                "  jvmscope control 4711 break com.shop.Cart:42\n"
+                "  jvmscope control 4711 list                       who is held where\n"
+                "  jvmscope inspect 4711 stack worker-1             its frames with their locals\n"
+                "  jvmscope control 4711 set worker-1 0 total 100\n"
+                "  jvmscope control 4711 step worker-1 over\n"
+                "  jvmscope control 4711 resume worker-1\n",
+    .sets = control_sets,
+};

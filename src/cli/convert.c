@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/convert.h"
 #include "base/file.h"
-#include "cli/builtin.h"
+#include "cli/commands.h"
 #include "cli/losses.h"
 #include "cli/page_more.h"
 #include "cli/push.h"
@@ -27,12 +27,12 @@ static const struct arg convert_args[] = {
 };
 
 static const struct arg_set convert_set = {"Output", convert_args};
-const struct arg_set *const convert_sets[] = {&convert_set, &push_set, &selection_set, NULL};
+static const struct arg_set *const convert_sets[] = {&convert_set, &push_set, &selection_set, NULL};
 
 static int unknown_format(const char *path)
 {
     char known[256] = "";
-    for (const struct export_format *f = export_formats; f->extension; f++) {
+    for (const struct export_format *const *at = export_formats, *f; (f = *at); at++) {
         size_t n = strlen(known);
         snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "formats are ", f->extension);
     }
@@ -52,7 +52,7 @@ static bool has_samples(const struct profile *p)
 /* "otlp" means the format with the extension ".otlp". */
 static const struct export_format *format_named(const char *name)
 {
-    for (const struct export_format *f = export_formats; f->extension; f++)
+    for (const struct export_format *const *at = export_formats, *f; (f = *at); at++)
         if (strcmp(f->extension + 1, name + (*name == '.')) == 0)
             return f;
     return NULL;
@@ -87,7 +87,7 @@ static int convert(const struct selection *selection, const char *from, const ch
     if (format->threads)
         losses_tell_file(from, NULL);
     int r = p && format->any ? vm_time_samples(p) : 0;
-    if (r == 0 && format->write == export_html)
+    if (r == 0 && format == &export_format_html)
         r = page_more(&members, from, p, options->sources, false);
     if (r < 0)
         return complain_errno(from, "cannot read", r);
@@ -130,7 +130,7 @@ static bool labels_have_a_place(const char *command, const struct convert *optio
 {
     const struct export_format *format =
         options->format ? format_named(options->format) : export_format_of(options->output);
-    if (push->token_file || (push->labels && (!format || format->write != export_otlp))) {
+    if (push->token_file || (push->labels && (!format || format != &export_format_otlp))) {
         complain(command, push->token_file ? "--token-file" : "--label",
                  push->token_file ? "nothing is sent without --push"
                                   : "goes with --push or a file that ends in .otlp");
@@ -144,7 +144,7 @@ static bool labels_have_a_place(const char *command, const struct convert *optio
     return ok;
 }
 
-int cmd_convert(const struct command *self, int argc, char **argv)
+static int cmd_convert(const struct command *self, int argc, char **argv)
 {
     struct convert options = {0};
     struct push_options push = {0};
@@ -166,3 +166,35 @@ int cmd_convert(const struct command *self, int argc, char **argv)
     return status || !push.url ? status
                                : push_file(&push, &selection, operands.list[0], operands.list[0]);
 }
+
+const struct command command_convert = {
+    .name = "convert",
+    .run = cmd_convert,
+    .operands = "FILE",
+    .min_operands = 1,
+    .max_operands = 1,
+    .summary = "turn a recording, or a part of it, into another format",
+    .description =
+        "Writes a recording, or the selected part of it, in another format. The extension of the "
+        "output picks the format: *.html*, *.collapsed*, *.pb.gz*, *.otlp*, *.hprof.txt*, "
+        "*.hprof* and *.jfr* for samples, *.trcxml*, *.pftrace* and *.json* for threads. With "
+        "--push it is sent to a profiling backend: as OTLP over HTTP to a path that ends in "
+        "/v1development/profiles, as a Pyroscope upload to one that ends in /ingest (as pprof "
+        "with ?format=pprof, otherwise as JFR). otlp+http://HOST:PORT and "
+        "pyroscope+http://HOST:PORT stand for these paths.",
+    .examples = "  jvmscope convert app.jfr -o app.html             flame graph and table, one "
+                "file, works offline\n"
+                "  jvmscope convert app.jfr -o app.pb.gz            for pprof\n"
+                "  jvmscope convert app.jfr -o app.otlp             for OpenTelemetry\n"
+                "  OTEL_SERVICE_NAME=shop jvmscope convert --push "
+                "http://localhost:4318/v1development/profiles app.jfr\n"
+                "  jvmscope convert --thread main app.jfr -o main.collapsed\n"
+                "  jvmscope convert app.jfr -o app.hprof.txt        HPROF's text; .hprof for its "
+                "binary records\n"
+                "  jvmscope convert --from 5s app.jfr -o part.jfr   a part of the recording\n"
+                "  jvmscope convert app.jfr -o app.pftrace          threads for Perfetto; .json "
+                "for chrome://tracing,\n"
+                "                                                   .trcxml for the thread "
+                "profiler of TPTP\n",
+    .sets = convert_sets,
+};

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/parse.h"
-#include "cli/builtin.h"
+#include "cli/commands.h"
 #include "cli/cover_classes.h"
 #include "cli/coverage.h"
 #include "cli/losses.h"
@@ -30,7 +30,7 @@ static const struct arg coverage_args[] = {
 };
 
 static const struct arg_set coverage_set = {"What is shown", coverage_args};
-const struct arg_set *const coverage_sets[] = {&coverage_set, NULL};
+static const struct arg_set *const coverage_sets[] = {&coverage_set, NULL};
 
 /* What the recordings contain. */
 struct found {
@@ -311,7 +311,7 @@ static int write_output(const struct coverage *c, const struct cover_options *o,
     return 2;
 }
 
-int cmd_coverage(const struct command *self, int argc, char **argv)
+static int cmd_coverage(const struct command *self, int argc, char **argv)
 {
     struct cover_options o = {0};
     struct operands operands;
@@ -348,3 +348,20 @@ int cmd_coverage(const struct command *self, int argc, char **argv)
     int r = o.json ? print_json(&c, &found.losses) : print_table(&c, o.methods);
     return r < 0 ? complain_errno(operands.list[0], "coverage", r) : 0;
 }
+
+const struct command command_coverage = {
+    .name = "coverage",
+    .run = cmd_coverage,
+    .operands = "FILE ...",
+    .min_operands = 1,
+    .max_operands = -1,
+    .summary = "show which classes, methods, lines and branches ran",
+    .description =
+        "Reads recordings made with *--cover* and adds them up: a line ran when it ran in one of "
+        "them. Prints a table, or writes a file for other tools; the extension of the output "
+        "picks its form.",
+    .examples = "  jvmscope run --cover -o app.jfr -- java -jar app.jar\n"
+                "  jvmscope coverage app.jfr                        a table of classes\n"
+                "  jvmscope coverage --sources src -o app.html a.jfr b.jfr\n",
+    .sets = coverage_sets,
+};

@@ -3,7 +3,7 @@
  * Other uses of the option tables than --help: manual pages, as source for scdoc, and completion
  * for shells.
  */
-#include "cli/builtin.h"
+#include "cli/commands.h"
 
 #include <string.h>
 
@@ -92,8 +92,8 @@ static void print_manual(const struct command *c)
     }
     if (c->verbs)
         puts("# VERBS\n");
-    for (const struct command *v = c->verbs; v && v->name; v++)
-        manual_body(v);
+    COMMAND_EACH(v, c->verbs)
+    manual_body(v);
     if (c->examples) {
         puts("\n# EXAMPLES\n");
         manual_examples(c->examples);
@@ -109,14 +109,15 @@ static void print_manual_of_all(void)
          "*jvmscope* _COMMAND_ [_OPTION_ ...] ...\n\n# DESCRIPTION\n\n"
          "A profiling system for the Java virtual machine, HotSpot 8 to 27. Each command has a "
          "page of its own.\n\n# COMMANDS\n");
-    for (const struct command *c = commands; c->name; c++) {
+    COMMAND_EACH(c, commands)
+    {
         printf("*jvmscope-%s*(1)\n\t", c->name);
         put_plain(c->summary);
         puts(".\n");
     }
 }
 
-int cmd_manual(const struct command *self, int argc, char **argv)
+static int cmd_manual(const struct command *self, int argc, char **argv)
 {
     struct operands operands;
     int status;
@@ -126,7 +127,8 @@ int cmd_manual(const struct command *self, int argc, char **argv)
         print_manual_of_all();
         return 0;
     }
-    for (const struct command *c = commands; c->name; c++) {
+    COMMAND_EACH(c, commands)
+    {
         if (strcmp(c->name, operands.list[0]) == 0) {
             print_manual(c);
             return 0;
@@ -143,8 +145,8 @@ static void bash_words(const struct command *c, const char *indent)
         for (size_t i = 0; arg_at(c->sets[n], i, &a); i++)
             printf(" %s", a.name);
     }
-    for (const struct command *v = c->verbs; v && v->name; v++)
-        printf(" %s", command_word(v));
+    COMMAND_EACH(v, c->verbs)
+    printf(" %s", command_word(v));
     puts("\" ;;");
 }
 
@@ -155,11 +157,11 @@ static void print_bash(void)
          "    local word=${COMP_WORDS[COMP_CWORD]} words=");
     puts("    if [ \"$COMP_CWORD\" = 1 ]; then");
     printf("        words=\"--help --version");
-    for (const struct command *c = commands; c->name; c++)
-        printf(" %s", c->name);
+    COMMAND_EACH(c, commands)
+    printf(" %s", c->name);
     puts("\"\n    else\n        case ${COMP_WORDS[1]} in");
-    for (const struct command *c = commands; c->name; c++)
-        bash_words(c, "        ");
+    COMMAND_EACH(c, commands)
+    bash_words(c, "        ");
     puts("        esac\n    fi\n"
          "    case $word in\n"
          "    -*) ;;\n"
@@ -189,7 +191,8 @@ static void print_fish(void)
 {
     puts("# jvmscope completion for fish: put it into ~/.config/fish/completions/jvmscope.fish");
     struct arg_shown a;
-    for (const struct command *c = commands; c->name; c++) {
+    COMMAND_EACH(c, commands)
+    {
         printf("complete -c jvmscope -n __fish_use_subcommand -f -a %s -d ", c->name);
         fish_text(c->summary);
         putchar('\n');
@@ -212,7 +215,7 @@ static void print_zsh(void)
     print_bash();
 }
 
-int cmd_completion(const struct command *self, int argc, char **argv)
+static int cmd_completion(const struct command *self, int argc, char **argv)
 {
     static const struct {
         const char *shell;
@@ -231,3 +234,25 @@ int cmd_completion(const struct command *self, int argc, char **argv)
     complain(operands.list[0], "no such shell", "bash, zsh or fish");
     return 2;
 }
+
+const struct command command_completion = {
+    .name = "completion",
+    .run = cmd_completion,
+    .operands = "bash|zsh|fish",
+    .min_operands = 1,
+    .max_operands = 1,
+    .summary = "print the completion of this command for a shell",
+    .description =
+        "Prints a script that makes the shell complete commands, options and process ids.",
+    .examples = "  . <(jvmscope completion bash)                    for this shell\n",
+};
+
+const struct command command_manual = {
+    .name = "manual",
+    .run = cmd_manual,
+    .operands = "[COMMAND]",
+    .max_operands = 1,
+    .summary = "print a manual page as scdoc's source",
+    .description = "Prints the source of a manual page; the build makes the pages from it.",
+    .examples = "  jvmscope manual report | scdoc | man -l -        read one without installing\n",
+};

@@ -5,7 +5,7 @@
  */
 #include "base/json.h"
 #include "base/parse.h"
-#include "cli/builtin.h"
+#include "cli/commands.h"
 #include "cli/losses.h"
 #include "cli/reading.h"
 #include "cli/report.h"
@@ -24,7 +24,7 @@ static const struct arg diff_args[] = {
 };
 
 static const struct arg_set diff_set = {"What is shown", diff_args};
-const struct arg_set *const diff_sets[] = {&diff_set, &selection_set, NULL};
+static const struct arg_set *const diff_sets[] = {&diff_set, &selection_set, NULL};
 
 struct side {
     uint64_t self, total;
@@ -170,7 +170,7 @@ static int read_side(struct comparison *c, int side, struct selection *selection
     return r < 0 ? complain_errno(path, "cannot rank", r) : 0;
 }
 
-int cmd_diff(const struct command *self, int argc, char **argv)
+static int cmd_diff(const struct command *self, int argc, char **argv)
 {
     struct diff options = {.limit = 30};
     struct selection selection = {0};
@@ -197,3 +197,16 @@ int cmd_diff(const struct command *self, int argc, char **argv)
     vec_release(&c.rows);
     return status;
 }
+
+const struct command command_diff = {
+    .name = "diff",
+    .run = cmd_diff,
+    .operands = "BASE NEW",
+    .min_operands = 2,
+    .max_operands = 2,
+    .summary = "compare the methods of two recordings",
+    .description =
+        "Prints the methods whose share of the whole changed most from one recording to the other.",
+    .examples = "  jvmscope diff before.jfr after.jfr\n",
+    .sets = diff_sets,
+};

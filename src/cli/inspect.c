@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 #include "base/utf8.h"
-#include "cli/builtin.h"
+#include "cli/commands.h"
 #include "cli/target.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ static const struct arg inspect_args[] = {
 };
 
 static const struct arg_set inspect_set = {"What is shown", inspect_args};
-const struct arg_set *const inspect_sets[] = {&inspect_set, NULL};
+static const struct arg_set *const inspect_sets[] = {&inspect_set, NULL};
 
 /*
  * Reads text in the format of a properties file (java.util.Properties.load) up to its end or, for a
@@ -85,7 +85,7 @@ static int print_properties(const struct vm *vm, const char *pid, bool as_json)
     return 0;
 }
 
-int cmd_inspect(const struct command *self, int argc, char **argv)
+static int cmd_inspect(const struct command *self, int argc, char **argv)
 {
     struct inspect options = {0};
     struct operands operands;
@@ -103,3 +103,27 @@ int cmd_inspect(const struct command *self, int argc, char **argv)
                operands.count > 2 ? operands.list[2] : "");
     return target_show(&vm, "inspect", buf_str(&message), true, options.json);
 }
+
+const struct command command_inspect = {
+    .name = "inspect",
+    .run = cmd_inspect,
+    .operands = "PID WHAT [OPERAND]",
+    .min_operands = 2,
+    .max_operands = 3,
+    .summary = "look at the threads, classes and objects of a running VM",
+    .description =
+        "Asks the agent in the VM, which is loaded if need be. WHAT is one of: *threads*, "
+        "*groups*, *stack* THREAD (a name or number), *classes* [PATTERN], *class* NAME, "
+        "*statics* NAME, *modules*, *instances* CLASS, *object* NUMBER, *free* NUMBER|all, "
+        "*properties*, *vm*, *deadlocks*. Objects are shown as Class@NUMBER; a number stays valid "
+        "over collections until the object dies or is freed. No code of the program is called. A "
+        "stack has its locals when the agent was there from the start: the VM gives them to none "
+        "that comes later. A logpoint (*attach --log*) reads locals at a line in any VM.",
+    .examples = "  jvmscope inspect 4711 threads\n"
+                "  jvmscope inspect 4711 stack main                 frames with their locals\n"
+                "  jvmscope inspect 4711 class java.util.HashMap    fields, methods, where "
+                "compiled code lies\n"
+                "  jvmscope inspect 4711 instances java.util.Timer\n"
+                "  jvmscope inspect 4711 object 17\n",
+    .sets = inspect_sets,
+};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
-#include "cli/builtin.h"
+#include "cli/commands.h"
 #include "cli/report.h"
 #include "proto/vm.h"
 
@@ -16,7 +16,7 @@ static const struct arg list_args[] = {
 };
 
 static const struct arg_set list_set = {"What is shown", list_args};
-const struct arg_set *const list_sets[] = {&list_set, NULL};
+static const struct arg_set *const list_sets[] = {&list_set, NULL};
 
 enum { COMMAND_SHOWN = 100 /* columns, as in the format below */ };
 
@@ -139,7 +139,7 @@ static void print_json(const struct vm_list *l)
     puts(buf_str(&out));
 }
 
-int cmd_list(const struct command *self, int argc, char **argv)
+static int cmd_list(const struct command *self, int argc, char **argv)
 {
     struct list options = {0};
     struct operands operands;
@@ -157,3 +157,18 @@ int cmd_list(const struct command *self, int argc, char **argv)
     vm_list_release(&vms);
     return 0;
 }
+
+const struct command command_list = {
+    .name = "list",
+    .run = cmd_list,
+    .operands = "",
+    .summary = "list the Java VMs of this machine",
+    .description =
+        "Lists the VMs that can be seen, in all containers of the machine, with user, version, "
+        "the time since they started, the CPU time that they have used, and program. Those in "
+        "containers are marked with the container's id, as its control group tells it, and its "
+        "host name; those with a /tmp of their own (systemd's PrivateTmp=yes) and stopped ones "
+        "are marked too.",
+    .examples = "  jvmscope list\n",
+    .sets = list_sets,
+};

@@ -8,12 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static void usage(const struct command *table, FILE *to)
+static void usage(const struct command *const *table, FILE *to)
 {
     bool top = table == commands;
     if (top)
         fputs("usage: jvmscope COMMAND [OPTION ...]\n\n", to);
-    command_list(table, to);
+    command_summaries(table, to);
     fprintf(to, "\n`jvmscope help %s` says more%s.\n", top ? "COMMAND" : "COMMAND VERB",
             top ? "; `jvmscope --version` prints the version" : "");
 }
@@ -25,15 +25,17 @@ const char *command_word(const struct command *c)
 }
 
 /* For a command that also works without a verb: returns whether its first operand is a verb. */
-static bool names_verb(const struct command *verbs, int argc, char **argv)
+static bool names_verb(const struct command *const *verbs, int argc, char **argv)
 {
-    for (const struct command *v = verbs; argc > 1 && v->name; v++)
+    COMMAND_EACH(v, argc > 1 ? verbs : NULL)
+    {
         if (strcmp(argv[1], command_word(v)) == 0)
             return true;
+    }
     return false;
 }
 
-int command_dispatch(const struct command *table, int argc, char **argv)
+int command_dispatch(const struct command *const *table, int argc, char **argv)
 {
     if (argc < 1) {
         usage(table, stderr);
@@ -43,7 +45,8 @@ int command_dispatch(const struct command *table, int argc, char **argv)
         usage(table, stdout);
         return 0;
     }
-    for (const struct command *c = table; c->name; c++) {
+    COMMAND_EACH(c, table)
+    {
         if (strcmp(argv[0], command_word(c)) != 0)
             continue;
         bool verb = c->verbs && (!c->run || names_verb(c->verbs, argc, argv));
@@ -51,8 +54,8 @@ int command_dispatch(const struct command *table, int argc, char **argv)
     }
     struct nearest n = {.word = argv[0]};
     char guess[128];
-    for (const struct command *c = table; c->name; c++)
-        nearest_try(&n, command_word(c));
+    COMMAND_EACH(c, table)
+    nearest_try(&n, command_word(c));
     snprintf(guess, sizeof(guess), "did you mean %s?", n.best ? n.best : "");
     const char *list = table == commands ? "jvmscope --help lists them" : "--help lists them";
     complain(argv[0], "no such command", n.best ? guess : list);

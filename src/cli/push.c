@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "base/parse.h"
-#include "cli/builtin.h"
+#include "cli/commands.h"
 #include "export/batch.h"
 #include "export/export.h"
 #include "wire/http.h"
@@ -337,8 +337,7 @@ static int put_ingest_url(struct pushing *p, const struct profile *profile, cons
 }
 
 /* Writes with one of the formats into memory. */
-static int write_format(const struct export_source *source,
-                        int (*write)(const struct export_source *s, FILE *out, struct buf *why),
+static int write_format(const struct export_source *source, const struct export_format *format,
                         struct buf *to, struct buf *why)
 {
     char *data = NULL;
@@ -346,7 +345,7 @@ static int write_format(const struct export_source *source,
     FILE *out = open_memstream(&data, &len);
     if (!out)
         return -ENOMEM;
-    int r = write(source, out, why);
+    int r = format->write(source, out, why);
     r = fclose(out) != 0 && r == 0 ? -ENOMEM : r;
     if (r == 0)
         buf_bytes(to, data, len);
@@ -369,7 +368,7 @@ static int push_jfr(struct pushing *p, const struct profile *profile, struct buf
     _cleanup_(buf_release) struct buf jfr = BUF(SIZE_MAX / 2), packed = BUF(SIZE_MAX / 2);
     struct export_source source = {
         .path = p->path, .profile = profile, .filter = p->selection->filter};
-    int r = write_format(&source, export_jfr, &jfr, why);
+    int r = write_format(&source, &export_format_jfr, &jfr, why);
     if (r == 0)
         r = pack_gzip(jfr.data, jfr.len, &packed);
     /* No event has a context, so the snapshot of their labels, a protobuf, is the empty one. */
@@ -392,7 +391,7 @@ static int push_pprof(struct pushing *p, const struct profile *profile, enum pro
                                        .profile = profile,
                                        .metric = (enum profile_metric)m,
                                        .filter = p->selection->filter};
-        r = write_format(&source, export_pprof, &pprof, why);
+        r = write_format(&source, &export_format_pprof, &pprof, why);
         struct http_part part = {"profile", "profile.pprof", "application/octet-stream", pprof.data,
                                  pprof.len};
         if (r == 0)

@@ -2,7 +2,6 @@
 #include "cli/recording.h"
 
 #include "base/parse.h"
-#include "cli/builtin.h"
 #include "cli/commands.h"
 #include "cli/contents.h"
 #include "cli/losses.h"
@@ -42,44 +41,14 @@ bool recording_check_output(const char *output)
     return false;
 }
 
-/* What formats need from a capture. HPROF: has a place in the formats of HPROF. */
-enum { STACKS = 1, WAITS = 2, HPROF = 4 };
-
-/*
- * Options that make the agent record something, and the command that shows it if that is not
- * `report`.
- */
-static const struct {
-    enum option option;
-    const char *shown_by;
-    int gives;
-} captures[] = {
-    {OPT_CPU, NULL, STACKS | HPROF},
-    {OPT_HEAP, NULL, STACKS | HPROF},
-    {OPT_MONITOR, NULL, STACKS | WAITS | HPROF},
-    {OPT_ALLOC, NULL, STACKS | HPROF},
-    {OPT_LIVE, NULL, STACKS | HPROF},
-    {OPT_ONOOM, NULL, HPROF},
-    {OPT_PARK, NULL, STACKS | WAITS | HPROF},
-    {OPT_THREADS, "threads summary", STACKS | WAITS},
-    {OPT_LOCKS, "threads summary", STACKS | WAITS},
-    {OPT_REQUESTS, "requests slow", STACKS | WAITS},
-    {OPT_TRACE, "trace", 0},
-    {OPT_COVER, "coverage", 0},
-    {OPT_LOG, "trace", 0},
-    {OPT_WATCH, "trace", 0},
-    {OPT_EXCEPTIONS, "trace --exceptions", 0},
-    {OPT_EVENTS, "trace", 0},
-    {OPT_DEADLOCK, "threads deadlocks", STACKS | WAITS},
-};
-
-/* Returns the capture that the word at `at` asks for, or -1 if it asks for none. */
+/* Returns the option that the word at `at` gives, if it makes the agent record, or -1. */
 static int capture_of(const char *at)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(captures); i++) {
-        const char *name = option_table[captures[i].option].name;
-        if (strncmp(at, name, strlen(name)) == 0 && at[strlen(name)] == '=')
-            return (int)i;
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        const char *name = option_table[i].name;
+        if (option_table[i].gives && strncmp(at, name, strlen(name)) == 0 &&
+            at[strlen(name)] == '=')
+            return i;
     }
     return -1;
 }
@@ -96,7 +65,7 @@ static int captures_give(const char *words)
     int gives = 0;
     for (const char *at = words; *at; at += strcspn(at, ","), at += *at == ',') {
         int i = capture_of(at);
-        gives |= i < 0 || is_dump(at) ? 0 : captures[i].gives;
+        gives |= i < 0 || is_dump(at) ? 0 : option_table[i].gives;
     }
     return gives;
 }
@@ -114,9 +83,9 @@ static bool captures_something(const char *words, const char **ret_shown_by)
         if (i < 0)
             continue;
         /* Who is told of a dump is told what shows it. */
-        bool dump = captures[i].option == OPT_ONOOM || is_dump(at);
+        bool dump = i == OPT_ONOOM || is_dump(at);
         found = true;
-        *ret_shown_by = dump ? "" : captures[i].shown_by;
+        *ret_shown_by = dump ? "" : option_table[i].shown_by;
         if (!dump)
             return true;
     }
@@ -147,7 +116,8 @@ static bool check_gives(const char *words, const char *output)
     const struct export_format *format =
         recording_is_direct(output) ? NULL : export_format_of(output);
     int gives = captures_give(words);
-    if (!format || (format->any && !format->threads) || gives & (format->threads ? WAITS : STACKS))
+    if (!format || (format->any && !format->threads) ||
+        gives & (format->threads ? GIVES_WAITS : GIVES_STACKS))
         return true;
     complain(output,
              format->threads ? "this format holds threads, which nothing that is asked for records"
@@ -159,10 +129,11 @@ static bool check_gives(const char *words, const char *output)
 /* Checks beforehand what the agent would refuse after the VM has been started or asked. */
 static bool check_format(const struct options *o, const char *output)
 {
-    for (size_t i = 0; format_of(output) != 'r' && i < ARRAY_SIZE(captures); i++) {
-        enum option option = captures[i].option;
+    for (int i = 0; format_of(output) != 'r' && i < OPTION_COUNT; i++) {
+        enum option option = (enum option)i;
         bool off = option_table[option].kind == OPTION_YES_NO && !option_on(o, option);
-        if (captures[i].gives & HPROF || !o->v[option].given || off)
+        if (!option_table[i].gives || option_table[i].gives & GIVES_HPROF || !o->v[option].given ||
+            off)
             continue;
         _cleanup_(buf_release) struct buf what = BUF(256);
         buf_printf(&what, "%s is recorded into a .jfr, not into HPROF's output",

@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "base/parse.h"
-#include "cli/builtin.h"
+#include "cli/commands.h"
 #include "cli/losses.h"
 #include "cli/reading.h"
 #include "profile/vm_time.h"
@@ -33,7 +33,7 @@ static const struct arg report_args[] = {
 };
 
 static const struct arg_set report_set = {"What is shown", report_args};
-const struct arg_set *const report_sets[] = {&report_set, &selection_set, NULL};
+static const struct arg_set *const report_sets[] = {&report_set, &selection_set, NULL};
 
 static double percent(uint64_t part, uint64_t whole)
 {
@@ -458,7 +458,7 @@ static int print_json(const struct selection *s, const struct profile *p, const 
     return 0;
 }
 
-int cmd_report(const struct command *self, int argc, char **argv)
+static int cmd_report(const struct command *self, int argc, char **argv)
 {
     struct report options = {.limit = 20, .stacks = 5};
     struct selection selection = {0};
@@ -476,3 +476,25 @@ int cmd_report(const struct command *self, int argc, char **argv)
     return options.json ? print_json(&selection, p, operands.list[0])
                         : print_report(&options, &selection, p, operands.list[0]);
 }
+
+const struct command command_report = {
+    .name = "report",
+    .run = cmd_report,
+    .operands = "FILE",
+    .min_operands = 1,
+    .max_operands = 1,
+    .summary = "print the ranked methods and the hottest stacks of a recording",
+    .description =
+        "Reads a recording (JFR of any JDK, HPROF text or binary, pprof, collapsed stacks) and "
+        "prints its methods, ranked by their own time (self), with the time of what they called "
+        "(total; recursion counts once), and the hottest stacks, the running method first.\n\n"
+        "For CPU samples, the head says how much CPU time the whole process used, and how much of "
+        "it the compilers, the collector and other threads without Java code used. These are not "
+        "sampled, and the shares of methods are of the Java threads' time alone. In the page's "
+        "flame graph they stand beside the program.",
+    .examples = "  jvmscope report app.jfr                          the whole recording\n"
+                "  jvmscope report --thread 'worker-*' app.jfr      of some threads alone\n"
+                "  jvmscope report --from 10s --to 20s app.jfr      of a window of time\n"
+                "  jvmscope report --json app.jfr                   for a program\n",
+    .sets = report_sets,
+};

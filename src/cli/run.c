@@ -2,7 +2,7 @@
 /* run: starts a program with the agent in it, by an argument of java or by JAVA_TOOL_OPTIONS. */
 #include "base/file.h"
 #include "base/parse.h"
-#include "cli/builtin.h"
+#include "cli/commands.h"
 #include "cli/contents.h"
 #include "cli/convert.h"
 #include "cli/push.h"
@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-const struct arg_set *const run_sets[] = {&push_set, &capture_set, NULL};
+static const struct arg_set *const run_sets[] = {&push_set, &capture_set, NULL};
 
 struct run {
     struct capture capture;
@@ -252,7 +252,7 @@ static int finish(struct run *run)
     return status;
 }
 
-int cmd_run(const struct command *self, int argc, char **argv)
+static int cmd_run(const struct command *self, int argc, char **argv)
 {
     struct run run = {.outcome = (int)syscall(SYS_memfd_create, OUTCOME_NAME, 0)};
     int status;
@@ -293,3 +293,28 @@ int cmd_run(const struct command *self, int argc, char **argv)
     capture_release(&run.capture);
     return status;
 }
+
+const struct command command_run = {
+    .name = "run",
+    .run = cmd_run,
+    .operands = "[--] java ...",
+    .min_operands = 1,
+    .max_operands = -1,
+    .operands_end_options = true,
+    .summary = "run a Java program and record it",
+    .description =
+        "Runs the program with the agent in it from the start. When the program is java itself "
+        "the agent is an argument of it; a script that starts java gets it through "
+        "JAVA_TOOL_OPTIONS. The program's standard streams and its exit status are untouched; "
+        "where it ends with 0 and not all was recorded, a full disk for one, the command says "
+        "what is missing and exits with 1.\n\n"
+        "Without an option that says what to record, CPU is sampled. The extension of the output "
+        "picks the format: .jfr, .hprof.txt and .hprof are written by the agent, others are made "
+        "of a .jfr at the end. What is written is readable by its owner alone: a recording holds "
+        "command lines and the strings that were traced.",
+    .examples = "  jvmscope run -o app.html -- java -jar app.jar    a flame graph\n"
+                "  jvmscope run -o app.jfr -- java -jar app.jar     a recording, for report and "
+                "convert\n"
+                "  jvmscope run -i 1ms -- mvn package               whatever starts java\n",
+    .sets = run_sets,
+};

@@ -10,7 +10,7 @@
 #include "base/map.h"
 #include "base/parse.h"
 #include "base/vec.h"
-#include "cli/builtin.h"
+#include "cli/commands.h"
 #include "cli/json_view.h"
 #include "cli/target.h"
 #include "hotspot/hsperf.h"
@@ -40,7 +40,7 @@ static const struct arg top_args[] = {
 };
 
 static const struct arg_set top_set = {"What is shown", top_args};
-const struct arg_set *const top_sets[] = {&top_set, NULL};
+static const struct arg_set *const top_sets[] = {&top_set, NULL};
 
 enum { POOLS_MAX = 16, COLLECTORS_MAX = 4, STATES_MAX = 12, TASK_NAME = 15 };
 
@@ -421,7 +421,7 @@ static void print_json(const struct sample *s, const struct sample *before, uint
 
 static const uint64_t least_interval = 10 * NS_PER_SECOND / 1000;
 
-int cmd_top(const struct command *self, int argc, char **argv)
+static int cmd_top(const struct command *self, int argc, char **argv)
 {
     struct top o = {.interval = NS_PER_SECOND, .rows = 15};
     struct operands operands;
@@ -465,3 +465,19 @@ int cmd_top(const struct command *self, int argc, char **argv)
     sample_release(&before);
     return r < 0 ? complain(operands.list[0], "top", "the program has ended") : 0;
 }
+
+const struct command command_top = {
+    .name = "top",
+    .run = cmd_top,
+    .operands = "PID",
+    .min_operands = 1,
+    .max_operands = 1,
+    .summary = "show a running VM: heap, collections, threads, classes, compilation",
+    .description =
+        "Shows a table every second, on a terminal in place. What is shown comes from the "
+        "counters that the VM publishes and from /proc, at no cost for the program; thread states "
+        "need the agent (*--states*).",
+    .examples = "  jvmscope top 4711\n"
+                "  jvmscope top --json -i 10s 4711 >>vm.jsonl       a line every ten seconds\n",
+    .sets = top_sets,
+};

@@ -121,7 +121,7 @@ static int thread_names(struct chrome *c)
     return r;
 }
 
-int export_chrome(const struct export_source *s, FILE *out, struct buf *why)
+static int export_chrome(const struct export_source *s, FILE *out, struct buf *why)
 {
     _cleanup_(timeline_freep) struct timeline *t = NULL;
     int r = timeline_load(&t, s->path, why);
@@ -146,3 +146,10 @@ int export_chrome(const struct export_source *s, FILE *out, struct buf *why)
     buf_release(&c.b);
     return r;
 }
+
+const struct export_format export_format_chrome = {
+    .extension = ".json",
+    .what = "threads for chrome://tracing and speedscope",
+    .write = export_chrome,
+    .threads = true,
+};

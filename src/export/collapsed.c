@@ -24,7 +24,7 @@ static void append_name(struct buf *line, struct str name)
     }
 }
 
-int export_collapsed(const struct export_source *s, FILE *out, struct buf *why)
+static int export_collapsed(const struct export_source *s, FILE *out, struct buf *why)
 {
     _cleanup_(profile_view_release) struct profile_view v = {0};
     _cleanup_(profile_tree_release) struct profile_tree t = {0};
@@ -74,3 +74,10 @@ int export_collapsed(const struct export_source *s, FILE *out, struct buf *why)
     vec_release(&starts);
     return r;
 }
+
+const struct export_format export_format_collapsed = {
+    .extension = ".collapsed",
+    .what = "stacks a line, for flame graph tools",
+    .write = export_collapsed,
+    .detail = LOAD_SUMS,
+};

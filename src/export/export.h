@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The formats to which a recording can be converted. Each has a row in the table and a file. */
+/* The formats to which a recording can be converted, one file each. */
 #pragma once
 
 #include "base/buf.h"
@@ -33,19 +33,14 @@ struct export_format {
     bool threads; /* made from the timeline of the recording at `path`; source.profile is NULL */
 };
 
-/* The last row has no extension. */
-extern const struct export_format export_formats[];
+/*
+ * Ends with NULL. A format's file defines its row, `const struct export_format
+ * export_format_NAME`, and format_list.h lists it.
+ */
+extern const struct export_format *const export_formats[];
+#define FORMAT(name) extern const struct export_format export_format_##name;
+#include "export/format_list.h"
+#undef FORMAT
 
 /* Returns the format of a file name by its longest matching extension, or NULL. */
 const struct export_format *export_format_of(const char *path);
-
-int export_collapsed(const struct export_source *s, FILE *out, struct buf *why) must_check;
-int export_hprof(const struct export_source *s, FILE *out, struct buf *why) must_check;
-int export_hprof_text(const struct export_source *s, FILE *out, struct buf *why) must_check;
-int export_html(const struct export_source *s, FILE *out, struct buf *why) must_check;
-int export_jfr(const struct export_source *s, FILE *out, struct buf *why) must_check;
-int export_chrome(const struct export_source *s, FILE *out, struct buf *why) must_check;
-int export_perfetto(const struct export_source *s, FILE *out, struct buf *why) must_check;
-int export_trcxml(const struct export_source *s, FILE *out, struct buf *why) must_check;
-int export_pprof(const struct export_source *s, FILE *out, struct buf *why) must_check;
-int export_otlp(const struct export_source *s, FILE *out, struct buf *why) must_check;

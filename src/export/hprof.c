@@ -121,7 +121,7 @@ static void text_table(struct hprof_text *t, const struct profile_view *v,
     hprof_text_ranked_end(t, kind);
 }
 
-int export_hprof_text(const struct export_source *s, FILE *out, struct buf *why)
+static int export_hprof_text(const struct export_source *s, FILE *out, struct buf *why)
 {
     _cleanup_(profile_view_release) struct profile_view v = {0};
     _cleanup_free_ struct ranked *list = NULL;
@@ -227,7 +227,7 @@ static int put_samples(struct binary *b, const struct profile_view *v, const str
     return 0;
 }
 
-int export_hprof(const struct export_source *s, FILE *out, struct buf *why)
+static int export_hprof(const struct export_source *s, FILE *out, struct buf *why)
 {
     _cleanup_(profile_view_release) struct profile_view v = {0};
     _cleanup_free_ struct ranked *list = NULL;
@@ -271,3 +271,17 @@ int export_hprof(const struct export_source *s, FILE *out, struct buf *why)
     vec_release(&b.trace);
     return r;
 }
+
+const struct export_format export_format_hprof_text = {
+    .extension = ".hprof.txt",
+    .what = "HPROF's text: traces and ranked samples",
+    .write = export_hprof_text,
+    .detail = LOAD_SUMS,
+};
+
+const struct export_format export_format_hprof = {
+    .extension = ".hprof",
+    .what = "HPROF's binary records",
+    .write = export_hprof,
+    .detail = LOAD_SUMS,
+};

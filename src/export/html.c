@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-int export_html(const struct export_source *s, FILE *out, struct buf *why)
+static int export_html(const struct export_source *s, FILE *out, struct buf *why)
 {
     if (!page_head[0]) {
         buf_string(why, "this build has no page: npm or its packages were not to be had when it "
@@ -25,3 +25,11 @@ int export_html(const struct export_source *s, FILE *out, struct buf *why)
         page_write(out, &data);
     return r;
 }
+
+const struct export_format export_format_html = {
+    .extension = ".html",
+    .what = "flame graph and table, one file that works offline",
+    .any = true,
+    .write = export_html,
+    .detail = LOAD_CELLS,
+};

@@ -238,7 +238,7 @@ static int copy_chunks(const struct selecting *s, const struct file_map *map, FI
     return r;
 }
 
-int export_jfr(const struct export_source *s, FILE *out, struct buf *why)
+static int export_jfr(const struct export_source *s, FILE *out, struct buf *why)
 {
     struct file_map map = {0};
     struct selecting selecting = {.source = s};
@@ -251,3 +251,11 @@ int export_jfr(const struct export_source *s, FILE *out, struct buf *why)
     file_map_release(&map);
     return r;
 }
+
+const struct export_format export_format_jfr = {
+    .extension = ".jfr",
+    .what = "a part of a flight recording: a window, threads, classes",
+    .any = true,
+    .write = export_jfr,
+    .detail = LOAD_SUMS,
+};

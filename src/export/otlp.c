@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-int export_otlp(const struct export_source *s, FILE *out, struct buf *why)
+static int export_otlp(const struct export_source *s, FILE *out, struct buf *why)
 {
     _cleanup_(wire_batch_release) struct wire_batch b = {.limits = wire_limits_wide};
     _cleanup_(buf_release) struct buf message = BUF(SIZE_MAX / 2);
@@ -30,3 +30,9 @@ int export_otlp(const struct export_source *s, FILE *out, struct buf *why)
         fwrite(message.data, 1, message.len, out);
     return r;
 }
+
+const struct export_format export_format_otlp = {
+    .extension = ".otlp",
+    .what = "OpenTelemetry's profiles (OTLP 1.11)",
+    .write = export_otlp,
+};

@@ -189,7 +189,7 @@ static int put_locks(struct perfetto *p)
     return r;
 }
 
-int export_perfetto(const struct export_source *s, FILE *out, struct buf *why)
+static int export_perfetto(const struct export_source *s, FILE *out, struct buf *why)
 {
     _cleanup_(timeline_freep) struct timeline *t = NULL;
     int r = timeline_load(&t, s->path, why);
@@ -207,3 +207,10 @@ int export_perfetto(const struct export_source *s, FILE *out, struct buf *why)
     buf_release(&p.inner);
     return r;
 }
+
+const struct export_format export_format_perfetto = {
+    .extension = ".pftrace",
+    .what = "threads for Perfetto",
+    .write = export_perfetto,
+    .threads = true,
+};

@@ -280,7 +280,7 @@ static void put_rest(struct writing *w)
     gzip_out_put(w->gzip, &w->pending);
 }
 
-int export_pprof(const struct export_source *s, FILE *out, struct buf *why)
+static int export_pprof(const struct export_source *s, FILE *out, struct buf *why)
 {
     struct writing w = {.source = s,
                         .out = out,
@@ -306,3 +306,10 @@ int export_pprof(const struct export_source *s, FILE *out, struct buf *why)
     strpool_release(&w.strings);
     return r;
 }
+
+const struct export_format export_format_pprof = {
+    .extension = ".pb.gz",
+    .what = "pprof",
+    .write = export_pprof,
+    .detail = LOAD_THREADS,
+};

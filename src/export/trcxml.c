@@ -229,7 +229,7 @@ static void put_node(struct trcxml *x, uint32_t n)
     }
 }
 
-int export_trcxml(const struct export_source *s, FILE *out, struct buf *why)
+static int export_trcxml(const struct export_source *s, FILE *out, struct buf *why)
 {
     _cleanup_(timeline_freep) struct timeline *t = NULL;
     int r = timeline_load(&t, s->path, why);
@@ -242,3 +242,10 @@ int export_trcxml(const struct export_source *s, FILE *out, struct buf *why)
     fputs("</TRACE>\n", out);
     return 0;
 }
+
+const struct export_format export_format_trcxml = {
+    .extension = ".trcxml",
+    .what = "the thread profiler's XML (TPTP)",
+    .write = export_trcxml,
+    .threads = true,
+};

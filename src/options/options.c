@@ -22,11 +22,14 @@
 const struct option_row option_table[OPTION_COUNT] = {
     /* HPROF's, in the order of its help. */
     [OPT_HEAP] = {"heap", "--heap", 0, OPTION_WORD, "dump|sites|all", "heap profiling",
-                  .default_value = NULL, .bare = "all"},
+                  .default_value = NULL, .bare = "all",
+                  .gives = GIVES_STACKS | GIVES_HPROF},
     [OPT_CPU] = {"cpu", "--cpu", 0, OPTION_WORD, "samples|times|old|wall", "CPU usage; wall samples waiting threads too, and mounted virtual threads",
-                 .bare = "samples"},
+                 .bare = "samples",
+                 .gives = GIVES_STACKS | GIVES_HPROF},
     [OPT_MONITOR] = {"monitor", "--monitors", 0, OPTION_YES_NO, "y|n", "monitor contention", .default_value = "n",
-                     .bare = "y"},
+                     .bare = "y",
+                     .gives = GIVES_STACKS | GIVES_WAITS | GIVES_HPROF},
     [OPT_FORMAT] = {"format", NULL, 0, OPTION_WORD, "a|b|r", "text (txt), binary or recording (jfr) output",
                     .default_value = "a"},
     [OPT_FILE] = {"file", "--output", 'o', OPTION_TEXT, "<file>", "write data to file; %p is the process id, %t the time",
@@ -49,19 +52,28 @@ const struct option_row option_table[OPTION_COUNT] = {
     [OPT_CLOCK] = {"clock", "--clock", 0, OPTION_WORD, "cpu|elapsed", "clock of cpu=times", .default_value = "cpu", .goes_with = "cpu=times|cpu=old"},
     [OPT_NATIVE] = {"native", "--native", 0, OPTION_YES_NO, "y|n", "native frames in samples",
                     .default_value = "n", .bare = "y", .goes_with = "cpu=samples|cpu=wall"},
-    [OPT_ALLOC] = {"alloc", "--alloc", 0, OPTION_WORD, "sampled|exact", "allocation profile", .bare = "sampled"},
-    [OPT_LIVE] = {"live", "--live", 0, OPTION_WORD, "exact", "live objects by site", .bare = "exact"},
-    [OPT_ONOOM] = {"onoom", "--on-oom", 0, OPTION_WORD, "dump", "heap dump at OutOfMemoryError", .bare = "dump"},
-    [OPT_PARK] = {"park", NULL, 0, OPTION_YES_NO, "y|n", "locks of java.util.concurrent with monitor=y", .default_value = "n"},
-    [OPT_THREADS] = {"threads", "--threads", 0, OPTION_YES_NO, "y|n", "thread timeline", .default_value = "n", .bare = "y"},
+    [OPT_ALLOC] = {"alloc", "--alloc", 0, OPTION_WORD, "sampled|exact", "allocation profile", .bare = "sampled",
+                   .gives = GIVES_STACKS | GIVES_HPROF},
+    [OPT_LIVE] = {"live", "--live", 0, OPTION_WORD, "exact", "live objects by site", .bare = "exact",
+                  .gives = GIVES_STACKS | GIVES_HPROF},
+    [OPT_ONOOM] = {"onoom", "--on-oom", 0, OPTION_WORD, "dump", "heap dump at OutOfMemoryError", .bare = "dump",
+                   .gives = GIVES_HPROF},
+    [OPT_PARK] = {"park", NULL, 0, OPTION_YES_NO, "y|n", "locks of java.util.concurrent with monitor=y", .default_value = "n",
+                  .gives = GIVES_STACKS | GIVES_WAITS | GIVES_HPROF},
+    [OPT_THREADS] = {"threads", "--threads", 0, OPTION_YES_NO, "y|n", "thread timeline", .default_value = "n", .bare = "y",
+                     .gives = GIVES_STACKS | GIVES_WAITS, .shown_by = "threads summary"},
     [OPT_CONTANALYSIS] = {"contanalysis", "--contanalysis", 0, OPTION_YES_NO, "y|n", "contention analysis in the timeline",
                           .default_value = "y", .goes_with = "threads|locks|deadlock"},
-    [OPT_LOCKS] = {"locks", "--locks", 0, OPTION_TEXT, .separator = ':', .values = "<pattern>", .help = "record every hold of monitors of these classes in the timeline"},
+    [OPT_LOCKS] = {"locks", "--locks", 0, OPTION_TEXT, .separator = ':', .values = "<pattern>", .help = "record every hold of monitors of these classes in the timeline",
+                   .gives = GIVES_STACKS | GIVES_WAITS, .shown_by = "threads summary"},
     [OPT_DEADLOCK] = {"deadlock", "--deadlocks", 0, OPTION_YES_NO, "y|n", "look for deadlocks", .default_value = "n",
-                      .bare = "y"},
+                      .bare = "y",
+                      .gives = GIVES_STACKS | GIVES_WAITS, .shown_by = "threads deadlocks"},
     [OPT_REQUESTS] = {"requests", "--requests", 0, OPTION_TEXT, .separator = ':', .values = "<method>", .help = "requests to servers and calls of 'pkg.Class.method(..)'; turns on threads=y and cpu=samples",
-                      .bare = "auto"},
-    [OPT_TRACE] = {"trace", "--trace", 0, OPTION_TEXT, .separator = ':', .values = "<pattern>", .help = "trace calls of these methods, with arguments and results"},
+                      .bare = "auto",
+                      .gives = GIVES_STACKS | GIVES_WAITS, .shown_by = "requests slow"},
+    [OPT_TRACE] = {"trace", "--trace", 0, OPTION_TEXT, .separator = ':', .values = "<pattern>", .help = "trace calls of these methods, with arguments and results",
+                   .gives = GIVES_EVENTS, .shown_by = "trace"},
     [OPT_IF] = {"if", "--if", 0, OPTION_TEXT, "<condition>", "condition of the --trace before it: arg1 > 100 && time > 5ms", .goes_with = "trace"},
     [OPT_LIMIT] = {"limit", "--limit", 0, OPTION_NUMBER, "<calls>", "how many calls trace may record", .default_value = "10000000",
                    .min = 1, .max = UINT64_MAX, .goes_with = CALLS "|exceptions=stacks"},
@@ -71,14 +83,19 @@ const struct option_row option_table[OPTION_COUNT] = {
                    .default_value = "1g", .min = 1, .max = UINT64_MAX, .goes_with = CALLS},
     [OPT_SHOW] = {"show", "--show", 0, OPTION_TEXT, .separator = ',', .values = "<fields>", .help = "fields of traced objects to record: pkg.Class.field,...", .goes_with = CALLS},
     [OPT_TOSTRING] = {"tostring", "--to-string", 0, OPTION_TEXT, .separator = ',', .values = "<classes>", .help = "call toString() of these classes' traced objects", .goes_with = CALLS},
-    [OPT_LOG] = {"log", "--log", 0, OPTION_TEXT, .separator = ';', .values = "<place text>", .help = "record values at lines: 'pkg.Class:12 {local} {this.field}; ...'"},
-    [OPT_WATCH] = {"watch", "--watch", 0, OPTION_TEXT, .separator = ':', .values = "<fields>", .help = "record reads and writes of pkg.Class.field,..."},
+    [OPT_LOG] = {"log", "--log", 0, OPTION_TEXT, .separator = ';', .values = "<place text>", .help = "record values at lines: 'pkg.Class:12 {local} {this.field}; ...'",
+                 .gives = GIVES_EVENTS, .shown_by = "trace"},
+    [OPT_WATCH] = {"watch", "--watch", 0, OPTION_TEXT, .separator = ':', .values = "<fields>", .help = "record reads and writes of pkg.Class.field,...",
+                   .gives = GIVES_EVENTS, .shown_by = "trace"},
     [OPT_EXCEPTIONS] = {"exceptions", "--exceptions", 0, OPTION_WORD, "counts|stacks", "exceptions by class, place and handler; a stack takes some microseconds",
-                        .bare = "counts"},
+                        .bare = "counts",
+                        .gives = GIVES_EVENTS, .shown_by = "trace --exceptions"},
     [OPT_EVENTS] = {"events", "--events", 0, OPTION_YES_NO, "y|n", "what the VM does by itself: collections, safepoints, compilations, threads, classes",
-                    .default_value = "n", .bare = "y"},
+                    .default_value = "n", .bare = "y",
+                    .gives = GIVES_EVENTS, .shown_by = "trace"},
     [OPT_COVER] = {"cover", "--cover", 0, OPTION_YES_NO, "y|n", "line and branch coverage", .default_value = "n",
-                   .bare = "y"},
+                   .bare = "y",
+                   .gives = GIVES_EVENTS, .shown_by = "coverage"},
     [OPT_ALLOW_CONTROL] = {"allow-control", "--allow-control", 0, OPTION_YES_NO, "y|n",
                            "let jvmscope control suspend threads, set locals, redefine classes", .default_value = "n", .bare = "y"},
     [OPT_INCLUDE] = {"include", "--include", 0, OPTION_TEXT, .separator = ':', .values = "<pattern>", .help = "instrument only these classes", .goes_with = CHANGED},
@@ -182,13 +199,6 @@ static int set_value(struct option_value *v, const struct option_row *row, const
     return r;
 }
 
-static bool is_built(const struct option_row *row, const char *text)
-{
-    if (!row->not_built || (row->default_value && strcmp(row->default_value, text) == 0))
-        return true;
-    return row->not_built[0] != '*' && !option_has_word(row->not_built, text, strlen(text));
-}
-
 /* A limit of an option's range, in the option's unit. */
 static const char *format_bound(char text[24], const struct option_row *row, uint64_t bound)
 {
@@ -239,10 +249,6 @@ static int check_value(struct option_value *v, enum option which, const char *te
         buf_printf(message, "%s=%s: not a value of this option; allowed: %s", row->name, text,
                    row->values);
         return -EINVAL;
-    }
-    if (!is_built(row, text)) {
-        buf_printf(message, "%s=%s: not built yet", row->name, text);
-        return -ENOSYS;
     }
     return check_text(which, text, message);
 }

@@ -101,8 +101,6 @@ struct option_row {
     const char *default_record; /* the default with format=r where it differs, else NULL */
     /* the value that the command's flag has without one (`--cpu`); NULL: it requires one */
     const char *bare;
-    /* words that are not implemented, "times|old"; "*" means all but the default; NULL: all are */
-    const char *not_built;
     uint64_t min, max; /* of a number, a duration (ns) or a size */
     bool hidden;       /* omitted from help: obsolete, or internal between command and agent */
     /*
@@ -117,7 +115,14 @@ struct option_row {
      * "trace|cpu=times", by name and, where it matters, with the word. NULL: none.
      */
     const char *goes_with;
+    /* What it makes the agent record: enum option_gives. 0: it only changes what others record. */
+    int gives;
+    /* the command that shows what it records, if that is not `report` */
+    const char *shown_by;
 };
+
+/* What was recorded is good for these outputs. GIVES_EVENTS: for recordings alone. */
+enum option_gives { GIVES_STACKS = 1, GIVES_WAITS = 2, GIVES_HPROF = 4, GIVES_EVENTS = 8 };
 
 /* The table, by enum option. */
 extern const struct option_row option_table[OPTION_COUNT];

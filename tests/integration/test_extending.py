@@ -51,26 +51,25 @@ def src(tmp_path_factory):
     """The sources with all examples in their places."""
     src = tmp_path_factory.mktemp("extending") / "src"
     shutil.copytree(lab.ROOT / "src", src)
-    (src / "cli/pids.c").write_text(block("c", "int cmd_pids"))
-    after(src / "cli/builtin.h", '#include "cli/commands.h"\n', "int cmd_pids(const struct command *self, int argc, char **argv);\n")
-    after(src / "cli/commands.c", "const struct command commands[] = {\n", block("c", '.name = "pids"'))
+    (src / "cli/pids.c").write_text(block("c", "static int cmd_pids"))
+    after(src / "cli/command_list.h", "COMMAND(list)\n", "COMMAND(pids)\n")
 
     before(src / "options/options.h", "    OPT_MONITOR,", block("c", "    OPT_HEARTBEAT,\n"))
     before(src / "options/options.c", "    [OPT_MONITOR]", block("c", "[OPT_HEARTBEAT] ="))
     (src / "agent/capture/heartbeat.c").write_text(block("c", "heartbeat_type = {"))
+    after(src / "agent/capture_list.h", "CAPTURE(vm_events)\n", "CAPTURE(heartbeat)\n")
 
-    (src / "export/methods.c").write_text(block("c", "int export_methods"))
-    before(src / "export/export.h", "int export_collapsed(", "int export_methods(const struct export_source *s, FILE *out, struct buf *why);\n")
-    after(src / "export/export.c", "export_formats[] = {\n", block("c", '{".methods"'))
+    (src / "export/methods.c").write_text(block("c", "static int export_methods"))
+    after(src / "export/format_list.h", "FORMAT(collapsed)\n", "FORMAT(methods)\n")
 
-    (src / "cli/heap/count.c").write_text(block("c", "int heap_answer_count"))
-    before(src / "cli/heap/verbs.h", "int heap_answer_", "int heap_answer_count(const struct heap_call *c);\n")
-    after(src / "cli/heap/verbs.c", "heap_verbs[] = {\n", block("c", '.name = "heap count"'))
+    (src / "cli/heap/count.c").write_text(block("c", "static int heap_answer_count"))
+    after(src / "cli/heap/verb_list.h", "VERB(summary)\n", "VERB(count)\n")
     before(src / "cli/heap/leaks.c", "void heap_suspects(", block("c", "static void note_classes") + "\n")
     return src
 
 
-@pytest.mark.parametrize("path", ["cli/pids.c", "cli/commands.c", "options/options.c", "agent/capture/heartbeat.c", "export/methods.c",
+@pytest.mark.parametrize("path", ["cli/pids.c", "cli/commands.c", "options/options.c", "agent/capture.c", "agent/capture/heartbeat.c",
+                                  "export/methods.c",
                                   "export/export.c", "cli/heap/count.c", "cli/heap/verbs.c", "cli/heap/leaks.c"])
 def test_an_example_compiles_in_its_place(src, path):
     words = [w.replace("../src", str(src)).replace(str(lab.ROOT / "src"), str(src)) for w in flags(path)]

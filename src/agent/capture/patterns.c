@@ -171,7 +171,6 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
     }
 }
 
-extern const struct capture capture_patterns;
 const struct capture capture_patterns = {
     .name = "patterns",
     .records_only = true,

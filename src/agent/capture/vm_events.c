@@ -410,7 +410,6 @@ static void events_status(struct session *s, struct buf *out)
                (unsigned long long)all.written, (unsigned long long)all.lost);
 }
 
-extern const struct capture capture_vm_events;
 const struct capture capture_vm_events = {
     .name = "events",
     .options = OPTION_BIT(OPT_EVENTS),

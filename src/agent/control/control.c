@@ -403,7 +403,6 @@ static void control_status(struct session *s, struct buf *out)
     buf_printf(out, "control.held_threads %u\n", n);
 }
 
-extern const struct capture capture_control;
 const struct capture capture_control = {
     .name = "control",
     .options = OPTION_BIT(OPT_ALLOW_CONTROL),

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/parse.h"
-#include "cli/builtin.h"
+#include "cli/commands.h"
 #include "cli/fleet/collector.h"
 
 #include <arpa/inet.h>
@@ -44,7 +44,7 @@ static const struct arg limit_args[] = {
 
 static const struct arg_set collect_set = {"Where", collect_args};
 static const struct arg_set limit_set = {"Limits", limit_args};
-const struct arg_set *const collect_sets[] = {&collect_set, &limit_set, NULL};
+static const struct arg_set *const collect_sets[] = {&collect_set, &limit_set, NULL};
 
 enum { TIDY_EVERY_S = 600, ADDRESS_MAX = 128 };
 
@@ -256,7 +256,7 @@ static void release(struct collector *c)
     pthread_mutex_destroy(&c->asking);
 }
 
-int cmd_collect(const struct command *self, int argc, char **argv)
+static int cmd_collect(const struct command *self, int argc, char **argv)
 {
     struct collect options = {.max_upload = 32 << 20, .rate = 200, .max_series = 100000};
     struct collect *limits = &options;
@@ -288,3 +288,25 @@ int cmd_collect(const struct command *self, int argc, char **argv)
     release(&c);
     return status;
 }
+
+const struct command command_collect = {
+    .name = "collect",
+    .run = cmd_collect,
+    .operands = "",
+    .summary = "collect and keep the profiles of many machines, for jvmscope fleet",
+    .description =
+        "Accepts recordings and profiles over HTTP and keeps them in a store: each sample with "
+        "its time, stack, service, version, host, instance and labels, and the latencies of "
+        "requests. *jvmscope fleet* queries it. An upload that is sent twice counts once, and an "
+        "upload is on the disk before it is acknowledged, so a crash at any moment neither loses "
+        "nor duplicates anything.\n\n"
+        "Without *--token* it listens on loopback addresses only. An upload that exceeds a limit "
+        "is answered with 413 or 429 and the name of the limit. doc/fleet.md describes paths, "
+        "answers and tables.",
+    .examples = "  jvmscope collect --store sqlite:fleet.db\n"
+                "  curl --data-binary @app.jfr "
+                "'http://127.0.0.1:4040/v1/upload?service=shop&version=1.8&host=web1'\n"
+                "  jvmscope collect --store sqlite:fleet.db --listen 0.0.0.0:4040 --token "
+                "shop=SECRET\n",
+    .sets = collect_sets,
+};

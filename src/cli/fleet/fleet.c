@@ -3,7 +3,7 @@
 #include "cli/fleet/fleet.h"
 
 #include "base/clock.h"
-#include "cli/builtin.h"
+#include "cli/commands.h"
 #include "cli/fleet/origin.h"
 #include "cli/fleet/send.h"
 #include "fleet/ask.h"
@@ -253,8 +253,8 @@ static int cmd_question(const struct command *self, int argc, char **argv)
     return fleet_print(verb, &out, &o);
 }
 
-const struct command fleet_verbs[] = {
-    {
+static const struct command *const fleet_verbs[] = {
+    &(const struct command){
         .name = "fleet services",
         .run = cmd_question,
         .summary = "list the services and their versions, with the times of their profiles",
@@ -264,7 +264,7 @@ const struct command fleet_verbs[] = {
         .examples = "  jvmscope fleet services --store sqlite:fleet.db\n",
         .sets = services_sets,
     },
-    {
+    &(const struct command){
         .name = "fleet top",
         .run = cmd_question,
         .summary = "rank the services by cost, or the methods of one",
@@ -278,7 +278,7 @@ const struct command fleet_verbs[] = {
                     "  jvmscope fleet top --store sqlite:fleet.db --method 'java.util.regex.*'\n",
         .sets = top_sets_of_fleet,
     },
-    {
+    &(const struct command){
         .name = "fleet flame",
         .run = cmd_question,
         .summary = "print the stacks of a selection, for a flame graph",
@@ -290,7 +290,7 @@ const struct command fleet_verbs[] = {
             "  jvmscope convert -o shop.html shop.collapsed\n",
         .sets = flame_sets,
     },
-    {
+    &(const struct command){
         .name = "fleet diff",
         .run = cmd_question,
         .summary = "compare versions, hosts or times, and show what changed beyond chance",
@@ -307,16 +307,21 @@ const struct command fleet_verbs[] = {
                     "from=25h,to=24h\n",
         .sets = diff_sets_of_fleet,
     },
-    {
+    &(const struct command){
         .name = "fleet requests",
         .run = cmd_question,
         .summary = "show how often each request came and how long it took",
         .description =
-            "Merges the latency histograms of all instances, so the quantiles are those of "
-            "all requests, not means of quantiles. Their error is below 1 % "
-            "(doc/fleet.md).",
+            "Merges the latency histograms of all instances, so the quantiles are those of all "
+            "requests, not means of quantiles. Their error is below 1 % (doc/fleet.md).",
         .examples = "  jvmscope fleet requests --store sqlite:fleet.db --service shop\n",
         .sets = services_sets,
     },
-    {0},
+    NULL,
+};
+
+const struct command command_fleet = {
+    .name = "fleet",
+    .verbs = fleet_verbs,
+    .summary = "query the profiles of many machines: cost, flame graphs, differences",
 };

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "base/parse.h"
 #include "base/pattern.h"
-#include "cli/builtin.h"
+#include "cli/commands.h"
 #include "cli/fleet/origin.h"
 #include "cli/fleet/send.h"
 #include "cli/fleet/spool.h"
@@ -54,7 +54,7 @@ static const struct arg how_args[] = {
 
 static const struct arg_set host_set = {"What and where", host_args};
 static const struct arg_set how_set = {"How", how_args};
-const struct arg_set *const host_sets[] = {&host_set, &how_set, NULL};
+static const struct arg_set *const host_sets[] = {&host_set, &how_set, NULL};
 
 /*
  * MARGIN_NS: samples come into the ring up to a tenth of a second after they were taken, and later
@@ -493,7 +493,7 @@ static int check(const struct host_options *o)
     return o->record ? check_record(o->record) : 0;
 }
 
-int cmd_host(const struct command *self, int argc, char **argv)
+static int cmd_host(const struct command *self, int argc, char **argv)
 {
     struct host_options o = {.every = 60 * NS_PER_SECOND, .spool_size = UINT64_C(256) << 20};
     struct host h = {.o = &o, .spool = {.lock_fd = -1, .running_fd = -1}};
@@ -524,3 +524,22 @@ int cmd_host(const struct command *self, int argc, char **argv)
     vec_release(&h.left_out);
     return status;
 }
+
+const struct command command_host = {
+    .name = "host",
+    .run = cmd_host,
+    .operands = "",
+    .summary = "record all VMs of this machine and send their profiles to a collector",
+    .description =
+        "Finds the VMs of this machine, including those in containers, starts *jvmscope attach "
+        "--always* in each, and sends what they recorded to a *jvmscope collect* every minute. A "
+        "profile is named by OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES in the VM's "
+        "environment and by the variables that Kubernetes sets (POD_NAME, POD_NAMESPACE, "
+        "NODE_NAME), and otherwise by its main class or jar.\n\n"
+        "A profile that cannot be sent is kept on the disk and sent later, in order and once. "
+        "When this command ends, the agents keep recording, and the next start of this command "
+        "continues where it stopped.",
+    .examples = "  jvmscope host --to http://collector:4040 --token @/etc/jvmscope.token\n"
+                "  jvmscope host --match 'com.shop.*' --to http://127.0.0.1:4040\n",
+    .sets = host_sets,
+};

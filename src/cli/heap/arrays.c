@@ -178,7 +178,7 @@ static void show_worst(const struct heap_call *c, const struct worst *list, size
     }
 }
 
-int heap_answer_arrays(const struct heap_call *c)
+static int heap_answer_arrays(const struct heap_call *c)
 {
     const struct heap_dump *d = c->heap->dump;
     struct scan s = {.h = c->heap, .least = 256};
@@ -207,3 +207,16 @@ int heap_answer_arrays(const struct heap_call *c)
     }
     return error ? complain("arrays", strerror(-error), NULL) : 0;
 }
+
+const struct command heap_verb_arrays = {
+    .name = "heap arrays",
+    .run = heap_run_verb,
+    .heap_answer = heap_answer_arrays,
+    HEAP_ONE_FILE,
+    .summary = "find arrays that are empty, constant, sparse or oversized",
+    .description = "Constant: every element is the same. Sparse: three quarters of the "
+                   "elements are null. Oversized: the end, half of it or "
+                   "more, is null or zero.",
+    .examples = "  jvmscope heap arrays app.hprof\n",
+    .sets = heap_sets,
+};

@@ -197,7 +197,7 @@ static int answer_groups(const struct heap_call *c,
     return error ? complain(NULL, key, strerror(-error)) : 0;
 }
 
-int heap_answer_components(const struct heap_call *c)
+static int heap_answer_components(const struct heap_call *c)
 {
     int status = answer_groups(c, by_package, "packages", "What packages retain");
     return status ? status
@@ -215,7 +215,7 @@ static int by_name_and_size(const void *a, const void *b)
                                         : x->id > y->id;
 }
 
-int heap_answer_classes(const struct heap_call *c)
+static int heap_answer_classes(const struct heap_call *c)
 {
     static const struct page_column columns[] = {
         {"object", "object", PAGE_ID},      {"class", "class", PAGE_TEXT, true},
@@ -253,3 +253,27 @@ int heap_answer_classes(const struct heap_call *c)
     }
     return 0;
 }
+
+const struct command heap_verb_classes = {
+    .name = "heap classes",
+    .run = heap_run_verb,
+    .heap_answer = heap_answer_classes,
+    HEAP_ONE_FILE,
+    .summary = "list the class loaders, and classes that several of them loaded",
+    .description = "A loader retains its classes and their static fields; the row counts what "
+                   "instances of its classes retain.",
+    .examples = "  jvmscope heap classes app.hprof\n",
+    .sets = heap_sets,
+};
+
+const struct command heap_verb_components = {
+    .name = "heap components",
+    .run = heap_run_verb,
+    .heap_answer = heap_answer_components,
+    HEAP_ONE_FILE,
+    .summary = "say what packages and class loaders retain",
+    .description = "A package, or the classes of a loader, retain what would be freed if their "
+                   "instances went.",
+    .examples = "  jvmscope heap components app.hprof\n",
+    .sets = heap_sets,
+};

@@ -142,7 +142,7 @@ static void total_row(struct page *p, const struct heap *h, int32_t class, const
     page_number(p, heap_id(h, t->largest));
 }
 
-int heap_answer_collections(const struct heap_call *c)
+static int heap_answer_collections(const struct heap_call *c)
 {
     static const struct page_column columns[] = {
         {"class", "class", PAGE_TEXT, true},    {"objects", "objects", PAGE_COUNT},
@@ -185,3 +185,16 @@ int heap_answer_collections(const struct heap_call *c)
         total_row(c->page, h, (int32_t)order[k], &totals[order[k]]);
     return 0;
 }
+
+const struct command heap_verb_collections = {
+    .name = "heap collections",
+    .run = heap_run_verb,
+    .heap_answer = heap_answer_collections,
+    HEAP_ONE_FILE,
+    .summary = "say how full the collections are, and how maps spread their keys",
+    .description = "One row a class of the JDK's collections and those derived from them: "
+                   "empty ones, slots that nothing uses, entries that "
+                   "share a slot with another.",
+    .examples = "  jvmscope heap collections app.hprof\n",
+    .sets = heap_sets,
+};

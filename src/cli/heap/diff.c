@@ -111,7 +111,7 @@ static void totals(struct page *p, const struct heap *old, const struct heap *ne
     page_fact(p, "reachableNew", "  now", PAGE_BYTES, heap_retained(new, new->n));
 }
 
-int cmd_heap_diff(const struct command *self, int argc, char **argv)
+static int cmd_heap_diff(const struct command *self, int argc, char **argv)
 {
     struct heap_options o = {0};
     struct operands operands;
@@ -147,3 +147,17 @@ int cmd_heap_diff(const struct command *self, int argc, char **argv)
     vec_release(&rows.list);
     return status;
 }
+
+const struct command heap_verb_diff = {
+    .name = "heap diff",
+    .run = cmd_heap_diff,
+    .operands = "OLD NEW",
+    .min_operands = 2,
+    .max_operands = 2,
+    .summary = "say which classes grew from one dump to another",
+    .description = "Objects, bytes and retained sizes by class, those that grew most first: "
+                   "the program's classes by what "
+                   "they retain, then all classes by size and by what they retain.",
+    .examples = "  jvmscope heap diff before.hprof after.hprof\n",
+    .sets = heap_sets,
+};

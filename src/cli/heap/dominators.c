@@ -12,8 +12,8 @@ static const struct arg dominators_args[] = {
 };
 
 static const struct arg_set dominators_set = {"Where to stand in the tree", dominators_args};
-const struct arg_set *const heap_dominators_sets[] = {&dominators_set, &heap_common_set,
-                                                      &heap_index_set, NULL};
+static const struct arg_set *const heap_dominators_sets[] = {&dominators_set, &heap_common_set,
+                                                             &heap_index_set, NULL};
 
 static const struct page_column columns[] = {
     {"object", "object", PAGE_ID},       {"class", "class", PAGE_TEXT, true},
@@ -106,7 +106,7 @@ void heap_top_table(struct page *p, const struct heap *h, uint64_t limit, const 
     free(t);
 }
 
-int heap_answer_dominators(const struct heap_call *c)
+static int heap_answer_dominators(const struct heap_call *c)
 {
     struct page *p = c->page;
     const struct heap *h = c->heap;
@@ -125,3 +125,19 @@ int heap_answer_dominators(const struct heap_call *c)
         add_row(p, h, heap_child(h, first + k));
     return 0;
 }
+
+const struct command heap_verb_dominators = {
+    .name = "heap dominators",
+    .run = heap_run_verb,
+    .heap_answer = heap_answer_dominators,
+    HEAP_ONE_FILE,
+    .summary = "rank all objects by what they retain",
+    .description = "An object retains what would be freed if it went: all that is reachable "
+                   "through it alone.",
+    .examples =
+        "  jvmscope heap dominators app.hprof                          the largest objects\n"
+        "  jvmscope heap dominators --children 0x7f01a8 app.hprof      what one of them "
+        "retains\n"
+        "  jvmscope heap dominators --children root app.hprof          the top of the tree\n",
+    .sets = heap_dominators_sets,
+};

@@ -17,8 +17,8 @@ static const struct arg histogram_args[] = {
 };
 
 static const struct arg_set histogram_set = {"What is counted", histogram_args};
-const struct arg_set *const heap_histogram_sets[] = {&histogram_set, &heap_common_set,
-                                                     &heap_index_set, NULL};
+static const struct arg_set *const heap_histogram_sets[] = {&histogram_set, &heap_common_set,
+                                                            &heap_index_set, NULL};
 
 static int by_retained(const void *a, const void *b)
 {
@@ -110,7 +110,7 @@ void heap_histogram_table(struct page *p, const struct heap_dump *d, const char 
     free(sorted);
 }
 
-int heap_answer_histogram(const struct heap_call *c)
+static int heap_answer_histogram(const struct heap_call *c)
 {
     const struct heap_dump *d = c->heap->dump;
     page_fact(c->page, "objects", NULL, PAGE_COUNT, d->objects);
@@ -120,7 +120,7 @@ int heap_answer_histogram(const struct heap_call *c)
     return 0;
 }
 
-int cmd_heap_histogram(const struct command *self, int argc, char **argv)
+static int cmd_heap_histogram(const struct command *self, int argc, char **argv)
 {
     struct heap_options o = {0};
     struct operands operands;
@@ -145,3 +145,15 @@ int cmd_heap_histogram(const struct command *self, int argc, char **argv)
     heap_dump_free(d);
     return status;
 }
+
+const struct command heap_verb_histogram = {
+    .name = "heap histogram",
+    .run = cmd_heap_histogram,
+    .heap_answer = heap_answer_histogram,
+    HEAP_ONE_FILE,
+    .summary = "count the objects of each class",
+    .description = "One row a class: how many objects, and the bytes they take in the VM.",
+    .examples = "  jvmscope heap histogram app.hprof\n"
+                "  jvmscope heap histogram --retained --sort retained app.hprof\n",
+    .sets = heap_histogram_sets,
+};

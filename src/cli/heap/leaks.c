@@ -317,8 +317,19 @@ void heap_suspects(struct page *p, const struct heap *h)
     }
 }
 
-int heap_answer_leaks(const struct heap_call *c)
+static int heap_answer_leaks(const struct heap_call *c)
 {
     heap_suspects(c->page, c->heap);
     return 0;
 }
+
+const struct command heap_verb_leaks = {
+    .name = "heap leaks",
+    .run = heap_run_verb,
+    .heap_answer = heap_answer_leaks,
+    HEAP_ONE_FILE,
+    .summary = "name what holds much more than the rest, and through which path",
+    .description = "Suspects hold a tenth of the heap and 2 MiB or more.",
+    .examples = "  jvmscope heap leaks app.hprof\n",
+    .sets = heap_sets,
+};

@@ -178,7 +178,7 @@ static int show_object(const struct heap_call *c, uint64_t i)
     return show_incoming(c, i);
 }
 
-int heap_answer_objects(const struct heap_call *c)
+static int heap_answer_objects(const struct heap_call *c)
 {
     static const struct page_column columns[] = {{"object", "object", PAGE_ID},
                                                  {"class", "class", PAGE_TEXT},
@@ -211,3 +211,17 @@ int heap_answer_objects(const struct heap_call *c)
     heap_selection_release(&s);
     return 0;
 }
+
+const struct command heap_verb_objects = {
+    .name = "heap objects",
+    .run = heap_run_verb,
+    .heap_answer = heap_answer_objects,
+    .operands = "FILE [CLASS|OBJECT]",
+    .min_operands = 1,
+    .max_operands = 2,
+    .summary = "take an object apart, or list the objects of a class",
+    .description = "Of one object: its fields or elements, and who refers to it.",
+    .examples = "  jvmscope heap objects app.hprof 0x7f01a8\n"
+                "  jvmscope heap objects --limit 10 app.hprof java.lang.Thread\n",
+    .sets = heap_select_sets,
+};

@@ -459,27 +459,22 @@ int page_html(const struct page *p, struct buf *out)
     char text[32], size[24];
     buf_string(out, "<!DOCTYPE html><html lang=en><meta charset=utf-8><title>");
     html_text(out, p->title ? p->title : "heap");
-    buf_string(out, "</title><style>"
-                    "body{font:15px/1.45 system-ui,sans-serif;margin:2em "
-                    "auto;max-width:75em;padding:0 1em;color:#222;background:#fff}"
-                    "table{border-collapse:collapse;margin:.5em 0 "
-                    "1.5em}th,td{text-align:left;padding:.15em .8em;border-bottom:1px "
-                    "solid #ddd;vertical-align:top;overflow-wrap:anywhere}th{border-bottom:2px "
-                    "solid #888}th,td.i{white-space:nowrap}td.n{text-align:right;"
-                    "font-variant-numeric:tabular-nums;white-space:nowrap}.chart "
-                    "div{display:flex;align-items:center;gap:.6em;margin"
-                    ":.15em 0}.chart "
-                    "span{width:24em;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}."
-                    "chart i{background:"
-                    "#3572b0;height:1.1em;display:block}.chart "
-                    "b{font-weight:400;white-space:nowrap}.tree details,.tree p{margin:0 0 "
-                    "0 1.2em}.tree "
-                    "summary{cursor:pointer;margin-left:-1.1em}dl{display:grid;grid-template-"
-                    "columns:max-content 1fr;"
-                    "gap:.1em 1.5em}dd{margin:0}p.note{margin:.4em 0;max-width:60em}"
-                    "@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}th,td{"
-                    "border-color:#3a3d44}}"
-                    "</style><h1>");
+    buf_string(
+        out,
+        "</title><style>body{font:15px/1.45 system-ui,sans-serif;margin:2em "
+        "auto;max-width:75em;padding:0 "
+        "1em;color:#222;background:#fff}table{border-collapse:collapse;margin:.5em 0 "
+        "1.5em}th,td{text-align:left;padding:.15em .8em;border-bottom:1px solid "
+        "#ddd;vertical-align:top;overflow-wrap:anywhere}th{border-bottom:2px solid "
+        "#888}th,td.i{white-space:nowrap}td.n{text-align:right;font-variant-numeric:tabular-nums;"
+        "white-space:nowrap}.chart div{display:flex;align-items:center;gap:.6em;margin:.15em "
+        "0}.chart span{width:24em;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}.chart "
+        "i{background:#3572b0;height:1.1em;display:block}.chart "
+        "b{font-weight:400;white-space:nowrap}.tree details,.tree p{margin:0 0 0 1.2em}.tree "
+        "summary{cursor:pointer;margin-left:-1.1em}dl{display:grid;grid-template-columns:max-"
+        "content 1fr;gap:.1em 1.5em}dd{margin:0}p.note{margin:.4em "
+        "0;max-width:60em}@media(prefers-color-scheme:dark){body{background:#16181c;color:#ddd}th,"
+        "td{border-color:#3a3d44}}</style><h1>");
     html_text(out, p->title ? p->title : "heap");
     buf_string(out, "</h1>\n");
     bool list = false;

@@ -287,7 +287,7 @@ static int merged_paths(const struct heap_call *c, const struct heap_selection *
     return error ? complain(NULL, "paths", strerror(-error)) : 0;
 }
 
-int heap_answer_paths(const struct heap_call *c)
+static int heap_answer_paths(const struct heap_call *c)
 {
     struct heap_selection s;
     int status = heap_select(c, &s);
@@ -300,3 +300,18 @@ int heap_answer_paths(const struct heap_call *c)
     heap_selection_release(&s);
     return status;
 }
+
+const struct command heap_verb_paths = {
+    .name = "heap paths",
+    .run = heap_run_verb,
+    .heap_answer = heap_answer_paths,
+    .operands = "FILE [CLASS|OBJECT]",
+    .min_operands = 1,
+    .max_operands = 2,
+    .summary = "show why an object is held: the shortest path from a GC root",
+    .description = "Paths lead over strong references unless there is none. For a class the "
+                   "paths of its instances are merged.",
+    .examples = "  jvmscope heap paths app.hprof 0x7f01a8\n"
+                "  jvmscope heap paths app.hprof com.example.Session\n",
+    .sets = heap_paths_sets,
+};

@@ -13,8 +13,8 @@ static const struct arg query_args[] = {
 };
 
 static const struct arg_set query_set = {"The question", query_args};
-const struct arg_set *const heap_query_sets[] = {&query_set, &heap_common_set, &heap_index_set,
-                                                 NULL};
+static const struct arg_set *const heap_query_sets[] = {&query_set, &heap_common_set,
+                                                        &heap_index_set, NULL};
 
 enum { MAX_QUERY_COLUMNS = 32 };
 
@@ -109,7 +109,7 @@ static void list_tables(struct page *p)
     }
 }
 
-int heap_answer_query(const struct heap_call *c)
+static int heap_answer_query(const struct heap_call *c)
 {
     const char *sql = c->options->sql ? c->options->sql : c->count ? c->operands[0] : NULL;
     struct heap_sql *q;
@@ -130,3 +130,29 @@ int heap_answer_query(const struct heap_call *c)
     heap_sql_close(q);
     return status;
 }
+
+const struct command heap_verb_query = {
+    .name = "heap query",
+    .run = heap_run_verb,
+    .heap_answer = heap_answer_query,
+    .operands = "FILE [SELECT]",
+    .min_operands = 1,
+    .max_operands = 2,
+    .summary = "ask a heap in SQL",
+    .description =
+        "Tables: *objects*, *classes*, *fields*, *refs*, *strings*, *retained* (all that a "
+        "holder retains), *roots*, and every class by its name in double quotes, with the "
+        "fields of its instances as columns, those of its subclasses included. They are read "
+        "in place by SQLite: joins, aggregates and its functions work. An address (0x7f01a8) "
+        "leads straight to its row; *reachable* is strong, weak (over soft, weak, final or "
+        "phantom references alone) or null. Without a SELECT the tables are listed.",
+    .examples = "  jvmscope heap query app.hprof 'SELECT class, count(*), sum(shallow) FROM "
+                "objects GROUP BY class ORDER BY 3 DESC'\n"
+                "  jvmscope heap query app.hprof 'SELECT value, count(*) FROM strings GROUP BY "
+                "value ORDER BY 2 DESC LIMIT 20'\n"
+                "  jvmscope heap query app.hprof 'SELECT object, size, threshold FROM "
+                "\"java.util.HashMap\" WHERE size > 1000'\n"
+                "  jvmscope heap query app.hprof 'SELECT class, sum(shallow) FROM retained "
+                "WHERE holder = 0x7f01a8 GROUP BY 1'\n",
+    .sets = heap_query_sets,
+};

@@ -116,7 +116,7 @@ static void show_kinds(struct page *p, const struct kinds *k)
     }
 }
 
-int heap_answer_references(const struct heap_call *c)
+static int heap_answer_references(const struct heap_call *c)
 {
     static const struct page_column columns[] = {{"kind", "kind", PAGE_TEXT},
                                                  {"class", "referent", PAGE_TEXT, true},
@@ -150,7 +150,7 @@ int heap_answer_references(const struct heap_call *c)
     return 0;
 }
 
-int heap_answer_unreachable(const struct heap_call *c)
+static int heap_answer_unreachable(const struct heap_call *c)
 {
     const struct heap *h = c->heap;
     const size_t n = h->dump->classes.len;
@@ -182,3 +182,27 @@ int heap_answer_unreachable(const struct heap_call *c)
     free(tally.classes.data);
     return 0;
 }
+
+const struct command heap_verb_references = {
+    .name = "heap references",
+    .run = heap_run_verb,
+    .heap_answer = heap_answer_references,
+    HEAP_ONE_FILE,
+    .summary = "show what soft, weak, final and phantom references hold, and the finalizer's queue",
+    .description = "Of each kind: how many references, how many of them cleared, and what "
+                   "nothing else holds.",
+    .examples = "  jvmscope heap references app.hprof\n",
+    .sets = heap_sets,
+};
+
+const struct command heap_verb_unreachable = {
+    .name = "heap unreachable",
+    .run = heap_run_verb,
+    .heap_answer = heap_answer_unreachable,
+    HEAP_ONE_FILE,
+    .summary = "count the objects that no GC root leads to",
+    .description = "Of a dump with *--all*, or one that was not made of live objects alone: "
+                   "the garbage, by class.",
+    .examples = "  jvmscope heap unreachable all.hprof\n",
+    .sets = heap_sets,
+};

@@ -57,7 +57,7 @@ void heap_report_sections(const struct heap_call *c)
     heap_suspects(c->page, h);
     heap_histogram_table(c->page, h->dump, "r", 40, true, "Classes by what they retain");
     c->page->blocks.data[c->page->blocks.len - 1].chart = true;
-    (void)!heap_answer_components(c);
+    (void)!heap_verb_components.heap_answer(c);
     page_table(c->page, "tree", "Who retains what: the tree of dominators", tree_columns,
                ARRAY_SIZE(tree_columns));
     c->page->blocks.data[c->page->blocks.len - 1].nested = true;

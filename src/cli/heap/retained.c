@@ -48,7 +48,7 @@ static int mark_without(const struct heap *h, const uint64_t *set, uint64_t *see
     return error;
 }
 
-int heap_answer_retained(const struct heap_call *c)
+static int heap_answer_retained(const struct heap_call *c)
 {
     const struct heap *h = c->heap;
     struct heap_selection selection;
@@ -91,3 +91,18 @@ int heap_answer_retained(const struct heap_call *c)
     heap_selection_release(&selection);
     return error ? complain(NULL, "retained", strerror(-error)) : 0;
 }
+
+const struct command heap_verb_retained = {
+    .name = "heap retained",
+    .run = heap_run_verb,
+    .heap_answer = heap_answer_retained,
+    .operands = "FILE [CLASS|OBJECT]",
+    .min_operands = 1,
+    .max_operands = 2,
+    .summary = "say what would be freed if a set of objects went",
+    .description = "The set is a class, an object, a package or a class loader; the answer is "
+                   "exact for the set as a whole.",
+    .examples = "  jvmscope heap retained app.hprof java.lang.String\n"
+                "  jvmscope heap retained --package com.example app.hprof\n",
+    .sets = heap_select_sets,
+};

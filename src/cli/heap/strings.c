@@ -20,8 +20,8 @@ static const struct arg strings_args[] = {
 };
 
 static const struct arg_set strings_set = {"Which strings", strings_args};
-const struct arg_set *const heap_strings_sets[] = {&strings_set, &heap_common_set, &heap_index_set,
-                                                   NULL};
+static const struct arg_set *const heap_strings_sets[] = {&strings_set, &heap_common_set,
+                                                          &heap_index_set, NULL};
 
 enum { SLICE = 1 << 18 };
 
@@ -230,7 +230,7 @@ static void show_found(const struct heap_call *c, const struct scan *s)
     page_fact(c->page, "count", "found", PAGE_COUNT, count);
 }
 
-int heap_answer_strings(const struct heap_call *c)
+static int heap_answer_strings(const struct heap_call *c)
 {
     const struct heap *h = c->heap;
     if (!c->options->find)
@@ -255,3 +255,16 @@ int heap_answer_strings(const struct heap_call *c)
         buf_release(&needles[k]);
     return error ? complain("strings", strerror(-error), NULL) : 0;
 }
+
+const struct command heap_verb_strings = {
+    .name = "heap strings",
+    .run = heap_run_verb,
+    .heap_answer = heap_answer_strings,
+    HEAP_ONE_FILE,
+    .summary = "find texts that are there more than once, or strings with a text in them",
+    .description = "Of each text that several strings have: how many, and what one copy of it "
+                   "would save. *--find* lists strings instead.",
+    .examples = "  jvmscope heap strings app.hprof\n"
+                "  jvmscope heap strings --find password app.hprof\n",
+    .sets = heap_strings_sets,
+};

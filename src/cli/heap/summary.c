@@ -110,7 +110,7 @@ void heap_summary_facts(struct page *p, const struct heap *h)
     add_shape(p, d);
 }
 
-int heap_answer_summary(const struct heap_call *c)
+static int heap_answer_summary(const struct heap_call *c)
 {
     heap_summary_facts(c->page, c->heap);
     add_times(c->page, c->heap);
@@ -121,3 +121,17 @@ int heap_answer_summary(const struct heap_call *c)
         heap_report_sections(c);
     return 0;
 }
+
+const struct command heap_verb_summary = {
+    .name = "heap summary",
+    .run = heap_run_verb,
+    .heap_answer = heap_answer_summary,
+    HEAP_ONE_FILE,
+    .summary = "say what a dump is, its roots and its biggest objects",
+    .description = "Builds the index beside the dump when there is none; with it every other "
+                   "verb answers at once.",
+    .examples = "  jvmscope heap summary app.hprof\n"
+                "  jvmscope heap summary -o report.html app.hprof              with suspects, "
+                "consumers and the tree to open\n",
+    .sets = heap_sets,
+};

@@ -31,7 +31,7 @@ static const struct arg take_args[] = {
 };
 
 static const struct arg_set take_set = {"The dump", take_args};
-const struct arg_set *const heap_take_sets[] = {&take_set, NULL};
+static const struct arg_set *const heap_take_sets[] = {&take_set, NULL};
 
 /*
  * The file that the VM writes to. It is removed when the command is interrupted; the VM then
@@ -171,7 +171,7 @@ static int take(const struct vm *vm, const char *pid, const char *output, bool a
     return status;
 }
 
-int cmd_heap_dump(const struct command *self, int argc, char **argv)
+static int cmd_heap_dump(const struct command *self, int argc, char **argv)
 {
     struct take_options options = {0};
     struct operands operands;
@@ -188,3 +188,20 @@ int cmd_heap_dump(const struct command *self, int argc, char **argv)
         return complain(options.output, "this name is too long", NULL);
     return take(&vm, operands.list[0], output, options.all);
 }
+
+const struct command heap_verb_dump = {
+    .name = "heap dump",
+    .run = cmd_heap_dump,
+    .operands = "PID",
+    .min_operands = 1,
+    .max_operands = 1,
+    .summary = "have a running VM write its heap into a file",
+    .description = "The VM's own dumper writes, while the program stands still: the objects "
+                   "that are reachable, or all. A VM that cannot write the output itself "
+                   "(another user's, one in a container, one with a /tmp of its own) writes "
+                   "into its own /tmp; the file is fetched from there, with the rights of "
+                   "the VM's user, and removed. The dump is readable by its owner alone.",
+    .examples = "  jvmscope heap dump 4711                                     heap-4711.hprof\n"
+                "  jvmscope heap dump --all -o before.hprof 4711\n",
+    .sets = heap_take_sets,
+};

@@ -270,7 +270,7 @@ static void thread_row(struct page *p, const struct heap *h, const struct ranked
     page_number(p, kept);
 }
 
-int heap_answer_threads(const struct heap_call *c)
+static int heap_answer_threads(const struct heap_call *c)
 {
     const struct heap *h = c->heap;
     struct locals locals = {0};
@@ -299,3 +299,15 @@ int heap_answer_threads(const struct heap_call *c)
     free(locals.list);
     return error ? complain(NULL, "threads", strerror(-error)) : 0;
 }
+
+const struct command heap_verb_threads = {
+    .name = "heap threads",
+    .run = heap_run_verb,
+    .heap_answer = heap_answer_threads,
+    HEAP_ONE_FILE,
+    .summary = "show the threads, their stacks, and what each and its locals retain",
+    .description = "One row a thread, by retained size; then the stacks with the objects that "
+                   "their frames hold.",
+    .examples = "  jvmscope heap threads app.hprof\n",
+    .sets = heap_sets,
+};

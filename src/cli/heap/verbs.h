@@ -8,45 +8,25 @@
 #include "cli/commands.h"
 #include "cli/heap/heap.h"
 
-extern const struct command heap_verbs[];
+/*
+ * Ends with NULL. A verb's file defines its row, `const struct command heap_verb_NAME`, and
+ * verb_list.h lists it.
+ */
+extern const struct command *const heap_verbs[];
+#define VERB(name) extern const struct command heap_verb_##name;
+#include "cli/heap/verb_list.h"
+#undef VERB
 
-int cmd_heap_diff(const struct command *self, int argc, char **argv);
-int cmd_heap_dump(const struct command *self, int argc, char **argv);
-int cmd_heap_histogram(const struct command *self, int argc, char **argv);
-
-/* Each adds to the call's page and returns 0, or the exit status after a complaint. */
-/* Adds what a report contains in addition to the summary. */
-void heap_report_sections(const struct heap_call *c);
-int heap_answer_arrays(const struct heap_call *c);
-int heap_answer_classes(const struct heap_call *c);
-int heap_answer_collections(const struct heap_call *c);
-int heap_answer_components(const struct heap_call *c);
-int heap_answer_dominators(const struct heap_call *c);
-int heap_answer_histogram(const struct heap_call *c);
-int heap_answer_leaks(const struct heap_call *c);
-int heap_answer_objects(const struct heap_call *c);
-int heap_answer_paths(const struct heap_call *c);
-int heap_answer_query(const struct heap_call *c);
-int heap_answer_references(const struct heap_call *c);
-int heap_answer_retained(const struct heap_call *c);
-int heap_answer_strings(const struct heap_call *c);
-int heap_answer_summary(const struct heap_call *c);
-int heap_answer_threads(const struct heap_call *c);
-int heap_answer_unreachable(const struct heap_call *c);
+/* The function of a verb with an answer: opens the index, asks, and shows the answer's page. */
+int heap_run_verb(const struct command *self, int argc, char **argv);
+#define HEAP_ONE_FILE .operands = "FILE", .min_operands = 1, .max_operands = 1
 
 /*
- * Runs the verb. Returns 0, the exit status after a complaint, or -ENOENT when it is not a verb
- * that answers with a page.
+ * Asks the verb, which adds its answer to the call's page. Returns 0, the exit status after a
+ * complaint, or -ENOENT when it is not a verb that answers with a page.
  */
 int heap_answer_verb(const char *verb, const struct heap_call *c);
+/* Adds what a report contains in addition to the summary. */
+void heap_report_sections(const struct heap_call *c);
 
-/* clang-format off */
-extern const struct arg_set *const heap_dominators_sets[];
-extern const struct arg_set *const heap_histogram_sets[];
-extern const struct arg_set *const heap_paths_sets[];
-extern const struct arg_set *const heap_query_sets[];
-extern const struct arg_set *const heap_select_sets[];
-extern const struct arg_set *const heap_sets[];
-extern const struct arg_set *const heap_strings_sets[];
-extern const struct arg_set *const heap_take_sets[];
-/* clang-format on */
+extern const struct arg_set *const heap_paths_sets[], *const heap_select_sets[], *const heap_sets[];

@@ -6,7 +6,8 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "cli/attach.h"
-#include "cli/builtin.h"
+#include "cli/capture.h"
+#include "cli/commands.h"
 #include "cli/recording.h"
 #include "cli/requests/requests.h"
 #include "cli/target.h"
@@ -16,6 +17,8 @@
 #include <string.h>
 
 #define TIME_NS (20 * NS_PER_SECOND)
+
+static const struct arg_set *const slow_sets[] = {&capture_set, &request_now_set, NULL};
 
 static int tell(const char *output, const struct request_options *options)
 {
@@ -31,7 +34,7 @@ static int tell(const char *output, const struct request_options *options)
     return status;
 }
 
-int cmd_slow(const struct command *self, int argc, char **argv)
+static int cmd_slow(const struct command *self, int argc, char **argv)
 {
     _cleanup_(capture_release) struct capture capture = {0};
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
@@ -65,3 +68,21 @@ int cmd_slow(const struct command *self, int argc, char **argv)
     status = attach_record(&vm, &capture, output);
     return status ? status : tell(output, &options);
 }
+
+const struct command command_slow = {
+    .name = "slow",
+    .run = cmd_slow,
+    .operands = "PID",
+    .min_operands = 1,
+    .max_operands = 1,
+    .summary = "explain why the slow requests of a running server are slow",
+    .description =
+        "Records the requests of a running VM for 20 seconds, or as long as *-t* says, as "
+        "*jvmscope attach --requests* does, and prints for each name how many were slow, what the "
+        "slow ones did that the typical ones did not, and whose fault that was. The recording "
+        "stays: *jvmscope requests slow* shows the stacks, *jvmscope requests show* one request.",
+    .examples = "  jvmscope slow 4711\n"
+                "  jvmscope slow -t 1m --over 500ms -o slow.jfr 4711\n"
+                "  jvmscope slow --requests 'com.shop.Order.handle(..)' 4711\n",
+    .sets = slow_sets,
+};

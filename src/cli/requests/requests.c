@@ -4,8 +4,8 @@
 
 #include "analysis/request_allocated.h"
 #include "base/parse.h"
-#include "cli/builtin.h"
 #include "cli/capture.h"
+#include "cli/commands.h"
 #include "cli/losses.h"
 #include "cli/threads/threads.h"
 #include "timeline/load.h"
@@ -43,10 +43,9 @@ SETS(slow)
 SETS(show)
 #undef SETS
 
-static const struct arg_set now_set = {"What is shown", now_args};
-const struct arg_set *const slow_now_sets[] = {&capture_set, &now_set, NULL};
+const struct arg_set request_now_set = {"What is shown", now_args};
 static const struct arg_set table_set = {"What is shown", table_args};
-const struct arg_set *const requests_sets[] = {&table_set, NULL};
+static const struct arg_set *const requests_sets[] = {&table_set, NULL};
 
 int request_view_load(struct request_view *ret, const struct request_options *o, const char *path,
                       struct buf *why)
@@ -299,7 +298,7 @@ static int run_verb(const struct command *self, int argc, char **argv,
     return status ? status : request_view_close(&v, show(&v));
 }
 
-int cmd_requests(const struct command *self, int argc, char **argv)
+static int cmd_requests(const struct command *self, int argc, char **argv)
 {
     return run_verb(self, argc, argv, requests_table);
 }
@@ -326,8 +325,8 @@ static int cmd_show(const struct command *self, int argc, char **argv)
     return status ? status : request_view_close(&v, requests_show(&v, operands.list[0]));
 }
 
-const struct command requests_verbs[] = {
-    {
+static const struct command *const requests_verbs[] = {
+    &(const struct command){
         .name = "requests slow",
         .run = cmd_slow_requests,
         .operands = "FILE",
@@ -342,18 +341,17 @@ const struct command requests_verbs[] = {
             "Each cause names what the requests waited for: the thread that held the lock, and "
             "what it did meanwhile. Causes of a tenth of the difference or more are shown with "
             "their stacks. The last line says what p99 would be if the first cause took no time, "
-            "with its 95 % interval.\n\nCauses: *cpu*, *runnable* (ready to run, without a "
-            "processor), *lock* "
-            "(monitors), *park* (java.util.concurrent), *queue* (in an executor's queue), *pool* "
-            "(waiting for a pooled connection), *io* (sockets and files), *sleep*, *gc*, "
-            "*safepoint*, *class-load*, *unknown*. They add up to the latency. Where a request's "
-            "thread waits for another one that works for the same request, the other one's time "
-            "counts.",
+            "with its 95 % interval.\n\n"
+            "Causes: *cpu*, *runnable* (ready to run, without a processor), *lock* (monitors), "
+            "*park* (java.util.concurrent), *queue* (in an executor's queue), *pool* (waiting "
+            "for a pooled connection), *io* (sockets and files), *sleep*, *gc*, *safepoint*, "
+            "*class-load*, *unknown*. They add up to the latency. Where a request's thread waits "
+            "for another one that works for the same request, the other one's time counts.",
         .examples = "  jvmscope requests slow app.jfr\n"
                     "  jvmscope requests slow --over 500ms --name 'GET /cart*' app.jfr\n",
         .sets = slow_sets,
     },
-    {
+    &(const struct command){
         .name = "requests show",
         .run = cmd_show,
         .operands = "ID FILE",
@@ -367,5 +365,26 @@ const struct command requests_verbs[] = {
         .examples = "  jvmscope requests show 4711 app.jfr\n",
         .sets = show_sets,
     },
-    {0},
+    NULL,
+};
+
+const struct command command_requests = {
+    .name = "requests",
+    .run = cmd_requests,
+    .verbs = requests_verbs,
+    .operands = "FILE",
+    .min_operands = 1,
+    .max_operands = 1,
+    .summary = "show the requests of a server, how long they took, and why the slow ones are slow",
+    .description =
+        "Reads a recording made with *--requests* and prints a row for each request name, the one "
+        "with the most time in all first: how many requests there were, how many a second, how "
+        "many failed, percentiles of their latency, CPU time a request, and what took most of the "
+        "latency. Spans of async-profiler, Datadog's endpoint events, and events of any recorder "
+        "with a field annotated as jdk.jfr.Contextual count as requests too.",
+    .examples = "  jvmscope run --requests -o app.jfr -- java -jar app.jar\n"
+                "  jvmscope requests app.jfr                        a row for each name\n"
+                "  jvmscope requests slow app.jfr                   why the slow ones are slow\n"
+                "  jvmscope requests show 4711 app.jfr              one request\n",
+    .sets = requests_sets,
 };

@@ -17,6 +17,8 @@ struct request_options {
     uint64_t over_ns, from_ns, to_ns, limit, stacks;
 };
 
+extern const struct arg_set request_now_set; /* of `jvmscope slow`; fills a request_options */
+
 struct request_view {
     const char *path;
     const struct request_options *options;

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/pattern.h"
-#include "cli/builtin.h"
+#include "cli/commands.h"
 #include "cli/heap/ask.h"
 #include "cli/heap/heap.h"
 #include "cli/page_more.h"
@@ -44,7 +44,7 @@ static const struct arg serve_args[] = {
 };
 
 static const struct arg_set serve_set = {"Where", serve_args};
-const struct arg_set *const serve_sets[] = {&serve_set, NULL};
+static const struct arg_set *const serve_sets[] = {&serve_set, NULL};
 
 static const char html[] = "text/html; charset=utf-8", json_type[] = "application/json";
 
@@ -331,7 +331,7 @@ static int serve(struct site *site, const struct serve *o)
     return 0;
 }
 
-int cmd_serve(const struct command *self, int argc, char **argv)
+static int cmd_serve(const struct command *self, int argc, char **argv)
 {
     struct serve options = {0};
     struct operands operands;
@@ -376,3 +376,19 @@ int cmd_serve(const struct command *self, int argc, char **argv)
     free(site.files);
     return status;
 }
+
+const struct command command_serve = {
+    .name = "serve",
+    .run = cmd_serve,
+    .operands = "FILE ...",
+    .min_operands = 1,
+    .max_operands = -1,
+    .summary = "show recordings and heap dumps in a browser, from this machine",
+    .description =
+        "Prints an address to open and serves the files there until it is interrupted. The "
+        "address carries a random token; requests without it, for another host or from another "
+        "site are refused. Only this machine can reach it, unless --listen says otherwise.",
+    .examples = "  jvmscope serve app.jfr                           one recording\n"
+                "  jvmscope serve before.jfr after.jfr app.hprof    several files\n",
+    .sets = serve_sets,
+};

@@ -4,7 +4,7 @@
 
 #include "analysis/deadlock.h"
 #include "base/parse.h"
-#include "cli/builtin.h"
+#include "cli/commands.h"
 #include "cli/losses.h"
 
 #include <stdio.h>

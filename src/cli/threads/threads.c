@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/parse.h"
 #include "base/pattern.h"
-#include "cli/builtin.h"
+#include "cli/commands.h"
 #include "cli/losses.h"
 #include "cli/threads/deadlocks_vm.h"
 #include "timeline/idle.h"
@@ -684,87 +684,77 @@ static int cmd_deadlocks(const struct command *self, int argc, char **argv)
 #define ROW(word, options, function, line, more, example) \
     ROW_OF("FILE", word, options, function, line, more, example)
 #define ROW_OF(what, word, options, function, line, more, example)                     \
+    &(const struct command)                                                            \
     {                                                                                  \
         .name = "threads " word, .run = function, .operands = what, .min_operands = 1, \
         .max_operands = 1, .summary = line, .description = more, .examples = example,  \
         .sets = options                                                                \
     }
 
-const struct command threads_verbs[] = {
+static const struct command *const threads_verbs[] = {
     ROW("summary", table_sets, cmd_summary, "threads, and what they waited for in all",
         "One row a thread, the most blocked first: how often and how long it was blocked and "
-        "waited, and how many of the waits "
-        "have a known cause. Threads that only waited for something to do (pools without a task, "
-        "timers, selectors) and the "
-        "VM's own are left out, and so are such waits of the others; how many they are and how "
-        "long is said below, and --idle "
-        "shows them.",
+        "waited, and how many of the waits have a known cause. Threads that only waited for "
+        "something to do (pools without a task, timers, selectors) and the VM's own are left "
+        "out, and so are such waits of the others; how many they are and how long is said below, "
+        "and --idle shows them.",
         "  jvmscope threads summary app.jfr\n"),
     ROW("monitors", table_sets, cmd_monitors,
         "monitor statistics: classes, then blocks and waits by calling method",
         "The tables of the thread profiler: for the threads selected the classes whose objects "
-        "they waited for, then blocks "
-        "and waits by calling method with total, least, most, average and percentiles, objects and "
-        "threads; with each lock's "
-        "share of the critical path, and what the program would gain.",
+        "they waited for, then blocks and waits by calling method with total, least, most, "
+        "average and percentiles, objects and threads; with each lock's share of the critical "
+        "path, and what the program would gain.",
         "  jvmscope threads monitors --thread 'worker-*' app.jfr\n"),
     ROW("timeline", timeline_sets, cmd_timeline, "the events of the threads in order of time",
         "Every change of state and every interaction, with its attributes; with --min the waits "
-        "that are as long, and their "
-        "ends. With --json they have the names of the TRCThread "
+        "that are as long, and their ends. With --json they have the names of the TRCThread "
         "model.",
         "  jvmscope threads timeline --from 1s --to 1.1s app.jfr\n"),
     ROW("critical-path", path_sets, cmd_path, "the chain of activities that the time depends on",
-        "From the end of the program (or --to, or the end of a thread) backward: what each thread "
-        "did is followed to who "
-        "woke it. The lengths of the segments add up to the time from the beginning to the end. "
-        "What no record explains is "
-        "shown as unknown. What a thread did while it ran is told by CPU samples, where the "
-        "recording has some (run --threads "
-        "--cpu): a run's time is divided among its samples. Without them a run counts for the "
-        "program's methods that were on "
-        "the stack both before and after it. With --thread the path is the one that leads to the "
-        "end of that thread. Beside a recording with more than two million changes of state stays "
-        "an index (FILE.timeline, some "
-        "65 bytes an event): making that takes 25 bytes of memory an event and the pages of that "
-        "file, a replay of such a "
-        "recording (what-if) 32 MB and these pages.",
+        "From the end of the program (or --to, or the end of a thread) backward: what each "
+        "thread did is followed to who woke it. The lengths of the segments add up to the time "
+        "from the beginning to the end. What no record explains is shown as unknown. What a "
+        "thread did while it ran is told by CPU samples, where the recording has some (run "
+        "--threads --cpu): a run's time is divided among its samples. Without them a run counts "
+        "for the program's methods that were on the stack both before and after it. With "
+        "--thread the path is the one that leads to the end of that thread. Beside a recording "
+        "with more than two million changes of state stays an index (FILE.timeline, some 65 "
+        "bytes an event): making that takes 25 bytes of memory an event and the pages of that "
+        "file, a replay of such a recording (what-if) 32 MB and these pages.",
         "  jvmscope threads critical-path app.jfr\n  jvmscope threads critical-path --end 'main' "
         "--json app.jfr\n"),
     ROW("what-if", what_if_sets, cmd_what_if, "what the program would take if a section took less",
-        "Replays the threads with the sections of a lock, or a method, scaled by a factor; without "
-        "either, the locks that take "
-        "most of the critical path, each at half of its time. Once in the order in which locks "
-        "were taken, once with locks given to whom comes first, which is the answer, unless there "
-        "are more than 20 million "
-        "changes of state. A thread that comes to a lock when it is free does not wait and pays "
-        "for no wake-up; one that comes "
-        "to a lock recorded with --locks when another thread has it by now waits. The interval is "
-        "where nine of ten runs of "
-        "the changed program are expected: from the lower to the higher of the two, and beyond "
-        "these as far as one run differs "
-        "from another; not above what was recorded when a section gets shorter, and not below it "
-        "when one gets longer. That is taken from how much runs and waits of the same kind on the "
-        "critical path "
-        "differ within this recording (pauses and times without a processor: in all of it), and "
-        "from the quartiles of how long it took to hand "
-        "locks over to threads that slept. How one start of the VM differs from the next, locks of "
-        "which the recording knows "
-        "nothing, and what threads take from each other that run beside each other only then (the "
-        "replay gives each a "
-        "processor), are not in it: of programs that are bound by two processors it had nine runs "
-        "of ten "
-        "(doc/measured/threads.md). With --json spread_ns is the standard deviation of one run. "
-        "Record with --locks PATTERN "
-        "for exact answers: the VM has no event for a thread that gets a monitor by spinning.",
+        "Replays the threads with the sections of a lock, or a method, scaled by a factor; "
+        "without either, the locks that take most of the critical path, each at half of its "
+        "time. Once in the order in which locks were taken, once with locks given to whom comes "
+        "first, which is the answer, unless there are more than 20 million changes of state. A "
+        "thread that comes to a lock when it is free does not wait and pays for no wake-up; one "
+        "that comes to a lock recorded with --locks when another thread has it by now waits. The "
+        "interval is where nine of ten runs of the changed program are expected: from the lower "
+        "to the higher of the two, and beyond these as far as one run differs from another; not "
+        "above what was recorded when a section gets shorter, and not below it when one gets "
+        "longer. That is taken from how much runs and waits of the same kind on the critical "
+        "path differ within this recording (pauses and times without a processor: in all of it), "
+        "and from the quartiles of how long it took to hand locks over to threads that slept. "
+        "How one start of the VM differs from the next, locks of which the recording knows "
+        "nothing, and what threads take from each other that run beside each other only then "
+        "(the replay gives each a processor), are not in it: of programs that are bound by two "
+        "processors it had nine runs of ten (doc/measured/threads.md). With --json spread_ns is "
+        "the standard deviation of one run. Record with --locks PATTERN for exact answers: the "
+        "VM has no event for a thread that gets a monitor by spinning.",
         "  jvmscope threads what-if --lock 'com.acme.Cache' --factor 0.5 app.jfr\n"),
     ROW_OF("FILE|PID", "deadlocks", deadlock_sets, cmd_deadlocks,
            "threads that wait for each other",
-           "Cycles of threads each of which waits for a lock that the next one owns: at the end of "
-           "a recording, or now in a "
-           "running VM (as far as the VM itself tells, which leaves virtual threads out; run "
-           "--deadlocks tells of those too, "
-           "when they form).",
+           "Cycles of threads each of which waits for a lock that the next one owns: at the end "
+           "of a recording, or now in a running VM (as far as the VM itself tells, which leaves "
+           "virtual threads out; run --deadlocks tells of those too, when they form).",
            "  jvmscope threads deadlocks app.jfr\n  jvmscope threads deadlocks 4711\n"),
-    {0},
+    NULL,
+};
+
+const struct command command_threads = {
+    .name = "threads",
+    .verbs = threads_verbs,
+    .summary = "show who waits for whom: tables, timeline, critical path, what-if",
 };

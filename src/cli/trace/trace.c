@@ -6,7 +6,7 @@
 #include "base/parse.h"
 #include "base/pattern.h"
 #include "base/vec.h"
-#include "cli/builtin.h"
+#include "cli/commands.h"
 #include "cli/losses.h"
 #include "cli/target.h"
 #include "cli/trace/exceptions.h"
@@ -35,7 +35,7 @@ static const struct arg trace_args[] = {
 };
 
 static const struct arg_set trace_set = {"What is shown", trace_args};
-const struct arg_set *const trace_sets[] = {&trace_set, NULL};
+static const struct arg_set *const trace_sets[] = {&trace_set, NULL};
 
 /* A call in a recording; the strings live as long as the recording. */
 struct call {
@@ -429,7 +429,7 @@ static int switch_tracing(const struct operands *operands, const struct trace_op
     return status ? status : target_show(&vm, "trace", buf_str(&message), false, o->json);
 }
 
-int cmd_trace(const struct command *self, int argc, char **argv)
+static int cmd_trace(const struct command *self, int argc, char **argv)
 {
     struct trace_options o = {0};
     struct operands operands;
@@ -457,3 +457,44 @@ int cmd_trace(const struct command *self, int argc, char **argv)
     o.times = &times; /* cppcheck-suppress autoVariables ; it is used only until this returns */
     return status ? status : show_file(what, &o);
 }
+
+const struct command command_trace = {
+    .name = "trace",
+    .run = cmd_trace,
+    .operands = "FILE | PID add|remove|list [PATTERN]",
+    .min_operands = 1,
+    .max_operands = 3,
+    .summary = "list traced calls with arguments and results; switch tracing in a running VM",
+    .description =
+        "For a recording made with *--trace*: prints its calls in order of time, nested calls "
+        "indented, each with its arguments and what it returned or threw. For a process that is "
+        "being traced, given by its number: *add* a pattern, *remove* one, *list* them.\n\n"
+        "A pattern is package.Class.method, where a star stands for any characters, or a prefix "
+        "of it that ends at a dot; a descriptor behind it chooses one of several methods of a "
+        "name. @pkg.Annotation matches annotated methods and all methods of annotated classes, "
+        "'implements pkg.Type' those of the program's classes below a type. Commas separate "
+        "patterns, and *--trace* may be given several times.\n\n"
+        "Values are shown as people read them: boxes, enum constants, classes and optionals by "
+        "their values, arrays, collections and maps with their sizes and first five elements, "
+        "exceptions with their messages; all of this is read from memory and runs none of the "
+        "program's code. Other objects are Class@hash, with what *--show* names of their fields; "
+        "*--to-string* calls the method on a thread of the agent's, which the program waits for "
+        "100 ms at most, once a class.\n\n"
+        "A condition of *--if* compares argN, return, this, their .length (of strings, arrays, "
+        "collections and maps), time, depth, thrown and thread, the thread's name, and fields as "
+        "the call begins: this.f, arg1.f.g, pkg.Class.f for a static one; a comparison with null "
+        "on the way is false. It belongs to the *--trace* before it; with *PID add* it is of the "
+        "pattern that is added. Boxes count as their values, enum constants as their names.\n\n"
+        "What *--log* and *--watch* recorded stands between the calls. A logpoint is a class or "
+        "source file and a line, then a text with locals, fields, lengths and the thread in "
+        "braces: 'com.shop.Cart:42 {total} of {this.user.name}, {items.length} in {thread}'; "
+        "several are separated by a semicolon. {#1:I} is slot 1 as int, where the class was "
+        "compiled without a table of locals. Files are found by source maps (JSR-45) too: "
+        "'cart.jsp:7'. A watch sees what code does with a field, not reflection or native code.",
+    .examples = "  jvmscope run --trace 'com.shop.Cart.*' -o app.jfr -- java -jar app.jar\n"
+                "  jvmscope run --trace com.shop.Db.query --if 'time > 5ms' -o app.jfr -- java "
+                "-jar app.jar\n"
+                "  jvmscope trace app.jfr\n"
+                "  jvmscope trace 4711 add 'com.shop.Order.total()J' --if 'return > 100'\n",
+    .sets = trace_sets,
+};

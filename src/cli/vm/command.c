@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* jvmscope vm: what the VM did by itself. */
-#include "cli/builtin.h"
+#include "cli/commands.h"
 
 #include "cli/losses.h"
 #include "cli/threads/threads.h"
@@ -26,7 +26,7 @@ static const struct arg vm_args[] = {
 /* clang-format on */
 
 static const struct arg_set vm_set = {"What is shown", vm_args};
-const struct arg_set *const vm_sets[] = {&vm_set, NULL};
+static const struct arg_set *const vm_sets[] = {&vm_set, NULL};
 
 static int print_view_json(struct vm_view *w)
 {
@@ -47,7 +47,7 @@ static void set_window(struct vm_view *w, const struct vm_options *o)
     w->window_ns = to > o->from_ns ? to - o->from_ns : 0;
 }
 
-int cmd_vm(const struct command *self, int argc, char **argv)
+static int cmd_vm(const struct command *self, int argc, char **argv)
 {
     struct vm_options o = {0};
     struct operands operands;
@@ -85,3 +85,26 @@ int cmd_vm(const struct command *self, int argc, char **argv)
     vm_view_release(&w);
     return status;
 }
+
+const struct command command_vm = {
+    .name = "vm",
+    .run = cmd_vm,
+    .operands = "FILE",
+    .min_operands = 1,
+    .max_operands = 1,
+    .summary = "show what the VM did by itself: collections, safepoints, compilations, memory",
+    .description =
+        "Reads a recording made with *--events*, one that is always on, or one of the JDK's "
+        "Flight Recorder, and prints collections by collector and cause, with their pauses and "
+        "what they freed; safepoints by operation, with the way to them, and the thread that was "
+        "late to the slow ones, with the method that it was in; compilations, deoptimizations by "
+        "method and reason; CPU, memory, threads, files and classes of the process, and what its "
+        "container denied it.\n\n"
+        "On JDK 8 the VM names no operation but collections, and of safepoints that follow each "
+        "other within a tenth of a second only number and total time are known. Late threads are "
+        "named by the samples of *--cpu*.",
+    .examples = "  jvmscope run --events --cpu -o app.jfr -- java -jar app.jar\n"
+                "  jvmscope vm app.jfr\n"
+                "  jvmscope vm --from 10s --to 20s --json app.jfr\n",
+    .sets = vm_sets,
+};

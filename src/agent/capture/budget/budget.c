@@ -306,7 +306,6 @@ static void status(struct session *s, struct buf *out)
                        (unsigned long long)budget.since_ms[i]);
 }
 
-extern const struct capture capture_budget;
 const struct capture capture_budget = {
     .name = "budget",
     .options = OPTION_BIT(OPT_BUDGET),

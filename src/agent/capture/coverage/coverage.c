@@ -316,7 +316,6 @@ static void cover_status(struct session *s, struct buf *out)
     pthread_mutex_unlock(&cover.lock);
 }
 
-extern const struct capture capture_coverage;
 const struct capture capture_coverage = {
     .name = "cover",
     .options = OPTION_BIT(OPT_COVER),

@@ -355,7 +355,6 @@ static void exceptions_status(struct session *s, struct buf *out)
                (unsigned long long)thrown_probes_left());
 }
 
-extern const struct capture capture_exceptions;
 const struct capture capture_exceptions = {
     .name = "exceptions",
     .options = OPTION_BIT(OPT_EXCEPTIONS),

@@ -400,7 +400,6 @@ static void requests_status(struct session *s, struct buf *out)
                request_names_count());
 }
 
-extern const struct capture capture_requests;
 const struct capture capture_requests = {
     .name = "requests",
     .options = OPTION_BIT(OPT_REQUESTS),

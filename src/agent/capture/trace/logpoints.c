@@ -290,7 +290,6 @@ static void log_status(struct session *s, struct buf *out)
     budget_status(&log_budget, "log", out);
 }
 
-extern const struct capture capture_logpoints;
 const struct capture capture_logpoints = {
     .name = "log",
     .options = OPTION_BIT(OPT_LOG) | OPTION_BIT(OPT_WATCH),

@@ -393,7 +393,6 @@ static void trace_status(struct session *s, struct buf *out)
     native_calls_status(out);
 }
 
-extern const struct capture capture_method_trace;
 const struct capture capture_method_trace = {
     .name = "trace",
     .options = OPTION_BIT(OPT_TRACE) | OPTION_BIT(OPT_IF),

@@ -308,7 +308,6 @@ static void triggers_status(struct session *s, struct buf *out)
     }
 }
 
-extern const struct capture capture_triggers;
 const struct capture capture_triggers = {
     .name = "triggers",
     .options = OPTION_BIT(OPT_ON),

@@ -199,7 +199,6 @@ static void JNICALL on_gc_finish(jvmtiEnv *ti)
 static const struct vm_callbacks events = {
     .ti = {.GarbageCollectionStart = on_gc_start, .GarbageCollectionFinish = on_gc_finish}};
 
-extern const struct capture capture_vm;
 const struct capture capture_vm = {
     .name = "vm",
     .options = OPTION_BIT(OPT_EVENTS),
