@@ -228,6 +228,40 @@ def test_triggers_of_a_recording_that_goes_on(jdk, folder):
     program.process.kill()
 
 
+@pytest.mark.jdks(8, 17, 25)
+def test_requests_and_deadlocks_that_go_on(jdk, folder):
+    """A request is told of while it goes on, once; a deadlock by a trigger that came later, and the VM is asked rarely."""
+    program = Program(jdk, f"always=y,keep=1m,maxsize=8m,file={folder}/r.ring,requests=Triggers.hold(..),after=0s,onfile={folder}/%r-%t.jfr,"
+                           "on=request > 300ms,on=request(Triggers.hold) > 1h")
+    pid = program.process.pid
+    program.do("hold")
+    wait_for(lambda: triggers_of(pid)["request > 300ms"]["fired"], "a request that goes on")
+    path = dumped(folder, "request")
+    assert any("which goes on" in line for line in events(path, "jvmscope.Trigger", get="measured"))
+    program.do("release")
+
+    def has_ended():
+        take("-o", folder / "end.jfr", pid)
+        return events(folder / "end.jfr", "jvmscope.Request")
+    wait_for(has_ended, "its end")
+    time.sleep(0.3)  # what is told twice would be told in the next round
+    told = triggers_of(pid)["request > 300ms"]
+    assert told["fired"] == 1 and told["held_back"] == 0 and "Triggers.hold, which goes on" in told["measured"], told
+    assert triggers_of(pid)["request(Triggers.hold) > 1h"]["fired"] == 0
+
+    done = lab.jvmscope("attach", "--on", "deadlock", "--after", "0s", "--on-file", folder / "%r-%t.jfr", pid)
+    assert done.returncode == 0, done.stderr
+    program.do("deadlock")
+    path = dumped(folder, "deadlock")
+    assert len(events(path, "jvmscope.Deadlock")) == 2
+    first = status(pid)
+    now = wait_for(lambda: (s := status(pid))["deadlocks.looks"] >= first["deadlocks.looks"] + 12 and s, "looks")
+    # Two waits that go on: their owners are read again after 2, 4, 8, 16 looks.
+    looks, examined = (now[f"deadlocks.{n}"] - first[f"deadlocks.{n}"] for n in ("looks", "examined"))
+    assert examined <= 4 and now["deadlocks.examined"] < now["deadlocks.looks"] / 2, (looks, examined, now)
+    program.process.kill()
+
+
 def test_a_wrong_condition_gets_its_place():
     """And what is understood, before any program is started."""
     for condition, said in (("cpu > 90", '"90" (character 7)'), ("foo > 3", "exception pkg.Class > 10/s"), ("request > 500", "as in 500ms"),

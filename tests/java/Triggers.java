@@ -12,7 +12,7 @@ import java.util.concurrent.locks.LockSupport;
 /**
  * Brings about what triggers wait for, as its input says, a word a line, and prints "done WORD FROM TO", in milliseconds since 1970. A
  * step happens twenty times a second all the time: a thread named step-N; "steps" prints "steps BEFORE-RUNS ...": for each the times before it was
- * started and in its run(). "request MS": a call of serve, which takes so long. "requests N
+ * started and in its run(). "request MS": a call of serve, which takes so long. "hold": a call of hold that goes on until "release". "requests N
  * MS": so many. "spin S": a processor is busy. "collect": a full collection of a heap that takes a while. "deadlock". "oom".
  * "throw N": so many objects of Lost. "memory MB": touched and kept. "threads N", "files N": and kept.
  */
@@ -36,6 +36,16 @@ public class Triggers {
 
     static void serve(long ms) throws InterruptedException {
         Thread.sleep(ms);
+    }
+
+    static final CountDownLatch released = new CountDownLatch(1);
+
+    static void hold(CountDownLatch until) {
+        try {
+            until.await();
+        } catch (InterruptedException e) {
+            sink++;
+        }
     }
 
     static void spin(long ms) {
@@ -105,6 +115,12 @@ public class Triggers {
         switch (words[0]) {
         case "request":
             serve(n);
+            break;
+        case "hold":
+            daemon("holder", () -> hold(released));
+            break;
+        case "release":
+            released.countDown();
             break;
         case "requests":
             for (int i = 0; i < n; i++)

@@ -263,6 +263,7 @@ uint64_t follow_request_begin(JNIEnv *jni, enum request_kind kind, unsigned name
     r->trace[0] = 0;
     r->status = 0;
     r->bytes = -1;
+    atomic_store(&r->told, 0);
     atomic_store(&r->token, token);
     atomic_fetch_add(&follow.open, 1);
     (void)follow_begin(s, token, &how);
@@ -298,6 +299,33 @@ static bool is_grpc_error(int code)
     return code == UNKNOWN || code == DEADLINE || (code >= UNIMPLEMENTED && code <= DATA_LOSS);
 }
 
+/* For how long a request had taken when triggers were told of it; 0: they were not. */
+static uint64_t told_ns(struct request *r, uint64_t start)
+{
+    uint64_t told = atomic_load(&r->told);
+    return told > start ? told - start : 0;
+}
+
+void requests_tell_running(uint64_t now)
+{
+    static uint64_t next_ns; /* under the session's lock */
+    uint64_t least = atomic_load(&alarm_request_ns);
+    if (least == UINT64_MAX || now < next_ns || !atomic_load(&follow.open))
+        return;
+    uint32_t used = atomic_load(&follow.requests.used);
+    for (uint32_t i = 0; i < MIN(used, follow.requests.max); i++) {
+        struct request *r = follow_at(i);
+        uint64_t token = atomic_load(&r->token), start = r->start;
+        struct request_name *name = token ? request_name_at(r->name) : NULL;
+        atomic_thread_fence(memory_order_acquire);
+        if (!name || start > now || now - start <= least || atomic_load(&r->token) != token)
+            continue;
+        alarm_request(name->text, now - start, told_ns(r, start), true);
+        atomic_store(&r->told, now);
+    }
+    next_ns = now + RUNNING_RARELY * (now_ns() - now);
+}
+
 void follow_request_end(JNIEnv *jni, struct request *r, uint64_t token, int status,
                         jclass exception, uint64_t now, uint64_t java_id)
 {
@@ -328,7 +356,7 @@ void follow_request_end(JNIEnv *jni, struct request *r, uint64_t token, int stat
     if (end.name) {
         request_count(end.name, end.ns, error);
         if (unlikely(end.ns > atomic_load_explicit(&alarm_request_ns, memory_order_relaxed)))
-            alarm_request(end.name->text, end.ns);
+            alarm_request(end.name->text, end.ns, told_ns(r, end.start), false);
         settle(r, &end);
     }
     free(text);

@@ -25,6 +25,7 @@ enum {
     NAME_BITS = 13,
     TRACE_ID = 32, /* hexadecimal digits */
     SPAN_ID = 16,
+    RUNNING_RARELY = 200, /* looking at open requests takes at most this share of the time */
     LATE = 1 << 20, /* requests that have ended of which it is known whether they were kept */
 };
 
@@ -41,6 +42,7 @@ struct piece {
 struct request {
     _Atomic uint64_t token; /* 0: free. First: the probe reads it */
     uint64_t parent, start, thread;
+    _Atomic uint64_t told; /* triggers know how long it had taken by this time; 0: they do not */
     unsigned name;
     enum request_kind kind;
     int status;                                  /* as far as it was told before the end; 0: not */

@@ -98,6 +98,11 @@ void follow_flush(uint64_t now);
 void requests_reduce(unsigned level);
 /* Tells the recording what found no room in the tables. */
 void follow_losses(struct jfr_writer *w);
+/*
+ * Tells triggers of requests that go on and have taken longer than they allow. Under the session's
+ * lock.
+ */
+void requests_tell_running(uint64_t now);
 /* Requests that have begun and not ended; those begun so far. */
 uint64_t follow_open(void);
 uint64_t follow_begun(void);

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deadlock=y: forty times a second a thread of the agent examines the waits that have lasted for 20
- * ms or more, for monitors and for synchronizers with an owner, and follows the chain of owners
- * (TPTP thread profiling, TRCThreadDeadLockEvent).
+ * deadlock=y: forty times a second, or twice in a recording that is always on, a thread of the agent
+ * examines the waits that have lasted for 20 ms or more, for monitors and for synchronizers with an
+ * owner, and follows the chain of owners (TPTP thread profiling, TRCThreadDeadLockEvent).
+ *
+ * A deadlock forms when its last wait begins. Owners are therefore read only when there is a wait
+ * that was not there the last time, and to be sure again ever more rarely: reading the owner of some
+ * monitors stops the VM.
  *
  * There are no false alarms, because a waiting thread cannot release what it owns. If each thread
  * of a cycle was in the same wait before and after the owners were read, all of them waited during
@@ -23,7 +27,10 @@
 #include <string.h>
 #include <time.h>
 
-enum { LOOK_MS = 25, FRAMES_SHOWN = 64, REPORTED = 256 };
+enum { LOOK_MS = 25, LOOK_ALWAYS_MS = 500, FRAMES_SHOWN = 64, REPORTED = 256 };
+
+/* After so many looks at the same waits their owners are read again; twice as many each time. */
+enum { AGAIN_FIRST = 2, AGAIN_MOST = 256 };
 
 #define OLD_ENOUGH (20 * NS_PER_MS)
 
@@ -60,11 +67,27 @@ static struct {
     } reported[REPORTED]; /* a thread's wait that belongs to a deadlock that has been reported */
 
     uint32_t n_reported;
+    long look_ms;
+    /* The waits whose owners were read the last time, and the looks until they are read again. */
+    VEC(struct known_wait {
+        uint64_t id;
+        uint64_t start;
+    }) known;
+    uint32_t again, again_after;
+    _Atomic uint64_t looks, examined;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 bool watch_owned(JNIEnv *jni, jobject blocker)
 {
     return watch.synchronizer && (*jni)->IsInstanceOf(jni, blocker, watch.synchronizer);
+}
+
+void watch_status(struct buf *out)
+{
+    if (watch.running)
+        buf_printf(out, "deadlocks.looks %llu\ndeadlocks.examined %llu\n",
+                   (unsigned long long)atomic_load(&watch.looks),
+                   (unsigned long long)atomic_load(&watch.examined));
 }
 
 uint64_t watch_found(void)
@@ -305,6 +328,36 @@ static void report(struct look *l, uint32_t first)
     buf_release(&text);
 }
 
+static bool is_known(const struct stuck *s)
+{
+    for (size_t i = 0; i < watch.known.len; i++)
+        if (watch.known.data[i].id == s->id && watch.known.data[i].start == s->start)
+            return true;
+    return false;
+}
+
+/* Whether a deadlock may have formed since owners were last read. */
+static bool is_worth_it(const struct look *l)
+{
+    bool new = false;
+    for (size_t i = 0; i < l->list.len && !new; i++)
+        new = !is_known(&l->list.data[i]);
+    if (l->list.len < 2)
+        return false;
+    if (new)
+        watch.again_after = AGAIN_FIRST;
+    else if (--watch.again)
+        return false;
+    else
+        watch.again_after = MIN(2 * watch.again_after, (uint32_t)AGAIN_MOST);
+    watch.again = watch.again_after;
+    vec_clear(&watch.known);
+    for (size_t i = 0; i < l->list.len; i++)
+        (void)!vec_push(&watch.known,
+                        ((struct known_wait){l->list.data[i].id, l->list.data[i].start}));
+    return true;
+}
+
 static void look_release(struct look *l)
 {
     for (size_t i = 0; i < l->list.len; i++)
@@ -318,13 +371,17 @@ static void look_once(JNIEnv *jni)
     struct look l = {.jni = jni, .before = now_ns() - OLD_ENOUGH}, again = l;
     bool parked = false, cycle = false;
     waiters_visit(jni, look_at, &l);
+    atomic_fetch_add(&watch.looks, 1);
+    if (!is_worth_it(&l)) {
+        look_release(&l);
+        return;
+    }
+    atomic_fetch_add(&watch.examined, 1);
     for (size_t i = 0; i < l.list.len; i++)
         parked |= l.list.data[i].parked && !l.list.data[i].thread;
-    if (l.list.len >= 2) {
-        if (parked)
-            find_threads(&l);
-        find_owners(&l);
-    }
+    if (parked)
+        find_threads(&l);
+    find_owners(&l);
     for (size_t i = 0; i < l.list.len; i++) {
         uint32_t at = (uint32_t)i, walk = at + 1;
         while (at != NOBODY && !l.list.data[at].seen_by) {
@@ -359,7 +416,7 @@ static void *run(void *unused)
     while (!watch.stop) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += LOOK_MS * (long)NS_PER_MS;
+        until.tv_nsec += watch.look_ms * (long)NS_PER_MS;
         until.tv_sec += until.tv_nsec / (long)NS_PER_SECOND;
         until.tv_nsec %= (long)NS_PER_SECOND;
         pthread_cond_timedwait(&watch.due, &watch.lock, &until);
@@ -380,7 +437,7 @@ int watch_load(struct session *s, struct buf *why)
     return option_on(&s->options, OPT_DEADLOCK) ? vm_need(&owned, NULL) : 0;
 }
 
-int watch_start(JNIEnv *jni, struct buf *why)
+int watch_start(JNIEnv *jni, bool always, struct buf *why)
 {
     jclass c = (*jni)->FindClass(jni, "java/util/concurrent/locks/AbstractOwnableSynchronizer");
     watch.synchronizer = c ? (*jni)->NewGlobalRef(jni, c) : NULL;
@@ -397,12 +454,25 @@ int watch_start(JNIEnv *jni, struct buf *why)
     watch.stop = false;
     atomic_store(&watch.found, 0);
     watch.n_reported = 0;
+    watch.look_ms = always ? LOOK_ALWAYS_MS : LOOK_MS;
+    watch.again = watch.again_after = AGAIN_FIRST;
+    watch.looks = watch.examined = 0;
     thread_capture.watch = true;
     pthread_cond_init(&watch.due, NULL);
     watch.running = !fault_here() && pthread_create(&watch.thread, NULL, run, NULL) == 0;
     if (!watch.running)
         buf_printf(why, "deadlock=y: the system gives no thread");
     return watch.running ? 0 : -EAGAIN;
+}
+
+int watch_begin(JNIEnv *jni, struct buf *why)
+{
+    static const jvmtiCapabilities owned = {.can_get_owned_monitor_info = 1};
+    jvmtiCapabilities missing;
+    if (watch.running)
+        return 0;
+    int r = vm_need(&owned, &missing);
+    return r < 0 ? r : watch_start(jni, true, why);
 }
 
 void watch_stop(JNIEnv *jni)
@@ -415,6 +485,7 @@ void watch_stop(JNIEnv *jni)
         pthread_join(watch.thread, NULL);
     }
     watch.running = false;
+    vec_release(&watch.known);
     thread_capture.watch = false;
     if (watch.synchronizer)
         (*jni)->DeleteGlobalRef(jni, watch.synchronizer);

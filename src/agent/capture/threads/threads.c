@@ -621,7 +621,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         !s->options.v[OPT_CONTANALYSIS].text || option_on(&s->options, OPT_CONTANALYSIS);
     owner_init(jni);
     if (option_on(&s->options, OPT_DEADLOCK))
-        r = watch_start(jni, why);
+        r = watch_start(jni, option_always(&s->options), why);
     if (r < 0)
         return r;
     uint64_t wake_up = wake_cost();
@@ -742,6 +742,7 @@ static void status(struct session *s, struct buf *out)
                    (unsigned long long)locks_count(), (unsigned long long)locks_lost());
     if (option_on(&s->options, OPT_DEADLOCK))
         buf_printf(out, "threads.deadlocks %llu\n", (unsigned long long)watch_found());
+    watch_status(out);
 }
 
 const struct capture capture_threads = {

@@ -270,7 +270,11 @@ void waiting_keep_stacks(void);
  * owner.
  */
 int watch_load(struct session *s, struct buf *why) must_check;
-int watch_start(JNIEnv *jni, struct buf *why) must_check;
+/* always: it looks rarely, so that it may go on for months. */
+int watch_start(JNIEnv *jni, bool always, struct buf *why) must_check;
+/* In a recording of threads that goes on. */
+int watch_begin(JNIEnv *jni, struct buf *why) must_check;
+void watch_status(struct buf *out);
 void watch_stop(JNIEnv *jni);
 bool watch_owned(JNIEnv *jni, jobject blocker);
 uint64_t watch_found(void);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of triggers measure. */
 #include "agent/capture/requests/names.h"
+#include "agent/capture/requests/requests.h"
 #include "agent/capture/threads/threads.h"
 #include "agent/capture/triggers/alarms.h"
 #include "agent/capture/triggers/machine.h"
@@ -69,7 +70,8 @@ static bool is_named(const struct trigger_test *t, const char *name)
 
 struct event {
     const char *name;
-    uint64_t ns;
+    uint64_t ns, told_ns;
+    bool goes_on;
 };
 
 static void see_event(const struct trigger_test *t, struct measured *m, void *context)
@@ -77,20 +79,23 @@ static void see_event(const struct trigger_test *t, struct measured *m, void *co
     const struct event *r = context;
     if (!is_named(t, r->name) || r->ns <= atomic_load(&m->longest_ns))
         return;
+    /* The test has held because of this request before. */
+    if (r->told_ns && logic_compare(t->op, (double)r->told_ns, t->limit))
+        return;
     pthread_mutex_lock(&names_lock);
-    snprintf(m->name, sizeof(m->name), "%s", r->name);
+    snprintf(m->name, sizeof(m->name), "%s%s", r->name, r->goes_on ? ", which goes on" : "");
     longest(m, r->ns);
     pthread_mutex_unlock(&names_lock);
 }
 
-void alarm_request(const char *name, uint64_t ns)
+void alarm_request(const char *name, uint64_t ns, uint64_t told_ns, bool goes_on)
 {
-    each_test(MEASURE_REQUEST, see_event, &(struct event){name, ns});
+    each_test(MEASURE_REQUEST, see_event, &(struct event){name, ns, told_ns, goes_on});
 }
 
 void alarm_safepoint(const char *operation, uint64_t ns)
 {
-    each_test(MEASURE_SAFEPOINT, see_event, &(struct event){operation ? operation : "", ns});
+    each_test(MEASURE_SAFEPOINT, see_event, &(struct event){operation ? operation : "", ns, 0, false});
 }
 
 static void see_time(const struct trigger_test *t, struct measured *m, void *context)
@@ -206,6 +211,7 @@ void measures_look(struct session *s, uint64_t now)
 {
     if (machine.wanted[MEASURE_SAFEPOINT])
         look_at_safepoints();
+    requests_tell_running(now);
     if (now < machine.next_ns)
         return;
     machine.next_ns = now + EACH_SECOND - EACH_SECOND / 20;
@@ -476,12 +482,11 @@ static int begin_test(struct trigger *t, int i, struct session *s, JNIEnv *jni, 
         return events_for(&oom_events, &exhaustion, &oom_on, t->text, why);
     case MEASURE_DEADLOCK:
         m->counted = watch_found();
-        if (option_on(&s->options, OPT_DEADLOCK))
+        if (option_on(&s->options, OPT_DEADLOCK)) /* it is looked for from the start on */
             return 0;
-        buf_printf(why,
-                   "on=%s: deadlocks are looked for from the start of a recording on: start "
-                   "it with --on deadlock",
-                   t->text);
+        if (option_on(&s->options, OPT_THREADS))
+            return watch_begin(jni, why);
+        buf_printf(why, "on=%s: this recording has no waits: start it with --threads", t->text);
         return -ENOTSUP;
     case MEASURE_SAFEPOINT:
         machine.searches = 0;
