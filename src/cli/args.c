@@ -249,7 +249,7 @@ static void help_row(const struct arg_shown *a, FILE *to)
 void command_summaries(const struct command *const *table, FILE *to)
 {
     COMMAND_EACH(c, table)
-    fprintf(to, "  %-22s %s\n", c->name, c->summary);
+        fprintf(to, "  %-22s %s\n", c->name, c->summary);
 }
 
 void args_help(const struct command *c, FILE *to)

@@ -93,7 +93,7 @@ static void print_manual(const struct command *c)
     if (c->verbs)
         puts("# VERBS\n");
     COMMAND_EACH(v, c->verbs)
-    manual_body(v);
+        manual_body(v);
     if (c->examples) {
         puts("\n# EXAMPLES\n");
         manual_examples(c->examples);
@@ -109,8 +109,7 @@ static void print_manual_of_all(void)
          "*jvmscope* _COMMAND_ [_OPTION_ ...] ...\n\n# DESCRIPTION\n\n"
          "A profiling system for the Java virtual machine, HotSpot 8 to 27. Each command has a "
          "page of its own.\n\n# COMMANDS\n");
-    COMMAND_EACH(c, commands)
-    {
+    COMMAND_EACH(c, commands) {
         printf("*jvmscope-%s*(1)\n\t", c->name);
         put_plain(c->summary);
         puts(".\n");
@@ -127,8 +126,7 @@ static int cmd_manual(const struct command *self, int argc, char **argv)
         print_manual_of_all();
         return 0;
     }
-    COMMAND_EACH(c, commands)
-    {
+    COMMAND_EACH(c, commands) {
         if (strcmp(c->name, operands.list[0]) == 0) {
             print_manual(c);
             return 0;
@@ -146,7 +144,7 @@ static void bash_words(const struct command *c, const char *indent)
             printf(" %s", a.name);
     }
     COMMAND_EACH(v, c->verbs)
-    printf(" %s", command_word(v));
+        printf(" %s", command_word(v));
     puts("\" ;;");
 }
 
@@ -158,10 +156,10 @@ static void print_bash(void)
     puts("    if [ \"$COMP_CWORD\" = 1 ]; then");
     printf("        words=\"--help --version");
     COMMAND_EACH(c, commands)
-    printf(" %s", c->name);
+        printf(" %s", c->name);
     puts("\"\n    else\n        case ${COMP_WORDS[1]} in");
     COMMAND_EACH(c, commands)
-    bash_words(c, "        ");
+        bash_words(c, "        ");
     puts("        esac\n    fi\n"
          "    case $word in\n"
          "    -*) ;;\n"
@@ -191,8 +189,7 @@ static void print_fish(void)
 {
     puts("# jvmscope completion for fish: put it into ~/.config/fish/completions/jvmscope.fish");
     struct arg_shown a;
-    COMMAND_EACH(c, commands)
-    {
+    COMMAND_EACH(c, commands) {
         printf("complete -c jvmscope -n __fish_use_subcommand -f -a %s -d ", c->name);
         fish_text(c->summary);
         putchar('\n');

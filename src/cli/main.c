@@ -1,66 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 #include "cli/commands.h"
-#include "cli/nearest.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-
-static void usage(const struct command *const *table, FILE *to)
-{
-    bool top = table == commands;
-    if (top)
-        fputs("usage: jvmscope COMMAND [OPTION ...]\n\n", to);
-    command_summaries(table, to);
-    fprintf(to, "\n`jvmscope help %s` says more%s.\n", top ? "COMMAND" : "COMMAND VERB",
-            top ? "; `jvmscope --version` prints the version" : "");
-}
-
-const char *command_word(const struct command *c)
-{
-    const char *space = strrchr(c->name, ' ');
-    return space ? space + 1 : c->name;
-}
-
-/* For a command that also works without a verb: returns whether its first operand is a verb. */
-static bool names_verb(const struct command *const *verbs, int argc, char **argv)
-{
-    COMMAND_EACH(v, argc > 1 ? verbs : NULL)
-    {
-        if (strcmp(argv[1], command_word(v)) == 0)
-            return true;
-    }
-    return false;
-}
-
-int command_dispatch(const struct command *const *table, int argc, char **argv)
-{
-    if (argc < 1) {
-        usage(table, stderr);
-        return 2;
-    }
-    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
-        usage(table, stdout);
-        return 0;
-    }
-    COMMAND_EACH(c, table)
-    {
-        if (strcmp(argv[0], command_word(c)) != 0)
-            continue;
-        bool verb = c->verbs && (!c->run || names_verb(c->verbs, argc, argv));
-        return verb ? command_dispatch(c->verbs, argc - 1, argv + 1) : c->run(c, argc, argv);
-    }
-    struct nearest n = {.word = argv[0]};
-    char guess[128];
-    COMMAND_EACH(c, table)
-    nearest_try(&n, command_word(c));
-    snprintf(guess, sizeof(guess), "did you mean %s?", n.best ? n.best : "");
-    const char *list = table == commands ? "jvmscope --help lists them" : "--help lists them";
-    complain(argv[0], "no such command", n.best ? guess : list);
-    return 2;
-}
 
 /* Returns true when standard output is a pipe whose reader has closed it. */
 static bool reader_is_gone(void)

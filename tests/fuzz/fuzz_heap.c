@@ -13,17 +13,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Of main.c, which has a main of its own. */
-const char *command_word(const struct command *c)
-{
-    return c->name;
-}
-
-int command_dispatch(const struct command *table, int argc, char **argv)
-{
-    return 2;
-}
-
 static void ask(const struct heap *h, const char *verb, const struct heap_options *o,
                 const char *operand)
 {

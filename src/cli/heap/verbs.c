@@ -8,8 +8,7 @@ const struct arg_set *const heap_sets[] = {&heap_common_set, &heap_index_set, NU
 
 int heap_answer_verb(const char *verb, const struct heap_call *c)
 {
-    COMMAND_EACH(h, heap_verbs)
-    {
+    COMMAND_EACH(h, heap_verbs) {
         if (h->heap_answer && strcmp(command_word(h), verb) == 0)
             return h->heap_answer(c);
     }
