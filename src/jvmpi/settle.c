@@ -49,7 +49,8 @@ static struct timespec in_seconds(time_t n)
 void threads_change_begin(void)
 {
     struct timespec until = in_seconds(10);
-    bool may_wait = !own_freezes && !my.notifying && !my.raw_held && !my.ending;
+    bool may_wait = !mutation("unfrozen-threads") && !own_freezes && !my.notifying &&
+                    !my.raw_held && !my.ending;
     pthread_mutex_lock(&mutex);
     while (frozen > 0 && may_wait && !pthread_cond_timedwait(&changed, &mutex, &until))
         ;

@@ -85,6 +85,7 @@ struct thread_entry *thread_enter(JNIEnv *self, JNIEnv *env, jthread object, boo
             atomic_store(&t->reported, false);
             atomic_store(&t->ending, false);
             atomic_store(&t->reporting, 0);
+            atomic_store(&t->asked, false);
             atomic_store(&t->settling, false);
             atomic_store(&t->telling, TELLING_NOTHING);
             atomic_store(&t->tid, 0);

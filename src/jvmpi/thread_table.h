@@ -27,6 +27,7 @@ struct thread_entry {
     atomic_bool ending;    /* THREAD_END is being sent, or was sent */
     /* Odd while the thread reports something (report_begin); each report has another number. */
     _Atomic unsigned reporting;
+    atomic_bool asked;    /* a request has told the agent of it */
     atomic_bool settling; /* it is in reports_settle */
     /* Whether THREAD_START or THREAD_END is being sent: see thread_telling. */
     _Atomic int telling;

@@ -215,6 +215,8 @@ jint request_thread_start(JNIEnv *self, jobjectID id)
     if (env) {
         request_in_flight(self, id);
         send_thread(self, JVMPI_EVENT_THREAD_START | JVMPI_REQUESTED_EVENT, env, thread);
+        if (t)
+            atomic_store(&t->asked, true);
     }
     if (thread)
         (*self)->DeleteLocalRef(self, thread);
@@ -232,7 +234,8 @@ static bool is_reported(struct thread_entry *t)
     if (!event_enabled(JVMPI_EVENT_THREAD_START))
         return true;
     return atomic_load(&t->reported) &&
-           (!flight_elsewhere((uintptr_t)t) || atomic_load(&t->telling) == TELLING_LOCKED);
+           (atomic_load(&t->asked) || !flight_elsewhere((uintptr_t)t) ||
+            atomic_load(&t->telling) == TELLING_LOCKED);
 }
 
 /* Adds the environments of the threads that JVM TI lists. */

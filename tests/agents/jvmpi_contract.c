@@ -2,9 +2,9 @@
 /*
  * The contract agent's events, its own threads and its list of breaches; see jvmpi_contract.h.
  * Options, separated by commas: out=FILE (the list), every=N (a trace for one in N objects),
- * methods=0, instructions=1, dumps=MS and sample=MS (how often dumps are requested and threads are
- * sampled while the program runs; 0 means never), brackets=0 (hold no monitor from GC_START to
- * GC_FINISH).
+ * methods=0, only=N+N (enable these events alone, and request each id), instructions=1, dumps=MS
+ * and sample=MS (how often dumps are requested and threads are sampled while the program runs; 0
+ * means never), brackets=0 (hold no monitor from GC_START to GC_FINISH).
  */
 #include "jvmpi_contract.h"
 
@@ -21,6 +21,13 @@ static long every = 16, with_methods = 1, with_instructions, with_brackets = 1, 
 static char out_path[400];
 static JVMPI_RawMonitor work; /* a raw monitor whose contention is reported */
 static atomic_long counts[64], n_requested, n_samples;
+
+static uint64_t enabled;
+
+bool is_enabled(jint type)
+{
+    return enabled >> type & 1;
+}
 
 /* ---- the list of breaches ---- */
 
@@ -200,7 +207,14 @@ static void on_monitor(const JVMPI_Event *e, struct thread_record *t, jint type)
     bool waits = type == JVMPI_EVENT_MONITOR_WAIT || type == JVMPI_EVENT_MONITOR_WAITED;
     jobjectID id = waits ? e->u.monitor_wait.object : e->u.monitor.object;
     vm->RawMonitorEnter(tables);
-    (void)object_of(id, waits ? "MONITOR_WAIT(ED)" : "MONITOR_CONTENDED_");
+    struct object_record *o = object_of(id, waits ? "MONITOR_WAIT(ED)" : "MONITOR_CONTENDED_");
+    if (o && type == JVMPI_EVENT_MONITOR_CONTENDED_ENTER)
+        o->contenders++;
+    else if (o && type == JVMPI_EVENT_MONITOR_CONTENDED_ENTERED)
+        o->contenders--;
+    else if (o && type == JVMPI_EVENT_MONITOR_CONTENDED_EXIT && o->contenders <= 0 &&
+             is_enabled(JVMPI_EVENT_MONITOR_CONTENDED_ENTER))
+        breach("MONITOR_CONTENDED_EXIT while no thread contends", "by %s", t ? t->name : "?");
     vm->RawMonitorExit(tables);
     if (!id && !waits)
         breach("MONITOR_CONTENDED_ without an object", "event %d", (int)type);
@@ -348,6 +362,8 @@ void request_dumps(void)
 {
     static bool all_requested;
     requesting_dumps++;
+    if (!all_requested)
+        request_known();
     for (jint level = 0; level <= 2; level++) {
         JVMPI_HeapDumpArg arg = {level};
         if (vm->RequestEvent(JVMPI_EVENT_HEAP_DUMP, level == 2 ? NULL : &arg) != JVMPI_SUCCESS)
@@ -365,6 +381,8 @@ void request_dumps(void)
 static void check_threads(void)
 {
     struct thread_record *t;
+    if (!is_enabled(JVMPI_EVENT_THREAD_END))
+        return; /* the table has threads that ended */
     for (size_t i = 0; (t = table_next(&threads, &i));) {
         jint status =
             vm->GetThreadStatus(t->env) & ~(JVMPI_THREAD_SUSPENDED | JVMPI_THREAD_INTERRUPTED);
@@ -430,12 +448,19 @@ static void sample(void)
         breach("events of a collection while GC is disabled", "%ld", ends() - ended);
     vm->RawMonitorExit(tables);
     vm->EnableGC();
-    /* Often, so that one comes while threads start, contend and end. */
+    /* Often, so that one comes while threads start, contend and end; with a lock and without. */
+    static long n_dumped;
+    bool locked = n_dumped++ % 2;
     if (!enter_unless_shut_down())
         return;
+    if (!locked)
+        vm->RawMonitorExit(tables);
+    strict += !locked;
     if (vm->RequestEvent(JVMPI_EVENT_MONITOR_DUMP, NULL) != JVMPI_SUCCESS)
         breach("no MONITOR_DUMP", "%s", "");
-    vm->RawMonitorExit(tables);
+    strict -= !locked;
+    if (locked)
+        vm->RawMonitorExit(tables);
     vm->RawMonitorEnter(work);
     usleep(1000);
     vm->RawMonitorExit(work);
@@ -451,6 +476,12 @@ static void run_sampler(void *unused)
         if (sample_ms)
             sample();
         if (!dumps_ms || now_ms() - last < dumps_ms || !enter_unless_shut_down())
+            continue;
+        vm->RawMonitorExit(tables);
+        strict++;
+        request_dumps();
+        strict--;
+        if (!enter_unless_shut_down())
             continue;
         request_dumps();
         vm->RawMonitorExit(tables);
@@ -491,6 +522,7 @@ static void on_init_done(void)
 static void on_shut_down(void)
 {
     vm->RawMonitorEnter(tables);
+    request_known();
     request_dumps();
     check_threads();
     check_tables_at_end();
@@ -503,10 +535,6 @@ static void on_shut_down(void)
 
 static void define(const JVMPI_Event *e, jint type, bool requested)
 {
-    struct thread_record *t =
-        type == JVMPI_EVENT_THREAD_END ? vm->GetThreadLocalStorage(e->env_id) : NULL;
-    if (t)
-        atomic_store(&t->ending, true); /* before the monitor is free: a dump may be under way */
     vm->RawMonitorEnter(tables);
     if (type == JVMPI_EVENT_CLASS_LOAD)
         on_class_load(e, requested);
@@ -596,7 +624,7 @@ static void dispatch(const JVMPI_Event *e, struct thread_record *t, jint type, b
         vm->RawMonitorExit(tables);
         break;
     case JVMPI_EVENT_JVM_INIT_DONE:
-        if (init_done || !all_defined)
+        if (init_done || (!all_defined && is_enabled(JVMPI_EVENT_THREAD_START)))
             breach("JVM_INIT_DONE twice, or before the main thread", "%s", "");
         on_init_done();
         break;
@@ -659,11 +687,17 @@ JNIEXPORT jint JNICALL JVM_OnLoad(JavaVM *jvm, char *options, void *reserved)
     with_brackets = option(options, "brackets=", with_brackets);
     dumps_ms = option(options, "dumps=", dumps_ms);
     sample_ms = option(options, "sample=", sample_ms);
+    const char *only = strstr(options, "only=");
+    uint64_t wanted = only ? 0 : UINT64_MAX;
+    for (char *at = only ? (char *)only + 5 : NULL; at && *at && *at != ',';
+         at += strspn(at, "0123456789"), at += *at == '+')
+        wanted |= UINT64_C(1) << atoi(at);
+    wanted |= UINT64_C(1) << JVMPI_EVENT_JVM_INIT_DONE | UINT64_C(1) << JVMPI_EVENT_JVM_SHUT_DOWN;
     vm->NotifyEvent = notify_event;
     tables = vm->RawMonitorCreate((char *)"_contract tables");
     work = vm->RawMonitorCreate((char *)"contract work");
     for (jint type = 1; type <= JVMPI_MAX_EVENT_TYPE_VAL; type++) {
-        bool off = (type <= JVMPI_EVENT_METHOD_EXIT && !with_methods) ||
+        bool off = !(wanted >> type & 1) || (type <= JVMPI_EVENT_METHOD_EXIT && !with_methods) ||
                    (type == JVMPI_EVENT_INSTRUCTION_START && !with_instructions) ||
                    (type > JVMPI_EVENT_INSTRUCTION_START && type < JVMPI_EVENT_THREAD_START) ||
                    type == 36;
@@ -671,6 +705,7 @@ JNIEXPORT jint JNICALL JVM_OnLoad(JavaVM *jvm, char *options, void *reserved)
                     type == JVMPI_EVENT_OBJECT_DUMP;
         if (!off && vm->EnableEvent(type, NULL) != (dump ? JVMPI_NOT_AVAILABLE : JVMPI_SUCCESS))
             breach("EnableEvent answers strangely", "%d", (int)type);
+        enabled |= (uint64_t)(!off && !dump) << type;
     }
     return JNI_OK;
 }

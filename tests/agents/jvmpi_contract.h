@@ -41,6 +41,7 @@ struct object_record {
     jint is_array, size, arena;
     const char *where; /* defined by a request: where the id was found */
     bool by_request;   /* its own event has not arrived yet */
+    int contenders;    /* threads between CONTENDED_ENTER and CONTENDED_ENTERED */
 };
 
 enum { STACK = 4096 };
@@ -53,8 +54,6 @@ struct thread_record {
     bool by_request, early; /* early: it ran before the events were enabled */
     jobjectID contended, waiting;
     bool in_contended, in_wait, in_raw;
-    atomic_bool ending;                /* its THREAD_END has arrived */
-    int missed_traces, missed_monitor; /* dumps in a row without its trace */
     jint depth;
     jmethodID stack[STACK];
 };
@@ -87,6 +86,13 @@ struct thread_record *thread_of(JNIEnv *env, const char *where);
  * follow.
  */
 void define_thread(JNIEnv *env, const char *where);
+/* Returns true when the event is enabled, so that it defines ids before anything names them. */
+bool is_enabled(jint type);
+/*
+ * Positive while a dump is read that was requested without a lock of ours: each id in it must have
+ * been defined by its event.
+ */
+extern __thread int strict;
 /* Returns the class of a method. Does not need the monitor. */
 struct class_record *class_of_known_method(jmethodID method);
 struct class_record *class_of_method(jmethodID method, const char *where);
@@ -98,6 +104,8 @@ void on_class_load(const JVMPI_Event *e, bool requested);
 void on_class_unload(jobjectID id);
 void on_thread_start(const JVMPI_Event *e, bool requested);
 void on_thread_end(JNIEnv *env);
+/* Requests what the tables have; each answer must be that of the event. */
+void request_known(void);
 /* Reports what only requests have defined although its own event should have arrived. */
 void check_tables_at_end(void);
 

@@ -235,25 +235,18 @@ static void check_traces(const JVMPI_CallTrace *traces, jint n, const char *wher
     }
 }
 
-/*
- * Each thread that was announced must have a trace. One that has none may be about to end, but not
- * in many dumps in a row. `missed` is the offset of the count in the thread's record.
- */
-static void check_all_traced(const JVMPI_CallTrace *traces, jint n, size_t missed,
-                             const char *where)
+/* Each thread that was announced, and whose end was not, must have a trace. */
+static void check_all_traced(const JVMPI_CallTrace *traces, jint n, const char *where)
 {
-    enum { IN_A_ROW = 4 };
-
+    struct table traced = {0};
     struct thread_record *t;
-    for (size_t i = 0; (t = table_next(&threads, &i));) {
-        int *count = (int *)(void *)((char *)t + missed);
-        jint k = 0;
-        while (k < n && traces[k].env_id != t->env)
-            k++;
-        *count = k < n || atomic_load(&t->ending) ? 0 : *count + 1;
-        if (*count == IN_A_ROW)
-            breach("a thread that was announced has no trace in dumps", "%s, %s", t->name, where);
-    }
+    for (jint i = 0; i < n; i++)
+        table_put(&traced, traces[i].env_id, traces[i].env_id);
+    for (size_t i = 0; (t = table_next(&threads, &i));)
+        if (!table_get(&traced, t->env) && is_enabled(JVMPI_EVENT_THREAD_END))
+            breach("a thread that was announced has no trace in a dump", "%s, %s", t->name, where);
+    free(traced.keys);
+    free(traced.values);
 }
 
 /* Level 0: reads every object once, with its type. */
@@ -286,11 +279,11 @@ void on_heap_dump(const JVMPI_Event *e)
                        level,
                        e->u.heap_dump.traces,
                        e->u.heap_dump.num_traces};
+    vm->RawMonitorEnter(tables);
     n_dumps[level]++;
     check_traces(r.traces, r.n_traces, r.where);
     if (level > 0)
-        check_all_traced(r.traces, r.n_traces, offsetof(struct thread_record, missed_traces),
-                         "heap dumps");
+        check_all_traced(r.traces, r.n_traces, r.where);
     if (level == 0)
         level_0(&r);
     else
@@ -299,6 +292,7 @@ void on_heap_dump(const JVMPI_Event *e)
     if (r.broken)
         breach("a dump that cannot be read to its end", "%s, %ld bytes before its end", r.where,
                (long)(r.end - r.at));
+    vm->RawMonitorExit(tables);
 }
 
 void on_object_dump(const JVMPI_Event *e)
@@ -322,8 +316,22 @@ static void check_traced(const struct reader *r, const JNIEnv *env)
     breach("a monitor dump that names a thread without a trace", "%p", (const void *)env);
 }
 
-/* Reads a list of threads, each of which may be in one list of a monitor, once. */
-static void monitor_threads(struct reader *r, struct table *named)
+/* The state of a thread that the dump has, without its flags. */
+static jint status_in(const JVMPI_Event *e, const JNIEnv *env)
+{
+    for (jint i = 0; i < e->u.monitor_dump.num_traces; i++)
+        if (e->u.monitor_dump.traces[i].env_id == env)
+            return e->u.monitor_dump.threads_status[i] &
+                   ~(JVMPI_THREAD_SUSPENDED | JVMPI_THREAD_INTERRUPTED);
+    return 0;
+}
+
+/*
+ * Reads a list of threads. Each waits for one monitor of a kind at most, is in one of its lists
+ * once, and does not own it. status: that of each thread, or 0 where none is required.
+ */
+static void monitor_threads(struct reader *r, const JVMPI_Event *e, struct table *named,
+                            const JNIEnv *owner, jint status)
 {
     for (uint32_t n = number(r, 4); n > 0 && !r->broken; n--) {
         JNIEnv *env = pointer(r);
@@ -331,8 +339,13 @@ static void monitor_threads(struct reader *r, struct table *named)
         if (!t)
             breach("a monitor dump that names no thread", "%s", "");
         if (env && table_get(named, env))
-            breach("a monitor dump that names a thread twice for a monitor", "%s",
+            breach("a monitor dump in which a thread waits twice", "%s", t ? t->name : "");
+        if (env && env == owner)
+            breach("a monitor dump in which an owner waits for its monitor", "%s",
                    t ? t->name : "");
+        if (env && status && status_in(e, env) != status)
+            breach("a monitor dump with another status than its list says", "%s: %d, not %d",
+                   t ? t->name : "", (int)status_in(e, env), (int)status);
         if (env)
             table_put(named, env, env);
         check_traced(r, env);
@@ -348,9 +361,11 @@ void on_monitor_dump(const JVMPI_Event *e)
                        2,
                        e->u.monitor_dump.traces,
                        e->u.monitor_dump.num_traces};
+    struct table named[2] = {{0}, {0}}; /* threads that wait for a Java monitor, or a raw one */
+    vm->RawMonitorEnter(tables);
     n_monitor_dumps++;
     check_traces(r.traces, r.n_traces, r.where);
-    check_all_traced(r.traces, r.n_traces, offsetof(struct thread_record, missed_monitor), r.where);
+    check_all_traced(r.traces, r.n_traces, r.where);
     for (jint i = 0; i < e->u.monitor_dump.num_traces; i++) {
         jint status = e->u.monitor_dump.threads_status[i] &
                       ~(JVMPI_THREAD_SUSPENDED | JVMPI_THREAD_INTERRUPTED);
@@ -377,12 +392,16 @@ void on_monitor_dump(const JVMPI_Event *e)
         if (!owner != !entries)
             breach("a monitor with an owner and no entries, or entries and no owner", "%p, %u",
                    (void *)owner, entries);
-        struct table named = {0};
-        monitor_threads(&r, &named);
-        monitor_threads(&r, &named);
-        free(named.keys);
-        free(named.values);
+        bool java = type == JVMPI_MONITOR_JAVA;
+        struct table *in = &named[java ? 0 : 1];
+        monitor_threads(&r, e, in, owner, java ? JVMPI_THREAD_MONITOR_WAIT : 0);
+        monitor_threads(&r, e, in, owner, java ? JVMPI_THREAD_CONDVAR_WAIT : 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        free(named[i].keys);
+        free(named[i].values);
     }
     if (r.broken)
         breach("a dump that cannot be read to its end", "%s", r.where);
+    vm->RawMonitorExit(tables);
 }

@@ -47,6 +47,7 @@ static void define_method(jmethodID method, struct class_record *class)
 
 /* ---- ids that are looked up and requested ---- */
 
+__thread int strict;
 static __thread int asking;
 static __thread bool asking_excused;
 static __thread const char *asking_for = ""; /* where the requested id was found */
@@ -86,6 +87,8 @@ struct object_record *object_of(jobjectID id, const char *where)
     struct object_record *o = table_get(&objects, id);
     if (o || !id)
         return o;
+    if (strict && asking == 0 && is_enabled(JVMPI_EVENT_OBJECT_ALLOC))
+        breach("an object in a dump before its OBJECT_ALLOC", "%p in %s", (void *)id, where);
     bool answered = ask(JVMPI_EVENT_OBJECT_ALLOC, id, where);
     o = table_get(&objects, id);
     if (!o)
@@ -99,6 +102,8 @@ struct class_record *class_of(jobjectID id, const char *where)
     struct class_record *c = table_get(&classes, id);
     if (c || !id)
         return c;
+    if (strict && asking == 0 && is_enabled(JVMPI_EVENT_CLASS_LOAD) && !strstr(where, "trace"))
+        breach("a class in a dump before its CLASS_LOAD", "%p in %s", (void *)id, where);
     bool answered = ask(JVMPI_EVENT_CLASS_LOAD, id, where);
     c = table_get(&classes, id);
     if (!c)
@@ -112,6 +117,8 @@ struct thread_record *thread_of(JNIEnv *env, const char *where)
     struct thread_record *t = table_get(&threads, env);
     if (t || !env)
         return t;
+    if (strict && asking == 0 && is_enabled(JVMPI_EVENT_THREAD_START))
+        breach("a thread in a dump before its THREAD_START", "%p in %s", (void *)env, where);
     jobjectID id = vm->GetThreadObject(env);
     bool answered = id && ask(JVMPI_EVENT_THREAD_START, id, where);
     t = table_get(&threads, env);
@@ -182,7 +189,8 @@ void on_object_alloc(const JVMPI_Event *e, bool requested)
     jint is_array = e->u.obj_alloc.is_array;
     struct object_record *o = table_get(&objects, id);
     if (!id || e->u.obj_alloc.size <= 0 ||
-        !table_get(&arenas, (void *)(intptr_t)e->u.obj_alloc.arena_id))
+        (!table_get(&arenas, (void *)(intptr_t)e->u.obj_alloc.arena_id) &&
+         is_enabled(JVMPI_EVENT_ARENA_NEW)))
         breach("OBJECT_ALLOC without id, size or known arena", "id %p, size %d, arena %d",
                (void *)id, (int)e->u.obj_alloc.size, (int)e->u.obj_alloc.arena_id);
     if (is_array != JVMPI_NORMAL_OBJECT && is_array != JVMPI_CLASS && !is_primitive(is_array))
@@ -208,7 +216,8 @@ void on_object_alloc(const JVMPI_Event *e, bool requested)
                                 e->u.obj_alloc.size,
                                 e->u.obj_alloc.arena_id,
                                 NULL,
-                                requested && !asking_excused};
+                                requested && !asking_excused &&
+                                    is_enabled(JVMPI_EVENT_OBJECT_ALLOC)};
     o->where = asking_for;
     table_put(&objects, id, o);
     if (class_id == id)
@@ -292,7 +301,7 @@ void on_class_load(const JVMPI_Event *e, bool requested)
         breach("CLASS_LOAD without id or name", "%p %s", (void *)id, name ? name : "NULL");
         return;
     }
-    if (init_done && !table_get(&objects, id))
+    if (init_done && !table_get(&objects, id) && is_enabled(JVMPI_EVENT_OBJECT_ALLOC))
         breach("CLASS_LOAD before the OBJECT_ALLOC of the class's object", "%s, requested %d", name,
                requested);
     struct object_record *o = object_of(id, "CLASS_LOAD");
@@ -311,7 +320,7 @@ void on_class_load(const JVMPI_Event *e, bool requested)
         return;
     }
     c = new_class(e);
-    c->by_request = requested && !asking_excused;
+    c->by_request = requested && !asking_excused && is_enabled(JVMPI_EVENT_CLASS_LOAD);
     c->where = asking_for;
     table_put(&classes, id, c);
     if (java_lang_class && java_lang_class->id == id && strcmp(name, "java.lang.Class") != 0)
@@ -361,7 +370,7 @@ void on_thread_start(const JVMPI_Event *e, bool requested)
     t = calloc(1, sizeof(*t));
     t->env = env;
     t->id = e->u.thread_start.thread_id;
-    t->by_request = requested && !asking_excused;
+    t->by_request = requested && !asking_excused && is_enabled(JVMPI_EVENT_THREAD_START);
     t->where = asking_for;
     t->early = env != e->env_id;
     snprintf(t->name, sizeof(t->name), "%s", e->u.thread_start.thread_name);
@@ -385,6 +394,24 @@ void on_thread_end(JNIEnv *env)
     free(t);
 }
 
+void request_known(void)
+{
+    enum { MOST = 20000 };
+
+    static jobjectID ids[MOST];
+    size_t n = 0;
+    struct class_record *c;
+    struct object_record *o;
+    vm->RawMonitorEnter(tables);
+    for (size_t i = 0; n < MOST / 2 && (c = table_next(&classes, &i));)
+        ids[n++] = c->id;
+    for (size_t i = 0; n < MOST && (o = table_next(&objects, &i));)
+        ids[n++] = o->id;
+    vm->RawMonitorExit(tables);
+    for (size_t i = 0; i < n; i++)
+        (void)vm->RequestEvent(JVMPI_EVENT_OBJECT_ALLOC, ids[i]);
+}
+
 void check_tables_at_end(void)
 {
     struct object_record *o;
@@ -402,6 +429,6 @@ void check_tables_at_end(void)
         if (t->by_request)
             breach("a thread that only a request has defined", "%s, found in %s", t->name,
                    t->where);
-    if (!java_lang_class)
+    if (!java_lang_class && is_enabled(JVMPI_EVENT_OBJECT_ALLOC))
         breach("no OBJECT_ALLOC of java.lang.Class", "%s", "");
 }

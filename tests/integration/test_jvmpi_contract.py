@@ -141,6 +141,9 @@ MUTANTS = {
     "short-dump": "hello",           # a dump whose last byte is missing
     "early-done": "hello",           # JVM_INIT_DONE before all else
     "after-the-end": "hello",        # an event after JVM_SHUT_DOWN
+    "unsettled": (200, 2),           # a dump names what others are reporting
+    "unfrozen-threads": (200, 2),    # threads start and end beside a dump
+    "class-size": (40, 2),           # JDK 8: the size of a class object is that of another structure
     # functions that claim success and do nothing
     "RequestEvent": "hello", "GetThreadObject": (40, 2), "GetMethodClass": "hello", "SetThreadLocalStorage": (40, 2),
     # events that are not sent
@@ -148,7 +151,7 @@ MUTANTS = {
     54: (40, 2), 55: (40, 2), 57: (40, 2), 58: (40, 2), 60: (40, 60), 61: (40, 60),
 }
 # Where nothing can be noticed: on JDK 11 each thread's object has been reported before its start is, so no handler requests it.
-UNREACHED = {("thread-twice", 11)}
+UNREACHED = {("thread-twice", 11)} | {("class-size", version) for version in (11, 17, 25)}
 QUICK = ("class-of-class", "unannounced-thread", "untold-object", "class-before-objects", "class-before-its-object",
          4)  # each of some 50,000 objects is asked for again and again: it ends as long as that takes no walk each time
 
@@ -173,6 +176,11 @@ def test_no_request_holds_up_a_collection(jdk, tmp_path):
     JDK 16 the VM reports what has ended within the pause, and hung when a thread that it had stopped held a lock then.
     """
     assert notices(jdk, 42, tmp_path)
+
+
+@pytest.mark.jdks(8)
+def test_sizes_of_class_objects(jdk, tmp_path):
+    assert notices(jdk, "class-size", tmp_path)
 
 
 @pytest.mark.slow
