@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/cursor.h"
+#include "base/dotted.h"
 #include "base/file.h"
 #include "classfile/cover.h"
 #include "classfile/debug.h"
@@ -64,8 +65,7 @@ static int add_class(struct adding *a, const uint8_t *data, size_t len)
     if (r < 0)
         return r;
     struct str internal = class_name_at(&a->class, a->class.this_class);
-    for (size_t i = 0; i < internal.len; i++)
-        buf_u8(&name, internal.data[i] == '/' ? '.' : (uint8_t)internal.data[i]);
+    buf_dotted(&name, internal.data, internal.len);
     if (buf_error(&name) || memchr(internal.data, 0, internal.len))
         return -EBADMSG;
     if (coverage_has_class(a->to, buf_str(&name)))

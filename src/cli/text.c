@@ -3,6 +3,7 @@
 #include "cli/text.h"
 
 #include "base/buf.h"
+#include "base/dotted.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>
@@ -279,8 +280,8 @@ static const char *put_java_type(struct buf *b, const char *p)
         return NULL;
     if (code)
         buf_string(b, names[code - codes]);
-    for (const char *c = p + 1; *p == 'L' && c < end; c++)
-        buf_u8(b, *c == '/' ? '.' : (uint8_t)*c);
+    if (*p == 'L')
+        buf_dotted(b, p + 1, (size_t)(end - p - 1));
     for (; dimensions; dimensions--)
         buf_string(b, "[]");
     return end + 1;

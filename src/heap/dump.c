@@ -2,6 +2,7 @@
 #include "heap/dump.h"
 
 #include "base/buf.h"
+#include "base/dotted.h"
 #include "base/made_name.h"
 #include "heap/shape.h"
 #include "heap/spool.h"
@@ -37,8 +38,7 @@ static const char *binary_name(struct heap_dump *d, struct str raw, bool *ret_ma
         if (!buf_error(&b) && p < end)
             b.len = made_name_settle((char *)b.data, b.len);
         *ret_made = !buf_error(&b) && b.len < (size_t)(end - p);
-        for (size_t i = 0; i < b.len; i++)
-            b.data[i] = b.data[i] == '/' ? '.' : b.data[i];
+        dotted_in_place((char *)b.data, b.len);
     }
     for (; dimensions; dimensions--)
         buf_string(&b, "[]");

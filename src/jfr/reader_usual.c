@@ -5,6 +5,7 @@
  */
 #include "jfr/reader_usual.h"
 
+#include "base/dotted.h"
 #include "base/made_name.h"
 
 #include <stdio.h>
@@ -241,8 +242,7 @@ static int64_t external_name(struct recording *r, const char *s)
     buf_bytes(&b, base, len);
     if (!buf_error(&b) && len)
         b.len = made_name_settle((char *)b.data, len);
-    for (size_t i = 0; i < b.len; i++)
-        b.data[i] = b.data[i] == '/' ? '.' : b.data[i];
+    dotted_in_place((char *)b.data, b.len);
     for (size_t i = 0; i < dimensions; i++)
         buf_string(&b, "[]");
     int64_t name = text_number(r, buf_str(&b), strlen(buf_str(&b)));

@@ -4,6 +4,7 @@
 #include "profile/frame_role.h"
 
 #include "base/buf.h"
+#include "base/dotted.h"
 #include "base/hash.h"
 #include "base/made_name.h"
 #include "base/pattern.h"
@@ -90,8 +91,7 @@ int64_t profile_class_name(struct profile *p, const char *internal, size_t len)
     if (buf_error(&text))
         return buf_error(&text);
     len = len ? made_name_settle((char *)text.data, len) : 0;
-    for (size_t i = 0; i < len; i++)
-        text.data[i] = text.data[i] == '/' ? '.' : text.data[i];
+    dotted_in_place((char *)text.data, len);
     return profile_string(p, (const char *)text.data, len);
 }
 

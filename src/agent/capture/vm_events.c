@@ -13,6 +13,7 @@
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/thread_table.h"
 #include "base/clock.h"
+#include "base/dotted.h"
 #include "base/vec.h"
 #include "jfr/writer.h"
 
@@ -172,8 +173,7 @@ static char *readable_name(jclass c)
     _cleanup_free_ char *signature = class_signature(c);
     size_t n = signature ? strlen(signature) : 0;
     char *name = n > 2 && signature[0] == 'L' ? strndup(signature + 1, n - 2) : NULL;
-    for (char *p = name; p && *p; p++)
-        *p = *p == '/' ? '.' : *p;
+    dotted_in_place(name, name ? n - 2 : 0);
     return name;
 }
 

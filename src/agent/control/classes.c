@@ -3,6 +3,7 @@
 #include "agent/control/control.h"
 
 #include "agent/vm/loaded_classes.h"
+#include "base/dotted.h"
 #include "base/file.h"
 #include "classfile/classfile.h"
 
@@ -20,8 +21,7 @@ static int name_of_file(const uint8_t *data, size_t len, char *to, size_t size)
     if (r == 0) {
         struct str name = class_name_at(&file, file.this_class);
         snprintf(to, size, "%.*s", (int)name.len, name.data);
-        for (char *p = to; *p; p++)
-            *p = *p == '/' ? '.' : *p;
+        dotted_in_place(to, strlen(to));
     }
     class_release(&file);
     return r;

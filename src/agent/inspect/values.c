@@ -4,6 +4,8 @@
 #include "agent/vm/lambda.h"
 #include "agent/vm/loaded_classes.h"
 
+#include "base/dotted.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +37,7 @@ char *type_name(const char *signature)
     if (!name)
         return NULL;
     for (size_t i = 0; i < len; i++)
-        *to++ = base[i] == '/' ? '.' : base[i];
+        *to++ = dotted(base[i]);
     for (; dims; dims--, to += 2)
         memcpy(to, "[]", 2);
     *to = 0;

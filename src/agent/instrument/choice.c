@@ -3,12 +3,14 @@
 
 #include "agent/vm/vm.h"
 
+#include "base/dotted.h"
+
 #include <string.h>
 
 static char at(struct str class_name, struct str method, size_t i)
 {
     if (i < class_name.len)
-        return class_name.data[i] == '/' ? '.' : class_name.data[i];
+        return dotted(class_name.data[i]);
     i -= class_name.len;
     if (method.len == 0)
         return 0;
@@ -174,13 +176,13 @@ bool choice_intrinsic_8(struct str class_name, struct str method)
     return false;
 }
 
-bool choice_is_class(struct str class_name, const char *dotted)
+bool choice_is_class(struct str class_name, const char *name)
 {
-    size_t n = strlen(dotted);
+    size_t n = strlen(name);
     if (class_name.len != n)
         return false;
     for (size_t i = 0; i < n; i++)
-        if ((class_name.data[i] == '/' ? '.' : class_name.data[i]) != dotted[i])
+        if (dotted(class_name.data[i]) != name[i])
             return false;
     return true;
 }

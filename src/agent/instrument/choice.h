@@ -25,4 +25,4 @@ bool choice_thread_changes(struct str method);
 /* True for methods that JDK 8's JIT replaces as a whole; JDK 8 has no annotation for these. */
 bool choice_intrinsic_8(struct str class_name, struct str method);
 /* True if this is the class's name, "pkg.Outer$Inner"; class_name is as in class files. */
-bool choice_is_class(struct str class_name, const char *dotted);
+bool choice_is_class(struct str class_name, const char *name);

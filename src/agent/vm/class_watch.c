@@ -4,6 +4,7 @@
 #include "agent/stacks/stack.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
+#include "base/dotted.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -60,11 +61,10 @@ static struct {
 
 static uint64_t name_hash(const char *name, size_t len)
 {
-    char *dotted = strndup(name, len);
-    for (char *p = dotted; p && *p; p++)
-        *p = *p == '/' ? '.' : *p;
-    uint64_t hash = dotted ? hash_bytes(dotted, len) : 0;
-    free(dotted);
+    char *text = strndup(name, len);
+    dotted_in_place(text, text ? len : 0);
+    uint64_t hash = text ? hash_bytes(text, len) : 0;
+    free(text);
     return hash;
 }
 

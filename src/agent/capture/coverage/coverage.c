@@ -10,6 +10,7 @@
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/probe_class.h"
 #include "agent/session/session.h"
+#include "base/dotted.h"
 #include "classfile/cover.h"
 #include "jfr/writer.h"
 
@@ -208,8 +209,7 @@ static int write_method(struct jfr_writer *w, const struct cover_method *m, cons
     _cleanup_(buf_release) struct buf lines = BUF(EVENT_MAX), branches = BUF(EVENT_MAX),
                                       name = BUF(4096);
     put_points(m, hits, &lines, &branches);
-    for (const char *p = m->class_name; *p; p++)
-        buf_u8(&name, *p == '/' ? '.' : (uint8_t)*p);
+    buf_dotted(&name, m->class_name, strlen(m->class_name));
     size_t room =
         lines.len + branches.len + name.len + strlen(m->name) + strlen(m->descriptor) + 512;
     struct jfr_event e;

@@ -7,6 +7,7 @@
 #include "agent/capture/requests/points.h"
 
 #include "agent/instrument/choice.h"
+#include "base/dotted.h"
 #include "classfile/debug.h"
 
 #include <errno.h>
@@ -76,8 +77,7 @@ static int point_named(const struct instrument_class *c, struct edit *e)
 {
     _cleanup_(buf_release) struct buf first = BUF(32), text = BUF(2048);
     struct str method = class_utf8(c->file, e->method->name);
-    for (size_t i = 0; i < c->name.len; i++)
-        buf_u8(&text, (uint8_t)(c->name.data[i] == '/' ? '.' : c->name.data[i]));
+    buf_dotted(&text, c->name.data, c->name.len);
     buf_printf(&text, ".%.*s", (int)method.len, method.data);
     unsigned name = request_name_find(REQUEST_METHOD, buf_str(&text));
     int r = code_int(e->rewrite, &first, REQUEST_METHOD);

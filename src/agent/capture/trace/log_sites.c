@@ -2,6 +2,7 @@
 #include "agent/capture/trace/log_sites.h"
 
 #include "base/arena.h"
+#include "base/dotted.h"
 #include "base/hash.h"
 #include "base/map.h"
 
@@ -30,8 +31,7 @@ void log_site_place(char *to, size_t size, struct str class_name, struct str met
         snprintf(number, sizeof(number), ":%u", line);
     snprintf(to, size, "%.*s.%.*s%s", (int)class_name.len, class_name.data, (int)method.len,
              method.data, number);
-    for (size_t i = 0; i < class_name.len && i < size; i++)
-        to[i] = to[i] == '/' ? '.' : to[i];
+    dotted_in_place(to, class_name.len < size ? class_name.len : size);
 }
 
 int log_site_add(const struct log_site *s, uint32_t pc)

@@ -13,6 +13,7 @@
 #include "agent/capture/trace/log_sites.h"
 #include "agent/capture/trace/nothing.h"
 #include "agent/capture/trace/paths.h"
+#include "agent/instrument/choice.h"
 #include "classfile/debug.h"
 
 #include <errno.h>
@@ -31,21 +32,10 @@ static struct {
 
 /* ---- choice of classes and lines ---- */
 
-static bool is_class(const struct log_spec *s, struct str name)
-{
-    size_t n = strlen(s->place);
-    if (name.len != n)
-        return false;
-    for (size_t i = 0; i < n; i++)
-        if ((name.data[i] == '/' ? '.' : name.data[i]) != s->place[i])
-            return false;
-    return true;
-}
-
 static bool log_wants(struct str name)
 {
     for (const struct log_spec *s = points.specs; s; s = s->next)
-        if (s->is_file ? !instrument_is_jdk(name) : is_class(s, name))
+        if (s->is_file ? !instrument_is_jdk(name) : choice_is_class(name, s->place))
             return true;
     return false;
 }
@@ -55,7 +45,7 @@ static int lines_of(const struct log_spec *s, const struct instrument_class *c, 
 {
     if (!s->is_file) {
         lines[0] = s->line;
-        return is_class(s, c->name);
+        return choice_is_class(c->name, s->place);
     }
     struct cursor map = class_attribute(c->file, c->file->attributes_start, "SourceDebugExtension");
     int n = 0;

@@ -3,6 +3,7 @@
 
 #include "agent/capture/trace/paths.h"
 #include "agent/instrument/choice.h"
+#include "base/dotted.h"
 #include "base/hash.h"
 #include "classfile/debug.h"
 
@@ -91,8 +92,8 @@ int trace_method_add(struct traced_methods *t, struct str class_name, struct str
     char *text = arena_alloc(&t->arena, len + 1);
     if (!text)
         return -ENOMEM;
-    for (size_t i = 0; i < class_name.len; i++)
-        text[i] = class_name.data[i] == '/' ? '.' : class_name.data[i];
+    memcpy(text, class_name.data, class_name.len);
+    dotted_in_place(text, class_name.len);
     text[class_name.len] = '.';
     memcpy(text + class_name.len + 1, name.data, name.len);
     memcpy(text + class_name.len + 1 + name.len, descriptor.data, descriptor.len);

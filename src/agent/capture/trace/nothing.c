@@ -7,6 +7,7 @@
 #include "agent/instrument/instrument.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
+#include "base/dotted.h"
 #include "base/hash.h"
 #include "base/map.h"
 
@@ -124,12 +125,6 @@ static void see_class(struct search *s, jclass class, struct str name)
     vm_free(methods);
 }
 
-static void with_dots(char *name)
-{
-    for (; *name; name++)
-        *name = *name == '/' ? '.' : *name;
-}
-
 /* Whether the pattern refers to the class: pkg.Cartoon.add does not refer to pkg.Cart. */
 static bool names_class(const struct search *s, struct str name)
 {
@@ -165,8 +160,8 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
     }
     if (names)
         loaded_classes_each(vm.ti, jni, look, &s);
-    with_dots(s.class);
-    with_dots(s.method);
+    dotted_in_place(s.class, strlen(s.class));
+    dotted_in_place(s.method, strlen(s.method));
     if (!s.classes)
         buf_string(why, "no class of this name is loaded");
     else if (!s.methods && s.classes == 1)

@@ -5,6 +5,8 @@
 #include "agent/session/fault.h"
 #include "agent/vm/lambda.h"
 
+#include "base/dotted.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -58,8 +60,7 @@ static void name_of(jclass c, char *to, size_t size)
     size_t n = strlen(signature);
     if (*signature == 'L' && n > 2)
         snprintf(to, size, "%.*s", (int)(n - 2), signature + 1);
-    for (char *p = to; *p; p++)
-        *p = *p == '/' ? '.' : *p;
+    dotted_in_place(to, strlen(to));
 }
 
 /* Whether a list contains `word` of n characters. */

@@ -6,6 +6,8 @@
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
 
+#include "base/dotted.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -157,7 +159,7 @@ jlong JNICALL Java_java_lang_JvmscopeTrace_place(JNIEnv *jni, jclass class, jcla
 static const char *behind_class(const char *path, struct str name)
 {
     for (size_t i = 0; i < name.len; i++)
-        if (path[i] != (name.data[i] == '/' ? '.' : name.data[i]))
+        if (path[i] != dotted(name.data[i]))
             return NULL;
     return path[name.len] == '.' ? path + name.len + 1 : NULL;
 }
@@ -297,8 +299,7 @@ static bool nowhere_below(JNIEnv *jni, struct str type, const char *path, struct
     (*jni)->DeleteGlobalRef(jni, s.top);
     if (found)
         return nowhere_behind(jni, s.signature, path, s.len, path + s.len, why);
-    for (size_t i = 0; i < s.type.len; i++)
-        buf_u8(why, s.type.data[i] == '/' ? '.' : (uint8_t)s.type.data[i]);
+    buf_dotted(why, s.type.data, s.type.len);
     buf_printf(why, " has no field %.*s", (int)s.len, path);
     return true;
 }

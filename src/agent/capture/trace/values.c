@@ -2,6 +2,7 @@
 #include "agent/capture/trace/values.h"
 
 #include "agent/capture/trace/hub.h"
+#include "base/dotted.h"
 #include "base/utf8.h"
 
 #include <stdio.h>
@@ -23,8 +24,7 @@ void put_class(struct buf *b, uint32_t number)
     if (code && !s[dims + 1])
         buf_string(b, names[code - codes]);
     else
-        for (const char *p = s + dims + 1; *p && *p != ';'; p++)
-            buf_u8(b, *p == '/' ? '.' : (uint8_t)*p);
+        buf_dotted(b, s + dims + 1, strcspn(s + dims + 1, ";"));
     for (; dims; dims--)
         buf_string(b, "[]");
 }

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names of classes as the language writes them, with dots where the class file and the VM have
+ * slashes: "java/lang/String" is "java.lang.String".
+ */
+#pragma once
+
+#include "base/buf.h"
+
+static inline char dotted(char c)
+{
+    return c == '/' ? '.' : c;
+}
+
+static inline void dotted_in_place(char *name, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        name[i] = dotted(name[i]);
+}
+
+static inline void buf_dotted(struct buf *b, const char *name, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        buf_u8(b, (uint8_t)dotted(name[i]));
+}
