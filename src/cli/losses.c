@@ -63,6 +63,15 @@ void losses_tell_known(const char *path, bool any)
     losses_tell(path, &l, NULL);
 }
 
+void losses_tell_read(const char *path, bool any, const char *why)
+{
+    _cleanup_(losses_release) struct losses l = {0};
+    read_file(path, &l, !any);
+    if (why && !l.cut)
+        complain(path, "read as far as possible", why);
+    losses_tell(path, &l, NULL);
+}
+
 void losses_json_of_file(const char *path, const char *const *captures, bool any, struct json *j)
 {
     _cleanup_(losses_release) struct losses l = {0};

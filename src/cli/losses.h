@@ -24,6 +24,11 @@ void losses_tell_as(const char *path, const char *shown, bool ended);
  */
 void losses_tell_known(const char *path, bool any);
 /*
+ * The same after reading the recording as far as `why` says, or to its end (NULL). Of a file that
+ * was cut only the losses say it, so that it is said once.
+ */
+void losses_tell_read(const char *path, bool any, const char *why);
+/*
  * losses_json() of a file. any: false when it is known that nothing was lost, so that the file need
  * not be read.
  */

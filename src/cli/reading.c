@@ -44,11 +44,9 @@ int reading_open(struct profile **ret, const char *path, enum load_detail detail
     if (r < 0)
         return why.len ? complain(path, "cannot read", buf_str(&why))
                        : complain_errno(path, "cannot read", r);
-    if (why.len)
-        complain(path, "read as far as possible", buf_str(&why));
     if (ret_warning)
         buf_bytes(ret_warning, why.data, why.len);
-    losses_tell_known(path, (*ret)->lost_any);
+    losses_tell_read(path, (*ret)->lost_any, why.len ? buf_str(&why) : NULL);
     return 0;
 }
 

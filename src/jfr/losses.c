@@ -69,9 +69,24 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_CONSTANT] = {"recording", "names", "there was no room for them in the chunk"},
 };
 
+/* Why the file did not grow, if the system refused it: error is a negative errno or 0. */
+static const char *room_reason(int error)
+{
+    switch (error) {
+    case -ENOSPC:
+    case -EDQUOT:
+        return "the file could not grow: no space was left on the disk";
+    case -EFBIG:
+        return "the file could not grow: it had reached its limit of size";
+    case -EIO:
+        return "the file could not grow: its disk failed";
+    default:
+        return "the file did not grow in time";
+    }
+}
+
 static const char *const writer_reasons[JFR_LOST_REASONS] = {
     [LOST_BUSY] = "more threads wrote at once than there are buffers",
-    [LOST_ROOM] = "the file did not grow in time",
     [LOST_SIZE] = "they were larger than expected",
 };
 
@@ -225,7 +240,8 @@ static struct jfr_loss_row row_of_type(const struct jfr_writer *w, size_t type,
 {
     struct jfr_loss_row row =
         jfr_loss_of_type(type < w->types.len ? w->types.data[type]->row->name : "");
-    row.reason = writer_reasons[reason];
+    row.reason = reason == LOST_ROOM ? room_reason(atomic_load(&((struct jfr_writer *)w)->failure))
+                                     : writer_reasons[reason];
     return row;
 }
 

@@ -563,8 +563,7 @@ def test_what_if_of_nothing_and_a_cut_recording_are_told(jdk, tmp_path):
     for verb in ("summary", "critical-path", "timeline"):
         done = lab.jvmscope("threads", verb, cut)
         assert done.returncode == 0 and done.stdout
-        assert done.stderr == (f"jvmscope: {cut}: read as far as possible: cut or damaged at byte {cut.stat().st_size}\n"
-                               f"jvmscope: {cut}: the file is cut: the end of the recording is missing\n")
+        assert done.stderr == f"jvmscope: {cut}: the file is cut: the end of the recording is missing\n"
         assert lab.jvmscope("threads", verb, path).stderr == ""
 
 

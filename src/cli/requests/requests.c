@@ -91,13 +91,12 @@ int request_view_close(struct request_view *v, int status)
 {
     uint64_t cut_at = v->t->cut_at;
     request_view_free(v);
-    if (cut_at) {
-        char where[64];
-        snprintf(where, sizeof(where), "cut or damaged at byte %" PRIu64, cut_at);
-        complain(v->path, "read as far as possible", where);
-    }
+    char where[64];
+    snprintf(where, sizeof(where), "cut or damaged at byte %" PRIu64, cut_at);
     if (status == 0)
-        losses_tell_known(v->path, true);
+        losses_tell_read(v->path, true, cut_at ? where : NULL);
+    else if (cut_at)
+        complain(v->path, "read as far as possible", where);
     return status;
 }
 

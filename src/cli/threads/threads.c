@@ -627,13 +627,12 @@ static int show_file(const char *path, const struct thread_options *options,
         lost = v.t->lost_any;
         thread_view_release(&v);
     }
-    if (cut_at) {
-        char where[64];
-        snprintf(where, sizeof(where), "cut or damaged at byte %" PRIu64, cut_at);
-        complain(path, "read as far as possible", where);
-    }
+    char where[64];
+    snprintf(where, sizeof(where), "cut or damaged at byte %" PRIu64, cut_at);
     if (status == 0)
-        losses_tell_known(path, lost);
+        losses_tell_read(path, lost, cut_at ? where : NULL);
+    else if (cut_at)
+        complain(path, "read as far as possible", where);
     return status;
 }
 

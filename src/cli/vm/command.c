@@ -76,12 +76,9 @@ static int cmd_vm(const struct command *self, int argc, char **argv)
         vm_view_text(&w);
         status = 0;
     }
-    if (w.v.cut_at) {
-        char where[64];
-        snprintf(where, sizeof(where), "cut or damaged at byte %" PRIu64, w.v.cut_at);
-        complain(w.path, "read as far as possible", where);
-    }
-    losses_tell_known(w.path, true);
+    char where[64];
+    snprintf(where, sizeof(where), "cut or damaged at byte %" PRIu64, w.v.cut_at);
+    losses_tell_read(w.path, true, w.v.cut_at ? where : NULL);
     vm_view_release(&w);
     return status;
 }
