@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -202,6 +203,29 @@ def test_calls_are_there_or_said_to_be_lost(jdk, tmp_path):
     kept = (some["calls"][-1]["start_ns"] - some["calls"][0]["start_ns"]) / 1e9
     # All calls after the last one kept are lost: the span that is told must reach back to it.
     assert min(x["from_ns"] for x in some["losses"]) / 1e9 <= first + kept + 0.001
+
+
+@pytest.mark.jdks(8, 17)
+def test_counts_of_a_killed_program_are_kept_and_run_does_not_deny_them(jdk, tmp_path):
+    """`run` said of counted calls that were saved before the end that there are none."""
+    out = tmp_path / "k.jfr"
+    process = jdk.start(lab.BUILD / "jvmscope", "run", "--cpu=times", "--alloc=exact", "--cover", "--include", "Amounts", "-o", out,
+                        "java", "-Xmx64m", "-cp", lab.compiled("Amounts"), "Amounts", "calls", "20000", "again",
+                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.readline()
+
+    def calls():
+        done = lab.jvmscope("report", "--json", out)
+        rows = json.loads(done.stdout).get("times", {}).get("methods", []) if done.returncode == 0 else []
+        return sum(m["calls"] for m in rows if "Amounts.called" in m["method"])
+
+    before = wait_for(calls)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(children[0]), signal.SIGKILL)
+    _, said = process.communicate()
+    assert "it was never ended" in said and "holds no" not in said, said
+    assert calls() >= before
+    assert lab.jvmscope("coverage", out).returncode == 0
 
 
 @pytest.mark.jdks(8, 17, 27)
