@@ -272,9 +272,13 @@ def recorded_virtual(jdk, out, parked, *options, jvm=()):
     """AttachedVirtual, recorded from when all but one of its threads wait: what `inspect threads` said before."""
     process = jdk.start_java("AttachedVirtual", parked, jvm=jvm, release=21, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                              stderr=subprocess.DEVNULL)
+    trackable = not jvm  # whether the JDK lists all virtual threads
     try:
         assert process.stdout.readline() == "ready\n"
         asked = lab.jvmscope("inspect", "--json", process.pid, "threads")
+        stack = json.loads(lab.jvmscope("inspect", "--json", process.pid, "stack", "takes", check=True).stdout) if trackable else None
+        assert not trackable or (stack["thread"]["virtual"] and stack["thread"]["state"] == "parked"), stack
+        assert not trackable or "AttachedVirtual.takes" in {f"{f['class']}.{f['method']}" for f in stack["frames"]}, stack
         done = lab.jvmscope("attach", "--threads", "--cpu", *options, "-o", out, process.pid)
         assert done.returncode == 0, done.stderr
         lab.use_cpu(process, 0.5)
