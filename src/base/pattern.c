@@ -33,6 +33,11 @@ static bool match_one(const char *pattern, size_t n, const char *text, size_t le
     return p == end;
 }
 
+bool pattern_match_one(const char *pattern, const char *text, size_t len)
+{
+    return !pattern || match_one(pattern, strlen(pattern), text, len);
+}
+
 bool pattern_match(const char *pattern, const char *text, size_t len)
 {
     if (!pattern || match_one(pattern, strlen(pattern), text, len))

@@ -2,9 +2,9 @@
 #include "cli/reading.h"
 
 #include "base/parse.h"
-#include "base/pattern.h"
 #include "base/progress.h"
 #include "cli/losses.h"
+#include "cli/selected.h"
 
 #include <inttypes.h>
 
@@ -50,31 +50,26 @@ int reading_open(struct profile **ret, const char *path, enum load_detail detail
     return 0;
 }
 
+static struct str thread_name(const void *context, size_t i)
+{
+    const struct profile *p = context;
+    return profile_text(p, p->threads.data[i].name);
+}
+
+static struct str class_of_method(const void *context, size_t i)
+{
+    const struct profile *p = context;
+    return profile_text(p, p->methods.data[i].class_name);
+}
+
 bool reading_check(const struct selection *s, struct profile *p, const char *path)
 {
     const struct profile_filter *f = &s->filter;
-    char from[24], to[24], text[64];
-    if (f->to_ns && f->from_ns >= f->to_ns) {
-        snprintf(text, sizeof(text), "--from %s is not before --to %s",
-                 format_duration(from, f->from_ns), format_duration(to, f->to_ns));
-        complain(path, text, NULL);
-        return false;
-    }
-    bool any = !f->thread;
-    for (size_t i = 0; i < p->threads.len && !any; i++) {
-        struct str name = profile_text(p, p->threads.data[i].name);
-        any = pattern_match(f->thread, name.data, name.len);
-    }
-    if (!any)
-        complain(path, "no thread has this name", f->thread);
-    bool class = !f->class_name;
-    for (size_t i = 0; i < p->methods.len && !class; i++) {
-        struct str name = profile_text(p, p->methods.data[i].class_name);
-        class = pattern_match(f->class_name, name.data, name.len);
-    }
-    if (any && !class)
-        complain(path, "no class of a stack has this name", f->class_name);
-    if (!any || !class)
+    if (selected_by_time(path, f->from_ns, f->to_ns, p->duration_ns) ||
+        selected_by_name(path, "no thread has this name", f->thread, thread_name, p,
+                         p->threads.len) ||
+        selected_by_name(path, "no class of a stack has this name", f->class_name, class_of_method,
+                         p, p->methods.len))
         return false;
     return !only_requests_given(&s->requests) || only_requests_keep(&s->requests, path, p) == 0;
 }

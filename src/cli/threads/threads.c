@@ -9,6 +9,7 @@
 #include "base/pattern.h"
 #include "cli/commands.h"
 #include "cli/losses.h"
+#include "cli/selected.h"
 #include "cli/threads/deadlocks_vm.h"
 #include "timeline/idle.h"
 #include "timeline/index.h"
@@ -67,14 +68,16 @@ SETS(what_if)
 SETS(deadlock)
 #undef SETS
 
-/* Complains about a pattern that selects nothing, because it is most likely misspelt. */
-static int none_selected(const struct thread_view *v, const char *pattern, const uint8_t *selected,
-                         size_t n, const char *why)
+static struct str name_of_thread(const void *context, size_t i)
 {
-    for (size_t i = 0; i < n; i++)
-        if (!pattern || selected[i])
-            return 0;
-    return pattern ? complain(v->path, why, pattern) : 0;
+    const char *name = tl_thread_name(context, (uint32_t)i);
+    return (struct str){name, strlen(name)};
+}
+
+static struct str class_of_object(const void *context, size_t i)
+{
+    const char *name = tl_object_class(context, (uint32_t)i);
+    return (struct str){name, strlen(name)};
 }
 
 static int select_all(struct thread_view *v)
@@ -97,12 +100,12 @@ static int select_all(struct thread_view *v)
     }
     if (v->options->end_thread && v->range.end_thread == TL_NONE)
         return complain(v->path, "no thread has this name", v->options->end_thread);
-    int status =
-        none_selected(v, v->options->thread, v->threads, t->n_threads, "no thread's name matches");
-    /* what-if has its own message for a lock that does not exist. */
-    if (!status && !v->options->lock)
-        status = none_selected(v, class_name, v->objects, t->n_objects, "no lock's class matches");
-    return status;
+    if (selected_by_time(v->path, v->options->from_ns, v->options->to_ns, t->end_ns) ||
+        selected_by_name(v->path, "no thread's name matches", v->options->thread, name_of_thread,
+                         t, t->n_threads))
+        return 1;
+    return selected_by_name(v->path, "no lock's class matches", class_name, class_of_object, t,
+                            t->n_objects);
 }
 
 /* Loads only the index, whose tables are checked. The verb checks the nodes that it uses. */
@@ -449,18 +452,11 @@ static bool method_selected(const struct timeline *t, uint32_t method, void *arg
     return pattern_match(v->options->method, name, strlen(name));
 }
 
-/*
- * Returns whether there is anything to scale. For a misspelt name the answer would be that it gains
- * nothing.
- */
-static bool any_selected(struct thread_view *v)
+static struct str method_of_frame(const void *context, size_t i)
 {
-    bool any = false;
-    for (size_t i = 0; v->options->lock && !any && i < v->t->n_objects; i++)
-        any = v->objects[i];
-    for (size_t i = 0; v->options->method && !any && i < v->t->n_frames; i++)
-        any = method_selected(v->t, v->t->frames[i].method, v);
-    return any;
+    const struct timeline *t = context;
+    const char *name = tl_string(t, t->frames[i].method);
+    return (struct str){name, strlen(name)};
 }
 
 static void answer_json(const struct thread_view *v, struct json *j, const char *lock,
@@ -500,22 +496,32 @@ static bool lock_of_class(const struct timeline *t, uint32_t object, void *arg)
     return t->objects[object].class == *(const uint32_t *)arg;
 }
 
+/* Reads --factor. Returns 0, or 2 after a complaint. */
+static int read_factor(const struct thread_options *o, double *ret)
+{
+    char *end;
+    double factor = o->factor ? strtod(o->factor, &end) : 0;
+    if (!o->factor)
+        return 0;
+    if (end == o->factor || *end || !(factor >= 0 && factor <= 1000)) {
+        complain("threads what-if", "--factor takes a number from 0 to 1000", o->factor);
+        return 2;
+    }
+    *ret = factor;
+    return 0;
+}
+
 /*
  * Without a lock or a method: answers for the locks that take most of the path, each at half its
  * time or at --factor.
  */
-static int what_if_of_locks(struct thread_view *v)
+static int what_if_of_locks(struct thread_view *v, double factor)
 {
     enum { LOCKS = 5 };
 
     struct critical_path p = {0};
     struct path_shares shares = {0};
-    char *end = NULL, before[24], after[24];
-    double factor = v->options->factor ? strtod(v->options->factor, &end) : 0.5;
-    if (end && (*end || !(factor >= 0 && factor <= 1000))) {
-        complain("threads what-if", "--factor takes a number from 0 to 1000", v->options->factor);
-        return 2;
-    }
+    char before[24], after[24];
     _cleanup_(buf_release) struct buf b = BUF(1 << 20);
     struct json j = {.out = &b};
     size_t shown = 0;
@@ -557,19 +563,19 @@ static int threads_what_if(struct thread_view *v)
     const struct thread_options *o = v->options;
     double factors[3] = {0.75, 0.5, 0};
     size_t n = o->factor ? 1 : 3;
-    char *end = NULL;
-    if (o->factor)
-        factors[0] = strtod(o->factor, &end);
-    if (!o->lock && !o->method)
-        return what_if_of_locks(v);
-    if ((o->lock && o->method) || (end && (*end || !(factors[0] >= 0 && factors[0] <= 1000)))) {
-        complain("threads what-if", end && *end ? o->factor : "--lock or --method, not both",
-                 "--lock PATTERN or --method PATTERN, --factor F");
+    int status = read_factor(o, &factors[0]);
+    if (status)
+        return status;
+    if (o->lock && o->method) {
+        complain("threads what-if", "--lock or --method, not both", NULL);
         return 2;
     }
-    if (!any_selected(v))
-        return complain(v->path, o->lock ? "no lock's class matches" : "no method matches",
-                        o->lock ? o->lock : o->method);
+    if (!o->lock && !o->method)
+        return what_if_of_locks(v, o->factor ? factors[0] : 0.5);
+    /* For a misspelt name the answer would be that it gains nothing. */
+    if (selected_by_name(v->path, "no method matches", o->method, method_of_frame, v->t,
+                         v->t->n_frames))
+        return 1;
     struct what_if w = {.lock = o->lock ? lock_selected : NULL,
                         .lock_arg = v,
                         .method = o->method ? method_selected : NULL,

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Complaints about options that select nothing. An empty table would hide that a name was misspelt,
+ * or that a time lies outside the recording.
+ */
+#pragma once
+
+#include "base/strpool.h"
+
+/* One of the names that a pattern is compared with. */
+typedef struct str selected_name(const void *context, size_t i);
+
+/*
+ * Checks that each alternative of a pattern matches one of n names. Returns 0, also for NULL, or
+ * the exit status after a complaint `why` that names the first alternative without a match.
+ */
+int selected_by_name(const char *path, const char *why, const char *pattern, selected_name *name,
+                     const void *context, size_t n);
+
+/*
+ * Checks a span of time in ns from the start of a recording. to: 0 means up to the end. end: the
+ * end of the recording; 0 means that it is unknown. Returns 0, or the exit status after a
+ * complaint.
+ */
+int selected_by_time(const char *path, uint64_t from, uint64_t to, uint64_t end);
