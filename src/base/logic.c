@@ -10,8 +10,11 @@ enum { NESTING_MAX = 32 };
 
 int logic_fail(struct logic_parser *p, const char *what)
 {
-    buf_printf(p->why, "condition: %s at \"%.20s\" (character %zu)", what,
-               *p->at ? p->at : "the end", (size_t)(p->at - p->start) + 1);
+    if (*p->at)
+        buf_printf(p->why, "condition: %s at \"%.20s\" (character %zu)", what, p->at,
+                   (size_t)(p->at - p->start) + 1);
+    else
+        buf_printf(p->why, "condition: %s at its end", what);
     return -EINVAL;
 }
 

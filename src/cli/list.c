@@ -81,14 +81,22 @@ static void print_where(const struct vm *vm)
 
 static void print_table(const struct vm_list *l)
 {
-    printf("    PID  USER       VERSION                UP    CPU  PROGRAM\n");
+    char uid[32], up[16], cpu[16];
+    int version = 0, user = 0;
     for (size_t i = 0; i < l->vms.len; i++) {
         const struct vm *vm = &l->vms.data[i];
-        char uid[32], up[16], cpu[16];
+        version = MAX(version, vm->version ? (int)strlen(vm->version) : 0);
+        user = MAX(user, (int)strlen(user_name(vm->uid, uid)));
+    }
+    version = MIN(MAX(version, 7), 40);
+    user = MIN(MAX(user, 4), 32);
+    printf("    PID  %-*s  %-*s     UP    CPU  PROGRAM\n", user, "USER", version, "VERSION");
+    for (size_t i = 0; i < l->vms.len; i++) {
+        const struct vm *vm = &l->vms.data[i];
         print_span(up, vm->uptime_s);
         print_span(cpu, vm->cpu_s);
-        printf("%7d  %-9s  %-18s  %5s  %5s  ", vm->pid, user_name(vm->uid, uid),
-               vm->version ? vm->version : "?", up, cpu);
+        printf("%7d  %-*.*s  %-*.*s  %5s  %5s  ", vm->pid, user, user, user_name(vm->uid, uid), version,
+               version, vm->version ? vm->version : "?", up, cpu);
         const char *command = vm->command ? vm->command : "?";
         bool cut = text_width(command, strlen(command)) > COMMAND_SHOWN;
         const char *attach = vm->attach_disabled ? "  (attach disabled)"

@@ -2,6 +2,8 @@
 #include "options/options.h"
 
 #include "base/parse.h"
+#include "options/log_spec.h"
+#include "options/trace_condition.h"
 #include "options/trigger_condition.h"
 
 #include <errno.h>
@@ -210,7 +212,7 @@ static const char *format_bound(char text[24], const struct option_row *row, uin
     return text;
 }
 
-/* What --on and --then take is checked before anything is touched. */
+/* What has a grammar of its own is checked before anything is touched. */
 static int check_text(enum option which, const char *text, struct buf *message)
 {
     struct trigger_condition *c = NULL;
@@ -226,6 +228,18 @@ static int check_text(enum option which, const char *text, struct buf *message)
     }
     if (which == OPT_ON_FILE)
         return trigger_file_check(text, message);
+    if (which == OPT_IF) {
+        struct condition *condition = NULL;
+        int r = condition_parse(&condition, text, message);
+        condition_free(condition);
+        return r;
+    }
+    if (which == OPT_LOG) {
+        struct log_spec *specs = NULL;
+        int r = log_specs_parse(&specs, text, message);
+        log_specs_free(specs);
+        return r;
+    }
     return 0;
 }
 
@@ -238,7 +252,9 @@ static int check_value(struct option_value *v, enum option which, const char *te
     if (r == -ERANGE) {
         char low[24], high[24];
         buf_printf(message, "%s=%s: out of range: ", row->name, text);
-        if (row->max == UINT64_MAX)
+        if (row->max == UINT64_MAX && strtod(text, NULL) > (double)row->min)
+            buf_string(message, "too large");
+        else if (row->max == UINT64_MAX)
             buf_printf(message, "at least %s", format_bound(low, row, row->min));
         else
             buf_printf(message, "%s to %s", format_bound(low, row, row->min),

@@ -265,7 +265,7 @@ def test_requests_and_deadlocks_that_go_on(jdk, folder):
 def test_a_wrong_condition_gets_its_place():
     """And what is understood, before any program is started."""
     for condition, said in (("cpu > 90", '"90" (character 7)'), ("foo > 3", "exception pkg.Class > 10/s"), ("request > 500", "as in 500ms"),
-                            ("request >", '"the end"'), ("request < 5ms", "> or >="), ("p99(GET /cart > 200ms", ") is missing"),
+                            ("request >", 'at its end'), ("request < 5ms", "> or >="), ("p99(GET /cart > 200ms", ") is missing"),
                             ("p0 > 1ms", "understood"), ("rss grows 100M", "as in 100M/h"), ("rss > 90% for 30", "as in 30s"),
                             ("pause > 1ms for 3s", "only cpu"), ("exception > 3/s", "name of a class"), ("every", "a second or more"),
                             ("threads > 5 and fd > 3", '"and fd > 3" (character 13)'), ("(oom", ") is missing"), ("cpu = 3%", "a comparison"),

@@ -65,6 +65,8 @@ function show(v: unknown, type = ""): string {
   const named = v && typeof v === "object" ? ((v as Record<string, unknown>).object ?? (v as Record<string, unknown>).number) : undefined;
   if (typeof named === "string") return named;
   if (type === "char") return `'${JSON.stringify(v).slice(1, -1).replace(/'/g, "\\'").replace(/\\"/g, '"')}'`;
+  // JSON of JavaScript writes 3 and 0 for 3.0 and -0.0.
+  if (typeof v === "number" && (type === "double" || type === "float")) return Object.is(v, -0) ? "-0.0" : Number.isInteger(v) && !/e/.test(String(v)) ? `${v}.0` : String(v).replace("e+", "e");
   return JSON.stringify(v);
 }
 

@@ -10,6 +10,7 @@
 #include "agent/session/session.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
+#include "base/pattern.h"
 #include "base/clock.h"
 #include "jfr/writer.h"
 
@@ -99,9 +100,17 @@ static bool has_field(jclass c, const char *field)
 /* Whether a class is one of those that a pattern of the option means. */
 static bool is_meant(const struct pattern *p, jclass c, struct str name)
 {
+    char class_name[512];
+    if (p->option == OPT_TOSTRING && strchr(p->text, '*')) {
+        snprintf(class_name, sizeof(class_name), "%.*s", (int)name.len, name.data);
+        for (char *at = class_name; *at; at++)
+            *at = *at == '/' ? '.' : *at;
+        return pattern_match_one(p->text, class_name, strlen(class_name));
+    }
+    if (p->option == OPT_TOSTRING)
+        return choice_is_class(name, p->text);
     if (p->option != OPT_SHOW)
         return choice_may_match(p->text, name);
-    char class_name[512];
     const char *dot = strrchr(p->text, '.');
     if (!dot || (size_t)(dot - p->text) >= sizeof(class_name))
         return false;

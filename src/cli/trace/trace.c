@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "cli/commands.h"
 #include "cli/losses.h"
+#include "classfile/classfile.h"
 #include "cli/target.h"
 #include "cli/trace/exceptions.h"
 #include "cli/trace/moments.h"
@@ -127,8 +128,53 @@ static void print_text_of(const char *s)
     print_text(stdout, (struct str){s, strlen(s)});
 }
 
+/* Prints the JSON string of a character as Java writes one. */
+static void print_char(struct str json)
+{
+    struct str inner = {json.data + 1, json.len - 2};
+    putchar('\'');
+    if (inner.len == 1 && inner.data[0] == '\'')
+        fputs("\\'", stdout);
+    else if (inner.len == 2 && inner.data[1] == '"')
+        putchar('"');
+    else
+        print_text(stdout, inner);
+    putchar('\'');
+}
+
+static void print_typed(struct str json, char type)
+{
+    if (type == 'C' && json.len > 2 && json.data[0] == '"')
+        print_char(json);
+    else
+        print_value(json);
+}
+
+/* Prints the values of an array of JSON, whose types a descriptor tells. */
+static void print_arguments(struct str values, const char *descriptor)
+{
+    struct str d = {descriptor, strlen(descriptor)};
+    unsigned slots;
+    size_t at = 1;
+    while (values.len) {
+        size_t len = json_value_len(values.data, values.len), n = descriptor_next(d, at, &slots);
+        if (!len || !n) {
+            print_value(values);
+            return;
+        }
+        print_typed((struct str){values.data, len}, d.data[at]);
+        at += n;
+        values = (struct str){values.data + len, values.len - len};
+        if (values.len && values.data[0] == ',') {
+            fputs(", ", stdout);
+            values = (struct str){values.data + 1, values.len - 1};
+        }
+    }
+}
+
 static void print_call(const struct call *c, int64_t start)
 {
+    const char *descriptor = strchrnul(c->method, '('), *back = strrchr(c->method, ')');
     char text[24];
     printf("%12.6f  %10s  %-16.16s  %*s", (double)(c->start_ns - start) / 1e9,
            format_duration(text, (uint64_t)MAX(c->ns, 0)), c->thread ? c->thread : "?",
@@ -141,7 +187,7 @@ static void print_call(const struct call *c, int64_t start)
         print_value(args.self);
     }
     fputs(args.self.len && args.others.len ? ", " : "", stdout);
-    print_value(args.others);
+    print_arguments(args.others, descriptor);
     putchar(')');
     if (c->exception) {
         fputs(" threw ", stdout);
@@ -152,7 +198,7 @@ static void print_call(const struct call *c, int64_t start)
         }
     } else if (c->returned) {
         fputs(" = ", stdout);
-        print_value((struct str){c->returned, strlen(c->returned)});
+        print_typed((struct str){c->returned, strlen(c->returned)}, back ? back[1] : 0);
     }
     putchar('\n');
 }

@@ -2,7 +2,7 @@
 /* The code of a logpoint: it loads the values that the text names and writes a record. */
 #pragma once
 
-#include "agent/capture/trace/log_spec.h"
+#include "options/log_spec.h"
 #include "agent/instrument/instrument.h"
 
 /*

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "agent/capture/trace/log_spec.h"
+#include "options/log_spec.h"
 #include "base/strpool.h"
 #include "jfr/writer.h"
 

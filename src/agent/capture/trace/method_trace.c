@@ -6,7 +6,7 @@
  */
 #include "agent/capture/trace/method_trace.h"
 
-#include "agent/capture/trace/condition.h"
+#include "options/trace_condition.h"
 #include "agent/capture/trace/natives.h"
 #include "agent/capture/trace/nothing.h"
 #include "agent/capture/trace/paths.h"

@@ -52,6 +52,15 @@ static const char *primitive(char type)
     }
 }
 
+/* Length of a text in UTF-16 units. */
+static size_t utf16_length(const char *text)
+{
+    size_t n = 0;
+    for (; *text; text++)
+        n += ((uint8_t)*text & 0xc0) != 0x80 ? 1 + ((uint8_t)*text >= 0xf0) : 0;
+    return n;
+}
+
 /* How a test is named in messages: "arg2 of com.shop.Cart.add". */
 static bool say(struct fit *f, const struct cond_test *t, const char *what)
 {
@@ -79,6 +88,10 @@ static bool never_of_type(struct fit *f, const struct cond_test *t, struct str t
     bool text = str_is(type, "Ljava/lang/String;"), array = type.data[0] == '[';
     if (number && t->length)
         snprintf(what, sizeof(what), "is %s, which has no length", number);
+    else if (type.data[0] == 'C' && t->kind == COND_TEXT && utf16_length(t->text) == 1)
+        return false;
+    else if (type.data[0] == 'C' && t->op == LOGIC_EQ && t->kind == COND_TEXT)
+        snprintf(what, sizeof(what), "is a char and never a text of another length");
     else if (number && t->op == LOGIC_EQ && t->kind != COND_NUMBER)
         snprintf(what, sizeof(what), "is %s and never %s", number,
                  t->kind == COND_NULL ? "null" : "a text");
@@ -121,12 +134,12 @@ static bool never(void *context, const struct cond_test *t)
         return true;
     case COND_THIS:
         return f->method->has_this ? t->path && never_of_this(f, t)
-                                   : say(f, t, "is not to be had: it is static, or a constructor");
+                                   : say(f, t, "is not there: the method is static, or a constructor");
     case COND_STATIC:
         return f->no_field && f->no_field(f->context, (struct str){"", 0}, t->path, f->why);
     case COND_RETURN:
         if (back && back[1] == 'V')
-            return say(f, t, "is not to be had: it returns nothing");
+            return say(f, t, "is not there: the method returns nothing");
         return back && never_of_type(f, t, (struct str){back + 1, strlen(back + 1)});
     default:
         return false;

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "agent/capture/trace/condition.h"
+#include "options/trace_condition.h"
 #include "agent/capture/trace/methods.h"
 
 /*

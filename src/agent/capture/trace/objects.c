@@ -6,6 +6,7 @@
 #include "agent/vm/lambda.h"
 
 #include "base/dotted.h"
+#include "base/pattern.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -75,6 +76,21 @@ static bool is_listed(const char *list, const char *word, size_t n)
     return false;
 }
 
+/* Whether one of the classes or patterns in a list means a class. */
+static bool is_meant(const char *list, const char *class_name)
+{
+    if (is_listed(list, class_name, strlen(class_name)))
+        return true;
+    for (const char *p = list; *p;) {
+        size_t len = strcspn(p, ",:; ");
+        _cleanup_free_ char *pattern = memchr(p, '*', len) ? strndup(p, len) : NULL;
+        if (pattern && pattern_match_one(pattern, class_name, strlen(class_name)))
+            return true;
+        p += len + strspn(p + len, ",:; ");
+    }
+    return false;
+}
+
 /* Adds the fields that a class declares and that should be shown. */
 static void add_fields(JNIEnv *jni, jclass c, const char *class_name, struct shown_class *s,
                        jlong *out)
@@ -126,7 +142,7 @@ static int find_asked(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], struct shown_
     char name[512];
     for (jclass k = c; k; k = (*jni)->GetSuperclass(jni, k)) {
         name_of(k, name, sizeof(name));
-        if (objects.to_string && is_listed(objects.to_string, name, strlen(name))) {
+        if (objects.to_string && is_meant(objects.to_string, name)) {
             out[0] = s->kind = SHAPE_TO_STRING;
             return 1;
         }

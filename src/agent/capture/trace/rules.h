@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "agent/capture/trace/condition.h"
+#include "options/trace_condition.h"
 #include "base/macro.h"
 #include "options/options.h"
 

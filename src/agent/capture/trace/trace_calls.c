@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/capture/trace/condition.h"
+#include "options/trace_condition.h"
 #include "agent/capture/trace/paths.h"
 #include "agent/capture/trace/trace_state.h"
 #include "agent/capture/trace/values.h"
@@ -134,7 +134,9 @@ static void condition_value(void *context, const struct cond_test *t, struct con
     if (t->length || !ret->there)
         return;
     ret->null = v.type == 'L' && v.class == 0;
-    v = value_unboxed(&v);
+    v = value_held(&v);
+    if (v.type == 'L' && v.class == 0)
+        ret->null = true;
     bool is_name = v.type == 'L' && v.shown && v.shown->style == STYLE_ENUM && v.chars;
     if (value_is_string(&v) || is_name) {
         struct buf b = BUF(sizeof(c->text) - 1);
@@ -147,6 +149,13 @@ static void condition_value(void *context, const struct cond_test *t, struct con
         ret->text = v.class ? "" : NULL;
     } else {
         ret->number = v.type == 'F' || v.type == 'D' ? v.real : (double)v.number;
+        if (v.type == 'C' && t->kind == COND_TEXT) {
+            struct buf b = BUF(sizeof(c->text) - 1);
+            value_text(&b, &v);
+            snprintf(c->text, sizeof(c->text), "%s", buf_str(&b));
+            buf_release(&b);
+            ret->text = c->text;
+        }
     }
 }
 

@@ -195,7 +195,48 @@ struct value value_unboxed(const struct value *v)
     return boxed && take(&at, v->parts_end, v->shown->types[0], false, &box) ? box : *v;
 }
 
+struct value value_held(const struct value *v)
+{
+    const uint8_t *at = v->parts;
+    struct value held = {.type = 'L'};
+    if (!v->shown || v->shown->style != STYLE_OPTIONAL)
+        return value_unboxed(v);
+    if (v->length > 0 && (!v->n_parts || !take(&at, v->parts_end, 'L', false, &held)))
+        return *v;
+    return value_unboxed(&held);
+}
+
 /* ---- as text ---- */
+
+/*
+ * Writes the digits of %g as a reader expects them: 100.0 rather than 1e+02, and an exponent only
+ * where there would be more than three zeros in front or more than 16 digits before the point.
+ */
+static void put_decimal(struct buf *b, const char *text)
+{
+    const char *e = strchr(text, 'e');
+    int exponent = e ? atoi(e + 1) : 0;
+    if (!e || exponent < -4 || exponent > 15) {
+        buf_printf(b, "%.*s", (int)(e ? e - text : (ptrdiff_t)strlen(text)), text);
+        if (e)
+            buf_printf(b, "e%d", exponent);
+        else if (!strchr(text, '.'))
+            buf_string(b, ".0");
+        return;
+    }
+    /* Whole numbers with more zeros at the end than %g writes. */
+    buf_printf(b, "%.*s", text[0] == '-', text);
+    int zeros = exponent;
+    for (const char *p = text + (text[0] == '-'); p < e; p++) {
+        if (*p == '.')
+            zeros -= (int)(e - p - 1);
+        else
+            buf_u8(b, (uint8_t)*p);
+    }
+    while (zeros-- > 0)
+        buf_u8(b, '0');
+    buf_string(b, ".0");
+}
 
 /* The shortest representation that reads back as the same number. */
 static void put_real(struct buf *b, double d, bool is_float)
@@ -210,9 +251,7 @@ static void put_real(struct buf *b, double d, bool is_float)
         if (is_float ? strtof(text, NULL) == (float)d : strtod(text, NULL) == d)
             break;
     }
-    buf_string(b, text);
-    if (!text[strcspn(text, ".e")])
-        buf_string(b, ".0");
+    put_decimal(b, text);
 }
 
 void put_text(struct buf *b, const struct value *v)
@@ -230,9 +269,30 @@ static void put_quoted(struct buf *b, const struct value *v)
     json_string_n(&j, (const char *)text.data, text.len);
 }
 
+/* A character inside an object, quoted and escaped as in Java. */
+static void put_char(struct buf *b, const struct value *v)
+{
+    _cleanup_(buf_release) struct buf text = BUF(64), json = BUF(64);
+    value_text(&text, v);
+    struct json j = {.out = &json};
+    json_string_n(&j, (const char *)text.data, text.len);
+    const char *p = buf_str(&json) + 1;
+    buf_u8(b, '\'');
+    if (strcmp(p, "\\\"\"") == 0)
+        buf_u8(b, '"');
+    else if (*p == '\'')
+        buf_string(b, "\\'");
+    else
+        buf_bytes(b, p, strlen(p) ? strlen(p) - 1 : 0);
+    buf_u8(b, '\'');
+}
+
 static void put_part(struct buf *text, const struct value *v)
 {
-    if (value_is_string(v))
+    struct value box = value_unboxed(v);
+    if (box.type == 'C')
+        put_char(text, &box);
+    else if (value_is_string(v))
         put_quoted(text, v);
     else
         value_text(text, v);

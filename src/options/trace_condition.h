@@ -10,7 +10,8 @@
  *
  * op: == != < <= > >=
  *
- * literal: number, 'text', "text", true, false, null, a duration for time
+ * literal: number, 'text', "text" (also for a char; with the escapes of Java), true, false, null, a
+ * duration for time
  *
  * A value that is not there (argument 3 of a method with two) makes its comparison false.
  */

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/capture/trace/condition.h"
+#include "options/trace_condition.h"
 
 #include "base/parse.h"
+#include "base/utf8.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { TEXT_MAX = 256 };
@@ -13,6 +16,68 @@ struct condition {
     struct cond_test tests[LOGIC_NODES]; /* by the numbers of their nodes */
     char texts[LOGIC_NODES][TEXT_MAX], paths[LOGIC_NODES][TEXT_MAX];
 };
+
+/* Reads the four hexadecimal digits at `at`. Returns -1 if they are something else. */
+static int hex4(const char *at)
+{
+    char digits[5] = "";
+    strncpy(digits, at, 4);
+    return strspn(digits, "0123456789abcdefABCDEF") == 4 ? (int)strtol(digits, NULL, 16) : -1;
+}
+
+/* The UTF-16 unit at *at, where a pair of surrogates is written as two of them. */
+static int escaped_unit(const char **at)
+{
+    static const char names[] = "nrtbf\\'\"/", means[] = "\n\r\t\b\f\\'\"/";
+    const char *name = **at ? strchr(names, **at) : NULL;
+    int unit = name ? means[name - names] : **at == 'u' ? hex4(*at + 1) : -1;
+    *at += name ? 1 : 5;
+    return unit;
+}
+
+/* Appends the character of the escape at *at, behind its backslash. False: there is none. */
+static bool put_escaped(struct buf *b, const char **at)
+{
+    int unit = escaped_unit(at);
+    if (unit < 0)
+        return false;
+    uint32_t c = (uint32_t)unit;
+    if (c >> 10 == 0xd800 >> 10 && (*at)[0] == '\\' && (*at)[1] == 'u') {
+        const char *next = *at + 1;
+        int low = escaped_unit(&next);
+        if (low >> 10 == 0xdc00 >> 10) {
+            c = 0x10000 + ((c & 0x3ff) << 10) + ((uint32_t)low & 0x3ff);
+            *at = next;
+        }
+    }
+    utf8_put(b, c);
+    return c != 0; /* which would end the text */
+}
+
+/* A text in quotes, with the escapes by which values are printed, so that these can be copied. */
+static int parse_text(struct logic_parser *p, char text[TEXT_MAX], struct cond_test *t)
+{
+    _cleanup_(buf_release) struct buf b = BUF(TEXT_MAX - 1);
+    const char *at = p->at + 1;
+    while (*at && *at != *p->at) {
+        const char *start = at;
+        if (*at != '\\') {
+            buf_u8(&b, (uint8_t)*at++);
+        } else if (at++, !put_escaped(&b, &at)) {
+            p->at = start;
+            return logic_fail(p, "no such escape in a text (write a backslash as \\\\)");
+        }
+    }
+    if (!*at || buf_error(&b))
+        return logic_fail(p, "a text without an end, or too long,");
+    if (t->op != LOGIC_EQ && t->op != LOGIC_NE)
+        return logic_fail(p, "a text can only be compared by == and !=");
+    snprintf(text, TEXT_MAX, "%s", buf_str(&b));
+    t->kind = COND_TEXT;
+    t->text = text;
+    p->at = at + 1;
+    return 0;
+}
 
 static int parse_literal(struct logic_parser *p, int number, struct cond_test *t)
 {
@@ -30,20 +95,8 @@ static int parse_literal(struct logic_parser *p, int number, struct cond_test *t
                    ? 0
                    : logic_fail(p, "null can only be compared by == and !=");
     }
-    if (*p->at == '\'' || *p->at == '"') {
-        const char *end = strchr(p->at + 1, *p->at);
-        if (!end || end - p->at > TEXT_MAX)
-            return logic_fail(p, "a text without an end, or too long,");
-        if (t->op != LOGIC_EQ && t->op != LOGIC_NE)
-            return logic_fail(p, "a text can only be compared by == and !=");
-        char *text = c->texts[number];
-        memcpy(text, p->at + 1, (size_t)(end - p->at - 1));
-        text[end - p->at - 1] = 0;
-        t->kind = COND_TEXT;
-        t->text = text;
-        p->at = end + 1;
-        return 0;
-    }
+    if (is_text)
+        return parse_text(p, c->texts[number], t);
     t->kind = COND_NUMBER;
     bool is_true = logic_take_word(p, "true");
     if (is_true || logic_take_word(p, "false")) {
@@ -57,6 +110,10 @@ static int parse_literal(struct logic_parser *p, int number, struct cond_test *t
     char *end;
     uint64_t ns;
     t->number = strtod(word, &end);
+    if (t->what == COND_TIME && !*end && t->number != 0) {
+        p->at = before;
+        return logic_fail(p, "a unit is missing, as in time > 5ms,");
+    }
     if (t->what == COND_TIME && parse_duration(word, 1, &ns) == 0)
         t->number = (double)ns;
     else if (*end) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/capture/trace/log_spec.h"
+#include "options/log_spec.h"
 
 #include <errno.h>
 #include <stdio.h>
