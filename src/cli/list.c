@@ -95,8 +95,8 @@ static void print_table(const struct vm_list *l)
         const struct vm *vm = &l->vms.data[i];
         print_span(up, vm->uptime_s);
         print_span(cpu, vm->cpu_s);
-        printf("%7d  %-*.*s  %-*.*s  %5s  %5s  ", vm->pid, user, user, user_name(vm->uid, uid), version,
-               version, vm->version ? vm->version : "?", up, cpu);
+        printf("%7d  %-*.*s  %-*.*s  %5s  %5s  ", vm->pid, user, user, user_name(vm->uid, uid),
+               version, version, vm->version ? vm->version : "?", up, cpu);
         const char *command = vm->command ? vm->command : "?";
         bool cut = text_width(command, strlen(command)) > COMMAND_SHOWN;
         const char *attach = vm->attach_disabled ? "  (attach disabled)"

@@ -134,10 +134,24 @@ def test_no_probe_is_in_a_result_and_filters_that_match_nothing_are_told(jdk, tm
     report, path = said_out(lab.jvmscope("report", out)), said_out(lab.jvmscope("threads", "critical-path", out))
     assert "Busy.work" in report and "\n\nHottest stacks\n" in report
     assert "\\n" not in report + path and "Jvmscope" not in report + path + stacks.read_text()
-    for command in (["trace", "--method", "nosuch"], ["trace", "--thread", "nosuch"], ["diff", "--thread", "nosuch", out],
-                    ["report", "--thread", "nosuch"], ["threads", "timeline", "--thread", "nosuch"]):
+    for command in (["trace", "--method", "nosuch"], ["trace", "--thread", "nosuch"]):
         done = lab.jvmscope(*command, out)
         assert done.returncode == 1 and done.stderr.endswith(": nosuch\n"), (command, done.stderr)
+    # Each name of a list matches something, and times lie in the recording, in order.
+    views = [["report"], ["diff", out], ["convert", "-o", tmp_path / "b.collapsed"],
+             *(["threads", verb] for verb in ("summary", "monitors", "timeline", "critical-path", "what-if"))]
+    for view in views:
+        for words, why in ((("--thread", "nosuch"), ": nosuch"), (("--thread", "main,nosuch"), ": nosuch"),
+                           (("--from", "5s", "--to", "1s"), "--from 5.00 s is not before --to 1.00 s"),
+                           (("--from", "1h"), "--from 3600 s is not before the end of the recording at ")):
+            done = lab.jvmscope(*view[:2 if view[0] == "threads" else 1], *words, *view[2 if view[0] == "threads" else 1:], out)
+            assert done.returncode == 1 and why in done.stderr and done.stdout == "", (view, words, done)
+    for words in (("--method", "nosuch"), ("--lock", "nosuch")):
+        done = lab.jvmscope("threads", "what-if", *words, out)
+        assert done.returncode == 1 and done.stderr.endswith(": nosuch\n") and done.stdout == "", done
+    for factor in ("0,5", "x", "-1", "1001", "nan"):
+        done = lab.jvmscope("threads", "what-if", "--method", "Busy.work", "--factor", factor, out)
+        assert done.returncode == 2 and f"--factor takes a number from 0 to 1000: {factor}" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("output", ["x.collapsed", "x.pb.gz", "x.pftrace", "x.json", "x.trcxml"])

@@ -104,7 +104,7 @@ def test_values_are_readable_without_options(jdk, jvmscope, tmp_path):
     assert failed == [(None, None), ("Values$Silent", 'no "room"')]
     shown = jvmscope("trace", out).stdout
     for text in ('Values.one("long", 1152921504606846976) = 1152921504606846976\n', "Values.real(0.1, 0.1) = 0.1\n",
-                 "Values.real(2.0, 1e+30) = 2.0\n", 'threw Values$Silent: no "room"\n', 'Values.one("quoted", "a\\"b\\\\c\\nd")',
+                 "Values.real(2.0, 1e30) = 2.0\n", 'threw Values$Silent: no "room"\n', 'Values.one("quoted", "a\\"b\\\\c\\nd")',
                  'Values.one("enum", Values$Color.RED)'):
         assert text in shown, text
     assert re.search(r"Values\$Order\.total\(this=Values\$Order@[0-9a-f]+, 1\) = 43\n", shown)
@@ -232,8 +232,8 @@ NEVER = (
     ("Traced$Calls.ints", "arg4 == 'x'", "arg4 of Traced$Calls.ints is an int and never a text"),
     ("Traced$Calls.ints", "arg2.length > 1", "arg2 of Traced$Calls.ints is a short, which has no length"),
     ("Traced$Calls.strings", "arg1 > 5 || return == 2", "arg1 of Traced$Calls.strings is a text and never a number"),
-    ("Traced$Calls.nothing", "return != null", "return of Traced$Calls.nothing is not to be had: it returns nothing"),
-    ("Traced$Calls.nothing", "this != null", "this of Traced$Calls.nothing is not to be had: it is static, or a constructor"))
+    ("Traced$Calls.nothing", "return != null", "return of Traced$Calls.nothing is not there: the method returns nothing"),
+    ("Traced$Calls.nothing", "this != null", "this of Traced$Calls.nothing is not there: the method is static, or a constructor"))
 
 
 def test_a_condition_that_can_never_hold_is_told_at_the_end(tmp_path):
@@ -261,7 +261,7 @@ def test_a_condition_that_can_never_hold_is_refused_on_attach_and_add(jdk, jvmsc
         one = jvmscope("attach", "--trace", "TracedForever.one", "--if", "return != 'x'", "-o", out, process.pid)
         assert one.returncode == 0, one.stderr
         done = jvmscope("trace", process.pid, "add", "TracedForever.main", "--if", "return != 'x'")
-        assert done.returncode == 1 and "return of TracedForever.main is not to be had: it returns nothing" in done.stderr, done.stderr
+        assert done.returncode == 1 and "return of TracedForever.main is not there: the method returns nothing" in done.stderr, done.stderr
         listed = json.loads(jvmscope("trace", "--json", process.pid, "list").stdout)
         assert listed["patterns"] == ["TracedForever.one"]
         assert jvmscope("stop", "-o", out, process.pid).returncode == 0
@@ -494,7 +494,7 @@ def test_fields_and_texts_of_objects(jdk, jvmscope, tmp_path):
         "tostring: Shown$Throws.toString() threw java.lang.IllegalStateException: its objects are shown without",
         "tostring: Shown$Loops.toString() did not end in 100 ms: its objects are shown without"}, told
     seen = [re.sub("@[0-9a-f]+", "@", c["args"][0]["object"]) for c in calls(jvmscope, out)]
-    assert seen[0] == ('Shown$Point@{x=3, y=2.5, c=z, flag=true, name="a \\"point\\"", numbers=int[2]@, next=Shown$Point@, id=1099511627776}')
+    assert seen[0] == ('Shown$Point@{x=3, y=2.5, c=\'z\', flag=true, name="a \\"point\\"", numbers=int[2]@, next=Shown$Point@, id=1099511627776}')
     assert "Shown$Nice@{n=7 nice}" in seen and "Shown$Nothing@{null}" in seen and seen.count("Shown$Throws@") == 3
     assert seen.count("Shown$Loops@") == 4 and seen.count("Shown$Waits@") == 4
     assert all(c["thread"] == "main" for c in calls(jvmscope, out)) and not any("inner" in c["method"] for c in calls(jvmscope, out))
@@ -585,3 +585,50 @@ def test_a_recording_ends_without_the_stop_that_was_to_come(jdk, jvmscope, tmp_p
         finally:
             process.kill()
     assert "never ended" not in jvmscope("report", out).stderr
+
+
+# Conditions of Kinds, and the calls that meet them, as they are printed.
+PRINTED = (
+    ("letter", "arg1 == '\"'", ["letter('\"') = 34"]), ("boxed", "arg1 == 'a'", ['boxed("a") = "a"'] * 2),
+    ("text", r'arg1 == "q\"uo\\te" || arg1 == "tab\tline\n"', [r'text("q\"uo\\te") = "q\"uo\\te"', r'text("tab\tline\n") = "tab\tline\n"']),
+    ("optional", "arg1 == 'x' || arg1 == 5 || arg1 == null", [f"optional(java.util.Optional{o}) = java.util.Optional{o}" for o in ("[\"x\"]", "[5]", ".empty")]),
+    ("held", "arg1.some == 'x' && arg1.none == null && arg1.list.length == 2 && arg1.letter == '\\'' && arg1.boxed == '\\n'", None),
+    ("real", None, [f"real({d}) = {d}" for d in ("100.0", "10000000.0", "1000000000000000.0", "1e16", "1e300", "-0.0", "0.001", "1e-5", "0.1", "5e-324")]),
+    ("letters", "arg1.length == 4", ["letters(char[4]{'a', '\\'', '\"', '\\n'}) = char[4]{'a', '\\'', '\"', '\\n'}"]),
+)
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_what_is_printed_of_a_value_can_be_compared_with_it(jdk, jvmscope, tmp_path):
+    out = tmp_path / "t.jfr"
+    given = [w for name, condition, _ in PRINTED for w in (f"--trace=Kinds.{name}", *(["--if", condition] if condition else []))]
+    source = (lab.ROOT / "tests/java/Kinds.java").read_text().splitlines()
+    logged = 1 + next(i for i, line in enumerate(source) if "// logged" in line)
+    done = jvmscope("run", *given, "--log", f"Kinds:{logged} {{h.some}} {{h.list}}", "-o", out, "--",
+                    *jdk.command("java", "-cp", lab.compiled("Kinds"), "Kinds"))
+    assert done.returncode == 0, done.stderr
+    lines = [re.sub("@[0-9a-f]+", "", line) for line in jvmscope("trace", out).stdout.splitlines()]
+    for name, _, want in PRINTED:
+        calls = [line.split("Kinds.", 1)[1] for line in lines if f" Kinds.{name}(" in line]
+        assert len(calls) == 1 and calls[0] == "held(Kinds$Holder, 1) = 1" if want is None else calls == want, (name, calls)
+    assert [line.split(" ", 1)[1] for line in lines if "Kinds.held:" in line and line.split()[-1]][0].endswith(
+        'java.util.Optional["x"] java.util.Arrays$ArrayList(2){"a", "b"}')
+
+
+@pytest.mark.parametrize("words, why", [
+    (("--trace", "a.B.c", "--if", "arg1 >"), "a number, text, true, false or null is missing at its end"),
+    (("--trace", "a.B.c", "--if", "time > 5"), "a unit is missing, as in time > 5ms,"), (("--trace", "a.B.c", "--if", r"arg1 == '\d'"), "no such escape"),
+    (("--log", "Traced"), "a place such as pkg.Class:12 is missing"), (("--log", "Traced:3 {x"), "} is missing")])
+def test_conditions_and_log_lines_are_checked_before_the_program_starts(words, why, tmp_path):
+    done = lab.jvmscope("run", *words, "-o", tmp_path / "t.jfr", "--", "touch", tmp_path / "ran")
+    assert done.returncode == 2 and done.stderr.startswith(f"jvmscope: run: {words[-2]}: ") and why in done.stderr, done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.jdks(17)
+def test_texts_of_classes_that_a_pattern_means(jdk, jvmscope, tmp_path):
+    """A pattern was said to match and had no effect."""
+    out = tmp_path / "t.jfr"
+    done = jvmscope("run", "--trace=Kinds.optional", "--to-string=java.util.Opt*,no.*", "-o", out, "--", *jdk.command("java", "-cp", lab.compiled("Kinds"), "Kinds"))
+    assert "--to-string: no class that was loaded matches: no.*\n" in done.stderr and done.stderr.count("matches: ") == 1, done.stderr
+    assert "{Optional[x]}" in jvmscope("trace", out).stdout

@@ -31,6 +31,7 @@ test("every call is in the tree, with what it was given and what came back", asy
   await page.waitForSelector(".virtual tbody tr[data-row]");
   assert.equal(Number(await page.getAttribute(".virtual table", "aria-rowcount")), calls.length + 1);
   const row = (text) => page.locator(`.virtual tr[data-row]:has-text("${text}")`).first();
+  assert.match(await row("Calls.doubles").first().textContent(), /Traced\$Calls\.doubles\(1\.5, 2\.0\) = 3\.0/);
   assert.match(await row("Calls.ints").textContent(), /Traced\$Calls\.ints\(-1, 300, 'c', 70000, true\) = 70399/);
   // Strings and characters as in Java, other objects as their text.
   assert.match(await row("Calls.strings").textContent(), /Traced\$Calls\.strings\("café \\"quoted\\"", java\.util\.ArrayList\(\d+\)@[0-9a-f]+[^)]*\) = "café \\"quoted\\"!"/);

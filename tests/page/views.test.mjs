@@ -91,16 +91,16 @@ function misplaced() {
   for (const th of document.querySelectorAll("main th[aria-sort]:not([aria-sort=none])"))
     if (!seen(th)) bad.push(`sorted by a column that is not shown: ${name(th)}`);
   // Of every table the columns of names are to be read, and so are the titles of all columns.
-  for (const table of [...document.querySelectorAll("main table:not(.small, .refs)")].filter(seen)) {
+  for (const table of [...document.querySelectorAll("main table:not(.refs)")].filter(seen)) {
     for (const th of [...table.querySelectorAll("thead th")].filter(seen)) {
       const r = th.getBoundingClientRect();
       const isName = !/\b(n|num)\b/.test(th.className);
       const cells = [...table.querySelectorAll("tbody tr")].map((tr) => tr.cells[th.cellIndex]).filter(Boolean);
-      if (isName && r.width < 90 && cells.some((c) => c.scrollWidth > c.clientWidth + 1)) bad.push(`a column of names is ${Math.round(r.width)} pixels wide: ${name(th)}`);
+      if (isName && r.width < (innerWidth > 1200 ? 140 : 90) && cells.some((c) => c.scrollWidth > c.clientWidth + 1)) bad.push(`a column of names is ${Math.round(r.width)} pixels wide: ${name(th)}`);
       if (th.scrollWidth > th.clientWidth + 1) bad.push(`a title is cut: ${name(th)}`);
       if (th.clientHeight > 40) bad.push(`a title wraps: ${name(th)}`);
       // Only where the columns are what was asked for, a table may be wider than its place; what a row is about stays in sight then.
-      const place = (table.closest(".sortable, .virtual, .methods") ?? table.parentElement).getBoundingClientRect();
+      const place = (table.closest(".sortable, .virtual, .methods, .details") ?? table.parentElement).getBoundingClientRect();
       if (!table.closest(".query, .suspects") && r.right > place.right + 1) bad.push(`a column lies beyond the edge of its table: ${name(th)}`);
       if (innerWidth < 900 && table.closest(".query, .suspects") && th.cellIndex === 0 && getComputedStyle(th).left !== "0px") bad.push(`the first column scrolls out of sight: ${name(th)}`);
     }

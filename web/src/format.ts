@@ -50,6 +50,9 @@ export function percent(part: number, whole: number): string {
 
 /** Splits "p.q.Class.method" into package, class and method. */
 export function split(label: string): { pkg: string; cls: string; name: string } {
+  // The name of a native library ends at .so and its version; that of a symbol may have dots as well.
+  const native = label.match(/^(\S*\.so(?:\.\d+)*)\.(?=[^.\d])(.+)$/);
+  if (native) return { pkg: "", cls: native[1], name: native[2] };
   const paren = label.indexOf("(");
   const dot = label.lastIndexOf(".", paren < 0 ? undefined : paren);
   if (dot < 0 || label.startsWith("[")) return { pkg: "", cls: "", name: label };

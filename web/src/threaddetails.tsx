@@ -93,7 +93,7 @@ export function PathSummary({ json, onFirst, file }: { json: TimelineJson; onFir
     <aside class="details" aria-label="Critical path">
       <div>
         <h3>Critical path: {duration(path.length_ns)}</h3>
-        <p class="dim">{path.n_segments} segments; of {duration(path.makespan_ns)} from beginning to end</p>
+        <p class="dim">{path.n_segments} segments, {duration(path.makespan_ns)} from beginning to end</p>
         <button onClick={onFirst} title="Next segment (n)">Walk along it</button>
       </div>
       <table class="small">
@@ -122,8 +122,8 @@ export function PathSummary({ json, onFirst, file }: { json: TimelineJson; onFir
             <thead>
               <tr>
                 <th scope="col">Method</th>
-                <th scope="col">Of the path</th>
-                <th scope="col">Self</th>
+                <th scope="col" class="num">Of the path</th>
+                <th scope="col" class="num">Self</th>
               </tr>
             </thead>
             <tbody>

@@ -10,8 +10,8 @@
 #include "agent/session/session.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
-#include "base/pattern.h"
 #include "base/clock.h"
+#include "base/pattern.h"
 #include "jfr/writer.h"
 
 #include <stdio.h>

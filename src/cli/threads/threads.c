@@ -101,8 +101,8 @@ static int select_all(struct thread_view *v)
     if (v->options->end_thread && v->range.end_thread == TL_NONE)
         return complain(v->path, "no thread has this name", v->options->end_thread);
     if (selected_by_time(v->path, v->options->from_ns, v->options->to_ns, t->end_ns) ||
-        selected_by_name(v->path, "no thread's name matches", v->options->thread, name_of_thread,
-                         t, t->n_threads))
+        selected_by_name(v->path, "no thread's name matches", v->options->thread, name_of_thread, t,
+                         t->n_threads))
         return 1;
     return selected_by_name(v->path, "no lock's class matches", class_name, class_of_object, t,
                             t->n_objects);

@@ -2,8 +2,8 @@
 /* The code of a logpoint: it loads the values that the text names and writes a record. */
 #pragma once
 
-#include "options/log_spec.h"
 #include "agent/instrument/instrument.h"
+#include "options/log_spec.h"
 
 /*
  * Types of a site's values besides those of descriptors: the thread's name, which is not in the

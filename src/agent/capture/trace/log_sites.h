@@ -6,9 +6,9 @@
  */
 #pragma once
 
-#include "options/log_spec.h"
 #include "base/strpool.h"
 #include "jfr/writer.h"
+#include "options/log_spec.h"
 
 #include <stdbool.h>
 #include <stdint.h>

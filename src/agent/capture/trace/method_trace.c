@@ -6,7 +6,6 @@
  */
 #include "agent/capture/trace/method_trace.h"
 
-#include "options/trace_condition.h"
 #include "agent/capture/trace/natives.h"
 #include "agent/capture/trace/nothing.h"
 #include "agent/capture/trace/paths.h"
@@ -16,6 +15,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "jfr/writer.h"
+#include "options/trace_condition.h"
 
 #include <errno.h>
 #include <stdlib.h>

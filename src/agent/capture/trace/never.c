@@ -133,8 +133,9 @@ static bool never(void *context, const struct cond_test *t)
                    count == 1 ? "" : "s", t->arg);
         return true;
     case COND_THIS:
-        return f->method->has_this ? t->path && never_of_this(f, t)
-                                   : say(f, t, "is not there: the method is static, or a constructor");
+        return f->method->has_this
+                   ? t->path && never_of_this(f, t)
+                   : say(f, t, "is not there: the method is static, or a constructor");
     case COND_STATIC:
         return f->no_field && f->no_field(f->context, (struct str){"", 0}, t->path, f->why);
     case COND_RETURN:

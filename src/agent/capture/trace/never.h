@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "options/trace_condition.h"
 #include "agent/capture/trace/methods.h"
+#include "options/trace_condition.h"
 
 /*
  * Whether no object has the fields of a path; `type` is the descriptor of the object where it

@@ -7,9 +7,9 @@
  */
 #pragma once
 
-#include "options/trace_condition.h"
 #include "base/macro.h"
 #include "options/options.h"
+#include "options/trace_condition.h"
 
 /* A set of rules is a word in which rule n is bit n. */
 enum { TRACE_RULES_MAX = 64 };

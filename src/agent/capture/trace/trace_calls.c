@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "options/trace_condition.h"
 #include "agent/capture/trace/paths.h"
 #include "agent/capture/trace/trace_state.h"
 #include "agent/capture/trace/values.h"
 #include "base/json.h"
 #include "jfr/writer.h"
+#include "options/trace_condition.h"
 
 #include <errno.h>
 #include <stdlib.h>

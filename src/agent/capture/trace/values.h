@@ -44,7 +44,8 @@ void value_json(struct json *j, const struct value *v);
  * "shop.Color.RED". A string has quotes only inside an object.
  */
 void value_text(struct buf *b, const struct value *v);
-/* What a condition compares: the value in a box or an Optional (null if empty), or the value itself. */
+/* What a condition compares: the value in a box or an Optional (null if empty), or the value
+ * itself. */
 struct value value_held(const struct value *v);
 /* The value in a box, or the value itself. */
 struct value value_unboxed(const struct value *v);

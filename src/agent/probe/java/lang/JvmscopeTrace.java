@@ -135,7 +135,11 @@ public final class JvmscopeTrace {
     private static long pathEnd(long p, Object o, int path, long at) {
         U.putInt(p, path);
         U.putInt(p + 4, at > 0 ? (int) (at >>> 56) : at == 0 ? 0 : 1);
-        return at > 0 ? value(p + 8, o, at & OFFSET, (int) (at >>> 56)) : p + 8;
+        if (at <= 0)
+            return p + 8;
+        long offset = at & OFFSET;
+        int type = (int) (at >>> 56);
+        return type == 'L' ? object(p + 8, U.getObject(o, offset), ELEMENTS) : value(p + 8, o, offset, type);
     }
 
     private static final int SITE = 1 << 24, SITES = 1 << 14;
