@@ -60,7 +60,7 @@ class Command:
 OF_ALWAYS = "always", "keep", "maxsize", "budget", "on", "then", "before", "after", "onfile", "files"
 # Their texts may have commas, and only some texts are right.
 WITH_COMMAS = "log", "on", "then"
-VALUES = {"on": "oom", "then": "dump", "onfile": "/tmp/%t.jfr"}
+VALUES = {"if": "arg1 > 1", "log": "pkg.Name:1 x", "on": "oom", "then": "dump", "onfile": "/tmp/%t.jfr"}
 
 
 class Attach:
@@ -104,7 +104,10 @@ def some_value(row, r):
         return f"{r.randint(1, 999)}{r.choice(['ms', 's'])}"
     if row["kind"] in (NUMBER, SIZE):
         return str(r.randint(max(row["min"], 1), min(row["max"], 10**6)) if row["min"] < 10**6 else row["min"])
-    return "".join(r.choice("abcABC.$*_0é ='\\\"%{,") for _ in range(r.choice([1, 2, 3, 7, 30, 300]))).strip(" ") or "x"
+    text = "".join(r.choice("abcABC.$*_0é ='\\\"%{,") for _ in range(r.choice([1, 2, 3, 7, 30, 300]))).strip(" ") or "x"
+    # What has a grammar takes any text in its place.
+    grammar = {"if": lambda: "arg1 == '" + text.translate({ord(c): "x" for c in "'\\"})[:200] + "'", "log": lambda: "a.B:12 " + text.replace("{", "x")}
+    return grammar.get(row["name"], lambda: text)()
 
 
 def test_random_option_sets_reach_the_agent_as_they_were_meant(tmp_path):
