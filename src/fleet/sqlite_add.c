@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adds uploads to a store in SQLite, and removes what is old. */
+/* Adds uploads to a store in SQLite. */
 #include "fleet/sqlite.h"
 
 #include "base/clock.h"
@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-enum { DAY_S = 86400, UPLOADS_KEPT_S = 40 * DAY_S, DAY_BITS = 20 };
+enum { DAY_S = 86400, DAY_BITS = 20 };
 
 /* How many numbers the writer remembers of each kind: some 32 bytes each. */
 enum { REMEMBERED = 1 << 18 };
@@ -255,12 +255,15 @@ static void add_stacks(struct adding *a)
     }
 }
 
+/* "find" marks what it finds as used today. */
 static void add_requests(struct adding *a)
 {
     _cleanup_(pair_release) struct pair p = {0};
-    if (!prepare_pair(a, &p, "SELECT id FROM request WHERE name = ?1",
-                      "INSERT INTO request(name) VALUES(?1)"))
+    if (!prepare_pair(a, &p, "UPDATE request SET seen = ?2 WHERE name = ?1 RETURNING id",
+                      "INSERT INTO request(name, seen) VALUES(?1, ?2)"))
         return;
+    sqlite3_bind_int64(p.find, 2, a->day);
+    sqlite3_bind_int64(p.insert, 2, a->day);
     for (size_t i = 0; a->error == 0 && i < a->b->requests.len; i++) {
         bind_string(p.find, 1, a->b, a->b->requests.data[i]);
         bind_string(p.insert, 1, a->b, a->b->requests.data[i]);
@@ -271,9 +274,11 @@ static void add_requests(struct adding *a)
 static void add_traces(struct adding *a)
 {
     _cleanup_(pair_release) struct pair p = {0};
-    if (!prepare_pair(a, &p, "SELECT id FROM trace WHERE trace = ?1",
-                      "INSERT INTO trace(trace) VALUES(?1)"))
+    if (!prepare_pair(a, &p, "UPDATE trace SET seen = ?2 WHERE trace = ?1 RETURNING id",
+                      "INSERT INTO trace(trace, seen) VALUES(?1, ?2)"))
         return;
+    sqlite3_bind_int64(p.find, 2, a->day);
+    sqlite3_bind_int64(p.insert, 2, a->day);
     for (size_t i = 0; a->error == 0 && i < a->b->traces.len; i++) {
         bind_hash(p.find, 1, &a->b->traces.data[i]);
         bind_hash(p.insert, 1, &a->b->traces.data[i]);
@@ -364,7 +369,7 @@ static void add_samples(struct adding *a)
         sqlite_prepare(a->s->db,
                        "INSERT INTO block(resolution, type, start, series, samples, weight, data)"
                        " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)"
-                       " ON CONFLICT(resolution, type, start, series) DO UPDATE SET"
+                       " ON CONFLICT(resolution, type, series, start) DO UPDATE SET"
                        " samples = ?5, weight = ?6, data = ?7",
                        a->why)};
     if (!w.find || !w.put)
@@ -426,7 +431,7 @@ static void add_latencies(struct adding *a)
         sqlite_prepare(a->s->db,
                        "INSERT INTO latency(resolution, start, series, request, requests, errors,"
                        " total_ns, max_ns, data) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)"
-                       " ON CONFLICT(resolution, start, series, request) DO UPDATE SET"
+                       " ON CONFLICT(resolution, series, start, request) DO UPDATE SET"
                        " requests = requests + ?5, errors = errors + ?6,"
                        " total_ns = total_ns + ?7, max_ns = max(max_ns, ?8), data = ?9",
                        a->why)};
@@ -547,81 +552,5 @@ int sqlite_store_add(struct store *store, const struct fleet_origin *origin,
     free(a.stacks);
     free(a.requests);
     free(a.traces);
-    return r;
-}
-
-/* ---- what is old */
-
-static int64_t gone_up_to(const struct store_keep *keep, int resolution, int64_t now_s)
-{
-    return fleet_floor(now_s - keep->seconds[resolution],
-                       store_resolution_s[STORE_RESOLUTIONS - 1]);
-}
-
-static int run_with(struct sqlite_store *s, const char *sql, int64_t one, int64_t two,
-                    struct buf *why)
-{
-    _cleanup_(sqlite_finish) sqlite3_stmt *q = sqlite_prepare(s->db, sql, why);
-    if (!q)
-        return sqlite_failed(s->db, why);
-    sqlite3_bind_int64(q, 1, one);
-    if (sqlite3_bind_parameter_count(q) > 1)
-        sqlite3_bind_int64(q, 2, two);
-    return sqlite3_step(q) == SQLITE_DONE ? 0 : sqlite_failed(s->db, why);
-}
-
-static int tidy_resolution(struct sqlite_store *s, int resolution, int64_t up_to, struct buf *why)
-{
-    static const char *const statements[] = {
-        "DELETE FROM block WHERE resolution = ?1 AND type IN (SELECT id FROM type) AND start < ?2",
-        "DELETE FROM latency WHERE resolution = ?1 AND start < ?2",
-        ("INSERT INTO gone VALUES(?1, ?2) ON CONFLICT(resolution) DO UPDATE SET"
-         " up_to = max(up_to, ?2)")};
-
-    int r = 0;
-    for (size_t i = 0; i < ARRAY_SIZE(statements) && r == 0; i++)
-        r = run_with(s, statements[i], resolution, up_to, why);
-    return r;
-}
-
-/*
- * A stack is marked with the day on which it was last sent. What was sent before the oldest block
- * began has no block any more: a day more for uploads that were on their way.
- */
-static int tidy_all(struct sqlite_store *s, const struct store_keep *keep, int64_t now_s,
-                    struct buf *why)
-{
-    int64_t oldest = gone_up_to(keep, STORE_RESOLUTIONS - 1, now_s);
-    int r = 0;
-    for (int i = 0; i < STORE_RESOLUTIONS && r == 0; i++)
-        r = tidy_resolution(s, i, gone_up_to(keep, i, now_s), why);
-    if (r == 0)
-        r = run_with(s, "DELETE FROM upload WHERE received < ?1", now_s - UPLOADS_KEPT_S, 0, why);
-    if (r == 0)
-        r = run_with(s, "DELETE FROM finding WHERE start < ?1", oldest, 0, why);
-    if (r == 0)
-        r = run_with(s, "DELETE FROM stack WHERE seen < ?1", oldest / DAY_S - 1, 0, why);
-    if (r == 0)
-        r = run_with(s, "DELETE FROM label WHERE series IN (SELECT id FROM series WHERE seen < ?1)",
-                     oldest / DAY_S - 1, 0, why);
-    return r < 0 ? r
-                 : run_with(s, "DELETE FROM series WHERE seen < ?1", oldest / DAY_S - 1, 0, why);
-}
-
-int sqlite_store_tidy(struct store *store, const struct store_keep *keep, int64_t now_s,
-                      struct buf *why)
-{
-    struct sqlite_store *s = (struct sqlite_store *)store;
-    pthread_mutex_lock(&s->writing);
-    int r = sqlite_run(s->db, "BEGIN IMMEDIATE", why);
-    if (r == 0) {
-        r = tidy_all(s, keep, now_s, why);
-        if (r == 0)
-            r = sqlite_run(s->db, "COMMIT", why);
-        if (r < 0)
-            sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
-        sqlite_forget(s);
-    }
-    pthread_mutex_unlock(&s->writing);
     return r;
 }

@@ -200,18 +200,14 @@ static int visit_block(struct store_read *r, sqlite3_stmt *s, struct store_block
                        struct fleet_entries *e, int (*visit)(void *, const struct store_block *),
                        void *context)
 {
-    const uint64_t *series = map_get(&r->series_of, (uint64_t)sqlite3_column_int64(s, 1));
-    if (!series)
-        return 0;
-    b->series = &r->series.data[*series];
     b->start_s = sqlite3_column_int64(s, 0);
-    b->samples = (uint64_t)sqlite3_column_int64(s, 2);
-    b->weight = (uint64_t)sqlite3_column_int64(s, 3);
+    b->samples = (uint64_t)sqlite3_column_int64(s, 1);
+    b->weight = (uint64_t)sqlite3_column_int64(s, 2);
     b->entries = NULL;
     if (entries || r->choice->request) {
         vec_clear(&e->list);
         int error =
-            fleet_block_read(e, sqlite3_column_blob(s, 4), (size_t)sqlite3_column_bytes(s, 4));
+            fleet_block_read(e, sqlite3_column_blob(s, 3), (size_t)sqlite3_column_bytes(s, 3));
         if (error < 0) {
             if (error == -EBADMSG)
                 buf_string(r->why, "a block of the store is damaged");
@@ -226,6 +222,21 @@ static int visit_block(struct store_read *r, sqlite3_stmt *s, struct store_block
     return visit(context, b);
 }
 
+/* The blocks of one series, type and span; bound are all but the series. */
+static int blocks_of_series(struct store_read *r, sqlite3_stmt *s, struct store_block *b,
+                            bool entries, struct fleet_entries *e,
+                            int (*visit)(void *, const struct store_block *), void *context)
+{
+    int error = 0, step = SQLITE_DONE;
+    sqlite3_bind_int64(s, 3, (sqlite3_int64)b->series->id);
+    while (error == 0 && (step = sqlite3_step(s)) == SQLITE_ROW)
+        error = visit_block(r, s, b, entries, e, visit, context);
+    if (error == 0 && step != SQLITE_DONE)
+        error = read_failed(r);
+    sqlite3_reset(s);
+    return error;
+}
+
 static int blocks_of_type(struct store_read *r, int64_t type, struct store_block *b, bool entries,
                           int (*visit)(void *, const struct store_block *), void *context)
 {
@@ -233,24 +244,22 @@ static int blocks_of_type(struct store_read *r, int64_t type, struct store_block
     bool data = entries || r->choice->request;
     _cleanup_(sqlite_finish) sqlite3_stmt *s = sqlite_prepare(
         r->db,
-        data ? "SELECT start, series, samples, weight, data FROM block WHERE resolution = ?1"
-               " AND type = ?2 AND start >= ?3 AND start < ?4 ORDER BY start, series"
-             : "SELECT start, series, samples, weight FROM block WHERE resolution = ?1"
-               " AND type = ?2 AND start >= ?3 AND start < ?4 ORDER BY start, series",
+        data ? "SELECT start, samples, weight, data FROM block WHERE resolution = ?1 AND type = ?2"
+               " AND series = ?3 AND start >= ?4 AND start < ?5 ORDER BY start"
+             : "SELECT start, samples, weight FROM block WHERE resolution = ?1 AND type = ?2"
+               " AND series = ?3 AND start >= ?4 AND start < ?5 ORDER BY start",
         r->why);
     int error = s ? 0 : read_failed(r);
-    for (int i = 0; i < r->n_spans && error == 0; i++) {
-        int step = SQLITE_DONE;
-        b->length_s = store_resolution_s[r->spans[i].resolution];
-        sqlite3_bind_int(s, 1, r->spans[i].resolution);
-        sqlite3_bind_int64(s, 2, type);
-        sqlite3_bind_int64(s, 3, r->spans[i].from_s);
-        sqlite3_bind_int64(s, 4, r->spans[i].to_s);
-        while (error == 0 && (step = sqlite3_step(s)) == SQLITE_ROW)
-            error = visit_block(r, s, b, entries, &e, visit, context);
-        if (error == 0 && step != SQLITE_DONE)
-            error = read_failed(r);
-        sqlite3_reset(s);
+    for (size_t k = 0; k < r->series.len && error == 0; k++) {
+        b->series = &r->series.data[k];
+        for (int i = 0; i < r->n_spans && error == 0; i++) {
+            b->length_s = store_resolution_s[r->spans[i].resolution];
+            sqlite3_bind_int(s, 1, r->spans[i].resolution);
+            sqlite3_bind_int64(s, 2, type);
+            sqlite3_bind_int64(s, 4, r->spans[i].from_s);
+            sqlite3_bind_int64(s, 5, r->spans[i].to_s);
+            error = blocks_of_series(r, s, b, entries, &e, visit, context);
+        }
     }
     fleet_entries_release(&e);
     return error;
@@ -274,20 +283,18 @@ int sqlite_read_blocks(struct store_read *r, bool entries,
 static int visit_latency(struct store_read *r, sqlite3_stmt *s, struct store_latency *l,
                          int (*visit)(void *, const struct store_latency *), void *context)
 {
-    const uint64_t *series = map_get(&r->series_of, (uint64_t)sqlite3_column_int64(s, 1));
-    const uint64_t *name = map_get(&r->request_name_of, (uint64_t)sqlite3_column_int64(s, 2));
+    const uint64_t *name = map_get(&r->request_name_of, (uint64_t)sqlite3_column_int64(s, 1));
     struct fleet_counts counts = {0};
-    if (!series || !name)
+    if (!name)
         return 0;
     int e =
-        fleet_counts_read(&counts, sqlite3_column_blob(s, 7), (size_t)sqlite3_column_bytes(s, 7));
-    l->series = &r->series.data[*series];
+        fleet_counts_read(&counts, sqlite3_column_blob(s, 6), (size_t)sqlite3_column_bytes(s, 6));
     l->request = strpool_get(&r->request_names, *name).data;
     l->start_s = sqlite3_column_int64(s, 0);
-    l->count = (uint64_t)sqlite3_column_int64(s, 3);
-    l->errors = (uint64_t)sqlite3_column_int64(s, 4);
-    l->total_ns = (uint64_t)sqlite3_column_int64(s, 5);
-    l->max_ns = (uint64_t)sqlite3_column_int64(s, 6);
+    l->count = (uint64_t)sqlite3_column_int64(s, 2);
+    l->errors = (uint64_t)sqlite3_column_int64(s, 3);
+    l->total_ns = (uint64_t)sqlite3_column_int64(s, 4);
+    l->max_ns = (uint64_t)sqlite3_column_int64(s, 5);
     l->counts = counts.list.data;
     l->n_counts = counts.list.len;
     if (e == 0)
@@ -296,28 +303,38 @@ static int visit_latency(struct store_read *r, sqlite3_stmt *s, struct store_lat
     return e;
 }
 
+/* Those of one series in one span. */
+static int latencies_of(struct store_read *r, sqlite3_stmt *s, const struct store_series *series,
+                        const struct store_span *span,
+                        int (*visit)(void *, const struct store_latency *), void *context)
+{
+    struct store_latency l = {.series = series, .length_s = store_resolution_s[span->resolution]};
+    int e = 0, step = SQLITE_DONE;
+    sqlite3_bind_int(s, 1, span->resolution);
+    sqlite3_bind_int64(s, 2, (sqlite3_int64)series->id);
+    sqlite3_bind_int64(s, 3, span->from_s);
+    sqlite3_bind_int64(s, 4, span->to_s);
+    while (e == 0 && (step = sqlite3_step(s)) == SQLITE_ROW)
+        e = visit_latency(r, s, &l, visit, context);
+    if (e == 0 && step != SQLITE_DONE)
+        e = read_failed(r);
+    sqlite3_reset(s);
+    return e;
+}
+
 int sqlite_read_latencies(struct store_read *r, int (*visit)(void *, const struct store_latency *),
                           void *context)
 {
     _cleanup_(sqlite_finish) sqlite3_stmt *s =
         sqlite_prepare(r->db,
-                       "SELECT start, series, request, requests, errors, total_ns, max_ns, data"
-                       " FROM latency WHERE resolution = ?1 AND start >= ?2 AND start < ?3"
-                       " ORDER BY start, series, request",
+                       "SELECT start, request, requests, errors, total_ns, max_ns, data"
+                       " FROM latency WHERE resolution = ?1 AND series = ?2 AND start >= ?3"
+                       " AND start < ?4 ORDER BY start, request",
                        r->why);
     int e = s ? 0 : read_failed(r);
-    for (int i = 0; i < r->n_spans && e == 0; i++) {
-        struct store_latency l = {.length_s = store_resolution_s[r->spans[i].resolution]};
-        int step = SQLITE_DONE;
-        sqlite3_bind_int(s, 1, r->spans[i].resolution);
-        sqlite3_bind_int64(s, 2, r->spans[i].from_s);
-        sqlite3_bind_int64(s, 3, r->spans[i].to_s);
-        while (e == 0 && (step = sqlite3_step(s)) == SQLITE_ROW)
-            e = visit_latency(r, s, &l, visit, context);
-        if (e == 0 && step != SQLITE_DONE)
-            e = read_failed(r);
-        sqlite3_reset(s);
-    }
+    for (size_t k = 0; k < r->series.len && e == 0; k++)
+        for (int i = 0; i < r->n_spans && e == 0; i++)
+            e = latencies_of(r, s, &r->series.data[k], &r->spans[i], visit, context);
     return e;
 }
 

@@ -159,7 +159,8 @@ static inline int store_each_series(struct store *s, struct store_read *r,
     return s->ops->series(r, visit, context);
 }
 
-/* In the order of type, time and series. entries: whether they are wanted. */
+/* One type after the other, and the blocks of a series in the order of time. entries: whether they
+ * are wanted. */
 static inline int store_each_block(struct store *s, struct store_read *r, bool entries,
                                    int (*visit)(void *, const struct store_block *), void *context)
 {

@@ -17,6 +17,8 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 static void hex_of(const struct fleet_hash *h, char text[33])
 {
@@ -259,11 +261,14 @@ static void add_one(struct store *s, const char *id, uint64_t n)
         .tenant = "t", .service = "s", .version = "1", .host = "h", .instance = "i"};
     struct batch b = {0};
     struct buf why = BUF(1000);
+    const struct fleet_hash trace = {{1}};
     struct fleet_sha sha;
     bool is_new;
     uint32_t frame = (uint32_t)batch_frame(&b, FLEET_JAVA, "A.main", 6);
     struct fleet_sample sample = {.type = (uint32_t)batch_type(&b, "cpu", "nanoseconds"),
                                   .stack = (uint32_t)batch_stack(&b, &frame, 1),
+                                  .request = (uint32_t)batch_request(&b, "GET /", 5) + 1,
+                                  .trace = (uint32_t)batch_trace(&b, &trace) + 1,
                                   .count = n,
                                   .weight = n * 10};
     fleet_sha_begin(&sha);
@@ -318,8 +323,8 @@ static void tables_of_every_version_are_taken_over(void **state)
                            "INSERT INTO series VALUES(1, x'00', 1, 's', '1', 'h', 'i', 20000);"
                            "INSERT INTO type VALUES(1, 'cpu', 'nanoseconds');"
                            "INSERT INTO stack VALUES(1, x'00', 20000, x'');"
-                           "INSERT INTO block VALUES(NULL, 2, 1, 1789999200, 1, 4, 40,"
-                           " x'00010a0104')",
+                           "INSERT INTO block(resolution, type, start, series, samples, weight,"
+                           " data) VALUES(2, 1, 1789999200, 1, 4, 40, x'00010a0104')",
                            &why),
                 0);
         sqlite3_close(db);
@@ -333,7 +338,24 @@ static void tables_of_every_version_are_taken_over(void **state)
     unlink(path);
 }
 
-/* What is old goes by resolution, and the rest is still complete. */
+static int64_t rows_of(const char *path, const char *table)
+{
+    struct buf why = BUF(1000);
+    char sql[64];
+    sqlite3 *db;
+    sqlite3_stmt *s;
+    assert_int_equal(sqlite_connect(&db, path, false, &why), 0);
+    snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s", table);
+    s = sqlite_prepare(db, sql, &why);
+    assert_int_equal(sqlite3_step(s), SQLITE_ROW);
+    int64_t n = sqlite3_column_int64(s, 0);
+    sqlite3_finalize(s);
+    sqlite3_close(db);
+    buf_release(&why);
+    return n;
+}
+
+/* What is old goes by resolution, and the rest is still complete; names that nothing uses go too. */
 static void what_is_old_is_removed(void **state)
 {
     char path[] = "/var/tmp/jvmscope-test-fleet-XXXXXX", url[64];
@@ -354,8 +376,20 @@ static void what_is_old_is_removed(void **state)
     assert_int_equal(samples_of(s, at - 5), 3);
     add_one(s, "b", 2); /* from a spool */
     assert_int_equal(samples_of(s, at - 5), 5);
-    assert_int_equal(store_tidy(s, &store_keep_default, at + INT64_C(500) * 86400, &why), 0);
+    static const char *const names[] = {"stack", "frame", "series", "request", "trace"};
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        assert_int_equal(rows_of(path, names[i]), 1);
+    /* Stores are used now, whatever the samples' times are. */
+    int64_t last_day = MAX(at, (int64_t)time(NULL)) + INT64_C(500) * 86400;
+    assert_int_equal(store_tidy(s, &store_keep_default, last_day, &why), 0);
     assert_int_equal(samples_of(s, 0), 0);
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        assert_int_equal(rows_of(path, names[i]), 0);
+    /* They are made anew, and nothing is mixed up. */
+    add_one(s, "c", 9);
+    assert_int_equal(samples_of(s, 0), 9);
+    for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+        assert_int_equal(rows_of(path, names[i]), 1);
     store_close(s);
     buf_release(&why);
     unlink(path);
