@@ -25,6 +25,7 @@ void batch_release(struct batch *b)
     vec_release(&b->latencies);
     vec_release(&b->counts);
     vec_release(&b->findings);
+    vec_release(&b->last);
     map_release(&b->frame_of);
     map_release(&b->stack_of);
     map_release(&b->request_of);
@@ -68,11 +69,29 @@ int64_t batch_frame(struct batch *b, enum fleet_kind kind, const char *label, si
     return r < 0 ? r : (int64_t)b->frames.len - 1;
 }
 
+/* The name of a stack; those of the callers that it shares with the last one are known. */
+static int name_stack(struct batch *b, const uint32_t *frames, size_t depth, struct fleet_hash *ret)
+{
+    size_t same = 0;
+    while (same < depth && same < b->last.len && b->last.data[same].frame == frames[same])
+        same++;
+    b->last.len = same;
+    *ret = same ? b->last.data[same - 1].hash : (struct fleet_hash){{0}};
+    for (size_t i = same; i < depth; i++) {
+        *ret = fleet_hash_stack(ret, &b->frames.data[frames[i]].hash);
+        int r = vec_push(&b->last, ((struct fleet_named){frames[i], *ret}));
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 int64_t batch_stack(struct batch *b, const uint32_t *frames, size_t depth)
 {
-    struct fleet_hash h = {{0}};
-    for (size_t i = 0; i < depth; i++)
-        h = fleet_hash_stack(&h, &b->frames.data[frames[i]].hash);
+    struct fleet_hash h;
+    int named = name_stack(b, frames, depth, &h);
+    if (named < 0)
+        return named;
     bool is_new;
     uint64_t *at = map_at(&b->stack_of, fleet_hash_key(&h), b->stacks.len, &is_new);
     if (!at)

@@ -43,6 +43,12 @@ struct fleet_stack {
     uint32_t first, depth; /* frames in `path`, the outermost first */
 };
 
+/* A frame of the stack that was added last, and the name of the stack that ends with it. */
+struct fleet_named {
+    uint32_t frame;
+    struct fleet_hash hash;
+};
+
 struct fleet_sample {
     int64_t start_s; /* since 1970, a multiple of FLEET_BUCKET_S */
     uint32_t type, stack;
@@ -92,6 +98,7 @@ struct batch {
     uint64_t lost;            /* samples that the recording says were lost */
     /* Indexes while it is filled. */
     struct map frame_of, stack_of, request_of, trace_of;
+    VEC(struct fleet_named) last; /* the last stack */
 };
 
 /* What a batch may hold; batch_check says what is beyond it. */

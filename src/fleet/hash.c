@@ -19,6 +19,20 @@ static uint32_t turn(uint32_t x, unsigned n)
     return x >> n | x << (32 - n);
 }
 
+/*
+ * Section 6.2.2, step 3, for round i + n, of which i is a multiple of 8. The eight variables take
+ * turns instead of moving on.
+ */
+static inline __attribute__((always_inline)) void do_round(uint32_t v[8], unsigned n, uint32_t add)
+{
+    uint32_t a = v[(8 - n) % 8], b = v[(9 - n) % 8], c = v[(10 - n) % 8];
+    uint32_t e = v[(12 - n) % 8], f = v[(13 - n) % 8], g = v[(14 - n) % 8];
+    uint32_t *d = &v[(11 - n) % 8], *h = &v[(15 - n) % 8];
+    *h += (turn(e, 6) ^ turn(e, 11) ^ turn(e, 25)) + ((e & f) ^ (~e & g)) + add;
+    *d += *h;
+    *h += (turn(a, 2) ^ turn(a, 13) ^ turn(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+}
+
 static void add_block(uint32_t state[8], const uint8_t *block)
 {
     uint32_t w[64], v[8];
@@ -32,15 +46,16 @@ static void add_block(uint32_t state[8], const uint8_t *block)
         w[i] = w[i - 16] + a + w[i - 7] + b;
     }
     memcpy(v, state, sizeof(v));
-    for (int i = 0; i < 64; i++) {
-        uint32_t big1 = turn(v[4], 6) ^ turn(v[4], 11) ^ turn(v[4], 25);
-        uint32_t choose = (v[4] & v[5]) ^ (~v[4] & v[6]);
-        uint32_t one = v[7] + big1 + choose + constants[i] + w[i];
-        uint32_t big0 = turn(v[0], 2) ^ turn(v[0], 13) ^ turn(v[0], 22);
-        uint32_t majority = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
-        memmove(v + 1, v, 7 * sizeof(*v));
-        v[4] += one;
-        v[0] = one + big0 + majority;
+    for (int i = 0; i < 64; i += 8) {
+        /* With numbers that the compiler knows the variables stay in registers. */
+        do_round(v, 0, constants[i] + w[i]);
+        do_round(v, 1, constants[i + 1] + w[i + 1]);
+        do_round(v, 2, constants[i + 2] + w[i + 2]);
+        do_round(v, 3, constants[i + 3] + w[i + 3]);
+        do_round(v, 4, constants[i + 4] + w[i + 4]);
+        do_round(v, 5, constants[i + 5] + w[i + 5]);
+        do_round(v, 6, constants[i + 6] + w[i + 6]);
+        do_round(v, 7, constants[i + 7] + w[i + 7]);
     }
     for (int i = 0; i < 8; i++)
         state[i] += v[i];

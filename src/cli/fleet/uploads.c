@@ -403,14 +403,15 @@ int collector_upload(struct collector *c, const struct tenant *t, const struct i
     _cleanup_(upload_origin_release) struct upload_origin o = {
         .origin = {.tenant = t->name, .service = "", .version = "", .host = "", .instance = ""}};
     struct argument_reader r = {&o, reply};
-    struct fleet_hash content;
+    struct fleet_hash content = {{0}};
     char path[64];
     int status = intake_each_argument(q, on_argument, &r);
     if (status)
         return status;
     if (q->body < 0)
         return reply_line(reply, 400, "no body: send a recording (.jfr, .pb.gz ...)");
-    if (hash_upload(q, &o, &content) < 0)
+    /* A name that the sender gave replaces that of the contents. */
+    if (!o.id && hash_upload(q, &o, &content) < 0)
         return reply_line(reply, 500, "cannot read the body");
     snprintf(path, sizeof(path), "/proc/self/fd/%d", q->body);
     return collector_take(c, &o, path, &content, reply);
