@@ -249,12 +249,12 @@ static int answer_services(struct asker *a)
 }
 
 /* Keys of a metric's sums: "cpu_samples" and "cpu_ns", and how many samples the latter lacks. */
-static void put_sums(struct json *j, const char *metric, const char *unit, struct sum sum)
+void ask_put_sums(struct json *j, const char *metric, struct sum sum)
 {
     char key[64];
     snprintf(key, sizeof(key), "%.40s_samples", metric);
     json_key_u64(j, key, sum.samples);
-    snprintf(key, sizeof(key), "%.40s_%s", metric, unit);
+    snprintf(key, sizeof(key), "%.40s_%s", metric, ask_unit_of(metric));
     json_key_u64(j, key, sum.weight);
     if (sum.timeless) {
         snprintf(key, sizeof(key), "%.40s_samples_without_time", metric);
@@ -262,7 +262,7 @@ static void put_sums(struct json *j, const char *metric, const char *unit, struc
     }
 }
 
-static const char *unit_of(const char *metric)
+const char *ask_unit_of(const char *metric)
 {
     return strcmp(metric, "allocations") == 0 || strcmp(metric, "live") == 0 ? "bytes" : "ns";
 }
@@ -287,7 +287,7 @@ static int answer_top_services(struct asker *a)
         json_begin_object(a->j);
         json_key_string(a->j, "service", s->service);
         json_key_string(a->j, "version", s->version);
-        put_sums(a->j, a->q->metric, unit_of(a->q->metric), s->sum);
+        ask_put_sums(a->j, a->q->metric, s->sum);
         if (a->q->price > 0 && strcmp(a->q->metric, "cpu") == 0) {
             json_key(a->j, "cost");
             json_double(a->j, (double)s->sum.weight / 3600e9 * a->q->price);
@@ -299,8 +299,7 @@ static int answer_top_services(struct asker *a)
     return e;
 }
 
-/* Whether a metric is counted in samples; others count by their weights. */
-static bool counts_weights(const char *metric)
+bool ask_counts_weights(const char *metric)
 {
     return strcmp(metric, "cpu") != 0 && strcmp(metric, "wall") != 0;
 }
@@ -310,7 +309,7 @@ static int answer_top_methods(struct asker *a)
     _cleanup_(stack_sums_release) struct stack_sums stacks = {0};
     _cleanup_(method_sums_release) struct method_sums methods = {0};
     struct store_read *r = NULL;
-    bool weights = counts_weights(a->q->metric);
+    bool weights = ask_counts_weights(a->q->metric);
     struct fleet_choice choice = a->q->choice;
     choice.merged = true;
     int e = store_begin(a->store, &choice, &r, a->why);
@@ -318,7 +317,7 @@ static int answer_top_methods(struct asker *a)
         e = stack_sums_read(&stacks, a->store, r);
     if (e == 0)
         e = method_sums_of(&methods, a->store, r, &stacks, weights);
-    put_sums(a->j, a->q->metric, unit_of(a->q->metric), stacks.all);
+    ask_put_sums(a->j, a->q->metric, stacks.all);
     json_key_u64(a->j, "unattributed",
                  weights ? methods.unattributed.weight : methods.unattributed.samples);
     json_key(a->j, "methods");
@@ -438,7 +437,7 @@ static int put_flame(struct flame *f)
 static int answer_flame(struct asker *a)
 {
     _cleanup_(stack_sums_release) struct stack_sums stacks = {0};
-    struct flame f = {.a = a, .weights = counts_weights(a->q->metric)};
+    struct flame f = {.a = a, .weights = ask_counts_weights(a->q->metric)};
     struct fleet_choice choice = a->q->choice;
     choice.merged = true;
     int e = store_begin(a->store, &choice, &f.r, a->why);
@@ -450,7 +449,7 @@ static int answer_flame(struct asker *a)
         if (stacks.by_stack.data[i].samples || stacks.by_stack.data[i].weight)
             e = add_to_flame(&f, i, stacks.by_stack.data[i]);
     json_key_string(a->j, "metric", a->q->metric);
-    put_sums(a->j, a->q->metric, unit_of(a->q->metric), stacks.all);
+    ask_put_sums(a->j, a->q->metric, stacks.all);
     if (e == 0)
         e = put_flame(&f);
     vec_release(&f.nodes);
@@ -561,7 +560,8 @@ static int answer_requests(struct asker *a)
 
 const struct ask_verb ask_verbs[] = {{"services", answer_services}, {"top", answer_top},
                                      {"flame", answer_flame},       {"diff", ask_diff},
-                                     {"requests", answer_requests}, {0}};
+                                     {"requests", answer_requests}, {"findings", ask_findings},
+                                     {"query", ask_query},          {0}};
 
 int ask(struct store *s, const char *verb, const char *tenant, const struct ask_param *params,
         size_t n, struct buf *out, struct buf *why)

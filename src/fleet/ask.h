@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/json.h"
+#include "fleet/compare.h"
 #include "fleet/store.h"
 
 struct ask_param {
@@ -57,4 +58,18 @@ int ask_check(const struct ask_param *params, size_t n, struct buf *why) must_ch
  */
 int ask_time(const char *text, int64_t now_s, int64_t *ret) must_check;
 
+/* ---- the verbs in files of their own, and what they share */
+
 int ask_diff(struct asker *a);
+int ask_findings(struct asker *a);
+int ask_query(struct asker *a);
+
+/* Whether a metric is compared and ranked by its weights (bytes, ns) instead of by samples. */
+bool ask_counts_weights(const char *metric);
+/* "bytes" or "ns" */
+const char *ask_unit_of(const char *metric);
+/* Members "METRIC_samples" and "METRIC_UNIT". */
+void ask_put_sums(struct json *j, const char *metric, struct sum sum);
+void ask_put_double(struct json *j, const char *key, double v);
+/* A member "self" (part 0) or "total" (1). */
+void ask_put_change(struct json *j, const struct comparison *c, const struct compared *m, int part);

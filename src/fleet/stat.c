@@ -61,6 +61,16 @@ struct stat_share stat_share_of(const struct stat_side *side, const struct stat_
     return s;
 }
 
+struct stat_share stat_share_of_two(const struct stat_side *blocks,
+                                    const struct stat_part *in_blocks,
+                                    const struct stat_side *instances,
+                                    const struct stat_part *in_instances)
+{
+    struct stat_share a = stat_share_of(blocks, in_blocks);
+    struct stat_share b = stat_share_of(instances, in_instances);
+    return instances->clusters > 1 && b.variance > a.variance ? b : a;
+}
+
 struct stat_change stat_compare(const struct stat_share *a, const struct stat_share *b,
                                 double confidence, double tests)
 {

@@ -25,6 +25,15 @@ struct stat_share {
 
 struct stat_share stat_share_of(const struct stat_side *side, const struct stat_part *part);
 
+/*
+ * The same when the samples are in clusters of two kinds, blocks of time and instances: the larger
+ * variance of both, with the freedom of its own clusters.
+ */
+struct stat_share stat_share_of_two(const struct stat_side *blocks,
+                                    const struct stat_part *in_blocks,
+                                    const struct stat_side *instances,
+                                    const struct stat_part *in_instances);
+
 struct stat_change {
     double change, low, high; /* of the share, from the first side to the second one */
 };

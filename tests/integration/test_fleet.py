@@ -432,3 +432,62 @@ def test_the_words_of_the_command(tmp_path):
         done = lab.jvmscope(*arguments)
         assert done.returncode == status and words in done.stderr and len(done.stderr.splitlines()) == 1, (arguments, done.stderr)
         assert not done.stdout
+
+
+def test_what_got_slower_is_found_by_itself(tmp_path, store):
+    """A new version is compared with the one before it; a service of which nothing changed is not named."""
+    random.seed(9)
+
+    def draw(n, weights):
+        counts = {}
+        for f in random.choices(list(weights), list(weights.values()), k=n):
+            counts[f] = counts.get(f, 0) + 1
+        return "".join(f"Main.main;App.{f} {v}\n" for f, v in counts.items())
+
+    usual = {f"f{i}": 1 + i % 7 for i in range(50)}
+    slower = {**usual, "f6": 14}
+    with collector(tmp_path, store=store) as c:
+        for service, weights in (("same", usual), ("worse", slower)):
+            for host in range(3):
+                for k, (version, w) in enumerate((("1", usual), ("2", weights))):
+                    for bucket in range(15):
+                        c.send(draw(600, w), service=service, version=version, host=f"h{host}", **{"from": NOW - 7200 + 600 * k + 10 * bucket})
+        answer = fleet(c, "findings", "--from", NOW - 86400)
+        assert {(p["service"], p["version"], p["base"], p["since"], p["verdict"]) for p in answer["compared"]} == {
+            ("same", "2", "1", NOW - 6600, "no regression"), ("worse", "2", "1", NOW - 6600, "slower")}
+        [first] = answer["findings"]
+        assert (first["kind"], first["service"], first["version"], first["method"]) == ("regression", "worse", "2", "App.f6")
+        assert first["self"]["low"] <= 14 / (sum(usual.values()) + 7) - 7 / sum(usual.values()) <= first["self"]["high"]
+        assert 0 < first["extra_ns"] and answer["false_alarm"] == 0.01
+        # A version that came before the range is not new.
+        assert fleet(c, "findings", "--from", NOW - 3600) == {**answer, "findings": [], "compared": []}
+        assert fleet(c, "findings", "--service", "same")["findings"] == []
+        status, text, _ = c.request("GET", "/v1/fleet/findings", **{"from": NOW - 86400})
+        assert status == 200 and json.loads(text) == answer
+        shown = lab.jvmscope("fleet", "findings", "--store", c.store).stdout
+        assert "worse 2 (after 1) App.f6" in shown and "same" not in shown
+        assert "nothing got slower: 1 new version compared" in lab.jvmscope("fleet", "findings", "--store", c.store, "--service", "same").stdout
+
+
+def test_who_calls_a_method_in_the_fleet(tmp_path, store):
+    with collector(tmp_path, store=store) as c:
+        c.send("A.main;B.call;Lib.sort;Lib.less 3\nA.main;Lib.sort 4\nA.main;Lib.sort;Lib.sort 5\nA.main;B.call 7\n".encode(), service="shop", version="1", **{"from": NOW})
+        c.send("C.main;Lib.sort 10\nLib.sort;Lib.less 1\n".encode(), service="pay", version="2", host="h", **{"from": NOW})
+        answer = fleet(c, "query", "--method", "Lib.sort")
+        assert answer["cpu_samples"] == 30
+        assert {(s["service"], s["version"]): (s["self"], s["total"], round(s["share"], 4)) for s in answer["services"]} == {
+            ("shop", "1"): (9, 12, round(12 / 19, 4)), ("pay", "2"): (10, 11, 1)}
+        assert {(r["caller"], r["method"]): (r["self"], r["total"]) for r in answer["callers"]} == {
+            ("B.call", "Lib.sort"): (0, 3), ("A.main", "Lib.sort"): (4, 4), ("Lib.sort", "Lib.sort"): (5, 5), ("C.main", "Lib.sort"): (10, 10), ("", "Lib.sort"): (0, 1)}
+        both = fleet(c, "query", "--method", "Lib.*", "--service", "shop")
+        assert {r["method"]: r["total"] for r in both["services"]} == {"Lib.sort": 12, "Lib.less": 3}
+        priced = fleet(c, "query", "--method", "Lib.less", "--price", "36")
+        assert all(abs(r["cost"] - r["cpu_ns"] / 1e11) < 1e-9 for r in priced["services"])
+        nothing = fleet(c, "query", "--method", "No.such")
+        assert nothing["services"] == nothing["callers"] == []
+        status, text, _ = c.request("GET", "/v1/fleet/query?method=Lib.sort")
+        assert status == 200 and json.loads(text) == answer
+        assert c.request("GET", "/v1/fleet/query")[0] == 400
+        shown = lab.jvmscope("fleet", "query", "--store", c.store, "--method", "Lib.sort").stdout
+        assert "shop 1: Lib.sort" in shown and "A.main > Lib.sort" in shown
+    assert lab.jvmscope("fleet", "query", "--store", store).returncode == 2

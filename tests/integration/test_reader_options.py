@@ -43,7 +43,7 @@ OWN = {"attach": "Which VMs", "slow": "What is shown"}
 # are not there. `fleet` stands for all of its verbs.
 STORE = "sqlite:/no/such/folder/fleet.db"
 FLEET = {"collect": {"--store": STORE}, "host": {"--to": "http://127.0.0.1:1", "--spool": "/no/such/folder/spool"},
-         "fleet": {"--store": STORE}, "fleet diff": {"--store": STORE, "--base": "version=1"}}
+         "fleet": {"--store": STORE}, "fleet diff": {"--store": STORE, "--base": "version=1"}, "fleet query": {"--store": STORE, "--method": "A.b"}}
 
 
 def test_no_command_is_left_out():

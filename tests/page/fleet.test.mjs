@@ -86,6 +86,15 @@ test("what a version changed, and no change where there is none", async () => {
   assert.deepEqual(page.problems, []);
 });
 
+test("what got slower with a version leads to the difference", async () => {
+  const page = await open(browser, `${url}#v=findings&service=shop`);
+  await page.waitForSelector("main p:has-text('compared')");
+  const { findings, compared } = fleet("findings", "--service", "shop", "--from", "24h");
+  assert.match(await page.textContent("main"), compared.length === 1 ? /One new version/ : /new versions were/);
+  assert.deepEqual((await texts(page, "tbody td:last-child")).sort(), findings.map((f) => f.method).sort());
+  assert.deepEqual(page.problems, []);
+});
+
 test("requests with their latencies over time", async () => {
   const page = await open(browser, `${url}#v=requests&service=causes`);
   await rows(page).first().waitFor();
@@ -104,8 +113,11 @@ test("requests with their latencies over time", async () => {
 
 test("who calls a method; names are text, whatever they hold", async () => {
   const page = await open(browser, `${url}#v=method&q=Price.sum`);
-  await rows(page).nth(1).waitFor();
-  assert.deepEqual((await texts(page, "tbody td:first-child")).sort(), ["mail", "shop"]);
+  const places = "section[aria-label='Services that call it'] tbody td:first-child", callers = "section[aria-label='Callers'] tbody td:first-child";
+  await page.locator(callers).first().waitFor();
+  const answer = fleet("query", "--method", "*Price.sum*", "--from", "24h");
+  assert.deepEqual((await texts(page, places)).sort(), ["mail 2", "shop 1.7", "shop 1.8"]);
+  assert.deepEqual((await texts(page, callers)).sort(), answer.callers.map((r) => r.caller || "(none)").sort());
   await page.goto(`${url}#service=mail&v=profile`);
   await page.waitForSelector(".flame canvas");
   assert.equal(await page.title(), "jvmscope fleet");
@@ -114,7 +126,7 @@ test("who calls a method; names are text, whatever they hold", async () => {
 
 for (const [width, height] of [[1400, 900], [1024, 700], [390, 800]])
   test(`nothing is off the screen at ${width} pixels`, async () => {
-    for (const view of ["services", "profile", "difference", "requests", "method"]) {
+    for (const view of ["services", "profile", "difference", "requests", "findings", "method"]) {
       const page = await open(browser, `${url}#v=${view}&service=${{ services: "", requests: "causes" }[view] ?? "shop"}&version=${view === "difference" ? "1.8" : ""}&q=${view === "method" ? "Price" : ""}`, { viewport: { width, height } });
       await page.waitForFunction(() => !document.getElementById("app").textContent.includes("Asking the store"));
       assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width, `${view} is wider than the screen`);

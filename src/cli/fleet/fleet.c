@@ -69,11 +69,20 @@ static const struct arg diff_args[] = {
     {0},
 };
 
+static const struct arg query_args[] = {
+    {"--method", 0, ARG_TEXT, offsetof(struct fleet_options, method), "NAME",
+     "the methods: a whole name, or a pattern with * and ?"},
+    {"--price", 0, ARG_TEXT, offsetof(struct fleet_options, price), "AMOUNT",
+     "the price of a CPU hour; adds the cost of each row"},
+    {0},
+};
+
 static const struct arg_set where_set = {"Where", where_args};
 static const struct arg_set choice_set = {"What is chosen", choice_args};
 static const struct arg_set shown_set = {"What is shown", shown_args};
 static const struct arg_set metric_set = {"What is counted", metric_args};
 static const struct arg_set top_set = {"Cost and methods", top_args};
+static const struct arg_set query_set = {"Methods and cost", query_args};
 static const struct arg_set diff_set = {"What is compared", diff_args};
 
 static const struct arg_set *const services_sets[] = {&where_set, &choice_set, &shown_set, NULL};
@@ -83,6 +92,9 @@ static const struct arg_set *const flame_sets[] = {&where_set, &choice_set, &met
                                                    NULL};
 static const struct arg_set *const diff_sets_of_fleet[] = {&where_set, &choice_set, &metric_set,
                                                            &diff_set,  &shown_set,  NULL};
+
+static const struct arg_set *const query_sets[] = {&where_set, &choice_set, &metric_set,
+                                                   &query_set, &shown_set,  NULL};
 
 /* ---- asking */
 
@@ -235,6 +247,10 @@ static int cmd_question(const struct command *self, int argc, char **argv)
         complain(self->name, "--base is missing", "--base version=1.7, host=NAME, from=WHEN ...");
         return 2;
     }
+    if (strcmp(verb, "query") == 0 && !o.method) {
+        complain(self->name, "--method is missing", "--method 'java.util.regex.*'");
+        return 2;
+    }
     if (o.collector && !sender_is_url(o.collector)) {
         complain(self->name, "--collector takes an address, http://HOST:4040", o.collector);
         return 2;
@@ -316,6 +332,38 @@ static const struct command *const fleet_verbs[] = {
             "requests, not means of quantiles. Their error is below 1 % (doc/fleet.md).",
         .examples = "  jvmscope fleet requests --store sqlite:fleet.db --service shop\n",
         .sets = services_sets,
+    },
+    &(const struct command){
+        .name = "fleet findings",
+        .run = cmd_question,
+        .summary = "list what got slower with new versions",
+        .description =
+            "Compares each version that came in the chosen time with the version of its service "
+            "that came before it, and lists the methods whose share of the whole grew by more than "
+            "chance explains. The new version counts from its first profile on, the old one for as "
+            "long before that and beside it. When nothing got slower, the whole answer, with all "
+            "services and methods in it, names something in at most one of a hundred cases.",
+        .examples = "  jvmscope fleet findings --store sqlite:fleet.db --from 24h\n"
+                    "  jvmscope fleet findings --store sqlite:fleet.db --service shop --metric "
+                    "allocations\n",
+        .sets = flame_sets,
+    },
+    &(const struct command){
+        .name = "fleet query",
+        .run = cmd_question,
+        .summary = "search methods in all services: where they run, who calls them, at what cost",
+        .description =
+            "Prints the services and versions that spend time in the methods, and who calls them. "
+            "*self* counts the samples in which the method itself ran, *total* those in which it "
+            "or "
+            "a method that it called ran. A method that calls itself counts once, for the caller "
+            "of "
+            "its innermost call.",
+        .examples =
+            "  jvmscope fleet query --store sqlite:fleet.db --method 'java.util.regex.*'\n"
+            "  jvmscope fleet query --store sqlite:fleet.db --method 'java.util.HashMap.resize' "
+            "--price 0.04\n",
+        .sets = query_sets,
     },
     NULL,
 };

@@ -192,6 +192,66 @@ static void print_requests(struct json_object *root, size_t limit)
         printf("\n%s\n", text_at(root, "note"));
 }
 
+static void print_findings(struct json_object *root, size_t limit)
+{
+    struct json_object *list = at(root, "findings"), *compared = at(root, "compared");
+    char shown[24];
+    bool bytes = strcmp(text_at(root, "metric"), "allocations") == 0 ||
+                 strcmp(text_at(root, "metric"), "live") == 0;
+    for (size_t i = 0; i < MIN(length(list), limit); i++) {
+        struct json_object *f = json_object_array_get_idx(list, i);
+        if (i == 0)
+            printf("     extra  self: change of share (99 %% sure)   total: change of share"
+                   "         service, version, method\n");
+        if (!at(f, "method")) {
+            printf("%s %s: %s\n", text_at(f, "service"), text_at(f, "version"), text_at(f, "text"));
+            continue;
+        }
+        uint64_t extra = number_at(f, bytes ? "extra_bytes" : "extra_ns");
+        printf("%10s", bytes ? format_size(shown, extra) : format_duration(shown, extra));
+        print_diff_part(f, "self");
+        print_diff_part(f, "total");
+        printf("  %s %s (after %s) %s\n", text_at(f, "service"), text_at(f, "version"),
+               text_at(f, "base"), text_at(f, "method"));
+    }
+    print_more(length(list), limit, "findings");
+    if (!length(list))
+        printf("nothing got slower: %s compared with the one before it\n",
+               COUNT_TEXT(length(compared), "new versions"));
+}
+
+static void print_query_rows(struct json_object *list, const char *what, uint64_t whole,
+                             size_t limit, bool places)
+{
+    bool cost = length(list) && at(json_object_array_get_idx(list, 0), "cost");
+    printf("       self         total           %s%s\n", cost ? "      cost  " : "",
+           places ? "service, version: method" : "caller > method");
+    for (size_t i = 0; i < MIN(length(list), limit); i++) {
+        struct json_object *m = json_object_array_get_idx(list, i);
+        uint64_t self = number_at(m, "self"), total = number_at(m, "total");
+        printf("%7llu %5.1f %%  %7llu %5.1f %%  ", (unsigned long long)self, percent(self, whole),
+               (unsigned long long)total, percent(total, whole));
+        if (cost)
+            printf("%10.2f  ", real_at(m, "cost"));
+        if (places)
+            printf("%s %s: %s\n", text_at(m, "service"), text_at(m, "version"),
+                   text_at(m, "method"));
+        else
+            printf("%s > %s\n", *text_at(m, "caller") ? text_at(m, "caller") : "(none)",
+                   text_at(m, "method"));
+    }
+    print_more(length(list), limit, what);
+}
+
+static void print_query(struct json_object *root, const char *metric, size_t limit)
+{
+    uint64_t whole = whole_of(root, metric);
+    printf("%s, %llu in all that is chosen\n\n", metric, (unsigned long long)whole);
+    print_query_rows(at(root, "services"), "rows", whole, limit, true);
+    printf("\n");
+    print_query_rows(at(root, "callers"), "callers", whole, limit, false);
+}
+
 /* Prints the stacks of a tree in collapsed form. */
 static void print_stacks(struct json_object *node, struct buf *path)
 {
@@ -220,6 +280,10 @@ static void print_table(const char *verb, struct json_object *root, const struct
         print_diff(root, o->limit);
     else if (strcmp(verb, "flame") == 0)
         print_stacks(at(root, "root"), &path);
+    else if (strcmp(verb, "findings") == 0)
+        print_findings(root, o->limit);
+    else if (strcmp(verb, "query") == 0)
+        print_query(root, metric, o->limit);
     else if (at(root, "methods"))
         print_top_methods(root, metric, o->limit);
     else

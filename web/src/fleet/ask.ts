@@ -29,6 +29,29 @@ export interface MethodRow {
   total: number;
 }
 
+/** A row of `query`: a version of a service, or a caller. */
+export interface QueryRow extends MethodRow {
+  service: string;
+  version: string;
+  share: number;
+  caller: string;
+  cost?: number;
+}
+
+/** A row of `findings`; what recordings found out has no method. */
+export interface Finding {
+  kind: string;
+  service: string;
+  version: string;
+  base?: string;
+  since: number;
+  method?: string;
+  self?: Change;
+  total?: Change;
+  extra_ns?: number;
+  extra_bytes?: number;
+}
+
 export interface StackNode {
   name: string;
   self: number;

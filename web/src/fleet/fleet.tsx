@@ -5,6 +5,7 @@ import { Mark } from "../mark";
 import { isDark, setTheme } from "../theme";
 import { metrics, ServiceRow, useAnswer } from "./ask";
 import { DifferenceView } from "./difference";
+import { FindingsView } from "./findings";
 import { MethodView } from "./method";
 import { ProfileView } from "./profile";
 import { RequestsView } from "./requests";
@@ -17,7 +18,7 @@ export interface ViewProps {
   known: ServiceRow[]; // all services and versions, of any time
 }
 
-const titles: Record<View, string> = { services: "Services", profile: "Profile", difference: "Difference", requests: "Requests", method: "Who calls" };
+const titles: Record<View, string> = { services: "Services", profile: "Profile", difference: "Difference", requests: "Requests", findings: "Slower", method: "Who calls" };
 const ranges: [string, string][] = [["1h", "last hour"], ["6h", "last 6 hours"], ["24h", "last day"], ["7d", "last week"], ["30d", "last 30 days"], ["", "everything"]];
 
 export function Fleet() {
@@ -70,6 +71,7 @@ export function Fleet() {
       {state.view === "profile" && <ProfileView {...view} />}
       {state.view === "difference" && <DifferenceView {...view} />}
       {state.view === "requests" && <RequestsView {...view} />}
+      {state.view === "findings" && <FindingsView {...view} />}
       {state.view === "method" && <MethodView {...view} />}
     </>
   );
@@ -129,7 +131,7 @@ function Choice({ state, change, known }: ViewProps) {
           </select>
         </label>
       )}
-      {state.view === "services" && text("Price of an hour", state.price, "0.04", (price) => change({ price }))}
+      {(state.view === "services" || state.view === "method") && text("Price of an hour", state.price, "0.04", (price) => change({ price }))}
     </div>
   );
 }

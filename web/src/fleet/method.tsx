@@ -1,41 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who calls a method, in the whole fleet, and at what cost.
-import { useEffect, useState } from "preact/hooks";
 import { percent, weight } from "../format";
-import { SortableTable } from "../sortable";
-import { MethodRow, metricOf, question } from "./ask";
+import { Column, SortableTable } from "../sortable";
+import { metricOf, QueryRow, useAnswer } from "./ask";
 import { ViewProps, Waiting } from "./fleet";
 import { choice } from "./state";
 
-interface Found extends MethodRow {
-  service: string;
-  whole: number;
-}
-
-export function MethodView({ state, change, known }: ViewProps) {
+export function MethodView({ state, change }: ViewProps) {
   const m = metricOf(state.metric);
-  const [found, setFound] = useState<Found[] | null>(null);
-  const [error, setError] = useState("");
-  const services = [...new Set(known.map((s) => s.service))].filter((s) => !state.service || s === state.service);
   const asked = state.search.trim();
-  useEffect(() => {
-    const stop = new AbortController();
-    const all: Found[] = [];
-    setFound(null);
-    setError("");
-    if (!asked) return;
-    (async () => {
-      for (const service of services) {
-        const answer = await question<{ methods: MethodRow[] } & Record<string, number>>("top", { ...choice(state), service, metric: state.metric, method: /[*?]/.test(asked) ? asked : `*${asked}*` }, stop.signal);
-        const whole = answer[`${m.name}_${m.unit === "samples" ? "samples" : m.sum}`] ?? 0;
-        all.push(...answer.methods.map((row) => ({ ...row, service, whole })));
-      }
-      setFound(all);
-    })().catch((e: Error) => !stop.signal.aborted && setError(e.message));
-    return () => stop.abort();
-  }, [asked, services.join(), state.version, state.host, state.label, state.request, state.range, state.metric]);
+  const method = /[*?]/.test(asked) ? asked : `*${asked}*`;
+  const { data, error } = useAnswer<{ services: QueryRow[]; callers: QueryRow[] } & Record<string, number>>("query", asked ? { ...choice(state), metric: state.metric, method, price: state.price } : null);
+  const whole = data?.[`${m.name}_${m.unit === "samples" ? "samples" : m.sum}`] ?? 0;
   const share = { numeric: true, format: (v: number) => percent(v, 1) };
   const sum = { numeric: true, format: (v: number) => weight(m.unit, v), minor: true };
+  const cost: Column[] = data?.services.some((r) => r.cost !== undefined) ? [{ title: "Cost", numeric: true, format: (v: number) => v.toFixed(2) }] : [];
+  const costs = (r: QueryRow) => cost.map(() => r.cost ?? 0);
   return (
     <>
       <div class="tools">
@@ -45,18 +25,25 @@ export function MethodView({ state, change, known }: ViewProps) {
         <span class="dim">A part of a method's name, or a pattern with * and ?</span>
       </div>
       <main>
-        {!asked ? null : !found ? (
+        {!asked ? null : !data ? (
           <Waiting error={error} />
-        ) : found.length ? (
-          <section class="columns" aria-label="Services that call it">
-            <SortableTable caption="Services that call it. Enter shows the profile of one." by={3} selected={new Set()}
-              onSelect={(s) => {
-                const row = found[[...s][0]];
-                if (row) change({ view: "profile", service: row.service, search: row.method });
-              }}
-              rows={found.map((r, key) => ({ key, cells: [r.service, r.whole ? r.self / r.whole : 0, r.self, r.whole ? r.total / r.whole : 0, r.total, r.method] }))}
-              columns={[{ title: "Service" }, { title: "Self", ...share }, { title: "Self, absolute", ...sum }, { title: "Total", ...share }, { title: "Total, absolute", ...sum }, { title: "Method", name: true }]} />
-          </section>
+        ) : data.services.length ? (
+          <>
+            <section class="columns" aria-label="Services that call it">
+              <SortableTable caption="Services that call it. Enter shows the profile of one." by={3} selected={new Set()}
+                onSelect={(s) => {
+                  const row = data.services[[...s][0]];
+                  if (row) change({ view: "profile", service: row.service, version: row.version, search: row.method });
+                }}
+                rows={data.services.map((r, key) => ({ key, cells: [`${r.service} ${r.version}`, r.share, r.self, r.total, ...costs(r), r.method] }))}
+                columns={[{ title: "Service, version" }, { title: "Share of it", ...share }, { title: "Self", ...sum }, { title: "Total", ...sum, minor: false }, ...cost, { title: "Method", name: true }]} />
+            </section>
+            <section class="columns" aria-label="Callers">
+              <SortableTable caption="Who calls it, in all services that are chosen." by={1} selected={new Set()} onSelect={() => {}}
+                rows={data.callers.map((r, key) => ({ key, cells: [r.caller || "(none)", r.total, whole ? r.total / whole : 0, ...costs(r), r.method] }))}
+                columns={[{ title: "Caller", name: true }, { title: "Total", ...sum, minor: false }, { title: "Share of all", ...share }, ...cost, { title: "Method", name: true }]} />
+            </section>
+          </>
         ) : (
           <p class="empty">No service ran such a method in that time.</p>
         )}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a store finds by itself: methods that take a larger share since a version of their service
+ * came, and what recordings found out.
+ */
+#include "fleet/ask.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/*
+ * That the whole answer names anything that chance made has at most this probability: it is asked
+ * every day, of many services.
+ */
+static const double false_alarm = 0.01;
+
+/* A version of a service, and when it ran. */
+struct version_span {
+    const char *service, *version;
+    int64_t from_s, to_s;
+};
+
+struct searching {
+    struct asker *a;
+    VEC(struct version_span) versions;
+    struct map of_series;
+    struct arena arena; /* their texts */
+};
+
+struct pair {
+    const struct version_span *base, *new;
+};
+
+struct pairs {
+    VEC(struct pair) list;
+};
+
+static int on_series(void *context, const struct store_series *s)
+{
+    struct searching *x = context;
+    struct version_span *last = x->versions.len ? &x->versions.data[x->versions.len - 1] : NULL;
+    if (!last || strcmp(last->service, s->service) != 0 || strcmp(last->version, s->version) != 0) {
+        struct version_span one = {.service = arena_copy(&x->arena, s->service, strlen(s->service)),
+                                   .version = arena_copy(&x->arena, s->version, strlen(s->version)),
+                                   .from_s = INT64_MAX,
+                                   .to_s = INT64_MIN};
+        int r = one.service && one.version ? vec_push(&x->versions, one) : -ENOMEM;
+        if (r < 0)
+            return r;
+    }
+    return map_put(&x->of_series, s->id, x->versions.len - 1);
+}
+
+static int on_block(void *context, const struct store_block *b)
+{
+    struct searching *x = context;
+    const uint64_t *at = map_get(&x->of_series, b->series->id);
+    if (!at || !b->samples)
+        return 0;
+    struct version_span *v = &x->versions.data[*at];
+    v->from_s = MIN(v->from_s, b->start_s);
+    v->to_s = MAX(v->to_s, b->start_s + b->length_s);
+    return 0;
+}
+
+/* All versions, and when they ran: up to the end of the range, however long before it. */
+static int find_versions(struct searching *x)
+{
+    struct fleet_choice choice = x->a->q->choice;
+    struct store_read *r = NULL;
+    choice.version = NULL;
+    choice.from_s = 0;
+    int e = store_begin(x->a->store, &choice, &r, x->a->why);
+    if (e == 0)
+        e = store_each_series(x->a->store, r, on_series, x);
+    if (e == 0)
+        e = store_each_block(x->a->store, r, false, on_block, x);
+    store_end(x->a->store, r);
+    return e;
+}
+
+static int on_first_block(void *context, const struct store_block *b)
+{
+    int64_t *first = context;
+    if (b->samples)
+        *first = MIN(*first, b->start_s);
+    return 0;
+}
+
+/* Roll-ups say when a version came to the hour; what is still kept in detail says it better. */
+static int refine(struct searching *x, struct version_span *v)
+{
+    struct fleet_choice choice = x->a->q->choice;
+    struct store_read *r = NULL;
+    int64_t first = INT64_MAX;
+    choice.service = v->service;
+    choice.version = v->version;
+    choice.from_s = v->from_s;
+    choice.to_s = v->from_s + store_resolution_s[STORE_RESOLUTIONS - 1];
+    choice.step_s = store_resolution_s[0];
+    int e = store_begin(x->a->store, &choice, &r, x->a->why);
+    if (e == 0)
+        e = store_each_block(x->a->store, r, false, on_first_block, &first);
+    store_end(x->a->store, r);
+    if (e == 0 && first < INT64_MAX)
+        v->from_s = first;
+    return e;
+}
+
+/* The version of the same service that came last before this one; NULL for the first one. */
+static const struct version_span *version_before(const struct searching *x,
+                                                 const struct version_span *v)
+{
+    const struct version_span *best = NULL;
+    for (size_t i = 0; i < x->versions.len; i++) {
+        const struct version_span *o = &x->versions.data[i];
+        if (o != v && strcmp(o->service, v->service) == 0 && o->from_s < v->from_s &&
+            (!best || o->from_s > best->from_s))
+            best = o;
+    }
+    return best;
+}
+
+static bool has_siblings(const struct searching *x, size_t i)
+{
+    const struct version_span *v = x->versions.data;
+    return (i && strcmp(v[i - 1].service, v[i].service) == 0) ||
+           (i + 1 < x->versions.len && strcmp(v[i + 1].service, v[i].service) == 0);
+}
+
+/* New versions in the range, each with the one before it. */
+static int find_pairs(struct searching *x, struct pairs *pairs)
+{
+    int e = 0;
+    for (size_t i = 0; i < x->versions.len && e == 0; i++)
+        if (has_siblings(x, i) && x->versions.data[i].from_s < INT64_MAX)
+            e = refine(x, &x->versions.data[i]);
+    for (size_t i = 0; i < x->versions.len && e == 0; i++) {
+        const struct version_span *v = &x->versions.data[i], *base = version_before(x, v);
+        if (base && v->from_s < INT64_MAX && v->from_s >= x->a->q->choice.from_s &&
+            store_matches(x->a->q->choice.version, v->version))
+            e = vec_push(&pairs->list, ((struct pair){base, v}));
+    }
+    return e;
+}
+
+/* The new version since it came, and the other one as long before that and beside it. */
+static int read_pair(struct searching *x, const struct pair *p, struct comparison *c)
+{
+    struct fleet_choice choice = x->a->q->choice;
+    choice.service = p->new->service;
+    choice.version = p->new->version;
+    choice.from_s = p->new->from_s;
+    int e = compare_read(c, 1, &choice);
+    choice.version = p->base->version;
+    choice.from_s = MAX(p->base->from_s, p->new->from_s - (p->new->to_s - p->new->from_s));
+    return e < 0 ? e : compare_read(c, 0, &choice);
+}
+
+static bool is_regression(const struct compared *m)
+{
+    return m->change[0].low > 0 || m->change[1].low > 0;
+}
+
+static void put_version(struct json *j, const struct pair *p)
+{
+    json_key_string(j, "service", p->new->service);
+    json_key_string(j, "version", p->new->version);
+    json_key_string(j, "base", p->base->version);
+    json_key(j, "since");
+    json_i64(j, p->new->from_s);
+}
+
+/* What the change of a share is worth in the new version's time. */
+static void put_regression(struct asker *a, const struct pair *p, const struct comparison *c,
+                           const struct compared *m)
+{
+    struct json *j = a->j;
+    int part = m->change[1].low > 0 ? 1 : 0;
+    char key[32];
+    json_begin_object(j);
+    json_key_string(j, "kind", "regression");
+    put_version(j, p);
+    json_key_string(j, "method", m->label);
+    ask_put_change(j, c, m, 0);
+    ask_put_change(j, c, m, 1);
+    snprintf(key, sizeof(key), "extra_%s", ask_unit_of(a->q->metric));
+    json_key_u64(j, key, (uint64_t)(m->change[part].change * (double)c->sides[1].all.weight));
+    json_end_object(j);
+}
+
+static int put_pair(struct searching *x, const struct pair *p, double comparisons,
+                    struct buf *compared, uint64_t *shown)
+{
+    _cleanup_(compare_release) struct comparison c = {
+        .store = x->a->store, .why = x->a->why, .weights = ask_counts_weights(x->a->q->metric)};
+    struct json list = {compared, compared->len > 0};
+    uint64_t limit = x->a->q->limit, found = 0;
+    int e = read_pair(x, p, &c);
+    if (e < 0)
+        return e;
+    bool enough = c.sides[0].all.samples && c.sides[1].all.samples;
+    if (enough)
+        compare_methods(&c, 1 - false_alarm, comparisons);
+    for (size_t i = 0; enough && i < c.methods.len; i++) {
+        if (!is_regression(&c.methods.data[i]))
+            continue;
+        found++;
+        if (!limit || *shown < limit)
+            put_regression(x->a, p, &c, &c.methods.data[i]);
+        ++*shown;
+    }
+    json_begin_object(&list);
+    put_version(&list, p);
+    json_key_u64(&list, "base_samples", c.sides[0].all.samples);
+    json_key_u64(&list, "new_samples", c.sides[1].all.samples);
+    json_key_u64(&list, "slower", found);
+    json_key_string(&list, "verdict", !enough ? "no data" : found ? "slower" : "no regression");
+    json_end_object(&list);
+    return 0;
+}
+
+static int on_finding(void *context, const struct store_finding *f)
+{
+    struct json *j = ((struct asker *)context)->j;
+    json_begin_object(j);
+    json_key_string(j, "kind", f->kind);
+    json_key_string(j, "service", f->series->service);
+    json_key_string(j, "version", f->series->version);
+    json_key(j, "since");
+    json_i64(j, f->start_s);
+    json_key_string(j, "text", f->text);
+    json_key_u64(j, "count", f->count);
+    json_key_u64(j, "weight_ns", f->weight_ns);
+    json_end_object(j);
+    return 0;
+}
+
+static int put_recorded(struct asker *a)
+{
+    struct store_read *r = NULL;
+    int e = store_begin(a->store, &a->q->choice, &r, a->why);
+    if (e == 0)
+        e = store_each_finding(a->store, r, on_finding, a);
+    store_end(a->store, r);
+    return e;
+}
+
+int ask_findings(struct asker *a)
+{
+    struct searching x = {.a = a};
+    struct pairs pairs = {0};
+    _cleanup_(buf_release) struct buf compared = BUF(1 << 26);
+    uint64_t shown = 0;
+    int e = find_versions(&x);
+    if (e == 0)
+        e = find_pairs(&x, &pairs);
+    json_key_string(a->j, "metric", a->q->metric);
+    ask_put_double(a->j, "false_alarm", false_alarm);
+    json_key(a->j, "findings");
+    json_begin_array(a->j);
+    for (size_t i = 0; i < pairs.list.len && e == 0; i++)
+        e = put_pair(&x, &pairs.list.data[i], (double)pairs.list.len, &compared, &shown);
+    if (e == 0)
+        e = put_recorded(a);
+    json_end_array(a->j);
+    json_key(a->j, "compared");
+    json_begin_array(a->j);
+    buf_bytes(a->j->out, compared.data, compared.len);
+    json_end_array(a->j);
+    vec_release(&pairs.list);
+    vec_release(&x.versions);
+    map_release(&x.of_series);
+    arena_release(&x.arena);
+    return e < 0 ? e : buf_error(&compared);
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where methods of a name run, who calls them, and at what cost. */
+#include "fleet/ask.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* A row of the answer: a method in a version of a service, or a caller of a method. */
+struct query_row {
+    uint32_t method, other; /* other: the service's number, or the caller's label + 1 */
+    struct sum self, total;
+};
+
+struct query_rows {
+    VEC(struct query_row) list;
+    struct map of; /* method << 32 | other: number in list */
+};
+
+/* A method in a stack: how often it is there does not matter, whom the innermost one has does. */
+struct query_hit {
+    uint32_t method, caller; /* labels; caller: + 1, 0 for none */
+    bool runs;
+};
+
+struct query_service {
+    const char *service, *version;
+    struct sum sum;
+};
+
+struct query_range {
+    uint32_t first, n; /* in hits */
+};
+
+struct querying {
+    struct asker *a;
+    struct store_read *r;
+    struct strpool labels;
+    VEC(struct query_service) services;
+    struct map service_of; /* series: number in services */
+    /* By the store's number of a stack: 0 unknown, 1 without such a method, else range + 2. */
+    VEC(uint32_t) stacks;
+    VEC(struct query_range) ranges;
+    VEC(struct query_hit) hits;
+    struct query_rows places, callers;
+    bool is_timeless; /* the block at hand: no time belongs to its samples */
+    struct sum all;
+};
+
+static int add_row(struct query_rows *rows, uint32_t method, uint32_t other, bool runs,
+                   bool timeless, const struct fleet_entry *e)
+{
+    bool added;
+    const uint64_t *at = map_at(&rows->of, (uint64_t)method << 32 | other, rows->list.len, &added);
+    int r = !at     ? -ENOMEM
+            : added ? vec_push(&rows->list, ((struct query_row){.method = method, .other = other}))
+                    : 0;
+    if (r < 0)
+        return r;
+    struct query_row *row = &rows->list.data[*at];
+    row->total.samples += e->count;
+    row->total.weight += e->weight;
+    row->total.timeless += timeless ? e->count : 0;
+    row->self.samples += runs ? e->count : 0;
+    row->self.weight += runs ? e->weight : 0;
+    return 0;
+}
+
+static int64_t label_of(struct querying *q, uint32_t frame)
+{
+    struct store_frame f;
+    int e = store_frame(q->a->store, q->r, frame, &f);
+    return e < 0 ? e : strpool_add(&q->labels, f.label, strlen(f.label));
+}
+
+static bool is_known(const struct querying *q, size_t first, uint32_t method)
+{
+    for (size_t i = first; i < q->hits.len; i++)
+        if (q->hits.data[i].method == method)
+            return true;
+    return false;
+}
+
+/* Finds the methods that are asked for in a stack, from the running one outwards. */
+static int search_stack(struct querying *q, uint64_t stack)
+{
+    struct store_stack path;
+    size_t first = q->hits.len;
+    int e = store_stack(q->a->store, q->r, stack, &path);
+    for (size_t i = e == 0 ? path.depth : 0; i-- > 0 && e == 0;) {
+        struct store_frame f;
+        e = store_frame(q->a->store, q->r, path.frames[i], &f);
+        if (e < 0 || f.kind == FLEET_MARK || !store_matches(q->a->q->method, f.label))
+            continue;
+        int64_t method = label_of(q, path.frames[i]);
+        int64_t caller = i ? label_of(q, path.frames[i - 1]) : -1;
+        if (method < 0 || (i && caller < 0))
+            return -ENOMEM;
+        if (!is_known(q, first, (uint32_t)method))
+            e = vec_push(&q->hits, ((struct query_hit){(uint32_t)method, (uint32_t)(caller + 1),
+                                                       i + 1 == path.depth}));
+    }
+    size_t n = q->hits.len - first;
+    q->stacks.data[stack] = n ? (uint32_t)q->ranges.len + 2 : 1;
+    return e < 0 || !n ? e
+                       : vec_push(&q->ranges, ((struct query_range){(uint32_t)first, (uint32_t)n}));
+}
+
+static int add_entry(struct querying *q, uint32_t service, const struct fleet_entry *entry)
+{
+    int e = 0;
+    if (entry->stack >= q->stacks.len)
+        e = vec_extend(&q->stacks, entry->stack + 1 - q->stacks.len);
+    if (e == 0 && !q->stacks.data[entry->stack])
+        e = search_stack(q, entry->stack);
+    if (e < 0 || q->stacks.data[entry->stack] == 1)
+        return e;
+    const struct query_range *range = &q->ranges.data[q->stacks.data[entry->stack] - 2];
+    for (uint32_t i = 0; i < range->n && e == 0; i++) {
+        const struct query_hit *hit = &q->hits.data[range->first + i];
+        e = add_row(&q->places, hit->method, service, hit->runs, q->is_timeless, entry);
+        if (e == 0)
+            e = add_row(&q->callers, hit->method, hit->caller, hit->runs, q->is_timeless, entry);
+    }
+    return e;
+}
+
+/* Series come sorted by service and version. */
+static int on_series(void *context, const struct store_series *s)
+{
+    struct querying *q = context;
+    struct query_service *last = q->services.len ? &q->services.data[q->services.len - 1] : NULL;
+    int e = 0;
+    if (!last || strcmp(last->service, s->service) != 0 || strcmp(last->version, s->version) != 0)
+        e = vec_push(&q->services,
+                     ((struct query_service){.service = s->service, .version = s->version}));
+    return e < 0 ? e : map_put(&q->service_of, s->id, q->services.len - 1);
+}
+
+static int on_block(void *context, const struct store_block *b)
+{
+    struct querying *q = context;
+    const uint64_t *service = map_get(&q->service_of, b->series->id);
+    int e = 0;
+    if (!service)
+        return 0;
+    sum_add_block(&q->services.data[*service].sum, b);
+    sum_add_block(&q->all, b);
+    q->is_timeless = strcmp(b->unit, FLEET_TIMELESS) == 0;
+    for (size_t i = 0; i < b->entries->list.len && e == 0; i++)
+        e = add_entry(q, (uint32_t)*service, &b->entries->list.data[i]);
+    return e;
+}
+
+static int compare_rows(const void *left, const void *right)
+{
+    const struct query_row *a = left, *b = right;
+    if (a->total.weight != b->total.weight)
+        return a->total.weight < b->total.weight ? 1 : -1;
+    if (a->total.samples != b->total.samples)
+        return a->total.samples < b->total.samples ? 1 : -1;
+    if (a->method != b->method)
+        return a->method < b->method ? -1 : 1;
+    return (a->other > b->other) - (a->other < b->other);
+}
+
+static void put_row(struct querying *q, const struct query_row *row)
+{
+    struct json *j = q->a->j;
+    bool weights = ask_counts_weights(q->a->q->metric);
+    json_key_string(j, "method", strpool_get(&q->labels, row->method).data);
+    json_key_u64(j, "self", weights ? row->self.weight : row->self.samples);
+    json_key_u64(j, "total", weights ? row->total.weight : row->total.samples);
+    ask_put_sums(j, q->a->q->metric, row->total);
+    if (q->a->q->price > 0 && strcmp(q->a->q->metric, "cpu") == 0)
+        ask_put_double(j, "cost", (double)row->total.weight / 3600e9 * q->a->q->price);
+}
+
+static void put_rows(struct querying *q, const char *key, struct query_rows *rows, bool places)
+{
+    struct json *j = q->a->j;
+    uint64_t limit = q->a->q->limit;
+    vec_sort(&rows->list, compare_rows);
+    json_key(j, key);
+    json_begin_array(j);
+    for (size_t i = 0; i < rows->list.len && (!limit || i < limit); i++) {
+        const struct query_row *row = &rows->list.data[i];
+        json_begin_object(j);
+        if (places) {
+            const struct query_service *s = &q->services.data[row->other];
+            json_key_string(j, "service", s->service);
+            json_key_string(j, "version", s->version);
+            json_key(j, "share");
+            json_double(j, s->sum.weight ? (double)row->total.weight / (double)s->sum.weight : 0);
+        } else {
+            json_key_string(j, "caller",
+                            row->other ? strpool_get(&q->labels, row->other - 1).data : "");
+        }
+        put_row(q, row);
+        json_end_object(j);
+    }
+    json_end_array(j);
+}
+
+static void querying_release(struct querying *q)
+{
+    strpool_release(&q->labels);
+    vec_release(&q->services);
+    map_release(&q->service_of);
+    vec_release(&q->stacks);
+    vec_release(&q->ranges);
+    vec_release(&q->hits);
+    vec_release(&q->places.list);
+    map_release(&q->places.of);
+    vec_release(&q->callers.list);
+    map_release(&q->callers.of);
+}
+
+int ask_query(struct asker *a)
+{
+    _cleanup_(querying_release) struct querying q = {.a = a};
+    if (!a->q->method) {
+        buf_string(a->why, "method: missing");
+        return -EINVAL;
+    }
+    int e = store_begin(a->store, &a->q->choice, &q.r, a->why);
+    if (e == 0)
+        e = store_each_series(a->store, q.r, on_series, &q);
+    if (e == 0)
+        e = store_each_block(a->store, q.r, true, on_block, &q);
+    if (e == 0) {
+        json_key_string(a->j, "metric", a->q->metric);
+        ask_put_sums(a->j, a->q->metric, q.all);
+        put_rows(&q, "services", &q.places, true);
+        put_rows(&q, "callers", &q.callers, false);
+    }
+    store_end(a->store, q.r);
+    return e;
+}

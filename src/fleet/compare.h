@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compares the methods of two selections of a store: what differs by more than chance. */
+#pragma once
+
+#include "base/map.h"
+#include "base/strpool.h"
+#include "fleet/stat.h"
+#include "fleet/store.h"
+#include "fleet/sums.h"
+
+struct compare_side {
+    struct sum all;
+    struct stat_side blocks, instances; /* the same samples, in clusters of both kinds */
+};
+
+/* A method: self and total of one cluster, and the sums over clusters of each side. */
+struct compared {
+    const char *label; /* valid until compare_release */
+    bool is_mark;
+    double now[2];                              /* of the block at hand: self, total */
+    struct stat_part of[2][2], instances[2][2]; /* by side; self, total */
+    struct stat_change change[2];
+};
+
+/* What one instance has of a method: self, total. */
+struct compare_cell {
+    uint32_t instance, method;
+    double x[2];
+};
+
+struct comparison {
+    struct store *store;
+    struct buf *why;
+    bool weights; /* compares weights instead of samples */
+    struct compare_side sides[2];
+    VEC(struct compared) methods;
+
+    /* While a side is read. */
+    struct store_read *r;
+    struct strpool labels;
+    VEC(uint32_t) touched; /* methods of the block at hand */
+    VEC(uint32_t) seen;    /* by method: the last stack that it was counted for, + 1 */
+    int side;
+    struct map method_of_frame;
+    struct map stack_at; /* stack: start << 32 | number of methods, the running one first */
+    VEC(uint32_t) lists;
+    struct map instance_of; /* series: its number in instance_n */
+    VEC(double) instance_n;
+    struct map cell_of; /* instance << 32 | method: its number in cells */
+    VEC(struct compare_cell) cells;
+};
+
+void compare_release(struct comparison *c);
+/*
+ * Reads a side, 0 or 1, each once. Returns 0, or a negative errno with the reason in c->why.
+ */
+int compare_read(struct comparison *c, int side, const struct fleet_choice *choice) must_check;
+/*
+ * Leaves the methods that are worth a comparison, those first that are certain to have changed.
+ * Their intervals hold at this confidence for all methods of `comparisons` such comparisons
+ * together. Both sides must have samples.
+ */
+void compare_methods(struct comparison *c, double confidence, double comparisons);
+
+/* By how much the share has changed at least; 0 when it may not have changed. */
+double compare_evidence(const struct stat_change *x);
+/* "more", "less" or "no change" */
+const char *compare_verdict(const struct stat_change *x);

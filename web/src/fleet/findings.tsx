@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What got slower with new versions.
+import { percent, weight } from "../format";
+import { SortableTable } from "../sortable";
+import { Finding, metricOf, useAnswer } from "./ask";
+import { ViewProps, Waiting } from "./fleet";
+import { choice } from "./state";
+
+const points = (v: number) => `${v > 0 ? "+" : ""}${percent(v, 1)}`;
+
+export function FindingsView({ state, change }: ViewProps) {
+  const m = metricOf(state.metric);
+  const { data, error } = useAnswer<{ findings: Finding[]; compared: object[]; false_alarm: number }>("findings", { ...choice(state), metric: state.metric });
+  if (!data) return <main><Waiting error={error} /></main>;
+  const n = data.compared.length;
+  const slower = data.findings.filter((f) => f.method !== undefined);
+  const share = { numeric: true, format: points };
+  return (
+    <main>
+      <p class="dim">
+        {n === 1 ? "One new version was" : `${n} new versions were`} compared with the one before {n === 1 ? "it" : "each"}. When nothing got slower, something is named in at most{" "}
+        {percent(data.false_alarm, 0)} of the cases.
+      </p>
+      {slower.length ? (
+        <section class="columns" aria-label="What got slower">
+          <SortableTable caption="Methods that take a larger share since a version came. Enter shows the difference." by={1} selected={new Set()}
+            onSelect={(s) => {
+              const f = slower[[...s][0]];
+              if (f) change({ view: "difference", service: f.service, version: f.version, base: `version=${f.base}`, search: f.method! });
+            }}
+            rows={slower.map((f, key) => ({ key, cells: [`${f.service} ${f.version} (after ${f.base})`, (f.extra_ns ?? f.extra_bytes ?? 0), f.self!.change, f.total!.change, f.method!] }))}
+            columns={[{ title: "Service, version" }, { title: "Costs more", numeric: true, format: (v: number) => weight(m.sum === "bytes" ? "bytes" : "ns", v) }, { title: "Self", ...share }, { title: "Total", ...share }, { title: "Method", name: true }]} />
+        </section>
+      ) : (
+        <p class="empty">Nothing got slower.</p>
+      )}
+    </main>
+  );
+}
