@@ -185,6 +185,10 @@ static void put_regression(struct asker *a, const struct pair *p, const struct c
     json_key_string(j, "method", m->label);
     ask_put_change(j, c, m, 0);
     ask_put_change(j, c, m, 1);
+    /* Of weights the share is one of weights; of samples also of those without a time. */
+    if (!c->weights)
+        json_key_u64(j, "extra_samples",
+                     (uint64_t)(m->change[part].change * (double)c->sides[1].all.samples));
     snprintf(key, sizeof(key), "extra_%s", ask_unit_of(a->q->metric));
     json_key_u64(j, key, (uint64_t)(m->change[part].change * (double)c->sides[1].all.weight));
     json_end_object(j);

@@ -175,10 +175,17 @@ static void put_row(struct querying *q, const struct query_row *row)
         ask_put_double(j, "cost", (double)row->total.weight / 3600e9 * q->a->q->price);
 }
 
+static double share_of(const struct sum *part, const struct sum *whole, bool weights)
+{
+    uint64_t of = weights ? whole->weight : whole->samples;
+    return of ? (double)(weights ? part->weight : part->samples) / (double)of : 0;
+}
+
 static void put_rows(struct querying *q, const char *key, struct query_rows *rows, bool places)
 {
     struct json *j = q->a->j;
     uint64_t limit = q->a->q->limit;
+    bool weights = ask_counts_weights(q->a->q->metric);
     vec_sort(&rows->list, compare_rows);
     json_key(j, key);
     json_begin_array(j);
@@ -190,7 +197,7 @@ static void put_rows(struct querying *q, const char *key, struct query_rows *row
             json_key_string(j, "service", s->service);
             json_key_string(j, "version", s->version);
             json_key(j, "share");
-            json_double(j, s->sum.weight ? (double)row->total.weight / (double)s->sum.weight : 0);
+            json_double(j, share_of(&row->total, &s->sum, weights));
         } else {
             json_key_string(j, "caller",
                             row->other ? strpool_get(&q->labels, row->other - 1).data : "");
