@@ -171,7 +171,7 @@ function Classes(p: { ask: Ask; text: string; onText: (t: string) => void; chose
 }
 
 function Suspects({ ask, onChoose }: { ask: Ask; onChoose: (o: string) => void }) {
-  const { answer, error } = useAnswer<{ suspects: Suspect[]; notes?: string[] }>(ask, "leaks", {});
+  const { answer, error } = useAnswer<{ suspects: Suspect[] }>(ask, "leaks", {});
   if (error) return <Why error={error} />;
   if (!answer) return null;
   return (
@@ -183,7 +183,7 @@ function Suspects({ ask, onChoose }: { ask: Ask; onChoose: (o: string) => void }
             <span class="rank">{i + 1}</span> {bytes(s.retained)} <small>{s.percent.toFixed(1)} % of the heap</small>
           </h2>
           <div class="gauge wide" aria-hidden="true"><i style={{ width: `${s.percent}%` }} /></div>
-          {sentences(answer, s, i).map((t) => <p>{t}</p>)}
+          {sentences(s).map((t) => <p>{t}</p>)}
           <div class="row">
             <button onClick={() => onChoose(s.object)}>What holds it: {simple(s.class)}</button>
             {s.accumulator && s.accumulator !== s.object && <button onClick={() => onChoose(s.accumulator!)}>Where it piles up: {simple(s.accumulatorClass ?? "object")}</button>}
@@ -196,13 +196,8 @@ function Suspects({ ask, onChoose }: { ask: Ask; onChoose: (o: string) => void }
 }
 
 /** The sentences about a suspect, as the command prints them. */
-function sentences(a: { notes?: string[] }, s: Suspect, i: number): string[] {
-  if (s.text) return s.text.split("\n").map((t) => t.trim()).filter(Boolean);
-  const notes = (a.notes ?? []).map((n) => n.trim());
-  const from = notes.findIndex((n) => n.startsWith(`Suspect ${i + 1}:`));
-  if (from < 0) return [`It is held through ${s.path}.`];
-  const to = notes.findIndex((n, k) => k > from && (!n || /^Suspect \d+:/.test(n)));
-  return notes.slice(from, to < 0 ? undefined : to);
+function sentences(s: Suspect): string[] {
+  return s.text.split("\n").map((t) => t.trim()).filter(Boolean);
 }
 
 const reports = [

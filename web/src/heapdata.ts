@@ -70,7 +70,7 @@ export interface Suspect {
   accumulates: string | null;
   count: number;
   path: string;
-  text?: string;
+  text: string;
 }
 
 export interface QueryAnswer {
