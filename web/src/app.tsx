@@ -1,28 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Compare } from "./compare";
-import { CoverageView } from "./coverage";
 import { decodeMetric, isEmpty, kinds, Metric, PageJson } from "./data";
 import { Flame, flameHeight } from "./flame";
 import { duration, percent, plural, weightLong } from "./format";
-import { HeapView } from "./heap";
 import { Help } from "./help";
-import { decode, encode, State, views } from "./link";
+import { decode, encode, State } from "./link";
 import { colour, kindTitles } from "./palette";
-import { Monitors } from "./monitors";
 import { Ruler } from "./ruler";
 import { collapsed, csv, download, svg } from "./save";
 import { Losses } from "./losses";
-import { RequestsView } from "./requests";
 import { Mark } from "./mark";
 import { Missing } from "./missing";
 import { MethodTable } from "./table";
 import { isDark, setTheme, useDark } from "./theme";
 import { ThreadPicker } from "./threads";
-import { TraceView } from "./trace";
-import { ThreadView } from "./threadview";
 import { sourceOf } from "./timeline";
 import { invert, matched, rank, sandwich, search, select, unattributed } from "./tree";
+import { views } from "./views";
 
 export function App({ page }: { page: PageJson }) {
   const [state, setState] = useState<State>(() => decode(location.hash));
@@ -80,13 +75,13 @@ export function App({ page }: { page: PageJson }) {
     return () => removeEventListener("keydown", onKey);
   }, [state]);
 
-  const timeline = page.timeline;
   const source = useMemo(() => (page.timeline ? sourceOf(page.timeline) : null), [page]);
-  const has: Record<string, boolean> = { profile: !!json, method: !!json, threads: !!timeline, monitors: !!timeline, requests: !!page.requests, trace: !!page.trace, coverage: !!page.coverage, heap: !!page.heap };
+  const row = views.find((v) => v.name === state.view);
   // The address may name a view that the recording lacks: then the page says so, and what would record it. Without a name the
   // first view is shown.
-  const asked = state.view !== "profile" && !has[state.view];
-  const view = has[state.view] || asked ? state.view : (views.find((v) => has[v]) ?? "profile");
+  const asked = row ? !row.has(page) : state.view === "method" && !json;
+  const shown = asked ? undefined : (row ?? (json ? undefined : views.find((v) => v.has(page))));
+  const view = shown?.name ?? (asked || state.view === "method" ? state.view : "profile");
   const inProfile = view === "profile" || view === "method";
   const [filled, setFilled] = useState<string | null>(null); // or why not
   const isWaiting = inProfile && json && isEmpty(json);
@@ -107,55 +102,11 @@ export function App({ page }: { page: PageJson }) {
       {children}
     </Header>
   );
-  if (timeline && source && (view === "threads" || view === "monitors")) {
+  if (shown) {
     return (
       <>
-        {facts(
-          <>
-            <span>
-              <b>{plural(timeline.threads.length, "thread")}</b>
-            </span>
-            <span>in {duration(timeline.end_ns)}</span>
-            {!timeline.exact && <span class="warn" title="Record with --threads to have every cause">some causes are not recorded</span>}
-          </>,
-        )}
-        {view === "threads" ? <ThreadView json={timeline} source={source} file={page.file} {...kept} /> : <Monitors json={timeline} served={timeline.served} name={name} {...kept} />}
-        {dialog}
-      </>
-    );
-  }
-  if (page.requests && view === "requests") {
-    return (
-      <>
-        {facts(<span><b>{plural(page.requests.names.length, "name")}</b></span>)}
-        <RequestsView json={page.requests} name={name} {...kept} />
-        {dialog}
-      </>
-    );
-  }
-  if (page.trace && view === "trace") {
-    return (
-      <>
-        {facts(<span><b>{plural(page.trace.total, "call")}</b></span>)}
-        <TraceView json={page.trace} served={!!page.site} name={name} {...kept} />
-        {dialog}
-      </>
-    );
-  }
-  if (page.coverage && view === "coverage") {
-    return (
-      <>
-        {facts(<span><b>{plural(page.coverage.classes.length, "class", "classes")}</b></span>)}
-        <CoverageView json={page.coverage} name={name} {...kept} />
-        {dialog}
-      </>
-    );
-  }
-  if (page.heap && view === "heap") {
-    return (
-      <>
-        {facts(null)}
-        <HeapView json={page.heap} name={name} file={page.file} {...kept} />
+        {facts(shown.facts?.(page))}
+        {shown.show({ page, name, source, kept })}
         {dialog}
       </>
     );
@@ -411,36 +362,13 @@ function Bar({ page, metric, state, change, dark, onHelp, children }: HeaderProp
             {m.title}
           </button>
         ))}
-        {page.timeline && (
-          <>
-            <button aria-current={current(state.view === "threads")} onClick={() => change({ view: "threads" })}>
-              Threads
+        {views
+          .filter((v) => v.has(page))
+          .map((v) => (
+            <button key={v.name} aria-current={current(state.view === v.name)} onClick={() => change({ view: v.name })}>
+              {v.title}
             </button>
-            <button aria-current={current(state.view === "monitors")} onClick={() => change({ view: "monitors" })}>
-              Monitor statistics
-            </button>
-          </>
-        )}
-        {page.requests && (
-          <button aria-current={current(state.view === "requests")} onClick={() => change({ view: "requests" })}>
-            Requests
-          </button>
-        )}
-        {page.heap && (
-          <button aria-current={current(state.view === "heap")} onClick={() => change({ view: "heap" })}>
-            Heap
-          </button>
-        )}
-        {page.trace && (
-          <button aria-current={current(state.view === "trace")} onClick={() => change({ view: "trace" })}>
-            Calls
-          </button>
-        )}
-        {page.coverage && (
-          <button aria-current={current(state.view === "coverage")} onClick={() => change({ view: "coverage" })}>
-            Coverage
-          </button>
-        )}
+          ))}
       </nav>
       <div class="facts">{children}</div>
       <div class="grow" />

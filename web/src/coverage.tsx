@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Coverage: a table of classes, and the source of the chosen class with the lines that ran, if the source was found.
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { percent } from "./format";
+import { percent, plural } from "./format";
 import type { Kept } from "./link";
 import { download, table } from "./save";
 import { SortableTable } from "./sortable";
+import type { View } from "./view";
 
 export interface CoverSum {
   lines: number;
@@ -160,3 +161,15 @@ function ranges(list: number[]): string {
   }
   return out.join(", ");
 }
+
+export const coverageView: View = {
+  name: "coverage",
+  title: "Coverage",
+  has: (p) => !!p.coverage,
+  missing: { title: "Coverage", is: "which lines and branches ran", by: "jvmscope run --cover -o app.jfr -- java ..." },
+  losses: /^(coverage|recording)$/,
+  facts: (p) => <span><b>{plural(p.coverage!.classes.length, "class", "classes")}</b></span>,
+  show: ({ page, name, kept }) => <CoverageView json={page.coverage!} name={name} {...kept} />,
+  help: <p>Green lines ran, red ones did not, yellow ones ran without taking every branch: the number says how many of them.</p>,
+  keys: [["/", "search classes"], ["↑ ↓", "move between rows"], ["Space", "choose the row"]],
+};

@@ -9,6 +9,7 @@ import type { Kept } from "./link";
 import { download, table } from "./save";
 import { SortableTable } from "./sortable";
 import { VirtualTable } from "./virtual";
+import type { View } from "./view";
 
 const tabs = [["map", "Map"], ["tree", "Dominators"], ["classes", "Classes"], ["suspects", "Leak suspects"], ["reports", "Reports"], ["query", "Query"]] as const;
 
@@ -319,3 +320,28 @@ function Query(p: { ask: Ask; served: boolean; sql: string; onSql: (s: string) =
     </div>
   );
 }
+
+const heapKeys: [string, string][] = [
+  ["↑ ↓ → ←", "move between objects; in the tree, open and close"],
+  ["Enter", "in the map: go into what an object holds"],
+  ["Backspace", "in the map: out again"],
+  ["Space", "in the map: inspect the object"],
+  ["Ctrl + Enter", "run the query"],
+];
+
+export const heapView: View = {
+  name: "heap",
+  title: "Heap",
+  has: (p) => !!p.heap,
+  missing: { title: "Heap", is: "what holds the memory", by: "jvmscope heap dump -o app.hprof PID" },
+  losses: /^(heap|recording)$/,
+  show: ({ page, name, kept }) => <HeapView json={page.heap!} name={name} file={page.file} {...kept} />,
+  help: (
+      <p>
+        An object <b>retains</b> what would be freed if it went. Each box of the map is an object with all that it retains, and in a large box
+        lie those that it keeps alive. The tree of dominators says the same in rows. Choose an object to see what is in it, who refers to it
+        and the path from a GC root on which it lives.
+      </p>
+    ),
+  keys: heapKeys,
+};

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps the state of the page in the address's fragment, so that every view can be linked to.
 
-export const views = ["profile", "method", "threads", "monitors", "requests", "trace", "coverage", "heap"] as const;
-export type View = (typeof views)[number];
-
 export interface State {
   metric: string;
-  view: View;
+  view: string; // "profile", "method" or the name of a row of views.ts
   inverted: boolean;
   upwards: boolean;
   search: string;
@@ -46,7 +43,7 @@ export function decode(fragment: string): State {
   const w = numbers(q.get("w"), "-");
   return {
     metric: q.get("m") ?? "",
-    view: views.find((v) => v === q.get("v")) ?? "profile",
+    view: q.get("v") || "profile",
     inverted: q.get("i") === "1",
     upwards: q.get("u") === "1",
     search: q.get("q") ?? "",

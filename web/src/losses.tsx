@@ -2,23 +2,17 @@
 // What the recording lost, shown above every view, with the losses of the current view first.
 import type { Loss, PageJson } from "./data";
 import { duration, plural } from "./format";
-import type { View } from "./link";
+import { views } from "./views";
 
-/** Names of captures by view; for the profile, by metric. */
-const captures: Record<string, RegExp> = {
-  threads: /^(threads|locks|monitors|io|recording)$/,
-  monitors: /^(threads|locks|monitors|io|recording)$/,
-  trace: /^(trace|log|recording)$/,
-  coverage: /^(coverage|recording)$/,
-  heap: /^(heap|recording)$/,
-};
-
-const captureOf = (view: View, metric: string) => captures[view] ?? (/alloc/.test(metric) ? /^(alloc|recording)$/ : /lock/.test(metric) ? /^(locks|monitors|recording)$/ : /^(cpu|times|recording)$/);
+/** The captures whose losses make the view incomplete; for the profile, by metric. */
+const captureOf = (view: string, metric: string) =>
+  views.find((v) => v.name === view)?.losses ??
+  (/alloc/.test(metric) ? /^(alloc|recording)$/ : /lock/.test(metric) ? /^(locks|monitors|recording)$/ : /^(cpu|times|recording)$/);
 
 const sentence = (l: Loss) =>
   `${l.capture}: ${plural(l.amount, l.what, l.what)} ${l.amount === 1 ? "was" : "were"} lost between ${duration(l.from_ns)} and ${duration(l.to_ns)}: ${l.reason}`;
 
-export function Losses({ page, view, metric }: { page: PageJson; view: View; metric: string }) {
+export function Losses({ page, view, metric }: { page: PageJson; view: string; metric: string }) {
   const losses = page.losses ?? [];
   const mine = losses.filter((l) => captureOf(view, metric).test(l.capture));
   const others = losses.filter((l) => !mine.includes(l));

@@ -8,6 +8,7 @@ import { download, table } from "./save";
 import { SortableTable } from "./sortable";
 import { Stack } from "./threaddetails";
 import type { SiteStats, Stats, Times, TimelineJson } from "./timeline";
+import { noTimeline, timelineFacts, View } from "./view";
 
 const time = { numeric: true, format: (v: number) => (v > 0 ? duration(v) : "–") };
 const average = (t: Times) => (t.count ? t.total_ns / t.count : 0);
@@ -199,3 +200,20 @@ function WhatIf({ json, served, classes }: { json: TimelineJson; served: boolean
     </section>
   );
 }
+
+export const monitorsView: View = {
+  name: "monitors",
+  title: "Monitor statistics",
+  has: (p) => !!p.timeline,
+  missing: noTimeline,
+  losses: /^(threads|locks|monitors|io|recording)$/,
+  facts: timelineFacts,
+  show: ({ page, name, kept }) => <Monitors json={page.timeline!} served={page.timeline!.served} name={name} {...kept} />,
+  help: (
+      <p>
+        Choose threads to see the classes whose monitors they used, choose classes to see where they blocked and waited, choose a place for
+        its call stack. Nothing chosen means all. Shift chooses a range; the last line adds up what is chosen.
+      </p>
+    ),
+  keys: [["↑ ↓", "move between rows"], ["Space", "choose the row"], ["Escape", "back, close, clear"]],
+};

@@ -8,6 +8,7 @@ import { download, table } from "./save";
 import { useSize } from "./size";
 import { SortableTable } from "./sortable";
 import { useDark } from "./theme";
+import type { View } from "./view";
 
 export interface RequestName {
   name: string;
@@ -418,3 +419,21 @@ function Waterfall({ json, request, dark }: { json: RequestsJson; request: OneRe
     </section>
   );
 }
+
+export const requestsView: View = {
+  name: "requests",
+  title: "Requests",
+  has: (p) => !!p.requests,
+  missing: { title: "Requests", is: "which requests a server handled, and why the slow ones are slow", by: "jvmscope run --requests -o app.jfr -- java ..." },
+  losses: /^(requests|threads|locks|monitors|io|recording)$/,
+  facts: (p) => <span><b>{plural(p.requests!.names.length, "name")}</b></span>,
+  show: ({ page, name, kept }) => <RequestsView json={page.requests!} name={name} {...kept} />,
+  help: (
+      <p>
+        Each field of the picture is a moment and a latency, the stronger the more requests. Drag over fields, or choose a name, to see what
+        these requests waited for beside the others. The <b>typical</b> requests are the middle half of a name, the <b>slow</b> ones its
+        slowest hundredth. Choose a request for its waterfall: the parts add up to its latency.
+      </p>
+    ),
+  keys: [["← ↑ → ↓", "in the picture: move; with Shift choose more"], ["Enter", "choose the field, or the row"], ["↑ ↓", "move between rows"], ["Escape", "choose nothing"]],
+};

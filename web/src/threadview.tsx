@@ -13,6 +13,7 @@ import { AXIS, colourOf, edgeColours, edgeTitles, gutter, Line, Options, rowHeig
 import { useSize } from "./size";
 import { useDark } from "./theme";
 import type { NodeDetails, SegmentDetails, Source, TimelineJson } from "./timeline";
+import { noTimeline, timelineFacts, View } from "./view";
 
 interface Props extends Kept {
   json: TimelineJson;
@@ -414,3 +415,36 @@ function layout(json: TimelineJson, grouped: boolean, chosen: Set<number> | null
   }
   return [...groups].flatMap(([g, members]) => [{ thread: -1, title: g }, ...members.map(line)]);
 }
+
+const threadKeys: [string, string][] = [
+  ["← →", "the thread's state before, after; or move in time"],
+  ["↑ ↓", "the thread above, below"],
+  ["+ - 0", "zoom in, out, everything; Ctrl + wheel zooms at the pointer, dragging moves"],
+  ["a d", "earlier, later"],
+  ["w e", "go to the waker, to what ended the state"],
+  ["n p", "next, previous segment of the critical path"],
+  ["c", "show or hide the critical path"],
+  ["g m v s", "group by thread group; marks, threads of the VM on or off; choose threads"],
+  ["Escape", "back, close, clear"],
+  ["?", "this help"],
+];
+
+export const threadsView: View = {
+  name: "threads",
+  title: "Threads",
+  has: (p) => !!p.timeline,
+  missing: noTimeline,
+  losses: /^(threads|locks|monitors|io|recording)$/,
+  facts: timelineFacts,
+  show: ({ page, source, kept }) => <ThreadView json={page.timeline!} source={source!} file={page.file} {...kept} />,
+  help: (
+      <p>
+        Each row is a thread, each colour a state; narrow bars are waits that cost no processor. A column of several colours is a moment of
+        many states, by their shares. An arrow leads from the thread that ended a wait to the one that went on; it is dashed where the cause
+        was concluded and not recorded. The thick line is the <b>critical path</b>: the chain of activities that the whole time depends on.
+        Only what lies on it can make the program faster. A yellow box is a wait whose time ran out, a blue one a notifyAll; ticks above are
+        notify and locks taken, below locks let go. Click a state for its lock, its owner and both stacks.
+      </p>
+    ),
+  keys: threadKeys,
+};

@@ -2,11 +2,12 @@
 // The call tree: every recorded call with its arguments and its result, below the call that made it.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Call, filterCalls, linkCalls, methods, parseTime, since, TraceJson, types, values } from "./calls";
-import { count, duration, split } from "./format";
+import { count, duration, plural, split } from "./format";
 import type { Kept } from "./link";
 import { download, table } from "./save";
 import { SortableTable } from "./sortable";
 import { VirtualTable } from "./virtual";
+import type { View } from "./view";
 
 interface Props extends Kept {
   json: TraceJson;
@@ -232,3 +233,23 @@ function Summary({ calls, onMethod }: { calls: Call[]; onMethod: (m: string) => 
     </>
   );
 }
+
+const callKeys: [string, string][] = [
+  ["/", "search methods"],
+  ["↑ ↓ PgUp PgDn Home End", "move between calls"],
+  ["→ ←", "open and close a call; to its first call, to its caller"],
+  ["n N", "next, previous call that matches the filter"],
+  ["Escape", "back, close, clear"],
+];
+
+export const traceView: View = {
+  name: "trace",
+  title: "Calls",
+  has: (p) => !!p.trace,
+  missing: { title: "Calls", is: "the calls of chosen methods with arguments and what came back", by: "jvmscope run --trace 'com.example.*' -o app.jfr -- java ..." },
+  losses: /^(trace|log|recording)$/,
+  facts: (p) => <span><b>{plural(p.trace!.total, "call")}</b></span>,
+  show: ({ page, name, kept }) => <TraceView json={page.trace!} served={!!page.site} name={name} {...kept} />,
+  help: <p>Each line is a call that was recorded, with its arguments and what came back, below the call that made it.</p>,
+  keys: callKeys,
+};
