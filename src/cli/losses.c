@@ -14,6 +14,8 @@ void losses_tell(const char *path, const struct losses *l, struct buf *ret_text)
 {
     _cleanup_(buf_release) struct buf text = BUF(4096);
     for (size_t i = 0; i < l->rows.len; i++) {
+        if (loss_is_held(l, &l->rows.data[i]))
+            continue;
         buf_clear(&text);
         loss_sentence(l, &l->rows.data[i], &text);
         tell(path, &text, ret_text);

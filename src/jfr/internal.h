@@ -255,6 +255,7 @@ struct jfr_writer {
     atomic_bool closed;
     struct waker own_waker, *waker; /* the options' or the writer's own */
     struct loss_counter losses[JFR_LOSSES], lost_of_type[JFR_LOST_TYPES][JFR_LOST_REASONS];
+    struct loss_counter lost_held[JFR_HELDS];
     _Atomic uint64_t lost_closed;
     struct traces traces;
 

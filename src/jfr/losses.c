@@ -69,6 +69,15 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_CONSTANT] = {"recording", "names", "there was no room for them in the chunk"},
 };
 
+/* The reason is that of the events: the file had no room. */
+static const struct jfr_loss_row held_rows[JFR_HELDS] = {
+    [HELD_OBJECTS] = {"alloc", "objects", .of = "sites"},
+    [HELD_BYTES] = {"alloc", "bytes", .of = "sites"},
+    [HELD_EXCEPTIONS] = {"exceptions", "exceptions", .of = "counts"},
+    [HELD_CALLS] = {"times", "calls", .of = "rows"},
+    [HELD_REQUESTS] = {"requests", "requests", .of = "totals"},
+};
+
 /* Why the file did not grow, if the system refused it: error is a negative errno or 0. */
 static const char *room_reason(int error)
 {
@@ -147,14 +156,19 @@ struct jfr_loss_row jfr_loss_of_type(const char *type)
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         if (strcmp(rows[i].type, type) == 0)
-            return (struct jfr_loss_row){rows[i].capture, rows[i].what, NULL};
-    return (struct jfr_loss_row){"recording", "events", NULL};
+            return (struct jfr_loss_row){rows[i].capture, rows[i].what, NULL, NULL};
+    return (struct jfr_loss_row){"recording", "events", NULL, NULL};
 }
 
 void jfr_lose(struct jfr_writer *w, enum jfr_loss loss, uint64_t n)
 {
     if (w && n)
         atomic_fetch_add_explicit(&w->losses[loss].total, n, memory_order_relaxed);
+}
+
+void jfr_lose_held(struct jfr_writer *w, enum jfr_held what, uint64_t n)
+{
+    atomic_fetch_add_explicit(&w->lost_held[what].total, n, memory_order_relaxed);
 }
 
 /*
@@ -229,6 +243,7 @@ static void tell(struct jfr_writer *w, struct loss_counter *c, const struct jfr_
     jfr_put_string(&e, row->reason);
     jfr_put_long(&e, (int64_t)(total - c->reported));
     jfr_put_long(&e, (int64_t)total);
+    jfr_put_string(&e, row->of ? row->of : "");
     slot_commit(&e, type_code(JFR_LOST + JFR_TYPE_BASE));
     atomic_fetch_add_explicit(&w->chunk.own.events, 1, memory_order_relaxed);
     c->reported = total;
@@ -281,5 +296,10 @@ void losses_write(struct jfr_writer *w, bool last)
             struct jfr_loss_row row = row_of_type(w, i, (enum lost_reason)k);
             tell(w, &w->lost_of_type[i][k], &row, now);
         }
+    for (size_t i = 0; i < JFR_HELDS; i++) {
+        struct jfr_loss_row row = held_rows[i];
+        row.reason = room_reason(atomic_load(&w->failure));
+        tell(w, &w->lost_held[i], &row, now);
+    }
     w->reported_ns = now;
 }

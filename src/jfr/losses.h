@@ -60,8 +60,12 @@ enum jfr_loss {
 
 struct jfr_loss_row {
     const char *capture, *what,
-        *reason; /* such as "trace", "calls", "the buffer of their thread was full" */
+        *reason;    /* such as "trace", "calls", "the buffer of their thread was full" */
+    const char *of; /* what held these, such as "sites" for bytes; NULL if nothing did */
 };
+
+/* What events that hold sums held when there was no room for them (jfr_lose_held). */
+enum jfr_held { HELD_OBJECTS, HELD_BYTES, HELD_EXCEPTIONS, HELD_CALLS, HELD_REQUESTS, JFR_HELDS };
 
 extern const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES];
 
@@ -90,5 +94,10 @@ void jfr_lose(struct jfr_writer *w, enum jfr_loss loss, uint64_t n);
  * since its previous call.
  */
 void jfr_lose_total(struct jfr_writer *w, enum jfr_loss loss, uint64_t total);
+/*
+ * Adds to what the events held that jfr_lose_events counts: an event lost can stand for any number
+ * of calls, bytes and so on.
+ */
+void jfr_lose_held(struct jfr_writer *w, enum jfr_held what, uint64_t n);
 /* Counts n more losses that happened at some time since the last call for this kind. */
 void jfr_lose_since(struct jfr_writer *w, enum jfr_loss loss, uint64_t n);

@@ -13,6 +13,7 @@ void losses_release(struct losses *l)
         free(l->rows.data[i].capture);
         free(l->rows.data[i].what);
         free(l->rows.data[i].reason);
+        free(l->rows.data[i].of);
     }
     vec_release(&l->rows);
     for (size_t i = 0; i < l->reduced.len; i++)
@@ -22,35 +23,41 @@ void losses_release(struct losses *l)
 }
 
 static struct loss *find(const struct losses *l, const char *capture, const char *what,
-                         const char *reason)
+                         const char *reason, const char *of)
 {
     for (size_t i = 0; i < l->rows.len; i++) {
         struct loss *row = &l->rows.data[i];
         if (strcmp(row->capture, capture) == 0 && strcmp(row->what, what) == 0 &&
-            strcmp(row->reason, reason) == 0)
+            strcmp(row->reason, reason) == 0 && strcmp(row->of, of) == 0)
             return row;
     }
     return NULL;
 }
 
 static struct loss *add_row(struct losses *l, const char *capture, const char *what,
-                            const char *reason)
+                            const char *reason, const char *of)
 {
-    struct loss row = {strdup(capture), strdup(what), strdup(reason), 0, INT64_MAX, INT64_MIN};
-    if (row.capture && row.what && row.reason && vec_push(&l->rows, row) == 0)
+    struct loss row = {.capture = strdup(capture),
+                       .what = strdup(what),
+                       .reason = strdup(reason),
+                       .of = strdup(of),
+                       .from_ns = INT64_MAX,
+                       .to_ns = INT64_MIN};
+    if (row.capture && row.what && row.reason && row.of && vec_push(&l->rows, row) == 0)
         return &l->rows.data[l->rows.len - 1];
     free(row.capture);
     free(row.what);
     free(row.reason);
+    free(row.of);
     return NULL;
 }
 
 static int add(struct losses *l, const char *capture, const char *what, const char *reason,
-               uint64_t amount, int64_t from_ns, int64_t to_ns)
+               const char *of, uint64_t amount, int64_t from_ns, int64_t to_ns)
 {
-    struct loss *row = find(l, capture, what, reason);
+    struct loss *row = find(l, capture, what, reason, of);
     if (!row)
-        row = add_row(l, capture, what, reason);
+        row = add_row(l, capture, what, reason, of);
     if (!row)
         return -ENOMEM;
     row->amount += amount;
@@ -109,8 +116,8 @@ int losses_add(struct losses *l, const struct rec_event *e)
     const char *what = rec_string(o, "what", other ? "bytes" : "events");
     const char *reason =
         rec_string(o, "reason", other ? "the VM's recorder was too slow" : "not told");
-    return add(l, capture, what, reason, (uint64_t)rec_long(o, "amount", 0), e->start_ns,
-               e->start_ns + e->duration_ns);
+    return add(l, capture, what, reason, rec_string(o, "of", ""),
+               (uint64_t)rec_long(o, "amount", 0), e->start_ns, e->start_ns + e->duration_ns);
 }
 
 int losses_merge(struct losses *to, const struct losses *from)
@@ -118,7 +125,8 @@ int losses_merge(struct losses *to, const struct losses *from)
     int r = 0;
     for (size_t i = 0; i < from->rows.len && r == 0; i++) {
         const struct loss *row = &from->rows.data[i];
-        r = add(to, row->capture, row->what, row->reason, row->amount, row->from_ns, row->to_ns);
+        r = add(to, row->capture, row->what, row->reason, row->of, row->amount, row->from_ns,
+                row->to_ns);
     }
     for (size_t i = 0; i < from->reduced.len && r == 0; i++) {
         const struct reduced *row = &from->reduced.data[i];
@@ -179,11 +187,25 @@ bool losses_is_of(const char *const *captures, const char *capture)
     return !captures;
 }
 
+static bool holds(const struct loss *loss, const struct loss *held)
+{
+    return strcmp(held->of, loss->what) == 0 && strcmp(held->capture, loss->capture) == 0 &&
+           strcmp(held->reason, loss->reason) == 0;
+}
+
+bool loss_is_held(const struct losses *l, const struct loss *loss)
+{
+    for (size_t i = 0; i < l->rows.len && loss->of[0]; i++)
+        if (!l->rows.data[i].of[0] && holds(&l->rows.data[i], loss))
+            return true;
+    return false;
+}
+
 uint64_t losses_sum(const struct losses *l, const char *const *captures)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < l->rows.len; i++)
-        if (losses_is_of(captures, l->rows.data[i].capture))
+        if (losses_is_of(captures, l->rows.data[i].capture) && !loss_is_held(l, &l->rows.data[i]))
             sum += l->rows.data[i].amount;
     return sum;
 }
@@ -195,8 +217,13 @@ static double seconds(const struct losses *l, int64_t ns)
 
 void loss_sentence(const struct losses *l, const struct loss *loss, struct buf *out)
 {
-    buf_printf(out, "%s: %s %s lost between %.2f s and %.2f s: %s", loss->capture,
-               COUNT_TEXT(loss->amount, loss->what), loss->amount == 1 ? "was" : "were",
+    unsigned n = 0;
+    buf_printf(out, "%s: %s", loss->capture, COUNT_TEXT(loss->amount, loss->what));
+    for (size_t i = 0; i < l->rows.len; i++)
+        if (holds(loss, &l->rows.data[i]))
+            buf_printf(out, "%s %s", n++ ? " and" : " with",
+                       COUNT_TEXT(l->rows.data[i].amount, l->rows.data[i].what));
+    buf_printf(out, " %s lost between %.2f s and %.2f s: %s", loss->amount == 1 ? "was" : "were",
                seconds(l, loss->from_ns), seconds(l, loss->to_ns), loss->reason);
 }
 
@@ -224,6 +251,30 @@ bool losses_unended_sentence(const struct losses *l, struct buf *out)
     return l->unended || l->cut;
 }
 
+/* Writes the member "with": what the things held that were lost. */
+static void held_json(const struct losses *l, const struct loss *loss, struct json *j)
+{
+    bool any = false;
+    for (size_t i = 0; i < l->rows.len; i++) {
+        const struct loss *row = &l->rows.data[i];
+        if (!holds(loss, row))
+            continue;
+        if (!any) {
+            json_key(j, "with");
+            json_begin_array(j);
+        }
+        any = true;
+        json_begin_object(j);
+        json_key(j, "what");
+        json_string(j, row->what);
+        json_key(j, "amount");
+        json_u64(j, row->amount);
+        json_end_object(j);
+    }
+    if (any)
+        json_end_array(j);
+}
+
 void losses_json(const struct losses *l, const char *const *captures, struct json *j)
 {
     json_key(j, "lost");
@@ -232,6 +283,8 @@ void losses_json(const struct losses *l, const char *const *captures, struct jso
     json_begin_array(j);
     for (size_t i = 0; i < l->rows.len; i++) {
         const struct loss *row = &l->rows.data[i];
+        if (loss_is_held(l, row))
+            continue;
         json_begin_object(j);
         json_key(j, "capture");
         json_string(j, row->capture);
@@ -241,6 +294,7 @@ void losses_json(const struct losses *l, const char *const *captures, struct jso
         json_string(j, row->reason);
         json_key(j, "amount");
         json_u64(j, row->amount);
+        held_json(l, row, j);
         json_key(j, "from_ns");
         json_i64(j, MAX(row->from_ns - l->start_ns, INT64_C(0)));
         json_key(j, "to_ns");

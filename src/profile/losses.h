@@ -13,6 +13,7 @@
 
 struct loss {
     char *capture, *what, *reason; /* "trace", "calls", "the buffer of their thread was full" */
+    char *of; /* the kind of thing that held these, such as "sites" for bytes; "" if none */
     uint64_t amount;
     int64_t from_ns, to_ns; /* the time span of the losses, in ns since 1970 */
 };
@@ -55,6 +56,12 @@ int losses_read(struct losses *ret, struct recording *r) must_check;
 /* Adds the losses of another recording, each at its time since 1970. Returns 0 or -ENOMEM. */
 int losses_merge(struct losses *to, const struct losses *from) must_check;
 
+/*
+ * Returns whether another loss held this one, such as the sites whose bytes it counts. The sentence
+ * and the JSON of that one state it too, and no sum has it.
+ */
+bool loss_is_held(const struct losses *l, const struct loss *loss);
+
 /* The captures on which the figures of a view are based; NULL at the end. */
 extern const char *const losses_of_trace[],
     *const losses_of_exceptions[], *const losses_of_coverage[], *const losses_of_threads[],
@@ -66,7 +73,7 @@ bool losses_is_of(const char *const *captures, const char *capture);
 uint64_t losses_sum(const struct losses *l, const char *const *captures);
 /*
  * Writes a sentence such as "trace: 12 calls were lost between 0.51 s and 0.83 s: the buffer of
- * their thread was full".
+ * their thread was full", or "alloc: 3 sites with 70 objects and 9120 bytes were lost ...".
  */
 void loss_sentence(const struct losses *l, const struct loss *loss, struct buf *out);
 /* "budget: between 3.10 s and 60.25 s one in 16 stacks of short waits was kept". */

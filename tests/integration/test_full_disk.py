@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A full disk, by a small tmpfs, by ulimit -f and by /dev/full: every writer says what it lost, with the system's reason, and exits
 with 1; the program that is profiled goes on as if nothing had happened."""
+import json
 import os
 import pathlib
 import re
@@ -9,6 +10,7 @@ import subprocess
 import pytest
 
 import lab
+import outputs
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who may mount a small file system")
 
@@ -56,6 +58,42 @@ def test_run_tells_what_a_full_disk_took(jdk, limited, flags, output):
         assert lost > 0
         report = lab.jvmscope("trace", folder / output)
         assert report.returncode == 0, "what there is can be read: " + report.stderr
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_what_lost_sums_held_is_told(jdk, tmp_path):
+    """An event that holds a sum stands for any number of objects, bytes, exceptions and calls: what is lost and what is left are at
+    least what the program did, in the table, in JSON and on the page."""
+    out = tmp_path / "out.jfr"
+    flags = ["--trace", "Amounts.*", "--alloc=exact", "--exceptions=counts", "--cpu=times"]  # the calls fill the file
+    program = ["java", "-Xmx64m", "-cp", lab.compiled("Amounts"), "Amounts"]
+    command = ["prlimit", f"--fsize={LIMIT}", lab.BUILD / "jvmscope", "run", *flags, "-o", out, "--", *jdk.command(*program)]
+    done = subprocess.run([str(x) for x in command], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1 and "sum " in done.stdout, done
+    only_line(done.stderr, "not all was recorded", "File too large")
+    traced = lab.jvmscope("trace", "--json", out)
+    assert traced.returncode == 0, traced.stderr
+    held = {}
+    for loss in json.loads(traced.stdout)["losses"]:
+        for what in loss.get("with", []):
+            held[loss["capture"], loss["what"], what["what"]] = what["amount"]
+    assert sorted(held) == [("alloc", "sites", "bytes"), ("alloc", "sites", "objects"), ("exceptions", "counts", "exceptions"),
+                            ("times", "rows", "calls")]
+    left = lab.jvmscope("report", "--json", out)
+    report = json.loads(left.stdout) if left.returncode == 0 else {}  # nothing of them at all
+    assert held["alloc", "sites", "objects"] <= 1_000_000  # nothing counts twice
+    assert report.get("allocations", {}).get("total", 0) + held["alloc", "sites", "bytes"] >= 20_000 * 1000
+    assert sum(m["calls"] for m in report.get("times", {}).get("methods", [])) + held["times", "rows", "calls"] >= 75_000
+    thrown = lab.jvmscope("trace", "--exceptions", "--json", out)
+    counts = json.loads(thrown.stdout)["exceptions"] if thrown.returncode == 0 else []
+    assert 31 <= sum(e["count"] for e in counts) + held["exceptions", "counts", "exceptions"] < 31 + 1000
+    told = lab.jvmscope("report", out).stderr
+    assert re.search(r"alloc: \d+ sites? with %d objects and %d bytes w(as|ere) lost between" % (
+        held["alloc", "sites", "objects"], held["alloc", "sites", "bytes"]), told), told
+    assert not re.search(r"alloc: \d+ (objects|bytes)", told)
+    assert lab.jvmscope("convert", "-o", tmp_path / "out.html", out).returncode == 0
+    page = outputs.page(tmp_path / "out.html")
+    assert {(x["capture"], x["what"], w["what"]): w["amount"] for x in page["losses"] for w in x.get("with", [])} == held
 
 
 @pytest.mark.jdks(17)

@@ -33,6 +33,7 @@ export interface Loss {
   what: string;
   reason: string;
   amount: number;
+  with?: { what: string; amount: number }[]; // what these held, such as bytes of sites
   from_ns: number;
   to_ns: number;
 }

@@ -9,8 +9,10 @@ const captureOf = (view: string, metric: string) =>
   views.find((v) => v.name === view)?.losses ??
   (/alloc/.test(metric) ? /^(alloc|recording)$/ : /lock/.test(metric) ? /^(locks|monitors|recording)$/ : /^(cpu|times|recording)$/);
 
+const amountOf = (l: Loss) => [plural(l.amount, l.what, l.what), ...(l.with ?? []).map((w, i) => `${i ? "and" : "with"} ${plural(w.amount, w.what, w.what)}`)].join(" ");
+
 const sentence = (l: Loss) =>
-  `${l.capture}: ${plural(l.amount, l.what, l.what)} ${l.amount === 1 ? "was" : "were"} lost between ${duration(l.from_ns)} and ${duration(l.to_ns)}: ${l.reason}`;
+  `${l.capture}: ${amountOf(l)} ${l.amount === 1 ? "was" : "were"} lost between ${duration(l.from_ns)} and ${duration(l.to_ns)}: ${l.reason}`;
 
 export function Losses({ page, view, metric }: { page: PageJson; view: string; metric: string }) {
   const losses = page.losses ?? [];
@@ -24,7 +26,7 @@ export function Losses({ page, view, metric }: { page: PageJson; view: string; m
       ))}
       {others.length > 0 && (
         <details class="note lost">
-          <summary>Lost of other captures: {others.map((l) => `${l.capture} ${plural(l.amount, l.what, l.what)}`).join(", ")}</summary>
+          <summary>Lost of other captures: {others.map((l) => `${l.capture} ${amountOf(l)}`).join(", ")}</summary>
           {others.map((l) => (
             <p>{sentence(l)}.</p>
           ))}

@@ -493,14 +493,51 @@ static void write_as_sample(struct jfr_writer *w, const struct row *row, uint32_
     struct jfr_event e;
     snprintf(name, sizeof(name), "%.*s", (int)(signature ? len - 2 : len), class + signature);
     uint64_t constant = jfr_define_class(w, &(struct jfr_class){.name = name});
-    if (bytes <= 0 || !jfr_begin(w, JFR_OBJECT_ALLOCATION_SAMPLE, 0, &e))
+    if (bytes <= 0)
         return;
+    if (!jfr_begin_growing(w, JFR_OBJECT_ALLOCATION_SAMPLE, 0, &e)) {
+        jfr_lose_events(w, JFR_OBJECT_ALLOCATION_SAMPLE, 1);
+        return;
+    }
     jfr_put_time(&e, now);
     jfr_put_long(&e, thread);
     jfr_put_long(&e, (int64_t)trace);
     jfr_put_long(&e, (int64_t)constant);
     jfr_put_long(&e, bytes);
     jfr_commit(&e);
+}
+
+/* How a row differs from what the recording says of its site. */
+struct change {
+    int64_t objects, bytes, live_objects, live_bytes;
+    bool any;
+};
+
+static struct change change_of(const struct report *r, const struct row *row)
+{
+    pthread_mutex_lock(&site_table.lock);
+    struct site told = site_table.sites.data[row->site];
+    pthread_mutex_unlock(&site_table.lock);
+    struct estimate alive = r->collected ? row->live : told.told_live;
+    struct change c = {.objects = change(row->allocated.objects, told.told.objects),
+                       .bytes = change(row->allocated.bytes, told.told.bytes),
+                       .live_objects = change(alive.objects, told.told_live.objects),
+                       .live_bytes = change(alive.bytes, told.told_live.bytes)};
+    c.any = c.objects || c.live_objects ||
+            (r->collected && !told.live_is_told && row->allocated.objects > 0);
+    return c;
+}
+
+/* The recording says what the row says, or that it was lost. */
+static void set_told(const struct report *r, const struct row *row)
+{
+    pthread_mutex_lock(&site_table.lock);
+    struct site *site = &site_table.sites.data[row->site];
+    site->told = row->allocated;
+    if (r->collected)
+        site->told_live = row->live;
+    site->live_is_told |= r->collected;
+    pthread_mutex_unlock(&site_table.lock);
 }
 
 /*
@@ -514,17 +551,8 @@ static bool write_event(struct session *s, const struct report *r, const struct 
     struct jfr_event e;
     uint32_t thread;
     char name[1024];
-    pthread_mutex_lock(&site_table.lock);
-    struct site told = site_table.sites.data[row->site];
-    site_table.sites.data[row->site].told = row->allocated;
-    struct estimate alive = r->collected ? row->live : told.told_live;
-    site_table.sites.data[row->site].told_live = alive;
-    site_table.sites.data[row->site].live_is_told |= r->collected;
-    pthread_mutex_unlock(&site_table.lock);
-    int64_t objects = change(row->allocated.objects, told.told.objects);
-    int64_t live = change(alive.objects, told.told_live.objects);
-    bool unknown = r->collected && !told.live_is_told && row->allocated.objects > 0;
-    if (!objects && !live && !unknown)
+    struct change c = change_of(r, row);
+    if (!c.any)
         return true;
     uint32_t n = frames_of(row->site, frames, &thread);
     monitors_source_name(class_of(row->site), name, sizeof(name));
@@ -535,37 +563,58 @@ static bool write_event(struct session *s, const struct report *r, const struct 
     jfr_put_long(&e, thread);
     jfr_put_long(&e, (int64_t)trace);
     jfr_put_string(&e, name);
-    jfr_put_long(&e, objects);
-    jfr_put_long(&e, change(row->allocated.bytes, told.told.bytes));
-    jfr_put_long(&e, live);
-    jfr_put_long(&e, change(alive.bytes, told.told_live.bytes));
+    jfr_put_long(&e, c.objects);
+    jfr_put_long(&e, c.bytes);
+    jfr_put_long(&e, c.live_objects);
+    jfr_put_long(&e, c.live_bytes);
     jfr_put_byte(&e, row->estimated || !site_table.exact);
     jfr_put_byte(&e, r->collected);
     jfr_put_long(&e, (int64_t)rounded(row->error.objects));
     jfr_put_long(&e, (int64_t)rounded(row->error.bytes));
     jfr_put_byte(&e, site_table.collected);
     jfr_commit(&e);
-    write_as_sample(w, row, thread, trace, now, change(row->allocated.bytes, told.told.bytes));
+    set_told(r, row);
+    write_as_sample(w, row, thread, trace, now, c.bytes);
     ++*events;
     return true;
 }
 
-static uint64_t write_recording(struct session *s, JNIEnv *jni, const struct report *r)
+/* Counts the changes of all rows from one on as lost. */
+static void lose_rows(struct jfr_writer *w, const struct report *r, size_t from,
+                      uint32_t event_type)
+{
+    for (size_t i = from; i < r->rows.len; i++) {
+        const struct row *row = &r->rows.data[i];
+        struct change c = change_of(r, row);
+        if (!c.any)
+            continue;
+        jfr_lose_events(w, event_type, 1);
+        jfr_lose_held(w, HELD_OBJECTS, (uint64_t)MAX(c.objects, 0));
+        jfr_lose_held(w, HELD_BYTES, (uint64_t)MAX(c.bytes, 0));
+        set_told(r, row);
+    }
+}
+
+/* later: what finds no room is written by the next report, and is not lost yet. */
+static uint64_t write_recording(struct session *s, JNIEnv *jni, const struct report *r, bool later)
 {
     enum { DRAIN_EVERY = 256 };
 
     uint32_t event_type;
     uint64_t now = now_ns(), events = 0;
-    bool room = jfr_declare(s->out.jfr, &type, 1, &event_type) == 0;
-    for (size_t i = 0; i < r->rows.len && room; i++) {
-        room = write_event(s, r, &r->rows.data[i], event_type, now, &events);
+    size_t i = 0;
+    if (jfr_declare(s->out.jfr, &type, 1, &event_type) < 0)
+        return 0;
+    for (; i < r->rows.len; i++) {
+        if (!write_event(s, r, &r->rows.data[i], event_type, now, &events))
+            break;
         if (i % DRAIN_EVERY == DRAIN_EVERY - 1)
             session_drain(s, jni);
     }
-    if (!room)
-        jfr_lose_events(s->out.jfr, event_type, 1);
-    if (!room)
+    if (i < r->rows.len && !later) {
+        lose_rows(s->out.jfr, r, i, event_type);
         session_message(s, "allocation sites: the recording has no room for all");
+    }
     return events;
 }
 
@@ -675,7 +724,7 @@ void sites_report(struct session *s, JNIEnv *jni, unsigned flags, double cutoff,
     if (error)
         session_message(s, "heap=sites: no memory for a report");
     else if (s->out.format == 'r')
-        write_recording(s, jni, &r);
+        write_recording(s, jni, &r, false);
     else if (s->out.format == 'a')
         write_text(s, &r, kept, &all);
     else
@@ -688,7 +737,7 @@ void sites_report(struct session *s, JNIEnv *jni, unsigned flags, double cutoff,
 uint64_t sites_save(struct session *s, JNIEnv *jni, sites_settle *settle)
 {
     struct report r = {0};
-    uint64_t events = take_rows(jni, 0, settle, &r) == 0 ? write_recording(s, jni, &r) : 0;
+    uint64_t events = take_rows(jni, 0, settle, &r) == 0 ? write_recording(s, jni, &r, true) : 0;
     vec_release(&r.rows);
     return events;
 }

@@ -333,9 +333,15 @@ static void exceptions_dump(struct session *s, JNIEnv *jni, enum dump_reason rea
 {
     exceptions_save(s, jni);
     exceptions_flush(s, jni);
-    for (unsigned i = 0; i < thrown_rows(); i++)
-        jfr_lose_events(s->out.jfr, thrown.types[0],
-                        atomic_load(&thrown_row_at(i)->count) != thrown_row_at(i)->written);
+    for (unsigned i = 0; i < thrown_rows(); i++) {
+        struct thrown_row *row = thrown_row_at(i);
+        uint64_t count = atomic_load(&row->count), told = MAX(row->written, row->lost);
+        if (count == told)
+            continue;
+        jfr_lose_events(s->out.jfr, thrown.types[0], 1);
+        jfr_lose_held(s->out.jfr, HELD_EXCEPTIONS, count - told);
+        row->lost = count;
+    }
 }
 
 static void exceptions_release(struct session *s)

@@ -387,9 +387,13 @@ static void requests_dump(struct session *s, JNIEnv *jni, enum dump_reason reaso
     if (reason != DUMP_REQUEST)
         jfr_lose_total(s->out.jfr, LOSS_REQUEST_OPEN, follow_open());
     for (unsigned i = 0; i < request_names_count(); i++) {
-        const struct request_name *n = request_name_at(i);
-        jfr_lose_events(s->out.jfr, state.types[TYPE_TOTALS],
-                        n && atomic_load(&((struct request_name *)n)->count) != n->told);
+        struct request_name *n = request_name_at(i);
+        uint64_t count = n ? atomic_load(&n->count) : 0, told = n ? MAX(n->told, n->lost) : 0;
+        if (count == told)
+            continue;
+        jfr_lose_events(s->out.jfr, state.types[TYPE_TOTALS], 1);
+        jfr_lose_held(s->out.jfr, HELD_REQUESTS, count - told);
+        n->lost = count;
     }
 }
 

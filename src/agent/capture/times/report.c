@@ -30,6 +30,7 @@ struct report {
     const struct times_report_costs *costs;
     bool elapsed, by_thread;
     bool totals; /* rows are methods, with all that was counted */
+    bool save;   /* what finds no room is written by a later report */
     struct times_paths paths;
     struct strpool traces; /* thread, then method numbers, innermost first */
     VEC(struct trace_row) rows;
@@ -354,6 +355,45 @@ static int write_marks(struct jfr_writer *w, uint32_t type, uint64_t now)
     return 0;
 }
 
+static bool is_empty(const struct trace_row *row)
+{
+    return !row->calls && !row->samples && !row->raw_ns && !row->open_ns;
+}
+
+/* Makes the next report say again what this one could not say in its row. */
+static void take_back(const struct report *r, const struct trace_row *row)
+{
+    struct str key = strpool_get(&r->traces, row->trace);
+    int64_t number = strpool_add(&told_traces, key.data, key.len);
+    if (number < 0 || (size_t)number >= told.len)
+        return;
+    struct trace_row *before = &told.data[number];
+    before->calls -= row->calls;
+    before->samples -= row->samples;
+    before->raw_ns -= row->raw_ns;
+    before->self_ns -= row->self_ns;
+    before->open_ns -= row->open_ns;
+}
+
+/*
+ * There is no room for the rows from one on. What is saved is written later: totals are saved
+ * again, and other rows are taken back.
+ */
+static void lose_rows(const struct report *r, size_t from, uint32_t event_type)
+{
+    for (size_t i = from; i < r->rows.len && !r->totals; i++) {
+        const struct trace_row *row = &r->rows.data[i];
+        if (is_empty(row))
+            continue;
+        if (r->save) {
+            take_back(r, row);
+            continue;
+        }
+        jfr_lose_events(r->s->out.jfr, event_type, 1);
+        jfr_lose_held(r->s->out.jfr, HELD_CALLS, row->calls);
+    }
+}
+
 static int write_recording(struct report *r, JNIEnv *jni, uint64_t *ret_events)
 {
     struct jfr_writer *w = r->s->out.jfr;
@@ -375,17 +415,18 @@ static int write_recording(struct report *r, JNIEnv *jni, uint64_t *ret_events)
         jfr_commit(&e);
     }
     result = write_marks(w, ids[CALL_TIMES_LEFT], now);
-    if (result < 0)
+    if (result < 0) {
+        lose_rows(r, 0, event_type);
         return result;
+    }
     for (size_t i = 0; i < r->rows.len; i++) {
         const struct trace_row *row = &r->rows.data[i];
-        if (!row->calls && !row->samples && !row->raw_ns && !row->open_ns)
+        if (is_empty(row))
             continue;
         uint32_t n = trace_frames(r, row, frames);
         uint64_t trace = jfr_trace(w, frames, n, false);
         if (!jfr_begin_growing(w, event_type, 0, &e)) {
-            /* totals will be saved again */
-            jfr_lose_events(w, event_type, r->totals ? 0 : r->rows.len - i);
+            lose_rows(r, i, event_type);
             return -ENOSPC;
         }
         jfr_put_time(&e, now);
@@ -408,7 +449,8 @@ int times_report(struct session *s, JNIEnv *jni, const struct times_tree *t,
                  const struct times_report_costs *costs, bool elapsed, bool by_thread, bool save,
                  uint64_t *ret_events)
 {
-    struct report r = {.s = s, .costs = costs, .elapsed = elapsed, .by_thread = by_thread};
+    struct report r = {
+        .s = s, .costs = costs, .elapsed = elapsed, .by_thread = by_thread, .save = save};
     bool old = option_is(&s->options, OPT_CPU, "old");
     uint32_t depth = old ? 2 : (uint32_t)MIN(s->options.v[OPT_DEPTH].number, DEPTH_MAX);
     int result = times_merge(t, by_thread, now_ns(), &r.paths);
