@@ -6,6 +6,7 @@
 #include "profile/load.h"
 
 #include "hprof/reader.h"
+#include "profile/load_hprof.h"
 
 #include <errno.h>
 
@@ -18,8 +19,9 @@ struct frame_record {
 struct reading {
     struct load *l;
     unsigned id_size;
-    /* by id: strings; by serial number: class names, nodes of traces, threads */
-    struct map strings, classes, traces, threads_of;
+    /* by id: strings; by serial number: class names */
+    struct map strings, classes;
+    struct hprof_traces traces;
     struct map frames; /* by id: the position in frame_list */
     VEC(struct frame_record) frame_list;
     bool wall; /* samples are of elapsed time */
@@ -91,8 +93,8 @@ static int read_trace(struct reading *r, struct cursor *c)
         if (node < 0)
             return (int)node;
     }
-    int e = map_put(&r->traces, serial, (uint64_t)node);
-    return e < 0 || !thread ? e : map_put(&r->threads_of, serial, thread);
+    int e = map_put(&r->traces.nodes, serial, (uint64_t)node);
+    return e < 0 || !thread ? e : map_put(&r->traces.threads, serial, thread);
 }
 
 static int read_thread(struct reading *r, struct cursor *c)
@@ -105,16 +107,16 @@ static int read_thread(struct reading *r, struct cursor *c)
     return n < 0 ? (int)n : 0;
 }
 
-static int add_sample(struct reading *r, enum profile_metric metric, uint64_t weight,
-                      uint32_t trace)
+int hprof_sample(struct profile *p, const struct hprof_traces *t, enum profile_metric metric,
+                 uint64_t weight, uint32_t trace)
 {
-    uint64_t *of = map_get(&r->threads_of, trace), *node = map_get(&r->traces, trace);
-    int64_t thread = profile_thread(r->l->profile, of ? *of : 0, "", 0);
+    uint64_t *of = map_get(&t->threads, trace), *node = map_get(&t->nodes, trace);
+    int64_t thread = profile_thread(p, of ? *of : 0, "", 0);
     if (thread < 0)
         return (int)thread;
     struct profile_sample s = {
         .weight = weight, .thread = (uint32_t)thread, .node = node ? (uint32_t)*node : 0};
-    return profile_sample(r->l->profile, metric, s);
+    return profile_sample(p, metric, s);
 }
 
 static int read_samples(struct reading *r, struct cursor *c)
@@ -124,7 +126,7 @@ static int read_samples(struct reading *r, struct cursor *c)
     int e = 0;
     for (uint32_t n = cursor_be32(c); n-- > 0 && cursor_left(c) >= 8 && e == 0;) {
         uint32_t count = cursor_be32(c), trace = cursor_be32(c);
-        e = add_sample(r, metric, count, trace);
+        e = hprof_sample(r->l->profile, &r->traces, metric, count, trace);
         listed += count;
     }
     /* These are below the file's cutoff. */
@@ -163,7 +165,7 @@ static int read_sites(struct reading *r, struct cursor *c)
         uint32_t bytes = cursor_be32(c);
         cursor_skip(c, 4);
         listed += bytes;
-        e = add_sample(r, PROFILE_ALLOCATION, bytes, trace);
+        e = hprof_sample(r->l->profile, &r->traces, PROFILE_ALLOCATION, bytes, trace);
     }
     return e < 0 ? e
                  : load_unlisted(r->l->profile, PROFILE_ALLOCATION,
@@ -203,8 +205,8 @@ int load_hprof(struct load *l)
                                                        : "the file ends in what is no record");
     map_release(&r.strings);
     map_release(&r.classes);
-    map_release(&r.traces);
-    map_release(&r.threads_of);
+    map_release(&r.traces.nodes);
+    map_release(&r.traces.threads);
     map_release(&r.frames);
     vec_release(&r.frame_list);
     return e;

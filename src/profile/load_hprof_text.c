@@ -6,15 +6,16 @@
 #include "profile/load.h"
 
 #include "hprof/text_reader.h"
+#include "profile/load_hprof.h"
 
 #include <errno.h>
 
 struct reading {
     struct load *l;
-    struct map traces, threads_of; /* by trace number: the node, the thread */
-    uint64_t total;                /* the total of the ranked table that is being read */
-    uint64_t listed;               /* the sum of its rows' counts */
-    double accumulated;            /* the accumulated percentage in its last row */
+    struct hprof_traces traces;
+    uint64_t total;     /* the total of the ranked table that is being read */
+    uint64_t listed;    /* the sum of its rows' counts */
+    double accumulated; /* the accumulated percentage in its last row */
 };
 
 /* The method of a frame is "pkg.Class.name". */
@@ -46,20 +47,8 @@ static int add_trace(struct reading *r, const struct hprof_item *item)
         if (node < 0)
             return (int)node;
     }
-    int e = map_put(&r->traces, item->serial, (uint64_t)node);
-    return e < 0 || !item->thread ? e : map_put(&r->threads_of, item->serial, item->thread);
-}
-
-static int add_sample(struct reading *r, enum profile_metric metric, uint64_t weight,
-                      uint32_t trace)
-{
-    uint64_t *of = map_get(&r->threads_of, trace), *node = map_get(&r->traces, trace);
-    int64_t thread = profile_thread(r->l->profile, of ? *of : 0, "", 0);
-    if (thread < 0)
-        return (int)thread;
-    struct profile_sample s = {
-        .weight = weight, .thread = (uint32_t)thread, .node = node ? (uint32_t)*node : 0};
-    return profile_sample(r->l->profile, metric, s);
+    int e = map_put(&r->traces.nodes, item->serial, (uint64_t)node);
+    return e < 0 || !item->thread ? e : map_put(&r->traces.threads, item->serial, item->thread);
 }
 
 /* Adds counted calls and their time. */
@@ -90,15 +79,17 @@ static int add_ranked(struct reading *r, const struct hprof_item *item)
     r->accumulated = item->accumulated;
     switch (item->ranked) {
     case HPROF_RANKED_SAMPLES:
-        return add_sample(r, PROFILE_CPU, item->count, item->trace);
+        return hprof_sample(r->l->profile, &r->traces, PROFILE_CPU, item->count, item->trace);
     case HPROF_RANKED_WALL:
-        return add_sample(r, PROFILE_WALL, item->count, item->trace);
+        return hprof_sample(r->l->profile, &r->traces, PROFILE_WALL, item->count, item->trace);
     case HPROF_RANKED_MONITORS:
-        return add_sample(r, PROFILE_LOCK, share_ns(r, item->self), item->trace);
+        return hprof_sample(r->l->profile, &r->traces, PROFILE_LOCK, share_ns(r, item->self),
+                            item->trace);
     case HPROF_RANKED_TIMES:
         break;
     }
-    uint64_t *of = map_get(&r->threads_of, item->trace), *node = map_get(&r->traces, item->trace);
+    uint64_t *of = map_get(&r->traces.threads, item->trace),
+             *node = map_get(&r->traces.nodes, item->trace);
     return add_calls(r, of ? (uint32_t)*of : 0, node ? (uint32_t)*node : 0, item->count,
                      share_ns(r, item->self));
 }
@@ -172,7 +163,8 @@ static int add_item(void *context, const struct hprof_item *item)
         r->l->profile->series[PROFILE_ALLOCATION].listed_only = true;
         return 0;
     case HPROF_ITEM_SITE:
-        return add_sample(r, PROFILE_ALLOCATION, item->site.alloc_bytes, item->site.trace);
+        return hprof_sample(r->l->profile, &r->traces, PROFILE_ALLOCATION, item->site.alloc_bytes,
+                            item->site.trace);
     default:
         return 0;
     }
@@ -185,7 +177,7 @@ int load_hprof_text(struct load *l)
     int e = hprof_text_read(l->data, l->len, add_item, &r, &summary);
     if (e == 0 && summary.cut)
         buf_string(l->why, "the text ends within a table");
-    map_release(&r.traces);
-    map_release(&r.threads_of);
+    map_release(&r.traces.nodes);
+    map_release(&r.traces.threads);
     return e;
 }

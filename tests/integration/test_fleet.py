@@ -373,29 +373,33 @@ def test_clients_that_do_not_finish_keep_nobody_out(tmp_path):
             s.close()
 
 
+USUAL = {f"f{i}": 1 + i % 7 for i in range(50)}  # what methods cost, in shares
+SLOWER = {**USUAL, "f6": 14}
+
+
+def draw_stacks(n, weights):
+    """Collapsed stacks of n samples that fall on methods by chance."""
+    counts = {}
+    for f in random.choices(list(weights), list(weights.values()), k=n):
+        counts[f] = counts.get(f, 0) + 1
+    return "".join(f"Main.main;App.{f} {v}\n" for f, v in counts.items())
+
+
 def test_a_difference_is_seen_and_chance_is_not(tmp_path, store):
     """Two versions drawn from the same shares do not differ; one method that got twice as expensive does."""
     random.seed(5)
 
-    def draw(n, weights):
-        counts = {}
-        for f in random.choices(list(weights), list(weights.values()), k=n):
-            counts[f] = counts.get(f, 0) + 1
-        return "".join(f"Main.main;App.{f} {v}\n" for f, v in counts.items())
-
-    usual = {f"f{i}": 1 + i % 7 for i in range(50)}
-    slower = {**usual, "f6": 14}
     with collector(tmp_path, store=store) as c:
-        for version, weights in (("1", usual), ("2", usual), ("3", slower)):
+        for version, weights in (("1", USUAL), ("2", USUAL), ("3", SLOWER)):
             for host in range(3):
                 for bucket in range(20):
-                    c.send(draw(600, weights), service="shop", version=version, host=f"h{host}", **{"from": NOW - 3600 + 10 * bucket})
+                    c.send(draw_stacks(600, weights), service="shop", version=version, host=f"h{host}", **{"from": NOW - 3600 + 10 * bucket})
         same = fleet(c, "diff", "--service", "shop", "--version", "2", "--base", "version=1")
         assert same["verdict"] == "no change" and same["new"]["samples"] == same["base"]["samples"] == 36000
         other = fleet(c, "diff", "--service", "shop", "--version", "3", "--base", "version=1")
         assert other["verdict"] == "changed"
         [first] = [m for m in other["methods"] if m["self"]["verdict"] == "more"]
-        assert first["method"] == "App.f6" and first["self"]["low"] <= 14 / (sum(usual.values()) + 7) - 7 / sum(usual.values()) <= first["self"]["high"]
+        assert first["method"] == "App.f6" and first["self"]["low"] <= 14 / (sum(USUAL.values()) + 7) - 7 / sum(USUAL.values()) <= first["self"]["high"]
         assert fleet(c, "diff", "--service", "shop", "--version", "2", "--base", "version=9")["verdict"] == "no data"
         text = lab.jvmscope("fleet", "diff", "--store", c.store, "--service", "shop", "--version", "2", "--base", "version=1").stdout
         assert "no change" in text
@@ -438,26 +442,18 @@ def test_what_got_slower_is_found_by_itself(tmp_path, store):
     """A new version is compared with the one before it; a service of which nothing changed is not named."""
     random.seed(9)
 
-    def draw(n, weights):
-        counts = {}
-        for f in random.choices(list(weights), list(weights.values()), k=n):
-            counts[f] = counts.get(f, 0) + 1
-        return "".join(f"Main.main;App.{f} {v}\n" for f, v in counts.items())
-
-    usual = {f"f{i}": 1 + i % 7 for i in range(50)}
-    slower = {**usual, "f6": 14}
     with collector(tmp_path, store=store) as c:
-        for service, weights in (("same", usual), ("worse", slower)):
+        for service, weights in (("same", USUAL), ("worse", SLOWER)):
             for host in range(3):
-                for k, (version, w) in enumerate((("1", usual), ("2", weights))):
+                for k, (version, w) in enumerate((("1", USUAL), ("2", weights))):
                     for bucket in range(15):
-                        c.send(draw(600, w), service=service, version=version, host=f"h{host}", **{"from": NOW - 7200 + 600 * k + 10 * bucket})
+                        c.send(draw_stacks(600, w), service=service, version=version, host=f"h{host}", **{"from": NOW - 7200 + 600 * k + 10 * bucket})
         answer = fleet(c, "findings", "--from", NOW - 86400)
         assert {(p["service"], p["version"], p["base"], p["since"], p["verdict"]) for p in answer["compared"]} == {
             ("same", "2", "1", NOW - 6600, "no regression"), ("worse", "2", "1", NOW - 6600, "slower")}
         [first] = answer["findings"]
         assert (first["kind"], first["service"], first["version"], first["method"]) == ("regression", "worse", "2", "App.f6")
-        assert first["self"]["low"] <= 14 / (sum(usual.values()) + 7) - 7 / sum(usual.values()) <= first["self"]["high"]
+        assert first["self"]["low"] <= 14 / (sum(USUAL.values()) + 7) - 7 / sum(USUAL.values()) <= first["self"]["high"]
         assert 0 < first["extra_samples"] < 9000 and answer["false_alarm"] == 0.01
         # A version that came before the range is not new.
         assert fleet(c, "findings", "--from", NOW - 3600) == {**answer, "findings": [], "compared": []}

@@ -1,29 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/vm/counters.h"
 
+#include "agent/vm/image.h"
 #include "agent/vm/vm.h"
 #include "hotspot/hsperf.h"
-#include "hotspot/memory.h"
 #include "hotspot/tables.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { PROLOGUE_USED = 8, USED_MAX = 16 << 20 };
-
-static int find_symbol(void *context, const char *name, uint64_t *ret)
-{
-    *ret = (uint64_t)(uintptr_t)vm_libjvm_function(name);
-    return *ret ? 0 : -ENOENT;
-}
-
-static int read_memory(void *context, uint64_t address, void *bytes, size_t len)
-{
-    return memory_read(&process_memory, address, bytes, len) ? 0 : -EFAULT;
-}
-
-static const struct hotspot_image image = {.symbol = find_symbol, .read = read_memory};
 
 /* The symbol with the address of the VM's counters. */
 static int match(void *context, const struct table_entry *e)
@@ -41,9 +27,9 @@ static const uint8_t *all(size_t *ret_len)
     static uint64_t at;
     uint64_t start = 0;
     uint32_t used = 0;
-    if ((!at && hotspot_tables_visit(&image, match, &at) != 1) ||
-        image_u64(&image, at, &start) < 0 || !start ||
-        image_u32(&image, start + PROLOGUE_USED, &used) < 0 || used > USED_MAX)
+    if ((!at && hotspot_tables_visit(&vm_image, match, &at) != 1) ||
+        image_u64(&vm_image, at, &start) < 0 || !start ||
+        image_u32(&vm_image, start + PROLOGUE_USED, &used) < 0 || used > USED_MAX)
         return NULL;
     *ret_len = used;
     return (const uint8_t *)(uintptr_t)start;

@@ -1,29 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/vm/flags.h"
 
+#include "agent/vm/image.h"
 #include "agent/vm/vm.h"
-#include "hotspot/image.h"
 #include "hotspot/layout.h"
-#include "hotspot/memory.h"
-
-#include <errno.h>
-
-static int find_symbol(void *context, const char *name, uint64_t *ret)
-{
-    *ret = (uint64_t)(uintptr_t)vm_libjvm_function(name);
-    return *ret ? 0 : -ENOENT;
-}
-
-static int read_memory(void *context, uint64_t address, void *bytes, size_t len)
-{
-    return memory_read(&process_memory, address, bytes, len) ? 0 : -EFAULT;
-}
 
 bool vm_flag(const char *name)
 {
-    static const struct hotspot_image image = {.symbol = find_symbol, .read = read_memory};
     struct hotspot_layout layout;
     char why[200];
-    return vm.hotspot && hotspot_layout_read(&image, &layout, why, sizeof(why)) == 0 &&
-           hotspot_flag(&layout, &image, name);
+    return vm.hotspot && hotspot_layout_read(&vm_image, &layout, why, sizeof(why)) == 0 &&
+           hotspot_flag(&layout, &vm_image, name);
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/vm/os_thread.h"
 
-#include "hotspot/memory.h"
+#include "agent/vm/image.h"
 #include "hotspot/tables.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,19 +13,6 @@
 static struct {
     int64_t os_thread, id;
 } layout = {-1, -1};
-
-static int find_symbol(void *context, const char *name, uint64_t *ret)
-{
-    *ret = (uint64_t)(uintptr_t)vm_libjvm_function(name);
-    return *ret ? 0 : -ENOENT;
-}
-
-static int read_memory(void *context, uint64_t address, void *bytes, size_t len)
-{
-    return memory_read(&process_memory, address, bytes, len) ? 0 : -EFAULT;
-}
-
-static const struct hotspot_image image = {.symbol = find_symbol, .read = read_memory};
 
 static int match(void *context, const struct table_entry *e)
 {
@@ -42,7 +28,7 @@ static int match(void *context, const struct table_entry *e)
 
 static void find_layout(void)
 {
-    if (vm.hotspot && hotspot_tables_visit(&image, match, NULL) < 0)
+    if (vm.hotspot && hotspot_tables_visit(&vm_image, match, NULL) < 0)
         layout.os_thread = layout.id = -1;
 }
 
@@ -60,8 +46,8 @@ pid_t os_thread_id(JNIEnv *jni, jthread thread)
     if (c)
         (*jni)->DeleteLocalRef(jni, c);
     if (!vm_thread || layout.os_thread < 0 || layout.id < 0 ||
-        image_u64(&image, (uint64_t)(vm_thread + layout.os_thread), &os_thread) < 0 || !os_thread ||
-        image_u32(&image, os_thread + (uint64_t)layout.id, &id) < 0)
+        image_u64(&vm_image, (uint64_t)(vm_thread + layout.os_thread), &os_thread) < 0 ||
+        !os_thread || image_u32(&vm_image, os_thread + (uint64_t)layout.id, &id) < 0)
         return 0;
     /* The thread may have ended in between, and what was read be anything. */
     snprintf(path, sizeof(path), "/proc/self/task/%u", id);

@@ -82,6 +82,18 @@ at_each_sample uint64_t virtual_thread_id(const struct thread *t)
     return id ? THREAD_VIRTUAL | id : atomic_load(&t->serial);
 }
 
+void virtual_threads_free_events(jvmtiExtensionEventInfo *list, jint n)
+{
+    for (jint i = 0; i < n; i++) {
+        for (jint k = 0; k < list[i].param_count; k++)
+            vm_free(list[i].params[k].name);
+        vm_free(list[i].params);
+        vm_free(list[i].id);
+        vm_free(list[i].short_description);
+    }
+    vm_free(list);
+}
+
 static void find_events(void)
 {
     jvmtiExtensionEventInfo *list = NULL;
@@ -93,13 +105,8 @@ static void find_events(void)
             mount_event = list[i].extension_event_index;
         if (strstr(list[i].id, "VirtualThreadUnmount"))
             unmount_event = list[i].extension_event_index;
-        for (jint k = 0; k < list[i].param_count; k++)
-            vm_free(list[i].params[k].name);
-        vm_free(list[i].params);
-        vm_free(list[i].id);
-        vm_free(list[i].short_description);
     }
-    vm_free(list);
+    virtual_threads_free_events(list, n);
 }
 
 static bool prepare(JNIEnv *jni)

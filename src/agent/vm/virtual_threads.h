@@ -28,3 +28,5 @@ uint64_t virtual_thread_id(const struct thread *t);
  * known.
  */
 bool virtual_thread_name(uint64_t id, char *ret, size_t size);
+/* Frees a list that GetExtensionEvents returned. */
+void virtual_threads_free_events(jvmtiExtensionEventInfo *list, jint n);

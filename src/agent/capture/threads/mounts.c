@@ -5,6 +5,8 @@
  */
 #include "agent/capture/threads/threads.h"
 
+#include "agent/vm/virtual_threads.h"
+
 #include <string.h>
 
 static jint mount_event, unmount_event; /* 0: unknown */
@@ -59,18 +61,6 @@ static void JNICALL on_mount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     natives_leave();
 }
 
-static void free_events(jvmtiExtensionEventInfo *list, jint n)
-{
-    for (jint i = 0; i < n; i++) {
-        for (jint k = 0; k < list[i].param_count; k++)
-            vm_free(list[i].params[k].name);
-        vm_free(list[i].params);
-        vm_free(list[i].id);
-        vm_free(list[i].short_description);
-    }
-    vm_free(list);
-}
-
 static bool listen(jint event, jvmtiExtensionEvent callback)
 {
     /* The VM requires both the callback and the event to be enabled by its number. */
@@ -92,7 +82,7 @@ bool mounts_on(void)
         if (strstr(list[i].id, "VirtualThreadUnmount"))
             unmount_event = list[i].extension_event_index;
     }
-    free_events(list, n);
+    virtual_threads_free_events(list, n);
     return listen(unmount_event, (jvmtiExtensionEvent)(void *)on_unmount) &&
            listen(mount_event, (jvmtiExtensionEvent)(void *)on_mount);
 }
