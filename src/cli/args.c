@@ -63,7 +63,7 @@ static const char *append(const char **list, const char *text)
     size_t before = *list ? strlen(*list) + 1 : 0, n = strlen(text);
     struct text *t = n ? malloc(sizeof(*t) + before + n + 1) : NULL;
     if (!t)
-        return n ? "no memory" : "not a value it takes";
+        return n ? "no memory" : "empty";
     snprintf(t->bytes, before + n + 1, "%s%s%s", *list ? *list : "", *list ? "," : "", text);
     t->next = all;
     all = t;
@@ -110,7 +110,11 @@ static const char *set_value(const struct arg *a, void *values, const char *text
     case ARG_SHARE:
         return set_share(at, text);
     }
-    return r == 0 ? NULL : r == -ERANGE ? "out of range" : "not a value it takes";
+    static const char *const expected[] = {[ARG_TEXT] = "not one of its values",
+                                           [ARG_NUMBER] = "not a whole number",
+                                           [ARG_DURATION] = "not a time such as 30s or 500ms",
+                                           [ARG_SIZE] = "not a size such as 64m"};
+    return r == 0 ? NULL : r == -ERANGE ? "out of range" : !*text ? "empty" : expected[a->kind];
 }
 
 static void usage_error(const struct command *c, const char *what, const char *why)
@@ -155,9 +159,11 @@ static int take(const struct command *c, const struct arg_set *set, void *values
         *given |= bit;
         const char *why = set_value(a, values, value);
         if (why) {
-            char text[128];
-            snprintf(text, sizeof(text), "%s (takes %s)", why, a->value);
-            usage_error(c, word, text);
+            char text[128], shown[128];
+            bool one_of = strchr(a->value, '|') != NULL;
+            snprintf(text, sizeof(text), "%s%s%s", why, one_of ? ": " : "", one_of ? a->value : "");
+            snprintf(shown, sizeof(shown), "%s=%s", a->name, value);
+            usage_error(c, shown, text);
             return -EINVAL;
         }
         return 1;
@@ -241,9 +247,10 @@ static void help_row(const struct arg_shown *a, FILE *to)
     size_t n = strlen(left);
     if (a->value)
         snprintf(left + n, sizeof(left) - n, a->value_optional ? "[=%s]" : " %s", a->value);
-    fprintf(to, "  %-34s ", left);
-    fprintf(to, strlen(left) > 34 ? "\n%*s%s\n" : "%*s%s\n", strlen(left) > 34 ? 37 : 0, "",
-            a->help);
+    if (strlen(left) > 34)
+        fprintf(to, "  %s\n%*s%s\n", left, 37, "", a->help);
+    else
+        fprintf(to, "  %-34s %s\n", left, a->help);
 }
 
 void command_summaries(const struct command *const *table, FILE *to)
@@ -254,8 +261,9 @@ void command_summaries(const struct command *const *table, FILE *to)
 
 void args_help(const struct command *c, FILE *to)
 {
-    fprintf(to, "usage: jvmscope %s%s %s\n%s\n", c->name, c->sets ? " [OPTION ...]" : "",
-            c->operands ? c->operands : "", c->summary);
+    const char *operands = c->operands ? c->operands : "";
+    fprintf(to, "usage: jvmscope %s%s%s%s\n%s\n", c->name, c->sets ? " [OPTION ...]" : "",
+            *operands ? " " : "", operands, c->summary);
     struct arg_shown a;
     for (size_t n = 0; c->sets && c->sets[n]; n++) {
         fprintf(to, "\n%s:\n", c->sets[n]->title);

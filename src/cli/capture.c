@@ -133,7 +133,9 @@ static int take_value(struct capture *c, const struct option_row *row, const cha
             return 1;
         }
     }
-    complain(command, row->flag, buf_str(&why));
+    /* Messages about a value begin with the flag. */
+    bool named = strncmp(buf_str(&why), row->flag, strlen(row->flag)) == 0;
+    complain(command, named ? buf_str(&why) : row->flag, named ? NULL : buf_str(&why));
     return -EINVAL;
 }
 
@@ -142,6 +144,27 @@ static bool is_method_pattern(const char *word)
 {
     size_t n = strlen(word);
     return n > 4 && word[0] != '-' && strcmp(word + n - 4, "(..)") == 0;
+}
+
+/* True for the name of a program that execvp would find. */
+static bool is_program(const char *word)
+{
+    char path[PATH_MAX];
+    const char *at = getenv("PATH");
+    for (; at && *at; at += strcspn(at, ":"), at += *at == ':') {
+        int n = snprintf(path, sizeof(path), "%.*s/%s", (int)strcspn(at, ":"), at, word);
+        if (n < PATH_MAX && access(path, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* True for pkg.Class.method, or a pattern of such names, where no program has this name. */
+static bool is_method_alone(const char *word)
+{
+    const char *dot = strchr(word, '.');
+    return dot && dot > word && dot[1] && word[0] != '-' && !strchr(word, '/') &&
+           access(word, F_OK) < 0 && !is_program(word);
 }
 
 static int take_row(struct capture *c, const struct option_row *row, const char *command, int argc,
@@ -160,6 +183,14 @@ static int take_row(struct capture *c, const struct option_row *row, const char 
     if (value == row->bare && value && row->kind == OPTION_TEXT && *i + 1 < argc &&
         is_method_pattern(argv[*i + 1]))
         value = argv[++*i];
+    else if (value == row->bare && value && row->kind == OPTION_TEXT && *i + 1 < argc &&
+             is_method_alone(argv[*i + 1])) {
+        _cleanup_(buf_release) struct buf hint = BUF(1 << 20);
+        buf_printf(&hint, "is no program; for requests to this method: %s=%s", row->flag,
+                   argv[*i + 1]);
+        complain(command, argv[*i + 1], buf_str(&hint));
+        return -EINVAL;
+    }
     if (!value) {
         if (*i + 1 >= argc) {
             complain(command, word, "needs a value");

@@ -77,6 +77,30 @@ static bool names_verb(const struct command *const *verbs, int argc, char **argv
     return false;
 }
 
+/* Names the word that was most likely meant, or else the verbs; there are too many commands. */
+static int no_such(const struct command *const *table, const char *word)
+{
+    struct nearest n = {.word = word};
+    bool top = table == commands;
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    COMMAND_EACH(c, table)
+        nearest_try(&n, command_word(c));
+    if (n.best)
+        buf_printf(&why, "did you mean %s?", n.best);
+    else if (top)
+        buf_string(&why, "jvmscope --help lists them");
+    else
+        COMMAND_EACH(c, table)
+            buf_printf(&why, "%s%s", c == table[0] ? "the verbs are " : ", ", command_word(c));
+    _cleanup_(buf_release) struct buf where = BUF(1 << 20);
+    const char *name = table[0]->name;
+    if (!top)
+        buf_printf(&where, "%.*s: ", (int)strcspn(name, " "), name);
+    buf_string(&where, word);
+    complain(buf_str(&where), top ? "no such command" : "no such verb", buf_str(&why));
+    return 2;
+}
+
 int command_dispatch(const struct command *const *table, int argc, char **argv)
 {
     if (argc < 1) {
@@ -93,12 +117,5 @@ int command_dispatch(const struct command *const *table, int argc, char **argv)
         bool verb = c->verbs && (!c->run || names_verb(c->verbs, argc, argv));
         return verb ? command_dispatch(c->verbs, argc - 1, argv + 1) : c->run(c, argc, argv);
     }
-    struct nearest n = {.word = argv[0]};
-    char guess[128];
-    COMMAND_EACH(c, table)
-        nearest_try(&n, command_word(c));
-    snprintf(guess, sizeof(guess), "did you mean %s?", n.best ? n.best : "");
-    const char *list = table == commands ? "jvmscope --help lists them" : "--help lists them";
-    complain(argv[0], "no such command", n.best ? guess : list);
-    return 2;
+    return no_such(table, argv[0]);
 }

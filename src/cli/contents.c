@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/contents.h"
 
+#include "base/file.h"
 #include "base/macro.h"
 #include "cli/commands.h"
+#include "cli/target.h"
+#include "hprof/reader.h"
 #include "jfr/reader.h"
 #include "options/options.h"
 
@@ -70,6 +73,14 @@ static bool has_any(struct recording *r, const char *const types[TYPES_MAX])
     return recording_next(r, &e) != 0;
 }
 
+/* Whether the value of an option, as the recording contains it, asks for what is in a row. */
+static bool asks_for(const struct asked *row, const char *name, const char *value)
+{
+    bool all = strcmp(row->option, "heap") == 0 && strcmp(value, "all") == 0;
+    return strcmp(row->option, name) == 0 &&
+           (all || (row->value ? strcmp(value, row->value) == 0 : strcmp(value, "n") != 0));
+}
+
 void contents_tell(const char *path, const char *shown)
 {
     enum { SETTING = 1, UNMATCHED, PATTERN, NOTE };
@@ -86,6 +97,9 @@ void contents_tell(const char *path, const char *shown)
     if (recording_open(&r, path, &why) < 0 || recording_select(r, wanted) < 0)
         return;
     while (recording_next(r, &e) > 0) {
+        const char *subject = rec_string(&e.object, e.tag == NOTE ? "place" : "pattern", "?");
+        if (e.tag != SETTING && target_has_told(subject))
+            continue;
         if (e.tag == UNMATCHED) {
             complain(rec_string(&e.object, "pattern", "?"), "the pattern traced nothing",
                      rec_string(&e.object, "reason", "no method matches"));
@@ -108,14 +122,125 @@ void contents_tell(const char *path, const char *shown)
         }
         const char *name = rec_string(&e.object, "name", ""),
                    *value = rec_string(&e.object, "value", "");
-        for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-            bool all = strcmp(rows[i].option, "heap") == 0 && strcmp(value, "all") == 0;
-            asked[i] |= strcmp(name, rows[i].option) == 0 &&
-                        (all || (rows[i].value ? strcmp(value, rows[i].value) == 0
-                                               : strcmp(value, "n") != 0));
-        }
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+            asked[i] |= asks_for(&rows[i], name, value);
     }
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         if (asked[i] && !has_any(r, rows[i].types))
             complain(shown, rows[i].nothing, NULL);
+}
+
+/* ---- what shows it ---- */
+
+/* What a recording was asked for: the options that are on, and the rows. */
+struct settings {
+    bool on[OPTION_COUNT], asked[ARRAY_SIZE(rows)];
+};
+
+static void read_settings(struct recording *r, struct settings *ret)
+{
+    static const struct rec_select wanted[] = {{"jdk.ActiveSetting", 1}, {0}};
+    struct rec_event e;
+    if (recording_select(r, wanted) < 0)
+        return;
+    while (recording_next(r, &e) > 0) {
+        const char *name = rec_string(&e.object, "name", ""),
+                   *value = rec_string(&e.object, "value", "");
+        int option = option_find(name, strlen(name));
+        if (option >= 0)
+            ret->on[option] = strcmp(value, "n") != 0;
+        for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+            ret->asked[i] |= asks_for(&rows[i], name, value);
+    }
+}
+
+/* The same as has_any for what a command shows, which a pattern without a method is not. */
+static bool has_shown(struct recording *r, const char *const types[TYPES_MAX])
+{
+    const char *shown[TYPES_MAX] = {0};
+    for (int i = 0, n = 0; i < TYPES_MAX && types[i]; i++)
+        if (strcmp(types[i], "jvmscope.TraceUnmatched") != 0)
+            shown[n++] = types[i];
+    return has_any(r, shown);
+}
+
+/* Returns the command for what an option has recorded, or NULL if that is nothing. */
+static const char *shown_by(struct recording *r, const struct settings *s, int option)
+{
+    const struct option_row *row = &option_table[option];
+    bool has_rows = false, any = false;
+    /* Its dump is a file of its own. */
+    if (!s->on[option] || !row->gives || option == OPT_ONOOM)
+        return NULL;
+    for (size_t i = 0; i < ARRAY_SIZE(rows) && !any; i++) {
+        if (strcmp(rows[i].option, row->name) != 0)
+            continue;
+        has_rows = true;
+        any = s->asked[i] && has_shown(r, rows[i].types);
+    }
+    return has_rows && !any ? NULL : row->shown_by ? row->shown_by : "report";
+}
+
+static const char *recording_shown_by(struct recording *r, const char *words)
+{
+    struct settings s = {0};
+    const char *found = NULL;
+    read_settings(r, &s);
+    for (const char *at = words; !found && at && *at; at += strcspn(at, ","), at += *at == ',') {
+        int option = option_find(at, strcspn(at, "=,"));
+        found = option < 0 ? NULL : shown_by(r, &s, option);
+    }
+    for (int i = 0; !found && i < OPTION_COUNT; i++)
+        found = shown_by(r, &s, i);
+    return found;
+}
+
+static const char *hprof_shown_by(const struct file_map *map)
+{
+    struct hprof_reader reader;
+    struct hprof_record record;
+    const char *found = NULL;
+    if (hprof_reader_init(&reader, map->data, map->len) < 0)
+        return NULL;
+    while (hprof_next(&reader, &record)) {
+        if (record.tag == HPROF_HEAP_DUMP || record.tag == HPROF_HEAP_DUMP_SEGMENT)
+            return "heap leaks";
+        /* Each begins with its totals; a part that has no rows has nothing behind them. */
+        if ((record.tag == HPROF_CPU_SAMPLES && record.len > 8) ||
+            (record.tag == HPROF_ALLOC_SITES && record.len > 34))
+            found = "report";
+    }
+    return found;
+}
+
+/* The sections of HPROF's text that `report` reads. */
+static bool text_has_rows(const struct file_map *map)
+{
+    static const char *const titles[] = {"CPU SAMPLES BEGIN", "CPU TIME (ms) BEGIN", "SITES BEGIN",
+                                         "MONITOR TIME BEGIN"};
+    for (size_t i = 0; i < ARRAY_SIZE(titles); i++) {
+        const char *at = memmem(map->data, map->len, titles[i], strlen(titles[i]));
+        const char *end = (const char *)map->data + map->len;
+        const char *line = at ? memchr(at, '\n', (size_t)(end - at)) : NULL;
+        /* The line behind the title has the columns' names, and the next one the first row. */
+        line = line && ++line < end ? memchr(line, '\n', (size_t)(end - line)) : NULL;
+        if (line && line + 1 < end && line[1] == ' ')
+            return true;
+    }
+    return false;
+}
+
+const char *contents_shown_by(const char *path, const char *words)
+{
+    _cleanup_(recording_closep) struct recording *r = NULL;
+    const char *why = NULL;
+    if (recording_open(&r, path, &why) == 0)
+        return recording_shown_by(r, words);
+    struct file_map map = {0};
+    if (file_map_open(&map, path) < 0)
+        return NULL;
+    const char *found = hprof_shown_by(&map);
+    found = found ? found : text_has_rows(&map) ? "report" : NULL;
+    file_map_release(&map);
+    return found;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks whether a recording that was just written contains what was asked for. */
+/* Finds out whether what was just written contains what was asked for, and what shows it. */
 #pragma once
 
 /*
@@ -7,3 +7,9 @@
  * matched no method. path: a recording of our agent; other files are ignored.
  */
 void contents_tell(const char *path, const char *shown);
+/*
+ * Returns the command that shows what a recording or an HPROF file holds, or NULL when it holds
+ * nothing that one would show. words: the agent's options that were given, of which the first comes
+ * first, or NULL.
+ */
+const char *contents_shown_by(const char *path, const char *words);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/file.h"
 #include "cli/commands.h"
+#include "options/options.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -53,6 +54,7 @@ int main(int argc, char **argv)
      * A file that reaches its size limit (ulimit -f) makes a write fail, as a full disk does,
      * instead of ending the process.
      */
+    options_speak_of_flags();
     file_limit_begin();
     file_fault_begin();
     bool asks_for_help = argc > 1 && strcmp(argv[1], "help") == 0;

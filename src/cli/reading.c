@@ -62,6 +62,51 @@ static struct str class_of_method(const void *context, size_t i)
     return profile_text(p, p->methods.data[i].class_name);
 }
 
+/* Returns 1 if a sample of any metric passes the filter, 0 if none does, or a negative errno. */
+static int any_passes(const struct profile *p, const struct profile_filter *f)
+{
+    int r = 0;
+    for (int m = 0; r == 0 && m < PROFILE_METRICS; m++) {
+        _cleanup_(profile_view_release) struct profile_view v = {0};
+        if (!p->series[m].samples.len)
+            continue;
+        r = profile_view_init(&v, p, (enum profile_metric)m, f);
+        if (r == 0)
+            r = v.samples > 0;
+    }
+    return r;
+}
+
+static bool has_samples(const struct profile *p)
+{
+    for (int m = 0; m < PROFILE_METRICS; m++)
+        if (p->series[m].samples.len)
+            return true;
+    return false;
+}
+
+/* Each of the options selects something, but perhaps no sample has all that they ask for. */
+static int check_together(const struct profile *p, const struct profile_filter *f, const char *path)
+{
+    bool time = f->from_ns || f->to_ns;
+    const char *options[] = {f->thread ? "--thread" : NULL, f->class_name ? "--class" : NULL,
+                             f->from_ns ? "--from" : NULL, f->to_ns ? "--to" : NULL};
+    /* Calls and sites that are counted have neither times nor, where threads are merged, threads.
+     */
+    if ((!f->thread && !f->class_name && !time) || !has_samples(p) || p->calls.len || p->sites.len)
+        return 0;
+    int r = any_passes(p, f);
+    if (r < 0)
+        return complain_errno(path, "cannot read", r);
+    if (r > 0)
+        return 0;
+    _cleanup_(buf_release) struct buf all = BUF(256);
+    for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+        if (options[i])
+            buf_printf(&all, "%s%s", all.len ? " " : "", options[i]);
+    return complain(path, "no sample is selected by", buf_str(&all));
+}
+
 bool reading_check(const struct selection *s, struct profile *p, const char *path)
 {
     const struct profile_filter *f = &s->filter;
@@ -69,7 +114,8 @@ bool reading_check(const struct selection *s, struct profile *p, const char *pat
         selected_by_name(path, "no thread has this name", f->thread, thread_name, p,
                          p->threads.len) ||
         selected_by_name(path, "no class of a stack has this name", f->class_name, class_of_method,
-                         p, p->methods.len))
+                         p, p->methods.len) ||
+        check_together(p, f, path))
         return false;
     return !only_requests_given(&s->requests) || only_requests_keep(&s->requests, path, p) == 0;
 }

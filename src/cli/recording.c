@@ -70,38 +70,25 @@ static int captures_give(const char *words)
     return gives;
 }
 
-/*
- * Returns whether one of the words makes the agent record. *ret_shown_by is the command that shows
- * what the first of them records.
- */
-static bool captures_something(const char *words, const char **ret_shown_by)
+/* Returns whether one of the words makes the agent record. */
+static bool captures_something(const char *words)
 {
-    bool found = false;
-    *ret_shown_by = NULL;
-    for (const char *at = words; *at; at += strcspn(at, ","), at += *at == ',') {
-        int i = capture_of(at);
-        if (i < 0)
-            continue;
-        /* Who is told of a dump is told what shows it. */
-        bool dump = i == OPT_ONOOM || is_dump(at);
-        found = true;
-        *ret_shown_by = dump ? "" : option_table[i].shown_by;
-        if (!dump)
+    for (const char *at = words; *at; at += strcspn(at, ","), at += *at == ',')
+        if (capture_of(at) >= 0)
             return true;
-    }
-    return found;
+    return false;
 }
 
 void recording_options(const struct capture *c, const char *output, const char *file,
                        struct buf *ret)
 {
-    const char *given = buf_str(&c->options), *shown_by;
+    const char *given = buf_str(&c->options);
     bool always = capture_always(c);
     buf_printf(ret, "format=%c%s", always ? 'r' : format_of(output), file ? ",file=" : "");
     for (const char *p = file; p && *p; p++)
         /* the agent expands %p and %t; these are already expanded */
         buf_printf(ret, *p == '%' ? "%%%%" : "%c", *p);
-    if (!always && !captures_something(given, &shown_by))
+    if (!always && !captures_something(given))
         buf_string(ret, ",cpu=samples");
     if (*given)
         buf_printf(ret, ",%s", given);
@@ -194,14 +181,17 @@ static bool announce(const struct capture *c, const char *path, const char *show
     char size[24];
     if (access(path, F_OK) < 0)
         return false;
-    const char *shown_by = NULL;
-    bool jfr = ends_in(shown, ".jfr");
-    captures_something(c ? buf_str(&c->options) : "", &shown_by);
+    bool direct = recording_is_direct(shown);
+    const char *shown_by =
+        direct && !*where ? contents_shown_by(path, c ? buf_str(&c->options) : NULL) : NULL;
     fprintf(stderr, "jvmscope: wrote %s%s (%s)", shown, where, format_size(size, bytes_of(path)));
-    if (jfr && !*where && !(shown_by && !*shown_by))
-        fprintf(stderr, "; see it with: jvmscope %s %s", shown_by ? shown_by : "report", shown);
+    if (shown_by)
+        fprintf(stderr, "; see it with: jvmscope %s %s", shown_by, shown);
     fputc('\n', stderr);
-    return jfr;
+    /* Of a recording contents_tell says what is not there. */
+    if (direct && !ends_in(shown, ".jfr") && !*where && !shown_by)
+        complain(shown, "holds nothing that a command would show", NULL);
+    return ends_in(shown, ".jfr");
 }
 
 void recording_announce(const struct capture *c, const char *output)

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/parse.h"
+#include "cli/contents.h"
 #include "cli/convert.h"
 #include "cli/losses.h"
 #include "cli/recording.h"
@@ -99,8 +100,9 @@ static void tell_part(const char *output, const struct jfr_ring_part *part, uint
             format_size(size, stat(output, &st) == 0 ? (uint64_t)st.st_size : 0),
             ring_time(from, (uint64_t)part->start_ns / NS_PER_MS),
             ring_time(to, (uint64_t)part->end_ns / NS_PER_MS), format_duration(has, lasts));
-    if (is_jfr(output))
-        fprintf(stderr, "; see it with: jvmscope report %s", output);
+    const char *shown_by = is_jfr(output) ? contents_shown_by(output, NULL) : NULL;
+    if (shown_by)
+        fprintf(stderr, "; see it with: jvmscope %s %s", shown_by, output);
     fputc('\n', stderr);
     /* A chunk's beginning is stored a moment before its first event. */
     if (last_ns && lasts + NS_PER_MS < last_ns)

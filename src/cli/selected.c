@@ -5,38 +5,63 @@
 #include "base/pattern.h"
 #include "cli/commands.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool any_matches(const char *pattern, selected_name *name, const void *context, size_t n)
+int selected_names_init(struct selected_names *s, const char *pattern)
 {
-    for (size_t i = 0; i < n; i++) {
-        struct str s = name(context, i);
-        if (pattern_match_one(pattern, s.data, s.len))
-            return true;
+    *s = (struct selected_names){.copy = pattern ? strdup(pattern) : NULL};
+    if (!s->copy)
+        return pattern ? -ENOMEM : 0;
+    char *rest = s->copy, *one;
+    int r = 0;
+    while (r == 0 && (one = strsep(&rest, ","))) {
+        one += strspn(one, " ");
+        if (*one)
+            r = vec_push(&s->missing, one);
     }
-    return false;
+    /* Of commas alone. */
+    if (r == 0 && !s->missing.len)
+        r = vec_push(&s->missing, pattern);
+    if (r < 0)
+        selected_names_release(s);
+    return r;
+}
+
+void selected_names_see(struct selected_names *s, const char *name, size_t len)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < s->missing.len; i++)
+        if (!pattern_match_one(s->missing.data[i], name, len))
+            s->missing.data[kept++] = s->missing.data[i];
+    s->missing.len = kept;
+}
+
+int selected_names_end(const struct selected_names *s, const char *path, const char *why)
+{
+    return s->missing.len ? complain(path, why, s->missing.data[0]) : 0;
+}
+
+void selected_names_release(struct selected_names *s)
+{
+    free(s->copy);
+    vec_release(&s->missing);
 }
 
 int selected_by_name(const char *path, const char *why, const char *pattern, selected_name *name,
                      const void *context, size_t n)
 {
-    if (!pattern || any_matches(pattern, name, context, n))
-        return 0;
-    _cleanup_free_ char *copy = strdup(pattern);
-    if (!copy)
-        return complain_errno(path, "cannot read", -ENOMEM);
-    char *rest = copy, *one;
-    bool any = false;
-    while ((one = strsep(&rest, ","))) {
-        one += strspn(one, " ");
-        if (!*one)
-            continue;
-        any = true;
-        if (!any_matches(one, name, context, n))
-            return complain(path, why, one);
+    _cleanup_(selected_names_release) struct selected_names s;
+    int r = selected_names_init(&s, pattern);
+    for (size_t i = 0; r == 0 && s.missing.len && i < n; i++) {
+        struct str one = name(context, i);
+        /* A name may contain a comma. */
+        if (pattern_match_one(pattern, one.data, one.len))
+            return 0;
+        selected_names_see(&s, one.data, one.len);
     }
-    return any ? 0 : complain(path, why, pattern);
+    return r < 0 ? complain_errno(path, "cannot read", r) : selected_names_end(&s, path, why);
 }
 
 int selected_by_time(const char *path, uint64_t from, uint64_t to, uint64_t end)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/strpool.h"
+#include "base/vec.h"
 
 /* One of the names that a pattern is compared with. */
 typedef struct str selected_name(const void *context, size_t i);
@@ -16,6 +17,21 @@ typedef struct str selected_name(const void *context, size_t i);
  */
 int selected_by_name(const char *path, const char *why, const char *pattern, selected_name *name,
                      const void *context, size_t n);
+
+/*
+ * The alternatives of a pattern, for names that come one after the other. Whoever initialises it
+ * releases it. The pattern NULL has no alternatives.
+ */
+struct selected_names {
+    char *copy;
+    VEC(const char *) missing; /* those that no name has matched so far */
+};
+
+int selected_names_init(struct selected_names *s, const char *pattern) must_check;
+void selected_names_see(struct selected_names *s, const char *name, size_t len);
+/* Returns 0, or the exit status after a complaint `why` about the first that no name matched. */
+int selected_names_end(const struct selected_names *s, const char *path, const char *why);
+void selected_names_release(struct selected_names *s);
 
 /*
  * Checks a span of time in ns from the start of a recording. to: 0 means up to the end. end: the

@@ -8,6 +8,7 @@
 #include "cli/json_view.h"
 #include "cli/recording.h"
 #include "options/control.h"
+#include "options/options.h"
 #include "proto/check.h"
 #include "proto/scratch.h"
 
@@ -106,6 +107,31 @@ int target_open(struct vm *ret, const char *pid)
     return complain(pid, why, NULL);
 }
 
+/* Notes of this process about what has no match so far; a recording says the same at its end. */
+static struct buf told_so_far = BUF(1 << 20);
+
+/* Prints a note of the agent's. The option that it may begin with is called by its flag. */
+static void tell_note(const char *text)
+{
+    size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyz-");
+    int i = len && strchr("=: ", text[len]) ? option_find(text, len) : -1;
+    _cleanup_(buf_release) struct buf note = BUF(1 << 20);
+    if (i >= 0 && option_table[i].flag)
+        buf_printf(&note, "%s%s", option_table[i].flag, text + len);
+    else
+        buf_string(&note, text);
+    complain("note", buf_str(&note), NULL);
+    if (strstr(text, " so far"))
+        buf_printf(&told_so_far, "%s\n", buf_str(&note));
+}
+
+bool target_has_told(const char *subject)
+{
+    _cleanup_(buf_release) struct buf part = BUF(1 << 20);
+    buf_printf(&part, " %s: ", subject);
+    return strstr(buf_str(&told_so_far), buf_str(&part)) != NULL;
+}
+
 void target_print_messages(const struct buf *answer)
 {
     _cleanup_free_ char *told = agent_answer_value(buf_str(answer), "messages_told", 0);
@@ -113,7 +139,7 @@ void target_print_messages(const struct buf *answer)
         _cleanup_free_ char *text = agent_answer_value(buf_str(answer), "message", i);
         if (!text)
             return;
-        complain("note", text, NULL);
+        tell_note(text);
     }
 }
 

@@ -37,6 +37,11 @@ int target_ask_last(const struct vm *vm, const char *what, const char *options, 
  */
 int target_show(const struct vm *vm, const char *what, const char *options, bool load,
                 bool as_json);
+/*
+ * Returns whether a note was printed that the subject, a pattern or the place of a logpoint, has no
+ * match so far.
+ */
+bool target_has_told(const char *subject);
 /* Prints on standard error those of the agent's messages that were not printed before. */
 void target_print_messages(const struct buf *answer);
 /*

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options/log_spec.h"
 
+#include "options/options.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +10,8 @@
 
 static int refuse(struct buf *why, const char *text, const char *what)
 {
-    buf_printf(why, "log: %s at \"%.30s\"", what, text);
+    option_put(why, OPT_LOG, NULL);
+    buf_printf(why, ": %s at \"%.30s\"", what, text);
     return -EINVAL;
 }
 

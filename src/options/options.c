@@ -138,6 +138,21 @@ const struct option_row option_table[OPTION_COUNT] = {
 
 /* clang-format on */
 
+static bool flags;
+
+void options_speak_of_flags(void)
+{
+    flags = true;
+}
+
+void option_put(struct buf *message, enum option which, const char *value)
+{
+    const struct option_row *row = &option_table[which];
+    buf_string(message, flags && row->flag ? row->flag : row->name);
+    if (value)
+        buf_printf(message, "=%s", value);
+}
+
 int option_find(const char *name, size_t len)
 {
     for (int i = 0; i < OPTION_COUNT; i++)
@@ -223,7 +238,8 @@ static int check_text(enum option which, const char *text, struct buf *message)
     }
     if (which == OPT_THEN && strcmp(text, "dump") != 0 && strcmp(text, "heap-dump") != 0 &&
         (strncmp(text, ACTION_EXEC, strlen(ACTION_EXEC)) != 0 || !text[strlen(ACTION_EXEC)])) {
-        buf_printf(message, "then=%s: allowed: dump, heap-dump, exec:COMMAND", text);
+        option_put(message, which, text);
+        buf_string(message, ": allowed: dump, heap-dump, exec:COMMAND");
         return -EINVAL;
     }
     if (which == OPT_ON_FILE)
@@ -243,6 +259,13 @@ static int check_text(enum option which, const char *text, struct buf *message)
     return 0;
 }
 
+/* What the command calls values that the agent's help has a placeholder for. */
+static const char *const placeholders[] = {[OPTION_NUMBER] = "a whole number",
+                                           [OPTION_DURATION] = "a time such as 30s or 500ms",
+                                           [OPTION_SIZE] = "a size such as 64m",
+                                           [OPTION_SHARE] = "a share, 0.01% to 100%",
+                                           [OPTION_TEXT] = "any text but the empty one"};
+
 /* Sets *v, or describes what is wrong with the value. */
 static int check_value(struct option_value *v, enum option which, const char *text,
                        struct buf *message)
@@ -251,7 +274,8 @@ static int check_value(struct option_value *v, enum option which, const char *te
     int r = set_value(v, row, text);
     if (r == -ERANGE) {
         char low[24], high[24];
-        buf_printf(message, "%s=%s: out of range: ", row->name, text);
+        option_put(message, which, text);
+        buf_string(message, ": out of range: ");
         if (row->max == UINT64_MAX && strtod(text, NULL) > (double)row->min)
             buf_string(message, "too large");
         else if (row->max == UINT64_MAX)
@@ -262,8 +286,10 @@ static int check_value(struct option_value *v, enum option which, const char *te
         return -EINVAL;
     }
     if (r < 0) {
-        buf_printf(message, "%s=%s: not a value of this option; allowed: %s", row->name, text,
-                   row->values);
+        const char *what = placeholders[row->kind];
+        option_put(message, which, text);
+        buf_printf(message, ": not a value of this option; allowed: %s",
+                   flags && what ? what : row->values);
         return -EINVAL;
     }
     return check_text(which, text, message);
@@ -324,8 +350,8 @@ static const char *both(enum option which, const char *a, const char *b)
 static int begin_trace(struct options *o, char *patterns, struct buf *message)
 {
     if (o->n_traces == TRACES_MAX) {
-        buf_printf(message, "trace=%s: given more than %d times; commas separate patterns",
-                   patterns, TRACES_MAX);
+        option_put(message, OPT_TRACE, patterns);
+        buf_printf(message, ": given more than %d times; commas separate patterns", TRACES_MAX);
         return -EINVAL;
     }
     one_separator(patterns, ':');
@@ -346,8 +372,10 @@ static int give_condition(struct options *o, const char *text, struct buf *messa
     struct option_trace *t = o->n_traces ? &o->traces[o->n_traces - 1] : NULL;
     const char *before = t ? t->condition : v->text;
     if (before) {
-        buf_printf(message, "if=%s: given twice%s, and if=%s before", text,
-                   t ? " for one trace" : "", before);
+        option_put(message, OPT_IF, text);
+        buf_printf(message, ": given twice%s, and ", t ? " for one trace" : "");
+        option_put(message, OPT_IF, before);
+        buf_string(message, " before");
         return -EINVAL;
     }
     if (t)
@@ -362,7 +390,8 @@ static int give_trigger(struct options *o, enum option which, const char *text, 
 {
     struct option_trigger *t = o->n_triggers ? &o->triggers[o->n_triggers - 1] : NULL;
     if (which == OPT_ON && o->n_triggers == TRIGGERS_MAX) {
-        buf_printf(message, "on=%s: given more than %d times", text, TRIGGERS_MAX);
+        option_put(message, OPT_ON, text);
+        buf_printf(message, ": given more than %d times", TRIGGERS_MAX);
         return -EINVAL;
     }
     if (which == OPT_ON) {
@@ -374,7 +403,10 @@ static int give_trigger(struct options *o, enum option which, const char *text, 
         return 0;
     }
     if (t->n_actions == ACTIONS_MAX) {
-        buf_printf(message, "then=%s: an on= takes %d of them", text, ACTIONS_MAX);
+        option_put(message, OPT_THEN, text);
+        buf_string(message, ": ");
+        option_put(message, OPT_ON, NULL);
+        buf_printf(message, " takes %d of them", ACTIONS_MAX);
         return -EINVAL;
     }
     t->actions[t->n_actions++] = text;
@@ -396,10 +428,12 @@ static int give(struct options *o, enum option which, char *text, struct buf *me
         r = join(o, which, text);
     else if (r == 0 && v->given && !(new.text = both(which, v->text, text)))
         r = -EEXIST;
-    if (r == -EEXIST)
-        buf_printf(message, "%s=%s: given twice, and %s=%s before", row->name, text, row->name,
-                   v->text);
-    else if (r == 0 && !row->separator)
+    if (r == -EEXIST) {
+        option_put(message, which, text);
+        buf_string(message, ": given twice, and ");
+        option_put(message, which, v->text);
+        buf_string(message, " before");
+    } else if (r == 0 && !row->separator)
         *v = new;
     v->given = true;
     return r == -EEXIST ? -EINVAL : r;
@@ -440,20 +474,24 @@ static int check_always(const struct options *o, struct buf *message)
         if (!text || (word && !option_is(o, refused[i].option, word)) ||
             (row->kind == OPTION_YES_NO && !option_on(o, refused[i].option)))
             continue;
-        buf_printf(message, "always=%s records without an end and keeps the last minutes: %s=%s %s",
-                   o->v[OPT_ALWAYS].text, row->name, word ? word : text, "does not go with it");
+        option_put(message, OPT_ALWAYS, o->v[OPT_ALWAYS].text);
+        buf_string(message, " records without an end and keeps the last minutes: ");
+        option_put(message, refused[i].option, word ? word : text);
+        buf_string(message, " does not go with it");
         return -EINVAL;
     }
     if (always && option_is(o, OPT_ALWAYS, "memory") &&
         (o->v[OPT_FILE].given || o->v[OPT_ONOOM].text)) {
-        buf_printf(message, "always=memory writes no file: %s=%s does not go with it",
-                   o->v[OPT_FILE].given ? "file" : "onoom",
-                   o->v[OPT_FILE].given ? o->v[OPT_FILE].text : o->v[OPT_ONOOM].text);
+        enum option file = o->v[OPT_FILE].given ? OPT_FILE : OPT_ONOOM;
+        option_put(message, OPT_ALWAYS, "memory");
+        buf_string(message, " writes no file: ");
+        option_put(message, file, o->v[file].text);
+        buf_string(message, " does not go with it");
         return -EINVAL;
     }
     if (always && !option_is(o, OPT_FORMAT, "r")) {
-        buf_printf(message, "always=%s is a recording: it goes with format=r",
-                   o->v[OPT_ALWAYS].text);
+        option_put(message, OPT_ALWAYS, o->v[OPT_ALWAYS].text);
+        buf_string(message, " is a recording: it goes with format=r");
         return -EINVAL;
     }
     return 0;
@@ -482,7 +520,12 @@ static void put_list(struct buf *message, const char *list)
 {
     for (const char *at = list; *at; at += strcspn(at, "|"), at += *at == '|') {
         int all = (int)strcspn(at, "|");
-        buf_printf(message, "%s%.*s", at == list ? "" : at[all] ? ", " : " or ", all, at);
+        int len = (int)MIN(strcspn(at, "="), (size_t)all), i = option_find(at, (size_t)len);
+        _cleanup_free_ char *value =
+            len < all ? strndup(at + len + 1, (size_t)(all - len - 1)) : NULL;
+        buf_string(message, at == list ? "" : at[all] ? ", " : " or ");
+        if (i >= 0)
+            option_put(message, (enum option)i, value);
     }
 }
 
@@ -493,7 +536,8 @@ static int check_company(const struct options *o, struct buf *message)
         const struct option_row *row = &option_table[i];
         if (!o->v[i].given || !row->goes_with || any_is_on(o, row->goes_with))
             continue;
-        buf_printf(message, "%s=%s: changes nothing without ", row->name, o->v[i].text);
+        option_put(message, (enum option)i, o->v[i].text);
+        buf_string(message, ": changes nothing without ");
         put_list(message, row->goes_with);
         return -EINVAL;
     }
@@ -516,8 +560,8 @@ static int check_together(const struct options *o, struct buf *message)
         return -EINVAL;
     }
     if (o->condition_first && o->n_traces > 1) {
-        buf_printf(message, "if=%s: stands behind the trace that it is for",
-                   o->traces[0].condition);
+        option_put(message, OPT_IF, o->traces[0].condition);
+        buf_string(message, ": stands behind the trace that it is for");
         return -EINVAL;
     }
     if (option_on(o, OPT_PARK) && !option_on(o, OPT_MONITOR)) {
@@ -526,7 +570,10 @@ static int check_together(const struct options *o, struct buf *message)
     }
     r = check_company(o, message);
     if (r == 0 && o->action_first) {
-        buf_printf(message, "then=%s: stands behind the on= that it is for", o->v[OPT_THEN].text);
+        option_put(message, OPT_THEN, o->v[OPT_THEN].text);
+        buf_string(message, ": stands behind the ");
+        option_put(message, OPT_ON, NULL);
+        buf_string(message, " that it is for");
         r = -EINVAL;
     }
     return r;

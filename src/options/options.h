@@ -127,6 +127,14 @@ enum option_gives { GIVES_STACKS = 1, GIVES_WAITS = 2, GIVES_HPROF = 4, GIVES_EV
 /* The table, by enum option. */
 extern const struct option_row option_table[OPTION_COUNT];
 
+/*
+ * Makes messages call options by the command's flags (--cpu=times) where they have one, instead of
+ * by the agent's words (cpu=times). For the whole process, before any message.
+ */
+void options_speak_of_flags(void);
+/* Appends what messages call an option, with its value unless that is NULL: "--cpu=times". */
+void option_put(struct buf *message, enum option which, const char *value);
+
 struct option_value {
     const char *text; /* NULL: off. As given, or the default */
     uint64_t number;  /* of a number, duration or size; 1 for y */

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/macro.h"
 #include "base/parse.h"
+#include "options/options.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -264,23 +265,29 @@ static int parse_test(struct logic_parser *p, int number)
     return r;
 }
 
+static void put_fault(struct buf *message, const char *pattern, const char *fault)
+{
+    option_put(message, OPT_ON_FILE, pattern);
+    buf_printf(message, ": %s", fault);
+}
+
 int trigger_file_check(const char *pattern, struct buf *message)
 {
     size_t n = strlen(pattern);
     bool time = false;
     if (n < 5 || strcmp(pattern + n - 4, ".jfr") != 0) {
-        buf_printf(message, "onfile=%s: has to end with .jfr", pattern);
+        put_fault(message, pattern, "has to end with .jfr");
         return -EINVAL;
     }
     for (const char *p = pattern; (p = strchr(p, '%')); p += 2) {
         if (!p[1] || !strchr("%ptr", p[1])) {
-            buf_printf(message, "onfile=%s: only %%r, %%t, %%p and %%%% are understood", pattern);
+            put_fault(message, pattern, "only %r, %t, %p and %% are understood");
             return -EINVAL;
         }
         time = time || p[1] == 't';
     }
     if (!time)
-        buf_printf(message, "onfile=%s: lacks %%t, which tells the files apart", pattern);
+        put_fault(message, pattern, "lacks %t, which tells the files apart");
     return time ? 0 : -EINVAL;
 }
 

@@ -374,7 +374,7 @@ def test_what_does_not_go_together_is_said(tmp_path):
         done = lab.jvmscope("run", "--always", *flags, "--", "true")
         assert done.returncode == 2 and "keeps the last minutes" in done.stderr and said in done.stderr, done.stderr
         assert len(done.stderr.splitlines()) == 1
-    for flags, said in ((["--keep", "1m"], "changes nothing without always=y"), (["--max-size", "8M"], "changes nothing without always=y"),
+    for flags, said in ((["--keep", "1m"], "changes nothing without --always=y"), (["--max-size", "8M"], "changes nothing without --always=y"),
                         (["--always", "--max-size", "1M"], "4.00 MiB"), (["--always", "--keep", "0.5s"], "1.00 s"),
                         (["--always=memory", "-o", "x.ring"], "writes no file")):
         done = lab.jvmscope("run", *flags, "--", "true")

@@ -78,4 +78,4 @@ def test_a_wrong_budget_is_refused():
         done = lab.jvmscope("run", "--always", f"--budget={given}", "--", "true")
         assert done.returncode == 2 and "budget" in done.stderr.splitlines()[0], (given, done.stderr)
     done = lab.jvmscope("run", "--budget", "1%", "--", "true")
-    assert done.returncode == 2 and "changes nothing without always=y" in done.stderr
+    assert done.returncode == 2 and "changes nothing without --always=y" in done.stderr

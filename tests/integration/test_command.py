@@ -61,7 +61,7 @@ def test_errors_are_one_line_and_say_what_and_why(jvmscope, tmp_path):
         (2, ("report",), "report: missing operand: FILE"),
         (2, ("report", full, full), "one operand too many"),
         (2, ("report", "--nosuch", full), "report: --nosuch: no such option"),
-        (2, ("report", "--limit", "x", full), "--limit: not a value it takes"),
+        (2, ("report", "--limit", "x", full), "report: --limit=x: not a whole number"),
         (2, ("convert", full), "-o OUT is missing"),
         (2, ("convert", full, "-o", tmp_path / "x.unknown"), "no format has this extension: formats are "),
         (1, ("convert", full, "-o", tmp_path / "none" / "x.pb.gz"), "x.pb.gz: cannot write: No such file"),

@@ -88,7 +88,7 @@ def said_out(done):
 @pytest.mark.jdks(8, 25)
 def test_a_recording_that_goes_on_is_told_with_its_size_and_its_losses(jdk, busy, tmp_path):
     pid, file, copy, page = busy(), tmp_path / "a.jfr", tmp_path / "b.jfr", tmp_path / "c.html"
-    note = "note: heap=sites: "
+    note = "note: --heap=sites: "
     said(lab.jvmscope("attach", "--agent", "heap=sites", "--trace=Busy.work", "--limit=3", "-o", file, pid))
     again = said(lab.jvmscope("attach", "-t", "1s", pid), 1)
     assert again.endswith(f"already recording to {file}; end that recording with: jvmscope stop {pid}\n")
@@ -186,6 +186,67 @@ def test_patterns_of_classes_that_match_nothing_are_told(jdk, tmp_path, busy):
     pid = busy()
     done = lab.jvmscope("attach", *options, "-o", tmp_path / "a.jfr", pid)
     assert [l for l in said(done).splitlines() if "matches" in l] == [f"jvmscope: note: {o}: no class that is loaded so far matches"
-                                                                      for o in ("locks no.Such", "include nono.*", "exclude nana.*", "tostring no.Such")]
+                                                                      for o in ("--locks no.Such", "--include nono.*", "--exclude nana.*", "--to-string no.Such")]
     done = lab.jvmscope("stop", "-o", tmp_path / "a.jfr", pid)
     assert said(done).count("no class that was loaded matches") == 4
+    # One command tells it once.
+    told = said(lab.jvmscope("attach", "-t", "100ms", *options, "--log", "No:1 x", "-o", tmp_path / "b.jfr", pid))
+    for pattern in ("no.Such", "nono.*", "nana.*", "Busy.nosuch", "No:1"):
+        assert told.count(f"{pattern}: ") + told.count(f": {pattern}\n") == (2 if pattern == "no.Such" else 1), (pattern, told)
+
+
+@pytest.mark.jdks(8, 17)
+def test_what_was_written_names_a_command_that_shows_it(jdk, busy, tmp_path):
+    """Each command that is named has an answer, whatever was recorded; where there is nothing, none is named."""
+    pid = busy()
+    for name, words, shows in (("a.jfr", ["--trace=Busy.work", "--limit=3"], "trace"), ("b.jfr", ["--trace=Busy.nosuch"], None),
+                               ("c.hprof", ["--cpu", "-i", "1ms"], "report"), ("d.hprof", ["--heap=dump"], "heap leaks"),
+                               ("e.hprof.txt", ["--cpu", "-i", "1ms"], "report"), ("f.hprof", ["--monitors", "--agent", "format=a"], None)):
+        if name == "f.hprof":
+            name, words = "f.hprof.txt", ["--monitors"]
+        out = tmp_path / name
+        said(lab.jvmscope("attach", *words, "-o", out, pid))
+        if shows == "trace":
+            while "lost.trace.calls" not in lab.jvmscope("status", pid).stdout:
+                pass
+        while name in ("c.hprof", "e.hprof.txt") and "report" not in lab.jvmscope("dump", "-o", tmp_path / f"now.{name}", pid).stderr:
+            pass
+        for command in (["dump", pid], ["dump", "-o", tmp_path / f"copy.{name}", pid], ["stop", pid]):
+            (wrote,) = [line for line in said(lab.jvmscope(*command)).splitlines() if "; see it with: " in line or ": wrote " in line]
+            named = re.search(r"; see it with: jvmscope (.*) (\S+)$", wrote)
+            assert (named and named[1]) == shows, (name, command, wrote)
+            assert not named or lab.jvmscope(*named[1].split(), named[2]).returncode == 0, wrote
+
+
+@pytest.mark.jdks(17)
+def test_options_that_select_nothing_are_told_and_so_is_what_is_left_out(jdk, tmp_path):
+    out = tmp_path / "a.jfr"
+    run(jdk, out, "--cpu", "-i", "1ms", "--threads", "--trace=Busy.work", program=("Busy", "1", "2"))
+    calls = json.loads(said_out(lab.jvmscope("trace", "--json", out)))["calls"]
+    thread = calls[0]["thread"]
+    for words, why in ((("--thread", f"{thread},nosuch"), ": nosuch"), (("--method", "Busy.work,nosuch"), ": nosuch"),
+                       (("--min", "5h"), "no call is selected by: --min"),
+                       (("--min", "5h", "--thread", thread), "no call is selected by: --thread --min")):
+        for as_json in ([], ["--json"]):
+            done = lab.jvmscope("trace", *words, *as_json, out)
+            assert done.returncode == 1 and why in done.stderr and not done.stdout, (words, done)
+    assert f" ... and {len(calls) - 2} more (--limit)\n" in said_out(lab.jvmscope("trace", "-n", 2, out))
+    cut = json.loads(said_out(lab.jvmscope("trace", "--json", "-n", 2, out)))
+    assert len(cut["calls"]) == 2 and cut["calls_all"] == len(calls)
+    # Each option selects something, and both together nothing.
+    threads = {m["name"] for m in json.loads(said_out(lab.jvmscope("threads", "summary", "--idle", "--json", out)))["threads"]}
+    idle = next(t for t in sorted(threads) if t in ("Finalizer", "Reference Handler", "Signal Dispatcher"))
+    for command in (["report"], ["report", "--json"], ["convert", "-o", tmp_path / "x.collapsed"]):
+        done = lab.jvmscope(*command, "--class", "Busy", "--from", "1ms", "--to", "2ms", out)
+        assert done.returncode == 1 and ": no sample is selected by: --class --from --to" in done.stderr and not done.stdout, done
+
+
+def test_a_command_with_verbs_names_them_and_a_method_is_no_program(tmp_path):
+    for words, why in ((["threads", "x.jfr"], "threads: x.jfr: no such verb: the verbs are summary, monitors, "), (["heap", "top", "x"], "heap: top: no such verb: "),
+                       (["trace", "4711", "add"], "add: a pattern is missing: trace PID add|remove package.Class.method"),
+                       (["run", "--requests", "Val.str", "java"], "Val.str: is no program; for requests to this method: --requests=Val.str"),
+                       (["run", "--then", "dump", "java"], "--then=dump: changes nothing without --on")):
+        done = lab.jvmscope(*words)
+        assert done.returncode == 2 and why in done.stderr, done
+    assert lab.jvmscope("list", "--help").stdout.splitlines()[0] == "usage: jvmscope list [OPTION ...]"
+    assert not [line for command in ("list", "completion", "report") for line in lab.jvmscope(command, "--help").stdout.splitlines() if line != line.rstrip()]

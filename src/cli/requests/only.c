@@ -17,6 +17,8 @@ int only_requests_times(const struct only_requests *o, const char *path, struct 
     if (!r.list.len)
         return o->name ? complain(path, "no request has this name", o->name)
                        : complain(path, "holds no requests", "record with --requests");
+    if (request_names_check(&r, path, o->name, false))
+        return 1;
     e = request_times(&r, o->slowest > 0 ? &slow : NULL, ret);
     return e < 0 ? complain_errno(path, "cannot tell", e) : 0;
 }

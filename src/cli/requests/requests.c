@@ -7,6 +7,7 @@
 #include "cli/capture.h"
 #include "cli/commands.h"
 #include "cli/losses.h"
+#include "cli/selected.h"
 #include "cli/threads/threads.h"
 #include "timeline/load.h"
 
@@ -63,6 +64,43 @@ int request_view_load(struct request_view *ret, const struct request_options *o,
     return e;
 }
 
+static struct str name_at(const void *context, size_t i)
+{
+    const struct requests *r = context;
+    const char *s = requests_text(r, r->names.data[i].name);
+    return (struct str){s, strlen(s)};
+}
+
+/* The thread on which a request began. */
+static struct str thread_at(const void *context, size_t i)
+{
+    const struct requests *r = context;
+    const char *s = requests_thread(r, r->list.data[i].thread);
+    return (struct str){s, strlen(s)};
+}
+
+int request_names_check(const struct requests *r, const char *path, const char *pattern, bool part)
+{
+    return selected_by_name(
+        path, part ? "no request that is selected has this name" : "no request has this name",
+        pattern, name_at, r, r->names.len);
+}
+
+/* The filter has left only requests that one name of a list has, at least. */
+static int check_names(const struct request_view *v)
+{
+    const struct request_options *o = v->options;
+    bool by_time = o->from_ns || o->to_ns;
+    int status = request_names_check(&v->r, v->path, o->name, o->thread || by_time);
+    return status
+               ? status
+               : selected_by_name(v->path,
+                                  o->name || by_time
+                                      ? "no request that is selected began on a thread of this name"
+                                      : "no request began on a thread of this name",
+                                  o->thread, thread_at, &v->r, v->r.list.len);
+}
+
 int request_view_open(struct request_view *ret, const struct request_options *o, const char *path,
                       const char *none)
 {
@@ -77,7 +115,10 @@ int request_view_open(struct request_view *ret, const struct request_options *o,
     if (e < 0)
         return why.len ? complain(path, "cannot read", buf_str(&why))
                        : complain_errno(path, "cannot read", e);
-    return 0;
+    int status = check_names(ret);
+    if (status)
+        request_view_free(ret);
+    return status;
 }
 
 void request_view_free(struct request_view *v)

@@ -34,6 +34,11 @@ struct request_view {
 int request_view_load(struct request_view *ret, const struct request_options *o, const char *path,
                       struct buf *why) must_check;
 /*
+ * Checks that each alternative of a pattern is a name of requests. part: other options have left
+ * requests out. Returns 0, or the exit status after a complaint.
+ */
+int request_names_check(const struct requests *r, const char *path, const char *pattern, bool part);
+/*
  * The same for the file that an operand names. Returns 0, or the exit status after a complaint,
  * which is `none` for a recording without requests.
  */

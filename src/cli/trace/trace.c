@@ -9,6 +9,7 @@
 #include "classfile/classfile.h"
 #include "cli/commands.h"
 #include "cli/losses.h"
+#include "cli/selected.h"
 #include "cli/target.h"
 #include "cli/trace/exceptions.h"
 #include "cli/trace/moments.h"
@@ -273,14 +274,50 @@ static bool is_wanted(const struct trace_options *o, const struct rec_event *e)
            in_requests(o, rec_long(&e->object, "javaThreadId", 0), e->start_ns);
 }
 
-/* Prints or writes the events of one kind. *count is increased up to the limit. */
+/*
+ * Checks that each name of a list belongs to a call or event. The limit and the other options are
+ * of no account here. Returns 0, the exit status after a complaint, or a negative errno.
+ */
+static int check_names(struct recording *r, const char *path, const struct trace_options *o,
+                       const struct rec_mark *marks, size_t n)
+{
+    _cleanup_(selected_names_release) struct selected_names threads = {0}, methods = {0};
+    int e = selected_names_init(&threads, o->thread);
+    if (e == 0)
+        e = selected_names_init(&methods, o->method);
+    for (size_t i = 0; e >= 0 && i < n && (threads.missing.len || methods.missing.len); i++) {
+        struct rec_event event;
+        struct call c;
+        e = recording_at(r, marks[i].offset, &event);
+        if (e < 0)
+            break;
+        bool is_call = event.tag == SHOWN_CALL;
+        read_call(&event, &c);
+        const char *thread = is_call ? c.thread : rec_string(&event.object, "thread", NULL);
+        if (thread)
+            selected_names_see(&threads, thread, strlen(thread));
+        if (is_call) {
+            selected_names_see(&methods, c.method, strlen(c.method));
+            selected_names_see(&methods, c.method, strcspn(c.method, "("));
+        }
+    }
+    if (e < 0)
+        return e;
+    int status = selected_names_end(&methods, path, "no call matches --method");
+    return status ? status : selected_names_end(&threads, path, "no call matches --thread");
+}
+
+/*
+ * Prints or writes the events of one kind. *count is increased by all that pass the filters, also
+ * beyond the limit.
+ */
 static int each(struct recording *r, const struct trace_options *o, const struct rec_mark *marks,
                 size_t n, bool calls, bool moments, struct json *j, uint64_t *count)
 {
     struct rec_info info;
     int e = 0;
     recording_info(r, &info);
-    for (size_t i = 0; e >= 0 && i < n && (!o->limit || *count < o->limit); i++) {
+    for (size_t i = 0; e >= 0 && i < n; i++) {
         struct rec_event event;
         struct call c;
         e = recording_at(r, marks[i].offset, &event);
@@ -293,7 +330,8 @@ static int each(struct recording *r, const struct trace_options *o, const struct
             read_call(&event, &c);
         if (is_call ? !wanted(&c, o) : !is_wanted(o, &event))
             continue;
-        ++*count;
+        if (++*count > o->limit && o->limit)
+            continue;
         if (!j) {
             if (is_call)
                 print_call(&c, info.start_ns);
@@ -312,39 +350,95 @@ static int each(struct recording *r, const struct trace_options *o, const struct
     return e;
 }
 
-/* *ret_shown: how many calls and events passed the filters. */
-static int print_all(struct recording *r, const struct trace_options *o, const struct losses *l,
-                     uint64_t *ret_shown)
+/* Says which options have left nothing over. */
+static int nothing_left(const char *path, const struct trace_options *o)
+{
+    _cleanup_(buf_release) struct buf all = BUF(4096);
+    const char *given[] = {o->method ? "--method" : NULL, o->thread ? "--thread" : NULL,
+                           o->min ? "--min" : NULL};
+    if (o->times)
+        buf_string(&all, only_requests_given(&o->requests) && o->requests.name ? "--request"
+                                                                               : "--slowest");
+    for (size_t i = 0; i < ARRAY_SIZE(given); i++)
+        if (given[i])
+            buf_printf(&all, "%s%s", all.len ? " " : "", given[i]);
+    return complain(path, "no call is selected by", buf_str(&all));
+}
+
+/* Returns whether an event passes the filters: 1 or 0, or a negative errno. */
+static int passes(struct recording *r, const struct trace_options *o, const struct rec_mark *mark)
+{
+    struct rec_event event;
+    struct call c;
+    int e = recording_at(r, mark->offset, &event);
+    if (e < 0)
+        return e;
+    if (event.tag != SHOWN_CALL)
+        return is_wanted(o, &event);
+    read_call(&event, &c);
+    return wanted(&c, o);
+}
+
+/* Returns 0, the exit status after a complaint, or a negative errno. Prints nothing else. */
+static int check_selection(struct recording *r, const char *path, const struct trace_options *o,
+                           const struct rec_mark *marks, size_t n)
+{
+    if (!o->thread && !o->method && !o->min && !o->times)
+        return 0;
+    int e = check_names(r, path, o, marks, n), any = 0;
+    for (size_t i = 0; e == 0 && any == 0 && i < n; i++)
+        any = passes(r, o, &marks[i]);
+    return e || any > 0 ? e : any < 0 ? any : nothing_left(path, o);
+}
+
+static int print_text_of_all(struct recording *r, const struct trace_options *o,
+                             const struct rec_mark *marks, size_t n)
+{
+    uint64_t count = 0;
+    printf("%12s  %10s  %-16s  %s\n", "START (s)", "TIME", "THREAD", "CALL");
+    int e = each(r, o, marks, n, true, true, NULL, &count);
+    if (e >= 0 && o->limit && count > o->limit)
+        printf(" ... and %llu more (--limit)\n", (unsigned long long)(count - o->limit));
+    return e < 0 ? e : 0;
+}
+
+static int print_json_of_all(struct recording *r, const struct trace_options *o,
+                             const struct losses *l, const struct rec_mark *marks, size_t n)
+{
+    _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 4);
+    struct json j = {.out = &out};
+    uint64_t calls_n = 0, events_n = 0;
+    fputs("{\"calls\":[", stdout);
+    int e = each(r, o, marks, n, true, false, &j, &calls_n);
+    fputs("],\"events\":[", stdout);
+    j.comma = false;
+    if (e >= 0)
+        e = each(r, o, marks, n, false, true, &j, &events_n);
+    fputs("],", stdout);
+    buf_clear(j.out);
+    j.comma = false;
+    json_key(&j, "calls_all");
+    json_u64(&j, calls_n);
+    json_key(&j, "events_all");
+    json_u64(&j, events_n);
+    losses_json(l, losses_of_trace, &j);
+    fputs(buf_str(j.out), stdout);
+    puts("}");
+    return e < 0 ? e : 0;
+}
+
+/* Returns 0, the exit status after a complaint, or a negative errno. */
+static int print_all(struct recording *r, const char *path, const struct trace_options *o,
+                     const struct losses *l)
 {
     struct rec_mark *marks;
     size_t n;
     int e = recording_by_time(r, &marks, &n);
     if (e < 0)
         return e;
-    _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 4);
-    struct json j = {.out = &out};
-    uint64_t count = 0;
-    *ret_shown = 0;
-    if (!o->json) {
-        printf("%12s  %10s  %-16s  %s\n", "START (s)", "TIME", "THREAD", "CALL");
-        e = each(r, o, marks, n, true, true, NULL, &count);
-    } else {
-        fputs("{\"calls\":[", stdout);
-        e = each(r, o, marks, n, true, false, &j, &count);
-        fputs("],\"events\":[", stdout);
-        j.comma = false;
-        *ret_shown = count;
-        count = 0;
-        if (e >= 0)
-            e = each(r, o, marks, n, false, true, &j, &count);
-        fputs("],", stdout);
-        buf_clear(j.out);
-        j.comma = false;
-        losses_json(l, losses_of_trace, &j);
-        fputs(buf_str(j.out), stdout);
-        puts("}");
-    }
-    *ret_shown += count;
+    e = check_selection(r, path, o, marks, n);
+    if (e == 0)
+        e = o->json ? print_json_of_all(r, o, l, marks, n) : print_text_of_all(r, o, marks, n);
     free(marks);
     return e;
 }
@@ -412,7 +506,6 @@ static int show_file(const char *path, const struct trace_options *o)
     if (e < 0)
         return complain(path, "cannot read", why);
     _cleanup_(losses_release) struct losses l = {0};
-    uint64_t left = 0;
     e = losses_read(&l, r);
     if (e < 0)
         return complain_errno(path, "cannot read", e);
@@ -430,14 +523,9 @@ static int show_file(const char *path, const struct trace_options *o)
                         "--events or --exceptions=stacks");
     if (e > 0) {
         recording_rewind(r);
-        e = print_all(r, o, &l, &left);
+        e = print_all(r, path, o, &l);
     }
-    if (e >= 0 && !left && o->times && !o->method && !o->thread)
-        return complain(path, "no call lies in a request that is selected", NULL);
-    if (e >= 0 && !left && (o->method || o->thread))
-        return complain(path, o->method ? "no call matches --method" : "no call matches --thread",
-                        o->method ? o->method : o->thread);
-    return e < 0 ? complain_errno(path, "cannot read", e) : 0;
+    return e < 0 ? complain_errno(path, "cannot read", e) : e;
 }
 
 static int switch_tracing(const struct operands *operands, const struct trace_options *o)
@@ -447,7 +535,12 @@ static int switch_tracing(const struct operands *operands, const struct trace_op
     size_t request = strlen("control=trace,");
     buf_printf(&message, "control=trace,%s%s%s", operands->count > 1 ? operands->list[1] : "list",
                operands->count > 2 ? " " : "", operands->count > 2 ? operands->list[2] : "");
-    bool add = operands->count == 3 && strcmp(operands->list[1], "add") == 0;
+    const char *verb = operands->count > 1 ? operands->list[1] : "list";
+    bool add = operands->count == 3 && strcmp(verb, "add") == 0;
+    if (operands->count == 2 && (strcmp(verb, "add") == 0 || strcmp(verb, "remove") == 0)) {
+        complain(verb, "a pattern is missing", "trace PID add|remove package.Class.method");
+        return 2;
+    }
     if (o->condition && !add) {
         complain("--if", "goes with PID add PATTERN", NULL);
         return 2;

@@ -36,11 +36,16 @@ static void summary(const struct vm_view *w)
                w->totals.count, w->totals.count == 1 ? "" : "s",
                format_duration(time, w->totals.time_ns), percent(w->totals.time_ns, w->window_ns),
                format_duration(sync, w->totals.sync_ns));
-    if (w->v.pauses.len)
-        printf(" %zu collection%s paused the program %zu time%s for %s (%.2f %%), at most %s\n",
-               w->v.collections.len, w->v.collections.len == 1 ? "" : "s", w->v.pauses.len,
-               w->v.pauses.len == 1 ? "" : "s", format_duration(pause, w->pause_ns),
-               percent(w->pause_ns, w->window_ns), format_duration(longest, w->pause_longest_ns));
+    if (w->v.pauses.len) {
+        char of[48];
+        size_t n = w->v.collections.len;
+        snprintf(of, sizeof(of), "%zu collection%s", n, n == 1 ? "" : "s");
+        /* Without --events the pauses are known, but not the collections that they belong to. */
+        printf(" %s paused the program %zu time%s for %s (%.2f %%), at most %s\n",
+               n ? of : "collections", w->v.pauses.len, w->v.pauses.len == 1 ? "" : "s",
+               format_duration(pause, w->pause_ns), percent(w->pause_ns, w->window_ns),
+               format_duration(longest, w->pause_longest_ns));
+    }
     if (w->totals.count > w->v.safepoints.len)
         printf(" %" PRIu64 " of the safepoints are known by their number and total time only\n",
                w->totals.count - w->v.safepoints.len);
