@@ -401,10 +401,10 @@ def test_what_matches_nothing_is_told_on_attach_and_add(jvmscope, tmp_path):
         assert done.returncode == 0, done.stderr
         notes = [l.removeprefix("jvmscope: note: ") for l in done.stderr.splitlines() if "so far" in l]
         assert sorted(notes) == sorted(
-            [f"trace {p}: traces nothing so far: {why}" for p, why in UNMATCHED.items()] +
-            ["log no.Such:1: nothing is logged so far: no class of this name is loaded",
-             "log TracedForever:9999: nothing is logged so far: the class is loaded and has no code of this line",
-             "watch TracedForever.nosuch: nothing is watched so far: no loaded code reads or writes this field"])
+            [f"--trace {p}: traces nothing so far: {why}" for p, why in UNMATCHED.items()] +
+            ["--log no.Such:1: nothing is logged so far: no class of this name is loaded",
+             "--log TracedForever:9999: nothing is logged so far: the class is loaded and has no code of this line",
+             "--watch TracedForever.nosuch: nothing is watched so far: no loaded code reads or writes this field"])
         added = json.loads(jvmscope("trace", "--json", process.pid, "add", "TracedForever.thre").stdout)
         assert {"pattern": "TracedForever.thre", "why": "TracedForever is loaded and has no such method"} in added["unmatched"]
         assert len(added["unmatched"]) == len(UNMATCHED) + 1
