@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A full disk, by a small tmpfs, by ulimit -f and by /dev/full: every writer says what it lost, with the system's reason, and exits
 with 1; the program that is profiled goes on as if nothing had happened."""
+import contextlib
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import pytest
 
 import lab
 import outputs
+from fleet_lab import NOW, Collector, collector, fleet, total
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who may mount a small file system")
 
@@ -199,3 +201,63 @@ def test_what_is_printed_to_a_full_disk_is_an_error(recording, verb):
     done = subprocess.run(["sh", "-c", '"$@" | head -c 1 >/dev/null', "-", lab.BUILD / "jvmscope", *verb, *operands],
                           stderr=subprocess.PIPE, text=True, timeout=60)
     assert done.stderr == ""
+
+
+def frames(n, upload):
+    """Collapsed stacks of which no two uploads have one in common: n samples."""
+    return "".join(f"Main.main;Upload{upload}.of_a_long_name_{upload * 7919 % 1009:x}_{i};Leaf{i % 7}.run 1\n" for i in range(n))
+
+
+def answers(c, uploads):
+    """The uploads' statuses, and the reasons of those that were refused. One that is not taken is told when to come again, in a line."""
+    statuses, reasons = {}, set()
+    for key, n in uploads.items():
+        status, text, headers = c.request("POST", "/v1/upload", frames(n, int(key)), service=f"s{int(key) % 3}", id=key, **{"from": NOW - 3600 + int(key) * 17})
+        assert status == 200 or status == 503 and int(headers["Retry-After"]) > 0, (status, text)
+        assert status == 200 or len(text.splitlines()) == 1, text
+        statuses[key] = status
+        if status == 503:
+            reasons.add(text.strip())
+    assert reasons <= {"the store: database or disk is full", "the body cannot be kept: No space left on device"}, reasons
+    return statuses, reasons
+
+
+@pytest.mark.parametrize("end", ["goes on", "kill"])
+def test_a_store_on_a_full_disk_loses_and_doubles_nothing(small, end):
+    """What is answered with "taken" is there, what is not is sent again, and in the end each counts once."""
+    store = f"sqlite:{small / 'fleet.db'}"
+    subprocess.run(["mount", "-o", "remount,size=8m", small], check=True)
+    uploads = {str(i): 300 + 40 * (i % 11) for i in range(90)}
+    with contextlib.ExitStack() as running:
+        c = Collector(small, store=store)
+        running.callback(c.kill)
+        first, reasons = answers(c, uploads)
+        taken = sum(n for key, n in uploads.items() if first[key] == 200)
+        assert 0 < list(first.values()).count(200) < len(uploads), first
+        assert "the store: database or disk is full" in reasons
+        assert total(c) == taken, "the questions are answered on a full disk"
+        # Not one byte is free: the collector goes on.
+        with open(small / "filler", "wb", buffering=0) as f, contextlib.suppress(OSError):
+            while True:
+                f.write(bytes(4096))
+        again, _ = answers(c, uploads)
+        taken = sum(n for key, n in uploads.items() if 200 in (first[key], again[key]))
+        assert 503 in again.values() and total(c) == taken
+        failed = int(re.search(r"^jvmscope_uploads_failed_total (\d+)", c.request("GET", "/metrics")[1], re.M)[1])
+        assert 0 < failed <= list(first.values()).count(503) + list(again.values()).count(503)
+        if end == "kill":
+            c.kill()
+        subprocess.run(["mount", "-o", "remount,size=64m", small], check=True)
+        (small / "filler").unlink()
+        if end == "kill":
+            c = running.enter_context(collector(small, store=store))
+        assert total(c) == taken
+        assert set(answers(c, uploads)[0].values()) == {200}
+        assert total(c) == sum(uploads.values())
+        # The stacks are those that were sent: each upload has its own.
+        counts = dict.fromkeys(uploads, 0)
+        for m in fleet(c, "top", "--service", "*", "--limit", "100000")["methods"]:
+            if key := re.match(r"Upload(\d+)\.", m["method"]):
+                counts[key[1]] += m["total"]
+        assert counts == uploads
+        c.stop()
