@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import json
+import pathlib
 import subprocess
 import time
 import urllib.parse
@@ -113,7 +114,8 @@ def wait_for(condition, what, seconds=120):
 
 
 def children_of(pid):
-    return [int(p) for p in open(f"/proc/{pid}/task/{pid}/children").read().split()]
+    """The processes that a process has started, by any of its threads."""
+    return [int(p) for task in pathlib.Path(f"/proc/{pid}/task").iterdir() for p in (task / "children").read_text().split()]
 
 
 def peak_mb(pid):

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -442,23 +443,41 @@ static int result_of(struct fleet_batches *ret, const uint8_t *bytes, size_t len
     return r;
 }
 
+/*
+ * The reader and the pipe from it. No other reader may be forked while this process has the end
+ * that is written to: the pipe would end only with that one.
+ */
+static int start_child(const struct fleet_reading *how, pid_t *ret, int *ret_from)
+{
+    static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
+    int ends[2], r = 0;
+    pthread_mutex_lock(&starting);
+    if (pipe2(ends, O_CLOEXEC) < 0) {
+        r = -errno;
+    } else {
+        *ret = fork();
+        if (*ret == 0)
+            read_in_child(ends[1], how);
+        r = *ret < 0 ? -errno : 0;
+        close(ends[1]);
+        *ret_from = ends[0];
+        if (r < 0)
+            close(ends[0]);
+    }
+    pthread_mutex_unlock(&starting);
+    return r;
+}
+
 int fleet_read_apart(struct fleet_batches *ret, const struct fleet_reading *how, struct buf *why)
 {
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return -errno;
-    pid_t child = fork();
-    if (child == 0)
-        read_in_child(ends[1], how);
-    close(ends[1]);
-    if (child < 0) {
-        close(ends[0]);
-        return -errno;
-    }
+    pid_t child = -1;
+    int from = -1, started = start_child(how, &child, &from);
+    if (started < 0)
+        return started;
     _cleanup_free_ uint8_t *bytes = NULL;
     size_t len = 0;
-    int status, r = read_all(ends[0], how->limits->memory, &bytes, &len);
-    close(ends[0]);
+    int status, r = read_all(from, how->limits->memory, &bytes, &len);
+    close(from);
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
     return r < 0 ? r : result_of(ret, bytes, len, status, how->limits, why);

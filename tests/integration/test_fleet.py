@@ -333,6 +333,31 @@ def test_limits_are_said_and_memory_is_bounded(tmp_path):
         assert peak_mb(c.process.pid) < 512
 
 
+def test_uploads_are_read_two_at_a_time_and_large_ones_alone(tmp_path):
+    """The memory for reading is divided in two; what does not fit into half of it is read with all of it, and counts the same."""
+    def of(megabytes):
+        line = f"Main.main;Main.{'x' * 3900} 1\n".encode()
+        n = (megabytes << 20) // len(line)
+        return gzip.compress(line * n, 1), n
+
+    medium, large = of(24), of(80)
+    with collector(tmp_path) as c, concurrent.futures.ThreadPoolExecutor(8) as pool:
+        def send_all(bodies, name):
+            done = [pool.submit(c.send, body, service="s", id=f"{name} {i}", **{"from": NOW - 60 * i}) for i, (body, _) in enumerate(bodies)]
+            most_at_once, before = 0, set()
+            while not all(f.done() for f in done):
+                now = set(children_of(c.process.pid))
+                most_at_once = max(most_at_once, len(now & before))  # seen twice: there all the time between
+                before = now
+            assert [f.result()["samples"] for f in done] == [n for _, n in bodies]
+            return most_at_once
+
+        assert send_all([medium] * 8, "medium") == 2
+        assert send_all([large, medium, medium], "large") <= 2
+        assert total(c) == 10 * medium[1] + large[1]
+        assert peak_mb(c.process.pid) < 512
+
+
 def test_label_values_without_end_are_refused(tmp_path):
     """What is known goes on, also after a restart and by another sender; each tenant has its own."""
     def send(c, token, status=200, **query):
@@ -462,6 +487,7 @@ def test_what_got_slower_is_found_by_itself(tmp_path, store):
         assert status == 200 and json.loads(text) == answer
         shown = lab.jvmscope("fleet", "findings", "--store", c.store).stdout
         assert "worse 2 (after 1) App.f6" in shown and "same" not in shown
+        assert "so nothing was compared" in lab.jvmscope("fleet", "findings", "--store", c.store, "--service", "nosuch").stdout
         assert "nothing got slower: 1 new version compared" in lab.jvmscope("fleet", "findings", "--store", c.store, "--service", "same").stdout
 
 

@@ -28,7 +28,7 @@ before(async () => {
   collector = spawn(join(root, "build/jvmscope"), ["collect", "--store", store, "--listen", "127.0.0.1:0"]);
   url = await new Promise((resolve) => collector.stdout.once("data", (d) => resolve(String(d).trim())));
   for (const [version, slow] of [["1.7", 20], ["1.8", 60]])
-    for (let i = 0; i < 8; i++) await send("shop", version, `web${i % 4}`, 600 - 60 * i, slow + (i % 3));
+    for (let i = 0; i < 8; i++) await send("shop", version, `web${i % 4}`, (version === "1.7" ? 1200 : 600) - 60 * i, slow + (i % 3));
   await send("mail", "2", "mx", 300, 0, `${hostile};Price.sum 7\n`);
   const { command, classes } = java("RequestCauses");
   const recording = join(folder, "requests.jfr");
@@ -90,9 +90,19 @@ test("what got slower with a version leads to the difference", async () => {
   const page = await open(browser, `${url}#v=findings&service=shop`);
   await page.waitForSelector("main p:has-text('compared')");
   const { findings, compared } = fleet("findings", "--service", "shop", "--from", "24h");
-  assert.match(await page.textContent("main"), compared.length === 1 ? /One new version/ : /new versions were/);
+  assert.equal(compared.length, 1);
+  assert.match(await page.textContent("main"), /One new version was .* at most 1\.00\s% of the cases/);
   assert.deepEqual((await texts(page, "tbody td:last-child")).sort(), findings.map((f) => f.method).sort());
+  assert.ok(findings.some((f) => f.method === "Price.sum"));
+  // Collapsed stacks do not say how much time a sample is.
+  assert.deepEqual(await texts(page, "tbody td:nth-child(2)"), findings.map(() => "unknown"));
+  await rows(page).filter({ hasText: "Price.sum" }).focus();
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/v=difference.*version=1\.8/);
   assert.deepEqual(page.problems, []);
+  const nothing = await open(browser, `${url}#v=findings&service=mail`);
+  await nothing.waitForSelector("main .empty:has-text('nothing was compared')");
+  assert.deepEqual(nothing.problems, []);
 });
 
 test("requests with their latencies over time", async () => {

@@ -252,7 +252,9 @@ static void release(struct collector *c)
         tenant_release(&c->tenants.data[i]);
     vec_release(&c->tenants);
     pthread_mutex_destroy(&c->credit);
-    pthread_mutex_destroy(&c->reading);
+    pthread_mutex_destroy(&c->room.lock);
+    pthread_cond_destroy(&c->room.freed);
+    pthread_mutex_destroy(&c->storing);
     pthread_mutex_destroy(&c->asking);
 }
 
@@ -277,7 +279,9 @@ static int cmd_collect(const struct command *self, int argc, char **argv)
                                      .series = options.max_series,
                                      .reading = reading_default_limits}};
     pthread_mutex_init(&c.credit, NULL);
-    pthread_mutex_init(&c.reading, NULL);
+    pthread_mutex_init(&c.room.lock, NULL);
+    pthread_cond_init(&c.room.freed, NULL);
+    pthread_mutex_init(&c.storing, NULL);
     pthread_mutex_init(&c.asking, NULL);
     if (read_keep(options.keep, &c.keep) < 0)
         status =

@@ -10,8 +10,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* COLLECTOR_BURST: how many seconds' worth of uploads may come at once. */
-enum { TENANT_MAX = 64, COLLECTOR_BURST = 10 };
+/*
+ * COLLECTOR_BURST: how many seconds' worth of uploads may come at once. COLLECTOR_SHARES: into how
+ * many shares the memory for reading is divided, and so how many uploads are read at once.
+ */
+enum { TENANT_MAX = 64, COLLECTOR_BURST = 10, COLLECTOR_SHARES = 2 };
 
 /* A tenant and the state of its limits. */
 struct tenant {
@@ -19,7 +22,7 @@ struct tenant {
     char *token;   /* NULL: none is needed */
     double credit; /* uploads that it may send now */
     uint64_t credit_at_ns;
-    struct map series;       /* the hashes of those that it has; used while an upload is read */
+    struct map series;       /* the hashes of those that it has; used while an upload is stored */
     uint64_t series_read_ns; /* when they were read from the store; 0: not yet */
 };
 
@@ -37,6 +40,16 @@ struct collector_counts {
     atomic_ullong uploads, repeated, damaged, too_large, limited, failed, shifted, samples, bytes;
 };
 
+/*
+ * The memory that uploads may take while they are read and stored, in shares. Who needs all of them
+ * comes before those who need one, and so is not kept waiting for ever.
+ */
+struct reading_room {
+    pthread_mutex_t lock;
+    pthread_cond_t freed;
+    unsigned taken, want_all;
+};
+
 struct collector {
     struct store *store;
     const char *store_url;
@@ -46,8 +59,9 @@ struct collector {
     struct store_keep keep;
     struct collector_counts counts;
     pthread_mutex_t credit;  /* guards the tenants' state */
-    pthread_mutex_t reading; /* one upload is read at a time, so that memory is bounded */
-    pthread_mutex_t asking;  /* the same for questions */
+    struct reading_room room;
+    pthread_mutex_t storing; /* one upload is stored at a time; guards the tenants' series */
+    pthread_mutex_t asking;  /* one question is answered at a time, so that memory is bounded */
 };
 
 int collector_admit(void *collector, const struct intake_request *q, struct intake_reply *reply,

@@ -208,14 +208,18 @@ static void print_findings(struct json_object *root, size_t limit)
             continue;
         }
         uint64_t extra = number_at(f, bytes ? "extra_bytes" : "extra_ns");
-        printf("%10s", bytes ? format_size(shown, extra) : format_duration(shown, extra));
+        printf("%10s", !extra  ? "unknown"
+                       : bytes ? format_size(shown, extra)
+                               : format_duration(shown, extra));
         print_diff_part(f, "self");
         print_diff_part(f, "total");
         printf("  %s %s (after %s) %s\n", text_at(f, "service"), text_at(f, "version"),
                text_at(f, "base"), text_at(f, "method"));
     }
     print_more(length(list), limit, "findings");
-    if (!length(list))
+    if (!length(compared) && !length(list))
+        printf("no new version of a service came in this time, so nothing was compared\n");
+    else if (!length(list))
         printf("nothing got slower: %s compared with the one before it\n",
                COUNT_TEXT(length(compared), "new versions"));
 }

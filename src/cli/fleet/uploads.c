@@ -339,6 +339,53 @@ static int store_batches(struct collector *c, const struct upload_origin *from,
     return 200;
 }
 
+/* ---- reading, and the memory for it */
+
+static void enter_room(struct reading_room *room, unsigned shares)
+{
+    bool all = shares == COLLECTOR_SHARES;
+    pthread_mutex_lock(&room->lock);
+    room->want_all += all;
+    while (room->taken + shares > COLLECTOR_SHARES || (!all && room->want_all))
+        pthread_cond_wait(&room->freed, &room->lock);
+    room->want_all -= all;
+    room->taken += shares;
+    pthread_mutex_unlock(&room->lock);
+}
+
+static void leave_room(struct reading_room *room, unsigned shares)
+{
+    pthread_mutex_lock(&room->lock);
+    room->taken -= shares;
+    pthread_cond_broadcast(&room->freed);
+    pthread_mutex_unlock(&room->lock);
+}
+
+/*
+ * Reads an upload within one share of the memory, beside another one; one that needs more is read
+ * again with all of it. *ret_shares are to be given back when the batches are released.
+ */
+static int read_upload(struct collector *c, struct fleet_batches *ret,
+                       const struct fleet_reading *upload, unsigned *ret_shares, struct buf *why)
+{
+    struct reading_limits share = *upload->limits;
+    struct fleet_reading how = *upload;
+    share.memory /= COLLECTOR_SHARES;
+    share.unpacked /= COLLECTOR_SHARES;
+    share.cpu_s /= 4; /* is spent again if it does not do */
+    how.limits = &share;
+    *ret_shares = 1;
+    enter_room(&c->room, 1);
+    int r = fleet_read_apart(ret, &how, why);
+    if (r != -E2BIG)
+        return r;
+    leave_room(&c->room, 1);
+    buf_clear(why);
+    *ret_shares = COLLECTOR_SHARES;
+    enter_room(&c->room, COLLECTOR_SHARES);
+    return fleet_read_apart(ret, upload, why);
+}
+
 int collector_take(struct collector *c, struct upload_origin *from, const char *path,
                    const struct fleet_hash *content, struct intake_reply *reply)
 {
@@ -363,11 +410,17 @@ int collector_take(struct collector *c, struct upload_origin *from, const char *
                                 .interval_ns = from->interval_ns,
                                 .after_ns = from->after_ns,
                                 .until_ns = from->until_ns};
-    pthread_mutex_lock(&c->reading);
-    int r = fleet_read_apart(&b, &how, &why);
-    status = r < 0 ? status_of_reading(c, r, &why, reply) : store_batches(c, from, &b, &id, reply);
-    pthread_mutex_unlock(&c->reading);
+    unsigned shares;
+    int r = read_upload(c, &b, &how, &shares, &why);
+    if (r < 0) {
+        status = status_of_reading(c, r, &why, reply);
+    } else {
+        pthread_mutex_lock(&c->storing);
+        status = store_batches(c, from, &b, &id, reply);
+        pthread_mutex_unlock(&c->storing);
+    }
     fleet_batches_release(&b);
+    leave_room(&c->room, shares);
     return status;
 }
 

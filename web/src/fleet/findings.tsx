@@ -17,10 +17,12 @@ export function FindingsView({ state, change }: ViewProps) {
   const share = { numeric: true, format: points };
   return (
     <main>
-      <p class="dim">
-        {n === 1 ? "One new version was" : `${n} new versions were`} compared with the one before {n === 1 ? "it" : "each"}. When nothing got slower, something is named in at most{" "}
-        {percent(data.false_alarm, 0)} of the cases.
-      </p>
+      {n > 0 && (
+        <p class="note">
+          {n === 1 ? "One new version was" : `${n} new versions were`} compared with the one before {n === 1 ? "it" : "each"}. When nothing got slower, something is named in at most{" "}
+          {percent(data.false_alarm, 1)} of the cases.
+        </p>
+      )}
       {slower.length ? (
         <section class="columns" aria-label="What got slower">
           <SortableTable caption="Methods that take a larger share since a version came. Enter shows the difference." by={1} selected={new Set()}
@@ -29,10 +31,10 @@ export function FindingsView({ state, change }: ViewProps) {
               if (f) change({ view: "difference", service: f.service, version: f.version, base: `version=${f.base}`, search: f.method! });
             }}
             rows={slower.map((f, key) => ({ key, cells: [`${f.service} ${f.version} (after ${f.base})`, (f.extra_ns ?? f.extra_bytes ?? 0), f.self!.change, f.total!.change, f.method!] }))}
-            columns={[{ title: "Service, version" }, { title: "Costs more", numeric: true, format: (v: number) => weight(m.sum === "bytes" ? "bytes" : "ns", v) }, { title: "Self", ...share }, { title: "Total", ...share }, { title: "Method", name: true }]} />
+            columns={[{ title: "Service, version" }, { title: "Costs more", numeric: true, format: (v: number) => (v ? weight(m.sum === "bytes" ? "bytes" : "ns", v) : "unknown") }, { title: "Self", ...share }, { title: "Total", ...share }, { title: "Method", name: true }]} />
         </section>
       ) : (
-        <p class="empty">Nothing got slower.</p>
+        <p class="empty">{n ? "Nothing got slower." : "No new version of a service came in this time, so nothing was compared."}</p>
       )}
     </main>
   );
