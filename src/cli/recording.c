@@ -131,13 +131,25 @@ static bool check_format(const struct options *o, const char *output)
     return true;
 }
 
+/* In the largest unit that leaves a whole number, because messages show it. */
+static void put_time(struct buf *words, uint64_t ns)
+{
+    uint64_t unit = ns % UINT64_C(1000000000) == 0 ? UINT64_C(1000000000)
+                    : ns % UINT64_C(1000000) == 0  ? UINT64_C(1000000)
+                                                   : 1;
+    buf_printf(words, ",duration=%llu%s", (unsigned long long)(ns / unit),
+               unit == 1                   ? "ns"
+               : unit == UINT64_C(1000000) ? "ms"
+                                           : "s");
+}
+
 bool recording_check(const struct capture *c, const char *output, const char *command)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096), words = BUF(1 << 20);
     struct options o;
     recording_options(c, output, capture_always(c) && !c->output ? NULL : "-", &words);
     if (capture_always(c) && c->time_ns)
-        buf_string(&words, ",duration=1s");
+        put_time(&words, c->time_ns);
     int r = buf_error(&words) ? -E2BIG : options_parse(&o, buf_str(&words), &why);
     if (r < 0) {
         complain(command, r == -E2BIG ? "the options are too long" : buf_str(&why), NULL);

@@ -369,8 +369,8 @@ def test_a_ring_of_another_users_vm(jdk, folder):
 
 
 def test_what_does_not_go_together_is_said(tmp_path):
-    for flags, said in ((["--cpu=times"], "cpu=times"), (["--cover"], "cover=y"), (["--heap=dump"], "heap=dump"), (["-t", "5s"], "duration="),
-                        (["--alloc=exact"], "alloc=exact"), (["--exceptions"], "exceptions=counts")):
+    for flags, said in ((["--cpu=times"], "--cpu=times"), (["--cover"], "--cover=y"), (["--heap=dump"], "--heap=dump"), (["-t", "5s"], "--time=5s does not"),
+                        (["--alloc=exact"], "--alloc=exact"), (["--exceptions"], "--exceptions=counts")):
         done = lab.jvmscope("run", "--always", *flags, "--", "true")
         assert done.returncode == 2 and "keeps the last minutes" in done.stderr and said in done.stderr, done.stderr
         assert len(done.stderr.splitlines()) == 1

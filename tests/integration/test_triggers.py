@@ -273,7 +273,7 @@ def test_a_wrong_condition_gets_its_place():
         done = lab.jvmscope("run", "--always", "--on", condition, "--", "true")
         assert done.returncode == 2 and said in done.stderr.splitlines()[0], (condition, done.stderr)
     for flags, said in ((["--on", "oom", "--then", "exec:"], "dump, heap-dump, exec:COMMAND"), (["--then", "dump"], "changes nothing without --on"),
-                        (["--then", "dump", "--on", "oom"], "stands behind the on="), (["--on", "oom", "--on-file", "x.jfr"], "lacks %t"),
+                        (["--then", "dump", "--on", "oom"], "stands behind the --on"), (["--on", "oom", "--on-file", "x.jfr"], "lacks %t"),
                         (["--on", "oom", "--on-file", "x-%t.txt"], "end with .jfr"), (["--on", "oom", "--on-file", "x-%t-%q.jfr"], "%r, %t, %p"),
                         (["--before", "5s"], "changes nothing without --on"), (["--on", "oom", "--files", "0"], "1 to 10000")):
         done = lab.jvmscope("run", "--always", *flags, "--", "true")
@@ -281,4 +281,4 @@ def test_a_wrong_condition_gets_its_place():
     done = lab.jvmscope("run", "--on", "oom", "--", "true")
     assert done.returncode == 2 and "changes nothing without --always=y" in done.stderr
     done = lab.jvmscope("attach", "--on", "oom", "--cpu", "1")
-    assert done.returncode == 2 and "without always=y" in done.stderr
+    assert done.returncode == 2 and "without --always=y" in done.stderr
