@@ -205,6 +205,13 @@ void id_tag(jobjectID id)
     ids_unlock();
 }
 
+jobjectID id_given(jobject object)
+{
+    jlong tag = 0;
+    bool has = object && !(*vm.ti)->GetTag(vm.ti, object, &tag);
+    return has ? (jobjectID)(intptr_t)tag : NULL;
+}
+
 jobjectID id_of(jobject object)
 {
     jlong tag = 0;

@@ -130,6 +130,8 @@ static inline void mutate(void)
  * thread. Sends nothing; for answers.
  */
 jobjectID id_of(jobject object);
+/* Returns the tag of an object that has one, or NULL. For events that are not sent any more. */
+jobjectID id_given(jobject object);
 /* Makes the id its object's tag, which those of the newest objects are not yet. */
 void id_tag(jobjectID id);
 /*

@@ -217,9 +217,10 @@ static jobjectID tell_of(JNIEnv *env, jobject object, bool unshared)
 {
     bool unreported;
     struct flight f = {0};
-    if (!event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || !atomic_load(&layer.live) ||
-        !thread_ready(env) || !report_begin())
+    if (!event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || !atomic_load(&layer.live) || !thread_ready(env))
         return id_of(object);
+    if (!report_begin())
+        return id_given(object);
     jobjectID id = id_to_report(object, unshared, &f, &unreported);
     if (unreported) {
         jclass class = (*env)->GetObjectClass(env, object);

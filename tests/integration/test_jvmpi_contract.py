@@ -183,6 +183,15 @@ def test_sizes_of_class_objects(jdk, tmp_path):
     assert notices(jdk, "class-size", tmp_path)
 
 
+@pytest.mark.jdks(8, 25)
+def test_a_class_costs_no_walk_through_the_heap(jdk):
+    # JDK 8 answers a wrong size for a class's object; a walk for each of the 300 would take some 5 s
+    done = jdk.run("env", f"LD_LIBRARY_PATH={AGENTS}", "java", "-Xmx256m", f"-agentpath:{LAYER}", "-Xrunjvmpibench:4+42", "-cp",
+                   lab.compiled("JvmpiCost"), "JvmpiCost", "classes")
+    assert done.returncode == 0, done
+    assert int(re.fullmatch(r"cpu_ms (\d+)\n", done.stdout)[1]) < 2000, done
+
+
 @pytest.mark.slow
 @pytest.mark.jdks(11, 17, 25)
 def test_every_mutant_is_noticed(jdk, tmp_path):
