@@ -74,6 +74,9 @@ static void print_head(const struct profile_view *v, const char *path)
         printf("  without a method: %s (%.2f %%)\n",
                format_weight(weight, v->metric, v->unattributed),
                percent(v->unattributed, v->weight));
+    if (v->own)
+        printf("  of the profiler itself: %s (%.2f %%)\n", format_weight(weight, v->metric, v->own),
+               percent(v->own, v->weight));
     if (v->idle)
         printf("  left out: %s of threads with nothing to do (--idle)\n",
                format_weight(weight, v->metric, v->idle));
@@ -364,6 +367,8 @@ static int put_ranks(struct json *j, const struct profile_view *v)
     json_u64(j, v->weight);
     json_key(j, "unattributed");
     json_u64(j, v->unattributed);
+    json_key(j, "profiler");
+    json_u64(j, v->own);
     json_key(j, "truncated");
     json_u64(j, v->truncated);
     if (v->metric == PROFILE_WALL)

@@ -157,8 +157,8 @@ static int64_t mark_below(struct names *n, int64_t node, const char *text)
 static int64_t add_frames(struct names *n, const struct rec_stack *s)
 {
     int64_t node = s->truncated ? mark_below(n, 0, TRUNCATED) : 0;
-    if (s->n && !n->frames.len)
-        node = mark_below(n, node, "[jvmscope]");
+    if (s->n && !n->frames.len && node >= 0)
+        node = profile_own_node(n->p, (uint32_t)node);
     for (size_t i = 0; i < n->frames.len && node >= 0; i++)
         node = profile_node(n->p, (uint32_t)node, n->frames.data[i]);
     return node;

@@ -164,9 +164,17 @@ int64_t profile_mark(struct profile *p, const char *text)
 
 static const char not_returned[] = "[not returned]";
 
+static const char profilers_own[] = "[jvmscope]";
+
 int64_t profile_open_node(struct profile *p, uint32_t parent)
 {
     int64_t frame = profile_mark(p, not_returned);
+    return frame < 0 ? frame : profile_node(p, parent, (uint32_t)frame);
+}
+
+int64_t profile_own_node(struct profile *p, uint32_t parent)
+{
+    int64_t frame = profile_mark(p, profilers_own);
     return frame < 0 ? frame : profile_node(p, parent, (uint32_t)frame);
 }
 
@@ -449,6 +457,10 @@ static void sum_up(struct profile_view *v)
             continue;
         if (v->metric == PROFILE_EXACT && profile_is_open(p, p->methods.data[f->method].label)) {
             v->open += v->self[i];
+            continue;
+        }
+        if (str_is(profile_text(p, p->methods.data[f->method].label), profilers_own)) {
+            v->own += v->self[i];
             continue;
         }
         v->unattributed += v->self[i];

@@ -238,6 +238,8 @@ int64_t profile_node(struct profile *p, uint32_t parent, uint32_t frame) must_ch
  */
 int64_t profile_open_node(struct profile *p, uint32_t parent) must_check;
 bool profile_is_open(const struct profile *p, uint32_t label);
+/* The node "[jvmscope]" for stacks that have only the agent's own classes. */
+int64_t profile_own_node(struct profile *p, uint32_t parent) must_check;
 /* Adds a thread; there is one for each id, and a non-empty name replaces an earlier one. */
 int64_t profile_thread(struct profile *p, uint64_t id, const char *name, size_t len) must_check;
 int profile_sample(struct profile *p, enum profile_metric metric,
@@ -275,6 +277,7 @@ struct profile_view {
     uint64_t weight;        /* the weight of all samples that are counted */
     /* the part of it without a method: no frame, or a mark in place of the running one */
     uint64_t unattributed;
+    uint64_t own; /* of what the profiler itself ran in the program's threads */
     uint64_t open;      /* of exact times: the weight of calls that had not returned at the end */
     uint64_t idle;      /* the weight excluded by without_idle */
     uint64_t truncated; /* the weight of samples whose stack continues beyond what was recorded */

@@ -214,3 +214,15 @@ def test_a_part_of_our_recording(jdk, jvmscope, tmp_path):
     assert report(part)["samples"] == wanted and wanted["total"] > 0
     summary = jdk.run("jfr", "summary", part)
     assert summary.returncode == 0 and re.search(rf"jdk.ExecutionSample +{wanted['total'] - wanted['unattributed']} ", summary.stdout)
+
+
+def test_what_the_profiler_itself_ran_is_no_gap(tmp_path):
+    """Stacks of the agent's classes alone are a root of their own: counted, shown, and not among those without a method."""
+    first = tmp_path / "a.collapsed"
+    first.write_text("Main.main 7\n[jvmscope] 3\n[truncated];[jvmscope] 2\n[no frame] 1\n")
+    for again in (first, tmp_path / "a.pb.gz", tmp_path / "a.hprof.txt"):
+        if again != first:
+            assert lab.jvmscope("convert", "-o", again, first).returncode == 0
+        samples = json.loads(lab.jvmscope("report", "--json", again).stdout)["samples"]
+        assert (samples["total"], samples["unattributed"], samples["profiler"]) == (13, 1, 5), again
+        assert "  of the profiler itself: 5 (38.46 %)\n" in lab.jvmscope("report", again).stdout

@@ -205,11 +205,11 @@ export function rank(t: Tree, labels: number): Row[] {
 
 /**
  * The weight of samples without a method: with no frame at all, or with a mark in place of the running one. Calls that have not
- * returned have a method.
+ * returned have a method, and what the profiler itself ran is known.
  */
 export function unattributed(t: Tree, labels: string[]): number {
   let w = t.self[0];
-  for (let i = 1; i < t.n; i++) if (t.kind[i] === MARK && labels[t.label[i]] !== "[not returned]") w += t.self[i];
+  for (let i = 1; i < t.n; i++) if (t.kind[i] === MARK && labels[t.label[i]] !== "[not returned]" && labels[t.label[i]] !== "[jvmscope]") w += t.self[i];
   return w;
 }
 
