@@ -277,7 +277,7 @@ struct profile_view {
     uint64_t weight;        /* the weight of all samples that are counted */
     /* the part of it without a method: no frame, or a mark in place of the running one */
     uint64_t unattributed;
-    uint64_t own; /* of what the profiler itself ran in the program's threads */
+    uint64_t own;       /* of what the profiler itself ran in the program's threads */
     uint64_t open;      /* of exact times: the weight of calls that had not returned at the end */
     uint64_t idle;      /* the weight excluded by without_idle */
     uint64_t truncated; /* the weight of samples whose stack continues beyond what was recorded */
