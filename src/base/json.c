@@ -151,6 +151,24 @@ void json_key_u64(struct json *j, const char *key, uint64_t v)
     json_u64(j, v);
 }
 
+void json_key_i64(struct json *j, const char *key, int64_t v)
+{
+    json_key(j, key);
+    json_i64(j, v);
+}
+
+void json_key_double(struct json *j, const char *key, double v)
+{
+    json_key(j, key);
+    json_double(j, v);
+}
+
+void json_key_bool(struct json *j, const char *key, bool v)
+{
+    json_key(j, key);
+    json_bool(j, v);
+}
+
 void json_key_string(struct json *j, const char *key, const char *s)
 {
     json_key(j, key);

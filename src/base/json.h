@@ -29,6 +29,9 @@ void json_null(struct json *j);
 void json_raw(struct json *j, const char *value, size_t len);
 /* Write a key and its value. */
 void json_key_u64(struct json *j, const char *key, uint64_t v);
+void json_key_i64(struct json *j, const char *key, int64_t v);
+void json_key_double(struct json *j, const char *key, double v);
+void json_key_bool(struct json *j, const char *key, bool v);
 void json_key_string(struct json *j, const char *key, const char *s);
 
 /*

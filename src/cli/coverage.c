@@ -159,24 +159,18 @@ static int put_class(struct json *j, const struct coverage *c, const struct cove
     if (r < 0)
         return r;
     json_begin_object(j);
-    json_key(j, "class");
-    json_string(j, class->name);
-    json_key(j, "source");
-    json_string(j, class->source);
+    json_key_string(j, "class", class->name);
+    json_key_string(j, "source", class->source);
     put_sum(j, &s, false);
     json_key(j, "by_line");
     json_begin_array(j);
     for (size_t i = 0; i < n; i++) {
         json_begin_object(j);
-        json_key(j, "line");
-        json_u64(j, lines[i].line);
-        json_key(j, "hit");
-        json_bool(j, lines[i].hit > 0);
+        json_key_u64(j, "line", lines[i].line);
+        json_key_bool(j, "hit", lines[i].hit > 0);
         if (lines[i].edges) {
-            json_key(j, "branches");
-            json_u64(j, lines[i].edges);
-            json_key(j, "taken");
-            json_u64(j, lines[i].taken);
+            json_key_u64(j, "branches", lines[i].edges);
+            json_key_u64(j, "taken", lines[i].taken);
         }
         json_end_object(j);
     }
@@ -188,14 +182,10 @@ static int put_class(struct json *j, const struct coverage *c, const struct cove
         struct cover_sum of_method = {0};
         r = coverage_add_body_sum(b, &of_method);
         json_begin_object(j);
-        json_key(j, "method");
-        json_string(j, b->name);
-        json_key(j, "descriptor");
-        json_string(j, b->descriptor);
-        json_key(j, "line");
-        json_u64(j, cover_body_line(b));
-        json_key(j, "hit");
-        json_bool(j, cover_body_hit(b));
+        json_key_string(j, "method", b->name);
+        json_key_string(j, "descriptor", b->descriptor);
+        json_key_u64(j, "line", cover_body_line(b));
+        json_key_bool(j, "hit", cover_body_hit(b));
         put_sum(j, &of_method, true);
         json_end_object(j);
     }

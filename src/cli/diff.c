@@ -104,10 +104,8 @@ static void json_side(struct json *j, const char *key, struct side s)
 {
     json_key(j, key);
     json_begin_object(j);
-    json_key(j, "self");
-    json_u64(j, s.self);
-    json_key(j, "total");
-    json_u64(j, s.total);
+    json_key_u64(j, "self", s.self);
+    json_key_u64(j, "total", s.total);
     json_end_object(j);
 }
 
@@ -119,10 +117,8 @@ static int print_json(const struct comparison *c, char *const paths[2])
     json_begin_object(&j);
     json_key(&j, profile_metrics[c->metric].name);
     json_begin_object(&j);
-    json_key(&j, "base_total");
-    json_u64(&j, c->weight[0]);
-    json_key(&j, "new_total");
-    json_u64(&j, c->weight[1]);
+    json_key_u64(&j, "base_total", c->weight[0]);
+    json_key_u64(&j, "new_total", c->weight[1]);
     json_key(&j, "methods");
     json_begin_array(&j);
     for (size_t i = 0; i < c->rows.len; i++) {
@@ -132,8 +128,7 @@ static int print_json(const struct comparison *c, char *const paths[2])
         json_string_n(&j, r->label.data, r->label.len);
         json_side(&j, "base", r->of[0]);
         json_side(&j, "new", r->of[1]);
-        json_key(&j, "change");
-        json_double(&j, r->change);
+        json_key_double(&j, "change", r->change);
         json_end_object(&j);
     }
     json_end_array(&j);

@@ -180,8 +180,7 @@ static void json_sampler(struct json *j, const struct profile_view *v)
     json_key(j, "sampler");
     json_begin_object(j);
     for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
-        json_key(j, values[i].key);
-        json_u64(j, values[i].value);
+        json_key_u64(j, values[i].key, values[i].value);
     }
     json_end_object(j);
 }
@@ -363,29 +362,21 @@ static int put_ranks(struct json *j, const struct profile_view *v)
     int r = profile_rank(v, &ranks, &n);
     if (r < 0)
         return r;
-    json_key(j, "total");
-    json_u64(j, v->weight);
-    json_key(j, "unattributed");
-    json_u64(j, v->unattributed);
-    json_key(j, "profiler");
-    json_u64(j, v->own);
-    json_key(j, "truncated");
-    json_u64(j, v->truncated);
+    json_key_u64(j, "total", v->weight);
+    json_key_u64(j, "unattributed", v->unattributed);
+    json_key_u64(j, "profiler", v->own);
+    json_key_u64(j, "truncated", v->truncated);
     if (v->metric == PROFILE_WALL)
         json_key_u64(j, "idle", v->idle);
     if (v->metric == PROFILE_EXACT)
         json_key_u64(j, "open_ns", v->open);
-    json_key(j, "interval_ns");
-    json_u64(j, v->profile->series[v->metric].interval_ns);
+    json_key_u64(j, "interval_ns", v->profile->series[v->metric].interval_ns);
     if (v->profile->series[v->metric].listed_only) {
-        json_key(j, "listed_only");
-        json_bool(j, true);
+        json_key_bool(j, "listed_only", true);
     }
     if (v->profile->series[v->metric].estimated) {
-        json_key(j, "samples");
-        json_u64(j, v->samples);
-        json_key(j, "standard_error");
-        json_u64(j, (uint64_t)profile_standard_error(v));
+        json_key_u64(j, "samples", v->samples);
+        json_key_u64(j, "standard_error", (uint64_t)profile_standard_error(v));
     }
     /* Its own members say what an estimate is, and how many readings times rest on. */
     const struct profile_series *series = &v->profile->series[v->metric];
@@ -406,10 +397,8 @@ static int put_ranks(struct json *j, const struct profile_view *v)
         json_begin_object(j);
         json_key(j, "method");
         json_string_n(j, label.data, label.len);
-        json_key(j, "self");
-        json_u64(j, ranks[i].self);
-        json_key(j, "total");
-        json_u64(j, ranks[i].total);
+        json_key_u64(j, "self", ranks[i].self);
+        json_key_u64(j, "total", ranks[i].total);
         json_end_object(j);
     }
     json_end_array(j);

@@ -339,14 +339,11 @@ static void json_times(struct json *j, const struct times_table *t, const struct
 {
     json_key(j, "times");
     json_begin_object(j);
-    json_key(j, "total_ns");
-    json_i64(j, t->total_ns);
+    json_key_i64(j, "total_ns", t->total_ns);
     if (p->times_rounded) {
-        json_key(j, "rounded");
-        json_bool(j, true);
+        json_key_bool(j, "rounded", true);
     } else {
-        json_key(j, "clock");
-        json_string(j, t->timed_by_readings ? "cpu" : "elapsed");
+        json_key_string(j, "clock", t->timed_by_readings ? "cpu" : "elapsed");
     }
     if (t->timed_by_readings)
         json_key_u64(j, "readings", t->samples);
@@ -359,22 +356,17 @@ static void json_times(struct json *j, const struct times_table *t, const struct
         json_begin_object(j);
         json_key(j, "method");
         json_string_n(j, label.data, label.len);
-        json_key(j, "calls");
-        json_u64(j, row->calls);
-        json_key(j, "self_ns");
-        json_i64(j, row->self_ns);
-        json_key(j, "total_ns");
-        json_i64(j, row->total_ns);
+        json_key_u64(j, "calls", row->calls);
+        json_key_i64(j, "self_ns", row->self_ns);
+        json_key_i64(j, "total_ns", row->total_ns);
         if (!p->times_rounded) {
-            json_key(j, "raw_self_ns");
-            json_i64(j, row->raw_ns);
+            json_key_i64(j, "raw_self_ns", row->raw_ns);
         }
         if (p->times_rounded) {
             /* The file contains nothing more. */
         } else if (t->timed_by_readings) {
             bool claimed = interval_ns(t, row, &low, &high);
-            json_key(j, "readings");
-            json_u64(j, row->samples);
+            json_key_u64(j, "readings", row->samples);
             json_key(j, "raw_self_ns_95");
             if (claimed) {
                 json_begin_array(j);
@@ -385,14 +377,11 @@ static void json_times(struct json *j, const struct times_table *t, const struct
                 json_null(j);
             }
         } else {
-            json_key(j, "slowest_ns");
-            json_u64(j, row->slowest_ns);
-            json_key(j, "open_ns");
-            json_i64(j, row->open_ns);
+            json_key_u64(j, "slowest_ns", row->slowest_ns);
+            json_key_i64(j, "open_ns", row->open_ns);
         }
         if (row->small) {
-            json_key(j, "timed");
-            json_bool(j, false);
+            json_key_bool(j, "timed", false);
         }
         json_end_object(j);
     }
@@ -574,8 +563,7 @@ static void json_sites(struct json *j, const struct profile *p, const uint32_t *
             json_key_u64(j, "live_bytes_error", s->live_bytes_error);
         }
         if (s->uncollected) {
-            json_key(j, "collected");
-            json_bool(j, false);
+            json_key_bool(j, "collected", false);
         }
         if (!s->live_known) {
             json_key(j, counts[2].key);
@@ -584,8 +572,7 @@ static void json_sites(struct json *j, const struct profile *p, const uint32_t *
             json_null(j);
         }
         if (s->estimated) {
-            json_key(j, "estimated");
-            json_bool(j, true);
+            json_key_bool(j, "estimated", true);
         }
         json_end_object(j);
     }

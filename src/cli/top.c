@@ -354,8 +354,7 @@ static void print_table(const struct vm *vm, const struct sample *s, const struc
 
 static void key_number(struct json *j, const char *key, int64_t v)
 {
-    json_key(j, key);
-    json_i64(j, v);
+    json_key_i64(j, key, v);
 }
 
 static void print_json(const struct sample *s, const struct sample *before, uint64_t rows)
@@ -379,8 +378,7 @@ static void print_json(const struct sample *s, const struct sample *before, uint
     json_begin_array(&j);
     for (size_t i = 0; i < s->n_pools; i++) {
         json_begin_object(&j);
-        json_key(&j, "name");
-        json_string(&j, s->pools[i].name);
+        json_key_string(&j, "name", s->pools[i].name);
         key_number(&j, "used", s->pools[i].used);
         key_number(&j, "capacity", s->pools[i].capacity);
         json_end_object(&j);
@@ -390,8 +388,7 @@ static void print_json(const struct sample *s, const struct sample *before, uint
     json_begin_array(&j);
     for (size_t i = 0; i < s->n_collectors; i++) {
         json_begin_object(&j);
-        json_key(&j, "name");
-        json_string(&j, s->collectors[i].name);
+        json_key_string(&j, "name", s->collectors[i].name);
         key_number(&j, "collections", s->collectors[i].collections);
         key_number(&j, "time_ns", s->collectors[i].time_ns);
         json_end_object(&j);
@@ -407,10 +404,8 @@ static void print_json(const struct sample *s, const struct sample *before, uint
     for (size_t i = 0; i < MIN(s->tasks.len, rows); i++) {
         json_begin_object(&j);
         key_number(&j, "tid", s->tasks.data[i].tid);
-        json_key(&j, "name");
-        json_string(&j, s->tasks.data[i].name);
-        json_key(&j, "name_cut");
-        json_bool(&j, s->tasks.data[i].is_cut);
+        json_key_string(&j, "name", s->tasks.data[i].name);
+        json_key_bool(&j, "name_cut", s->tasks.data[i].is_cut);
         key_number(&j, "cpu_ns", (int64_t)s->tasks.data[i].cpu_ns);
         json_end_object(&j);
     }

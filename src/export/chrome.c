@@ -30,16 +30,11 @@ static void begin(struct chrome *c, const char *phase, const char *name, const c
     struct json *j = &c->j;
     char ts[40];
     json_begin_object(j);
-    json_key(j, "ph");
-    json_string(j, phase);
-    json_key(j, "name");
-    json_string(j, name);
-    json_key(j, "cat");
-    json_string(j, category);
-    json_key(j, "pid");
-    json_u64(j, 1);
-    json_key(j, "tid");
-    json_u64(j, (uint64_t)thread + 1);
+    json_key_string(j, "ph", phase);
+    json_key_string(j, "name", name);
+    json_key_string(j, "cat", category);
+    json_key_u64(j, "pid", 1);
+    json_key_u64(j, "tid", (uint64_t)thread + 1);
     json_key(j, "ts");
     snprintf(ts, sizeof(ts), "%llu.%03llu", (unsigned long long)(ns / 1000),
              (unsigned long long)(ns % 1000));
@@ -73,18 +68,15 @@ static int slice(void *context, uint32_t state, uint64_t start, uint64_t stop, u
     json_key(&c->j, "args");
     json_begin_object(&c->j);
     if (x->stack != TL_NONE && c->t->stacks[x->stack].len) {
-        json_key(&c->j, "at");
-        json_string(&c->j, tl_string(c->t, c->t->frames[c->t->stacks[x->stack].first].method));
+        json_key_string(&c->j, "at",
+                        tl_string(c->t, c->t->frames[c->t->stacks[x->stack].first].method));
     }
     if (x->other != TL_NONE) {
-        json_key(&c->j, "other");
-        json_string(&c->j, tl_thread_name(c->t, x->other));
+        json_key_string(&c->j, "other", tl_thread_name(c->t, x->other));
     }
     if (end_node != TL_NONE && tl_node(c->t, end_node).edge != TL_NO_EDGE) {
-        json_key(&c->j, "ended_by");
-        json_string(&c->j, tl_edge_name(tl_node(c->t, end_node).edge));
-        json_key(&c->j, "inferred");
-        json_bool(&c->j, tl_node(c->t, end_node).flags & TL_INFERRED);
+        json_key_string(&c->j, "ended_by", tl_edge_name(tl_node(c->t, end_node).edge));
+        json_key_bool(&c->j, "inferred", tl_node(c->t, end_node).flags & TL_INFERRED);
     }
     json_end_object(&c->j);
     return end(c);
@@ -95,14 +87,11 @@ static int arrow(void *context, uint64_t id, uint32_t waker, uint32_t woken)
     struct chrome *c = context;
     const char *name = tl_edge_name(tl_node(c->t, woken).edge);
     begin(c, "s", name, "wake", tl_node(c->t, waker).thread, tl_node(c->t, waker).time);
-    json_key(&c->j, "id");
-    json_u64(&c->j, id);
+    json_key_u64(&c->j, "id", id);
     int r = end(c);
     begin(c, "f", name, "wake", tl_node(c->t, woken).thread, tl_node(c->t, woken).time);
-    json_key(&c->j, "id");
-    json_u64(&c->j, id);
-    json_key(&c->j, "bp");
-    json_string(&c->j, "e");
+    json_key_u64(&c->j, "id", id);
+    json_key_string(&c->j, "bp", "e");
     return r < 0 ? r : end(c);
 }
 
@@ -113,8 +102,7 @@ static int thread_names(struct chrome *c)
         begin(c, "M", "thread_name", "__metadata", (uint32_t)i, 0);
         json_key(&c->j, "args");
         json_begin_object(&c->j);
-        json_key(&c->j, "name");
-        json_string(&c->j, tl_thread_name(c->t, (uint32_t)i));
+        json_key_string(&c->j, "name", tl_thread_name(c->t, (uint32_t)i));
         json_end_object(&c->j);
         r = end(c);
     }
@@ -130,8 +118,7 @@ static int export_chrome(const struct export_source *s, FILE *out, struct buf *w
     struct chrome c = {.t = t, .out = out, .b = BUF(64 << 20)};
     c.j.out = &c.b;
     json_begin_object(&c.j);
-    json_key(&c.j, "displayTimeUnit");
-    json_string(&c.j, "ns");
+    json_key_string(&c.j, "displayTimeUnit", "ns");
     json_key(&c.j, "traceEvents");
     json_begin_array(&c.j);
     r = thread_names(&c);

@@ -237,10 +237,8 @@ static int answer_services(struct asker *a)
         json_key_string(a->j, "version", s->version);
         json_key_u64(a->j, "hosts", s->hosts);
         json_key_u64(a->j, "instances", s->series);
-        json_key(a->j, "from");
-        json_i64(a->j, s->from_s);
-        json_key(a->j, "to");
-        json_i64(a->j, s->to_s);
+        json_key_i64(a->j, "from", s->from_s);
+        json_key_i64(a->j, "to", s->to_s);
         json_end_object(a->j);
     }
     json_end_array(a->j);
@@ -289,8 +287,7 @@ static int answer_top_services(struct asker *a)
         json_key_string(a->j, "version", s->version);
         ask_put_sums(a->j, a->q->metric, s->sum);
         if (a->q->price > 0 && strcmp(a->q->metric, "cpu") == 0) {
-            json_key(a->j, "cost");
-            json_double(a->j, (double)s->sum.weight / 3600e9 * a->q->price);
+            json_key_double(a->j, "cost", (double)s->sum.weight / 3600e9 * a->q->price);
         }
         json_end_object(a->j);
     }

@@ -9,8 +9,7 @@ static const double confidence = 0.95;
 
 void ask_put_double(struct json *j, const char *key, double v)
 {
-    json_key(j, key);
-    json_double(j, v);
+    json_key_double(j, key, v);
 }
 
 void ask_put_change(struct json *j, const struct comparison *c, const struct compared *m, int part)

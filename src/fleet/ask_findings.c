@@ -168,8 +168,7 @@ static void put_version(struct json *j, const struct pair *p)
     json_key_string(j, "service", p->new->service);
     json_key_string(j, "version", p->new->version);
     json_key_string(j, "base", p->base->version);
-    json_key(j, "since");
-    json_i64(j, p->new->from_s);
+    json_key_i64(j, "since", p->new->from_s);
 }
 
 /* What the change of a share is worth in the new version's time. */
@@ -232,8 +231,7 @@ static int on_finding(void *context, const struct store_finding *f)
     json_key_string(j, "kind", f->kind);
     json_key_string(j, "service", f->series->service);
     json_key_string(j, "version", f->series->version);
-    json_key(j, "since");
-    json_i64(j, f->start_s);
+    json_key_i64(j, "since", f->start_s);
     json_key_string(j, "text", f->text);
     json_key_u64(j, "count", f->count);
     json_key_u64(j, "weight_ns", f->weight_ns);

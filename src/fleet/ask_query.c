@@ -196,8 +196,7 @@ static void put_rows(struct querying *q, const char *key, struct query_rows *row
             const struct query_service *s = &q->services.data[row->other];
             json_key_string(j, "service", s->service);
             json_key_string(j, "version", s->version);
-            json_key(j, "share");
-            json_double(j, share_of(&row->total, &s->sum, weights));
+            json_key_double(j, "share", share_of(&row->total, &s->sum, weights));
         } else {
             json_key_string(j, "caller",
                             row->other ? strpool_get(&q->labels, row->other - 1).data : "");

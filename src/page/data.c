@@ -144,10 +144,8 @@ static int tree_json(struct json *j, const struct page_tree *t, struct labels *l
         buf_varint(&bytes, (uint64_t)label);
         buf_u8(&bytes, (uint8_t)n->kind);
     }
-    json_key(j, "nodes");
-    json_u64(j, t->nodes.len);
-    json_key(j, "pruned");
-    json_u64(j, t->pruned);
+    json_key_u64(j, "nodes", t->nodes.len);
+    json_key_u64(j, "pruned", t->pruned);
     json_key(j, "tree");
     put_bytes(j, &bytes, blob);
     return buf_error(&bytes);
@@ -269,15 +267,11 @@ static int cells_json(struct json *j, const struct profile_view *v,
         buf_varint(&bytes, cell->weight);
         bucket = cell->bucket;
     }
-    json_key(j, "bucket_ns");
-    json_u64(j, c.bucket_ns);
-    json_key(j, "from_ns");
-    json_u64(j, c.from_ns);
-    json_key(j, "threads_merged");
-    json_bool(j, c.is_merged);
+    json_key_u64(j, "bucket_ns", c.bucket_ns);
+    json_key_u64(j, "from_ns", c.from_ns);
+    json_key_bool(j, "threads_merged", c.is_merged);
     json_key_u64(j, "aside", aside);
-    json_key(j, "n_cells");
-    json_u64(j, c.list.len);
+    json_key_u64(j, "n_cells", c.list.len);
     json_key(j, "cells");
     put_bytes(j, &bytes, blob);
     map_release(&c.index);
@@ -361,14 +355,10 @@ static int metric_json(struct json *j, const struct profile *p, enum profile_met
         r = merge(&tree, &v, limit);
     if (r == 0) {
         json_begin_object(j);
-        json_key(j, "name");
-        json_string(j, profile_metrics[metric].name);
-        json_key(j, "title");
-        json_string(j, profile_metrics[metric].title);
-        json_key(j, "unit");
-        json_string(j, units[profile_metrics[metric].unit]);
-        json_key(j, "interval_ns");
-        json_u64(j, p->series[metric].interval_ns);
+        json_key_string(j, "name", profile_metrics[metric].name);
+        json_key_string(j, "title", profile_metrics[metric].title);
+        json_key_string(j, "unit", units[profile_metrics[metric].unit]);
+        json_key_u64(j, "interval_ns", p->series[metric].interval_ns);
         note_json(j, &v);
         r = tree_json(j, &tree, labels, blob);
     }

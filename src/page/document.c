@@ -38,8 +38,7 @@ static void site_json(struct json *j, const struct page_site *site)
 {
     json_key(j, "site");
     json_begin_object(j);
-    json_key(j, "at");
-    json_u64(j, site->at);
+    json_key_u64(j, "at", site->at);
     json_key(j, "files");
     json_begin_array(j);
     for (size_t i = 0; i < site->count; i++)
@@ -53,18 +52,12 @@ int page_of_recording(const struct page_source *s, struct buf *out)
     const char *slash = strrchr(s->path, '/');
     struct json j = {out, false};
     json_begin_object(&j);
-    json_key(&j, "version");
-    json_string(&j, JVMSCOPE_VERSION);
-    json_key(&j, "file");
-    json_string(&j, s->name ? s->name : slash ? slash + 1 : s->path);
-    json_key(&j, "warning");
-    json_string(&j, s->warning);
-    json_key(&j, "start_ms");
-    json_u64(&j, s->profile->start_epoch_ns / 1000000);
-    json_key(&j, "duration_ns");
-    json_u64(&j, s->profile->duration_ns);
-    json_key(&j, "metric");
-    json_string(&j, profile_metrics[s->metric].name);
+    json_key_string(&j, "version", JVMSCOPE_VERSION);
+    json_key_string(&j, "file", s->name ? s->name : slash ? slash + 1 : s->path);
+    json_key_string(&j, "warning", s->warning);
+    json_key_u64(&j, "start_ms", s->profile->start_epoch_ns / 1000000);
+    json_key_u64(&j, "duration_ns", s->profile->duration_ns);
+    json_key_string(&j, "metric", profile_metrics[s->metric].name);
     int r = page_profile_json(&j, s->profile, &s->filter, s->blob);
     if (r == 0)
         r = threads_json(&j, s);

@@ -131,8 +131,7 @@ static int level_json(struct json *j, struct pyramid *p, uint64_t parts, size_t 
 {
     uint64_t span = p->t->end_ns / parts + 1;
     json_begin_object(j);
-    json_key(j, "span");
-    json_u64(j, span);
+    json_key_u64(j, "span", span);
     json_key(j, "parts");
     json_begin_array(j);
     int r = 0;
@@ -170,8 +169,7 @@ static int levels_json(struct json *j, struct pyramid *p)
 {
     size_t used = 0, bytes = 0;
     int r = choose_width(p);
-    json_key(j, "width");
-    json_u64(j, p->width);
+    json_key_u64(j, "width", p->width);
     json_key(j, "levels");
     json_begin_array(j);
     for (uint64_t parts = 1;
@@ -254,8 +252,7 @@ int page_pyramid_json(struct json *j, const struct timeline *t, const struct cri
         p.view = view;
         json_key(j, "pyramid");
         json_begin_object(j);
-        json_key(j, "group");
-        json_u64(j, PYRAMID_GROUP);
+        json_key_u64(j, "group", PYRAMID_GROUP);
         r = levels_json(j, &p);
     }
     if (r == 0)

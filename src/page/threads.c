@@ -186,8 +186,7 @@ static int answer_range(struct page_threads *s, const struct server_request *q,
 /* Writes a number, -1 for none. */
 static void put_number(struct json *j, const char *key, uint32_t v)
 {
-    json_key(j, key);
-    json_i64(j, v == TL_NONE ? -1 : (int64_t)v);
+    json_key_i64(j, key, v == TL_NONE ? -1 : (int64_t)v);
 }
 
 static void put_frames(struct json *j, const struct timeline *t, const char *key, uint32_t node)
@@ -198,8 +197,7 @@ static void put_frames(struct json *j, const struct timeline *t, const char *key
     for (uint32_t k = 0; stack != TL_NONE && k < t->stacks[stack].len; k++) {
         const struct tl_frame *f = &t->frames[t->stacks[stack].first + k];
         json_begin_object(j);
-        json_key(j, "method");
-        json_string(j, tl_string(t, f->method));
+        json_key_string(j, "method", tl_string(t, f->method));
         json_key_u64(j, "line", f->line);
         json_end_object(j);
     }
@@ -218,8 +216,7 @@ static void put_cause(struct json *j, const struct timeline *t, const char *key,
     uint32_t waker = tl_node(t, node).waker;
     json_begin_object(j);
     json_key_u64(j, "edge", tl_node(t, node).edge);
-    json_key(j, "inferred");
-    json_bool(j, tl_node(t, node).flags & TL_INFERRED);
+    json_key_bool(j, "inferred", tl_node(t, node).flags & TL_INFERRED);
     waker = timeline_node_holds(t, waker) ? waker : TL_NONE;
     put_number(j, "node", waker);
     if (waker != TL_NONE) {
@@ -274,8 +271,7 @@ static int answer_node(const struct page_threads *s, uint32_t node, struct serve
     json_key_u64(&j, "kind", n.kind);
     json_key_u64(&j, "start", n.time);
     json_key_u64(&j, "end", end);
-    json_key(&j, "lock");
-    json_string(&j, c->object == TL_NONE ? NULL : tl_object_class(t, c->object));
+    json_key_string(&j, "lock", c->object == TL_NONE ? NULL : tl_object_class(t, c->object));
     put_number(&j, "other", c->other);
     json_key_u64(&j, "timeout_ms", c->timeout_ms);
     put_number(&j, "before", before);
@@ -283,8 +279,7 @@ static int answer_node(const struct page_threads *s, uint32_t node, struct serve
     put_frames(&j, t, "frames", node);
     put_cause(&j, t, "cause", node);
     put_cause(&j, t, "ended", tl_is_state((enum tl_kind)n.kind) ? after : TL_NONE);
-    json_key(&j, "segment");
-    json_i64(&j, segment_of(&s->path, n.thread, n.time, end));
+    json_key_i64(&j, "segment", segment_of(&s->path, n.thread, n.time, end));
     if (!tl_is_state((enum tl_kind)n.kind))
         put_woken(&j, s, node);
     json_end_object(&j);
@@ -319,13 +314,10 @@ static int answer_segment(struct page_threads *s, const struct server_request *q
     json_key_u64(&j, "thread", p->thread);
     put_number(&j, "node",
                p->node != TL_NONE ? p->node : timeline_view_at(s->view, p->thread, p->start));
-    json_key(&j, "state");
-    json_string(&j, path_state_name((enum path_state)p->state));
+    json_key_string(&j, "state", path_state_name((enum path_state)p->state));
     json_key_u64(&j, "edge", p->edge);
-    json_key(&j, "inferred");
-    json_bool(&j, p->inferred);
-    json_key(&j, "idle");
-    json_bool(&j, ran && ran->idle[i]);
+    json_key_bool(&j, "inferred", p->inferred);
+    json_key_bool(&j, "idle", ran && ran->idle[i]);
     json_key_string(&j, "ran", ran ? ran->top[i] : NULL);
     json_end_object(&j);
     reply->type = "application/json";

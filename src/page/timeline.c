@@ -57,10 +57,8 @@ static void threads_json(struct json *j, const struct timeline *t)
         json_key_u64(j, "id", thread->id);
         json_key_u64(j, "start", thread->start_ns);
         json_key_u64(j, "end", thread->end_ns);
-        json_key(j, "system");
-        json_bool(j, thread->flags & TL_THREAD_SYSTEM);
-        json_key(j, "quiet");
-        json_bool(j, is_quiet(thread));
+        json_key_bool(j, "system", thread->flags & TL_THREAD_SYSTEM);
+        json_key_bool(j, "quiet", is_quiet(thread));
         json_end_object(j);
     }
     json_end_array(j);
@@ -396,8 +394,7 @@ int page_statistics_json(struct json *j, const struct timeline *t, const uint8_t
         json_key_string(j, "method", x->method == TL_NONE ? NULL : tl_string(t, x->method));
         json_key_u64(j, "line", x->line);
         frames_json(j, t, x->stack);
-        json_key(j, "block");
-        json_bool(j, x->block);
+        json_key_bool(j, "block", x->block);
         json_key_u64(j, "threads", x->threads);
         json_key_u64(j, "objects", x->objects);
         times_json(j, &x->times);
@@ -459,15 +456,13 @@ int page_timeline_json(struct json *j, const struct timeline *t, const char *fil
     json_key_u64(j, "end_ns", t->end_ns);
     json_key_u64(j, "lost", t->lost);
     json_key_u64(j, "deadlocks", t->deadlocks);
-    json_key(j, "exact");
-    json_bool(j, t->instrumented == 1);
+    json_key_bool(j, "exact", t->instrumented == 1);
     names_json(j, "kinds", kind_name, TL_KINDS);
     names_json(j, "edges", edge_name, TL_EDGES);
     names_json(j, "path_states", state_name, PATH_STATES);
     threads_json(j, t);
     used_json(j, t);
-    json_key(j, "served");
-    json_bool(j, served);
+    json_key_bool(j, "served", served);
     json_key_u64(j, "n_nodes", t->n_nodes);
     struct critical_path path = {0};
     struct path_samples ran = {0};

@@ -265,10 +265,8 @@ static void held_json(const struct losses *l, const struct loss *loss, struct js
         }
         any = true;
         json_begin_object(j);
-        json_key(j, "what");
-        json_string(j, row->what);
-        json_key(j, "amount");
-        json_u64(j, row->amount);
+        json_key_string(j, "what", row->what);
+        json_key_u64(j, "amount", row->amount);
         json_end_object(j);
     }
     if (any)
@@ -277,8 +275,7 @@ static void held_json(const struct losses *l, const struct loss *loss, struct js
 
 void losses_json(const struct losses *l, const char *const *captures, struct json *j)
 {
-    json_key(j, "lost");
-    json_u64(j, losses_sum(l, captures));
+    json_key_u64(j, "lost", losses_sum(l, captures));
     json_key(j, "losses");
     json_begin_array(j);
     for (size_t i = 0; i < l->rows.len; i++) {
@@ -286,19 +283,13 @@ void losses_json(const struct losses *l, const char *const *captures, struct jso
         if (loss_is_held(l, row))
             continue;
         json_begin_object(j);
-        json_key(j, "capture");
-        json_string(j, row->capture);
-        json_key(j, "what");
-        json_string(j, row->what);
-        json_key(j, "reason");
-        json_string(j, row->reason);
-        json_key(j, "amount");
-        json_u64(j, row->amount);
+        json_key_string(j, "capture", row->capture);
+        json_key_string(j, "what", row->what);
+        json_key_string(j, "reason", row->reason);
+        json_key_u64(j, "amount", row->amount);
         held_json(l, row, j);
-        json_key(j, "from_ns");
-        json_i64(j, MAX(row->from_ns - l->start_ns, INT64_C(0)));
-        json_key(j, "to_ns");
-        json_i64(j, MAX(row->to_ns - l->start_ns, INT64_C(0)));
+        json_key_i64(j, "from_ns", MAX(row->from_ns - l->start_ns, INT64_C(0)));
+        json_key_i64(j, "to_ns", MAX(row->to_ns - l->start_ns, INT64_C(0)));
         json_end_object(j);
     }
     json_end_array(j);
@@ -309,20 +300,16 @@ void losses_json(const struct losses *l, const char *const *captures, struct jso
             json_begin_array(j);
         }
         json_begin_object(j);
-        json_key(j, "what");
-        json_string(j, row->what);
-        json_key(j, "one_of");
-        json_u64(j, row->one_of);
-        json_key(j, "from_ns");
-        json_i64(j, row->from_ns == INT64_MAX ? 0 : MAX(row->from_ns - l->start_ns, INT64_C(0)));
+        json_key_string(j, "what", row->what);
+        json_key_u64(j, "one_of", row->one_of);
+        json_key_i64(j, "from_ns",
+                     row->from_ns == INT64_MAX ? 0 : MAX(row->from_ns - l->start_ns, INT64_C(0)));
         if (!row->goes_on) {
-            json_key(j, "to_ns");
-            json_i64(j, MAX(row->to_ns - l->start_ns, INT64_C(0)));
+            json_key_i64(j, "to_ns", MAX(row->to_ns - l->start_ns, INT64_C(0)));
         }
         json_end_object(j);
         if (i + 1 == l->reduced.len)
             json_end_array(j);
     }
-    json_key(j, "unended");
-    json_bool(j, l->unended || l->cut);
+    json_key_bool(j, "unended", l->unended || l->cut);
 }

@@ -190,8 +190,7 @@ static void json_series(struct json *j, const struct pyroscope_series *s)
     json_begin_array(j);
     for (size_t i = 0; i < s->len; i++) {
         json_begin_object(j);
-        json_key(j, "value");
-        json_double(j, s->points[i].value);
+        json_key_double(j, "value", s->points[i].value);
         json_key(j, "timestamp");
         json_int64(j, s->points[i].time_ms);
         json_end_object(j);

@@ -217,12 +217,9 @@ static void put_list(struct inspection *i)
             continue;
         control_where(i, halted[k].thread, place, sizeof(place));
         json_begin_object(i->out);
-        json_key(i->out, "thread");
-        json_string(i->out, halted[k].name);
-        json_key(i->out, "why");
-        json_string(i->out, halted[k].why);
-        json_key(i->out, "at");
-        json_string(i->out, place);
+        json_key_string(i->out, "thread", halted[k].name);
+        json_key_string(i->out, "why", halted[k].why);
+        json_key_string(i->out, "at", place);
         json_end_object(i->out);
     }
     json_end_array(i->out);
@@ -297,8 +294,7 @@ static int run_verb(const struct verb *v, struct control_call *c, const char *co
     control_lock();
     control_record(thread, command, r == 0 ? buf_str(c->done) : buf_str(c->i->why));
     control_unlock();
-    json_key(c->i->out, "done");
-    json_string(c->i->out, buf_str(c->done));
+    json_key_string(c->i->out, "done", buf_str(c->done));
     return r;
 }
 

@@ -331,12 +331,9 @@ void control_put_breakpoints(struct inspection *i)
             continue;
         control_place(i->jni, breakpoints[k].method, breakpoints[k].at, where, sizeof(where));
         json_begin_object(i->out);
-        json_key(i->out, "asked");
-        json_string(i->out, breakpoints[k].text);
-        json_key(i->out, "at");
-        json_string(i->out, where);
-        json_key(i->out, "hits");
-        json_u64(i->out, breakpoints[k].hits);
+        json_key_string(i->out, "asked", breakpoints[k].text);
+        json_key_string(i->out, "at", where);
+        json_key_u64(i->out, "hits", breakpoints[k].hits);
         json_end_object(i->out);
     }
     json_end_array(i->out);

@@ -11,14 +11,14 @@
 
 static void put_status(struct inspection *i, jint status)
 {
-    json_key(i->out, "status");
-    json_string(i->out, status & JVMTI_CLASS_STATUS_ARRAY         ? "array"
-                        : status & JVMTI_CLASS_STATUS_PRIMITIVE   ? "primitive"
-                        : status & JVMTI_CLASS_STATUS_ERROR       ? "error"
-                        : status & JVMTI_CLASS_STATUS_INITIALIZED ? "initialized"
-                        : status & JVMTI_CLASS_STATUS_PREPARED    ? "prepared"
-                        : status & JVMTI_CLASS_STATUS_VERIFIED    ? "verified"
-                                                                  : "loaded");
+    json_key_string(i->out, "status",
+                    status & JVMTI_CLASS_STATUS_ARRAY         ? "array"
+                    : status & JVMTI_CLASS_STATUS_PRIMITIVE   ? "primitive"
+                    : status & JVMTI_CLASS_STATUS_ERROR       ? "error"
+                    : status & JVMTI_CLASS_STATUS_INITIALIZED ? "initialized"
+                    : status & JVMTI_CLASS_STATUS_PREPARED    ? "prepared"
+                    : status & JVMTI_CLASS_STATUS_VERIFIED    ? "verified"
+                                                              : "loaded");
 }
 
 static void put_loader(struct inspection *i, jclass c)
@@ -52,8 +52,7 @@ int inspect_classes(struct inspection *i)
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
     if (loaded_classes(i->ti, i->jni, &all) < 0)
         return -ENOTSUP;
-    json_key(i->out, "loaded");
-    json_i64(i->out, all.n);
+    json_key_i64(i->out, "loaded", all.n);
     json_key(i->out, "classes");
     json_begin_array(i->out);
     for (jint k = 0; k < all.n; k++) {
@@ -63,8 +62,7 @@ int inspect_classes(struct inspection *i)
             (*i->ti)->GetClassStatus(i->ti, all.of[k], &status);
             (*i->ti)->GetClassModifiers(i->ti, all.of[k], &modifiers);
             json_begin_object(i->out);
-            json_key(i->out, "class");
-            json_string(i->out, name);
+            json_key_string(i->out, "class", name);
             put_status(i, status);
             put_modifiers(i, "modifiers", modifiers, KIND_CLASS);
             put_loader(i, all.of[k]);
@@ -99,10 +97,8 @@ static void put_fields(struct inspection *i, jclass c, bool statics_alone)
         _cleanup_free_ char *type = type_name(signature);
         jvalue v;
         json_begin_object(i->out);
-        json_key(i->out, "name");
-        json_string(i->out, name);
-        json_key(i->out, "type");
-        json_string(i->out, type);
+        json_key_string(i->out, "name", name);
+        json_key_string(i->out, "type", type);
         put_modifiers(i, "modifiers", modifiers, KIND_FIELD);
         if (is_static && status & JVMTI_CLASS_STATUS_INITIALIZED &&
             field_value(i, NULL, c, fields[k], signature, true, &v)) {
@@ -171,10 +167,8 @@ static void put_lines(struct inspection *i, jmethodID m)
     json_begin_array(i->out);
     for (jint k = 0; k < n; k++) {
         json_begin_object(i->out);
-        json_key(i->out, "bci");
-        json_i64(i->out, lines[k].start_location);
-        json_key(i->out, "line");
-        json_i64(i->out, lines[k].line_number);
+        json_key_i64(i->out, "bci", lines[k].start_location);
+        json_key_i64(i->out, "line", lines[k].line_number);
         json_end_object(i->out);
     }
     json_end_array(i->out);
@@ -191,8 +185,7 @@ static void put_bytecode(struct inspection *i, jmethodID m)
     _cleanup_(buf_release) struct buf hex = BUF(1 << 18);
     for (jint k = 0; k < n; k++)
         buf_printf(&hex, "%02x", bytes[k]);
-    json_key(i->out, "bytecode");
-    json_string(i->out, buf_str(&hex));
+    json_key_string(i->out, "bytecode", buf_str(&hex));
     vm_free(bytes);
 }
 
@@ -207,23 +200,19 @@ static void put_method(struct inspection *i, jmethodID m)
     (*i->ti)->IsMethodNative(i->ti, m, &native);
     const uint64_t *at = map_get(&compiled, (uintptr_t)m);
     json_begin_object(i->out);
-    json_key(i->out, "name");
-    json_string(i->out, name);
-    json_key(i->out, "descriptor");
-    json_string(i->out, signature);
+    json_key_string(i->out, "name", name);
+    json_key_string(i->out, "descriptor", signature);
     put_modifiers(i, "modifiers", modifiers, KIND_METHOD);
-    json_key(i->out, "runs");
-    json_string(i->out, native              ? "native"
-                        : at                ? "compiled"
-                        : modifiers & 0x400 ? "abstract"
-                                            : "interpreted");
+    json_key_string(i->out, "runs",
+                    native              ? "native"
+                    : at                ? "compiled"
+                    : modifiers & 0x400 ? "abstract"
+                                        : "interpreted");
     if (at) {
         char address[24];
         snprintf(address, sizeof(address), "0x%llx", (unsigned long long)code[*at].address);
-        json_key(i->out, "code_address");
-        json_string(i->out, address);
-        json_key(i->out, "code_bytes");
-        json_u64(i->out, code[*at].size);
+        json_key_string(i->out, "code_address", address);
+        json_key_u64(i->out, "code_bytes", code[*at].size);
     }
     put_lines(i, m);
     put_bytecode(i, m);
@@ -309,26 +298,21 @@ int inspect_class(struct inspection *i)
     (*i->ti)->GetClassStatus(i->ti, c, &status);
     (*i->ti)->GetClassModifiers(i->ti, c, &modifiers);
     (*i->ti)->GetClassSignature(i->ti, c, &signature, &generic);
-    json_key(i->out, "class");
-    json_string(i->out, i->operand);
-    json_key(i->out, "id");
-    json_i64(i->out, object_number(i, c));
+    json_key_string(i->out, "class", i->operand);
+    json_key_i64(i->out, "id", object_number(i, c));
     put_status(i, status);
     put_modifiers(i, "modifiers", modifiers, KIND_CLASS);
     put_loader(i, c);
     if (i->have.can_get_source_file_name &&
         (*i->ti)->GetSourceFileName(i->ti, c, &source) == JVMTI_ERROR_NONE) {
-        json_key(i->out, "source");
-        json_string(i->out, source);
+        json_key_string(i->out, "source", source);
         vm_free(source);
     }
     if (generic) {
-        json_key(i->out, "generic");
-        json_string(i->out, generic);
+        json_key_string(i->out, "generic", generic);
     }
     if ((*i->ti)->GetClassVersionNumbers(i->ti, c, &minor, &major) == JVMTI_ERROR_NONE) {
-        json_key(i->out, "version");
-        json_i64(i->out, major);
+        json_key_i64(i->out, "version", major);
     }
     vm_free(signature);
     vm_free(generic);
@@ -344,8 +328,7 @@ int inspect_statics(struct inspection *i)
     jclass c = class_of_operand(i);
     if (!c)
         return -ESRCH;
-    json_key(i->out, "class");
-    json_string(i->out, i->operand);
+    json_key_string(i->out, "class", i->operand);
     put_fields(i, c, true);
     return 0;
 }

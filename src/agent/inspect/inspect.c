@@ -142,8 +142,7 @@ int inspect_free(struct inspection *i)
         return -EINVAL;
     }
     object_forget(i, strcmp(i->operand, "all") == 0 ? 0 : number);
-    json_key(i->out, "freed");
-    json_string(i->out, i->operand);
+    json_key_string(i->out, "freed", i->operand);
     return 0;
 }
 

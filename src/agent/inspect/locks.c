@@ -77,12 +77,10 @@ static void put_lock(struct inspection *i, jobject lock, jlong owner)
 {
     json_begin_object(i->out);
     put_string(i, "class", call(i, lock, method.class_name));
-    json_key(i->out, "hash");
-    json_i64(i->out, (*i->jni)->CallIntMethod(i->jni, lock, method.hash));
+    json_key_i64(i->out, "hash", (*i->jni)->CallIntMethod(i->jni, lock, method.hash));
     vm_clear_exception(i->jni);
     if (owner > 0) {
-        json_key(i->out, "owner");
-        json_i64(i->out, owner);
+        json_key_i64(i->out, "owner", owner);
     }
     json_end_object(i->out);
 }

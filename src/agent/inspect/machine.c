@@ -8,16 +8,14 @@ static void put_capabilities(struct inspection *i, const char *key, const jvmtiC
 {
     _cleanup_(buf_release) struct buf names = BUF(8192);
     vm_capability_names(c, &names);
-    json_key(i->out, key);
-    json_string(i->out, buf_str(&names));
+    json_key_string(i->out, key, buf_str(&names));
 }
 
 static void put_property(struct inspection *i, const char *key, const char *name)
 {
     char *value = NULL;
     if ((*i->ti)->GetSystemProperty(i->ti, name, &value) == JVMTI_ERROR_NONE) {
-        json_key(i->out, key);
-        json_string(i->out, value);
+        json_key_string(i->out, key, value);
         vm_free(value);
     }
 }
@@ -26,16 +24,13 @@ static void put_timer(struct inspection *i, const char *key, const jvmtiTimerInf
 {
     json_key(i->out, key);
     json_begin_object(i->out);
-    json_key(i->out, "max_value");
-    json_string(i->out, t->max_value == -1 ? "2^64-1" : "bounded");
-    json_key(i->out, "skips_forward");
-    json_bool(i->out, t->may_skip_forward);
-    json_key(i->out, "skips_backward");
-    json_bool(i->out, t->may_skip_backward);
-    json_key(i->out, "kind");
-    json_string(i->out, t->kind == JVMTI_TIMER_USER_CPU    ? "user"
-                        : t->kind == JVMTI_TIMER_TOTAL_CPU ? "total"
-                                                           : "elapsed");
+    json_key_string(i->out, "max_value", t->max_value == -1 ? "2^64-1" : "bounded");
+    json_key_bool(i->out, "skips_forward", t->may_skip_forward);
+    json_key_bool(i->out, "skips_backward", t->may_skip_backward);
+    json_key_string(i->out, "kind",
+                    t->kind == JVMTI_TIMER_USER_CPU    ? "user"
+                    : t->kind == JVMTI_TIMER_TOTAL_CPU ? "total"
+                                                       : "elapsed");
     json_end_object(i->out);
 }
 
@@ -83,14 +78,11 @@ int inspect_vm(struct inspection *i)
     char text[32];
     snprintf(text, sizeof(text), "%d.%d.%d", version >> 16 & 0xfff, version >> 8 & 0xff,
              version & 0xff);
-    json_key(i->out, "jvmti");
-    json_string(i->out, text);
-    json_key(i->out, "processors");
-    json_i64(i->out, processors);
-    json_key(i->out, "time_ns");
-    json_i64(i->out, now);
-    json_key(i->out, "locations");
-    json_string(i->out, format == JVMTI_JLOCATION_JVMBCI ? "bytecode index" : "other");
+    json_key_string(i->out, "jvmti", text);
+    json_key_i64(i->out, "processors", processors);
+    json_key_i64(i->out, "time_ns", now);
+    json_key_string(i->out, "locations",
+                    format == JVMTI_JLOCATION_JVMBCI ? "bytecode index" : "other");
     put_capabilities(i, "capabilities_held", &vm.have);
     put_capabilities(i, "capabilities_to_be_had", &potential);
     if ((*i->ti)->GetTimerInfo(i->ti, &timer) == JVMTI_ERROR_NONE)

@@ -48,12 +48,9 @@ int inspect_instances(struct inspection *i)
         buf_printf(i->why, "the heap cannot be walked (JVM TI error %d)", (int)e);
         return -ENOTSUP;
     }
-    json_key(i->out, "class");
-    json_string(i->out, i->operand);
-    json_key(i->out, "objects");
-    json_u64(i->out, t.objects);
-    json_key(i->out, "bytes");
-    json_u64(i->out, t.bytes);
+    json_key_string(i->out, "class", i->operand);
+    json_key_u64(i->out, "objects", t.objects);
+    json_key_u64(i->out, "bytes", t.bytes);
     json_key(i->out, "instances");
     json_begin_array(i->out);
     const jlong fresh = TAG_NEW;
@@ -92,12 +89,9 @@ static void put_instance_fields(struct inspection *i, jobject o, jclass c)
             if (field_value(i, o, c, fields[k], signature, false, &v)) {
                 _cleanup_free_ char *type = type_name(signature);
                 json_begin_object(i->out);
-                json_key(i->out, "name");
-                json_string(i->out, name);
-                json_key(i->out, "type");
-                json_string(i->out, type);
-                json_key(i->out, "declared_in");
-                json_string(i->out, declared_in);
+                json_key_string(i->out, "name", name);
+                json_key_string(i->out, "type", type);
+                json_key_string(i->out, "declared_in", declared_in);
                 json_key(i->out, "value");
                 put_value(i, signature, v);
                 json_end_object(i->out);
@@ -147,8 +141,7 @@ static jvalue element(JNIEnv *jni, jarray a, char type, jsize at)
 static void put_elements(struct inspection *i, jarray a, const char *signature)
 {
     jsize n = (*i->jni)->GetArrayLength(i->jni, a);
-    json_key(i->out, "length");
-    json_i64(i->out, n);
+    json_key_i64(i->out, "length", n);
     json_key(i->out, "elements");
     json_begin_array(i->out);
     for (jsize k = 0; k < MIN(n, ELEMENTS_SHOWN); k++)
@@ -166,12 +159,9 @@ static void put_usage(struct inspection *i, jobject o)
         json_begin_object(i->out);
         put_object_key(i, "owner", use.owner);
         use.owner = NULL; /* put_object_key has released it */
-        json_key(i->out, "entries");
-        json_i64(i->out, use.entry_count);
-        json_key(i->out, "waiting_to_enter");
-        json_i64(i->out, use.waiter_count);
-        json_key(i->out, "waiting_to_be_notified");
-        json_i64(i->out, use.notify_waiter_count);
+        json_key_i64(i->out, "entries", use.entry_count);
+        json_key_i64(i->out, "waiting_to_enter", use.waiter_count);
+        json_key_i64(i->out, "waiting_to_be_notified", use.notify_waiter_count);
         json_end_object(i->out);
         monitor_usage_release(i->ti, i->jni, &use);
     }
@@ -197,12 +187,9 @@ int inspect_object(struct inspection *i)
     (*i->ti)->GetObjectHashCode(i->ti, o, &hash);
     json_key(i->out, "object");
     put_object(i, o);
-    json_key(i->out, "bytes");
-    json_i64(i->out, size);
-    json_key(i->out, "identity_hash");
-    json_i64(i->out, hash);
-    json_key(i->out, "collections_survived");
-    json_u64(i->out, object_age(number));
+    json_key_i64(i->out, "bytes", size);
+    json_key_i64(i->out, "identity_hash", hash);
+    json_key_u64(i->out, "collections_survived", object_age(number));
     put_usage(i, o);
     if (signature && *signature == '[')
         put_elements(i, o, signature);

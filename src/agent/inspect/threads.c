@@ -48,8 +48,7 @@ static void put_os_thread(struct inspection *i, jthread thread, jlong java_id)
     if (!tid)
         tid = os_thread_id(i->jni, thread);
     if (tid) {
-        json_key(i->out, "tid");
-        json_i64(i->out, tid);
+        json_key_i64(i->out, "tid", tid);
     }
 }
 
@@ -66,39 +65,26 @@ static void put_thread(struct inspection *i, jthread t)
     (*i->ti)->GetThreadState(i->ti, t, &state);
     (*i->ti)->GetFrameCount(i->ti, t, &frames);
     json_begin_object(i->out);
-    json_key(i->out, "id");
-    json_i64(i->out, object_number(i, t));
-    json_key(i->out, "name");
-    json_string(i->out, info.name);
-    json_key(i->out, "group");
-    json_string(i->out, group.name);
-    json_key(i->out, "state");
-    json_string(i->out, state_name(state));
-    json_key(i->out, "flags");
-    json_i64(i->out, state);
-    json_key(i->out, "suspended");
-    json_bool(i->out, state & JVMTI_THREAD_STATE_SUSPENDED);
-    json_key(i->out, "interrupted");
-    json_bool(i->out, state & JVMTI_THREAD_STATE_INTERRUPTED);
-    json_key(i->out, "daemon");
-    json_bool(i->out, info.is_daemon);
-    json_key(i->out, "priority");
-    json_i64(i->out, info.priority);
+    json_key_i64(i->out, "id", object_number(i, t));
+    json_key_string(i->out, "name", info.name);
+    json_key_string(i->out, "group", group.name);
+    json_key_string(i->out, "state", state_name(state));
+    json_key_i64(i->out, "flags", state);
+    json_key_bool(i->out, "suspended", state & JVMTI_THREAD_STATE_SUSPENDED);
+    json_key_bool(i->out, "interrupted", state & JVMTI_THREAD_STATE_INTERRUPTED);
+    json_key_bool(i->out, "daemon", info.is_daemon);
+    json_key_i64(i->out, "priority", info.priority);
     bool is_virtual = thread_is_virtual(i->jni, t);
     jlong java_id = java_thread_id(i, t);
-    json_key(i->out, "virtual");
-    json_bool(i->out, is_virtual);
-    json_key(i->out, "java_id");
-    json_i64(i->out, java_id);
+    json_key_bool(i->out, "virtual", is_virtual);
+    json_key_i64(i->out, "java_id", java_id);
     if (!is_virtual)
         put_os_thread(i, t, java_id);
     if (i->have.can_get_thread_cpu_time &&
         (*i->ti)->GetThreadCpuTime(i->ti, t, &cpu) == JVMTI_ERROR_NONE) {
-        json_key(i->out, "cpu_ns");
-        json_i64(i->out, cpu);
+        json_key_i64(i->out, "cpu_ns", cpu);
     }
-    json_key(i->out, "frames");
-    json_i64(i->out, frames);
+    json_key_i64(i->out, "frames", frames);
     put_locks(i, java_id);
     json_end_object(i->out);
     vm_free(info.name);
@@ -125,8 +111,7 @@ static void put_not_listed(struct inspection *i, bool listed, uint64_t left)
         snprintf(text, sizeof(text), "%llu virtual threads", (unsigned long long)left);
     else
         snprintf(text, sizeof(text), "virtual threads, which this VM does not list");
-    json_key(i->out, "not_listed");
-    json_string(i->out, text);
+    json_key_string(i->out, "not_listed", text);
 }
 
 int inspect_threads(struct inspection *i)
@@ -162,14 +147,10 @@ static void put_group(struct inspection *i, jthreadGroup g, int depth)
         return;
     (*i->ti)->GetThreadGroupChildren(i->ti, g, &n_threads, &threads, &n_groups, &groups);
     json_begin_object(i->out);
-    json_key(i->out, "id");
-    json_i64(i->out, object_number(i, g));
-    json_key(i->out, "name");
-    json_string(i->out, info.name);
-    json_key(i->out, "max_priority");
-    json_i64(i->out, info.max_priority);
-    json_key(i->out, "daemon");
-    json_bool(i->out, info.is_daemon);
+    json_key_i64(i->out, "id", object_number(i, g));
+    json_key_string(i->out, "name", info.name);
+    json_key_i64(i->out, "max_priority", info.max_priority);
+    json_key_bool(i->out, "daemon", info.is_daemon);
     json_key(i->out, "threads");
     json_begin_array(i->out);
     for (jint k = 0; k < n_threads; k++) {
@@ -342,25 +323,18 @@ static void put_frame(struct inspection *i, jthread t, jint depth, const jvmtiFr
     const struct method *m = names_method(i->jni, f->method);
     char name[512] = "?";
     json_begin_object(i->out);
-    json_key(i->out, "depth");
-    json_i64(i->out, depth);
+    json_key_i64(i->out, "depth", depth);
     if (m)
         dotted_name(m->class_name, name, sizeof(name));
-    json_key(i->out, "class");
-    json_string(i->out, name);
-    json_key(i->out, "method");
-    json_string(i->out, m ? m->name : "?");
-    json_key(i->out, "descriptor");
-    json_string(i->out, m ? m->descriptor : NULL);
-    json_key(i->out, "bci");
-    json_i64(i->out, f->location);
+    json_key_string(i->out, "class", name);
+    json_key_string(i->out, "method", m ? m->name : "?");
+    json_key_string(i->out, "descriptor", m ? m->descriptor : NULL);
+    json_key_i64(i->out, "bci", f->location);
     uint32_t line = m ? method_line(m, (int32_t)f->location) : 0;
     if (line) {
-        json_key(i->out, "line");
-        json_u64(i->out, line);
+        json_key_u64(i->out, "line", line);
     }
-    json_key(i->out, "native");
-    json_bool(i->out, m && m->native);
+    json_key_bool(i->out, "native", m && m->native);
     put_locals(i, t, depth, f);
     json_end_object(i->out);
 }
@@ -383,8 +357,7 @@ int inspect_stack(struct inspection *i)
         find_locks(i);
         json_key(i->out, "thread");
         put_thread(i, t);
-        json_key(i->out, "depth");
-        json_i64(i->out, all);
+        json_key_i64(i->out, "depth", all);
         json_key(i->out, "frames");
         json_begin_array(i->out);
         /*
@@ -395,8 +368,8 @@ int inspect_stack(struct inspection *i)
             put_frame(i, t, k, &frames[k]);
         json_end_array(i->out);
         if (!i->have.can_access_local_variables) {
-            json_key(i->out, "locals_unknown");
-            json_string(i->out, "the VM tells them only to an agent that it was started with");
+            json_key_string(i->out, "locals_unknown",
+                            "the VM tells them only to an agent that it was started with");
         }
     }
     free(frames);

@@ -91,8 +91,7 @@ void put_modifiers(struct inspection *i, const char *key, jint modifiers, enum m
             buf_printf(&text, "%s%s", text.len ? " " : "",
                        method ? names[k].method : names[k].field);
     }
-    json_key(i->out, key);
-    json_string(i->out, buf_str(&text));
+    json_key_string(i->out, key, buf_str(&text));
 }
 
 bool field_value(struct inspection *i, jobject holder, jclass c, jfieldID f, const char *signature,
@@ -146,11 +145,9 @@ static void put_text(struct inspection *i, jstring s)
     if (vm_clear_exception(i->jni))
         return;
     text[sizeof(text) - 1] = 0;
-    json_key(i->out, "value");
-    json_string(i->out, text);
+    json_key_string(i->out, "value", text);
     if (shown < n) {
-        json_key(i->out, "length");
-        json_i64(i->out, n);
+        json_key_i64(i->out, "length", n);
     }
 }
 
@@ -185,11 +182,9 @@ static void put_known(struct inspection *i, jobject o, jclass c, const char *nam
         put_text(i, o);
     } else if (strcmp(name, "java.lang.Class") == 0) {
         _cleanup_free_ char *itself = class_name(i, o);
-        json_key(i->out, "value");
-        json_string(i->out, itself);
+        json_key_string(i->out, "value", itself);
     } else if (len > 2 && strcmp(name + len - 2, "[]") == 0) {
-        json_key(i->out, "length");
-        json_i64(i->out, (*i->jni)->GetArrayLength(i->jni, o));
+        json_key_i64(i->out, "length", (*i->jni)->GetArrayLength(i->jni, o));
     }
     for (size_t b = 0; b < ARRAY_SIZE(boxes); b++) {
         if (strcmp(name, boxes[b].name) == 0)
@@ -206,10 +201,8 @@ void put_object(struct inspection *i, jobject o)
     jclass c = (*i->jni)->GetObjectClass(i->jni, o);
     _cleanup_free_ char *name = class_name(i, c);
     json_begin_object(i->out);
-    json_key(i->out, "id");
-    json_i64(i->out, object_number(i, o));
-    json_key(i->out, "class");
-    json_string(i->out, name);
+    json_key_i64(i->out, "id", object_number(i, o));
+    json_key_string(i->out, "class", name);
     if (name)
         put_known(i, o, c, name);
     json_end_object(i->out);

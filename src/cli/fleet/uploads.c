@@ -245,8 +245,7 @@ static void put_taken(struct intake_reply *reply, const struct fleet_hash *id, u
     reply->type = "application/json";
     json_begin_object(&j);
     json_key_string(&j, "upload", hex);
-    json_key(&j, "new");
-    json_bool(&j, is_new);
+    json_key_bool(&j, "new", is_new);
     json_key_u64(&j, "samples", samples);
     json_end_object(&j);
     buf_u8(&reply->body, '\n');

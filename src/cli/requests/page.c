@@ -104,10 +104,8 @@ static void calls_json(const struct request_view *v, const struct request *q, st
         json_begin_object(j);
         json_key_string(j, "kind", requests_text(&v->r, c->kind));
         json_key_string(j, "name", requests_text(&v->r, c->name));
-        json_key(j, "at");
-        json_i64(j, c->start_ns - q->start_ns);
-        json_key(j, "ns");
-        json_i64(j, c->end_ns - c->start_ns);
+        json_key_i64(j, "at", c->start_ns - q->start_ns);
+        json_key_i64(j, "ns", c->end_ns - c->start_ns);
         json_end_object(j);
     }
     json_end_array(j);
@@ -119,11 +117,9 @@ static int request_json(struct request_view *v, uint32_t name, const struct requ
     json_begin_object(j);
     json_key_u64(j, "id", q->id);
     json_key_u64(j, "name", name);
-    json_key(j, "at");
-    json_i64(j, q->start_ns - v->r.start_ns);
+    json_key_i64(j, "at", q->start_ns - v->r.start_ns);
     json_key_u64(j, "ns", latency(q));
-    json_key(j, "status");
-    json_i64(j, q->status);
+    json_key_i64(j, "status", q->status);
     json_key_string(j, "exception",
                     q->exception == REQUEST_NONE ? NULL : requests_text(&v->r, q->exception));
     json_key(j, "parts");

@@ -199,8 +199,7 @@ static void row_json(const struct request_view *v, const struct request_name *n,
     json_key_string(j, "kind", requests_text(&v->r, n->kind));
     json_key_u64(j, "count", n->all);
     json_key_u64(j, "kept", n->count);
-    json_key(j, "rate");
-    json_double(j, time > 0 ? (double)n->all / time : 0);
+    json_key_double(j, "rate", time > 0 ? (double)n->all / time : 0);
     json_key_u64(j, "errors", n->errors);
     json_key_u64(j, "p50_ns", request_quantile(&v->r, n, 0.5));
     json_key_u64(j, "p90_ns", request_quantile(&v->r, n, 0.9));
@@ -211,8 +210,7 @@ static void row_json(const struct request_view *v, const struct request_name *n,
     json_key_u64(j, "cpu_ns", each(s->cpu_ns, s->requests));
     if (v->r.allocations.len)
         json_key_u64(j, "alloc_bytes", each(rows->allocated[at], s->requests));
-    json_key(j, "unknown_share");
-    json_double(j, part(s->ns[CAUSE_UNKNOWN], s->latency_ns));
+    json_key_double(j, "unknown_share", part(s->ns[CAUSE_UNKNOWN], s->latency_ns));
     json_key_string(j, "most", request_cause_name(most(s)));
     json_key(j, "causes");
     json_begin_object(j);

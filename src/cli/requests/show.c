@@ -184,8 +184,7 @@ static void text_key(struct json *j, const struct request_view *v, const char *k
 
 static void key_i64(struct json *j, const char *key, int64_t n)
 {
-    json_key(j, key);
-    json_i64(j, n);
+    json_key_i64(j, key, n);
 }
 
 static int show_json(struct request_view *v, const struct request *q, const struct request_parts *p)

@@ -67,8 +67,7 @@ static void cause_json(struct json *j, const struct request_view *v, const struc
     json_key_string(j, "cause", request_cause_name(c->cause));
     json_key_u64(j, "slow_ns", (uint64_t)c->slow_ns);
     json_key_u64(j, "typical_ns", (uint64_t)c->typical_ns);
-    json_key(j, "share");
-    json_double(j, c->share);
+    json_key_double(j, "share", c->share);
     json_key_u64(j, "largest_in", c->largest);
     if (without) {
         json_key_u64(j, "p99_without_ns", without->p99_ns);
@@ -79,8 +78,7 @@ static void cause_json(struct json *j, const struct request_view *v, const struc
     json_key_string(j, "thread", known ? c->culprit.thread : NULL);
     json_key(j, "frames");
     json_frames_ref(j, v, known ? &c->culprit.frames : &c->own.frames);
-    json_key(j, "threads");
-    json_u64(j, c->culprit.threads);
+    json_key_u64(j, "threads", c->culprit.threads);
     json_key_u64(j, "culprit_ns", (uint64_t)c->culprit.ns);
     json_key_string(j, "does", known ? request_cause_name(c->culprit.kind) : NULL);
     json_key_string(j, "busy_with", c->busy_with);

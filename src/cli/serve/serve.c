@@ -204,14 +204,10 @@ static int answer_what_if(struct site *s, size_t i, const struct server_request 
         return not_found(reply, "nothing to replay in this recording");
     struct json j = {&reply->body, false};
     json_begin_object(&j);
-    json_key(&j, "before_ns");
-    json_u64(&j, a.before);
-    json_key(&j, "after_ns");
-    json_u64(&j, a.answer);
-    json_key(&j, "after_low_ns");
-    json_u64(&j, a.low);
-    json_key(&j, "after_high_ns");
-    json_u64(&j, a.high);
+    json_key_u64(&j, "before_ns", a.before);
+    json_key_u64(&j, "after_ns", a.answer);
+    json_key_u64(&j, "after_low_ns", a.low);
+    json_key_u64(&j, "after_high_ns", a.high);
     json_end_object(&j);
     reply->type = json_type;
     return 200;

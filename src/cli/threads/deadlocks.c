@@ -19,16 +19,14 @@ int threads_deadlocks(struct thread_view *v)
     struct json j = {.out = &b};
     bool looked = v->t->instrumented != TL_NONE;
     json_begin_object(&j);
-    json_key(&j, "looked");
-    json_bool(&j, looked);
+    json_key_bool(&j, "looked", looked);
     losses_json_of_file(v->path, losses_of_threads, v->t->lost_any, &j);
     json_key(&j, "deadlocks");
     json_begin_array(&j);
     for (size_t i = 0; i < d.list.len; i++) {
         char at[24];
         json_begin_object(&j);
-        json_key(&j, "formed_ns");
-        json_u64(&j, d.list.data[i].formed_ns);
+        json_key_u64(&j, "formed_ns", d.list.data[i].formed_ns);
         json_key(&j, "cycle");
         json_begin_array(&j);
         if (!v->options->json)
@@ -41,8 +39,7 @@ int threads_deadlocks(struct thread_view *v)
             json_begin_object(&j);
             json_key(&j, "thread");
             json_thread(&j, v->t, tl_node(v->t, node).thread);
-            json_key(&j, "waits_for");
-            json_string(&j, class_name);
+            json_key_string(&j, "waits_for", class_name);
             json_key(&j, "owned_by");
             json_thread(&j, v->t, c->other);
             json_key(&j, "frames");

@@ -55,12 +55,9 @@ static void json_threads(struct thread_view *v, struct json *j, const struct mon
         json_key_string(j, "group", t->group == TL_NONE ? NULL : tl_string(v->t, t->group));
         json_key(j, "parent");
         json_thread(j, v->t, t->parent);
-        json_key(j, "virtual");
-        json_bool(j, t->flags & TL_THREAD_VIRTUAL);
-        json_key(j, "daemon");
-        json_bool(j, t->flags & TL_THREAD_DAEMON);
-        json_key(j, "system");
-        json_bool(j, t->flags & TL_THREAD_SYSTEM);
+        json_key_bool(j, "virtual", t->flags & TL_THREAD_VIRTUAL);
+        json_key_bool(j, "daemon", t->flags & TL_THREAD_DAEMON);
+        json_key_bool(j, "system", t->flags & TL_THREAD_SYSTEM);
         json_key_u64(j, "start_ns", t->start_ns);
         json_key_u64(j, "end_ns", t->end_ns);
         json_key_u64(j, "blocked", row->blocked);
@@ -290,8 +287,7 @@ static void json_sites(struct thread_view *v, struct json *j, const struct monit
         json_key_string(j, "class", row->class == TL_NONE ? NULL : tl_string(v->t, row->class));
         json_key_string(j, "method", row->method == TL_NONE ? NULL : tl_string(v->t, row->method));
         json_key_u64(j, "line", row->line);
-        json_key(j, "idle");
-        json_bool(j, row->idle);
+        json_key_bool(j, "idle", row->idle);
         json_times(j, "times", &row->times);
         json_key_u64(j, "objects", row->objects);
         json_key_u64(j, "threads", row->threads);
@@ -341,8 +337,7 @@ static int monitors_json(struct thread_view *v, const struct monitor_stats *s,
         json_key_u64(&j, "threads", row->threads);
         uint64_t ns = path_ns(g, row->class);
         json_key_u64(&j, "path_ns", ns);
-        json_key(&j, "path_share");
-        json_double(&j, g->path.length ? (double)ns / (double)g->path.length : 0);
+        json_key_double(&j, "path_share", g->path.length ? (double)ns / (double)g->path.length : 0);
         json_key(&j, "gain_ns");
         json_begin_object(&j);
 

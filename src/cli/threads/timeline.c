@@ -101,10 +101,8 @@ static void key_object(struct json *j, const char *key, const struct timeline *t
         return;
     }
     json_begin_object(j);
-    json_key(j, "class");
-    json_string(j, tl_object_class(t, object));
-    json_key(j, "id");
-    json_u64(j, t->objects[object].id);
+    json_key_string(j, "class", tl_object_class(t, object));
+    json_key_u64(j, "id", t->objects[object].id);
     json_end_object(j);
 }
 
@@ -118,8 +116,7 @@ static void attributes(struct json *j, const struct timeline *t, const struct ca
     case TL_REACQUIRE:
     case TL_SLEEP:
     case TL_WAIT_JOIN:
-        json_key(j, "timeout_ms");
-        json_u64(j, x->timeout_ms);
+        json_key_u64(j, "timeout_ms", x->timeout_ms);
         key_object(j, "objectWaitingFor", t, x->object);
         if (kind == TL_WAIT_JOIN)
             key_thread(j, "joinedThread", t, x->other);
@@ -163,12 +160,9 @@ static void event_head(struct json *j, const struct timeline *t, const char *typ
 {
     const struct tl_node node = tl_node(t, n);
     json_begin_object(j);
-    json_key(j, "type");
-    json_string(j, type);
-    json_key(j, "time");
-    json_u64(j, node.time);
-    json_key(j, "threadId");
-    json_u64(j, t->threads[node.thread].id);
+    json_key_string(j, "type", type);
+    json_key_u64(j, "time", node.time);
+    json_key_u64(j, "threadId", t->threads[node.thread].id);
     key_thread(j, "thread", t, node.thread);
 }
 
@@ -224,8 +218,7 @@ static void implied_interaction(struct json *j, const struct timeline *t, uint32
     json_begin_array(j);
     json_u64(j, n);
     json_end_array(j);
-    json_key(j, "inferred");
-    json_bool(j, node.flags & TL_INFERRED);
+    json_key_bool(j, "inferred", node.flags & TL_INFERRED);
     json_end_object(j);
 }
 
@@ -276,10 +269,8 @@ static int timeline_json(struct thread_view *v, const struct causes *c, const ui
     _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 2);
     struct json j = {.out = &b};
     json_begin_object(&j);
-    json_key(&j, "origin_ns");
-    json_u64(&j, t->origin_ns);
-    json_key(&j, "end_ns");
-    json_u64(&j, t->end_ns);
+    json_key_u64(&j, "origin_ns", t->origin_ns);
+    json_key_u64(&j, "end_ns", t->end_ns);
     json_key(&j, "events");
     json_begin_array(&j);
     int r = 0;
@@ -289,16 +280,13 @@ static int timeline_json(struct thread_view *v, const struct causes *c, const ui
             continue;
         implied_interaction(&j, t, n);
         event_head(&j, t, tl_trc_name(tl_node(t, n).kind), n);
-        json_key(&j, "id");
-        json_u64(&j, n);
+        json_key_u64(&j, "id", n);
         if (tl_node(t, n).edge != TL_NO_EDGE) {
-            json_key(&j, "cause");
-            json_string(&j, tl_edge_name(tl_node(t, n).edge));
+            json_key_string(&j, "cause", tl_edge_name(tl_node(t, n).edge));
             key_thread(&j, "causedBy", t,
                        tl_node(t, n).waker == TL_NONE ? TL_NONE
                                                       : tl_node(t, tl_node(t, n).waker).thread);
-            json_key(&j, "inferred");
-            json_bool(&j, tl_node(t, n).flags & TL_INFERRED);
+            json_key_bool(&j, "inferred", tl_node(t, n).flags & TL_INFERRED);
         }
         attributes(&j, t, c, n);
         if (tl_context_of(t, n)->stack != TL_NONE) {

@@ -126,23 +126,16 @@ static void print(const struct table *t, bool as_json, size_t n, const struct lo
             continue;
         }
         json_begin_object(&j);
-        json_key(&j, "class");
-        json_string(&j, row->class_name);
-        json_key(&j, "place");
-        json_string(&j, row->place);
-        json_key(&j, "caught");
-        json_string(&j, row->caught);
-        json_key(&j, "count");
-        json_i64(&j, row->count);
-        json_key(&j, "after_handler");
-        json_bool(&j, row->after_handler);
+        json_key_string(&j, "class", row->class_name);
+        json_key_string(&j, "place", row->place);
+        json_key_string(&j, "caught", row->caught);
+        json_key_i64(&j, "count", row->count);
+        json_key_bool(&j, "after_handler", row->after_handler);
         json_end_object(&j);
     }
     json_end_array(&j);
-    json_key(&j, "throws");
-    json_i64(&j, throws);
-    json_key(&j, "throws_after_handler");
-    json_i64(&j, again);
+    json_key_i64(&j, "throws", throws);
+    json_key_i64(&j, "throws_after_handler", again);
     losses_json(l, losses_of_exceptions, &j);
     json_end_object(&j);
     if (as_json)

@@ -130,8 +130,7 @@ void moment_print(const struct rec_event *e, int64_t start)
 
 static void put_string(struct json *j, const char *key, const char *s)
 {
-    json_key(j, key);
-    json_string(j, s);
+    json_key_string(j, key, s);
 }
 
 /* Writes a field that contains JSON itself. */
@@ -149,8 +148,7 @@ static void put_access(struct json *j, const struct rec_object *o)
     put_string(j, "field", rec_string(o, "field", NULL));
     put_string(j, "place", rec_string(o, "place", NULL));
     put_string(j, "object", rec_string(o, "object", NULL));
-    json_key(j, "write");
-    json_bool(j, rec_long(o, "write", 0) != 0);
+    json_key_bool(j, "write", rec_long(o, "write", 0) != 0);
     put_raw(j, "before", rec_string(o, "before", NULL));
     put_raw(j, "after", rec_string(o, "after", NULL));
 }
@@ -177,8 +175,7 @@ void moment_json(struct json *j, const struct rec_event *e)
     const struct rec_object *o = &e->object;
     json_begin_object(j);
     put_string(j, "kind", kinds[e->tag]);
-    json_key(j, "start_ns");
-    json_i64(j, e->start_ns);
+    json_key_i64(j, "start_ns", e->start_ns);
     put_string(j, "thread", rec_string(o, "thread", NULL));
     switch (e->tag) {
     case SHOWN_LOG:
@@ -190,8 +187,7 @@ void moment_json(struct json *j, const struct rec_event *e)
         put_string(j, "message", rec_string(o, "message", NULL));
         put_string(j, "place", rec_string(o, "place", NULL));
         put_string(j, "caught", rec_string(o, "caught", NULL));
-        json_key(j, "unwound");
-        json_i64(j, rec_long(o, "unwound", 0));
+        json_key_i64(j, "unwound", rec_long(o, "unwound", 0));
         put_stack(j, rec_stack(o, "stackTrace"));
         break;
     case SHOWN_VM:

@@ -227,16 +227,11 @@ static void put_call(struct json *j, const struct call *c,
                      void (*put)(struct json *, const char *, const char *, size_t))
 {
     json_begin_object(j);
-    json_key(j, "method");
-    json_string(j, c->method);
-    json_key(j, "thread");
-    json_string(j, c->thread);
-    json_key(j, "start_ns");
-    json_i64(j, c->start_ns);
-    json_key(j, "ns");
-    json_i64(j, c->ns);
-    json_key(j, "depth");
-    json_i64(j, c->depth);
+    json_key_string(j, "method", c->method);
+    json_key_string(j, "thread", c->thread);
+    json_key_i64(j, "start_ns", c->start_ns);
+    json_key_i64(j, "ns", c->ns);
+    json_key_i64(j, "depth", c->depth);
     struct arguments args = split_arguments(c);
     if (args.self.len)
         put(j, "this", args.self.data, args.self.len);
@@ -247,12 +242,10 @@ static void put_call(struct json *j, const struct call *c,
     put(j, "args", (const char *)list.data, list.len);
     if (c->returned)
         put(j, "return", c->returned, strlen(c->returned));
-    json_key(j, "exception");
-    json_string(j, c->exception);
+    json_key_string(j, "exception", c->exception);
     if (c->message)
         json_key_string(j, "message", c->message);
-    json_key(j, "caller");
-    json_string(j, c->caller);
+    json_key_string(j, "caller", c->caller);
     json_end_object(j);
 }
 
@@ -417,10 +410,8 @@ static int print_json_of_all(struct recording *r, const struct trace_options *o,
     fputs("],", stdout);
     buf_clear(j.out);
     j.comma = false;
-    json_key(&j, "calls_all");
-    json_u64(&j, calls_n);
-    json_key(&j, "events_all");
-    json_u64(&j, events_n);
+    json_key_u64(&j, "calls_all", calls_n);
+    json_key_u64(&j, "events_all", events_n);
     losses_json(l, losses_of_trace, &j);
     fputs(buf_str(j.out), stdout);
     puts("}");
@@ -492,8 +483,7 @@ int trace_page_json(const char *path, const struct trace_options *o, struct json
     recording_info(r, &info);
     json_begin_object(j);
     e = page_calls(r, o, info.start_ns, j, &n);
-    json_key(j, "total");
-    json_u64(j, n);
+    json_key_u64(j, "total", n);
     json_end_object(j);
     return e;
 }

@@ -113,8 +113,7 @@ static void collections_json(const struct vm_view *w, struct json *j)
         const struct vm_group *g = &w->phases.data[i];
         json_begin_object(j);
         key_text(w, j, "phase", g->name);
-        json_key(j, "concurrent");
-        json_bool(j, g->concurrent);
+        json_key_bool(j, "concurrent", g->concurrent);
         json_key_u64(j, "count", g->n);
         json_key_u64(j, "time_ns", g->total_ns);
         json_key_u64(j, "longest_ns", g->longest_ns);

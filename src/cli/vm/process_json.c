@@ -47,12 +47,9 @@ static void compilations_json(const struct vm_view *w, struct json *j)
         key_text(w, j, "method", d->method);
         key_text(w, j, "reason", d->reason);
         key_text(w, j, "action", d->action);
-        json_key(j, "discarded");
-        json_bool(j, d->discarded);
-        json_key(j, "line");
-        json_i64(j, d->line);
-        json_key(j, "bci");
-        json_i64(j, d->bci);
+        json_key_bool(j, "discarded", d->discarded);
+        json_key_i64(j, "line", d->line);
+        json_key_i64(j, "bci", d->bci);
         json_key_u64(j, "count", d->count);
         json_key_u64(j, "first_ns", at(w, d->first_ns));
         json_key_u64(j, "last_ns", at(w, d->last_ns));
