@@ -267,7 +267,9 @@ def test_a_container_out_of_cpu_is_a_cause_of_its_own(jdk, cpu_group, tmp_path):
     done = lab.jvmscope("requests", "--json", out)
     assert done.returncode == 0, done.stderr
     [served] = json.loads(done.stdout)["requests"]
-    assert served["most"] == "throttled" and 0.5 * told < served["count"] * served["causes"]["throttled"] < 1.05 * told, (served, told)
+    assert 0.5 * told < served["count"] * served["causes"]["throttled"] < 1.05 * lost, (served, told, lost)
+    if group > 0.6 * lost:  # and other programs took less from it than its limit did
+        assert served["most"] == "throttled", (served, group, lost)
     assert "the container was out of CPU" in lab.jvmscope("requests", "slow", out).stdout
     path = json.loads(lab.jvmscope("threads", "critical-path", "--end", "main", "--json", out).stdout)
     throttled = sum(s["ns"] for s in path["segments"] if s["state"] == "throttled")
