@@ -46,7 +46,7 @@ def test_what_cannot_be_is_refused_and_the_program_goes_on(jdk, jvmscope, busy):
     process = busy("-Xmx32m", seconds=4)
     pid = process.pid
     done = jvmscope("attach", "-t", "1s", "--agent", "cpu=nosuchthing", pid)
-    assert done.returncode == 2 and done.stderr.startswith("jvmscope: attach: cpu=nosuchthing: not a value"), done.stderr
+    assert done.returncode == 2 and done.stderr.startswith("jvmscope: attach: --cpu=nosuchthing: not a value"), done.stderr
     assert jvmscope("status", pid).returncode == 1
     for command, message in ((("status", pid), "nothing is being recorded in it"),
                              (("stop", pid), "nothing is being recorded in it"),
