@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What integration tests and bench share: the JDK matrix, compiled Java programs, the command."""
+import contextlib
 import ctypes
 import fcntl
 import functools
@@ -207,3 +208,22 @@ class Jdk:
     def agent(self, options="", library="libhprof.so"):
         """The JVM's argument that loads an agent of the build folder."""
         return f"-agentpath:{BUILD / library}" + (f"={options}" if options else "")
+
+
+@contextlib.contextmanager
+def control_group(controller, limit, unified_limit, value):
+    """A control group of either version with a limit: its folder, and the file of the limit. None where none can be made."""
+    for root, name in ((f"/sys/fs/cgroup/{controller}", limit), ("/sys/fs/cgroup", unified_limit)):
+        folder = pathlib.Path(root) / f"jvmscope-test-{os.getpid()}"
+        try:
+            folder.mkdir()
+        except OSError:
+            continue
+        try:
+            if (folder / name).exists():
+                (folder / name).write_text(str(value))
+                yield folder, folder / name
+                return
+        finally:
+            folder.rmdir()
+    yield None

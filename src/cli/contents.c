@@ -81,6 +81,22 @@ static bool asks_for(const struct asked *row, const char *name, const char *valu
            (all || (row->value ? strcmp(value, row->value) == 0 : strcmp(value, "n") != 0));
 }
 
+/* What a recording was asked for: the options that are on, and the rows. */
+struct settings {
+    bool on[OPTION_COUNT], asked[ARRAY_SIZE(rows)];
+};
+
+static void note_setting(struct settings *s, const struct rec_event *e)
+{
+    const char *name = rec_string(&e->object, "name", ""),
+               *value = rec_string(&e->object, "value", "");
+    int option = option_find(name, strlen(name));
+    if (option >= 0)
+        s->on[option] = strcmp(value, "n") != 0;
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        s->asked[i] |= asks_for(&rows[i], name, value);
+}
+
 void contents_tell(const char *path, const char *shown)
 {
     enum { SETTING = 1, UNMATCHED, PATTERN, NOTE };
@@ -93,7 +109,7 @@ void contents_tell(const char *path, const char *shown)
     _cleanup_(recording_closep) struct recording *r = NULL;
     const char *why = NULL;
     struct rec_event e;
-    bool asked[ARRAY_SIZE(rows)] = {0};
+    struct settings s = {0};
     if (recording_open(&r, path, &why) < 0 || recording_select(r, wanted) < 0)
         return;
     while (recording_next(r, &e) > 0) {
@@ -120,22 +136,14 @@ void contents_tell(const char *path, const char *shown)
                      rec_string(&e.object, "pattern", "?"));
             continue;
         }
-        const char *name = rec_string(&e.object, "name", ""),
-                   *value = rec_string(&e.object, "value", "");
-        for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-            asked[i] |= asks_for(&rows[i], name, value);
+        note_setting(&s, &e);
     }
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-        if (asked[i] && !has_any(r, rows[i].types))
+        if (s.asked[i] && !has_any(r, rows[i].types))
             complain(shown, rows[i].nothing, NULL);
 }
 
 /* ---- what shows it ---- */
-
-/* What a recording was asked for: the options that are on, and the rows. */
-struct settings {
-    bool on[OPTION_COUNT], asked[ARRAY_SIZE(rows)];
-};
 
 static void read_settings(struct recording *r, struct settings *ret)
 {
@@ -143,15 +151,8 @@ static void read_settings(struct recording *r, struct settings *ret)
     struct rec_event e;
     if (recording_select(r, wanted) < 0)
         return;
-    while (recording_next(r, &e) > 0) {
-        const char *name = rec_string(&e.object, "name", ""),
-                   *value = rec_string(&e.object, "value", "");
-        int option = option_find(name, strlen(name));
-        if (option >= 0)
-            ret->on[option] = strcmp(value, "n") != 0;
-        for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-            ret->asked[i] |= asks_for(&rows[i], name, value);
-    }
+    while (recording_next(r, &e) > 0)
+        note_setting(ret, &e);
 }
 
 /* The same as has_any for what a command shows, which a pattern without a method is not. */

@@ -40,15 +40,6 @@ static int unknown_format(const char *path)
     return 2;
 }
 
-static bool has_samples(const struct profile *p)
-{
-    for (int m = 0; m < PROFILE_METRICS; m++) {
-        if (p->series[m].samples.len)
-            return true;
-    }
-    return false;
-}
-
 /* "otlp" means the format with the extension ".otlp". */
 static const struct export_format *format_named(const char *name)
 {
@@ -80,7 +71,8 @@ static int convert(const struct selection *selection, const char *from, const ch
     int status = format->threads ? 0 : reading_open(&p, from, format->detail, selection, &warning);
     if (status == 0 && p && !reading_check(selection, p, from))
         status = 1;
-    if (status == 0 && !format->threads && (!format->any || has_samples(p) || selection->metric))
+    if (status == 0 && !format->threads &&
+        (!format->any || profile_has_samples(p) || selection->metric))
         status = reading_metric(selection, p, from, &source.metric);
     if (status)
         return status;

@@ -77,23 +77,15 @@ static int any_passes(const struct profile *p, const struct profile_filter *f)
     return r;
 }
 
-static bool has_samples(const struct profile *p)
-{
-    for (int m = 0; m < PROFILE_METRICS; m++)
-        if (p->series[m].samples.len)
-            return true;
-    return false;
-}
-
 /* Each of the options selects something, but perhaps no sample has all that they ask for. */
 static int check_together(const struct profile *p, const struct profile_filter *f, const char *path)
 {
     bool time = f->from_ns || f->to_ns;
     const char *options[] = {f->thread ? "--thread" : NULL, f->class_name ? "--class" : NULL,
                              f->from_ns ? "--from" : NULL, f->to_ns ? "--to" : NULL};
-    /* Calls and sites that are counted have neither times nor, where threads are merged, threads.
-     */
-    if ((!f->thread && !f->class_name && !time) || !has_samples(p) || p->calls.len || p->sites.len)
+    /* Counted calls and sites have no times, and no threads where these are merged. */
+    if ((!f->thread && !f->class_name && !time) || !profile_has_samples(p) || p->calls.len ||
+        p->sites.len)
         return 0;
     int r = any_passes(p, f);
     if (r < 0)

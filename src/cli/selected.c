@@ -21,7 +21,7 @@ int selected_names_init(struct selected_names *s, const char *pattern)
         if (*one)
             r = vec_push(&s->missing, one);
     }
-    /* Of commas alone. */
+    /* The pattern consists of commas alone. */
     if (r == 0 && !s->missing.len)
         r = vec_push(&s->missing, pattern);
     if (r < 0)

@@ -36,7 +36,7 @@
  * soon as the file does not begin with `w` or `c`.
  *
  * The answer is text. Its first line is `ok`, or `error ERRNO MESSAGE` with a positive decimal
- * errno: EBUSY (already recording), ESRCH (nothing to stop), EINVAL or ENOSYS (options), EACCES,
+ * errno: EBUSY (already recording), ESRCH (nothing to stop), EINVAL (options), EACCES,
  * ENOSPC, EROFS ... (the output file), ENOTSUP (the VM cannot do it). Lines `KEY VALUE` follow in
  * any order; unknown keys must be skipped:
  *

@@ -175,19 +175,18 @@ struct options {
 /*
  * Parses "cpu=samples,depth=8". Inside a value a comma is preceded by a backslash, and backslashes
  * that precede a comma or the end are doubled. Text may be NULL. 0; -EINVAL (`message` names the
- * option and the allowed values), -ENOSYS (the same, for values that are not implemented) or
- * -ENOMEM. The caller releases the result.
+ * option and the allowed values) or -ENOMEM. The caller releases the result.
  */
 int options_parse(struct options *ret, const char *text, struct buf *message) must_check;
 void options_release(struct options *o);
-/* Checks the value of a single option: -EINVAL or -ENOSYS with a sentence in `message`. */
+/* Checks the value of a single option: -EINVAL with a sentence in `message`. */
 int option_check(enum option which, const char *text, struct buf *message) must_check;
 /* The table as HPROF's help has it. */
 void options_help(struct buf *out);
 
 /* A row by the agent's name (len bytes), or -ENOENT. */
 int option_find(const char *name, size_t len);
-/* Whether a value is among an option's allowed words, or among those that are not implemented. */
+/* Whether a word is in a list of words separated by '|'. */
 bool option_has_word(const char *words, const char *word, size_t len);
 
 /* Whether an option has a value; cpu may have two of its words, "samples|times". */

@@ -189,21 +189,6 @@ static void put_number(struct json *j, const char *key, uint32_t v)
     json_key_i64(j, key, v == TL_NONE ? -1 : (int64_t)v);
 }
 
-static void put_frames(struct json *j, const struct timeline *t, const char *key, uint32_t node)
-{
-    uint32_t stack = tl_context_of(t, node)->stack;
-    json_key(j, key);
-    json_begin_array(j);
-    for (uint32_t k = 0; stack != TL_NONE && k < t->stacks[stack].len; k++) {
-        const struct tl_frame *f = &t->frames[t->stacks[stack].first + k];
-        json_begin_object(j);
-        json_key_string(j, "method", tl_string(t, f->method));
-        json_key_u64(j, "line", f->line);
-        json_end_object(j);
-    }
-    json_end_array(j);
-}
-
 /* Writes who caused a state, and what that thread did then. */
 static void put_cause(struct json *j, const struct timeline *t, const char *key, uint32_t node)
 {
@@ -221,7 +206,7 @@ static void put_cause(struct json *j, const struct timeline *t, const char *key,
     put_number(j, "node", waker);
     if (waker != TL_NONE) {
         json_key_u64(j, "thread", tl_node(t, waker).thread);
-        put_frames(j, t, "frames", waker);
+        page_frames_json(j, t, tl_context_of(t, waker)->stack);
     }
     json_end_object(j);
 }
@@ -276,7 +261,7 @@ static int answer_node(const struct page_threads *s, uint32_t node, struct serve
     json_key_u64(&j, "timeout_ms", c->timeout_ms);
     put_number(&j, "before", before);
     put_number(&j, "after", after);
-    put_frames(&j, t, "frames", node);
+    page_frames_json(&j, t, tl_context_of(t, node)->stack);
     put_cause(&j, t, "cause", node);
     put_cause(&j, t, "ended", tl_is_state((enum tl_kind)n.kind) ? after : TL_NONE);
     json_key_i64(&j, "segment", segment_of(&s->path, n.thread, n.time, end));

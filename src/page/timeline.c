@@ -277,7 +277,7 @@ static void times_json(struct json *j, const struct wait_times *w)
     json_key_u64(j, "p99_ns", w->p99_ns);
 }
 
-static void frames_json(struct json *j, const struct timeline *t, uint32_t stack)
+void page_frames_json(struct json *j, const struct timeline *t, uint32_t stack)
 {
     json_key(j, "frames");
     json_begin_array(j);
@@ -393,7 +393,7 @@ int page_statistics_json(struct json *j, const struct timeline *t, const uint8_t
         json_key_string(j, "class", tl_string(t, x->class));
         json_key_string(j, "method", x->method == TL_NONE ? NULL : tl_string(t, x->method));
         json_key_u64(j, "line", x->line);
-        frames_json(j, t, x->stack);
+        page_frames_json(j, t, x->stack);
         json_key_bool(j, "block", x->block);
         json_key_u64(j, "threads", x->threads);
         json_key_u64(j, "objects", x->objects);

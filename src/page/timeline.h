@@ -39,3 +39,5 @@ int page_statistics_json(struct json *j, const struct timeline *t, const uint8_t
  */
 int page_timeline_json(struct json *j, const struct timeline *t, const char *file,
                        bool served) must_check;
+/* Writes a stack's frames, the innermost first, as the member "frames" of the open object. */
+void page_frames_json(struct json *j, const struct timeline *t, uint32_t stack);

@@ -580,3 +580,12 @@ void profile_view_release(struct profile_view *v)
     free(v->node_counts);
     *v = (struct profile_view){0};
 }
+
+bool profile_has_samples(const struct profile *p)
+{
+    for (int m = 0; m < PROFILE_METRICS; m++) {
+        if (p->series[m].samples.len)
+            return true;
+    }
+    return false;
+}

@@ -245,6 +245,9 @@ int64_t profile_thread(struct profile *p, uint64_t id, const char *name, size_t 
 int profile_sample(struct profile *p, enum profile_metric metric,
                    struct profile_sample sample) must_check;
 
+/* Whether there are samples of any metric. */
+bool profile_has_samples(const struct profile *p);
+
 static inline struct str profile_text(const struct profile *p, uint32_t string)
 {
     return strpool_get(&p->strings, string);

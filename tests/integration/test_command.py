@@ -36,7 +36,7 @@ def test_every_command_has_help_and_a_manual_page_with_the_same_options(jvmscope
 
 def test_capture_flags_are_the_agents(jvmscope):
     """Every flag of run and attach is a row of the agent's table, and all of its rows with a flag are there."""
-    source = (lab.ROOT / "src" / "options" / "options.c").read_text()
+    source = (lab.ROOT / "src" / "options" / "table.c").read_text()
     table = set(re.findall(r'"[\w-]+", "(--[a-z-]+)"', source))
     for command in ("run", "attach"):
         shown = set(re.findall(r"^\s+(?:-\w, )?(--[a-z-]+)", jvmscope(command, "--help").stdout, re.M))

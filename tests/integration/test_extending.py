@@ -55,7 +55,7 @@ def src(tmp_path_factory):
     after(src / "cli/command_list.h", "COMMAND(list)\n", "COMMAND(pids)\n")
 
     before(src / "options/options.h", "    OPT_MONITOR,", block("c", "    OPT_HEARTBEAT,\n"))
-    before(src / "options/options.c", "    [OPT_MONITOR]", block("c", "[OPT_HEARTBEAT] ="))
+    before(src / "options/table.c", "    [OPT_MONITOR]", block("c", "[OPT_HEARTBEAT] ="))
     (src / "agent/capture/heartbeat.c").write_text(block("c", "heartbeat_type = {"))
     after(src / "agent/capture_list.h", "CAPTURE(vm_events)\n", "CAPTURE(heartbeat)\n")
 
@@ -68,7 +68,7 @@ def src(tmp_path_factory):
     return src
 
 
-@pytest.mark.parametrize("path", ["cli/pids.c", "cli/commands.c", "options/options.c", "agent/capture.c", "agent/capture/heartbeat.c",
+@pytest.mark.parametrize("path", ["cli/pids.c", "cli/commands.c", "options/table.c", "agent/capture.c", "agent/capture/heartbeat.c",
                                   "export/methods.c",
                                   "export/export.c", "cli/heap/count.c", "cli/heap/verbs.c", "cli/heap/leaks.c"])
 def test_an_example_compiles_in_its_place(src, path):

@@ -560,20 +560,10 @@ def test_list_of_ten_million(tmp_path):
 @pytest.fixture
 def memory_group():
     """A memory cgroup of 128 MiB, of either version; its folder."""
-    for root, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
-        folder = pathlib.Path(root) / f"jvmscope-test-{os.getpid()}"
-        try:
-            folder.mkdir()
-        except OSError:
-            continue
-        try:
-            if (folder / limit).exists():
-                (folder / limit).write_text(str(128 << 20))
-                yield folder
-                return
-        finally:
-            folder.rmdir()
-    pytest.skip("no memory cgroup can be made here (needs root and a writable /sys/fs/cgroup)")
+    with lab.control_group("memory", "memory.limit_in_bytes", "memory.max", 128 << 20) as group:
+        if not group:
+            pytest.skip("no memory cgroup can be made here (needs root and a writable /sys/fs/cgroup)")
+        yield group[0]
 
 
 @pytest.mark.slow

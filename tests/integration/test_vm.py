@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `jvmscope vm` says the VM did, against the VM's own logs of the same run."""
 import json
-import os
-import pathlib
 import re
 import statistics
 import subprocess
@@ -216,20 +214,10 @@ def test_a_recording_that_says_nothing_of_it(tmp_path):
 @pytest.fixture
 def cpu_group():
     """A control group of either version with a limit of CPU: its folder, and the file of the limit."""
-    for root, limit in (("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us"), ("/sys/fs/cgroup", "cpu.max")):
-        folder = pathlib.Path(root) / f"jvmscope-test-{os.getpid()}"
-        try:
-            folder.mkdir()
-        except OSError:
-            continue
-        try:
-            if (folder / limit).exists():
-                (folder / limit).write_text("400000")
-                yield folder, folder / limit
-                return
-        finally:
-            folder.rmdir()
-    pytest.skip("no control group of CPU can be made here (needs root and a writable /sys/fs/cgroup)")
+    with lab.control_group("cpu", "cpu.cfs_quota_us", "cpu.max", 400000) as group:
+        if not group:
+            pytest.skip("no control group of CPU can be made here (needs root and a writable /sys/fs/cgroup)")
+        yield group
 
 
 def throttled_ns(folder):

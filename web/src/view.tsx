@@ -16,7 +16,7 @@ export interface View {
   name: string; // in the address
   title: string; // of its tab
   has: (page: PageJson) => boolean;
-  /** What a recording that lacks the view does not say, and how to record it. Views with one title are told of once. */
+  /** What a recording that lacks the view does not say, and how to record it. Views that share a title are listed once. */
   missing: { title: string; is: string; by: string };
   losses: RegExp; // the captures whose losses make the view incomplete
   facts?: (page: PageJson) => preact.ComponentChildren; // beside the title

@@ -361,8 +361,8 @@ static void leave_room(struct reading_room *room, unsigned shares)
 }
 
 /*
- * Reads an upload within one share of the memory, beside another one; one that needs more is read
- * again with all of it. *ret_shares are to be given back when the batches are released.
+ * Reads an upload within one share of the memory, concurrently with another; one that needs more is
+ * read again with all of it. *ret_shares are to be given back when the batches are released.
  */
 static int read_upload(struct collector *c, struct fleet_batches *ret,
                        const struct fleet_reading *upload, unsigned *ret_shares, struct buf *why)
@@ -371,7 +371,7 @@ static int read_upload(struct collector *c, struct fleet_batches *ret,
     struct fleet_reading how = *upload;
     share.memory /= COLLECTOR_SHARES;
     share.unpacked /= COLLECTOR_SHARES;
-    share.cpu_s /= 4; /* is spent again if it does not do */
+    share.cpu_s /= 4; /* it is spent again if the share is too small */
     how.limits = &share;
     *ret_shares = 1;
     enter_room(&c->room, 1);

@@ -151,7 +151,7 @@ static void print_typed(struct str json, char type)
         print_value(json);
 }
 
-/* Prints the values of an array of JSON, whose types a descriptor tells. */
+/* Prints the values of a JSON array, whose types a method's descriptor gives. */
 static void print_arguments(struct str values, const char *descriptor)
 {
     struct str d = {descriptor, strlen(descriptor)};
@@ -268,8 +268,8 @@ static bool is_wanted(const struct trace_options *o, const struct rec_event *e)
 }
 
 /*
- * Checks that each name of a list belongs to a call or event. The limit and the other options are
- * of no account here. Returns 0, the exit status after a complaint, or a negative errno.
+ * Checks that each name of a list belongs to a call or event. It ignores the limit and the
+ * other options. Returns 0, the exit status after a complaint, or a negative errno.
  */
 static int check_names(struct recording *r, const char *path, const struct trace_options *o,
                        const struct rec_mark *marks, size_t n)
@@ -300,6 +300,20 @@ static int check_names(struct recording *r, const char *path, const struct trace
     return status ? status : selected_names_end(&threads, path, "no call matches --thread");
 }
 
+/* Returns whether the options select an event. *ret is filled for a call. */
+static bool passes(const struct trace_options *o, const struct rec_event *event, struct call *ret)
+{
+    if (event->tag != SHOWN_CALL)
+        return is_wanted(o, event);
+    read_call(event, ret);
+    return wanted(ret, o);
+}
+
+static bool selects(const struct trace_options *o)
+{
+    return o->thread || o->method || o->min || o->times;
+}
+
 /*
  * Prints or writes the events of one kind. *count is increased by all that pass the filters, also
  * beyond the limit.
@@ -313,15 +327,17 @@ static int each(struct recording *r, const struct trace_options *o, const struct
     for (size_t i = 0; e >= 0 && i < n; i++) {
         struct rec_event event;
         struct call c;
+        if (o->limit && *count == o->limit && calls && moments && !selects(o)) {
+            *count = n; /* known without reading the rest */
+            break;
+        }
         e = recording_at(r, marks[i].offset, &event);
         if (e < 0)
             break;
         bool is_call = event.tag == SHOWN_CALL;
         if (is_call ? !calls : !moments)
             continue;
-        if (is_call)
-            read_call(&event, &c);
-        if (is_call ? !wanted(&c, o) : !is_wanted(o, &event))
+        if (!passes(o, &event, &c))
             continue;
         if (++*count > o->limit && o->limit)
             continue;
@@ -343,7 +359,7 @@ static int each(struct recording *r, const struct trace_options *o, const struct
     return e;
 }
 
-/* Says which options have left nothing over. */
+/* Complains about the options that together select nothing. */
 static int nothing_left(const char *path, const struct trace_options *o)
 {
     _cleanup_(buf_release) struct buf all = BUF(4096);
@@ -358,30 +374,21 @@ static int nothing_left(const char *path, const struct trace_options *o)
     return complain(path, "no call is selected by", buf_str(&all));
 }
 
-/* Returns whether an event passes the filters: 1 or 0, or a negative errno. */
-static int passes(struct recording *r, const struct trace_options *o, const struct rec_mark *mark)
-{
-    struct rec_event event;
-    struct call c;
-    int e = recording_at(r, mark->offset, &event);
-    if (e < 0)
-        return e;
-    if (event.tag != SHOWN_CALL)
-        return is_wanted(o, &event);
-    read_call(&event, &c);
-    return wanted(&c, o);
-}
-
 /* Returns 0, the exit status after a complaint, or a negative errno. Prints nothing else. */
 static int check_selection(struct recording *r, const char *path, const struct trace_options *o,
                            const struct rec_mark *marks, size_t n)
 {
-    if (!o->thread && !o->method && !o->min && !o->times)
+    if (!selects(o))
         return 0;
-    int e = check_names(r, path, o, marks, n), any = 0;
-    for (size_t i = 0; e == 0 && any == 0 && i < n; i++)
-        any = passes(r, o, &marks[i]);
-    return e || any > 0 ? e : any < 0 ? any : nothing_left(path, o);
+    int e = check_names(r, path, o, marks, n);
+    for (size_t i = 0; e == 0 && i < n; i++) {
+        struct rec_event event;
+        struct call c;
+        e = recording_at(r, marks[i].offset, &event);
+        if (e == 0 && passes(o, &event, &c))
+            return 0;
+    }
+    return e ? e : nothing_left(path, o);
 }
 
 static int print_text_of_all(struct recording *r, const struct trace_options *o,

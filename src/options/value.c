@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "options/value.h"
+
+#include "base/parse.h"
+#include "options/log_spec.h"
+#include "options/trace_condition.h"
+#include "options/trigger_condition.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MS UINT64_C(1000000)
+
+#define LEAST_SHARE 0.0001 /* of OPTION_SHARE */
+
+static bool flags;
+
+void options_speak_of_flags(void)
+{
+    flags = true;
+}
+
+void option_put(struct buf *message, enum option which, const char *value)
+{
+    const struct option_row *row = &option_table[which];
+    buf_string(message, flags && row->flag ? row->flag : row->name);
+    if (value)
+        buf_printf(message, "=%s", value);
+}
+
+/* Sets the value of an option from its text; -EINVAL when it is not valid. */
+static int set_value(struct option_value *v, const struct option_row *row, const char *text)
+{
+    int r = 0;
+    char *end;
+    switch (row->kind) {
+    case OPTION_YES_NO:
+        r = strcmp(text, "y") == 0 || strcmp(text, "n") == 0 ? 0 : -EINVAL;
+        v->number = text[0] == 'y';
+        break;
+    case OPTION_WORD:
+        r = option_has_word(row->values, text, strlen(text)) ? 0 : -EINVAL;
+        break;
+    case OPTION_NUMBER:
+        r = parse_u64(text, row->min, row->max, &v->number);
+        break;
+    case OPTION_DURATION:
+        r = parse_duration(text, MS, &v->number);
+        break;
+    case OPTION_SIZE:
+        r = parse_size(text, &v->number);
+        break;
+    case OPTION_FRACTION:
+        v->fraction = strtod(text, &end);
+        r = *text && !*end && isfinite(v->fraction) && v->fraction >= 0 ? 0 : -EINVAL;
+        break;
+    case OPTION_SHARE:
+        v->fraction = strtod(text, &end) / 100;
+        r = *text >= '0' && *text <= '9' && strcmp(end, "%") == 0 && v->fraction >= LEAST_SHARE &&
+                    v->fraction <= 1
+                ? 0
+                : -EINVAL;
+        break;
+    case OPTION_TEXT:
+        r = *text ? 0 : -EINVAL;
+        break;
+    }
+    if (r == 0 && (row->kind == OPTION_DURATION || row->kind == OPTION_SIZE) &&
+        (v->number < row->min || v->number > row->max))
+        r = -ERANGE;
+    v->text = text;
+    return r;
+}
+
+/* A limit of an option's range, in the option's unit. */
+static const char *format_bound(char text[24], const struct option_row *row, uint64_t bound)
+{
+    if (row->kind == OPTION_DURATION)
+        return format_duration(text, bound);
+    if (row->kind == OPTION_SIZE)
+        return format_size(text, bound);
+    snprintf(text, 24, "%llu", (unsigned long long)bound);
+    return text;
+}
+
+/* What has a grammar of its own is checked before anything is touched. */
+static int check_text(enum option which, const char *text, struct buf *message)
+{
+    struct trigger_condition *c = NULL;
+    if (which == OPT_ON && strcmp(text, TRIGGERS_NONE) != 0) {
+        int r = trigger_condition_parse(&c, text, message);
+        free(c);
+        return r;
+    }
+    if (which == OPT_THEN && strcmp(text, "dump") != 0 && strcmp(text, "heap-dump") != 0 &&
+        (strncmp(text, ACTION_EXEC, strlen(ACTION_EXEC)) != 0 || !text[strlen(ACTION_EXEC)])) {
+        option_put(message, which, text);
+        buf_string(message, ": allowed: dump, heap-dump, exec:COMMAND");
+        return -EINVAL;
+    }
+    if (which == OPT_ON_FILE)
+        return trigger_file_check(text, message);
+    if (which == OPT_IF) {
+        struct condition *condition = NULL;
+        int r = condition_parse(&condition, text, message);
+        condition_free(condition);
+        return r;
+    }
+    if (which == OPT_LOG) {
+        struct log_spec *specs = NULL;
+        int r = log_specs_parse(&specs, text, message);
+        log_specs_free(specs);
+        return r;
+    }
+    return 0;
+}
+
+/* What the command calls values that the agent's help has a placeholder for. */
+static const char *const placeholders[] = {[OPTION_NUMBER] = "a whole number",
+                                           [OPTION_DURATION] = "a time such as 30s or 500ms",
+                                           [OPTION_SIZE] = "a size such as 64m",
+                                           [OPTION_SHARE] = "a share, 0.01% to 100%",
+                                           [OPTION_TEXT] = "any text but the empty one"};
+
+int option_value_set(struct option_value *v, enum option which, const char *text,
+                     struct buf *message)
+{
+    const struct option_row *row = &option_table[which];
+    int r = set_value(v, row, text);
+    if (r == -ERANGE) {
+        char low[24], high[24];
+        option_put(message, which, text);
+        buf_string(message, ": out of range: ");
+        if (row->max == UINT64_MAX && strtod(text, NULL) > (double)row->min)
+            buf_string(message, "too large");
+        else if (row->max == UINT64_MAX)
+            buf_printf(message, "at least %s", format_bound(low, row, row->min));
+        else
+            buf_printf(message, "%s to %s", format_bound(low, row, row->min),
+                       format_bound(high, row, row->max));
+        return -EINVAL;
+    }
+    if (r < 0) {
+        const char *what = placeholders[row->kind];
+        option_put(message, which, text);
+        buf_printf(message, ": not a value of this option; allowed: %s",
+                   flags && what ? what : row->values);
+        return -EINVAL;
+    }
+    return check_text(which, text, message);
+}
+
+int option_check(enum option which, const char *text, struct buf *message)
+{
+    struct option_value v = {0};
+    return option_value_set(&v, which, text, message);
+}

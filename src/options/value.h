@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The value of one option, and what messages say about it. Inside options/. */
+#pragma once
+
+#include "options/options.h"
+
+/*
+ * Sets *v, which refers to text. Returns 0, or -EINVAL with a sentence in `message` about what is
+ * wrong with the value.
+ */
+int option_value_set(struct option_value *v, enum option which, const char *text,
+                     struct buf *message) must_check;
