@@ -40,6 +40,11 @@ typedef bool thread_looks(const struct timeline *t, const struct path_options *r
 int thread_view_open(struct thread_view *ret, const struct thread_options *o, const char *path,
                      thread_looks *looks);
 void thread_view_release(struct thread_view *v);
+/*
+ * Complains that there is no critical path, and therefore nothing to replay; r is why. Returns the
+ * exit status.
+ */
+int thread_view_no_path(const struct thread_view *v, const char *what, int r);
 
 /* Writes a stack as a JSON array of "package.Class.method:line". */
 void json_frames(struct json *j, const struct timeline *t, uint32_t stack);
@@ -55,7 +60,13 @@ int json_print(struct buf *b);
  */
 int json_print_part(struct buf *b) must_check;
 
+/*
+ * The verbs. They return the exit status, or -EPROTO, unreported, when a node of an unchecked
+ * timeline refers to nothing.
+ */
 int threads_deadlocks(struct thread_view *v);
+int threads_path(struct thread_view *v);
 int threads_timeline(struct thread_view *v);
 int threads_monitors(struct thread_view *v);
 int threads_summary(struct thread_view *v);
+int threads_what_if(struct thread_view *v);

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jvmscope threads critical-path */
+#include "analysis/path_samples.h"
+#include "base/parse.h"
+#include "cli/losses.h"
+#include "cli/threads/threads.h"
+#include "timeline/idle.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+static void path_json(struct thread_view *v, const struct critical_path *p,
+                      const struct path_shares *locks, const struct path_samples *samples)
+{
+    const struct timeline *t = v->t;
+    _cleanup_free_ uint8_t *kinds = frame_roles(t);
+    _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 2);
+    struct json j = {.out = &b};
+    json_begin_object(&j);
+    json_key_u64(&j, "makespan_ns", p->makespan);
+    json_key_u64(&j, "length_ns", p->length);
+    json_key(&j, "segments");
+    json_begin_array(&j);
+    for (size_t i = 0; i < p->segments.len; i++) {
+        const struct path_segment *s = &p->segments.data[i];
+        const struct tl_context *c = s->node == TL_NONE ? NULL : tl_context_of(t, s->node);
+        json_begin_object(&j);
+        json_key(&j, "thread");
+        json_thread(&j, t, s->thread);
+        json_key_string(&j, "state", path_state_name(s->state));
+        json_key_u64(&j, "start_ns", s->start);
+        json_key_u64(&j, "ns", s->end - s->start);
+        json_key(&j, "waker");
+        json_thread(&j, t, s->waker);
+        json_key_string(&j, "object", c ? tl_object_class(t, c->object) : NULL);
+        json_key_bool(&j, "inferred", s->inferred);
+        json_key_string(&j, "edge", s->edge == TL_NO_EDGE ? NULL : tl_edge_name(s->edge));
+        json_key(&j, "frames");
+        struct path_frames frames = kinds ? path_frames(t, kinds, s) : (struct path_frames){0, 0};
+        json_some_frames(&j, t, frames.first, frames.n);
+        json_key_string(&j, "sampled_in", samples->top[i]);
+        json_key_bool(&j, "idle", samples->idle[i]);
+        json_end_object(&j);
+    }
+    json_end_array(&j);
+    json_key(&j, "locks");
+    json_begin_array(&j);
+    for (size_t i = 0; i < locks->rows.len; i++) {
+        const struct tl_share *row = &locks->rows.data[i];
+        json_begin_object(&j);
+        json_key_string(&j, "class", tl_string(t, row->class));
+        json_key_u64(&j, "ns", row->ns);
+        json_key_double(&j, "share", (double)row->ns / (double)p->length);
+        json_key_u64(&j, "sections_on_path", row->holds_on_path);
+        json_key_u64(&j, "sections", row->holds);
+        json_key_u64(&j, "contended_on_path", row->contended);
+        json_key_bool(&j, "inferred", row->inferred);
+        json_key_bool(&j, "exact", row->exact);
+        json_end_object(&j);
+    }
+    json_end_array(&j);
+    json_key(&j, "methods");
+    json_begin_array(&j);
+    for (size_t i = 0; i < samples->rows.len; i++) {
+        json_begin_object(&j);
+        json_key_string(&j, "method", samples->rows.data[i].name);
+        json_key_u64(&j, "self_ns", samples->rows.data[i].self_ns);
+        json_key_u64(&j, "total_ns", samples->rows.data[i].total_ns);
+        json_end_object(&j);
+    }
+    json_end_array(&j);
+    json_key_u64(&j, "idle_ns", samples->idle_ns);
+    json_key_u64(&j, "samples", samples->samples);
+    json_key_u64(&j, "run_ns", samples->run_ns);
+    json_key_u64(&j, "sampled_run_ns", samples->known_ns);
+    json_key(&j, "edges");
+    json_begin_object(&j);
+    for (int e = TL_BY_START; e < TL_EDGES; e++) {
+        json_key(&j, tl_edge_name(e));
+        json_u64(&j, p->edges[e]);
+    }
+    json_end_object(&j);
+    json_key_u64(&j, "inferred_edges", p->inferred);
+    json_key_u64(&j, "origin_ns", t->origin_ns);
+    losses_json_of_file(v->path, losses_of_threads, t->lost_any, &j);
+    json_end_object(&j);
+    (void)json_print(&b);
+}
+
+static double share(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+static void path_method_rows(const struct critical_path *p, const struct path_samples *samples,
+                             size_t limit)
+{
+    char total[24], self[24];
+    size_t shown = 0;
+    for (size_t i = 0; i < samples->rows.len && shown < limit; i++) {
+        const struct ran_method *row = &samples->rows.data[i];
+        if (!path_method_tells(row))
+            continue;
+        if (shown++ == 0)
+            printf("\n   of path        time        self  method\n");
+        printf(" %7.2f %%  %10s  %10s  %s\n", share(row->total_ns, p->length),
+               format_duration(total, row->total_ns),
+               row->self_ns ? format_duration(self, row->self_ns) : "-", row->name);
+    }
+    if (samples->samples)
+        printf(" %" PRIu64 " CPU samples tell what ran in %.0f %% of the running time\n",
+               samples->samples, share(samples->known_ns, samples->run_ns));
+    else if (samples->run_ns)
+        printf(" a run counts for the methods on the stack before and after it: %s\n",
+               samples->too_large ? "CPU samples of a recording above 1 GiB are not read"
+               : samples->there   ? "no CPU sample is on the path"
+                                  : "record with --cpu as well to see what it did");
+}
+
+static void path_text(struct thread_view *v, const struct critical_path *p,
+                      const struct path_shares *locks, const struct path_samples *samples,
+                      size_t limit)
+{
+    const struct timeline *t = v->t;
+    _cleanup_free_ uint8_t *kinds = frame_roles(t);
+    char d[24];
+    printf("%s: critical path of %s, %s, %u inferred\n\n", v->path, format_duration(d, p->length),
+           COUNT_TEXT(p->segments.len, "segments"), p->inferred);
+    uint64_t states[PATH_STATES];
+    path_busy_states(p, samples, states);
+    for (int s = 0; s < PATH_STATES; s++)
+        if (states[s])
+            printf(" %6.2f %%  %10s  %s\n", share(states[s], p->length),
+                   format_duration(d, states[s]), path_state_name(s));
+    if (samples->idle_ns)
+        printf(" %6.2f %%  %10s  idle: its thread had nothing to do (--idle tells where)\n",
+               share(samples->idle_ns, p->length), format_duration(d, samples->idle_ns));
+    if (locks->rows.len)
+        printf("\n   of path        time  sections  lock\n");
+    for (size_t i = 0; i < MIN(locks->rows.len, limit); i++) {
+        const struct tl_share *row = &locks->rows.data[i];
+        printf(" %7.2f %%  %10s  %8" PRIu64 "  %s%s\n", share(row->ns, p->length),
+               format_duration(d, row->ns), row->holds_on_path, tl_string(t, row->class),
+               row->inferred ? " (inferred)"
+               : row->exact  ? " (exact)"
+                             : "");
+    }
+    path_method_rows(p, samples, limit);
+    printf("\n       start        time  state      thread, and what woke it\n");
+    size_t shown = 0, left = 0;
+    for (size_t i = 0; i < p->segments.len; i++) {
+        left += !samples->idle[i];
+        if (samples->idle[i] || shown++ >= limit)
+            continue;
+        const struct path_segment *s = &p->segments.data[i];
+        const struct tl_context *c = s->node == TL_NONE ? NULL : tl_context_of(t, s->node);
+        char at[24];
+        printf(" %11s  %10s  %-9s  %s", format_duration(at, s->start),
+               format_duration(d, s->end - s->start), path_state_name(s->state),
+               tl_thread_name(t, s->thread));
+        if (s->waker != TL_NONE)
+            printf(" <- %s of %s%s", tl_edge_name(s->edge), tl_thread_name(t, s->waker),
+                   s->inferred ? " (inferred)" : "");
+        if (c && c->object != TL_NONE)
+            printf(", %s", tl_object_class(t, c->object));
+        struct path_frames frames = kinds ? path_frames(t, kinds, s) : (struct path_frames){0, 0};
+        if (samples->top[i])
+            printf("  in %s", samples->top[i]);
+        else if (frames.n)
+            printf("  %s %s", s->state == PATH_RUN ? "within" : "at",
+                   tl_string(t, t->frames[frames.first].method));
+        putchar('\n');
+    }
+    if (left > limit)
+        printf(" ... and %s more (--limit)\n", COUNT_TEXT(left - limit, "segments"));
+}
+
+static size_t row_limit(const struct thread_options *o)
+{
+    return o->limit ? o->limit : 20;
+}
+
+/*
+ * The path of a thread leads to its last moment. Of several threads the one that ends last is
+ * taken.
+ */
+static void select_end(struct thread_view *v)
+{
+    for (size_t i = 0; i < v->t->n_threads; i++) {
+        uint32_t end = v->range.end_thread;
+        bool later = end == TL_NONE || v->t->threads[i].end_ns >= v->t->threads[end].end_ns;
+        if (v->threads[i] && v->t->threads[i].first != TL_NONE && later)
+            v->range.end_thread = (uint32_t)i;
+    }
+}
+
+int threads_path(struct thread_view *v)
+{
+    struct critical_path p = {0};
+    if (v->options->thread && !v->options->end_thread)
+        select_end(v);
+    struct path_shares locks = {0};
+    struct path_methods methods = {0};
+    struct path_samples samples = {0};
+    int r = critical_path_and_shares(v->t, &v->range, &p, &locks, &methods);
+    if (r == 0)
+        r = path_samples(v->t, v->path, v->options->idle, &p, &samples);
+    if (r == -EPROTO && v->unchecked)
+        return r;
+    if (r < 0)
+        return thread_view_no_path(v, "no critical path", r);
+    if (v->options->json)
+        path_json(v, &p, &locks, &samples);
+    else
+        path_text(v, &p, &locks, &samples, row_limit(v->options));
+    path_samples_release(&samples);
+    vec_release(&methods.rows);
+    vec_release(&locks.rows);
+    critical_path_release(&p);
+    return 0;
+}

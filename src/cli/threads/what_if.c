@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jvmscope threads what-if */
+#include "analysis/what_if.h"
+#include "analysis/sections.h"
+#include "base/parse.h"
+#include "base/pattern.h"
+#include "cli/losses.h"
+#include "cli/selected.h"
+#include "cli/threads/threads.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool lock_selected(const struct timeline *t, uint32_t object, void *arg)
+{
+    const struct thread_view *v = arg;
+    return v->objects[object];
+}
+
+static bool method_selected(const struct timeline *t, uint32_t method, void *arg)
+{
+    const struct thread_view *v = arg;
+    const char *name = tl_string(t, method);
+    return pattern_match(v->options->method, name, strlen(name));
+}
+
+static struct str method_of_frame(const void *context, size_t i)
+{
+    const struct timeline *t = context;
+    const char *name = tl_string(t, t->frames[i].method);
+    return (struct str){name, strlen(name)};
+}
+
+static void answer_json(const struct thread_view *v, struct json *j, const char *lock,
+                        double factor, const struct what_if_answer *a)
+{
+    json_begin_object(j);
+    if (lock)
+        json_key_string(j, "lock", lock);
+    json_key_double(j, "factor", factor);
+    json_key_u64(j, "before_ns", a->before);
+    json_key_u64(j, "after_ns", a->answer);
+    json_key_u64(j, "after_low_ns", a->low);
+    json_key_u64(j, "after_high_ns", a->high);
+    json_key_u64(j, "spread_ns", a->spread);
+    json_key_u64(j, "order_kept_ns", a->kept);
+    json_key_u64(j, "order_arbitrated_ns", a->arbitrated);
+    json_key_bool(j, "order_decided_anew", a->decided_anew);
+    json_key_u64(j, "scaled_ns", a->scaled_ns);
+    json_key_u64(j, "path_bound_ns", a->upper_bound);
+    losses_json_of_file(v->path, losses_of_threads, v->t->lost_any, j);
+    json_end_object(j);
+}
+
+static bool lock_of_class(const struct timeline *t, uint32_t object, void *arg)
+{
+    return t->objects[object].class == *(const uint32_t *)arg;
+}
+
+/* Reads --factor. Returns 0, or 2 after a complaint. */
+static int read_factor(const struct thread_options *o, double *ret)
+{
+    char *end;
+    double factor = o->factor ? strtod(o->factor, &end) : 0;
+    if (!o->factor)
+        return 0;
+    if (end == o->factor || *end || !(factor >= 0 && factor <= 1000)) {
+        complain("threads what-if", "--factor takes a number from 0 to 1000", o->factor);
+        return 2;
+    }
+    *ret = factor;
+    return 0;
+}
+
+/*
+ * Without a lock or a method: answers for the locks that take most of the path, each at half its
+ * time or at --factor.
+ */
+static int what_if_of_locks(struct thread_view *v, double factor)
+{
+    enum { LOCKS = 5 };
+
+    struct critical_path p = {0};
+    struct path_shares shares = {0};
+    char before[24], after[24];
+    _cleanup_(buf_release) struct buf b = BUF(1 << 20);
+    struct json j = {.out = &b};
+    size_t shown = 0;
+    json_begin_array(&j);
+    int r = critical_path(v->t, &v->range, &p);
+    if (r == 0)
+        r = path_shares_of(v->t, &v->range, &p, &shares);
+    for (size_t i = 0; r == 0 && i < shares.rows.len && shown < LOCKS; i++) {
+        uint32_t class = shares.rows.data[i].class;
+        struct what_if w = {.lock = lock_of_class, .lock_arg = &class, .factor = factor};
+        struct what_if_answer a = {0};
+        if (!shares.rows.data[i].ns)
+            continue;
+        r = what_if(v->t, &v->range, &w, &a);
+        if (r < 0)
+            break;
+        answer_json(v, &j, tl_string(v->t, class), factor, &a);
+        if (shown++ == 0 && !v->options->json)
+            printf("%s with each lock at %.3g of its time (--lock PATTERN or --method PATTERN for "
+                   "others)\n",
+                   format_duration(before, a.before), factor);
+        if (!v->options->json)
+            printf(" %10s  %s\n", format_duration(after, a.answer), tl_string(v->t, class));
+    }
+    json_end_array(&j);
+    vec_release(&shares.rows);
+    critical_path_release(&p);
+    if (r == -EPROTO && v->unchecked)
+        return r;
+    if (r < 0)
+        return thread_view_no_path(v, "cannot replay", r);
+    if (!shown && !v->options->json)
+        puts("no lock is on the critical path: --method PATTERN tells of methods");
+    return v->options->json ? json_print(&b) : 0;
+}
+
+int threads_what_if(struct thread_view *v)
+{
+    const struct thread_options *o = v->options;
+    double factors[3] = {0.75, 0.5, 0};
+    size_t n = o->factor ? 1 : 3;
+    int status = read_factor(o, &factors[0]);
+    if (status)
+        return status;
+    if (o->lock && o->method) {
+        complain("threads what-if", "--lock or --method, not both", NULL);
+        return 2;
+    }
+    if (!o->lock && !o->method)
+        return what_if_of_locks(v, o->factor ? factors[0] : 0.5);
+    /* For a misspelt name the answer would be that it gains nothing. */
+    if (selected_by_name(v->path, "no method matches", o->method, method_of_frame, v->t,
+                         v->t->n_frames))
+        return 1;
+    struct what_if w = {.lock = o->lock ? lock_selected : NULL,
+                        .lock_arg = v,
+                        .method = o->method ? method_selected : NULL,
+                        .method_arg = v};
+    _cleanup_(buf_release) struct buf b = BUF(1 << 20);
+    struct json j = {.out = &b};
+    json_begin_array(&j);
+    int r = hold_list_keep(v->t, NULL);
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        struct what_if_answer a = {0};
+        char before[24], after[24], low[24], high[24];
+        w.factor = factors[i];
+        r = what_if(v->t, &v->range, &w, &a);
+        if (r < 0)
+            break;
+        answer_json(v, &j, NULL, factors[i], &a);
+        if (!o->json)
+            printf(
+                "%s at %.3g of its time: %s becomes %s, as far as one recording tells %s to %s%s\n",
+                o->lock ? o->lock : o->method, factors[i], format_duration(before, a.before),
+                format_duration(after, a.answer), format_duration(low, a.low),
+                format_duration(high, a.high),
+                a.decided_anew
+                    ? ""
+                    : ", locks in the order recorded (too many events to decide it anew)");
+    }
+    json_end_array(&j);
+    if (r == -EPROTO && v->unchecked)
+        return r;
+    if (r < 0)
+        return thread_view_no_path(v, "cannot replay", r);
+    return o->json ? json_print(&b) : 0;
+}
