@@ -186,7 +186,8 @@ static void put_sample(uint64_t time, uint32_t agents, uint32_t program)
     struct jfr_frame frames[4];
     struct jfr_event e;
     for (uint32_t k = 0; k < agents + program; k++)
-        frames[k] = (struct jfr_frame){.method = k < agents ? 1 + k : 10 + k, .type = JFR_FRAME_JIT};
+        frames[k] =
+            (struct jfr_frame){.method = k < agents ? 1 + k : 10 + k, .type = JFR_FRAME_JIT};
     uint64_t trace = jfr_trace(writer, frames, agents + program, false);
     assert_true(jfr_begin(writer, JFR_EXECUTION_SAMPLE, 0, &e));
     jfr_put_time(&e, time);
@@ -214,7 +215,8 @@ static void samples_of_the_agents_classes_alone_are_no_methods_of_the_path(void 
     put_sample(now + 11 * NS_PER_MS, 1, 0);
     put_sample(now + 12 * NS_PER_MS, 2, 0);
     put_park(1, now + 20 * NS_PER_MS);
-    put_sample(now + 30 * NS_PER_MS, 1, 0); /* the last list of methods would be behind the others */
+    /* The last list of methods would be behind the others. */
+    put_sample(now + 30 * NS_PER_MS, 1, 0);
     put_park(2, now + 40 * NS_PER_MS);
     assert_int_equal(jfr_writer_close(writer), 0);
     jfr_writer_free(writer);

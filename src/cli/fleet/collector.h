@@ -58,7 +58,7 @@ struct collector {
     struct collector_limits limits;
     struct store_keep keep;
     struct collector_counts counts;
-    pthread_mutex_t credit;  /* guards the tenants' state */
+    pthread_mutex_t credit; /* guards the tenants' state */
     struct reading_room room;
     pthread_mutex_t storing; /* one upload is stored at a time; guards the tenants' series */
     pthread_mutex_t asking;  /* one question is answered at a time, so that memory is bounded */
@@ -75,9 +75,9 @@ int reply_line(struct intake_reply *reply, int status, const char *format, ...) 
 struct upload_origin {
     struct fleet_origin origin;
     VEC(struct fleet_label) labels;
-    int64_t from_ns; /* of a profile that does not say when it was; 0: not given */
+    int64_t from_ns;      /* of a profile that does not say when it was; 0: not given */
     uint64_t interval_ns; /* struct fleet_reading */
-    int64_t sent_s;  /* the sender's clock when it sent; 0: not given */
+    int64_t sent_s;       /* the sender's clock when it sent; 0: not given */
     enum fleet_format format;
     const char *content_type;
     int64_t after_ns, until_ns; /* struct fleet_reading */

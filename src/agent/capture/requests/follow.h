@@ -26,7 +26,7 @@ enum {
     TRACE_ID = 32, /* hexadecimal digits */
     SPAN_ID = 16,
     RUNNING_RARELY = 200, /* looking at open requests takes at most this share of the time */
-    LATE = 1 << 20, /* requests that have ended of which it is known whether they were kept */
+    LATE = 1 << 20,       /* requests that have ended of which it is known whether they were kept */
 };
 
 /* A work or a child that has ended. */

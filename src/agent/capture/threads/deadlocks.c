@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deadlock=y: forty times a second, or twice in a recording that is always on, a thread of the agent
- * examines the waits that have lasted for 20 ms or more, for monitors and for synchronizers with an
- * owner, and follows the chain of owners (TPTP thread profiling, TRCThreadDeadLockEvent).
+ * deadlock=y: forty times a second, or twice in a recording that is always on, a thread of the
+ * agent examines the waits that have lasted for 20 ms or more, for monitors and for synchronizers
+ * with an owner, and follows the chain of owners (TPTP thread profiling, TRCThreadDeadLockEvent).
  *
  * A deadlock forms when its last wait begins. Owners are therefore read only when there is a wait
- * that was not there the last time, and to be sure again ever more rarely: reading the owner of some
- * monitors stops the VM.
+ * that was not there the last time, and to be sure again ever more rarely: reading the owner of
+ * some monitors stops the VM.
  *
  * There are no false alarms, because a waiting thread cannot release what it owns. If each thread
  * of a cycle was in the same wait before and after the owners were read, all of them waited during
@@ -72,7 +72,8 @@ static struct {
     VEC(struct known_wait {
         uint64_t id;
         uint64_t start;
-    }) known;
+    })
+    known;
     uint32_t again, again_after;
     _Atomic uint64_t looks, examined;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};

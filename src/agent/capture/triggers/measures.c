@@ -95,7 +95,8 @@ void alarm_request(const char *name, uint64_t ns, uint64_t told_ns, bool goes_on
 
 void alarm_safepoint(const char *operation, uint64_t ns)
 {
-    each_test(MEASURE_SAFEPOINT, see_event, &(struct event){operation ? operation : "", ns, 0, false});
+    each_test(MEASURE_SAFEPOINT, see_event,
+              &(struct event){operation ? operation : "", ns, 0, false});
 }
 
 static void see_time(const struct trigger_test *t, struct measured *m, void *context)
