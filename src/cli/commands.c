@@ -6,13 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static _Thread_local struct buf *complaints;
-
-void complain_to(struct buf *b)
-{
-    complaints = b;
-}
-
 static const char *alias_path, *alias_shown;
 
 void complain_as(const char *path, const char *shown)
@@ -32,10 +25,7 @@ int complain(const char *where, const char *what, const char *why)
         if (parts[i])
             buf_printf(&line, ": %s", parts[i]);
     }
-    if (complaints)
-        buf_printf(complaints, "%s\n", buf_str(&line));
-    else
-        fprintf(stderr, "%s\n", buf_str(&line));
+    fprintf(stderr, "%s\n", buf_str(&line));
     return 1;
 }
 

@@ -62,8 +62,6 @@ const char *command_word(const struct command *c);
  * returns 1.
  */
 int complain(const char *where, const char *what, const char *why);
-/* Makes complaints go into b, one line each, instead of to standard error; NULL ends that. */
-void complain_to(struct buf *b);
 /*
  * Makes complaints about `path`, a descriptor's name, mention `shown` instead; NULL, NULL ends
  * that. Neither is copied.

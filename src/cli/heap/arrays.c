@@ -205,7 +205,7 @@ static int heap_answer_arrays(const struct heap_call *c)
         free(s.totals[t]);
         vec_release(&s.worst[t]);
     }
-    return error ? complain("arrays", strerror(-error), NULL) : 0;
+    return error ? page_refuse(c->page, "arrays", strerror(-error), NULL) : 0;
 }
 
 const struct command heap_verb_arrays = {

@@ -10,15 +10,12 @@ int heap_ask(const struct heap *h, const char *verb, const struct heap_options *
              const char *operand, struct buf *out)
 {
     _cleanup_(page_release) struct page p = {.title = ""};
-    _cleanup_(buf_release) struct buf why = BUF(1 << 16);
     char *operands[] = {(char *)operand, NULL};
     const struct heap_call call = {(struct heap *)h, o, operands, operand != NULL, &p};
     heap_note_damage(&p, h->dump);
-    complain_to(&why);
     int status = heap_answer_verb(verb, &call);
-    complain_to(NULL);
-    if (status > 0)
-        buf_bytes(out, why.data, why.len);
+    if (status > 0 && p.refusal)
+        buf_printf(out, "jvmscope: %s\n", p.refusal);
     if (status)
         return status > 0 ? -EINVAL : status;
     return p.error ? -ENOMEM : page_json(&p, out);

@@ -194,7 +194,7 @@ static int answer_groups(const struct heap_call *c,
     if (!error)
         show_groups(c, &g, key, title, make == by_loader);
     grouping_release(&g);
-    return error ? complain(NULL, key, strerror(-error)) : 0;
+    return error ? page_refuse(c->page, NULL, key, strerror(-error)) : 0;
 }
 
 static int heap_answer_components(const struct heap_call *c)
@@ -227,7 +227,7 @@ static int heap_answer_classes(const struct heap_call *c)
     size_t n = 0;
     int status = answer_groups(c, by_loader, "loaders", NULL);
     if (status || !sorted)
-        return status ? status : complain("classes", strerror(ENOMEM), NULL);
+        return status ? status : page_refuse(c->page, "classes", strerror(ENOMEM), NULL);
     for (size_t k = 0; k < d->classes.len; k++) {
         if (d->classes.data[k].record && !d->classes.data[k].made)
             sorted[n++] = &d->classes.data[k];

@@ -156,7 +156,7 @@ static int heap_answer_collections(const struct heap_call *c)
     _cleanup_free_ bool *wanted = calloc(n + 1, sizeof(bool));
     _cleanup_free_ size_t *order = calloc(n + 1, sizeof(size_t));
     if (!totals || !wanted || !order)
-        return complain("collections", strerror(ENOMEM), NULL);
+        return page_refuse(c->page, "collections", strerror(ENOMEM), NULL);
     for (size_t k = 0; k < n; k++)
         wanted[k] = h->dump->classes.data[k].objects && heap_class_is_collection(h, (int32_t)k);
     for (uint64_t i = 0; i < h->n; i++) {

@@ -116,7 +116,7 @@ static int heap_answer_dominators(const struct heap_call *c)
         return 0;
     }
     uint64_t parent, first, count;
-    int status = heap_object_named(h, c->options->children, &parent);
+    int status = heap_object_named(c, c->options->children, &parent);
     if (status)
         return status;
     heap_children(h, parent, &first, &count);

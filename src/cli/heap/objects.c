@@ -152,7 +152,7 @@ static int show_incoming(const struct heap_call *c, uint64_t i)
         heap_page_value(c->page, h, source);
     }
     vec_release(&from.list);
-    return error ? complain(NULL, "objects", strerror(-error)) : 0;
+    return error ? page_refuse(c->page, NULL, "objects", strerror(-error)) : 0;
 }
 
 static int show_object(const struct heap_call *c, uint64_t i)
@@ -189,7 +189,7 @@ static int heap_answer_objects(const struct heap_call *c)
     struct heap_selection s;
     uint64_t only;
     if (c->count && strncmp(c->operands[0], "0x", 2) == 0) {
-        int status = heap_object_named(h, c->operands[0], &only);
+        int status = heap_object_named(c, c->operands[0], &only);
         return status ? status : show_object(c, only);
     }
     int status = heap_select(c, &s);

@@ -35,6 +35,18 @@ static void add_block(struct page *p, struct page_block block)
         p->error = -ENOMEM;
 }
 
+int page_refuse(struct page *p, const char *where, const char *what, const char *why)
+{
+    _cleanup_(buf_release) struct buf line = BUF(1 << 20);
+    const char *parts[] = {where, what, why};
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+        if (parts[i])
+            buf_printf(&line, "%s%s", line.len ? ": " : "", parts[i]);
+    }
+    p->refusal = keep(p, buf_str(&line), line.len);
+    return 1;
+}
+
 void page_note(struct page *p, const char *format, ...)
 {
     va_list args;

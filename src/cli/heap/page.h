@@ -60,9 +60,15 @@ struct page {
     const char *title;
     VEC(struct page_block) blocks;
     int error; /* the first error, -ENOMEM */
+    const char *refusal; /* why there is no answer: "where: what: why"; otherwise NULL */
 };
 
 void page_release(struct page *p);
+/*
+ * States why the question has no answer; each of the three parts may be NULL. Whoever asked prints
+ * the refusal. Returns 1, an exit status.
+ */
+int page_refuse(struct page *p, const char *where, const char *what, const char *why);
 void page_note(struct page *p, const char *format, ...) printf_like(2, 3);
 /* Adds a single value, shown as `title: value`. */
 void page_fact_text(struct page *p, const char *key, const char *title, const char *text);

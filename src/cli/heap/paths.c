@@ -145,7 +145,7 @@ static int one_path(const struct heap_call *c, uint64_t goal)
      * weakly.
      */
     if (c->options->exclude && search_path(h, goal, exclude, &before) < 0)
-        return complain(NULL, "paths", strerror(ENOMEM));
+        return page_refuse(c->page, NULL, "paths", strerror(ENOMEM));
     if (!c->options->exclude && weak)
         page_note(c->page, "Held by soft, weak, final or phantom references alone.");
     VEC(uint64_t) way = {0};
@@ -284,7 +284,7 @@ static int merged_paths(const struct heap_call *c, const struct heap_selection *
     }
     vec_release(&rows);
     map_release(&index);
-    return error ? complain(NULL, "paths", strerror(-error)) : 0;
+    return error ? page_refuse(c->page, NULL, "paths", strerror(-error)) : 0;
 }
 
 static int heap_answer_paths(const struct heap_call *c)

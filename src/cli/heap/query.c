@@ -47,7 +47,7 @@ static int begin_table(struct page *p, sqlite3_stmt *s, bool address[MAX_QUERY_C
 {
     int n = sqlite3_column_count(s);
     if (n > MAX_QUERY_COLUMNS)
-        return complain("query", "too many columns", "32 are shown");
+        return page_refuse(p, "query", "too many columns", "32 are shown");
     struct page_column *columns = arena_zalloc(&p->arena, sizeof(*columns) * (size_t)n);
     for (int i = 0; columns && i < n; i++) {
         const char *name = sqlite3_column_name(s, i);
@@ -58,7 +58,7 @@ static int begin_table(struct page *p, sqlite3_stmt *s, bool address[MAX_QUERY_C
     }
     page_table(p, "rows", NULL, columns, columns ? (size_t)n : 0);
     p->blocks.data[p->blocks.len - 1].arrays = true;
-    return columns ? 0 : complain("query", strerror(ENOMEM), NULL);
+    return columns ? 0 : page_refuse(p, "query", strerror(ENOMEM), NULL);
 }
 
 static int run_statement(struct page *p, struct heap_sql *q, sqlite3_stmt *s, uint64_t limit)
@@ -68,7 +68,7 @@ static int run_statement(struct page *p, struct heap_sql *q, sqlite3_stmt *s, ui
     int r, status = begin_table(p, s, address);
     while (status == 0 && (r = sqlite3_step(s)) != SQLITE_DONE) {
         if (r != SQLITE_ROW)
-            return complain("query", heap_sql_error(q), NULL);
+            return page_refuse(p, "query", heap_sql_error(q), NULL);
         if (rows++ == limit) {
             more = true;
             break;
@@ -119,13 +119,13 @@ static int heap_answer_query(const struct heap_call *c)
         return 0;
     }
     if (heap_sql_open(&q, c->heap) < 0)
-        return complain("query", strerror(ENOMEM), NULL);
+        return page_refuse(c->page, "query", strerror(ENOMEM), NULL);
     if (c->options->patience)
         heap_sql_limit(q, c->options->patience);
     sqlite3_stmt *s = heap_sql_prepare(q, sql, why, sizeof(why));
     int status = s ? run_statement(c->page, q, s, heap_rows(c->options, 100, 10000)) : 2;
     if (!s)
-        complain("query", why, NULL);
+        page_refuse(c->page, "query", why, NULL);
     sqlite3_finalize(s);
     heap_sql_close(q);
     return status;

@@ -128,7 +128,7 @@ static int heap_answer_references(const struct heap_call *c)
     struct kinds k = {0};
     _cleanup_free_ struct row *rows = calloc((d->classes.len + 1) * KINDS, sizeof(*rows));
     if (!rows)
-        return complain("references", strerror(ENOMEM), NULL);
+        return page_refuse(c->page, "references", strerror(ENOMEM), NULL);
     for (uint64_t i = 0; i < h->n; i++) {
         enum heap_reference kind = d->classes.data[heap_class_of(h, i)].reference;
         if (kind)
@@ -158,7 +158,7 @@ static int heap_answer_unreachable(const struct heap_call *c)
     uint64_t objects = 0, bytes = 0;
     tally.classes.data = calloc(n + 1, sizeof(struct heap_class));
     if (!tally.classes.data)
-        return complain("unreachable", strerror(ENOMEM), NULL);
+        return page_refuse(c->page, "unreachable", strerror(ENOMEM), NULL);
     for (size_t k = 0; k < n; k++)
         tally.classes.data[k].name = h->dump->classes.data[k].name;
     for (uint64_t i = 0; i < h->n; i++) {

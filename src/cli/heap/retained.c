@@ -89,7 +89,7 @@ static int heap_answer_retained(const struct heap_call *c)
     free(tally.classes.data);
     heap_memory_free(seen);
     heap_selection_release(&selection);
-    return error ? complain(NULL, "retained", strerror(-error)) : 0;
+    return error ? page_refuse(c->page, NULL, "retained", strerror(-error)) : 0;
 }
 
 const struct command heap_verb_retained = {

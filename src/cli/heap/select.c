@@ -67,7 +67,7 @@ static int by_classes(const struct heap_call *c, struct heap_selection *s, uint6
     size_t n = h->dump->classes.len;
     _cleanup_free_ bool *wanted = calloc(n + 1, sizeof(bool));
     if (!wanted)
-        return complain(NULL, "objects", strerror(ENOMEM));
+        return page_refuse(c->page, NULL, "objects", strerror(ENOMEM));
     size_t found = 0;
     for (size_t k = 0; k < n; k++) {
         const struct heap_class *class = &h->dump->classes.data[k];
@@ -80,7 +80,7 @@ static int by_classes(const struct heap_call *c, struct heap_selection *s, uint6
             take(s, mirror);
     }
     if (!found)
-        return complain(s->what, "no class of the dump is meant by this", NULL);
+        return page_refuse(c->page, s->what, "no class of the dump is meant by this", NULL);
     for (uint64_t i = 0; i < h->n; i++) {
         if (wanted[heap_class_of(h, i)])
             take(s, i);
@@ -96,7 +96,7 @@ int heap_select(const struct heap_call *c, struct heap_selection *ret)
     uint64_t i, loader = 0;
     int status = 0;
     if (!s.bits)
-        return complain(NULL, "objects", strerror(ENOMEM));
+        return page_refuse(c->page, NULL, "objects", strerror(ENOMEM));
     if (operand && strncmp(operand, "0x", 2) == 0)
         o.object = operand;
     else if (operand)
@@ -105,14 +105,15 @@ int heap_select(const struct heap_call *c, struct heap_selection *ret)
     const char *what = o.object ? o.object : o.class ? o.class : o.package ? o.package : o.loader;
     snprintf(s.what, sizeof(s.what), "%s", what ? what : "");
     if (!what) {
-        complain("heap", "which objects?", "name a class, an address, --package or --loader");
+        page_refuse(c->page, "heap", "which objects?",
+                    "name a class, an address, --package or --loader");
         status = 2;
     } else if (o.object) {
-        status = heap_object_named(c->heap, o.object, &i);
+        status = heap_object_named(c, o.object, &i);
         if (!status && i < c->heap->n)
             take(&s, i);
     } else if (o.loader && strcmp(o.loader, "0") != 0) {
-        status = heap_object_named(c->heap, o.loader, &i);
+        status = heap_object_named(c, o.loader, &i);
         if (!status && i < c->heap->n) {
             take(&s, i);
             loader = heap_id(c->heap, i);

@@ -16,7 +16,7 @@ struct heap_selection {
 
 /*
  * Evaluates --class, --object, --package, --loader or the operand after the file. Returns 0, or the
- * exit status after a complaint.
+ * exit status after page_refuse.
  */
 int heap_select(const struct heap_call *c, struct heap_selection *ret);
 void heap_selection_release(struct heap_selection *s);

@@ -139,7 +139,7 @@ static int show_duplicates(const struct heap_call *c)
         heap_page_value(c->page, h, found.data[i].object);
     }
     vec_release(&found);
-    return error ? complain("strings", strerror(-error), NULL) : 0;
+    return error ? page_refuse(c->page, "strings", strerror(-error), NULL) : 0;
 }
 
 /* Finds arrays of characters whose bytes, as they are in the file, contain the text. */
@@ -236,7 +236,7 @@ static int heap_answer_strings(const struct heap_call *c)
     if (!c->options->find)
         return show_duplicates(c);
     if (!*c->options->find) {
-        complain("--find", "an empty text", NULL);
+        page_refuse(c->page, "--find", "an empty text", NULL);
         return 2;
     }
     struct buf needles[3] = {BUF(1 << 20), BUF(1 << 20), BUF(1 << 20)};
@@ -253,7 +253,7 @@ static int heap_answer_strings(const struct heap_call *c)
     heap_memory_free(s.entries);
     for (int k = 0; k < 3; k++)
         buf_release(&needles[k]);
-    return error ? complain("strings", strerror(-error), NULL) : 0;
+    return error ? page_refuse(c->page, "strings", strerror(-error), NULL) : 0;
 }
 
 const struct command heap_verb_strings = {

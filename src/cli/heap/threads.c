@@ -297,7 +297,7 @@ static int heap_answer_threads(const struct heap_call *c)
         stack_rows(c->page, h, &threads.data[i].thread, &locals, &left);
     vec_release(&threads);
     free(locals.list);
-    return error ? complain(NULL, "threads", strerror(-error)) : 0;
+    return error ? page_refuse(c->page, NULL, "threads", strerror(-error)) : 0;
 }
 
 const struct command heap_verb_threads = {

@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "base/parse.h"
-#include "cli/commands.h"
+#include "cli/heap/heap.h"
 #include "cli/heap/shown.h"
 #include "heap/text.h"
 
@@ -294,20 +294,21 @@ void heap_describe_short(const struct heap *h, uint64_t i, struct buf *b)
         b->len = before;
 }
 
-int heap_object_named(const struct heap *h, const char *text, uint64_t *ret)
+int heap_object_named(const struct heap_call *c, const char *text, uint64_t *ret)
 {
+    const struct heap *h = c->heap;
     uint64_t id;
     if (strcmp(text, "root") == 0 || strcmp(text, "roots") == 0) {
         *ret = h->n;
         return 0;
     }
     if (parse_u64(text, 0, UINT64_MAX, &id) < 0) {
-        complain(text, "no address of an object", "as in 0x7f00beef8");
+        page_refuse(c->page, text, "no address of an object", "as in 0x7f00beef8");
         return 2;
     }
     id = heap_ids_find(&h->ids, id);
     if (id == HEAP_NONE)
-        return complain(text, "no object of the dump has this address", NULL);
+        return page_refuse(c->page, text, "no object of the dump has this address", NULL);
     *ret = id;
     return 0;
 }

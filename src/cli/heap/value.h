@@ -8,6 +8,8 @@
 #include "cli/heap/page.h"
 #include "heap/heap.h"
 
+struct heap_call;
+
 const char *heap_class_name(const struct heap *h, uint64_t i);
 /*
  * Appends an object's value to b; returns false when nothing is known for its class. depth: the
@@ -26,10 +28,10 @@ void heap_describe(const struct heap *h, uint64_t i, struct buf *b);
 /* Appends "Class" and the value. */
 void heap_describe_short(const struct heap *h, uint64_t i, struct buf *b);
 /*
- * Finds the object with an address, or n for "root". Returns 0, or the exit status after a
- * complaint.
+ * Finds the object with an address, or n for "root". Returns 0, or the exit status after
+ * page_refuse.
  */
-int heap_object_named(const struct heap *h, const char *text, uint64_t *ret);
+int heap_object_named(const struct heap_call *c, const char *text, uint64_t *ret);
 
 /*
  * Reads a field of an instance: the raw bits of the first field with this name (declared by any

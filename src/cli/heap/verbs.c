@@ -30,6 +30,8 @@ int heap_run_verb(const struct command *self, int argc, char **argv)
     heap_note_damage(&p, h->dump);
     const struct heap_call call = {h, &o, operands.list + 1, operands.count - 1, &p};
     status = self->heap_answer(&call);
+    if (p.refusal)
+        complain(NULL, p.refusal, NULL);
     return status ? status : heap_answer(&p, &o);
 }
 

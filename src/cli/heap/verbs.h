@@ -22,8 +22,8 @@ int heap_run_verb(const struct command *self, int argc, char **argv);
 #define HEAP_ONE_FILE .operands = "FILE", .min_operands = 1, .max_operands = 1
 
 /*
- * Asks the verb, which adds its answer to the call's page. Returns 0, the exit status after a
- * complaint, or -ENOENT when it is not a verb that answers with a page.
+ * Asks the verb, which adds its answer to the call's page. Returns 0, the exit status after
+ * page_refuse, or -ENOENT when it is not a verb that answers with a page.
  */
 int heap_answer_verb(const char *verb, const struct heap_call *c);
 /* Adds what a report contains in addition to the summary. */
