@@ -5,10 +5,11 @@ import os
 import pathlib
 import socket
 import subprocess
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
+
+import lab
 
 SERVER = "/usr/sbin/clickhouse-server"
 CLUSTER = "fleet"
@@ -57,14 +58,13 @@ class ClickHouse:
         with open(self.folder / "out", "a") as out:
             self.process = subprocess.Popen([SERVER, "--config-file", self.folder / "config.xml"], cwd=self.folder, stdout=out, stderr=out,
                                             env={**os.environ, "TZ": "UTC"})
-        deadline = time.monotonic() + 120
-        while True:
+
+        def answers():
             try:
-                self.ask("SELECT 1")
-                return
+                return self.ask("SELECT 1")
             except OSError:
-                assert self.process.poll() is None and time.monotonic() < deadline, (self.folder / "out").read_text()[-2000:]
-                time.sleep(0.1)
+                assert self.process.poll() is None, (self.folder / "out").read_text()[-2000:]
+        lab.wait_for(answers, 120, f"an answer of the server of {self.folder}")
 
     def ask(self, sql, data=b""):
         url = f"http://127.0.0.1:{self.http}/?" + urllib.parse.urlencode({"query": sql})

@@ -105,14 +105,6 @@ def field(number, data):
     return varint(number << 3 | 2) + varint(len(data)) + data
 
 
-def wait_for(condition, what, seconds=120):
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, what
-        time.sleep(0.2)
-    return value
-
-
 def children_of(pid):
     """The processes that a process has started, by any of its threads."""
     return [int(p) for task in pathlib.Path(f"/proc/{pid}/task").iterdir() for p in (task / "children").read_text().split()]

@@ -127,6 +127,32 @@ def on_time():
             pass
 
 
+def wait_for(condition, limit, what):
+    """
+    What the condition answers, once that is true. limit: in seconds, for a test that has failed; a
+    busy machine does not need as much. what: names what did not come about.
+    """
+    deadline = time.monotonic() + limit
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"not within {limit} s: {what}"
+        time.sleep(0.05)
+    return value
+
+
+def read_until(stream, text):
+    """The lines of a text stream up to the first one that has the text, which must come before its end."""
+    lines = []
+    while not lines or text not in lines[-1]:
+        lines.append(stream.readline())
+        assert lines[-1], f"the end came before {text!r}: {''.join(lines)}"
+    return "".join(lines)
+
+
+def is_stopped(pid):
+    """Whether a process was stopped by a signal."""
+    return "\nState:\tT" in pathlib.Path(f"/proc/{pid}/status").read_text()
+
+
 def cpu_seconds(pid):
     """CPU time that a process has used."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
@@ -136,9 +162,7 @@ def cpu_seconds(pid):
 def use_cpu(process, seconds):
     """Waits until a process has used so much more CPU time: on a busy machine that takes its time."""
     until = cpu_seconds(process.pid) + seconds
-    deadline = time.monotonic() + 120
-    while cpu_seconds(process.pid) < until and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_for(lambda: process.poll() is not None or cpu_seconds(process.pid) >= until, 120, f"{seconds} s of CPU time")
 
 
 def jvmscope(*args, **kwargs):

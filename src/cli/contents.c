@@ -6,9 +6,11 @@
 #include "cli/commands.h"
 #include "cli/target.h"
 #include "hprof/reader.h"
+#include "hprof/text_reader.h"
 #include "jfr/reader.h"
 #include "options/options.h"
 
+#include <errno.h>
 #include <string.h>
 
 enum { TYPES_MAX = 5 };
@@ -200,35 +202,49 @@ static const char *hprof_shown_by(const struct file_map *map)
 {
     struct hprof_reader reader;
     struct hprof_record record;
-    const char *found = NULL;
+    bool samples = false, sites = false;
     if (hprof_reader_init(&reader, map->data, map->len) < 0)
         return NULL;
     while (hprof_next(&reader, &record)) {
         if (record.tag == HPROF_HEAP_DUMP || record.tag == HPROF_HEAP_DUMP_SEGMENT)
             return "heap leaks";
-        /* Each begins with its totals; a part that has no rows has nothing behind them. */
-        if ((record.tag == HPROF_CPU_SAMPLES && record.len > 8) ||
-            (record.tag == HPROF_ALLOC_SITES && record.len > 34))
-            found = "report";
+        /*
+         * Each begins with its totals; a part that has no rows has nothing behind them. Dumps of
+         * samples add up, and of the tables of sites the last one counts.
+         */
+        if (record.tag == HPROF_CPU_SAMPLES)
+            samples |= record.len > 8;
+        else if (record.tag == HPROF_ALLOC_SITES)
+            sites = record.len > 34;
     }
-    return found;
+    return samples || sites ? "report" : NULL;
 }
 
-/* The sections of HPROF's text that `report` reads. */
+/* Dumps of samples and times add up, and of the tables of sites the last one counts. */
+static int note_text_row(void *context, const struct hprof_text_item *item)
+{
+    bool *has_rows = context;
+    switch (item->kind) {
+    case HPROF_ITEM_RANKED:
+    case HPROF_ITEM_OLD:
+        *has_rows = true;
+        return -ECANCELED; /* one row is enough */
+    case HPROF_ITEM_SITES_BEGIN:
+    case HPROF_ITEM_SITE:
+        *has_rows = item->kind == HPROF_ITEM_SITE;
+        return 0;
+    default:
+        return 0;
+    }
+}
+
+/* Whether a text file has a row that report would show. */
 static bool text_has_rows(const struct file_map *map)
 {
-    static const char *const titles[] = {"CPU SAMPLES BEGIN", "CPU TIME (ms) BEGIN", "SITES BEGIN",
-                                         "MONITOR TIME BEGIN"};
-    for (size_t i = 0; i < ARRAY_SIZE(titles); i++) {
-        const char *at = memmem(map->data, map->len, titles[i], strlen(titles[i]));
-        const char *end = (const char *)map->data + map->len;
-        const char *line = at ? memchr(at, '\n', (size_t)(end - at)) : NULL;
-        /* The line behind the title has the columns' names, and the next one the first row. */
-        line = line && ++line < end ? memchr(line, '\n', (size_t)(end - line)) : NULL;
-        if (line && line + 1 < end && line[1] == ' ')
-            return true;
-    }
-    return false;
+    bool has_rows = false;
+    struct hprof_text_summary summary;
+    int r = hprof_text_read(map->data, map->len, note_text_row, &has_rows, &summary);
+    return has_rows && (r == 0 || r == -ECANCELED);
 }
 
 const char *contents_shown_by(const char *path, const char *words)

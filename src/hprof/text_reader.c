@@ -10,11 +10,11 @@ struct reader {
     struct str line;      /* the current line, without its newline */
     struct hprof_text_summary summary;
     VEC(struct hprof_item_frame) frames;
-    struct hprof_item trace; /* the TRACE whose frames are being read */
+    struct hprof_text_item trace; /* the TRACE whose frames are being read */
     bool in_trace, in_sites, in_old, in_heap, in_ranked, in_monitors, wall;
     enum hprof_ranked ranked;
     uint64_t heap_objects, heap_bytes;
-    int (*item)(void *ctx, const struct hprof_item *item);
+    int (*item)(void *ctx, const struct hprof_text_item *item);
     void *ctx;
 };
 
@@ -136,7 +136,7 @@ static bool join_line(struct reader *r)
     return true;
 }
 
-static int give(struct reader *r, const struct hprof_item *item)
+static int give(struct reader *r, const struct hprof_text_item *item)
 {
     int e = r->item(r->ctx, item);
     return e < 0 ? e : 1;
@@ -160,7 +160,7 @@ static int read_thread(struct reader *r)
 {
     enum { LINES_OF_A_NAME = 64 };
     struct str s = r->line, rest;
-    struct hprof_item i = {.kind = HPROF_ITEM_THREAD_START};
+    struct hprof_text_item i = {.kind = HPROF_ITEM_THREAD_START};
     if (skip(&s, "THREAD END (id = ")) {
         i.kind = HPROF_ITEM_THREAD_END;
         return number32(&s, &i.serial) && skip(&s, ")") ? give(r, &i) : 0;
@@ -188,7 +188,7 @@ static int read_thread(struct reader *r)
 static int read_trace(struct reader *r)
 {
     struct str s = r->line;
-    struct hprof_item i = {.kind = HPROF_ITEM_TRACE};
+    struct hprof_text_item i = {.kind = HPROF_ITEM_TRACE};
     if (!skip(&s, "TRACE ") || !number32(&s, &i.serial) || !skip(&s, ":"))
         return 0;
     if (skip(&s, " (thread="))
@@ -220,7 +220,7 @@ static int read_frame(struct reader *r)
 
 static int read_ranked(struct reader *r)
 {
-    struct hprof_item i = {.kind = HPROF_ITEM_RANKED_BEGIN};
+    struct hprof_text_item i = {.kind = HPROF_ITEM_RANKED_BEGIN};
     for (unsigned k = 0; k < ARRAY_SIZE(ranked_titles); k++) {
         struct str s = r->line;
         if (!skip(&s, ranked_titles[k]))
@@ -243,7 +243,7 @@ static int read_ranked(struct reader *r)
         return r->wall;
     }
     struct str s = r->line;
-    i = (struct hprof_item){.kind = HPROF_ITEM_RANKED, .ranked = r->ranked};
+    i = (struct hprof_text_item){.kind = HPROF_ITEM_RANKED, .ranked = r->ranked};
     if (skip(&s, "rank "))
         return 1;
     if (!number32(&s, &i.rank) || !skip(&s, " ") || !percent(&s, &i.self) ||
@@ -259,7 +259,7 @@ static int read_ranked(struct reader *r)
 static int read_site(struct reader *r)
 {
     struct str s = r->line;
-    struct hprof_item i = {.kind = HPROF_ITEM_SITE};
+    struct hprof_text_item i = {.kind = HPROF_ITEM_SITE};
     struct hprof_text_site *t = &i.site;
     if (skip(&s, "SITES BEGIN (ordered by ")) {
         const char *stop = memchr(s.data, ')', s.len);
@@ -290,7 +290,7 @@ static int read_site(struct reader *r)
 static int read_old(struct reader *r)
 {
     struct str s = r->line, names, ms;
-    struct hprof_item i = {.kind = HPROF_ITEM_OLD_BEGIN};
+    struct hprof_text_item i = {.kind = HPROF_ITEM_OLD_BEGIN};
     if (skip(&s, "count callee caller time")) {
         r->in_old = true;
         return give(r, &i);
@@ -309,7 +309,7 @@ static int read_old(struct reader *r)
 static int read_wait(struct reader *r)
 {
     struct str s = r->line, before, rest;
-    struct hprof_item i = {.kind = HPROF_ITEM_WAIT};
+    struct hprof_text_item i = {.kind = HPROF_ITEM_WAIT};
     const char *key = ", timeout=";
     if (skip(&s, "WAITED: MONITOR ")) {
         i.kind = HPROF_ITEM_WAITED;
@@ -335,7 +335,7 @@ static int read_wait(struct reader *r)
 static int read_heap(struct reader *r)
 {
     struct str s = r->line;
-    struct hprof_item i = {.kind = HPROF_ITEM_HEAP_BEGIN};
+    struct hprof_text_item i = {.kind = HPROF_ITEM_HEAP_BEGIN};
     if (skip(&s, "HEAP DUMP BEGIN (")) {
         if (!number(&s, 10, &i.count) || !skip(&s, " objects, ") || !number(&s, 10, &i.total))
             return 0;
@@ -347,7 +347,7 @@ static int read_heap(struct reader *r)
         return 0;
     if (skip(&s, "HEAP DUMP END")) {
         r->in_heap = false;
-        i = (struct hprof_item){
+        i = (struct hprof_text_item){
             .kind = HPROF_ITEM_HEAP_END, .count = r->heap_objects, .total = r->heap_bytes};
         return give(r, &i);
     }
@@ -395,7 +395,7 @@ static int read_line(struct reader *r)
 }
 
 int hprof_text_read(const void *text, size_t len,
-                    int (*item)(void *ctx, const struct hprof_item *item), void *ctx,
+                    int (*item)(void *ctx, const struct hprof_text_item *item), void *ctx,
                     struct hprof_text_summary *ret_summary)
 {
     struct reader r = {.at = text, .end = (const char *)text + len, .item = item, .ctx = ctx};

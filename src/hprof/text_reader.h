@@ -34,7 +34,7 @@ struct hprof_item_frame {
     int32_t line;              /* positive, or HPROF_LINE_UNKNOWN */
 };
 
-struct hprof_item {
+struct hprof_text_item {
     enum hprof_item_kind kind;
     enum hprof_ranked ranked;
     uint32_t serial, thread, trace, rank;
@@ -59,5 +59,5 @@ struct hprof_text_summary {
  * not HPROF text (the first line is neither "JAVA PROFILE" nor the title of cpu=old), or -ENOMEM.
  */
 int hprof_text_read(const void *text, size_t len,
-                    int (*item)(void *ctx, const struct hprof_item *item), void *ctx,
+                    int (*item)(void *ctx, const struct hprof_text_item *item), void *ctx,
                     struct hprof_text_summary *ret_summary) must_check;

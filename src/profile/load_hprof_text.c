@@ -38,7 +38,7 @@ static int64_t add_frame(struct profile *p, const struct hprof_item_frame *f)
                                       mark ? FRAME_MARK : FRAME_JAVA);
 }
 
-static int add_trace(struct reading *r, const struct hprof_item *item)
+static int add_trace(struct reading *r, const struct hprof_text_item *item)
 {
     int64_t node = 0;
     for (size_t i = item->n_frames; i-- > 0;) {
@@ -73,7 +73,7 @@ static uint64_t share_ns(const struct reading *r, double percent)
     return percent > 0 ? (uint64_t)(percent / 100 * (double)r->total * 1e6 + 0.5) : 0;
 }
 
-static int add_ranked(struct reading *r, const struct hprof_item *item)
+static int add_ranked(struct reading *r, const struct hprof_text_item *item)
 {
     r->listed += item->count;
     r->accumulated = item->accumulated;
@@ -98,7 +98,7 @@ static int add_ranked(struct reading *r, const struct hprof_item *item)
  * Adds what the total has beyond the rows: rows below the file's cutoff, and times that are not
  * known by row.
  */
-static int end_ranked(struct reading *r, const struct hprof_item *item)
+static int end_ranked(struct reading *r, const struct hprof_text_item *item)
 {
     struct profile *p = r->l->profile;
     uint64_t samples = r->total > r->listed ? r->total - r->listed : 0,
@@ -129,7 +129,7 @@ static int64_t add_old_node(struct reading *r, int64_t parent, struct str name)
     return frame < 0 ? frame : profile_node(r->l->profile, (uint32_t)parent, (uint32_t)frame);
 }
 
-static int add_old(struct reading *r, const struct hprof_item *item)
+static int add_old(struct reading *r, const struct hprof_text_item *item)
 {
     int64_t node = item->caller.len ? add_old_node(r, 0, item->caller) : 0;
     node = add_old_node(r, node, item->name);
@@ -137,7 +137,7 @@ static int add_old(struct reading *r, const struct hprof_item *item)
                     : add_calls(r, 0, (uint32_t)node, item->count, item->total * UINT64_C(1000000));
 }
 
-static int add_item(void *context, const struct hprof_item *item)
+static int add_item(void *context, const struct hprof_text_item *item)
 {
     struct reading *r = context;
     int64_t n;

@@ -16,7 +16,7 @@ static void within(const struct text *t, struct str s)
         abort();
 }
 
-static int item(void *ctx, const struct hprof_item *i)
+static int item(void *ctx, const struct hprof_text_item *i)
 {
     within(ctx, i->name);
     within(ctx, i->group);

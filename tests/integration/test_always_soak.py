@@ -40,16 +40,21 @@ def churn(jdk, folder, seconds, rate):
     ring = folder / "r.ring"
     recorded, plain = Churn(jdk, f"always=y,keep=1m,maxsize=16m,file={ring}", rate), Churn(jdk, None, rate)
     began, attaches, early = time.monotonic(), 0, None
-    while (now := time.monotonic()) < began + seconds or not early:  # this test is about time
+
+    def over():  # this test is about time
+        nonlocal attaches, early
         for p in (recorded, plain):
             assert p.process.poll() is None
         # A recording takes 64 triggers.
         done = lab.jvmscope("attach", "--on", "every 10h" if attaches < 60 else "none", recorded.pid)
         assert done.returncode == 0, done.stderr
         attaches += 1
+        now = time.monotonic()
         if not early and now > began + seconds / 3 and recorded.rounds and plain.rounds:
             early = (now, recorded.figures(), plain.figures(), recorded.rounds)
         time.sleep(min(1, seconds / 30))
+        return early and now >= began + seconds
+    lab.wait_for(over, 2 * seconds, "a round of both programs")
     late = (time.monotonic(), recorded.figures(), plain.figures(), recorded.rounds)
     out = folder / "end.jfr"
     assert lab.jvmscope("dump", "--last", "20s", "-o", out, recorded.pid).returncode == 0

@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -152,15 +151,6 @@ def test_counted_allocations_are_there_for_other_readers_too(jdk, tmp_path):
     assert "Amounts.allocate()" in seen.stdout, seen.stdout + seen.stderr
 
 
-def wait_for(what, seconds=60):
-    """What `what` answers once that is something."""
-    end = time.monotonic() + seconds
-    while not (found := what()):
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.1)
-    return found
-
-
 def traced(out):
     done = lab.jvmscope("trace", "--json", out)
     assert done.returncode == 0, done.stderr
@@ -219,7 +209,7 @@ def test_counts_of_a_killed_program_are_kept_and_run_does_not_deny_them(jdk, tmp
         rows = json.loads(done.stdout).get("times", {}).get("methods", []) if done.returncode == 0 else []
         return sum(m["calls"] for m in rows if "Amounts.called" in m["method"])
 
-    before = wait_for(calls)
+    before = lab.wait_for(calls, 60, "traced calls")
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     os.kill(int(children[0]), signal.SIGKILL)
     _, said = process.communicate()
@@ -235,8 +225,8 @@ def test_a_killed_program_s_recording_says_so_in_every_verb(jdk, tmp_path):
     process = jdk.start_java("Amounts", "calls", 20_000, "again",
                              jvm=("-Xmx64m", jdk.agent(f"format=r,{options},file={out}")), stdout=subprocess.PIPE)
     process.stdout.readline()
-    assert wait_for(lambda: json.loads(lab.jvmscope("status", "--json", process.pid).stdout or "{}").get("lost.trace.calls")) > 0
-    wait_for(lambda: lab.jvmscope("coverage", out).returncode == 0)
+    lab.wait_for(lambda: json.loads(lab.jvmscope("status", "--json", process.pid).stdout or "{}").get("lost.trace.calls"), 60, "calls that are lost")
+    lab.wait_for(lambda: lab.jvmscope("coverage", out).returncode == 0, 60, "coverage")
     copy = tmp_path / "copy.jfr"
     done = lab.jvmscope("dump", "-o", copy, process.pid)
     assert done.returncode == 0 and f"{copy}: trace: " in done.stderr, done.stderr

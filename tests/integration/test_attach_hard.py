@@ -6,7 +6,6 @@ import pty
 import re
 import signal
 import subprocess
-import time
 
 import lab
 import pytest
@@ -208,8 +207,7 @@ def test_the_vm_answers_others_while_its_classes_are_changed(jdk, jvmscope, tmp_
         done = jvmscope("inspect", pid, "vm")
         assert done.returncode == 0, done
         assert changing.command.poll() is None and "state            starting" in jvmscope("status", pid).stdout, "too few classes"
-        while '"main"' not in changing.program.stdout.readline():
-            pass  # the thread dump that SIGQUIT asked for
+        lab.read_until(changing.program.stdout, '"main"')  # the thread dump that SIGQUIT asked for
 
 
 @pytest.mark.jdks(8)  # later VMs change the classes too quickly to be stopped meanwhile
@@ -222,10 +220,8 @@ def test_a_recording_that_nobody_waits_for_is_taken_back(jdk, jvmscope, tmp_path
         changing.read()
         assert changing.command.wait() == 1 and "cannot record: the process is stopped" in changing.shown
         changing.program.send_signal(signal.SIGCONT)
-        deadline = time.monotonic() + 120
-        while "idle" not in (state := jvmscope("status", pid).stdout) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert "idle" in state and "last_file" not in state and not (tmp_path / "x.jfr").exists(), state
+        state = lab.wait_for(lambda: "idle" in (text := jvmscope("status", pid).stdout) and text, 120, "the state idle")
+        assert "last_file" not in state and not (tmp_path / "x.jfr").exists(), state
         assert jvmscope("attach", "--cpu", "-t", "10ms", "-o", tmp_path / "y.jfr", pid).returncode == 0
 
 

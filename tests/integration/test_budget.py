@@ -36,12 +36,12 @@ def test_what_the_budget_reduces_leaves_totals_right(jdk, tmp_path):
     words = f"always=y,file={ring},maxsize=64m,interval=200us,budget=0.2%"
     process = jdk.start_java("Burns", 3, 200, jvm=["-Xmx128m", jdk.agent(words)], stdout=subprocess.PIPE)
     assert process.stdout.readline().strip() == "ready"
-    pid, text = process.pid, ""
-    began, used = time.monotonic(), cpu_of(process.pid)
-    while "one in" not in text:
-        assert process.poll() is None, text
-        time.sleep(0.2)
-        text = lab.jvmscope("status", pid).stdout or text
+    pid, began, used = process.pid, time.monotonic(), cpu_of(process.pid)
+
+    def reduced():
+        assert process.poll() is None, "it ended with nothing reduced"
+        return "one in" in (text := lab.jvmscope("status", pid).stdout) and text
+    text = lab.wait_for(reduced, 300, "a reduction")
     assert re.search(r"^budget +0.2 % of the CPU time; .* % in the last second; one in \d+ [a-zA-Z ]+ since 20\d\d-", text, re.M), text
     # The kernel's account of the agent's threads, read before and after the agent's own.
     before = cpu_of_agents_threads(pid)

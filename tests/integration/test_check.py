@@ -5,7 +5,6 @@ import os
 import pathlib
 import signal
 import subprocess
-import time
 import uuid
 
 import pytest
@@ -92,8 +91,7 @@ def test_a_warning_is_foretold(start, tmp_path):
     verdict, why = check(process)["record"]
     assert verdict == "yes" and "-XX:+EnableDynamicAgentLoading" in why
     os.kill(process.pid, signal.SIGSTOP)
-    while "\nState:\tT" not in pathlib.Path(f"/proc/{process.pid}/status").read_text():
-        time.sleep(0.01)
+    lab.wait_for(lambda: lab.is_stopped(process.pid), 60, "the stop")
     verdict, why = check(process)["record"]
     assert verdict == "no" and "stopped" in why
     os.kill(process.pid, signal.SIGCONT)

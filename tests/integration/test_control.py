@@ -41,20 +41,10 @@ class Program:
         return int(result), name, int(rounds), interrupted == "true", thrown
 
     def until(self, reached):
-        for _ in range(500):
-            state = self.state()
-            if reached(state):
-                return state
-            time.sleep(0.01)
-        raise AssertionError(state)
+        return lab.wait_for(lambda: reached(state := self.state()) and state, 60, "the state of the program")
 
     def held(self):
-        for _ in range(500):
-            held = self.control("list")["held"]
-            if held:
-                return held[0]
-            time.sleep(0.01)
-        raise AssertionError("no thread is held")
+        return lab.wait_for(lambda: self.control("list")["held"], 60, "a thread that is held")[0]
 
     def end(self):
         self.process.stdin.close()

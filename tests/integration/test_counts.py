@@ -70,12 +70,7 @@ def truth(rounds):
 
 def wait_for_counts(out, want):
     """Reads the recording while it is written, until the counts of a save are there."""
-    deadline = time.monotonic() + 60
-    while True:
-        found = counts(out)
-        if {k: found[k] for k in want} == want or time.monotonic() > deadline:
-            return found
-        time.sleep(0.2)
+    return lab.wait_for(lambda: {**(found := counts(out)), **want} == found and found, 60, f"a save of {want}")
 
 
 @pytest.mark.parametrize("version, end", [(8, "killed"), (17, "ended"), (27, "killed")])
@@ -86,11 +81,8 @@ def test_counts_are_saved_while_the_program_runs_and_none_twice(version, end, tm
         for number in (1, 2):
             process.stdin.write("\n")
             process.stdin.flush()
-            while process.stdout.readline() != f"round {number}\n":
-                assert process.poll() is None, process.stderr.read()
-            found = wait_for_counts(out, truth(number))
-            assert {**found, **truth(number)} == found, f"not saved: {found}"
-            assert found["live"] is None
+            lab.read_until(process.stdout, f"round {number}\n")
+            assert wait_for_counts(out, truth(number))["live"] is None
     finally:
         if end == "killed":
             process.kill()
@@ -119,10 +111,7 @@ def test_calls_of_many_stacks_are_saved_as_totals_of_methods(tmp_path):
         for number in (1, 2):
             process.stdin.write("\n")
             process.stdin.flush()
-            deadline = time.monotonic() + 90
-            while {**calls(), **want(number)} != calls() and time.monotonic() < deadline:
-                time.sleep(0.2)
-            assert {**calls(), **want(number)} == calls()
+            lab.wait_for(lambda: {**(saved := calls()), **want(number)} == saved, 90, f"a save of {want(number)}")
         assert "[callers not saved]" in lab.jvmscope("report", out).stdout
     finally:
         said = process.communicate(timeout=120)

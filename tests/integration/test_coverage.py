@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """cover=y: every line and branch of a program is reported as its own comments say."""
 import json
-import pathlib
 import re
 import subprocess
 import xml.dom.minidom

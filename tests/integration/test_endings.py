@@ -8,7 +8,6 @@ HotSpot stops the threads of concurrent collectors before it posts VMDeath: a co
 import re
 import signal
 import subprocess
-import time
 
 import pytest
 
@@ -93,10 +92,11 @@ def attach(process, words, out):
     """Starts `jvmscope attach` and answers it once it records; it waits for the end of the recording, or of the VM."""
     command = [lab.BUILD / "jvmscope", "attach", "-t", "1000s", "--agent", words, "-o", out, str(process.pid)]
     attached = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + SECONDS
-    while not re.search(r"^state +recording$", lab.jvmscope("status", process.pid).stdout, re.M):
-        assert attached.poll() is None and time.monotonic() < deadline, attached.stderr.read()
-        time.sleep(0.05)
+
+    def records():
+        assert attached.poll() is None, attached.stderr.read()
+        return re.search(r"^state +recording$", lab.jvmscope("status", process.pid).stdout, re.M)
+    lab.wait_for(records, SECONDS, "the start of the recording")
     return attached
 
 

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 import pytest
 
@@ -153,13 +152,6 @@ def test_what_is_recorded_is_for_its_owner_alone_and_nothing_is_left(vm, tmp_pat
     assert leftovers(process.pid) == []
 
 
-def until(condition, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return condition()
-
-
 def status(process):
     done = lab.jvmscope("status", process.pid, timeout=60)
     if "nothing is being recorded in it" in done.stderr:
@@ -179,10 +171,10 @@ def test_the_agent_keeps_the_time_of_a_command_that_is_killed(vm, tmp_path, open
     process = vm()
     for folder in (open_folder, tmp_path):
         command = start_attach(process, folder / "killed.jfr", "-t", "4s")
-        assert until(lambda: status(process)["state"] == "recording")
+        lab.wait_for(lambda: status(process)["state"] == "recording", 60, "the recording")
         command.kill()
         command.communicate()
-        assert until(lambda: status(process)["state"] == "idle"), "it records on"
+        lab.wait_for(lambda: status(process)["state"] == "idle", 60, "the end of the recording")
         assert lab.jvmscope("stop", "-o", folder / "fetched.jfr", process.pid).returncode == 0
         assert lab.jvmscope("report", folder / "fetched.jfr").returncode == 0
         assert leftovers(process.pid) == [f".java_pid{process.pid}"]
@@ -256,7 +248,7 @@ def test_a_stopped_vm_is_told_at_once_and_prints_nothing_later(vm, tmp_path):
         if attached:
             assert lab.jvmscope("attach", "--cpu", "-t", "100ms", "-o", tmp_path / "b.jfr", process.pid).returncode == 0
         process.send_signal(signal.SIGSTOP)
-        assert until(lambda: "State:\tT" in pathlib.Path(f"/proc/{process.pid}/status").read_text())
+        lab.wait_for(lambda: lab.is_stopped(process.pid), 60, "the stop")
         line = next(x for x in lab.jvmscope("list").stdout.splitlines() if x.split()[0] == str(process.pid))
         assert line.endswith("(stopped)"), line
         for command in commands[:5]:
@@ -292,7 +284,7 @@ def test_what_killed_commands_and_vms_leave_is_removed_by_the_next_command(vm, t
     assert lab.jvmscope("attach", "--cpu", "-t", "100ms", "-o", tmp_path / "a.jfr", other.pid).returncode == 0
     command = [lab.BUILD / "jvmscope", "heap", "dump", "-o", tmp_path / "h.hprof", str(process.pid)]
     killed = subprocess.Popen(command, stderr=subprocess.PIPE)
-    assert until(lambda: [n for n in leftovers(process.pid) if n.endswith(".dump")] or killed.poll() is not None)
+    lab.wait_for(lambda: [n for n in leftovers(process.pid) if n.endswith(".dump")] or killed.poll() is not None, 60, "a heap dump")
     killed.kill()
     killed.communicate()
     other.kill()

@@ -8,7 +8,7 @@ import pytest
 
 import clickhouse
 import lab
-from fleet_lab import NOW, collector, fleet, stacks, total, wait_for
+from fleet_lab import NOW, collector, fleet, stacks, total
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_a_shard_that_is_away_loses_and_doubles_nothing(tmp_path, own):
 
     with collector(tmp_path, store=store) as c, concurrent.futures.ThreadPoolExecutor(4) as pool:
         # A collector that starts removes what is old, and would say that it cannot; the uploads' table is the last one.
-        wait_for(lambda: all(int(s.ask("SELECT count() FROM system.mutations WHERE table = 'upload' AND is_done")) for s in own), "no tidying")
+        lab.wait_for(lambda: all(int(s.ask("SELECT count() FROM system.mutations WHERE table = 'upload' AND is_done")) for s in own), 120, "the tidying at the start")
         answers = {}
         for keys, victim in ((list(uploads)[:30], own[1]), (list(uploads)[30:], own[0])):
             done = [pool.submit(send, c, key) for key in keys]
@@ -71,7 +71,7 @@ def test_what_is_old_is_removed(tmp_path, shards):
             database = store.split("/")[3].split("?")[0]
             return sum(int(s.ask(f"SELECT count() FROM {database}.{table}")) for s in shards)
 
-        wait_for(lambda: (rows("sample_10s"), rows("sample_5m"), rows("sample_1h")) == (1, 2, 3), "old partitions are still there")
+        lab.wait_for(lambda: (rows("sample_10s"), rows("sample_5m"), rows("sample_1h")) == (1, 2, 3), 120, "the end of old partitions")
         assert total(c) == 7
         assert total(c, "--from", now - 86400 * 4) == 3
 

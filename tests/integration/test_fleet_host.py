@@ -10,7 +10,7 @@ import zipfile
 import pytest
 
 import lab
-from fleet_lab import NOW, collector, fleet, stacks, total, wait_for
+from fleet_lab import NOW, collector, fleet, stacks, total
 
 
 def left_in(spool):
@@ -67,34 +67,34 @@ def test_a_machine_sends_what_its_vms_recorded_each_sample_once(jdk, tmp_path):
         port = c.port
         host = Host(tmp_path, port, jar.name, "--label", "rack=r1")
         try:
-            assert wait_for(lambda: total(c), "nothing was sent")
+            assert lab.wait_for(lambda: total(c), 120, "a profile that is sent")
             host.kill()
             host.start()
             sent = total(c)
-            assert wait_for(lambda: total(c) > sent, "nothing more was sent")
+            assert lab.wait_for(lambda: total(c) > sent, 120, "another profile")
             c.stop()
-            assert wait_for(host.waiting, "nothing waits while the collector is away")
+            assert lab.wait_for(host.waiting, 120, "profiles that wait while the collector is away")
             [ring] = [p for p in os.scandir("/var/tmp") if p.name.startswith(f"jvmscope-{vm.pid}-") and p.name.endswith(".ring")]
             kept = f"{ring.path}.kept"
             os.link(ring.path, kept)
             try:
                 vm.wait(timeout=120)
-                wait_for(lambda: not os.path.exists(ring.path), "the ring of the VM that has ended is not taken")
+                lab.wait_for(lambda: not os.path.exists(ring.path), 120, "the ring of the VM that has ended is taken")
                 done = lab.jvmscope("dump", "-o", tmp_path / "whole.jfr", kept)
                 assert done.returncode == 0, done.stderr
             finally:
                 os.unlink(kept)
             assert host.waiting()
-            wait_for(lambda: not list((tmp_path / "spool").glob("*.taken")), "the VM that has ended is not forgotten")
+            lab.wait_for(lambda: not list((tmp_path / "spool").glob("*.taken")), 120, "the VM that has ended is forgotten")
             host.kill()
             host.arguments[host.arguments.index("--to") + 1] = "http://127.0.0.1:1"
             host.start()
-            wait_for(lambda: "profiles wait" in (tmp_path / "host.err").read_text().split("sends to")[-1], "the host does not say that it waits")
+            lab.wait_for(lambda: "profiles wait" in (tmp_path / "host.err").read_text().split("sends to")[-1], 120, "the host says that profiles wait")
             host.kill()
             with collector(tmp_path) as again:
                 host.arguments[host.arguments.index("--to") + 1] = f"http://127.0.0.1:{again.port}"
                 host.start()
-                wait_for(lambda: not host.waiting(), "what waited is not sent")
+                lab.wait_for(lambda: not host.waiting(), 120, "what waited is sent")
                 host.stop()
                 whole = json.loads(lab.jvmscope("report", "--json", tmp_path / "whole.jfr").stdout)["samples"]["total"]
                 assert total(again) == whole > 20
@@ -127,10 +127,10 @@ def test_what_waits_is_bounded_and_the_words_of_host(tmp_path):
     (spool / "000000000009.jfr").write_text("half")
     with collector(tmp_path) as c:
         host = Host(tmp_path, c.port, "NoSuchProgram")
-        wait_for(lambda: "sends to" in (tmp_path / "host.err").read_text(), "the host does not start")
+        lab.wait_for(lambda: "sends to" in (tmp_path / "host.err").read_text(), 120, "the start of the host")
         other = subprocess.run(host.arguments, stderr=subprocess.PIPE, text=True, timeout=60)
         assert other.returncode == 1 and "another host" in other.stderr and len(other.stderr.splitlines()) == 1, other.stderr
-        wait_for(lambda: not host.waiting(), "what waited is not sent")
+        lab.wait_for(lambda: not host.waiting(), 120, "what waited is sent")
         host.stop()
         assert total(c) == 1 + 2 + 8 + 16
     assert not left_in(spool)
@@ -146,7 +146,7 @@ def test_a_vm_that_ends_while_the_host_is_away(jdk, tmp_path):
     with collector(tmp_path) as c:
         host = Host(tmp_path, c.port, jar.name)
         try:
-            before = wait_for(lambda: total(c), "nothing was sent")
+            before = lab.wait_for(lambda: total(c), 120, "a profile that is sent")
             host.kill()
             random.seed(9)
             for _ in range(8):
@@ -157,7 +157,7 @@ def test_a_vm_that_ends_while_the_host_is_away(jdk, tmp_path):
             vm.wait(timeout=120)
             assert lab.jvmscope("dump", "-o", tmp_path / "whole.jfr", ring).returncode == 0
             host.start()
-            wait_for(lambda: not left_in(tmp_path / "spool"), "the rest was not taken")
+            lab.wait_for(lambda: not left_in(tmp_path / "spool"), 120, "the rest is taken")
             host.stop()
         finally:
             if host.process.poll() is None:

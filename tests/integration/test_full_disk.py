@@ -4,7 +4,6 @@ with 1; the program that is profiled goes on as if nothing had happened."""
 import contextlib
 import json
 import os
-import pathlib
 import re
 import subprocess
 

@@ -3,9 +3,6 @@
 import json
 import re
 import subprocess
-import time
-
-import pytest
 
 import lab
 import test_fleet
@@ -107,9 +104,7 @@ def test_no_text_of_a_program_acts_on_a_terminal(tmp_path):
         vms = [v for v in json.loads(ask("list", "--json")[1]) if "HostileTexts" in (v["command"] or "") and "\x1b]0;owned" in v["command"]]
         pid = next(v["pid"] for v in vms if v["command"].startswith("HostileTexts") or v["pid"] != program.pid)
         names["PID"] = pid
-        deadline = time.monotonic() + 60
-        while "waits for" not in ask("threads", "deadlocks", pid)[1].decode() and time.monotonic() < deadline:
-            time.sleep(0.2)
+        lab.wait_for(lambda: b"waits for" in ask("threads", "deadlocks", pid)[1], 60, "the deadlock")
         texts = {}
         for words in each(LIVE):
             words = [names.get(w, w) for w in words]

@@ -3,7 +3,6 @@
 import collections
 import json
 import re
-import signal
 import struct
 import subprocess
 import time

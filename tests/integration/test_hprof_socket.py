@@ -12,6 +12,7 @@ import pytest
 
 import hprofbinary
 import hproftext
+import lab
 
 
 class FrontEnd:
@@ -57,25 +58,19 @@ class FrontEnd:
         self.socket.sendall(struct.pack(">BII", tag, serial, len(body)) + body)
 
     def wait(self, condition, seconds=20):
-        end = time.time() + seconds
-        while time.time() < end:
+        def come():
             self.take()
-            if condition(self.stream):
-                return
-            time.sleep(0.02)
-        raise AssertionError("the answer does not come")
+            return condition(self.stream)
+        lab.wait_for(come, seconds, "the answer")
 
     def samples(self, at_least=1, cutoff=0.0):
         """CPU SAMPLES by command, when there are enough: the machine may be busy with other things."""
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
+        def asked():
             known = len(self.stream.samples)
             self.send(7, struct.pack(">Hf", 0, cutoff))
             self.wait(lambda s: len(s.samples) > known)
-            if self.stream.samples[-1][0] >= at_least:
-                return self.stream.samples[-1]
-            time.sleep(0.1)
-        raise AssertionError("no samples come")
+            return self.stream.samples[-1][0] >= at_least and self.stream.samples[-1]
+        return lab.wait_for(asked, 60, f"{at_least} samples")
 
     def drain(self):
         """Reads standard output and error aside, for a program whose thread dumps would fill the pipes."""

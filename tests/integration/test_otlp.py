@@ -17,7 +17,6 @@ import urllib.parse
 import pytest
 
 import lab
-import outputs
 
 TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 

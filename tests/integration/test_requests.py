@@ -6,7 +6,6 @@ import os
 import pathlib
 import re
 import subprocess
-import time
 
 import pytest
 
@@ -159,9 +158,7 @@ def test_attached(jdk, jvmscope, tmp_path):
     done = jvmscope("attach", "--requests", NAMED, "-o", out, process.pid)
     assert done.returncode == 0, done.stderr
     print("", file=process.stdin, flush=True)
-    text = ""
-    while not text.endswith("done\n"):
-        text += process.stdout.readline()
+    text = lab.read_until(process.stdout, "done\n")
     done = jvmscope("stop", process.pid)
     assert done.returncode == 0, done.stderr
     process.communicate("\n", timeout=60)
@@ -274,9 +271,7 @@ def cycles(jdk, folder, n, warm, *jvm):
             seen.append(exact(out, requests))
             out.unlink()
         # The agent's threads answer before they end, which on a busy machine is later.
-        deadline = time.monotonic() + 60
-        while (after := figures(process.pid))["threads"] > before["threads"] and time.monotonic() < deadline:
-            time.sleep(0.05)
+        after = lab.wait_for(lambda: (now := figures(process.pid))["threads"] <= before["threads"] and now, 60, "the end of the agent's threads")
     finally:
         process.kill()
     assert "Exception" not in process.communicate()[1]

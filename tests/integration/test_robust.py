@@ -166,9 +166,7 @@ def cycles(jdk, tmp_path, warm, n, cycle=recording):
             if i == warm - 1:
                 before = figures(process.pid)
         # The agent's threads answer before they end, which on a busy machine is later.
-        deadline = time.monotonic() + 60
-        while (after := figures(process.pid))["threads"] > before["threads"] and time.monotonic() < deadline:
-            time.sleep(0.05)
+        after = lab.wait_for(lambda: (now := figures(process.pid))["threads"] <= before["threads"] and now, 60, "the end of the agent's threads")
     finally:
         process.kill()
         process.wait()

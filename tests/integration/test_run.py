@@ -155,9 +155,11 @@ def test_attach_ends_when_another_stops_the_recording(jdk, jvmscope, tmp_path):
         assert process.stdout.readline() == "ready\n"
         out = tmp_path / "x.jfr"
         attach = subprocess.Popen([lab.BUILD / "jvmscope", "attach", "-t", "50s", "-o", out, str(process.pid)], stderr=subprocess.PIPE, text=True)
-        while not re.search('"cpu.samples":[1-9]', said := jvmscope("status", "--json", process.pid).stdout):
+
+        def sampled():
             assert attach.poll() is None
-            time.sleep(0.1)
+            return re.search('"cpu.samples":[1-9]', text := jvmscope("status", "--json", process.pid).stdout) and text
+        said = lab.wait_for(sampled, 40, "a sample")
         assert all(re.fullmatch("[A-Za-z0-9_.]+", key) for key in json.loads(said))
         start = time.monotonic()
         assert jvmscope("stop", process.pid).returncode == 0

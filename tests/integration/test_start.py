@@ -5,7 +5,6 @@ import json
 import socket
 import subprocess
 import threading
-import time
 
 import pytest
 
@@ -42,10 +41,8 @@ class Rounds:
         return int(answer.split()[0])
 
     def goes_on(self):
-        before, deadline = self.count(), time.monotonic() + 60
-        while self.count() == before:
-            assert time.monotonic() < deadline, "the program stands still"
-            time.sleep(0.01)
+        before = self.count()
+        lab.wait_for(lambda: self.count() != before, 60, "a round of the program")
 
     def end(self):
         out, err = self.process.communicate(timeout=60)

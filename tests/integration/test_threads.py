@@ -358,12 +358,10 @@ def test_10_deadlock_of_a_running_vm(jdk, tmp_path):
 
 def deadlock_on_demand(jdk):
     with jdk.start_java("ThreadPrograms", "10", "mixed", "3000", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
-        while program.poll() is None:
-            done = lab.jvmscope("threads", "deadlocks", "--json", program.pid)
-            found = json.loads(done.stdout or "[]")
-            if found:
-                break
-            time.sleep(0.05)
+        def deadlocks():
+            assert program.poll() is None, "it ended before a deadlock was found"
+            return json.loads(lab.jvmscope("threads", "deadlocks", "--json", program.pid).stdout or "[]")
+        found = lab.wait_for(deadlocks, 60, "a deadlock")
         shown = lab.jvmscope("threads", "deadlocks", program.pid)
         output, errors = program.communicate(timeout=60)
     errors = re.sub(r"^WARNING: .*\n", "", errors, flags=re.M)  # the VM's own, of an agent that is loaded late

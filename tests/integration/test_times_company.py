@@ -5,7 +5,6 @@ import pathlib
 import re
 import signal
 import subprocess
-import time
 import zipfile
 
 import hprof_times
@@ -34,10 +33,11 @@ class Middle:
         pid = self.process.pid
         attached = subprocess.Popen([lab.BUILD / "jvmscope", "attach", "--agent", f"cpu=times,clock={clock},include=TimesMiddle",
                                      "-t", "100s", "-o", out, str(pid)], stderr=subprocess.PIPE, text=True)
-        deadline = time.monotonic() + 60
-        while not re.search(r"^state +recording$", lab.jvmscope("status", pid).stdout, re.M):
-            assert attached.poll() is None and time.monotonic() < deadline, attached.communicate()[1]
-            time.sleep(0.05)
+
+        def records():
+            assert attached.poll() is None, attached.communicate()[1]
+            return re.search(r"^state +recording$", lab.jvmscope("status", pid).stdout, re.M)
+        lab.wait_for(records, 60, "the start of the recording")
         during()
         attached.send_signal(signal.SIGINT)
         assert attached.communicate(timeout=60) and attached.returncode == 0

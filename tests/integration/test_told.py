@@ -93,8 +93,7 @@ def test_a_recording_that_goes_on_is_told_with_its_size_and_its_losses(jdk, busy
     again = said(lab.jvmscope("attach", "-t", "1s", pid), 1)
     assert again.endswith(f"already recording to {file}; end that recording with: jvmscope stop {pid}\n")
     lost = r": trace: (\d+) calls were lost between \S+ s and \S+ s: the number that --limit allows was reached\n"
-    while "lost.trace.calls" not in lab.jvmscope("status", pid).stdout:
-        pass
+    lab.wait_for(lambda: "lost.trace.calls" in lab.jvmscope("status", pid).stdout, 60, "calls that are lost")
     first = said(lab.jvmscope("dump", pid))
     assert re.search(rf"wrote {file} \(\S+ [KM]iB\); see it with: jvmscope \w+ {file}\n", first) and re.search(re.escape(str(file)) + lost, first)
     assert f"jvmscope: {pid}: the recording goes on\n" in first and first.count(note) == 1
@@ -207,15 +206,32 @@ def test_what_was_written_names_a_command_that_shows_it(jdk, busy, tmp_path):
         out = tmp_path / name
         said(lab.jvmscope("attach", *words, "-o", out, pid))
         if shows == "trace":
-            while "lost.trace.calls" not in lab.jvmscope("status", pid).stdout:
-                pass
-        while name in ("c.hprof", "e.hprof.txt") and "report" not in lab.jvmscope("dump", "-o", tmp_path / f"now.{name}", pid).stderr:
-            pass
+            lab.wait_for(lambda: "lost.trace.calls" in lab.jvmscope("status", pid).stdout, 60, "calls that are lost")
+        if shows == "report":
+            lab.wait_for(lambda: "report" in lab.jvmscope("dump", "-o", tmp_path / f"now.{name}", pid).stderr, 60, "samples")
         for command in (["dump", pid], ["dump", "-o", tmp_path / f"copy.{name}", pid], ["stop", pid]):
             (wrote,) = [line for line in said(lab.jvmscope(*command)).splitlines() if "; see it with: " in line or ": wrote " in line]
             named = re.search(r"; see it with: jvmscope (.*) (\S+)$", wrote)
             assert (named and named[1]) == shows, (name, command, wrote)
             assert not named or lab.jvmscope(*named[1].split(), named[2]).returncode == 0, wrote
+
+
+@pytest.mark.jdks(17)
+def test_what_any_dump_of_a_text_file_has_is_named(jdk, tmp_path):
+    """The first dump comes before any call, so that its table has no rows; the second one has them, and the third has none again."""
+    out, pattern = tmp_path / "x.hprof.txt", re.compile(r"wrote \S+ \(\S+ \w+\)(.*)")
+    process = jdk.start_java("Endings", "wait", jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+    said(lab.jvmscope("attach", "--agent", "cpu=times,include=Endings", "-o", out, process.pid))
+    for shown in ("", f"; see it with: jvmscope report {out}", f"; see it with: jvmscope report {out}"):
+        (found,) = pattern.findall(said(lab.jvmscope("dump", process.pid)))
+        assert found == shown
+        if not shown:
+            print("", file=process.stdin, flush=True)
+            lab.read_until(process.stdout, "worked\n")
+    assert "Endings.called" in said_out(lab.jvmscope("report", out))
+    process.communicate("\n", timeout=60)
+    assert process.returncode == 7 and out.read_text().count("CPU TIME (ms) BEGIN") == 4
 
 
 @pytest.mark.jdks(17)
@@ -234,8 +250,6 @@ def test_options_that_select_nothing_are_told_and_so_is_what_is_left_out(jdk, tm
     cut = json.loads(said_out(lab.jvmscope("trace", "--json", "-n", 2, out)))
     assert len(cut["calls"]) == 2 and cut["calls_all"] == len(calls)
     # Each option selects something, and both together nothing.
-    threads = {m["name"] for m in json.loads(said_out(lab.jvmscope("threads", "summary", "--idle", "--json", out)))["threads"]}
-    idle = next(t for t in sorted(threads) if t in ("Finalizer", "Reference Handler", "Signal Dispatcher"))
     for command in (["report"], ["report", "--json"], ["convert", "-o", tmp_path / "x.collapsed"]):
         done = lab.jvmscope(*command, "--class", "Busy", "--from", "1ms", "--to", "2ms", out)
         assert done.returncode == 1 and ": no sample is selected by: --class --from --to" in done.stderr and not done.stdout, done

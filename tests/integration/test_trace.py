@@ -315,10 +315,8 @@ def wait_for_calls(jvmscope, process, more=20):
     def written():
         return int(re.search(r"trace\.calls\D+(\d+)", jvmscope("status", process.pid).stdout)[1])
 
-    end, until = written() + more, time.monotonic() + 30
-    while written() < end:
-        assert time.monotonic() < until, "no calls are traced"
-        time.sleep(0.02)
+    end = written() + more
+    lab.wait_for(lambda: written() >= end, 30, f"{more} calls that are traced")
 
 
 def test_switching_in_a_running_vm(jdk, jvmscope, tmp_path):
@@ -485,10 +483,13 @@ def test_fields_and_texts_of_objects(jdk, jvmscope, tmp_path):
     process = jdk.start_java("Shown", jvm=("-Xmx64m", jdk.agent(f"format=r,{','.join(words)},file={out}")), stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE)
     told = ""
-    while process.poll() is None:
+
+    def ended():
+        nonlocal told
         asked = jvmscope("status", process.pid)
         told = asked.stdout if "tostring" in asked.stdout else told
-        time.sleep(0.05)
+        return process.poll() is not None
+    lab.wait_for(ended, 120, "the end of the program")
     assert process.wait() == 0 and process.stdout.read() == "done true\n" and process.stderr.read() == ""
     assert {line[len("note"):].strip() for line in told.splitlines() if line.startswith("note ")} >= {
         "tostring: Shown$Throws.toString() threw java.lang.IllegalStateException: its objects are shown without",
@@ -512,7 +513,9 @@ def test_a_million_calls_a_second_for_a_minute(jdk, jvmscope, tmp_path):
     process = jdk.start_java("Floods", str(seconds), jvm=("-Xmx64m", jdk.agent(f"format=r,trace=Floods.work,limit=1000000,file={out}")),
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     resident, counters = [], {}
-    while process.poll() is None:
+    for _ in range(2 * seconds):
+        if process.poll() is not None:
+            break
         text = open(f"/proc/{process.pid}/status").read() if process.poll() is None else ""
         found = re.search(r"VmRSS:\s+(\d+) kB", text)
         resident += [int(found[1]) >> 10] if found else []
@@ -548,9 +551,7 @@ def test_calls_after_the_end_are_not_waited_for(jdk, jvmscope, tmp_path):
                 return int(process.stdout.readline())
 
             def call_on(to):
-                while (made := ask()) < to:
-                    time.sleep(0.1)
-                return made
+                return lab.wait_for(lambda: (made := ask()) >= to and made, 120, f"{to} calls")
 
             assert process.stdout.readline() == "ready\n"
             assert jvmscope("attach", "--trace", "CallsFast.step", "--bytes", "32m", "-o", out, process.pid).returncode == 0
@@ -578,8 +579,7 @@ def test_a_recording_ends_without_the_stop_that_was_to_come(jdk, jvmscope, tmp_p
             assert jvmscope("attach", "--cpu", "-o", out, process.pid).returncode == 0
             library = jdk.agent().removeprefix("-agentpath:").split("=")[0]
             assert jdk.run("jcmd", process.pid, "JVMTI.agent_load", library, '"control=ending"').returncode == 0
-            while json.loads(jvmscope("status", "--json", process.pid).stdout)["state"] != "idle":
-                time.sleep(0.5)
+            lab.wait_for(lambda: json.loads(jvmscope("status", "--json", process.pid).stdout)["state"] == "idle", 120, "the end of the recording")
             done = jvmscope("stop", process.pid)
             assert done.returncode == 0 and "wrote" in done.stderr, done.stderr
         finally:

@@ -13,7 +13,7 @@ import time
 import pytest
 
 import lab
-from test_always import attach, events, status, take, threads_started, window
+from test_always import attach, events, status, take, window
 
 BEFORE, AFTER = 2, 1  # seconds
 
@@ -64,15 +64,6 @@ class Program:
         return int(next(x for x in self.said if x.startswith(f"done {word} ")).split()[2])
 
 
-def wait_for(condition, what="", seconds=60):
-    """Waits for a condition; the seconds are only for a test that has failed."""
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, f"it does not come about: {what}"
-        time.sleep(0.05)
-    return condition()
-
-
 def triggers_of(pid):
     now = status(pid)
     return {now[f"trigger.{i}.condition"]: {k.split(".")[2]: v for k, v in now.items() if k.startswith(f"trigger.{i}.")}
@@ -80,7 +71,7 @@ def triggers_of(pid):
 
 
 def dumped(folder, reason):
-    return wait_for(lambda: sorted(folder.glob(f"{reason}-2*.jfr")), reason)[0]
+    return lab.wait_for(lambda: sorted(folder.glob(f"{reason}-2*.jfr")), 60, f"a file of {reason}")[0]
 
 
 def assert_has_its_cause(path, condition, began_ms, recorded_ms, steps):
@@ -166,7 +157,7 @@ def test_each_trigger_has_its_cause_and_the_time_before(jdk, folder):
     assert re.search(r"^trigger +request > 10m -> exec:touch .*: has not held$", text, re.M), text
     # A minute has to pass before the same trigger writes again; what it saw meanwhile is counted, and is in the recording.
     program.do("request 90")
-    wait_for(lambda: triggers_of(pid)["request > 60ms"]["held_back"] >= 1)
+    lab.wait_for(lambda: triggers_of(pid)["request > 60ms"]["held_back"] >= 1, 60, "a request that is held back")
     take("-o", folder / "all.jfr", pid)
     assert len(events(folder / "all.jfr", "jvmscope.Trigger")) >= len(CAUSES)
     assert len(list(folder.glob("request-2*.jfr"))) == 1
@@ -194,7 +185,7 @@ def test_triggers_of_a_recording_that_goes_on(jdk, folder):
     done = lab.jvmscope("attach", "--on", "fd > 200", "--on-file", folder / "missing" / "%t.jfr", "--after", "0s", pid)
     assert done.returncode == 0, done.stderr
     program.do("threads 300")
-    wait_for(out.exists, "the command")
+    lab.wait_for(out.exists, 60, "the command")
     said = out.read_text()
     files = {path.suffix: path for path in folder.glob(f"threads-{pid}-*")}
     assert set(files) == {".jfr", ".hprof"}
@@ -209,7 +200,7 @@ def test_triggers_of_a_recording_that_goes_on(jdk, folder):
     assert [path.exists() for path in old] == [False, False, True] and all(path.exists() for path in others)
 
     program.do("files 200")
-    failed = wait_for(lambda: (t := triggers_of(pid)["fd > 200"])["failed"] and t)
+    failed = lab.wait_for(lambda: (t := triggers_of(pid)["fd > 200"])["failed"] and t, 60, "a command that fails")
     assert "No such file or directory" in failed["error"] and failed["written"] == 0
     assert re.search(r"^trigger +fd > 200 .*1 failed, last .*missing.*No such file", lab.jvmscope("status", pid).stdout, re.M)
 
@@ -219,7 +210,7 @@ def test_triggers_of_a_recording_that_goes_on(jdk, folder):
     done = lab.jvmscope("attach", "--on", "request(Triggers.*) > 30ms", "--after", "1h", "--on-file", folder / "last-%r-%t.jfr", pid)
     assert done.returncode == 0, done.stderr
     program.do("request 50")
-    wait_for(lambda: triggers_of(pid)["request(Triggers.*) > 30ms"]["fired"])
+    lab.wait_for(lambda: triggers_of(pid)["request(Triggers.*) > 30ms"]["fired"], 60, "a trigger of a request")
     assert lab.jvmscope("stop", "-o", folder / "all.jfr", pid).returncode == 0
     [last] = folder.glob("last-request-*.jfr")
     assert len(events(last, "jvmscope.Trigger")) >= 1
@@ -235,7 +226,7 @@ def test_requests_and_deadlocks_that_go_on(jdk, folder):
                            "on=request > 300ms,on=request(Triggers.hold) > 1h")
     pid = program.process.pid
     program.do("hold")
-    wait_for(lambda: triggers_of(pid)["request > 300ms"]["fired"], "a request that goes on")
+    lab.wait_for(lambda: triggers_of(pid)["request > 300ms"]["fired"], 60, "a request that goes on")
     path = dumped(folder, "request")
     assert any("which goes on" in line for line in events(path, "jvmscope.Trigger", get="measured"))
     program.do("release")
@@ -243,7 +234,7 @@ def test_requests_and_deadlocks_that_go_on(jdk, folder):
     def has_ended():
         take("-o", folder / "end.jfr", pid)
         return events(folder / "end.jfr", "jvmscope.Request")
-    wait_for(has_ended, "its end")
+    lab.wait_for(has_ended, 60, "its end")
     time.sleep(0.3)  # what is told twice would be told in the next round
     told = triggers_of(pid)["request > 300ms"]
     assert told["fired"] == 1 and told["held_back"] == 0 and "Triggers.hold, which goes on" in told["measured"], told
@@ -255,7 +246,7 @@ def test_requests_and_deadlocks_that_go_on(jdk, folder):
     path = dumped(folder, "deadlock")
     assert len(events(path, "jvmscope.Deadlock")) == 2
     first = status(pid)
-    now = wait_for(lambda: (s := status(pid))["deadlocks.looks"] >= first["deadlocks.looks"] + 12 and s, "looks")
+    now = lab.wait_for(lambda: (s := status(pid))["deadlocks.looks"] >= first["deadlocks.looks"] + 12 and s, 60, "looks")
     # Two waits that go on: their owners are read again after 2, 4, 8, 16 looks.
     looks, examined = (now[f"deadlocks.{n}"] - first[f"deadlocks.{n}"] for n in ("looks", "examined"))
     assert examined <= 4 and now["deadlocks.examined"] < now["deadlocks.looks"] / 2, (looks, examined, now)

@@ -450,7 +450,7 @@ static void text_has_the_columns_of_the_format(void **state)
 }
 
 /* Prints what was read, for comparison with the expectation. */
-static int print_item(void *ctx, const struct hprof_item *i)
+static int print_item(void *ctx, const struct hprof_text_item *i)
 {
     struct buf *b = ctx;
     buf_printf(b, "%d", i->kind);
