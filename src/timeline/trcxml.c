@@ -5,28 +5,16 @@
 #include "timeline/builder.h"
 
 #include <errno.h>
+#include <expat.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ATTRIBUTES_MAX = 16, NAME_MAX_ = 64, VALUE_MAX = 4096, FRAMES_MAX = 1024 };
-
-struct element {
-    char name[NAME_MAX_];
-    unsigned n;
-
-    struct {
-        char name[NAME_MAX_];
-        char *value;
-    } attributes[ATTRIBUTES_MAX];
-
-    bool end, empty; /* </name>; <name/> */
-};
+/* Expat takes the length of a piece as an int. */
+enum { FRAMES_MAX = 1024, PIECE = 1 << 20 };
 
 struct parser {
-    const char *at, *end;
-    unsigned line;
-    struct buf values; /* the texts of one element's attributes */
+    XML_Parser xml;
     struct timeline_builder *b;
     VEC(struct tl_event) events;
     struct tl_event now; /* the open element */
@@ -46,171 +34,13 @@ bool trcxml_is(const void *bytes, size_t len)
            (end - s >= 6 && memcmp(s, "<TRACE", 6) == 0);
 }
 
-static bool is_space(char c)
+/* The value of an attribute; NULL if there is none. attributes are Expat's: names and values. */
+static const char *attribute(const XML_Char **attributes, const char *name)
 {
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
-}
-
-static void spaces(struct parser *p)
-{
-    for (; p->at < p->end && is_space(*p->at); p->at++)
-        p->line += *p->at == '\n';
-}
-
-static bool read_name(struct parser *p, char *to)
-{
-    size_t n = 0;
-    while (p->at < p->end && !is_space(*p->at) && !strchr("=/>\"'<", *p->at)) {
-        if (n + 1 >= NAME_MAX_)
-            return false;
-        to[n++] = *p->at++;
+    for (; *attributes; attributes += 2) {
+        if (strcmp(attributes[0], name) == 0)
+            return attributes[1];
     }
-    to[n] = 0;
-    return n > 0;
-}
-
-/* Reads a character reference or a predefined entity after '&'. */
-static bool read_reference(struct parser *p, struct buf *to)
-{
-    static const struct {
-        const char *name;
-        char c;
-    } entities[] = {{"lt;", '<'}, {"gt;", '>'}, {"amp;", '&'}, {"quot;", '"'}, {"apos;", '\''}};
-
-    for (size_t i = 0; i < ARRAY_SIZE(entities); i++) {
-        size_t n = strlen(entities[i].name);
-        if ((size_t)(p->end - p->at) >= n && memcmp(p->at, entities[i].name, n) == 0) {
-            buf_u8(to, (uint8_t)entities[i].c);
-            p->at += n;
-            return true;
-        }
-    }
-    unsigned code = 0, base = 10, digits = 0;
-    if (p->at == p->end || *p->at++ != '#')
-        return false;
-    if (p->at < p->end && *p->at == 'x') {
-        base = 16;
-        p->at++;
-    }
-    for (; p->at < p->end && *p->at != ';' && digits < 7; p->at++, digits++) {
-        char c = *p->at;
-        unsigned d = c >= '0' && c <= '9'                 ? (unsigned)(c - '0')
-                     : (c | 32) >= 'a' && (c | 32) <= 'f' ? (unsigned)((c | 32) - 'a') + 10
-                                                          : 99;
-        if (d >= base)
-            return false;
-        code = code * base + d;
-    }
-    if (p->at == p->end || *p->at++ != ';' || code == 0 || code > 0x10ffff || digits == 0)
-        return false;
-    if (code < 0x80) {
-        buf_u8(to, (uint8_t)code);
-    } else if (code < 0x800) {
-        buf_u8(to, (uint8_t)(0xc0 | code >> 6));
-        buf_u8(to, (uint8_t)(0x80 | (code & 63)));
-    } else if (code < 0x10000) {
-        buf_u8(to, (uint8_t)(0xe0 | code >> 12));
-        buf_u8(to, (uint8_t)(0x80 | (code >> 6 & 63)));
-        buf_u8(to, (uint8_t)(0x80 | (code & 63)));
-    } else {
-        buf_u8(to, (uint8_t)(0xf0 | code >> 18));
-        buf_u8(to, (uint8_t)(0x80 | (code >> 12 & 63)));
-        buf_u8(to, (uint8_t)(0x80 | (code >> 6 & 63)));
-        buf_u8(to, (uint8_t)(0x80 | (code & 63)));
-    }
-    return true;
-}
-
-static bool read_value(struct parser *p, size_t *ret_offset)
-{
-    if (p->at == p->end || (*p->at != '"' && *p->at != '\''))
-        return false;
-    char quote = *p->at++;
-    *ret_offset = p->values.len;
-    while (p->at < p->end && *p->at != quote) {
-        if (*p->at == '<' || p->values.len - *ret_offset > VALUE_MAX)
-            return false;
-        p->line += *p->at == '\n';
-        char c = *p->at++;
-        if (c != '&')
-            buf_u8(&p->values, (uint8_t)c);
-        else if (!read_reference(p, &p->values))
-            return false;
-    }
-    buf_u8(&p->values, 0);
-    return p->at < p->end && *p->at++ == quote;
-}
-
-/* Skips text, comments, declarations and instructions up to the next element. */
-static bool to_element(struct parser *p)
-{
-    for (;;) {
-        while (p->at < p->end && *p->at != '<')
-            p->line += *p->at++ == '\n';
-        if (p->end - p->at < 2)
-            return false;
-        const char *stop = p->at[1] == '?'                                        ? "?>"
-                           : p->end - p->at >= 4 && memcmp(p->at, "<!--", 4) == 0 ? "-->"
-                                                                                  : ">";
-        if (p->at[1] != '?' && p->at[1] != '!')
-            return true;
-        const char *found = memmem(p->at, (size_t)(p->end - p->at), stop, strlen(stop));
-        if (!found)
-            return false;
-        for (; p->at < found + strlen(stop); p->at++)
-            p->line += *p->at == '\n';
-    }
-}
-
-/* Returns 1 for an element, 0 at the end, or -EBADMSG. */
-static int next_element(struct parser *p, struct element *e)
-{
-    size_t offsets[ATTRIBUTES_MAX] = {0};
-    if (!to_element(p))
-        return 0;
-    buf_clear(&p->values);
-    *e = (struct element){0};
-    p->at++;
-    if (p->at < p->end && *p->at == '/') {
-        e->end = true;
-        p->at++;
-    }
-    if (!read_name(p, e->name))
-        return -EBADMSG;
-    for (;;) {
-        spaces(p);
-        if (p->at == p->end)
-            return -EBADMSG;
-        if (*p->at == '/') {
-            e->empty = true;
-            p->at++;
-            continue;
-        }
-        if (*p->at == '>')
-            break;
-        if (e->n == ATTRIBUTES_MAX || e->empty || !read_name(p, e->attributes[e->n].name))
-            return -EBADMSG;
-        spaces(p);
-        if (p->at == p->end || *p->at++ != '=')
-            return -EBADMSG;
-        spaces(p);
-        if (!read_value(p, &offsets[e->n]))
-            return -EBADMSG;
-        e->n++;
-    }
-    p->at++;
-    if (buf_error(&p->values) < 0)
-        return -ENOMEM;
-    for (unsigned i = 0; i < e->n; i++)
-        e->attributes[i].value = (char *)p->values.data + offsets[i];
-    return 1;
-}
-
-static const char *attribute(const struct element *e, const char *name)
-{
-    for (unsigned i = 0; i < e->n; i++)
-        if (strcmp(e->attributes[i].name, name) == 0)
-            return e->attributes[i].value;
     return NULL;
 }
 
@@ -273,7 +103,7 @@ static const struct {
     {"threadInterrupted", TLE_INTERRUPTED},
 };
 
-static void begin_thread(struct parser *p, const struct element *e)
+static void begin_thread(struct parser *p, const XML_Char **e)
 {
     struct tl_thread *t;
     const char *name = attribute(e, "threadName"), *group = attribute(e, "groupName"),
@@ -289,7 +119,7 @@ static void begin_thread(struct parser *p, const struct element *e)
         t->flags |= TL_THREAD_SYSTEM;
 }
 
-static void begin_event(struct parser *p, const struct element *e, enum tl_event_kind kind)
+static void begin_event(struct parser *p, const XML_Char **e, enum tl_event_kind kind)
 {
     const char *thread = attribute(e, "threadIdRef"), *object = attribute(e, "objIdRef"),
                *timeout = attribute(e, "timeout");
@@ -323,7 +153,7 @@ static void begin_event(struct parser *p, const struct element *e, enum tl_event
         begin_thread(p, e);
 }
 
-static void annotation(struct parser *p, const struct element *e)
+static void annotation(struct parser *p, const XML_Char **e)
 {
     const char *name = attribute(e, "name"), *value = attribute(e, "value"),
                *line = attribute(e, "line");
@@ -375,26 +205,48 @@ static void end_event(struct parser *p)
         p->error = -ENOMEM;
 }
 
-static int read_elements(struct parser *p)
+static void element_begins(void *ctx, const XML_Char *name, const XML_Char **attributes)
 {
-    struct element e;
-    int r;
-    while ((r = next_element(p, &e)) > 0 && p->error == 0) {
-        if (strcmp(e.name, "annotation") == 0) {
-            annotation(p, &e);
-            continue;
+    struct parser *p = ctx;
+    if (strcmp(name, "annotation") == 0) {
+        annotation(p, attributes);
+    } else {
+        for (size_t i = 0; i < ARRAY_SIZE(elements); i++) {
+            if (strcmp(name, elements[i].name) == 0)
+                begin_event(p, attributes, elements[i].kind);
         }
-        if (e.end) {
-            end_event(p);
-            continue;
-        }
-        for (size_t i = 0; i < ARRAY_SIZE(elements); i++)
-            if (strcmp(e.name, elements[i].name) == 0)
-                begin_event(p, &e, elements[i].kind);
-        if (e.empty)
-            end_event(p);
     }
-    return r < 0 ? r : p->error;
+    if (p->error < 0)
+        XML_StopParser(p->xml, XML_FALSE);
+}
+
+static void element_ends(void *ctx, const XML_Char *name)
+{
+    struct parser *p = ctx;
+    if (strcmp(name, "annotation") != 0)
+        end_event(p);
+    if (p->error < 0)
+        XML_StopParser(p->xml, XML_FALSE);
+}
+
+/*
+ * The file of a program that was killed ends inside an element; what it holds is read. Therefore
+ * Expat is never told that the text is complete.
+ */
+static int read_elements(struct parser *p, const char *at, size_t len)
+{
+    enum XML_Status status = XML_STATUS_OK;
+    XML_SetUserData(p->xml, p);
+    XML_SetElementHandler(p->xml, element_begins, element_ends);
+    for (size_t n; len && status == XML_STATUS_OK; at += n, len -= n) {
+        n = MIN(len, (size_t)PIECE);
+        status = XML_Parse(p->xml, at, (int)n, XML_FALSE);
+    }
+    if (p->error < 0)
+        return p->error;
+    if (status == XML_STATUS_OK)
+        return 0;
+    return XML_GetErrorCode(p->xml) == XML_ERROR_NO_MEMORY ? -ENOMEM : -EBADMSG;
 }
 
 static int build(struct parser *p, struct timeline **ret)
@@ -419,19 +271,19 @@ int trcxml_read(struct timeline **ret, const void *bytes, size_t len, struct buf
     struct parser *p = calloc(1, sizeof(*p));
     if (!p)
         return -ENOMEM;
-    p->at = bytes;
-    p->end = p->at + len;
-    p->line = 1;
-    p->values.limit = ATTRIBUTES_MAX * (VALUE_MAX + 8);
-    int r = timeline_builder_new(&p->b);
+    p->xml = XML_ParserCreate(NULL);
+    int r = p->xml ? timeline_builder_new(&p->b) : -ENOMEM;
     if (r == 0)
-        r = read_elements(p);
+        r = read_elements(p, bytes, len);
     if (r == -EBADMSG)
-        buf_printf(why, "line %u: this is not XML of the thread profiler", p->line);
+        buf_printf(why, "line %lu: this is not XML of the thread profiler: %s",
+                   (unsigned long)XML_GetCurrentLineNumber(p->xml),
+                   XML_ErrorString(XML_GetErrorCode(p->xml)));
     if (r == 0)
         r = build(p, ret);
     timeline_builder_free(p->b);
-    buf_release(&p->values);
+    if (p->xml)
+        XML_ParserFree(p->xml);
     vec_release(&p->events);
     free(p);
     return r;
