@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <sha2.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -17,9 +18,7 @@ struct fleet_hash {
 };
 
 struct fleet_sha {
-    uint32_t state[8];
-    uint8_t block[64];
-    uint64_t len; /* bytes that were added */
+    SHA2_CTX state;
 };
 
 void fleet_sha_begin(struct fleet_sha *s);
