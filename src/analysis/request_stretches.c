@@ -437,7 +437,10 @@ int ledger_add_stretch(struct request_ledger *l, struct request_parts *p, uint32
         return add_run(l, p, &part, s->start, s->end);
     }
     part.cause = wait_cause(l, s->state);
-    if (part.cause == CAUSE_IO)
+    if (kind == TL_UNMOUNTED) {
+        uint32_t occupant = tl_context_of(l->t, s->state)->other;
+        part.behind = occupant == TL_NONE ? 0 : occupant + 1;
+    } else if (part.cause == CAUSE_IO)
         part.object = io_peer(l, s->state);
     else if (part.cause == CAUSE_CLASS_LOAD && ledger_stack_marks(l, s->state) & FRAME_CLASS_INIT)
         part.object = marked_class(l, s->state, FRAME_CLASS_INIT);

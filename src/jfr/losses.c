@@ -146,6 +146,7 @@ struct jfr_loss_row jfr_loss_of_type(const char *type)
         {"jvmscope.Unpark", "threads", "events"},
         {"jvmscope.Waiting", "threads", "events"},
         {"jvmscope.VirtualThreadUnmounted", "threads", "events"},
+        {"jvmscope.VirtualThreadReady", "threads", "events"},
         {"jvmscope.Deadlock", "threads", "events"},
         {"jvmscope.Preempted", "threads", "events"},
         {"jdk.ThreadPark", "threads", "events"},

@@ -39,7 +39,8 @@ enum tl_event_kind {
     TLE_MOUNT, /* virtual threads */
     TLE_UNMOUNT,
     TLE_CLASS_INIT, /* it waits for another thread to initialize a class, until it is mounted */
-    TLE_OWNER,      /* object; other: its owner, seen while the thread waits for it */
+    TLE_READY, /* its wait is over, and it has no carrier; other: the thread that has its carrier */
+    TLE_OWNER, /* object; other: its owner, seen while the thread waits for it */
     TLE_KINDS
 };
 

@@ -256,6 +256,8 @@ int timeline_add(struct timeline_builder *b, const struct tl_event *e)
         break;
     case TLE_MOUNT:
         return timeline_on_mount(b, e);
+    case TLE_READY:
+        return timeline_on_ready(b, e);
     case TLE_OWNER:
         timeline_owned_by(timeline_monitor_of(b, e->object), e->other, true);
         break;

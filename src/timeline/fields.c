@@ -20,6 +20,7 @@ const struct rec_wish loader_wishes[FIELDS] = {
     [THREAD] = {"thread", true},
     [PARENT_THREAD] = {"parentThread", true},
     [CARRIER] = {"carrier", true},
+    [OCCUPANT] = {"occupant", true},
     [TIMEOUT] = {"timeout", false},
     [UNTIL] = {"until", false},
     [TIMED_OUT] = {"timedOut", false},

@@ -25,6 +25,7 @@ enum field {
     THREAD,
     PARENT_THREAD,
     CARRIER,
+    OCCUPANT,
     TIMEOUT,
     UNTIL,
     TIMED_OUT,

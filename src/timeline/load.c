@@ -41,6 +41,7 @@ enum tag {
     PREEMPTED,
     THROTTLED,
     UNMOUNTED,
+    READY,
     DEADLOCK,
     LOST,
 };
@@ -72,6 +73,7 @@ static const struct rec_select selected[] = {
     {"jvmscope.Preempted", PREEMPTED},
     {"jdk.ContainerCPUThrottling", THROTTLED},
     {"jvmscope.VirtualThreadUnmounted", UNMOUNTED},
+    {"jvmscope.VirtualThreadReady", READY},
     {"jvmscope.Deadlock", DEADLOCK},
     LOSSES_SELECT(LOST),
     {0},
@@ -277,7 +279,8 @@ static void on_waiting(struct loader *l)
                  {"park", TLE_PARK},
                  {"sleep", TLE_SLEEP},
                  {"io", TLE_IO},
-                 {"unmounted", TLE_UNMOUNT}};
+                 {"unmounted", TLE_UNMOUNT},
+                 {"ready", TLE_READY}};
 
     const char *kind = rec_string(&l->e->object, "kind", "");
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
@@ -400,6 +403,9 @@ static void on_event(struct loader *l)
         break;
     case UNMOUNTED:
         on_unmounted(l);
+        break;
+    case READY:
+        add_wait(l, TLE_READY, TLE_MOUNT, TL_NONE, thread_field(l, OCCUPANT), TL_NONE, 0, false);
         break;
     case DEADLOCK: {
         uint32_t object = object_field(l, MONITOR_CLASS), owner = thread_field(l, OWNER);

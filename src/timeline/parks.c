@@ -133,6 +133,10 @@ static uint32_t waited_on(const struct timeline_builder *b, uint32_t thread)
         uint8_t kind = timeline_node(b, n).kind;
         if (kind == TL_WAIT_OBJECT)
             return b->contexts.data[timeline_node(b, n).context].object;
+        if (kind == TL_UNMOUNTED) {
+            woken = false; /* it had no carrier, and has done nothing since */
+            continue;
+        }
         if (kind == TL_RUN ? woken
                            : kind != TL_HANDOFF && kind != TL_TIMEOUT && kind != TL_REACQUIRE)
             return TL_NONE;
@@ -169,4 +173,22 @@ int timeline_on_mount(struct timeline_builder *b, const struct tl_event *e)
     struct tl_event entered = *e;
     entered.object = b->contexts.data[d->states[d->depth - 1].context].object;
     return timeline_on_entered(b, &entered);
+}
+
+/*
+ * A virtual thread was given to the scheduler and waits for a carrier. Whatever it waited for
+ * before has ended, which is not recorded when the recording ends before it is mounted.
+ */
+int timeline_on_ready(struct timeline_builder *b, const struct tl_event *e)
+{
+    const struct doing *d = &b->doing.data[e->thread];
+    uint8_t state = d->depth && !d->hidden ? d->states[d->depth - 1].kind : TL_RUN;
+    struct tl_event end = *e;
+    end.other = end.object = TL_NONE;
+    int r = state == TL_PARK    ? timeline_on_parked(b, &end)
+            : state == TL_SLEEP ? timeline_on_sleep_end(b, &end, TL_SLEEP, TL_BY_TIMER)
+            : state == TL_RUN   ? 0
+                                : timeline_on_mount(b, &end);
+    int64_t n = r < 0 ? r : timeline_block(b, e, TL_UNMOUNTED);
+    return n < 0 ? (int)n : 0;
 }

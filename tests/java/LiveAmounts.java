@@ -4,7 +4,8 @@ import java.util.List;
 
 /**
  * Keeps objects of several classes in amounts from one to the argument (a power of ten), and drops as many of others: the
- * small amounts first, and one more object of a class of its own at the very end.
+ * small amounts first, and one more object of a class of its own at the very end. Second argument: "waits" for a line of
+ * standard input at both ends, and drops many times the heap of arrays.
  */
 public class LiveAmounts {
     static class Kept0 { long a; }
@@ -50,15 +51,33 @@ public class LiveAmounts {
         }
     }
 
-    public static void main(String[] args) {
+    static void waste() {
+        for (int i = 0; i < 1500000; i++)
+            sink = new byte[1000];
+    }
+
+    public static void main(String[] args) throws Exception {
         int largest = Integer.parseInt(args[0]);
+        boolean waits = args.length > 1;
+        if (waits) {
+            System.out.println("ready");
+            System.in.read();
+        }
+        fill(largest);
+        if (waits)
+            waste();
+        sink = null;
+        kept.add(new Last());
+        System.out.println("done");
+        if (waits)
+            System.in.read();
+    }
+
+    static void fill(int largest) {
         for (int power = 0, amount = 1; amount <= largest; power++, amount *= 10)
             for (int i = 0; i < amount; i++) {
                 kept.add(keep(power));
                 sink = drop(power);
             }
-        sink = null;
-        kept.add(new Last());
-        System.out.println("done");
     }
 }

@@ -153,6 +153,9 @@ void put_culprit(struct buf *b, const struct group_cause *c)
         buf_string(b, c->culprit.threads > 1 ? " were busy" : " was busy");
         if (c->busy_with)
             buf_printf(b, " with %s", c->busy_with);
+    } else if (c->cause == CAUSE_RUNNABLE) {
+        buf_string(b, ": its carrier was taken by ");
+        put_thread(b, &c->culprit);
     } else {
         buf_string(b, is_lock(c) ? ": held by " : ": until ");
         put_thread(b, &c->culprit);

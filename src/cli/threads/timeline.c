@@ -126,6 +126,9 @@ static void attributes(struct json *j, const struct timeline *t, const struct ca
         key_object(j, "lockedObject", t, x->object);
         key_thread(j, "lockedThread", t, x->other);
         break;
+    case TL_UNMOUNTED:
+        key_thread(j, "occupantThread", t, x->other);
+        break;
     case TL_STARTS:
         key_thread(j, "startedThread", t, x->other);
         break;

@@ -28,6 +28,7 @@ struct site {
     struct estimate variance;
     double followed;      /* objects that are, or were until they died, tracked individually */
     uint32_t held;        /* lost when tracked objects were thinned out */
+    double most;          /* so many objects one that was tracked stood for, at most */
     bool met;             /* an object has been tracked */
     struct estimate told; /* allocated, at the last incremental report */
     struct estimate told_live;

@@ -38,6 +38,7 @@ struct site_table {
     jweak garbage;         /* cleared by the next collection */
     bool counted;          /* the live figures are those of the end of the VM and are final */
     bool collected;        /* a collection preceded the count of live objects */
+    double heap;           /* the bytes in use when live objects were counted; 0: unknown */
     double variance_bytes; /* of all bytes sampled */
 };
 

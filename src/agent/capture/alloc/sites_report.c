@@ -27,6 +27,7 @@ struct row {
     /* allocated and never tracked: it is not known whether they are alive */
     struct estimate unseen;
     double followed; /* objects that were tracked individually */
+    double most;     /* so many objects one that was tracked stood for, at most */
     bool met;        /* an object of the row has been tracked */
     bool estimated;  /* found only by samples, although exact counts were recorded */
 };
@@ -65,9 +66,6 @@ static void add(struct estimate *to, const struct estimate *e)
  */
 static double stands_for(const struct row *r)
 {
-    /* a fraction of a place's count within which a stack sample is certain (strata.c) */
-    enum { STRATA = 16 };
-
     double each = r->unseen.objects > 0 ? r->unseen.bytes / r->unseen.objects : 0;
     if (r->unseen.objects < 0.5)
         return 0;
@@ -75,7 +73,7 @@ static double stands_for(const struct row *r)
     if (site_table.all || (!site_table.interval && !r->met))
         return r->unseen.objects;
     return site_table.interval ? 1 / sites_chance((jlong)MAX(each, 1), site_table.interval)
-                               : r->unseen.objects / STRATA + 1;
+                               : r->most;
 }
 
 /*
@@ -86,8 +84,14 @@ static struct estimate reckon_error(const struct row *r)
 {
     double unseen = MIN(stands_for(r), r->unseen.objects);
     double each = r->unseen.objects > 0 ? r->unseen.bytes / r->unseen.objects : 0;
-    return (struct estimate){MAX(square_root(r->variance.objects), unseen),
-                             MAX(square_root(r->variance.bytes), unseen * each)};
+    struct estimate e = {MAX(square_root(r->variance.objects), unseen),
+                         MAX(square_root(r->variance.bytes), unseen * each)};
+    /* What is alive has room in the heap. */
+    if (site_table.heap > 0 && e.bytes > site_table.heap) {
+        e.objects *= site_table.heap / e.bytes;
+        e.bytes = site_table.heap;
+    }
+    return e;
 }
 
 /* Called when the rows are complete. */
@@ -112,6 +116,7 @@ static void add_live(struct row *to, const struct row *row)
     add(&to->variance, &row->variance);
     add(&to->unseen, &row->unseen);
     to->followed += row->followed;
+    to->most = MAX(to->most, row->most);
     to->met = to->met || row->met;
 }
 
@@ -221,12 +226,23 @@ static int give_samples(struct report *r)
     return error;
 }
 
+/* The bytes of the heap that are in use, 0 when the VM does not tell. */
+static double heap_in_use(void)
+{
+    typedef jlong(JNICALL * amount)(void);
+    amount total = (amount)vm_libjvm_function("JVM_TotalMemory"),
+           unused = (amount)vm_libjvm_function("JVM_FreeMemory");
+    return total && unused ? (double)MAX(total() - unused(), 0) : 0;
+}
+
 /* Collects garbage and counts what is alive. */
 static void take_live(JNIEnv *jni)
 {
     bool collected = collect_garbage(jni);
+    double heap = heap_in_use();
     pthread_mutex_lock(&site_table.lock);
     site_table.collected = collected;
+    site_table.heap = heap;
     sites_count_live(jni);
     pthread_mutex_unlock(&site_table.lock);
 }
@@ -255,6 +271,7 @@ static int take_rows(JNIEnv *jni, unsigned flags, sites_settle *settle, struct r
                                                  .live = s->live,
                                                  .variance = s->variance,
                                                  .followed = s->followed,
+                                                 .most = s->most,
                                                  .met = s->met,
                                                  .allocated = s->allocated}));
     }

@@ -63,15 +63,16 @@ static void ended(struct early_wait *e, uint64_t now, bool timed_out)
     if (!atomic_compare_exchange_strong(&e->progress, &expected, OVER))
         return;
     atomic_fetch_sub(&early.open, 1);
+    now = MAX(now, atomic_load(&e->how.start));
     put_wait(e->id, e->kind, &e->how, now - atomic_load(&e->how.start), timed_out);
 }
 
-void at_start_contact(uint64_t id)
+void at_start_contact(uint64_t id, uint64_t ready)
 {
     const uint64_t *place =
         atomic_load(&early.n) && atomic_load(&early.open) ? map_get(&early.by_id, id) : NULL;
     if (place)
-        ended(&atomic_load(&early.list)[*place], now_ns(), timed_out_here);
+        ended(&atomic_load(&early.list)[*place], ready ? ready : now_ns(), timed_out_here);
 }
 
 /* ---- what the threads wait for ---- */

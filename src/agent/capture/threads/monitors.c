@@ -59,6 +59,8 @@ static void JNICALL on_entered(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobjec
     uint64_t ns, cost = budget_begin();
     if (!w || !wait_end(w, WAIT_ENTER, &was, &ns))
         return;
+    if (w->late.mounted)
+        mounts_late(w, &was, false, &ns);
     w->entered = was.start + ns;
     if (!wait_left_out(&was, ns))
         put_monitor_enter(w->id, &was, ns);
@@ -106,6 +108,8 @@ static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject
     at_start_timed_out(false);
     if (!w || !wait_end(w, WAIT_OBJECT, &was, &ns))
         return;
+    if (w->late.mounted)
+        mounts_late(w, &was, timed_out, &ns);
     if (w->locks)
         locks_waited(w, was.class, was.object, was.start + ns);
     put_monitor_wait(w->id, &was, ns, timed_out);

@@ -6,6 +6,7 @@
 #include "agent/capture/threads/threads.h"
 
 #include "agent/vm/virtual_threads.h"
+#include "base/clock.h"
 
 #include <string.h>
 
@@ -25,11 +26,82 @@ void put_unmounted(uint64_t thread, const struct wait *was, uint64_t ns)
     jfr_commit(&e);
 }
 
+static void put_ready(uint64_t thread, uint64_t trace, uint64_t since, const struct lateness *late)
+{
+    struct jfr_event e;
+    if (!jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_READY], 0, &e))
+        return;
+    jfr_put_time(&e, since + 1); /* so that it follows the end of the wait */
+    jfr_put_long(&e, (int64_t)(late->mounted - since - 1));
+    jfr_put_long(&e, (int64_t)thread);
+    jfr_put_long(&e, (int64_t)trace);
+    jfr_put_long(&e, (int64_t)late->occupant);
+    jfr_commit(&e);
+}
+
+void mounts_late(struct waiter *w, const struct wait *was, bool timed_out, uint64_t *ns)
+{
+    struct lateness late = w->late;
+    uint64_t since = late.ready;
+    w->late = (struct lateness){0};
+    if (timed_out && late.deadline && (since > late.deadline || !since))
+        since = late.deadline;
+    if (!since || since <= was->start || since + MOUNT_LATE > late.mounted)
+        return;
+    late.occupant = thread_carried_since(since);
+    *ns = since - was->start;
+    put_ready(w->id, was->trace, since, &late);
+}
+
+uint64_t mounts_ready_since(const struct waiter *w)
+{
+    uint64_t since = atomic_load(&w->ready), deadline = atomic_load(&w->deadline), now = now_ns();
+    if (!since && deadline && deadline < now)
+        since = deadline;
+    return since && since + MOUNT_LATE < now ? since : 0;
+}
+
+/* VirtualThread.timeout, of a thread that is about to park for a time (JDK 24 and later). */
+static struct {
+    jfieldID state, timeout;
+    jint timed;
+} fields;
+
+void mounts_fields(JNIEnv *jni)
+{
+    jclass c = vm.version >= 24 ? (*jni)->FindClass(jni, "java/lang/VirtualThread") : NULL;
+    jfieldID timed = c ? (*jni)->GetStaticFieldID(jni, c, "TIMED_PARKING", "I") : NULL;
+    fields.timeout = timed ? (*jni)->GetFieldID(jni, c, "timeout", "J") : NULL;
+    fields.state = fields.timeout ? (*jni)->GetFieldID(jni, c, "state", "I") : NULL;
+    if (fields.state)
+        fields.timed = (*jni)->GetStaticIntField(jni, c, timed);
+    vm_clear_exception(jni);
+    if (c)
+        (*jni)->DeleteLocalRef(jni, c);
+}
+
+static uint64_t deadline_of(JNIEnv *jni, const struct waiter *w, jthread thread)
+{
+    const struct wait *at = &w->waits[WAIT_OBJECT];
+    uint64_t start = atomic_load(&at->start);
+    if (start)
+        return at->timeout > 0 ? start + (uint64_t)at->timeout * NS_PER_MS : 0;
+    if (!fields.state || (*jni)->GetIntField(jni, thread, fields.state) != fields.timed)
+        return 0;
+    jlong timeout = (*jni)->GetLongField(jni, thread, fields.timeout);
+    return timeout > 0 ? now_ns() + (uint64_t)timeout : 0;
+}
+
 static void JNICALL on_unmount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 {
     if (!natives_enter())
         return;
     struct waiter *w = waiter_self(jni, thread);
+    if (w) {
+        atomic_store(&w->ready, 0);
+        atomic_store(&w->deadline, deadline_of(jni, w, thread));
+        w->late = (struct lateness){0};
+    }
     /* When a wait for a monitor unmounts the thread, only the wait is recorded. */
     if (w && !atomic_load(&w->waits[WAIT_ENTER].start) &&
         !atomic_load(&w->waits[WAIT_OBJECT].start)) {
@@ -47,17 +119,31 @@ static void JNICALL on_unmount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     natives_leave();
 }
 
+/* The thread has a carrier again, which ends its wait unless it waits for a monitor. */
+static void mounted(struct waiter *w)
+{
+    struct wait was = {0};
+    uint64_t ns;
+    w->late = (struct lateness){.ready = atomic_exchange(&w->ready, 0),
+                                .deadline = atomic_exchange(&w->deadline, 0),
+                                .mounted = now_ns()};
+    if (atomic_load(&w->waits[WAIT_ENTER].start) || atomic_load(&w->waits[WAIT_OBJECT].start))
+        return;
+    bool waited = wait_end(w, WAIT_UNMOUNTED, &was, &ns);
+    mounts_late(w, &was, true, &ns);
+    if (waited)
+        put_unmounted(w->id, &was, ns);
+}
+
 static void JNICALL on_mount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 {
     if (!natives_enter())
         return;
     struct waiter *w = waiter_self(jni, thread);
-    struct wait was;
-    uint64_t ns;
     if (w && waiter_self(jni, NULL))
         thread_carries(jni, w->id);
-    if (w && wait_end(w, WAIT_UNMOUNTED, &was, &ns))
-        put_unmounted(w->id, &was, ns);
+    if (w)
+        mounted(w);
     natives_leave();
 }
 

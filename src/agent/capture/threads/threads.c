@@ -213,7 +213,7 @@ struct waiter *waiter_self(JNIEnv *jni, jthread thread)
         struct waiter *v = virtual_waiter(jni, thread);
         if (v && unlikely(!atomic_load(&v->come))) {
             atomic_store(&v->come, true);
-            at_start_contact(v->id);
+            at_start_contact(v->id, atomic_load(&v->ready));
         }
         return v;
     }
@@ -224,7 +224,7 @@ struct waiter *waiter_self(JNIEnv *jni, jthread thread)
         memset(w, 0, sizeof(*w)); /* another thread used this entry before */
         w->id = t->serial;
         delays_new_thread(w);
-        at_start_contact(t->serial);
+        at_start_contact(t->serial, 0);
     }
     w->stack = MAX(w->stack, (uint64_t)(uintptr_t)__builtin_frame_address(0));
     if (unlikely(thread_capture.watch && !w->high))
@@ -265,11 +265,78 @@ uint64_t thread_running_on(const struct thread *t)
     return mounted ? mounted : t->serial;
 }
 
+/*
+ * The virtual threads that the calling carrier has run, of which those that were short or long ago
+ * are overwritten first.
+ */
+enum { CARRIED = 8 };
+
+#define CARRIED_KEPT (10 * NS_PER_SECOND)
+
+static __thread struct {
+    uint64_t since; /* the one that it runs now */
+
+    struct {
+        uint64_t id, from, until;
+    } ran[CARRIED];
+} carried_here;
+
+static void note_carried(uint64_t id, uint64_t now)
+{
+    uint64_t least = UINT64_MAX;
+    int at = 0;
+    for (int i = 0; i < CARRIED; i++) {
+        uint64_t until = carried_here.ran[i].until,
+                 ns = until + CARRIED_KEPT < now ? 0 : until - carried_here.ran[i].from;
+        if (ns < least) {
+            least = ns;
+            at = i;
+        }
+    }
+    carried_here.ran[at].id = id;
+    carried_here.ran[at].from = carried_here.since;
+    carried_here.ran[at].until = now;
+}
+
 void thread_carries(JNIEnv *jni, uint64_t id)
 {
     struct thread *t = platform_self(jni);
-    if (t)
-        atomic_store(&carries[thread_index(t)], id);
+    if (!t)
+        return;
+    uint64_t was = atomic_exchange(&carries[thread_index(t)], id);
+    if (was == id)
+        return;
+    uint64_t now = now_ns();
+    if (was)
+        note_carried(was, now);
+    carried_here.since = now;
+}
+
+uint64_t thread_carried_since(uint64_t time)
+{
+    uint64_t most = 0, id = 0;
+    for (int i = 0; i < CARRIED; i++) {
+        uint64_t from = MAX(carried_here.ran[i].from, time), until = carried_here.ran[i].until;
+        if (until > from && until - from > most) {
+            most = until - from;
+            id = carried_here.ran[i].id;
+        }
+    }
+    return id;
+}
+
+void waiter_ready(JNIEnv *jni, jthread thread)
+{
+    if (!thread_capture.jfr)
+        return;
+    uint64_t id = java_id(jni, thread), none = 0, now = now_ns();
+    struct shard *s = &shards[id % SHARDS];
+    pthread_mutex_lock(&s->lock);
+    const uint64_t *slot = map_get(&s->waiters, id);
+    struct waiter *w = slot ? (struct waiter *)(uintptr_t)*slot : NULL;
+    if (w)
+        atomic_compare_exchange_strong(&w->ready, &none, now);
+    pthread_mutex_unlock(&s->lock);
 }
 
 void thread_carried(const struct thread *carrier, uint64_t was, uint64_t now)
@@ -599,6 +666,7 @@ static void put_analysis(const char *locks)
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     int r = find_fields(jni);
+    mounts_fields(jni);
     if (r < 0) {
         buf_printf(why, "threads=y: java.lang.Thread has no tid or parkBlocker in this VM");
         return r;

@@ -41,6 +41,15 @@ struct wait {
     bool plain;       /* only its times are known, to stay within the budget */
 };
 
+/* Shorter times without a carrier, in ns, are left in the wait that they follow. */
+#define MOUNT_LATE 20000
+
+/* mounts.c: how long a virtual thread had to wait for a carrier. */
+struct lateness {
+    uint64_t ready, deadline, mounted; /* in ns; 0: unknown */
+    uint64_t occupant; /* the thread that had its carrier for most of the time; 0: unknown */
+};
+
 /* delays.c: how a platform thread uses its processor. */
 struct running {
     /* in ns: running without a wait since then; 0: not running, or unknown */
@@ -60,11 +69,17 @@ struct waiter {
     uint64_t stack;
     /* deadlock=y: base of the stack of a platform thread; 0: not determined yet */
     uint64_t low, high;
-    jweak thread;       /* deadlock=y: a virtual thread */
-    atomic_bool come;   /* a virtual thread has posted an event of its own */
-    struct running run; /* of a platform thread */
-    bool was_short;     /* the last wait; see agent/capture/budget/budget.h */
-    uint64_t entered;   /* in ns: when the last contended monitor was acquired */
+    jweak thread; /* deadlock=y: a virtual thread */
+    /* in ns: when a virtual thread that is unmounted was given to the scheduler; 0: it was not */
+    _Atomic uint64_t ready;
+    /* in ns: when its wait ends by itself, for which the timer may itself need a carrier; 0: never
+     */
+    _Atomic uint64_t deadline;
+    struct lateness late; /* of its last mount */
+    atomic_bool come;     /* a virtual thread has posted an event of its own */
+    struct running run;   /* of a platform thread */
+    bool was_short;       /* the last wait; see agent/capture/budget/budget.h */
+    uint64_t entered;     /* in ns: when the last contended monitor was acquired */
     /*
      * locks=, in ns: when the thread began to wait for the monitor of arrived_object; 0: it holds
      * it
@@ -88,6 +103,7 @@ enum threads_type {
     TYPE_UNPARK,
     TYPE_WAITING,
     TYPE_UNMOUNTED,
+    TYPE_READY,
     TYPE_DEADLOCK,
     TYPE_IO,
     TYPE_HOLD,
@@ -142,6 +158,10 @@ uint64_t thread_record_id(uint64_t java_id);
 uint64_t thread_running_on(const struct thread *t);
 /* The calling thread, a carrier, runs that virtual thread from now on; 0: none. */
 void thread_carries(JNIEnv *jni, uint64_t id);
+/* The virtual thread that the calling carrier ran for most of the time since then; 0: unknown. */
+uint64_t thread_carried_since(uint64_t time);
+/* A virtual thread is given to the scheduler now. */
+void waiter_ready(JNIEnv *jni, jthread thread);
 /* Whichever carrier was known to run `was` runs `now` from now on; 0: none. */
 void thread_carried(const struct thread *carrier, uint64_t was, uint64_t now);
 /* The same for any thread; a virtual thread is described to the recording. */
@@ -210,6 +230,14 @@ void put_park(uint64_t thread, const struct wait *was, uint64_t ns, bool absolut
 void put_io_wait(uint64_t thread, const struct wait *was, uint64_t ns);
 /* mounts.c: jvmscope.VirtualThreadUnmounted. */
 void put_unmounted(uint64_t thread, const struct wait *was, uint64_t ns);
+/*
+ * Shortens a wait of the calling thread by the time in which it only lacked a carrier, for which
+ * jvmscope.VirtualThreadReady is written. timed_out: the wait ended when its time was over.
+ */
+void mounts_late(struct waiter *w, const struct wait *was, bool timed_out, uint64_t *ns);
+/* Since when a thread that is unmounted has been ready; 0: it is not, or not for long. */
+uint64_t mounts_ready_since(const struct waiter *w);
+void mounts_fields(JNIEnv *jni);
 
 /*
  * owner.c: the owner of the monitor that the calling thread is about to wait for, as an id in the
@@ -236,8 +264,11 @@ bool owner_of_monitor(uint64_t monitor, uint64_t *ret_id);
  * natives are bound and events are enabled.
  */
 void at_start_look(JNIEnv *jni, uint64_t since);
-/* The calling thread has its first event of this capture: the wait that it was in has ended. */
-void at_start_contact(uint64_t id);
+/*
+ * The calling thread has its first event of this capture: the wait that it was in has ended, at
+ * `ready`, or now when that is 0.
+ */
+void at_start_contact(uint64_t id, uint64_t ready);
 /* Called before that, in MonitorWaited: whether the wait ended by its timeout. */
 void at_start_timed_out(bool timed_out);
 void at_start_flush(JNIEnv *jni);

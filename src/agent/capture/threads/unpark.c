@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Unparks of virtual threads: LockSupport.unpark passes them to the scheduler without calling a
- * native method, so a call of ours is inserted in front of that. It is the only method that
- * threads=y instruments.
+ * What happens to virtual threads without a call of a native method, so that calls of ours are
+ * inserted: LockSupport.unpark, and VirtualThread's methods that give a thread to the scheduler.
+ * threads=y instruments no others.
  */
 #include "agent/capture/threads/threads.h"
 #include "agent/instrument/instrument.h"
@@ -24,9 +24,38 @@ void JNICALL Java_java_lang_JvmscopeThreads_unpark(JNIEnv *jni, jclass class, jo
     natives_leave();
 }
 
+EXPORT void JNICALL Java_java_lang_JvmscopeThreads_ready(JNIEnv *jni, jclass class, jobject thread);
+
+void JNICALL Java_java_lang_JvmscopeThreads_ready(JNIEnv *jni, jclass class, jobject thread)
+{
+    if (!thread || !natives_enter())
+        return;
+    waiter_ready(jni, thread);
+    natives_leave();
+}
+
 static bool unpark_wants(struct str class_name)
 {
     return str_is(class_name, "java/util/concurrent/locks/LockSupport");
+}
+
+/*
+ * The methods of VirtualThread that give it to the scheduler have names of one kind on all
+ * versions: submitRunContinuation, lazySubmit..., externalSubmit... They may call each other; the
+ * first one counts.
+ */
+static int submit_edit(const struct instrument_class *c, struct edit *e)
+{
+    struct str name = class_utf8(c->file, e->method->name);
+    if (!memmem(name.data, name.len, "ubmitRunContinuation", 20) || e->method->access & ACC_STATIC)
+        return 0;
+    _cleanup_(buf_release) struct buf code = BUF(16);
+    int probe = rewrite_methodref(e->rewrite, PROBE, "ready", UNPARK);
+    if (probe < 0)
+        return probe;
+    code_op(&code, OP_ALOAD_0);
+    code_invokestatic(&code, probe);
+    return edit_insert(e, EDIT_ENTRY, 0, 0, &code, 1) ?: 1;
 }
 
 /*
@@ -35,6 +64,8 @@ static bool unpark_wants(struct str class_name)
  */
 static int unpark_edit(const struct instrument_class *c, struct edit *e)
 {
+    if (c->virtual_thread)
+        return submit_edit(c, e);
     if (!str_is(class_utf8(c->file, e->method->name), "unpark") ||
         !str_is(class_utf8(c->file, e->method->descriptor), UNPARK))
         return 0;
@@ -54,8 +85,11 @@ static int unpark_edit(const struct instrument_class *c, struct edit *e)
     return r < 0 ? r : found;
 }
 
-static const struct instrument_client client = {
-    .name = "threads", .edit = unpark_edit, .wants = unpark_wants, .loaded_only = true};
+static const struct instrument_client client = {.name = "threads",
+                                                .edit = unpark_edit,
+                                                .wants = unpark_wants,
+                                                .virtual_threads = true,
+                                                .loaded_only = true};
 static bool on;
 
 int unparks_on(JNIEnv *jni, struct buf *why)

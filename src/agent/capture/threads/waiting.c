@@ -6,15 +6,16 @@
 
 static const char *const kind_names[WAIT_KINDS] = {"monitor", "wait", "park",
                                                    "sleep",   "io",   "unmounted"};
-static uint64_t kind_strings[WAIT_KINDS];
+static uint64_t kind_strings[WAIT_KINDS], ready_string;
 
 void waiting_init(struct jfr_writer *jfr)
 {
     for (int i = 0; i < WAIT_KINDS; i++)
         kind_strings[i] = jfr_define_string(jfr, kind_names[i]);
+    ready_string = jfr_define_string(jfr, "ready");
 }
 
-bool put_waiting(uint64_t thread, enum wait_kind kind, const struct wait *how)
+static bool put_kind(uint64_t thread, enum wait_kind kind, uint64_t name, const struct wait *how)
 {
     struct jfr_event e;
     if (!jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_WAITING], 0, &e))
@@ -22,13 +23,30 @@ bool put_waiting(uint64_t thread, enum wait_kind kind, const struct wait *how)
     jfr_put_time(&e, atomic_load(&how->start));
     jfr_put_long(&e, (int64_t)thread);
     jfr_put_long(&e, (int64_t)how->trace);
-    jfr_put_string_id(&e, kind_strings[kind]);
+    jfr_put_string_id(&e, name);
     jfr_put_long(&e, (int64_t)how->class);
     jfr_put_long(&e, how->object);
     jfr_put_long(&e, (int64_t)how->owner);
     jfr_put_long(&e, kind == WAIT_PARK ? how->timeout : how->timeout * (int64_t)NS_PER_MS);
     jfr_commit(&e);
     return true;
+}
+
+bool put_waiting(uint64_t thread, enum wait_kind kind, const struct wait *how)
+{
+    return put_kind(thread, kind, kind_strings[kind], how);
+}
+
+/*
+ * A virtual thread that has been ready for so long that an event follows when it gets a carrier.
+ */
+static void tell_ready(const struct waiter *w)
+{
+    const struct wait *at = &w->waits[WAIT_UNMOUNTED];
+    uint64_t since = mounts_ready_since(w), start = seqlock_stamp(&at->start);
+    struct wait ready = {.start = since + 1, .trace = at->trace};
+    if (start && since > start && seqlock_stamp_holds(&at->start, start))
+        put_kind(w->id, WAIT_UNMOUNTED, ready_string, &ready);
 }
 
 /* How many waits are repeated in a new chunk of a ring. */
@@ -44,6 +62,8 @@ struct telling {
 static void tell_waiting(struct waiter *w, jthread thread, void *arg)
 {
     struct telling *t = arg;
+    if (t->before == UINT64_MAX)
+        tell_ready(w);
     for (int k = 0; k < WAIT_KINDS; k++) {
         struct wait *at = &w->waits[k];
         uint64_t start = seqlock_stamp(&at->start);

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 package java.lang;
 
-/** The probe of threads=y: unparks of virtual threads, which reach no native method. */
+/** The probe of threads=y: what happens to virtual threads without a call of a native method. */
 public final class JvmscopeThreads {
     private JvmscopeThreads() {
     }
 
     public static native void unpark(Thread thread);
 
+    /** The virtual thread is about to be given to the scheduler: from now on it only lacks a carrier. */
+    public static native void ready(Thread thread);
+
     /** Calls each native method once. */
     static void bind() {
         unpark(null);
+        ready(null);
     }
 }

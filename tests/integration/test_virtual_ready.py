@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A virtual thread that is ready and has no carrier waits for nothing else: not for a lock, a timer or a queue."""
+import collections
+import json
+
+import pytest
+
+import lab
+
+MS = 1_000_000
+CARRIER = "-Djdk.virtualThreadScheduler.parallelism=1"
+WAYS = {"parked", "taken", "locked", "slept", "timed", "yielded"}
+AT_MONITORS = {"entered", "notified"}  # these keep their carrier before JDK 24
+
+
+def ways(jdk):
+    return WAYS | (AT_MONITORS if jdk.version >= 24 else set())
+
+
+def states(out):
+    """By thread: what it did last, for how many ns, what ended that, and which thread is named."""
+    done = lab.jvmscope("threads", "timeline", "--json", out)
+    assert done.returncode == 0, done.stderr
+    found, end = json.loads(done.stdout), collections.defaultdict(list)
+    for e in found["events"]:
+        if e["type"] not in ("TRCThreadUnparkEvent", "TRCThreadDeadAndNotifyJoinedEvent"):
+            end[e["thread"]].append(e)
+    return found, end
+
+
+@pytest.mark.jdks(21, 25, 27)
+def test_ready_without_a_carrier_is_a_state_of_its_own(jdk, tmp_path):
+    out = tmp_path / "out.jfr"
+    done = jdk.java("VirtualReady", 300, jvm=[jdk.agent(f"threads=y,format=r,file={out}"), CARRIER], release=21)
+    assert done.returncode == 0, done.stderr
+    truth = {name: (int(least), int(most)) for name, least, most in map(str.split, done.stdout.splitlines())}
+    assert set(truth) == ways(jdk)
+    found, by_thread = states(out)
+    for name, (least, most) in truth.items():
+        own = by_thread[name]
+        ready = {a["time"]: b["time"] - a["time"] for a, b in zip(own, own[1:]) if a["type"] == "TRCThreadUnmountedEvent"}
+        # What its processor was taken from the carrier in before it read the clock is no time without a carrier.
+        assert 0.95 * least - 10 * MS <= sum(ready.values()) <= most + MS, (name, ready, least, most)
+        since, ns = max(ready.items(), key=lambda r: r[1])
+        waited = [e for e in own if e["time"] in (since, since - 1) and e.get("cause")]
+        causes = {"slept": "timer", "timed": "timer", "entered": "handoff", "notified": "notify", "yielded": None}
+        assert [e["cause"] for e in waited[-1:]] == [c for c in [causes.get(name, "unpark")] if c], (name, own)
+        mark = next(e for e in own if e["time"] == since and e["type"] == "TRCThreadUnmountedEvent")
+        assert mark["occupantThread"] == "occupant" and mark["frames"], mark
+    # Nothing else is told of that time: not by the path, nor as a wait for the lock.
+    path = json.loads(lab.jvmscope("threads", "critical-path", "--json", "--thread", "parked", out).stdout)
+    taken = sum(s["ns"] for s in path["segments"] if s["thread"] == "parked" and s["state"] == "preempted")
+    assert taken >= 0.95 * truth["parked"][0] - 10 * MS, path["segments"]
+
+
+@pytest.mark.jdks(21, 25, 27)
+def test_threads_that_have_no_carrier_when_the_recording_ends(jdk, tmp_path):
+    out = tmp_path / "out.jfr"
+    done = jdk.java("VirtualReady", "open", jvm=[jdk.agent(f"threads=y,format=r,file={out}"), CARRIER], release=21)
+    assert done.returncode == 0, done.stderr
+    found, by_thread = states(out)
+    for name in WAYS:
+        last = by_thread[name][-1]
+        assert last["type"] == "TRCThreadUnmountedEvent" and found["end_ns"] - last["time"] >= 250 * MS, (name, by_thread[name])
