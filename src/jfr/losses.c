@@ -32,6 +32,9 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_CPU_BUFFER] = {"cpu", "samples", "the buffer of samples was full"},
     [LOSS_CPU_TIMER] = {"cpu", "threads",
                         "the system gave them no timer, so they were not sampled"},
+    [LOSS_CPU_UNMOUNTED] = {"cpu", "milliseconds of virtual threads",
+                            "they had no carrier, where --cpu=wall does not sample; --threads "
+                            "records their waits"},
     [LOSS_ALLOC_SITE] = {"alloc", "objects", "the table of allocation sites was full"},
     [LOSS_ALLOC_SIZE] = {"alloc", "places",
                          "their class was not found, so their bytes are not known"},

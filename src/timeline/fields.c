@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "profile/frame_role.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const struct rec_wish loader_wishes[FIELDS] = {
@@ -178,6 +179,37 @@ static uint32_t find_class(struct loader *l, enum field f, int slot)
     return *known - 1;
 }
 
+/*
+ * The classes of conditions of java.util.concurrent are the same for all queues, pools and other
+ * users; their owner is the class whose method awaits the condition. Returns what names a condition
+ * by its owner, `class` for other objects.
+ */
+static uint32_t class_of_condition(struct loader *l, enum field f, uint64_t address, uint32_t class)
+{
+    static const char await[] = "Synchronizer$ConditionObject.await";
+    const struct rec_class *c = rec_class(&l->e->object, loader_wishes[f].name);
+    if (!c || !strstr(c->name, "Synchronizer$ConditionObject"))
+        return class;
+    const uint64_t *known = map_get(&l->conditions, address);
+    if (known)
+        return (uint32_t)*known;
+    const struct rec_stack *s = rec_stack(&l->e->object, loader_wishes[STACK_TRACE].name);
+    const char *owner = NULL, *dot = NULL;
+    for (uint32_t i = 0; s && i + 1 < s->n; i++)
+        if (strstr(s->frames[i].method->full, await))
+            owner = s->frames[i + 1].method->full;
+    if (owner)
+        dot = strrchr(owner, '.');
+    if (!dot)
+        return class;
+    char label[512];
+    snprintf(label, sizeof(label), "condition of %.*s", (int)(dot - owner), owner);
+    uint32_t number = loader_string(l, label);
+    if (number != TL_NONE && map_put(&l->conditions, address, number) < 0)
+        l->error = -ENOMEM;
+    return number == TL_NONE ? class : number;
+}
+
 uint32_t object_field(struct loader *l, enum field class_field)
 {
     uint32_t class = constant_field(l, class_field, find_class);
@@ -188,7 +220,8 @@ uint32_t object_field(struct loader *l, enum field class_field)
     const void *of = (const void *)((uintptr_t) class + 1);
     struct answer *a = answer(l, of, address, NULL, &known);
     if (!known) {
-        uint32_t number = loader_checked(l, timeline_object(l->b, address, class));
+        uint32_t called = class_of_condition(l, class_field, address, class);
+        uint32_t number = loader_checked(l, timeline_object(l->b, address, called));
         *a = (struct answer){of, NULL, address, number};
     }
     return a->number;

@@ -61,7 +61,8 @@ struct loader {
     struct tl_spool events;
     /* by the reader's numbers: our number + 1, 0 when it is not known yet */
     VEC(uint32_t) threads, classes, methods;
-    struct map stacks; /* by chunk and id */
+    struct map stacks;     /* by chunk and id */
+    struct map conditions; /* by identity: the string that names the condition by its owner */
     uint64_t lost, lost_any;
     uint32_t instrumented;
     bool ours;

@@ -668,6 +668,7 @@ int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_fro
     vec_release(&l.methods);
     vec_release(&l.parts);
     map_release(&l.stacks);
+    map_release(&l.conditions);
     return r;
 }
 

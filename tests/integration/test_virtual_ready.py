@@ -2,6 +2,8 @@
 """A virtual thread that is ready and has no carrier waits for nothing else: not for a lock, a timer or a queue."""
 import collections
 import json
+import re
+import subprocess
 
 import pytest
 
@@ -62,3 +64,42 @@ def test_threads_that_have_no_carrier_when_the_recording_ends(jdk, tmp_path):
     for name in WAYS:
         last = by_thread[name][-1]
         assert last["type"] == "TRCThreadUnmountedEvent" and found["end_ns"] - last["time"] >= 250 * MS, (name, by_thread[name])
+
+
+def told_of(out):
+    """How many ms of virtual threads --cpu=wall could not sample, as each view tells it."""
+    done = lab.jvmscope("report", "--json", out)
+    found = [loss for loss in json.loads(done.stdout)["losses"] if loss["what"] == "milliseconds of virtual threads"]
+    ms = sum(loss["amount"] for loss in found)
+    table = lab.jvmscope("report", out)
+    assert f"{ms} milliseconds of virtual threads were lost" in done.stderr + table.stderr or not ms, (done.stderr, table.stderr)
+    return ms
+
+
+@pytest.mark.jdks(21, 25, 27)
+def test_wall_clock_samples_tell_of_threads_without_a_carrier(jdk, tmp_path):
+    """100 threads that sleep for 1.5 s each are not sampled, which is said: from the start, and of those that sleep already at an attach."""
+    out = tmp_path / "start.jfr"
+    vm = jdk.start_java("WallVirtual", 100, 1500, jvm=[jdk.agent(f"cpu=wall,format=r,file={out}")], release=21, stdout=subprocess.PIPE)
+    assert vm.stdout.readline() == "asleep\n"
+    truth = int(vm.communicate(timeout=60)[0])
+    # What a processor was missing for before and after the sleep was part of it by the program's clock.
+    assert 150000 <= told_of(out) <= 1.02 * truth + 1000 and told_of(out) >= 0.9 * truth, (told_of(out), truth)
+    vm = jdk.start_java("WallVirtual", 100, 60000, release=21, stdout=subprocess.PIPE)
+    try:
+        assert vm.stdout.readline() == "asleep\n"
+        out = tmp_path / "attach.jfr"
+        done = lab.jvmscope("attach", "--cpu=wall", "-t", "1s", "-o", out, vm.pid)
+        assert done.returncode == 0, done.stderr
+    finally:
+        vm.kill()
+        vm.communicate()
+    seconds = float(re.search(r", in ([\d.]+) s,", lab.jvmscope("report", out).stdout).group(1))
+    assert 100000 <= told_of(out) <= 100000 * seconds, seconds
+
+
+@pytest.mark.jdks(17, 25)
+def test_wall_clock_samples_lose_nothing_without_virtual_threads(jdk, tmp_path):
+    out = tmp_path / "out.jfr"
+    assert jdk.java("Conditions", jvm=[jdk.agent(f"cpu=wall,format=r,file={out}")]).returncode == 0
+    assert told_of(out) == 0

@@ -51,6 +51,11 @@ public class LiveAmounts {
         }
     }
 
+    static void end() {
+        sink = null;
+        kept.add(new Last());
+    }
+
     static void waste() {
         for (int i = 0; i < 1500000; i++)
             sink = new byte[1000];
@@ -66,8 +71,7 @@ public class LiveAmounts {
         fill(largest);
         if (waits)
             waste();
-        sink = null;
-        kept.add(new Last());
+        end();
         System.out.println("done");
         if (waits)
             System.in.read();

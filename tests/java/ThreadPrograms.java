@@ -455,7 +455,10 @@ public class ThreadPrograms {
     static void p18() throws Exception {
         List<Thread> all = new ArrayList<>();
         for (int i = 0; i < 100; i++)
-            all.add(virtual("V" + i, () -> section(5)));
+            all.add(virtual("V" + i, () -> {
+                section(5);
+                ended = System.nanoTime();
+            }));
         startAll(all);
         joinAll(all);
     }

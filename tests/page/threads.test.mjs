@@ -346,7 +346,7 @@ test("the filter lists the threads that use a lock, as threads monitors --lock h
     const page = await open(browser, `${base}#v=threads`);
     await page.locator(".rows canvas").focus();
     await page.keyboard.press("s");
-    const { class: lock } = truth.monitors.waits.find((w) => /ConditionObject/.test(w.class));
+    const { class: lock } = truth.monitors.waits.find((w) => /^condition of/.test(w.class));
     await page.selectOption("dialog select", lock);
     await page.waitForSelector("dialog output:has-text(' of ')");
     const { threads } = JSON.parse(jvmscope("threads", "monitors", "--json", "--lock", lock, recording));

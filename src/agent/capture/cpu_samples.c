@@ -9,6 +9,7 @@
 #include "agent/sampler/tasks.h"
 #include "agent/session/session.h"
 #include "agent/vm/names.h"
+#include "agent/vm/virtual_lives.h"
 #include "agent/vm/virtual_threads.h"
 #include "base/clock.h"
 #include "base/map.h"
@@ -72,7 +73,9 @@ static struct {
     bool uncovered_told;
     bool sampling; /* the sampler is running */
     bool follows;  /* names of virtual threads */
-    bool listens;  /* attributed to compilations */
+    bool lives;    /* and for how long they are not mounted */
+    uint64_t unmounted_ms;
+    bool listens; /* attributed to compilations */
     /* For HPROF outputs: */
     pthread_mutex_t lock;
     struct map counts; /* trace serial -> samples; 0 stands for stacks that could not be walked */
@@ -300,6 +303,9 @@ static void tell_cost(void)
     c.lost += atomic_load(&cpu.beyond);
     jfr_lose_total(cpu.jfr, LOSS_CPU_BUFFER, c.lost);
     jfr_lose_total(cpu.jfr, LOSS_CPU_TIMER, c.uncovered);
+    if (cpu.lives)
+        cpu.unmounted_ms = MAX(cpu.unmounted_ms, virtual_lives_unmounted_ms());
+    jfr_lose_total(cpu.jfr, LOSS_CPU_UNMOUNTED, cpu.unmounted_ms);
     if (!jfr_begin(cpu.jfr, cpu.cost_type, 0, &e))
         return;
     jfr_put_time(&e, now_ns());
@@ -521,6 +527,8 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
         describe_all(s, options.walk != stack_agct());
     options.later = !cpu.wall && options.walk && options.walk != stack_agct() && stack_vm_later();
     cpu.follows = recording && virtual_threads_on(jni);
+    cpu.unmounted_ms = 0;
+    cpu.lives = cpu.wall && cpu.follows && virtual_lives_on(jni);
     r = sampler_start(&options, jni, why);
     cpu.sampling = r == 0;
     return r;
@@ -561,6 +569,11 @@ static void stop_sampler(struct session *s, JNIEnv *jni)
         sampler_release();
     }
     describe_less();
+    if (cpu.lives) {
+        cpu.unmounted_ms = MAX(cpu.unmounted_ms, virtual_lives_unmounted_ms());
+        virtual_lives_off();
+    }
+    cpu.lives = false;
     if (cpu.follows)
         virtual_threads_off();
     cpu.follows = false;

@@ -219,6 +219,7 @@ at_each_sample static void take_interrupted(const struct tick *tick, struct thre
                             .idle = sampler.options.wall && in_blocking_call(ucontext),
                             .mark = &tick->slot->mark};
     atomic_store_explicit(&tick->slot->sampled_ns, now_ns(), memory_order_relaxed);
+    atomic_store_explicit(&tick->slot->blocked, sample.idle, memory_order_relaxed);
     if (!sampler.options.later || !keep_for_later(tick, &sample, env, ucontext))
         take_sample(&sample, walk_interrupted, &i);
 }

@@ -432,7 +432,10 @@ static void report_idle(struct slot *s)
         s->repeated = 0;
 }
 
-/* Handling our signal and going back to sleep takes less CPU time than this. */
+/*
+ * Handling our signal and going back to sleep takes less CPU time than this. A thread that was
+ * running may have gone to sleep elsewhere within that time, so it is sampled again.
+ */
 #define SETTLE_NS UINT64_C(100000)
 
 /*
@@ -442,7 +445,8 @@ static void report_idle(struct slot *s)
 static void visit_wall(struct slot *s, uint32_t weight)
 {
     uint64_t cpu = clock_ns(slot_clock(s->tid)), used = cpu - s->cpu_ns;
-    bool idle = s->seen && used <= (s->settling ? SETTLE_NS : 0);
+    bool settles = s->settling && atomic_load_explicit(&s->blocked, memory_order_relaxed);
+    bool idle = s->seen && used <= (settles ? SETTLE_NS : 0);
     s->cpu_ns = cpu;
     s->seen = true;
     s->settling = false;

@@ -41,6 +41,8 @@ struct slot {
     bool waited;      /* slots_work has left them for its next call */
     bool seen;        /* it was visited before */
     bool settling;    /* wall: the last visit sent a signal, whose handling used CPU time */
+    atomic_bool
+        blocked; /* wall: the last signal interrupted a blocking call, to which it returns */
 };
 
 struct slots_options {

@@ -3,6 +3,8 @@
 
 #include "agent/vm/virtual_list.h"
 
+#include "base/clock.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +17,9 @@ static unsigned users;
 
 /* by thread_index: Thread.threadId() of the mounted virtual thread; 0: none */
 static _Atomic uint64_t mounted[THREADS_MAX];
+/* since when, in ns; 0: none is mounted, or that was not seen */
+static _Atomic uint64_t mounted_since[THREADS_MAX];
+static _Atomic uint64_t mounted_ns; /* by threads that are no longer mounted */
 
 /* A fixed number of names by thread id; a newer thread replaces an older one. */
 enum { NAMES = 1 << 14, NAME_CHARS = 31 };
@@ -58,14 +63,29 @@ static void JNICALL on_mount(jvmtiEnv *env, JNIEnv *jni, jthread thread)
     uint64_t id = (uint64_t)(*jni)->GetLongField(jni, thread, tid_field);
     if (atomic_load(&names[id % NAMES].id) != id)
         learn_name(jni, thread, id);
+    atomic_store(&mounted_since[thread_index(t)], now_ns());
     atomic_store(&mounted[thread_index(t)], id);
 }
 
 static void JNICALL on_unmount(jvmtiEnv *env, JNIEnv *jni, jthread thread)
 {
     struct thread *t = carrier(jni);
-    if (t)
-        atomic_store(&mounted[thread_index(t)], 0);
+    if (!t)
+        return;
+    atomic_store(&mounted[thread_index(t)], 0);
+    uint64_t since = atomic_exchange(&mounted_since[thread_index(t)], 0);
+    if (since)
+        atomic_fetch_add(&mounted_ns, now_ns() - since);
+}
+
+uint64_t virtual_threads_mounted_ns(void)
+{
+    uint64_t ns = atomic_load(&mounted_ns), now = now_ns();
+    for (uint32_t i = 0; i < THREADS_MAX; i++) {
+        uint64_t since = atomic_load(&mounted_since[i]);
+        ns += since && since < now ? now - since : 0;
+    }
+    return ns;
 }
 
 bool virtual_thread_name(uint64_t id, char *ret, size_t size)
@@ -159,6 +179,7 @@ static void mounted_there(const struct virtual_there *v, void *arg)
         learn_name(there->jni, v->thread, v->id);
     if (!atomic_compare_exchange_strong(&mounted[thread_index(v->carrier)], &none, v->id))
         return;
+    atomic_store(&mounted_since[thread_index(v->carrier)], now_ns());
     there->carriers[there->n] = thread_index(v->carrier);
     there->threads[there->n] = (*there->jni)->NewLocalRef(there->jni, v->thread);
     there->ids[there->n++] = v->id;
@@ -181,8 +202,10 @@ static void find_mounted(JNIEnv *jni)
     (void)!virtual_threads_visit(jni, mounted_there, there, &left);
     for (uint32_t i = 0; i < there->n; i++) {
         const struct thread *on = virtual_thread_carrier(jni, there->threads[i]);
-        if (!on || thread_index(on) != there->carriers[i])
-            atomic_compare_exchange_strong(&mounted[there->carriers[i]], &there->ids[i], 0);
+        if (on && thread_index(on) == there->carriers[i])
+            continue;
+        atomic_store(&mounted_since[there->carriers[i]], 0);
+        atomic_compare_exchange_strong(&mounted[there->carriers[i]], &there->ids[i], 0);
     }
     (*jni)->PopLocalFrame(jni, NULL);
     free(there);
@@ -196,6 +219,8 @@ bool virtual_threads_on(JNIEnv *jni)
     if (!tried)
         there = prepare(jni);
     tried = true;
+    if (users == 0)
+        atomic_store(&mounted_ns, 0);
     if (!there || (users == 0 && !switch_events(JVMTI_ENABLE)))
         return false;
     if (users++ == 0 && vm.late)
@@ -209,6 +234,8 @@ void virtual_threads_off(void)
         return;
     switch_events(JVMTI_DISABLE);
     for (uint32_t i = 0; i < THREADS_MAX; i++)
-        if (atomic_load(&mounted[i]))
+        if (atomic_load(&mounted[i])) {
             atomic_store(&mounted[i], 0);
+            atomic_store(&mounted_since[i], 0);
+        }
 }

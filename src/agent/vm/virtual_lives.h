@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How long virtual threads have lived without a carrier, which samplers cannot see. */
+#pragma once
+
+#include <jni.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * Begins counting, while virtual_threads_on() is in effect. False: this VM does not tell when
+ * virtual threads begin and end. Under the session's lock.
+ */
+bool virtual_lives_on(JNIEnv *jni);
+void virtual_lives_off(void);
+/*
+ * The time since then that virtual threads were alive and not mounted, in ms, summed over them.
+ * Threads that were there before and that the JDK does not list are not counted.
+ */
+uint64_t virtual_lives_unmounted_ms(void);
