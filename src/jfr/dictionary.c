@@ -60,6 +60,21 @@ static int compile(struct jfr_writer *w, struct type_info *info)
                : vec_push(&info->ops, ((struct op){.kind = OP_STRING}));
 }
 
+/* Adds the shapes of the type's fields to `shape`. */
+static uint32_t shape_of(const struct jfr_writer *w, const struct type_info *info, uint32_t shape)
+{
+    static const enum jfr_shape shapes[] = {
+        [OP_LONG] = JFR_NUMBER,   [OP_BYTE] = JFR_BYTE,     [OP_FIXED4] = JFR_FLOAT,
+        [OP_FIXED8] = JFR_DOUBLE, [OP_STRING] = JFR_STRING, [OP_REF] = JFR_NUMBER};
+
+    for (size_t i = 0; i < info->ops.len; i++) {
+        const struct op *op = &info->ops.data[i];
+        shape = op->kind == OP_STRUCT ? shape_of(w, w->types.data[op->type], shape)
+                                      : jfr_shape_add(shape, shapes[op->kind]);
+    }
+    return shape;
+}
+
 static void type_free(struct type_info *info)
 {
     if (!info)
@@ -127,6 +142,10 @@ int dictionary_add_types(struct jfr_writer *w, const struct jfr_type *rows, size
     /* Built-in types refer to each other in any order, so compile them after all are added. */
     for (size_t i = 0; builtin && i < n && !ret; i++)
         ret = compile(w, w->types.data[i]);
+    for (size_t i = 0; i < w->types.len; i++) {
+        if (w->types.data[i]->row->kind == JFR_EVENT)
+            w->shapes[i] = shape_of(w, w->types.data[i], 0);
+    }
     pthread_mutex_unlock(&w->dict);
     return ret;
 }

@@ -81,7 +81,7 @@ at_each_sample bool slot_begin(struct jfr_writer *w, struct jfr_slot *slot, stru
         if (!run)
             return false;
         *ret = (struct jfr_event){
-            w, slot,  run, run + JFR_EVENT_HEAD, run + (size_t)n * JFR_BLOCK - JFR_WIDEN,
+            w, slot,  run, run + JFR_EVENT_HEAD, run + (size_t)n * JFR_BLOCK - JFR_WIDEN, 0,
             0, false, span};
         return true;
     }
@@ -94,8 +94,8 @@ at_each_sample bool slot_begin(struct jfr_writer *w, struct jfr_slot *slot, stru
         slot->end = block + JFR_BLOCK;
         slot->span = span;
     }
-    *ret = (struct jfr_event){w, slot,  slot->at, slot->at + JFR_EVENT_HEAD, slot->end - JFR_WIDEN,
-                              0, false, NULL};
+    *ret = (struct jfr_event){
+        w, slot, slot->at, slot->at + JFR_EVENT_HEAD, slot->end - JFR_WIDEN, 0, 0, false, NULL};
     return true;
 }
 
@@ -230,8 +230,8 @@ bool jfr_begin_growing(struct jfr_writer *w, uint32_t type, size_t room, struct 
 
 at_each_sample void jfr_commit(struct jfr_event *e)
 {
-    if (unlikely(e->overflow)) {
-        losses_count_event(e->w, e->type, LOST_SIZE);
+    if (unlikely(e->overflow || e->shape != e->w->shapes[e->type])) {
+        losses_count_event(e->w, e->type, e->overflow ? LOST_SIZE : LOST_SHAPE);
         jfr_abort(e);
         return;
     }

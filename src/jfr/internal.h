@@ -216,7 +216,7 @@ struct traces {
 };
 
 /* The reasons for which the writer itself drops an event. */
-enum lost_reason { LOST_BUSY, LOST_ROOM, LOST_SIZE, JFR_LOST_REASONS };
+enum lost_reason { LOST_BUSY, LOST_ROOM, LOST_SIZE, LOST_SHAPE, JFR_LOST_REASONS };
 
 /* The number of types that have counters of their own; later types share the last one. */
 enum { JFR_LOST_TYPES = 128 };
@@ -258,6 +258,7 @@ struct jfr_writer {
     struct loss_counter lost_held[JFR_HELDS];
     _Atomic uint64_t lost_closed;
     struct traces traces;
+    uint32_t shapes[JFR_MAX_TYPES]; /* of the types' fields (jfr_shape_add) */
 
     /* held during work, flush, rotate, close and declare; locked before dict */
     pthread_mutex_t work;

@@ -100,6 +100,7 @@ static const char *room_reason(int error)
 static const char *const writer_reasons[JFR_LOST_REASONS] = {
     [LOST_BUSY] = "more threads wrote at once than there are buffers",
     [LOST_SIZE] = "they were larger than expected",
+    [LOST_SHAPE] = "their values were not those of their type: a defect of jvmscope",
 };
 
 struct jfr_loss_row jfr_loss_of_type(const char *type)

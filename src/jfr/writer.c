@@ -424,6 +424,7 @@ void jfr_writer_counters(const struct jfr_writer *w, struct jfr_counters *ret)
                                  .lost_busy = losses_of_events(w, LOST_BUSY),
                                  .lost_room = losses_of_events(w, LOST_ROOM),
                                  .lost_size = losses_of_events(w, LOST_SIZE),
+                                 .lost_shape = losses_of_events(w, LOST_SHAPE),
                                  .lost_closed = atomic_load(&v->lost_closed),
                                  .traces = atomic_load(&v->traces.count),
                                  .lost_traces = atomic_load(&v->traces.lost),

@@ -176,6 +176,7 @@ struct jfr_counters {
     uint64_t lost_busy;             /* events lost because every slot was taken */
     uint64_t lost_room;             /* events lost because no room was ready or the disk is full */
     uint64_t lost_size;   /* events lost because they grew beyond the room given to jfr_begin */
+    uint64_t lost_shape;  /* events lost because their values were not those of their type */
     uint64_t lost_closed; /* events lost because they came after jfr_writer_close */
     uint64_t traces, lost_traces; /* distinct stacks; stacks lost for lack of memory */
     uint64_t unresolved;          /* methods and threads that could not be named */
@@ -244,11 +245,22 @@ bool jfr_trace_stays(const struct jfr_writer *w, uint64_t id);
 
 struct jfr_slot;
 
+/*
+ * The shape of an event: the kinds of its values in their order, folded into a number. jfr_commit
+ * compares it with that of the type's fields, so that no event is misread.
+ */
+enum jfr_shape { JFR_NUMBER = 1, JFR_BYTE, JFR_FLOAT, JFR_DOUBLE, JFR_STRING };
+
+static inline uint32_t jfr_shape_add(uint32_t shape, enum jfr_shape kind)
+{
+    return shape * 31 + kind;
+}
+
 struct jfr_event {
     struct jfr_writer *w;
     struct jfr_slot *slot;
     uint8_t *start, *at, *end;
-    uint32_t type;
+    uint32_t type, shape;
     bool overflow;
     _Atomic uint32_t *span; /* for an event with blocks of its own */
 };
@@ -269,17 +281,17 @@ bool jfr_begin(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_even
 bool jfr_begin_growing(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_event *ret);
 /* Counts n events of a type as lost because there is no room in the file. */
 void jfr_lose_events(struct jfr_writer *w, uint32_t type, uint64_t n);
+/*
+ * Publishes the event. It is lost, which is counted, when it grew beyond its room or when its
+ * values are not those of the type's row.
+ */
 void jfr_commit(struct jfr_event *e);
 void jfr_abort(struct jfr_event *e); /* writes nothing and counts nothing */
 
 /* Puts a time in CLOCK_MONOTONIC nanoseconds: startTime, and fields of unit JFR_TICKS_STAMP. */
 void jfr_put_time(struct jfr_event *e, uint64_t ns);
 
-/*
- * For long, int, short, char, a byte that is not boolean, ids of constants, and durations in
- * nanoseconds.
- */
-static inline void jfr_put_long(struct jfr_event *e, int64_t value)
+static inline void jfr_put_number_(struct jfr_event *e, int64_t value)
 {
     uint64_t v = (uint64_t)value;
     if (unlikely((size_t)(e->end - e->at) < 9)) {
@@ -291,6 +303,13 @@ static inline void jfr_put_long(struct jfr_event *e, int64_t value)
         *p++ = (uint8_t)(v | 0x80);
     *p++ = (uint8_t)v;
     e->at = p;
+}
+
+/* For long, int, short, char, ids of constants, and durations in nanoseconds. */
+static inline void jfr_put_long(struct jfr_event *e, int64_t value)
+{
+    e->shape = jfr_shape_add(e->shape, JFR_NUMBER);
+    jfr_put_number_(e, value);
 }
 
 static inline void jfr_put_bytes_(struct jfr_event *e, const void *bytes, size_t n)
@@ -312,6 +331,7 @@ static inline void jfr_put_int(struct jfr_event *e, int32_t value)
 /* For boolean and byte: one byte. */
 static inline void jfr_put_byte(struct jfr_event *e, uint8_t value)
 {
+    e->shape = jfr_shape_add(e->shape, JFR_BYTE);
     jfr_put_bytes_(e, &value, 1);
 }
 
@@ -320,6 +340,7 @@ static inline void jfr_put_float(struct jfr_event *e, float value)
     uint32_t bits;
     memcpy(&bits, &value, sizeof(bits));
     bits = __builtin_bswap32(bits);
+    e->shape = jfr_shape_add(e->shape, JFR_FLOAT);
     jfr_put_bytes_(e, &bits, sizeof(bits));
 }
 
@@ -328,15 +349,18 @@ static inline void jfr_put_double(struct jfr_event *e, double value)
     uint64_t bits;
     memcpy(&bits, &value, sizeof(bits));
     bits = __builtin_bswap64(bits);
+    e->shape = jfr_shape_add(e->shape, JFR_DOUBLE);
     jfr_put_bytes_(e, &bits, sizeof(bits));
 }
 
 /* Puts a string as UTF-8 into the event; NULL is null. */
 static inline void jfr_put_string_n(struct jfr_event *e, const char *s, size_t len)
 {
-    jfr_put_byte(e, !s ? 0 : len ? 3 : 1);
+    uint8_t encoding = !s ? 0 : len ? 3 : 1;
+    e->shape = jfr_shape_add(e->shape, JFR_STRING);
+    jfr_put_bytes_(e, &encoding, 1);
     if (s && len) {
-        jfr_put_long(e, (int64_t)len);
+        jfr_put_number_(e, (int64_t)len);
         jfr_put_bytes_(e, s, len);
     }
 }
@@ -349,7 +373,9 @@ static inline void jfr_put_string(struct jfr_event *e, const char *s)
 /* Puts a string of jfr_define_string. */
 static inline void jfr_put_string_id(struct jfr_event *e, uint64_t id)
 {
-    jfr_put_byte(e, id ? 2 : 0);
+    uint8_t encoding = id ? 2 : 0;
+    e->shape = jfr_shape_add(e->shape, JFR_STRING);
+    jfr_put_bytes_(e, &encoding, 1);
     if (id)
-        jfr_put_long(e, (int64_t)id);
+        jfr_put_number_(e, (int64_t)id);
 }

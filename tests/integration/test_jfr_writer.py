@@ -74,7 +74,7 @@ def recording(tmp_path_factory):
 def test_nothing_is_lost_over_rotations(recording):
     path, counted = recording
     assert counted["chunks"] >= 3
-    for what in ("close", "lost_busy", "lost_room", "lost_size", "lost_traces", "lost_constants", "unresolved", "error"):
+    for what in ("close", "lost_busy", "lost_room", "lost_size", "lost_shape", "lost_traces", "lost_constants", "unresolved", "error"):
         assert counted[what] == 0, what
     ours = totals(path)
     assert int(ours["jvmscope.test.Tick"]) == counted["ticks"]

@@ -192,6 +192,7 @@ int main(int argc, char **argv)
     SHOW(lost_busy);
     SHOW(lost_room);
     SHOW(lost_size);
+    SHOW(lost_shape);
     SHOW(lost_closed);
     SHOW(traces);
     SHOW(lost_traces);
