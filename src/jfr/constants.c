@@ -20,11 +20,8 @@ static uint32_t *emitted_mark(struct jfr_writer *w, uint32_t type, uint64_t id)
         struct trace *trace = trace_of(&w->traces, id);
         return trace ? &trace->emitted : NULL;
     }
-    struct type_info *info = w->types.data[type];
-    uint64_t *keyed = info->keyed.len ? map_get(&info->keyed, id) : NULL;
-    if (keyed)
-        return &((struct keyed_entry *)(uintptr_t)*keyed)->emitted;
-    return id - 1 < info->emitted.len ? &info->emitted.data[id - 1] : NULL;
+    struct constant *c = pool_get(&w->types.data[type]->entries, id);
+    return c ? &c->emitted : NULL;
 }
 
 /* Queues a constant that the chunk does not have yet. Requires the dict lock. */
@@ -220,17 +217,21 @@ static int32_t line_of(const struct method_info *m, int32_t bci)
     return (int32_t)m->lines[low].line;
 }
 
-/*
- * Resolves a method that was not seen before. Returns its index, or a negative errno when out of
- * memory. Requires that no lock but `work` is held.
- */
-static int64_t resolve_method(struct jfr_writer *w, uint64_t method, uint32_t frame_type)
+static struct method_info *method_of(const struct jfr_writer *w, uint64_t method)
 {
     const uint64_t *known = map_get(&w->methods, method);
-    if (known)
-        return (int64_t)*known;
+    return known ? (struct method_info *)(uintptr_t)*known : NULL;
+}
+
+/*
+ * Resolves a method that is not known. Returns false when out of memory. Requires that no lock but
+ * `work` is held.
+ */
+static bool resolve_method(struct jfr_writer *w, uint64_t method, uint32_t frame_type)
+{
+    if (method_of(w, method))
+        return true;
     struct jfr_method m = {0};
-    struct method_info info = {0};
     char name[40];
     struct jfr_resolver *r = &w->options.resolver;
     if (!r->method || r->method(r->context, method, frame_type, &m)) {
@@ -238,33 +239,29 @@ static int64_t resolve_method(struct jfr_writer *w, uint64_t method, uint32_t fr
         snprintf(name, sizeof(name), "unresolved_0x%llx", (unsigned long long)method);
         m = (struct jfr_method){.name = name};
     }
-    if (m.n_lines && (info.lines = malloc(m.n_lines * sizeof(*m.lines)))) {
-        memcpy(info.lines, m.lines, m.n_lines * sizeof(*m.lines));
-        info.n_lines = m.n_lines;
-    }
+    struct method_info *info = malloc(sizeof(*info) + m.n_lines * sizeof(*m.lines));
+    if (!info)
+        return false;
     pthread_mutex_lock(&w->dict);
-    info.id = dictionary_intern_method(w, &m);
+    *info = (struct method_info){.id = dictionary_intern_method(w, &m), .n_lines = m.n_lines};
+    if (m.n_lines)
+        memcpy(info->lines, m.lines, m.n_lines * sizeof(*m.lines));
     struct buf key = BUF(64);
-    buf_jfr_long(&key, info.id);
+    buf_jfr_long(&key, info->id);
     buf_jfr_long(&key, method);
-    uint64_t index = w->method_info.len;
-    int ret = info.id ? vec_push(&w->method_info, info) : -ENOMEM;
-    if (!ret)
-        ret = dictionary_define_entry(w, JFR_POOL_METHOD_KEY, index + 1, &key);
-    buf_release(&key);
-    if (!ret)
-        ret = map_put(&w->methods, method, index);
-    if (w->method_info.len == index)
-        free(info.lines);
+    info->key = dictionary_intern(w, JFR_POOL_METHOD_KEY, &key);
+    bool known = info->id && info->key && map_put(&w->methods, method, (uintptr_t)info) == 0;
     pthread_mutex_unlock(&w->dict);
-    return ret ? ret : (int64_t)index;
+    if (!known)
+        free(info);
+    return known;
 }
 
 static void emit_trace(struct jfr_writer *w, struct checkpoint *p, uint64_t id)
 {
     const struct trace *trace = trace_of(&w->traces, id);
     for (uint32_t i = 0; i < trace->n; i++)
-        if (resolve_method(w, trace->frames[i].method, trace->frames[i].type) < 0)
+        if (!resolve_method(w, trace->frames[i].method, trace->frames[i].type))
             atomic_fetch_add(&w->lost_constants, 1);
     begin_entry(w, p, JFR_POOL_STACK_TRACE, id);
     buf_u8(&p->out, (uint8_t)trace->truncated);
@@ -272,11 +269,12 @@ static void emit_trace(struct jfr_writer *w, struct checkpoint *p, uint64_t id)
     pthread_mutex_lock(&w->dict);
     for (uint32_t i = 0; i < trace->n; i++) {
         const struct jfr_frame *f = &trace->frames[i];
-        const uint64_t *index = map_get(&w->methods, f->method);
-        const struct method_info *m =
-            index ? &w->method_info.data[*index] : &(struct method_info){0};
-        if (index)
-            need(w, p->chunk->number, JFR_POOL_METHOD_KEY, *index + 1);
+        static struct method_info none;
+        struct method_info *known = method_of(w, f->method), *m = known ? known : &none;
+        if (known) {
+            m->used = p->chunk->number;
+            need(w, m->used, JFR_POOL_METHOD_KEY, m->key);
+        }
         buf_jfr_long(&p->out, m->id);
         buf_jfr_long(&p->out, (uint32_t)line_of(m, f->bci));
         buf_jfr_long(&p->out, (uint32_t)f->bci);
@@ -295,27 +293,19 @@ static void resolve_thread(struct jfr_writer *w, uint64_t id)
         snprintf(name, sizeof(name), "thread %llu", (unsigned long long)id);
         t = (struct jfr_thread){.os_name = name, .os_id = id};
     }
-    if (jfr_define_thread(w, id, &t))
+    if (dictionary_thread(w, id, &t, !w->ring.head))
         atomic_fetch_add(&w->lost_constants, 1);
 }
 
 static void emit_entry(struct jfr_writer *w, struct checkpoint *p, uint32_t type, uint64_t id)
 {
     pthread_mutex_lock(&w->dict);
-    struct type_info *info = w->types.data[type];
-    uint64_t *keyed = info->keyed.len ? map_get(&info->keyed, id) : NULL;
-    struct str content = {0};
-    if (keyed) {
-        struct keyed_entry *entry = (struct keyed_entry *)(uintptr_t)*keyed;
-        entry->emitted = p->chunk->number;
-        content = (struct str){(const char *)entry->bytes, entry->len};
-    } else if (id - 1 < info->emitted.len) {
-        content = strpool_get(&info->contents, id - 1);
-    }
-    if (content.data) {
+    struct constant *constant = pool_get(&w->types.data[type]->entries, id);
+    if (constant) {
+        constant->emitted = p->chunk->number;
         begin_entry(w, p, type, id);
-        buf_bytes(&p->out, content.data, content.len);
-        struct cursor c = cursor_of(content.data, content.len);
+        buf_bytes(&p->out, constant->bytes, constant->len);
+        struct cursor c = cursor_of(constant->bytes, constant->len);
         find_references(w, p->chunk->number, type, &c);
     }
     pthread_mutex_unlock(&w->dict);
@@ -359,7 +349,7 @@ void constants_start(struct jfr_writer *w, struct chunk *c)
     struct checkpoint p = CHECKPOINT(c);
     for (size_t k = 0; k < ARRAY_SIZE(fixed); k++) {
         uint64_t id, value;
-        for (size_t i = 0; map_next(&w->types.data[fixed[k]]->keyed, &i, &id, &value);)
+        for (size_t i = 0; map_next(&w->types.data[fixed[k]]->entries.keyed, &i, &id, &value);)
             emit_entry(w, &p, fixed[k], id);
     }
     checkpoint_write(w, &p);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Types and the contents of their pools. */
 #include "base/buf.h"
+#include "base/cursor.h"
 #include "base/json.h"
 #include "jfr/internal.h"
 
@@ -79,12 +80,7 @@ static void type_free(struct type_info *info)
 {
     if (!info)
         return;
-    uint64_t id, value;
-    for (size_t i = 0; map_next(&info->keyed, &i, &id, &value);)
-        free((void *)(uintptr_t)value);
-    map_release(&info->keyed);
-    strpool_release(&info->contents);
-    vec_release(&info->emitted);
+    pool_release(&info->entries);
     vec_release(&info->ops);
     free(info);
 }
@@ -157,9 +153,9 @@ void types_release(struct jfr_writer *w)
     vec_release(&w->types);
     vec_release(&w->pending);
     strpool_release(&w->names);
-    for (size_t i = 0; i < w->method_info.len; i++)
-        free(w->method_info.data[i].lines);
-    vec_release(&w->method_info);
+    uint64_t method, info;
+    for (size_t i = 0; map_next(&w->methods, &i, &method, &info);)
+        free((void *)(uintptr_t)info);
     map_release(&w->methods);
 }
 
@@ -179,21 +175,26 @@ static void put_string(struct buf *b, const char *s)
     buf_release(&text);
 }
 
-/*
- * Returns the id of the entry with these contents, or 0 when out of memory. Releases the contents.
- * Requires the dict lock.
- */
-static uint64_t intern(struct jfr_writer *w, uint32_t pool, struct buf *contents)
+static uint32_t chunk_now(const struct jfr_writer *w)
 {
-    struct type_info *info = w->types.data[pool];
-    int64_t number = -ENOMEM;
-    if (!buf_error(contents) && !vec_reserve(&info->emitted, info->contents.strings.len + 1)) {
-        number = strpool_add(&info->contents, (const char *)contents->data, contents->len);
-        if (number == (int64_t)info->emitted.len)
-            info->emitted.data[info->emitted.len++] = 0;
-    }
+    return (uint32_t)atomic_load(&((struct jfr_writer *)w)->chunks);
+}
+
+/* NULL: out of memory. Releases the contents. Requires the dict lock. */
+static struct constant *intern_entry(struct jfr_writer *w, uint32_t pool, struct buf *contents)
+{
+    struct constant *c = buf_error(contents)
+                             ? NULL
+                             : pool_intern(&w->types.data[pool]->entries, contents->data,
+                                           contents->len, chunk_now(w));
     buf_release(contents);
-    return number < 0 ? 0 : (uint64_t)number + 1;
+    return c;
+}
+
+uint64_t dictionary_intern(struct jfr_writer *w, uint32_t pool, struct buf *contents)
+{
+    const struct constant *c = intern_entry(w, pool, contents);
+    return c ? c->id : 0;
 }
 
 #define CONTENTS BUF(UINT32_C(1) << 24)
@@ -204,7 +205,7 @@ static uint64_t intern_text(struct jfr_writer *w, uint32_t pool, const char *s)
         return 0;
     struct buf b = CONTENTS;
     put_string(&b, s);
-    return intern(w, pool, &b);
+    return dictionary_intern(w, pool, &b);
 }
 
 static uint64_t symbol(struct jfr_writer *w, const char *s)
@@ -221,7 +222,7 @@ static uint64_t intern_class(struct jfr_writer *w, const struct jfr_class *c)
         struct buf b = CONTENTS;
         buf_jfr_long(&b, type);
         buf_jfr_long(&b, symbol(w, c->loader));
-        loader = intern(w, JFR_POOL_CLASS_LOADER, &b);
+        loader = dictionary_intern(w, JFR_POOL_CLASS_LOADER, &b);
     }
     if (c->module) {
         struct buf b = CONTENTS;
@@ -229,14 +230,14 @@ static uint64_t intern_class(struct jfr_writer *w, const struct jfr_class *c)
         buf_jfr_long(&b, 0);
         buf_jfr_long(&b, 0);
         buf_jfr_long(&b, loader);
-        module = intern(w, JFR_POOL_MODULE, &b);
+        module = dictionary_intern(w, JFR_POOL_MODULE, &b);
     }
     if (c->package) {
         struct buf b = CONTENTS;
         buf_jfr_long(&b, symbol(w, c->package));
         buf_jfr_long(&b, module);
         buf_u8(&b, 0);
-        package = intern(w, JFR_POOL_PACKAGE, &b);
+        package = dictionary_intern(w, JFR_POOL_PACKAGE, &b);
     }
     struct buf b = CONTENTS;
     buf_jfr_long(&b, loader);
@@ -244,7 +245,7 @@ static uint64_t intern_class(struct jfr_writer *w, const struct jfr_class *c)
     buf_jfr_long(&b, package);
     buf_jfr_long(&b, c->modifiers);
     buf_u8(&b, c->hidden);
-    return intern(w, JFR_POOL_CLASS, &b);
+    return dictionary_intern(w, JFR_POOL_CLASS, &b);
 }
 
 uint64_t dictionary_intern_method(struct jfr_writer *w, const struct jfr_method *m)
@@ -256,30 +257,24 @@ uint64_t dictionary_intern_method(struct jfr_writer *w, const struct jfr_method 
     buf_jfr_long(&b, symbol(w, m->descriptor ? m->descriptor : "()V"));
     buf_jfr_long(&b, m->modifiers);
     buf_u8(&b, m->hidden);
-    return intern(w, JFR_POOL_METHOD, &b);
+    return dictionary_intern(w, JFR_POOL_METHOD, &b);
 }
 
-/* Sets the entry with an id. Requires the dict lock. */
-int dictionary_define_entry(struct jfr_writer *w, uint32_t pool, uint64_t id, struct buf *contents)
+/* Sets the entry with an id of the owner's. Requires the dict lock. */
+static int define_entry(struct jfr_writer *w, uint32_t pool, uint64_t id, struct buf *contents,
+                        bool stays)
 {
-    struct type_info *info = w->types.data[pool];
     int ret = buf_error(contents);
-    struct keyed_entry *entry = ret ? NULL : calloc(1, sizeof(*entry) + contents->len);
-    uint64_t *place = entry ? map_at(&info->keyed, id, 0, NULL) : NULL;
-    if (place) {
-        free((void *)(uintptr_t)*place);
-        entry->len = (uint32_t)contents->len;
-        memcpy(entry->bytes, contents->data, contents->len);
-        *place = (uintptr_t)entry;
-    } else {
-        free(entry);
-        ret = ret ? ret : -ENOMEM;
-    }
+    struct constant *c = ret ? NULL
+                             : pool_put(&w->types.data[pool]->entries, id, contents->data,
+                                        contents->len, chunk_now(w));
+    if (c)
+        c->stays = stays;
     buf_release(contents);
-    return ret;
+    return c ? 0 : ret ? ret : -ENOMEM;
 }
 
-static int define_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thread *t)
+static int define_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thread *t, bool stays)
 {
     struct buf b = CONTENTS;
     uint64_t group = 0;
@@ -287,7 +282,7 @@ static int define_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thr
         struct buf g = CONTENTS;
         buf_jfr_long(&g, 0);
         put_string(&g, t->group);
-        group = intern(w, JFR_POOL_THREAD_GROUP, &g);
+        group = dictionary_intern(w, JFR_POOL_THREAD_GROUP, &g);
     }
     put_string(&b, t->os_name);
     buf_jfr_long(&b, t->os_id);
@@ -295,7 +290,7 @@ static int define_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thr
     buf_jfr_long(&b, t->java_id);
     buf_jfr_long(&b, group);
     buf_u8(&b, t->is_virtual);
-    return dictionary_define_entry(w, JFR_POOL_THREAD, id, &b);
+    return define_entry(w, JFR_POOL_THREAD, id, &b, stays);
 }
 
 uint64_t jfr_define_class(struct jfr_writer *w, const struct jfr_class *c)
@@ -306,53 +301,142 @@ uint64_t jfr_define_class(struct jfr_writer *w, const struct jfr_class *c)
     return id;
 }
 
+/* Requires the dict lock. NULL: out of memory, or a pool of other entries. */
+static struct constant *name_entry(struct jfr_writer *w, uint32_t pool, const char *name)
+{
+    bool is = name && pool < w->types.len && !w->types.data[pool]->entries.keyed.len;
+    struct buf b = CONTENTS;
+    if (!is)
+        return NULL;
+    put_string(&b, name);
+    return intern_entry(w, pool, &b);
+}
+
 uint64_t jfr_define_name(struct jfr_writer *w, uint32_t pool, const char *name)
 {
     pthread_mutex_lock(&w->dict);
-    uint64_t id =
-        pool < w->types.len && !w->types.data[pool]->keyed.len ? intern_text(w, pool, name) : 0;
+    const struct constant *c = name_entry(w, pool, name);
+    uint64_t id = c ? c->id : 0;
     pthread_mutex_unlock(&w->dict);
     return id;
 }
 
 uint64_t jfr_define_string(struct jfr_writer *w, const char *s)
 {
-    return jfr_define_name(w, JFR_POOL_STRING, s);
+    pthread_mutex_lock(&w->dict);
+    struct constant *c = name_entry(w, JFR_POOL_STRING, s);
+    if (c)
+        c->stays = true;
+    uint64_t id = c ? c->id : 0;
+    pthread_mutex_unlock(&w->dict);
+    return id;
+}
+
+/* Requires the dict lock. */
+static void stays(struct jfr_writer *w, uint32_t pool, uint64_t id)
+{
+    struct constant *c = pool_get(&w->types.data[pool]->entries, id);
+    if (c)
+        c->stays = true;
+}
+
+/* The symbol of a class's name, behind that of its loader; 0: there is no such class. */
+static uint64_t name_of_class(const struct jfr_writer *w, uint64_t class)
+{
+    const struct constant *c = pool_get(&w->types.data[JFR_POOL_CLASS]->entries, class);
+    struct cursor at = cursor_of(c ? c->bytes : NULL, c ? c->len : 0);
+    cursor_jfr_long(&at);
+    uint64_t symbol = cursor_jfr_long(&at);
+    return at.failed ? 0 : symbol;
+}
+
+void jfr_class_stays(struct jfr_writer *w, uint64_t class)
+{
+    pthread_mutex_lock(&w->dict);
+    stays(w, JFR_POOL_CLASS, class);
+    stays(w, JFR_POOL_SYMBOL, name_of_class(w, class));
+    pthread_mutex_unlock(&w->dict);
+}
+
+bool jfr_class_name(struct jfr_writer *w, uint64_t class, char *to, size_t size)
+{
+    pthread_mutex_lock(&w->dict);
+    const struct constant *c =
+        pool_get(&w->types.data[JFR_POOL_SYMBOL]->entries, name_of_class(w, class));
+    struct cursor at = cursor_of(c ? c->bytes : NULL, c ? c->len : 0);
+    size_t len = cursor_u8(&at) == 3 ? cursor_jfr_long(&at) : 0;
+    bool is = !at.failed && len <= cursor_left(&at) && size > 0;
+    if (is)
+        snprintf(to, size, "%.*s", (int)len, (const char *)at.at);
+    pthread_mutex_unlock(&w->dict);
+    return is;
+}
+
+int dictionary_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thread *t, bool stays_so)
+{
+    pthread_mutex_lock(&w->dict);
+    int ret = define_thread(w, id, t, stays_so);
+    pthread_mutex_unlock(&w->dict);
+    return ret;
 }
 
 int jfr_define_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thread *t)
 {
-    pthread_mutex_lock(&w->dict);
-    int ret = define_thread(w, id, t);
-    pthread_mutex_unlock(&w->dict);
-    return ret;
+    return dictionary_thread(w, id, t, true);
 }
 
 void jfr_forget_thread(struct jfr_writer *w, uint64_t id)
 {
     pthread_mutex_lock(&w->dict);
-    uint64_t *entry = map_get(&w->types.data[JFR_POOL_THREAD]->keyed, id);
-    if (entry)
-        ((struct keyed_entry *)(uintptr_t)*entry)->forgotten = (uint32_t)atomic_load(&w->chunks);
+    struct constant *c = pool_get(&w->types.data[JFR_POOL_THREAD]->entries, id);
+    if (c) {
+        c->stays = false;
+        c->used = chunk_now(w);
+    }
     pthread_mutex_unlock(&w->dict);
+}
+
+void dictionary_size(struct jfr_writer *w, uint64_t *ret_entries, uint64_t *ret_bytes)
+{
+    uint64_t method, info;
+    *ret_entries = *ret_bytes = 0;
+    pthread_mutex_lock(&w->dict);
+    for (size_t i = 0; i < w->types.len; i++) {
+        const struct pool *p = &w->types.data[i]->entries;
+        *ret_entries += p->keyed.len + pool_entries(p);
+        *ret_bytes += p->bytes;
+    }
+    for (size_t i = 0; map_next(&w->methods, &i, &method, &info);) {
+        const struct method_info *m = (const struct method_info *)(uintptr_t)info;
+        *ret_bytes += sizeof(*m) + m->n_lines * sizeof(m->lines[0]);
+    }
+    pthread_mutex_unlock(&w->dict);
+}
+
+/* Requires the dict lock. */
+static void forget_methods(struct jfr_writer *w, uint32_t before)
+{
+    VEC(uint64_t) gone = {0};
+    uint64_t method, info;
+    for (size_t i = 0; map_next(&w->methods, &i, &method, &info);)
+        if (((struct method_info *)(uintptr_t)info)->used < before && vec_push(&gone, method))
+            break; /* out of memory; the next time drops them */
+    for (size_t i = 0; i < gone.len; i++) {
+        free((void *)(uintptr_t)*map_get(&w->methods, gone.data[i]));
+        map_remove(&w->methods, gone.data[i]);
+    }
+    vec_release(&gone);
 }
 
 void dictionary_forget(struct jfr_writer *w, uint32_t before)
 {
     pthread_mutex_lock(&w->dict);
-    struct map *threads = &w->types.data[JFR_POOL_THREAD]->keyed;
-    VEC(uint64_t) gone = {0};
-    uint64_t id, value;
-    for (size_t i = 0; map_next(threads, &i, &id, &value);) {
-        uint32_t forgotten = ((struct keyed_entry *)(uintptr_t)value)->forgotten;
-        if (forgotten && forgotten < before && vec_push(&gone, id))
-            break; /* out of memory; the next rotation drops them */
-    }
-    for (size_t i = 0; i < gone.len; i++) {
-        free((void *)(uintptr_t)*map_get(threads, gone.data[i]));
-        map_remove(threads, gone.data[i]);
-    }
-    vec_release(&gone);
+    /* A chunk that has a method has its constants, so these are there as long. */
+    if (w->ring.head)
+        forget_methods(w, before);
+    for (size_t i = 0; i < w->types.len; i++)
+        if (w->ring.head || i == JFR_POOL_THREAD)
+            pool_drop(&w->types.data[i]->entries, before);
     pthread_mutex_unlock(&w->dict);
 }
 
@@ -385,7 +469,7 @@ int types_constants(struct jfr_writer *w)
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         struct buf b = CONTENTS;
         put_string(&b, rows[i].name);
-        int ret = dictionary_define_entry(w, rows[i].pool, rows[i].id, &b);
+        int ret = define_entry(w, rows[i].pool, rows[i].id, &b, true);
         if (ret)
             return ret;
     }

@@ -268,7 +268,8 @@ int traces_init(struct traces *t, uint64_t bytes, bool again)
 {
     uint64_t slots = 4096, part = again ? bytes / PARTS & ~UINT64_C(15) : bytes;
     bytes = again ? part * PARTS : bytes;
-    while (slots < bytes / 512 && slots < UINT64_C(1) << 30)
+    /* Half of them are enough for the parts that are not retired together, whatever the stacks. */
+    while (slots < bytes / (again ? 128 : 512) && slots < UINT64_C(1) << 30)
         slots *= 2;
     /* Pages that are never touched take no memory. */
     void *arena = mmap(NULL, bytes + TAIL_BYTES, PROT_READ | PROT_WRITE,
@@ -321,8 +322,11 @@ void traces_work(struct traces *t, uint64_t now)
         atomic_store_explicit(&t->end, atomic_load(&t->oldest) + t->bytes, memory_order_release);
         t->retired_ns = 0;
     }
-    uint64_t free = atomic_load(&t->end) - atomic_load(&t->used);
-    if (!t->retired_ns && free < PARTS_FREE * t->part)
+    uint64_t used = atomic_load(&t->used), free = atomic_load(&t->end) - used,
+             held = t->held + (atomic_load(&t->count) - t->held_count);
+    /* Short stacks may fill the table before the memory. */
+    bool full = held > t->mask / 2 && atomic_load(&t->oldest) + PARTS_RETIRED * t->part <= used;
+    if (!t->retired_ns && (free < PARTS_FREE * t->part || full))
         atomic_store(&t->due, true);
 }
 
@@ -332,6 +336,8 @@ void traces_retire(struct traces *t, uint64_t now)
     if (t->part == t->bytes || t->retired_ns || oldest > atomic_load(&t->used))
         return;
     atomic_store(&t->oldest, oldest);
+    t->held = 0;
+    t->held_count = atomic_load(&t->count);
     /*
      * A slot that becomes free may hide a stack that was put behind it. That stack is stored once
      * more then.
@@ -340,6 +346,8 @@ void traces_retire(struct traces *t, uint64_t now)
         uint64_t slot = atomic_load_explicit(&t->slots[i], memory_order_relaxed);
         if (slot && trace_position(t, (uint32_t)slot) == UINT64_MAX)
             atomic_compare_exchange_strong(&t->slots[i], &slot, 0);
+        else
+            t->held += slot != 0;
     }
     t->retired_ns = now;
     atomic_store(&t->due, false);

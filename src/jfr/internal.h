@@ -20,6 +20,7 @@
 #include "base/strpool.h"
 #include "base/vec.h"
 #include "jfr/losses.h"
+#include "jfr/pool.h"
 #include "jfr/ring.h"
 #include "jfr/writer.h"
 
@@ -151,19 +152,7 @@ struct op {
 struct type_info {
     const struct jfr_type *row;
     VEC(struct op) ops;
-    /*
-     * Entries of pools. The id of an entry that is identified by its content is its number in the
-     * string pool + 1. Entries with an id of their own are in `keyed`.
-     */
-    struct strpool contents;
-    VEC(uint32_t) emitted; /* by number in contents: the chunk that has the entry */
-    struct map keyed;      /* id -> struct keyed_entry * */
-};
-
-struct keyed_entry {
-    uint32_t emitted, forgotten; /* chunk numbers; 0 if not */
-    uint32_t len;
-    uint8_t bytes[];
+    struct pool entries; /* of a pool */
 };
 
 struct pending {
@@ -172,10 +161,12 @@ struct pending {
     uint64_t id;
 };
 
+/* What is known of one of the owner's methods. */
 struct method_info {
-    uint64_t id; /* in JFR_POOL_METHOD */
-    struct jfr_line *lines;
+    uint64_t id, key; /* in JFR_POOL_METHOD and JFR_POOL_METHOD_KEY */
+    uint32_t used;    /* the last chunk with a stack that has it */
     size_t n_lines;
+    struct jfr_line lines[];
 };
 
 /*
@@ -202,13 +193,14 @@ _Static_assert(sizeof(struct trace) == 16 && sizeof(struct jfr_frame) == 16,
 struct traces {
     uint8_t *arena;
     _Atomic uint64_t used, oldest;
-    _Atomic uint64_t end;   /* new stacks end at or before this position */
-    uint64_t bytes;         /* a multiple of `part` */
-    uint64_t part;          /* `bytes` where nothing is used again */
-    uint64_t present;       /* how far the worker has prefaulted the arena (traces_prefault) */
-    uint64_t retired_ns;    /* when a part was retired whose memory is not used again yet; or 0 */
-    atomic_bool due;        /* a part is to be retired as soon as the owner agrees */
-    _Atomic uint64_t moved; /* stacks that were stored again because their owners need them */
+    _Atomic uint64_t end; /* new stacks end at or before this position */
+    uint64_t bytes;       /* a multiple of `part` */
+    uint64_t part;        /* `bytes` where nothing is used again */
+    uint64_t present;     /* how far the worker has prefaulted the arena (traces_prefault) */
+    uint64_t retired_ns;  /* when a part was retired whose memory is not used again yet; or 0 */
+    uint64_t held, held_count; /* stacks in the tables after the last retirement; `count` then */
+    atomic_bool due;           /* a part is to be retired as soon as the owner agrees */
+    _Atomic uint64_t moved;    /* stacks that were stored again because their owners need them */
     /* hash << 32 | id, or 0 if free; the first table, followed by the large one */
     _Atomic uint64_t *slots;
     uint32_t mask; /* of the large table */
@@ -269,8 +261,7 @@ struct jfr_writer {
     _Atomic uint64_t bytes, chunks, unresolved, lost_constants;
     /* The result of the last attempt to grow (0 when it succeeded), and the last failure. */
     _Atomic int error, failure;
-    struct map methods; /* the owner's method number -> index into method_info */
-    VEC(struct method_info) method_info;
+    struct map methods;              /* the owner's method number -> struct method_info * */
     uint64_t opened_ns, reported_ns; /* reported_ns: losses are reported up to here */
     uint64_t constant_bytes;         /* number written so far */
 
@@ -388,11 +379,19 @@ int dictionary_add_types(struct jfr_writer *w, const struct jfr_type *rows, size
                          uint32_t *ret_ids) must_check;
 int types_constants(struct jfr_writer *w) must_check;
 void types_release(struct jfr_writer *w);
-/* Require the dict lock. Return 0 when out of memory. */
+/* Requires the dict lock. Returns 0 when out of memory. */
 uint64_t dictionary_intern_method(struct jfr_writer *w, const struct jfr_method *m);
-int dictionary_define_entry(struct jfr_writer *w, uint32_t pool, uint64_t id,
-                            struct buf *contents) must_check;
-/* Drops the threads that were forgotten in a chunk before this one. */
+/* The same for any entry; releases the contents. */
+uint64_t dictionary_intern(struct jfr_writer *w, uint32_t pool, struct buf *contents);
+/* Defines a thread, until jfr_forget_thread if it stays. Takes the dict lock. */
+int dictionary_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thread *t,
+                      bool stays) must_check;
+/* The entries of all pools, and their bytes. Requires `work`. */
+void dictionary_size(struct jfr_writer *w, uint64_t *ret_entries, uint64_t *ret_bytes);
+/*
+ * Drops what no chunk from this one on has needed and nobody keeps: in a ring of all pools,
+ * otherwise of threads. Requires `work`.
+ */
 void dictionary_forget(struct jfr_writer *w, uint32_t before);
 
 /* ---- constants.c ---- */

@@ -230,6 +230,7 @@ bool jfr_writer_ring(struct jfr_writer *w, struct jfr_ring_state *ret)
         ret->used += s->bytes;
         ret->since_ns = s->start_ns ? MIN(ret->since_ns, s->start_ns) : ret->since_ns;
     }
+    dictionary_size(w, &ret->names, &ret->name_bytes);
     pthread_mutex_unlock(&w->work);
     return is_ring;
 }

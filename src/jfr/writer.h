@@ -163,6 +163,8 @@ struct jfr_ring_state {
     uint64_t written;  /* bytes of all chunks so far */
     uint64_t since_ns; /* when the oldest chunk in it began */
     uint64_t chunks;   /* how many it holds */
+    /* constants in memory for the present chunks, and their bytes without the tables of them */
+    uint64_t names, name_bytes;
 };
 
 /* Returns false when the writer writes no ring. Any thread. */
@@ -200,25 +202,35 @@ int jfr_declare(struct jfr_writer *w, const struct jfr_type *rows, size_t n,
 /* ---- dictionary (not in signal handlers; any thread) ---- */
 
 /*
+ * In a ring the dictionary follows the chunks: an id of a class or a name leads to nothing once a
+ * whole chunk has neither used nor defined it (which is counted as a name that is not known). Who
+ * keeps ids defines them again in each chunk, or says that they stay.
+ */
+
+/*
  * Returns the id of a class for fields of type java.lang.Class, the same id for the same class, or
  * 0 when out of memory.
  */
 uint64_t jfr_define_class(struct jfr_writer *w, const struct jfr_class *c);
+/* The class stays as long as the writer. For a number of classes that is limited. */
+void jfr_class_stays(struct jfr_writer *w, uint64_t class);
+/* The name of a class as it was defined, cut to the size; false when it is not there. */
+bool jfr_class_name(struct jfr_writer *w, uint64_t class, char *to, size_t size);
 /*
  * Returns the id of a string that many events share, for jfr_put_string_id, or 0 when out of
- * memory.
+ * memory. It stays as long as the writer.
  */
 uint64_t jfr_define_string(struct jfr_writer *w, const char *s);
 /* Returns the id of an entry in a pool with a single string field (GCCause ...). */
 uint64_t jfr_define_name(struct jfr_writer *w, uint32_t pool, const char *name);
 /*
  * Defines who thread id is, or redefines it after a renaming. The owner chooses the id, which must
- * not be 0 and must be unique in the recording.
+ * not be 0 and must be unique in the recording. It stays until it is forgotten.
  */
 int jfr_define_thread(struct jfr_writer *w, uint64_t id, const struct jfr_thread *t);
 /*
- * Thread id has ended and will not be used in any event begun after this call. Its memory is freed
- * with the chunk.
+ * Thread id has ended and will not be used in any event begun after this call. In a ring it is
+ * dropped like other names.
  */
 void jfr_forget_thread(struct jfr_writer *w, uint64_t id);
 

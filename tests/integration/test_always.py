@@ -237,6 +237,32 @@ def test_a_running_vm_goes_on_recording(steps, folder):
     steps.wait(5)
 
 
+@pytest.mark.jdks(8, 25)
+def test_names_go_with_what_refers_to_them(jdk, folder):
+    """Classes, methods and threads of ever new names: what is kept of them is as much as the ring holds, and all of that is named."""
+    ring, part = folder / "r.ring", folder / "part.jfr"
+    options = f"always=y,keep=1s,maxsize=8m,budget=100%,file={ring}"
+    process = jdk.start_java("Churns", 300, jvm=["-Xmx64m", jdk.agent(options)], stdout=subprocess.PIPE)
+    rounds = 0
+    while rounds < 1800:
+        line = process.stdout.readline()
+        assert line, "the program ended"
+        rounds = int(line.split()[1]) if line.startswith("rounds ") else rounds
+    now = status(process.pid)
+    assert 0 < now["names.methods"] < rounds / 2, "each round has a method of its own in its stacks"
+    assert 0 < now["ring.names"] < 3 * rounds, "each round has two threads, a class, its name and a method"
+    take("-o", part, process.pid)
+    process.kill()
+    process.wait()
+    waits = [w for w in events(part, "jdk.JavaMonitorWait") if re.search(r'monitorClass=\{[^{}]*\{string="Churns\$M', w)]
+    assert len(waits) > 100
+    for wait in waits:
+        n = int(re.search(r'monitorClass=\{[^{}]*\{string="Churns\$M(\d+)"', wait)[1])
+        assert re.search(rf'javaName="churn-{n}-[01]"', wait) and f'{{string="Churns$M{n:08}"}}' in wait.split("monitorClass")[0], wait
+    report = json.loads(lab.jvmscope("threads", "summary", "--json", part).stdout)
+    assert not report["lost"], report["losses"]
+
+
 @pytest.mark.jdks(8, 17)
 def test_requests_of_the_last_seconds(jdk, folder):
     """Those that a client made then, each of them; totals, which count from the start, are not taken for theirs."""

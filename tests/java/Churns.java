@@ -4,8 +4,8 @@ import java.io.InputStream;
 
 /**
  * Makes, for as long as it runs, what a recorder might keep for ever: class loaders with a class of a new name each, whose method is run
- * for a while and throws an exception, and threads of new names that contend for a monitor. Prints "rounds N" each second. Argument: the
- * rounds a second; 0: as many as it can.
+ * for a while, waits for its object and throws an exception, and threads of new names that contend for a monitor. Prints "rounds N" each
+ * second. Argument: the rounds a second; 0: as many as it can.
  */
 public class Churns {
     public static class M00000000 implements Runnable {
@@ -17,6 +17,13 @@ public class Churns {
             Object[] kept = new Object[100];
             for (int i = 0; i < kept.length; i++)
                 kept[i] = new byte[1000];
+            synchronized (this) {
+                try {
+                    wait(1); // a stack and a monitor of the class
+                } catch (InterruptedException e) {
+                    return;
+                }
+            }
             throw new IllegalStateException(String.valueOf(sink + kept.length));
         }
     }

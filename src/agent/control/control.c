@@ -154,6 +154,7 @@ char *control_thread_name(jthread t)
 
 void control_place(JNIEnv *jni, jmethodID m, jlocation at, char *to, size_t size)
 {
+    unsigned hold = names_hold();
     const struct method *method = names_method(jni, m);
     char class_name[256] = "?";
     if (method)
@@ -163,6 +164,7 @@ void control_place(JNIEnv *jni, jmethodID m, jlocation at, char *to, size_t size
         snprintf(to, size, "%s.%s:%u", class_name, method->name, line);
     else
         snprintf(to, size, "%s.%s", class_name, method ? method->name : "?");
+    names_let_go(hold);
 }
 
 void control_where(struct inspection *i, jthread t, char *to, size_t size)
@@ -328,9 +330,11 @@ int control(JNIEnv *jni, const char *text, struct buf *out, struct buf *why)
         return -ENOMEM;
     }
     carrying_out = true;
+    unsigned hold = names_hold();
     json_begin_object(&j);
     int r = run_verb(v, &c, command);
     json_end_object(&j);
+    names_let_go(hold);
     carrying_out = false;
     vm_clear_exception(jni);
     (*jni)->PopLocalFrame(jni, NULL);

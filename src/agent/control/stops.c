@@ -36,8 +36,11 @@ static struct {
 
 static uint32_t line_of(JNIEnv *jni, jmethodID m, jlocation at)
 {
+    unsigned hold = names_hold();
     const struct method *method = names_method(jni, m);
-    return method ? method_line(method, (int32_t)at) : 0;
+    uint32_t line = method ? method_line(method, (int32_t)at) : 0;
+    names_let_go(hold);
+    return line;
 }
 
 /* With the lock. */

@@ -2,6 +2,7 @@
 #include "agent/inspect/inspect.h"
 
 #include "agent/session/fault.h"
+#include "agent/vm/names.h"
 
 #include "base/vec.h"
 
@@ -161,9 +162,11 @@ int inspect(JNIEnv *jni, const char *question, struct buf *out, struct buf *why)
         struct json j = {.out = out};
         struct inspection i = inspect_with(jni, &j, why);
         i.operand = operand;
+        unsigned hold = names_hold();
         json_begin_object(&j);
         r = questions[q].answer(&i);
         json_end_object(&j);
+        names_let_go(hold);
         vm_clear_exception(jni);
         (*jni)->PopLocalFrame(jni, NULL);
         return r == 0 ? buf_error(out) : r;

@@ -39,9 +39,12 @@ void guards_add(struct str class_name, const struct edit *e)
 bool guards_have(JNIEnv *jni, jmethodID method, jlocation at)
 {
     jlocation start, last;
+    unsigned hold = names_hold();
     const struct method *m = method && at >= 0 ? names_method(jni, method) : NULL;
-    if (!m || (*vm.ti)->GetMethodLocation(vm.ti, method, &start, &last) != JVMTI_ERROR_NONE)
+    if (!m || (*vm.ti)->GetMethodLocation(vm.ti, method, &start, &last) != JVMTI_ERROR_NONE) {
+        names_let_go(hold);
         return false;
+    }
     struct str class_name = {m->class_name, strlen(m->class_name)},
                name = {m->name, strlen(m->name)};
     struct str descriptor = {m->descriptor, strlen(m->descriptor)};
@@ -50,5 +53,6 @@ bool guards_have(JNIEnv *jni, jmethodID method, jlocation at)
         map_get(&guards, key_of(class_name, name, descriptor, (uint64_t)last + 1));
     bool is = first && at >= (jlocation)*first;
     pthread_mutex_unlock(&lock);
+    names_let_go(hold);
     return is;
 }

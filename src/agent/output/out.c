@@ -268,6 +268,8 @@ void out_ring_status(const struct out *o, const struct options *options, struct 
         {"from_ms", now_ms - (now - ring.since_ns) / NS_PER_MS},
         {"to_ms", now_ms},
         {"chunks", ring.chunks},
+        {"names", ring.names},
+        {"name_bytes", ring.name_bytes},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)

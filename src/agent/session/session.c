@@ -579,6 +579,7 @@ void session_status(struct buf *out, bool tells)
         own_cost_status(out);
         instrument_status(out);
         own_stack_status(out);
+        names_status(out);
         if (s->out.jfr)
             out_lost_status(&s->out, out);
         if (s->out.net)

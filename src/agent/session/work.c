@@ -5,6 +5,7 @@
 #include "agent/output/thread_notes.h"
 #include "agent/session/private.h"
 #include "agent/session/rows.h"
+#include "agent/vm/names.h"
 #include "base/clock.h"
 #include "base/parse.h"
 #include "jfr/writer.h"
@@ -39,6 +40,7 @@ static void restate_rows(struct session *s, JNIEnv *jni)
     if (!option_always(&s->options) || chunks == s->chunks)
         return;
     s->chunks = chunks;
+    names_drop();
     recording_restate(s->out.jfr, &s->options);
     for (int i = 0; i < captures_count; i++)
         if (session_row_on(s, i) && captures[i]->restate)
@@ -68,6 +70,7 @@ void session_flush_rows(struct session *s, JNIEnv *jni)
         jfr_writer_work(s->out.jfr);
         restate_rows(s, jni);
         keep_stacks(s, jni);
+        names_tidy();
     }
     /* Everything that ended before the last round has been handled by now. */
     threads_forget_before(s->last_work_ns);

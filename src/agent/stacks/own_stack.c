@@ -85,13 +85,16 @@ static jlocation location(const struct walk_frame *f)
 
 static bool same_name(JNIEnv *jni, uint64_t id, jmethodID told)
 {
+    unsigned hold = names_hold();
     const struct method *m = names_method(jni, told);
     struct method_description d;
-    if (!m || stack_vm_describe(id, &d) < 0)
-        return false;
-    bool same =
-        strcmp(buf_str(&d.name), m->name) == 0 && strcmp(buf_str(&d.signature), m->descriptor) == 0;
-    method_description_release(&d);
+    bool same = m && stack_vm_describe(id, &d) == 0;
+    if (same) {
+        same = strcmp(buf_str(&d.name), m->name) == 0 &&
+               strcmp(buf_str(&d.signature), m->descriptor) == 0;
+        method_description_release(&d);
+    }
+    names_let_go(hold);
     return same;
 }
 
@@ -193,11 +196,15 @@ static jint walk(JNIEnv *jni, jvmtiFrameInfo *frames, jint max, struct walk_word
 
 static bool same_method(JNIEnv *jni, jmethodID a, jmethodID b)
 {
+    unsigned hold = names_hold();
     const struct method *x = a == b ? NULL : names_method(jni, a),
                         *y = x ? names_method(jni, b) : NULL;
     /* For a method that was redefined while it ran, GetStackTrace returns another id. */
-    return a == b || (x && y && strcmp(x->class_name, y->class_name) == 0 &&
-                      strcmp(x->name, y->name) == 0 && strcmp(x->descriptor, y->descriptor) == 0);
+    bool same =
+        a == b || (x && y && strcmp(x->class_name, y->class_name) == 0 &&
+                   strcmp(x->name, y->name) == 0 && strcmp(x->descriptor, y->descriptor) == 0);
+    names_let_go(hold);
+    return same;
 }
 
 /* Uses both ways, compares and times them. */

@@ -48,8 +48,10 @@ void class_map_put(struct class_map *m, JNIEnv *jni, jclass c, uint64_t number)
 
 void class_map_release(struct class_map *m, JNIEnv *jni)
 {
+    pthread_mutex_lock(&m->lock);
     for (size_t i = 0; jni && i < m->list.len; i++)
         (*jni)->DeleteWeakGlobalRef(jni, m->list.data[i].mirror);
     vec_release(&m->list);
     map_release(&m->first);
+    pthread_mutex_unlock(&m->lock);
 }

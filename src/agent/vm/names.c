@@ -10,9 +10,11 @@
 #include "base/hash.h"
 #include "base/made_name.h"
 #include "base/map.h"
+#include "base/vec.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,10 +22,22 @@
 /* JVM specification 4.6; the VM stores flags of its own in the bits above */
 enum { METHOD_MODIFIERS = 0x1fff };
 
+/* Rounds of names_drop after which a method that nobody has asked for is dropped. */
+enum { ROUNDS_KEPT = 2 };
+
+/* A method and, behind it, what it refers to. */
+struct known {
+    struct method method;
+    uint64_t used;      /* the round in which it was last asked for */
+    struct known *next; /* of those that are dropped */
+    bool stays, found;  /* found: it could be resolved */
+};
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects everything below */
-static struct arena arena;
-static struct map methods; /* jmethodID -> struct method *; 0 when it could not be resolved */
-static uint64_t unresolved;
+static struct arena arena; /* of the method that is being learnt */
+static struct map methods; /* jmethodID -> struct known * */
+static uint64_t unresolved, round_now;
+static size_t bytes;
 static struct map classes; /* hash of loader and name -> serial of the class */
 
 static const char *keep(const char *s)
@@ -224,40 +238,161 @@ static struct method *learn_any(JNIEnv *jni, uint64_t id)
                                   : learn(jni, (jmethodID)(uintptr_t)id);
 }
 
+/* ---- how long they are kept ---- */
+
+static const char *take_text(char **at, const char *text)
+{
+    size_t n = text ? strlen(text) + 1 : 0;
+    char *to = *at;
+    *at += n;
+    return text ? memcpy(to, text, n) : NULL;
+}
+
+static size_t size_of_text(const char *text)
+{
+    return text ? strlen(text) + 1 : 0;
+}
+
+static size_t size_of(const struct method *m)
+{
+    return sizeof(struct known) + m->n_lines * sizeof(*m->lines) + size_of_text(m->class_name) +
+           size_of_text(m->name) + size_of_text(m->descriptor) + size_of_text(m->source);
+}
+
+/* A copy in one piece of memory; m NULL: it could not be resolved. NULL: out of memory. */
+static struct known *settle(const struct method *m)
+{
+    struct known *k = calloc(1, m ? size_of(m) : sizeof(*k));
+    if (!k || !m)
+        return k;
+    char *at = (char *)(k + 1);
+    k->found = true;
+    k->method = *m;
+    if (m->n_lines)
+        memcpy(at, m->lines, m->n_lines * sizeof(*m->lines));
+    k->method.lines = (const struct method_line *)(void *)at;
+    at += m->n_lines * sizeof(*m->lines);
+    k->method.class_name = take_text(&at, m->class_name);
+    k->method.name = take_text(&at, m->name);
+    k->method.descriptor = take_text(&at, m->descriptor);
+    k->method.source = take_text(&at, m->source);
+    return k;
+}
+
+static size_t size_of_known(const struct known *k)
+{
+    return k->found ? size_of(&k->method) : sizeof(*k);
+}
+
+static struct known *enter(uint64_t id, const struct method *m)
+{
+    struct known *k = settle(m);
+    if (k && map_put(&methods, id, (uintptr_t)k) < 0) {
+        free(k);
+        return NULL;
+    }
+    bytes += k ? size_of_known(k) : 0;
+    return k;
+}
+
+/*
+ * What was dropped is freed when nobody can have it any more: holds that began before are counted
+ * apart from those that began later.
+ */
+static struct {
+    atomic_uint phase, holds[2];
+    struct known *dropped[2]; /* in a phase */
+} limbo;
+
+unsigned names_hold(void)
+{
+    for (;;) {
+        unsigned phase = atomic_load(&limbo.phase) & 1;
+        atomic_fetch_add(&limbo.holds[phase], 1);
+        if ((atomic_load(&limbo.phase) & 1) == phase)
+            return phase;
+        atomic_fetch_sub(&limbo.holds[phase], 1);
+    }
+}
+
+void names_let_go(unsigned hold)
+{
+    atomic_fetch_sub(&limbo.holds[hold], 1);
+}
+
+static void free_dropped(unsigned phase)
+{
+    for (struct known *k = limbo.dropped[phase], *next; k; k = next) {
+        next = k->next;
+        free(k);
+    }
+    limbo.dropped[phase] = NULL;
+}
+
+void names_tidy(void)
+{
+    pthread_mutex_lock(&lock);
+    unsigned phase = atomic_load(&limbo.phase) & 1, before = phase ^ 1;
+    if (limbo.dropped[before] && atomic_load(&limbo.holds[before]) == 0)
+        free_dropped(before);
+    /* Holds of this phase may have what was dropped in it, those of the next one may not. */
+    if (limbo.dropped[phase] && !limbo.dropped[before] && !atomic_load(&limbo.holds[before]))
+        atomic_store(&limbo.phase, before);
+    pthread_mutex_unlock(&lock);
+}
+
+void names_drop(void)
+{
+    VEC(uint64_t) gone = {0};
+    uint64_t id, value;
+    pthread_mutex_lock(&lock);
+    unsigned phase = atomic_load(&limbo.phase) & 1;
+    round_now++;
+    for (size_t i = 0; map_next(&methods, &i, &id, &value);) {
+        const struct known *k = (struct known *)(uintptr_t)value;
+        if (!k->stays && k->used + ROUNDS_KEPT < round_now && vec_push(&gone, id))
+            break; /* out of memory; the next round drops them */
+    }
+    for (size_t i = 0; i < gone.len; i++) {
+        struct known *k = (struct known *)(uintptr_t)*map_get(&methods, gone.data[i]);
+        map_remove(&methods, gone.data[i]);
+        bytes -= size_of_known(k);
+        k->next = limbo.dropped[phase];
+        limbo.dropped[phase] = k;
+    }
+    if (gone.len)
+        map_clear(&classes); /* their serials are those of HPROF's outputs, which drop nothing */
+    pthread_mutex_unlock(&lock);
+    vec_release(&gone);
+}
+
 const struct method *names_method(JNIEnv *jni, jmethodID id)
 {
     pthread_mutex_lock(&lock);
-    bool added = false;
-    uint64_t *value = map_at(&methods, (uintptr_t)id, 0, &added);
-    struct method *m = NULL;
-    if (value && added) {
-        m = id ? learn_any(jni, (uintptr_t)id) : NULL;
-        *value = (uintptr_t)m;
+    const uint64_t *value = map_get(&methods, (uintptr_t)id);
+    struct known *k = value ? (struct known *)(uintptr_t)*value : NULL;
+    if (!k) {
+        struct method *m = id ? learn_any(jni, (uintptr_t)id) : NULL;
         unresolved += !m;
-    } else if (value) {
-        m = (struct method *)(uintptr_t)*value;
+        k = enter((uintptr_t)id, m);
+        arena_release(&arena);
     }
+    if (k)
+        k->used = round_now;
     pthread_mutex_unlock(&lock);
-    return m;
+    return k && k->found ? &k->method : NULL;
 }
 
 jmethodID names_add(const struct method *m)
 {
     /* User-space addresses and the VM's own ids do not use the highest bit. */
-    jmethodID id = NULL;
+    static uint64_t last = UINT64_C(1) << 63;
+    bool whole = m->class_name && m->name && m->descriptor;
     pthread_mutex_lock(&lock);
-    struct method *copy = arena_alloc(&arena, sizeof(*copy));
-    if (copy) {
-        *copy = *m;
-        copy->class_name = keep(m->class_name);
-        copy->name = keep(m->name);
-        copy->descriptor = keep(m->descriptor);
-        copy->source = keep(m->source);
-        uint64_t key = UINT64_C(1) << 63 | (uintptr_t)copy;
-        if (copy->class_name && copy->name && copy->descriptor &&
-            map_put(&methods, key, (uintptr_t)copy) == 0)
-            id = (jmethodID)(uintptr_t)key;
-    }
+    struct known *k = whole ? enter(last + 1, m) : NULL;
+    jmethodID id = k ? (jmethodID)(uintptr_t)++last : NULL;
+    if (k)
+        k->stays = true;
     pthread_mutex_unlock(&lock);
     return id;
 }
@@ -311,12 +446,24 @@ uint64_t names_unresolved(void)
     return unresolved;
 }
 
-void names_release(void)
+void names_status(struct buf *out)
 {
     pthread_mutex_lock(&lock);
+    buf_printf(out, "names.methods %zu\nnames.bytes %zu\n", methods.len, bytes);
+    pthread_mutex_unlock(&lock);
+}
+
+void names_release(void)
+{
+    uint64_t id, value;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; map_next(&methods, &i, &id, &value);)
+        free((void *)(uintptr_t)value);
     map_release(&methods);
     map_release(&classes);
-    arena_release(&arena);
+    free_dropped(0);
+    free_dropped(1);
     unresolved = 0;
+    bytes = 0;
     pthread_mutex_unlock(&lock);
 }

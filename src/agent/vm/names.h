@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Methods by jmethodID: names, source file and line table. They are read from the VM once, soon
- * after the id was first seen, and kept after the class is unloaded. Any attached thread except in
- * signal handlers. Addresses remain valid until names_release.
+ * after the id was first seen, and kept after the class is unloaded: until names_release, or in a
+ * recording that is always on as long as somebody asks for them (names_drop). Any attached thread
+ * except in signal handlers.
  */
 #pragma once
 
+#include "base/buf.h"
 #include "base/macro.h"
 
 #include <jvmti.h>
@@ -36,7 +38,11 @@ struct method {
     uint32_t class_serial;
 };
 
-/* NULL: the id is stale or memory is exhausted. A repeated call returns the same. */
+/*
+ * NULL: the id is stale or memory is exhausted. A repeated call returns the same. What it returns
+ * is used between names_hold and names_let_go where the recording may be always on, but for the
+ * thread that calls names_drop.
+ */
 const struct method *names_method(JNIEnv *jni, jmethodID id);
 /*
  * An id of our own for a method of which only the names are known (instrumented code); the strings
@@ -60,5 +66,17 @@ char *names_class_text(jclass c);
 void names_touch_class(jclass c);
 void names_touch_all_classes(JNIEnv *jni);
 
+/* Nothing is freed until names_let_go with the number that this returned. */
+unsigned names_hold(void);
+void names_let_go(unsigned hold);
+/*
+ * Drops the methods that nobody has asked for since the call before the last one. Their memory is
+ * freed by names_tidy, once no hold that began before is left. Both by one thread.
+ */
+void names_drop(void);
+void names_tidy(void);
+
 uint64_t names_unresolved(void);
+/* Lines "names.WHAT N": the methods that are known, and their bytes. */
+void names_status(struct buf *out);
 void names_release(void);

@@ -127,6 +127,7 @@ uint32_t sites_stack(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool
     jvmtiFrameInfo found[SITE_DEPTH_MAX];
     jint n = 0, top = 0, probes = 0;
     uint32_t depth = site_table.depth, kept = 0;
+    unsigned hold = names_hold();
     /* Usually only a few frames are skipped, and each walked frame costs time. */
     for (jint extra = SITE_SKIP_FEW; depth || ret_at_call; extra = SITE_SKIP_MAX) {
         n = own_stack(jni, found, (jint)depth + extra);
@@ -142,18 +143,21 @@ uint32_t sites_stack(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool
         frames[kept++] = (struct site_frame){(uint64_t)(uintptr_t)found[i].method,
                                              line_start(m, found[i].location)};
     }
+    names_let_go(hold);
     return kept;
 }
 
 bool sites_is_ours(JNIEnv *jni, const struct site_frame *frames, uint32_t n)
 {
     static const char prefix[] = "java/lang/Jvmscope";
-    for (uint32_t i = 0; i < n; i++) {
+    unsigned hold = names_hold();
+    bool ours = false;
+    for (uint32_t i = 0; i < n && !ours; i++) {
         const struct method *m = names_method(jni, (jmethodID)(uintptr_t)frames[i].method);
-        if (m && strncmp(m->class_name, prefix, sizeof(prefix) - 1) == 0)
-            return true;
+        ours = m && strncmp(m->class_name, prefix, sizeof(prefix) - 1) == 0;
     }
-    return false;
+    names_let_go(hold);
+    return ours;
 }
 
 int64_t sites_find(const char *signature, const struct thread *self,

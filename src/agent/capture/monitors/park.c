@@ -67,6 +67,7 @@ static jint lock_frames(JNIEnv *jni)
     jvmtiFrameInfo frames[PACKAGE_FRAMES];
     jint n = 0, skip = 0;
     n = own_stack(jni, frames, PACKAGE_FRAMES);
+    unsigned hold = names_hold();
     for (; skip < n; skip++) {
         const struct method *m = names_method(jni, frames[skip].method);
         bool unsafe = m && (strcmp(m->class_name, "jdk/internal/misc/Unsafe") == 0 ||
@@ -74,6 +75,7 @@ static jint lock_frames(JNIEnv *jni)
         if (!m || (!unsafe && strncmp(m->class_name, package, sizeof(package) - 1) != 0))
             break;
     }
+    names_let_go(hold);
     return skip < n ? skip : 0;
 }
 

@@ -268,6 +268,7 @@ static void print_stack(struct buf *out, JNIEnv *jni, jthread thread)
     if (!thread ||
         (*vm.ti)->GetStackTrace(vm.ti, thread, 0, FRAMES_SHOWN, frames, &n) != JVMTI_ERROR_NONE)
         return;
+    unsigned hold = names_hold();
     for (jint i = 0; i < n; i++) {
         const struct method *m = names_method(jni, frames[i].method);
         char class_name[512];
@@ -279,6 +280,7 @@ static void print_stack(struct buf *out, JNIEnv *jni, jthread thread)
             buf_printf(out, "(%s:%u)", m->source, method_line(m, (int32_t)frames[i].location));
         buf_u8(out, '\n');
     }
+    names_let_go(hold);
 }
 
 static void put_deadlock(const struct stuck *s, uint64_t number, uint32_t size, uint64_t formed)

@@ -320,6 +320,8 @@ uint64_t locks_class(JNIEnv *jni, jclass class)
         constant =
             choice_matches(patterns, name, (struct str){"", 0}) ? class_record(jni, class) : 0;
         vm_free(signature);
+        if (constant)
+            jfr_class_stays(thread_capture.jfr, constant); /* the probes keep it */
     }
     return constant;
 }

@@ -192,8 +192,10 @@ static uint64_t class_of_blocker(JNIEnv *jni, struct waiter *w, jobject blocker,
 {
     if (!blocker)
         return 0;
-    if (!w->blocker_class || w->blocker != identity) {
+    uint64_t chunk = jfr_writer_chunks(thread_capture.jfr);
+    if (!w->blocker_class || w->blocker != identity || w->blocker_chunk != (uint32_t)chunk) {
         w->blocker = identity;
+        w->blocker_chunk = (uint32_t)chunk;
         w->blocker_class = object_class(jni, blocker);
     }
     return w->blocker_class;

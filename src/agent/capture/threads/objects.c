@@ -5,9 +5,7 @@
 #include "agent/vm/class_map.h"
 #include "agent/vm/lambda.h"
 #include "agent/vm/names.h"
-#include "base/map.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +17,6 @@ uint32_t object_identity(jobject o)
 }
 
 static struct class_map classes = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct map class_names; /* by constant: char * */
 
 static uint64_t class_constant(jclass c)
 {
@@ -33,24 +29,14 @@ static uint64_t class_constant(jclass c)
         signature[len - 1] = 0;
         name++;
     }
-    uint64_t id = jfr_define_class(thread_capture.jfr, &(struct jfr_class){.name = name});
-    char *copy = thread_capture.watch ? strdup(name) : NULL;
-    pthread_mutex_lock(&names_lock);
-    uint64_t *slot = copy ? map_at(&class_names, id, 0, NULL) : NULL;
-    if (slot && !*slot)
-        *slot = (uint64_t)(uintptr_t)copy;
-    else
-        free(copy);
-    pthread_mutex_unlock(&names_lock);
-    return id;
+    return jfr_define_class(thread_capture.jfr, &(struct jfr_class){.name = name});
 }
 
 void object_class_name(uint64_t class, char *to, size_t size)
 {
-    pthread_mutex_lock(&names_lock);
-    const uint64_t *name = map_get(&class_names, class);
-    dotted_name(name ? (const char *)(uintptr_t)*name : "?", to, size);
-    pthread_mutex_unlock(&names_lock);
+    char name[512] = "?";
+    (void)jfr_class_name(thread_capture.jfr, class, name, sizeof(name));
+    dotted_name(name, to, size);
 }
 
 uint64_t class_record(JNIEnv *jni, jclass c)
@@ -73,11 +59,7 @@ uint64_t object_class(JNIEnv *jni, jobject o)
     return id;
 }
 
-void objects_release(void)
+void objects_forget(void)
 {
-    uint64_t key, value;
-    for (size_t k = 0; map_next(&class_names, &k, &key, &value);)
-        free((void *)(uintptr_t)value);
-    map_release(&class_names);
     class_map_release(&classes, vm_jni());
 }

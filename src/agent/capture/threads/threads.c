@@ -740,6 +740,7 @@ static void flush(struct session *s, JNIEnv *jni)
 /* Which threads there are, and what they wait for. */
 static void restate(struct session *s, JNIEnv *jni)
 {
+    objects_forget();
     put_analysis(s->options.v[OPT_LOCKS].text);
     look_around(jni);
     at_start_restate();
@@ -787,7 +788,7 @@ static void release(struct session *s)
             waiter_free((struct waiter *)(uintptr_t)value);
         map_release(&shards[i].waiters);
     }
-    objects_release();
+    objects_forget();
     at_start_release();
     for (int i = 0; platform && i < THREADS_MAX; i++) {
         free(platform[i].locks);

@@ -88,9 +88,12 @@ struct waiter {
     uint32_t arrived_object;
     struct held_locks *locks; /* locks=: the monitors that it holds; NULL until the first */
     struct last_stacks *last; /* stack.c; NULL until the first */
-    /* natives.c: class of the object it last parked on, whose identity hash is blocker */
+    /*
+     * natives.c: class of the object it last parked on, whose identity hash is blocker, as the
+     * recording knew it in a chunk
+     */
     uint64_t blocker_class;
-    uint32_t blocker;
+    uint32_t blocker, blocker_chunk;
     struct wait waits[WAIT_KINDS];
 };
 
@@ -177,7 +180,8 @@ uint64_t object_class(JNIEnv *jni, jobject o);
 uint64_t class_record(JNIEnv *jni, jclass c);
 /* Its name, "java.lang.Object"; "?" when unknown. */
 void object_class_name(uint64_t class, char *to, size_t size);
-void objects_release(void);
+/* A new chunk begins, or the recording has ended: what is known of classes is learnt again. */
+void objects_forget(void);
 /*
  * stack.c: the calling thread's stack as a constant. init must be called before the first one;
  * flush is called ten times a second.

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The entries of a pool of constants. Those that are known by their content get their ids here, and
+ * the same content has the same id for as long as the entry is there; those that have an id of
+ * their owner's are `keyed`. A pool has entries of one of the two kinds. Both stay until
+ * pool_drop, after which an id leads to nothing: no id is given twice. Under one lock.
+ */
+#pragma once
+
+#include "base/map.h"
+#include "base/vec.h"
+
+struct constant {
+    uint64_t id, hash;
+    uint32_t emitted; /* the number of the chunk that has it; 0: none */
+    uint32_t used;    /* the chunk in which it was last asked for or defined */
+    bool stays;       /* it is not dropped */
+    uint32_t len;
+    uint8_t bytes[];
+};
+
+struct pool {
+    /* Known by their content: the id is generation << POOL_SLOT_BITS | slot + 1. */
+    VEC(struct constant *) slots; /* NULL: free */
+    VEC(uint32_t) free;
+    struct constant **index; /* open addressing by content */
+    size_t index_size;       /* 0 or a power of two, at least twice the number of entries */
+    uint64_t generation;     /* how often entries were dropped */
+    struct map keyed;        /* id -> struct constant * */
+    uint64_t bytes;          /* of the entries */
+};
+
+enum { POOL_SLOT_BITS = 28 };
+
+/*
+ * The entry with this content, which is added if it is new; NULL: out of memory. chunk: the one
+ * that is being written.
+ */
+struct constant *pool_intern(struct pool *p, const void *bytes, size_t len,
+                             uint32_t chunk) must_check;
+/* Sets the entry with an id of the owner's, in place of an earlier one. NULL: out of memory. */
+struct constant *pool_put(struct pool *p, uint64_t id, const void *bytes, size_t len,
+                          uint32_t chunk) must_check;
+
+/* How many there are that are known by their content. */
+static inline size_t pool_entries(const struct pool *p)
+{
+    return p->slots.len - p->free.len;
+}
+
+/* The entry with an id; NULL: there is none. */
+struct constant *pool_get(const struct pool *p, uint64_t id);
+/* Drops entries that were last used and last written before a chunk. */
+void pool_drop(struct pool *p, uint32_t before);
+void pool_release(struct pool *p);
