@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What drives cpu=samples: threads' CPU timers, or perf_event's clock with the kernel's frames where the kernel permits it."""
+import json
 import os
 import pathlib
 import re
+import subprocess
 
 import pytest
 
@@ -135,6 +137,23 @@ def test_stacks_by_jvmti(jdk, tmp_path, record_property):
     record_property("samples", f"{total}, of {of_loop:.0f} to {of_thread:.0f}")
     assert stderr.splitlines() == ["hprof: cpu: stacks are taken by JVM TI, at safepoints: walker=jvmti"]
     assert 0.85 * of_loop <= total <= 1.1 * of_thread
+
+
+@pytest.mark.jdks(8, 25)
+def test_samples_that_wait_when_sampling_ends_are_counted(jdk, tmp_path):
+    """JVM TI's samples are kept for the agent's thread: at every end of a busy program some have not been counted yet."""
+    process, out = jdk.start_java("Busy", 60, 4, jvm=("-Xmx64m",), stdout=subprocess.PIPE), tmp_path / "x.hprof.txt"
+    try:
+        assert process.stdout.readline() == "ready\n"
+        for _ in range(3):
+            before = lab.cpu_seconds(process.pid)
+            done = lab.jvmscope("attach", "--agent", "cpu=samples,walker=jvmti,interval=1ms", "-t", "200ms", "-o", out, process.pid)
+            assert done.returncode == 0 and process.poll() is None, done.stderr
+            total = json.loads(lab.jvmscope("report", "--json", out).stdout)["samples"]["total"]
+            assert 0 < total <= 1000 * (lab.cpu_seconds(process.pid) - before) + 40
+    finally:
+        process.kill()
+        process.wait()
 
 
 @pytest.mark.jdks(17)

@@ -148,8 +148,6 @@ int sampler_jvmti_start(const struct sampler_jvmti *o)
     atomic_store(&jvmti.stop, false);
     r = -pthread_create(&jvmti.thread, NULL, run, NULL);
     atomic_store(&jvmti.there, r == 0);
-    if (r < 0)
-        munmap(memory, bytes);
     return r;
 }
 
@@ -159,9 +157,14 @@ void sampler_jvmti_stop(void)
         return;
     atomic_store(&jvmti.stop, true);
     pthread_join(jvmti.thread, NULL);
-    munmap(jvmti.seen, THREADS_MAX * sizeof(*jvmti.seen));
-    jvmti.seen = NULL;
     atomic_store(&jvmti.threads, 0);
+}
+
+void sampler_jvmti_release(void)
+{
+    if (jvmti.seen)
+        munmap(jvmti.seen, THREADS_MAX * sizeof(*jvmti.seen));
+    jvmti.seen = NULL;
 }
 
 uint64_t sampler_jvmti_threads(void)

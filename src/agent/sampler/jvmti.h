@@ -28,9 +28,11 @@ struct sampler_jvmti {
 
 /*
  * Returns 0, -ENOTSUP when the VM does not provide the CPU time of threads, or another negative
- * errno.
+ * errno. After either, sampler_jvmti_release is due.
  */
 int sampler_jvmti_start(const struct sampler_jvmti *o) must_check;
-/* waits until the thread has ended; does nothing when it was not started */
+/* Waits until the thread has ended; does nothing when it was not started. */
 void sampler_jvmti_stop(void);
+/* Frees the words that samples refer to as *mark. Call when no sample is left. */
+void sampler_jvmti_release(void);
 uint64_t sampler_jvmti_threads(void);

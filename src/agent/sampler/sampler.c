@@ -550,6 +550,7 @@ void sampler_settle(void)
 
 void sampler_release(void)
 {
+    sampler_jvmti_release();
     if (atomic_load(&sampler.inside) > 0)
         return;
     slots_release();
