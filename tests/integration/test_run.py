@@ -36,10 +36,11 @@ def test_run_records_and_leaves_the_program_alone(jdk, tmp_path):
     assert f"wrote {out}" in done.stderr
     got = samples(out)
     assert got["interval_ns"] == 10_000_000
-    work = next(m for m in got["methods"] if m["method"] == "Busy.work")
-    assert work["self"] > 0.7 * got["total"] > 7
     only = samples(out, "--thread", "busy-1")
-    assert 0 < only["total"] < got["total"]
+    assert 7 < only["total"] < got["total"]
+    # How much the VM's start is of the whole depends on how busy the machine is; a thread that only works has no such part.
+    whole, own = (next(m["self"] for m in found["methods"] if m["method"] == "Busy.work") for found in (got, only))
+    assert own > 0.9 * only["total"] and whole > own
     parts = [samples(out, "--from", "0.75s")["total"], samples(out, "--to", "0.75s")["total"]]
     assert sum(parts) == got["total"]
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import java.nio.file.Files;
 import java.nio.file.Paths;
+import java.util.concurrent.locks.LockSupport;
 
 /** More busy threads than processors: each prints what it took, and how long it waited for a processor and had one, by Linux's own count, in ns. */
 public class Crowd {
@@ -37,6 +38,9 @@ public class Crowd {
                 long[] after = counts();
                 long end = System.nanoTime();
                 told[me] = (end - begin) + " " + (after[1] - before[1]) + " " + (after[0] - before[0]);
+                // One after the other: a thread that ends takes the lock of its group, and a path would go on with who had that.
+                while (me > 0 && threads[me - 1].isAlive())
+                    LockSupport.parkNanos(5_000_000L);
             }, "crowd-" + t);
             threads[t].start();
         }
