@@ -84,13 +84,17 @@ def test_refusals(jvmscope, tmp_path):
 
 
 def test_attach_in_the_middle(jdk, jvmscope, tmp_path):
-    """Twice: what the first recording has seen, and the JIT has left out since, is seen again by the second."""
+    """
+    Twice: what the first recording has seen, and the JIT has left out since, is seen again by the second. Of every class that is
+    loaded on one JDK alone, because the VM changes them in parts with pauses between them.
+    """
+    chosen = [] if jdk.version == 17 else ["--include", "TracedForever"]
     outs = [tmp_path / "late.jfr", tmp_path / "again.jfr"]
     process = jdk.start_java("TracedForever", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert process.stdout.readline() == "ready\n"
         for out in outs:
-            done = jvmscope("attach", "--cover", "-t", "250ms", "-o", out, process.pid)
+            done = jvmscope("attach", "--cover", *chosen, "-t", "250ms", "-o", out, process.pid)
             assert done.returncode == 0, done.stderr
         process.stdin.close()
         assert process.wait(20) == 0 and process.stdout.read() == "done\n"

@@ -22,7 +22,7 @@ MODES = {
     "old": ("cpu=old", "Allocates"),
 }
 ARGUMENTS = {"AllocTruth": ["3000", "3"], "Allocates": ["1000"]}
-
+SMALL = ("samples", "monitor", "thread")  # texts that are kept for all tests; those of heaps take much memory
 
 
 @pytest.fixture(scope="session")
@@ -43,13 +43,25 @@ def original(tmp_path_factory):
     return text
 
 
+@pytest.fixture(scope="session")
+def kept():
+    """Texts of our agent by JDK and mode, each made once."""
+    return {}
+
+
 @pytest.fixture
-def ours(jdk, tmp_path):
+def ours(jdk, kept, tmp_path):
+    made = {}
+
     def text(mode):
-        options, program = MODES[mode]
-        done = jdk.java(program, *ARGUMENTS.get(program, []), jvm=[jdk.agent(f"{options},file={tmp_path}/{mode}.txt")], stdin=subprocess.DEVNULL, timeout=100)
-        assert done.returncode == 0, done.stderr
-        return hproftext.Text(tmp_path / f"{mode}.txt")
+        known = kept if mode in SMALL else made
+        if (jdk.version, mode) not in known:
+            options, program = MODES[mode]
+            done = jdk.java(program, *ARGUMENTS.get(program, []), jvm=[jdk.agent(f"{options},file={tmp_path}/{mode}.txt")],
+                            stdin=subprocess.DEVNULL, timeout=100)
+            assert done.returncode == 0, done.stderr
+            known[jdk.version, mode] = hproftext.Text(tmp_path / f"{mode}.txt")
+        return known[jdk.version, mode]
     return text
 
 
