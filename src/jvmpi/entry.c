@@ -225,11 +225,8 @@ jint disable_event(jint type, void *arg)
     return JVMPI_SUCCESS;
 }
 
-jint request_event(jint type, void *arg)
+static jint request(JNIEnv *env, jint type, void *arg)
 {
-    JNIEnv *env = vm_jni();
-    if (!env || !atomic_load(&layer.live))
-        return JVMPI_FAIL;
     switch (type) {
     case JVMPI_EVENT_CLASS_LOAD:
         return request_class_load(env, arg);
@@ -250,6 +247,18 @@ jint request_event(jint type, void *arg)
     default:
         return JVMPI_NOT_AVAILABLE;
     }
+}
+
+jint request_event(jint type, void *arg)
+{
+    JNIEnv *env = vm_jni();
+    if (!env || !atomic_load(&layer.live))
+        return JVMPI_FAIL;
+    request_begin();
+    layer_hold(); /* the VM may have ended while the request waited */
+    jint ret = request(env, type, arg);
+    request_end();
+    return ret;
 }
 
 /* ---- the interface ---- */
@@ -355,7 +364,6 @@ void layer_end(JNIEnv *env)
 {
     JVMPI_Event end = {.event_type = JVMPI_EVENT_JVM_SHUT_DOWN};
     jthread thread = NULL;
-    my.ending = true;
     memory_stop();
     /*
      * The VM may have reported the thread's end already, but the agent must know whose event this
@@ -363,14 +371,17 @@ void layer_end(JNIEnv *env)
      */
     if (!thread_known(env) && !(*vm.ti)->GetCurrentThread(vm.ti, &thread) && thread)
         thread_begin(env, thread);
+    my.ending = true; /* only now, because the start of a thread waits for dumps */
+    requests_close();
     atomic_store(&layer.stage, STAGE_CLOSING);
-    reports_wait();
+    reports_close();
     atomic_store(&layer.stage, STAGE_CLOSED);
     if (event_enabled(JVMPI_EVENT_JVM_SHUT_DOWN))
         layer_notify(env, &end);
     if (mutation("after-the-end"))
         layer_notify(env, &(JVMPI_Event){.event_type = JVMPI_EVENT_DATA_RESET_REQUEST});
     atomic_store(&layer.down, true);
+    requests_release();
     threads_resume_all();
 }
 

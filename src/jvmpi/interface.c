@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void hold(void)
+void layer_hold(void)
 {
     if (likely(!atomic_load_explicit(&layer.down, memory_order_acquire)) || my.ending || !vm_jni())
         return;
@@ -63,7 +63,7 @@ static jobject object_of_id(jobjectID id)
 #define FUNCTION(slot, f, type, parameters, arguments, stub) \
     static type call_##slot parameters                       \
     {                                                        \
-        hold();                                              \
+        layer_hold();                                        \
         my.asked++;                                          \
         type answer = f arguments;                           \
         my.asked--;                                          \
@@ -72,7 +72,7 @@ static jobject object_of_id(jobjectID id)
 #define PROCEDURE(slot, f, parameters, arguments) \
     static void call_##slot parameters            \
     {                                             \
-        hold();                                   \
+        layer_hold();                             \
         my.asked++;                               \
         f arguments;                              \
         my.asked--;                               \

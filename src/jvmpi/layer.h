@@ -94,6 +94,8 @@ jint request_event(jint type, void *arg);
 void layer_end(JNIEnv *env);
 
 /* ---- interface.c ---- */
+/* Does not return after JVM_SHUT_DOWN, where the table's functions must not; see there. */
+void layer_hold(void);
 #ifdef JVMPI_MUTANTS
 bool mutation_of_event(jint type);
 void mutate(void);

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "jvmpi/layer.h"
+#include "jvmpi/settle.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -160,6 +161,8 @@ void raw_monitor_wait(JVMPI_RawMonitor m, jlong ms)
         struct party me;
         m->owned = false;
         my.raw_held--;
+        if (my.ending)
+            requests_release(); /* the thread may wait for one that requests */
         m->waiting++;
         join(&m->sleepers, &me);
         pthread_cond_signal(&m->entry);

@@ -28,6 +28,7 @@ struct my {
     int probe_inside; /* positive while a probe's event is handled */
     /* Positive while the agent's own code runs outside handlers, in a function of the interface. */
     int asked;
+    int requests;                /* number of RequestEvent in progress */
     int raw_held;                /* number of raw monitors that the thread holds */
     const struct named *named;   /* the objects of the events in progress */
     const struct dumped *dumped; /* what the dump names whose handler runs, or NULL */

@@ -318,12 +318,14 @@ void report_found(JNIEnv *env, const found_vec *found)
         const struct found *f = &found->data[i];
         struct known_kind *known = find_kind((jobjectID)(intptr_t)f->class_id);
         struct flight flight = {0};
-        if (known && event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && id_claim(f->id, &flight) &&
-            !mutation("untold-object"))
+        if (!known || !event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || !report_begin())
+            continue;
+        if (id_claim(f->id, &flight) && !mutation("untold-object"))
             for (int times = mutation("told-twice") ? 2 : 1; times > 0; times--)
                 send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC, current_kind(env, known), f->size,
                            (jobjectID)(intptr_t)f->id, NULL);
         flight_end(&flight);
+        report_end();
     }
 }
 

@@ -15,22 +15,6 @@ static void pause_us(long us)
     nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
 }
 
-void reports_wait(void)
-{
-    enum { MOST_MS = 1000 };
-
-    /*
-     * Afterwards every processor has completed its stores or will see what the caller has stored
-     * before.
-     */
-    if (syscall(__NR_membarrier, 1 /* MEMBARRIER_CMD_GLOBAL */, 0, 0))
-        pause_us(1000);
-    unsigned bucket, ms = 0;
-    for (struct thread_entry *t = thread_next(NULL, &bucket); t; t = thread_next(t, &bucket))
-        for (; t != my_entry && atomic_load(&t->reporting) % 2 && ms < MOST_MS; ms++)
-            pause_us(1000);
-}
-
 /* ---- threads that start and end ---- */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -86,12 +70,63 @@ void threads_thaw(void)
     own_freezes--;
 }
 
+/* ---- requests ---- */
+
+/* All are protected by the mutex. */
+static int requests[2]; /* in progress: those that began before requests_close, and others */
+static bool closing, held_back;
+static __thread int own_period; /* in which the calling thread's request is counted */
+
+void request_begin(void)
+{
+    struct timespec until = in_seconds(10);
+    bool may_wait = !my.notifying && !my.raw_held && !my.ending;
+    if (my.requests++)
+        return;
+    pthread_mutex_lock(&mutex);
+    while (held_back && may_wait && !pthread_cond_timedwait(&changed, &mutex, &until))
+        ;
+    own_period = closing;
+    requests[own_period]++;
+    pthread_mutex_unlock(&mutex);
+}
+
+void request_end(void)
+{
+    if (--my.requests)
+        return;
+    pthread_mutex_lock(&mutex);
+    requests[own_period]--;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
+}
+
+void requests_close(void)
+{
+    struct timespec until = in_seconds(10);
+    pthread_mutex_lock(&mutex);
+    closing = held_back = true;
+    while (requests[0] > 0 && !my.notifying && !my.raw_held &&
+           !pthread_cond_timedwait(&changed, &mutex, &until))
+        ;
+    pthread_mutex_unlock(&mutex);
+}
+
+void requests_release(void)
+{
+    pthread_mutex_lock(&mutex);
+    held_back = false;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
+}
+
 /* ---- reports in progress ---- */
 
 enum {
     POLL_US = 50,
     LOOK_US = 2000,
-    LOOKS = 6, /* through which a thread must sleep */
+    LOOKS = 6,          /* through which a thread must sleep */
+    LOOKS_AT_END = 500, /* the same, where events would be left out */
     LIMIT_MS = 10000,
     CHAIN = 8 /* threads that wait for a raw monitor of the next one */
 };
@@ -132,14 +167,14 @@ static bool waits_for_me(const struct thread_entry *t, bool *ret_known)
  * lock that the layer does not know; a thread that sleeps through some looks is believed to want
  * one of the caller's.
  */
-static bool is_settled(struct report *r)
+static bool is_settled(struct report *r, int looks)
 {
     bool known;
     if (atomic_load(&r->of->reporting) != r->number || waits_for_me(r->of, &known))
         return true;
     bool slept = kernel_thread_slept(atomic_load(&r->of->tid), &r->slept);
     r->looks = slept && !known ? r->looks + 1 : 0;
-    return r->looks == LOOKS;
+    return r->looks >= looks;
 }
 
 /* Waits for the end of a collection, for example, which may have stopped other threads too. */
@@ -151,7 +186,7 @@ static void pass_safepoint(void)
         (*env)->DeleteLocalRef(env, self);
 }
 
-static void settle(report_vec *all)
+static void settle(report_vec *all, int looks)
 {
     uint64_t began = now_ns(), looked = 0;
     while (all->len && now_ns() - began < LIMIT_MS * NS_PER_MS) {
@@ -163,7 +198,7 @@ static void settle(report_vec *all)
         }
         for (size_t i = 0; i < all->len; i++) {
             struct report *r = &all->data[i];
-            if (look ? !is_settled(r) : atomic_load(&r->of->reporting) == r->number)
+            if (look ? !is_settled(r, looks) : atomic_load(&r->of->reporting) == r->number)
                 all->data[n++] = *r;
         }
         all->len = n;
@@ -172,12 +207,10 @@ static void settle(report_vec *all)
     }
 }
 
-void reports_settle(void)
+static void settle_all(int looks)
 {
     unsigned bucket;
     report_vec all = {0};
-    if (mutation("unsettled"))
-        return;
     for (struct thread_entry *t = thread_next(NULL, &bucket); t; t = thread_next(t, &bucket)) {
         unsigned number = atomic_load(&t->reporting);
         if (t != my_entry && number % 2 && atomic_load(&t->env))
@@ -187,8 +220,25 @@ void reports_settle(void)
         return;
     if (my_entry)
         atomic_store(&my_entry->settling, true);
-    settle(&all);
+    settle(&all, looks);
     if (my_entry)
         atomic_store(&my_entry->settling, false);
     vec_release(&all);
+}
+
+void reports_settle(void)
+{
+    if (!mutation("unsettled"))
+        settle_all(LOOKS);
+}
+
+void reports_close(void)
+{
+    /*
+     * Afterwards every processor has completed its stores or will see what the caller has stored
+     * before.
+     */
+    if (syscall(__NR_membarrier, 1 /* MEMBARRIER_CMD_GLOBAL */, 0, 0))
+        pause_us(1000);
+    settle_all(LOOKS_AT_END);
 }

@@ -2,7 +2,7 @@
 /*
  * What one thread names, the agent must know, although another thread may be about to report it.
  * For a dump of everything, the starts and ends of threads are held back, and what is being
- * reported is waited for.
+ * reported is waited for. The end of the VM waits for requests as well.
  */
 #pragma once
 
@@ -23,5 +23,20 @@ void threads_thaw(void);
  * caller holds.
  */
 void reports_settle(void);
-/* Waits until all other threads have called report_end, for at most a second. */
-void reports_wait(void);
+/*
+ * For the end of the VM, like reports_settle. Afterwards each other thread either has finished its
+ * report or has seen the stage that the caller set before.
+ */
+void reports_close(void);
+
+/* Enclose RequestEvent. request_begin waits while requests are held back. */
+void request_begin(void);
+void request_end(void);
+/*
+ * For the end of the VM. Waits until the requests in progress on other threads have been handled,
+ * and holds back new ones until requests_release, except where the requesting thread may hold a
+ * lock of the agent. Both waits end after 10 seconds, and the first does not take place where the
+ * caller may hold such a lock.
+ */
+void requests_close(void);
+void requests_release(void);
