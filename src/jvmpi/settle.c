@@ -125,8 +125,8 @@ void requests_release(void)
 enum {
     POLL_US = 50,
     LOOK_US = 2000,
-    LOOKS = 6,          /* through which a thread must sleep */
-    LOOKS_AT_END = 500, /* the same, where events would be left out */
+    LOOK_AT_END_US = 200000, /* where events would be left out */
+    LOOKS = 6,               /* through which a thread must sleep */
     LIMIT_MS = 10000,
     CHAIN = 8 /* threads that wait for a raw monitor of the next one */
 };
@@ -167,14 +167,14 @@ static bool waits_for_me(const struct thread_entry *t, bool *ret_known)
  * lock that the layer does not know; a thread that sleeps through some looks is believed to want
  * one of the caller's.
  */
-static bool is_settled(struct report *r, int looks)
+static bool is_settled(struct report *r)
 {
     bool known;
     if (atomic_load(&r->of->reporting) != r->number || waits_for_me(r->of, &known))
         return true;
     bool slept = kernel_thread_slept(atomic_load(&r->of->tid), &r->slept);
     r->looks = slept && !known ? r->looks + 1 : 0;
-    return r->looks >= looks;
+    return r->looks == LOOKS;
 }
 
 /* Waits for the end of a collection, for example, which may have stopped other threads too. */
@@ -186,19 +186,19 @@ static void pass_safepoint(void)
         (*env)->DeleteLocalRef(env, self);
 }
 
-static void settle(report_vec *all, int looks)
+static void settle(report_vec *all, unsigned look_us)
 {
     uint64_t began = now_ns(), looked = 0;
     while (all->len && now_ns() - began < LIMIT_MS * NS_PER_MS) {
         size_t n = 0;
-        bool look = now_ns() - looked >= LOOK_US * 1000;
+        bool look = now_ns() - looked >= look_us * UINT64_C(1000);
         if (look) {
             pass_safepoint();
             looked = now_ns();
         }
         for (size_t i = 0; i < all->len; i++) {
             struct report *r = &all->data[i];
-            if (look ? !is_settled(r, looks) : atomic_load(&r->of->reporting) == r->number)
+            if (look ? !is_settled(r) : atomic_load(&r->of->reporting) == r->number)
                 all->data[n++] = *r;
         }
         all->len = n;
@@ -207,7 +207,7 @@ static void settle(report_vec *all, int looks)
     }
 }
 
-static void settle_all(int looks)
+static void settle_all(unsigned look_us)
 {
     unsigned bucket;
     report_vec all = {0};
@@ -220,7 +220,7 @@ static void settle_all(int looks)
         return;
     if (my_entry)
         atomic_store(&my_entry->settling, true);
-    settle(&all, looks);
+    settle(&all, look_us);
     if (my_entry)
         atomic_store(&my_entry->settling, false);
     vec_release(&all);
@@ -229,7 +229,7 @@ static void settle_all(int looks)
 void reports_settle(void)
 {
     if (!mutation("unsettled"))
-        settle_all(LOOKS);
+        settle_all(LOOK_US);
 }
 
 void reports_close(void)
@@ -240,5 +240,5 @@ void reports_close(void)
      */
     if (syscall(__NR_membarrier, 1 /* MEMBARRIER_CMD_GLOBAL */, 0, 0))
         pause_us(1000);
-    settle_all(LOOKS_AT_END);
+    settle_all(LOOK_AT_END_US);
 }

@@ -28,7 +28,7 @@ struct thread_entry {
     /* Odd while the thread reports something (report_begin); each report has another number. */
     _Atomic unsigned reporting;
     atomic_bool asked;    /* a request has told the agent of it */
-    atomic_bool settling; /* it is in reports_settle */
+    atomic_bool settling; /* it is in reports_settle, or waits for the end of the VM */
     /* Whether THREAD_START or THREAD_END is being sent: see thread_telling. */
     _Atomic int telling;
     _Atomic pid_t tid;           /* of the kernel; 0 until the thread itself has used its entry */
