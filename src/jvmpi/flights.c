@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jvmpi/flights.h"
 
-#include "jvmpi/layer.h"
+#include "jvmpi/thread_table.h"
 
 #include <time.h>
 
@@ -33,7 +33,7 @@ static struct flight *find(uintptr_t key, bool own)
 
 static void add(struct flight *f, uintptr_t key)
 {
-    *f = (struct flight){key, &my.asked, false, all};
+    *f = (struct flight){key, &my.asked, my_entry, false, all};
     all = f;
     atomic_fetch_add(&n_all, 1);
 }
@@ -52,8 +52,12 @@ static void wait(uintptr_t key)
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += LIMIT_S;
     n_waiting++;
+    if (my_entry)
+        atomic_store(&my_entry->awaits, key);
     while (find(key, false) && !pthread_cond_timedwait(&changed, &mutex, &until))
         ;
+    if (my_entry)
+        atomic_store(&my_entry->awaits, 0);
     n_waiting--;
 }
 
@@ -104,6 +108,17 @@ void flight_wait(uintptr_t key)
     pthread_mutex_lock(&mutex);
     wait(key);
     pthread_mutex_unlock(&mutex);
+}
+
+struct thread_entry *flight_thread(uintptr_t key)
+{
+    pthread_mutex_lock(&mutex);
+    const struct flight *f = all;
+    while (f && f->key != key)
+        f = f->next;
+    struct thread_entry *t = f ? f->of : NULL;
+    pthread_mutex_unlock(&mutex);
+    return t;
 }
 
 bool flight_elsewhere(uintptr_t key)

@@ -13,11 +13,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct thread_entry;
+
 /* Lies on the stack of the reporting thread. Zeroed: nothing to report. */
 struct flight {
     uintptr_t key; /* an object's id, or the address of a class's or thread's entry */
     const void *thread;
-    bool requested; /* the handler requested the event itself, so it is not sent again */
+    struct thread_entry *of; /* the thread's, or NULL */
+    bool requested;          /* the handler requested the event itself, so it is not sent again */
     struct flight *next;
 };
 
@@ -38,6 +41,8 @@ void flight_end(struct flight *f);
 void flight_wait(uintptr_t key);
 /* Notes that RequestEvent reports it. */
 void flight_requested(uintptr_t key, atomic_bool *reported);
+/* Returns a thread that is reporting it, or NULL. */
+struct thread_entry *flight_thread(uintptr_t key);
 /* Returns whether another thread is reporting it. */
 bool flight_elsewhere(uintptr_t key);
 /* Returns whether the calling thread, as far as is known, holds no lock of the agent. */

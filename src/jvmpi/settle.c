@@ -125,56 +125,69 @@ void requests_release(void)
 enum {
     POLL_US = 50,
     LOOK_US = 2000,
-    LOOK_AT_END_US = 200000, /* where events would be left out */
-    LOOKS = 6,               /* through which a thread must sleep */
+    /*
+     * How long a thread must sleep, so that it is not taken for one that waits for the caller when
+     * a busy machine keeps another one from running, which holds a lock.
+     */
+    SLEEP_MS = 200,
+    SLEEP_AT_END_MS = 1000, /* where events would be left out */
     LIMIT_MS = 10000,
-    CHAIN = 8 /* threads that wait for a raw monitor of the next one */
+    CHAIN = 8 /* threads that wait for each other */
 };
 
 struct report {
     struct thread_entry *of;
     unsigned number;
-    uint64_t slept; /* for kernel_thread_slept */
-    int looks;
+    uint64_t slept;    /* for kernel_thread_slept */
+    uint64_t since_ns; /* when it was not known to sleep */
 };
 
 typedef VEC(struct report) report_vec;
 
 /*
- * Returns true when the thread waits for the caller. *ret_known: it waits for a raw monitor, so the
- * layer sees what goes on.
+ * Returns true when the thread waits for the caller. *ret_known: it waits for something that the
+ * layer knows, so that it need not be guessed for what.
  */
-static bool waits_for_me(const struct thread_entry *t, bool *ret_known)
+static bool waits_for_me(struct thread_entry *t, bool *ret_known)
 {
-    *ret_known = false;
+    *ret_known = atomic_load(&t->locked);
     for (int i = 0; t && i < CHAIN; i++) {
         JNIEnv *owner = NULL;
         bool mine = false;
-        if (atomic_load(&t->settling))
+        uintptr_t awaits = atomic_load(&t->awaits);
+        if (atomic_load(&t->leaving))
+            return true;
+        *ret_known |= atomic_load(&t->settling) || awaits;
+        if (atomic_load(&t->settling) && (my.reports || my.raw_held))
             return true; /* perhaps for the caller */
-        if (!raw_monitor_wanted(atomic_load(&t->env), &owner, &mine))
+        if (awaits) {
+            t = flight_thread(awaits);
+            mine = t && t == my_entry;
+        } else if (raw_monitor_wanted(atomic_load(&t->env), &owner, &mine)) {
+            *ret_known = true;
+            t = thread_find(owner);
+        } else {
             return false;
-        *ret_known = true;
+        }
         if (mine)
             return true;
-        t = thread_find(owner);
     }
     return false;
 }
 
 /*
  * Returns true when the caller need not wait for the report any more. A handler may also want a
- * lock that the layer does not know; a thread that sleeps through some looks is believed to want
- * one of the caller's.
+ * lock that the layer does not know; a thread that sleeps for long is believed to want one of the
+ * caller's.
  */
-static bool is_settled(struct report *r)
+static bool is_settled(struct report *r, unsigned sleep_ms)
 {
     bool known;
     if (atomic_load(&r->of->reporting) != r->number || waits_for_me(r->of, &known))
         return true;
-    bool slept = kernel_thread_slept(atomic_load(&r->of->tid), &r->slept);
-    r->looks = slept && !known ? r->looks + 1 : 0;
-    return r->looks == LOOKS;
+    if (!kernel_thread_slept(atomic_load(&r->of->tid), &r->slept) || known)
+        r->since_ns = now_ns();
+    return now_ns() - r->since_ns >= sleep_ms * NS_PER_MS;
 }
 
 /* Waits for the end of a collection, for example, which may have stopped other threads too. */
@@ -186,19 +199,19 @@ static void pass_safepoint(void)
         (*env)->DeleteLocalRef(env, self);
 }
 
-static void settle(report_vec *all, unsigned look_us)
+static void settle(report_vec *all, unsigned sleep_ms)
 {
     uint64_t began = now_ns(), looked = 0;
     while (all->len && now_ns() - began < LIMIT_MS * NS_PER_MS) {
         size_t n = 0;
-        bool look = now_ns() - looked >= look_us * UINT64_C(1000);
+        bool look = now_ns() - looked >= LOOK_US * 1000;
         if (look) {
             pass_safepoint();
             looked = now_ns();
         }
         for (size_t i = 0; i < all->len; i++) {
             struct report *r = &all->data[i];
-            if (look ? !is_settled(r) : atomic_load(&r->of->reporting) == r->number)
+            if (look ? !is_settled(r, sleep_ms) : atomic_load(&r->of->reporting) == r->number)
                 all->data[n++] = *r;
         }
         all->len = n;
@@ -207,20 +220,20 @@ static void settle(report_vec *all, unsigned look_us)
     }
 }
 
-static void settle_all(unsigned look_us)
+static void settle_all(unsigned sleep_ms)
 {
     unsigned bucket;
     report_vec all = {0};
     for (struct thread_entry *t = thread_next(NULL, &bucket); t; t = thread_next(t, &bucket)) {
         unsigned number = atomic_load(&t->reporting);
         if (t != my_entry && number % 2 && atomic_load(&t->env))
-            (void)!vec_push(&all, ((struct report){t, number, 0, 0}));
+            (void)!vec_push(&all, ((struct report){t, number, 0, now_ns()}));
     }
     if (!all.len)
         return;
     if (my_entry)
         atomic_store(&my_entry->settling, true);
-    settle(&all, look_us);
+    settle(&all, sleep_ms);
     if (my_entry)
         atomic_store(&my_entry->settling, false);
     vec_release(&all);
@@ -229,7 +242,7 @@ static void settle_all(unsigned look_us)
 void reports_settle(void)
 {
     if (!mutation("unsettled"))
-        settle_all(LOOK_US);
+        settle_all(SLEEP_MS);
 }
 
 void reports_close(void)
@@ -240,5 +253,5 @@ void reports_close(void)
      */
     if (syscall(__NR_membarrier, 1 /* MEMBARRIER_CMD_GLOBAL */, 0, 0))
         pause_us(1000);
-    settle_all(LOOK_AT_END_US);
+    settle_all(SLEEP_AT_END_MS);
 }

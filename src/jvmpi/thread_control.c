@@ -245,7 +245,7 @@ void profiler_exit(jint code)
         exit(code);
     vm_clear_exception(env);
     if (my_entry) /* another thread may be the one that ends the VM */
-        atomic_store(&my_entry->settling, true);
+        atomic_store(&my_entry->leaving, true);
     if (my.notifying && vm.version >= 26) {
         /* The VM waits for all callbacks, including this one, before it ends. */
         while (atomic_flag_test_and_set(&once))

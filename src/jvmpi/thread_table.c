@@ -87,6 +87,8 @@ struct thread_entry *thread_enter(JNIEnv *self, JNIEnv *env, jthread object, boo
             atomic_store(&t->reporting, 0);
             atomic_store(&t->asked, false);
             atomic_store(&t->settling, false);
+            atomic_store(&t->leaving, false);
+            atomic_store(&t->awaits, 0);
             atomic_store(&t->telling, TELLING_NOTHING);
             atomic_store(&t->tid, 0);
             atomic_store(&t->waits_on, NULL);

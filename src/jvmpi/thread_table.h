@@ -22,13 +22,15 @@ struct thread_entry {
     jweak object;          /* protected by `threads` */
     jobjectID id;          /* id of the object */
     atomic_bool suspended; /* suspended by JVMPI */
-    atomic_bool locked;    /* it holds a lock of the layer */
+    atomic_bool locked;    /* it holds a lock of the layer, or waits for one */
     atomic_bool reported;  /* THREAD_START has reported it */
     atomic_bool ending;    /* THREAD_END is being sent, or was sent */
     /* Odd while the thread reports something (report_begin); each report has another number. */
     _Atomic unsigned reporting;
-    atomic_bool asked;    /* a request has told the agent of it */
-    atomic_bool settling; /* it is in reports_settle, or waits for the end of the VM */
+    atomic_bool asked;        /* a request has told the agent of it */
+    atomic_bool settling;     /* it is in reports_settle */
+    atomic_bool leaving;      /* it waits for the end of the VM */
+    _Atomic uintptr_t awaits; /* what it waits for in flights.c, or 0 */
     /* Whether THREAD_START or THREAD_END is being sent: see thread_telling. */
     _Atomic int telling;
     _Atomic pid_t tid;           /* of the kernel; 0 until the thread itself has used its entry */
