@@ -261,7 +261,7 @@ static void write_samples(struct session *s, double cutoff)
         rows[n++] = (struct hprof_sample){samples, trace ? (uint32_t)trace
                                                          : dictionary_empty_trace(cpu.dictionary)};
     qsort(rows, n, sizeof(*rows), by_count);
-    if (s->out.format == 'a') {
+    if (s->out.format == OUT_TEXT) {
         struct hprof_text text;
         struct buf bytes;
         out_section_open(&text, &bytes);
@@ -281,7 +281,7 @@ static void clear(void)
 
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
-    if (s->out.format == 'r')
+    if (s->out.format == OUT_RECORDING)
         return;
     pthread_mutex_lock(&cpu.lock);
     write_samples(s, s->options.v[OPT_CUTOFF].fraction);
@@ -357,7 +357,7 @@ static void tell_times(const struct session *s, bool end)
     enum { LEAST_NS = 1000000 };
 
     uint64_t now = now_ns();
-    if (s->out.format != 'r' || cpu.wall || (!end && now - cpu.looked_ns < LOOK_EVERY_NS))
+    if (s->out.format != OUT_RECORDING || cpu.wall || (!end && now - cpu.looked_ns < LOOK_EVERY_NS))
         return;
     cpu.looked_ns = now;
     tell_java();
@@ -479,7 +479,7 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why);
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     const struct options *o = &s->options;
-    bool recording = s->out.format == 'r';
+    bool recording = s->out.format == OUT_RECORDING;
     cpu.wall = option_is(o, OPT_CPU, "wall");
     cpu.jfr = s->out.jfr;
     cpu.dictionary = s->out.dictionary;
@@ -504,7 +504,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
 static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
 {
     const struct options *o = &s->options;
-    bool recording = s->out.format == 'r';
+    bool recording = s->out.format == OUT_RECORDING;
     struct sampler_options options = {
         .wall = cpu.wall,
         .perf = choose_perf(s),
@@ -536,7 +536,7 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
 
 static void drain(struct session *s, JNIEnv *jni)
 {
-    sampler_drain(s->out.format == 'r' ? record_kept : count_kept, jni);
+    sampler_drain(s->out.format == OUT_RECORDING ? record_kept : count_kept, jni);
 }
 
 static void flush(struct session *s, JNIEnv *jni)
@@ -554,7 +554,7 @@ static void flush(struct session *s, JNIEnv *jni)
                         COUNT_TEXT(c.uncovered, "threads"));
     }
     tell_times(s, false);
-    if (s->out.format == 'r' && now_ns() - cpu.reported_ns > TELL_EVERY_NS) {
+    if (s->out.format == OUT_RECORDING && now_ns() - cpu.reported_ns > TELL_EVERY_NS) {
         cpu.reported_ns = now_ns();
         tell_cost();
     }
@@ -635,7 +635,7 @@ static void stop(struct session *s, JNIEnv *jni)
     cpu.sampling = false;
     if (sampled)
         tell_times(s, true);
-    if (sampled && s->out.format == 'r')
+    if (sampled && s->out.format == OUT_RECORDING)
         tell_cost();
 }
 

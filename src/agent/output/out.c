@@ -88,7 +88,7 @@ static int write_net(void *context, const void *bytes, size_t len)
 
 void out_settings(struct out *out, const struct options *o)
 {
-    if (out->format != 'b')
+    if (out->format != OUT_BINARY)
         return;
     pthread_mutex_lock(&out->lock);
     out_stamp(out);
@@ -108,7 +108,7 @@ static int open_hprof(struct out *out, const struct options *o)
     uint64_t header_ms = clock_ns(CLOCK_REALTIME) / NS_PER_MS;
     out->header_ns = now_ns();
     bool old = option_is(o, OPT_CPU, "old");
-    int r = out->format == 'a'
+    int r = out->format == OUT_TEXT
                 ? hprof_text_init(&out->text, sink, old ? 0 : (time_t)(header_ms / 1000))
                 : hprof_writer_init(&out->binary, sink, HPROF_MAGIC_1_0_2, 8, header_ms);
     if (r == 0)
@@ -120,10 +120,11 @@ static int open_hprof(struct out *out, const struct options *o)
 int out_open(struct out *ret, const struct options *o, struct buf *why)
 {
     char path[PATH_MAX];
-    *ret = (struct out){
-        .format = o->v[OPT_FORMAT].text[0], .fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
+    *ret = (struct out){.format = (enum out_format)o->v[OPT_FORMAT].text[0],
+                        .fd = -1,
+                        .lock = PTHREAD_MUTEX_INITIALIZER};
     const char *address = o->v[OPT_NET].text;
-    if (address && ret->format == 'r') {
+    if (address && ret->format == OUT_RECORDING) {
         buf_printf(why, "net=%s: a recording goes into a file", address);
         return -EINVAL;
     }
@@ -145,8 +146,8 @@ int out_open(struct out *ret, const struct options *o, struct buf *why)
     if (!ret->path)
         return -ENOMEM;
     ret->opened_ns = now_ns();
-    r = ret->format == 'r' ? recording_begin(&ret->jfr, memory ? NULL : path, o)
-                           : open_hprof(ret, o);
+    r = ret->format == OUT_RECORDING ? recording_begin(&ret->jfr, memory ? NULL : path, o)
+                                     : open_hprof(ret, o);
     if (r == 0 && option_always(o) && !memory)
         ring_hold(jfr_writer_descriptor(ret->jfr));
     if (r < 0) {
@@ -162,7 +163,7 @@ int out_open(struct out *ret, const struct options *o, struct buf *why)
 
 void out_stamp(struct out *out)
 {
-    if (out->format == 'b')
+    if (out->format == OUT_BINARY)
         out->binary.time_us = (now_ns() - out->header_ns) / 1000;
 }
 
@@ -200,9 +201,9 @@ static int recording_failure(struct out *out)
 
 int out_flush(struct out *out)
 {
-    if (out->format == 'a')
+    if (out->format == OUT_TEXT)
         hprof_text_flush(&out->text);
-    if (out->format == 'b')
+    if (out->format == OUT_BINARY)
         hprof_flush(&out->binary);
     if (!out->jfr)
         return out->error;

@@ -16,23 +16,26 @@ struct dictionary;
 struct jfr_writer;
 struct net;
 
+/* The letters of format=. */
+enum out_format { OUT_TEXT = 'a', OUT_BINARY = 'b', OUT_RECORDING = 'r' };
+
 struct out {
-    char format; /* 'a', 'b' or 'r' */
+    enum out_format format;
     char *path;
-    int fd;          /* of a and b in a file; otherwise -1 */
-    struct net *net; /* of a and b with net=; otherwise NULL */
+    int fd;          /* of HPROF in a file; otherwise -1 */
+    struct net *net; /* of HPROF with net=; otherwise NULL */
     pthread_mutex_t lock;
-    struct hprof_text text;     /* of a */
-    struct hprof_writer binary; /* of b; id size 8 */
-    uint64_t header_ns;         /* of b: when its header was written, in terms of now_ns() */
-    /* of b: totals beyond 32 bits that have been reported to the user */
+    struct hprof_text text;     /* of HPROF text */
+    struct hprof_writer binary; /* of HPROF records; id size 8 */
+    uint64_t header_ns;         /* of HPROF records: when their header was written (now_ns) */
+    /* of HPROF records: totals beyond 32 bits that have been reported to the user */
     unsigned saturated_told;
-    struct dictionary *dictionary; /* of a and b */
+    struct dictionary *dictionary; /* of HPROF */
     uint64_t written;
     int error;              /* the first failed write; never cleared */
-    uint64_t lost;          /* of r: events that were lost because of it */
-    struct jfr_writer *jfr; /* of r */
-    uint64_t opened_ns;     /* of r */
+    uint64_t lost;          /* events of a recording that were lost because of it */
+    struct jfr_writer *jfr; /* of a recording */
+    uint64_t opened_ns;     /* of a recording */
 };
 
 /*
@@ -40,13 +43,13 @@ struct out {
  * a sentence in why.
  */
 int out_open(struct out *ret, const struct options *o, struct buf *why) must_check;
-/* For b: sets the time of the records that follow. */
+/* For HPROF records: sets the time of the records that follow. */
 void out_stamp(struct out *out);
-/* For b: writes CONTROL SETTINGS with the current options. */
+/* For HPROF records: writes CONTROL SETTINGS with the current options. */
 void out_settings(struct out *out, const struct options *o);
 /*
- * For a: builds a section in memory, so that nothing else can appear inside it. close appends it to
- * the output and releases both.
+ * For HPROF text: builds a section in memory, so that nothing else can appear inside it. close
+ * appends it to the output and releases both.
  */
 void out_section_open(struct hprof_text *ret, struct buf *bytes);
 void out_section_close(struct out *out, struct hprof_text *t, struct buf *bytes);
@@ -56,7 +59,7 @@ int out_flush(struct out *out);
 int out_close(struct out *out);
 /* For a ring: lines "ring.NAME N". */
 void out_ring_status(const struct out *o, const struct options *options, struct buf *out);
-/* For r: lines "lost.CAPTURE.THING N". */
+/* For a recording: lines "lost.CAPTURE.THING N". */
 void out_lost_status(const struct out *o, struct buf *out);
 /*
  * A sentence for the result of out_flush or out_close: the system's reason and, if known, how much

@@ -242,7 +242,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     if (r < 0)
         return r;
     s->due_ns = s->options.v[OPT_DURATION].given ? now_ns() + s->options.v[OPT_DURATION].number : 0;
-    if (s->out.format == 'b' && class_watch_start(jni) < 0)
+    if (s->out.format == OUT_BINARY && class_watch_start(jni) < 0)
         session_message(s, "this VM does not tell of classes that are unloaded");
     r = front_start(s, jni);
     if (r == 0)
@@ -302,7 +302,7 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
     fault_set(s->options.v[OPT_FAIL].text);
     fault_steps_of("session");
     vm.late = vm.live;
-    r = s->out.format == 'r' ? 0 : threads_listen(&thread_notes);
+    r = s->out.format == OUT_RECORDING ? 0 : threads_listen(&thread_notes);
     if (r == 0)
         r = rows_load(s, why);
     if (r == 0 && vm.live)

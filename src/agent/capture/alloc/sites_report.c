@@ -726,7 +726,7 @@ void sites_report(struct session *s, JNIEnv *jni, unsigned flags, double cutoff,
 {
     struct report r = {.collected = true};
     int error = take_rows(jni, flags, settle, &r);
-    if (!error && s->out.format != 'r')
+    if (!error && s->out.format != OUT_RECORDING)
         error = merge_rows(s, jni, &r);
     know_errors(&r);
     struct hprof_heap_totals all = totals_of(&r);
@@ -740,9 +740,9 @@ void sites_report(struct session *s, JNIEnv *jni, unsigned flags, double cutoff,
         kept++;
     if (error)
         session_message(s, "heap=sites: no memory for a report");
-    else if (s->out.format == 'r')
+    else if (s->out.format == OUT_RECORDING)
         write_recording(s, jni, &r, false);
-    else if (s->out.format == 'a')
+    else if (s->out.format == OUT_TEXT)
         write_text(s, &r, kept, &all);
     else
         write_binary(s, &r, flags, cutoff, kept, &all);
@@ -766,7 +766,7 @@ static void summarize(struct session *s, JNIEnv *jni, sites_settle *settle)
     struct hprof_heap_totals all = totals_of(&r);
     pthread_mutex_lock(&s->out.lock);
     out_stamp(&s->out);
-    if (!error && s->out.format == 'b')
+    if (!error && s->out.format == OUT_BINARY)
         hprof_heap_summary(&s->out.binary, &all);
     pthread_mutex_unlock(&s->out.lock);
     vec_release(&r.rows);

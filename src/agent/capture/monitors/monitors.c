@@ -220,7 +220,7 @@ static void flush(struct session *s, JNIEnv *jni)
     waits = monitors.waits;
     memset(&monitors.waits, 0, sizeof(monitors.waits));
     pthread_mutex_unlock(&lock);
-    if (waits.len && s->out.format == 'a') {
+    if (waits.len && s->out.format == OUT_TEXT) {
         pthread_mutex_lock(&s->out.lock);
         for (size_t i = 0; i < waits.len; i++) {
             const struct wait_line *w = &waits.data[i];
@@ -320,7 +320,7 @@ static void write_times(struct session *s, struct ranked *rows, size_t n)
 
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
-    if (s->out.format != 'a')
+    if (s->out.format != OUT_TEXT)
         return;
     pthread_mutex_lock(&lock);
     size_t n = monitors.keys.strings.len, kept = 0;
