@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -418,6 +419,7 @@ static pid_t start_recorder(uint64_t bytes)
     pid_t pid = fork();
     if (pid)
         return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a failed test does not leave it behind */
     pthread_t thread;
     if (open_ring(path, bytes, 3600 * NS_PER_SECOND) ||
         pthread_create(&thread, NULL, write_steps, NULL))

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of the reports of allocation sites: sites, brought up to date, with their errors. */
+#include "agent/capture/alloc/sites_rows.h"
+
+#include "agent/output/dictionary.h"
+#include "agent/session/ending.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+double sites_square_root(double x)
+{
+    if (x <= 0)
+        return 0;
+    double r = x > 1 ? x : 1;
+    for (int i = 0; i < 100 && r * r > x * (1 + 1e-9); i++)
+        r = (r + x / r) / 2;
+    return r;
+}
+
+uint64_t sites_rounded(double x)
+{
+    return x > 0 ? (uint64_t)(x + 0.5) : 0;
+}
+
+static void add(struct estimate *to, const struct estimate *e)
+{
+    to->objects += e->objects;
+    to->bytes += e->bytes;
+}
+
+/*
+ * The number of objects that one tracked object of a row may represent; 0: every object is tracked.
+ */
+static double stands_for(const struct site_row *r)
+{
+    double each = r->unseen.objects > 0 ? r->unseen.bytes / r->unseen.objects : 0;
+    if (r->unseen.objects < 0.5)
+        return 0;
+    /* Nor could any other object: its constructor call cannot be found in the bytecode. */
+    if (site_table.all || (!site_table.interval && !r->met))
+        return r->unseen.objects;
+    return site_table.interval ? 1 / sites_chance((jlong)MAX(each, 1), site_table.interval)
+                               : r->most;
+}
+
+/*
+ * The standard error of a row's live objects. If no object was tracked, as many objects may be
+ * alive as one tracked object would have represented, which no estimate of the variance includes.
+ */
+static struct estimate reckon_error(const struct site_row *r)
+{
+    double unseen = MIN(stands_for(r), r->unseen.objects);
+    double each = r->unseen.objects > 0 ? r->unseen.bytes / r->unseen.objects : 0;
+    struct estimate e = {MAX(sites_square_root(r->variance.objects), unseen),
+                         MAX(sites_square_root(r->variance.bytes), unseen * each)};
+    /* What is alive has room in the heap. */
+    if (site_table.heap > 0 && e.bytes > site_table.heap) {
+        e.objects *= site_table.heap / e.bytes;
+        e.bytes = site_table.heap;
+    }
+    return e;
+}
+
+/* Called when the rows are complete. */
+void sites_know_errors(struct site_rows *r)
+{
+    for (size_t i = 0; i < r->rows.len; i++)
+        r->rows.data[i].error = reckon_error(&r->rows.data[i]);
+}
+
+/*
+ * The value by which rows are ranked when live bytes are requested. Rows whose figure is below its
+ * error come last.
+ */
+double sites_certain_bytes(const struct site_row *r)
+{
+    return r->live.bytes < r->error.bytes ? 0 : r->live.bytes;
+}
+
+static void add_live(struct site_row *to, const struct site_row *row)
+{
+    add(&to->live, &row->live);
+    add(&to->variance, &row->variance);
+    add(&to->unseen, &row->unseen);
+    to->followed += row->followed;
+    to->most = MAX(to->most, row->most);
+    to->met = to->met || row->met;
+}
+
+static void subtract(struct estimate *from, const struct estimate *e)
+{
+    from->objects -= e->objects;
+    from->bytes -= e->bytes;
+}
+
+static const struct site_rows *sorted; /* argument of rank(); reports run one at a time */
+
+/* By size; what chance may have made comes after what is certain. */
+static int rank(const void *a, const void *b)
+{
+    const struct site_row *x = a, *y = b;
+    double p = sorted->by_allocation ? x->allocated.bytes : sites_certain_bytes(x);
+    double q = sorted->by_allocation ? y->allocated.bytes : sites_certain_bytes(y);
+    if (p == q && !sorted->by_allocation) {
+        p = x->allocated.bytes;
+        q = y->allocated.bytes;
+    }
+    return p != q ? (p < q ? 1 : -1) : (x->site > y->site) - (x->site < y->site);
+}
+
+void sites_sort(struct site_rows *r)
+{
+    sorted = r;
+    if (r->rows.len)
+        qsort(r->rows.data, r->rows.len, sizeof(*r->rows.data), rank);
+}
+
+/* A site's key. Its bytes do not move until the end of the session. */
+static struct str key_of(uint32_t site, struct site_head *ret_head)
+{
+    struct str key = strpool_get(&site_table.keys, site);
+    memcpy(ret_head, key.data, sizeof(*ret_head));
+    return key;
+}
+
+const char *sites_class_of(uint32_t site)
+{
+    struct site_head head;
+    pthread_mutex_lock(&site_table.lock);
+    key_of(site, &head);
+    const char *name = strpool_get(&site_table.classes, head.class).data;
+    pthread_mutex_unlock(&site_table.lock);
+    return name;
+}
+
+/* A site's class and running method, combined into one number. */
+static uint64_t place_of(uint32_t site)
+{
+    struct site_head head;
+    struct site_frame top = {0};
+    struct str key = key_of(site, &head);
+    if (key.len > sizeof(head))
+        memcpy(&top, key.data + sizeof(head), sizeof(top));
+    return top.method * UINT64_C(0x9e3779b97f4a7c15) + head.class;
+}
+
+/*
+ * No more objects can be alive than were counted. If stack samples gave a path to a place too small
+ * a share, that is an error as well.
+ */
+static void cut_live(struct site_row *r)
+{
+    double objects = r->live.objects - r->allocated.objects,
+           bytes = r->live.bytes - r->allocated.bytes;
+    if (objects > 0) {
+        r->live.objects = r->allocated.objects;
+        r->variance.objects = MAX(r->variance.objects, objects * objects);
+    }
+    if (bytes > 0) {
+        r->live.bytes = r->allocated.bytes;
+        r->variance.bytes = MAX(r->variance.bytes, bytes * bytes);
+    }
+}
+
+/*
+ * Handles what was sampled where nothing is counted. With exact counts, a sample may find a stack
+ * before a stack sample of its place's counter does; such live objects are given to the largest
+ * site of the same class and method. The rest was allocated by code that cannot be instrumented and
+ * by the VM itself, and is an estimate.
+ */
+static int give_samples(struct site_rows *r)
+{
+    struct map largest = {0};
+    struct site_row *rows = r->rows.data;
+    int error = 0;
+    for (size_t i = 0; i < r->rows.len && !error; i++) {
+        if (rows[i].allocated.objects <= 0)
+            continue;
+        uint64_t *at = map_at(&largest, place_of(rows[i].site), i, NULL);
+        error = at ? 0 : -1;
+        if (at && rows[*at].allocated.bytes < rows[i].allocated.bytes)
+            *at = i;
+    }
+    for (size_t i = 0; i < r->rows.len && !error; i++) {
+        const struct site *s = &site_table.sites.data[rows[i].site];
+        if (s->allocated.objects > 0 || s->sampled.objects <= 0)
+            continue;
+        const uint64_t *at = map_get(&largest, place_of(rows[i].site));
+        if (at) {
+            add_live(&rows[*at], &rows[i]);
+            rows[i].live = rows[i].variance = (struct estimate){0};
+        } else {
+            rows[i].allocated = s->sampled;
+            rows[i].estimated = true;
+            add(&r->estimated, &s->sampled);
+        }
+    }
+    for (size_t i = 0; i < r->rows.len; i++)
+        cut_live(&rows[i]);
+    map_release(&largest);
+    return error;
+}
+
+/* The bytes of the heap that are in use, 0 when the VM does not tell. */
+static double heap_in_use(void)
+{
+    typedef jlong(JNICALL * amount)(void);
+    amount total = (amount)vm_libjvm_function("JVM_TotalMemory"),
+           unused = (amount)vm_libjvm_function("JVM_FreeMemory");
+    return total && unused ? (double)MAX(total() - unused(), 0) : 0;
+}
+
+/* Collects garbage and counts what is alive. */
+static void take_live(JNIEnv *jni)
+{
+    bool collected = collect_garbage(jni);
+    double heap = heap_in_use();
+    pthread_mutex_lock(&site_table.lock);
+    site_table.collected = collected;
+    site_table.heap = heap;
+    sites_count_live(jni);
+    pthread_mutex_unlock(&site_table.lock);
+}
+
+void sites_ending(JNIEnv *jni)
+{
+    take_live(jni);
+    site_table.counted = true;
+}
+
+int sites_take_rows(JNIEnv *jni, unsigned flags, sites_settle *settle, struct site_rows *r)
+{
+    if (r->collected && !site_table.counted)
+        take_live(jni);
+    pthread_mutex_lock(&site_table.lock);
+    if (settle)
+        settle(jni);
+    int error = 0;
+    for (size_t i = 0; i < site_table.sites.len && !error; i++) {
+        const struct site *s = &site_table.sites.data[i];
+        error = vec_push(&r->rows, ((struct site_row){.site = (uint32_t)i,
+                                                      .live = s->live,
+                                                      .variance = s->variance,
+                                                      .followed = s->followed,
+                                                      .most = s->most,
+                                                      .met = s->met,
+                                                      .allocated = s->allocated}));
+    }
+    if (!error && site_table.exact)
+        error = give_samples(r);
+    for (size_t i = 0; i < r->rows.len && !site_table.complete; i++) {
+        struct site_row *row = &r->rows.data[i];
+        double share = 1 - row->followed / MAX(row->allocated.objects, 1);
+        if (share > 0)
+            row->unseen =
+                (struct estimate){share * row->allocated.objects, share * row->allocated.bytes};
+    }
+    for (size_t i = 0; i < r->rows.len && flags & HPROF_SITES_INCREMENTAL; i++) {
+        struct site *s = &site_table.sites.data[i];
+        struct estimate now = r->rows.data[i].allocated;
+        subtract(&r->rows.data[i].allocated, &s->told);
+        s->told = now;
+    }
+    pthread_mutex_unlock(&site_table.lock);
+    r->by_allocation = flags & HPROF_SITES_BY_ALLOCATION;
+    return error;
+}
+
+uint32_t sites_frames_of(uint32_t site, struct jfr_frame frames[SITE_DEPTH_MAX],
+                         uint32_t *ret_thread)
+{
+    struct site_head head;
+    pthread_mutex_lock(&site_table.lock);
+    struct str key = key_of(site, &head);
+    pthread_mutex_unlock(&site_table.lock);
+    uint32_t n = (uint32_t)((key.len - sizeof(head)) / sizeof(struct site_frame));
+    for (uint32_t f = 0; f < n; f++) {
+        struct site_frame at;
+        memcpy(&at, key.data + sizeof(head) + f * sizeof(at), sizeof(at));
+        frames[f] =
+            (struct jfr_frame){.method = at.method, .bci = (int32_t)at.bci, .type = JFR_FRAME_JIT};
+    }
+    *ret_thread = head.thread;
+    return n;
+}
+
+int sites_merge_rows(struct session *s, JNIEnv *jni, struct site_rows *r)
+{
+    struct jfr_frame frames[SITE_DEPTH_MAX];
+    struct map known = {0};
+    size_t kept = 0;
+    int error = 0;
+    for (size_t i = 0; i < r->rows.len && !error; i++) {
+        struct site_row row = r->rows.data[i];
+        struct site_head head;
+        uint32_t thread;
+        if (row.estimated || (row.allocated.objects <= 0 && row.live.objects <= 0))
+            continue;
+        uint32_t n = sites_frames_of(row.site, frames, &thread);
+        row.trace = dictionary_trace(s->out.dictionary, jni, frames, n, thread);
+        pthread_mutex_lock(&site_table.lock);
+        key_of(row.site, &head);
+        pthread_mutex_unlock(&site_table.lock);
+        bool added = false;
+        uint64_t *at = map_at(&known, (uint64_t)row.trace << 32 | head.class, kept, &added);
+        error = at ? 0 : -1;
+        if (added)
+            r->rows.data[kept++] = row;
+        else if (at) {
+            add_live(&r->rows.data[*at], &row);
+            add(&r->rows.data[*at].allocated, &row.allocated);
+        }
+    }
+    r->rows.len = kept;
+    map_release(&known);
+    return error;
+}
+
+struct hprof_heap_totals sites_totals(const struct site_rows *r)
+{
+    struct estimate live = {0}, all = {0};
+    for (size_t i = 0; i < r->rows.len; i++) {
+        add(&live, &r->rows.data[i].live);
+        add(&all, &r->rows.data[i].allocated);
+    }
+    return (struct hprof_heap_totals){sites_rounded(live.bytes), sites_rounded(live.objects),
+                                      sites_rounded(all.bytes), sites_rounded(all.objects)};
+}
+
+/*
+ * The standard error of all live bytes, derived from the tracked objects where there are more than
+ * a few.
+ */
+double sites_error_of_all(const struct site_rows *r)
+{
+    double variance = 0, unseen = 0;
+    for (size_t i = 0; i < r->rows.len; i++) {
+        const struct site_row *row = &r->rows.data[i];
+        variance += row->variance.bytes;
+        unseen = MAX(unseen, row->error.bytes);
+    }
+    return MAX(sites_square_root(variance), unseen);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the reports of allocation sites share: the rows, brought up to date. */
+#pragma once
+
+#include "agent/capture/alloc/sites_private.h"
+#include "base/map.h"
+#include "jfr/writer.h"
+
+/* A row combines the sites of one class and one trace, as the output distinguishes traces. */
+struct site_row {
+    uint32_t site; /* the first of these sites */
+    uint32_t trace;
+    struct estimate live, allocated;
+    struct estimate variance; /* of live, estimated from tracked objects */
+    struct estimate error;    /* of live, the standard error; set by sites_know_errors() */
+    /* allocated and never tracked: it is not known whether they are alive */
+    struct estimate unseen;
+    double followed; /* objects that were tracked individually */
+    double most;     /* so many objects one that was tracked stood for, at most */
+    bool met;        /* an object of the row has been tracked */
+    bool estimated;  /* found only by samples, although exact counts were recorded */
+};
+
+struct site_rows {
+    VEC(struct site_row) rows;
+    bool by_allocation;
+    bool collected; /* a collection has run, so `live` is known */
+    /* number of such rows; the HPROF sections, which cannot mark them, omit them */
+    struct estimate estimated;
+};
+
+/* The square root of a positive number, and 0 of others; the agent does without libm. */
+double sites_square_root(double x);
+/* The nearest integer; 0 for negative numbers. */
+uint64_t sites_rounded(double x);
+/*
+ * Makes a row of each site, brought up to date, including live objects after a collection, when
+ * r->collected. Returns 0, or a negative value when out of memory.
+ */
+int sites_take_rows(JNIEnv *jni, unsigned flags, sites_settle *settle, struct site_rows *r);
+/*
+ * Combines sites that HPROF does not distinguish, which differ only in the place on a line or have
+ * lineno=n, into one row. Returns 0, or a negative value when out of memory.
+ */
+int sites_merge_rows(struct session *s, JNIEnv *jni, struct site_rows *r);
+/* Sets the standard error of each row's live objects. */
+void sites_know_errors(struct site_rows *r);
+/* Orders the rows as the report ranks them. */
+void sites_sort(struct site_rows *r);
+/* The live bytes that are more than chance. */
+double sites_certain_bytes(const struct site_row *r);
+struct hprof_heap_totals sites_totals(const struct site_rows *r);
+/* The standard error of all live bytes. */
+double sites_error_of_all(const struct site_rows *r);
+/* The descriptor of the class of a site's objects. It stays valid until the session ends. */
+const char *sites_class_of(uint32_t site);
+/* Fills frames, innermost first. Returns their number. */
+uint32_t sites_frames_of(uint32_t site, struct jfr_frame frames[SITE_DEPTH_MAX],
+                         uint32_t *ret_thread);
+
+/* ---- sites_recording.c ---- */
+/*
+ * Writes the rows' changes since the last time as events and returns their number. later: what
+ * finds no room is written by the next report, and is not lost yet.
+ */
+uint64_t sites_write_recording(struct session *s, JNIEnv *jni, const struct site_rows *r,
+                               bool later);
