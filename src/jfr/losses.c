@@ -39,6 +39,12 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_ALLOC_SIZE] = {"alloc", "places",
                          "their class was not found, so their bytes are not known"},
     [LOSS_ALLOC_FOLLOW] = {"alloc", "references", "there was no memory to follow them"},
+    [LOSS_ALLOC_RUNNING] = {"alloc", "methods",
+                            "they ran when it began; what they allocate themselves is counted from "
+                            "their next call on"},
+    [LOSS_COVER_RUNNING] = {"coverage", "methods",
+                            "they ran when it began; their lines are counted from their next call "
+                            "on"},
     [LOSS_TIMES_THREAD] = {"times", "threads", "there was no memory for their calls"},
     [LOSS_COVERAGE] = {"coverage", "methods", "there was no room for their lines"},
     [LOSS_TIMES_TIMER] = {"times", "threads",

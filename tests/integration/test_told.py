@@ -264,3 +264,25 @@ def test_a_command_with_verbs_names_them_and_a_method_is_no_program(tmp_path):
         assert done.returncode == 2 and why in done.stderr, done
     assert lab.jvmscope("list", "--help").stdout.splitlines()[0] == "usage: jvmscope list [OPTION ...]"
     assert not [line for command in ("list", "completion", "report") for line in lab.jvmscope(command, "--help").stdout.splitlines() if line != line.rstrip()]
+
+
+@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.parametrize("capture, options", [("alloc", ["--alloc=exact"]), ("coverage", ["--cover"])])
+def test_methods_that_run_when_it_begins_are_told(jdk, tmp_path, capture, options):
+    """The VM runs a call to its end in the code that it began with, in which nothing is counted: 0 of millions of objects."""
+    out = tmp_path / "out.jfr"
+    vm = jdk.start_java("RunsOn", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        assert vm.stdout.readline() == "ready\n"
+        done = lab.jvmscope("attach", *options, "-t", "1s", "-o", out, vm.pid)
+        assert done.returncode == 0, done.stderr
+        made = int(vm.communicate("\n", timeout=60)[0])
+    finally:
+        vm.kill()
+        vm.communicate()
+    verb = ["report"] if capture == "alloc" else ["coverage"]
+    found = json.loads(lab.jvmscope(*verb, "--json", out).stdout)
+    told = [loss for loss in found["losses"] if (loss["capture"], loss["what"]) == (capture, "methods") and "they ran when" in loss["reason"]]
+    assert made > 100000 and len(told) == 1 and told[0]["amount"] >= 1, found["losses"]
+    done = lab.jvmscope(*verb, out)
+    assert "ran when it began" in done.stdout + done.stderr

@@ -82,7 +82,7 @@ static bool class_chosen(struct str name)
            !choice_matches(exclude_patterns, name, (struct str){"", 0});
 }
 
-static bool method_chosen(struct str class_name, struct str method)
+bool instrument_chosen(struct str class_name, struct str method)
 {
     return !choice_never(class_name) &&
            (!include_patterns || choice_matches(include_patterns, class_name, method)) &&
@@ -215,7 +215,7 @@ static bool is_offered(const struct instrument_client *client, const struct inst
         return c->object ? client->object : client->thread;
     if (client->loaded_only && !c->loaded)
         return false;
-    return client->wants ? client->wants(c->name) : method_chosen(c->name, method);
+    return client->wants ? client->wants(c->name) : instrument_chosen(c->name, method);
 }
 
 static bool any_offered(const struct instrument_class *c, struct str method)

@@ -103,6 +103,8 @@ int instrument_choose(const char *include, const char *exclude) must_check;
 /* Whether a class belongs to the JDK, judged by its package. */
 bool instrument_is_jdk(struct str class_name);
 
+/* Whether instrument_choose selects a method. */
+bool instrument_chosen(struct str class_name, struct str method);
 /*
  * Adds a client and applies it to all loaded classes. In the live phase; when attached, this may
  * take half a minute.

@@ -11,6 +11,7 @@
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/instrument/probe_class.h"
+#include "agent/instrument/running.h"
 #include "agent/session/ending.h"
 #include "agent/session/session.h"
 #include "agent/vm/dump.h"
@@ -650,6 +651,8 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     state.on = true;
     sites_unlock();
     r = instrument_on(&client, jni, why);
+    if (r == 0 && vm.late && s->out.jfr)
+        jfr_lose(s->out.jfr, LOSS_ALLOC_RUNNING, instrument_running(jni));
     if (r == 0)
         r = vm_events_on(&events);
     if (r == 0 && alloc_follow == FOLLOW_SAMPLES && vm.attached)

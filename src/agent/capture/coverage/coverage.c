@@ -9,6 +9,7 @@
  */
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/probe_class.h"
+#include "agent/instrument/running.h"
 #include "agent/session/session.h"
 #include "base/dotted.h"
 #include "classfile/cover.h"
@@ -176,7 +177,10 @@ static int cover_start(struct session *s, JNIEnv *jni, struct buf *why)
     copy_chunks(jni, NULL);
     pthread_mutex_unlock(&cover.lock);
     vec_release(&cover.told);
-    return instrument_on(&client, jni, why);
+    r = instrument_on(&client, jni, why);
+    if (r == 0 && vm.late)
+        jfr_lose(s->out.jfr, LOSS_COVER_RUNNING, instrument_running(jni));
+    return r;
 }
 
 static void cover_stop(struct session *s, JNIEnv *jni)
