@@ -37,12 +37,19 @@ static void never_had(struct timeline_builder *b, const struct tl_event *e)
     if (e->stack == TL_NONE || !b->stacks_in_wait.data[e->stack])
         return;
     uint32_t last = b->threads.data[e->thread].last, n = last;
-    while (n != TL_NONE && timeline_node(b, n).kind == TL_HANDOFF)
-        n = timeline_node(b, n).prev;
+    for (; n != TL_NONE; n = timeline_node(b, n).prev) {
+        const struct tl_node at = timeline_node(b, n);
+        bool mounted = at.kind == TL_RUN && at.prev != TL_NONE &&
+                       timeline_node(b, at.prev).kind == TL_UNMOUNTED;
+        if (at.kind != TL_HANDOFF && at.kind != TL_UNMOUNTED && !mounted)
+            break;
+    }
     if (n == TL_NONE || timeline_node(b, n).kind != TL_RUN)
         return;
     const struct tl_node awake = timeline_node(b, n);
     for (uint32_t h = last; h != n; h = timeline_node(b, h).prev) {
+        if (timeline_node(b, h).kind != TL_HANDOFF)
+            continue;
         uint32_t receives = timeline_node(b, h).waker;
         if (receives != TL_NONE && timeline_node(b, receives).waker == h) {
             struct tl_node *receiver = timeline_node_edit(b, receives);

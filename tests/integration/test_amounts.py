@@ -50,6 +50,8 @@ def test_all_captures_at_once_give_what_the_program_did(jdk, tmp_path):
              "Amounts.hold": 1, "Amounts.allocate": 1}
     assert {m: calls.get(m) for m in known} == known and "Amounts.never" not in calls
     assert {c["depth"] for c in traced["calls"] if c["method"].startswith("Amounts.called")} == {1, 2}
+    # The same pattern as --trace takes, without a descriptor or an asterisk behind it.
+    assert js("trace", "--json", "-n", "1", "--method", "Amounts.called", out)["calls_all"] == CALLS
     thrown = [e for e in traced["events"] if e["kind"] == "exception" and "java.lang.Illegal" in e["exception"]]
     place = f"Amounts.fail:{line('thrown')}"
     own = [e for e in thrown if e["place"] == place]

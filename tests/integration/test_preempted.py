@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Time in which a thread could run and had no processor, with more busy threads than processors."""
 import json
+import os
 
 import pytest
 
@@ -9,8 +10,18 @@ import lab
 
 @pytest.mark.jdks(8, 17, 25)
 def test_preempted_time_is_what_linux_counts(jdk, tmp_path):
+    check_crowd(jdk, tmp_path)
+
+
+@pytest.mark.jdks(21, 25)
+def test_virtual_threads_lack_the_processor_that_their_carrier_lacks(jdk, tmp_path):
+    carriers = 4 * os.cpu_count()
+    check_crowd(jdk, tmp_path, "virtual", jvm=[f"-Djdk.virtualThreadScheduler.{what}={carriers}" for what in ("parallelism", "maxPoolSize")])
+
+
+def check_crowd(jdk, tmp_path, *args, jvm=()):
     out = tmp_path / "out.jfr"
-    done = jdk.java("Crowd", jvm=[jdk.agent(f"threads=y,format=r,file={out}"), "-Xmx64m"], timeout=120)
+    done = jdk.java("Crowd", *args, jvm=[jdk.agent(f"threads=y,format=r,file={out}"), "-Xmx64m", *jvm], timeout=120)
     assert done.returncode == 0 and not done.stderr, done.stderr
     crowd = {name: [int(n) for n in numbers] for name, *numbers in (line.split() for line in done.stdout.splitlines())}
     assert len(crowd) >= 4

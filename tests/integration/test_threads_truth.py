@@ -238,6 +238,16 @@ def test_filters_do_what_they_say(jdk, folder):
     assert cut == [*lines[:3], f"... and {len(lines) - 3} events more (--limit)"]
 
 
+@pytest.mark.jdks(8, 17, 25, 27)
+def test_a_lock_is_handed_over_by_an_owner_that_ends(jdk, folder):
+    out = folder / f"dies-{jdk.version}.jfr"
+    done = jdk.java("OwnerDies", jvm=[jdk.agent(f"threads=y,format=r,file={out}")])
+    assert done.returncode == 0, done.stderr
+    hands = [(e["thread"], e["receiverThread"]) for e in threads("timeline", out)["events"]
+             if e["type"] == "TRCThreadHandoffLockEvent" and e["lockedObject"]["class"] == "java.lang.Object"]
+    assert hands == [(f"owner-{i}", "main") for i in range(5)], hands
+
+
 @pytest.mark.jdks(17)
 def test_no_deadlock_is_said_where_one_was_looked_for(jdk, folder):
     """The JDK's own recordings tell nothing of who owns a lock."""

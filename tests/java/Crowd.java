@@ -3,7 +3,10 @@ import java.nio.file.Files;
 import java.nio.file.Paths;
 import java.util.concurrent.locks.LockSupport;
 
-/** More busy threads than processors: each prints what it took, and how long it waited for a processor and had one, by Linux's own count, in ns. */
+/**
+ * More busy threads than processors: each prints what it took, and how long it waited for a processor and had one, by Linux's own count, in
+ * ns. "virtual": they are virtual threads, each with a carrier (-Djdk.virtualThreadScheduler.parallelism).
+ */
 public class Crowd {
     /** CPU time and delay, both at one time. */
     static long[] counts() {
@@ -25,13 +28,21 @@ public class Crowd {
 
     static volatile long sink;
 
+    /** Thread.ofVirtual().name(name).unstarted(body), by reflection: this is compiled for JDK 8. */
+    static Thread virtual(String name, Runnable body) throws Exception {
+        Object builder = Thread.class.getMethod("ofVirtual").invoke(null);
+        Class<?> type = Class.forName("java.lang.Thread$Builder");
+        builder = type.getMethod("name", String.class).invoke(builder, name);
+        return (Thread) type.getMethod("unstarted", Runnable.class).invoke(builder, body);
+    }
+
     public static void main(String[] args) throws Exception {
         Thread[] threads = new Thread[4 * Runtime.getRuntime().availableProcessors()];
         String[] told = new String[threads.length]; // no locks: a path would go on with who had it
         counts();
         for (int t = 0; t < threads.length; t++) {
             int me = t;
-            threads[t] = new Thread(() -> {
+            Runnable body = () -> {
                 long begin = System.nanoTime();
                 long[] before = counts();
                 sink += work(begin + 400_000_000L);
@@ -41,7 +52,8 @@ public class Crowd {
                 // One after the other: a thread that ends takes the lock of its group, and a path would go on with who had that.
                 while (me > 0 && threads[me - 1].isAlive())
                     LockSupport.parkNanos(5_000_000L);
-            }, "crowd-" + t);
+            };
+            threads[t] = args.length > 0 ? virtual("crowd-" + t, body) : new Thread(body, "crowd-" + t);
             threads[t].start();
         }
         for (int t = 0; t < threads.length; t++) {

@@ -55,6 +55,37 @@ static void usage(uint64_t *ret_cpu, uint64_t *ret_switches)
     *ret_switches = (uint64_t)u.ru_nvcsw;
 }
 
+/* The carrier that is the calling thread, once it has run a virtual thread. */
+static __thread struct waiter *carrier;
+
+/* Whose use of the processor it is when w runs on the calling thread; NULL: unknown. */
+static struct waiter *runner(struct waiter *w)
+{
+    return w->is_virtual ? carrier && carrier->id ? carrier : NULL : w;
+}
+
+void delays_mount(struct waiter *of_carrier, uint64_t was, uint64_t now)
+{
+    carrier = of_carrier;
+    if (carrier->run.since)
+        delays_run_ends(carrier, was, now);
+    delays_run_begins(carrier, now, 0);
+}
+
+void delays_wait_begins(struct waiter *w, uint64_t now)
+{
+    struct waiter *r = runner(w);
+    if (r && r->run.since)
+        delays_run_ends(r, w->id, now);
+}
+
+void delays_wait_ends(struct waiter *w, uint64_t now, uint64_t waited)
+{
+    struct waiter *r = runner(w);
+    if (r && !r->run.since)
+        delays_run_begins(r, now, waited);
+}
+
 void delays_new_thread(struct waiter *w)
 {
     w->run.watched = WATCHED;
@@ -116,7 +147,7 @@ static bool missing_time(struct running *r, uint64_t *ret)
     return false;
 }
 
-void delays_run_ends(struct waiter *w, uint64_t now)
+void delays_run_ends(struct waiter *w, uint64_t thread, uint64_t now)
 {
     struct running *r = &w->run;
     uint64_t since = r->since, ran = now - since, delay = 0;
@@ -137,7 +168,7 @@ void delays_run_ends(struct waiter *w, uint64_t now)
         return;
     jfr_put_time(&e, since);
     jfr_put_long(&e, (int64_t)ran);
-    jfr_put_long(&e, (int64_t)w->id);
+    jfr_put_long(&e, (int64_t)thread);
     jfr_put_long(&e, (int64_t)delay);
     jfr_commit(&e);
 }

@@ -114,8 +114,11 @@ static void JNICALL on_unmount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
             (*jni)->DeleteLocalRef(jni, blocker);
         wait_begin(w, WAIT_UNMOUNTED, &how);
     }
-    if (w)
+    struct waiter *carrier = w ? waiter_self(jni, NULL) : NULL;
+    if (carrier) {
         thread_carries(jni, 0);
+        delays_mount(carrier, w->id, now_ns());
+    }
     natives_leave();
 }
 
@@ -140,8 +143,11 @@ static void JNICALL on_mount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     if (!natives_enter())
         return;
     struct waiter *w = waiter_self(jni, thread);
-    if (w && waiter_self(jni, NULL))
+    struct waiter *carrier = w ? waiter_self(jni, NULL) : NULL;
+    if (carrier) {
         thread_carries(jni, w->id);
+        delays_mount(carrier, carrier->id, now_ns());
+    }
     if (w)
         mounted(w);
     natives_leave();

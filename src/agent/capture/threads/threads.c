@@ -100,6 +100,7 @@ static struct waiter *virtual_waiter(JNIEnv *jni, jthread thread)
         w = calloc(1, sizeof(*w));
         if (w) {
             w->id = VIRTUAL_BIT | id;
+            w->is_virtual = true;
             w->thread = thread_capture.watch ? (*jni)->NewWeakGlobalRef(jni, thread) : NULL;
         }
         *slot = (uint64_t)(uintptr_t)w;
@@ -357,8 +358,7 @@ void wait_begin(struct waiter *w, enum wait_kind kind, const struct wait *how)
 {
     struct wait *at = &w->waits[kind];
     uint64_t now = how->start ? how->start : now_ns();
-    if (w->run.since)
-        delays_run_ends(w, now);
+    delays_wait_begins(w, now);
     seqlock_stamp_clear(&at->start);
     at->trace = how->trace;
     at->class = how->class;
@@ -388,8 +388,7 @@ bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t 
     ret->plain = at->plain;
     w->was_short = *ret_ns < BUDGET_SHORT_NS;
     seqlock_stamp_set(&at->start, 0);
-    if (w->id < VIRTUAL_BIT)
-        delays_run_begins(w, start + *ret_ns, *ret_ns);
+    delays_wait_ends(w, start + *ret_ns, *ret_ns);
     return true;
 }
 
@@ -524,7 +523,7 @@ static void JNICALL on_thread_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     struct thread *t = thread_capture.jfr ? platform_self(jni) : NULL;
     struct waiter *w = t ? waiter_self(jni, NULL) : NULL;
     if (w)
-        delays_run_ends(w, now_ns());
+        delays_run_ends(w, w->id, now_ns());
     if (t) {
         if (atomic_load(&carries[thread_index(t)]))
             atomic_store(&carries[thread_index(t)], 0);
@@ -540,8 +539,10 @@ static void JNICALL on_virtual_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     struct waiter *w = waiter_self(jni, NULL) ? waiter_self(jni, thread) : NULL;
     if (!w)
         return;
+    struct waiter *carrier = waiter_self(jni, NULL);
     uint64_t now = now_ns();
     thread_carries(jni, w->id);
+    delays_mount(carrier, carrier->id, now);
     put_thread_start(w->id, 0, now);
     put_thread_object(jni, w->id, thread, now_ns(), NULL, platform_self(jni)->serial);
 }
@@ -552,7 +553,10 @@ static void JNICALL on_virtual_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
         return;
     uint64_t id = java_id(jni, thread), waiter = 0;
     struct shard *s = &shards[id % SHARDS];
+    struct waiter *carrier = waiter_self(jni, NULL);
     thread_carries(jni, 0);
+    if (carrier)
+        delays_mount(carrier, VIRTUAL_BIT | id, now_ns());
     put_thread_end(VIRTUAL_BIT | id, platform_self(jni)->serial);
     pthread_mutex_lock(&s->lock);
     const uint64_t *slot = map_get(&s->waiters, id);

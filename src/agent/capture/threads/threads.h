@@ -77,9 +77,10 @@ struct waiter {
     _Atomic uint64_t deadline;
     struct lateness late; /* of its last mount */
     atomic_bool come;     /* a virtual thread has posted an event of its own */
-    struct running run;   /* of a platform thread */
-    bool was_short;       /* the last wait; see agent/capture/budget/budget.h */
-    uint64_t entered;     /* in ns: when the last contended monitor was acquired */
+    bool is_virtual;
+    struct running run; /* of a platform thread, also while it carries a virtual one */
+    bool was_short;     /* the last wait; see agent/capture/budget/budget.h */
+    uint64_t entered;   /* in ns: when the last contended monitor was acquired */
     /*
      * locks=, in ns: when the thread began to wait for the monitor of arrived_object; 0: it holds
      * it
@@ -381,7 +382,16 @@ uint64_t wake_cost(void);
  */
 void delays_new_thread(struct waiter *w);
 void delays_run_begins(struct waiter *w, uint64_t now, uint64_t waited);
-void delays_run_ends(struct waiter *w, uint64_t now);
+void delays_run_ends(struct waiter *w, uint64_t thread, uint64_t now);
+/*
+ * The calling thread waits from now on, or has done so; w is it or a virtual thread that runs on
+ * it.
+ */
+void delays_wait_begins(struct waiter *w, uint64_t now);
+void delays_wait_ends(struct waiter *w, uint64_t now, uint64_t waited);
+/* The calling thread, a carrier, has run the thread `was`, which may be itself, and runs another.
+ */
+void delays_mount(struct waiter *of_carrier, uint64_t was, uint64_t now);
 
 /*
  * natives.c. bind returns the number of natives that are bound to ours now; unbind restores them.
