@@ -171,6 +171,11 @@ def jvmscope(*args, **kwargs):
     return subprocess.run([BUILD / "jvmscope", *map(str, args)], capture_output=True, text=True, errors="replace", **kwargs)
 
 
+def lost(text):
+    """The lines that tell of a loss. Not of methods that ran when a recording began, which any program has that is attached to."""
+    return [line for line in text.splitlines() if " lost " in line and "ran when it began" not in line]
+
+
 def compiled(name, release=8, jars=()):
     """The class path of tests/java/NAME.java (or the folder tests/java/NAME), compiled once for the release given, against jars.
 
