@@ -193,6 +193,19 @@ static int walk_gap(struct walk *w, uint32_t i, uint64_t next_thread)
     return e ? e : consume(w, end, CAUSE_UNKNOWN, REQUEST_NONE);
 }
 
+/*
+ * What a work waited for between its hand-over and its beginning. A virtual thread that was made for
+ * it waits for a carrier and not in a queue of the program.
+ */
+static enum request_cause queue_cause(const struct walk *w, const struct request_work *x,
+                                      uint64_t queued)
+{
+    uint32_t thread = ledger_thread(w->l, x->thread);
+    const struct tl_thread *t = thread == TL_NONE ? NULL : &w->l->t->threads[thread];
+    return t && t->flags & TL_THREAD_VIRTUAL && t->start_ns >= queued ? CAUSE_RUNNABLE
+                                                                      : CAUSE_QUEUE;
+}
+
 static int walk_back(struct walk *w)
 {
     uint64_t next_thread = 0;
@@ -220,7 +233,7 @@ static int walk_back(struct walk *w)
         next_thread = x->thread;
         if (x->queued_ns > 0 && w->at > w->from) {
             uint64_t queued = ledger_since_origin(w->l, x->start_ns - x->queued_ns);
-            int e = consume(w, queued, CAUSE_QUEUE, work_number(w, i));
+            int e = consume(w, queued, queue_cause(w, x, queued), work_number(w, i));
             if (e < 0)
                 return e;
         }

@@ -65,9 +65,10 @@ def check_slow(out, path, cause_ns, client_ns):
     # The parts are all of the latency, which the client saw but for what the server did when it had answered.
     assert abs(sum(total.values()) - slow["mean_ns"] * slow["count"]) <= len(causes) * slow["count"]
     assert slow["mean_ns"] * slow["count"] >= 0.99 * cause_ns, (group, cause_ns)
-    behind = total.get("runnable", 0) + total.get("cpu", 0)
-    assert slow["count"] > SLOW or slow["mean_ns"] * SLOW <= 1.02 * client_ns + behind, (group, client_ns)
     first = first_of(causes, cause)
+    # On a busy machine a thread may run, or wait for whatever others have, when the client has its answer already.
+    behind = sum(total.values()) - first["slow_ns"] * SLOW
+    assert slow["count"] > SLOW or slow["mean_ns"] * SLOW <= 1.02 * client_ns + behind, (group, client_ns)
     assert first["cause"] == cause and (first["largest_in"] > 0 or first is not causes[0]), causes
     assert thing is None or first["object"].startswith(thing), first
     assert first["thread"] == thread, first

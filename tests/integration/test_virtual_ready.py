@@ -103,3 +103,16 @@ def test_wall_clock_samples_lose_nothing_without_virtual_threads(jdk, tmp_path):
     out = tmp_path / "out.jfr"
     assert jdk.java("Conditions", jvm=[jdk.agent(f"cpu=wall,format=r,file={out}")]).returncode == 0
     assert told_of(out) == 0
+
+
+@pytest.mark.jdks(21, 25, 27)
+def test_a_request_whose_thread_has_no_carrier_is_in_no_queue(jdk, tmp_path):
+    """A server that makes a virtual thread for each request has no queue: the thread is ready, and another one has the carrier."""
+    out = tmp_path / "out.jfr"
+    done = jdk.java("VirtualServed", jvm=[jdk.agent(f"requests=auto,format=r,file={out}"), CARRIER], release=21)
+    assert done.returncode == 0, done.stderr
+    shown = lab.jvmscope("requests", "slow", "--json", "--over", "100ms", "--name", "GET /second", out)
+    assert shown.returncode == 0, shown.stderr
+    group, = json.loads(shown.stdout)["groups"]
+    causes = {c["cause"]: c["slow_ns"] for c in group["causes"]}
+    assert causes["runnable"] >= 0.8 * int(done.stdout) - 10 * MS and causes.get("queue", 0) < 30 * MS, (causes, done.stdout)

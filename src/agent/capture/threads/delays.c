@@ -67,6 +67,8 @@ static struct waiter *runner(struct waiter *w)
 void delays_mount(struct waiter *of_carrier, uint64_t was, uint64_t now)
 {
     carrier = of_carrier;
+    /* The VM's own work on a carrier gives up the processor unseen, so Linux's count is used. */
+    carrier->run.watched = WATCHED;
     if (carrier->run.since)
         delays_run_ends(carrier, was, now);
     delays_run_begins(carrier, now, 0);
