@@ -148,13 +148,21 @@ static void close_section(struct checkpoint *p)
     p->count = 0;
 }
 
+/* Whether an event leaves the part of the reserve that the losses have: they are written last. */
+static bool leaves_losses(struct region *r, size_t room)
+{
+    uint32_t next = (uint32_t)atomic_load(&r->bump);
+    return next + room / JFR_BLOCK + 1 + r->reserve / JFR_LOSSES_SHARE <= r->ready;
+}
+
 /* Begins an event of the worker and makes room for it if the chunk may still grow. */
 static bool begin_own(struct jfr_writer *w, struct chunk *c, size_t room, struct jfr_event *ret)
 {
-    if (slot_begin(w, &c->own, c->region, true, room, ret))
+    bool newest = c == &w->chunk && c->region == atomic_load(&w->region);
+    if ((!newest || leaves_losses(c->region, room)) &&
+        slot_begin(w, &c->own, c->region, true, room, ret))
         return true;
-    bool may_grow = c == &w->chunk && c->region == atomic_load(&w->region);
-    return may_grow && !region_grow(w, (uint32_t)(room / JFR_BLOCK) + 2) &&
+    return newest && !region_grow(w, (uint32_t)(room / JFR_BLOCK) + 2) &&
            slot_begin(w, &c->own, c->region, true, room, ret);
 }
 

@@ -38,9 +38,10 @@ _Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "event headers are stored as lit
 #define JFR_CHUNK_HEAD 68u
 /*
  * The number of blocks that only the worker may take, so that events that fill the disk leave room
- * for the dictionary.
+ * for the dictionary, and a dictionary that fills them leaves this part of them for the losses.
  */
-#define JFR_RESERVE 32u
+#define JFR_RESERVE      32u
+#define JFR_LOSSES_SHARE 4u
 /* The checkpoint flag of a stack that has the owner's method numbers and is outside the chain. */
 #define JFR_RAW_TRACE 0x40
 
