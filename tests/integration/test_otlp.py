@@ -331,12 +331,12 @@ def test_what_cannot_be_pushed_is_kept_and_said(recording, tmp_path):
         assert len(server.got) == 1  # it does not help to ask again
         jdk = lab.Jdk(17)
         out = tmp_path / "attach.jfr"
-        busy = jdk.start_java("Busy", "60", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        busy = jdk.start_java("Busy", "60", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         try:
-            lab.use_cpu(busy, 0.3)
+            assert busy.stdout.readline() == "ready\n"
             done = lab.jvmscope("attach", "--cpu", "-t", "1s", "--push", url, "-o", out, busy.pid)
             assert done.returncode == 1 and f"{url}: cannot push {out}, which is kept: HTTP 401" in done.stderr
-            assert figures(out)["samples"][0] > 10
+            assert figures(out)["samples"][0] > 0  # how many a second of a busy machine holds is not said
             server.statuses.clear()
             done = lab.jvmscope("attach", "--cpu", "-t", "1s", "--push", url, "-o", out, busy.pid)
             assert done.returncode == 0 and f"pushed {out} to {url}" in done.stderr, done.stderr
