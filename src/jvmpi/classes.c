@@ -6,6 +6,7 @@
 #include "agent/vm/loaded_classes.h"
 #include "base/map.h"
 #include "jvmpi/layer.h"
+#include "jvmpi/settle.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -508,6 +509,7 @@ static void JNICALL on_watch(jvmtiEnv *ti, JNIEnv *env, jthread thread, jclass c
     if (atomic_load(&layer.live) && event_enabled(JVMPI_EVENT_CLASS_UNLOAD) &&
         !event_enabled(JVMPI_EVENT_CLASS_LOAD))
         (void)class_entry(env, class);
+    class_linked();
 }
 
 const struct vm_callbacks class_watch_events = {.ti = {.ClassPrepare = on_watch}};

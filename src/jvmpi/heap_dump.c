@@ -19,8 +19,8 @@ enum {
     POINTER = sizeof(void *),
     /*
      * A try fails when the program has made objects of a class that was linked after the classes
-     * were read, and some programs load classes all the time. What was read is kept, so that from
-     * the second try on little time is left for that.
+     * were read. From the second try on a thread that has linked a class waits for the dump, so
+     * that only what threads do with the classes that they have is left.
      */
     RETRIES = 50
 };
@@ -113,10 +113,12 @@ static bool dump_level_0(JNIEnv *env, struct buf *out, found_vec *dumped)
 {
     struct level_0 d = {.out = BUF(SIZE_MAX / 2), .dumped = dumped};
     bool ok = level_0_once(env, &d);
+    classes_freeze();
     for (int i = 0; ok && i < RETRIES && d.unlinked.len; i++) {
         (void)classes_link(env, &d.unlinked);
         ok = level_0_once(env, &d);
     }
+    classes_thaw();
     *out = d.out;
     map_release(&d.kinds);
     map_release(&d.seen);
@@ -538,7 +540,10 @@ static bool dump_graph(JNIEnv *env, jint level, const struct traces *traces, str
 {
     struct walk w = {.traces = traces, .dumped = dumped, .objects = BUF(SIZE_MAX / 2)};
     bool ok = true, again = true;
-    for (int i = 0; ok && again && i < RETRIES; i++) {
+    int tries = 0;
+    for (; ok && again && tries < RETRIES; tries++) {
+        if (tries == 1)
+            classes_freeze();
         walk_again(&w);
         uint64_t linked = classes_linked();
         ok = walk_once(env, &w, level);
@@ -549,6 +554,8 @@ static bool dump_graph(JNIEnv *env, jint level, const struct traces *traces, str
         /* CLASS_LOAD of a class linked meanwhile reports fields that its record does not have. */
         again = w.strange || linked != classes_linked();
     }
+    if (tries > 1)
+        classes_thaw();
     ok = ok && !w.strange && add_monitors(env, &w);
     if (ok) {
         put_sizes(&w);

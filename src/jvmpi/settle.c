@@ -70,6 +70,35 @@ void threads_thaw(void)
     own_freezes--;
 }
 
+/* ---- classes that are linked ---- */
+
+static atomic_int classes_frozen;
+
+void class_linked(void)
+{
+    if (likely(!atomic_load(&classes_frozen)) || own_freezes || my.notifying || my.raw_held ||
+        my.ending)
+        return;
+    struct timespec until = in_seconds(10);
+    pthread_mutex_lock(&mutex);
+    while (atomic_load(&classes_frozen) && !pthread_cond_timedwait(&changed, &mutex, &until))
+        ;
+    pthread_mutex_unlock(&mutex);
+}
+
+void classes_freeze(void)
+{
+    atomic_fetch_add(&classes_frozen, 1);
+}
+
+void classes_thaw(void)
+{
+    pthread_mutex_lock(&mutex);
+    atomic_fetch_sub(&classes_frozen, 1);
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&mutex);
+}
+
 /* ---- requests ---- */
 
 /* All are protected by the mutex. */

@@ -18,6 +18,15 @@ void threads_freeze(void);
 void threads_thaw(void);
 
 /*
+ * Enclose, between threads_freeze and threads_thaw, what fails when other threads link classes
+ * meanwhile. class_linked, which is called on a thread that has linked a class, waits in between,
+ * for 10 seconds at most, except where the caller may hold a lock of the agent.
+ */
+void classes_freeze(void);
+void classes_thaw(void);
+void class_linked(void);
+
+/*
  * Waits until other threads have finished the reports that they are making now. Does not wait for a
  * thread that cannot go on before the caller does, as when its handler wants a raw monitor that the
  * caller holds.

@@ -169,19 +169,6 @@ jthread thread_of(JNIEnv *self, JNIEnv *env)
     return object;
 }
 
-JNIEnv *env_of(JNIEnv *self, jthread thread)
-{
-    JNIEnv *found = NULL;
-    layer_lock(&threads);
-    unsigned bucket;
-    for (struct thread_entry *t = thread_next(NULL, &bucket); t && !found;
-         t = thread_next(t, &bucket))
-        if (atomic_load(&t->env) && t->object && (*self)->IsSameObject(self, t->object, thread))
-            found = atomic_load(&t->env);
-    layer_unlock(&threads);
-    return found;
-}
-
 /* ---- waiting ---- */
 
 void thread_waits_on(JNIEnv *env, jobject object)

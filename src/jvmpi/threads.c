@@ -32,6 +32,20 @@ static JNIEnv *env_by_eetop(JNIEnv *self, jthread thread)
     return env && *env == *self ? env : NULL;
 }
 
+JNIEnv *env_of(JNIEnv *self, jthread thread)
+{
+    JNIEnv *of = env_by_eetop(self, thread), *found = NULL;
+    unsigned bucket;
+    thread_table_lock();
+    /* A thread that has ended, and whose end was not reported, has no environment any more. */
+    for (struct thread_entry *t = of ? thread_find(of) : thread_next(NULL, &bucket); t && !found;
+         t = of ? NULL : thread_next(t, &bucket))
+        if (atomic_load(&t->env) && t->object && (*self)->IsSameObject(self, t->object, thread))
+            found = atomic_load(&t->env);
+    thread_table_unlock();
+    return found;
+}
+
 /* Sends THREAD_START or THREAD_END with everything known about the thread. */
 static void send_thread(JNIEnv *self, jint type, JNIEnv *env, jthread thread)
 {
