@@ -33,7 +33,8 @@ def check_crowd(jdk, tmp_path, *args, jvm=()):
         for s in path["segments"]:
             if s["thread"] == name:
                 states[s["state"]] = states.get(s["state"], 0) + s["ns"]
-                assert s["state"] != "preempted" or s["inferred"]
+                # Where in a run a processor was missing is not known; when a virtual thread had no carrier is.
+                assert s["state"] != "preempted" or s["inferred"] or args
         # Four times as many as there are processors: most of the time a thread has none.
         assert delay > 0.3 * took, (name, took, delay)
         # Linux counts the delays within waits for files too; before and behind what the program times lie the thread's own
