@@ -59,6 +59,7 @@ static const struct asked {
      NULL,
      {"jvmscope.ExceptionCount", "jvmscope.ExceptionThrown"},
      "holds no exceptions"},
+    {"requests", NULL, {"jvmscope.Request", "jvmscope.RequestTotals"}, CONTENTS_NO_REQUESTS},
     {"cover", NULL, {"jvmscope.Coverage"}, "holds no coverage: no class to cover was loaded"},
 };
 
@@ -182,6 +183,16 @@ static const char *shown_by(struct recording *r, const struct settings *s, int o
         any = s->asked[i] && has_shown(r, rows[i].types);
     }
     return has_rows && !any ? NULL : row->shown_by ? row->shown_by : "report";
+}
+
+bool contents_asked(const char *path, int option)
+{
+    _cleanup_(recording_closep) struct recording *r = NULL;
+    struct settings s = {0};
+    const char *why = NULL;
+    if (recording_open(&r, path, &why) == 0)
+        read_settings(r, &s);
+    return s.on[option];
 }
 
 static const char *recording_shown_by(struct recording *r, const char *words)

@@ -2,6 +2,13 @@
 /* Finds out whether what was just written contains what was asked for, and what shows it. */
 #pragma once
 
+#include <stdbool.h>
+
+/* What is said of a recording that was to hold requests and holds none. */
+#define CONTENTS_NO_REQUESTS                                                \
+    "holds no requests: none of a server that is known came in this time; " \
+    "--requests='pkg.Class.method(..)' names others"
+
 /*
  * Complains, under the name `shown`, about each capture that recorded nothing and each pattern that
  * matched no method. path: a recording of our agent; other files are ignored.
@@ -13,3 +20,5 @@ void contents_tell(const char *path, const char *shown);
  * first, or NULL.
  */
 const char *contents_shown_by(const char *path, const char *words);
+/* Returns whether a recording of our agent was made with an option (enum option). */
+bool contents_asked(const char *path, int option);

@@ -7,6 +7,7 @@
 #include "cli/convert.h"
 #include "cli/push.h"
 #include "cli/recording.h"
+#include "cli/run_notes.h"
 #include "options/control.h"
 #include "proto/agent.h"
 
@@ -175,9 +176,13 @@ static int run_program(struct run *run, int *ret_status)
     child = pid;
     ssize_t n = read(ends[0], &why, sizeof(why));
     close(ends[0]);
+    struct run_notes notes;
+    bool listens = run_notes_begin(&notes, run->outcome);
     while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
         continue;
     child = 0;
+    if (listens)
+        run_notes_end(&notes);
     return n == sizeof(why) ? why : name_files(run, pid);
 }
 

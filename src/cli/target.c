@@ -110,8 +110,7 @@ int target_open(struct vm *ret, const char *pid)
 /* Notes of this process about what has no match so far; a recording says the same at its end. */
 static struct buf told_so_far = BUF(1 << 20);
 
-/* Prints a note of the agent's. The option that it may begin with is called by its flag. */
-static void tell_note(const char *text)
+void target_tell_note(const char *text)
 {
     size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyz-");
     int i = len && strchr("=: ", text[len]) ? option_find(text, len) : -1;
@@ -121,7 +120,7 @@ static void tell_note(const char *text)
     else
         buf_string(&note, text);
     complain("note", buf_str(&note), NULL);
-    if (strstr(text, " so far"))
+    if (strstr(text, " so far") || strncmp(text, "log ", 4) == 0)
         buf_printf(&told_so_far, "%s\n", buf_str(&note));
 }
 
@@ -139,7 +138,7 @@ void target_print_messages(const struct buf *answer)
         _cleanup_free_ char *text = agent_answer_value(buf_str(answer), "message", i);
         if (!text)
             return;
-        tell_note(text);
+        target_tell_note(text);
     }
 }
 

@@ -42,6 +42,8 @@ int target_show(const struct vm *vm, const char *what, const char *options, bool
  * match so far.
  */
 bool target_has_told(const char *subject);
+/* Prints a note of the agent's. The option that it may begin with is called by its flag. */
+void target_tell_note(const char *text);
 /* Prints on standard error those of the agent's messages that were not printed before. */
 void target_print_messages(const struct buf *answer);
 /*

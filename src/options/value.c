@@ -65,7 +65,9 @@ static int set_value(struct option_value *v, const struct option_row *row, const
                 : -EINVAL;
         break;
     case OPTION_TEXT:
-        r = *text ? 0 : -EINVAL;
+        r = text[strspn(text, (char[]){' ', row->separator ? ',' : ' ', row->separator, 0})]
+                ? 0
+                : -EINVAL;
         break;
     }
     if (r == 0 && (row->kind == OPTION_DURATION || row->kind == OPTION_SIZE) &&

@@ -16,6 +16,13 @@ LIBRARY = lab.BUILD / "libhprof.so"
 PROBES = re.compile(r"Java_java_lang_Jvmscope\w+")
 
 
+def test_the_command_needs_no_library_that_a_distribution_may_lack():
+    """Its others are linked into it, so that no message about a missing one is needed."""
+    needed = subprocess.run(["objdump", "-p", lab.BUILD / "jvmscope"], capture_output=True, text=True, check=True).stdout
+    libraries = set(re.findall(r"NEEDED +(\S+)", needed))
+    assert libraries <= {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "libasan.so.8", "libubsan.so.1"}, libraries
+
+
 def test_library_needs_an_old_libc_and_shows_three_names():
     symbols = subprocess.run(["objdump", "-T", LIBRARY], capture_output=True, text=True, check=True).stdout
     versions = {tuple(map(int, v.split("."))) for v in re.findall(r"GLIBC_([0-9.]+)", symbols)}

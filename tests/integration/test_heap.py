@@ -312,7 +312,8 @@ def test_waste_is_found(waste):
 def test_values_are_shown_as_a_person_reads_them(waste):
     [shown] = objects_of(waste, "HeapWaste$Shown")
     fields = {f["field"]: f["value"] for f in heap("objects", waste, shown["object"])["fields"]}
-    assert fields == {"boxed": "4711", "real": "2.5", "letter": "'q'", "yes": "true", "counter": "99", "colour": '"GREEN"',
+    assert fields == {"boxed": "4711", "real": "2.5", "tenth": "0.1", "sum": "0.30000000000000004", "third": "0.33333334",
+                      "pi": "3.141592653589793", "thousandth": "0.001", "letter": "'q'", "yes": "true", "counter": "99", "colour": '"GREEN"',
                       "type": "HeapWaste$Clash", "url": '"http://example.org/index.html"', "thread": '"sleeper"',
                       "text": '"built of parts"', "list": "size 1", "wide": '"привет"', "date": "2001-09-09 01:46:40.000 UTC",
                       "big": "123456789012345678901234567890", "uuid": "01234567-89ab-cdef-8123-456789abcdef"}

@@ -193,7 +193,7 @@ def test_text_shows_what_json_has(jdk, jvmscope, tmp_path):
         assert "locals_unknown" not in stack
         text = jvmscope("inspect", process.pid, "class", "Inspected").stdout
         assert re.search(r"^ +nothing +java\.lang\.Object +static +null$", text, re.M), text
-        assert re.search(r"^ +tenth +double +static +0\.1$", text, re.M), text
+        assert re.search(r"^ +tenth +double +static +0\.1$", text, re.M) and re.search(r"^ +third +float +static +0\.33333334$", text, re.M), text
         for name, bad in (("Inspected$Known", {"strictfp", "super", "synchronized"}), ("java.lang.String", {"strictfp", "super"})):
             answer = ask(jvmscope, process, "class", name)
             of_fields = {m for f in answer["fields"] for m in f["modifiers"].split()}

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """log= and watch=: locals, fields, reads and writes of a program whose values are known; what cannot be had is said, and harms nothing."""
+import itertools
 import json
 import re
 import struct
 import subprocess
+import threading
 
 import lab
 import pytest
@@ -179,6 +181,30 @@ def test_a_line_reaches_fields_lengths_statics_and_the_thread(jdk, jvmscope, tmp
     # What some of the objects have is no mistake; what none of them had is told, once.
     assert notes(events) == [f"Reached$Base.take:{at} note: this.level.x begins at a value that has no fields",
                              f"Reached$Base.take:{at} note: Reached$Base.none: there was no such field"]
+
+
+@pytest.mark.jdks(8, 25)
+def test_a_name_that_is_nowhere_is_told_at_first_sight_and_once(jdk, jvmscope, tmp_path):
+    """While the program runs, with the place."""
+    at = (lab.ROOT / "tests/java/TracedForever.java").read_text().splitlines().index("        return n + 1;") + 1
+    words = ["run", "--log", f"TracedForever:{at} {{nosuch}} {{n.nosuch}} {{TracedForever.nosuch}}", "-o", tmp_path / "l.jfr", "--",
+             *jdk.command("java", "-Xmx64m", "-cp", lab.compiled("TracedForever"), "TracedForever")]
+    with subprocess.Popen([lab.BUILD / "jvmscope", *map(str, words)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True) as process:
+        late = threading.Timer(30, process.kill)
+        late.start()
+        try:
+            said = list(itertools.islice((s for s in process.stderr if "jvmscope: note: --log" in s), 3))
+            assert len(said) == 3 and process.poll() is None, said
+            process.stdin.close()
+            rest = process.stderr.read()
+        finally:
+            late.cancel()
+            process.kill()
+    place = f"jvmscope: note: --log TracedForever.one:{at}: "
+    assert [line.removeprefix(place).split(" ")[0] for line in sorted(said)] == ["nosuch", "n.nosuch", "{TracedForever.nosuch}:"], said
+    assert "nosuch" not in rest and "wrote" in rest, rest
+    assert len(notes(json.loads(jvmscope("trace", "--json", tmp_path / "l.jfr").stdout)["events"])) == 3
 
 
 @pytest.mark.jdks(8, 27)

@@ -70,6 +70,13 @@ def test_recordings_name_lambdas_by_what_they_stand_for(jdk, tmp_path):
     check(difference)
 
 
+def test_changed_code_names_proxies_by_their_interfaces(jdk, tmp_path):
+    """Traced calls and call counts have names of their own, from the class files."""
+    out = record(jdk, tmp_path, "second", "--cpu=times", "--trace", "implements MadeNames$Shop", "--limit", 100)
+    for text in (shown("trace", "-n", 1000, out), shown("report", "--json", out)):
+        check_proxies("\n".join(re.findall(r"\$Proxy[\d\[][^\s(\"]*\.buy", text)))
+
+
 def test_counted_allocations_name_the_lambdas_that_were_made(jdk, tmp_path):
     out = record(jdk, tmp_path, "second", "--alloc=exact", "--cover", "--events")
     sites = shown("report", "-n", 10_000, out)

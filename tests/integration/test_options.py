@@ -187,9 +187,13 @@ def test_an_option_given_twice_goes_on_or_is_refused(command):
 
 
 def test_an_option_that_is_wrong_or_empty_is_refused_before_the_program_starts(command):
-    wrong = {WORD: "nonsense", YES_NO: "maybe", NUMBER: "many", DURATION: "soon", SIZE: "big"}
+    wrong = {WORD: ["nonsense"], YES_NO: ["maybe"], NUMBER: ["many", "1.5", "-1"], DURATION: ["soon", "5", "-1s"], SIZE: ["big", "1q"], FRACTION: ["x", "nan"],
+             SHARE: ["x", "1", "0%", "0.001%", "100.1%", "-1%", "nan%"]}
+    grammar = {"if": ["arg1 >", "nosuch > 1"], "log": ["Name", "a.B:1 {"], "on": ["x", "request > 5", "oom &&"], "then": ["x", "exec:"],
+               "onfile": ["x", "x.txt"]}
     for row in table():
-        for value in sorted({"", wrong.get(row["kind"], "")}):
+        lists = [",", " , "] if row["separator"] else []
+        for value in sorted({"", *wrong.get(row["kind"], []), *grammar.get(row["name"], []), *lists}):
             text, said = command.options(f"{row['flag']}={value}")
             assert text is None and re.match(rf"jvmscope: {command.name}: {row['flag']}(={re.escape(value)})?: ", said), (row["flag"], value, said)
             # The command's words alone: the agent's would be a name or a placeholder that no help of the command shows.
@@ -202,6 +206,9 @@ def test_an_option_that_is_wrong_or_empty_is_refused_before_the_program_starts(c
 
 def test_options_at_their_limits(command):
     unit = {DURATION: "ns"}
+    for value in ("0.01%", "100%"):  # the limits of --budget
+        text, said = command.options("--always", f"--budget={value}")
+        assert text is not None, said
     for row in table():
         if row["kind"] not in unit and row["kind"] not in (NUMBER, SIZE):
             continue

@@ -153,6 +153,23 @@ def test_recordings_without_requests_say_so(tmp_path):
     empty.write_bytes(b"nothing")
     done = lab.jvmscope("requests", empty)
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and "not a flight recording" in done.stderr, done.stderr
+    # How to record some is told: of a recording without --requests, and, once, of one that none came to.
+    none = "holds no requests: none of a server that is known came in this time; --requests='pkg.Class.method(..)' names others"
+    for option, why in (("--cpu", "holds no requests: record with --requests"), ("--requests", none)):
+        out = tmp_path / "none.jfr"
+        ran = lab.jvmscope("run", option, "-o", out, "--", *lab.Jdk(17).command("java", "-cp", lab.compiled("Busy"), "Busy", 1))
+        assert ran.returncode == 0 and ran.stderr.count(none) == (why == none) and "jvmscope requests" not in ran.stderr, ran.stderr
+        for words in (("requests",), ("requests", "slow"), ("report", "--slowest", "1%")):
+            done = lab.jvmscope(*words, out)
+            assert (done.returncode, done.stdout, done.stderr) == (1, "", f"jvmscope: {out}: {why}\n"), done
+    process = lab.Jdk(17).start_java("Busy", 600, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout.readline().strip() in ("ready", b"ready")
+        done = lab.jvmscope("slow", "-t", "1s", "-o", tmp_path / "slow.jfr", process.pid)
+    finally:
+        process.kill()
+        process.wait()
+    assert done.returncode == 1 and done.stderr.count(none) == 1, done.stderr
 
 
 JARS = [f"/usr/share/java/{name}.jar" for name in ("h2", "HikariCP", "commons-dbcp2", "commons-pool2", "commons-logging", "slf4j-api", "slf4j-nop")]

@@ -67,7 +67,7 @@ VALUES = {
     "int": 5, "long": "1152921504606846976", "char": "x", "true": True, "double": 0.1, "enum": "Values$Color.RED",
     "body": "Values$Color.GREEN", "class": "java.lang.String.class", "intclass": "int.class", "arrayclass": "int[][].class",
     "optional": 'java.util.Optional["a\\nb"]', "empty": "java.util.Optional.empty",
-    "opt5": "java.util.OptionalInt@{isPresent=true, value=5}", "ints": "int[7]@{1, 2, 3, 4, 5, ...}",
+    "opt5": "java.util.OptionalInt[5]", "ints": "int[7]@{1, 2, 3, 4, 5, ...}",
     "doubles": "double[2]@{0.5, 1.0}", "strings": 'java.lang.String[3]@{"a", null, "c\\"d"}',
     "nested": "int[2][]@{int[1]@, int[2]@}", "array": 'java.util.ArrayList(4)@{1, "two", Values$Color.RED, null}',
     "many": "java.util.ArrayList(100)@{9, 9, 9, 9, 9, ...}", "aslist": "java.util.Arrays$ArrayList(2)@{1, 2}",
@@ -108,6 +108,32 @@ def test_values_are_readable_without_options(jdk, jvmscope, tmp_path):
                  'Values.one("enum", Values$Color.RED)'):
         assert text in shown, text
     assert re.search(r"Values\$Order\.total\(this=Values\$Order@[0-9a-f]+, 1\) = 43\n", shown)
+
+
+@pytest.mark.jdks(8, 25, 27)
+def test_objects_of_the_jdk_are_shown_as_they_print_themselves(jdk, jvmscope, tmp_path):
+    """Numbers, times, texts and atomics are read from their fields; the program prints afterwards what their toString() says."""
+    out = tmp_path / "known.jfr"
+    conditions = ("Known.compared", "arg1 > 10 || arg1 == '123e4567-e89b-12d3-a456-426614174000' || arg1 == '/tmp/f' || arg1 == 'abc' || arg1 == true")
+    done = jvmscope("run", "--trace=Known.one,Known.money", "--trace", conditions[0], "--if", conditions[1], "-o", out, "--",
+                    *jdk.command("java", "-Xmx64m", "-cp", lab.compiled("Known"), "Known"))
+    assert done.returncode == 0, done.stderr
+    want = done.stdout.splitlines()
+    seen = [c["args"][0] for c in calls(jvmscope, out) if "Known.one(" in c["method"]]
+    *seen, bits, long = [next(iter(v.values())) for v in seen]
+    assert len(seen) == len(want) > 120
+    for got, text in zip(seen, want):
+        inside = re.fullmatch(r"[\w.$]+(\(\d+\))?@[0-9a-f]+(\{(.*)\})?", got)
+        if inside:
+            got = inside[3] or ""
+            got = json.loads(got) if got.startswith('"') else f"[{got}]" if inside[1] else got
+        assert got.removeprefix("java.util.") == text
+    assert bits == "~2^4095" and re.fullmatch(r'java\.lang\.StringBuilder@[0-9a-f]+\{"b{64}\.\.\. \(100\)"\}', long)
+    shown = [re.sub("@[0-9a-f]+", "", line.split("Known.", 1)[1]) for line in jvmscope("trace", out).stdout.splitlines() if "Known." in line]
+    assert [t for t in shown if t.startswith("compared")] == [f"compared({v})" for v in (
+        "10.5", "11", "java.util.OptionalInt[12]", "123e4567-e89b-12d3-a456-426614174000", 'java.io.File{"/tmp/f"}',
+        'java.lang.StringBuilder{"abc"}', "java.util.concurrent.atomic.AtomicBoolean{true}")]
+    assert [t for t in shown if t.startswith("money")] == ["money(Known$Money)"]  # a subclass may mean anything
 
 
 def test_threads_apart(jdk, jvmscope, tmp_path):

@@ -42,6 +42,10 @@ public class HeapWaste {
     static final class Shown {
         final Integer boxed = 4711;
         final Double real = 2.5;
+        final Double tenth = 0.1, sum = 0.1 + 0.2;
+        final Float third = 1 / 3f;
+        final double pi = Math.PI;
+        final float thousandth = 0.001f;
         final Character letter = 'q';
         final Boolean yes = true;
         final AtomicLong counter = new AtomicLong(99);

@@ -33,6 +33,7 @@ public class Inspected {
     static final Object lock = new Object();
     static Object nothing;
     static double tenth = 0.1;
+    static float third = 1 / 3f;
     static Known[] kept = new Known[5];
 
     static void waiting(int depth, String argument) {

@@ -131,6 +131,39 @@ function misplaced() {
   return bad;
 }
 
+/** Texts that hardly stand out from what is behind them: a contrast below 4.5, or 3 for large ones. */
+function faint() {
+  const bad = new Set();
+  const context = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d", { willReadFrequently: true });
+  const known = new Map();
+  const pixel = (colour) => {
+    if (!known.has(colour)) {
+      context.clearRect(0, 0, 1, 1);
+      context.fillStyle = colour;
+      context.fillRect(0, 0, 1, 1);
+      known.set(colour, [...context.getImageData(0, 0, 1, 1).data].map((v) => v / 255));
+    }
+    return known.get(colour);
+  };
+  const over = ([r, g, b, a], under) => [r, g, b].map((v, i) => v * a + under[i] * (1 - a));
+  const light = (c) => c.map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = (e) => (e ? over(pixel(getComputedStyle(e).backgroundColor), behind(e.parentElement)) : [1, 1, 1]);
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let n = walker.nextNode(); n; n = walker.nextNode()) {
+    const e = n.parentElement;
+    if (!n.data.trim() || !e.checkVisibility({ visibilityProperty: true, opacityProperty: true }) || e.closest(".sr, :disabled, script, style, option")) continue;
+    const style = getComputedStyle(e);
+    const back = behind(e);
+    let opacity = 1;
+    for (let p = e; p; p = p.parentElement) opacity *= Number(getComputedStyle(p).opacity);
+    const [r, g, b, a] = pixel(style.color);
+    const [one, other] = [light(over([r, g, b, a * opacity], back)), light(back)].sort((x, y) => y - x);
+    const contrast = (one + 0.05) / (other + 0.05);
+    if (contrast < (parseFloat(style.fontSize) >= 18 ? 3 : 4.5)) bad.add(`contrast ${contrast.toFixed(2)}: <${e.tagName.toLowerCase()} ${e.className}> ${n.data.trim().slice(0, 40)}`);
+  }
+  return [...bad];
+}
+
 for (const [width, height] of sizes) {
   test(`every view at ${width} pixels: no errors, nothing cut off, nothing on top of something else`, async () => {
     const bad = [];
@@ -145,9 +178,14 @@ for (const [width, height] of sizes) {
         const label = `${width} ${file} ${view}`;
         bad.push(...(await page.evaluate(misplaced)).map((b) => `${label}: ${b}`));
         bad.push(...problems().map((b) => `${label}: console: ${b}`));
-        if (pictures) {
+        // Colours do not depend on the size: the system's light and dark are compared at one.
+        for (const colorScheme of pictures || width === 1400 ? ["dark", "light"] : []) {
+          await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+          await page.waitForTimeout(50);
+          bad.push(...(await page.evaluate(faint)).map((b) => `${label} ${colorScheme}: ${b}`));
+          if (!pictures) continue;
           mkdirSync(pictures, { recursive: true });
-          await page.screenshot({ path: join(pictures, `${width}-${file}-${view.replace(/[^a-z0-9]+/gi, "-")}.png`) });
+          await page.screenshot({ path: join(pictures, `${width}-${colorScheme}-${file}-${view.replace(/[^a-z0-9]+/gi, "-")}.png`) });
         }
       }
       // The same by clicks, faster than anything is drawn, and with the window changing meanwhile.

@@ -5,6 +5,7 @@
 #include "agent/vm/loaded_classes.h"
 
 #include "base/dotted.h"
+#include "base/real.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,14 +219,14 @@ void put_object_key(struct inspection *i, const char *key, jobject o)
 }
 
 /* JSON numbers cannot represent NaN or integers beyond 2^53, so these are written as strings. */
-static void put_number(struct inspection *i, double d)
+static void put_number(struct inspection *i, double d, bool is_float)
 {
     char text[32];
-    snprintf(text, sizeof(text), "%g", d);
+    real_text(d, is_float, text);
     if (d - d == 0)
-        json_double(i->out, d);
+        json_raw(i->out, text, strlen(text));
     else
-        json_string(i->out, d != d ? "NaN" : d > 0 ? "Infinity" : "-Infinity");
+        json_string(i->out, text);
 }
 
 void put_value(struct inspection *i, const char *signature, jvalue v)
@@ -266,10 +267,10 @@ void put_value(struct inspection *i, const char *signature, jvalue v)
             json_i64(i->out, v.j);
         break;
     case 'F':
-        put_number(i, (double)v.f);
+        put_number(i, (double)v.f, true);
         break;
     case 'D':
-        put_number(i, v.d);
+        put_number(i, v.d, false);
         break;
     default:
         put_object(i, v.l);

@@ -135,20 +135,25 @@ int64_t probe_reflected_offset(JNIEnv *jni, jobject field, bool is_static)
     return offset;
 }
 
+int64_t probe_class_field_offset(JNIEnv *jni, jclass class, const char *field,
+                                 const char *descriptor)
+{
+    jfieldID id = class ? (*jni)->GetFieldID(jni, class, field, descriptor) : NULL;
+    jobject reflected = id ? (*jni)->ToReflectedField(jni, class, id, JNI_FALSE) : NULL;
+    int64_t offset = reflected ? probe_reflected_offset(jni, reflected, false) : -ENOENT;
+    vm_clear_exception(jni);
+    return offset;
+}
+
 int64_t probe_field_offset(JNIEnv *jni, const char *class_name, const char *field,
                            const char *descriptor)
 {
-    int64_t offset = -ENOENT;
     if ((*jni)->PushLocalFrame(jni, 16) != 0) {
         vm_clear_exception(jni);
         return -ENOMEM;
     }
     jclass class = (*jni)->FindClass(jni, class_name);
-    jfieldID id = class ? (*jni)->GetFieldID(jni, class, field, descriptor) : NULL;
-    jobject reflected = id ? (*jni)->ToReflectedField(jni, class, id, JNI_FALSE) : NULL;
-    if (reflected)
-        offset = probe_reflected_offset(jni, reflected, false);
-    vm_clear_exception(jni);
+    int64_t offset = probe_class_field_offset(jni, class, field, descriptor);
     (*jni)->PopLocalFrame(jni, NULL);
     return offset;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/session/outcome.h"
 #include "agent/session/private.h"
 
 #include <pthread.h>
@@ -28,6 +29,22 @@ void session_message(struct session *s, const char *format, ...)
     va_start(args, format);
     add_message(s, !s->running, format, args);
     va_end(args);
+}
+
+void session_tell(struct session *s, const char *format, ...)
+{
+    char text[1024], one_line[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    session_message(s, "%s", text);
+    size_t n = 0;
+    for (const char *p = text; *p; p++)
+        one_line[n++] = (char)(*p == '\n' || *p == '\t' ? ' ' : *p);
+    one_line[n] = 0;
+    if (s->running)
+        outcome_tell(outcome_file(&s->options), "", 0, one_line, false);
 }
 
 void session_warn(struct session *s, const char *format, ...)

@@ -111,6 +111,8 @@ void session_failed(struct session *s, int error, const char *format, ...) print
  * handler.
  */
 void session_message(struct session *s, const char *format, ...) printf_like(2, 3);
+/* The same, said at once by `jvmscope run` too. */
+void session_tell(struct session *s, const char *format, ...) printf_like(2, 3);
 /*
  * The same for something that a result lacks; it is printed on standard error only if the library
  * was loaded at start-up.

@@ -147,6 +147,15 @@ static bool is_a(const struct heap *h, uint64_t i, int32_t base)
     return base != HEAP_NO_CLASS && heap_class_is(h->dump, heap_class_of(h, i), base);
 }
 
+/* Whether an object is the java.lang.Class of one of the program's classes. */
+static bool is_program_class(const struct heap *h, uint64_t i)
+{
+    const struct heap_dump *d = h->dump;
+    int32_t class =
+        heap_class_of(h, i) == d->class_class ? heap_dump_class(d, heap_id(h, i)) : HEAP_NO_CLASS;
+    return class != HEAP_NO_CLASS && heap_is_program_class(&d->classes.data[class]);
+}
+
 /*
  * Returns the index in `way`, which leads from the object to the root, at which a path from a GC
  * root begins for its reader: at the program's first class when only the VM's own bookkeeping (a
@@ -158,9 +167,7 @@ static size_t path_start(const struct finder *f, const uint64_t *way, size_t n)
     const struct heap_dump *d = h->dump;
     for (size_t k = n; k-- > 0;) {
         int32_t class = heap_class_of(h, way[k]);
-        int32_t mirrored =
-            class == d->class_class ? heap_dump_class(d, heap_id(h, way[k])) : HEAP_NO_CLASS;
-        if (mirrored != HEAP_NO_CLASS && heap_is_program_class(&d->classes.data[mirrored]))
+        if (is_program_class(h, way[k]))
             return k;
         /*
          * What a thread or an object of the program holds belongs to it, except for a thread's
@@ -191,7 +198,9 @@ static void describe_path(const struct finder *f, uint64_t i, struct buf *b)
             continue;
         }
         if (k + 1 == way.len) {
-            heap_root_kinds(h, way.data[k], b);
+            /* A class lives as long as its loader: a local that refers to it holds nothing. */
+            if (!is_program_class(h, way.data[k]))
+                heap_root_kinds(h, way.data[k], b);
             /* "system class", and that it is a class follows; without a root there is no kind. */
             if (b->len > 6 && memcmp(b->data + b->len - 6, " class", 6) == 0)
                 b->len -= 6;

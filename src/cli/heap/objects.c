@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `heap objects`: the contents of one object, or a list of objects. */
+#include "base/real.h"
 #include "cli/heap/paths.h"
 #include "cli/heap/select.h"
 #include "cli/heap/verbs.h"
@@ -32,10 +33,10 @@ static void heap_primitive_text(unsigned type, uint64_t bits, char text[32])
         snprintf(text, 32, bits >= 0x20 && bits < 0x7f ? "'%c'" : "\\u%04x", (int)bits);
         break;
     case HPROF_FLOAT:
-        snprintf(text, 32, "%g", (double)*(float *)memcpy(&f, &low, 4));
+        real_text((double)*(float *)memcpy(&f, &low, 4), true, text);
         break;
     case HPROF_DOUBLE:
-        snprintf(text, 32, "%g", *(double *)memcpy(&d, &bits, 8));
+        real_text(*(double *)memcpy(&d, &bits, 8), false, text);
         break;
     case HPROF_BYTE:
         snprintf(text, 32, "%d", (int8_t)bits);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/heap/page.h"
+#include "base/real.h"
 
 #include "base/json.h"
 #include "base/parse.h"
@@ -173,7 +174,7 @@ static const char *shown(const struct page_cell *c, char text[32])
         snprintf(text, 32, "%.2f %%", c->real);
         return text;
     case PAGE_REAL:
-        snprintf(text, 32, "%.3g", c->real);
+        real_text(c->real, false, text);
         return text;
     case PAGE_BOOL:
         return c->number ? "yes" : "no";

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/parse.h"
+#include "base/real.h"
 #include "cli/heap/heap.h"
 #include "cli/heap/shown.h"
 #include "heap/text.h"
@@ -126,9 +127,9 @@ static bool box_value(const char *class, uint64_t bits, struct buf *b)
              !strcmp(class, "java.util.concurrent.atomic.AtomicBoolean"))
         buf_string(b, bits ? "true" : "false");
     else if (!strcmp(class, "java.lang.Float"))
-        buf_printf(b, "%g", (double)*(float *)memcpy(&f, &low, 4));
+        buf_real(b, (double)*(float *)memcpy(&f, &low, 4), true);
     else if (!strcmp(class, "java.lang.Double"))
-        buf_printf(b, "%g", *(double *)memcpy(&d, &bits, 8));
+        buf_real(b, *(double *)memcpy(&d, &bits, 8), false);
     else if (!strcmp(class, "java.lang.Character")) {
         buf_u8(b, '\'');
         put_utf8(b, (uint32_t)bits >= 0xd800 && bits < 0xe000 ? 0xfffd : (uint32_t)bits & 0xffff);

@@ -23,9 +23,7 @@ static const struct arg_set *const slow_sets[] = {&capture_set, &request_now_set
 static int tell(const char *output, const struct request_options *options)
 {
     struct request_view v;
-    int status = request_view_open(&v, options, output,
-                                   "none of a server that is known came in this time; "
-                                   "--requests 'pkg.Class.method(..)' names others");
+    int status = request_view_open(&v, options, output, true);
     if (status)
         return status;
     /* What was lost has been told when the recording was complete. */

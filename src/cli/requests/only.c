@@ -16,7 +16,7 @@ int only_requests_times(const struct only_requests *o, const char *path, struct 
                        : complain_errno(path, "cannot read", e);
     if (!r.list.len)
         return o->name ? complain(path, "no request has this name", o->name)
-                       : complain(path, "holds no requests", "record with --requests");
+                       : requests_missing(path);
     if (request_names_check(&r, path, o->name, false))
         return 1;
     e = request_times(&r, o->slowest > 0 ? &slow : NULL, ret);

@@ -6,9 +6,11 @@
 #include "base/parse.h"
 #include "cli/capture.h"
 #include "cli/commands.h"
+#include "cli/contents.h"
 #include "cli/losses.h"
 #include "cli/selected.h"
 #include "cli/threads/threads.h"
+#include "options/options.h"
 #include "timeline/load.h"
 
 #include <errno.h>
@@ -101,8 +103,15 @@ static int check_names(const struct request_view *v)
                                   o->thread, thread_at, &v->r, v->r.list.len);
 }
 
+int requests_missing(const char *path)
+{
+    return contents_asked(path, OPT_REQUESTS)
+               ? complain(path, CONTENTS_NO_REQUESTS, NULL)
+               : complain(path, "holds no requests", "record with --requests");
+}
+
 int request_view_open(struct request_view *ret, const struct request_options *o, const char *path,
-                      const char *none)
+                      bool told)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
     bool filtered = o->name || o->thread || o->from_ns || o->to_ns;
@@ -111,7 +120,8 @@ int request_view_open(struct request_view *ret, const struct request_options *o,
         losses_tell_known(path, true); /* perhaps because it was cut */
     if (e == -ENODATA)
         return filtered ? complain(path, "no request is selected", NULL)
-                        : complain(path, "holds no requests", none);
+               : told   ? 1
+                        : requests_missing(path);
     if (e < 0)
         return why.len ? complain(path, "cannot read", buf_str(&why))
                        : complain_errno(path, "cannot read", e);
@@ -319,8 +329,6 @@ bool request_options_check(const struct request_options *o, const char *command)
     return false;
 }
 
-static const char hint[] = "record with --requests";
-
 static int run_verb(const struct command *self, int argc, char **argv,
                     int (*show)(struct request_view *))
 {
@@ -332,7 +340,7 @@ static int run_verb(const struct command *self, int argc, char **argv,
         return status;
     if (!request_options_check(&options, self->name))
         return 2;
-    status = request_view_open(&v, &options, operands.list[0], hint);
+    status = request_view_open(&v, &options, operands.list[0], false);
     return status ? status : request_view_close(&v, show(&v));
 }
 
@@ -359,7 +367,7 @@ static int cmd_show(const struct command *self, int argc, char **argv)
     int status;
     if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
         return status;
-    status = request_view_open(&v, &options, operands.list[1], hint);
+    status = request_view_open(&v, &options, operands.list[1], false);
     return status ? status : request_view_close(&v, requests_show(&v, operands.list[0]));
 }
 

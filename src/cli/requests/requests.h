@@ -39,11 +39,16 @@ int request_view_load(struct request_view *ret, const struct request_options *o,
  */
 int request_names_check(const struct requests *r, const char *path, const char *pattern, bool part);
 /*
- * The same for the file that an operand names. Returns 0, or the exit status after a complaint,
- * which is `none` for a recording without requests.
+ * Complains that a recording holds no requests, and says how to record some. Returns the exit
+ * status.
+ */
+int requests_missing(const char *path);
+/*
+ * Loads the file that an operand names. told: the end of the recording has said that it holds no
+ * requests. Returns 0, or the exit status after a complaint.
  */
 int request_view_open(struct request_view *ret, const struct request_options *o, const char *path,
-                      const char *none);
+                      bool told);
 void request_view_free(struct request_view *v);
 /* Ends a verb: reports what the recording lost and releases it. Returns the exit status. */
 int request_view_close(struct request_view *v, int status);

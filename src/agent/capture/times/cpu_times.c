@@ -11,6 +11,7 @@
 #include "agent/capture/times/report.h"
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/probe_class.h"
+#include "agent/instrument/shown_name.h"
 #include "agent/session/session.h"
 #include "agent/vm/thread_table.h"
 #include "base/clock.h"
@@ -354,6 +355,13 @@ static int edit_virtual_thread(struct editing *s)
     return r < 0 ? r : 1;
 }
 
+static int64_t add_method(const struct instrument_class *c, const struct class_method *m)
+{
+    struct shown_name room;
+    return times_method_add(instrument_shown_name(c, &room), class_utf8(c->file, m->name),
+                            class_utf8(c->file, m->descriptor), c->source, m->access);
+}
+
 static int edit_method(const struct instrument_class *c, struct edit *e)
 {
     struct editing s = {.e = e, .code = BUF(256)};
@@ -361,9 +369,7 @@ static int edit_method(const struct instrument_class *c, struct edit *e)
     if (c->virtual_thread) {
         r = state.carrier ? edit_virtual_thread(&s) : 0;
     } else {
-        int64_t number = times_method_add(c->name, class_utf8(c->file, e->method->name),
-                                          class_utf8(c->file, e->method->descriptor), c->source,
-                                          e->method->access);
+        int64_t number = add_method(c, e->method);
         bool small = is_small(e);
         s.number = (int)number;
         times_method_mark(number, small ? TIMES_SMALL : NULL);
@@ -378,10 +384,7 @@ static void left_method(const struct instrument_class *c, const struct class_met
                         enum instrument_reason why)
 {
     if (!c->virtual_thread)
-        times_method_mark(times_method_add(c->name, class_utf8(c->file, m->name),
-                                           class_utf8(c->file, m->descriptor), c->source,
-                                           m->access),
-                          instrument_reasons[why]);
+        times_method_mark(add_method(c, m), instrument_reasons[why]);
 }
 
 static const struct instrument_client client = {

@@ -153,7 +153,8 @@ bool hub_is_used(struct str name)
     /* Classes that the probes call themselves. */
     static const char *const never[] = {"java/lang/String",       "java/lang/System",
                                         "java/lang/Float",        "java/lang/Double",
-                                        "java/lang/StringLatin1", "java/lang/StringUTF16"};
+                                        "java/lang/StringLatin1", "java/lang/StringUTF16",
+                                        "sun/misc/Unsafe",        "jdk/internal/misc/Unsafe"};
     for (size_t i = 0; i < ARRAY_SIZE(never); i++) {
         if (str_is(name, never[i]))
             return true;

@@ -85,7 +85,7 @@ void log_say(const char *place, const char *what, const char *why)
         return;
     snprintf(text, sizeof(text), "note: %s %s", what, why);
     if (s->running)
-        session_message(s, "log %s: %s", place, text);
+        session_tell(s, "log %s: %s %s", place, what, why);
     log_note(s, place, text);
 }
 
@@ -138,6 +138,17 @@ static bool put_logged(struct buf *text, const struct trace_record *r, const uin
     return !path || tag[1] != PATH_NONE;
 }
 
+/* An object has no such field: said of the first one, and at the end if none had it. */
+static void say_missing_field(const struct log_site *site, unsigned number, uint32_t bit,
+                              struct str value)
+{
+    bool first = !((fields_of[number].had | fields_of[number].had_not) & bit);
+    fields_of[number].had_not |= bit;
+    if (first && session_now && session_now->running)
+        session_tell(session_now, "log %s: {%.*s}: no object so far has such a field", site->place,
+                     (int)value.len, value.data);
+}
+
 static void write_log(struct jfr_writer *w, const struct trace_record *r,
                       const struct log_site *site)
 {
@@ -150,6 +161,7 @@ static void write_log(struct jfr_writer *w, const struct trace_record *r,
             buf_u8(&text, (uint8_t)*p);
             continue;
         }
+        const char *value = p + 1;
         p += strcspn(p, (char[]){VALUE_ENDS, 0});
         if (!*type)
             continue;
@@ -157,7 +169,7 @@ static void write_log(struct jfr_writer *w, const struct trace_record *r,
         if (put_logged(&text, r, &at, *type++))
             fields_of[number].had |= bit;
         else
-            fields_of[number].had_not |= bit;
+            say_missing_field(site, number, bit, (struct str){value, (size_t)(p - value)});
     }
     if (buf_error(&text)) {
         buf_clear(&text);

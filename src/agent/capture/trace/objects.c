@@ -162,7 +162,7 @@ static int find_known(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], struct shown_
     char name[512], below[512] = "";
     for (jclass k = c; k; k = (*jni)->GetSuperclass(jni, k)) {
         name_of(k, name, sizeof(name));
-        int n = shape_of_class(name, out, s);
+        int n = shape_of_class(jni, k, name, k == c, out, s);
         if (n > 0 && s->style == STYLE_ENUM)
             s->enum_name = strdup(below);
         if (n)

@@ -1,29 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/trace/shapes.h"
+#include "agent/capture/trace/known_texts.h"
 
 #include "agent/instrument/probe_class.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define OBJECT  ":Ljava/lang/Object;"
 #define OBJECTS ":[Ljava/lang/Object;"
+#define STRING  ":Ljava/lang/String;"
+#define STRIPED "java/util/concurrent/atomic/Striped64"
 #define CHM     "java/util/concurrent/ConcurrentHashMap"
 #define CLQ     "java/util/concurrent/ConcurrentLinkedQueue"
 #define LBQ     "java/util/concurrent/LinkedBlockingQueue"
 
 /*
  * A field is "name:descriptor" of the class itself, or is preceded by another class and a dot; NULL
- * between others: none.
+ * between others: none. "name:S|B" is a field whose type depends on the JDK.
  */
 struct shape_row {
     const char *class;
     enum shape_kind kind;
     enum shape_style style;
     unsigned flags, n;
-    const char *fields[7];
+    const char *fields[9];
+    void (*put)(struct buf *b, const struct value *v);
 };
 
 /* clang-format off */
@@ -38,12 +41,53 @@ static const struct shape_row rows[] = {
     {"java.lang.Double", SHAPE_VALUE, STYLE_PLAIN, 0, 1, {"value:D"}},
     {"java.util.concurrent.atomic.AtomicInteger", SHAPE_VALUE, STYLE_OBJECT, 0, 1, {"value:I"}},
     {"java.util.concurrent.atomic.AtomicLong", SHAPE_VALUE, STYLE_OBJECT, 0, 1, {"value:J"}},
+    {"java.util.concurrent.atomic.AtomicBoolean", SHAPE_VALUE, STYLE_OBJECT, SHAPE_TRUTH, 1, {"value:I"}},
+    {"java.util.concurrent.atomic.LongAdder", SHAPE_SUM, STYLE_OBJECT, 0, 3,
+     {STRIPED ".base:J", STRIPED ".cells:[L" STRIPED "$Cell;", STRIPED "$Cell.value:J"}},
+    {"java.util.concurrent.atomic.AtomicIntegerArray", SHAPE_NUMBERS, STYLE_SIZED, 0, 1, {"array:[I"}},
+    {"java.util.concurrent.atomic.AtomicLongArray", SHAPE_NUMBERS, STYLE_SIZED, 0, 1, {"array:[J"}},
+    {"java.util.concurrent.atomic.AtomicReferenceArray", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {NULL, "array" OBJECTS}},
+    {"java.lang.StringBuilder", SHAPE_CHARS, STYLE_QUOTED, 0, 3,
+     {"value:[B|[C", "count:I", "coder:B|"}, put_chars},
+    {"java.lang.StringBuffer", SHAPE_CHARS, STYLE_QUOTED, 0, 3,
+     {"value:[B|[C", "count:I", "coder:B|"}, put_chars},
+    {"java.math.BigInteger", SHAPE_PARTS, STYLE_NUMBER, SHAPE_LATE, 2, {"signum:I", "mag:[I"}, put_big_integer},
+    {"java.math.BigDecimal", SHAPE_PARTS, STYLE_NUMBER, SHAPE_LATE, 3,
+     {"intVal:Ljava/math/BigInteger;", "scale:I", "intCompact:J"}, put_big_decimal},
+    {"java.util.UUID", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2, {"mostSigBits:J", "leastSigBits:J"}, put_uuid},
+    {"java.time.Instant", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2, {"seconds:J", "nanos:I"}, put_instant},
+    {"java.time.Duration", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2, {"seconds:J", "nanos:I"}, put_duration},
+    {"java.time.Period", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 3, {"years:I", "months:I", "days:I"}, put_period},
+    {"java.time.Year", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 1, {"year:I"}, put_year},
+    {"java.time.YearMonth", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2, {"year:I", "month:I|B"}, put_date},
+    {"java.time.MonthDay", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2, {"month:I|B", "day:I|B"}, put_month_day},
+    {"java.time.LocalDate", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 3, {"year:I", "month:S|B", "day:S|B"}, put_date},
+    {"java.time.LocalTime", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 4, {"hour:B", "minute:B", "second:B", "nano:I"}, put_time},
+    {"java.time.LocalDateTime", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2,
+     {"date:Ljava/time/LocalDate;", "time:Ljava/time/LocalTime;"}, put_date_time},
+    {"java.time.OffsetTime", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2,
+     {"time:Ljava/time/LocalTime;", "offset:Ljava/time/ZoneOffset;"}, put_joined},
+    {"java.time.OffsetDateTime", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2,
+     {"dateTime:Ljava/time/LocalDateTime;", "offset:Ljava/time/ZoneOffset;"}, put_joined},
+    {"java.time.ZonedDateTime", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 3,
+     {"dateTime:Ljava/time/LocalDateTime;", "offset:Ljava/time/ZoneOffset;", "zone:Ljava/time/ZoneId;"}, put_zoned},
+    {"java.time.ZoneOffset", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 1, {"id:Ljava/lang/String;"}, put_joined},
+    {"java.time.ZoneRegion", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 1, {"id:Ljava/lang/String;"}, put_joined},
+    {"java.sql.Timestamp", SHAPE_PARTS, STYLE_HELD, SHAPE_LATE | SHAPE_BELOW, 2, {"fastTime:J", "nanos:I"}, put_timestamp},
+    {"java.util.Date", SHAPE_PARTS, STYLE_HELD, SHAPE_LATE | SHAPE_BELOW, 1, {"fastTime:J"}, put_java_date},
+    {"java.io.File", SHAPE_PARTS, STYLE_QUOTED, SHAPE_BELOW, 1, {"path:Ljava/lang/String;"}, put_joined},
+    {"sun.nio.fs.UnixPath", SHAPE_CHARS, STYLE_QUOTED, SHAPE_LATE, 3, {"path:[B", NULL, NULL}, put_path},
+    {"java.net.URI", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE, 9,
+     {"scheme" STRING, "schemeSpecificPart" STRING, "userInfo" STRING, "host" STRING, "port:I", "authority" STRING,
+      "path" STRING, "query" STRING, "fragment" STRING}, put_uri},
+    {"java.net.URL", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE, 5,
+     {"protocol" STRING, "authority" STRING, "path" STRING, "query" STRING, "ref" STRING}, put_url},
     {"java.lang.Enum", SHAPE_NAME, STYLE_ENUM, 0, 1, {"name:Ljava/lang/String;"}},
     {"java.lang.Throwable", SHAPE_NAME, STYLE_OBJECT, 0, 1, {"detailMessage:Ljava/lang/String;"}},
     {"java.lang.Class", SHAPE_CLASS, STYLE_PLAIN, 0, 0, {NULL}},
-    {"java.util.OptionalInt", SHAPE_FIELDS, STYLE_OBJECT, 0, 2, {"isPresent:Z", "value:I"}},
-    {"java.util.OptionalLong", SHAPE_FIELDS, STYLE_OBJECT, 0, 2, {"isPresent:Z", "value:J"}},
-    {"java.util.OptionalDouble", SHAPE_FIELDS, STYLE_OBJECT, 0, 2, {"isPresent:Z", "value:D"}},
+    {"java.util.OptionalInt", SHAPE_PARTS, STYLE_OPTIONAL, 0, 2, {"isPresent:Z", "value:I"}, put_optional},
+    {"java.util.OptionalLong", SHAPE_PARTS, STYLE_OPTIONAL, 0, 2, {"isPresent:Z", "value:J"}, put_optional},
+    {"java.util.OptionalDouble", SHAPE_PARTS, STYLE_OPTIONAL, 0, 2, {"isPresent:Z", "value:D"}, put_optional},
     {"java.util.Optional", SHAPE_FIXED, STYLE_OPTIONAL, SHAPE_SKIP_NULL, 1, {"value" OBJECT}},
     {"java.util.concurrent.atomic.AtomicReference", SHAPE_FIXED, STYLE_OBJECT, 0, 1, {"value" OBJECT}},
 
@@ -120,19 +164,19 @@ static const struct shape_row rows[] = {
  * is treated as unknown.
  */
 static struct learnt {
-    bool known;
-    int64_t offsets[7];
-    char types[7];
+    bool asked, known;
+    int64_t offsets[9];
+    char types[9];
 } learnt[ARRAY_SIZE(rows)];
 
 /*
- * The offset of a row's field; its descriptor's first character is returned in *ret_type. Negative
- * when this JDK has no such field.
+ * The offset of a row's field, in the class at hand unless that is NULL; its descriptor's first
+ * character is returned in *ret_type. Negative when this JDK has no such field.
  */
-static int64_t offset_of(JNIEnv *jni, const struct shape_row *row, const char *field,
-                         char *ret_type)
+static int64_t offset_of(JNIEnv *jni, const struct shape_row *row, jclass at_hand,
+                         const char *field, char *ret_type)
 {
-    char class[128], name[64];
+    char class[128], name[64], type[128];
     const char *colon = strchr(field, ':'), *dot = memrchr(field, '.', (size_t)(colon - field));
     if (dot)
         snprintf(class, sizeof(class), "%.*s", (int)(dot - field), field);
@@ -142,8 +186,14 @@ static int64_t offset_of(JNIEnv *jni, const struct shape_row *row, const char *f
         *p = *p == '.' ? '/' : *p;
     const char *start = dot ? dot + 1 : field;
     snprintf(name, sizeof(name), "%.*s", (int)(colon - start), start);
-    *ret_type = colon[1];
-    return probe_field_offset(jni, class, name, colon + 1);
+    int64_t offset = -ENOENT;
+    for (const char *p = colon; *p && offset < 0; p += 1 + strcspn(p + 1, "|")) {
+        snprintf(type, sizeof(type), "%.*s", (int)strcspn(p + 1, "|"), p + 1);
+        *ret_type = type[0] == '[' ? '#' : type[0];
+        offset = at_hand ? probe_class_field_offset(jni, at_hand, name, type)
+                         : probe_field_offset(jni, class, name, type);
+    }
+    return offset;
 }
 
 /*
@@ -161,6 +211,19 @@ static void learn_nothing(JNIEnv *jni, jclass contents)
     vm_clear_exception(jni);
 }
 
+static void learn(JNIEnv *jni, size_t i, jclass at_hand)
+{
+    struct learnt *l = &learnt[i];
+    l->known = l->asked = true;
+    for (unsigned k = 0; k < rows[i].n; k++) {
+        const char *field = rows[i].fields[k];
+        bool needed = field && field[strlen(field) - 1] != '|';
+        l->offsets[k] =
+            field && l->known ? offset_of(jni, &rows[i], at_hand, field, &l->types[k]) : -1;
+        l->known = l->known && (!needed || l->offsets[k] >= 0);
+    }
+}
+
 EXPORT void JNICALL Java_java_lang_JvmscopeContents_learn(JNIEnv *jni, jclass class);
 
 /*
@@ -171,21 +234,15 @@ EXPORT void JNICALL Java_java_lang_JvmscopeContents_learn(JNIEnv *jni, jclass cl
 void JNICALL Java_java_lang_JvmscopeContents_learn(JNIEnv *jni, jclass class)
 {
     learn_nothing(jni, class);
-    for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-        struct learnt *l = &learnt[i];
-        l->known = true;
-        for (unsigned k = 0; k < rows[i].n; k++) {
-            const char *field = rows[i].fields[k];
-            l->offsets[k] = field && l->known ? offset_of(jni, &rows[i], field, &l->types[k]) : -1;
-            l->known = l->known && (!field || l->offsets[k] >= 0);
-        }
-    }
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        if (!(rows[i].flags & SHAPE_LATE))
+            learn(jni, i, NULL);
 }
 
 static int fill(const struct shape_row *row, const struct learnt *l, jlong out[SHAPE_MAX],
                 struct shown_class *s)
 {
-    bool typed = row->kind == SHAPE_FIELDS || row->kind == SHAPE_VALUE;
+    bool typed = row->kind == SHAPE_VALUE || row->kind == SHAPE_PARTS;
     int n = 0;
     out[n++] = row->kind;
     if (row->kind >= SHAPE_WRAP)
@@ -194,27 +251,34 @@ static int fill(const struct shape_row *row, const struct learnt *l, jlong out[S
         uint64_t type = typed ? (uint8_t)l->types[i] : 0;
         out[n++] = typed ? (jlong)(type << 56 | (uint64_t)l->offsets[i]) : l->offsets[i];
         if (typed)
-            s->types[i] = l->types[i];
+            s->types[i] = row->flags & SHAPE_TRUTH ? 'Z' : l->types[i];
     }
+    if (row->kind == SHAPE_NUMBERS)
+        s->types[0] = row->fields[0][strlen(row->fields[0]) - 1];
+    if (row->kind == SHAPE_SUM)
+        s->types[0] = 'J';
     return n;
 }
 
-int shape_of_class(const char *name, jlong out[SHAPE_MAX], struct shown_class *s)
+int shape_of_class(JNIEnv *jni, jclass class, const char *name, bool itself, jlong out[SHAPE_MAX],
+                   struct shown_class *s)
 {
     size_t i = 0;
     while (i < ARRAY_SIZE(rows) && strcmp(rows[i].class, name) != 0)
         i++;
-    if (i == ARRAY_SIZE(rows) || !learnt[i].known)
+    if (i == ARRAY_SIZE(rows))
         return 0;
     const struct shape_row *row = &rows[i];
+    if (!itself && row->put && !(row->flags & SHAPE_BELOW))
+        return 0;
+    if (!learnt[i].asked)
+        learn(jni, i, class);
+    if (!learnt[i].known)
+        return 0;
     int n = fill(row, &learnt[i], out, s);
     s->kind = row->kind;
     s->style = row->style;
-    s->n = row->kind == SHAPE_FIELDS || row->kind == SHAPE_VALUE ? row->n : 0;
-    for (unsigned k = 0; row->kind == SHAPE_FIELDS && k < row->n; k++) {
-        s->names[k] = strndup(row->fields[k], strcspn(row->fields[k], ":"));
-        if (!s->names[k])
-            return -ENOMEM;
-    }
+    s->n = row->kind == SHAPE_VALUE || row->kind == SHAPE_PARTS ? row->n : 0;
+    s->put = row->put;
     return n;
 }

@@ -23,19 +23,32 @@ enum shape_kind {
     SHAPE_VALUE,  /* the same for the single field that is the value */
     SHAPE_NAME,   /* offset of a string */
     SHAPE_CLASS,  /* a java.lang.Class */
+    SHAPE_PARTS,  /* like SHAPE_FIELDS, and shown inside other objects too; # for an int[] */
+    SHAPE_CHARS,  /* offsets of a char[] or byte[], its used length and its coder; -1: none */
+    SHAPE_SUM,    /* offsets of a long, of cells, and of a cell's long */
     /* a collection that wraps another one; from here on the second long contains flags */
     SHAPE_WRAP,
-    SHAPE_ARRAY, /* size, array */
-    SHAPE_RING,  /* size, array, first, end */
-    SHAPE_HASH,  /* size, table, key, value, next, cells, cell's value */
-    SHAPE_CHAIN, /* size, first, next, key, value */
-    SHAPE_TREE,  /* size, root, left, right, parent, key, value */
-    SHAPE_FIXED, /* the fields that hold the elements */
-    SHAPE_BITS,  /* bits, array */
-    SHAPE_PAIRS, /* size, keys, values */
+    SHAPE_ARRAY,   /* size, array */
+    SHAPE_RING,    /* size, array, first, end */
+    SHAPE_HASH,    /* size, table, key, value, next, cells, cell's value */
+    SHAPE_CHAIN,   /* size, first, next, key, value */
+    SHAPE_TREE,    /* size, root, left, right, parent, key, value */
+    SHAPE_FIXED,   /* the fields that hold the elements */
+    SHAPE_BITS,    /* bits, array */
+    SHAPE_PAIRS,   /* size, keys, values */
+    SHAPE_NUMBERS, /* an int[] or a long[] */
 };
 
-enum shape_flag { SHAPE_MAP = 1, SHAPE_SKIP_NULL = 2, SHAPE_KEYS = 4, SHAPE_WIDE_SIZE = 8 };
+enum shape_flag {
+    SHAPE_MAP = 1,
+    SHAPE_SKIP_NULL = 2,
+    SHAPE_KEYS = 4,
+    SHAPE_WIDE_SIZE = 8,
+    SHAPE_TRUTH = 16, /* an int that is a boolean */
+    SHAPE_BELOW = 32, /* subclasses have the same text */
+    /* Few programs use the class: its fields are looked up with its first object. */
+    SHAPE_LATE = 64,
+};
 
 /* How a value is printed for people. */
 enum shape_style {
@@ -44,13 +57,22 @@ enum shape_style {
     STYLE_PLAIN,    /* the value by itself, for a box */
     STYLE_ENUM,     /* Class.NAME */
     STYLE_OPTIONAL, /* java.util.Optional[...] */
+    STYLE_NUMBER,   /* the text of `put`, which is a number */
+    STYLE_TEXT,     /* the text of `put` */
+    STYLE_HELD,     /* Class@1f{text of `put`} */
+    STYLE_QUOTED,   /* Class@1f{"text"} */
 };
+
+struct buf;
+struct value;
 
 /* What records contain of a class's objects. */
 struct shown_class {
     enum shape_kind kind;
     enum shape_style style;
-    unsigned n; /* of SHAPE_FIELDS and SHAPE_VALUE */
+    unsigned n; /* of SHAPE_FIELDS, SHAPE_VALUE and SHAPE_PARTS */
+    /* Writes what a value is as text, from its parts; NULL for most classes. */
+    void (*put)(struct buf *b, const struct value *v);
     char *names[SHOWN_FIELDS_MAX];
     char types[SHOWN_FIELDS_MAX];
     /* of STYLE_ENUM: the enum class, rather than the class of a constant with a body */
@@ -59,7 +81,8 @@ struct shown_class {
 
 /*
  * Writes the shape of a JDK class, by its name (with dots), to `out`, and its meaning to `s`.
- * Returns the number of longs; 0 when the class is not a known one, or has different fields in this
- * JDK; -ENOMEM. The caller frees the names of `s`.
+ * `itself` is false when the shape is for a subclass, of which a text is known for few. Returns the
+ * number of longs; 0 when the class is not a known one, or has different fields in this JDK.
  */
-int shape_of_class(const char *name, jlong out[SHAPE_MAX], struct shown_class *s) must_check;
+int shape_of_class(JNIEnv *jni, jclass class, const char *name, bool itself, jlong out[SHAPE_MAX],
+                   struct shown_class *s) must_check;

@@ -40,7 +40,7 @@ struct ended {
     const struct traced_method *method;
     const struct trace_record *entry, *exit;
     unsigned depth;
-    char text[RING_TEXT_MAX * 3 + 1];
+    char text[1024];
 };
 
 static char return_type(const struct traced_method *m)
@@ -144,6 +144,14 @@ static void condition_value(void *context, const struct cond_test *t, struct con
         snprintf(c->text, sizeof(c->text), "%s", buf_str(&b));
         buf_release(&b);
         ret->text = c->text;
+    } else if (value_known(&v)) {
+        struct buf b = BUF(16 << 10);
+        v.shown->put(&b, &v);
+        snprintf(c->text, sizeof(c->text), "%s", buf_str(&b));
+        buf_release(&b);
+        ret->number = v.shown->style == STYLE_NUMBER ? strtod(c->text, NULL) : 1;
+        if (v.shown->style != STYLE_NUMBER || t->kind == COND_TEXT)
+            ret->text = c->text;
     } else if (v.type == 'L') {
         ret->number = v.class != 0;
         ret->text = v.class ? "" : NULL;

@@ -5,6 +5,7 @@
 #include "agent/capture/trace/paths.h"
 #include "agent/capture/trace/trace_state.h"
 #include "agent/instrument/choice.h"
+#include "agent/instrument/shown_name.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -122,6 +123,7 @@ static int edit_where(const struct instrument_class *c, struct edit *e, bool by_
                descriptor = class_utf8(c->file, e->method->descriptor);
     bool has_this = !(e->method->access & ACC_STATIC) && !str_is(name, "<init>");
     struct trace_rules known = {0};
+    struct shown_name room;
     int number = 0;
     pthread_mutex_lock(&method_trace.lock);
     uint64_t matched = matched_rules(c, e, name, descriptor),
@@ -129,7 +131,7 @@ static int edit_where(const struct instrument_class *c, struct edit *e, bool by_
     if (hub_is_used(c->name) || choice_matches(method_trace.exclude, c->name, name))
         rules = 0;
     if (rules)
-        number = add_method(c->name, name, descriptor, has_this, rules);
+        number = add_method(instrument_shown_name(c, &room), name, descriptor, has_this, rules);
     /*
      * The class may later turn out to be below a type, and its calls are then recorded for that as
      * well.

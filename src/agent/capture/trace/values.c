@@ -3,6 +3,7 @@
 
 #include "agent/capture/trace/hub.h"
 #include "base/dotted.h"
+#include "base/real.h"
 #include "base/utf8.h"
 
 #include <stdio.h>
@@ -99,7 +100,7 @@ static char element_type(uint32_t class)
 /* Reads size, number of elements and elements of an array, a collection or a map. */
 static bool take_elements(const uint8_t **at, const uint8_t *end, char type, struct value *v)
 {
-    enum { IS_MAP = 1 << 30, ELEMENTS_MAX = 16 };
+    enum { IS_MAP = 1 << 30, ELEMENTS_MAX = 32 };
 
     uint32_t n;
     int32_t length;
@@ -124,7 +125,8 @@ static bool take_inside(const uint8_t **at, const uint8_t *end, bool inside, str
     case SHAPE_TO_STRING:
         return !inside || take_text(at, end, v);
     case SHAPE_FIELDS:
-        if (!inside)
+    case SHAPE_PARTS:
+        if (!inside && v->shown->kind == SHAPE_FIELDS)
             return true;
         if (end - *at < 8)
             return false;
@@ -132,9 +134,13 @@ static bool take_inside(const uint8_t **at, const uint8_t *end, bool inside, str
         *at += 8;
         return n >= 0 && n <= v->shown->n && take_parts(at, end, v->shown->types, (uint32_t)n, v);
     case SHAPE_VALUE:
+    case SHAPE_SUM:
         return take_parts(at, end, v->shown->types, 1, v);
     case SHAPE_NAME:
+    case SHAPE_CHARS:
         return take_text(at, end, v);
+    case SHAPE_NUMBERS:
+        return take_elements(at, end, v->shown->types[0], v);
     case SHAPE_CLASS:
         if (end - *at < 8)
             return false;
@@ -154,6 +160,12 @@ static bool take(const uint8_t **at, const uint8_t *end, char type, bool inside,
 {
     struct value v = {.type = type == '[' ? 'L' : type};
     int64_t raw;
+    if (type == '#') {
+        if (!take_elements(at, end, 'I', &v))
+            return false;
+        *ret = v;
+        return true;
+    }
     if (end - *at < 8)
         return false;
     memcpy(&raw, *at, 8);
@@ -191,68 +203,55 @@ struct value value_unboxed(const struct value *v)
 {
     const uint8_t *at = v->parts;
     struct value box;
-    bool boxed = v->shown && v->shown->kind == SHAPE_VALUE && v->n_parts == 1;
+    bool boxed = v->shown && v->n_parts == 1 &&
+                 (v->shown->kind == SHAPE_VALUE || v->shown->kind == SHAPE_SUM);
     return boxed && take(&at, v->parts_end, v->shown->types[0], false, &box) ? box : *v;
+}
+
+static char part_type(const struct value *v, uint32_t i)
+{
+    enum shape_kind kind = v->shown ? v->shown->kind : SHAPE_TO_STRING;
+    if (kind == SHAPE_NUMBERS || kind == SHAPE_SUM)
+        return v->shown->types[0];
+    if (kind == SHAPE_FIELDS || kind == SHAPE_VALUE || kind == SHAPE_PARTS)
+        return v->shown->types[i];
+    return is_array(v->class) ? element_type(v->class) : 'L';
+}
+
+unsigned value_parts(const struct value *v, struct value ret[SHOWN_FIELDS_MAX])
+{
+    const uint8_t *at = v->parts;
+    unsigned n = 0;
+    while (n < v->n_parts && n < SHOWN_FIELDS_MAX &&
+           take(&at, v->parts_end, part_type(v, n), false, &ret[n]))
+        n++;
+    return n;
+}
+
+unsigned value_ints(const struct value *v, uint32_t *ret, unsigned max)
+{
+    const uint8_t *at = v->parts;
+    struct value part;
+    unsigned n = 0;
+    while (n < v->n_parts && n < max && take(&at, v->parts_end, 'I', false, &part))
+        ret[n++] = (uint32_t)part.number;
+    return n;
 }
 
 struct value value_held(const struct value *v)
 {
-    const uint8_t *at = v->parts;
-    struct value held = {.type = 'L'};
+    struct value parts[SHOWN_FIELDS_MAX], held = {.type = 'L'};
     if (!v->shown || v->shown->style != STYLE_OPTIONAL)
         return value_unboxed(v);
-    if (v->length > 0 && (!v->n_parts || !take(&at, v->parts_end, 'L', false, &held)))
+    unsigned n = value_parts(v, parts);
+    if (v->shown->kind == SHAPE_PARTS)
+        return n < 2 ? *v : parts[0].number ? parts[1] : held;
+    if (v->length > 0 && n == 0)
         return *v;
-    return value_unboxed(&held);
+    return value_unboxed(n ? &parts[0] : &held);
 }
 
 /* ---- as text ---- */
-
-/*
- * Writes the digits of %g as a reader expects them: 100.0 rather than 1e+02, and an exponent only
- * where there would be more than three zeros in front or more than 16 digits before the point.
- */
-static void put_decimal(struct buf *b, const char *text)
-{
-    const char *e = strchr(text, 'e');
-    int exponent = e ? atoi(e + 1) : 0;
-    if (!e || exponent < -4 || exponent > 15) {
-        buf_printf(b, "%.*s", (int)(e ? e - text : (ptrdiff_t)strlen(text)), text);
-        if (e)
-            buf_printf(b, "e%d", exponent);
-        else if (!strchr(text, '.'))
-            buf_string(b, ".0");
-        return;
-    }
-    /* Whole numbers with more zeros at the end than %g writes. */
-    buf_printf(b, "%.*s", text[0] == '-', text);
-    int zeros = exponent;
-    for (const char *p = text + (text[0] == '-'); p < e; p++) {
-        if (*p == '.')
-            zeros -= (int)(e - p - 1);
-        else
-            buf_u8(b, (uint8_t)*p);
-    }
-    while (zeros-- > 0)
-        buf_u8(b, '0');
-    buf_string(b, ".0");
-}
-
-/* The shortest representation that reads back as the same number. */
-static void put_real(struct buf *b, double d, bool is_float)
-{
-    char text[40];
-    if (d - d != 0) {
-        buf_string(b, d != d ? "NaN" : d > 0 ? "Infinity" : "-Infinity");
-        return;
-    }
-    for (int digits = 1; digits <= 17; digits++) {
-        snprintf(text, sizeof(text), "%.*g", digits, d);
-        if (is_float ? strtof(text, NULL) == (float)d : strtod(text, NULL) == d)
-            break;
-    }
-    put_decimal(b, text);
-}
 
 void put_text(struct buf *b, const struct value *v)
 {
@@ -298,12 +297,6 @@ static void put_part(struct buf *text, const struct value *v)
         value_text(text, v);
 }
 
-static char part_type(const struct value *v, uint32_t i)
-{
-    bool named = v->shown && v->shown->kind <= SHAPE_VALUE;
-    return named ? v->shown->types[i] : is_array(v->class) ? element_type(v->class) : 'L';
-}
-
 /*
  * Fields with their names, elements, or keys with their values; "..." stands for what was left out.
  */
@@ -347,8 +340,26 @@ static bool has_content(const struct value *v)
 {
     if (v->n_parts)
         return true;
-    return v->shown && (v->shown->kind == SHAPE_TO_STRING || v->shown->kind == SHAPE_NAME) &&
-           v->chars && v->length >= 0;
+    return v->shown && v->chars && v->length >= 0;
+}
+
+/* What `put` writes, or nothing when the parts are not there. */
+static void put_known(struct buf *text, const struct value *v)
+{
+    enum shape_style style = v->shown->style;
+    if (style != STYLE_QUOTED) {
+        v->shown->put(text, v);
+        return;
+    }
+    _cleanup_(buf_release) struct buf plain = BUF(16 << 10);
+    v->shown->put(&plain, v);
+    struct json j = {.out = text};
+    json_string_n(&j, (const char *)plain.data, plain.len);
+}
+
+bool value_known(const struct value *v)
+{
+    return v->type == 'L' && v->shown && v->shown->put && has_content(v);
 }
 
 /* "Class@hash", followed by what is known of the object in braces; or a string's characters. */
@@ -366,6 +377,11 @@ static void put_reference(struct buf *text, const struct value *v)
     } else if (style == STYLE_ENUM && v->length >= 0) {
         buf_printf(text, "%s.", v->shown->enum_name ? v->shown->enum_name : "?");
         put_text(text, v);
+    } else if ((style == STYLE_NUMBER || style == STYLE_TEXT) && v->n_parts) {
+        v->shown->put(text, v);
+    } else if (style == STYLE_OPTIONAL && v->shown->put) {
+        put_class(text, v->class);
+        v->shown->put(text, v);
     } else if (style == STYLE_OPTIONAL) {
         buf_string(text, v->length > 0 ? "java.util.Optional[" : "java.util.Optional.empty");
         put_parts(text, v);
@@ -376,7 +392,9 @@ static void put_reference(struct buf *text, const struct value *v)
         if (!has_content(v))
             return;
         buf_string(text, "{");
-        if (v->n_parts)
+        if (v->shown && v->shown->put)
+            put_known(text, v);
+        else if (v->n_parts)
             put_parts(text, v);
         else if (v->shown->kind == SHAPE_NAME)
             put_quoted(text, v);
@@ -395,7 +413,8 @@ bool value_is_string(const struct value *v)
 
 bool value_has_length(const struct value *v)
 {
-    bool sized = v->shown && v->shown->style == STYLE_SIZED && v->length >= 0;
+    bool sized = v->shown && v->length >= 0 &&
+                 (v->shown->style == STYLE_SIZED || v->shown->kind == SHAPE_CHARS);
     return v->type == 'L' && v->class && (value_is_string(v) || is_array(v->class) || sized);
 }
 
@@ -411,7 +430,7 @@ void value_text(struct buf *b, const struct value *v)
         break;
     case 'F':
     case 'D':
-        put_real(b, v->real, v->type == 'F');
+        buf_real(b, v->real, v->type == 'F');
         break;
     case 'L':
         if (v->class == 0)
@@ -448,6 +467,7 @@ void value_json(struct json *j, const struct value *v)
         json_null(j);
         return;
     }
+    bool is_number = v->shown && v->shown->style == STYLE_NUMBER && v->n_parts;
     if (v->shown && v->shown->style == STYLE_PLAIN)
         v = &box;
     value_text(&text, v);
@@ -456,5 +476,5 @@ void value_json(struct json *j, const struct value *v)
     else if (v->type == 'Z' || (v->type != 'L' && is_json_number(v)))
         json_raw(j, (const char *)text.data, text.len);
     else
-        put_tagged(j, v->type == 'L' ? "object" : "number", &text);
+        put_tagged(j, v->type == 'L' && !is_number ? "object" : "number", &text);
 }

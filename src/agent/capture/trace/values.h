@@ -47,6 +47,12 @@ void value_text(struct buf *b, const struct value *v);
 /* What a condition compares: the value in a box or an Optional (null if empty), or the value
  * itself. */
 struct value value_held(const struct value *v);
+/* Reads the parts of an object that is not an array. Returns how many there are. */
+unsigned value_parts(const struct value *v, struct value ret[SHOWN_FIELDS_MAX]);
+/* Reads the elements of a part that is an int[]: at most `max`. Returns how many. */
+unsigned value_ints(const struct value *v, uint32_t *ret, unsigned max);
+/* Whether `shown->put` writes the value as text. */
+bool value_known(const struct value *v);
 /* The value in a box, or the value itself. */
 struct value value_unboxed(const struct value *v);
 /* "java.lang.String" or "int[]" of a class number into b. */

@@ -14,10 +14,10 @@ final class JvmscopeContents {
     private static final Unsafe U = Unsafe.getUnsafe();
 
     // Kinds of shapes and their flags, as in shapes.h.
-    private static final int WRAP = 4, ARRAY = 5, RING = 6, HASH = 7, CHAIN = 8, TREE = 9, FIXED = 10, BITS = 11, PAIRS = 12;
+    private static final int WRAP = 7, ARRAY = 8, RING = 9, HASH = 10, CHAIN = 11, TREE = 12, FIXED = 13, BITS = 14, PAIRS = 15;
     private static final int MAP = 1, SKIP_NULL = 2, KEYS = 4, WIDE_SIZE = 8;
     private static final int IS_MAP = 1 << 30;
-    private static final int STEPS_MAX = 512;
+    private static final int STEPS_MAX = 512, CHARS_MAX = 64;
 
     /** What ImmutableCollections has where there is no element; null when that is null. */
     private static Object nothing;
@@ -61,9 +61,46 @@ final class JvmscopeContents {
                 return fixed(start, o, s, most);
             case BITS:
                 return bits(start, o, s, most);
-            default:
+            case PAIRS:
                 return pairs(start, o, s, most);
+            default:
+                return JvmscopeTrace.numbers(start, U.getObject(o, s[2]), most);
         }
+    }
+
+    /** A long and the cells that are added to it: offsets of the long, of the cells, and of a cell's long. */
+    static long sum(Object o, long[] s) {
+        long sum = U.getLong(o, s[1]);
+        Object[] cells = (Object[]) U.getObject(o, s[2]);
+        for (int i = 0; cells != null && i < cells.length && i < STEPS_MAX; i++)
+            sum += cells[i] == null ? 0 : U.getLong(cells[i], s[3]);
+        return sum;
+    }
+
+    /** The first characters of an array: offsets of the array, of the used length and of the coder, or -1. */
+    static long chars(long p, Object o, long[] s) {
+        Object a = U.getObject(o, s[1]);
+        boolean wide = s[3] >= 0 && U.getByte(o, s[3]) != 0;
+        int used = s[2] < 0 ? Integer.MAX_VALUE : U.getInt(o, s[2]);
+        int there = a instanceof char[] ? ((char[]) a).length : a instanceof byte[] ? ((byte[]) a).length >> (wide ? 1 : 0) : -1;
+        int length = used < there ? used : there, n = length < 0 ? 0 : length < CHARS_MAX ? length : CHARS_MAX;
+        U.putInt(p, length);
+        U.putInt(p + 4, n);
+        p += 8;
+        for (int i = 0; i < n; i += 4, p += 8) {
+            long four = 0;
+            for (int k = 0; k < 4 && i + k < n; k++)
+                four |= (long) charAt(a, i + k, wide) << 16 * k;
+            U.putLong(p, four);
+        }
+        return p;
+    }
+
+    private static char charAt(Object a, int i, boolean wide) {
+        if (a instanceof char[])
+            return ((char[]) a)[i];
+        byte[] bytes = (byte[]) a;
+        return (char) (wide ? bytes[2 * i] & 0xff | bytes[2 * i + 1] << 8 : bytes[i] & 0xff);
     }
 
     private static boolean isFull(long start, int most) {

@@ -33,12 +33,14 @@ public final class JvmscopeTrace {
     /** By class number - 1, as fields() answers; set before the class is. */
     private static final long[][] shown = new long[CLASSES][];
     // Kinds of shapes, as in shapes.h; JvmscopeContents has the others.
-    private static final int FIELDS = 0, TO_STRING = -1, VALUE = 1, NAME = 2, CLASS = 3;
+    private static final int FIELDS = 0, TO_STRING = -1, VALUE = 1, NAME = 2, CLASS = 3, PARTS = 4, CHARS = 5, SUM = 6;
     private static final long OFFSET = 0xffffffffffffffL;
     /** How much of a record there may be before what is shown of further objects is left out. */
     private static final int SHOWN = 16 << 10, CONTENTS = 4 << 10;
     /** Of an array, a collection or a map. */
     private static final int ELEMENTS = 5;
+    /** Of the array in a number. */
+    private static final int NUMBERS = 32;
 
     private JvmscopeTrace() {
     }
@@ -182,9 +184,16 @@ public final class JvmscopeTrace {
                 return arg(p, U.getFloat(o, at));
             case 'D':
                 return arg(p, U.getDouble(o, at));
+            case '#':
+                return numbers(p, U.getObject(o, at), NUMBERS);
             default:
                 return object(p, U.getObject(o, at), 0);
         }
+    }
+
+    /** The length of an array of numbers and its first elements. */
+    static long numbers(long p, Object a, int most) {
+        return array(p, a, a == null ? 0 : length(a), most);
     }
 
     /** A watched field of o (its class, when it is static) is about to be read. */
@@ -456,6 +465,12 @@ public final class JvmscopeTrace {
             case CLASS:
                 U.putLong(p, number((Class<?>) o));
                 return p + 8;
+            case PARTS:
+                return fields(p, o, shape, hasRoom(p, SHOWN));
+            case CHARS:
+                return JvmscopeContents.chars(p, o, shape);
+            case SUM:
+                return arg(p, JvmscopeContents.sum(o, shape));
             case FIELDS:
             case TO_STRING:
                 break;
@@ -467,6 +482,11 @@ public final class JvmscopeTrace {
         boolean room = hasRoom(p, SHOWN);
         if (shape[0] == TO_STRING)
             return optionalText(p, room ? JvmscopeValues.text(o) : null);
+        return fields(p, o, shape, room);
+    }
+
+    /** The number of fields, then their values; none when there is no room. */
+    private static long fields(long p, Object o, long[] shape, boolean room) {
         U.putLong(p, room ? shape.length - 1 : 0);
         p += 8;
         for (int i = 1; room && i < shape.length; i++)

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The texts of objects of the JDK's own classes, made of their fields (shapes.c says which): what
+ * the object's toString() returns, unless another form is named. A text of which a part is missing
+ * ends there.
+ */
+#pragma once
+
+#include "agent/capture/trace/values.h"
+
+void put_optional(struct buf *b, const struct value *v); /* "[5]" or ".empty" */
+/* "~2^4095" when there are more digits than were read. */
+void put_big_integer(struct buf *b, const struct value *v);
+void put_big_decimal(struct buf *b, const struct value *v);
+void put_uuid(struct buf *b, const struct value *v);
+void put_instant(struct buf *b, const struct value *v);
+void put_duration(struct buf *b, const struct value *v);
+void put_period(struct buf *b, const struct value *v);
+void put_year(struct buf *b, const struct value *v);
+void put_date(struct buf *b, const struct value *v); /* with or without a day */
+void put_month_day(struct buf *b, const struct value *v);
+void put_time(struct buf *b, const struct value *v);
+void put_date_time(struct buf *b, const struct value *v);
+void put_zoned(struct buf *b, const struct value *v);
+void put_joined(struct buf *b, const struct value *v);    /* the parts, one after the other */
+void put_java_date(struct buf *b, const struct value *v); /* the instant, which has no time zone */
+void put_timestamp(struct buf *b, const struct value *v); /* likewise, of java.sql.Timestamp */
+void put_chars(struct buf *b, const struct value *v);
+void put_path(struct buf *b, const struct value *v);
+void put_uri(struct buf *b, const struct value *v);
+void put_url(struct buf *b, const struct value *v);

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "agent/instrument/instrument.h"
+
+struct shown_name {
+    char text[768];
+};
+
+/*
+ * The name of a class as outputs show it (base/made_name.h), in the internal form: of a proxy with
+ * its interfaces instead of its number. It may lie in `room`.
+ */
+struct str instrument_shown_name(const struct instrument_class *c, struct shown_name *room);

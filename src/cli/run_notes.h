@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * While a program runs, prints what its agents say meanwhile: a thread reads the memory file in
+ * which they write how their recordings ended, where a line without a path is a note.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdbool.h>
+
+struct run_notes {
+    int file;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool over;
+};
+
+/* Starts the thread; false without a file (-1) or a thread. */
+bool run_notes_begin(struct run_notes *n, int file);
+/* Ends it once all that was written is printed. */
+void run_notes_end(struct run_notes *n);
