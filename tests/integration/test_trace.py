@@ -164,7 +164,7 @@ def test_conditions(jdk, jvmscope, tmp_path, condition, want):
 
 
 VALUE_CONDITIONS = (
-    ("arg2.length == 100", ["many"]), ("return.length > 1000 && thread == 'main'", ["huge"]), ("arg2 == 5", ["int"]),
+    ("arg2.length == 100", ["many"]), ("return.length > 1000 && thread == 'main'", ["huge"]), ("arg2 == 5", ["int", "opt5"]),
     ("arg2 == 'RED'", ["enum"]), ("arg2.length == 11 || thread == 'other'", ["tree"]),
     ("this != null", []))
 
