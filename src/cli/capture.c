@@ -214,6 +214,11 @@ int capture_take(struct capture *c, const char *command, int argc, char **argv, 
         complain(command, argv[*i], *rest ? "no such option" : "needs a value");
         return -EINVAL;
     }
-    add_words(c, *rest ? rest + 1 : argv[++*i], NULL);
+    const char *words = *rest ? rest + 1 : argv[++*i];
+    if (!*words) {
+        complain(command, agent_words.name, "empty");
+        return -EINVAL;
+    }
+    add_words(c, words, NULL);
     return 1;
 }

@@ -185,8 +185,12 @@ bool push_check(const char *command, const struct push_options *o)
     }
     if (!o->url)
         return true;
-    bool can = understand(o->url, &speech, &url, &why) && http_available(&why) == 0 &&
-               make_headers(&h, o, &why) == 0 && wire_resource(&b, NULL, o->labels, &why) >= 0;
+    if (!understand(o->url, &speech, &url, &why)) {
+        complain(command, "--push", buf_str(&why));
+        return false;
+    }
+    bool can = http_available(&why) == 0 && make_headers(&h, o, &why) == 0 &&
+               wire_resource(&b, NULL, o->labels, &why) >= 0;
     if (!can)
         complain(command, "cannot push", why.len ? buf_str(&why) : "out of memory");
     return can;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent as a library: how it is loaded, what it refuses, what it needs."""
+import os
 import re
 import statistics
 import subprocess
@@ -19,8 +20,17 @@ PROBES = re.compile(r"Java_java_lang_Jvmscope\w+")
 def test_the_command_needs_no_library_that_a_distribution_may_lack():
     """Its others are linked into it, so that no message about a missing one is needed."""
     needed = subprocess.run(["objdump", "-p", lab.BUILD / "jvmscope"], capture_output=True, text=True, check=True).stdout
-    libraries = set(re.findall(r"NEEDED +(\S+)", needed))
+    libraries = {name for name in re.findall(r"NEEDED +(\S+)", needed) if not name.startswith("ld-linux-")}
     assert libraries <= {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "libasan.so.8", "libubsan.so.1"}, libraries
+
+
+def test_a_library_that_is_loaded_when_needed_is_named_with_its_package(tmp_path):
+    for name in ("libcurl.so.4", "libcurl-gnutls.so.4", "libcurl.so"):
+        (tmp_path / name).write_bytes(b"")
+    done = subprocess.run([lab.BUILD / "jvmscope", "run", "--push", "http://127.0.0.1:1/ingest", "--", "touch", tmp_path / "ran"],
+                          capture_output=True, text=True, timeout=30, env={**os.environ, "LD_LIBRARY_PATH": str(tmp_path)})
+    assert (done.returncode, done.stderr) == (2, "jvmscope: run: cannot push: libcurl.so.4 is not installed (Debian: libcurl4)\n"), done
+    assert not (tmp_path / "ran").exists()
 
 
 def test_library_needs_an_old_libc_and_shows_three_names():

@@ -37,7 +37,8 @@ ASKING = {"heap dump": [], "check": [], "top": [], "status": [], "dump": [], "st
 
 
 # Commands that record, with their operands: the options here are those that are not the agent's (test_options.py).
-OWN = {"run": ["--", "/no/such/program"], "attach": [], "slow": [os.getpid()]}
+OWN = {"run": ["--", "/no/such/program"], "attach": [os.getpid()], "slow": [os.getpid()]}
+PUSH = {"--push": "http://127.0.0.1:1/ingest"}
 
 
 # Commands of the fleet, with options that make them end at once where nothing else is wrong: a store, a spool and a collector that
@@ -74,8 +75,8 @@ class Verb:
         assert code == 0
         two = {"diff": [FILE, FILE], "heap diff": [FILE, FILE], "requests show": ["1", FILE]}
         self.operands = OWN[name] if name in OWN else [os.getpid(), *ASKING[name]] if name in ASKING else two.get(name, [FILE])
-        self.completing = {"-o": "/no/such/folder/x.otlp"} if name == "convert" else FLEET.get(name, FLEET.get(self.words[0], {}))
-        if self.completing and name != "convert":
+        self.completing = {"-o": "/no/such/folder/x.otlp"} if name == "convert" else PUSH if name in ("run", "attach") else FLEET.get(name, FLEET.get(self.words[0], {}))
+        if self.completing and name not in ("convert", *OWN):
             self.operands = []
         agents = {row["flag"] for row in table()} | {"--output", "--time"} if name in OWN else ()
         self.options = [m.groups() for m in map(OPTION.match, text.splitlines()) if m and m[2] not in agents]
@@ -86,7 +87,8 @@ class Verb:
         given = {"-o" if w.startswith(("-o", "--output")) else w.split("=")[0] for w in words}
         given |= {"--store"} & self.completing.keys() if "--collector" in given else set()
         completing = [w for flag, value in self.completing.items() if flag not in given for w in (flag, value)]
-        code, out, said = run(*self.words, *words, *completing, *self.operands)
+        operands = [] if given & {"--all", "--match"} else self.operands
+        code, out, said = run(*self.words, *words, *completing, *operands)
         assert code in (1, 2, 127) and out == "", (self.name, words, code, out, said)
         told = said.startswith(f"jvmscope: {self.name}: ") or said.startswith(f"jvmscope: {self.words[0]}: ")
         return said if code == 2 and told else None
@@ -99,6 +101,7 @@ VALUES = {
     "TIME": ("5s", ["x", "-1s", "5", "5 s", "1e30s"], ["0", "0s", "1ns", "100000h"]),
     "SIZE": ("64m", ["x", "-1", "1q", "99999999999g"], ["0", "1m", "1t"]),
     "OUT": ("x.html", [], []),
+    "WORDS": ("depth=32", [], ["x", "depth=0"]),
     "PORT": ("8080", ["x", "-1", "65536"], []),
     "SHARE": ("1%", ["x", "-1%", "0%", "101%", "1"], []),
     # Of the fleet.
@@ -110,8 +113,8 @@ VALUES = {
     "WHEN": ("90m", ["x", "2026-13-01", "90 m", "-1"], ["0", "now", "2026-11-24"]),
     "OPTIONS": ("--cpu", ["--no-such-option", "--cpu --cpu=9x", "--cpu " * 99], []),
 }
-WRONG = {"--to": ["x", "ftp://x"], "--collector": ["x", "ftp://x"], "--store": ["x", "nosuch:x"]}
-GOOD = {"--to": "http://127.0.0.1:1", "--collector": "http://127.0.0.1:1", "--store": STORE}
+WRONG = {"--push": ["x", "ftp://x/ingest", "http://127.0.0.1:1"], "--to": ["x", "ftp://x"], "--collector": ["x", "ftp://x"], "--store": ["x", "nosuch:x"]}
+GOOD = {"--push": PUSH["--push"], "--to": "http://127.0.0.1:1", "--collector": "http://127.0.0.1:1", "--store": STORE}
 
 
 def good(value, flag=""):
@@ -144,7 +147,7 @@ def test_every_option_twice_wrong_and_at_its_limits(name):
             assert not letter or not given or verb.refused(f"-{letter}{given}"), (letter, given)
         for given in limits(value):
             said = verb.refused(flag, given)
-            assert said is None or "at least" in said or "too long" in said, (flag, given, said)
+            assert said is None or any(w in said for w in ("at least", "too long", "no such option", "out of range")), (flag, given, said)
     said = verb.refused("--no-such-option")
     assert said and "no such option" in said
 

@@ -2,7 +2,7 @@
 // Every view at the widths of a desk, a small laptop and a phone: no error in the console while views change, nothing beyond
 // the window's edges, no control on top of another. With PICTURES=DIR each view is saved there as a PNG.
 import assert from "node:assert/strict";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -163,6 +163,31 @@ function faint() {
   }
   return [...bad];
 }
+
+test("names stand out from the colours of their frames, light and dark", async () => {
+  const source = readFileSync(join(root, "web/src/palette.ts"), "utf8");
+  const tables = [...source.matchAll(/const (?:light|dark): [^{]*\{([^}]*)\}/g)].map((m) => [...m[1].matchAll(/(\w+): \[(\d+), (\d+), (\d+)\]/g)]);
+  const inks = source.match(/const ink .*\? "(#\w+)" : "(#\w+)"/).slice(1).reverse();
+  assert.deepEqual(tables.map((t) => t.length), [8, 8]);
+  const page = await open(browser, `${base}0/#v=profile`);
+  const bad = await page.evaluate(([all, texts]) => {
+    const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    const light = (colour) => {
+      context.fillStyle = colour;
+      context.fillRect(0, 0, 1, 1);
+      const c = [...context.getImageData(0, 0, 1, 1).data].slice(0, 3).map((v) => v / 255);
+      return c.map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+    };
+    const found = [];
+    all.forEach((table, dark) => table.forEach(([kind, h, s, l]) => [-3, 3].forEach((shift) => {
+      const [one, other] = [light(texts[dark]), light(`hsl(${h + shift * 1.5} ${s}% ${l + shift * (dark ? 1.1 : 1.4)}%)`)].sort((x, y) => y - x);
+      if ((one + 0.05) / (other + 0.05) < 4.5) found.push(`${kind} ${dark ? "dark" : "light"}: ${((one + 0.05) / (other + 0.05)).toFixed(2)}`);
+    })));
+    return found;
+  }, [tables.map((t) => t.map(([, kind, ...numbers]) => [kind, ...numbers.map(Number)])), inks]);
+  await page.context().close();
+  assert.deepEqual(bad, []);
+});
 
 for (const [width, height] of sizes) {
   test(`every view at ${width} pixels: no errors, nothing cut off, nothing on top of something else`, async () => {

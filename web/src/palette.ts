@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Colours by frame kind. The hues also differ in lightness, so that colour-blind readers and printouts can tell them apart.
+// The names written on each have a contrast of 4.5 at least (tests/page/views.test.mjs).
 import { kinds } from "./data";
 
 type Hsl = [number, number, number];
@@ -16,11 +17,11 @@ const light: Record<string, Hsl> = {
 };
 
 const dark: Record<string, Hsl> = {
-  java: [132, 30, 37],
-  compiled: [174, 40, 31],
-  inlined: [196, 42, 40],
-  interpreted: [40, 58, 36],
-  native: [14, 46, 40],
+  java: [132, 30, 32],
+  compiled: [174, 40, 28],
+  inlined: [196, 42, 36],
+  interpreted: [40, 58, 29],
+  native: [14, 46, 39],
   kernel: [345, 40, 36],
   stub: [262, 24, 42],
   mark: [220, 8, 34],
