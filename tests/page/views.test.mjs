@@ -37,7 +37,7 @@ before(async () => {
     [3, ["v=profile"]],
     [4, ["v=trace", "v=trace&call=4", "v=trace&cx=1"]],
     [5, ["v=coverage", "v=coverage&kl=Covered"]],
-    [6, ["v=heap", "v=heap&ht=tree", "v=heap&ht=classes", "v=heap&ht=classes&ho=HeapPage$Session", "v=heap&ht=suspects", "v=heap&ht=query", "v=heap&ht=reports", "v=heap&ht=reports&hr=collections"]],
+    [6, ["v=heap", "v=heap&ht=tree", "v=heap&ht=classes", "v=heap&ht=classes&ho=HeapPage$Session", "v=heap&ht=suspects", "v=heap&ht=query", "v=heap&ht=reports", "v=heap&ht=reports&hr=collections", ...["strings", "arrays", "references", "classes", "components", "unreachable"].map((r) => `v=heap&ht=reports&hr=${r}`)]],
     [7, ["v=requests", "v=requests&rn=GET+%2Flock&ri=100", "v=requests&rb=10.190.0.71"]],
   ];
   browser = await launch();
@@ -97,6 +97,8 @@ function misplaced() {
       const isName = !/\b(n|num)\b/.test(th.className);
       const cells = [...table.querySelectorAll("tbody tr")].map((tr) => tr.cells[th.cellIndex]).filter(Boolean);
       if (isName && r.width < (innerWidth > 1200 ? 140 : 90) && cells.some((c) => c.scrollWidth > c.clientWidth + 1)) bad.push(`a column of names is ${Math.round(r.width)} pixels wide: ${name(th)}`);
+      if (!isName && cells.some((c) => c.scrollWidth > c.clientWidth + 1)) bad.push(`a number is cut: ${name(th)}`);
+      if (!isName && cells.some((c) => /\d\.\d{4}/.test(c.textContent))) bad.push(`a number has more digits than one reads: ${name(th)}`);
       if (th.scrollWidth > th.clientWidth + 1) bad.push(`a title is cut: ${name(th)}`);
       if (th.clientHeight > 40) bad.push(`a title wraps: ${name(th)}`);
       // Only where the columns are what was asked for, a table may be wider than its place; what a row is about stays in sight then.

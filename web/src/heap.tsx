@@ -207,6 +207,12 @@ const reports = [
   ["components", "What packages and loaders retain"], ["unreachable", "Objects that no root leads to"],
 ] as const;
 
+/** How the numbers under a key of an answer are shown, where that is not as they are. */
+function formatOf(key: string): { format?: (v: number) => string } {
+  if (/^(percent|fill|collisions)$/.test(key)) return { format: (v) => percent(v, 100) };
+  return /bytes|size|wasted|shallow|retained/i.test(key) && key !== "size" ? { format: bytes } : {};
+}
+
 /** The answer of any verb: its facts, its notes and its tables. */
 function Reports({ ask, verb, onVerb, onChoose }: { ask: Ask; verb: string; onVerb: (v: string) => void; onChoose: (o: string) => void }) {
   const at = reports.find(([v]) => v === verb)?.[0] ?? "threads";
@@ -238,7 +244,7 @@ function Reports({ ask, verb, onVerb, onChoose }: { ask: Ask; verb: string; onVe
           <section key={`${at} ${name}`} aria-label={words(name)}>
             <h2>{words(name)}</h2>
             <SortableTable caption={words(name)} natural limit={500} rows={rows.map((r, key) => ({ key, cells: keys.map((k) => (typeof r[k] === "number" ? (r[k] as number) : String(r[k] ?? ""))) }))} selected={new Set()}
-              columns={keys.map((k) => ({ title: words(k), numeric: rows.some((r) => typeof r[k] === "number"), ...(/bytes|size|wasted|shallow|retained/i.test(k) && !/^size$/.test(k) ? { format: bytes } : {}) }))}
+              columns={keys.map((k) => ({ title: words(k), numeric: rows.some((r) => typeof r[k] === "number"), ...formatOf(k) }))}
               onSelect={(s) => {
                 const id = Object.values(rows[[...s][0]] ?? {}).find((v) => typeof v === "string" && /^0x[0-9a-f]+$/.test(v));
                 if (typeof id === "string") onChoose(id);
