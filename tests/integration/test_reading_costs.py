@@ -9,7 +9,7 @@ import pytest
 
 import lab
 
-SAMPLES = 20000, 80000
+SAMPLES = 10000, 40000
 STACKS, THREADS, DEPTH = 100, 16, 10
 CHUNK = 16384
 
