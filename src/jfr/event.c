@@ -268,7 +268,6 @@ int traces_init(struct traces *t, uint64_t bytes, bool again)
 {
     uint64_t slots = 4096, part = again ? bytes / PARTS & ~UINT64_C(15) : bytes;
     bytes = again ? part * PARTS : bytes;
-    /* Half of them are enough for the parts that are not retired together, whatever the stacks. */
     while (slots < bytes / (again ? 128 : 512) && slots < UINT64_C(1) << 30)
         slots *= 2;
     /* Pages that are never touched take no memory. */
@@ -338,10 +337,7 @@ void traces_retire(struct traces *t, uint64_t now)
     atomic_store(&t->oldest, oldest);
     t->held = 0;
     t->held_count = atomic_load(&t->count);
-    /*
-     * A slot that becomes free may hide a stack that was put behind it. That stack is stored once
-     * more then.
-     */
+    /* A slot that becomes free may hide a stack behind it, which is stored once more then. */
     for (size_t i = 0; i < FIRST_SLOTS + (size_t)t->mask + 1; i++) {
         uint64_t slot = atomic_load_explicit(&t->slots[i], memory_order_relaxed);
         if (slot && trace_position(t, (uint32_t)slot) == UINT64_MAX)

@@ -69,6 +69,7 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
                           "more of them went on at once than a ring repeats in each chunk"},
     [LOSS_BUDGET_WAITS] = {"threads", "waits",
                            "they were shorter than 1 ms and the budget of the recording was spent"},
+    [LOSS_BUDGET_WAKES] = {"threads", "wake-ups", "the budget of the recording was spent"},
     [LOSS_VM_COLLECTION] = {"events", "collections",
                             "more of them came in a tenth of a second than "
                             "are kept"},

@@ -52,6 +52,7 @@ enum jfr_loss {
     LOSS_REQUEST_OPEN,
     LOSS_WAITS_AGAIN,
     LOSS_BUDGET_WAITS,
+    LOSS_BUDGET_WAKES,
     LOSS_VM_COLLECTION,
     LOSS_VM_LOG,
     /* Losses that the writer itself counts. */

@@ -10,7 +10,7 @@ import time
 import pytest
 
 import lab
-from test_always import status
+from test_always import events, status
 
 
 def cpu_of_agents_threads(pid):
@@ -71,6 +71,33 @@ def test_what_the_budget_reduces_leaves_totals_right(jdk, tmp_path):
         found = report["allocations"]
         bound = 0.02 * allocated + 4 * found["standard_error"]
         assert bound < allocated and method(found["methods"], "Burns.allocate") == pytest.approx(allocated, abs=bound), found["total"]
+
+
+def bomb(jdk, tmp_path, mode, *words):
+    """What the program Bomb did in five seconds, by itself, and the part that its ring holds."""
+    ring, part = tmp_path / f"{mode}.ring", tmp_path / f"{mode}.jfr"
+    agent = jdk.agent(",".join(("always=y,maxsize=16m,budget=0.5%", f"file={ring}", *words)))
+    done = jdk.run("java", agent, "-Xmx64m", "-cp", lab.compiled("Bomb"), "Bomb", mode, 2, 5)
+    taken = lab.jvmscope("dump", "-o", part, ring)
+    assert taken.returncode == 0, taken.stderr
+    return int(re.search(r"^all (\d+)$", done.stdout, re.M)[1]), part
+
+
+def reduced_in(part):
+    return {r["what"]: r["one_of"] for r in json.loads(lab.jvmscope("report", "--json", part).stdout)["reduced"]}
+
+
+@pytest.mark.jdks(8, 25)
+def test_what_costs_less_than_counting_it(jdk, tmp_path):
+    """Millions of requests, and of parks, a second: a sample stands for the requests, wake-ups are counted as left out, and both is told."""
+    made, part = bomb(jdk, tmp_path, "requests", "requests=Bomb.request")
+    counted = [int(re.search(r" count=(\d+)", line)[1]) for line in events(part, "jvmscope.RequestTotals") if '"Bomb.request"' in line]
+    assert counted[-1] == pytest.approx(made, rel=0.05)
+    assert reduced_in(part)["requests"] >= 4
+    made, part = bomb(jdk, tmp_path, "parks")
+    lost = [int(re.search(r" total=(\d+)", line)[1]) for line in events(part, "jvmscope.Lost") if '"wake-ups"' in line]
+    assert 0.3 * made < lost[-1] <= made
+    assert reduced_in(part)["wake-ups"] >= 4
 
 
 def test_a_wrong_budget_is_refused():

@@ -90,7 +90,7 @@ static void test_a_million_names(void **state)
         if (i == 0)
             first = n;
         assert_int_equal(n == 0, i >= REQUEST_NAMES_MAX);
-        request_count(request_name_at(n), 1000, false);
+        request_count(request_name_at(n), 1000, false, 1);
     }
     assert_int_equal(request_name_find(1, "GET /n0"), first);
     assert_int_equal(request_names_count(), REQUEST_NAMES_MAX + 1);
@@ -104,7 +104,7 @@ static void test_counts(void **state)
 {
     struct request_name *n = request_name_at(request_name_find(1, "GET /a"));
     for (uint64_t us = 0; us < 1000; us++)
-        request_count(n, us * 1000, us % 10 == 0);
+        request_count(n, us * 1000, us % 10 == 0, 1);
     assert_int_equal(n->count, 1000);
     assert_int_equal(n->errors, 100);
     assert_int_equal(n->max_ns, 999000);

@@ -17,6 +17,7 @@ enum { LISTENERS_MAX = 8 };
 static struct thread *table;
 static _Atomic uint32_t table_used; /* number of entries ever used, from the start of the table */
 static uint32_t next_serial = THREAD_UNKNOWN + 1;
+static uint32_t none_free_before; /* all entries of lower indices are in use; under the lock */
 /* protects the creation and removal of entries */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(const struct thread_listener *) listeners[LISTENERS_MAX];
@@ -56,12 +57,24 @@ struct thread *threads_next(struct thread *after)
     return NULL;
 }
 
-struct thread *threads_by_env(JNIEnv *env)
+/* Where the entry of an environment was found last, by its hash: a search takes long. */
+enum { PLACES_LOG2 = 15 };
+
+static _Atomic uint32_t places[1 << PLACES_LOG2];
+
+at_each_sample struct thread *threads_by_env(JNIEnv *env)
 {
     uint32_t used = atomic_load(&table_used);
+    _Atomic uint32_t *place =
+        &places[((uint64_t)(uintptr_t)env * UINT64_C(0x9e3779b97f4a7c15)) >> (64 - PLACES_LOG2)];
+    uint32_t last = atomic_load_explicit(place, memory_order_relaxed);
+    if (likely(last < used && atomic_load(&table[last].env) == env))
+        return &table[last];
     for (uint32_t i = 0; i < used; i++)
-        if (atomic_load(&table[i].env) == env)
+        if (atomic_load(&table[i].env) == env) {
+            atomic_store_explicit(place, i, memory_order_relaxed);
             return &table[i];
+        }
     return NULL;
 }
 
@@ -106,9 +119,10 @@ static struct thread *enter_thread(JNIEnv *env, bool *ret_new)
     *ret_new = !t;
     if (t)
         return t;
-    uint32_t used = atomic_load(&table_used), i = 0;
+    uint32_t used = atomic_load(&table_used), i = none_free_before;
     while (i < used && atomic_load(&table[i].serial))
         i++;
+    none_free_before = i;
     if (!table || i == THREADS_MAX)
         return NULL;
     t = &table[i];
@@ -390,6 +404,7 @@ void threads_forget_before(uint64_t ns)
         free(t->parent_group);
         t->name = t->group = t->parent_group = NULL;
         atomic_store(&t->serial, 0);
+        none_free_before = MIN(none_free_before, i);
     }
     pthread_mutex_unlock(&lock);
 }

@@ -49,6 +49,10 @@ static inline void budget_end(enum budget_cost cost, uint64_t start)
  * short, and short waits themselves. 1: all of them.
  */
 extern _Atomic uint32_t budget_stacks_of, budget_waits_of;
+/* The same for wake-ups: calls of notify and unpark. */
+extern _Atomic uint32_t budget_wakes_of;
+/* Of parks of a thread whose last one was short, one of so many is timed. */
+extern _Atomic uint32_t budget_times_of;
 
 uint64_t budget_random(void);
 

@@ -258,6 +258,7 @@ uint64_t follow_request_begin(JNIEnv *jni, enum request_kind kind, unsigned name
     r->thread = atomic_load_explicit(&s.in->thread[s.i], memory_order_relaxed);
     r->name = name;
     r->kind = kind;
+    r->weight = kind == REQUEST_TASK ? 1 : follow_weight();
     r->kept = follow_choose(id);
     r->n_pieces = 0;
     r->trace[0] = 0;
@@ -279,10 +280,9 @@ static void settle(struct request *r, struct request_end *end)
         r->kept = KEPT_SLOW;
     end->kept = r->kept;
     follow_set_kept(end->id, r->kept != KEPT_NOT);
-    if (r->kept == KEPT_NOT) {
-        requests_lose(LOSS_REQUEST_RATE, 1);
+    requests_lose(LOSS_REQUEST_RATE, r->weight - (r->kept != KEPT_NOT));
+    if (r->kept == KEPT_NOT)
         return;
-    }
     atomic_fetch_sub_explicit(&follow.allowance, 1, memory_order_relaxed);
     for (unsigned i = 0; !before && i < pieces; i++)
         follow_put(end->id, &r->pieces[i]);
@@ -354,7 +354,7 @@ void follow_request_end(JNIEnv *jni, struct request *r, uint64_t token, int stat
     char *text = exception ? names_class_text(exception) : NULL;
     end.exception = text;
     if (end.name) {
-        request_count(end.name, end.ns, error);
+        request_count(end.name, end.ns, error, r->weight);
         if (unlikely(end.ns > atomic_load_explicit(&alarm_request_ns, memory_order_relaxed)))
             alarm_request(end.name->text, end.ns, told_ns(r, end.start), false);
         settle(r, &end);

@@ -44,6 +44,7 @@ struct request {
     uint64_t parent, start, thread;
     _Atomic uint64_t told; /* triggers know how long it had taken by this time; 0: they do not */
     unsigned name;
+    uint32_t weight; /* it stands for so many requests */
     enum request_kind kind;
     int status;                                  /* as far as it was told before the end; 0: not */
     int64_t bytes;                               /* of the answer; -1: unknown */
@@ -86,7 +87,9 @@ struct follow {
     _Atomic uint64_t *spilled; /* entries in `handed`, by bucket of `hot` */
     struct task *tasks;
     _Atomic uint64_t *named;
-    uint64_t *prepared; /* identity hash of a statement << NAME_BITS | number of its text */
+    uint64_t *draws;         /* DRAWS random states; the probe changes them */
+    _Atomic uint64_t choice; /* tables.h */
+    uint64_t *prepared;      /* identity hash of a statement << NAME_BITS | number of its text */
     struct pool requests, works;
     _Atomic uint64_t *late;       /* a bit each, by id: it was kept */
     _Atomic uint64_t overwritten; /* by the probe */
@@ -125,6 +128,8 @@ void follow_unlock(struct request *r);
 /* ---- kept.c ---- */
 
 void follow_kept_start(void);
+/* How many requests one stands for that begins now and is counted. */
+uint32_t follow_weight(void);
 /* Whether a request that begins now is one of those whose details are written. */
 enum request_kept follow_choose(uint64_t id);
 /* For works that end after their request: whether that was kept. */

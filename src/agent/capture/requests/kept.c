@@ -7,6 +7,7 @@
  */
 #include "agent/capture/requests/follow.h"
 
+#include "agent/capture/budget/budget.h"
 #include "base/hash.h"
 
 /*
@@ -28,8 +29,29 @@ void requests_reduce(unsigned level)
     atomic_store(&reduced, level);
 }
 
+static unsigned fewer;
+
+static void choose_anew(void)
+{
+    atomic_store(&follow.choice, fewer ? budget_random() << 6 | 2 * fewer : 0);
+}
+
+void requests_count_fewer(unsigned level)
+{
+    fewer = level;
+    choose_anew();
+}
+
+uint32_t follow_weight(void)
+{
+    return UINT32_C(1) << (atomic_load_explicit(&follow.choice, memory_order_relaxed) &
+                           CHOICE_BITS);
+}
+
 void follow_kept_start(void)
 {
+    for (size_t i = 0; i < DRAWS; i++)
+        follow.draws[i * DRAW_WORDS] = budget_random();
     follow.allowance = BURST;
     follow.share = 0x10000;
     follow.now_left = FULL_RATE / 5;
@@ -65,6 +87,7 @@ void follow_flush(uint64_t now)
     atomic_store(&follow.now_left, (int64_t)(left > FULL ? FULL_RATE / 5 : RATE) >> less);
     follow.flushed_ns = now;
     follow.flushed_begun = begun;
+    choose_anew();
 }
 
 void follow_set_kept(uint64_t id, bool kept)

@@ -212,12 +212,12 @@ static void count(_Atomic uint64_t *what, uint64_t n)
     atomic_fetch_add_explicit(what, n, memory_order_relaxed);
 }
 
-void request_count(struct request_name *n, uint64_t ns, bool error)
+void request_count(struct request_name *n, uint64_t ns, bool error, uint32_t weight)
 {
-    count(&n->count, 1);
-    count(&n->errors, error);
-    count(&n->total_ns, ns);
-    count(&n->buckets[latency_bucket(ns)], 1);
+    count(&n->count, weight);
+    count(&n->errors, error ? weight : 0);
+    count(&n->total_ns, ns * weight);
+    count(&n->buckets[latency_bucket(ns)], weight);
     uint64_t max = atomic_load_explicit(&n->max_ns, memory_order_relaxed);
     while (ns > max && !atomic_compare_exchange_weak(&n->max_ns, &max, ns))
         ;

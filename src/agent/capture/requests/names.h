@@ -54,7 +54,7 @@ unsigned request_names_count(void);
 void request_names_define(uint64_t (*define)(const char *text));
 void request_names_release(void);
 
-/* Counts a request that took ns. */
-void request_count(struct request_name *n, uint64_t ns, bool error);
+/* Counts a request that took ns and stands for as many as its weight. */
+void request_count(struct request_name *n, uint64_t ns, bool error, uint32_t weight);
 /* Whether a latency is among the slowest so far of its name in the minute of `now`. */
 bool request_is_slow(struct request_name *n, uint64_t ns, uint64_t now);

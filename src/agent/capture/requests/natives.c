@@ -90,7 +90,9 @@ NATIVE(jlong, constant)(JNIEnv *jni, jclass probe, jint which)
                               (int64_t)sizeof(struct request),
                               (int64_t)(uintptr_t)follow.prepared,
                               (int64_t)(uintptr_t)follow.hot,
-                              (int64_t)(uintptr_t)follow.spilled};
+                              (int64_t)(uintptr_t)follow.spilled,
+                              (int64_t)(uintptr_t)&follow.choice,
+                              (int64_t)(uintptr_t)follow.draws};
     return which >= 0 && which < (jint)ARRAY_SIZE(values) ? values[which] : 0;
 }
 

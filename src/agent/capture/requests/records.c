@@ -92,6 +92,7 @@ static const struct {
     {(void **)&follow.spilled, HOT_BUCKETS * sizeof(uint64_t), false},
     {(void **)&follow.tasks, TASKS * sizeof(struct task), false},
     {(void **)&follow.named, NAMED * sizeof(uint64_t), false},
+    {(void **)&follow.draws, DRAWS *DRAW_WORDS * sizeof(uint64_t), false},
     {(void **)&follow.prepared, NAMED * sizeof(uint64_t), false},
     {(void **)&follow.late, LATE / 8, false},
     {(void **)&follow.requests.records, REQUESTS * sizeof(struct request), false},

@@ -96,6 +96,8 @@ void follow_flush(uint64_t now);
 /* Details of a fourth as many requests are written with each level; 0: of all that there is room
  * for. */
 void requests_reduce(unsigned level);
+/* One of 4^level requests is counted and stands for all; 0: all are counted. */
+void requests_count_fewer(unsigned level);
 /* Tells the recording what found no room in the tables. */
 void follow_losses(struct jfr_writer *w);
 /*

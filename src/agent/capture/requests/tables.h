@@ -67,6 +67,16 @@ struct task {
     uint64_t start, handed, by;
 };
 
+/*
+ * Which requests are counted while counting each of them exceeds the budget: a random number from
+ * bit 6 on, and below it n where one of 2^n is counted and stands for all; 0: all are. Of methods
+ * each call is drawn, with a random state for some threads. Of servers all or none of a thread are
+ * until the number changes, since what one of them calls may be an entry point as well.
+ */
+#define CHOICE_BITS UINT64_C(63)
+
+enum { DRAWS = 256, DRAW_WORDS = 8 /* a cache line each */ };
+
 _Static_assert(sizeof(struct slots) == 256 && sizeof(struct handed) == 32 &&
                    sizeof(struct task) == 32,
                "as the probe has it");

@@ -44,14 +44,26 @@ struct waiter *native_self(JNIEnv *jni)
     return w;
 }
 
+void interaction_left_out(void)
+{
+    static __thread uint32_t left_out;
+    waiter_leaves_out(&left_out, LOSS_BUDGET_WAKES);
+}
+
 static void interaction_on(JNIEnv *jni, jobject object, bool all)
 {
+    if (!budget_keeps(&budget_wakes_of)) {
+        interaction_left_out();
+        return;
+    }
     if (!natives_enter())
         return;
+    uint64_t cost = budget_begin();
     struct waiter *w = native_self(jni);
     if (w)
         put_interaction(TYPE_NOTIFY, w, stack_here(jni, w), object_class(jni, object),
                         object_identity(object), 0, all);
+    budget_end(COST_WAITS, cost);
     natives_leave();
 }
 
@@ -225,8 +237,35 @@ static void park_begins(JNIEnv *jni, jthread thread, bool absolute, jlong time)
     budget_end(COST_WAITS, cost);
 }
 
+/* How far the coarse clock may be behind. */
+static uint64_t tick_ns;
+
+/* Returns false when the park has to be timed, and does nothing then. */
+static bool park_untimed(JNIEnv *jni, jobject unsafe, jboolean absolute, jlong time)
+{
+    struct waiter *w = waiter_untimed(jni);
+    if (likely(!w))
+        return false;
+    uint64_t start = clock_ns(CLOCK_MONOTONIC_COARSE), ns;
+    struct wait was, how = {.start = start + tick_ns, .plain = true};
+    w->run.since = 0; /* what it ran before is not known either */
+    wait_begin(w, WAIT_PARK, &how);
+    real.park(jni, unsafe, absolute, time);
+    if (likely(clock_ns(CLOCK_MONOTONIC_COARSE) - start < 2 * tick_ns)) {
+        seqlock_stamp_set(&w->waits[WAIT_PARK].start, 0);
+        waiter_leaves_out(&w->parks_left_out, LOSS_BUDGET_WAITS);
+    } else if (natives_enter()) {
+        if (wait_end(w, WAIT_PARK, &was, &ns))
+            put_park(w->id, &was, ns, absolute, time);
+        natives_leave();
+    }
+    return true;
+}
+
 static void JNICALL our_park(JNIEnv *jni, jobject unsafe, jboolean absolute, jlong time)
 {
+    if (park_untimed(jni, unsafe, absolute, time))
+        return;
     jobject thread = real.current ? real.current(jni, NULL) : NULL;
     if (natives_enter()) {
         park_begins(jni, thread, absolute, time);
@@ -269,14 +308,21 @@ void put_unpark(JNIEnv *jni, struct waiter *w, jobject thread, uint64_t since, u
  */
 static void JNICALL our_unpark(JNIEnv *jni, jobject unsafe, jobject thread)
 {
+    if (!budget_keeps(&budget_wakes_of)) {
+        real.unpark(jni, unsafe, thread);
+        interaction_left_out();
+        return;
+    }
     uint64_t since = now_ns();
     real.unpark(jni, unsafe, thread);
     uint64_t until = now_ns();
     if (!thread || !natives_enter())
         return;
+    uint64_t cost = budget_begin();
     struct waiter *w = native_self(jni);
     if (w)
         put_unpark(jni, w, thread, since, until);
+    budget_end(COST_WAITS, cost);
     natives_leave();
 }
 
@@ -358,6 +404,9 @@ int natives_bind(JNIEnv *jni, bool instrument, struct buf *why)
     if (!vm.hotspot)
         return 0; /* only JVM TI's own events */
     forget_starts();
+    struct timespec tick = {0};
+    clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
+    tick_ns = (uint64_t)tick.tv_sec * NS_PER_SECOND + (uint64_t)tick.tv_nsec;
     real.notify = (on_object)vm_libjvm_function("JVM_MonitorNotify");
     real.notify_all = (on_object)vm_libjvm_function("JVM_MonitorNotifyAll");
     real.current = (current_thread)vm_libjvm_function("JVM_CurrentThread");

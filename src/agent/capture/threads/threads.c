@@ -405,6 +405,26 @@ bool wait_left_out(const struct wait *was, uint64_t ns)
     return true;
 }
 
+struct waiter *waiter_untimed(JNIEnv *jni)
+{
+    if (likely(budget_keeps(&budget_times_of)) || thread_capture.watch || self.ended ||
+        self.jni != jni || !self.thread || self.thread->serial != self.serial || self.thread->own)
+        return NULL;
+    uint32_t i = thread_index(self.thread);
+    struct waiter *w = &platform[i];
+    return w->id == self.serial && w->was_short && !atomic_load(&carries[i]) ? w : NULL;
+}
+
+void waiter_leaves_out(uint32_t *count, enum jfr_loss loss)
+{
+    enum { PORTION = 64 };
+
+    if (++*count % PORTION != 0 || !natives_enter())
+        return;
+    jfr_lose(thread_capture.jfr, loss, PORTION);
+    natives_leave();
+}
+
 /* ---- events ---- */
 
 void put_interaction(enum threads_type type, struct waiter *w, uint64_t trace, uint64_t class,

@@ -95,6 +95,7 @@ struct waiter {
      */
     uint64_t blocker_class;
     uint32_t blocker, blocker_chunk;
+    uint32_t parks_left_out; /* with those that were counted as lost */
     struct wait waits[WAIT_KINDS];
 };
 
@@ -212,6 +213,16 @@ bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t 
  */
 bool wait_is_plain(const struct waiter *w);
 bool wait_left_out(const struct wait *was, uint64_t ns);
+/* A wake-up of the calling thread is left out to stay within the budget, which is counted. */
+void interaction_left_out(void);
+/*
+ * The calling thread's waits where to time a park would cost more than it may: a platform thread
+ * whose last wait was short. Long ones are found by a clock that is cheap and coarse. NULL: it is
+ * timed as others are.
+ */
+struct waiter *waiter_untimed(JNIEnv *jni);
+/* Counts one more as lost, in portions; not between natives_enter and natives_leave. */
+void waiter_leaves_out(uint32_t *count, enum jfr_loss loss);
 
 /*
  * jvmscope.Notify, .StartCall, .InterruptCall, .Unpark: actions of the calling thread on other

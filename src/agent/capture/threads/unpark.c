@@ -4,6 +4,7 @@
  * inserted: LockSupport.unpark, and VirtualThread's methods that give a thread to the scheduler.
  * threads=y instruments no others.
  */
+#include "agent/capture/budget/budget.h"
 #include "agent/capture/threads/threads.h"
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/probe_class.h"
@@ -16,11 +17,17 @@ EXPORT void JNICALL Java_java_lang_JvmscopeThreads_unpark(JNIEnv *jni, jclass cl
 
 void JNICALL Java_java_lang_JvmscopeThreads_unpark(JNIEnv *jni, jclass class, jobject thread)
 {
+    if (!budget_keeps(&budget_wakes_of)) {
+        interaction_left_out();
+        return;
+    }
     if (!thread || !natives_enter())
         return;
+    uint64_t cost = budget_begin();
     struct waiter *w = native_self(jni);
     if (w)
         put_unpark(jni, w, thread, 0, 0);
+    budget_end(COST_WAITS, cost);
     natives_leave();
 }
 

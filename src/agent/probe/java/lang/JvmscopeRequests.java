@@ -31,6 +31,8 @@ public final class JvmscopeRequests {
     /** Addresses: counts tasks that were overwritten; not 0 once a task was handed over; the tokens of open requests. */
     private static final long LOST = constant(5), ANY = constant(6), OPEN = constant(7), OPEN_SIZE = constant(8);
     private static final long PREPARED = constant(9), HOT = constant(10), SPILLED = constant(11);
+    private static final long CHOICE = constant(12), DRAWS = constant(13);
+    private static final int DRAW_MASK = (1 << 8) - 1, DRAW_SHIFT = 6, CHOICE_BITS = 63;
     /** The class of the threads that carry virtual ones, and the pool that they belong to; null before JDK 21. */
     private static final Class<?> CARRIER = carrierClass();
     private static final Object SCHEDULER = scheduler();
@@ -142,6 +144,25 @@ public final class JvmscopeRequests {
 
     // ---- requests ----
 
+    /** Whether the requests of a thread are counted for now. */
+    private static boolean counts(long tid) {
+        long choice = U.getLong(CHOICE);
+        return choice == 0 || (tid ^ choice) * 0x9e3779b97f4a7c15L >>> -choice == 0;
+    }
+
+    /** Whether this call of a method is one of those that are counted. */
+    private static boolean isDrawn(long tid) {
+        long bits = U.getLong(CHOICE) & CHOICE_BITS;
+        if (bits == 0)
+            return true;
+        long at = DRAWS + ((tid & DRAW_MASK) << DRAW_SHIFT), x = U.getLong(at);
+        x ^= x << 13;
+        x ^= x >>> 7;
+        x ^= x << 17;
+        U.putLong(at, x);
+        return x >>> -bits == 0;
+    }
+
     private static long hash(long h, String s) {
         for (int i = 0, n = s == null ? 0 : s.length(); i < n; i++)
             h = (h ^ s.charAt(i)) * 0x100000001b3L;
@@ -159,7 +180,7 @@ public final class JvmscopeRequests {
     /** A server's entry point: within a request of a server it is none. */
     private static long enterServer(int kind, String method, String path) {
         long tid = tid();
-        if ((request(slot(tid)) & SERVER) != 0)
+        if ((request(slot(tid)) & SERVER) != 0 || !counts(tid))
             return 0;
         return begin(kind & ~ROUTE, nameOf(kind, method, path), tid);
     }
@@ -194,7 +215,8 @@ public final class JvmscopeRequests {
 
     /** A method that the option names. */
     public static long enter(int kind, int name) {
-        return begin(kind, name, tid());
+        long tid = tid();
+        return isDrawn(tid) ? begin(kind, name, tid) : 0;
     }
 
     public static void exit(long request) {

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+import java.util.concurrent.locks.LockSupport;
+
+/**
+ * Does, as fast as it can, what costs a recorder most beside what it costs the program. "waits N": N threads want a monitor that each
+ * holds for a moment; "parks N": N threads park without waiting; "requests N": N threads call a method that counts as a request and does
+ * little; "threads N": N threads sit there beside four that use a monitor. Prints "did WORK CPU" each second: how much it has done and
+ * its CPU time in ms; with a third argument it ends after so many seconds and prints "all WORK".
+ */
+public class Bomb {
+    static final class Count {
+        volatile long done, p1, p2, p3, p4, p5, p6, p7;
+    }
+
+    static final Object lock = new Object();
+    static long shared;
+    static volatile boolean over;
+
+    static long request(long n) {
+        for (int i = 0; i < 20; i++)
+            n = n * 31 + (n >>> 7);
+        return n;
+    }
+
+    static void run(String mode, Count c) {
+        Thread me = Thread.currentThread();
+        for (long n = 1; !over; n++) {
+            if (mode.equals("waits") || mode.equals("threads")) {
+                synchronized (lock) {
+                    shared = request(shared + n);
+                }
+            }
+            if (mode.equals("parks")) {
+                LockSupport.unpark(me);
+                LockSupport.park();
+            }
+            if (mode.equals("requests"))
+                shared = request(n);
+            c.done++;
+        }
+    }
+
+    static Thread start(String name, Runnable r) {
+        Thread t = new Thread(null, r, name, 128 << 10);
+        t.setDaemon(true);
+        t.start();
+        return t;
+    }
+
+    static long sum(Count[] counts) {
+        long done = 0;
+        for (Count c : counts)
+            done += c.done;
+        return done;
+    }
+
+    public static void main(String[] args) throws Exception {
+        int n = Integer.parseInt(args[1]);
+        boolean sitting = args[0].equals("threads");
+        Count[] counts = new Count[sitting ? 4 : n];
+        for (int i = 0; sitting && i < n; i++)
+            start("sits-" + i, LockSupport::park);
+        Thread[] workers = new Thread[counts.length];
+        for (int i = 0; i < counts.length; i++) {
+            Count c = counts[i] = new Count();
+            workers[i] = start("works-" + i, () -> run(args[0], c));
+        }
+        com.sun.management.OperatingSystemMXBean os =
+            (com.sun.management.OperatingSystemMXBean) java.lang.management.ManagementFactory.getOperatingSystemMXBean();
+        System.out.println("ready");
+        for (int left = args.length > 2 ? Integer.parseInt(args[2]) : Integer.MAX_VALUE; left > 0; left--) {
+            Thread.sleep(1000);
+            System.out.println("did " + sum(counts) + " " + os.getProcessCpuTime() / 1000000);
+        }
+        over = true;
+        for (Thread t : workers)
+            t.join();
+        System.out.println("all " + sum(counts));
+    }
+}
