@@ -341,7 +341,7 @@ bool thread_is_virtual(JNIEnv *env, jthread thread);
 
 struct reported_thread {
     JNIEnv *env;
-    jthread thread; /* a local reference */
+    jthread thread; /* a local reference; NULL when the object of one that JVM TI forgot is gone */
     bool hidden;    /* JVM TI does not list it */
 };
 

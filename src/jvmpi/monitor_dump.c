@@ -183,10 +183,11 @@ static bool take_monitors(struct monitors *m, const reported_thread_vec *threads
     for (size_t i = 0; ok && i < n; i++) {
         t->traces[i].frames = t->frames + i * TRACE_DEPTH;
         ok = !put_trace(m, threads->data[i].env, &t->traces[i], &t->status[i]) &&
-             !monitor_entrants_add(vm.ti, m->env, &m->entrants, threads->data[i].thread);
+             (!threads->data[i].thread ||
+              !monitor_entrants_add(vm.ti, m->env, &m->entrants, threads->data[i].thread));
     }
     for (size_t i = 0; ok && i < n; i++)
-        ok = !add_monitors_of(m, &threads->data[i]);
+        ok = !threads->data[i].thread || !add_monitors_of(m, &threads->data[i]);
     for (size_t i = 0; ok && i < n; i++)
         t->status[i] = agreed_status(m, threads->data[i].env, t->status[i]);
     return ok;

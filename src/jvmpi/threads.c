@@ -186,6 +186,8 @@ bool thread_check(JNIEnv *env)
 
 static void JNICALL on_end(jvmtiEnv *ti, JNIEnv *env, jthread thread)
 {
+    if (mutation("lost-ends"))
+        return;
     end(env, env, thread);
     gone = id_of(thread);
 }
@@ -290,21 +292,14 @@ static int table_threads(JNIEnv *self, reported_thread_vec *all)
 int threads_reported(JNIEnv *self, reported_thread_vec *ret)
 {
     struct map listed = {0};
-    reported_thread_vec all = {0};
-    size_t n = 0;
+    *ret = (reported_thread_vec){0};
     reports_settle();
-    int r = table_threads(self, &all);
+    int r = table_threads(self, ret);
     if (r == 0)
         r = listed_envs(self, &listed);
-    for (size_t i = 0; i < all.len; i++) {
-        struct reported_thread t = all.data[i];
-        t.hidden = !map_get(&listed, (uintptr_t)t.env);
-        if (t.thread) /* the object of one that has ended, unreported, may be gone */
-            all.data[n++] = t;
-    }
-    all.len = n;
+    for (size_t i = 0; i < ret->len; i++)
+        ret->data[i].hidden = !map_get(&listed, (uintptr_t)ret->data[i].env);
     map_release(&listed);
-    *ret = all;
     return r;
 }
 

@@ -244,7 +244,8 @@ static void check_all_traced(const JVMPI_CallTrace *traces, jint n, const char *
         table_put(&traced, traces[i].env_id, traces[i].env_id);
     for (size_t i = 0; (t = table_next(&threads, &i));)
         if (!table_get(&traced, t->env) && is_enabled(JVMPI_EVENT_THREAD_END))
-            breach("a thread that was announced has no trace in a dump", "%s, %s", t->name, where);
+            breach("a thread that was announced has no trace in a dump", "%s, %s; its object is %s",
+                   t->name, where, vm->jobjectID2jobject(t->id) ? "there" : "gone");
     free(traced.keys);
     free(traced.values);
 }

@@ -183,6 +183,13 @@ def test_sizes_of_class_objects(jdk, tmp_path):
     assert notices(jdk, "class-size", tmp_path)
 
 
+@pytest.mark.jdks(17)
+def test_dumps_have_threads_whose_end_is_not_told(jdk, tmp_path):
+    """Since JDK 26 the VM reports no ends while it waits to end itself. The Thread objects of such threads are collected."""
+    found, _ = breaches(jdk, (40, 60), tmp_path, layer=AGENTS / "libjvmpimutant.so", env=["JVMPI_MUTANT=lost-ends"])
+    assert not found, found
+
+
 @pytest.mark.jdks(8, 25)
 def test_a_class_costs_no_walk_through_the_heap(jdk):
     # JDK 8 answers a wrong size for a class's object; a walk for each of the 300 would take some 5 s
