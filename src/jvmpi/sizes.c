@@ -4,7 +4,9 @@
  * of the class, and not that of the object, which VMObjectAlloc and the walks of the heap have. The
  * object holds the class's static variables behind what all objects of java.lang.Class have; so its
  * size follows from those, which is checked once with the classes that are there. Where that is not
- * so, and for classes that are not linked, a walk over the objects of java.lang.Class reads it.
+ * so, and for classes that are not linked, a walk over the objects of java.lang.Class reads it. The
+ * answer is right where there is no description: for primitive types, and for the second object
+ * that a redefinition makes, which belongs to no class afterwards and looks like that of void.
  */
 #include "agent/vm/loaded_classes.h"
 #include "base/map.h"
@@ -187,12 +189,19 @@ static jlong size_from_statics(JNIEnv *env, jclass class, jclass of_classes)
     return rule.holds && statics_of(class, &s) ? size_by_rule(&s, rule.base, rule.reference) : 0;
 }
 
+static bool is_described(jclass class)
+{
+    jint status = 0;
+    return !(*vm.ti)->GetClassStatus(vm.ti, class, &status) &&
+           !(status & JVMTI_CLASS_STATUS_PRIMITIVE);
+}
+
 jlong object_size(JNIEnv *env, jobject object, jclass class, jobjectID id)
 {
     jlong size = 0;
     if (unlikely(vm.version < RIGHT_SINCE) && !mutation("class-size")) {
         jclass of_classes = boot_class(env, "java/lang/Class");
-        if ((*env)->IsSameObject(env, class, of_classes)) {
+        if ((*env)->IsSameObject(env, class, of_classes) && is_described(object)) {
             size = size_from_statics(env, object, of_classes);
             size = size ? size : size_by_walk(id, of_classes);
         }

@@ -176,6 +176,12 @@ void check_trace(const JVMPI_CallTrace *trace, const char *where)
 
 /* ---- defining and undefining events ---- */
 
+static const char *name_of(jobjectID class_id)
+{
+    const struct class_record *c = table_get(&classes, class_id);
+    return c ? c->name : "no known class";
+}
+
 static bool is_primitive(jint type)
 {
     return type >= JVMPI_BOOLEAN && type <= JVMPI_LONG;
@@ -203,9 +209,12 @@ void on_object_alloc(const JVMPI_Event *e, bool requested)
         if (o->is_array != is_array || o->size != e->u.obj_alloc.size ||
             (o->class_id != class_id && !(is_array == JVMPI_CLASS && !o->class_id)))
             breach("OBJECT_ALLOC differs from the one before",
-                   "%p: type %d and %d, class %p and %p, size %d and %d", (void *)id,
-                   (int)o->is_array, (int)is_array, (void *)o->class_id, (void *)class_id,
-                   (int)o->size, (int)e->u.obj_alloc.size);
+                   "%p%s%s of %s: type %d and %d, class %p and %p, size %d and %d, "
+                   "found in '%s' and '%s', requested %d",
+                   (void *)id, table_get(&classes, id) ? ", the class " : "",
+                   table_get(&classes, id) ? name_of(id) : "", name_of(class_id), (int)o->is_array,
+                   (int)is_array, (void *)o->class_id, (void *)class_id, (int)o->size,
+                   (int)e->u.obj_alloc.size, o->where, asking_for, requested);
         o->by_request &= requested;
         return;
     }
