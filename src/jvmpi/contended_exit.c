@@ -34,7 +34,7 @@ void contention_began(jobject object)
 
 void contention_ended(void)
 {
-    if (!wanted)
+    if (!wanted || mutation("uncounted-contention"))
         return;
     pthread_mutex_lock(&mutex);
     uint64_t *n = map_at(&contended, (uintptr_t)wanted, 1, NULL);

@@ -141,7 +141,7 @@ static void make_table(JNIEnv *env)
     jlong up_to = last_id_given();
     ids_unlock();
     object_vec held = {0};
-    bool shown = mutation("hidden-threads") || threads_show(env, NULL, &held);
+    bool shown = threads_show(env, NULL, &held);
     memory_walk_begin();
     bool ok = shown && !memory_listen(ti) && !(*ti)->AddCapabilities(ti, &tags) &&
               !(*ti)->FollowReferences(ti, 0, NULL, NULL, &callbacks, &n);

@@ -85,7 +85,8 @@ static void report_thread(JNIEnv *self, struct thread_entry *t, JNIEnv *env, jth
      * start, which must be sent only once.
      */
     (void)report_object(self, thread);
-    if ((!f.requested || mutation("thread-twice")) && !mutation_eighth("unannounced-thread"))
+    if ((!f.requested || mutation("thread-twice")) && !mutation_eighth("unannounced-thread") &&
+        !mutation("hidden-threads"))
         send_thread(self, JVMPI_EVENT_THREAD_START, env, thread);
     flight_end(&f);
 }

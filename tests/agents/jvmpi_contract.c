@@ -4,7 +4,8 @@
  * Options, separated by commas: out=FILE (the list), every=N (a trace for one in N objects),
  * methods=0, only=N+N (enable these events alone, and request each id), instructions=1, dumps=MS
  * and sample=MS (how often dumps are requested and threads are sampled while the program runs; 0
- * means never), brackets=0 (hold no monitor from GC_START to GC_FINISH).
+ * means never), brackets=0 (hold no monitor from GC_START to GC_FINISH), collect=1 (collect before a
+ * heap dump is read).
  */
 #include "jvmpi_contract.h"
 
@@ -17,7 +18,7 @@ bool all_defined, init_done, shut_down;
 long n_gc, n_dumps[3], n_monitor_dumps, n_object_dumps;
 
 static long every = 16, with_methods = 1, with_instructions, with_brackets = 1, dumps_ms = 400,
-            sample_ms = 50;
+            sample_ms = 50, with_collections;
 static char out_path[400];
 static JVMPI_RawMonitor work; /* a raw monitor whose contention is reported */
 static atomic_long counts[64], n_requested, n_samples;
@@ -341,6 +342,16 @@ static void after_class_load(const JVMPI_Event *e, bool requested)
 
 /* ---- what the agent does by itself ---- */
 
+/* RunGC does nothing while a dump is handled, but the program may have the VM collect. */
+static void collect_as_program(void)
+{
+    JNIEnv *env = NULL;
+    (void)(*java_vm)->GetEnv(java_vm, (void **)&env, JNI_VERSION_1_2);
+    jclass system = (*env)->FindClass(env, "java/lang/System");
+    (*env)->CallStaticVoidMethod(env, system, (*env)->GetStaticMethodID(env, system, "gc", "()V"));
+    (*env)->DeleteLocalRef(env, system);
+}
+
 /* Of what the tables know; an object may have ended meanwhile. */
 static void request_object_dumps(void)
 {
@@ -610,6 +621,8 @@ static void dispatch(const JVMPI_Event *e, struct thread_record *t, jint type, b
         on_gc(e, type);
         break;
     case JVMPI_EVENT_HEAP_DUMP:
+        if (with_collections)
+            collect_as_program();
         on_heap_dump(e);
         break;
     case JVMPI_EVENT_OBJECT_DUMP:
@@ -685,6 +698,7 @@ JNIEXPORT jint JNICALL JVM_OnLoad(JavaVM *jvm, char *options, void *reserved)
     with_methods = option(options, "methods=", with_methods);
     with_instructions = option(options, "instructions=", with_instructions);
     with_brackets = option(options, "brackets=", with_brackets);
+    with_collections = option(options, "collect=", with_collections);
     dumps_ms = option(options, "dumps=", dumps_ms);
     sample_ms = option(options, "sample=", sample_ms);
     const char *only = strstr(options, "only=");

@@ -144,6 +144,11 @@ MUTANTS = {
     "unsettled": (200, 2),           # a dump names what others are reporting
     "unfrozen-threads": (200, 2),    # threads start and end beside a dump
     "class-size": (40, 2),           # JDK 8: the size of a class object is that of another structure
+    "waiting-owner": (2000, 2),      # a monitor dump's lists and states as the VM gave them, one after the other
+    "hidden-threads": (200, 2),      # a monitor dump has threads whose start was not sent
+    "uncounted-contention": (200, 2),  # MONITOR_CONTENDED_EXIT goes on when no thread contends any more
+    "forgetful-dump": (40, 60),      # requests know nothing of what ended after the dump
+    "unlinked-objects": "hello",     # there are objects of a class that is never linked
     # functions that claim success and do nothing
     "RequestEvent": "hello", "GetThreadObject": (40, 2), "GetMethodClass": "hello", "SetThreadLocalStorage": (40, 2),
     # events that are not sent
@@ -152,13 +157,19 @@ MUTANTS = {
 }
 # Where nothing can be noticed: on JDK 11 each thread's object has been reported before its start is, so no handler requests it.
 UNREACHED = {("thread-twice", 11)} | {("class-size", version) for version in (11, 17, 25)}
+# Where other options than the usual ones show it.
+MUTANT_OPTIONS = {
+    61: ",brackets=0",  # without GC_FINISH an agent that holds a lock until then holds it for ever
+    "waiting-owner": ",methods=0,sample=5,dumps=0",
+    "hidden-threads": ",only=33,sample=5,dumps=0",  # no other event has threads
+    "forgetful-dump": ",only=33+34+42,sample=0,dumps=20,collect=1",  # an agent that is told of no objects
+}
 QUICK = ("class-of-class", "unannounced-thread", "untold-object", "class-before-objects", "class-before-its-object",
          4)  # each of some 50,000 objects is asked for again and again: it ends as long as that takes no walk each time
 
 
 def notices(jdk, mutant, tmp_path):
-    # without GC_FINISH an agent that holds a lock until then holds it for ever
-    options = ",brackets=0" if mutant == 61 else ""
+    options = MUTANT_OPTIONS.get(mutant, "")
     found, _ = breaches(jdk, MUTANTS[mutant], tmp_path, options, layer=AGENTS / "libjvmpimutant.so", env=[f"JVMPI_MUTANT={mutant}"])
     return found
 
