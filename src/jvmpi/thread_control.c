@@ -64,15 +64,27 @@ enum {
     THREAD_NOT_SUSPENDED = 13
 };
 
+/*
+ * Up to JDK 15 SuspendThread looks 50 times, with growing pauses, at a thread that it finds between
+ * two states, and one that suspends itself there does not leave that state: 6.4 s pass. For a list
+ * the VM stops all threads instead.
+ */
+static jvmtiError suspend_once(jthread thread)
+{
+    jvmtiError result = JVMTI_ERROR_NONE,
+               error = (*vm.ti)->SuspendThreadList(vm.ti, 1, &thread, &result);
+    return error ? error : result;
+}
+
 /* Suspends the thread when it holds none of the layer's locks. */
 static jvmtiError suspend_clean(struct thread_entry *t, jthread thread)
 {
-    jvmtiError error = (*vm.ti)->SuspendThread(vm.ti, thread);
+    jvmtiError error = suspend_once(thread);
     while (!error && atomic_load(&t->locked)) {
         error = (*vm.ti)->ResumeThread(vm.ti, thread);
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
         if (!error)
-            error = (*vm.ti)->SuspendThread(vm.ti, thread);
+            error = suspend_once(thread);
     }
     return error;
 }
