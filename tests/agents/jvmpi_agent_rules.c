@@ -168,21 +168,34 @@ static long disables(void)
     return in_bracket && ran && !open ? 1 : 10 + open;
 }
 
+enum { BUSY = 4 }; /* threads named "busy ..." */
+
+static long busy_threads(JNIEnv **list)
+{
+    long i, n = 0;
+    for (i = 0; i < n_threads && n < BUSY; i++)
+        if (!strncmp(threads[i].name, "busy", 4))
+            list[n++] = threads[i].env;
+    return n;
+}
+
 /*
  * Thread suspended mode: nothing that the caller may request waits for a suspended thread. Threads
  * named "busy ..." keep running.
  */
 static long suspends(JNIEnv *env)
 {
-    static JNIEnv *list[64];
-    static jint results[64];
+    static JNIEnv *list[BUSY];
+    static jint results[BUSY];
     JVMPI_RawMonitor m = jvmpi->RawMonitorCreate("_rules");
     JVMPI_CallFrame frames[16];
     JVMPI_CallTrace trace;
-    long traced = 0, round, i, n = 0;
-    for (i = 0; i < n_threads && n < 64; i++)
-        if (!strncmp(threads[i].name, "busy", 4))
-            list[n++] = threads[i].env;
+    long traced = 0, round, i, n = busy_threads(list);
+    /* A thread that Java takes for running may not have reported its start yet. */
+    for (i = 0; i < 1000 && n < BUSY; i++) {
+        pause_ms(10);
+        n = busy_threads(list);
+    }
     for (round = 0; round < 100; round++) {
         jvmpi->DisableGC();
         jvmpi->SuspendThreadList((jint)n, list, results);
@@ -203,7 +216,7 @@ static long suspends(JNIEnv *env)
         jvmpi->EnableGC();
     }
     jvmpi->RawMonitorDestroy(m);
-    return n > 0 && traced >= n * 50 ? 1 : traced;
+    return n == BUSY && traced >= n * 50 ? 1 : traced;
 }
 
 long rules_ask(JNIEnv *env, const char *what, jobject o)
