@@ -4,8 +4,8 @@
  * Options, separated by commas: out=FILE (the list), every=N (a trace for one in N objects),
  * methods=0, only=N+N (enable these events alone, and request each id), instructions=1, dumps=MS
  * and sample=MS (how often dumps are requested and threads are sampled while the program runs; 0
- * means never), brackets=0 (hold no monitor from GC_START to GC_FINISH), collect=1 (collect before a
- * heap dump is read).
+ * means never), brackets=0 (hold no monitor from GC_START to GC_FINISH), collect=1 (collect before
+ * a heap dump is read).
  */
 #include "jvmpi_contract.h"
 
