@@ -141,8 +141,8 @@ MUTANTS = {
     "short-dump": "hello",           # a dump whose last byte is missing
     "early-done": "hello",           # JVM_INIT_DONE before all else
     "after-the-end": "hello",        # an event after JVM_SHUT_DOWN
-    "unsettled": (200, 2),           # a dump names what others are reporting
-    "unfrozen-threads": (200, 2),    # threads start and end beside a dump
+    "unsettled": (1000, 2),          # a dump names what others are reporting
+    "unfrozen-threads": (1000, 2),   # threads start and end beside a dump
     "class-size": (40, 2),           # JDK 8: the size of a class object is that of another structure
     "waiting-owner": (2000, 2),      # a monitor dump's lists and states as the VM gave them, one after the other
     "hidden-threads": (200, 2),      # a monitor dump has threads whose start was not sent
@@ -158,8 +158,10 @@ MUTANTS = {
 # Where nothing can be noticed: on JDK 11 each thread's object has been reported before its start is, so no handler requests it.
 UNREACHED = {("thread-twice", 11)} | {("class-size", version) for version in (11, 17, 25)}
 # Where other options than the usual ones show it.
+OFTEN = ",methods=0,sample=2,dumps=0"  # a monitor dump each 2 ms
 MUTANT_OPTIONS = {
     61: ",brackets=0",  # without GC_FINISH an agent that holds a lock until then holds it for ever
+    "unsettled": OFTEN, "unfrozen-threads": OFTEN,
     "waiting-owner": ",methods=0,sample=5,dumps=0",
     "hidden-threads": ",only=33,sample=5,dumps=0",  # no other event has threads
     "forgetful-dump": ",only=33+34+42,sample=0,dumps=20,collect=1",  # an agent that is told of no objects
