@@ -377,6 +377,8 @@ static int put_ranks(struct json *j, const struct profile_view *v)
     if (v->profile->series[v->metric].estimated) {
         json_key_u64(j, "samples", v->samples);
         json_key_u64(j, "standard_error", (uint64_t)profile_standard_error(v));
+        if (v->metric == PROFILE_ALLOCATION)
+            json_key_bool(j, "unused_buffers_count", v->profile->rests_count);
     }
     /* Its own members say what an estimate is, and how many readings times rest on. */
     const struct profile_series *series = &v->profile->series[v->metric];

@@ -29,6 +29,7 @@ enum tag {
     SAMPLER_COST,
     THREAD_TIME,
     SETTING,
+    VM,
     LOST
 };
 
@@ -49,6 +50,7 @@ static const struct rec_select wanted[] = {
     {"jvmscope.SamplerCost", SAMPLER_COST},
     {"jvmscope.CpuTime", THREAD_TIME},
     {"jdk.ActiveSetting", SETTING},
+    {"jdk.JVMInformation", VM},
     LOSSES_SELECT(LOST),
     {0},
 };
@@ -194,12 +196,24 @@ static int64_t unattributed_node(struct reading *r, const struct rec_row *row)
     return frame < 0 ? frame : profile_node(r->p, 0, (uint32_t)frame);
 }
 
+/*
+ * Before JDK 25, what is left of a thread's allocation buffer at a collection counts for the VM as
+ * allocated when it decides what to sample for us. JDK 8, which calls itself 25, has no such
+ * events.
+ */
+static void read_vm(struct reading *r, const struct rec_event *e)
+{
+    unsigned long version = strtoul(rec_string(&e->object, "jvmVersion", ""), NULL, 10);
+    r->rests_count = version >= 11 && version < 25;
+}
+
 /* "10 ms" in the period of jdk.ExecutionSample, "10" in our own interval. */
 static void read_setting(struct reading *r, const struct rec_event *e)
 {
     const char *name = rec_string(&e->object, "name", ""),
                *value = rec_string(&e->object, "value", "");
     bool ours = strcmp(name, "interval") == 0;
+    r->ours |= strcmp(name, "alloc") == 0;
     if (!ours && strcmp(name, "period") != 0)
         return;
     char text[32];
@@ -264,6 +278,9 @@ static int read_by_name(struct reading *r, const struct rec_row *row)
                                 rec_string(&e.object, "name", ""), rec_ns(&e.object, "cpuTime", 0));
     case SETTING:
         read_setting(r, &e);
+        return 0;
+    case VM:
+        read_vm(r, &e);
         return 0;
     default:
         return 0;
@@ -335,6 +352,7 @@ static int settle(struct reading *r)
     if (e == 0 && !r->p->sites.len && sampled) {
         vec_release(&allocation->samples);
         allocation->estimated = true;
+        r->p->rests_count = r->ours && r->rests_count;
         return sums_move(&r->sums[SAMPLED], allocation);
     }
     return e < 0 || allocation->samples.len ? e : sums_move(&r->sums[TLAB], allocation);

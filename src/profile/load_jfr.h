@@ -40,10 +40,11 @@ struct reading {
     struct names names;
     struct sum_options how;
     struct sums sums[KINDS];
-    uint64_t period_ns;               /* of the samples by CPU timers */
-    struct map sites;                 /* node and class to the site */
-    struct map calls;                 /* node and thread to the row of calls */
-    struct map total_of;              /* the same to the row of totals */
+    bool ours, rests_count; /* a recording of ours with sampled allocation; see read_vm() */
+    uint64_t period_ns;     /* of the samples by CPU timers */
+    struct map sites;       /* node and class to the site */
+    struct map calls;       /* node and thread to the row of calls */
+    struct map total_of;    /* the same to the row of totals */
     VEC(struct profile_calls) totals; /* totals of methods; the node has one frame */
     /* node and thread to what its samples still have to give back, see add_change() */
     struct map owed[PROFILE_METRICS];

@@ -423,8 +423,12 @@ void profile_note(const struct profile_view *v, struct buf *to)
                    " readings of the CPU clock: those from fewer than %d are not known",
                    profile_readings(p), FEWEST_READINGS);
     else if (series->estimated && v->weight)
-        buf_printf(to, "estimated from %zu samples, standard error at most %.1f %%", v->samples,
-                   100 * profile_standard_error(v) / (double)v->weight);
+        buf_printf(to, "estimated from %zu samples, standard error at most %.1f %%%s", v->samples,
+                   100 * profile_standard_error(v) / (double)v->weight,
+                   v->metric == PROFILE_ALLOCATION && p->rests_count
+                       ? ", before JDK 25 with unused ends of allocation buffers, which are many "
+                         "where many threads allocate little"
+                       : "");
     else if (v->metric == PROFILE_ALLOCATION && profile_may_share_places(p))
         buf_string(to, "counted: where several stacks lead to a place, the parts that each of them "
                        "has of its count are estimated");

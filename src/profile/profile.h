@@ -191,6 +191,11 @@ struct profile {
      * unknown.
      */
     bool times_rounded;
+    /*
+     * Estimates of allocated bytes contain unused rests of threads' allocation buffers, which their
+     * standard error does not (doc/memory.md).
+     */
+    bool rests_count;
     VEC(struct profile_left) left;
     VEC(struct profile_site) sites;
     struct profile_sampler sampler;

@@ -95,6 +95,7 @@ def test_sampled_allocations(jdk, tmp_path):
     # JDK 8 does not sample: all are counted.
     error = table.get("standard_error", 0)
     assert error < 0.05 * truth and (error > 0) == (jdk.version > 8)
+    assert table.get("unused_buffers_count", False) == (8 < jdk.version < 25)
     assert abs(got - truth) < 5 * error + 0.01 * truth, (got, truth, error)
     shown = lab.jvmscope("report", out).stdout
     assert "Jvmscope" not in shown + json.dumps(report)

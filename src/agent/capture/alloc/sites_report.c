@@ -131,9 +131,10 @@ static void tell_errors(struct session *s, const struct site_rows *r,
         snprintf(text, sizeof(text), "allocated exact, live %s%s", error, more);
     else
         snprintf(text, sizeof(text),
-                 "estimated from %llu samples, standard error of all bytes %.2f %%",
+                 "estimated from %llu samples, standard error of all bytes %.2f %%%s",
                  (unsigned long long)site_table.samples,
-                 100 * sites_square_root(site_table.variance_bytes) / bytes);
+                 100 * sites_square_root(site_table.variance_bytes) / bytes,
+                 vm.version < 25 ? ", with unused ends of allocation buffers" : "");
     session_message(s, "heap=sites: %s", text);
     if (!site_table.collected)
         session_warn(
