@@ -190,7 +190,7 @@ static uint32_t upcoming(const struct simulation *s, const uint32_t *last, uint3
     return last[thread] == TL_NONE ? s->t->threads[thread].first : s->next[last[thread]];
 }
 
-static int let_go(struct simulation *s, const uint32_t *last, uint32_t hold, uint64_t at)
+static int release_hold(struct simulation *s, const uint32_t *last, uint32_t hold, uint64_t at)
 {
     uint32_t object = tl_hold_object(&s->holds.slots[hold]);
     s->over[hold] = true;
@@ -218,7 +218,7 @@ static int happen(struct simulation *s, uint32_t *last, uint32_t n)
         if (end > node.time && !(node.flags & TL_BLOCKED))
             r = heap_push(s, s->times[n] + replay_part(s->r, n, end), n, k);
         else
-            r = let_go(s, last, k - 1, s->times[n]);
+            r = release_hold(s, last, k - 1, s->times[n]);
     }
     uint32_t hold = s->acquires[n];
     if (hold && s->owner[tl_hold_object(&s->holds.slots[hold - 1])] == 0) {
@@ -261,7 +261,7 @@ static int simulate(struct simulation *s, uint32_t *last)
         struct pending p = heap_pop(s);
         if (p.hold) {
             s->lets_go = tl_node(s->t, p.node).thread;
-            r = let_go(s, last, p.hold - 1, p.time);
+            r = release_hold(s, last, p.hold - 1, p.time);
             continue;
         }
         if (must_wait(s, p.node)) {

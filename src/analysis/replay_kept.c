@@ -16,7 +16,7 @@
 /* how many nodes the first pass stays ahead at least */
 enum { AHEAD_NODES = 1 << 16 };
 
-static void tell(struct kept *k, size_t done, int error)
+static void report(struct kept *k, size_t done, int error)
 {
     if (done % AHEAD_NODES != 0 && done != k->r->t->n_nodes && error == 0)
         return;
@@ -54,7 +54,7 @@ static void *own_times(void *arg)
     int error = last ? 0 : -ENOMEM;
     for (size_t n = 0; error == 0 && n < t->n_threads; n++)
         last[n] = UINT64_MAX;
-    for (; error == 0 && i < t->n_nodes; tell(k, ++i, 0)) {
+    for (; error == 0 && i < t->n_nodes; report(k, ++i, 0)) {
         const struct tl_node at = *tl_read(&nodes, (uint32_t)i);
         if (i % AHEAD_NODES == 0 && !have_room(k, i))
             break;
@@ -65,7 +65,7 @@ static void *own_times(void *arg)
     free(last);
     if (error == 0 && k->r->sections.failed)
         error = -ENOMEM;
-    tell(k, i, error);
+    report(k, i, error);
     return NULL;
 }
 

@@ -194,8 +194,8 @@ static int walk_gap(struct walk *w, uint32_t i, uint64_t next_thread)
 }
 
 /*
- * What a work waited for between its hand-over and its beginning. A virtual thread that was made for
- * it waits for a carrier and not in a queue of the program.
+ * What a work waited for between its hand-over and its beginning. A virtual thread that was made
+ * for it waits for a carrier and not in a queue of the program.
  */
 static enum request_cause queue_cause(const struct walk *w, const struct request_work *x,
                                       uint64_t queued)

@@ -242,7 +242,7 @@ int attach_record(const struct vm *vm, const struct capture *capture, const char
         char made_from[64];
         snprintf(made_from, sizeof(made_from), "/proc/self/fd/%d", held);
         if (!recording_is_direct(output))
-            contents_tell(made_from, output);
+            contents_report(made_from, output);
         int fetched = target_fetch(vm, file, held, output, true);
         if (fetched == 0)
             scratch_remove_sibling(&scratch, file);

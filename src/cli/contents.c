@@ -100,7 +100,7 @@ static void note_setting(struct settings *s, const struct rec_event *e)
         s->asked[i] |= asks_for(&rows[i], name, value);
 }
 
-void contents_tell(const char *path, const char *shown)
+void contents_report(const char *path, const char *shown)
 {
     enum { SETTING = 1, UNMATCHED, PATTERN, NOTE };
 
@@ -117,7 +117,7 @@ void contents_tell(const char *path, const char *shown)
         return;
     while (recording_next(r, &e) > 0) {
         const char *subject = rec_string(&e.object, e.tag == NOTE ? "place" : "pattern", "?");
-        if (e.tag != SETTING && target_has_told(subject))
+        if (e.tag != SETTING && target_has_reported(subject))
             continue;
         if (e.tag == UNMATCHED) {
             complain(rec_string(&e.object, "pattern", "?"), "the pattern traced nothing",

@@ -13,7 +13,7 @@
  * Complains, under the name `shown`, about each capture that recorded nothing and each pattern that
  * matched no method. path: a recording of our agent; other files are ignored.
  */
-void contents_tell(const char *path, const char *shown);
+void contents_report(const char *path, const char *shown);
 /*
  * Returns the command that shows what a recording or an HPROF file holds, or NULL when it holds
  * nothing that one would show. words: the agent's options that were given, of which the first comes

@@ -77,7 +77,7 @@ static int convert(const struct selection *selection, const char *from, const ch
     if (status)
         return status;
     if (format->threads)
-        losses_tell_file(from, NULL);
+        losses_report_file(from, NULL);
     int r = p && format->any ? vm_time_samples(p) : 0;
     if (r == 0 && format == &export_format_html)
         r = page_more(&members, from, p, options->sources, false);

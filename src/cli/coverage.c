@@ -34,9 +34,9 @@ static const struct arg_set *const coverage_sets[] = {&coverage_set, NULL};
 
 /* What the recordings contain. */
 struct found {
-    bool any;   /* coverage of a method */
-    bool asked; /* the agent was told to record coverage */
-    bool told;  /* the caller has already reported what the recordings lost */
+    bool any;      /* coverage of a method */
+    bool asked;    /* the agent was told to record coverage */
+    bool reported; /* the caller has already reported what the recordings lost */
     struct losses losses;
 };
 
@@ -78,8 +78,8 @@ static int read_recording(struct coverage *c, const char *path, struct found *re
         e = losses_read(&own, r);
     if (e < 0)
         return complain_errno(path, "cannot read", e);
-    if (!ret->told)
-        losses_tell(path, &own, NULL);
+    if (!ret->reported)
+        losses_report(path, &own, NULL);
     e = losses_merge(&ret->losses, &own);
     return e < 0 ? complain_errno(path, "cannot read", e) : 0;
 }
@@ -257,7 +257,7 @@ static void put_sources(struct json *j, const struct coverage *c, const char *fo
 int coverage_page_json(const char *path, const char *sources, struct json *j)
 {
     _cleanup_(coverage_release) struct coverage c = {0};
-    _cleanup_(found_release) struct found found = {.told = true};
+    _cleanup_(found_release) struct found found = {.reported = true};
     if (read_recording(&c, path, &found))
         return -EIO;
     if (!found.any)

@@ -3,14 +3,14 @@
 
 #include "cli/commands.h"
 
-static void tell(const char *path, struct buf *sentence, struct buf *ret_text)
+static void report(const char *path, struct buf *sentence, struct buf *ret_text)
 {
     complain(path, buf_str(sentence), NULL);
     if (ret_text)
         buf_printf(ret_text, "%s%s", ret_text->len ? "; " : "", buf_str(sentence));
 }
 
-void losses_tell(const char *path, const struct losses *l, struct buf *ret_text)
+void losses_report(const char *path, const struct losses *l, struct buf *ret_text)
 {
     _cleanup_(buf_release) struct buf text = BUF(4096);
     for (size_t i = 0; i < l->rows.len; i++) {
@@ -18,16 +18,16 @@ void losses_tell(const char *path, const struct losses *l, struct buf *ret_text)
             continue;
         buf_clear(&text);
         loss_sentence(l, &l->rows.data[i], &text);
-        tell(path, &text, ret_text);
+        report(path, &text, ret_text);
     }
     for (size_t i = 0; i < l->reduced.len; i++) {
         buf_clear(&text);
         reduced_sentence(l, &l->reduced.data[i], &text);
-        tell(path, &text, ret_text);
+        report(path, &text, ret_text);
     }
     buf_clear(&text);
     if (losses_unended_sentence(l, &text))
-        tell(path, &text, ret_text);
+        report(path, &text, ret_text);
 }
 
 /* without_events: read only the headers of its chunks. */
@@ -43,35 +43,35 @@ static void read_file(const char *path, struct losses *ret, bool without_events)
         losses_release(ret);
 }
 
-void losses_tell_file(const char *path, struct buf *ret_text)
+void losses_report_file(const char *path, struct buf *ret_text)
 {
     _cleanup_(losses_release) struct losses l = {0};
     read_file(path, &l, false);
-    losses_tell(path, &l, ret_text);
+    losses_report(path, &l, ret_text);
 }
 
-void losses_tell_as(const char *path, const char *shown, bool ended)
+void losses_report_as(const char *path, const char *shown, bool ended)
 {
     _cleanup_(losses_release) struct losses l = {0};
     read_file(path, &l, false);
     l.unended = l.unended && ended;
-    losses_tell(shown, &l, NULL);
+    losses_report(shown, &l, NULL);
 }
 
-void losses_tell_known(const char *path, bool any)
+void losses_report_known(const char *path, bool any)
 {
     _cleanup_(losses_release) struct losses l = {0};
     read_file(path, &l, !any);
-    losses_tell(path, &l, NULL);
+    losses_report(path, &l, NULL);
 }
 
-void losses_tell_read(const char *path, bool any, const char *why)
+void losses_report_read(const char *path, bool any, const char *why)
 {
     _cleanup_(losses_release) struct losses l = {0};
     read_file(path, &l, !any);
     if (why && !l.cut)
         complain(path, "read as far as possible", why);
-    losses_tell(path, &l, NULL);
+    losses_report(path, &l, NULL);
 }
 
 void losses_json_of_file(const char *path, const char *const *captures, bool any, struct json *j)

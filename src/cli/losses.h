@@ -7,27 +7,27 @@
 /*
  * Prints a line on standard error for each loss, and one when the recording was not ended properly.
  */
-void losses_tell(const char *path, const struct losses *l, struct buf *ret_text);
+void losses_report(const char *path, const struct losses *l, struct buf *ret_text);
 /*
  * The same for a file, which is read for this; a file that is not a recording has no losses. The
  * lines are also appended to ret_text unless it is NULL.
  */
-void losses_tell_file(const char *path, struct buf *ret_text);
+void losses_report_file(const char *path, struct buf *ret_text);
 /*
  * The same for a file that is reported under the name `shown`. ended: false for a recording that is
  * still being written.
  */
-void losses_tell_as(const char *path, const char *shown, bool ended);
+void losses_report_as(const char *path, const char *shown, bool ended);
 /*
  * The same for a recording whose losses were already counted: it is read for their descriptions
  * only if there are any.
  */
-void losses_tell_known(const char *path, bool any);
+void losses_report_known(const char *path, bool any);
 /*
  * The same after reading the recording as far as `why` says, or to its end (NULL). Of a file that
  * was cut only the losses say it, so that it is said once.
  */
-void losses_tell_read(const char *path, bool any, const char *why);
+void losses_report_read(const char *path, bool any, const char *why);
 /*
  * losses_json() of a file. any: false when it is known that nothing was lost, so that the file need
  * not be read.

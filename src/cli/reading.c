@@ -46,7 +46,7 @@ int reading_open(struct profile **ret, const char *path, enum load_detail detail
                        : complain_errno(path, "cannot read", r);
     if (ret_warning)
         buf_bytes(ret_warning, why.data, why.len);
-    losses_tell_read(path, (*ret)->lost_any, why.len ? buf_str(&why) : NULL);
+    losses_report_read(path, (*ret)->lost_any, why.len ? buf_str(&why) : NULL);
     return 0;
 }
 

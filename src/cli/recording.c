@@ -200,7 +200,7 @@ static bool announce(const struct capture *c, const char *path, const char *show
     if (shown_by)
         fprintf(stderr, "; see it with: jvmscope %s %s", shown_by, shown);
     fputc('\n', stderr);
-    /* Of a recording contents_tell says what is not there. */
+    /* Of a recording contents_report says what is not there. */
     if (direct && !ends_in(shown, ".jfr") && !*where && !shown_by)
         complain(shown, "holds nothing that a command would show", NULL);
     return ends_in(shown, ".jfr");
@@ -210,8 +210,8 @@ void recording_announce(const struct capture *c, const char *output)
 {
     if (!announce(c, output, output, ""))
         return;
-    losses_tell_file(output, NULL);
-    contents_tell(output, output);
+    losses_report_file(output, NULL);
+    contents_report(output, output);
 }
 
 void recording_announce_open(int fd, const char *shown, const char *where, bool ended)
@@ -220,8 +220,8 @@ void recording_announce_open(int fd, const char *shown, const char *where, bool 
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     if (!announce(NULL, path, shown, where))
         return;
-    losses_tell_as(path, shown, ended);
-    contents_tell(path, shown);
+    losses_report_as(path, shown, ended);
+    contents_report(path, shown);
 }
 
 void recording_announce_dumps(const char *recording, const struct timespec *since)

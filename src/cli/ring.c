@@ -91,7 +91,7 @@ static bool is_jfr(const char *output)
 }
 
 /* Reports what was extracted, and whether it is all that was asked for. */
-static void tell_part(const char *output, const struct jfr_ring_part *part, uint64_t last_ns)
+static void report_part(const char *output, const struct jfr_ring_part *part, uint64_t last_ns)
 {
     char from[32], to[32], size[24], has[24], asked[24];
     struct stat st;
@@ -148,7 +148,7 @@ static int take(int fd, const char *shown, const struct jfr_ring_cut *cut, const
         complain_as(NULL, NULL);
     }
     if (status == 0)
-        tell_part(output, &part, cut->last_ns);
+        report_part(output, &part, cut->last_ns);
     if (!direct)
         unlink(copy);
     return status;

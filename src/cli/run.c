@@ -186,7 +186,7 @@ static int run_program(struct run *run, int *ret_status)
     return n == sizeof(why) ? why : name_files(run, pid);
 }
 
-static void tell_ring(const char *path)
+static void report_ring(const char *path)
 {
     if (path[0] == '/')
         fprintf(stderr,
@@ -212,7 +212,7 @@ static int read_outcomes(const struct run *run, bool *ret_refused)
     for (char *rest = (char *)lines, *line; (line = strsep(&rest, "\n"));) {
         const char *error = strsep(&line, "\t"), *path = strsep(&line, "\t"), *why = line;
         if (path && *path && capture_always(&run->capture))
-            tell_ring(path);
+            report_ring(path);
         if (!why || strcmp(error, "0") == 0)
             continue;
         *ret_refused |= !*why;
@@ -244,7 +244,7 @@ static int finish(struct run *run)
         complain_as(NULL, NULL);
         if (converted)
             return complain("the recording is still at", run->file, NULL);
-        contents_tell(run->file, run->output);
+        contents_report(run->file, run->output);
         unlink(run->file);
     }
     if (status == 0) {

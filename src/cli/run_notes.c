@@ -20,7 +20,7 @@ static void print_from(int file, off_t *at)
         for (; (end = strchr(line, '\n')); line = end + 1) {
             *end = 0;
             if (strncmp(line, "0\t\t", 3) == 0 && line[3])
-                target_tell_note(line + 3);
+                target_report_note(line + 3);
         }
         if (line == text && n < LINE_LENGTH)
             return; /* the rest of the line is not written yet */

@@ -108,9 +108,9 @@ int target_open(struct vm *ret, const char *pid)
 }
 
 /* Notes of this process about what has no match so far; a recording says the same at its end. */
-static struct buf told_so_far = BUF(1 << 20);
+static struct buf reported_so_far = BUF(1 << 20);
 
-void target_tell_note(const char *text)
+void target_report_note(const char *text)
 {
     size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyz-");
     int i = len && strchr("=: ", text[len]) ? option_find(text, len) : -1;
@@ -121,24 +121,24 @@ void target_tell_note(const char *text)
         buf_string(&note, text);
     complain("note", buf_str(&note), NULL);
     if (strstr(text, " so far") || strncmp(text, "log ", 4) == 0)
-        buf_printf(&told_so_far, "%s\n", buf_str(&note));
+        buf_printf(&reported_so_far, "%s\n", buf_str(&note));
 }
 
-bool target_has_told(const char *subject)
+bool target_has_reported(const char *subject)
 {
     _cleanup_(buf_release) struct buf part = BUF(1 << 20);
     buf_printf(&part, " %s: ", subject);
-    return strstr(buf_str(&told_so_far), buf_str(&part)) != NULL;
+    return strstr(buf_str(&reported_so_far), buf_str(&part)) != NULL;
 }
 
 void target_print_messages(const struct buf *answer)
 {
-    _cleanup_free_ char *told = agent_answer_value(buf_str(answer), "messages_told", 0);
-    for (unsigned i = told ? (unsigned)strtoul(told, NULL, 10) : 0;; i++) {
+    _cleanup_free_ char *reported = agent_answer_value(buf_str(answer), "messages_told", 0);
+    for (unsigned i = reported ? (unsigned)strtoul(reported, NULL, 10) : 0;; i++) {
         _cleanup_free_ char *text = agent_answer_value(buf_str(answer), "message", i);
         if (!text)
             return;
-        target_tell_note(text);
+        target_report_note(text);
     }
 }
 

@@ -41,9 +41,9 @@ int target_show(const struct vm *vm, const char *what, const char *options, bool
  * Returns whether a note was printed that the subject, a pattern or the place of a logpoint, has no
  * match so far.
  */
-bool target_has_told(const char *subject);
+bool target_has_reported(const char *subject);
 /* Prints a note of the agent's. The option that it may begin with is called by its flag. */
-void target_tell_note(const char *text);
+void target_report_note(const char *text);
 /* Prints on standard error those of the agent's messages that were not printed before. */
 void target_print_messages(const struct buf *answer);
 /*

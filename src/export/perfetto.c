@@ -151,7 +151,8 @@ static int put_tracks(struct perfetto *p)
     return r;
 }
 
-static int put_hold(struct perfetto *p, uint32_t thread, const struct tl_hold *one, uint8_t *told)
+static int put_hold(struct perfetto *p, uint32_t thread, const struct tl_hold *one,
+                    uint8_t *reported)
 {
     uint32_t object = tl_hold_object(one);
     uint64_t track = THREAD_TRACKS + p->t->n_threads + object;
@@ -160,8 +161,8 @@ static int put_hold(struct perfetto *p, uint32_t thread, const struct tl_hold *o
         return 0;
     snprintf(name, sizeof(name), "lock %s@%llx", tl_object_class(p->t, object),
              (unsigned long long)p->t->objects[object].id);
-    int r = told[object] ? 0 : put_track(p, track, PROCESS_TRACK, name, 0);
-    told[object] = 1;
+    int r = reported[object] ? 0 : put_track(p, track, PROCESS_TRACK, name, 0);
+    reported[object] = 1;
     if (r == 0 && one->flags & HOLD_INFERRED)
         annotate(p, "inferred", "true");
     if (r == 0)
@@ -177,14 +178,14 @@ static int put_locks(struct perfetto *p)
 {
     struct holds h = {0};
     int r = holds_collect(p->t, NULL, NULL, &h);
-    uint8_t *told = r == 0 ? calloc(p->t->n_objects + 1, 1) : NULL;
-    if (r == 0 && !told)
+    uint8_t *reported = r == 0 ? calloc(p->t->n_objects + 1, 1) : NULL;
+    if (r == 0 && !reported)
         r = -ENOMEM;
     for (uint32_t thread = 0; r == 0 && thread < p->t->n_threads; thread++) {
         for (size_t i = 0, n = hold_count(&h, thread); r == 0 && i < n; i++)
-            r = put_hold(p, thread, hold_of(&h, thread, i), told);
+            r = put_hold(p, thread, hold_of(&h, thread, i), reported);
     }
-    free(told);
+    free(reported);
     holds_release(&h);
     return r;
 }

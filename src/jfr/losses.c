@@ -7,7 +7,7 @@
 
 #include "jfr/internal.h"
 
-#define TELL_NS (100 * NS_PER_MS) /* losses of one kind within this time become one event */
+#define REPORT_NS (100 * NS_PER_MS) /* losses of one kind within this time become one event */
 
 const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_TRACE_BUFFER] = {"trace", "calls", "the buffer of their thread was full"},
@@ -239,8 +239,8 @@ uint64_t losses_of_events(const struct jfr_writer *w, enum lost_reason reason)
  * Writes what a counter has counted since its last event. When there is no room, it is written
  * later.
  */
-static void tell(struct jfr_writer *w, struct loss_counter *c, const struct jfr_loss_row *row,
-                 uint64_t now)
+static void report(struct jfr_writer *w, struct loss_counter *c, const struct jfr_loss_row *row,
+                   uint64_t now)
 {
     struct jfr_event e;
     uint64_t total = atomic_load(&c->total);
@@ -294,24 +294,24 @@ void jfr_each_loss(const struct jfr_writer *w,
 void losses_write(struct jfr_writer *w, bool last)
 {
     uint64_t now = now_ns();
-    if (!last && now - w->reported_ns < TELL_NS)
+    if (!last && now - w->reported_ns < REPORT_NS)
         return;
     jfr_lose_total(w, LOSS_STACK, atomic_load(&w->traces.lost));
     jfr_lose_total(w, LOSS_NAME, atomic_load(&w->unresolved));
     jfr_lose_total(w, LOSS_CONSTANT, atomic_load(&w->lost_constants));
     for (size_t i = 0; i < JFR_LOSSES; i++)
-        tell(w, &w->losses[i], &jfr_loss_rows[i], now);
+        report(w, &w->losses[i], &jfr_loss_rows[i], now);
     for (size_t i = 0; i < JFR_LOST_TYPES; i++)
         for (size_t k = 0; k < JFR_LOST_REASONS; k++) {
             if (atomic_load(&w->lost_of_type[i][k].total) == w->lost_of_type[i][k].reported)
                 continue;
             struct jfr_loss_row row = row_of_type(w, i, (enum lost_reason)k);
-            tell(w, &w->lost_of_type[i][k], &row, now);
+            report(w, &w->lost_of_type[i][k], &row, now);
         }
     for (size_t i = 0; i < JFR_HELDS; i++) {
         struct jfr_loss_row row = held_rows[i];
         row.reason = room_reason(atomic_load(&w->failure));
-        tell(w, &w->lost_held[i], &row, now);
+        report(w, &w->lost_held[i], &row, now);
     }
     w->reported_ns = now;
 }

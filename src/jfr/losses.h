@@ -84,7 +84,7 @@ struct jfr_loss_row jfr_loss_of_type(const char *type);
  * while the writer exists.
  */
 void jfr_each_loss(const struct jfr_writer *w,
-                   void (*tell)(void *context, const struct jfr_loss_row *row, uint64_t total),
+                   void (*report)(void *context, const struct jfr_loss_row *row, uint64_t total),
                    void *context);
 
 /*

@@ -112,7 +112,7 @@ int chunk_prepare_ahead(struct rec_chunk *k)
     return 0;
 }
 
-void chunk_tell(struct rec_chunk *k)
+void chunk_report(struct rec_chunk *k)
 {
     if (k->state == CHUNK_BAD)
         recording_damage(k->recording, k->start, k->why);
@@ -121,7 +121,7 @@ void chunk_tell(struct rec_chunk *k)
 int chunk_prepare(struct rec_chunk *k)
 {
     int ret = chunk_prepare_ahead(k);
-    chunk_tell(k);
+    chunk_report(k);
     return ret;
 }
 

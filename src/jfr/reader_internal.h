@@ -244,11 +244,11 @@ void chunk_read_string(struct rec_chunk *k, struct cursor *c, struct rec_value *
 /* ---- reader.c ---- */
 int chunk_prepare(struct rec_chunk *k) must_check;
 /*
- * The same before the chunk's turn comes. Damage is recorded by chunk_tell, once all that precedes
- * the chunk is read.
+ * The same before the chunk's turn comes. Damage is recorded by chunk_report, once all that
+ * precedes the chunk is read.
  */
 int chunk_prepare_ahead(struct rec_chunk *k) must_check;
-void chunk_tell(struct rec_chunk *k);
+void chunk_report(struct rec_chunk *k);
 void chunk_release(struct rec_chunk *k);
 /* Called when all of the chunk was read: frees its memory, unless chunks are kept. */
 void rec_chunk_leave(struct recording *r, struct rec_chunk *k);

@@ -394,7 +394,7 @@ int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret, size_
         if (error)
             return error;
         const struct batch *b = rows->current = take(rows, chunk);
-        chunk_tell(b->chunk);
+        chunk_report(b->chunk);
         for (size_t i = 0; i < b->n_parts; i++) {
             if (vec_push(&rows->parts, b->parts[i]) < 0)
                 return -ENOMEM;

@@ -54,7 +54,7 @@
  *   elapsed_ns N            since the start of the recording
  *   message TEXT            something the user should know, such as a fallback or a missing
  *                           capability; may repeat
- *   messages_told N         how many of them an earlier answer to a verb other than status had
+ *   messages_reported N         how many of them an earlier answer to a verb other than status had
  *   json TEXT               inspect, trace, control: the answer
  *   CAPTURE.NAME N          counters of a capture, such as `cpu.samples 4711`
  *

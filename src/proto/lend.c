@@ -35,7 +35,7 @@
 enum { FD_FIRST = 100, FDS = 900 };
 
 /* What the lender tells once it is ready: an errno, or where the library is. */
-struct told {
+struct reported {
     int error;
     pid_t pid; /* in the VM's namespace */
     int fd;
@@ -107,7 +107,8 @@ static int make_memory_file(const char *name, const void *data, size_t len)
     return TAKE_FD(fd);
 }
 
-static int hold(const struct vm *vm, uint64_t hash, const void *data, size_t len, struct told *told)
+static int hold(const struct vm *vm, uint64_t hash, const void *data, size_t len,
+                struct reported *reported)
 {
     char name[64];
     uint16_t number;
@@ -118,16 +119,16 @@ static int hold(const struct vm *vm, uint64_t hash, const void *data, size_t len
     /* At random: should another build's lender once have had this process id, the paths differ. */
     if (getrandom(&number, sizeof(number), 0) != sizeof(number))
         return -errno;
-    told->pid = getpid();
-    told->fd = FD_FIRST + number % FDS;
-    snprintf(name, sizeof(name), NAME, hash, told->pid, told->fd);
+    reported->pid = getpid();
+    reported->fd = FD_FIRST + number % FDS;
+    snprintf(name, sizeof(name), NAME, hash, reported->pid, reported->fd);
     _cleanup_close_ int fd = make_memory_file(name, data, len);
     if (fd < 0)
         return fd;
-    if (dup2(fd, told->fd) < 0 || fstat(fd, &st) < 0)
+    if (dup2(fd, reported->fd) < 0 || fstat(fd, &st) < 0)
         return -errno;
-    told->dev = st.st_dev;
-    told->ino = st.st_ino;
+    reported->dev = st.st_dev;
+    reported->ino = st.st_ino;
     return 0;
 }
 
@@ -137,7 +138,7 @@ static int hold(const struct vm *vm, uint64_t hash, const void *data, size_t len
  */
 static void lend(const struct vm *vm, uint64_t hash, const void *data, size_t len, int channel)
 {
-    struct told told = {0};
+    struct reported reported = {0};
     char byte;
     /* What interrupts the command must not take away what the VM is about to load. */
     for (size_t i = 0; i < 4; i++)
@@ -154,8 +155,8 @@ static void lend(const struct vm *vm, uint64_t hash, const void *data, size_t le
         waitpid(child, NULL, 0);
         _exit(0);
     }
-    told.error = r < 0 ? r : child < 0 ? -errno : hold(vm, hash, data, len, &told);
-    if (write(channel, &told, sizeof(told)) == sizeof(told) && told.error == 0)
+    reported.error = r < 0 ? r : child < 0 ? -errno : hold(vm, hash, data, len, &reported);
+    if (write(channel, &reported, sizeof(reported)) == sizeof(reported) && reported.error == 0)
         while (read(channel, &byte, 1) < 0 && errno == EINTR)
             continue;
     _exit(0);
@@ -164,23 +165,24 @@ static void lend(const struct vm *vm, uint64_t hash, const void *data, size_t le
 /* ---- in the command ---- */
 
 /* Whether the VM's /proc has the library, which it has not when that is another namespace's. */
-static bool is_there(const struct vm *vm, const struct told *told)
+static bool is_there(const struct vm *vm, const struct reported *reported)
 {
     char name[32];
     struct statfs fs;
     struct stat st;
-    snprintf(name, sizeof(name), "%d/fd/%d", told->pid, told->fd);
+    snprintf(name, sizeof(name), "%d/fd/%d", reported->pid, reported->fd);
     _cleanup_close_ int proc = vm_open_folder(vm, "/proc");
     if (proc < 0 || fstatfs(proc, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
         return false;
-    return fstatat(proc, name, &st, 0) == 0 && st.st_dev == told->dev && st.st_ino == told->ino;
+    return fstatat(proc, name, &st, 0) == 0 && st.st_dev == reported->dev &&
+           st.st_ino == reported->ino;
 }
 
 int lend_library(const struct vm *vm, uint64_t hash, const void *data, size_t len, char *path,
                  size_t size, struct lender *ret, struct buf *why)
 {
     int ends[2];
-    struct told told = {.error = -EIO};
+    struct reported reported = {.error = -EIO};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return -errno;
     struct lender l = {fork(), ends[0]};
@@ -189,10 +191,10 @@ int lend_library(const struct vm *vm, uint64_t hash, const void *data, size_t le
         lend(vm, hash, data, len, ends[1]);
     }
     close(ends[1]);
-    if (l.process > 0 && read(l.end, &told, sizeof(told)) != sizeof(told))
-        told.error = -EIO;
-    int r = l.process < 0 ? -EAGAIN : told.error;
-    if (r == 0 && !is_there(vm, &told))
+    if (l.process > 0 && read(l.end, &reported, sizeof(reported)) != sizeof(reported))
+        reported.error = -EIO;
+    int r = l.process < 0 ? -EAGAIN : reported.error;
+    if (r == 0 && !is_there(vm, &reported))
         r = -ENOENT;
     if (r < 0) {
         lender_release(&l);
@@ -205,7 +207,7 @@ int lend_library(const struct vm *vm, uint64_t hash, const void *data, size_t le
         buf_string(why, "; start it with -agentpath");
         return r;
     }
-    snprintf(path, size, "/proc/%d/fd/%d", told.pid, told.fd);
+    snprintf(path, size, "/proc/%d/fd/%d", reported.pid, reported.fd);
     *ret = l;
     return 0;
 }

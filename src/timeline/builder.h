@@ -48,7 +48,7 @@ enum tl_event_kind {
 #define TLE_TIMED_OUT 1
 #define TLE_EXISTING  2  /* for THREAD_START: the thread existed before the recording began */
 #define TLE_VIRTUAL   8  /* for THREAD_START: other is the carrier */
-#define TLE_TOLD      16 /* for a beginning: it was reported while the wait continued */
+#define TLE_REPORTED  16 /* for a beginning: it was reported while the wait continued */
 /* the end event is the end of the recording, at which the thread still exists */
 #define TLE_OPEN 4
 

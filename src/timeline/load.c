@@ -298,7 +298,7 @@ static void on_waiting(struct loader *l)
         e->stack = stack;
         e->other = owner;
         e->timeout_ms = millis(ns_field(l, TIMEOUT));
-        e->flags = TLE_TOLD;
+        e->flags = TLE_REPORTED;
     }
 }
 
@@ -434,7 +434,7 @@ static bool is_double(const struct tl_event *events, size_t n, size_t i)
         first--;
     for (size_t k = first; k < n && events[k].time == e->time; k++)
         if (k != i && events[k].thread == e->thread && events[k].kind == e->kind &&
-            (k < i || !(events[k].flags & TLE_TOLD)))
+            (k < i || !(events[k].flags & TLE_REPORTED)))
             return true;
     return false;
 }
@@ -451,7 +451,7 @@ static int build_events(struct loader *l)
             timeline_lock(l->b);
             for (size_t end = MIN(i + SLICE, n); r == 0 && i < end; i++) {
                 timeline_ahead(l->b, events, i, n);
-                if (!(events[i].flags & TLE_TOLD) || !is_double(events, n, i))
+                if (!(events[i].flags & TLE_REPORTED) || !is_double(events, n, i))
                     r = timeline_add(l->b, &events[i]);
             }
             timeline_unlock(l->b);

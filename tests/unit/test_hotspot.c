@@ -109,7 +109,7 @@ static void code_is_found(void **state)
     free(c.im.bytes);
 }
 
-static void inlined_methods_are_told(void **state)
+static void inlined_methods_are_reported(void **state)
 {
     /*
      * At 1: no sender, method 1, bci 7 (encoded plus one). At 8: sender at 1, method 2, bci 300 as
@@ -555,7 +555,7 @@ int main(void)
         cmocka_unit_test(deviations_are_refused),
         cmocka_unit_test(other_vms_are_refused),
         cmocka_unit_test(code_is_found),
-        cmocka_unit_test(inlined_methods_are_told),
+        cmocka_unit_test(inlined_methods_are_reported),
         cmocka_unit_test(a_loop_of_scopes_ends),
         cmocka_unit_test(prologues_and_epilogues_of_x86_64),
         cmocka_unit_test(frames_of_aarch64),

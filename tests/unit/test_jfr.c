@@ -289,14 +289,14 @@ static void what_does_not_fit_is_counted(void **state)
     assert_int_equal(n.lost_closed, 1);
     assert_int_equal(n.lost_traces, 1);
     struct rec_event v;
-    int told = 0, big = 0;
+    int reported = 0, big = 0;
     while (recording_next(r, &v) > 0) {
         big += strlen(rec_string(&v.object, "reason", "")) == sizeof(text);
-        told += rec_long(&v.object, "total", 0) == 1 &&
-                strncmp(rec_string(&v.object, "reason", ""), "x", 1) != 0;
+        reported += rec_long(&v.object, "total", 0) == 1 &&
+                    strncmp(rec_string(&v.object, "reason", ""), "x", 1) != 0;
     }
     assert_int_equal(big, 1);
-    assert_int_equal(told, 4);
+    assert_int_equal(reported, 4);
     recording_close(r);
 }
 

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REPEAT_MAX = 1600, TELL_EVERY_NS = 5000000000, LOOK_EVERY_NS = 1000000000 };
+enum { REPEAT_MAX = 1600, REPORT_EVERY_NS = 5000000000, LOOK_EVERY_NS = 1000000000 };
 
 /* jvmscope.UnattributedSample, jvmscope.SamplerCost and jvmscope.CpuTime: doc/format.md. */
 static const struct jfr_type types[] = {
@@ -70,7 +70,7 @@ static struct {
     uint64_t reported_ns, looked_ns;
     uint64_t java_ns;        /* CPU time of Java threads that has been told */
     _Atomic uint64_t beyond; /* intervals of samples beyond REPEAT_MAX */
-    bool uncovered_told;
+    bool uncovered_reported;
     bool sampling; /* the sampler is running */
     bool follows;  /* names of virtual threads */
     bool lives;    /* and for how long they are not mounted */
@@ -291,7 +291,7 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 
 /* ---- the capture ---- */
 
-static void tell_cost(void)
+static void report_cost(void)
 {
     struct sampler_counters c;
     struct jfr_event e;
@@ -326,7 +326,7 @@ static void tell_cost(void)
     jfr_commit(&e);
 }
 
-static void tell_time(const struct task_time *t)
+static void report_time(const struct task_time *t)
 {
     struct jfr_event e;
     if (!t->cpu_ns || !jfr_begin(cpu.jfr, cpu.time_type, strlen(t->name), &e))
@@ -342,17 +342,17 @@ static void tell_time(const struct task_time *t)
  * The sampler begins and ends with each thread on its own, so the rest of the process's time is not
  * what the samples are to be compared with.
  */
-static void tell_java(void)
+static void report_java(void)
 {
     uint64_t java_ns = sampler_java_ns();
     if (java_ns <= cpu.java_ns)
         return;
-    tell_time(&(struct task_time){TASK_JAVA, "", java_ns - cpu.java_ns});
+    report_time(&(struct task_time){TASK_JAVA, "", java_ns - cpu.java_ns});
     cpu.java_ns = java_ns;
 }
 
 /* CPU time of threads that are not sampled: written from time to time, and the rest at the end. */
-static void tell_times(const struct session *s, bool end)
+static void report_times(const struct session *s, bool end)
 {
     enum { LEAST_NS = 1000000 };
 
@@ -360,8 +360,8 @@ static void tell_times(const struct session *s, bool end)
     if (s->out.format != OUT_RECORDING || cpu.wall || (!end && now - cpu.looked_ns < LOOK_EVERY_NS))
         return;
     cpu.looked_ns = now;
-    tell_java();
-    tasks_report(end ? 0 : LEAST_NS, tell_time);
+    report_java();
+    tasks_report(end ? 0 : LEAST_NS, report_time);
 }
 
 static bool wanted(const struct options *o)
@@ -484,7 +484,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     cpu.jfr = s->out.jfr;
     cpu.dictionary = s->out.dictionary;
     cpu.reported_ns = now_ns();
-    cpu.uncovered_told = false;
+    cpu.uncovered_reported = false;
     cpu.total = 0;
     cpu.java_ns = 0;
     atomic_store(&cpu.beyond, 0);
@@ -496,7 +496,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     /* The first recording of an agent that was loaded at VM start covers the whole process. */
     static bool begun;
     if (r == 0 && recording && !cpu.wall)
-        tasks_start(!vm.attached && !begun, process_ns, tell_time);
+        tasks_start(!vm.attached && !begun, process_ns, report_time);
     begun = true;
     return r;
 }
@@ -546,17 +546,17 @@ static void flush(struct session *s, JNIEnv *jni)
     stack_vm_work();
     struct sampler_counters c;
     sampler_counters(&c);
-    if (c.uncovered && !cpu.uncovered_told) {
-        cpu.uncovered_told = true;
+    if (c.uncovered && !cpu.uncovered_reported) {
+        cpu.uncovered_reported = true;
         session_message(s,
                         "cpu: sampling %s without a timer of its own at every interval "
                         "instead (ulimit -i, pending signals)",
                         COUNT_TEXT(c.uncovered, "threads"));
     }
-    tell_times(s, false);
-    if (s->out.format == OUT_RECORDING && now_ns() - cpu.reported_ns > TELL_EVERY_NS) {
+    report_times(s, false);
+    if (s->out.format == OUT_RECORDING && now_ns() - cpu.reported_ns > REPORT_EVERY_NS) {
         cpu.reported_ns = now_ns();
-        tell_cost();
+        report_cost();
     }
 }
 
@@ -634,9 +634,9 @@ static void stop(struct session *s, JNIEnv *jni)
     stop_sampler(s, jni);
     cpu.sampling = false;
     if (sampled)
-        tell_times(s, true);
+        report_times(s, true);
     if (sampled && s->out.format == OUT_RECORDING)
-        tell_cost();
+        report_cost();
 }
 
 static void release(struct session *s)

@@ -58,7 +58,7 @@ static struct {
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* May run at a safepoint: no JNI, no lock. */
-static void tell(const char *what, const char *thread, const char *text)
+static void report(const char *what, const char *thread, const char *text)
 {
     struct jfr_event e;
     struct session *s = session_now;
@@ -83,13 +83,13 @@ static void tell(const char *what, const char *thread, const char *text)
 static void thread_started(struct thread *t, JNIEnv *jni, jthread thread)
 {
     if (!t->own && vm.live)
-        tell("thread start", t->name, NULL);
+        report("thread start", t->name, NULL);
 }
 
 static void thread_ended(struct thread *t, JNIEnv *jni)
 {
     if (!t->own)
-        tell("thread end", t->name, NULL);
+        report("thread end", t->name, NULL);
 }
 
 static const struct thread_listener listener = {thread_started, thread_ended};
@@ -116,7 +116,7 @@ static void look_at_name(struct thread *t, const char *now)
     }
     if (!before || strcmp(before, now) == 0)
         return;
-    tell("thread name", before, now);
+    report("thread name", before, now);
     char *copy = strdup(now);
     if (copy && i < renamed.len) {
         free(renamed.data[i].name);
@@ -249,7 +249,7 @@ static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, 
     if (!name)
         return;
     loaders_loaded(loader);
-    tell("class load", self ? self->name : NULL, name);
+    report("class load", self ? self->name : NULL, name);
 }
 
 /* Callback of that environment alone; may run during a collection: no JNI. */
@@ -261,7 +261,7 @@ static void JNICALL on_free(jvmtiEnv *ti, jlong tag)
     if (c && c->name) {
         if (all.active)
             loaders_unloaded(c->loader);
-        tell("class unload", NULL, c->name);
+        report("class unload", NULL, c->name);
         free(c->name);
         *c = (struct named_class){.next_free = all.free_place};
         all.free_place = (uint32_t)tag;
@@ -283,7 +283,7 @@ static void JNICALL on_exception(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jmet
         vm_clear_exception(jni);
         (*jni)->DeleteLocalRef(jni, s);
     }
-    tell("class load failed", self ? self->name : NULL, text);
+    report("class load failed", self ? self->name : NULL, text);
 }
 
 static int open_tags(struct buf *why)
@@ -329,12 +329,12 @@ static jclass global_class(JNIEnv *jni, const char *name)
 
 static void JNICALL on_gc_start(jvmtiEnv *ti)
 {
-    tell("gc start", NULL, NULL);
+    report("gc start", NULL, NULL);
 }
 
 static void JNICALL on_gc_finish(jvmtiEnv *ti)
 {
-    tell("gc finish", NULL, NULL);
+    report("gc finish", NULL, NULL);
 }
 
 /* ---- the capture ---- */

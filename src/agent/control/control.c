@@ -119,7 +119,7 @@ void halted_remove(JNIEnv *jni, struct halted *h)
     *h = (struct halted){0};
 }
 
-jvmtiError control_let_go(struct inspection *i, struct halted *h)
+jvmtiError control_release(struct inspection *i, struct halted *h)
 {
     jvmtiError e = JVMTI_ERROR_THREAD_NOT_SUSPENDED;
     /*
@@ -164,7 +164,7 @@ void control_place(JNIEnv *jni, jmethodID m, jlocation at, char *to, size_t size
         snprintf(to, size, "%s.%s:%u", class_name, method->name, line);
     else
         snprintf(to, size, "%s.%s", class_name, method ? method->name : "?");
-    names_let_go(hold);
+    names_unhold(hold);
 }
 
 void control_where(struct inspection *i, jthread t, char *to, size_t size)
@@ -334,7 +334,7 @@ int control(JNIEnv *jni, const char *text, struct buf *out, struct buf *why)
     json_begin_object(&j);
     int r = run_verb(v, &c, command);
     json_end_object(&j);
-    names_let_go(hold);
+    names_unhold(hold);
     carrying_out = false;
     vm_clear_exception(jni);
     (*jni)->PopLocalFrame(jni, NULL);
@@ -389,7 +389,7 @@ static void control_stop(struct session *s, JNIEnv *jni)
     control_lock();
     for (int k = 0; k < HALTED_MAX; k++)
         if (halted[k].thread)
-            control_let_go(&i, &halted[k]);
+            control_release(&i, &halted[k]);
     control_unlock();
 }
 

@@ -76,7 +76,7 @@ int control_verbose(struct control_call *c);
  */
 jthread control_halted_thread(struct control_call *c, const char *operand);
 /* Resumes a thread and removes it from the table. With the lock. */
-jvmtiError control_let_go(struct inspection *i, struct halted *h);
+jvmtiError control_release(struct inspection *i, struct halted *h);
 
 /* Breakpoints and steps: their callbacks, their part of `list`, their removal. */
 extern const jvmtiEventCallbacks control_stop_events;

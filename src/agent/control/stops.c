@@ -39,7 +39,7 @@ static uint32_t line_of(JNIEnv *jni, jmethodID m, jlocation at)
     unsigned hold = names_hold();
     const struct method *method = names_method(jni, m);
     uint32_t line = method ? method_line(method, (int32_t)at) : 0;
-    names_let_go(hold);
+    names_unhold(hold);
     return line;
 }
 
@@ -174,7 +174,7 @@ int control_step(struct control_call *c)
     if (e != JVMTI_ERROR_NONE)
         end_step(ti, jni);
     else if (h)
-        e = control_let_go(c->i, h);
+        e = control_release(c->i, h);
     control_unlock();
     c->waits = e == JVMTI_ERROR_NONE ? t : NULL;
     return control_error(c, c->operands[0], e);

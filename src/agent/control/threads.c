@@ -74,7 +74,7 @@ int control_resume(struct control_call *c)
         return -ESRCH;
     control_lock();
     struct halted *h = halted_find(c->i->jni, t);
-    jvmtiError e = h ? control_let_go(c->i, h) : JVMTI_ERROR_NONE;
+    jvmtiError e = h ? control_release(c->i, h) : JVMTI_ERROR_NONE;
     control_unlock();
     if (!h) {
         buf_printf(c->i->why, "%s: is not held by jvmscope control", c->operands[0]);

@@ -166,7 +166,7 @@ int inspect(JNIEnv *jni, const char *question, struct buf *out, struct buf *why)
         json_begin_object(&j);
         r = questions[q].answer(&i);
         json_end_object(&j);
-        names_let_go(hold);
+        names_unhold(hold);
         vm_clear_exception(jni);
         (*jni)->PopLocalFrame(jni, NULL);
         return r == 0 ? buf_error(out) : r;

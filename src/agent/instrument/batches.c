@@ -78,7 +78,7 @@ void batches_run(JNIEnv *jni, const struct batches *b, const jclass *classes, in
     uint64_t budget = MIN((uint64_t)n * PAUSES_OF_CLASS_NS, PAUSES_MOST_NS);
     for (int i = 0, count; i < n && !(paced && ending); i += count) {
         uint64_t start = now_ns(), before = 0, after = 0;
-        bool told = paced && stops_so_far(&before);
+        bool reported = paced && stops_so_far(&before);
         count = MIN(size, n - i);
         if (!b->transform(classes + i, count))
             for (int k = 0; k < count; k++)
@@ -90,7 +90,7 @@ void batches_run(JNIEnv *jni, const struct batches *b, const jclass *classes, in
         if (!paced || i + count >= n)
             continue;
         uint64_t took = now_ns() - start,
-                 stop = told && stops_so_far(&after) ? after - before : took;
+                 stop = reported && stops_so_far(&after) ? after - before : took;
         uint64_t batches = (uint64_t)((n - i - count + size - 1) / size);
         stop = MIN(stop, LONG_NS);
         uint64_t pause =

@@ -42,7 +42,7 @@ bool guards_have(JNIEnv *jni, jmethodID method, jlocation at)
     unsigned hold = names_hold();
     const struct method *m = method && at >= 0 ? names_method(jni, method) : NULL;
     if (!m || (*vm.ti)->GetMethodLocation(vm.ti, method, &start, &last) != JVMTI_ERROR_NONE) {
-        names_let_go(hold);
+        names_unhold(hold);
         return false;
     }
     struct str class_name = {m->class_name, strlen(m->class_name)},
@@ -53,6 +53,6 @@ bool guards_have(JNIEnv *jni, jmethodID method, jlocation at)
         map_get(&guards, key_of(class_name, name, descriptor, (uint64_t)last + 1));
     bool is = first && at >= (jlocation)*first;
     pthread_mutex_unlock(&lock);
-    names_let_go(hold);
+    names_unhold(hold);
     return is;
 }

@@ -277,7 +277,7 @@ static uint64_t edit_method(const struct instrument_class *c, size_t i, bool int
     return r < 0 ? 0 : by;
 }
 
-static void tell_intrinsic(struct str class_name, struct str method)
+static void report_intrinsic(struct str class_name, struct str method)
 {
     for (int k = 0; k < CLIENTS_MAX; k++) {
         const struct instrument_client *client = atomic_load(&clients[k]);
@@ -311,7 +311,7 @@ static uint64_t transform(struct worker *w, bool loaded, struct buf *out)
         const struct class_method *m = &file->methods.data[i];
         bool native = m->access & ACC_NATIVE;
         if (native && out && is_intrinsic(file, m, c.name, mark))
-            tell_intrinsic(c.name, class_utf8(file, m->name));
+            report_intrinsic(c.name, class_utf8(file, m->name));
         if ((!m->code && !native) || !any_offered(&c, class_utf8(file, m->name)))
             continue;
         bool intrinsic = is_intrinsic(file, m, c.name, mark);

@@ -28,7 +28,7 @@ struct frame_key {
 };
 
 /* A class in output b whose unloading has not been written. */
-struct told_class {
+struct reported_class {
     uint64_t key;     /* index into class_times */
     uint32_t serial;  /* its serial number in the output */
     uint32_t watched; /* the serial of class_watch.h; 0: only the name is known */
@@ -37,7 +37,7 @@ struct told_class {
 
 struct dictionary {
     struct out *out;
-    bool lines, threads, empty_told;
+    bool lines, threads, empty_reported;
     bool no_threads; /* cpu=old has no THREAD lines */
     struct strpool strings, classes;
     struct strpool frames;   /* struct frame_key */
@@ -45,11 +45,11 @@ struct dictionary {
     struct strpool titles;   /* the values that dictionary_trace_method returned */
     struct map thread_known; /* serials that were written */
     struct map class_times;  /* hash of a class's id and name -> how often it was unloaded */
-    VEC(struct told_class) told_classes;
-    /* told_classes.len and class_watch_goings() when unloaded classes were last searched */
-    size_t looked_told;
+    VEC(struct reported_class) reported_classes;
+    /* reported_classes.len and class_watch_goings() when unloaded classes were last searched */
+    size_t looked_reported;
     uint64_t looked_goings;
-    struct arena arena; /* names of told_classes */
+    struct arena arena; /* names of reported_classes */
 };
 
 static const struct method unknown_method = {
@@ -84,7 +84,7 @@ void dictionary_free(struct dictionary *d)
     strpool_release(&d->titles);
     map_release(&d->thread_known);
     map_release(&d->class_times);
-    vec_release(&d->told_classes);
+    vec_release(&d->reported_classes);
     arena_release(&d->arena);
     free(d);
 }
@@ -112,7 +112,7 @@ static uint64_t string_id(struct dictionary *d, const char *s)
     return STRING_FIRST + (uint64_t)number;
 }
 
-/* java: a class rather than a library; watched: as in told_class. */
+/* java: a class rather than a library; watched: as in reported_class. */
 static uint32_t class_serial(struct dictionary *d, const char *name, uint64_t id, bool java,
                              uint32_t watched)
 {
@@ -137,13 +137,13 @@ static uint32_t class_serial(struct dictionary *d, const char *name, uint64_t id
     hprof_load_class(&d->out->binary, serial, id, TRACE_EMPTY, string_id(d, key.name));
     while (len > 2 && memcmp(key.name + len - 2, "[]", 2) == 0)
         len -= 2;
-    struct told_class told = {hash, serial, watched, arena_copy(&d->arena, key.name, len)};
-    if (java && (!told.name || vec_push(&d->told_classes, told) < 0))
+    struct reported_class reported = {hash, serial, watched, arena_copy(&d->arena, key.name, len)};
+    if (java && (!reported.name || vec_push(&d->reported_classes, reported) < 0))
         return 0;
     return serial;
 }
 
-static bool is_gone(const struct told_class *c)
+static bool is_gone(const struct reported_class *c)
 {
     return c->watched ? class_watch_gone(c->watched) : class_watch_none_left(c->name);
 }
@@ -154,20 +154,20 @@ void dictionary_unloaded(struct dictionary *d)
         return;
     pthread_mutex_lock(&d->out->lock);
     uint64_t goings = class_watch_goings();
-    if (goings != d->looked_goings || d->told_classes.len > d->looked_told) {
+    if (goings != d->looked_goings || d->reported_classes.len > d->looked_reported) {
         size_t left = 0;
         out_stamp(d->out);
-        for (size_t i = 0; i < d->told_classes.len; i++) {
-            struct told_class c = d->told_classes.data[i];
+        for (size_t i = 0; i < d->reported_classes.len; i++) {
+            struct reported_class c = d->reported_classes.data[i];
             uint64_t *times = is_gone(&c) ? map_at(&d->class_times, c.key, 0, NULL) : NULL;
             if (times) {
                 ++*times;
                 hprof_unload_class(&d->out->binary, c.serial);
             } else {
-                d->told_classes.data[left++] = c;
+                d->reported_classes.data[left++] = c;
             }
         }
-        d->told_classes.len = d->looked_told = left;
+        d->reported_classes.len = d->looked_reported = left;
         d->looked_goings = goings;
     }
     pthread_mutex_unlock(&d->out->lock);
@@ -246,11 +246,11 @@ static void write_trace(struct dictionary *d, uint32_t serial, const uint32_t *k
 uint32_t dictionary_empty_trace(struct dictionary *d)
 {
     pthread_mutex_lock(&d->out->lock);
-    if (d->out->format == OUT_TEXT && !d->empty_told) {
+    if (d->out->format == OUT_TEXT && !d->empty_reported) {
         hprof_text_trace(&d->out->text, TRACE_EMPTY, 0);
         hprof_text_trace_empty(&d->out->text);
     }
-    d->empty_told = true;
+    d->empty_reported = true;
     pthread_mutex_unlock(&d->out->lock);
     return TRACE_EMPTY;
 }

@@ -29,7 +29,7 @@ struct out {
     struct hprof_writer binary; /* of HPROF records; id size 8 */
     uint64_t header_ns;         /* of HPROF records: when their header was written (now_ns) */
     /* of HPROF records: totals beyond 32 bits that have been reported to the user */
-    unsigned saturated_told;
+    unsigned saturated_reported;
     struct dictionary *dictionary; /* of HPROF */
     uint64_t written;
     int error;              /* the first failed write; never cleared */

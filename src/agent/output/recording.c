@@ -74,7 +74,7 @@ static void put_property(struct jfr_event *e, const char *name)
     vm_free(value);
 }
 
-static void tell_vm(struct jfr_writer *w)
+static void report_vm(struct jfr_writer *w)
 {
     _cleanup_(buf_release) struct buf arguments = BUF(ARGUMENTS_MAX);
     struct jfr_event e;
@@ -107,7 +107,7 @@ static void tell_vm(struct jfr_writer *w)
  * jdk.ActiveSetting: one for each option that has a value. The id is that of the event type to
  * which it applies.
  */
-static void tell_settings(struct jfr_writer *w, const struct options *o)
+static void report_settings(struct jfr_writer *w, const struct options *o)
 {
     for (int i = 0; i < OPTION_COUNT; i++) {
         struct jfr_event e;
@@ -131,8 +131,8 @@ static void tell_settings(struct jfr_writer *w, const struct options *o)
 
 void recording_restate(struct jfr_writer *w, const struct options *o)
 {
-    tell_vm(w);
-    tell_settings(w, o);
+    report_vm(w);
+    report_settings(w, o);
 }
 
 int recording_begin(struct jfr_writer **ret, const char *path, const struct options *o)

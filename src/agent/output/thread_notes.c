@@ -28,12 +28,12 @@ static void note(struct thread *t, bool over)
     pthread_mutex_unlock(&notes_lock);
 }
 
-static void tell_start(struct thread *t, JNIEnv *jni, jthread thread)
+static void report_start(struct thread *t, JNIEnv *jni, jthread thread)
 {
     note(t, false);
 }
 
-static void tell_end(struct thread *t, JNIEnv *jni)
+static void report_end(struct thread *t, JNIEnv *jni)
 {
     note(t, true);
 }
@@ -53,4 +53,4 @@ void thread_notes_write(struct session *s)
     vec_release(&taken);
 }
 
-const struct thread_listener thread_notes = {tell_start, tell_end};
+const struct thread_listener thread_notes = {report_start, report_end};

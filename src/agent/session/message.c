@@ -157,30 +157,30 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t message_done; /* with the monotonic clock */
 static struct message *current;
 
-static void tell(const struct message *m, const char *line)
+static void report(const struct message *m, const char *line)
 {
     if (m->fd >= 0)
         (void)!pwrite(m->fd, line, strlen(line), 0);
 }
 
-static void tell_progress(int done, int of)
+static void report_progress(int done, int of)
 {
     char line[64];
     snprintf(line, sizeof(line), CONTROL_CHANGING " %d %d\n", done, of);
     pthread_mutex_lock(&lock);
     for (const struct message *m = current; m; m = m->next)
-        tell(m, line);
+        report(m, line);
     pthread_mutex_unlock(&lock);
 }
 
 static void begin_progress(struct message *m)
 {
     m->fd = open(m->reply, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    tell(m, CONTROL_WORKING "\n");
+    report(m, CONTROL_WORKING "\n");
     pthread_mutex_lock(&lock);
     m->next = current;
     current = m;
-    instrument_progress = tell_progress;
+    instrument_progress = report_progress;
     pthread_mutex_unlock(&lock);
 }
 

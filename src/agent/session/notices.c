@@ -31,7 +31,7 @@ void session_message(struct session *s, const char *format, ...)
     va_end(args);
 }
 
-void session_tell(struct session *s, const char *format, ...)
+void session_report(struct session *s, const char *format, ...)
 {
     char text[1024], one_line[1024];
     va_list args;
@@ -44,7 +44,7 @@ void session_tell(struct session *s, const char *format, ...)
         one_line[n++] = (char)(*p == '\n' || *p == '\t' ? ' ' : *p);
     one_line[n] = 0;
     if (s->running)
-        outcome_tell(outcome_file(&s->options), "", 0, one_line, false);
+        outcome_report(outcome_file(&s->options), "", 0, one_line, false);
 }
 
 void session_warn(struct session *s, const char *format, ...)
@@ -71,11 +71,11 @@ void session_failed(struct session *s, int error, const char *format, ...)
     session_message(s, "%s", text);
 }
 
-void session_put_messages(struct session *s, struct buf *out, bool tells)
+void session_put_messages(struct session *s, struct buf *out, bool reports)
 {
     pthread_mutex_lock(&lock);
     buf_bytes(out, s->messages.data, s->messages.len);
-    buf_printf(out, "messages_told %u\n", s->messages_told);
-    s->messages_told = tells ? s->messages_said : s->messages_told;
+    buf_printf(out, "messages_told %u\n", s->messages_reported);
+    s->messages_reported = reports ? s->messages_said : s->messages_reported;
     pthread_mutex_unlock(&lock);
 }

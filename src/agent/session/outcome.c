@@ -26,7 +26,7 @@ int outcome_file(const struct options *o)
     return fd >= 0 && is_ours(fd) ? fd : -1;
 }
 
-void outcome_tell(int file, const char *path, int error, const char *why, bool aloud)
+void outcome_report(int file, const char *path, int error, const char *why, bool aloud)
 {
     char line[PATH_MAX + 1024];
     int n = snprintf(line, sizeof(line), "%d\t%s\t%s\n", -error, path, why);

@@ -14,4 +14,4 @@ int outcome_file(const struct options *o);
  * standard error, if `aloud`. error: 0 or negative errno. why: a sentence; empty when it was
  * printed before.
  */
-void outcome_tell(int file, const char *path, int error, const char *why, bool aloud);
+void outcome_report(int file, const char *path, int error, const char *why, bool aloud);

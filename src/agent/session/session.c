@@ -119,7 +119,7 @@ static void free_session(struct session *s)
 static struct {
     char path[PATH_MAX], why[600];
     int error;
-    bool untold; /* its duration ended it, and the result has not been reported yet */
+    bool unreported; /* its duration ended it, and the result has not been reported yet */
 } last;
 
 /* Closes the output and reports the result. */
@@ -132,9 +132,9 @@ static int close_output(struct session *s, bool has_run)
     last.error = s->failure ? s->failure : r;
     snprintf(last.why, sizeof(last.why), "%s%s%s", s->failed, s->failure && r ? "; " : "",
              r ? why : "");
-    last.untold = false;
+    last.unreported = false;
     if (has_run)
-        outcome_tell(outcome_file(&s->options), last.path, last.error, last.why, !vm.attached);
+        outcome_report(outcome_file(&s->options), last.path, last.error, last.why, !vm.attached);
     return last.error;
 }
 
@@ -211,7 +211,7 @@ void session_time_is_over(struct session *s, JNIEnv *jni)
     session_occupy("stopping", s->out.path);
     session_dump_rows(s, jni, DUMP_STOP);
     finish(s, jni);
-    last.untold = true;
+    last.unreported = true;
     session_occupy(NULL, NULL);
 }
 
@@ -430,7 +430,7 @@ void session_vm_death(JNIEnv *jni)
     if (session_now) {
         session_dump_rows(session_now, jni, DUMP_EXIT);
         finish(session_now, jni);
-        last.untold = true; /* a request to stop it may have come too late */
+        last.unreported = true; /* a request to stop it may have come too late */
     }
     session_worker_dismiss();
     vm.live = false;
@@ -534,9 +534,9 @@ int session_end(JNIEnv *jni, struct buf *why)
         r = finish(session_now, jni);
         session_worker_stop();
         session_occupy(NULL, NULL);
-    } else if (!session_now && last.untold) {
+    } else if (!session_now && last.unreported) {
         r = last.error;
-        last.untold = false;
+        last.unreported = false;
     }
     if (r < 0)
         buf_printf(why, r == -ESRCH ? "not recording" : "%s: %s", last.path, last.why);
@@ -556,7 +556,7 @@ static void status_occupied(struct buf *out)
         buf_printf(out, "changing %d of %d classes\n", done, of);
 }
 
-void session_status(struct buf *out, bool tells)
+void session_status(struct buf *out, bool reports)
 {
     if (!lock_unless_occupied()) {
         status_occupied(out);
@@ -571,7 +571,7 @@ void session_status(struct buf *out, bool tells)
     if (s) {
         buf_printf(out, "file %s\nformat %c\noptions %s\nelapsed_ns %llu\n", s->out.path,
                    s->out.format, s->text, (unsigned long long)(now_ns() - s->started_ns));
-        session_put_messages(s, out, tells);
+        session_put_messages(s, out, reports);
         out_ring_status(&s->out, &s->options, out);
         for (int i = 0; i < captures_count; i++)
             if (session_row_on(s, i) && captures[i]->status)

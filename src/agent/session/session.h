@@ -35,7 +35,7 @@ struct session {
     uint64_t save_due_ns; /* when the rows next save what they have counted */
     struct buf messages;  /* "message TEXT" lines for the user: fallbacks, missing capabilities */
     /* how many there are; how many of them were included in answers */
-    unsigned messages_said, messages_told;
+    unsigned messages_said, messages_reported;
     uint64_t chunks; /* of a ring: how many have been told what holds */
     bool running;    /* the captures have started and none has stopped */
     /* the first error passed to session_failed, and its text */
@@ -94,7 +94,7 @@ void session_drain(struct session *s, JNIEnv *jni);
  * Appends control.h's lines from `state` on. tells: the messages among them count as reported. Does
  * not wait for a start or an end that takes long.
  */
-void session_status(struct buf *out, bool tells);
+void session_status(struct buf *out, bool reports);
 /*
  * Afterwards the jmethodIDs of all prepared classes exist (AsyncGetCallTrace needs them). For
  * `start` of a capture.
@@ -112,7 +112,7 @@ void session_failed(struct session *s, int error, const char *format, ...) print
  */
 void session_message(struct session *s, const char *format, ...) printf_like(2, 3);
 /* The same, said at once by `jvmscope run` too. */
-void session_tell(struct session *s, const char *format, ...) printf_like(2, 3);
+void session_report(struct session *s, const char *format, ...) printf_like(2, 3);
 /*
  * The same for something that a result lacks; it is printed on standard error only if the library
  * was loaded at start-up.

@@ -81,11 +81,11 @@ void session_flush_rows(struct session *s, JNIEnv *jni)
  * Totals that exceed the records' 32 bits are reported, in addition to being written as the largest
  * number.
  */
-static void tell_saturated(struct session *s)
+static void report_saturated(struct session *s)
 {
     pthread_mutex_lock(&s->out.lock);
-    unsigned n = s->out.binary.saturated - s->out.saturated_told;
-    s->out.saturated_told += n;
+    unsigned n = s->out.binary.saturated - s->out.saturated_reported;
+    s->out.saturated_reported += n;
     pthread_mutex_unlock(&s->out.lock);
     if (!n)
         return;
@@ -111,7 +111,7 @@ int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     session_flush_rows(s, jni);
     /* Printed on standard error, as the original HPROF does. */
-    bool tell = s->out.dictionary && option_on(&s->options, OPT_VERBOSE) && !vm.attached;
+    bool report = s->out.dictionary && option_on(&s->options, OPT_VERBOSE) && !vm.attached;
     const char *before = "Dumping";
     /* at exit no class has been reported as unloaded */
     int failed_before = reason == DUMP_EXIT ? 0 : s->failure;
@@ -120,7 +120,7 @@ int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
         if (!session_row_on(s, i) || !row->dump ||
             (reason == DUMP_EXIT && !option_on(&s->options, OPT_DOE)))
             continue;
-        if (tell && row->title) {
+        if (report && row->title) {
             fprintf(stderr, "%s %s ...", before, row->title);
             before = "";
             session_line_open = true;
@@ -135,6 +135,6 @@ int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
     r = s->failure && !failed_before ? s->failure : r;
     if (!*before)
         fprintf(stderr, r < 0 ? " failed.\n" : " done.\n");
-    tell_saturated(s);
+    report_saturated(s);
     return r;
 }

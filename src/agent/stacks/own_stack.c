@@ -83,10 +83,10 @@ static jlocation location(const struct walk_frame *f)
     return f->kind == WALK_NATIVE_METHOD ? -1 : f->bci;
 }
 
-static bool same_name(JNIEnv *jni, uint64_t id, jmethodID told)
+static bool same_name(JNIEnv *jni, uint64_t id, jmethodID reported)
 {
     unsigned hold = names_hold();
-    const struct method *m = names_method(jni, told);
+    const struct method *m = names_method(jni, reported);
     struct method_description d;
     bool same = m && stack_vm_describe(id, &d) == 0;
     if (same) {
@@ -94,7 +94,7 @@ static bool same_name(JNIEnv *jni, uint64_t id, jmethodID told)
                strcmp(buf_str(&d.signature), m->descriptor) == 0;
         method_description_release(&d);
     }
-    names_let_go(hold);
+    names_unhold(hold);
     return same;
 }
 
@@ -116,13 +116,13 @@ static bool is_enter(uint64_t id)
 }
 
 static bool same_frames(JNIEnv *jni, const struct walk_frame *walked, int n,
-                        const jvmtiFrameInfo *told, jint told_n)
+                        const jvmtiFrameInfo *reported, jint reported_n)
 {
-    if (n < told_n || (n > told_n && !is_enter(walked[told_n].id)))
+    if (n < reported_n || (n > reported_n && !is_enter(walked[reported_n].id)))
         return false;
-    for (jint i = 0; i < told_n; i++)
-        if (location(&walked[i]) != told[i].location ||
-            !same_name(jni, walked[i].id, told[i].method))
+    for (jint i = 0; i < reported_n; i++)
+        if (location(&walked[i]) != reported[i].location ||
+            !same_name(jni, walked[i].id, reported[i].method))
             return false;
     return true;
 }
@@ -134,14 +134,14 @@ static bool same_frames(JNIEnv *jni, const struct walk_frame *walked, int n,
 static jint learn(JNIEnv *jni, jvmtiFrameInfo *frames, jint max)
 {
     struct walk_frame *walked = malloc((size_t)max * sizeof(*walked));
-    jint told = ask(frames, max);
+    jint reported = ask(frames, max);
     int n = walked ? stack_vm_own(jni, walked, (uint32_t)max, NULL) : -1;
-    bool same = walked && same_frames(jni, walked, n, frames, told);
+    bool same = walked && same_frames(jni, walked, n, frames, reported);
     atomic_fetch_add_explicit(same ? &own.learnt : &own.unlike, 1, memory_order_relaxed);
-    for (jint i = 0; same && i < told; i++)
+    for (jint i = 0; same && i < reported; i++)
         note(walked[i].id, frames[i].method);
     free(walked);
-    return told;
+    return reported;
 }
 
 /*
@@ -203,23 +203,23 @@ static bool same_method(JNIEnv *jni, jmethodID a, jmethodID b)
     bool same =
         a == b || (x && y && strcmp(x->class_name, y->class_name) == 0 &&
                    strcmp(x->name, y->name) == 0 && strcmp(x->descriptor, y->descriptor) == 0);
-    names_let_go(hold);
+    names_unhold(hold);
     return same;
 }
 
 /* Uses both ways, compares and times them. */
 static jint check(JNIEnv *jni, jvmtiFrameInfo *frames, jint max)
 {
-    jvmtiFrameInfo *told = malloc((size_t)max * sizeof(*told));
+    jvmtiFrameInfo *reported = malloc((size_t)max * sizeof(*reported));
     uint64_t begin = now_ns();
     jint n = walk(jni, frames, max, NULL);
     uint64_t walked = now_ns();
-    jint told_n = told ? ask(told, max) : -1;
+    jint reported_n = reported ? ask(reported, max) : -1;
     uint64_t asked = now_ns();
-    bool same = n == told_n;
+    bool same = n == reported_n;
     for (jint i = 0; same && i < n; i++)
-        same = frames[i].location == told[i].location &&
-               same_method(jni, frames[i].method, told[i].method);
+        same = frames[i].location == reported[i].location &&
+               same_method(jni, frames[i].method, reported[i].method);
     uint32_t at = atomic_fetch_add(&own.compared, 1);
     if (at < COSTS_MAX) {
         own.walk_ns[at] = (uint32_t)(walked - begin);
@@ -227,7 +227,7 @@ static jint check(JNIEnv *jni, jvmtiFrameInfo *frames, jint max)
     }
     if (!same)
         atomic_fetch_add(&own.different, 1);
-    free(told);
+    free(reported);
     return n;
 }
 
@@ -251,7 +251,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void tell_check(void)
+static void report_check(void)
 {
     uint32_t n = MIN(atomic_load(&own.compared), COSTS_MAX);
     qsort(own.walk_ns, n, sizeof(*own.walk_ns), by_number);
@@ -287,7 +287,7 @@ void own_stack_release(void)
         own_stack_status(&status);
         fwrite(status.data, 1, status.len, stderr);
         buf_release(&status);
-        tell_check();
+        report_check();
     }
     own.walks = false;
     memset(own.pairs, 0, sizeof(own.pairs));

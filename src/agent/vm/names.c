@@ -34,8 +34,8 @@ struct known {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects everything below */
-static struct arena arena; /* of the method that is being learnt */
-static struct map methods; /* jmethodID -> struct known * */
+static struct arena arena;                               /* of the method that is being learnt */
+static struct map methods;                               /* jmethodID -> struct known * */
 static uint64_t unresolved, round_now;
 static size_t bytes;
 static struct map classes; /* hash of loader and name -> serial of the class */
@@ -315,7 +315,7 @@ unsigned names_hold(void)
     }
 }
 
-void names_let_go(unsigned hold)
+void names_unhold(unsigned hold)
 {
     atomic_fetch_sub(&limbo.holds[hold], 1);
 }

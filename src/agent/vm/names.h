@@ -40,7 +40,7 @@ struct method {
 
 /*
  * NULL: the id is stale or memory is exhausted. A repeated call returns the same. What it returns
- * is used between names_hold and names_let_go where the recording may be always on, but for the
+ * is used between names_hold and names_unhold where the recording may be always on, but for the
  * thread that calls names_drop.
  */
 const struct method *names_method(JNIEnv *jni, jmethodID id);
@@ -66,9 +66,9 @@ char *names_class_text(jclass c);
 void names_touch_class(jclass c);
 void names_touch_all_classes(JNIEnv *jni);
 
-/* Nothing is freed until names_let_go with the number that this returned. */
+/* Nothing is freed until names_unhold with the number that this returned. */
 unsigned names_hold(void);
-void names_let_go(unsigned hold);
+void names_unhold(unsigned hold);
 /*
  * Drops the methods that nobody has asked for since the call before the last one. Their memory is
  * freed by names_tidy, once no hold that began before is left. Both by one thread.

@@ -202,7 +202,7 @@ static void find_fields(JNIEnv *jni)
     vm_clear_exception(jni);
 }
 
-static void tell(struct thread *t, JNIEnv *jni, jthread thread, bool started)
+static void report(struct thread *t, JNIEnv *jni, jthread thread, bool started)
 {
     for (int i = 0; i < LISTENERS_MAX; i++) {
         const struct thread_listener *l = atomic_load(&listeners[i]);
@@ -284,7 +284,7 @@ static void JNICALL on_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     if (is_new)
         describe(t, jni, thread);
     note_tid(t);
-    tell(t, jni, thread, true);
+    report(t, jni, thread, true);
 }
 
 static void JNICALL on_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
@@ -292,7 +292,7 @@ static void JNICALL on_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     struct thread *t = threads_by_env(jni);
     if (!t)
         return;
-    tell(t, jni, thread, false);
+    report(t, jni, thread, false);
     atomic_store(&t->ended_ns, now_ns());
     atomic_store(&t->env, NULL);
 }
@@ -364,7 +364,7 @@ void threads_look_around(JNIEnv *jni)
         if (t && !t->java_id && tid_field)
             t->java_id = (uint64_t)(*jni)->GetLongField(jni, threads[i], tid_field);
         if (t)
-            tell(t, jni, threads[i], true);
+            report(t, jni, threads[i], true);
         (*jni)->DeleteLocalRef(jni, threads[i]);
     }
     vm_free(threads);

@@ -59,7 +59,7 @@ struct page {
     struct arena arena;
     const char *title;
     VEC(struct page_block) blocks;
-    int error; /* the first error, -ENOMEM */
+    int error;           /* the first error, -ENOMEM */
     const char *refusal; /* why there is no answer: "where: what: why"; otherwise NULL */
 };
 

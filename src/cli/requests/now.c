@@ -20,7 +20,7 @@
 
 static const struct arg_set *const slow_sets[] = {&capture_set, &request_now_set, NULL};
 
-static int tell(const char *output, const struct request_options *options)
+static int report(const char *output, const struct request_options *options)
 {
     struct request_view v;
     int status = request_view_open(&v, options, output, true);
@@ -64,7 +64,7 @@ static int cmd_slow(const struct command *self, int argc, char **argv)
     if (!recording_check(&capture, output, self->name))
         return 2;
     status = attach_record(&vm, &capture, output);
-    return status ? status : tell(output, &options);
+    return status ? status : report(output, &options);
 }
 
 const struct command command_slow = {

@@ -111,17 +111,17 @@ int requests_missing(const char *path)
 }
 
 int request_view_open(struct request_view *ret, const struct request_options *o, const char *path,
-                      bool told)
+                      bool reported)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
     bool filtered = o->name || o->thread || o->from_ns || o->to_ns;
     int e = request_view_load(ret, o, path, &why);
     if (e == -ENODATA)
-        losses_tell_known(path, true); /* perhaps because it was cut */
+        losses_report_known(path, true); /* perhaps because it was cut */
     if (e == -ENODATA)
-        return filtered ? complain(path, "no request is selected", NULL)
-               : told   ? 1
-                        : requests_missing(path);
+        return filtered   ? complain(path, "no request is selected", NULL)
+               : reported ? 1
+                          : requests_missing(path);
     if (e < 0)
         return why.len ? complain(path, "cannot read", buf_str(&why))
                        : complain_errno(path, "cannot read", e);
@@ -145,7 +145,7 @@ int request_view_close(struct request_view *v, int status)
     char where[64];
     snprintf(where, sizeof(where), "cut or damaged at byte %" PRIu64, cut_at);
     if (status == 0)
-        losses_tell_read(v->path, true, cut_at ? where : NULL);
+        losses_report_read(v->path, true, cut_at ? where : NULL);
     else if (cut_at)
         complain(v->path, "read as far as possible", where);
     return status;

@@ -48,7 +48,7 @@ int requests_missing(const char *path);
  * requests. Returns 0, or the exit status after a complaint.
  */
 int request_view_open(struct request_view *ret, const struct request_options *o, const char *path,
-                      bool told);
+                      bool reported);
 void request_view_free(struct request_view *v);
 /* Ends a verb: reports what the recording lost and releases it. Returns the exit status. */
 int request_view_close(struct request_view *v, int status);

@@ -11,7 +11,7 @@
  * A sentence mentions what a request waited for only from this time, or this share of its cause,
  * on.
  */
-#define TOLD_SHARE 0.05
+#define REPORTED_SHARE 0.05
 
 void put_count(struct buf *b, uint64_t n)
 {
@@ -133,7 +133,7 @@ void put_cause(struct buf *b, const struct group_cause *c)
 
 static bool has_culprit(const struct group_cause *c)
 {
-    return c->culprit.thread && c->culprit.ns >= TOLD_SHARE * c->slow_ns;
+    return c->culprit.thread && c->culprit.ns >= REPORTED_SHARE * c->slow_ns;
 }
 
 static void put_thread(struct buf *b, const struct group_culprit *who)

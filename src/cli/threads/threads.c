@@ -128,7 +128,7 @@ int thread_view_open(struct thread_view *ret, const struct thread_options *o, co
         return why.len ? complain(path, "cannot read", buf_str(&why))
                        : complain_errno(path, "cannot read", r);
     if (!v.t->n_nodes) /* perhaps because it was cut */
-        losses_tell_known(path, true);
+        losses_report_known(path, true);
     int status = v.t->n_nodes
                      ? select_all(&v)
                      : complain(path, "holds nothing about threads", "record with --threads");
@@ -225,7 +225,7 @@ static int show_file(const char *path, const struct thread_options *options,
     char where[64];
     snprintf(where, sizeof(where), "cut or damaged at byte %" PRIu64, cut_at);
     if (status == 0)
-        losses_tell_read(path, lost, cut_at ? where : NULL);
+        losses_report_read(path, lost, cut_at ? where : NULL);
     else if (cut_at)
         complain(path, "read as far as possible", where);
     return status;

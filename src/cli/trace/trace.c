@@ -506,7 +506,7 @@ static int show_file(const char *path, const struct trace_options *o)
     e = losses_read(&l, r);
     if (e < 0)
         return complain_errno(path, "cannot read", e);
-    losses_tell(path, &l, NULL);
+    losses_report(path, &l, NULL);
     recording_rewind(r);
     if (o->exceptions)
         return exception_table(r, path, o->json, o->limit, &l);

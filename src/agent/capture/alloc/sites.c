@@ -143,7 +143,7 @@ uint32_t sites_stack(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool
         frames[kept++] = (struct site_frame){(uint64_t)(uintptr_t)found[i].method,
                                              line_start(m, found[i].location)};
     }
-    names_let_go(hold);
+    names_unhold(hold);
     return kept;
 }
 
@@ -156,7 +156,7 @@ bool sites_is_ours(JNIEnv *jni, const struct site_frame *frames, uint32_t n)
         const struct method *m = names_method(jni, (jmethodID)(uintptr_t)frames[i].method);
         ours = m && strncmp(m->class_name, prefix, sizeof(prefix) - 1) == 0;
     }
-    names_let_go(hold);
+    names_unhold(hold);
     return ours;
 }
 

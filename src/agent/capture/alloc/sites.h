@@ -26,13 +26,13 @@ struct site {
     struct estimate live;      /* as of the last report */
     /* of `live`, the part estimated from tracked objects that represent more than themselves */
     struct estimate variance;
-    double followed;      /* objects that are, or were until they died, tracked individually */
-    uint32_t held;        /* lost when tracked objects were thinned out */
-    double most;          /* so many objects one that was tracked stood for, at most */
-    bool met;             /* an object has been tracked */
-    struct estimate told; /* allocated, at the last incremental report */
-    struct estimate told_live;
-    bool live_is_told; /* an event has reported what is alive */
+    double followed;          /* objects that are, or were until they died, tracked individually */
+    uint32_t held;            /* lost when tracked objects were thinned out */
+    double most;              /* so many objects one that was tracked stood for, at most */
+    bool met;                 /* an object has been tracked */
+    struct estimate reported; /* allocated, at the last incremental report */
+    struct estimate reported_live;
+    bool live_is_reported; /* an event has reported what is alive */
 };
 
 struct site_frame {

@@ -31,9 +31,9 @@ static const struct jfr_type type = {
          .description = "Else live ones are of the VM's last collection"}),
 };
 
-static int64_t change(double now, double told)
+static int64_t change(double now, double reported)
 {
-    return (int64_t)sites_rounded(now) - (int64_t)sites_rounded(told);
+    return (int64_t)sites_rounded(now) - (int64_t)sites_rounded(reported);
 }
 
 /*
@@ -73,27 +73,27 @@ struct change {
 static struct change change_of(const struct site_rows *r, const struct site_row *row)
 {
     pthread_mutex_lock(&site_table.lock);
-    struct site told = site_table.sites.data[row->site];
+    struct site reported = site_table.sites.data[row->site];
     pthread_mutex_unlock(&site_table.lock);
-    struct estimate alive = r->collected ? row->live : told.told_live;
-    struct change c = {.objects = change(row->allocated.objects, told.told.objects),
-                       .bytes = change(row->allocated.bytes, told.told.bytes),
-                       .live_objects = change(alive.objects, told.told_live.objects),
-                       .live_bytes = change(alive.bytes, told.told_live.bytes)};
+    struct estimate alive = r->collected ? row->live : reported.reported_live;
+    struct change c = {.objects = change(row->allocated.objects, reported.reported.objects),
+                       .bytes = change(row->allocated.bytes, reported.reported.bytes),
+                       .live_objects = change(alive.objects, reported.reported_live.objects),
+                       .live_bytes = change(alive.bytes, reported.reported_live.bytes)};
     c.any = c.objects || c.live_objects ||
-            (r->collected && !told.live_is_told && row->allocated.objects > 0);
+            (r->collected && !reported.live_is_reported && row->allocated.objects > 0);
     return c;
 }
 
 /* The recording says what the row says, or that it was lost. */
-static void set_told(const struct site_rows *r, const struct site_row *row)
+static void set_reported(const struct site_rows *r, const struct site_row *row)
 {
     pthread_mutex_lock(&site_table.lock);
     struct site *site = &site_table.sites.data[row->site];
-    site->told = row->allocated;
+    site->reported = row->allocated;
     if (r->collected)
-        site->told_live = row->live;
-    site->live_is_told |= r->collected;
+        site->reported_live = row->live;
+    site->live_is_reported |= r->collected;
     pthread_mutex_unlock(&site_table.lock);
 }
 
@@ -130,7 +130,7 @@ static bool write_event(struct session *s, const struct site_rows *r, const stru
     jfr_put_long(&e, (int64_t)sites_rounded(row->error.bytes));
     jfr_put_byte(&e, site_table.collected);
     jfr_commit(&e);
-    set_told(r, row);
+    set_reported(r, row);
     write_as_sample(w, row, thread, trace, now, c.bytes);
     ++*events;
     return true;
@@ -148,7 +148,7 @@ static void lose_rows(struct jfr_writer *w, const struct site_rows *r, size_t fr
         jfr_lose_events(w, event_type, 1);
         jfr_lose_held(w, HELD_OBJECTS, (uint64_t)MAX(c.objects, 0));
         jfr_lose_held(w, HELD_BYTES, (uint64_t)MAX(c.bytes, 0));
-        set_told(r, row);
+        set_reported(r, row);
     }
 }
 

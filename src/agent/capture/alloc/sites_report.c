@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 /* Rounds an estimate to the digits that its error supports, and limits it to what was allocated. */
-static uint64_t told_with(double value, double error, uint64_t allocated)
+static uint64_t reported_with(double value, double error, uint64_t allocated)
 {
     uint64_t step = 1;
     while ((double)step * 10 <= error)
@@ -81,8 +81,8 @@ static void write_text(struct session *s, const struct site_rows *r, size_t n,
         hprof_text_site(
             &t, &(struct hprof_text_site){
                     (uint32_t)i + 1, site.trace, 100 * self, 100 * accumulated,
-                    told_with(r->rows.data[i].live.bytes, error.bytes, site.alloc_bytes),
-                    told_with(r->rows.data[i].live.objects, error.objects, site.alloc_objects),
+                    reported_with(r->rows.data[i].live.bytes, error.bytes, site.alloc_bytes),
+                    reported_with(r->rows.data[i].live.objects, error.objects, site.alloc_objects),
                     site.alloc_bytes, site.alloc_objects, name});
     }
     hprof_text_sites_end(&t);
@@ -106,8 +106,8 @@ static void write_binary(struct session *s, const struct site_rows *r, unsigned 
 }
 
 /* Describes the accuracy of the figures. */
-static void tell_errors(struct session *s, const struct site_rows *r,
-                        const struct hprof_heap_totals *all)
+static void report_errors(struct session *s, const struct site_rows *r,
+                          const struct hprof_heap_totals *all)
 {
     char text[512];
     double bytes = (double)MAX(all->alloc_bytes, 1), live = (double)MAX(all->live_bytes, 1);
@@ -217,7 +217,7 @@ void sites_report(struct session *s, JNIEnv *jni, unsigned flags, double cutoff,
     else
         write_binary(s, &r, flags, cutoff, kept, &all);
     if (!error)
-        tell_errors(s, &r, &all);
+        report_errors(s, &r, &all);
     vec_release(&r.rows);
 }
 

@@ -260,8 +260,8 @@ int sites_take_rows(JNIEnv *jni, unsigned flags, sites_settle *settle, struct si
     for (size_t i = 0; i < r->rows.len && flags & HPROF_SITES_INCREMENTAL; i++) {
         struct site *s = &site_table.sites.data[i];
         struct estimate now = r->rows.data[i].allocated;
-        subtract(&r->rows.data[i].allocated, &s->told);
-        s->told = now;
+        subtract(&r->rows.data[i].allocated, &s->reported);
+        s->reported = now;
     }
     pthread_mutex_unlock(&site_table.lock);
     r->by_allocation = flags & HPROF_SITES_BY_ALLOCATION;

@@ -49,7 +49,7 @@ static struct {
     bool all;            /* classes of the JDK too, because include= was given */
     uint64_t left, lost; /* methods without probes for lack of memory; events without room */
     /* the bytes of all points in the form that events use; under the session's lock */
-    VEC(uint8_t) told;
+    VEC(uint8_t) reported;
 } cover = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /*
@@ -176,7 +176,7 @@ static int cover_start(struct session *s, JNIEnv *jni, struct buf *why)
     pthread_mutex_lock(&cover.lock);
     copy_chunks(jni, NULL);
     pthread_mutex_unlock(&cover.lock);
-    vec_release(&cover.told);
+    vec_release(&cover.reported);
     r = instrument_on(&client, jni, why);
     if (r == 0 && vm.late)
         jfr_lose(s->out.jfr, LOSS_COVER_RUNNING, instrument_running(jni));
@@ -271,20 +271,21 @@ static uint64_t write_changed(struct session *s, JNIEnv *jni, uint64_t *ret_lost
 
     struct cover_copy now = {0};
     uint64_t events = 0, time = now_ns();
-    size_t told = cover.told.len;
+    size_t reported = cover.reported.len;
     int r = copy_state(jni, &now);
-    if (r == 0 && now.n_hits > told && (r = vec_extend(&cover.told, now.n_hits - told)) == 0)
-        memset(cover.told.data + told, NEVER, now.n_hits - told);
+    if (r == 0 && now.n_hits > reported &&
+        (r = vec_extend(&cover.reported, now.n_hits - reported)) == 0)
+        memset(cover.reported.data + reported, NEVER, now.n_hits - reported);
     if (r < 0)
         *ret_lost += now.n_methods;
     for (size_t i = 0; r == 0 && i < now.n_methods; i++) {
         const struct cover_method *m = now.methods[i];
-        if (memcmp(now.hits + m->first, cover.told.data + m->first, m->count) == 0)
+        if (memcmp(now.hits + m->first, cover.reported.data + m->first, m->count) == 0)
             continue;
         int written = write_method(s->out.jfr, m, now.hits, time);
         *ret_lost += written <= 0;
         if (written > 0)
-            memcpy(cover.told.data + m->first, now.hits + m->first, m->count);
+            memcpy(cover.reported.data + m->first, now.hits + m->first, m->count);
         if (++events % 64 == 0)
             session_drain(s, jni);
     }

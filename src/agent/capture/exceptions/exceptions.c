@@ -335,11 +335,11 @@ static void exceptions_dump(struct session *s, JNIEnv *jni, enum dump_reason rea
     exceptions_flush(s, jni);
     for (unsigned i = 0; i < thrown_rows(); i++) {
         struct thrown_row *row = thrown_row_at(i);
-        uint64_t count = atomic_load(&row->count), told = MAX(row->written, row->lost);
-        if (count == told)
+        uint64_t count = atomic_load(&row->count), reported = MAX(row->written, row->lost);
+        if (count == reported)
             continue;
         jfr_lose_events(s->out.jfr, thrown.types[0], 1);
-        jfr_lose_held(s->out.jfr, HELD_EXCEPTIONS, count - told);
+        jfr_lose_held(s->out.jfr, HELD_EXCEPTIONS, count - reported);
         row->lost = count;
     }
 }

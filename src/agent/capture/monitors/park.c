@@ -75,7 +75,7 @@ static jint lock_frames(JNIEnv *jni)
         if (!m || (!unsafe && strncmp(m->class_name, package, sizeof(package) - 1) != 0))
             break;
     }
-    names_let_go(hold);
+    names_unhold(hold);
     return skip < n ? skip : 0;
 }
 

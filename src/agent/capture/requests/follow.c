@@ -264,7 +264,7 @@ uint64_t follow_request_begin(JNIEnv *jni, enum request_kind kind, unsigned name
     r->trace[0] = 0;
     r->status = 0;
     r->bytes = -1;
-    atomic_store(&r->told, 0);
+    atomic_store(&r->reported, 0);
     atomic_store(&r->token, token);
     atomic_fetch_add(&follow.open, 1);
     (void)follow_begin(s, token, &how);
@@ -300,13 +300,13 @@ static bool is_grpc_error(int code)
 }
 
 /* For how long a request had taken when triggers were told of it; 0: they were not. */
-static uint64_t told_ns(struct request *r, uint64_t start)
+static uint64_t reported_ns(struct request *r, uint64_t start)
 {
-    uint64_t told = atomic_load(&r->told);
-    return told > start ? told - start : 0;
+    uint64_t reported = atomic_load(&r->reported);
+    return reported > start ? reported - start : 0;
 }
 
-void requests_tell_running(uint64_t now)
+void requests_report_running(uint64_t now)
 {
     static uint64_t next_ns; /* under the session's lock */
     uint64_t least = atomic_load(&alarm_request_ns);
@@ -320,8 +320,8 @@ void requests_tell_running(uint64_t now)
         atomic_thread_fence(memory_order_acquire);
         if (!name || start > now || now - start <= least || atomic_load(&r->token) != token)
             continue;
-        alarm_request(name->text, now - start, told_ns(r, start), true);
-        atomic_store(&r->told, now);
+        alarm_request(name->text, now - start, reported_ns(r, start), true);
+        atomic_store(&r->reported, now);
     }
     next_ns = now + RUNNING_RARELY * (now_ns() - now);
 }
@@ -356,7 +356,7 @@ void follow_request_end(JNIEnv *jni, struct request *r, uint64_t token, int stat
     if (end.name) {
         request_count(end.name, end.ns, error, r->weight);
         if (unlikely(end.ns > atomic_load_explicit(&alarm_request_ns, memory_order_relaxed)))
-            alarm_request(end.name->text, end.ns, told_ns(r, end.start), false);
+            alarm_request(end.name->text, end.ns, reported_ns(r, end.start), false);
         settle(r, &end);
     }
     free(text);

@@ -42,7 +42,8 @@ struct piece {
 struct request {
     _Atomic uint64_t token; /* 0: free. First: the probe reads it */
     uint64_t parent, start, thread;
-    _Atomic uint64_t told; /* triggers know how long it had taken by this time; 0: they do not */
+    _Atomic uint64_t
+        reported; /* triggers know how long it had taken by this time; 0: they do not */
     unsigned name;
     uint32_t weight; /* it stands for so many requests */
     enum request_kind kind;

@@ -360,12 +360,12 @@ static uint64_t save(bool all)
     for (unsigned i = 0; i < names && (all || bytes < SAVE_BYTES); i++, at++) {
         struct request_name *n = request_name_at(at % names);
         uint64_t count = n ? atomic_load(&n->count) : 0;
-        if (!n || count == n->told)
+        if (!n || count == n->reported)
             continue;
         size_t more = put_totals(n, count);
         if (!more)
             break;
-        n->told = count;
+        n->reported = count;
         bytes += more;
         written++;
     }
@@ -388,11 +388,12 @@ static void requests_dump(struct session *s, JNIEnv *jni, enum dump_reason reaso
         jfr_lose_total(s->out.jfr, LOSS_REQUEST_OPEN, follow_open());
     for (unsigned i = 0; i < request_names_count(); i++) {
         struct request_name *n = request_name_at(i);
-        uint64_t count = n ? atomic_load(&n->count) : 0, told = n ? MAX(n->told, n->lost) : 0;
-        if (count == told)
+        uint64_t count = n ? atomic_load(&n->count) : 0,
+                 reported = n ? MAX(n->reported, n->lost) : 0;
+        if (count == reported)
             continue;
         jfr_lose_events(s->out.jfr, state.types[TYPE_TOTALS], 1);
-        jfr_lose_held(s->out.jfr, HELD_REQUESTS, count - told);
+        jfr_lose_held(s->out.jfr, HELD_REQUESTS, count - reported);
         n->lost = count;
     }
 }

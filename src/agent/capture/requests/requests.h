@@ -104,7 +104,7 @@ void follow_losses(struct jfr_writer *w);
  * Tells triggers of requests that go on and have taken longer than they allow. Under the session's
  * lock.
  */
-void requests_tell_running(uint64_t now);
+void requests_report_running(uint64_t now);
 /* Requests that have begun and not ended; those begun so far. */
 uint64_t follow_open(void);
 uint64_t follow_begun(void);

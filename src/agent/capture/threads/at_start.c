@@ -337,15 +337,15 @@ static void look_at_batch(struct looking *l)
     jvmtiStackInfo *infos = NULL;
     for (jint i = 0; i < l->n_batch; i++)
         threads[i] = l->batch[i].thread;
-    bool told = l->n_batch && (*vm.ti)->GetThreadListStackTraces(vm.ti, l->n_batch, threads,
-                                                                 MAX(thread_capture.depth, 1),
-                                                                 &infos) == JVMTI_ERROR_NONE;
+    bool reported = l->n_batch && (*vm.ti)->GetThreadListStackTraces(vm.ti, l->n_batch, threads,
+                                                                     MAX(thread_capture.depth, 1),
+                                                                     &infos) == JVMTI_ERROR_NONE;
     for (jint i = 0; i < l->n_batch; i++) {
-        if (told)
+        if (reported)
             look_at_virtual(l, &l->batch[i], &infos[i]);
         (*l->jni)->DeleteGlobalRef(l->jni, threads[i]);
     }
-    l->late += told ? 0 : (uint64_t)l->n_batch;
+    l->late += reported ? 0 : (uint64_t)l->n_batch;
     l->n_batch = 0;
     vm_free(infos);
 }

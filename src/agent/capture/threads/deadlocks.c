@@ -230,12 +230,12 @@ static bool cycle_is_new(const struct look *l, uint32_t first, const struct look
     uint32_t at = first;
     do {
         const struct stuck *s = &l->list.data[at];
-        bool told = false;
+        bool known = false;
         if (!same_wait(again, s))
             return false;
-        for (uint32_t i = 0; i < MIN(watch.n_reported, (uint32_t)REPORTED) && !told; i++)
-            told = watch.reported[i].id == s->id && watch.reported[i].start == s->start;
-        new |= !told;
+        for (uint32_t i = 0; i < MIN(watch.n_reported, (uint32_t)REPORTED) && !known; i++)
+            known = watch.reported[i].id == s->id && watch.reported[i].start == s->start;
+        new |= !known;
     } while ((at = l->list.data[at].next) != first);
     do {
         const struct stuck *s = &l->list.data[at];
@@ -280,7 +280,7 @@ static void print_stack(struct buf *out, JNIEnv *jni, jthread thread)
             buf_printf(out, "(%s:%u)", m->source, method_line(m, (int32_t)frames[i].location));
         buf_u8(out, '\n');
     }
-    names_let_go(hold);
+    names_unhold(hold);
 }
 
 static void put_deadlock(const struct stuck *s, uint64_t number, uint32_t size, uint64_t formed)

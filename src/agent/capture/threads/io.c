@@ -183,7 +183,7 @@ static void io_goes_on(JNIEnv *jni, jthrowable pending)
  * The code behind the call of the original native; fd and descriptor are expressions of its
  * arguments.
  */
-#define IO_TELL(operation, fd, descriptor, result)                                           \
+#define IO_REPORT(operation, fd, descriptor, result)                                         \
     if (natives_enter()) {                                                                   \
         struct waiter *w;                                                                    \
         struct wait was;                                                                     \
@@ -203,7 +203,7 @@ static void io_goes_on(JNIEnv *jni, jthrowable pending)
     {                                                                         \
         io_begins(jni);                                                       \
         type result = real_##id arguments;                                    \
-        IO_TELL(operation, fd, descriptor, result)                            \
+        IO_REPORT(operation, fd, descriptor, result)                          \
         return result;                                                        \
     }
 
@@ -270,7 +270,7 @@ static void JNICALL our_plain_accept(JNIEnv *jni, jobject self, jobject to)
 {
     io_begins(jni);
     real_plain_accept(jni, self, to);
-    IO_TELL(IO_ACCEPT, fd_of_holder(jni, self, plain_fd), NULL, 0)
+    IO_REPORT(IO_ACCEPT, fd_of_holder(jni, self, plain_fd), NULL, 0)
 }
 
 #define ROW(class, name, signature, id)                                     \

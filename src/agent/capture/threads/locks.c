@@ -37,12 +37,12 @@ enum { HELD_MAX = 64, RATE_MAX = 2000000, SITES_MAX = 1 << 20 };
  * The thread that last released a monitor, indexed by the monitor's identity hash; another object
  * with the same index replaces it. Written by the thread that holds the monitor.
  */
-enum { LET_GO_BITS = 14 };
+enum { RELEASED_BITS = 14 };
 
-static struct let_go {
+static struct released {
     _Atomic uint64_t time, thread; /* in ns of the recording; 0: being written */
     _Atomic uint32_t object;
-} let_go[1 << LET_GO_BITS];
+} released[1 << RELEASED_BITS];
 
 struct held {
     _Atomic uint64_t start; /* in ns; 0: released, by wait() or finally */
@@ -108,14 +108,14 @@ static void lose(void)
     jfr_lose(thread_capture.jfr, LOSS_HOLD_RATE, 1);
 }
 
-static struct let_go *let_go_of(uint32_t object)
+static struct released *released_of(uint32_t object)
 {
-    return &let_go[(object * 0x9e3779b9u) >> (32 - LET_GO_BITS)];
+    return &released[(object * 0x9e3779b9u) >> (32 - RELEASED_BITS)];
 }
 
-static void note_let_go(const struct waiter *w, uint32_t object, uint64_t now)
+static void note_released(const struct waiter *w, uint32_t object, uint64_t now)
 {
-    struct let_go *l = let_go_of(object);
+    struct released *l = released_of(object);
     atomic_store(&l->time, 0);
     atomic_store(&l->object, object);
     atomic_store(&l->thread, w->id);
@@ -126,9 +126,9 @@ static void note_let_go(const struct waiter *w, uint32_t object, uint64_t now)
  * Called by a thread that has acquired a monitor: the thread that released it since a given time,
  * while the caller waited. 0: none is known.
  */
-static uint64_t let_go_since(const struct waiter *w, uint32_t object, uint64_t since)
+static uint64_t released_since(const struct waiter *w, uint32_t object, uint64_t since)
 {
-    struct let_go *l = let_go_of(object);
+    struct released *l = released_of(object);
     uint64_t time = atomic_load(&l->time), thread = atomic_load(&l->thread);
     bool is = time > since && atomic_load(&l->object) == object && thread != w->id;
     return is && atomic_load(&l->time) == time ? thread : 0;
@@ -141,7 +141,7 @@ static uint64_t let_go_since(const struct waiter *w, uint32_t object, uint64_t s
 static void put_spun(struct waiter *w, const struct held *h, uint64_t now)
 {
     uint64_t arrived = locks_arrived(w, h->object);
-    uint64_t owner = arrived > w->entered ? let_go_since(w, h->object, arrived) : 0;
+    uint64_t owner = arrived > w->entered ? released_since(w, h->object, arrived) : 0;
     w->arrived = 0;
     if (!owner)
         return;
@@ -159,7 +159,7 @@ static void put_hold(struct waiter *w, struct held *h, uint64_t now)
     struct jfr_event e;
     if (!start)
         return;
-    note_let_go(w, h->object, now);
+    note_released(w, h->object, now);
     if (!rate_allows(w->locks, now)) {
         lose();
         return;

@@ -14,8 +14,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#define VIRTUAL_BIT  (UINT64_C(1) << 40)
-#define WAITING_TELL (NS_PER_SECOND / 2)
+#define VIRTUAL_BIT    (UINT64_C(1) << 40)
+#define WAITING_REPORT (NS_PER_SECOND / 2)
 
 enum { SHARDS = 64 };
 
@@ -367,7 +367,7 @@ void wait_begin(struct waiter *w, enum wait_kind kind, const struct wait *how)
     at->object = how->object;
     at->monitor = how->monitor;
     at->owned = how->owned;
-    at->told = false;
+    at->reported = false;
     at->plain = how->plain;
     seqlock_stamp_set(&at->start, now);
 }
@@ -758,7 +758,7 @@ static void flush(struct session *s, JNIEnv *jni)
     stack_flush();
     at_start_flush(jni);
     jfr_lose_total(thread_capture.jfr, LOSS_THREAD_NAME, atomic_load(&thread_capture.lost));
-    tell_all_waiting(now_ns() - WAITING_TELL);
+    report_all_waiting(now_ns() - WAITING_REPORT);
 }
 
 /* Which threads there are, and what they wait for. */
@@ -768,7 +768,7 @@ static void restate(struct session *s, JNIEnv *jni)
     put_analysis(s->options.v[OPT_LOCKS].text);
     look_around(jni);
     at_start_restate();
-    tell_waiting_again();
+    report_waiting_again();
 }
 
 /* Waits that go on have the ids of their stacks. */
@@ -780,7 +780,7 @@ static void keep_stacks(struct session *s, JNIEnv *jni)
 
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
-    tell_all_waiting(UINT64_MAX);
+    report_all_waiting(UINT64_MAX);
 }
 
 static void stop(struct session *s, JNIEnv *jni)
@@ -798,7 +798,7 @@ static void stop(struct session *s, JNIEnv *jni)
         vm_events_off(&virtual_events);
     natives_drain();
     if (thread_capture.jfr)
-        tell_all_waiting(UINT64_MAX);
+        report_all_waiting(UINT64_MAX);
     vm_wait_callbacks();
     thread_capture.jfr = NULL;
 }

@@ -37,7 +37,7 @@ struct wait {
     uint64_t monitor; /* the VM's address of a contended monitor; 0: unknown */
     uint32_t object;  /* identity hash */
     bool owned;       /* parked on a synchronizer that can be owned by a thread */
-    bool told;        /* as jvmscope.Waiting */
+    bool reported;    /* as jvmscope.Waiting */
     bool plain;       /* only its times are known, to stay within the budget */
 };
 
@@ -305,9 +305,9 @@ bool put_waiting(uint64_t thread, enum wait_kind kind, const struct wait *how);
  * reported yet.
  */
 void waiting_init(struct jfr_writer *jfr);
-void tell_all_waiting(uint64_t before);
+void report_all_waiting(uint64_t before);
 /* waiting.c: the same for all waits, whether they were reported or not, up to a limit. */
-void tell_waiting_again(void);
+void report_waiting_again(void);
 /* See keep_stacks in capture.h; of one wait, and of all that go on. */
 void wait_keep_stack(struct wait *at);
 void waiting_keep_stacks(void);

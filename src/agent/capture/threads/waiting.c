@@ -40,7 +40,7 @@ bool put_waiting(uint64_t thread, enum wait_kind kind, const struct wait *how)
 /*
  * A virtual thread that has been ready for so long that an event follows when it gets a carrier.
  */
-static void tell_ready(const struct waiter *w)
+static void report_ready(const struct waiter *w)
 {
     const struct wait *at = &w->waits[WAIT_UNMOUNTED];
     uint64_t since = mounts_ready_since(w), start = seqlock_stamp(&at->start);
@@ -55,21 +55,21 @@ enum { AGAIN_MAX = 10000 };
 struct telling {
     uint64_t before; /* waits that began then or earlier */
     bool again;      /* those too that were reported */
-    unsigned told;
+    unsigned reported;
     uint64_t left; /* not told because there were too many */
 };
 
-static void tell_waiting(struct waiter *w, jthread thread, void *arg)
+static void report_waiting(struct waiter *w, jthread thread, void *arg)
 {
     struct telling *t = arg;
     if (t->before == UINT64_MAX)
-        tell_ready(w);
+        report_ready(w);
     for (int k = 0; k < WAIT_KINDS; k++) {
         struct wait *at = &w->waits[k];
         uint64_t start = seqlock_stamp(&at->start);
-        if (!start || start > t->before || (at->told && !t->again))
+        if (!start || start > t->before || (at->reported && !t->again))
             continue;
-        if (t->again && t->told == AGAIN_MAX) {
+        if (t->again && t->reported == AGAIN_MAX) {
             t->left++;
             continue;
         }
@@ -81,22 +81,22 @@ static void tell_waiting(struct waiter *w, jthread thread, void *arg)
                             .object = at->object};
         if (seqlock_stamp_holds(&at->start, start) &&
             put_waiting(w->id, (enum wait_kind)k, &copy)) {
-            at->told = true;
-            t->told++;
+            at->reported = true;
+            t->reported++;
         }
     }
 }
 
-void tell_all_waiting(uint64_t before)
+void report_all_waiting(uint64_t before)
 {
     struct telling t = {.before = before};
-    waiters_visit(NULL, tell_waiting, &t);
+    waiters_visit(NULL, report_waiting, &t);
 }
 
-void tell_waiting_again(void)
+void report_waiting_again(void)
 {
     struct telling t = {.before = UINT64_MAX, .again = true};
-    waiters_visit(NULL, tell_waiting, &t);
+    waiters_visit(NULL, report_waiting, &t);
     jfr_lose(thread_capture.jfr, LOSS_WAITS_AGAIN, t.left);
 }
 

@@ -14,7 +14,7 @@ struct row {
     uint32_t class_name, name, descriptor, source, access;
     jmethodID id;     /* NULL until asked for */
     const char *mark; /* NULL: its calls are counted and timed */
-    bool told;        /* name of the marked method */
+    bool reported;    /* name of the marked method */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects everything below */
@@ -111,7 +111,7 @@ void times_method_mark(int64_t number, const char *why)
     pthread_mutex_lock(&lock);
     if (number >= 0 && (size_t)number < methods.len) {
         struct row *row = &methods.data[number];
-        row->told = row->told && row->mark == why;
+        row->reported = row->reported && row->mark == why;
         row->mark = why;
     }
     pthread_mutex_unlock(&lock);
@@ -129,11 +129,11 @@ bool times_method_next_mark(uint32_t *at, const char **ret_why)
 {
     pthread_mutex_lock(&lock);
     uint32_t i = *at;
-    while (i < methods.len && (!methods.data[i].mark || methods.data[i].told))
+    while (i < methods.len && (!methods.data[i].mark || methods.data[i].reported))
         i++;
     bool found = i < methods.len;
     if (found) {
-        methods.data[i].told = true;
+        methods.data[i].reported = true;
         *ret_why = methods.data[i].mark;
         *at = i;
     }

@@ -40,8 +40,8 @@ struct report {
  * What earlier reports of the session have written, by trace, so that each report shows only what
  * was added.
  */
-static struct strpool told_traces;
-static VEC(struct trace_row) told;
+static struct strpool reported_traces;
+static VEC(struct trace_row) reported;
 
 #define CALL_FIELDS                                                         \
     JFR_FIELDS({"calls", "Calls", "long", JFR_UNITS},                       \
@@ -189,21 +189,21 @@ static int make_rows(struct report *r, uint32_t depth)
 }
 
 /* Subtracts what was reported before from the rows, and keeps the totals for the next time. */
-static int subtract_told(struct report *r)
+static int subtract_reported(struct report *r)
 {
     for (size_t i = 0; i < r->rows.len; i++) {
         struct trace_row *row = &r->rows.data[i], sums = *row;
         struct str key = strpool_get(&r->traces, row->trace);
-        int64_t number = strpool_add(&told_traces, key.data, key.len);
+        int64_t number = strpool_add(&reported_traces, key.data, key.len);
         if (number < 0)
             return -ENOMEM;
-        if ((size_t)number == told.len) {
-            int pushed = vec_push(&told, sums);
+        if ((size_t)number == reported.len) {
+            int pushed = vec_push(&reported, sums);
             if (pushed < 0)
                 return pushed;
             continue;
         }
-        struct trace_row *before = &told.data[number];
+        struct trace_row *before = &reported.data[number];
         row->calls -= before->calls;
         row->samples -= before->samples;
         row->raw_ns -= before->raw_ns;
@@ -364,10 +364,10 @@ static bool is_empty(const struct trace_row *row)
 static void take_back(const struct report *r, const struct trace_row *row)
 {
     struct str key = strpool_get(&r->traces, row->trace);
-    int64_t number = strpool_add(&told_traces, key.data, key.len);
-    if (number < 0 || (size_t)number >= told.len)
+    int64_t number = strpool_add(&reported_traces, key.data, key.len);
+    if (number < 0 || (size_t)number >= reported.len)
         return;
-    struct trace_row *before = &told.data[number];
+    struct trace_row *before = &reported.data[number];
     before->calls -= row->calls;
     before->samples -= row->samples;
     before->raw_ns -= row->raw_ns;
@@ -458,7 +458,7 @@ int times_report(struct session *s, JNIEnv *jni, const struct times_tree *t,
     if (result == 0)
         result = make_rows(&r, r.totals ? 1 : depth);
     if (result == 0 && !r.totals)
-        result = subtract_told(&r);
+        result = subtract_reported(&r);
     if (result == 0) {
         for (size_t i = 0; i < r.rows.len; i++)
             r.rows.data[i].known = is_time_known(&r, &r.rows.data[i]);
@@ -478,6 +478,6 @@ int times_report(struct session *s, JNIEnv *jni, const struct times_tree *t,
 
 void times_report_release(void)
 {
-    strpool_release(&told_traces);
-    vec_release(&told);
+    strpool_release(&reported_traces);
+    vec_release(&reported);
 }

@@ -36,7 +36,7 @@ static struct {
 
     struct trace_ring_lost {
         uint64_t calls, sites, results;
-    } told[RINGS_MAX]; /* what the recording has been told about */
+    } reported[RINGS_MAX]; /* what the recording has been told about */
 
     struct trace_ring_lost at_end[RINGS_MAX]; /* when recording was closed */
 
@@ -228,19 +228,19 @@ static struct trace_ring_lost lost_of(const struct trace_ring *r)
  * Reports to the recording what the rings had no room for; the counts of each ring are taken when
  * it is read. Calls that begin after the end of the recording are not part of it. With the lock.
  */
-static void tell_lost(struct jfr_writer *w)
+static void report_lost(struct jfr_writer *w)
 {
     struct trace_ring_lost more = {0};
     for (unsigned i = 0; i < hub.n_rings; i++) {
-        struct trace_ring_lost now = lost_of(hub.rings[i]), *told = &hub.told[i];
+        struct trace_ring_lost now = lost_of(hub.rings[i]), *reported = &hub.reported[i];
         if (hub.shut && i < hub.shut_rings) {
-            now.calls = MAX(hub.at_end[i].calls, told->calls);
-            now.sites = MAX(hub.at_end[i].sites, told->sites);
+            now.calls = MAX(hub.at_end[i].calls, reported->calls);
+            now.sites = MAX(hub.at_end[i].sites, reported->sites);
         }
-        more.calls += now.calls - told->calls;
-        more.sites += now.sites - told->sites;
-        more.results += now.results - told->results;
-        *told = now;
+        more.calls += now.calls - reported->calls;
+        more.sites += now.sites - reported->sites;
+        more.results += now.results - reported->results;
+        *reported = now;
     }
     jfr_lose_since(w, LOSS_TRACE_BUFFER, more.calls);
     jfr_lose_since(w, LOSS_LOG_BUFFER, more.sites);
@@ -263,7 +263,7 @@ static void drain(struct jfr_writer *w)
         free(round.later.data[i]);
     }
     vec_release(&round.later);
-    tell_lost(w);
+    report_lost(w);
 }
 
 void hub_shut(void)
@@ -335,7 +335,7 @@ static int begin(JNIEnv *jni, struct buf *why)
         atomic_store(&r->tail, atomic_load(&r->head));
         atomic_store(&r->room, (int32_t)MIN(trace_ring_share(hub.n_rings), (uint32_t)r->size));
         r->open = 0;
-        hub.told[i] = lost_of(r);
+        hub.reported[i] = lost_of(r);
     }
     pthread_mutex_unlock(&hub.lock);
     hub.follows = virtual_threads_on(jni); /* they are still needed for their names */

@@ -85,7 +85,7 @@ void log_say(const char *place, const char *what, const char *why)
         return;
     snprintf(text, sizeof(text), "note: %s %s", what, why);
     if (s->running)
-        session_tell(s, "log %s: %s %s", place, what, why);
+        session_report(s, "log %s: %s %s", place, what, why);
     log_note(s, place, text);
 }
 
@@ -145,8 +145,8 @@ static void say_missing_field(const struct log_site *site, unsigned number, uint
     bool first = !((fields_of[number].had | fields_of[number].had_not) & bit);
     fields_of[number].had_not |= bit;
     if (first && session_now && session_now->running)
-        session_tell(session_now, "log %s: {%.*s}: no object so far has such a field", site->place,
-                     (int)value.len, value.data);
+        session_report(session_now, "log %s: {%.*s}: no object so far has such a field",
+                       site->place, (int)value.len, value.data);
 }
 
 static void write_log(struct jfr_writer *w, const struct trace_record *r,

@@ -30,7 +30,7 @@ static struct {
 
     struct {
         jclass class; /* global */
-        bool told;
+        bool reported;
         char name[256], why[128];
     } failed[FAILED_MAX];
 
@@ -229,7 +229,7 @@ void JNICALL Java_java_lang_JvmscopeValues_failed(JNIEnv *jni, jclass class, jcl
     if (global && objects.n_failed < FAILED_MAX) {
         __typeof__(objects.failed[0]) *f = &objects.failed[objects.n_failed];
         f->class = global;
-        f->told = false;
+        f->reported = false;
         snprintf(f->name, sizeof(f->name), "%s", name);
         snprintf(f->why, sizeof(f->why), "failed");
         global = NULL;
@@ -305,9 +305,9 @@ void trace_objects_work(struct session *s, JNIEnv *jni)
     if (!objects.active)
         return;
     for (unsigned i = 0; i < objects.n_failed; i++) {
-        if (objects.failed[i].told)
+        if (objects.failed[i].reported)
             continue;
-        objects.failed[i].told = true;
+        objects.failed[i].reported = true;
         lost = lost || strncmp(objects.failed[i].why, "threw", 5) != 0;
         session_message(s, "tostring: %s.toString() %s: its objects are shown without",
                         objects.failed[i].name, objects.failed[i].why);

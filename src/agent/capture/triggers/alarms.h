@@ -11,9 +11,9 @@ extern _Atomic uint64_t alarm_request_ns;
 
 /*
  * A request has taken so long, and goes on or has ended. Of one that goes on this is told several
- * times: told_ns is how long it had taken the last time, 0 the first time.
+ * times: reported_ns is how long it had taken the last time, 0 the first time.
  */
-void alarm_request(const char *name, uint64_t ns, uint64_t told_ns, bool goes_on);
+void alarm_request(const char *name, uint64_t ns, uint64_t reported_ns, bool goes_on);
 /* The VM stood still for so long, for a collection; for any reason. operation may be NULL. */
 void alarm_pause(uint64_t ns);
 void alarm_safepoint(const char *operation, uint64_t ns);

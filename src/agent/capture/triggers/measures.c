@@ -70,7 +70,7 @@ static bool is_named(const struct trigger_test *t, const char *name)
 
 struct event {
     const char *name;
-    uint64_t ns, told_ns;
+    uint64_t ns, reported_ns;
     bool goes_on;
 };
 
@@ -80,7 +80,7 @@ static void see_event(const struct trigger_test *t, struct measured *m, void *co
     if (!is_named(t, r->name) || r->ns <= atomic_load(&m->longest_ns))
         return;
     /* The test has held because of this request before. */
-    if (r->told_ns && logic_compare(t->op, (double)r->told_ns, t->limit))
+    if (r->reported_ns && logic_compare(t->op, (double)r->reported_ns, t->limit))
         return;
     pthread_mutex_lock(&names_lock);
     snprintf(m->name, sizeof(m->name), "%s%s", r->name, r->goes_on ? ", which goes on" : "");
@@ -88,9 +88,9 @@ static void see_event(const struct trigger_test *t, struct measured *m, void *co
     pthread_mutex_unlock(&names_lock);
 }
 
-void alarm_request(const char *name, uint64_t ns, uint64_t told_ns, bool goes_on)
+void alarm_request(const char *name, uint64_t ns, uint64_t reported_ns, bool goes_on)
 {
-    each_test(MEASURE_REQUEST, see_event, &(struct event){name, ns, told_ns, goes_on});
+    each_test(MEASURE_REQUEST, see_event, &(struct event){name, ns, reported_ns, goes_on});
 }
 
 void alarm_safepoint(const char *operation, uint64_t ns)
@@ -212,7 +212,7 @@ void measures_look(struct session *s, uint64_t now)
 {
     if (machine.wanted[MEASURE_SAFEPOINT])
         look_at_safepoints();
-    requests_tell_running(now);
+    requests_report_running(now);
     if (now < machine.next_ns)
         return;
     machine.next_ns = now + EACH_SECOND - EACH_SECOND / 20;
@@ -397,7 +397,7 @@ static void put_reason(const struct trigger_test *t, char *to, size_t size)
         snprintf(to, size, "%s", measure_reason(t->measure));
 }
 
-void measures_tell(struct trigger *t)
+void measures_report(struct trigger *t)
 {
     const struct logic *l = &t->condition->logic;
     size_t n = 0;

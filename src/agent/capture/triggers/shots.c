@@ -230,8 +230,8 @@ static int start_command(const struct shot *s, const char *command, const char *
     return r;
 }
 
-static void tell_result(struct trigger *t, int error, const char *why, const char *what,
-                        const char *file)
+static void report_result(struct trigger *t, int error, const char *why, const char *what,
+                          const char *file)
 {
     pthread_mutex_lock(&shots.lock);
     if (error < 0) {
@@ -262,7 +262,7 @@ static void carry_out(const struct shot *s, JNIEnv *jni)
         } else {
             r = start_command(s, action + strlen(ACTION_EXEC), last, &why);
         }
-        tell_result(s->trigger, r, why, *path ? path : action, r == 0 && *path ? path : NULL);
+        report_result(s->trigger, r, why, *path ? path : action, r == 0 && *path ? path : NULL);
         if (r == 0 && *path) {
             snprintf(last, sizeof(last), "%s", path);
             remove_oldest(s->pattern, s->max_files);
@@ -378,7 +378,7 @@ void shots_take(struct session *session, struct trigger *t)
     pthread_mutex_unlock(&shots.lock);
     if (queued)
         return;
-    tell_result(t, -ENOMEM, NULL, "dump", NULL);
+    report_result(t, -ENOMEM, NULL, "dump", NULL);
     atomic_store(&t->busy, false);
     if (s)
         shot_free(s);

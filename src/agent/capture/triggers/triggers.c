@@ -76,7 +76,7 @@ static void fire(struct session *s, struct trigger *t, uint64_t now)
         t->held_back++;
         return;
     }
-    measures_tell(t);
+    measures_report(t);
     put_event(s, t, now, held_back);
     t->fired++;
     t->last_ms = clock_ns(CLOCK_REALTIME) / NS_PER_MS;

@@ -75,7 +75,7 @@ void measures_look(struct session *s, uint64_t now);
 /* Measures the tests of a trigger. */
 void measures_of(struct trigger *t, uint64_t now);
 /* What made the condition hold, "612 ms: GET /cart", and as a name of a file has it, "request". */
-void measures_tell(struct trigger *t);
+void measures_report(struct trigger *t);
 /* Calls of vm_events_on and the like are undone. */
 void measures_stop(JNIEnv *jni);
 

@@ -14,7 +14,7 @@ enum { OPEN_MAX = 8 };
 #define QUIET_NS (5 * NS_PER_SECOND) /* after that a collection without a last line has ended */
 
 struct open_collection {
-    bool used, heap_told;
+    bool used, heap_reported;
     struct collection c;
     uint64_t phase_ns; /* where the next phase of the pause begins */
 };
@@ -161,7 +161,7 @@ static void put_heap(struct open_collection *o, const struct log_gc *g, uint64_t
 {
     collection_put_heap(o->c.id, o->c.start_ns, "Before GC", g->before, g->capacity);
     collection_put_heap(o->c.id, ns, "After GC", g->after, g->capacity);
-    o->heap_told = true;
+    o->heap_reported = true;
 }
 
 static void on_pause(struct open_collection *o, const struct log_gc *g, uint64_t start)
@@ -203,7 +203,7 @@ static void on_line(const struct log_line *line, const struct log_gc *g)
         o->phase_ns += g->duration_ns;
     }
     /* "Young Generation" of ZGC is a part of a collection, whose own line follows. */
-    if (g->has_heap && !phase && !o->heap_told)
+    if (g->has_heap && !phase && !o->heap_reported)
         put_heap(o, g, line->ns);
     if (log_text_is(line->tags, "gc") && ends_here(g))
         end(o);
