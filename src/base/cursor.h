@@ -17,7 +17,8 @@ struct cursor {
 
 static inline struct cursor cursor_of(const void *bytes, size_t len)
 {
-    return (struct cursor){bytes, (const uint8_t *)bytes + len, false};
+    /* In C17 even 0 may not be added to NULL. */
+    return (struct cursor){bytes, bytes ? (const uint8_t *)bytes + len : NULL, false};
 }
 
 static inline size_t cursor_left(const struct cursor *c)

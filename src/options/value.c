@@ -145,6 +145,11 @@ int option_value_set(struct option_value *v, enum option which, const char *text
                        format_bound(high, row, row->max));
         return -EINVAL;
     }
+    if (r < 0 && row->kind == OPTION_TEXT && *text) {
+        option_put(message, which, text);
+        buf_string(message, ": there is nothing in it but separators");
+        return -EINVAL;
+    }
     if (r < 0) {
         const char *what = placeholders[row->kind];
         option_put(message, which, text);

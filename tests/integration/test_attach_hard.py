@@ -184,7 +184,9 @@ def test_a_program_ends_while_its_recording_is_stopped(jdk, ends, tmp_path):
             assert f"wrote {tmp_path}/x.jfr (" in changing.shown, "no longer seen by the VM, but where it says"
         shown = lab.jvmscope("coverage", "--json", tmp_path / "x.jfr")
         assert shown.returncode == 0 and "ManyClasses" in shown.stdout, shown
-        assert killed or not shown.stderr, "the recording is whole: " + shown.stderr
+        # main() runs when the recording begins; otherwise the recording is whole.
+        other = [line for line in shown.stderr.splitlines() if "they ran when it began" not in line]
+        assert killed or not other, other
 
 
 @pytest.mark.jdks(8, 11, 17, 25)
