@@ -53,11 +53,6 @@ void probes_contenders(int change)
     atomic_fetch_add(&flags.contenders, change);
 }
 
-bool probe_may_report(JNIEnv *env)
-{
-    return !my.probe_inside && !my.quiet && thread_known(env);
-}
-
 /*
  * ---- methods by number, which they get when instrumented; the id is looked up at the first call
  * ----

@@ -64,7 +64,10 @@ struct probe_switch probe_switch(jint number);
  * Returns true when this thread may send an event about the running code: the agent knows the
  * thread, and neither the layer nor a handler is running.
  */
-bool probe_may_report(JNIEnv *env);
+static inline bool probe_may_report(JNIEnv *env)
+{
+    return !my.probe_inside && !my.quiet && (likely(my.thread_is_seen) || thread_known(env));
+}
 
 /* The VM finds these functions by name. */
 #define PROBE_NATIVE(type, name) EXPORT type JNICALL Java_java_lang_JvmscopeJvmpi_##name
