@@ -81,6 +81,8 @@ static int add_monitor(struct monitors *m, jobject object)
     /* For the VM an owner that is just leaving has no entries any more. */
     jint entries = !owner ? 0 : usage.entry_count > 0 ? usage.entry_count : 1;
     int r = vec_push(&m->list, ((struct monitor){id, owner, entries}));
+    if (r == 0 && mutation("waiting-owner"))
+        r = add_parties(m, &usage.owner, 1, false);
     if (r == 0)
         r = add_parties(m, usage.waiters, usage.waiter_count, false);
     if (r == 0)
@@ -119,7 +121,7 @@ static void put_parties(struct monitors *m, struct buf *out, size_t monitor, siz
     for (size_t i = first; i < m->parties.len && m->parties.data[i].monitor == monitor; i++) {
         const struct party *p = &m->parties.data[i];
         const uint64_t *place = map_get(&m->places, (uintptr_t)p->env);
-        if (p->notify != notify || (*place != i + 1 && !mutation("waiting-owner")))
+        if (p->notify != notify || *place != i + 1)
             continue;
         put_pointer(out, p->env);
         n++;
@@ -153,7 +155,7 @@ static jint agreed_status(const struct monitors *m, const JNIEnv *env, jint stat
     if (place)
         return (status & FLAGS) | (m->parties.data[*place - 1].notify ? JVMPI_THREAD_CONDVAR_WAIT
                                                                       : JVMPI_THREAD_MONITOR_WAIT);
-    bool entered = (status & ~FLAGS) == JVMPI_THREAD_MONITOR_WAIT && !mutation("waiting-owner");
+    bool entered = (status & ~FLAGS) == JVMPI_THREAD_MONITOR_WAIT;
     return entered ? (status & FLAGS) | JVMPI_THREAD_RUNNABLE : status;
 }
 

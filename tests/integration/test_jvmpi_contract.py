@@ -144,7 +144,7 @@ MUTANTS = {
     "unsettled": (1000, 2),          # a dump names what others are reporting
     "unfrozen-threads": (1000, 2),   # threads start and end beside a dump
     "class-size": (40, 2),           # JDK 8: the size of a class object is that of another structure
-    "waiting-owner": (2000, 2),      # a monitor dump's lists and states as the VM gave them, one after the other
+    "waiting-owner": (200, 2),       # a monitor's owner waits for it as well
     "hidden-threads": (200, 2),      # a monitor dump has threads whose start was not sent
     "uncounted-contention": (200, 2),  # MONITOR_CONTENDED_EXIT goes on when no thread contends any more
     "forgetful-dump": (40, 60),      # requests know nothing of what ended after the dump
@@ -161,8 +161,7 @@ UNREACHED = {("thread-twice", 11)} | {("class-size", version) for version in (11
 OFTEN = ",methods=0,sample=2,dumps=0"  # a monitor dump each 2 ms
 MUTANT_OPTIONS = {
     61: ",brackets=0",  # without GC_FINISH an agent that holds a lock until then holds it for ever
-    "unsettled": OFTEN, "unfrozen-threads": OFTEN,
-    "waiting-owner": ",methods=0,sample=5,dumps=0",
+    "unsettled": OFTEN, "unfrozen-threads": OFTEN, "waiting-owner": OFTEN,
     "hidden-threads": ",only=33,sample=5,dumps=0",  # no other event has threads
     "forgetful-dump": ",only=33+34+42,sample=0,dumps=20,collect=1",  # an agent that is told of no objects
 }
