@@ -426,7 +426,7 @@ void profile_note(const struct profile_view *v, struct buf *to)
         buf_printf(to, "estimated from %zu samples, standard error at most %.1f %%%s", v->samples,
                    100 * profile_standard_error(v) / (double)v->weight,
                    v->metric == PROFILE_ALLOCATION && p->rests_count
-                       ? ", before JDK 25 with unused ends of allocation buffers, which are many "
+                       ? ": before JDK 25 with unused ends of allocation buffers, which are many "
                          "where many threads allocate little"
                        : "");
     else if (v->metric == PROFILE_ALLOCATION && profile_may_share_places(p))
