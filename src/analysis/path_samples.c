@@ -298,7 +298,7 @@ void path_samples_release(struct path_samples *s)
     free(s->idle);
 }
 
-bool path_method_reports(const struct ran_method *row)
+bool path_method_is_informative(const struct ran_method *row)
 {
     return row->self_ns || frame_role(row->name) == ROLE_PROGRAM;
 }

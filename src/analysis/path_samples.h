@@ -45,7 +45,7 @@ int path_samples(const struct timeline *t, const char *file, bool idle,
  * Returns whether a row is informative. The JDK's methods that only call others, such as the first
  * methods of each thread, are not.
  */
-bool path_method_reports(const struct ran_method *row);
+bool path_method_is_informative(const struct ran_method *row);
 /* Computes the path's time by state without idle segments. */
 void path_busy_states(const struct critical_path *p, const struct path_samples *s,
                       uint64_t ret[PATH_STATES]);

@@ -129,6 +129,7 @@ int dictionary_add_types(struct jfr_writer *w, const struct jfr_type *rows, size
     int ret = 0;
     bool builtin = rows == jfr_builtin_types;
     pthread_mutex_lock(&w->dict);
+    size_t known = w->types.len;
     for (size_t i = 0; i < n && !ret; i++) {
         uint32_t id;
         ret = add_type(w, &rows[i], &id);
@@ -138,7 +139,7 @@ int dictionary_add_types(struct jfr_writer *w, const struct jfr_type *rows, size
     /* Built-in types refer to each other in any order, so compile them after all are added. */
     for (size_t i = 0; builtin && i < n && !ret; i++)
         ret = compile(w, w->types.data[i]);
-    for (size_t i = 0; i < w->types.len; i++) {
+    for (size_t i = known; i < w->types.len; i++) {
         if (w->types.data[i]->row->kind == JFR_EVENT)
             w->shapes[i] = shape_of(w, w->types.data[i], 0);
     }

@@ -190,7 +190,7 @@ static void ran_json(struct json *j, const struct critical_path *path,
     json_begin_array(j);
     for (size_t i = 0, shown = 0; i < ran->rows.len && shown < PAGE_PATH_METHODS; i++) {
         const struct ran_method *row = &ran->rows.data[i];
-        if (!path_method_reports(row))
+        if (!path_method_is_informative(row))
             continue;
         shown++;
         json_begin_object(j);

@@ -35,7 +35,7 @@
 enum { FD_FIRST = 100, FDS = 900 };
 
 /* What the lender tells once it is ready: an errno, or where the library is. */
-struct reported {
+struct lent {
     int error;
     pid_t pid; /* in the VM's namespace */
     int fd;
@@ -107,8 +107,7 @@ static int make_memory_file(const char *name, const void *data, size_t len)
     return TAKE_FD(fd);
 }
 
-static int hold(const struct vm *vm, uint64_t hash, const void *data, size_t len,
-                struct reported *reported)
+static int hold(const struct vm *vm, uint64_t hash, const void *data, size_t len, struct lent *lent)
 {
     char name[64];
     uint16_t number;
@@ -119,16 +118,16 @@ static int hold(const struct vm *vm, uint64_t hash, const void *data, size_t len
     /* At random: should another build's lender once have had this process id, the paths differ. */
     if (getrandom(&number, sizeof(number), 0) != sizeof(number))
         return -errno;
-    reported->pid = getpid();
-    reported->fd = FD_FIRST + number % FDS;
-    snprintf(name, sizeof(name), NAME, hash, reported->pid, reported->fd);
+    lent->pid = getpid();
+    lent->fd = FD_FIRST + number % FDS;
+    snprintf(name, sizeof(name), NAME, hash, lent->pid, lent->fd);
     _cleanup_close_ int fd = make_memory_file(name, data, len);
     if (fd < 0)
         return fd;
-    if (dup2(fd, reported->fd) < 0 || fstat(fd, &st) < 0)
+    if (dup2(fd, lent->fd) < 0 || fstat(fd, &st) < 0)
         return -errno;
-    reported->dev = st.st_dev;
-    reported->ino = st.st_ino;
+    lent->dev = st.st_dev;
+    lent->ino = st.st_ino;
     return 0;
 }
 
@@ -138,7 +137,7 @@ static int hold(const struct vm *vm, uint64_t hash, const void *data, size_t len
  */
 static void lend(const struct vm *vm, uint64_t hash, const void *data, size_t len, int channel)
 {
-    struct reported reported = {0};
+    struct lent lent = {0};
     char byte;
     /* What interrupts the command must not take away what the VM is about to load. */
     for (size_t i = 0; i < 4; i++)
@@ -155,8 +154,8 @@ static void lend(const struct vm *vm, uint64_t hash, const void *data, size_t le
         waitpid(child, NULL, 0);
         _exit(0);
     }
-    reported.error = r < 0 ? r : child < 0 ? -errno : hold(vm, hash, data, len, &reported);
-    if (write(channel, &reported, sizeof(reported)) == sizeof(reported) && reported.error == 0)
+    lent.error = r < 0 ? r : child < 0 ? -errno : hold(vm, hash, data, len, &lent);
+    if (write(channel, &lent, sizeof(lent)) == sizeof(lent) && lent.error == 0)
         while (read(channel, &byte, 1) < 0 && errno == EINTR)
             continue;
     _exit(0);
@@ -165,24 +164,23 @@ static void lend(const struct vm *vm, uint64_t hash, const void *data, size_t le
 /* ---- in the command ---- */
 
 /* Whether the VM's /proc has the library, which it has not when that is another namespace's. */
-static bool is_there(const struct vm *vm, const struct reported *reported)
+static bool is_there(const struct vm *vm, const struct lent *lent)
 {
     char name[32];
     struct statfs fs;
     struct stat st;
-    snprintf(name, sizeof(name), "%d/fd/%d", reported->pid, reported->fd);
+    snprintf(name, sizeof(name), "%d/fd/%d", lent->pid, lent->fd);
     _cleanup_close_ int proc = vm_open_folder(vm, "/proc");
     if (proc < 0 || fstatfs(proc, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
         return false;
-    return fstatat(proc, name, &st, 0) == 0 && st.st_dev == reported->dev &&
-           st.st_ino == reported->ino;
+    return fstatat(proc, name, &st, 0) == 0 && st.st_dev == lent->dev && st.st_ino == lent->ino;
 }
 
 int lend_library(const struct vm *vm, uint64_t hash, const void *data, size_t len, char *path,
                  size_t size, struct lender *ret, struct buf *why)
 {
     int ends[2];
-    struct reported reported = {.error = -EIO};
+    struct lent lent = {.error = -EIO};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
         return -errno;
     struct lender l = {fork(), ends[0]};
@@ -191,10 +189,10 @@ int lend_library(const struct vm *vm, uint64_t hash, const void *data, size_t le
         lend(vm, hash, data, len, ends[1]);
     }
     close(ends[1]);
-    if (l.process > 0 && read(l.end, &reported, sizeof(reported)) != sizeof(reported))
-        reported.error = -EIO;
-    int r = l.process < 0 ? -EAGAIN : reported.error;
-    if (r == 0 && !is_there(vm, &reported))
+    if (l.process > 0 && read(l.end, &lent, sizeof(lent)) != sizeof(lent))
+        lent.error = -EIO;
+    int r = l.process < 0 ? -EAGAIN : lent.error;
+    if (r == 0 && !is_there(vm, &lent))
         r = -ENOENT;
     if (r < 0) {
         lender_release(&l);
@@ -207,7 +205,7 @@ int lend_library(const struct vm *vm, uint64_t hash, const void *data, size_t le
         buf_string(why, "; start it with -agentpath");
         return r;
     }
-    snprintf(path, size, "/proc/%d/fd/%d", reported.pid, reported.fd);
+    snprintf(path, size, "/proc/%d/fd/%d", lent.pid, lent.fd);
     *ret = l;
     return 0;
 }

@@ -253,7 +253,7 @@ static void takes(const struct read *f, enum request_cause cause, double ms)
     assert_int_equal(f->p.ns[cause], (uint64_t)(ms * (double)MS));
 }
 
-static void a_monitor_is_reported_with_its_owner(void **state)
+static void a_monitor_is_told_with_its_owner(void **state)
 {
     struct read f;
     open_file(true);
@@ -457,7 +457,7 @@ static void put_mixed(void)
     put_request(2000, "GET /other", HTTP, 2000, 5, 500);
 }
 
-static void the_slow_ones_are_reported_from_the_typical_ones(void **state)
+static void the_slow_ones_are_told_from_the_typical_ones(void **state)
 {
     struct read f;
     struct request_group g;
@@ -545,14 +545,14 @@ static int remove_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_monitor_is_reported_with_its_owner, remove_file),
+        cmocka_unit_test_teardown(a_monitor_is_told_with_its_owner, remove_file),
         cmocka_unit_test_teardown(a_task_that_was_waited_for_counts_with_its_queue, remove_file),
         cmocka_unit_test_teardown(the_end_of_an_answer_is_of_the_thread_that_ends_it, remove_file),
         cmocka_unit_test_teardown(a_task_may_wake_who_waits_for_it_when_it_is_over, remove_file),
         cmocka_unit_test_teardown(what_nobody_worked_for_is_unknown, remove_file),
         cmocka_unit_test_teardown(a_run_is_divided_at_pauses_and_delays, remove_file),
         cmocka_unit_test_teardown(spans_and_contextual_events_are_requests, remove_file),
-        cmocka_unit_test_teardown(the_slow_ones_are_reported_from_the_typical_ones, remove_file),
+        cmocka_unit_test_teardown(the_slow_ones_are_told_from_the_typical_ones, remove_file),
         cmocka_unit_test_teardown(exact_totals_count, remove_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

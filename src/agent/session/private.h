@@ -63,5 +63,5 @@ int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason);
 
 /* session_dump_rows has printed the beginning of a line on standard error. */
 extern bool session_line_open;
-/* Appends the messages to an answer. tells: they count as reported. */
+/* Appends the messages to an answer. reports: they count as reported. */
 void session_put_messages(struct session *s, struct buf *out, bool reports);

@@ -91,8 +91,8 @@ void session_abandon(JNIEnv *jni);
 /* For a capture's save, between its events: drains the other captures if that is due. */
 void session_drain(struct session *s, JNIEnv *jni);
 /*
- * Appends control.h's lines from `state` on. tells: the messages among them count as reported. Does
- * not wait for a start or an end that takes long.
+ * Appends control.h's lines from `state` on. reports: the messages among them count as reported.
+ * Does not wait for a start or an end that takes long.
  */
 void session_status(struct buf *out, bool reports);
 /*

@@ -111,7 +111,7 @@ int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     session_flush_rows(s, jni);
     /* Printed on standard error, as the original HPROF does. */
-    bool report = s->out.dictionary && option_on(&s->options, OPT_VERBOSE) && !vm.attached;
+    bool print = s->out.dictionary && option_on(&s->options, OPT_VERBOSE) && !vm.attached;
     const char *before = "Dumping";
     /* at exit no class has been reported as unloaded */
     int failed_before = reason == DUMP_EXIT ? 0 : s->failure;
@@ -120,7 +120,7 @@ int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
         if (!session_row_on(s, i) || !row->dump ||
             (reason == DUMP_EXIT && !option_on(&s->options, OPT_DOE)))
             continue;
-        if (report && row->title) {
+        if (print && row->title) {
             fprintf(stderr, "%s %s ...", before, row->title);
             before = "";
             session_line_open = true;

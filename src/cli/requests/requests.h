@@ -44,8 +44,8 @@ int request_names_check(const struct requests *r, const char *path, const char *
  */
 int requests_missing(const char *path);
 /*
- * Loads the file that an operand names. told: the end of the recording has said that it holds no
- * requests. Returns 0, or the exit status after a complaint.
+ * Loads the file that an operand names. reported: the end of the recording has said that it holds
+ * no requests. Returns 0, or the exit status after a complaint.
  */
 int request_view_open(struct request_view *ret, const struct request_options *o, const char *path,
                       bool reported);

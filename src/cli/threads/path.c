@@ -99,7 +99,7 @@ static void path_method_rows(const struct critical_path *p, const struct path_sa
     size_t shown = 0;
     for (size_t i = 0; i < samples->rows.len && shown < limit; i++) {
         const struct ran_method *row = &samples->rows.data[i];
-        if (!path_method_reports(row))
+        if (!path_method_is_informative(row))
             continue;
         if (shown++ == 0)
             printf("\n   of path        time        self  method\n");

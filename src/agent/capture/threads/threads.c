@@ -556,10 +556,10 @@ static void JNICALL on_thread_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 
 static void JNICALL on_virtual_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 {
-    struct waiter *w = waiter_self(jni, NULL) ? waiter_self(jni, thread) : NULL;
+    struct waiter *carrier = waiter_self(jni, NULL);
+    struct waiter *w = carrier ? waiter_self(jni, thread) : NULL;
     if (!w)
         return;
-    struct waiter *carrier = waiter_self(jni, NULL);
     uint64_t now = now_ns();
     thread_carries(jni, w->id);
     delays_mount(carrier, carrier->id, now);

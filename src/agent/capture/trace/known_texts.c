@@ -159,11 +159,6 @@ static void put_fraction(struct buf *b, int64_t nanos, int group)
         buf_printf(b, ".%s", text);
 }
 
-void put_year(struct buf *b, const struct value *v)
-{
-    put_joined(b, v);
-}
-
 void put_date(struct buf *b, const struct value *v)
 {
     struct value parts[SHOWN_FIELDS_MAX];
@@ -313,11 +308,6 @@ void put_joined(struct buf *b, const struct value *v)
     for (unsigned i = 0; i < n; i++)
         if (!is_null(&parts[i]))
             value_text(b, &parts[i]);
-}
-
-void put_chars(struct buf *b, const struct value *v)
-{
-    put_text(b, v);
 }
 
 /* The bytes of a path are what the file system has: UTF-8 in most. */

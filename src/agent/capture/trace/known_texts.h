@@ -16,7 +16,6 @@ void put_uuid(struct buf *b, const struct value *v);
 void put_instant(struct buf *b, const struct value *v);
 void put_duration(struct buf *b, const struct value *v);
 void put_period(struct buf *b, const struct value *v);
-void put_year(struct buf *b, const struct value *v);
 void put_date(struct buf *b, const struct value *v); /* with or without a day */
 void put_month_day(struct buf *b, const struct value *v);
 void put_time(struct buf *b, const struct value *v);
@@ -25,7 +24,6 @@ void put_zoned(struct buf *b, const struct value *v);
 void put_joined(struct buf *b, const struct value *v);    /* the parts, one after the other */
 void put_java_date(struct buf *b, const struct value *v); /* the instant, which has no time zone */
 void put_timestamp(struct buf *b, const struct value *v); /* likewise, of java.sql.Timestamp */
-void put_chars(struct buf *b, const struct value *v);
 void put_path(struct buf *b, const struct value *v);
 void put_uri(struct buf *b, const struct value *v);
 void put_url(struct buf *b, const struct value *v);
