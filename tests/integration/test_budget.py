@@ -92,11 +92,12 @@ def test_what_costs_less_than_counting_it(jdk, tmp_path):
     """Millions of requests, and of parks, a second: a sample stands for the requests, wake-ups are counted as left out, and both is told."""
     made, part = bomb(jdk, tmp_path, "requests", "requests=Bomb.request")
     counted = [int(re.search(r" count=(\d+)", line)[1]) for line in events(part, "jvmscope.RequestTotals") if '"Bomb.request"' in line]
-    assert counted[-1] == pytest.approx(made, rel=0.05)
+    # Each counts from the start; the order of events in a file is not that of their times.
+    assert max(counted) == pytest.approx(made, rel=0.05)
     assert reduced_in(part)["requests"] >= 4
     made, part = bomb(jdk, tmp_path, "parks")
     lost = [int(re.search(r" total=(\d+)", line)[1]) for line in events(part, "jvmscope.Lost") if '"wake-ups"' in line]
-    assert 0.3 * made < lost[-1] <= made
+    assert 0.3 * made < max(lost) <= made
     assert reduced_in(part)["wake-ups"] >= 4
 
 
