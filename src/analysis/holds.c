@@ -77,10 +77,10 @@ static void leave(struct collector *c, struct holder *p)
 static void filled(struct holds *h, size_t slots)
 {
     h->n_slots = slots;
-    ahead_filled(&h->slot_memory, slots * sizeof(*h->slots));
-    ahead_filled(&h->side_memory, slots * sizeof(*h->side));
+    prefault_filled(&h->slot_memory, slots * sizeof(*h->slots));
+    prefault_filled(&h->side_memory, slots * sizeof(*h->side));
     if (h->links)
-        ahead_filled(&h->link_memory, slots * sizeof(*h->links));
+        prefault_filled(&h->link_memory, slots * sizeof(*h->links));
 }
 
 /* Returns a slot for a thread's next hold, or a negative errno. */
@@ -469,22 +469,22 @@ static int visit_all(struct collector *c, holds_want *want, void *arg)
 static int holds_memory(struct holds *h, const struct timeline *t, bool links)
 {
     size_t most = t->n_nodes + ((t->n_threads + 1) << HOLD_CHUNK_BITS);
-    int r = ahead_init(&h->slot_memory, most * sizeof(*h->slots));
+    int r = prefault_init(&h->slot_memory, most * sizeof(*h->slots));
     if (r == 0)
-        r = ahead_init(&h->side_memory, most * sizeof(*h->side));
+        r = prefault_init(&h->side_memory, most * sizeof(*h->side));
     if (r == 0 && links)
-        r = ahead_init(&h->link_memory, most * sizeof(*h->links));
+        r = prefault_init(&h->link_memory, most * sizeof(*h->links));
     h->slots = (struct tl_hold *)(void *)h->slot_memory.map;
     h->side = (struct hold_side *)(void *)h->side_memory.map;
     h->links = (struct hold_link *)(void *)h->link_memory.map;
     return r;
 }
 
-static void memory_met(struct holds *h)
+static void memory_prefaulted(struct holds *h)
 {
-    ahead_end(&h->slot_memory);
-    ahead_end(&h->side_memory);
-    ahead_end(&h->link_memory);
+    prefault_end(&h->slot_memory);
+    prefault_end(&h->side_memory);
+    prefault_end(&h->link_memory);
 }
 
 static int collect(const struct timeline *t, holds_want *want, void *arg, bool links,
@@ -503,7 +503,7 @@ static int collect(const struct timeline *t, holds_want *want, void *arg, bool l
                                                                         : -ENOMEM;
     if (r == 0)
         r = visit_all(&c, want, arg);
-    memory_met(&h);
+    memory_prefaulted(&h);
     if (r == 0)
         r = holds_index(&c);
     if (r == 0)
@@ -532,8 +532,8 @@ int holds_collect_linked(const struct timeline *t, holds_want *want, void *arg, 
 
 void holds_shorten(struct holds *h)
 {
-    ahead_release(&h->side_memory);
-    ahead_release(&h->link_memory);
+    prefault_release(&h->side_memory);
+    prefault_release(&h->link_memory);
     map_release(&h->long_wakes);
     h->side = NULL;
     h->links = NULL;
@@ -542,7 +542,7 @@ void holds_shorten(struct holds *h)
 void holds_release(struct holds *h)
 {
     holds_shorten(h);
-    ahead_release(&h->slot_memory);
+    prefault_release(&h->slot_memory);
     free(h->of_object);
     free(h->first);
     free(h->chunk_first);

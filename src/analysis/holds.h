@@ -8,7 +8,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
-#include "timeline/ahead.h"
+#include "timeline/prefault.h"
 #include "timeline/timeline.h"
 
 #define HOLD_START_INFERRED                                               \
@@ -73,7 +73,7 @@ struct holds {
     struct hold_side *side;  /* per slot */
     struct hold_link *links; /* per slot; NULL: not requested */
     size_t n_slots;
-    struct ahead slot_memory, side_memory, link_memory; /* the memory of the three arrays */
+    struct prefault slot_memory, side_memory, link_memory; /* the memory of the three arrays */
     /* by slot: the beginning of a wake-up that does not fit into wake_ns */
     struct map long_wakes;
     uint32_t *of_object; /* per object: the number of its holds */

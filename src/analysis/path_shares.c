@@ -224,10 +224,10 @@ static void *collect_all(void *arg)
 
 static void holding_begin(struct holding *h)
 {
-    enum { BESIDE_NODES = 1 << 18 };
+    enum { CONCURRENT_NODES = 1 << 18 };
 
     h->threaded =
-        h->t->n_nodes >= BESIDE_NODES && pthread_create(&h->thread, NULL, collect_all, h) == 0;
+        h->t->n_nodes >= CONCURRENT_NODES && pthread_create(&h->thread, NULL, collect_all, h) == 0;
     if (!h->threaded)
         collect_all(h);
 }

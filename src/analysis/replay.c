@@ -35,7 +35,7 @@ struct simulation {
     uint32_t *next; /* per node: the next node of its thread */
     /* per thread: the next thread that waits for the same node or lock */
     uint32_t *waiting;
-    uint64_t *came; /* per thread: when it arrived at the lock it waits for */
+    uint64_t *arrived; /* per thread: when it arrived at the lock it waits for */
     /* per object: whether its holds are exact and no two threads ever held it at once */
     uint8_t *exclusive;
     uint32_t *owner;    /* per object: its current hold + 1 */
@@ -138,7 +138,7 @@ static int grant(struct simulation *s, uint32_t n, const struct tl_hold *h, uint
                  bool contended)
 {
     const struct tl_node node = tl_node(s->t, n);
-    int64_t now = contended ? (int64_t)at - (int64_t)s->came[node.thread] : -1;
+    int64_t now = contended ? (int64_t)at - (int64_t)s->arrived[node.thread] : -1;
     uint64_t wake_up;
     if (lock_taken(s, n)) {
         int64_t then =
@@ -153,11 +153,11 @@ static int grant(struct simulation *s, uint32_t n, const struct tl_hold *h, uint
     return heap_push(s, at + (contended ? wake_up : 0), n, 0);
 }
 
-static int wait_for(struct simulation *s, uint32_t thread, uint32_t object, uint64_t came)
+static int wait_for(struct simulation *s, uint32_t thread, uint32_t object, uint64_t arrived)
 {
     uint32_t *at = &s->queue[object];
     s->waiting[thread] = TL_NONE;
-    s->came[thread] = came;
+    s->arrived[thread] = arrived;
     for (size_t before = 0; *at != TL_NONE; at = &s->waiting[*at])
         if (before++ == s->t->n_threads)
             return CONTRADICTION;
@@ -412,7 +412,7 @@ int replay_arbitrated(struct replay *r, uint64_t *times)
     s.times = malloc((t->n_nodes + 1) * sizeof(*s.times));
     s.next = malloc((t->n_nodes + 1) * sizeof(*s.next));
     s.waiting = malloc((t->n_threads + 1) * sizeof(*s.waiting));
-    s.came = calloc(t->n_threads + 1, sizeof(*s.came));
+    s.arrived = calloc(t->n_threads + 1, sizeof(*s.arrived));
     s.exclusive = calloc(t->n_objects + 1, 1);
     s.owner = calloc(t->n_objects + 1, sizeof(*s.owner));
     s.queue = malloc((t->n_objects + 1) * sizeof(*s.queue));
@@ -424,7 +424,7 @@ int replay_arbitrated(struct replay *r, uint64_t *times)
     s.releases = calloc(t->n_nodes + 1, sizeof(*s.releases));
     s.wakers = calloc(t->n_nodes + 1, sizeof(*s.wakers));
     void *const all[] = {last,        s.times,    s.next,     s.waiting,      s.owner,
-                         s.queue,     s.over,     s.came,     s.release_next, s.by_thread,
+                         s.queue,     s.over,     s.arrived,  s.release_next, s.by_thread,
                          s.thread_at, s.acquires, s.releases, s.wakers,       s.exclusive};
     for (size_t i = 0; i < ARRAY_SIZE(all); i++)
         result = all[i] ? result : -ENOMEM;

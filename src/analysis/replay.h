@@ -96,10 +96,10 @@ uint64_t replay_own(struct replay *r, uint32_t n, uint64_t start);
  * the replay.
  */
 static inline uint64_t replay_woken(struct replay *r, const struct tl_node *at, uint64_t since,
-                                    uint64_t came, uint64_t cause)
+                                    uint64_t arrived, uint64_t cause)
 {
     int64_t then = (int64_t)(tl_node(r->t, at->waker).time - since);
-    return MAX(came, cause + replay_wake_up(r, at, then, (int64_t)(cause - came)));
+    return MAX(arrived, cause + replay_wake_up(r, at, then, (int64_t)(cause - arrived)));
 }
 
 /* Returns the new time of node n from those of the previous node and of its waker. */
@@ -125,7 +125,7 @@ int replay_arbitrated(struct replay *r, uint64_t *times) must_check;
  * From this many nodes on several threads are used; and this many times are kept unless a waker
  * lies further back.
  */
-enum { BESIDE_NODES = 1 << 18, KEPT_TIMES = 1 << 22 };
+enum { CONCURRENT_NODES = 1 << 18, KEPT_TIMES = 1 << 22 };
 
 enum { KEPT_FROM, KEPT_TO, KEPT_MOMENTS };
 

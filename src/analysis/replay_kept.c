@@ -73,7 +73,7 @@ int kept_begin(struct kept *ret, struct replay *r, uint64_t *times, size_t n_tim
                uint64_t to)
 {
     const struct timeline *t = r->t;
-    bool ring = n_times <= t->n_nodes && t->n_nodes >= BESIDE_NODES;
+    bool ring = n_times <= t->n_nodes && t->n_nodes >= CONCURRENT_NODES;
     *ret = (struct kept){.r = r,
                          .times = times,
                          .mask = ring ? n_times - 1 : SIZE_MAX,
@@ -89,7 +89,7 @@ int kept_begin(struct kept *ret, struct replay *r, uint64_t *times, size_t n_tim
         return -ENOMEM;
     huge_pages(times, MIN(n_times, t->n_nodes) * sizeof(*times));
     ret->threaded =
-        t->n_nodes >= BESIDE_NODES && pthread_create(&ret->thread, NULL, own_times, ret) == 0;
+        t->n_nodes >= CONCURRENT_NODES && pthread_create(&ret->thread, NULL, own_times, ret) == 0;
     if (!ret->threaded && ring)
         return -ERANGE; /* without a second thread all times need room */
     if (!ret->threaded)

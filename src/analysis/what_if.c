@@ -234,7 +234,7 @@ static void find_path(struct path_part *p)
     sections_release(&sections);
 }
 
-static void *find_beside(void *arg)
+static void *find_concurrently(void *arg)
 {
     find_path(arg);
     return NULL;
@@ -263,15 +263,15 @@ static uint64_t makespan_kept(const struct path_part *p, const struct kept *k)
 }
 
 /* Replays in the recorded order while another thread finds the path. */
-static int replay_beside(struct kept *k, struct path_part *p)
+static int replay_concurrently(struct kept *k, struct path_part *p)
 {
     pthread_t finder;
-    bool beside =
-        p->t->n_nodes >= BESIDE_NODES && pthread_create(&finder, NULL, find_beside, p) == 0;
-    if (!beside)
+    bool concurrent = p->t->n_nodes >= CONCURRENT_NODES &&
+                      pthread_create(&finder, NULL, find_concurrently, p) == 0;
+    if (!concurrent)
         find_path(p);
     int result = kept_end(k);
-    if (beside)
+    if (concurrent)
         (void)pthread_join(finder, NULL);
     return result < 0 ? result : p->result;
 }
@@ -377,7 +377,7 @@ static int replay_in_order(double factor, struct path_part *p, uint64_t *times, 
         return result;
     result = kept_begin(&kept, &r, times, n_times, p->from, p->to);
     if (result == 0)
-        result = replay_beside(&kept, p);
+        result = replay_concurrently(&kept, p);
     a->before = p->path.length;
     a->scaled_ns = r.scaled;
     replay_release(&r);

@@ -60,7 +60,7 @@ static int cmd_check(const struct command *self, int argc, char **argv)
     if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
         return status;
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
-    status = target_look(&vm, operands.list[0]);
+    status = target_find(&vm, operands.list[0]);
     if (status)
         return status;
     int r = check_vm(&vm, checks);

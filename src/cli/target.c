@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int target_look(struct vm *ret, const char *pid)
+int target_find(struct vm *ret, const char *pid)
 {
     uint64_t n;
     if (parse_u64(pid, 1, INT_MAX, &n) < 0) {
@@ -99,7 +99,7 @@ static void show_progress(unsigned done, unsigned of)
 int target_open(struct vm *ret, const char *pid)
 {
     agent_progress = show_progress;
-    int status = target_look(ret, pid);
+    int status = target_find(ret, pid);
     if (status || !(ret->dies_of_quit || ret->openj9))
         return status;
     const char *why = ret->openj9 ? VM_IS_OPENJ9 : VM_DIES_OF_QUIT;
@@ -287,16 +287,16 @@ static int fetch_dumps(const struct vm *vm, const char *path, const char *to)
     int stem = (int)(point && (!slash || point > slash) ? point - to : (long)strlen(to)),
         status = 0;
     for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
-        char from[PATH_MAX], beside[PATH_MAX];
+        char from[PATH_MAX], copy[PATH_MAX];
         _cleanup_(buf_release) struct buf why = BUF(4096);
         int n =
             snprintf(from, sizeof(from), "%.*s%s", (int)(strrchr(path, '.') - path), path, ends[i]);
-        int m = snprintf(beside, sizeof(beside), "%.*s%s", stem, to, ends[i]);
+        int m = snprintf(copy, sizeof(copy), "%.*s%s", stem, to, ends[i]);
         _cleanup_close_ int fd =
             n < PATH_MAX && m < PATH_MAX ? vm_open_written(vm, from, &why) : -1;
         if (fd < 0 || !vm_file_is_output(fd))
             continue;
-        int copied = target_copy(fd, beside);
+        int copied = target_copy(fd, copy);
         if (copied == 0)
             vm_unlink(vm, from);
         status = status ? status : copied;

@@ -9,7 +9,7 @@
 #include "proto/agent.h"
 
 /* Finds the VM of a process id given as text. Returns 0, or the exit status after a complaint. */
-int target_look(struct vm *ret, const char *pid);
+int target_find(struct vm *ret, const char *pid);
 /*
  * The same for a VM that will be asked for something: refuses one that an attach request would end.
  */

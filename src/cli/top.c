@@ -428,7 +428,7 @@ static int cmd_top(const struct command *self, int argc, char **argv)
         return 2;
     }
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
-    status = o.states ? target_open(&vm, operands.list[0]) : target_look(&vm, operands.list[0]);
+    status = o.states ? target_open(&vm, operands.list[0]) : target_find(&vm, operands.list[0]);
     if (status)
         return status;
     struct sample before = {0}, s;

@@ -344,9 +344,9 @@ at_each_sample bool code_scopes_at(struct code_scopes *ret, const struct code_ca
             high_at = (int64_t)(blob->end - blob->begin);
     if (count > BLOB_SIZE_MAX / size)
         return false;
-    for (unsigned looks = 0; low < count; looks++) {
+    for (unsigned probes = 0; low < count; probes++) {
         uint64_t middle = low + (count - low) / 2;
-        if (looks < GUESSES && offset >= low_at && offset < high_at)
+        if (probes < GUESSES && offset >= low_at && offset < high_at)
             middle =
                 low + (count - low) * (uint64_t)(offset - low_at) / (uint64_t)(high_at - low_at);
         int32_t at;

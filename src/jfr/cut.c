@@ -73,8 +73,8 @@ static size_t used_bytes(const uint8_t *chunk, size_t len)
  * Maps the file and finds the start and the used bytes of its last chunk. *ret_used is 0 when this
  * is no recording by our agent.
  */
-static int look(int fd, int protection, uint8_t **ret_file, size_t *ret_len, size_t *ret_at,
-                size_t *ret_used)
+static int map_file(int fd, int protection, uint8_t **ret_file, size_t *ret_len, size_t *ret_at,
+                    size_t *ret_used)
 {
     struct stat st;
     size_t chunk_len = 0;
@@ -97,7 +97,7 @@ int jfr_cut_copy(int fd)
 {
     uint8_t *file = NULL;
     size_t len, at = 0, used;
-    int r = look(fd, PROT_READ | PROT_WRITE, &file, &len, &at, &used);
+    int r = map_file(fd, PROT_READ | PROT_WRITE, &file, &len, &at, &used);
     if (used) {
         uint64_t size = htobe64(used);
         memcpy(file + at + HEAD_SIZE, &size, sizeof(size));
@@ -112,7 +112,7 @@ int jfr_used_bytes(int fd, uint64_t *ret)
 {
     uint8_t *file = NULL;
     size_t len, at = 0, used;
-    int r = look(fd, PROT_READ, &file, &len, &at, &used);
+    int r = map_file(fd, PROT_READ, &file, &len, &at, &used);
     if (len)
         munmap(file, len);
     *ret = at + used;

@@ -172,7 +172,7 @@ static jobject look_in_tables(JNIEnv *env, jlong id, bool *ret_known)
 }
 
 /* *ret_known: nothing else needs to be asked. */
-static jobject look(JNIEnv *env, jlong id, bool *ret_known)
+static jobject search_heap(JNIEnv *env, jlong id, bool *ret_known)
 {
     jobject found = look_in_tables(env, id, ret_known);
     if (found)
@@ -202,7 +202,7 @@ jobject object_of(JNIEnv *env, jobjectID id)
     if (named)
         return (*env)->NewLocalRef(env, named);
     jobject *objects = NULL,
-            found = tag > 0 && tag <= last_id_given() ? look(env, tag, &known) : NULL;
+            found = tag > 0 && tag <= last_id_given() ? search_heap(env, tag, &known) : NULL;
     if (found || tag <= 0 || tag > last_id_given() || (known && !may_scan()))
         return found;
     layer_lock(&making);
@@ -213,7 +213,7 @@ jobject object_of(JNIEnv *env, jobjectID id)
     }
     layer_unlock(&making);
     if (make)
-        found = look(env, tag, &known);
+        found = search_heap(env, tag, &known);
     if (found)
         return found;
     /* Also after making a table, whose walk does not reach all that other threads are handling. */

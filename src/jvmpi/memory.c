@@ -309,11 +309,11 @@ static bool queued_within(uint64_t before, unsigned ms)
  */
 static void wait_for_mark(JNIEnv *env, struct taken *t)
 {
-    enum { LOOK_MS = 20, LIMIT_MS = 2000 };
+    enum { POLL_MS = 20, LIMIT_MS = 2000 };
 
     uint64_t before = queued, last = 0;
-    for (unsigned waited = 0; waited < LIMIT_MS; waited += LOOK_MS) {
-        if (queued_within(before, LOOK_MS))
+    for (unsigned waited = 0; waited < LIMIT_MS; waited += POLL_MS) {
+        if (queued_within(before, POLL_MS))
             return;
         pthread_mutex_unlock(&queue_mutex);
         (*env)->DeleteLocalRef(env, new_unheld(env));

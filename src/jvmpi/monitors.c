@@ -304,7 +304,7 @@ static void JNICALL on_contended_entered(jvmtiEnv *ti, JNIEnv *env, jthread thre
 
 static __thread uint64_t wait_began_ns;
 
-static void tell_wait(JNIEnv *env, jint type, jthread thread, jobject object, jlong ms)
+static void report_wait(JNIEnv *env, jint type, jthread thread, jobject object, jlong ms)
 {
     if (!event_enabled(type) || thread_is_virtual(env, thread))
         return;
@@ -315,7 +315,7 @@ static void tell_wait(JNIEnv *env, jint type, jthread thread, jobject object, jl
 static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
                             jlong timeout)
 {
-    tell_wait(env, JVMPI_EVENT_MONITOR_WAIT, thread, object, timeout);
+    report_wait(env, JVMPI_EVENT_MONITOR_WAIT, thread, object, timeout);
     wait_began_ns = now_ns();
 }
 
@@ -336,8 +336,8 @@ static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject
      */
     if (!wait_began_ns && event_enabled(JVMPI_EVENT_MONITOR_WAIT))
         return;
-    tell_wait(env, JVMPI_EVENT_MONITOR_WAITED, thread, object,
-              wait_began_ns ? (jlong)((now - wait_began_ns) / NS_PER_MS) : 0);
+    report_wait(env, JVMPI_EVENT_MONITOR_WAITED, thread, object,
+                wait_began_ns ? (jlong)((now - wait_began_ns) / NS_PER_MS) : 0);
     wait_began_ns = 0;
 }
 

@@ -172,7 +172,7 @@ static bool wanted(JNIEnv *env)
            thread_ready(env);
 }
 
-static void tell_alloc(JNIEnv *env, jobject object, jclass class, jlong size, jobjectID id)
+static void report_alloc(JNIEnv *env, jobject object, jclass class, jlong size, jobjectID id)
 {
     my.quiet++; /* it may ask for an element's class */
     struct kind k = kind_of(env, class);
@@ -189,7 +189,7 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobje
         return;
     jobjectID id = id_to_report(object, false, &f, &unreported);
     if (unreported) /* the VM's own allocations are reported twice */
-        tell_alloc(env, object, class, size, id);
+        report_alloc(env, object, class, size, id);
     flight_end(&f);
     report_end();
 }
@@ -208,12 +208,12 @@ static void JNICALL on_sampled(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobjec
         return;
     jobjectID id = id_of_allocated(env, object, &f, &unreported);
     if (unreported)
-        tell_alloc(env, object, class, size, id);
+        report_alloc(env, object, class, size, id);
     flight_end(&f);
     report_end();
 }
 
-static jobjectID tell_of(JNIEnv *env, jobject object, bool unshared)
+static jobjectID report_as(JNIEnv *env, jobject object, bool unshared)
 {
     bool unreported;
     struct flight f = {0};
@@ -225,7 +225,7 @@ static jobjectID tell_of(JNIEnv *env, jobject object, bool unshared)
     if (unreported) {
         jclass class = (*env)->GetObjectClass(env, object);
         jlong size = object_size(env, object, class, id);
-        tell_alloc(env, object, class, size, id);
+        report_alloc(env, object, class, size, id);
         flight_end(&f);
         (*env)->DeleteLocalRef(env, class);
     }
@@ -235,12 +235,12 @@ static jobjectID tell_of(JNIEnv *env, jobject object, bool unshared)
 
 jobjectID report_object(JNIEnv *env, jobject object)
 {
-    return tell_of(env, object, false);
+    return report_as(env, object, false);
 }
 
 jobjectID report_new_object(JNIEnv *env, jobject object)
 {
-    return tell_of(env, object, true);
+    return report_as(env, object, true);
 }
 
 /* Before JDK 11. */

@@ -32,14 +32,14 @@ static void forget(jobject ref)
 
 static struct map reported; /* references of both kinds for which _ALLOC was sent */
 
-static void remember_told(jobject ref)
+static void remember_reported(jobject ref)
 {
     pthread_mutex_lock(&globals_mutex);
     (void)!map_put(&reported, (uintptr_t)ref, 1);
     pthread_mutex_unlock(&globals_mutex);
 }
 
-static bool forget_told(jobject ref)
+static bool forget_reported(jobject ref)
 {
     pthread_mutex_lock(&globals_mutex);
     bool was = map_remove(&reported, (uintptr_t)ref);
@@ -74,7 +74,7 @@ static bool made(JNIEnv *env, jint type, jobject ref)
     if (!ref || !event_enabled(type) || !thread_ready(env) || !report_begin())
         return false;
     jobjectID id = report_object(env, ref);
-    remember_told(ref);
+    remember_reported(ref);
     JVMPI_Event e = {.event_type = type, .u.jni_globalref_alloc = {id, ref}};
     layer_notify_naming(env, &e, id, ref);
     report_end();
@@ -88,8 +88,8 @@ static bool made(JNIEnv *env, jint type, jobject ref)
 static void freed(JNIEnv *env, jint type, jint alloc_type, jobject ref)
 {
     JVMPI_Event e = {.event_type = type, .u.jni_globalref_free = {ref}};
-    bool was_told = forget_told(ref) || !event_enabled(alloc_type);
-    if (ref && was_told && event_enabled(type))
+    bool was_reported = forget_reported(ref) || !event_enabled(alloc_type);
+    if (ref && was_reported && event_enabled(type))
         layer_notify(env, &e);
 }
 

@@ -153,7 +153,7 @@ void requests_release(void)
 
 enum {
     POLL_US = 50,
-    LOOK_US = 2000,
+    CHECK_US = 2000,
     /*
      * How long a thread must sleep, so that it is not taken for one that waits for the caller when
      * a busy machine keeps another one from running, which holds a lock.
@@ -230,17 +230,17 @@ static void pass_safepoint(void)
 
 static void settle(report_vec *all, unsigned sleep_ms)
 {
-    uint64_t began = now_ns(), looked = 0;
+    uint64_t began = now_ns(), checked = 0;
     while (all->len && now_ns() - began < LIMIT_MS * NS_PER_MS) {
         size_t n = 0;
-        bool look = now_ns() - looked >= LOOK_US * 1000;
-        if (look) {
+        bool check = now_ns() - checked >= CHECK_US * 1000;
+        if (check) {
             pass_safepoint();
-            looked = now_ns();
+            checked = now_ns();
         }
         for (size_t i = 0; i < all->len; i++) {
             struct report *r = &all->data[i];
-            if (look ? !is_settled(r, sleep_ms) : atomic_load(&r->of->reporting) == r->number)
+            if (check ? !is_settled(r, sleep_ms) : atomic_load(&r->of->reporting) == r->number)
                 all->data[n++] = *r;
         }
         all->len = n;

@@ -89,7 +89,7 @@ struct thread_entry *thread_enter(JNIEnv *self, JNIEnv *env, jthread object, boo
             atomic_store(&t->settling, false);
             atomic_store(&t->leaving, false);
             atomic_store(&t->awaits, 0);
-            atomic_store(&t->telling, TELLING_NOTHING);
+            atomic_store(&t->agent_table, TABLE_UNCHANGED);
             atomic_store(&t->tid, 0);
             atomic_store(&t->waits_on, NULL);
             t->cpu_ns = t->cpu_before_ns = -1;
@@ -185,8 +185,8 @@ jobjectID thread_waited_object(JNIEnv *env)
 
 void thread_took_monitor(void)
 {
-    if (my_entry && unlikely(atomic_load_explicit(&my_entry->telling, memory_order_relaxed)))
-        atomic_store(&my_entry->telling, TELLING_LOCKED);
+    if (my_entry && unlikely(atomic_load_explicit(&my_entry->agent_table, memory_order_relaxed)))
+        atomic_store(&my_entry->agent_table, TABLE_CHANGED);
 }
 
 bool thread_is_virtual(JNIEnv *env, jthread thread)

@@ -13,7 +13,7 @@
  * A handler that keeps a table of threads changes it under a lock. When it cannot go on, its table
  * has been changed if it has taken a raw monitor.
  */
-enum thread_telling { TELLING_NOTHING, TELLING, TELLING_LOCKED /* it has taken one */ };
+enum thread_table_state { TABLE_UNCHANGED, TABLE_CHANGING, TABLE_CHANGED /* it has taken one */ };
 
 struct thread_entry {
     _Atomic(JNIEnv *) env; /* NULL if the entry is free */
@@ -31,8 +31,8 @@ struct thread_entry {
     atomic_bool settling;     /* it is in reports_settle */
     atomic_bool leaving;      /* it waits for the end of the VM */
     _Atomic uintptr_t awaits; /* what it waits for in flights.c, or 0 */
-    /* Whether THREAD_START or THREAD_END is being sent: see thread_telling. */
-    _Atomic int telling;
+    /* Whether THREAD_START or THREAD_END is being sent: see thread_table_state. */
+    _Atomic int agent_table;
     _Atomic pid_t tid;           /* of the kernel; 0 until the thread itself has used its entry */
     _Atomic(jobjectID) waits_on; /* in Object.wait, or NULL */
     bool was_suspended;          /* and the status at that time */

@@ -65,10 +65,10 @@ static void send_thread(JNIEnv *self, jint type, JNIEnv *env, jthread thread)
     e.u.thread_start.thread_env_id = env;
     struct thread_entry *own = type & JVMPI_REQUESTED_EVENT || env != self ? NULL : my_entry;
     if (own)
-        atomic_store(&own->telling, TELLING);
+        atomic_store(&own->agent_table, TABLE_CHANGING);
     layer_notify_naming(self, &e, e.u.thread_start.thread_id, thread);
     if (own)
-        atomic_store(&own->telling, TELLING_NOTHING);
+        atomic_store(&own->agent_table, TABLE_UNCHANGED);
     vm_free(info.name);
     vm_free(group.name);
     vm_free(parent.name);
@@ -217,7 +217,8 @@ void threads_replay(JNIEnv *self)
 /* Its THREAD_END was sent, or is being sent and has been handled as far as can be seen. */
 static bool has_ended(struct thread_entry *t)
 {
-    return atomic_load(&t->ending) && (t == my_entry || atomic_load(&t->telling) != TELLING);
+    return atomic_load(&t->ending) &&
+           (t == my_entry || atomic_load(&t->agent_table) != TABLE_CHANGING);
 }
 
 jint request_thread_start(JNIEnv *self, jobjectID id)
@@ -252,7 +253,7 @@ static bool is_reported(struct thread_entry *t)
         return true;
     return atomic_load(&t->reported) &&
            (atomic_load(&t->asked) || !flight_elsewhere((uintptr_t)t) ||
-            atomic_load(&t->telling) == TELLING_LOCKED);
+            atomic_load(&t->agent_table) == TABLE_CHANGED);
 }
 
 /* Adds the environments of the threads that JVM TI lists. */

@@ -80,9 +80,9 @@ static int make_view(struct page_threads *s, const char *file, const char *kept)
     if (timeline_load(&s->t, file, &why) < 0)
         return -ENOENT;
     bool shown = page_has_threads(s->t),
-         beside = shown && pthread_create(&finder, NULL, find_path, s) == 0;
+         concurrent = shown && pthread_create(&finder, NULL, find_path, s) == 0;
     int r = shown ? timeline_view_new(&s->view, s->t) : -ENOENT;
-    if (beside)
+    if (concurrent)
         (void)pthread_join(finder, NULL);
     else if (r == 0)
         (void)find_path(s);
@@ -94,7 +94,7 @@ static int make_view(struct page_threads *s, const char *file, const char *kept)
     return r;
 }
 
-static void look(struct page_threads *s, const char *file)
+static void open_file(struct page_threads *s, const char *file)
 {
     _cleanup_(buf_release) struct buf kept = BUF(8192);
     s->file = file;
@@ -107,15 +107,15 @@ static void look(struct page_threads *s, const char *file)
 }
 
 /* Loads once. Returns false when the lock cannot be had. */
-static bool look_once(struct page_threads *s, const char *file, int (*lock)(pthread_mutex_t *))
+static bool open_once(struct page_threads *s, const char *file, int (*lock)(pthread_mutex_t *))
 {
-    if (s->looked)
+    if (s->opened)
         return true;
     if (lock(&s->opening) != 0)
         return false;
-    if (!s->looked)
-        look(s, file);
-    s->looked = true;
+    if (!s->opened)
+        open_file(s, file);
+    s->opened = true;
     pthread_mutex_unlock(&s->opening);
     return true;
 }
@@ -134,7 +134,7 @@ static bool check_once(struct page_threads *s)
 
 struct timeline *page_threads_open(struct page_threads *s, const char *file)
 {
-    return look_once(s, file, pthread_mutex_lock) && check_once(s) ? s->t : NULL;
+    return open_once(s, file, pthread_mutex_lock) && check_once(s) ? s->t : NULL;
 }
 
 void page_threads_release(struct page_threads *s)
@@ -335,7 +335,7 @@ static int answer_ready(struct page_threads *s, const char *file, struct server_
     _cleanup_(buf_release) struct buf index = BUF(8192);
     buf_printf(&index, "%s.timeline", file);
     if (!buf_error(&index) && access(buf_str(&index), R_OK) == 0 &&
-        !look_once(s, file, pthread_mutex_trylock))
+        !open_once(s, file, pthread_mutex_trylock))
         return SERVER_LATER;
     buf_string(&reply->body, "ready\n");
     return 200;
@@ -377,7 +377,7 @@ int page_threads_answer(struct page_threads *s, const char *file, const char *wh
         found = strcmp(what, questions[i].name) == 0 ? &questions[i] : found;
     if (!found)
         return -ENOENT;
-    if (!look_once(s, file, pthread_mutex_trylock))
+    if (!open_once(s, file, pthread_mutex_trylock))
         return SERVER_LATER;
     if (s->t && found->of_all && !check_once(s)) {
         buf_printf(&reply->body, "%s.timeline is damaged: remove it\n", file);

@@ -18,7 +18,7 @@
  */
 struct page_threads {
     pthread_mutex_t opening;
-    _Atomic bool looked, checked;
+    _Atomic bool opened, checked;
     const char *file;   /* owned by the caller */
     struct timeline *t; /* NULL: it has none worth showing */
     struct timeline_view *view;

@@ -73,15 +73,15 @@ static void remove_scratch(const struct vm *vm, int folder, const char *name)
     char base[NAME_MAX + 1];
     if (!is_own(vm, folder, name, S_IFREG, &st))
         return;
-    _cleanup_close_ int own = lock_left(folder, name), beside = -1;
+    _cleanup_close_ int own = lock_left(folder, name), base_lock = -1;
     if (own < 0)
         return;
     /* A file whose name is another file's with an extension is in use as long as that one is. */
     const char *extension = strchr(name + 1, '.');
     if (extension) {
         snprintf(base, sizeof(base), "%.*s", (int)(extension - name), name);
-        beside = lock_left(folder, base);
-        if ((beside < 0 && beside != -ENOENT) || is_kept(strrchr(name, '.'), &st))
+        base_lock = lock_left(folder, base);
+        if ((base_lock < 0 && base_lock != -ENOENT) || is_kept(strrchr(name, '.'), &st))
             return;
     }
     unlinkat(folder, name, 0);

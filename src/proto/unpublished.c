@@ -71,7 +71,7 @@ static char *find_version(const char *text)
 }
 
 /* `library` is JDK/lib/server/libjvm.so, and up to JDK 8 JDK/jre/lib/ARCH/server/libjvm.so. */
-static char *version_beside(const struct vm *vm, const char *library)
+static char *version_of_installation(const struct vm *vm, const char *library)
 {
     char path[PATH_MAX + 16], folder[PATH_MAX];
     snprintf(folder, sizeof(folder), "%s", library);
@@ -93,7 +93,7 @@ char *unpublished_version(const struct vm *vm)
     if (vm_mapped_files(vm, is_vm, &libraries) < 0)
         return NULL;
     for (char **l = libraries; *l; l++) {
-        version = version ? version : version_beside(vm, *l);
+        version = version ? version : version_of_installation(vm, *l);
         free(*l);
     }
     free(libraries);

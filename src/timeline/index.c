@@ -183,7 +183,7 @@ static int write_index(const struct timeline *t, uint64_t key, struct out_file *
     return r == 0 ? out_file_commit(f) : r;
 }
 
-static void *write_beside(void *arg)
+static void *write_file(void *arg)
 {
     struct tl_index *x = arg;
     /* It is only a cache: where it cannot be written there is none. */
@@ -215,9 +215,9 @@ void timeline_save(struct timeline *t, const char *path, uint64_t key)
     } else if (out_file_open_private(&x->file, path) < 0) {
         return;
     }
-    x->writing = pthread_create(&x->thread, NULL, write_beside, x) == 0;
+    x->writing = pthread_create(&x->thread, NULL, write_file, x) == 0;
     if (!x->writing)
-        write_beside(x);
+        write_file(x);
 }
 
 static void written(struct tl_index *x)

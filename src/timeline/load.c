@@ -460,7 +460,7 @@ static int build_events(struct loader *l)
     return r;
 }
 
-static void *build_beside(void *arg)
+static void *build_concurrently(void *arg)
 {
     struct loader *l = arg;
     l->built = build_events(l);
@@ -590,14 +590,14 @@ static int read_all_events(struct loader *l, struct recording *recording,
         timeline_share(l->b);
         recording_rows_forget(rows); /* it has an index then */
     }
-    bool beside = l->streamed && pthread_create(&builder, NULL, build_beside, l) == 0;
-    if (!beside)
+    bool concurrent = l->streamed && pthread_create(&builder, NULL, build_concurrently, l) == 0;
+    if (!concurrent)
         vec_clear(&l->parts); /* nobody takes events meanwhile: all of them are kept */
     r = read_rows(l, rows, on_event);
     if (r < 0)
         tl_spool_stop(&l->events);
     tl_spool_close(&l->events);
-    if (!beside) {
+    if (!concurrent) {
         if (r == 0 && !l->streamed)
             begin(l, info, l->first);
         return r < 0 ? r : build_events(l);

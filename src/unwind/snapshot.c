@@ -97,8 +97,8 @@ static void look_at_heap(const struct walker *w, struct snapshot *s)
     s->chunk_more = parent != 0;
 }
 
-at_each_sample bool snapshot_look(const struct walker *w, const void *context, const void *env,
-                                  struct snapshot *ret)
+at_each_sample bool snapshot_measure(const struct walker *w, const void *context, const void *env,
+                                     struct snapshot *ret)
 {
     const struct hotspot_layout *l = &w->layout;
     const struct memory *m = &w->memory;
@@ -127,24 +127,24 @@ at_each_sample bool snapshot_look(const struct walker *w, const void *context, c
     return true;
 }
 
-at_each_sample void snapshot_take(const struct walker *w, const struct snapshot *look,
+at_each_sample void snapshot_take(const struct walker *w, const struct snapshot *measured,
                                   struct snapshot *ret)
 {
-    const uint64_t *from = (const uint64_t *)(uintptr_t)look->low;
-    uint64_t *to = ret->words, n = (look->high - look->low) / 8;
-    *ret = *look;
+    const uint64_t *from = (const uint64_t *)(uintptr_t)measured->low;
+    uint64_t *to = ret->words, n = (measured->high - measured->low) / 8;
+    *ret = *measured;
 #if defined(__x86_64__)
     __asm__ volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(n) : : "memory");
 #else
     while (n-- > 0)
         *to++ = *from++;
 #endif
-    uint64_t chunk = look->chunk_high - look->chunk_low;
+    uint64_t chunk = measured->chunk_high - measured->chunk_low;
     uint32_t collections;
-    if (chunk &&
-        (!memory_read(&process_memory, look->chunk_low, ret->words + (look->high - look->low) / 8,
-                      chunk) ||
-         (look->native && (!heap_rests(w, &collections) || collections != look->collections))))
+    if (chunk && (!memory_read(&process_memory, measured->chunk_low,
+                               ret->words + (measured->high - measured->low) / 8, chunk) ||
+                  (measured->native &&
+                   (!heap_rests(w, &collections) || collections != measured->collections))))
         ret->chunk_high = ret->chunk_low;
 }
 

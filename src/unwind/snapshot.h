@@ -49,8 +49,8 @@ bool snapshot_possible(const struct walker *w);
  * In the handler: all of a snapshot but its words, of the thread whose environment is env. False:
  * it is on another stack, or a deep one.
  */
-bool snapshot_look(const struct walker *w, const void *context, const void *env,
-                   struct snapshot *ret);
+bool snapshot_measure(const struct walker *w, const void *context, const void *env,
+                      struct snapshot *ret);
 
 static inline size_t snapshot_bytes(const struct snapshot *s)
 {
@@ -58,7 +58,7 @@ static inline size_t snapshot_bytes(const struct snapshot *s)
 }
 
 /* The same and the words, into snapshot_bytes. */
-void snapshot_take(const struct walker *w, const struct snapshot *look, struct snapshot *ret);
+void snapshot_take(const struct walker *w, const struct snapshot *measured, struct snapshot *ret);
 
 /* Walks snapshots, one at a time. NULL: no memory. */
 struct snapshot_walker *snapshot_walker_new(const struct walker *w);

@@ -15,7 +15,7 @@ enum {
     STACK_SIZE_MAX = 1 << 30,
     FOREIGN_STACK = 8 << 20, /* assumed of a thread that is none of Java's; loads are guarded */
     FETCH_BYTES = 6 << 10,   /* of the stack; some 60 frames */
-    LOOK_BYTES = 1 << 10,    /* of it at a time for sites */
+    SITES_BYTES = 1 << 10,   /* of it at a time for sites */
     /* how far above the stack pointer a lost top frame's return address is looked for */
     SCAN_WORDS = 64,
 };
@@ -179,9 +179,9 @@ static void fetch_sites(struct walk *k)
 {
     const struct walker *w = k->w;
     uint64_t from = k->r.sp & ~UINT64_C(7),
-             to = MIN(from + LOOK_BYTES, k->mapped_low + k->mapped_bytes);
+             to = MIN(from + SITES_BYTES, k->mapped_low + k->mapped_bytes);
     uint64_t low = w->code.low, size = w->code.high - low;
-    k->fetched = from + LOOK_BYTES;
+    k->fetched = from + SITES_BYTES;
     from += k->moved;
     to += k->moved;
     for (const uint64_t *at = (const uint64_t *)(uintptr_t)from;
@@ -192,7 +192,7 @@ static void fetch_sites(struct walk *k)
 
 static void look_ahead(struct walk *k)
 {
-    if (!k->later && k->r.sp - k->mapped_low + LOOK_BYTES > k->mapped_bytes)
+    if (!k->later && k->r.sp - k->mapped_low + SITES_BYTES > k->mapped_bytes)
         map_ahead(k);
     if (k->r.sp >= k->fetched && !code_is_interpreter(&k->w->code, k->r.pc))
         fetch_sites(k);

@@ -161,7 +161,7 @@ static int keep_for_later(uint32_t at, void *context, JNIEnv *env)
 {
     struct snapshot look;
     uint64_t position, begin = now_ns();
-    if (!options.later || !snapshot_look(names.walker, context, env, &look))
+    if (!options.later || !snapshot_measure(names.walker, context, env, &look))
         return 0;
     struct later *l =
         (struct later *)(void *)ring_take(&ring, sizeof(*l) + snapshot_bytes(&look), &position);

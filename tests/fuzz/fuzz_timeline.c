@@ -63,7 +63,7 @@ static void analyse(struct timeline *t)
 }
 
 /* What is asked of nodes before all of them were looked at. */
-static void look_at_some(const struct timeline *t)
+static void scan_some(const struct timeline *t)
 {
     static const uint32_t some[] = {0, 1, 2, 1000, TL_NONE};
     for (size_t i = 0; i < ARRAY_SIZE(some); i++) {
@@ -161,7 +161,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     file_of(fd, start, sizeof(start), data, size);
     if (timeline_map_unchecked(&t, path, 1) == 0) {
-        look_at_some(t);
+        scan_some(t);
         analyse_unchecked(t);
         timeline_free(t);
     }

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REPEAT_MAX = 1600, REPORT_EVERY_NS = 5000000000, LOOK_EVERY_NS = 1000000000 };
+enum { REPEAT_MAX = 1600, REPORT_EVERY_NS = 5000000000, CHECK_EVERY_NS = 1000000000 };
 
 /* jvmscope.UnattributedSample, jvmscope.SamplerCost and jvmscope.CpuTime: doc/format.md. */
 static const struct jfr_type types[] = {
@@ -67,7 +67,7 @@ static struct {
     uint32_t unattributed_type, cost_type, time_type;
     uint64_t groups[TASK_GROUPS];    /* strings of the recording, as are the following */
     uint64_t reasons[WALK_FAILURES]; /* strings of the recording */
-    uint64_t reported_ns, looked_ns;
+    uint64_t reported_ns, checked_ns;
     uint64_t java_ns;        /* CPU time of Java threads that has been told */
     _Atomic uint64_t beyond; /* intervals of samples beyond REPEAT_MAX */
     bool uncovered_reported;
@@ -357,9 +357,10 @@ static void report_times(const struct session *s, bool end)
     enum { LEAST_NS = 1000000 };
 
     uint64_t now = now_ns();
-    if (s->out.format != OUT_RECORDING || cpu.wall || (!end && now - cpu.looked_ns < LOOK_EVERY_NS))
+    if (s->out.format != OUT_RECORDING || cpu.wall ||
+        (!end && now - cpu.checked_ns < CHECK_EVERY_NS))
         return;
-    cpu.looked_ns = now;
+    cpu.checked_ns = now;
     report_java();
     tasks_report(end ? 0 : LEAST_NS, report_time);
 }

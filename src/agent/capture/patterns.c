@@ -127,7 +127,7 @@ static bool match(void *context, jclass c, struct str name)
 }
 
 /* The patterns of a session, and which of them match a loaded class. */
-static void look(struct patterns *ret, const struct session *s, JNIEnv *jni)
+static void fill(struct patterns *ret, const struct session *s, JNIEnv *jni)
 {
     for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
         split(ret, lists[i], s->options.v[lists[i]].text);
@@ -153,7 +153,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     _cleanup_(patterns_release) struct patterns p = {0};
     if (live)
-        look(&p, s, jni);
+        fill(&p, s, jni);
     for (unsigned i = 0; i < p.n; i++)
         if (!p.of[i].matched)
             session_message(s, "%s %s: no class that is loaded so far %s",
@@ -167,7 +167,7 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
     _cleanup_(patterns_release) struct patterns p = {0};
     struct jfr_event e;
     if (reason != DUMP_REQUEST)
-        look(&p, s, jni);
+        fill(&p, s, jni);
     for (unsigned i = 0; i < p.n; i++) {
         const char *name = option_table[p.of[i].option].name;
         if (p.of[i].matched ||

@@ -23,7 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXT_MAX = 512, LOOK_EVERY = 10 };
+enum { TEXT_MAX = 512, CHECK_EVERY = 10 };
 
 static const struct jfr_type event_type = {
     .name = "jvmscope.VmEvent",
@@ -400,7 +400,7 @@ static void events_stop(struct session *s, JNIEnv *jni)
 
 static void events_flush(struct session *s, JNIEnv *jni)
 {
-    if (all.rounds++ % LOOK_EVERY == 0 && !vm.dying)
+    if (all.rounds++ % CHECK_EVERY == 0 && !vm.dying)
         look_at_names(jni);
 }
 

@@ -4,7 +4,7 @@
 #include "agent/instrument/batches.h"
 #include "agent/instrument/choice.h"
 #include "agent/instrument/guards.h"
-#include "agent/instrument/look.h"
+#include "agent/instrument/scan.h"
 #include "agent/session/fault.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
@@ -236,7 +236,7 @@ static void leave(const struct instrument_class *c, const struct class_method *m
                   enum instrument_reason why)
 {
     struct str name = class_utf8(c->file, m->name);
-    if (c->looked_at)
+    if (c->scanned)
         return;
     atomic_fetch_add(&n_left[why], 1);
     for (int k = 0; k < CLIENTS_MAX; k++) {
@@ -261,7 +261,7 @@ static uint64_t edit_method(const struct instrument_class *c, size_t i, bool int
         if (!client || !is_offered(client, c, name))
             continue;
         if (intrinsic && !client->intrinsics) {
-            if (client->left && !c->looked_at)
+            if (client->left && !c->scanned)
                 client->left(c, m, LEFT_INTRINSIC);
             continue;
         }
@@ -270,7 +270,7 @@ static uint64_t edit_method(const struct instrument_class *c, size_t i, bool int
     }
     if (r >= 0 && by)
         r = edit_commit(e);
-    if (r >= 0 && by && !c->looked_at)
+    if (r >= 0 && by && !c->scanned)
         guards_add(c->name, e);
     if (r < 0)
         leave(c, m, reason_of(r));
@@ -297,7 +297,7 @@ static uint64_t transform(struct worker *w, bool loaded, struct buf *out)
         .file = file, .rewrite = &w->rewrite, .name = class_name_at(file, file->this_class)};
     c.virtual_thread = str_is(c.name, "java/lang/VirtualThread");
     c.loaded = loaded;
-    c.looked_at = !out;
+    c.scanned = !out;
     c.object = str_is(c.name, "java/lang/Object");
     c.thread = str_is(c.name, "java/lang/Thread");
     struct cursor source = class_attribute(file, file->attributes_start, "SourceFile");
@@ -335,7 +335,7 @@ static uint64_t transform(struct worker *w, bool loaded, struct buf *out)
 }
 
 /* Whether a class is offered to one of the clients; `one`: to this one. */
-static bool worth_a_look(struct str name, const struct instrument_client *one)
+static bool is_worth_editing(struct str name, const struct instrument_client *one)
 {
     pthread_mutex_lock(&lock);
     bool virtual_thread = str_is(name, "java/lang/VirtualThread"), is = false;
@@ -380,14 +380,14 @@ static uint64_t instrument_class(struct worker *w, const char *given, bool loade
                                  struct buf *out, struct str *ret_name)
 {
     struct str name = {given, given ? strlen(given) : 0};
-    if (given && !worth_a_look(name, NULL))
+    if (given && !is_worth_editing(name, NULL))
         return 0;
     if (class_parse(&w->class, (const uint8_t *)data.data, data.len) < 0) {
         atomic_fetch_add(&n_refused, out != NULL);
         return 0;
     }
     *ret_name = given ? name : class_name_at(&w->class, w->class.this_class);
-    return given || worth_a_look(*ret_name, NULL) ? transform(w, loaded, out) : 0;
+    return given || is_worth_editing(*ret_name, NULL) ? transform(w, loaded, out) : 0;
 }
 
 /*
@@ -438,10 +438,10 @@ static void JNICALL on_class_file(jvmtiEnv *ti, JNIEnv *jni, jclass redefined, j
         return;
     }
     struct str code = {(const char *)data, (size_t)len};
-    enum look_kind at = look_kind(jni, redefined);
-    if (at != LOOK_NOT) {
-        if (at == LOOK_CODE)
-            look_saw(changes(w, name, code));
+    enum scan_kind at = scan_kind(jni, redefined);
+    if (at != SCAN_NONE) {
+        if (at == SCAN_CODE)
+            scan_saw(changes(w, name, code));
         else
             make_refused(w, code, new_len, new_data);
         give_worker(w);
@@ -547,12 +547,12 @@ static bool is_vm_anonymous(struct str name)
     return digits && digits < name.len && name.data[name.len - 1 - digits] == '/';
 }
 
-static void look_at(JNIEnv *jni, jclass class, struct str name)
+static void call_on_class(JNIEnv *jni, jclass class, struct str name)
 {
     for (int i = 0; i < CLIENTS_MAX; i++) {
         const struct instrument_client *c = atomic_load(&clients[i]);
-        if (c && c->look && jni)
-            c->look(jni, class, name);
+        if (c && c->on_class && jni)
+            c->on_class(jni, class, name);
     }
 }
 
@@ -584,8 +584,8 @@ static bool to_retransform(jclass class, const struct instrument_client *c, uint
         is = carried_by(name) & out_of;
     } else {
         if (modifiable)
-            look_at(vm_jni(), class, name);
-        is = worth_a_look(name, c);
+            call_on_class(vm_jni(), class, name);
+        is = is_worth_editing(name, c);
         if (is && !modifiable)
             atomic_fetch_add(&n_unmodifiable, 1);
     }
@@ -606,7 +606,7 @@ static void JNICALL on_class_prepare(jvmtiEnv *ti, JNIEnv *jni, jthread thread, 
     bool wanted = false;
     if (!class_signature_name(class, &signature, &name))
         return;
-    look_at(jni, class, name);
+    call_on_class(jni, class, name);
     for (int i = 0; i < CLIENTS_MAX && !wanted; i++) {
         const struct instrument_client *c = atomic_load(&clients[i]);
         wanted = c && c->loaded_only && !choice_never(name) && c->wants && c->wants(name);
@@ -651,9 +651,9 @@ static int retransform_loaded(JNIEnv *jni, const struct instrument_client *c, ui
     int chosen = 0;
     if (loaded_classes(vm.ti, jni, &all) < 0)
         return -EPROTO;
-    bool looks = vm.attached && c && c->seldom && is_alone(c);
-    const struct look look = {retransform_batch, instrument_pause,
-                              looks ? (*jni)->NewLocalRef(jni, find_probe(&all)) : NULL};
+    bool scans = vm.attached && c && c->seldom && is_alone(c);
+    const struct scan scan = {retransform_batch, instrument_pause,
+                              scans ? (*jni)->NewLocalRef(jni, find_probe(&all)) : NULL};
     for (int i = 0; i < all.n; i++) {
         jclass class = all.of[i];
         if (!to_retransform(class, c, out_of))
@@ -661,9 +661,9 @@ static int retransform_loaded(JNIEnv *jni, const struct instrument_client *c, ui
         all.of[i] = all.of[chosen];
         all.of[chosen++] = class;
     }
-    if (look.refused) {
-        chosen = look_through(jni, &look, all.of, chosen);
-        (*jni)->DeleteLocalRef(jni, look.refused);
+    if (scan.refused) {
+        chosen = scan_loaded(jni, &scan, all.of, chosen);
+        (*jni)->DeleteLocalRef(jni, scan.refused);
     }
     const struct batches b = {retransform_batch, retransform_one, instrument_pause,
                               instrument_progress};

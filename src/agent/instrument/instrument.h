@@ -26,7 +26,7 @@ struct instrument_class {
     bool loaded;         /* the class is already loaded; otherwise it is being loaded */
     /* java.lang.Object and Thread, which are offered only to clients that ask for them */
     bool object, thread;
-    bool looked_at; /* the result is discarded: nothing must be counted or kept */
+    bool scanned; /* the result is discarded: nothing must be counted or kept */
 };
 
 /* Why methods and classes were left alone. */
@@ -64,7 +64,7 @@ struct instrument_client {
      */
     bool loaded_only;
     /* Called with each class after it was loaded, before `wants` is called for it. May be NULL. */
-    void (*look)(JNIEnv *jni, jclass class, struct str class_name);
+    void (*on_class)(JNIEnv *jni, jclass class, struct str class_name);
     /* The VM has refused the class with code of this client (and possibly others). May be NULL. */
     void (*refused)(struct str class_name);
     bool object, thread; /* wants to be offered java.lang.Object; java.lang.Thread */

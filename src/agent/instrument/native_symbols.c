@@ -37,7 +37,7 @@ struct search {
     bool several;
 };
 
-static int look_in(struct dl_phdr_info *info, size_t size, void *context)
+static int find_in(struct dl_phdr_info *info, size_t size, void *context)
 {
     struct search *s = context;
     void *library = dlopen(*info->dlpi_name ? info->dlpi_name : NULL, RTLD_LAZY | RTLD_NOLOAD);
@@ -54,7 +54,7 @@ static int look_in(struct dl_phdr_info *info, size_t size, void *context)
 static void *find(const char *name)
 {
     struct search s = {.name = name};
-    dl_iterate_phdr(look_in, &s);
+    dl_iterate_phdr(find_in, &s);
     return s.several ? NULL : s.found;
 }
 

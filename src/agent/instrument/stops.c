@@ -6,10 +6,10 @@
 bool stops_so_far(uint64_t *ret_ns)
 {
     static const int64_t *counter;
-    static bool looked;
-    if (!looked && counters_count_ns())
+    static bool read;
+    if (!read && counters_count_ns())
         counter = counter_number("sun.rt.safepointTime");
-    looked = true;
+    read = true;
     if (counter)
         *ret_ns = (uint64_t)counter_value(counter);
     return counter != NULL;

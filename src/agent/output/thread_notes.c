@@ -19,7 +19,7 @@ static _Atomic uint64_t notes_lost;
 static void note(struct thread *t, bool over)
 {
     const struct session *s = session_now;
-    /* Before VMInit a thread has no name yet; threads_look_around reports it again. */
+    /* Before VMInit a thread has no name yet; threads_add_existing reports it again. */
     if (!s || !s->out.dictionary || t->own || !vm.live)
         return;
     pthread_mutex_lock(&notes_lock);

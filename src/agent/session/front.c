@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-enum { LOOK_MS = 200, MAX_DEPTH = 1024 };
+enum { POLL_MS = 200, MAX_DEPTH = 1024 };
 
 /* A listener belongs to one connection. `current` is the one that may still give commands. */
 static struct net *_Atomic current;
@@ -101,7 +101,7 @@ static void JNICALL listen_to(jvmtiEnv *ti, JNIEnv *jni, void *context)
     uint8_t bytes[4096];
     bool more = true;
     while (more && current == n) {
-        int got = net_read(n, bytes, sizeof(bytes), LOOK_MS);
+        int got = net_read(n, bytes, sizeof(bytes), POLL_MS);
         if (got == -EAGAIN)
             continue;
         more = got > 0;

@@ -228,7 +228,7 @@ static void watch_end(struct session *s, JNIEnv *jni)
 
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
 {
-    threads_look_around(jni);
+    threads_add_existing(jni);
     watch_end(s, jni);
     instrument_pause = drain_now;
     s->started_ns = s->last_work_ns = now_ns();

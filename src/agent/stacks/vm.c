@@ -96,7 +96,7 @@ bool stack_vm_later(void)
 
 at_each_sample bool stack_vm_measure(const void *ucontext, JNIEnv *env, struct snapshot *ret)
 {
-    return snapshot_look(stacks.walker, ucontext, env, ret);
+    return snapshot_measure(stacks.walker, ucontext, env, ret);
 }
 
 at_each_sample void stack_vm_take(const struct snapshot *measured, struct snapshot *ret)

@@ -270,8 +270,8 @@ static void JNICALL on_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     struct thread *t = enter_thread(jni, &is_new);
     if (t && !is_new && id && t->java_id && t->java_id != id) {
         /*
-         * An entry of a thread that ended while threads_look_around was adding it; the VM has since
-         * reused its address.
+         * An entry of a thread that ended while threads_add_existing was adding it; the VM has
+         * since reused its address.
          */
         atomic_store(&t->ended_ns, now_ns());
         atomic_store(&t->env, NULL);
@@ -336,7 +336,7 @@ struct thread *threads_find(JNIEnv *jni, jthread thread)
     return t;
 }
 
-void threads_look_around(JNIEnv *jni)
+void threads_add_existing(JNIEnv *jni)
 {
     find_fields(jni);
     jthread self = NULL, *threads = NULL;

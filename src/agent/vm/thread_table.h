@@ -41,7 +41,7 @@ void threads_disown(JNIEnv *jni, jthread thread);
  */
 void threads_own_here(void);
 /* Adds the threads that already exist (at attach, and in VMInit). */
-void threads_look_around(JNIEnv *jni);
+void threads_add_existing(JNIEnv *jni);
 
 /*
  * The calling thread's entry, created if necessary; NULL when the table is full. Not in a signal
@@ -67,7 +67,7 @@ struct thread *threads_next(struct thread *after);
 
 /*
  * Called for a thread that starts or ends, on that thread, and for each thread that
- * threads_look_around finds.
+ * threads_add_existing finds.
  */
 struct thread_listener {
     void (*started)(struct thread *t, JNIEnv *jni, jthread thread);

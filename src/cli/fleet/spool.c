@@ -55,7 +55,7 @@ int spool_list(const struct spool *s, struct spool_list *ret)
 }
 
 /* Removes bodies of uploads that were not committed, and finds the next number. */
-static int look_around(struct spool *s)
+static int read_folder(struct spool *s)
 {
     struct spool_list list;
     int r = spool_list(s, &list);
@@ -121,7 +121,7 @@ int spool_open(struct spool *s, const char *folder, uint64_t limit)
     if (st.st_uid != geteuid() || st.st_mode & 022)
         return -EPERM;
     int r = take_locks(s);
-    return r < 0 ? r : look_around(s);
+    return r < 0 ? r : read_folder(s);
 }
 
 void spool_close(struct spool *s)

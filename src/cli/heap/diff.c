@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `heap diff OLD NEW`: which classes grew, by number, size and retained size. */
 #include "base/made_name.h"
-#include "cli/heap/crowd.h"
+#include "cli/heap/accumulation.h"
 #include "cli/heap/verbs.h"
 
 #include <stdlib.h>

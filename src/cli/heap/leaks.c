@@ -3,7 +3,7 @@
  * `heap leaks`: explains in sentences what holds much more than the rest, through which path, and
  * what accumulates there.
  */
-#include "cli/heap/crowd.h"
+#include "cli/heap/accumulation.h"
 #include "cli/heap/paths.h"
 #include "cli/heap/value.h"
 #include "cli/heap/verbs.h"
@@ -225,7 +225,7 @@ static void end_line(struct page *p, struct buf *line, struct buf *text)
 }
 
 static void explain(struct page *p, const struct heap *h, size_t number, const struct suspect *s,
-                    const struct crowd *c, const char *path, struct buf *text)
+                    const struct accumulation *c, const char *path, struct buf *text)
 {
     _cleanup_(buf_release) struct buf who = BUF(1 << 20), where = BUF(1 << 20), out = BUF(4 << 20);
     char size[24], each[24];
@@ -246,26 +246,26 @@ static void explain(struct page *p, const struct heap *h, size_t number, const s
     buf_printf(&out, "  It is held through: %s", path);
     end_line(p, &out, text);
     const char *class = c->class == HEAP_NO_CLASS ? NULL : h->dump->classes.data[c->class].name;
-    bool crowd = c->count > 1 && class;
+    bool accumulation = c->count > 1 && class;
     if (c->links)
         buf_printf(&out, "  What accumulates is a chain of %" PRIu64 " %s that begins at %s",
                    c->links + 1, heap_class_name(h, c->place), buf_str(&where));
-    else if (crowd)
+    else if (accumulation)
         buf_printf(&out, "  What accumulates lies in %s", buf_str(&where));
     else
         buf_printf(&out, "  Most of it is %s itself (%s)", buf_str(&where),
                    format_size(size, heap_shallow(h, c->place)));
-    if (crowd && c->links) {
+    if (accumulation && c->links) {
         buf_u8(&out, ';');
         end_line(p, &out, text);
         buf_string(&out, "  it carries");
-    } else if (crowd) {
+    } else if (accumulation) {
         buf_u8(&out, ':');
     }
-    if (crowd)
+    if (accumulation)
         buf_printf(&out, " %" PRIu64 " %s, %s each on average, %s together", c->count, class,
                    format_size(each, c->bytes / c->count), format_size(size, c->bytes));
-    if (crowd && c->loaders > 1)
+    if (accumulation && c->loaders > 1)
         buf_printf(&out, ", loaded by %" PRIu64 " class loaders%s", c->loaders,
                    c->loaders == c->count ? ", one each" : "");
     buf_u8(&out, '.');
@@ -273,7 +273,7 @@ static void explain(struct page *p, const struct heap *h, size_t number, const s
 }
 
 static void suspect_row(struct page *p, const struct heap *h, const struct suspect *s,
-                        const struct crowd *c, const char *path, const char *text)
+                        const struct accumulation *c, const char *path, const char *text)
 {
     uint64_t all = heap_retained(h, h->n);
     page_number(p, heap_id(h, s->holder));
@@ -306,7 +306,7 @@ void heap_suspects(struct page *p, const struct heap *h)
                        .least = MAX(heap_retained(h, h->n) / MIN_SHARE, (uint64_t)MIN_BYTES),
                        .thread = heap_dump_class_named(h->dump, "java.lang.Thread"),
                        .loader = heap_dump_class_named(h->dump, "java.lang.ClassLoader")};
-    struct crowd crowds[MAX_SUSPECTS];
+    struct accumulation accumulations[MAX_SUSPECTS];
     struct buf paths[MAX_SUSPECTS], texts[MAX_SUSPECTS];
     find_suspects(&f);
     if (!f.n)
@@ -314,13 +314,14 @@ void heap_suspects(struct page *p, const struct heap *h)
     for (size_t i = 0; i < f.n; i++) {
         paths[i] = BUF(1 << 20);
         texts[i] = BUF(1 << 20);
-        crowds[i] = heap_crowd(h, f.found[i].holder);
-        describe_path(&f, f.found[i].count > 1 ? f.found[i].holder : crowds[i].place, &paths[i]);
-        explain(p, h, i + 1, &f.found[i], &crowds[i], buf_str(&paths[i]), &texts[i]);
+        accumulations[i] = heap_accumulation(h, f.found[i].holder);
+        describe_path(&f, f.found[i].count > 1 ? f.found[i].holder : accumulations[i].place,
+                      &paths[i]);
+        explain(p, h, i + 1, &f.found[i], &accumulations[i], buf_str(&paths[i]), &texts[i]);
     }
     page_table(p, "suspects", NULL, columns, ARRAY_SIZE(columns));
     for (size_t i = 0; i < f.n; i++) {
-        suspect_row(p, h, &f.found[i], &crowds[i], buf_str(&paths[i]), buf_str(&texts[i]));
+        suspect_row(p, h, &f.found[i], &accumulations[i], buf_str(&paths[i]), buf_str(&texts[i]));
         buf_release(&paths[i]);
         buf_release(&texts[i]);
     }

@@ -106,22 +106,22 @@ static int select_all(struct thread_view *v)
 
 /* Loads only the index, whose tables are checked. The verb checks the nodes that it uses. */
 static struct timeline *load_unchecked(const char *path, const struct path_options *range,
-                                       thread_looks *looks)
+                                       thread_checks *checks)
 {
     _cleanup_(timeline_freep) struct timeline *t = NULL;
-    if (timeline_load_unchecked(&t, path) < 0 || !looks(t, range) || timeline_check_tables(t) < 0)
+    if (timeline_load_unchecked(&t, path) < 0 || !checks(t, range) || timeline_check_tables(t) < 0)
         return NULL;
     return TAKE(t);
 }
 
 int thread_view_open(struct thread_view *ret, const struct thread_options *o, const char *path,
-                     thread_looks *looks)
+                     thread_checks *checks)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
     struct thread_view v = {.options = o, .path = path, .range = PATH_OPTIONS};
     v.range.from = o->from_ns;
     v.range.to = o->to_ns;
-    v.t = looks && !o->end_thread && !o->thread ? load_unchecked(path, &v.range, looks) : NULL;
+    v.t = checks && !o->end_thread && !o->thread ? load_unchecked(path, &v.range, checks) : NULL;
     v.unchecked = v.t != NULL;
     int r = v.t ? 0 : timeline_load(&v.t, path, &why);
     if (r < 0)
@@ -201,21 +201,21 @@ int json_print_part(struct buf *b)
 
 /* ---- the verbs ---- */
 
-static bool what_if_looks(const struct timeline *t, const struct path_options *range)
+static bool what_if_checks_nodes(const struct timeline *t, const struct path_options *range)
 {
     return what_if_checks(t);
 }
 
 static int show_file(const char *path, const struct thread_options *options,
-                     int (*show)(struct thread_view *), thread_looks *looks)
+                     int (*show)(struct thread_view *), thread_checks *checks)
 {
     struct thread_view v;
     int status = -EPROTO;
     uint64_t cut_at = 0;
     bool lost = false;
     /* If an index turns out to be damaged, all of it is checked, and it is made again. */
-    for (; status == -EPROTO; looks = NULL) {
-        if ((status = thread_view_open(&v, options, path, looks)))
+    for (; status == -EPROTO; checks = NULL) {
+        if ((status = thread_view_open(&v, options, path, checks)))
             return status;
         status = show(&v);
         cut_at = v.t->cut_at;
@@ -232,7 +232,7 @@ static int show_file(const char *path, const struct thread_options *options,
 }
 
 static int run_verb(const struct command *self, int argc, char **argv,
-                    int (*show)(struct thread_view *), thread_looks *looks)
+                    int (*show)(struct thread_view *), thread_checks *checks)
 {
     struct thread_options options = {0};
     struct operands operands;
@@ -246,19 +246,19 @@ static int run_verb(const struct command *self, int argc, char **argv,
         /* cppcheck-suppress autoVariables ; it is used only until this returns */
         options.times = &times;
     }
-    return status ? status : show_file(operands.list[0], &options, show, looks);
+    return status ? status : show_file(operands.list[0], &options, show, checks);
 }
 
-#define VERB(verb, show, looks)                                              \
+#define VERB(verb, show, checks)                                             \
     static int cmd_##verb(const struct command *self, int argc, char **argv) \
     {                                                                        \
-        return run_verb(self, argc, argv, show, looks);                      \
+        return run_verb(self, argc, argv, show, checks);                     \
     }
 VERB(summary, threads_summary, NULL)
 VERB(monitors, threads_monitors, NULL)
 VERB(timeline, threads_timeline, NULL)
 VERB(path, threads_path, path_shares_known)
-VERB(what_if, threads_what_if, what_if_looks)
+VERB(what_if, threads_what_if, what_if_checks_nodes)
 #undef VERB
 
 /* Answers for a recording or for a running VM. */

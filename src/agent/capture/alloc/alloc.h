@@ -49,7 +49,7 @@ struct alloc_counter {
  * What is known of a counter from its stack samples. Its counts are divided into strata, and the
  * stack is sampled once in each.
  */
-struct alloc_look {
+struct alloc_sampling {
     uint32_t point;
     int64_t site;            /* of the last sample; -1: none */
     bool several;            /* samples have found more than one site */
@@ -80,7 +80,7 @@ struct alloc_block {
     struct alloc_counter *counters; /* ALLOC_POINTS_MAX; NULL: the thread uses alloc_cells only */
     VEC(uint32_t) owned;            /* points whose cells this thread owns */
     struct map index;               /* point -> stack samples */
-    VEC(struct alloc_look) looks;
+    VEC(struct alloc_sampling) samplings;
     struct alloc_block *next, *next_free;
 };
 
@@ -102,8 +102,9 @@ int alloc_points_init(void) must_check;
 /* Functions up to alloc_points_add require sites_lock(). */
 struct alloc_block *alloc_block_take(void);
 void alloc_block_give(struct alloc_block *b);
-struct alloc_look *alloc_look_of(struct alloc_block *b, uint32_t point); /* NULL: no memory */
-struct alloc_slot *alloc_slot_add(uint64_t key, struct alloc_block *b);  /* NULL: full */
+struct alloc_sampling *alloc_sampling_of(struct alloc_block *b,
+                                         uint32_t point);               /* NULL: no memory */
+struct alloc_slot *alloc_slot_add(uint64_t key, struct alloc_block *b); /* NULL: full */
 struct alloc_counter *alloc_counter_of(struct alloc_block *b, uint32_t point);
 /* The counter of this key and block for a point: in the block, or among the cells. */
 struct alloc_block *alloc_block_for(struct alloc_block *own, uint64_t key, uint32_t point);
@@ -128,7 +129,7 @@ uint32_t alloc_points_count(void);
 /* Which objects are followed until they die. */
 enum alloc_follow {
     FOLLOW_SAMPLES, /* those that the VM samples; the probes do not receive the object */
-    FOLLOW_LOOKS,   /* one for each stack sample (JDK 8) */
+    FOLLOW_STACKS,  /* one for each stack sample (JDK 8) */
     FOLLOW_ALL,     /* live=exact, heap=all */
 };
 
@@ -149,13 +150,13 @@ void alloc_settle(JNIEnv *jni);
  * running.
  */
 void alloc_forget(struct alloc_block *b);
-void alloc_forget_look(struct alloc_block *b, struct alloc_look *l);
+void alloc_forget_sampling(struct alloc_block *b, struct alloc_sampling *l);
 void alloc_forget_all(void); /* takes the lock itself */
 /*
  * Called when a counter has reached its `next` value. Begins a new stratum if the last one has
  * ended. Returns true when the stack should be sampled now.
  */
-bool alloc_look_due(struct alloc_look *l, struct alloc_counter *c);
+bool alloc_sample_due(struct alloc_sampling *l, struct alloc_counter *c);
 /* A random number in 0 .. n - 1 for the calling thread. Any thread, no lock. */
 uint64_t alloc_random_below(uint64_t n);
 

@@ -32,7 +32,7 @@ static struct {
     jclass probe;
     int64_t eetop;
     intptr_t env_offset; /* offset of the JNIEnv in its JavaThread */
-    uint64_t looks, by_vm;
+    uint64_t stacks, by_vm;
     bool on;
 } state;
 
@@ -70,7 +70,7 @@ DECLARE(jlong, constant, jint);
 DECLARE(jlong, newSlot, jlong);
 DECLARE(jlong, own, jint, jlong);
 DECLARE(void, attend, jobject);
-DECLARE(jboolean, look, jlong, jint, jclass);
+DECLARE(jboolean, sampleStack, jlong, jint, jclass);
 DECLARE(void, other, jobject, jint);
 DECLARE(jint, place, jobject, jclass, jint, jint);
 DECLARE(void, arrays, jobject, jint, jint);
@@ -110,10 +110,10 @@ uint64_t alloc_slot_key(JNIEnv *jni)
  */
 static void follow_counted(JNIEnv *jni, int64_t site, jobject o, jlong size)
 {
-    bool looks = alloc_follow == FOLLOW_LOOKS;
-    double chance = alloc_follow == FOLLOW_ALL || (looks && sites_follow_each()) ? 1
-                    : looks ? sites_chance(size, SITES_INTERVAL)
-                            : 0;
+    bool stacks = alloc_follow == FOLLOW_STACKS;
+    double chance = alloc_follow == FOLLOW_ALL || (stacks && sites_follow_each()) ? 1
+                    : stacks ? sites_chance(size, SITES_INTERVAL)
+                             : 0;
     if (site >= 0 && chance > 0 && (double)alloc_random_below(1 << 20) < chance * (1 << 20))
         sites_follow(jni, site, (*jni)->NewWeakGlobalRef(jni, o), 1 / chance, size);
 }
@@ -254,23 +254,23 @@ static double take_pick(uint32_t point)
     return 0;
 }
 
-static void look_at(JNIEnv *jni, struct alloc_block *b, uint32_t point, struct alloc_counter *c,
-                    const struct site_frame *frames, uint32_t n)
+static void take_sample(JNIEnv *jni, struct alloc_block *b, uint32_t point, struct alloc_counter *c,
+                        const struct site_frame *frames, uint32_t n)
 {
-    struct alloc_look *l = alloc_look_of(b, point);
+    struct alloc_sampling *l = alloc_sampling_of(b, point);
     if (!l || !l->end)
         return;
     int64_t site = sites_find(alloc_point_class(point), threads_self(jni), frames, n);
     l->several = l->several || (l->site >= 0 && site != l->site);
     l->site = site;
-    bool once = sites_depth() <= 1 && alloc_follow != FOLLOW_LOOKS;
+    bool once = sites_depth() <= 1 && alloc_follow != FOLLOW_STACKS;
     __atomic_store_n(&c->next, once ? NEVER : l->end, __ATOMIC_RELAXED);
-    if (alloc_follow == FOLLOW_LOOKS)
+    if (alloc_follow == FOLLOW_STACKS)
         add_pick(point, (double)l->gap);
-    state.looks++;
+    state.stacks++;
 }
 
-NATIVE(jboolean, look)(JNIEnv *jni, jclass probe, jlong counter, jint point, jclass class)
+NATIVE(jboolean, sampleStack)(JNIEnv *jni, jclass probe, jlong counter, jint point, jclass class)
 {
     struct site_frame frames[SITE_DEPTH_MAX];
     struct alloc_counter *c = (struct alloc_counter *)(uintptr_t)counter;
@@ -284,13 +284,13 @@ NATIVE(jboolean, look)(JNIEnv *jni, jclass probe, jlong counter, jint point, jcl
     if (s != ALLOC_CLASS_BEGINS)
         alloc_measure(jni, (uint32_t)point, class);
     sites_lock();
-    struct alloc_look *l = alloc_look_of(b, (uint32_t)point);
-    bool now = l && alloc_look_due(l, c);
+    struct alloc_sampling *l = alloc_sampling_of(b, (uint32_t)point);
+    bool now = l && alloc_sample_due(l, c);
     sites_unlock();
     uint32_t n = now ? sites_stack(jni, frames, NULL) : 0;
     sites_lock();
     if (now)
-        look_at(jni, b, (uint32_t)point, c, frames, n);
+        take_sample(jni, b, (uint32_t)point, c, frames, n);
     if (s != ALLOC_CLASS_READY) {
         alloc_begun(jni, b, (uint32_t)point, class, s);
         __atomic_store_n(&c->next, 0, __ATOMIC_RELAXED);
@@ -311,7 +311,8 @@ static void follow(JNIEnv *jni, jobject o, jint point, double weight)
         (*vm.ti)->GetObjectSize(vm.ti, o, &size);
     jweak weak = (*jni)->NewWeakGlobalRef(jni, o);
     sites_lock();
-    const struct alloc_look *l = alloc_look_of(block_for(jni, (uint32_t)point), (uint32_t)point);
+    const struct alloc_sampling *l =
+        alloc_sampling_of(block_for(jni, (uint32_t)point), (uint32_t)point);
     if (state.on && l && l->site >= 0)
         sites_follow(jni, l->site, weak, weight, size);
     else if (weak)
@@ -582,13 +583,13 @@ static int load(struct session *s, struct buf *why)
                            "as alloc=exact does");
     alloc_follow = s->options.v[OPT_LIVE].text || option_is(&s->options, OPT_HEAP, "all")
                        ? FOLLOW_ALL
-                   : vm.version < 11 ? FOLLOW_LOOKS
+                   : vm.version < 11 ? FOLLOW_STACKS
                                      : FOLLOW_SAMPLES;
     sites_begin(&s->options, true, alloc_follow == FOLLOW_ALL);
     if (alloc_follow != FOLLOW_SAMPLES)
         return 0;
     if (vm_need(&samples, &missing) < 0 || !vm_capabilities_empty(&missing)) {
-        alloc_follow = FOLLOW_LOOKS;
+        alloc_follow = FOLLOW_STACKS;
         return 0;
     }
     alloc_samples_begin();
@@ -646,7 +647,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         return r;
     alloc_forget_all();
     sites_lock();
-    state.looks = alloc_no_room = state.by_vm = 0;
+    state.stacks = alloc_no_room = state.by_vm = 0;
     (void)alloc_no_size(true);
     state.on = true;
     sites_unlock();
@@ -731,7 +732,7 @@ static void status(struct session *s, struct buf *out)
     buf_printf(out,
                "alloc.places %u\nalloc.looks %llu\nalloc.by_vm %llu\nalloc.no_room "
                "%llu\nalloc.no_size %llu\n",
-               alloc_points_count(), (unsigned long long)state.looks,
+               alloc_points_count(), (unsigned long long)state.stacks,
                (unsigned long long)state.by_vm, (unsigned long long)alloc_no_room,
                (unsigned long long)alloc_no_size(false));
     sites_unlock();

@@ -137,7 +137,8 @@ void alloc_settle_begun(JNIEnv *jni)
         if (s == ALLOC_CLASS_READY)
             alloc_measure(jni, n->point, class);
         sites_lock();
-        struct alloc_look *l = s == ALLOC_CLASS_FAILED ? alloc_look_of(n->block, n->point) : NULL;
+        struct alloc_sampling *l =
+            s == ALLOC_CLASS_FAILED ? alloc_sampling_of(n->block, n->point) : NULL;
         if (l)
             l->failed += n->objects;
         bool keep = s == ALLOC_CLASS_BEGINS && vec_push(&all_begun, *n) == 0;

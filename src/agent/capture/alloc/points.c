@@ -71,17 +71,18 @@ void alloc_block_give(struct alloc_block *b)
     free_blocks = b;
 }
 
-struct alloc_look *alloc_look_of(struct alloc_block *b, uint32_t point)
+struct alloc_sampling *alloc_sampling_of(struct alloc_block *b, uint32_t point)
 {
     bool added = false;
-    uint64_t *at = map_at(&b->index, point, b->looks.len, &added);
+    uint64_t *at = map_at(&b->index, point, b->samplings.len, &added);
     if (!at)
         return NULL;
-    if (added && vec_push(&b->looks, ((struct alloc_look){.point = point, .site = -1})) < 0) {
+    if (added &&
+        vec_push(&b->samplings, ((struct alloc_sampling){.point = point, .site = -1})) < 0) {
         map_remove(&b->index, point);
         return NULL;
     }
-    return &b->looks.data[*at];
+    return &b->samplings.data[*at];
 }
 
 struct alloc_counter *alloc_counter_of(struct alloc_block *b, uint32_t point)
@@ -105,9 +106,9 @@ void alloc_disown(struct alloc_block *own, bool forget)
 {
     for (size_t i = 0; i < own->owned.len; i++) {
         uint32_t point = own->owned.data[i];
-        struct alloc_look *l = forget ? alloc_look_of(&of_cells, point) : NULL;
+        struct alloc_sampling *l = forget ? alloc_sampling_of(&of_cells, point) : NULL;
         if (l)
-            alloc_forget_look(&of_cells, l);
+            alloc_forget_sampling(&of_cells, l);
         __atomic_store_n(&alloc_cells[point].owner, 0, __ATOMIC_RELEASE);
     }
     vec_clear(&own->owned);

@@ -248,7 +248,7 @@ void sites_follow(JNIEnv *jni, int64_t site, jweak object, double weight, jlong 
         thin_out(jni);
     if (s && object && site_table.live.len < MAX_LIVE && vec_push(&site_table.live, f) == 0) {
         s->followed += weight <= 1;
-        s->met = true;
+        s->tracked = true;
         s->most = MAX(s->most, weight);
         site_table.complete = site_table.complete && weight <= 1;
         __atomic_store_n(&site_table.followed, site_table.followed + 1, __ATOMIC_RELAXED);

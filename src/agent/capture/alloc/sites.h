@@ -29,7 +29,7 @@ struct site {
     double followed;          /* objects that are, or were until they died, tracked individually */
     uint32_t held;            /* lost when tracked objects were thinned out */
     double most;              /* so many objects one that was tracked stood for, at most */
-    bool met;                 /* an object has been tracked */
+    bool tracked;             /* an object has been tracked */
     struct estimate reported; /* allocated, at the last incremental report */
     struct estimate reported_live;
     bool live_is_reported; /* an event has reported what is alive */

@@ -39,7 +39,7 @@ static double stands_for(const struct site_row *r)
     if (r->unseen.objects < 0.5)
         return 0;
     /* Nor could any other object: its constructor call cannot be found in the bytecode. */
-    if (site_table.all || (!site_table.interval && !r->met))
+    if (site_table.all || (!site_table.interval && !r->tracked))
         return r->unseen.objects;
     return site_table.interval ? 1 / sites_chance((jlong)MAX(each, 1), site_table.interval)
                                : r->most;
@@ -86,7 +86,7 @@ static void add_live(struct site_row *to, const struct site_row *row)
     add(&to->unseen, &row->unseen);
     to->followed += row->followed;
     to->most = MAX(to->most, row->most);
-    to->met = to->met || row->met;
+    to->tracked = to->tracked || row->tracked;
 }
 
 static void subtract(struct estimate *from, const struct estimate *e)
@@ -245,7 +245,7 @@ int sites_take_rows(JNIEnv *jni, unsigned flags, sites_settle *settle, struct si
                                                       .variance = s->variance,
                                                       .followed = s->followed,
                                                       .most = s->most,
-                                                      .met = s->met,
+                                                      .tracked = s->tracked,
                                                       .allocated = s->allocated}));
     }
     if (!error && site_table.exact)

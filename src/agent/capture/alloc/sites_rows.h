@@ -17,7 +17,7 @@ struct site_row {
     struct estimate unseen;
     double followed; /* objects that were tracked individually */
     double most;     /* so many objects one that was tracked stood for, at most */
-    bool met;        /* an object of the row has been tracked */
+    bool tracked;    /* an object of the row has been tracked */
     bool estimated;  /* found only by samples, although exact counts were recorded */
 };
 

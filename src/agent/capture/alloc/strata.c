@@ -12,7 +12,7 @@
  * Limits of a stratum, where one stack has been found and where several have: its share of the
  * count so far, its bytes, and the share that it may have even if it has more bytes.
  */
-enum { LOOK_BYTES = 512 << 10, LOOK_SHARE = 16, LOOK_LATER = 256 };
+enum { STRATUM_BYTES = 512 << 10, STRATUM_SHARE = 16, STRATUM_LATER = 256 };
 
 enum { SEVERAL_BYTES = 64 << 10, SEVERAL_SHARE = 32, SEVERAL_LATER = 1024 };
 
@@ -33,7 +33,7 @@ void alloc_add(int64_t number, double objects, double bytes)
  * Adds what a counter has counted since the last sample to the stack of that sample. Under the
  * lock.
  */
-static void settle_look(struct alloc_look *l, const struct alloc_counter *c)
+static void settle_sampling(struct alloc_sampling *l, const struct alloc_counter *c)
 {
     const struct alloc_point *p = alloc_point(l->point);
     uint64_t objects = __atomic_load_n(&c->count, __ATOMIC_RELAXED) - l->failed;
@@ -55,14 +55,14 @@ static void settle_look(struct alloc_look *l, const struct alloc_counter *c)
 void alloc_settle(JNIEnv *jni)
 {
     for (struct alloc_block *b = alloc_blocks; b; b = b->next)
-        for (size_t i = 0; i < b->looks.len; i++)
-            settle_look(&b->looks.data[i], alloc_counter_of(b, b->looks.data[i].point));
+        for (size_t i = 0; i < b->samplings.len; i++)
+            settle_sampling(&b->samplings.data[i], alloc_counter_of(b, b->samplings.data[i].point));
 }
 
-void alloc_forget_look(struct alloc_block *b, struct alloc_look *l)
+void alloc_forget_sampling(struct alloc_block *b, struct alloc_sampling *l)
 {
     struct alloc_counter *c = alloc_counter_of(b, l->point);
-    settle_look(l, c);
+    settle_sampling(l, c);
     l->begin = c->count;
     l->end = 0;
     __atomic_store_n(&c->next, 0, __ATOMIC_RELAXED);
@@ -70,8 +70,8 @@ void alloc_forget_look(struct alloc_block *b, struct alloc_look *l)
 
 void alloc_forget(struct alloc_block *b)
 {
-    for (size_t i = 0; i < b->looks.len; i++)
-        alloc_forget_look(b, &b->looks.data[i]);
+    for (size_t i = 0; i < b->samplings.len; i++)
+        alloc_forget_sampling(b, &b->samplings.data[i]);
 }
 
 void alloc_forget_all(void)
@@ -96,23 +96,23 @@ uint64_t alloc_random_below(uint64_t n)
  * The length of the next stratum: a share of the count so far, but no more than a number of bytes
  * or a small share of the count.
  */
-static uint64_t stratum(const struct alloc_look *l, const struct alloc_counter *c)
+static uint64_t stratum(const struct alloc_sampling *l, const struct alloc_counter *c)
 {
     const struct alloc_point *p = alloc_point(l->point);
     uint64_t each = p->kind == ALLOC_NEW ? p->size : c[1].count / MAX(c->count, 1),
              count = c->count - l->begin;
-    uint64_t share = l->several ? SEVERAL_SHARE : LOOK_SHARE,
-             later = l->several ? SEVERAL_LATER : LOOK_LATER;
-    uint64_t bytes = l->several ? SEVERAL_BYTES : LOOK_BYTES;
+    uint64_t share = l->several ? SEVERAL_SHARE : STRATUM_SHARE,
+             later = l->several ? SEVERAL_LATER : STRATUM_LATER;
+    uint64_t bytes = l->several ? SEVERAL_BYTES : STRATUM_BYTES;
     return MIN(count / share, MAX(bytes / MAX(each, 1), count / later)) + 1;
 }
 
-bool alloc_look_due(struct alloc_look *l, struct alloc_counter *c)
+bool alloc_sample_due(struct alloc_sampling *l, struct alloc_counter *c)
 {
     if (c->count < l->end)
         return true;
-    settle_look(l, c);
-    l->gap = !l->end || (alloc_follow == FOLLOW_LOOKS && sites_follow_each()) ? 1 : stratum(l, c);
+    settle_sampling(l, c);
+    l->gap = !l->end || (alloc_follow == FOLLOW_STACKS && sites_follow_each()) ? 1 : stratum(l, c);
     l->end = c->count + l->gap;
     uint64_t later = alloc_random_below(l->gap);
     __atomic_store_n(&c->next, c->count + later, __ATOMIC_RELAXED);

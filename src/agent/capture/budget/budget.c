@@ -140,7 +140,7 @@ static struct {
     struct jfr_writer *jfr;
     uint32_t type;
     double share;
-    uint64_t looked_ns;
+    uint64_t checked_ns;
     struct own_cost before;
     uint64_t cost_ns, allowed_ns; /* of the last second */
     uint64_t over_seconds, changes;
@@ -214,7 +214,7 @@ static void come_back(uint64_t now)
     set_level(i, budget.levels[i] - 1, now);
 }
 
-static void look(uint64_t now)
+static void check(uint64_t now)
 {
     struct own_cost all, second;
     own_cost_read(&all);
@@ -225,11 +225,11 @@ static void look(uint64_t now)
         second.parts[i] -= MIN(budget.before.parts[i], all.parts[i]);
         budget.cost_ns += second.parts[i];
     }
-    uint64_t least = (now - budget.looked_ns) * LEAST_CPU / 100;
+    uint64_t least = (now - budget.checked_ns) * LEAST_CPU / 100;
     budget.allowed_ns = (uint64_t)(budget.share * (double)MAX(process, least));
     budget.before = all;
     budget.process_ns = process;
-    budget.looked_ns = now;
+    budget.checked_ns = now;
     /* What is left of some seconds may be used later, and the start costs more than what follows.
      */
     int64_t allowed = (int64_t)budget.allowed_ns,
@@ -280,7 +280,7 @@ static void keep_all(void)
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     budget.share = s->options.v[OPT_BUDGET].fraction;
-    budget.looked_ns = now_ns();
+    budget.checked_ns = now_ns();
     budget.cost_ns = budget.allowed_ns = budget.over_seconds = budget.changes = 0;
     budget.calm = 0;
     budget.credit_ns = CREDIT_START_NS;
@@ -294,8 +294,8 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
 static void flush(struct session *s, JNIEnv *jni)
 {
     uint64_t now = now_ns();
-    if (now - budget.looked_ns >= NS_PER_SECOND - NS_PER_SECOND / 20)
-        look(now);
+    if (now - budget.checked_ns >= NS_PER_SECOND - NS_PER_SECOND / 20)
+        check(now);
 }
 
 static void restate(struct session *s, JNIEnv *jni)

@@ -161,7 +161,7 @@ static int site(const struct instrument_class *c, const struct edit *e, uint32_t
             number = 0;
     }
     pthread_mutex_unlock(&thrown.lock);
-    if (!number && !c->looked_at)
+    if (!number && !c->scanned)
         atomic_fetch_add(&thrown.left, 1);
     return number;
 }

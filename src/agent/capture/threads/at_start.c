@@ -24,7 +24,7 @@ enum {
     VIRTUAL_BATCH = 256, /* of virtual threads whose stacks are requested at once */
 };
 
-#define LOOK_NS NS_PER_SECOND /* time for reading virtual threads */
+#define READ_NS NS_PER_SECOND /* time for reading virtual threads */
 
 enum progress { GOES_ON, OVER };
 
@@ -77,7 +77,7 @@ void at_start_contact(uint64_t id, uint64_t ready)
 
 /* ---- what the threads wait for ---- */
 
-struct looking {
+struct existing {
     JNIEnv *jni;
     VEC(struct early_wait) list;
     uint64_t since, late; /* virtual threads for which there was no time */
@@ -156,7 +156,7 @@ static uint64_t class_of_name(JNIEnv *jni, jstring name)
     return jfr_define_class(thread_capture.jfr, &(struct jfr_class){.name = text});
 }
 
-static void take_info(struct looking *l, jobject info)
+static void take_info(struct existing *l, jobject info)
 {
     JNIEnv *jni = l->jni;
     uint64_t id = (uint64_t)(*jni)->CallLongMethod(jni, info, l->id);
@@ -183,7 +183,7 @@ static void take_info(struct looking *l, jobject info)
  * Reads the monitors from ThreadMXBean: JVM TI's own function needs a capability that no VM grants
  * to an agent that attaches. Not called at start-up, when only the VM's own threads can wait.
  */
-static void find_monitors(struct looking *l)
+static void find_monitors(struct existing *l)
 {
     static const char bean_class[] = "java/lang/management/ThreadMXBean",
                       info[] = "java/lang/management/ThreadInfo";
@@ -228,7 +228,7 @@ static void find_monitors(struct looking *l)
     free(ids);
 }
 
-static void look_at(struct looking *l, const jvmtiStackInfo *s, uint64_t since)
+static void record_wait(struct existing *l, const jvmtiStackInfo *s, uint64_t since)
 {
     uint64_t id = (uint64_t)(*l->jni)->GetLongField(l->jni, s->thread, thread_capture.tid);
     uint64_t record = thread_record_id(id);
@@ -263,7 +263,7 @@ static void carried(JNIEnv *jni, const struct virtual_there *v, uint64_t id)
  * not where it needed a monitor or a class that it has got since: then it is ready, and its stack
  * does not say so.
  */
-static bool unmounted_itself(struct looking *l, jmethodID top)
+static bool unmounted_itself(struct existing *l, jmethodID top)
 {
     jclass class = NULL;
     char *signature = NULL;
@@ -278,7 +278,7 @@ static bool unmounted_itself(struct looking *l, jmethodID top)
 }
 
 /* Reads its wait from its state and stack. False when it does not wait. */
-static bool virtual_wait(struct looking *l, const struct virtual_there *v, const jvmtiStackInfo *s,
+static bool virtual_wait(struct existing *l, const struct virtual_there *v, const jvmtiStackInfo *s,
                          struct early_wait *ret)
 {
     if (s->state & JVMTI_THREAD_STATE_BLOCKED_ON_MONITOR_ENTER)
@@ -303,7 +303,7 @@ static bool virtual_wait(struct looking *l, const struct virtual_there *v, const
     return true;
 }
 
-static void look_at_virtual(struct looking *l, const struct virtual_there *v,
+static void look_at_virtual(struct existing *l, const struct virtual_there *v,
                             const jvmtiStackInfo *s)
 {
     JNIEnv *jni = l->jni;
@@ -331,7 +331,7 @@ static void look_at_virtual(struct looking *l, const struct virtual_there *v,
  * The VM takes up to milliseconds to describe one virtual thread (JDK 21), even when many are
  * requested together.
  */
-static void look_at_batch(struct looking *l)
+static void look_at_batch(struct existing *l)
 {
     jthread threads[VIRTUAL_BATCH];
     jvmtiStackInfo *infos = NULL;
@@ -352,8 +352,8 @@ static void look_at_batch(struct looking *l)
 
 static void on_virtual_there(const struct virtual_there *v, void *arg)
 {
-    struct looking *l = arg;
-    if (now_ns() - l->since > LOOK_NS) {
+    struct existing *l = arg;
+    if (now_ns() - l->since > READ_NS) {
         l->late++;
         return;
     }
@@ -363,7 +363,7 @@ static void on_virtual_there(const struct virtual_there *v, void *arg)
         look_at_batch(l);
 }
 
-static void look_at_virtual_threads(struct looking *l)
+static void look_at_virtual_threads(struct existing *l)
 {
     uint64_t left = 0;
     if (!thread_capture.virtual_too || !vm.late)
@@ -375,7 +375,7 @@ static void look_at_virtual_threads(struct looking *l)
 }
 
 /* Reports the waits that have not ended: their threads have posted no event yet. */
-static void publish(struct looking *l)
+static void publish(struct existing *l)
 {
     struct early_wait *list = l->list.data;
     uint32_t n = (uint32_t)l->list.len;
@@ -395,9 +395,9 @@ static void publish(struct looking *l)
     }
 }
 
-void at_start_look(JNIEnv *jni, uint64_t since)
+void at_start_record(JNIEnv *jni, uint64_t since)
 {
-    struct looking l = {.jni = jni, .since = since};
+    struct existing l = {.jni = jni, .since = since};
     jvmtiStackInfo *infos = NULL;
     jint n = 0;
     if ((*jni)->PushLocalFrame(jni, 256) != 0) {
@@ -407,7 +407,7 @@ void at_start_look(JNIEnv *jni, uint64_t since)
     if ((*vm.ti)->GetAllStackTraces(vm.ti, MAX(thread_capture.depth, 1), &infos, &n) ==
         JVMTI_ERROR_NONE) {
         for (jint i = 0; i < n; i++)
-            look_at(&l, &infos[i], since);
+            record_wait(&l, &infos[i], since);
         vm_free(infos);
     }
     find_monitors(&l);

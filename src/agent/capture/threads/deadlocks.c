@@ -27,7 +27,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LOOK_MS = 25, LOOK_ALWAYS_MS = 500, FRAMES_SHOWN = 64, REPORTED = 256 };
+enum { SEARCH_MS = 25, SEARCH_ALWAYS_MS = 500, FRAMES_SHOWN = 64, REPORTED = 256 };
 
 /* After so many looks at the same waits their owners are read again; twice as many each time. */
 enum { AGAIN_FIRST = 2, AGAIN_MOST = 256 };
@@ -47,7 +47,7 @@ struct stuck {
 
 #define NOBODY UINT32_MAX
 
-struct look {
+struct search {
     JNIEnv *jni;
     uint64_t before;
     VEC(struct stuck) list;
@@ -67,7 +67,7 @@ static struct {
     } reported[REPORTED]; /* a thread's wait that belongs to a deadlock that has been reported */
 
     uint32_t n_reported;
-    long look_ms;
+    long search_ms;
     /* The waits whose owners were read the last time, and the looks until they are read again. */
     VEC(struct known_wait {
         uint64_t id;
@@ -75,7 +75,7 @@ static struct {
     })
     known;
     uint32_t again, again_after;
-    _Atomic uint64_t looks, examined;
+    _Atomic uint64_t searches, examined;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 bool watch_owned(JNIEnv *jni, jobject blocker)
@@ -87,7 +87,7 @@ void watch_status(struct buf *out)
 {
     if (watch.running)
         buf_printf(out, "deadlocks.looks %llu\ndeadlocks.examined %llu\n",
-                   (unsigned long long)atomic_load(&watch.looks),
+                   (unsigned long long)atomic_load(&watch.searches),
                    (unsigned long long)atomic_load(&watch.examined));
 }
 
@@ -109,9 +109,9 @@ static const struct wait *stuck_wait(const struct waiter *w, uint64_t before)
     return NULL;
 }
 
-static void look_at(struct waiter *w, jthread thread, void *arg)
+static void add_waiter(struct waiter *w, jthread thread, void *arg)
 {
-    struct look *l = arg;
+    struct search *l = arg;
     const struct wait *at = stuck_wait(w, l->before);
     uint64_t start = at ? seqlock_stamp(&at->start) : 0;
     if (!start)
@@ -132,7 +132,7 @@ static void look_at(struct waiter *w, jthread thread, void *arg)
 }
 
 /* References to the platform threads of the list. */
-static void find_threads(struct look *l)
+static void find_threads(struct search *l)
 {
     jthread *all = NULL;
     jint n = 0;
@@ -187,7 +187,7 @@ static bool holds(JNIEnv *jni, jthread thread, const struct stuck *s)
  * The VM does not know the owner of a monitor that a virtual thread acquired without contention and
  * kept while unmounted.
  */
-static uint64_t holder(const struct look *l, const struct stuck *s)
+static uint64_t holder(const struct search *l, const struct stuck *s)
 {
     for (size_t k = 0; k < l->list.len; k++)
         if (&l->list.data[k] != s && holds(l->jni, l->list.data[k].thread, s))
@@ -195,7 +195,7 @@ static uint64_t holder(const struct look *l, const struct stuck *s)
     return 0;
 }
 
-static void find_owners(struct look *l)
+static void find_owners(struct search *l)
 {
     for (size_t i = 0; i < l->list.len; i++) {
         struct stuck *s = &l->list.data[i];
@@ -212,7 +212,7 @@ static void find_owners(struct look *l)
     }
 }
 
-static const struct stuck *same_wait(const struct look *l, const struct stuck *s)
+static const struct stuck *same_wait(const struct search *l, const struct stuck *s)
 {
     for (size_t i = 0; i < l->list.len; i++)
         if (l->list.data[i].id == s->id && l->list.data[i].start == s->start)
@@ -224,7 +224,7 @@ static const struct stuck *same_wait(const struct look *l, const struct stuck *s
  * Returns true once for each deadlock: when every thread of the cycle is still waiting and it has
  * not been reported.
  */
-static bool cycle_is_new(const struct look *l, uint32_t first, const struct look *again)
+static bool cycle_is_new(const struct search *l, uint32_t first, const struct search *again)
 {
     bool new = false;
     uint32_t at = first;
@@ -301,7 +301,7 @@ static void put_deadlock(const struct stuck *s, uint64_t number, uint32_t size, 
     jfr_commit(&e);
 }
 
-static void report(struct look *l, uint32_t first)
+static void report(struct search *l, uint32_t first)
 {
     uint32_t size = 0, at = first;
     uint64_t formed = 0, number = atomic_fetch_add(&watch.found, 1) + 1;
@@ -340,7 +340,7 @@ static bool is_known(const struct stuck *s)
 }
 
 /* Whether a deadlock may have formed since owners were last read. */
-static bool is_worth_it(const struct look *l)
+static bool is_worth_it(const struct search *l)
 {
     bool new = false;
     for (size_t i = 0; i < l->list.len && !new; i++)
@@ -361,7 +361,7 @@ static bool is_worth_it(const struct look *l)
     return true;
 }
 
-static void look_release(struct look *l)
+static void search_release(struct search *l)
 {
     for (size_t i = 0; i < l->list.len; i++)
         if (l->list.data[i].thread)
@@ -369,14 +369,14 @@ static void look_release(struct look *l)
     vec_release(&l->list);
 }
 
-static void look_once(JNIEnv *jni)
+static void search_once(JNIEnv *jni)
 {
-    struct look l = {.jni = jni, .before = now_ns() - OLD_ENOUGH}, again = l;
+    struct search l = {.jni = jni, .before = now_ns() - OLD_ENOUGH}, again = l;
     bool parked = false, cycle = false;
-    waiters_visit(jni, look_at, &l);
-    atomic_fetch_add(&watch.looks, 1);
+    waiters_visit(jni, add_waiter, &l);
+    atomic_fetch_add(&watch.searches, 1);
     if (!is_worth_it(&l)) {
-        look_release(&l);
+        search_release(&l);
         return;
     }
     atomic_fetch_add(&watch.examined, 1);
@@ -394,13 +394,13 @@ static void look_once(JNIEnv *jni)
         if (at == NOBODY || l.list.data[at].seen_by != walk)
             continue;
         if (!cycle)
-            waiters_visit(jni, look_at, &again);
+            waiters_visit(jni, add_waiter, &again);
         cycle = true;
         if (cycle_is_new(&l, at, &again))
             report(&l, at);
     }
-    look_release(&again);
-    look_release(&l);
+    search_release(&again);
+    search_release(&l);
 }
 
 static void *run(void *unused)
@@ -419,13 +419,13 @@ static void *run(void *unused)
     while (!watch.stop) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += watch.look_ms * (long)NS_PER_MS;
+        until.tv_nsec += watch.search_ms * (long)NS_PER_MS;
         until.tv_sec += until.tv_nsec / (long)NS_PER_SECOND;
         until.tv_nsec %= (long)NS_PER_SECOND;
         pthread_cond_timedwait(&watch.due, &watch.lock, &until);
         pthread_mutex_unlock(&watch.lock);
         if (!watch.stop && thread_capture.jfr)
-            look_once(jni);
+            search_once(jni);
         pthread_mutex_lock(&watch.lock);
     }
     pthread_mutex_unlock(&watch.lock);
@@ -457,9 +457,9 @@ int watch_start(JNIEnv *jni, bool always, struct buf *why)
     watch.stop = false;
     atomic_store(&watch.found, 0);
     watch.n_reported = 0;
-    watch.look_ms = always ? LOOK_ALWAYS_MS : LOOK_MS;
+    watch.search_ms = always ? SEARCH_ALWAYS_MS : SEARCH_MS;
     watch.again = watch.again_after = AGAIN_FIRST;
-    watch.looks = watch.examined = 0;
+    watch.searches = watch.examined = 0;
     thread_capture.watch = true;
     pthread_cond_init(&watch.due, NULL);
     watch.running = !fault_here() && pthread_create(&watch.thread, NULL, run, NULL) == 0;

@@ -63,7 +63,7 @@ static _Atomic uint64_t *sites;
 static atomic_uint n_sites;
 static atomic_uint_fast64_t written, lost;
 
-EXPORT jlong JNICALL Java_java_lang_JvmscopeLocks_look(JNIEnv *jni, jclass self, jclass class);
+EXPORT jlong JNICALL Java_java_lang_JvmscopeLocks_constant(JNIEnv *jni, jclass self, jclass class);
 EXPORT void JNICALL Java_java_lang_JvmscopeLocks_arrive(JNIEnv *jni, jclass self, jint object);
 EXPORT void JNICALL Java_java_lang_JvmscopeLocks_enter(JNIEnv *jni, jclass self, jlong class,
                                                        jint object, jint site);
@@ -326,7 +326,7 @@ uint64_t locks_class(JNIEnv *jni, jclass class)
     return constant;
 }
 
-jlong JNICALL Java_java_lang_JvmscopeLocks_look(JNIEnv *jni, jclass self, jclass class)
+jlong JNICALL Java_java_lang_JvmscopeLocks_constant(JNIEnv *jni, jclass self, jclass class)
 {
     if (!class || !natives_enter())
         return 0;

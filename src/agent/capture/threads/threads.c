@@ -648,7 +648,7 @@ static int find_fields(JNIEnv *jni)
  * All of them exist from now on, so the time that listing takes does not appear as a period without
  * a state. Returns that time.
  */
-static uint64_t look_around(JNIEnv *jni)
+static uint64_t mark_existing(JNIEnv *jni)
 {
     uint64_t now = now_ns();
     jthread *list = NULL;
@@ -723,7 +723,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     struct waiter *self_waits = waiter_self(jni, NULL);
     if (self_waits)
         delays_run_begins(self_waits, now_ns(), 0);
-    uint64_t since = look_around(jni);
+    uint64_t since = mark_existing(jni);
     io_start(jni);
     int natives = natives_bind(jni, thread_capture.instrument, why);
     if (natives < 0)
@@ -738,7 +738,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     r = vm_events_on(&own_events);
     if (r == 0) {
         /* Threads that started since the first look have posted no event. */
-        look_around(jni);
+        mark_existing(jni);
         r = vm_events_on(&thread_monitor_events);
     }
     if (r == 0 && thread_capture.virtual_too)
@@ -749,7 +749,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         r = locks_on(s->options.v[OPT_LOCKS].text, jni, why);
     thread_capture.mounts = r == 0 && thread_capture.virtual_too && mounts_on();
     if (r == 0)
-        at_start_look(jni, since + 1);
+        at_start_record(jni, since + 1);
     return r;
 }
 
@@ -766,7 +766,7 @@ static void restate(struct session *s, JNIEnv *jni)
 {
     objects_forget();
     put_analysis(s->options.v[OPT_LOCKS].text);
-    look_around(jni);
+    mark_existing(jni);
     at_start_restate();
     report_waiting_again();
 }

@@ -279,7 +279,7 @@ bool owner_of_monitor(uint64_t monitor, uint64_t *ret_id);
  * at_start.c: records waits that are in progress when the capture begins, at `since`. Called once
  * natives are bound and events are enabled.
  */
-void at_start_look(JNIEnv *jni, uint64_t since);
+void at_start_record(JNIEnv *jni, uint64_t since);
 /*
  * The calling thread has its first event of this capture: the wait that it was in has ended, at
  * `ready`, or now when that is 0.

@@ -52,7 +52,7 @@ static void report_ready(const struct waiter *w)
 /* How many waits are repeated in a new chunk of a ring. */
 enum { AGAIN_MAX = 10000 };
 
-struct telling {
+struct waits_report {
     uint64_t before; /* waits that began then or earlier */
     bool again;      /* those too that were reported */
     unsigned reported;
@@ -61,7 +61,7 @@ struct telling {
 
 static void report_waiting(struct waiter *w, jthread thread, void *arg)
 {
-    struct telling *t = arg;
+    struct waits_report *t = arg;
     if (t->before == UINT64_MAX)
         report_ready(w);
     for (int k = 0; k < WAIT_KINDS; k++) {
@@ -89,13 +89,13 @@ static void report_waiting(struct waiter *w, jthread thread, void *arg)
 
 void report_all_waiting(uint64_t before)
 {
-    struct telling t = {.before = before};
+    struct waits_report t = {.before = before};
     waiters_visit(NULL, report_waiting, &t);
 }
 
 void report_waiting_again(void)
 {
-    struct telling t = {.before = UINT64_MAX, .again = true};
+    struct waits_report t = {.before = UINT64_MAX, .again = true};
     waiters_visit(NULL, report_waiting, &t);
     jfr_lose(thread_capture.jfr, LOSS_WAITS_AGAIN, t.left);
 }

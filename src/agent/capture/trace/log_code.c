@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/trace/log_code.h"
 
-#include "agent/capture/trace/hub.h"
+#include "agent/capture/trace/drain.h"
 #include "agent/capture/trace/log_records.h"
 #include "agent/capture/trace/log_sites.h"
 #include "agent/capture/trace/logpoints.h"
@@ -238,7 +238,7 @@ int log_insert(const struct instrument_class *c, struct edit *e, const struct lo
         return number;
     r = code_int(e->rewrite, &code, 1);
     if (r == 0)
-        r = code_int(e->rewrite, &code, HUB_SITE + number);
+        r = code_int(e->rewrite, &code, RECORD_SITE + number);
     if (r == 0)
         r = call(e, &code, "enter", "(II)J");
     buf_bytes(&code, load.data, load.len);

@@ -116,7 +116,7 @@ static bool put_logged(struct buf *text, const struct trace_record *r, const uin
     uint32_t tag[2]; /* id, type */
     struct value v;
     bool path = type == TYPE_PATH || type == TYPE_PATH_LENGTH;
-    const char *name = hub_thread_name(r->thread);
+    const char *name = drain_thread_name(r->thread);
     if (type == TYPE_THREAD) {
         buf_string(text, name ? name : "?");
         return true;
@@ -155,7 +155,7 @@ static void write_log(struct jfr_writer *w, const struct trace_record *r,
     _cleanup_(buf_release) struct buf text = BUF(LOG_TEXT_MAX), utf8 = BUF(2 * LOG_TEXT_MAX);
     const uint8_t *at = r->values;
     const char *type = site->types;
-    unsigned number = (unsigned)r->kind - HUB_SITE;
+    unsigned number = (unsigned)r->kind - RECORD_SITE;
     for (const char *p = site->text; *p; p++) {
         if (*p != VALUE_BEGINS) {
             buf_u8(&text, (uint8_t)*p);
@@ -176,7 +176,7 @@ static void write_log(struct jfr_writer *w, const struct trace_record *r,
         buf_string(&text, "(too long)");
     }
     buf_utf8(&utf8, (const char *)text.data, text.len);
-    const char *name = hub_thread_name(r->thread);
+    const char *name = drain_thread_name(r->thread);
     struct jfr_event e;
     size_t room = utf8.len + strlen(site->place) + (name ? strlen(name) : 0) + 128;
     if (!jfr_begin_growing(w, event_types[TYPE_LOG], room, &e)) {
@@ -209,7 +209,7 @@ static void write_access(struct jfr_writer *w, const struct trace_record *r,
         value_json(&(struct json){.out = &before}, &v);
     if (site->kind == SITE_WRITE && value_take(&at, end, type, &v))
         value_json(&(struct json){.out = &after}, &v);
-    const char *name = hub_thread_name(r->thread);
+    const char *name = drain_thread_name(r->thread);
     size_t room = object.len + before.len + after.len + strlen(site->place) + strlen(site->text) +
                   (name ? strlen(name) : 0) + 128;
     struct jfr_event e;
@@ -232,7 +232,7 @@ static void write_access(struct jfr_writer *w, const struct trace_record *r,
 
 static bool read_site(struct jfr_writer *w, const struct trace_record *r)
 {
-    const struct log_site *site = log_site_at((unsigned)r->kind - HUB_SITE);
+    const struct log_site *site = log_site_at((unsigned)r->kind - RECORD_SITE);
     if (!budget_allows(&log_budget, r->time_ns))
         return true;
     if (site && site->kind == SITE_LOG)
@@ -242,7 +242,7 @@ static bool read_site(struct jfr_writer *w, const struct trace_record *r)
     return true;
 }
 
-const struct hub_reader log_reader = {.sites = true, .record = read_site};
+const struct drain_reader log_reader = {.sites = true, .record = read_site};
 
 /* A field that no object had for which it was to be logged; `missing` as in fields_of. */
 static void note_missing_fields(struct session *s, const struct log_site *site, uint32_t missing)

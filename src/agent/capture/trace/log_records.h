@@ -3,11 +3,11 @@
 #pragma once
 
 #include "agent/capture/trace/budget.h"
-#include "agent/capture/trace/hub.h"
+#include "agent/capture/trace/drain.h"
 #include "agent/session/session.h"
 
-/* Reads what the probes write into the rings of hub.h. */
-extern const struct hub_reader log_reader;
+/* Reads what the probes write into the rings of drain.h. */
+extern const struct drain_reader log_reader;
 /* What may still be recorded. */
 extern struct trace_budget log_budget;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * log= and watch=: values at lines, and reads and writes of fields. The probes write through the
- * rings of hub.h; the kind of a record identifies the site. The class of a logpoint is changed only
+ * rings of drain.h; the kind of a record identifies the site. The class of a logpoint is changed only
  * after it was loaded: an incorrect table of locals leads to code that the verifier rejects, in
  * which case the class keeps its original code.
  */
@@ -83,7 +83,7 @@ static void see_line(void *data, uint32_t pc, unsigned line)
 static int log_edit(const struct instrument_class *c, struct edit *e)
 {
     int done = 0;
-    if (hub_is_used(c->name))
+    if (drain_is_used(c->name))
         return 0;
     for (struct log_spec *s = points.specs; s; s = s->next) {
         unsigned lines[LINES_MAX];
@@ -102,9 +102,9 @@ static int log_edit(const struct instrument_class *c, struct edit *e)
     return done;
 }
 
-static void log_look(JNIEnv *jni, jclass class, struct str name)
+static void log_on_class(JNIEnv *jni, jclass class, struct str name)
 {
-    trace_paths_look(jni, class, name);
+    trace_paths_on_class(jni, class, name);
 }
 
 static void log_refused(struct str name)
@@ -118,7 +118,7 @@ static void log_refused(struct str name)
 static const struct instrument_client log_client = {.name = "log",
                                                     .edit = log_edit,
                                                     .wants = log_wants,
-                                                    .look = log_look,
+                                                    .on_class = log_on_class,
                                                     .loaded_only = true,
                                                     .refused = log_refused};
 
@@ -213,7 +213,7 @@ static int find_statics(JNIEnv *jni, struct buf *why)
 
 static int log_start(struct session *s, JNIEnv *jni, struct buf *why)
 {
-    int r = hub_open(&log_reader, s, jni, why);
+    int r = drain_open(&log_reader, s, jni, why);
     if (r == 0)
         r = find_statics(jni, why);
     points.log_on = points.specs != NULL;
@@ -229,7 +229,7 @@ static int log_start(struct session *s, JNIEnv *jni, struct buf *why)
 
 static void log_stop(struct session *s, JNIEnv *jni)
 {
-    hub_shut();
+    drain_shut();
     if (points.log_on)
         instrument_off(&log_client, jni);
     if (points.watch_on)
@@ -246,7 +246,7 @@ static void log_stop(struct session *s, JNIEnv *jni)
     char field[512];
     for (unsigned i = 0; watches_not_found(jni, &i, field, sizeof(field));)
         log_note(s, field, "note: no code that was loaded reads or writes this field");
-    hub_close(&log_reader, s->out.jfr, jni);
+    drain_close(&log_reader, s->out.jfr, jni);
     log_note_missing_fields(s);
 }
 
@@ -260,7 +260,7 @@ static void log_release(struct session *s)
 
 static void log_flush(struct session *s, JNIEnv *jni)
 {
-    hub_drain(s, jni);
+    drain_round(s, jni);
     jfr_lose_total(s->out.jfr, LOSS_LOG_LIMIT, log_budget.over_limit);
     jfr_lose_total(s->out.jfr, LOSS_LOG_RATE, log_budget.over_rate);
     jfr_lose_total(s->out.jfr, LOSS_LOG_BYTES, log_budget.over_bytes);
@@ -289,7 +289,7 @@ const struct capture capture_logpoints = {
     .check = log_check,
     .load = log_load,
     .start = log_start,
-    .shut = hub_shut,
+    .shut = drain_shut,
     .stop = log_stop,
     .release = log_release,
     .flush = log_flush,

@@ -117,7 +117,7 @@ static int apply(JNIEnv *jni, struct buf *why)
         r = instrument_on(&trace_typed_client, jni, why);
     }
     if (r >= 0)
-        r = trace_natives_open(jni, hub_probe());
+        r = trace_natives_open(jni, drain_probe());
     return r < 0 ? r : native_calls_on(&trace_native_client, jni, why);
 }
 
@@ -163,7 +163,7 @@ static void say_unmatched(void *context, const char *pattern, const char *why)
 static int trace_start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     method_trace.exclude = s->options.v[OPT_EXCLUDE].text;
-    int r = hub_open(&trace_call_reader, s, jni, why);
+    int r = drain_open(&trace_call_reader, s, jni, why);
     if (r == 0)
         r = apply(jni, why);
     if (r >= 0 && method_trace.live && any_never_fits(jni, why))
@@ -304,10 +304,10 @@ int method_trace_switch(struct session *s, JNIEnv *jni, const char *request, str
 
 static void trace_stop(struct session *s, JNIEnv *jni)
 {
-    hub_shut();
+    drain_shut();
     take_back(jni);
     trace_types_release(&method_trace.types, jni);
-    hub_close(&trace_call_reader, s->out.jfr, jni);
+    drain_close(&trace_call_reader, s->out.jfr, jni);
     jfr_lose(s->out.jfr, LOSS_TRACE_OPEN, method_trace.open.n_open);
     open_calls_release(&method_trace.open);
 }
@@ -329,7 +329,7 @@ static void trace_release(struct session *s)
 
 static void trace_drain(struct session *s, JNIEnv *jni)
 {
-    hub_drain(s, jni);
+    drain_round(s, jni);
     open_calls_forget_idle(&method_trace.open);
     jfr_lose_total(s->out.jfr, LOSS_TRACE_LIMIT, method_trace.budget.over_limit);
     jfr_lose_total(s->out.jfr, LOSS_TRACE_RATE, method_trace.budget.over_rate);
@@ -402,7 +402,7 @@ const struct capture capture_method_trace = {
     .check = trace_check,
     .load = trace_load,
     .start = trace_start,
-    .shut = hub_shut,
+    .shut = drain_shut,
     .stop = trace_stop,
     .release = trace_release,
     .flush = trace_drain,

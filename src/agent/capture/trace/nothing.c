@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/trace/nothing.h"
 
-#include "agent/capture/trace/hub.h"
+#include "agent/capture/trace/drain.h"
 #include "agent/capture/trace/methods.h"
 #include "agent/instrument/choice.h"
 #include "agent/instrument/instrument.h"
@@ -77,7 +77,7 @@ static const char *why_not(const struct search *s, jclass class, struct str clas
     const char *reason = why_left(class_name, method);
     if (modifiers & 0x400)
         return "it is abstract: trace the methods that implement it, as in 'implements pkg.Type'";
-    if (hub_is_used(class_name))
+    if (drain_is_used(class_name))
         return "the trace itself calls methods of its class";
     if (choice_matches(s->exclude, class_name, method))
         return "--exclude names it";
@@ -138,7 +138,7 @@ static bool names_class(const struct search *s, struct str name)
     return strchr(class, '*') ? choice_matches(class, name, none) : choice_is_class(name, class);
 }
 
-static bool look(void *context, jclass c, struct str name)
+static bool on_loaded(void *context, jclass c, struct str name)
 {
     struct search *s = context;
     if (names_class(s, name))
@@ -159,7 +159,7 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
         return;
     }
     if (names)
-        loaded_classes_each(vm.ti, jni, look, &s);
+        loaded_classes_each(vm.ti, jni, on_loaded, &s);
     dotted_in_place(s.class, strlen(s.class));
     dotted_in_place(s.method, strlen(s.method));
     if (!s.classes)

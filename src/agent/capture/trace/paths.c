@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/trace/paths.h"
 
-#include "agent/capture/trace/hub.h"
+#include "agent/capture/trace/drain.h"
 #include "agent/instrument/probe_class.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
@@ -167,16 +167,16 @@ static const char *behind_class(const char *path, struct str name)
 /* Element `number` of one of the probe class's arrays. */
 static void put_place(JNIEnv *jni, const char *array, int number, jlong value)
 {
-    jfieldID f = (*jni)->GetStaticFieldID(jni, hub_probe(), array, "[J");
-    jobject a = f ? (*jni)->GetStaticObjectField(jni, hub_probe(), f) : NULL;
+    jfieldID f = (*jni)->GetStaticFieldID(jni, drain_probe(), array, "[J");
+    jobject a = f ? (*jni)->GetStaticObjectField(jni, drain_probe(), f) : NULL;
     if (a)
         (*jni)->SetLongArrayRegion(jni, a, number, 1, &value);
 }
 
 static void put_object(JNIEnv *jni, const char *array, const char *type, int number, jobject value)
 {
-    jfieldID f = (*jni)->GetStaticFieldID(jni, hub_probe(), array, type);
-    jobject a = f ? (*jni)->GetStaticObjectField(jni, hub_probe(), f) : NULL;
+    jfieldID f = (*jni)->GetStaticFieldID(jni, drain_probe(), array, type);
+    jobject a = f ? (*jni)->GetStaticObjectField(jni, drain_probe(), f) : NULL;
     if (a)
         (*jni)->SetObjectArrayElement(jni, a, number, value);
 }
@@ -212,7 +212,7 @@ static void found_class(JNIEnv *jni, jclass class, int number, const char *field
     paths.found[number] = true;
 }
 
-void trace_paths_look(JNIEnv *jni, jclass class, struct str name)
+void trace_paths_on_class(JNIEnv *jni, jclass class, struct str name)
 {
     for (unsigned i = 0; i < __atomic_load_n(&paths.n_statics, __ATOMIC_ACQUIRE); i++) {
         const char *field = paths.found[i] ? NULL : behind_class(paths.statics[i], name);
@@ -224,16 +224,16 @@ void trace_paths_look(JNIEnv *jni, jclass class, struct str name)
     vm_clear_exception(jni);
 }
 
-static bool look(void *context, jclass c, struct str name)
+static bool on_loaded(void *context, jclass c, struct str name)
 {
-    trace_paths_look(context, c, name);
+    trace_paths_on_class(context, c, name);
     return false;
 }
 
 void trace_paths_find(JNIEnv *jni)
 {
     if (paths.n_statics)
-        loaded_classes_each(vm.ti, jni, look, jni);
+        loaded_classes_each(vm.ti, jni, on_loaded, jni);
 }
 
 void trace_paths_forget(void)

@@ -33,7 +33,7 @@ int trace_path_name_static(const char *path) must_check;
  * exist.
  */
 void trace_paths_find(JNIEnv *jni);
-void trace_paths_look(JNIEnv *jni, jclass class, struct str name);
+void trace_paths_on_class(JNIEnv *jni, jclass class, struct str name);
 void trace_paths_forget(void);
 
 /*

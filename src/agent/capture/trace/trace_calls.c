@@ -116,7 +116,7 @@ static void condition_value(void *context, const struct cond_test *t, struct con
         ret->number = c->exit->kind == RECORD_THROWN;
         return;
     case COND_THREAD:
-        ret->text = hub_thread_name(c->entry->thread);
+        ret->text = drain_thread_name(c->entry->thread);
         return;
     case COND_RETURN:
         ret->there = c->exit->kind == RECORD_EXIT && result(c, &v);
@@ -218,7 +218,7 @@ static void write_call(struct jfr_writer *w, const struct ended *c, uint64_t met
                        uint64_t caller)
 {
     int error = put_values(c);
-    const char *name = hub_thread_name(c->entry->thread);
+    const char *name = drain_thread_name(c->entry->thread);
     const struct buf *args = &method_trace.arguments, *back = &method_trace.returned,
                      *thrown = &method_trace.exception, *message = &method_trace.message;
     size_t room =
@@ -322,4 +322,4 @@ static void unmatched(struct jfr_writer *w)
     jfr_lose(w, LOSS_TRACE_UNPAIRED, 1);
 }
 
-const struct hub_reader trace_call_reader = {.record = read_record, .unmatched = unmatched};
+const struct drain_reader trace_call_reader = {.record = read_record, .unmatched = unmatched};

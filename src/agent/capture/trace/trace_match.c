@@ -128,7 +128,7 @@ static int edit_where(const struct instrument_class *c, struct edit *e, bool by_
     pthread_mutex_lock(&method_trace.lock);
     uint64_t matched = matched_rules(c, e, name, descriptor),
              rules = by_type ? trace_types_rules(&method_trace.types, c->name) : matched;
-    if (hub_is_used(c->name) || choice_matches(method_trace.exclude, c->name, name))
+    if (drain_is_used(c->name) || choice_matches(method_trace.exclude, c->name, name))
         rules = 0;
     if (rules)
         number = add_method(instrument_shown_name(c, &room), name, descriptor, has_this, rules);
@@ -189,12 +189,12 @@ const struct instrument_client trace_client = {
  * ----
  */
 
-static void typed_look(JNIEnv *jni, jclass class, struct str name)
+static void types_on_class(JNIEnv *jni, jclass class, struct str name)
 {
     pthread_mutex_lock(&method_trace.lock);
-    trace_types_look(&method_trace.types, jni, class, name);
+    trace_types_on_class(&method_trace.types, jni, class, name);
     pthread_mutex_unlock(&method_trace.lock);
-    trace_paths_look(jni, class, name);
+    trace_paths_on_class(jni, class, name);
 }
 
 static bool typed_wants(struct str name)
@@ -213,7 +213,7 @@ static int typed_edit(const struct instrument_class *c, struct edit *e)
 const struct instrument_client trace_typed_client = {.name = "trace implements",
                                                      .edit = typed_edit,
                                                      .wants = typed_wants,
-                                                     .look = typed_look,
+                                                     .on_class = types_on_class,
                                                      .loaded_only = true};
 
 /* ---- native methods: chosen by name alone ---- */
@@ -224,7 +224,7 @@ static bool native_wants_class(struct str class_name)
     bool wants = method_trace.classes && *method_trace.classes &&
                  choice_may_match(method_trace.classes, class_name);
     pthread_mutex_unlock(&method_trace.lock);
-    return wants && !is_excluded(class_name) && !hub_is_used(class_name);
+    return wants && !is_excluded(class_name) && !drain_is_used(class_name);
 }
 
 static int native_wants(const struct native_method *m)

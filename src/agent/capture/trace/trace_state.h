@@ -6,7 +6,7 @@
 #pragma once
 
 #include "agent/capture/trace/budget.h"
-#include "agent/capture/trace/hub.h"
+#include "agent/capture/trace/drain.h"
 #include "agent/capture/trace/methods.h"
 #include "agent/capture/trace/open_calls.h"
 #include "agent/capture/trace/rules.h"
@@ -53,7 +53,7 @@ extern struct method_trace {
 
 extern const struct jfr_type trace_call_type;
 /* Pairs entries with exits and writes each call as an event. On the agent's thread. */
-extern const struct hub_reader trace_call_reader;
+extern const struct drain_reader trace_call_reader;
 
 /* ---- trace_match.c */
 

@@ -71,7 +71,7 @@ int trace_types_set(struct trace_types *t, const struct trace_patterns *patterns
     return (int)t->n_names;
 }
 
-void trace_types_look(struct trace_types *t, JNIEnv *jni, jclass class, struct str name)
+void trace_types_on_class(struct trace_types *t, JNIEnv *jni, jclass class, struct str name)
 {
     uint64_t rules = rules_of(t, name), below = 0;
     if (rules)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/trace/values.h"
 
-#include "agent/capture/trace/hub.h"
+#include "agent/capture/trace/drain.h"
 #include "base/dotted.h"
 #include "base/real.h"
 #include "base/utf8.h"
@@ -12,7 +12,7 @@
 
 void put_class(struct buf *b, uint32_t number)
 {
-    const char *s = hub_class(number);
+    const char *s = drain_class(number);
     static const char codes[] = "ZBCSIJFDV";
     static const char *const names[] = {"boolean", "byte",  "char",   "short", "int",
                                         "long",    "float", "double", "void"};
@@ -44,13 +44,13 @@ void put_utf16(struct buf *b, const uint16_t *chars, uint32_t n)
 
 static bool is_array(uint32_t number)
 {
-    const char *s = hub_class(number);
+    const char *s = drain_class(number);
     return s && s[0] == '[';
 }
 
 static bool is_class(uint32_t number, const char *signature)
 {
-    const char *s = hub_class(number);
+    const char *s = drain_class(number);
     return s && strcmp(s, signature) == 0;
 }
 
@@ -93,7 +93,7 @@ static bool take_parts(const uint8_t **at, const uint8_t *end, const char *types
 /* The type of an array's elements. */
 static char element_type(uint32_t class)
 {
-    char c = hub_class(class)[1];
+    char c = drain_class(class)[1];
     return c == '[' ? 'L' : c;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values in records of the probe (ring.h), and their JSON. For readers of hub.h, inside `record`.
+ * Values in records of the probe (ring.h), and their JSON. For readers of drain.h, inside `record`.
  */
 #pragma once
 

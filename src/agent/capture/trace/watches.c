@@ -5,7 +5,7 @@
  * field watches would make the whole program run interpreted. Not seen are accesses by reflection,
  * VarHandle, Unsafe and native code, and those of a constructor before super().
  */
-#include "agent/capture/trace/hub.h"
+#include "agent/capture/trace/drain.h"
 #include "agent/capture/trace/log_sites.h"
 #include "agent/capture/trace/logpoints.h"
 #include "agent/capture/trace/nothing.h"
@@ -101,7 +101,7 @@ static bool watch_wants(struct str name)
         struct str class = {watches[i].class, strlen(watches[i].class)};
         bool jdk = strncmp(class.data, "java.", 5) == 0 || strncmp(class.data, "javax.", 6) == 0;
         if (jdk || !instrument_is_jdk(name))
-            return !hub_is_used(name);
+            return !drain_is_used(name);
     }
     return false;
 }

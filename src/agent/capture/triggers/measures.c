@@ -208,7 +208,7 @@ static void look_at_safepoints(void)
     machine.stops_before = stops;
 }
 
-void measures_look(struct session *s, uint64_t now)
+void measures_read(struct session *s, uint64_t now)
 {
     if (machine.wanted[MEASURE_SAFEPOINT])
         look_at_safepoints();

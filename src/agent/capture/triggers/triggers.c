@@ -91,7 +91,7 @@ static void fire(struct session *s, struct trigger *t, uint64_t now)
     atomic_store(&t->busy, true);
 }
 
-static void look(struct session *s, struct trigger *t, uint64_t now)
+static void check(struct session *s, struct trigger *t, uint64_t now)
 {
     if (atomic_load(&t->active)) {
         measures_of(t, now);
@@ -269,9 +269,9 @@ static void triggers_flush(struct session *s, JNIEnv *jni)
     struct trigger *t;
     if (!trigger_at(0))
         return;
-    measures_look(s, now);
+    measures_read(s, now);
     for (unsigned i = 0; (t = trigger_at(i)); i++)
-        look(s, t, now);
+        check(s, t, now);
 }
 
 static void triggers_status(struct session *s, struct buf *out)

@@ -71,7 +71,7 @@ struct trigger *trigger_at(unsigned i);
 int measures_begin(struct trigger *t, struct session *s, JNIEnv *jni, struct buf *why) must_check;
 void measures_end(struct trigger *t, JNIEnv *jni);
 /* Once before the conditions of a round are evaluated. */
-void measures_look(struct session *s, uint64_t now);
+void measures_read(struct session *s, uint64_t now);
 /* Measures the tests of a trigger. */
 void measures_of(struct trigger *t, uint64_t now);
 /* What made the condition hold, "612 ms: GET /cart", and as a name of a file has it, "request". */

@@ -52,7 +52,7 @@ static const char *const counter_names[COUNTERS] = {
 static struct {
     const int64_t *counters[COUNTERS], *old[OLD_SPACES];
     struct cgroup cgroup;
-    uint64_t due_ns, looked_ns;
+    uint64_t due_ns, read_ns;
     uint64_t user_ticks, system_ticks, machine_ticks, busy_ticks;
     int64_t files;
     unsigned rounds;
@@ -121,15 +121,15 @@ static void put_load(uint64_t now, const struct ticks *t)
     struct jfr_event e;
     long hertz = sysconf(_SC_CLK_TCK), processors = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t elapsed =
-        (uint64_t)((double)(now - all.looked_ns) / 1e9 * (double)hertz * (double)processors);
-    if (all.looked_ns && jfr_begin(vm_doings.jfr, JFR_CPU_LOAD, 0, &e)) {
+        (uint64_t)((double)(now - all.read_ns) / 1e9 * (double)hertz * (double)processors);
+    if (all.read_ns && jfr_begin(vm_doings.jfr, JFR_CPU_LOAD, 0, &e)) {
         jfr_put_time(&e, now);
         jfr_put_float(&e, share(t->user - all.user_ticks, elapsed));
         jfr_put_float(&e, share(t->system - all.system_ticks, elapsed));
         jfr_put_float(&e, share(t->busy - all.busy_ticks, t->all - all.machine_ticks));
         jfr_commit(&e);
     }
-    all.looked_ns = now;
+    all.read_ns = now;
     all.user_ticks = t->user;
     all.system_ticks = t->system;
     all.busy_ticks = t->busy;

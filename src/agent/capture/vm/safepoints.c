@@ -175,7 +175,7 @@ static void completed(uint64_t ns, const struct safepoint_counters *c)
     all.collection.is = false;
 }
 
-void safepoints_look(uint64_t now)
+void safepoints_read(uint64_t now)
 {
     struct safepoint_counters c = safepoints_now();
     /* One that has begun and is not over has been counted, but its time has not. */

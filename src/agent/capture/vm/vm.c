@@ -153,7 +153,7 @@ static void flush(struct session *s, JNIEnv *jni)
         compilers_flush();
     } else {
         gc_flush();
-        safepoints_look(now);
+        safepoints_read(now);
     }
     if (rounds++ % 10 == 0) {
         safepoints_totals(false);

@@ -29,7 +29,7 @@ void safepoints_reset(void);
 /* A line with the tag safepoint. */
 void safepoints_line(const struct log_line *line);
 /* Without a log: reads the counters. */
-void safepoints_look(uint64_t now);
+void safepoints_read(uint64_t now);
 
 /* A collection began at a safepoint, when the counters were these (gc.c); in order of time. */
 struct safepoint_counters {

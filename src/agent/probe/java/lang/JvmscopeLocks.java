@@ -16,7 +16,7 @@ public final class JvmscopeLocks {
     private JvmscopeLocks() {
     }
 
-    private static native long look(Class<?> c);
+    private static native long constant(Class<?> c);
 
     private static native void arrive(int object);
 
@@ -26,7 +26,7 @@ public final class JvmscopeLocks {
 
     /** Calls each native method once. */
     static void bind() {
-        look(null);
+        constant(null);
         arrive(0);
         enter(0, 0, 0);
         leave(0, 0);
@@ -47,7 +47,7 @@ public final class JvmscopeLocks {
     }
 
     private static long add(Class<?> c) {
-        long constant = look(c);
+        long constant = constant(c);
         Object[] from = table;
         int live = 1, size = LEAST;
         for (int i = 0; i < from.length; i += 2)

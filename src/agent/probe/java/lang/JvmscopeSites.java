@@ -52,7 +52,7 @@ public final class JvmscopeSites {
     private static native void attend(Object o);
 
     /** False: the object will not be made, for the class could not be initialised. */
-    private static native boolean look(long counter, int point, Class<?> type);
+    private static native boolean sampleStack(long counter, int point, Class<?> type);
 
     /** An object that has no counter. */
     private static native void other(Object o, int point);
@@ -72,7 +72,7 @@ public final class JvmscopeSites {
         newSlot(0);
         own(0, 0);
         attend(null);
-        look(0, 0, null);
+        sampleStack(0, 0, null);
         other(null, 0);
         place(null, null, 0, 0);
         arrays(null, 0, 0);
@@ -128,7 +128,7 @@ public final class JvmscopeSites {
     private static void madeElsewhere(Class<?> type, int point) {
         long at = counter(point);
         long n = U.getLong(at);
-        if (n < U.getLong(at + NEXT) || look(at, point, type))
+        if (n < U.getLong(at + NEXT) || sampleStack(at, point, type))
             U.putLong(at, n + 1);
     }
 
@@ -166,7 +166,7 @@ public final class JvmscopeSites {
         long at = counter(point);
         long n = U.getLong(at);
         if (n >= U.getLong(at + NEXT))
-            look(at, point, null);
+            sampleStack(at, point, null);
         U.putLong(at, n + 1);
         U.putLong(at + BYTES, U.getLong(at + BYTES) + (size & ~MASK));
     }

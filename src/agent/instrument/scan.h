@@ -11,25 +11,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct look {
+struct scan {
     bool (*transform)(const jclass *classes, int n); /* false: the VM rejects them */
     void (*pause)(JNIEnv *jni);                      /* called between batches; may be NULL */
-    jclass refused; /* a class that the class file hook makes the VM reject, see look_kind */
+    jclass refused; /* a class that the class file hook makes the VM reject, see scan_kind */
 };
 
 /*
  * Moves the classes that are to be changed to the front and returns their number. Classes that the
  * VM does not show are included.
  */
-int look_through(JNIEnv *jni, const struct look *l, jclass *classes, int n);
+int scan_loaded(JNIEnv *jni, const struct scan *s, jclass *classes, int n);
 
 /* Why the class file hook is called. */
-enum look_kind {
-    LOOK_NOT, /* to change a class, or to load one meanwhile */
-    /* to inspect its code: the hook must call look_saw and leave the code unchanged */
-    LOOK_CODE,
-    LOOK_REFUSED, /* for the class to be rejected: the hook must change its modifiers */
+enum scan_kind {
+    SCAN_NONE, /* to change a class, or to load one meanwhile */
+    /* to inspect its code: the hook must call scan_saw and leave the code unchanged */
+    SCAN_CODE,
+    SCAN_REFUSED, /* for the class to be rejected: the hook must change its modifiers */
 };
 
-enum look_kind look_kind(JNIEnv *jni, jclass redefined);
-void look_saw(bool changes);
+enum scan_kind scan_kind(JNIEnv *jni, jclass redefined);
+void scan_saw(bool changes);

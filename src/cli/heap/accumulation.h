@@ -7,7 +7,7 @@
 
 #include "heap/heap.h"
 
-struct crowd {
+struct accumulation {
     uint64_t place; /* the object in which they lie, or the first one of a chain */
     uint64_t links; /* links in a chain of objects of one class; 0: no chain */
     int32_t class;  /* the class of what accumulates, or HEAP_NO_CLASS */
@@ -21,4 +21,4 @@ struct crowd {
  * values.
  */
 bool heap_is_program_class(const struct heap_class *c);
-struct crowd heap_crowd(const struct heap *h, uint64_t i);
+struct accumulation heap_accumulation(const struct heap *h, uint64_t i);

@@ -13,14 +13,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct ahead {
-    uint8_t *map;  /* NULL: no memory was requested */
-    size_t mapped; /* bytes of address space */
-    size_t wanted; /* pages up to here should be prefaulted, as far as is known */
-    size_t met;    /* pages up to here have been prefaulted */
+struct prefault {
+    uint8_t *map;      /* NULL: no memory was requested */
+    size_t mapped;     /* bytes of address space */
+    size_t wanted;     /* pages up to here should be prefaulted, as far as is known */
+    size_t prefaulted; /* pages up to here have been prefaulted */
     bool threaded, stop;
     pthread_t thread;
-    pthread_mutex_t lock; /* protects wanted, met and stop */
+    pthread_mutex_t lock; /* protects wanted, prefaulted and stop */
     pthread_cond_t changed;
 };
 
@@ -28,17 +28,17 @@ struct ahead {
  * Reserves addresses for zeroed memory of this size; what is not filled costs nothing. Returns 0 or
  * -ENOMEM.
  */
-int ahead_init(struct ahead *a, size_t bytes) must_check;
+int prefault_init(struct prefault *a, size_t bytes) must_check;
 /*
  * The same for an existing mapping, which is released together with it; none of its pages is wanted
  * yet.
  */
-void ahead_begin(struct ahead *a, void *map, size_t bytes);
+void prefault_begin(struct prefault *a, void *map, size_t bytes);
 /* Reports that the memory is filled up to here, so that the pages after it are prefaulted. */
-void ahead_filled(struct ahead *a, size_t bytes);
+void prefault_filled(struct prefault *a, size_t bytes);
 /* Requests pages up to here, and none beyond. */
-void ahead_want(struct ahead *a, size_t bytes);
+void prefault_want(struct prefault *a, size_t bytes);
 /* Reports that no more pages are wanted. */
-void ahead_end(struct ahead *a);
+void prefault_end(struct prefault *a);
 /* Accepts a zeroed struct. */
-void ahead_release(struct ahead *a);
+void prefault_release(struct prefault *a);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/capture/trace/hub.h"
+#include "agent/capture/trace/drain.h"
 
 #include "agent/capture/trace/objects.h"
 #include "agent/instrument/probe_class.h"
@@ -25,7 +25,7 @@ static struct {
     /* protects everything except what the probes access */
     pthread_mutex_t lock;
     /* the readers of calls and of sites; NULL: none */
-    const struct hub_reader *readers[READERS_MAX];
+    const struct drain_reader *readers[READERS_MAX];
     struct trace_slot *slots;
     struct trace_ring *rings[RINGS_MAX];
 
@@ -50,7 +50,7 @@ static struct {
     _Atomic unsigned shut_rings;
     uint64_t without_ring;
     struct map names; /* java thread id -> char *, of threads that have or had a ring */
-} hub = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} drain = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- the probe's native methods, which the VM finds by name in the library ---- */
 
@@ -61,32 +61,33 @@ NATIVE(void, newClass)(JNIEnv *, jclass, jclass, jint);
 
 NATIVE(jlong, constant)(JNIEnv *jni, jclass class, jint which)
 {
-    const int64_t values[] = {(int64_t)(uintptr_t)hub.slots, hub.eetop, hub.carrier, hub.tid};
+    const int64_t values[] = {(int64_t)(uintptr_t)drain.slots, drain.eetop, drain.carrier,
+                              drain.tid};
     return which >= 0 && which < (jint)ARRAY_SIZE(values) ? values[which] : 0;
 }
 
 /* An empty ring without an owner, or a new one. */
 static int free_ring(void)
 {
-    for (unsigned i = 0; i < hub.n_rings; i++) {
-        if (!hub.owners[i].eetop && !trace_ring_used(hub.rings[i]))
+    for (unsigned i = 0; i < drain.n_rings; i++) {
+        if (!drain.owners[i].eetop && !trace_ring_used(drain.rings[i]))
             return (int)i;
     }
-    if (hub.shut || hub.n_rings == RINGS_MAX)
+    if (drain.shut || drain.n_rings == RINGS_MAX)
         return -ENOSPC;
-    uint32_t share = trace_ring_share(hub.n_rings + 1);
-    struct trace_ring *r = trace_ring_new(share, (uint64_t)(hub.n_rings + 1) << 40);
+    uint32_t share = trace_ring_share(drain.n_rings + 1);
+    struct trace_ring *r = trace_ring_new(share, (uint64_t)(drain.n_rings + 1) << 40);
     if (!r)
         return -ENOMEM;
-    for (unsigned i = 0; i < hub.n_rings; i++)
-        atomic_store(&hub.rings[i]->room, (int32_t)MIN(share, (uint32_t)hub.rings[i]->size));
-    hub.rings[hub.n_rings] = r;
-    return (int)hub.n_rings++;
+    for (unsigned i = 0; i < drain.n_rings; i++)
+        atomic_store(&drain.rings[i]->room, (int32_t)MIN(share, (uint32_t)drain.rings[i]->size));
+    drain.rings[drain.n_rings] = r;
+    return (int)drain.n_rings++;
 }
 
 static void keep_name(const struct thread *t)
 {
-    uint64_t *at = t && t->name && t->java_id ? map_at(&hub.names, t->java_id, 0, NULL) : NULL;
+    uint64_t *at = t && t->name && t->java_id ? map_at(&drain.names, t->java_id, 0, NULL) : NULL;
     if (at) {
         free((char *)(uintptr_t)*at);
         *at = (uintptr_t)strdup(t->name);
@@ -99,24 +100,25 @@ NATIVE(jlong, newRing)(JNIEnv *jni, jclass class, jlong eetop)
     if (!eetop) /* called while the probe class binds its methods */
         return 0;
     struct thread *thread = threads_self(jni);
-    pthread_mutex_lock(&hub.lock);
+    pthread_mutex_lock(&drain.lock);
     keep_name(thread);
-    struct trace_slot *slot =
-        hub.active && eetop != RING_VACATED ? trace_slot_find(hub.slots, (uint64_t)eetop) : NULL;
+    struct trace_slot *slot = drain.active && eetop != RING_VACATED
+                                  ? trace_slot_find(drain.slots, (uint64_t)eetop)
+                                  : NULL;
     if (slot && atomic_load(&slot->eetop) == (uint64_t)eetop) {
         ring = slot->ring;
     } else {
         int i = slot ? free_ring() : -ENOSPC;
         if (i >= 0) {
-            ring = hub.rings[i];
-            hub.owners[i].eetop = (uint64_t)eetop;
-            hub.owners[i].env = jni;
+            ring = drain.rings[i];
+            drain.owners[i].eetop = (uint64_t)eetop;
+            drain.owners[i].env = jni;
             slot->ring = ring;
             atomic_store(&slot->eetop, (uint64_t)eetop);
         }
-        hub.without_ring += i < 0 && hub.active && !hub.shut;
+        drain.without_ring += i < 0 && drain.active && !drain.shut;
     }
-    pthread_mutex_unlock(&hub.lock);
+    pthread_mutex_unlock(&drain.lock);
     return (jlong)(uintptr_t)ring;
 }
 
@@ -125,30 +127,30 @@ NATIVE(void, newClass)(JNIEnv *jni, jclass class, jclass c, jint number)
     char *signature = number > 0 && number < CLASSES_MAX ? class_signature(c) : NULL;
     if (!signature)
         return;
-    pthread_mutex_lock(&hub.lock);
-    free(hub.classes[number]);
-    hub.classes[number] = signature;
-    pthread_mutex_unlock(&hub.lock);
+    pthread_mutex_lock(&drain.lock);
+    free(drain.classes[number]);
+    drain.classes[number] = signature;
+    pthread_mutex_unlock(&drain.lock);
 }
 
 /* A thread has ended: another thread may use its slot and, once it is empty, its ring. */
 static void thread_ended(struct thread *t, JNIEnv *jni)
 {
-    pthread_mutex_lock(&hub.lock);
-    for (unsigned i = 0; i < hub.n_rings; i++) {
-        if (hub.owners[i].env != jni || !hub.owners[i].eetop)
+    pthread_mutex_lock(&drain.lock);
+    for (unsigned i = 0; i < drain.n_rings; i++) {
+        if (drain.owners[i].env != jni || !drain.owners[i].eetop)
             continue;
-        struct trace_slot *slot = trace_slot_find(hub.slots, hub.owners[i].eetop);
-        if (slot && slot->ring == hub.rings[i])
+        struct trace_slot *slot = trace_slot_find(drain.slots, drain.owners[i].eetop);
+        if (slot && slot->ring == drain.rings[i])
             atomic_store(&slot->eetop, RING_VACATED);
-        hub.owners[i].eetop = 0;
+        drain.owners[i].eetop = 0;
     }
-    pthread_mutex_unlock(&hub.lock);
+    pthread_mutex_unlock(&drain.lock);
 }
 
 static const struct thread_listener listener = {.ended = thread_ended};
 
-bool hub_is_used(struct str name)
+bool drain_is_used(struct str name)
 {
     /* Classes that the probes call themselves. */
     static const char *const never[] = {"java/lang/String",       "java/lang/System",
@@ -162,25 +164,26 @@ bool hub_is_used(struct str name)
     return false;
 }
 
-const char *hub_class(uint32_t number)
+const char *drain_class(uint32_t number)
 {
-    return number < CLASSES_MAX ? hub.classes[number] : NULL;
+    return number < CLASSES_MAX ? drain.classes[number] : NULL;
 }
 
-const char *hub_thread_name(int64_t java_id)
+const char *drain_thread_name(int64_t java_id)
 {
     static char virtual_name[128]; /* valid until the next call */
-    const uint64_t *at = map_get(&hub.names, (uint64_t)java_id);
+    const uint64_t *at = map_get(&drain.names, (uint64_t)java_id);
     if (at)
         return (const char *)(uintptr_t)*at;
-    return hub.follows && virtual_thread_name((uint64_t)java_id, virtual_name, sizeof(virtual_name))
+    return drain.follows &&
+                   virtual_thread_name((uint64_t)java_id, virtual_name, sizeof(virtual_name))
                ? virtual_name
                : NULL;
 }
 
-jclass hub_probe(void)
+jclass drain_probe(void)
 {
-    return hub.probe;
+    return drain.probe;
 }
 
 /*
@@ -189,7 +192,7 @@ jclass hub_probe(void)
  */
 static bool hand_over(struct jfr_writer *w, const struct trace_record *r)
 {
-    const struct hub_reader *reader = hub.readers[r->kind >= HUB_SITE];
+    const struct drain_reader *reader = drain.readers[r->kind >= RECORD_SITE];
     return !reader || trace_objects_is_own(r->thread) || reader->record(w, r);
 }
 
@@ -200,8 +203,8 @@ struct round {
 
 static void give_up(struct round *round)
 {
-    if (hub.readers[0] && hub.readers[0]->unmatched)
-        hub.readers[0]->unmatched(round->w);
+    if (drain.readers[0] && drain.readers[0]->unmatched)
+        drain.readers[0]->unmatched(round->w);
 }
 
 static void read_one(void *context, const struct trace_record *r)
@@ -231,11 +234,11 @@ static struct trace_ring_lost lost_of(const struct trace_ring *r)
 static void report_lost(struct jfr_writer *w)
 {
     struct trace_ring_lost more = {0};
-    for (unsigned i = 0; i < hub.n_rings; i++) {
-        struct trace_ring_lost now = lost_of(hub.rings[i]), *reported = &hub.reported[i];
-        if (hub.shut && i < hub.shut_rings) {
-            now.calls = MAX(hub.at_end[i].calls, reported->calls);
-            now.sites = MAX(hub.at_end[i].sites, reported->sites);
+    for (unsigned i = 0; i < drain.n_rings; i++) {
+        struct trace_ring_lost now = lost_of(drain.rings[i]), *reported = &drain.reported[i];
+        if (drain.shut && i < drain.shut_rings) {
+            now.calls = MAX(drain.at_end[i].calls, reported->calls);
+            now.sites = MAX(drain.at_end[i].sites, reported->sites);
         }
         more.calls += now.calls - reported->calls;
         more.sites += now.sites - reported->sites;
@@ -245,18 +248,19 @@ static void report_lost(struct jfr_writer *w)
     jfr_lose_since(w, LOSS_TRACE_BUFFER, more.calls);
     jfr_lose_since(w, LOSS_LOG_BUFFER, more.sites);
     jfr_lose_since(w, LOSS_TRACE_RESULT, more.results);
-    jfr_lose_total(w, hub.readers[0] ? LOSS_TRACE_NO_BUFFER : LOSS_LOG_NO_BUFFER, hub.without_ring);
+    jfr_lose_total(w, drain.readers[0] ? LOSS_TRACE_NO_BUFFER : LOSS_LOG_NO_BUFFER,
+                   drain.without_ring);
 }
 
 /*
  * When a virtual thread has moved, the exit of a call may be in another ring than its entry. Such
  * exits are tried again after all others.
  */
-static void drain(struct jfr_writer *w)
+static void drain_rings(struct jfr_writer *w)
 {
     struct round round = {.w = w};
-    for (unsigned i = 0; i < hub.n_rings; i++)
-        trace_ring_drain(hub.rings[i], read_one, &round);
+    for (unsigned i = 0; i < drain.n_rings; i++)
+        trace_ring_drain(drain.rings[i], read_one, &round);
     for (size_t i = 0; i < round.later.len; i++) {
         if (!hand_over(w, round.later.data[i]))
             give_up(&round);
@@ -266,112 +270,112 @@ static void drain(struct jfr_writer *w)
     report_lost(w);
 }
 
-void hub_shut(void)
+void drain_shut(void)
 {
-    bool first = !hub.shut;
-    unsigned n = hub.n_rings;
+    bool first = !drain.shut;
+    unsigned n = drain.n_rings;
     for (unsigned i = 0; i < n; i++) {
         if (first)
-            hub.at_end[i] = lost_of(hub.rings[i]);
-        atomic_store(&hub.rings[i]->room, 0);
+            drain.at_end[i] = lost_of(drain.rings[i]);
+        atomic_store(&drain.rings[i]->room, 0);
     }
     if (first)
-        hub.shut_rings = n;
-    hub.shut = true;
+        drain.shut_rings = n;
+    drain.shut = true;
 }
 
 static bool is_busy(void)
 {
     bool busy = false;
-    for (unsigned i = 0; i < hub.n_rings; i++)
-        busy = busy || trace_ring_used(hub.rings[i]) > RING_ROOM_MIN / 4;
+    for (unsigned i = 0; i < drain.n_rings; i++)
+        busy = busy || trace_ring_used(drain.rings[i]) > RING_ROOM_MIN / 4;
     return busy;
 }
 
-void hub_drain(struct session *s, JNIEnv *jni)
+void drain_round(struct session *s, JNIEnv *jni)
 {
     struct jfr_writer *w = s->out.jfr;
     trace_objects_work(s, jni);
-    pthread_mutex_lock(&hub.lock);
-    drain(w);
+    pthread_mutex_lock(&drain.lock);
+    drain_rings(w);
     if (is_busy())
         session_hurry();
-    pthread_mutex_unlock(&hub.lock);
+    pthread_mutex_unlock(&drain.lock);
 }
 
 /* For the first user: finds field offsets, creates the slots and empties the rings. */
 static int begin(JNIEnv *jni, struct buf *why)
 {
-    hub.eetop = probe_field_offset(jni, "java/lang/Thread", "eetop", "J");
-    hub.tid = probe_field_offset(jni, "java/lang/Thread", "tid", "J");
-    hub.carrier = 0;
+    drain.eetop = probe_field_offset(jni, "java/lang/Thread", "eetop", "J");
+    drain.tid = probe_field_offset(jni, "java/lang/Thread", "tid", "J");
+    drain.carrier = 0;
     if (vm.version >= 19)
-        hub.carrier = MAX(probe_field_offset(jni, "java/lang/VirtualThread", "carrierThread",
-                                             "Ljava/lang/Thread;"),
-                          0);
-    if (hub.eetop < 0 || hub.tid < 0) {
+        drain.carrier = MAX(probe_field_offset(jni, "java/lang/VirtualThread", "carrierThread",
+                                               "Ljava/lang/Thread;"),
+                            0);
+    if (drain.eetop < 0 || drain.tid < 0) {
         buf_string(why, "trace: the layout of java.lang.Thread is not known");
         return -ENOTSUP;
     }
-    if (!hub.slots) {
+    if (!drain.slots) {
         void *p = mmap(NULL, RING_SLOTS * sizeof(struct trace_slot), PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (p == MAP_FAILED) {
             buf_string(why, "trace: no memory");
             return -ENOMEM;
         }
-        hub.slots = p;
+        drain.slots = p;
     }
-    pthread_mutex_lock(&hub.lock);
-    hub.active = true;
-    hub.shut = false;
-    hub.without_ring = 0;
+    pthread_mutex_lock(&drain.lock);
+    drain.active = true;
+    drain.shut = false;
+    drain.without_ring = 0;
     /* Each thread requests a ring again, which also reads its name. */
-    memset(hub.slots, 0, RING_SLOTS * sizeof(struct trace_slot));
-    memset(hub.owners, 0, sizeof(hub.owners));
+    memset(drain.slots, 0, RING_SLOTS * sizeof(struct trace_slot));
+    memset(drain.owners, 0, sizeof(drain.owners));
     /* exits of calls that began in an earlier recording */
-    for (unsigned i = 0; i < hub.n_rings; i++) {
-        struct trace_ring *r = hub.rings[i];
+    for (unsigned i = 0; i < drain.n_rings; i++) {
+        struct trace_ring *r = drain.rings[i];
         atomic_store(&r->tail, atomic_load(&r->head));
-        atomic_store(&r->room, (int32_t)MIN(trace_ring_share(hub.n_rings), (uint32_t)r->size));
+        atomic_store(&r->room, (int32_t)MIN(trace_ring_share(drain.n_rings), (uint32_t)r->size));
         r->open = 0;
-        hub.reported[i] = lost_of(r);
+        drain.reported[i] = lost_of(r);
     }
-    pthread_mutex_unlock(&hub.lock);
-    hub.follows = virtual_threads_on(jni); /* they are still needed for their names */
-    int r = probe_define(jni, PROBE, &hub.probe, why);
+    pthread_mutex_unlock(&drain.lock);
+    drain.follows = virtual_threads_on(jni); /* they are still needed for their names */
+    int r = probe_define(jni, PROBE, &drain.probe, why);
     return r < 0 ? r : threads_listen(&listener);
 }
 
 static void forget(JNIEnv *jni)
 {
-    jmethodID m = hub.probe ? (*jni)->GetStaticMethodID(jni, hub.probe, "forget", "()V") : NULL;
+    jmethodID m = drain.probe ? (*jni)->GetStaticMethodID(jni, drain.probe, "forget", "()V") : NULL;
     if (m)
-        (*jni)->CallStaticVoidMethod(jni, hub.probe, m);
+        (*jni)->CallStaticVoidMethod(jni, drain.probe, m);
     vm_clear_exception(jni);
 }
 
 /* After the last user, and after a failed start of the first: undoes what was done. */
 static void end(JNIEnv *jni)
 {
-    hub.active = false;
+    drain.active = false;
     threads_unlisten(&listener);
-    if (hub.follows)
+    if (drain.follows)
         virtual_threads_off();
-    hub.follows = false;
-    pthread_mutex_lock(&hub.lock);
+    drain.follows = false;
+    pthread_mutex_lock(&drain.lock);
     uint64_t key, value;
-    for (size_t i = 0; map_next(&hub.names, &i, &key, &value);)
+    for (size_t i = 0; map_next(&drain.names, &i, &key, &value);)
         free((char *)(uintptr_t)value);
-    map_release(&hub.names);
-    pthread_mutex_unlock(&hub.lock);
+    map_release(&drain.names);
+    pthread_mutex_unlock(&drain.lock);
     forget(jni);
     trace_objects_end(jni);
 }
 
-int hub_open(const struct hub_reader *reader, struct session *s, JNIEnv *jni, struct buf *why)
+int drain_open(const struct drain_reader *reader, struct session *s, JNIEnv *jni, struct buf *why)
 {
-    bool first = !hub.readers[!reader->sites];
+    bool first = !drain.readers[!reader->sites];
     int r = first ? begin(jni, why) : 0;
     if (r == 0)
         r = trace_objects_begin(s, jni, why);
@@ -379,22 +383,22 @@ int hub_open(const struct hub_reader *reader, struct session *s, JNIEnv *jni, st
         end(jni);
     if (r < 0)
         return r;
-    pthread_mutex_lock(&hub.lock);
-    hub.readers[reader->sites] = reader;
-    pthread_mutex_unlock(&hub.lock);
+    pthread_mutex_lock(&drain.lock);
+    drain.readers[reader->sites] = reader;
+    pthread_mutex_unlock(&drain.lock);
     return 0;
 }
 
-void hub_close(const struct hub_reader *reader, struct jfr_writer *w, JNIEnv *jni)
+void drain_close(const struct drain_reader *reader, struct jfr_writer *w, JNIEnv *jni)
 {
-    if (hub.readers[reader->sites] != reader)
+    if (drain.readers[reader->sites] != reader)
         return;
-    pthread_mutex_lock(&hub.lock);
-    drain(w);
-    hub.readers[reader->sites] = NULL;
-    bool last = !hub.readers[!reader->sites];
-    hub.active = !last;
-    pthread_mutex_unlock(&hub.lock);
+    pthread_mutex_lock(&drain.lock);
+    drain_rings(w);
+    drain.readers[reader->sites] = NULL;
+    bool last = !drain.readers[!reader->sites];
+    drain.active = !last;
+    pthread_mutex_unlock(&drain.lock);
     if (last)
         end(jni);
 }

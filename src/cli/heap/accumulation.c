@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/heap/crowd.h"
+#include "cli/heap/accumulation.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,7 +73,7 @@ static int32_t largest(const struct tally *t, const struct heap *h)
  * one place; it ends where the next link keeps less than half of what the beginning keeps. side:
  * what the links of the chain hold apart from the next link.
  */
-static void descend(const struct heap *h, uint64_t i, struct crowd *c, struct tally *side)
+static void descend(const struct heap *h, uint64_t i, struct accumulation *c, struct tally *side)
 {
     uint64_t first, count, links = 0, head = i;
     for (heap_children(h, i, &first, &count); count;
@@ -109,7 +109,7 @@ static bool is_entry(const char *name)
            (strstr(nested, "Node") || strstr(nested, "Entry"));
 }
 
-static void fill(struct crowd *c, const struct heap *h, const struct tally *t, int32_t class)
+static void fill(struct accumulation *c, const struct heap *h, const struct tally *t, int32_t class)
 {
     c->loaders = 0;
     for (size_t k = 0; k < h->dump->classes.len; k++)
@@ -120,7 +120,7 @@ static void fill(struct crowd *c, const struct heap *h, const struct tally *t, i
     c->bytes = t[class].bytes;
 }
 
-static void crowd_of_children(const struct heap *h, struct crowd *c, struct tally *t)
+static void accumulation_of_children(const struct heap *h, struct accumulation *c, struct tally *t)
 {
     uint64_t first, inner, inner_count;
     heap_children(h, c->place, &first, &c->children);
@@ -156,9 +156,9 @@ static void crowd_of_children(const struct heap *h, struct crowd *c, struct tall
     vec_release(&entries);
 }
 
-struct crowd heap_crowd(const struct heap *h, uint64_t i)
+struct accumulation heap_accumulation(const struct heap *h, uint64_t i)
 {
-    struct crowd c = {.place = i, .class = HEAP_NO_CLASS};
+    struct accumulation c = {.place = i, .class = HEAP_NO_CLASS};
     struct tally *t = tally_new(h);
     if (!t)
         return c;
@@ -169,7 +169,7 @@ struct crowd heap_crowd(const struct heap *h, uint64_t i)
             fill(&c, h, t, class);
     } else {
         tally_clear(t, h);
-        crowd_of_children(h, &c, t);
+        accumulation_of_children(h, &c, t);
     }
     free(t);
     return c;

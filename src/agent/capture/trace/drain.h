@@ -2,7 +2,7 @@
 /*
  * The probe class java/lang/JvmscopeTrace with its rings, threads and classes, shared by the
  * captures that write through it. The kind of a record tells what it is: a call (from 0, and exits
- * of calls) or a site (from HUB_SITE).
+ * of calls) or a site (from RECORD_SITE).
  */
 #pragma once
 
@@ -14,9 +14,9 @@
 
 #include <jni.h>
 
-enum { HUB_SITE = 1 << 24 }; /* a site's number is kind - HUB_SITE */
+enum { RECORD_SITE = 1 << 24 }; /* a site's number is kind - RECORD_SITE */
 
-struct hub_reader {
+struct drain_reader {
     bool sites; /* otherwise calls */
     /*
      * Handles one record, which remains valid until the function returns. False: try it again after
@@ -31,29 +31,29 @@ struct hub_reader {
  * Defines the probe class and gives threads their rings; called once by each user. -ENOTSUP with a
  * sentence in why.
  */
-int hub_open(const struct hub_reader *reader, struct session *s, JNIEnv *jni,
-             struct buf *why) must_check;
+int drain_open(const struct drain_reader *reader, struct session *s, JNIEnv *jni,
+               struct buf *why) must_check;
 /*
  * The recording ends: from now on no new call and no site is written for any user, and none of them
  * counts as a loss. Exits of calls in progress are still written. Any thread; may be called
  * repeatedly.
  */
-void hub_shut(void);
+void drain_shut(void);
 /* Reads what is left. No probes of this user may run any more. */
-void hub_close(const struct hub_reader *reader, struct jfr_writer *w, JNIEnv *jni);
+void drain_close(const struct drain_reader *reader, struct jfr_writer *w, JNIEnv *jni);
 /*
  * Passes records to their readers. Only one call at a time. Requests the next round at once when
  * many records have arrived meanwhile.
  */
-void hub_drain(struct session *s, JNIEnv *jni);
+void drain_round(struct session *s, JNIEnv *jni);
 /* The probe class; NULL before it is defined. */
-jclass hub_probe(void);
+jclass drain_probe(void);
 /* Classes that the probes call themselves, which therefore must not be instrumented. */
-bool hub_is_used(struct str class_name);
+bool drain_is_used(struct str class_name);
 
 /*
  * For readers, inside `record`: the name of a thread, and the signature of a class given by its
  * number; NULL when unknown.
  */
-const char *hub_thread_name(int64_t java_id);
-const char *hub_class(uint32_t number);
+const char *drain_thread_name(int64_t java_id);
+const char *drain_class(uint32_t number);
