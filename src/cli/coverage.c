@@ -35,7 +35,7 @@ static const struct arg_set *const coverage_sets[] = {&coverage_set, NULL};
 /* What the recordings contain. */
 struct found {
     bool any;      /* coverage of a method */
-    bool asked;    /* the agent was told to record coverage */
+    bool asked;    /* the agent was asked to record coverage */
     bool reported; /* the caller has already reported what the recordings lost */
     struct losses losses;
 };

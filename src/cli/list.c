@@ -163,7 +163,7 @@ const struct command command_list = {
     .description =
         "Lists the VMs that can be seen, in all containers of the machine, with user, version, "
         "the time since they started, the CPU time that they have used, and program. Those in "
-        "containers are marked with the container's id, as its control group tells it, and its "
+        "containers are marked with the container's id, as its control group names it, and its "
         "host name; those with a /tmp of their own (systemd's PrivateTmp=yes) and stopped ones "
         "are marked too.",
     .examples = "  jvmscope list\n",

@@ -53,7 +53,7 @@ static int capture_of(const char *at)
     return -1;
 }
 
-/* True for a heap dump, which is written beside the recording. */
+/* True for a heap dump, which is written next to the recording. */
 static bool is_dump(const char *at)
 {
     return strncmp(at, "heap=dump", 9) == 0;

@@ -38,7 +38,7 @@ void recording_announce(const struct capture *c, const char *output);
  * complete.
  */
 void recording_announce_open(int fd, const char *shown, const char *where, bool ended);
-/* Reports each heap dump that was written beside a recording since then. */
+/* Reports each heap dump that was written next to a recording since then. */
 void recording_announce_dumps(const char *recording, const struct timespec *since);
 /*
  * Returns whether a file was written since then, by the clock of file times, and is not left from

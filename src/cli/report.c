@@ -487,7 +487,7 @@ const struct command command_report = {
         "For CPU samples, the head says how much CPU time the whole process used, and how much of "
         "it the compilers, the collector and other threads without Java code used. These are not "
         "sampled, and the shares of methods are of the Java threads' time alone. In the page's "
-        "flame graph they stand beside the program.",
+        "flame graph they stand next to the program.",
     .examples = "  jvmscope report app.jfr                          the whole recording\n"
                 "  jvmscope report --thread 'worker-*' app.jfr      of some threads alone\n"
                 "  jvmscope report --from 10s --to 20s app.jfr      of a window of time\n"

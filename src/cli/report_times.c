@@ -280,7 +280,7 @@ static void print_rounded_times(const struct times_table *t, const struct profil
     }
     if (t->rows.len > limit)
         printf(" ... and %s more (--limit)\n", COUNT_TEXT(t->rows.len - limit, "methods"));
-    printf(" - too little, or too few readings of the clock, for the file to tell a time\n");
+    printf(" - too little, or too few readings of the clock, for the file to show a time\n");
 }
 
 static void print_times(const struct times_table *t, const struct profile *p, size_t limit)

@@ -121,7 +121,7 @@ static char **program_arguments(struct run *run, const char *agent)
 }
 
 /*
- * In the child: becomes the program. If that fails the pipe tells the parent why; otherwise it
+ * In the child: becomes the program. If that fails, the parent learns why by the pipe; otherwise it
  * closes.
  */
 static void become_program(struct run *run, int pipe_out)
@@ -280,7 +280,7 @@ static int cmd_run(const struct command *self, int argc, char **argv)
     } else if (check_folder(&run) < 0) {
         status = complain_errno(output_pattern(&run), "cannot write", check_folder(&run));
     } else if (agent_find_library(run.library, sizeof(run.library)) < 0) {
-        status = complain("libhprof.so", "not found", "it lies beside the command in a build");
+        status = complain("libhprof.so", "not found", "it lies next to the command in a build");
     } else {
         int r = run_program(&run, &status);
         if (r < 0) {

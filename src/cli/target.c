@@ -44,7 +44,7 @@ int target_find(struct vm *ret, const char *pid)
                         geteuid() ? "it belongs to another user: only root and that user may attach"
                                   : "root needs CAP_SYS_PTRACE for that");
     default:
-        return complain_errno(pid, "cannot look at it", r);
+        return complain_errno(pid, "cannot inspect it", r);
     }
 }
 
@@ -277,7 +277,7 @@ static void keep(const struct vm *vm, const char *path, char kept[PATH_MAX])
 }
 
 /*
- * Fetches the heap dumps of a recording, which are separate files beside it, and puts them beside
+ * Fetches the heap dumps of a recording, which are separate files next to it, and puts them next to
  * the output.
  */
 static int fetch_dumps(const struct vm *vm, const char *path, const char *to)

@@ -33,7 +33,7 @@ static const struct arg top_args[] = {
      "tables to show, as with top(1) (until interrupted)"},
     {"--rows", 'r', ARG_NUMBER, offsetof(struct top, rows), "N", "threads to show (15)"},
     {"--states", 0, ARG_FLAG, offsetof(struct top, states), NULL,
-     "count threads by state and tell their whole names, which loads the agent into the VM"},
+     "count threads by state and show their whole names, which loads the agent into the VM"},
     {"--json", 0, ARG_FLAG, offsetof(struct top, json), NULL,
      "print a line of JSON for each table"},
     {0},

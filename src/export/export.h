@@ -29,7 +29,7 @@ struct export_format {
      * The caller checks for stdio errors.
      */
     int (*write)(const struct export_source *s, FILE *out, struct buf *why);
-    enum load_detail detail; /* how far it tells samples apart */
+    enum load_detail detail; /* which samples it keeps apart */
     bool threads; /* made from the timeline of the recording at `path`; source.profile is NULL */
 };
 

@@ -125,7 +125,7 @@ static int add_series(struct translation *t, enum profile_metric metric, int64_t
     for (size_t i = 0; i < s->samples.len; i++) {
         const struct profile_sample *from = &s->samples.data[i];
         int64_t time_ns = from_ns + (int64_t)from->time_ns;
-        /* A wait is told of when it ends. */
+        /* A wait is recorded when it ends. */
         if (!is_in_window(t->how, time_ns + (metric == PROFILE_LOCK ? (int64_t)from->weight : 0)))
             continue;
         int64_t stack = stack_in_batch(t, from->node);

@@ -168,7 +168,7 @@ int sample_requests_load(struct sample_requests *ret, struct batch *b, const cha
         r = add_traces(ret);
     for (size_t i = 0; r == 0 && i < ret->requests.names.len; i++) {
         const struct request_name *n = &ret->requests.names.data[i];
-        /* A recording of up to a minute has them all; only a list tells when each of them was. */
+        /* A recording of up to a minute has them all; only a list says when each of them was. */
         if (n->exact && n->all != n->count)
             r = add_exact(ret, i);
         else if (n->count)

@@ -337,7 +337,7 @@ at_each_sample bool code_scopes_at(struct code_scopes *ret, const struct code_ca
         return false;
     /*
      * Sorted by address; the first descriptor that is not before pc. They lie about evenly over the
-     * code: the first looks go to where it should be, since each look elsewhere is a cache miss.
+     * code: the first probes go to where it should be, since each probe elsewhere is a cache miss.
      */
     uint64_t count = end > pcs ? (end - pcs) / size : 0, low = 0;
     int64_t offset = (int64_t)(pc - blob->begin), low_at = 0,

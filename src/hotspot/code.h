@@ -52,7 +52,7 @@ struct code_cache {
     struct interpreter_entry entries[INTERPRETER_ENTRIES_MAX];
     unsigned entry_count;
     uint64_t call_stub_return; /* where JavaCalls' stub continues */
-    uint64_t cont_return;      /* where enterSpecial continues; 0 when the VM does not tell */
+    uint64_t cont_return;      /* where enterSpecial continues; 0 when the VM does not reveal it */
 };
 
 /* Reads where code lies, of a VM that runs. 0; -ENOTSUP with the reason in why[size]. */

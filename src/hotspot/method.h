@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Method of the VM: told from its successors at the same address, and described while its class
- * is alive.
+ * A Method of the VM: distinguished from its successors at the same address, and described while
+ * its class is alive.
  *
  * A walk records the address and a check: a hash of what the Method leads to (its ConstMethod,
  * constants, class and the class name's own hash, which the VM draws at random). Later, outside of
@@ -42,7 +42,7 @@ uint32_t method_parts_check(const struct method_parts *p);
 
 /*
  * The bytecode index of a pointer into the method's bytecode; -1 when it points elsewhere. False
- * when there is no Method at the address; *ret_native tells that the method has no bytecode at all.
+ * when there is no Method at the address; *ret_native says that the method has no bytecode at all.
  * Async-signal-safe.
  */
 bool method_bci(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
@@ -60,7 +60,7 @@ struct method_description {
     struct made_target lambda;
     struct bytecode_line *lines; /* by ascending bci, mostly; owned */
     size_t line_count;
-    uint64_t loader; /* tells class loaders apart; 0 is the boot loader */
+    uint64_t loader; /* identifies the class loader; 0 is the boot loader */
     uint64_t holder; /* address of the class, while it is loaded */
     uint16_t modifiers;
     uint16_t code_size; /* 0: native or abstract */

@@ -2,7 +2,7 @@
 /*
  * Whether the memory of any class can have been given to another since. The VM counts in its
  * performance counters which classes it unloads, before it frees them. Methods may go before their
- * class, by redefinition, which nothing tells of.
+ * class, by redefinition, which nothing reports.
  */
 #pragma once
 
@@ -15,8 +15,8 @@ struct unloads {
 };
 
 /*
- * Of this process; finds nothing where the VM does not tell (-XX:-UsePerfData). Not for a signal
- * handler.
+ * Of this process; finds nothing where the VM does not report it (-XX:-UsePerfData). Not for a
+ * signal handler.
  */
 void unloads_find(struct unloads *ret, const struct hotspot_layout *l, const struct memory *m);
 /*

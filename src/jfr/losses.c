@@ -54,7 +54,7 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
                             "they were there before it began, too many or untracked by the JDK, "
                             "and are shown from when they next run"},
     [LOSS_VIRTUAL_LIST] = {"threads", "lists of virtual threads",
-                           "the JDK does not tell which were there, so those are shown from when "
+                           "the JDK does not show which were there, so those are shown from when "
                            "they next run"},
     [LOSS_HOLD_RATE] = {"locks", "holds", "a thread had more at once or in a second than are kept"},
     [LOSS_REQUEST_RATE] = {"requests", "details of requests",

@@ -11,7 +11,7 @@
 
 /*
  * A ring loses its oldest events a segment at a time, and each chunk repeats its dictionary. These
- * limits keep both small beside the ring.
+ * limits keep both small compared with the ring.
  */
 #define SEGMENT_LEAST  (UINT64_C(1) << 20)
 #define SEGMENTS_LEAST 4u

@@ -125,8 +125,8 @@ static inline enum choice choose(const struct ring_taking *t, const struct ring_
         break;
     }
     /*
-     * The end of a wait that was told as going on must not be dropped from a chunk that learn_ends
-     * did not read.
+     * The end of a wait that was reported as going on must not be dropped from a chunk that
+     * learn_ends did not read.
      */
     return (e->ends >= t->from || (!begins && e->kind->lasts && e->kind->has_thread)) &&
                    e->ends <= t->until

@@ -144,7 +144,7 @@ int ring_read_at(int fd, void *to, size_t n, uint64_t offset) must_check;
 
 /* Learns the event types of the chunk in t->bytes. Returns 0 or a negative errno. */
 int ring_learn_kinds(struct ring_taking *t, size_t len) must_check;
-/* Learns which waits and threads that the chunk tells of ended before the part. */
+/* Learns which of the waits and threads in the chunk ended before the part. */
 int ring_learn_ends(struct ring_taking *t, const uint8_t *bytes, size_t len) must_check;
 /* Returns the end of the last event of the chunk, in ticks. */
 uint64_t ring_last_end(const struct ring_taking *t, const uint8_t *bytes, size_t len);

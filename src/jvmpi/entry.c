@@ -452,7 +452,7 @@ static void ask_capabilities(void)
     };
     jvmtiCapabilities one = wanted;
     if (vm_need(&one, NULL))
-        fprintf(stderr, "jvmpi: the VM does not tell its capabilities\n");
+        fprintf(stderr, "jvmpi: the VM does not report its capabilities\n");
     if (vm.version >= 11) {
         jvmtiCapabilities sampled = {0};
         sampled.can_generate_sampled_object_alloc_events = 1;

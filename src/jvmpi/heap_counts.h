@@ -11,7 +11,7 @@ struct heap_counts {
 
 /*
  * True when a walk through the heap keeps the classes of all objects that it meets until the next
- * collection: up to JDK 20 with the collectors that mark beside the program.
+ * collection: up to JDK 20 with the collectors that mark concurrently.
  */
 bool heap_count_keeps_classes(void);
 /* Counts the objects by a walk through the heap. */

@@ -304,8 +304,8 @@ static bool queued_within(uint64_t before, unsigned ms)
 /*
  * Waits until something is queued. When a walk has received the mark, none may come before the next
  * collection, and none is needed once the service thread has finished its reports: it sleeps
- * throughout two looks. Each look follows a call of the VM, which waits for the end of a collection
- * or walk that would stop the service thread too.
+ * throughout two checks. Each check follows a call of the VM, which waits for the end of a
+ * collection or walk that would stop the service thread too.
  */
 static void wait_for_mark(JNIEnv *env, struct taken *t)
 {

@@ -3,7 +3,7 @@
  * OBJECT_ALLOC. Since JDK 11 allocations are seen by SampledObjectAlloc with an interval of 0,
  * before that by probes (allocations.c). What they miss (objects that existed at the start, and
  * allocations of the JIT or the VM) is reported when an event is about to name it, so that an agent
- * with OBJECT_ALLOC enabled knows every object that it is told about.
+ * with OBJECT_ALLOC enabled knows every object that is reported to it.
  */
 #include "agent/vm/loaded_classes.h"
 #include "base/map.h"

@@ -274,7 +274,7 @@ static int listed_envs(JNIEnv *self, struct map *envs)
     return r;
 }
 
-/* Adds what the table has: threads that have not ended, as far as the agent was told. */
+/* Adds what the table has: threads that have not ended, as far as it was reported to the agent. */
 static int table_threads(JNIEnv *self, reported_thread_vec *all)
 {
     int r = 0;

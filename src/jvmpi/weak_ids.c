@@ -55,7 +55,7 @@ struct weak_buffer {
     struct chunk *_Atomic tail; /* the chunk that the owner fills */
     /*
      * The number of sweeps at the owner's last allocation; it was before any other object that it
-     * is told about.
+     * is reported.
      */
     uint64_t seen;
 };

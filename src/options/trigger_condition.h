@@ -39,7 +39,7 @@ enum measure {
 #define ACTION_EXEC   "exec:"
 
 /*
- * Whether a name of files can be told apart by its parts: -EINVAL with a sentence in `message`.
+ * Whether the parts of a file name make it unique: -EINVAL with a sentence in `message`.
  */
 int trigger_file_check(const char *pattern, struct buf *message) must_check;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The data of a large recording's page, kept beside it (PATH.page) so that it opens at once the
+ * The data of a large recording's page, kept next to it (PATH.page) so that it opens at once the
  * next time. They are made again when the recording, the files served with it or jvmscope changes.
  * Where the folder cannot be written, nothing is kept.
  */

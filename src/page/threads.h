@@ -13,7 +13,7 @@
 
 /*
  * The threads of one file, loaded at the first request and only read from then on. The data for the
- * pictures are kept in a file beside it (PATH.view), which is mapped; then the timeline is checked
+ * pictures are kept in a file next to it (PATH.view), which is mapped; then the timeline is checked
  * as a whole only when a question needs that.
  */
 struct page_threads {

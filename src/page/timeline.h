@@ -20,8 +20,8 @@ enum {
 };
 
 /*
- * The largest product of threads and classes for which the page is told which thread uses which
- * class.
+ * The largest product of threads and classes for which the page gets the use of each class by each
+ * thread class.
  */
 enum { PAGE_CLASSES_USERS = 16 << 20 };
 

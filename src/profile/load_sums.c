@@ -12,7 +12,7 @@ static uint64_t hash_of(const struct profile_sample *key)
                     key->time_ns * UINT64_C(0x9e3779b97f4a7c15));
 }
 
-/* Samples are told apart by the whole time of a key: a cell's, or 0. */
+/* The time in a key is that of a cell, or 0. */
 static bool is_row_of(const struct sum_table *t, uint64_t slot, uint64_t hash,
                       const struct profile_sample *key)
 {
@@ -72,7 +72,7 @@ static void add_to(struct sum_table *t, size_t row, uint64_t weight,
     }
 }
 
-/* Adds a sample whose time is that of its cell, or any time where these are not told apart. */
+/* Adds a sample whose time is that of its cell, or any time where times do not matter. */
 static int add(struct sum_table *t, const struct profile_sample *s, uint64_t hash,
                const struct profile_spread *spread)
 {
@@ -282,7 +282,7 @@ static int append(struct profile_samples *to, const struct profile_samples *from
     return 0;
 }
 
-/* Threads of the series are not told apart any more: its samples are those with merged threads. */
+/* The threads of the series are merged from now on: its samples are those with merged threads. */
 static void merge_threads(struct profile_series *to)
 {
     if (to->threads_merged)

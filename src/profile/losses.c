@@ -115,7 +115,7 @@ int losses_add(struct losses *l, const struct rec_event *e)
     const char *capture = rec_string(o, "capture", "recording");
     const char *what = rec_string(o, "what", other ? "bytes" : "events");
     const char *reason =
-        rec_string(o, "reason", other ? "the VM's recorder was too slow" : "not told");
+        rec_string(o, "reason", other ? "the VM's recorder was too slow" : "not reported");
     return add(l, capture, what, reason, rec_string(o, "of", ""),
                (uint64_t)rec_long(o, "amount", 0), e->start_ns, e->start_ns + e->duration_ns);
 }

@@ -50,7 +50,7 @@ struct request_child {
     int64_t start_ns, end_ns;
     uint64_t thread;
     uint32_t kind, name, peer, exception, stack;
-    uint32_t trace, span; /* as the other server was told */
+    uint32_t trace, span; /* as they were sent to the other server */
     int64_t rows;         /* -1: unknown */
 };
 

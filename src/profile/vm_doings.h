@@ -35,7 +35,7 @@ struct vm_pause {
     uint64_t duration_ns;
     uint32_t name;
     uint32_t collection; /* its number in the recording */
-    bool concurrent;     /* a phase beside the program */
+    bool concurrent;     /* a phase that runs concurrently with the program */
 };
 
 struct vm_collection {
@@ -119,7 +119,7 @@ struct vm_figure {
 
 /* A time in which the container was out of CPU. */
 struct vm_throttle {
-    int64_t from_ns, to_ns; /* between two looks */
+    int64_t from_ns, to_ns; /* between two readings */
     uint64_t throttled_ns;
 };
 
@@ -136,7 +136,8 @@ struct vm_doings {
     int64_t start_ns, end_ns;            /* of the recording */
     VEC(struct vm_safepoint) safepoints; /* by time, like all lists */
     VEC(struct vm_pause) pauses;
-    VEC(struct vm_pause) phases; /* parts of pauses, and what was done beside the program */
+    VEC(struct vm_pause)
+    phases; /* parts of pauses, and what was done concurrently with the program */
     VEC(struct vm_frame) frames;
     VEC(struct vm_collection) collections;
     VEC(struct vm_compilation) compilations;

@@ -56,7 +56,8 @@ int vm_add_pool(struct vm_doings *v, const struct rec_event *e)
                         &(struct reading_of_pool){rec_long(o, "used", -1),
                                                   rec_long(o, "committed", -1),
                                                   rec_long(o, "max", -1)});
-    /* The JDK tells where each part of the code cache begins and ends, and what is free in it. */
+    /* The JDK records where each part of the code cache begins and ends, and how much of it is
+     * free. */
     int64_t start = rec_long(o, "startAddress", 0), top = rec_long(o, "reservedTopAddress", 0),
             reserved = (int64_t)((uint64_t)top - (uint64_t)start);
     return add_pool(v, rec_string(o, "codeBlobType", "CodeCache"), e->start_ns,

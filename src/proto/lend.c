@@ -34,7 +34,7 @@
 
 enum { FD_FIRST = 100, FDS = 900 };
 
-/* What the lender tells once it is ready: an errno, or where the library is. */
+/* What the lender reports when it is ready: an errno, or where the library is. */
 struct lent {
     int error;
     pid_t pid; /* in the VM's namespace */

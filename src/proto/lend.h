@@ -23,7 +23,7 @@ struct lender {
 
 /*
  * Starts a lender of these contents. path (size bytes) receives the VM's name for the library;
- * `hash` is to tell builds apart. Returns 0, or a negative errno and appends the rest of a
+ * `hash` distinguishes builds. Returns 0, or a negative errno and appends the rest of a
  * sentence to `why`: -EPERM when CAP_SYS_ADMIN is missing, which entering the VM's namespaces
  * takes.
  */

@@ -66,5 +66,5 @@ enum {
 /* Starts to listen, in threads of its own. 0 or negative errno; *ret_port is where. */
 int intake_start(struct intake **ret, const struct intake_options *options,
                  uint16_t *ret_port) must_check;
-/* What is being answered is finished; what has not been begun is told to come again. */
+/* Requests in progress are finished; the others are answered that the client should try again. */
 void intake_stop(struct intake *in);

@@ -149,7 +149,8 @@ static bool is_same_site(const struct server *s, struct MHD_Connection *c)
     return !site || strcmp(site, "same-origin") == 0 || strcmp(site, "none") == 0;
 }
 
-/* What lies behind "/TOKEN/", or NULL. The time does not tell how much of the token was right. */
+/* What lies behind "/TOKEN/", or NULL. The time that this takes does not reveal how much of the
+ * token was right. */
 static const char *behind_token(const struct server *s, const char *url)
 {
     if (url[0] != '/' || strlen(url) < SERVER_TOKEN + 2 || url[SERVER_TOKEN + 1] != '/')
@@ -295,7 +296,7 @@ static int make_token(char token[SERVER_TOKEN + 1])
     return 0;
 }
 
-/* Requests that no thread came to are told so. */
+/* Answers the requests that no thread has taken. */
 static void stop_pool(struct server *s)
 {
     struct pool_job *next, *job = s->pool ? pool_stop(s->pool) : NULL;

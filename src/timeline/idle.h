@@ -24,7 +24,7 @@ enum frame_role role_of_frame(const struct timeline *t, const uint8_t *kinds, ui
 bool stack_is_idle(const struct timeline *t, const uint8_t *kinds, uint32_t stack);
 /*
  * Returns the frame that says best what a stack waits for: the program's frame that called the
- * waiting method or, where only the JDK's frames are there, the most telling one of them. TL_NONE
- * for an empty stack.
+ * waiting method or, where only the JDK's frames are there, the most informative one of them.
+ * TL_NONE for an empty stack.
  */
 uint32_t waiting_frame(const struct timeline *t, const uint8_t *kinds, uint32_t stack);

@@ -110,7 +110,7 @@ static unsigned bits_of(uint64_t value)
     return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
 }
 
-/* Returns the number of a shape, which is new or was met before. */
+/* Returns the number of a shape, which is new or was seen before. */
 static uint16_t shape_number(struct tl_packer *p, const struct tl_node *n)
 {
     uint16_t shape = TL_SHAPE_OF(n->kind, n->edge, n->flags), *number = &p->shape_of[shape];

@@ -92,7 +92,7 @@ struct timeline_builder {
     struct map thread_ids, object_ids, stack_ids;
     uint32_t *context_index; /* open addressing, number + 1 */
     size_t context_cap;
-    /* for the next events' likely contexts: first the place to look, then the number */
+    /* for the next events' likely contexts: first the place in the table, then the number */
     uint32_t ahead[AHEAD];
     /* the likely context of the current event; any number when it was not looked up in advance */
     uint32_t likely;

@@ -231,7 +231,7 @@ static void element_ends(void *ctx, const XML_Char *name)
 
 /*
  * The file of a program that was killed ends inside an element; what it holds is read. Therefore
- * Expat is never told that the text is complete.
+ * Expat never learns that the text is complete.
  */
 static int read_elements(struct parser *p, const char *at, size_t len)
 {

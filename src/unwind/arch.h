@@ -61,12 +61,12 @@ struct arch {
                                        uint64_t complete, uint64_t end, int32_t frame_bytes);
     /*
      * The state at pc of a stub of unknown form that begins at begin or before; FULL when its code
-     * does not tell.
+     * does not say.
      */
     enum frame_state (*stub_state)(const struct memory *m, uint64_t pc, uint64_t begin);
     /*
      * How many words below the frame pointer the interpreter keeps the bytecode pointer, as its
-     * code from begin to end says; 0 when that is not told.
+     * code from begin to end says; 0 when that is not known.
      */
     unsigned (*interpreter_bcp)(const struct memory *m, uint64_t begin, uint64_t end);
     /*

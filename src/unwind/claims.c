@@ -56,8 +56,8 @@ at_each_sample bool walk_method(struct walk *k, uint64_t method, struct known_me
 {
     const struct walker *w = k->w;
     /*
-     * In doubt what is there now may be dead and not yet freed, which nothing tells of: it is not
-     * to be kept.
+     * When in doubt, what is there now may be dead and not yet freed, which nothing reports: it is
+     * not to be kept.
      */
     if (k->doubt)
         return known_method_recall(w->known, method, k->epoch, ret) ||

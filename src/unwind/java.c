@@ -221,7 +221,7 @@ static uint64_t site_key(const struct walk *k)
 }
 
 /*
- * A frame whose return address, or the address where it was interrupted, an earlier walk has met.
+ * A frame whose return address, or the address where it was interrupted, an earlier walk has seen.
  */
 static bool step_site(struct walk *k)
 {
@@ -341,7 +341,7 @@ static bool leave_to_continuation_entry(struct walk *k)
 }
 
 /*
- * The same without the note: behind the entry, whose size is not told, lie a frame pointer and a
+ * The same without the note: behind the entry, whose size is not known, lie a frame pointer and a
  * return address.
  */
 static bool scan_to_continuation_entry(struct walk *k)
@@ -395,7 +395,7 @@ static bool step_return_barrier(struct walk *k)
 
 /*
  * True when a stub keeps its frame at the frame pointer, and that is not farther than size above
- * the stack pointer. Only with a link register, by which such a frame is told from a caller's.
+ * the stack pointer. Only with a link register, which distinguishes such a frame from a caller's.
  */
 static bool has_frame_at_fp(const struct walk *k, uint64_t size, uint64_t *ret_pc, uint64_t *ret_fp)
 {

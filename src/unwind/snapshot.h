@@ -6,11 +6,11 @@
  * as it was, and the code that it leads through as it is by then:
  *
  * - An nmethod that was known before by its compile id and has it still was there all the time. One
- * that is met for the first time is believed when the instruction before the return address is a
+ * that is seen for the first time is believed when the instruction before the return address is a
  * call; one that has taken the place of another that was known ends the walk.
  * - A method is what it was while no class was unloaded (hotspot/unloads.h); otherwise one that was
  * not known at the time gets no check, so that nobody names it. What redefinition replaces is freed
- * without that, once no thread is in it, at a later safepoint, and nothing tells of it. Its memory
+ * without that, once no thread is in it, at a later safepoint, and nothing reports it. Its memory
  * goes to the same class loader's next metadata: between copy and walk the thread must have left
  * the method, its class have been redefined, the method freed and another made there, into whose
  *   bytecodes the frame's pointer happens to lead. That is the same method's next version, or the
@@ -26,7 +26,7 @@
 struct snapshot {
     uint64_t thread; /* JavaThread */
     struct registers registers;
-    /* as the thread has them, unless its pc was told: 0 */
+    /* as the thread has them, unless its pc was given: 0 */
     uint64_t anchor_sp, anchor_pc, anchor_fp;
     uint64_t cont_entry;
     uint64_t low, high; /* of the stack: what was copied */
@@ -42,7 +42,7 @@ struct snapshot {
 
 enum { SNAPSHOT_STACK_MAX = 48 << 10 }; /* deeper ones are walked where they are */
 
-/* Whether stacks can be walked later, which needs a VM that tells of unloaded classes. */
+/* Whether stacks can be walked later, which needs a VM that reports unloaded classes. */
 bool snapshot_possible(const struct walker *w);
 
 /*

@@ -42,9 +42,9 @@ static inline bool walk_is_java(uint32_t kind)
 
 /*
  * An id says what a frame is, for as long as the process lives: of a Java frame the method's
- * address and a check that tells it from later methods there (hotspot/method.h), of another one its
- * program counter. Bit 63 is always clear, and ids of methods that the VM gives (jmethodIDs) have
- * bits 61 and 62 clear.
+ * address and a check that distinguishes it from later methods there (hotspot/method.h), of another
+ * one its program counter. Bit 63 is always clear, and ids of methods that the VM gives
+ * (jmethodIDs) have bits 61 and 62 clear.
  */
 #define WALK_ID_JAVA        (UINT64_C(1) << 62)
 #define WALK_ID_CODE        (UINT64_C(1) << 61)

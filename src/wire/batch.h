@@ -164,8 +164,8 @@ struct wire_meaning {
      */
     uint64_t ns, count;
     /*
-     * Another type of the profile says the same in another unit, as pprof's "samples" beside "cpu":
-     * whoever adds up takes only types of which this is false.
+     * Another type of the profile says the same in another unit, as pprof's "samples" does next to
+     * "cpu": whoever adds up takes only types of which this is false.
      */
     bool repeated;
 };

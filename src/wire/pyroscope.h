@@ -34,7 +34,7 @@ int pyroscope_ingest(struct pyroscope_ingest *ret, struct wire_batch *b,
 void pyroscope_ingest_release(struct pyroscope_ingest *i);
 
 /*
- * The labels part of an upload of JFR, in which Pyroscope's agent for Java tells what the context
+ * The labels part of an upload of JFR, in which Pyroscope's agent for Java says what the context
  * ids of events stand for: contexts{id: {key string: value string}}, strings{id: text}.
  */
 struct pyroscope_contexts {

@@ -49,7 +49,7 @@ def test_threads_classes_objects_as_they_are(jdk, jvmscope, program):
     assert len(waiting) == 4 and all(f["class"] == "Inspected" for f in waiting)
     assert "locals" not in waiting[0], "HotSpot gives locals to agents that were there from start-up alone"
     assert "started with" in stack["locals_unknown"]
-    assert re.search(r"^locals_unknown +the VM tells them only to", jvmscope("inspect", program.pid, "stack", "holder").stdout, re.M)
+    assert re.search(r"^locals_unknown +the VM reports them only to", jvmscope("inspect", program.pid, "stack", "holder").stdout, re.M)
 
 
 def test_classes_and_statics(jdk, jvmscope, program):

@@ -68,7 +68,7 @@ static struct {
     uint64_t groups[TASK_GROUPS];    /* strings of the recording, as are the following */
     uint64_t reasons[WALK_FAILURES]; /* strings of the recording */
     uint64_t reported_ns, checked_ns;
-    uint64_t java_ns;        /* CPU time of Java threads that has been told */
+    uint64_t java_ns;        /* CPU time of Java threads that has been reported */
     _Atomic uint64_t beyond; /* intervals of samples beyond REPEAT_MAX */
     bool uncovered_reported;
     bool sampling; /* the sampler is running */
@@ -405,7 +405,7 @@ static void describe_all(struct session *s, bool by_flag)
         return;
     cpu.listens = vm_need(&want, NULL) == 0 && vm_events_on(&compilations) == 0;
     if (!cpu.listens)
-        session_message(s, "cpu: inlined methods may be taken for their callers: this VM tells of "
+        session_message(s, "cpu: inlined methods may be taken for their callers: this VM reports "
                            "no compilations");
 }
 

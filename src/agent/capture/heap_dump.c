@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * heap=dump: the VM's own dumper writes a file beside the output, which is rewritten into the
+ * heap=dump: the VM's own dumper writes a file next to the output, which is rewritten into the
  * output (hprof/redump.h) and then removed. With format=r the VM's file itself is the result,
  * because heap dumps are separate files.
  */
@@ -43,7 +43,7 @@ static bool wanted(const struct options *o)
 }
 
 /*
- * The name of a dump file beside the output. The dumps of a recording are kept; they are numbered
+ * The name of a dump file next to the output. The dumps of a recording are kept; they are numbered
  * from the second on, or have the name `extra`.
  */
 static int dump_path(const struct session *s, const char *extra, char path[PATH_MAX])

@@ -100,7 +100,7 @@ static const struct thread_listener listener = {thread_started, thread_ended};
  */
 static VEC(struct renamed {
     uint32_t serial;
-    bool seen; /* in this look; those of threads that have ended are forgotten */
+    bool seen; /* in this round; those of threads that have ended are forgotten */
     char *name;
 }) renamed;
 
@@ -295,7 +295,7 @@ static int open_tags(struct buf *why)
         return -ENOTSUP;
     if (!all.ti && ((*vm.java)->GetEnv(vm.java, (void **)&all.ti, JVMTI_VERSION_1_2) != JNI_OK ||
                     (*all.ti)->AddCapabilities(all.ti, &wanted) != JVMTI_ERROR_NONE)) {
-        buf_string(why, "events: the VM cannot tell of unloaded classes");
+        buf_string(why, "events: the VM cannot report the unloading of classes");
         all.ti = NULL;
         return -ENOTSUP;
     }

@@ -369,7 +369,7 @@ int inspect_stack(struct inspection *i)
         json_end_array(i->out);
         if (!i->have.can_access_local_variables) {
             json_key_string(i->out, "locals_unknown",
-                            "the VM tells them only to an agent that it was started with");
+                            "the VM reports them only to an agent that was loaded at its start");
         }
     }
     free(frames);

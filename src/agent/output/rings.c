@@ -29,8 +29,8 @@ static bool is_named_so(const char *name)
 }
 
 /*
- * When a ring that no VM writes any more was last written; 0 for anything else. A lock tells VMs of
- * other containers from those that ended, which their process ids do not.
+ * When a ring that no VM writes any more was last written; 0 for anything else. A lock
+ * distinguishes VMs of other containers from those that ended, which their process ids do not.
  */
 static time_t ended_at(int folder, const char *name)
 {

@@ -53,7 +53,7 @@ struct sampler_options {
      */
     bool (*idle)(void *context, const struct thread *t, uint64_t mark, uint32_t weight);
     /*
-     * CPU: at its end a thread had used `weight` intervals that no signal told of. mark is 0 when
+     * CPU: at its end a thread had used `weight` intervals that no signal reported. mark is 0 when
      * no sample of it has a stack; time_ns is when it was last sampled. Not called in a handler.
      */
     void (*unheard)(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,
@@ -93,7 +93,7 @@ int sampler_start(const struct sampler_options *o, JNIEnv *jni, struct buf *why)
  * thread is left.
  */
 void sampler_stop(void);
-/* Call after the last sampler_drain: reports the intervals that no signal told of. */
+/* Call after the last sampler_drain: reports the intervals that no signal reported. */
 void sampler_settle(void);
 /* Frees what handlers have left behind. */
 void sampler_release(void);

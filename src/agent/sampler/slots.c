@@ -222,8 +222,8 @@ static uint64_t read_clock(const struct slot *s)
 }
 
 /*
- * Counts what no signal has told of. A thread that runs for a fraction of the kernel's tick at a
- * time would else lose a good part of an interval, in each thread.
+ * Counts the intervals that no signal has reported. A thread that runs for a fraction of the
+ * kernel's tick at a time would else lose a good part of an interval, in each thread.
  */
 static void count_unheard(struct slot *s)
 {
@@ -344,8 +344,8 @@ static void remove_slot(struct slot *s)
 }
 
 /*
- * Reports the intervals of ended threads that no signal told of. Samples taken before may still
- * have to be walked, so they wait for the second call, or the last one. Requires the lock.
+ * Reports the intervals of ended threads that no signal has reported. Samples taken before may
+ * still have to be walked, so they wait for the second call, or the last one. Requires the lock.
  */
 static void settle(struct slot *s, bool last)
 {

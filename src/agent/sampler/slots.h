@@ -37,7 +37,7 @@ struct slot {
     _Atomic uint32_t weight; /* intervals that the visitor's pending signals stand for */
     uint32_t repeated;       /* wall: intervals since the last sample, all idle */
     uint64_t begun_ns;       /* the thread's CPU time when its sampling began */
-    uint32_t unheard; /* intervals that had ended when sampling did, and that no signal told of */
+    uint32_t unheard; /* intervals that had ended before sampling did and that no signal reported */
     bool waited;      /* slots_work has left them for its next call */
     bool seen;        /* it was visited before */
     bool settling;    /* wall: the last visit sent a signal, whose handling used CPU time */

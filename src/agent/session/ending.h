@@ -35,7 +35,7 @@ void collect_if_possible(JNIEnv *jni); /* does not create an object to find out 
  */
 jweak make_garbage(JNIEnv *jni);
 /*
- * Calls f, a function that makes the VM collect, instead of collect_garbage. `collect` tells f
+ * Calls f, a function that makes the VM collect, instead of collect_garbage. `collect` says to f
  * whether it may. No other collection of ours begins meanwhile. Returns the result of f.
  * ret_collected may be NULL.
  */

@@ -2,7 +2,7 @@
 /*
  * What the files of the session share. session.c begins and ends it and answers questions,
  * session_worker.c is the agent's thread, session_rows.c the work of the captures, and
- * session_messages.c what the user is told.
+ * session_messages.c what is reported to the user.
  */
 #pragma once
 

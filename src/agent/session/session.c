@@ -243,7 +243,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         return r;
     s->due_ns = s->options.v[OPT_DURATION].given ? now_ns() + s->options.v[OPT_DURATION].number : 0;
     if (s->out.format == OUT_BINARY && class_watch_start(jni) < 0)
-        session_message(s, "this VM does not tell of classes that are unloaded");
+        session_message(s, "this VM does not report the unloading of classes");
     r = front_start(s, jni);
     if (r == 0)
         r = session_worker_start(jni);
@@ -314,7 +314,7 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
     return r;
 }
 
-/* Takes the lock, or tells that another recording is being started. */
+/* Takes the lock, or reports that another recording is being started. */
 static int lock_to_begin(struct buf *why)
 {
     if (lock_unless_occupied())

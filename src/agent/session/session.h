@@ -36,7 +36,7 @@ struct session {
     struct buf messages;  /* "message TEXT" lines for the user: fallbacks, missing capabilities */
     /* how many there are; how many of them were included in answers */
     unsigned messages_said, messages_reported;
-    uint64_t chunks; /* of a ring: how many have been told what holds */
+    uint64_t chunks; /* of a ring: how many have received the current state */
     bool running;    /* the captures have started and none has stopped */
     /* the first error passed to session_failed, and its text */
     int failure;

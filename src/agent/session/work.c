@@ -33,7 +33,7 @@ void session_drain(struct session *s, JNIEnv *jni)
         session_drain_rows(s, jni);
 }
 
-/* A ring's new chunk is told what holds now. */
+/* Writes the current state into a ring's new chunk. */
 static void restate_rows(struct session *s, JNIEnv *jni)
 {
     uint64_t chunks = jfr_writer_chunks(s->out.jfr);

@@ -13,7 +13,7 @@
 enum { LINES_LOG2 = 11, PAIRS = 4, PASSES = 256, PASS_STACKS = 15, COSTS_MAX = 1 << 14 };
 
 /*
- * A walker's id of a method and its jmethodID. Written without a lock; `mixed` tells whether the
+ * A walker's id of a method and its jmethodID. Written without a lock; `mixed` shows whether the
  * two words belong together.
  */
 struct pair {

@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 /*
- * The kernel's id of a live platform thread, as HotSpot has it; 0 when the VM does not tell. Unlike
- * the thread table's, it is known of threads that have not run since the agent attached.
+ * The kernel's id of a live platform thread, as HotSpot has it; 0 when the VM does not reveal it.
+ * Unlike the thread table's, it is known of threads that have not run since the agent attached.
  */
 pid_t os_thread_id(JNIEnv *jni, jthread thread);

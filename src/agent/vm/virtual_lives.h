@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /*
- * Begins counting, while virtual_threads_on() is in effect. False: this VM does not tell when
+ * Begins counting, while virtual_threads_on() is in effect. False: this VM does not report when
  * virtual threads begin and end. Under the session's lock.
  */
 bool virtual_lives_on(JNIEnv *jni);

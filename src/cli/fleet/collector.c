@@ -30,7 +30,7 @@ int reply_line(struct intake_reply *reply, int status, const char *format, ...)
 
 /* ---- who */
 
-/* The time does not tell how much of a token was right. */
+/* The time that this takes does not reveal how much of a token was right. */
 static bool is_token(const char *token, const char *shown)
 {
     size_t n = strlen(token), m = strlen(shown);

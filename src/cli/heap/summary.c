@@ -128,7 +128,7 @@ const struct command heap_verb_summary = {
     .heap_answer = heap_answer_summary,
     HEAP_ONE_FILE,
     .summary = "say what a dump is, its roots and its biggest objects",
-    .description = "Builds the index beside the dump when there is none; with it every other "
+    .description = "Builds the index next to the dump when there is none; with it every other "
                    "verb answers at once.",
     .examples = "  jvmscope heap summary app.hprof\n"
                 "  jvmscope heap summary -o report.html app.hprof              with suspects, "

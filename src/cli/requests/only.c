@@ -20,7 +20,7 @@ int only_requests_times(const struct only_requests *o, const char *path, struct 
     if (request_names_check(&r, path, o->name, false))
         return 1;
     e = request_times(&r, o->slowest > 0 ? &slow : NULL, ret);
-    return e < 0 ? complain_errno(path, "cannot tell", e) : 0;
+    return e < 0 ? complain_errno(path, "cannot answer", e) : 0;
 }
 
 int only_requests_keep(const struct only_requests *o, const char *path, struct profile *p)

@@ -153,7 +153,7 @@ int request_view_close(struct request_view *v, int status)
 
 /* ---- the table ---- */
 
-/* What the rows of the table have beside what the names themselves have. */
+/* The members that rows of the table have in addition to those of the names. */
 struct rows {
     struct name_sums *sums;
     uint64_t *allocated; /* bytes */
@@ -250,7 +250,7 @@ static int table_json(struct request_view *v)
     json_key(&j, "requests");
     int e = requests_names_json(v, &j);
     if (e < 0)
-        return complain_errno(v->path, "cannot tell", e);
+        return complain_errno(v->path, "cannot answer", e);
     losses_json_of_file(v->path, losses_of_requests, true, &j);
     json_end_object(&j);
     return json_print(&b);
@@ -314,7 +314,7 @@ static int requests_table(struct request_view *v)
         return table_json(v);
     int e = rows_of(v, &rows);
     if (e < 0)
-        return complain_errno(v->path, "cannot tell", e);
+        return complain_errno(v->path, "cannot answer", e);
     table_text(v, &rows);
     return 0;
 }

@@ -203,7 +203,7 @@ static void put_did(struct buf *b, const struct group_cause *c)
         buf_printf(b, "%s ", be);
         break;
     case CAUSE_UNKNOWN:
-        buf_string(b, "spent their time where the recording does not tell");
+        buf_string(b, "spent their time where the recording does not show it");
         return;
     default:
         buf_string(b, "waited for ");

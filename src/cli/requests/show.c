@@ -210,7 +210,7 @@ static int show_json(struct request_view *v, const struct request *q, const stru
         struct group_cause c;
         int e = explain(v, part, NULL, &c);
         if (e < 0)
-            return complain_errno(v->path, "cannot tell", e);
+            return complain_errno(v->path, "cannot answer", e);
         json_begin_object(&j);
         key_i64(&j, "start_ns", (int64_t)(part->start + v->t->origin_ns) - q->start_ns);
         json_key_u64(&j, "ns", part->end - part->start);
@@ -285,5 +285,5 @@ int requests_show(struct request_view *v, const char *id)
         print_works(v, q);
     }
     request_parts_release(&p);
-    return e < 0 ? complain_errno(v->path, "cannot tell", e) : status;
+    return e < 0 ? complain_errno(v->path, "cannot answer", e) : status;
 }

@@ -166,7 +166,7 @@ static int groups_json(struct request_view *v)
     json_key(&j, "groups");
     int e = requests_groups_json(v, &j);
     if (e < 0)
-        return complain_errno(v->path, "cannot tell", e);
+        return complain_errno(v->path, "cannot answer", e);
     losses_json_of_file(v->path, losses_of_requests, true, &j);
     json_end_object(&j);
     return json_print(&b);
@@ -261,13 +261,13 @@ int requests_slow(struct request_view *v, bool brief)
         return groups_json(v);
     int e = collect(v, &o, &all);
     if (e < 0)
-        return complain_errno(v->path, "cannot tell", e);
+        return complain_errno(v->path, "cannot answer", e);
     if (!all.rows.len)
         printf("%s: no request is slow\n", v->path);
     for (size_t i = 0; e == 0 && i < MIN(all.rows.len, (size_t)NAMES); i++)
         e = print_group(v, &all.rows.data[i], brief);
     if (e < 0)
-        return complain_errno(v->path, "cannot tell", e);
+        return complain_errno(v->path, "cannot answer", e);
     if (all.rows.len > NAMES)
         printf("\n%zu name%s more, whose slow requests cost less (--name)\n", all.rows.len - NAMES,
                all.rows.len - NAMES == 1 ? "" : "s");

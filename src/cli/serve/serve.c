@@ -120,7 +120,7 @@ static int read_data(struct site *s, size_t i, const struct page_site *site, str
 }
 
 /*
- * Computes the data of a file's page, or finds them kept beside the file. On failure the page
+ * Computes the data of a file's page, or finds them kept next to the file. On failure the page
  * contains a message instead.
  */
 static int make_page(struct site *s, size_t i, struct buf *out)

@@ -62,7 +62,7 @@ int threads_deadlocks(struct thread_view *v)
     json_end_object(&j);
     if (!v->options->json && d.list.len == 0)
         puts(looked ? "no deadlock at the end of the recording"
-                    : "not known: this recording does not tell who owns locks "
+                    : "not known: this recording does not show who owns locks "
                       "(record with --threads or --deadlocks)");
     deadlocks_release(&d);
     return v->options->json ? json_print(&b) : 0;

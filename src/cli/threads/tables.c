@@ -98,7 +98,7 @@ static void print_owners_unknown(const struct thread_view *v)
     if (n)
         printf("waits for monitors whose owner is unknown: %" PRIu64 "%s\n", n,
                of_virtual
-                   ? "; from JDK 24 on the VM tells none that is a virtual thread off its carrier"
+                   ? "; from JDK 24 on the VM reports none that is a virtual thread off its carrier"
                    : "");
 }
 

@@ -309,7 +309,7 @@ static const struct command *const threads_verbs[] = {
         "From the end of the program (or --to, or the end of a thread) backward: what each "
         "thread did is followed to who woke it. The lengths of the segments add up to the time "
         "from the beginning to the end. What no record explains is shown as unknown. What a "
-        "thread did while it ran is told by CPU samples, where the recording has some (run "
+        "thread did while it ran is shown by CPU samples, where the recording has some (run "
         "--threads --cpu): a run's time is divided among its samples. Without them a run counts "
         "for the program's methods that were on the stack both before and after it. With "
         "--thread the path is the one that leads to the end of that thread. Beside a recording "
@@ -341,8 +341,8 @@ static const struct command *const threads_verbs[] = {
     ROW_OF("FILE|PID", "deadlocks", deadlock_sets, cmd_deadlocks,
            "threads that wait for each other",
            "Cycles of threads each of which waits for a lock that the next one owns: at the end "
-           "of a recording, or now in a running VM (as far as the VM itself tells, which leaves "
-           "virtual threads out; run --deadlocks tells of those too, when they form).",
+           "of a recording, or now in a running VM (as far as the VM itself reports, which leaves "
+           "virtual threads out; run --deadlocks reports those too, when they form).",
            "  jvmscope threads deadlocks app.jfr\n  jvmscope threads deadlocks 4711\n"),
     NULL,
 };

@@ -34,7 +34,7 @@ struct thread_view {
 /* Returns whether a verb checks the nodes of this timeline itself. */
 typedef bool thread_checks(const struct timeline *t, const struct path_options *range);
 /*
- * Opens what the operand names. looks: NULL if the verb never checks nodes itself. Returns 0, or
+ * Opens what the operand names. checks: NULL if the verb never checks nodes itself. Returns 0, or
  * the exit status after a complaint.
  */
 int thread_view_open(struct thread_view *ret, const struct thread_options *o, const char *path,

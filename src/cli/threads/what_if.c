@@ -116,7 +116,7 @@ static int what_if_of_locks(struct thread_view *v, double factor)
     if (r < 0)
         return thread_view_no_path(v, "cannot replay", r);
     if (!shown && !v->options->json)
-        puts("no lock is on the critical path: --method PATTERN tells of methods");
+        puts("no lock is on the critical path: --method PATTERN answers for methods");
     return v->options->json ? json_print(&b) : 0;
 }
 

@@ -9,7 +9,7 @@
 struct vm_group {
     uint32_t name, cause; /* texts */
     uint64_t n, total_ns, sync_ns, longest_ns, longest_sync_ns, freed;
-    bool concurrent; /* phases beside the program */
+    bool concurrent; /* phases that run concurrently with the program */
 };
 
 struct vm_groups {
@@ -32,7 +32,7 @@ struct vm_view {
     VEC(uint32_t) late;           /* safepoints with a long way, by its length */
     struct vm_totals totals;      /* of safepoints */
     uint64_t pause_ns, pause_longest_ns;
-    uint64_t allocated; /* between the collections, as far as they tell the heap's use */
+    uint64_t allocated; /* between the collections, as far as they give the heap's use */
 };
 
 /* Fills what follows from v. 0 or -ENOMEM. */

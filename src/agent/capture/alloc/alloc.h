@@ -42,7 +42,7 @@ enum {
 
 /* A thread's counter. The probes know this layout. An array's second counter holds its bytes. */
 struct alloc_counter {
-    uint64_t count, next; /* when count reaches `next`, the probe calls look() */
+    uint64_t count, next; /* when count reaches `next`, the probe calls sampleStack */
 };
 
 /*

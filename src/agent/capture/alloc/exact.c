@@ -730,7 +730,7 @@ static void status(struct session *s, struct buf *out)
     sites_status(out);
     sites_lock();
     buf_printf(out,
-               "alloc.places %u\nalloc.looks %llu\nalloc.by_vm %llu\nalloc.no_room "
+               "alloc.places %u\nalloc.samples %llu\nalloc.by_vm %llu\nalloc.no_room "
                "%llu\nalloc.no_size %llu\n",
                alloc_points_count(), (unsigned long long)state.stacks,
                (unsigned long long)state.by_vm, (unsigned long long)alloc_no_room,

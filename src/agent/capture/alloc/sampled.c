@@ -3,7 +3,7 @@
  * Allocations found by the VM's own sampling (SampledObjectAlloc, JDK 11). An object of s bytes is
  * sampled with probability p = 1 - exp(-s / interval). Each sampled object represents 1 / p
  * objects, which makes counts and bytes unbiased; the sum of (1 - p) / p^2 is the variance of the
- * count. alloc=sampled reports these samples alone; together with exact counts they tell what is
+ * count. alloc=sampled reports these samples alone; together with exact counts they show what is
  * alive. In a recording each sample becomes a jdk.ObjectAllocationSample event at once, whose
  * weight is the bytes that it represents. In HPROF output, and where sites are requested, samples
  * are summed by site. JDK 8 has no such sampling, so exact.c counts there.

@@ -3,7 +3,7 @@
  * Allocation sites: what heap=sites and alloc= count, by class and stack, and the sections and
  * events that report it. Figures are doubles: whole numbers where every object was counted, weights
  * where an object represents others (Horvitz and Thompson, 1952). Tracked objects are held by weak
- * references; after a collection their weights tell what is alive.
+ * references; after a collection their weights show what is alive.
  *
  * Stacks are kept by line: a bytecode index is replaced by that of the first instruction of its
  * line, so that a place in a method is the same site before and after instrumentation moves it. One
@@ -43,7 +43,7 @@ struct site_frame {
 enum { SITE_DEPTH_MAX = 1024, SITE_SKIP_FEW = 3, SITE_SKIP_MAX = 8 };
 
 /*
- * Begins a session's table. exact: objects are counted, and samples only tell what is alive; all:
+ * Begins a session's table. exact: objects are counted, and samples only show what is alive; all:
  * every object is tracked.
  */
 void sites_begin(const struct options *o, bool exact, bool all);
@@ -54,7 +54,7 @@ uint32_t sites_depth(void);
 bool sites_by_thread(void); /* thread=y */
 /*
  * Reads the calling thread's stack without the frames of the probes and of methods that are counted
- * at their call site (Object.clone ...; *ret_at_call tells whether there were such, may be NULL).
+ * at their call site (Object.clone ...; *ret_at_call says whether there were such, may be NULL).
  * Returns the number of frames.
  */
 uint32_t sites_stack(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool *ret_at_call);

@@ -203,7 +203,7 @@ static int give_samples(struct site_rows *r)
     return error;
 }
 
-/* The bytes of the heap that are in use, 0 when the VM does not tell. */
+/* The bytes of the heap that are in use, 0 when the VM does not report them. */
 static double heap_in_use(void)
 {
     typedef jlong(JNICALL * amount)(void);

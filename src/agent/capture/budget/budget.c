@@ -94,7 +94,7 @@ static void set_samples(unsigned level)
 }
 
 /*
- * In the order in which they are reduced: what costs most and tells least comes first. Each level
+ * In the order in which they are reduced: what costs most and shows least comes first. Each level
  * leaves more out than the one before.
  */
 static const struct reduction {

@@ -12,7 +12,8 @@ struct thrown_row {
     char *class_name;
     char *place, *caught; /* caught is NULL if no Java code of the thread catches it */
     _Atomic uint64_t count;
-    uint64_t written, lost; /* used only by the dump: counts that were written and told as lost */
+    uint64_t written, lost; /* used only by the dump: counts that were written, and counts that were
+                               reported as lost */
 };
 
 /* The row of a key that was passed to thrown_row_also; NULL when there is none. */

@@ -299,7 +299,7 @@ static bool is_grpc_error(int code)
     return code == UNKNOWN || code == DEADLINE || (code >= UNIMPLEMENTED && code <= DATA_LOSS);
 }
 
-/* For how long a request had taken when triggers were told of it; 0: they were not. */
+/* How long a request had taken when it was reported to the triggers; 0: it was not. */
 static uint64_t reported_ns(struct request *r, uint64_t start)
 {
     uint64_t reported = atomic_load(&r->reported);

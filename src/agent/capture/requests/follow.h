@@ -47,7 +47,7 @@ struct request {
     unsigned name;
     uint32_t weight; /* it stands for so many requests */
     enum request_kind kind;
-    int status;                                  /* as far as it was told before the end; 0: not */
+    int status;                                  /* if it was known before the end; 0: it was not */
     int64_t bytes;                               /* of the answer; -1: unknown */
     char trace[TRACE_ID + 1], span[SPAN_ID + 1]; /* of its caller; "": none */
     enum request_kept kept;                      /* KEPT_NOT: decided at the end */
@@ -72,7 +72,7 @@ struct pool {
     char *records;
     size_t size, next_at; /* of a record; where its `next` is */
     uint32_t max;
-    _Atomic uint64_t free; /* 1 + index, and above it a count that tells changes apart */
+    _Atomic uint64_t free; /* 1 + index, and above it a count of the changes */
     _Atomic uint32_t used; /* records from here on have never been used in this recording */
 };
 

@@ -22,7 +22,8 @@ struct request_name {
     uint64_t string; /* its constant in the recording */
     _Atomic uint64_t count, errors, total_ns, max_ns;
     _Atomic uint64_t buckets[LATENCY_BUCKETS];
-    uint64_t reported, lost; /* the counts that the recording has been told, and told as lost */
+    uint64_t reported,
+        lost; /* the counts that were written, and those that were reported as lost */
 
     /* The slowest latencies of this minute; the fastest of them is at [0]. Guarded by `busy`. */
     struct {

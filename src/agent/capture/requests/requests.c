@@ -99,7 +99,7 @@ static struct {
     /* constants */
     uint64_t kinds[REQUEST_KINDS], ways[REQUEST_WAYS], kepts[KEPT_WAYS], child_kinds[CHILD_KINDS];
     bool threads_on, virtual_on;
-    bool forgets;     /* no other capture tells the recording that a virtual thread has ended */
+    bool forgets;     /* no other capture records that a virtual thread has ended */
     unsigned save_at; /* the name with which the next save begins */
 } state;
 

@@ -55,7 +55,7 @@ struct request_child {
     uint64_t start, ns, thread, name, peer, exception; /* peer, exception 0: none */
     int64_t rows;                                      /* -1: unknown */
     enum request_child_kind kind;
-    uint8_t trace[16], span[8]; /* as it told the other server; the trace 0: it told none */
+    uint8_t trace[16], span[8]; /* as it was sent to the other server; trace 0: none was sent */
 };
 
 /* A request that has ended. */

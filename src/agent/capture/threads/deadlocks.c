@@ -29,7 +29,8 @@
 
 enum { SEARCH_MS = 25, SEARCH_ALWAYS_MS = 500, FRAMES_SHOWN = 64, REPORTED = 256 };
 
-/* After so many looks at the same waits their owners are read again; twice as many each time. */
+/* After so many searches that found the same waits their owners are read again; twice as many each
+ * time. */
 enum { AGAIN_FIRST = 2, AGAIN_MOST = 256 };
 
 #define OLD_ENOUGH (20 * NS_PER_MS)
@@ -68,7 +69,8 @@ static struct {
 
     uint32_t n_reported;
     long search_ms;
-    /* The waits whose owners were read the last time, and the looks until they are read again. */
+    /* The waits whose owners were read the last time, and the searches until they are read again.
+     */
     VEC(struct known_wait {
         uint64_t id;
         uint64_t start;
@@ -86,7 +88,7 @@ bool watch_owned(JNIEnv *jni, jobject blocker)
 void watch_status(struct buf *out)
 {
     if (watch.running)
-        buf_printf(out, "deadlocks.looks %llu\ndeadlocks.examined %llu\n",
+        buf_printf(out, "deadlocks.searches %llu\ndeadlocks.examined %llu\n",
                    (unsigned long long)atomic_load(&watch.searches),
                    (unsigned long long)atomic_load(&watch.examined));
 }

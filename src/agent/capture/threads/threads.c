@@ -737,7 +737,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         vm.version >= 21 && vm_need(&want, &missing) == 0 && vm_capabilities_empty(&missing);
     r = vm_events_on(&own_events);
     if (r == 0) {
-        /* Threads that started since the first look have posted no event. */
+        /* Threads that started since the first call have posted no event. */
         mark_existing(jni);
         r = vm_events_on(&thread_monitor_events);
     }

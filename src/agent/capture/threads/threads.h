@@ -263,7 +263,7 @@ void owner_init(JNIEnv *jni);
 /* The VM's own structure of the calling thread; 0: unknown. */
 uint64_t owner_vm_thread(JNIEnv *jni);
 /*
- * The owner of a synchronizer; *ret_owned tells whether it is of a kind that has an owner. 0: none,
+ * The owner of a synchronizer; *ret_owned says whether it is of a kind that has an owner. 0: none,
  * or unknown.
  */
 uint64_t owner_of_synchronizer(JNIEnv *jni, jobject synchronizer, bool *ret_owned);
@@ -313,11 +313,11 @@ void wait_keep_stack(struct wait *at);
 void waiting_keep_stacks(void);
 
 /*
- * threads/deadlocks.c, deadlock=y. owned tells whether an object is a synchronizer that has an
+ * threads/deadlocks.c, deadlock=y. owned says whether an object is a synchronizer that has an
  * owner.
  */
 int watch_load(struct session *s, struct buf *why) must_check;
-/* always: it looks rarely, so that it may go on for months. */
+/* always: it searches rarely, so that it may run for months. */
 int watch_start(JNIEnv *jni, bool always, struct buf *why) must_check;
 /* In a recording of threads that goes on. */
 int watch_begin(JNIEnv *jni, struct buf *why) must_check;

@@ -56,7 +56,7 @@ struct waits_report {
     uint64_t before; /* waits that began then or earlier */
     bool again;      /* those too that were reported */
     unsigned reported;
-    uint64_t left; /* not told because there were too many */
+    uint64_t left; /* not reported because there were too many */
 };
 
 static void report_waiting(struct waiter *w, jthread thread, void *arg)

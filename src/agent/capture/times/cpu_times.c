@@ -336,7 +336,7 @@ static int edit_calls(struct editing *s)
     return put_probes(s);
 }
 
-/* VirtualThread.mount and unmount tell which virtual thread a carrier runs. */
+/* VirtualThread.mount and unmount show which virtual thread a carrier runs. */
 static int edit_virtual_thread(struct editing *s)
 {
     struct rewrite *w = s->e->rewrite;

@@ -36,7 +36,7 @@ static struct {
 
     struct trace_ring_lost {
         uint64_t calls, sites, results;
-    } reported[RINGS_MAX]; /* what the recording has been told about */
+    } reported[RINGS_MAX]; /* what the recording already has */
 
     struct trace_ring_lost at_end[RINGS_MAX]; /* when recording was closed */
 

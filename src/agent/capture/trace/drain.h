@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The probe class java/lang/JvmscopeTrace with its rings, threads and classes, shared by the
- * captures that write through it. The kind of a record tells what it is: a call (from 0, and exits
+ * captures that write through it. The kind of a record says what it is: a call (from 0, and exits
  * of calls) or a site (from RECORD_SITE).
  */
 #pragma once

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How other captures tell triggers of what happens. Any thread; no lock is taken. */
+/* How other captures report to the triggers what happens. Any thread; no lock is taken. */
 #pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A request that took longer than this is told; UINT64_MAX: none is. */
+/* Requests that take longer than this are reported; UINT64_MAX: none is. */
 extern _Atomic uint64_t alarm_request_ns;
 
 /*

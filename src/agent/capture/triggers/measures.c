@@ -35,7 +35,7 @@ _Atomic uint64_t alarm_request_ns = NO_LIMIT_HERE;
 /* Guards the names of the longest requests. */
 static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- what callbacks tell ---- */
+/* ---- what callbacks report ---- */
 
 static void longest(struct measured *m, uint64_t ns)
 {
@@ -191,7 +191,7 @@ static void find_counters(struct session *s)
     }
 }
 
-/* Safepoints of this round: by the VM's counters, which tell how many and how long in all. */
+/* Safepoints of this round: by the VM's counters, which give their number and total time. */
 static void look_at_safepoints(void)
 {
     if (!machine.stopped || !machine.stops)
@@ -427,7 +427,8 @@ void measures_report(struct trigger *t)
 
 /* ---- begin and end ---- */
 
-/* The least limit of the tests of requests, so that most requests need no look at them. */
+/* The least limit of the tests of requests, so that most requests need not be compared with them.
+ */
 static void least_limit(const struct trigger_test *t, struct measured *m, void *context)
 {
     uint64_t *least = context;
@@ -451,7 +452,7 @@ static int events_for(const struct vm_callbacks *table, const jvmtiCapabilities 
     *on = *on || (r == 0 && vm_capabilities_empty(&missing));
     if (*on)
         return 0;
-    buf_printf(why, "on=%s: this VM does not tell of it", what);
+    buf_printf(why, "on=%s: this VM does not report it", what);
     return -ENOTSUP;
 }
 

@@ -29,7 +29,7 @@ struct entry64 { /* as getdents64 returns it */
     char name[];
 };
 
-/* Closes descriptors from 3 on, as /proc tells them, where the kernel has no close_range. */
+/* Closes descriptors from 3 on, as /proc lists them, where the kernel has no close_range. */
 static void close_listed(void)
 {
     uint64_t buffer[512];

@@ -120,7 +120,7 @@ static void trigger_free(struct trigger *t)
     free(t);
 }
 
-/* Where files lie that were given no place: beside the ring. */
+/* Where files lie that were given no place: next to the ring. */
 static int choose_pattern(const struct session *s, char *to, size_t size)
 {
     const char *ring = s->out.path, *slash = strrchr(ring, '/');

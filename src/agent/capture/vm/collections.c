@@ -65,7 +65,7 @@ void collection_put_heap(uint32_t id, uint64_t ns, const char *when, uint64_t us
     jfr_put_time(&e, ns);
     jfr_put_int(&e, (int32_t)id);
     jfr_put_long(&e, (int64_t)name);
-    jfr_put_long(&e, 0); /* start: addresses are not told */
+    jfr_put_long(&e, 0); /* start: addresses are not recorded */
     jfr_put_long(&e, 0);
     jfr_put_long(&e, (int64_t)capacity);
     jfr_put_long(&e, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collections where the VM writes no log: JVM TI tells of their pauses, the VM's counters of cause,
- * length and heap. JVM TI's events come at a safepoint, so they only fill a ring of records.
+ * Collections where the VM writes no log: JVM TI reports their pauses, the VM's counters their
+ * cause, length and heap. JVM TI's events come at a safepoint, so they only fill a ring of records.
  */
 #include "agent/capture/vm/vm.h"
 

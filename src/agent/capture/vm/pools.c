@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts of the VM's memory, as its management library tells them: natives of that library are
+ * Parts of the VM's memory, as its management library reports them: natives of that library are
  * called, and no Java code but the constructors of what they return.
  */
 #include "agent/capture/vm/vm.h"

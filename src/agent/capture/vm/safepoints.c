@@ -144,8 +144,8 @@ void safepoints_line(const struct log_line *line)
 /* ---- without a log ---- */
 
 /*
- * So many safepoints were over at ns as the counters say. One alone since the last look is written;
- * several are in the totals only, unless it is known when each was over.
+ * So many safepoints were over at ns as the counters say. One alone since the last reading is
+ * written; several are in the totals only, unless it is known when each was over.
  */
 static void completed(uint64_t ns, const struct safepoint_counters *c)
 {
@@ -187,8 +187,9 @@ void safepoints_collection(uint64_t start_ns, const struct safepoint_counters *a
                            const char *cause)
 {
     struct safepoint_counters before = *at;
-    bool others = false; /* the way to this one cannot be told from the way to others */
-    before.count--;      /* the one that goes on */
+    bool others =
+        false;      /* its time to reach the safepoint cannot be separated from that of others */
+    before.count--; /* the one that goes on */
     if (at->time_ns > all.done.time_ns) {
         others = !all.collection.is || before.count - all.done.count != 1;
         before.sync_ns = all.sync_seen;

@@ -41,7 +41,7 @@ static const struct jfr_type types[] = {
         .name = "jvmscope.UncommonTrap",
         .label = "Uncommon Trap",
         .category = "jvmscope|VM",
-        .description = "Compiled code met what it was not compiled for",
+        .description = "Compiled code reached a case that it was not compiled for",
         .kind = JFR_EVENT,
         .fields =
             JFR_FIELDS({"compileId", "Compilation Identifier", "int"},

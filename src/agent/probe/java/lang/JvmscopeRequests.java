@@ -54,7 +54,7 @@ public final class JvmscopeRequests {
 
     private static native void rename(long request, int name);
 
-    /** The status of an answer, which may be told before its end. */
+    /** The status of an answer, which may be known before the answer ends. */
     private static native void status(long request, int status);
 
     /** The bytes of an answer. */
@@ -240,7 +240,7 @@ public final class JvmscopeRequests {
         return find(IS_ANSWER | System.identityHashCode(server));
     }
 
-    /** The call returns, and the answer may come from elsewhere: the end is told by finish, or by exit after resume. */
+    /** The call returns, and the answer may come from elsewhere: finish reports the end, or exit after resume. */
     public static void suspend(long request, Object server) {
         if (request == 0)
             return;
@@ -331,7 +331,7 @@ public final class JvmscopeRequests {
             bytes(U.getLong(e + 8), n);
     }
 
-    /** As com.sun.net.httpserver is told the length of an answer: -1 is none, and 0 is any. */
+    /** The length of an answer as com.sun.net.httpserver takes it: -1 is none, and 0 is any. */
     public static void length(long n) {
         if (n != 0)
             bytes(n < 0 ? 0 : n);

@@ -48,7 +48,7 @@ public final class JvmscopeSites {
     /** The counter of a place whose cell is nobody's: the cell, which is the thread's from now on. */
     private static native long own(int point, long eetop);
 
-    /** The VM told of an object that it made: this one? Then it is counted here. */
+    /** Whether the object that the VM has reported is this one; if so, it is counted here. */
     private static native void attend(Object o);
 
     /** False: the object will not be made, for the class could not be initialised. */

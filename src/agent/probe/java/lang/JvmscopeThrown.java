@@ -14,7 +14,7 @@ public final class JvmscopeThrown {
     private static final long LAST = constant(0), TID = constant(1), BACKTRACE = constant(2);
     private static final int THREADS = 1 << 14, SITES = 1 << 16, KNOWN_MAX = 24;
 
-    /** By site, three elements a count: the exception's class, null or the class that threw, {what else tells it, the address}. */
+    /** By site, three elements a count: the exception's class, null or the class that threw, {what else identifies it, the address}. */
     private static final Object[][] counts = new Object[SITES][];
 
     private JvmscopeThrown() {

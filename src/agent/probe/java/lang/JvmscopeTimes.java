@@ -129,7 +129,7 @@ public final class JvmscopeTimes {
             U.putOrderedLong(null, context, child(caller, method));
     }
 
-    /** A method too small to be told from its caller: counted. */
+    /** A method too small to be measured apart from its caller: its calls are only counted. */
     @DontInline
     public static void count(int method) {
         long node = child(U.getLong(U.getLong(slot() + SLOT_CONTEXT)), method);
