@@ -352,7 +352,7 @@ def test_switching_in_a_running_vm(jdk, jvmscope, tmp_path):
         assert process.stdout.readline() == "ready\n"
         nothing = jvmscope("trace", process.pid, "list")
         assert nothing.returncode == 1 and "recorded" in nothing.stderr
-        done = jvmscope("attach", "--trace", "TracedForever.one", process.pid)
+        done = jvmscope("attach", "--trace", "TracedForever.one", process.pid, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         wait_for_calls(jvmscope, process)
         listed = json.loads(jvmscope("trace", "--json", process.pid, "list").stdout)
