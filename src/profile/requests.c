@@ -24,6 +24,7 @@ enum tag {
     WORK,
     CHILD,
     TOTALS,
+    LOST,
     SPAN,
     ENDPOINT,
     CONTEXTUAL,
@@ -43,6 +44,7 @@ static const struct rec_select selected[] = {
     {"jvmscope.RequestWork", WORK},
     {"jvmscope.RequestChild", CHILD},
     {"jvmscope.RequestTotals", TOTALS},
+    {"jvmscope.Lost", LOST},
     {"profiler.Span", SPAN},
     {"datadog.Endpoint", ENDPOINT},
     {"jdk.ExecutionSample", SAMPLE},
@@ -318,6 +320,17 @@ static void on_totals(struct reading *r)
     r->error = read_buckets(n, rec_string(o, "buckets", ""));
 }
 
+/* Counts the requests without details that ended in the time that the filter wants, or near it. */
+static void on_lost(struct reading *r)
+{
+    const struct rec_object *o = &r->e->object;
+    const struct request_filter *f = r->filter;
+    int64_t from = r->e->start_ns - r->out->start_ns, to = end_of(r->e) - r->out->start_ns;
+    if (strcmp(rec_string(o, "what", ""), "details of requests") == 0 &&
+        to >= (int64_t)f->from_ns && (!f->to_ns || from < (int64_t)f->to_ns))
+        r->out->not_kept += (uint64_t)MAX(rec_long(o, "amount", 0), INT64_C(0));
+}
+
 static void on_sample(struct reading *r)
 {
     uint64_t thread = thread_field(r, "sampledThread");
@@ -393,6 +406,9 @@ static void on_event(struct reading *r)
         break;
     case CHILD:
         on_child(r);
+        break;
+    case LOST:
+        on_lost(r);
         break;
     case TOTALS:
         on_totals(r);

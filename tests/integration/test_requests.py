@@ -418,6 +418,16 @@ def test_many_are_counted_and_a_sample_is_kept(jdk, tmp_path):
     left_out = sum(total for (what, _), total in lost.items() if what in ("details of requests", "requests"))
     assert len(requests) + left_out == n, (kept, lost)
     assert len(requests) < 60000 and kept["slow"] >= 20, kept
+    # The whole is counted. A part of the time has only the details that were kept, and says so, in text and JSON.
+    whole = json.loads(lab.jvmscope("requests", "--json", out).stdout)["requests"]
+    assert [(r["count"], r["exact"]) for r in whole if r["name"] == "RequestsMany.quick"] == [(n, True)]
+    part = lab.jvmscope("requests", "--from", "0s", out)
+    assert "are those of the requests whose details were kept" not in part.stdout
+    part = lab.jvmscope("requests", "--to", "1000s", out)
+    more = re.search(r"^ counts and times are those of the requests whose details were kept; ([\d,]+) more ended in this time", part.stdout, re.M)
+    assert int(more[1].replace(",", "")) == lost["details of requests", max(r for w, r in lost if w == "details of requests")], part.stdout
+    part = json.loads(lab.jvmscope("requests", "--json", "--to", "1000s", out).stdout)["requests"]
+    assert [(r["count"] == r["kept"], r["exact"]) for r in part if r["name"] == "RequestsMany.quick"] == [(True, False)]
 
 
 @pytest.mark.jdks(21, 25)

@@ -15,6 +15,7 @@ export interface RequestName {
   kind: string;
   count: number;
   kept: number;
+  exact: boolean;
   rate: number;
   errors: number;
   p50_ns: number;
@@ -121,6 +122,7 @@ export function RequestsView({ json, kept, keep, name }: Kept & { json: Requests
       <div class="tools" role="toolbar" aria-label="Requests">
         <span>
           <b>{plural(json.names.reduce((a, n) => a + n.count, 0), "request")}</b>
+          {json.names.some((n) => !n.exact) && <> whose details were kept, of more</>}
           {chosenName >= 0 && <> · shown: {json.names[chosenName].name}</>}
           {box && <> · chosen: {axis(json, box)}</>}
         </span>

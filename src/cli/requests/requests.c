@@ -209,6 +209,7 @@ static void row_json(const struct request_view *v, const struct request_name *n,
     json_key_string(j, "kind", requests_text(&v->r, n->kind));
     json_key_u64(j, "count", n->all);
     json_key_u64(j, "kept", n->count);
+    json_key_bool(j, "exact", n->exact || !v->r.not_kept);
     json_key_double(j, "rate", time > 0 ? (double)n->all / time : 0);
     json_key_u64(j, "errors", n->errors);
     json_key_u64(j, "p50_ns", request_quantile(&v->r, n, 0.5));
@@ -261,9 +262,11 @@ static void table_text(struct request_view *v, const struct rows *rows)
     size_t limit = v->options->limit ? v->options->limit : 30;
     double time = seconds(v);
     uint64_t all = 0, kept = 0;
+    bool exact = true;
     for (size_t i = 0; i < v->r.names.len; i++) {
         all += v->r.names.data[i].all;
         kept += v->r.names.data[i].count;
+        exact = exact && v->r.names.data[i].exact;
     }
     _cleanup_(buf_release) struct buf text = BUF(256);
     put_count(&text, all);
@@ -274,6 +277,12 @@ static void table_text(struct request_view *v, const struct rows *rows)
         put_count(&text, kept);
         printf(" counts and times are those of all; causes and CPU are those of the %s whose "
                "details were kept\n",
+               buf_str(&text));
+    } else if (!exact && v->r.not_kept) {
+        buf_clear(&text);
+        put_count(&text, v->r.not_kept);
+        printf(" counts and times are those of the requests whose details were kept; %s more "
+               "ended in this time, of any name and thread\n",
                buf_str(&text));
     }
     bool allocates = v->r.allocations.len > 0;
