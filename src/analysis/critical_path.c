@@ -200,9 +200,9 @@ static int walk_back(struct walk *w, uint32_t n, uint32_t thread)
         const struct tl_node at = tl_node(w->t, n);
         if (!timeline_node_holds(w->t, n))
             return -EPROTO;
-        uint32_t doing = before_signal(w->t, n);
-        if (doing != TL_NONE) {
-            n = doing;
+        uint32_t activity = before_signal(w->t, n);
+        if (activity != TL_NONE) {
+            n = activity;
             if (!timeline_node_holds(w->t, n))
                 return -EPROTO;
             thread = tl_node(w->t, n).thread;

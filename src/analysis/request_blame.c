@@ -52,8 +52,8 @@ static struct frames_ref wait_frames(const struct request_ledger *l, uint32_t no
  * no processor is unknown, so a part without a sample takes the samples next to it in the same run.
  * If there are none, what was on the stack at both ends counts.
  */
-static int add_doing_run(const struct request_ledger *l, const struct request_part *p,
-                         struct thread_doings *ret)
+static int add_activity_run(const struct request_ledger *l, const struct request_part *p,
+                            struct thread_activities *ret)
 {
     const struct requests *r = l->r;
     size_t end, first = ledger_samples(l, p->thread, p->start, p->end, &end);
@@ -64,13 +64,13 @@ static int add_doing_run(const struct request_ledger *l, const struct request_pa
             to = MIN(to, (uint64_t)tl_node(l->t, p->node).time);
         first = ledger_samples(l, p->thread, MAX(from, s.start), to, &end);
     }
-    struct thread_doing doing = {.thread = p->thread, .kind = p->cause};
+    struct thread_activity activity = {.thread = p->thread, .kind = p->cause};
     int e = 0;
     for (size_t i = first; e == 0 && i < end; i++) {
         const struct request_stack *s = &r->stacks.data[r->samples.data[i].stack];
-        doing.ns = (p->end - p->start) / (end - first);
-        doing.frames = (struct frames_ref){s->first, s->len, true};
-        e = vec_push(&ret->rows, doing);
+        activity.ns = (p->end - p->start) / (end - first);
+        activity.frames = (struct frames_ref){s->first, s->len, true};
+        e = vec_push(&ret->rows, activity);
     }
     if (e || end > first)
         return e;
@@ -78,13 +78,13 @@ static int add_doing_run(const struct request_ledger *l, const struct request_pa
         .start = p->start, .end = p->end, .thread = p->thread, .node = p->node, .state = PATH_RUN};
     struct path_frames frames =
         p->node == TL_NONE ? (struct path_frames){0, 0} : path_frames(l->t, l->roles, &segment);
-    doing.ns = p->end - p->start;
-    doing.frames = (struct frames_ref){frames.first, frames.n, false};
-    return vec_push(&ret->rows, doing);
+    activity.ns = p->end - p->start;
+    activity.frames = (struct frames_ref){frames.first, frames.n, false};
+    return vec_push(&ret->rows, activity);
 }
 
-static int add_doing(const struct request_ledger *l, const struct request_part *p,
-                     struct thread_doings *ret)
+static int add_activity(const struct request_ledger *l, const struct request_part *p,
+                        struct thread_activities *ret)
 {
     if (p->thread == TL_NONE)
         return 0;
@@ -93,23 +93,23 @@ static int add_doing(const struct request_ledger *l, const struct request_part *
     if (p->cause == CAUSE_CPU || p->cause == CAUSE_RUNNABLE || p->cause == CAUSE_THROTTLED ||
         p->cause == CAUSE_GC || p->cause == CAUSE_SAFEPOINT ||
         (p->cause == CAUSE_CLASS_LOAD && ran))
-        return add_doing_run(l, p, ret);
-    struct thread_doing doing = {.ns = p->end - p->start,
-                                 .thread = p->thread,
-                                 .kind = p->cause,
-                                 .frames = wait_frames(l, p->node)};
-    return vec_push(&ret->rows, doing);
+        return add_activity_run(l, p, ret);
+    struct thread_activity activity = {.ns = p->end - p->start,
+                                       .thread = p->thread,
+                                       .kind = p->cause,
+                                       .frames = wait_frames(l, p->node)};
+    return vec_push(&ret->rows, activity);
 }
 
 int request_part_stacks(struct request_ledger *l, const struct request_part *p,
-                        struct thread_doings *ret)
+                        struct thread_activities *ret)
 {
-    return p->cause == CAUSE_QUEUE || p->behind ? 0 : add_doing(l, p, ret);
+    return p->cause == CAUSE_QUEUE || p->behind ? 0 : add_activity(l, p, ret);
 }
 
 /* Adds what a thread did from start to end, except that it had nothing to do. */
 static int add_meanwhile(struct request_ledger *l, uint32_t thread, uint64_t start, uint64_t end,
-                         struct thread_doings *ret)
+                         struct thread_activities *ret)
 {
     struct request_parts *p = &l->scratch;
     int e = 0;
@@ -125,7 +125,7 @@ static int add_meanwhile(struct request_ledger *l, uint32_t thread, uint64_t sta
         const struct request_part *part = &p->rows.data[i];
         bool waits = part->node != TL_NONE && ledger_is_blocked(tl_node(l->t, part->node).kind);
         if (!waits || !stack_is_idle(l->t, l->roles, tl_context_of(l->t, part->node)->stack))
-            e = add_doing(l, part, ret);
+            e = add_activity(l, part, ret);
     }
     return e;
 }
@@ -143,7 +143,7 @@ static uint32_t waker_of(const struct timeline *t, uint32_t ends)
  * beginning of the wait.
  */
 static int add_owners(struct request_ledger *l, const struct request_part *p, uint32_t object,
-                      struct thread_doings *ret)
+                      struct thread_activities *ret)
 {
     const struct timeline *t = l->t;
     uint32_t owner = tl_context_of(t, p->node)->other;
@@ -173,7 +173,7 @@ static int add_owners(struct request_ledger *l, const struct request_part *p, ui
 }
 
 int request_part_culprits(struct request_ledger *l, const struct request_part *p,
-                          struct thread_doings *ret)
+                          struct thread_activities *ret)
 {
     const struct timeline *t = l->t;
     if (p->behind)

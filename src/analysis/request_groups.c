@@ -12,7 +12,7 @@
 /* Amounts by pairs of keys. */
 struct tally_row {
     uint64_t a, b, ns;
-    struct thread_doing doing; /* one of those that were counted here */
+    struct thread_activity activity; /* one of those that were counted here */
 };
 
 struct tally {
@@ -38,7 +38,7 @@ struct summing {
     struct map at;
     VEC(struct sum) sums;
     struct request_parts parts;
-    struct thread_doings doings;
+    struct thread_activities activities;
 };
 
 static uint64_t text_key(const char *s)
@@ -46,15 +46,16 @@ static uint64_t text_key(const char *s)
     return s ? hash_bytes(s, strlen(s)) : 0;
 }
 
-static int tally_add(struct tally *y, uint64_t a, uint64_t b, const struct thread_doing *doing)
+static int tally_add(struct tally *y, uint64_t a, uint64_t b,
+                     const struct thread_activity *activity)
 {
     bool added = false;
     uint64_t *at = map_at(&y->at, hash_u64(a) ^ b, y->rows.len, &added);
     if (!at)
         return -ENOMEM;
     if (added)
-        return vec_push(&y->rows, ((struct tally_row){a, b, doing->ns, *doing}));
-    y->rows.data[*at].ns += doing->ns;
+        return vec_push(&y->rows, ((struct tally_row){a, b, activity->ns, *activity}));
+    y->rows.data[*at].ns += activity->ns;
     return 0;
 }
 
@@ -87,11 +88,11 @@ static uint64_t frames_key(const struct frames_ref *f)
     return f->n ? (uint64_t)f->sampled << 63 | (uint64_t)f->n << 40 | f->first : 0;
 }
 
-static int add_doings(struct summing *s, struct tally *to)
+static int add_activities(struct summing *s, struct tally *to)
 {
     int e = 0;
-    for (size_t i = 0; e == 0 && i < s->doings.rows.len; i++) {
-        const struct thread_doing *d = &s->doings.rows.data[i];
+    for (size_t i = 0; e == 0 && i < s->activities.rows.len; i++) {
+        const struct thread_activity *d = &s->activities.rows.data[i];
         e = tally_add(to, (uint64_t)d->kind << 32 | d->thread, frames_key(&d->frames), d);
     }
     return e;
@@ -114,9 +115,9 @@ static int add_busy(struct summing *s, struct sum *sum, const struct request_par
             break;
         if (w->end_ns <= start || w->owner == REQUEST_NONE)
             continue;
-        struct thread_doing doing = {.ns =
-                                         (uint64_t)(MIN(end, w->end_ns) - MAX(start, w->start_ns))};
-        e = tally_add(&sum->busy, r->list.data[w->owner].name, 0, &doing);
+        struct thread_activity activity = {
+            .ns = (uint64_t)(MIN(end, w->end_ns) - MAX(start, w->start_ns))};
+        e = tally_add(&sum->busy, r->list.data[w->owner].name, 0, &activity);
     }
     return e;
 }
@@ -125,12 +126,12 @@ static int add_busy(struct summing *s, struct sum *sum, const struct request_par
 static int add_slow(struct summing *s, struct sum *sum, const struct request_part *p)
 {
     sum->slow_ns += p->end - p->start;
-    vec_clear(&s->doings.rows);
-    int e = request_part_stacks(s->l, p, &s->doings);
-    e = e ? e : add_doings(s, &sum->own);
-    vec_clear(&s->doings.rows);
-    e = e ? e : request_part_culprits(s->l, p, &s->doings);
-    e = e ? e : add_doings(s, &sum->culprits);
+    vec_clear(&s->activities.rows);
+    int e = request_part_stacks(s->l, p, &s->activities);
+    e = e ? e : add_activities(s, &sum->own);
+    vec_clear(&s->activities.rows);
+    e = e ? e : request_part_culprits(s->l, p, &s->activities);
+    e = e ? e : add_activities(s, &sum->culprits);
     if (e == 0 && p->cause == CAUSE_QUEUE && p->thread != TL_NONE)
         e = add_busy(s, sum, p);
     return e;
@@ -190,7 +191,7 @@ static int culprit_of(const struct summing *s, const struct tally *y, size_t req
     uint64_t kinds[REQUEST_CAUSES] = {0}, most_thread = 0, most_frames = 0;
     int e = 0;
     for (size_t i = 0; e == 0 && i < y->rows.len; i++) {
-        const char *method = frames_program(s->l, &y->rows.data[i].doing.frames);
+        const char *method = frames_program(s->l, &y->rows.data[i].activity.frames);
         bool added = false;
         uint64_t *at = map_at(&methods, text_key(method), rows.len, &added);
         e = !at ? -ENOMEM : added ? vec_push(&rows, ((struct method_row){method, 0})) : 0;
@@ -201,24 +202,24 @@ static int culprit_of(const struct summing *s, const struct tally *y, size_t req
         best = rows.data[i].ns > rows.data[best].ns ? i : best;
     for (size_t i = 0; e == 0 && i < y->rows.len; i++) {
         const struct tally_row *row = &y->rows.data[i];
-        uint64_t key = text_key(frames_program(s->l, &row->doing.frames));
+        uint64_t key = text_key(frames_program(s->l, &row->activity.frames));
         if (*map_get(&methods, key) != best)
             continue;
-        uint64_t *ns = map_at(&threads, thread_key(s, row->doing.thread), 0, NULL);
+        uint64_t *ns = map_at(&threads, thread_key(s, row->activity.thread), 0, NULL);
         if (!ns) {
             e = -ENOMEM;
             break;
         }
         *ns += row->ns;
-        kinds[row->doing.kind] += row->ns;
+        kinds[row->activity.kind] += row->ns;
         if (*ns > most_thread) {
             most_thread = *ns;
             ret->thread =
-                row->doing.thread == TL_NONE ? NULL : tl_thread_name(s->t, row->doing.thread);
+                row->activity.thread == TL_NONE ? NULL : tl_thread_name(s->t, row->activity.thread);
         }
         if (row->ns > most_frames) {
             most_frames = row->ns;
-            ret->frames = row->doing.frames;
+            ret->frames = row->activity.frames;
         }
     }
     for (int k = 0; k < REQUEST_CAUSES; k++)
@@ -343,7 +344,7 @@ int request_group(struct request_ledger *l, const struct requests *r, const stru
     map_release(&s.at);
     vec_release(&s.sums);
     request_parts_release(&s.parts);
-    vec_release(&s.doings.rows);
+    vec_release(&s.activities.rows);
     if (e < 0)
         request_group_release(&g);
     else

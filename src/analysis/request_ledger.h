@@ -63,15 +63,15 @@ struct frames_ref {
 };
 
 /* What a thread did during a part of some time. */
-struct thread_doing {
+struct thread_activity {
     uint64_t ns;
     uint32_t thread;
     enum request_cause kind;
     struct frames_ref frames;
 };
 
-struct thread_doings {
-    VEC(struct thread_doing) rows;
+struct thread_activities {
+    VEC(struct thread_activity) rows;
 };
 
 struct request_ledger;
@@ -94,14 +94,14 @@ int request_cpu_ns(struct request_ledger *l, const struct request *q, uint64_t *
 
 /* Finds what the request's own thread did in a part. Returns 0 or -ENOMEM. */
 int request_part_stacks(struct request_ledger *l, const struct request_part *p,
-                        struct thread_doings *ret) must_check;
+                        struct thread_activities *ret) must_check;
 /*
  * Finds what the threads did for which a part waited: the owners of the lock, the thread that ended
  * the wait, or the worker that was busy while the task lay in the queue. Nothing is added where
  * that is unknown.
  */
 int request_part_culprits(struct request_ledger *l, const struct request_part *p,
-                          struct thread_doings *ret) must_check;
+                          struct thread_activities *ret) must_check;
 
 /* Returns a frame's method, "package.Class.method", and its line, 0 when it is unknown. */
 const char *frames_method(const struct request_ledger *l, const struct frames_ref *f, uint32_t i,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fleet/stable.h"
 
+#include "base/generated_name.h"
 #include "base/macro.h"
-#include "base/made_name.h"
 
 #include <ctype.h>
 #include <stdbool.h>
@@ -62,7 +62,8 @@ size_t fleet_stable_label(char *label, size_t len)
     /* The class alone is settled: what looks like an address may stand at the end of its name. */
     char *dot = memrchr(label, '.', len);
     if (dot && dot > label && !memchr(label, '[', (size_t)(dot - label))) {
-        size_t class_len = (size_t)(dot - label), settled = made_name_settle(label, class_len);
+        size_t class_len = (size_t)(dot - label),
+               settled = generated_name_normalize(label, class_len);
         memmove(label + settled, label + class_len, len - class_len);
         len -= class_len - settled;
     }

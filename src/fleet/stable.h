@@ -2,7 +2,8 @@
 /*
  * Names that are the same in every process. Libraries that make classes at run time number them or
  * give them random names: "Cart$$EnhancerBySpringCGLIB$$3a9f01c2". Those parts are cut off here;
- * what the VM itself makes (lambdas, proxies, accessors, hidden classes) base/made_name.h settles.
+ * what the VM itself makes (lambdas, proxies, accessors, hidden classes) base/generated_name.h
+ * settles.
  */
 #pragma once
 

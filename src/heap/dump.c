@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "base/dotted.h"
-#include "base/made_name.h"
+#include "base/generated_name.h"
 #include "heap/shape.h"
 #include "heap/spool.h"
 
@@ -13,7 +13,7 @@
 /*
  * Returns the binary name: "java/lang/String" and "[Ljava/lang/String;" become "java.lang.String"
  * and "java.lang.String[]". *ret_made says that the VM generated the class and numbered it; the
- * number is removed from the name (base/made_name.h).
+ * number is removed from the name (base/generated_name.h).
  */
 static const char *binary_name(struct heap_dump *d, struct str raw, bool *ret_made)
 {
@@ -36,7 +36,7 @@ static const char *binary_name(struct heap_dump *d, struct str raw, bool *ret_ma
         }
         buf_bytes(&b, p, (size_t)(end - p));
         if (!buf_error(&b) && p < end)
-            b.len = made_name_settle((char *)b.data, b.len);
+            b.len = generated_name_normalize((char *)b.data, b.len);
         *ret_made = !buf_error(&b) && b.len < (size_t)(end - p);
         dotted_in_place((char *)b.data, b.len);
     }
@@ -172,7 +172,7 @@ static int find_agents(struct heap_dump *d)
     int error = 0;
     for (size_t i = 0; !error && map_next(&d->class_names, &i, &class, &name);) {
         struct str s = heap_dump_string(d, name);
-        if (s.data && made_name_is_agents(s.data, s.len))
+        if (s.data && generated_name_is_agents(s.data, s.len))
             error = map_put(&d->agents, class, 1);
     }
     return error;

@@ -144,7 +144,7 @@ static struct str text_of(const struct buf *b)
  * of the name.
  */
 static void consider(const struct hotspot_layout *l, const struct memory *m, uint64_t pool,
-                     uint16_t index, struct str host, struct made_target *target)
+                     uint16_t index, struct str host, struct generated_target *target)
 {
     uint64_t first = pool + (uint64_t)l->sizeof_pool;
     uint32_t entry, length, type;
@@ -154,7 +154,7 @@ static void consider(const struct hotspot_layout *l, const struct memory *m, uin
         entry >> 16 < length && load32(m, first + 8 * (uint64_t)(entry >> 16), &type) &&
         read_pool_class(l, m, pool, (uint16_t)entry, &class) &&
         read_pool_symbol(l, m, pool, (uint16_t)type, &name))
-        made_target_consider(target, host, text_of(&class), text_of(&name));
+        generated_target_consider(target, host, text_of(&class), text_of(&name));
     buf_release(&class);
     buf_release(&name);
 }
@@ -169,7 +169,7 @@ static void find_lambda(const struct hotspot_layout *l, const struct memory *m, 
     uint32_t length;
     size_t host;
     struct str name = text_of(&d->class_name);
-    if (!name.len || !made_name_is_lambda(name.data, name.len, &host) ||
+    if (!name.len || !generated_name_is_lambda(name.data, name.len, &host) ||
         l->pool_tags == LAYOUT_NONE || !load64(m, pool + (uint64_t)l->pool_tags, &tags) ||
         !is_pointer(tags) || !load32(m, pool + (uint64_t)l->pool_length, &length))
         return;
@@ -190,7 +190,7 @@ static void find_interfaces(const struct hotspot_layout *l, const struct memory 
     uint64_t array, class;
     uint32_t n;
     struct str name = text_of(&d->class_name);
-    if (!name.len || !made_name_is_proxy(name.data, name.len) ||
+    if (!name.len || !generated_name_is_proxy(name.data, name.len) ||
         l->class_interfaces == LAYOUT_NONE ||
         !load64(m, holder + (uint64_t)l->class_interfaces, &array) || !is_pointer(array) ||
         !load32(m, array, &n))
@@ -199,7 +199,7 @@ static void find_interfaces(const struct hotspot_layout *l, const struct memory 
         struct buf interface = BUF(NAME_LIMIT);
         if (load64(m, array + FIRST_AT + 8 * (uint64_t)i, &class) &&
             method_class_name(l, m, class, &interface))
-            made_target_implements(&d->lambda, text_of(&interface));
+            generated_target_implements(&d->lambda, text_of(&interface));
         buf_release(&interface);
     }
 }

@@ -11,7 +11,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "base/made_name.h"
+#include "base/generated_name.h"
 #include "hotspot/layout.h"
 #include "hotspot/memory.h"
 
@@ -57,7 +57,7 @@ struct bytecode_line {
 struct method_description {
     struct buf class_name, name, signature, source_file; /* no source file is "" */
     /* of a lambda's class: what it stands for, of a proxy's: its interfaces; "" when not known */
-    struct made_target lambda;
+    struct generated_target lambda;
     struct bytecode_line *lines; /* by ascending bci, mostly; owned */
     size_t line_count;
     uint64_t loader; /* identifies the class loader; 0 is the boot loader */

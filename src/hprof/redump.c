@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hprof/redump_private.h"
 
-#include "base/made_name.h"
+#include "base/generated_name.h"
 
 #include <errno.h>
 
@@ -38,7 +38,7 @@ const char *redump_source_name(struct redump *r, struct str s)
     }
     for (size_t i = 0; i < element.len; i++)
         name[i] = element.data[i];
-    element.len = made_name_settle(name, element.len);
+    element.len = generated_name_normalize(name, element.len);
     for (size_t i = 0; i < element.len; i++)
         if (name[i] == '/')
             name[i] = '.';

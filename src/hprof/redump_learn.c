@@ -2,7 +2,7 @@
 /* The first pass: collects strings, classes, frames, threads and totals. */
 #include "hprof/redump_private.h"
 
-#include "base/made_name.h"
+#include "base/generated_name.h"
 
 #include <errno.h>
 
@@ -27,7 +27,7 @@ static void learn_record(struct redump *r, unsigned tag, struct cursor b)
         cursor_skip(&b, 4);
         c.name = cursor_be64(&b);
         struct str name = redump_string(r, c.name);
-        c.agents = made_name_is_agents(name.data, name.len);
+        c.agents = generated_name_is_agents(name.data, name.len);
         if (c.agents)
             redump_substitute(r, c.id, 0);
         e = map_put(&r->by_id, c.id, r->classes.len);

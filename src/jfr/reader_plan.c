@@ -71,12 +71,12 @@ static void plan_field(const struct wanted *w, struct plan *p, uint32_t i, uint8
     const struct rec_field *f = &p->pub.type->fields[i];
     struct op op = {.field = (uint16_t)i};
     op.op = skip_op(f, &op.slot);
-    for (size_t j = 0; j < w->n_wishes; j++) {
-        if (strcmp(w->wishes[j].name, f->name) != 0 || p->pub.field[j])
+    for (size_t j = 0; j < w->n_columns; j++) {
+        if (strcmp(w->columns[j].name, f->name) != 0 || p->pub.field[j])
             continue;
         p->pub.slot[j] = REC_BY_NAME;
         p->pub.field[j] = f;
-        bool fits = !f->array && f->constant == w->wishes[j].constant && *slots < REC_ROW_VALUES;
+        bool fits = !f->array && f->constant == w->columns[j].constant && *slots < REC_ROW_VALUES;
         uint8_t read = f->constant ? OP_LONG : number_op(f);
         if (fits && read != OP_FIELD && !p->by_name) {
             op.op = read;
@@ -97,7 +97,7 @@ static void plan_sampling(const struct wanted *w, struct plan *p)
         /* Where an event has both fields of threads, the second one counts if the first is null. */
         int8_t first = slot[s->thread], second = slot[s->or_thread],
                thread = first == REC_ABSENT ? second : first,
-               weight = s->weight < REC_WISHES ? slot[s->weight] : REC_ABSENT;
+               weight = s->weight < REC_COLUMNS ? slot[s->weight] : REC_ABSENT;
         if (s->tag != p->pub.type->tag || p->by_name || slot[s->stack] < 0 || thread < 0 ||
             (first != REC_ABSENT && second != REC_ABSENT) || weight == REC_BY_NAME)
             continue;
@@ -115,7 +115,7 @@ static struct plan *plan_of(const struct wanted *w, struct rec_chunk *k, const s
     struct op *ops = arena_alloc(&k->types.arena, (t->pub.n_fields + 1) * sizeof(*ops));
     if (!p || !ops)
         return NULL;
-    *p = (struct plan){.pub = {.type = &t->pub, .chunk = k, .wishes = w->wishes}, .ops = ops};
+    *p = (struct plan){.pub = {.type = &t->pub, .chunk = k, .columns = w->columns}, .ops = ops};
     p->what = w->what ? w->what(t->pub.tag) : REC_ROW;
     p->by_name = !k->compressed || !t->starts || t->pub.n_fields > UINT16_MAX;
     memset(p->pub.slot, REC_ABSENT, sizeof(p->pub.slot));

@@ -13,8 +13,8 @@ struct op;
 /* What an iteration over rows asks for. */
 struct wanted {
     uint64_t number; /* of the iteration */
-    const struct rec_wish *wishes;
-    size_t n_wishes;
+    const struct rec_column *columns;
+    size_t n_columns;
     unsigned (*what)(int tag); /* NULL: return all rows and record no times */
     const struct rec_sampling *samplings;
     size_t n_samplings;

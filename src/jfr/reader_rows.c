@@ -206,10 +206,10 @@ static void *read_ahead(void *arg)
 
 /* ---- the caller's side ---- */
 
-int recording_rows_open(struct rec_rows **ret, struct recording *r, const struct rec_wish *wishes,
-                        size_t n)
+int recording_rows_open(struct rec_rows **ret, struct recording *r,
+                        const struct rec_column *columns, size_t n)
 {
-    return recording_rows_first(ret, r, wishes, n, NULL);
+    return recording_rows_first(ret, r, columns, n, NULL);
 }
 
 static int reader_init(struct reader *from, struct rec_rows *rows, size_t number)
@@ -226,16 +226,16 @@ static int reader_init(struct reader *from, struct rec_rows *rows, size_t number
     return 0;
 }
 
-int recording_rows_first(struct rec_rows **ret, struct recording *r, const struct rec_wish *wishes,
-                         size_t n, unsigned (*what)(int tag))
+int recording_rows_first(struct rec_rows **ret, struct recording *r,
+                         const struct rec_column *columns, size_t n, unsigned (*what)(int tag))
 {
     struct rec_rows *rows = calloc(1, sizeof(*rows));
     if (!rows)
         return -ENOMEM;
     rows->r = r;
     rows->wanted = (struct wanted){.number = ++r->rows,
-                                   .wishes = wishes,
-                                   .n_wishes = MIN(n, (size_t)REC_WISHES),
+                                   .columns = columns,
+                                   .n_columns = MIN(n, (size_t)REC_COLUMNS),
                                    .what = what};
     pthread_mutex_init(&rows->lock, NULL);
     pthread_cond_init(&rows->changed, NULL);
@@ -413,12 +413,12 @@ const struct rec_sample *recording_rows_samples(const struct rec_rows *rows, siz
     return rows->current ? rows->current->samples : NULL;
 }
 
-uint64_t rec_sample_ns(const struct rec_sample *s, unsigned wish, uint64_t otherwise)
+uint64_t rec_sample_ns(const struct rec_sample *s, unsigned column, uint64_t otherwise)
 {
     const struct rec_plan *p = s->plan;
     struct rec_object o = {.recording = p->chunk->recording, .chunk = p->chunk};
-    struct rec_value v = {.field = p->field[wish], .number = (int64_t)s->weight};
-    return p->slot[wish] >= 0 ? (uint64_t)rec_value_ns(&o, &v) : otherwise;
+    struct rec_value v = {.field = p->field[column], .number = (int64_t)s->weight};
+    return p->slot[column] >= 0 ? (uint64_t)rec_value_ns(&o, &v) : otherwise;
 }
 
 void rec_sample_object(const struct rec_sample *s, struct rec_object *ret)
@@ -436,23 +436,24 @@ static struct rec_object object_of(const struct rec_row *row)
                                row->at + row->size};
 }
 
-int64_t rec_row_long(const struct rec_row *row, unsigned wish, int64_t otherwise)
+int64_t rec_row_long(const struct rec_row *row, unsigned column, int64_t otherwise)
 {
-    int slot = row->plan->slot[wish];
+    int slot = row->plan->slot[column];
     if (likely(slot >= 0 && !row->damaged))
         return row->values[slot];
     struct rec_object o = object_of(row);
-    return slot == REC_ABSENT ? otherwise : rec_long(&o, row->plan->wishes[wish].name, otherwise);
+    return slot == REC_ABSENT ? otherwise
+                              : rec_long(&o, row->plan->columns[column].name, otherwise);
 }
 
-int64_t rec_row_ns(const struct rec_row *row, unsigned wish, int64_t otherwise)
+int64_t rec_row_ns(const struct rec_row *row, unsigned column, int64_t otherwise)
 {
-    int slot = row->plan->slot[wish];
+    int slot = row->plan->slot[column];
     struct rec_object o = object_of(row);
     if (likely(slot >= 0 && !row->damaged))
-        return rec_value_ns(
-            &o, &(struct rec_value){.field = row->plan->field[wish], .number = row->values[slot]});
-    return slot == REC_ABSENT ? otherwise : rec_ns(&o, row->plan->wishes[wish].name, otherwise);
+        return rec_value_ns(&o, &(struct rec_value){.field = row->plan->field[column],
+                                                    .number = row->values[slot]});
+    return slot == REC_ABSENT ? otherwise : rec_ns(&o, row->plan->columns[column].name, otherwise);
 }
 
 void rec_row_event(const struct rec_row *row, struct rec_event *ret)

@@ -10,9 +10,9 @@
 
 struct rec_rows;
 
-enum { REC_WISHES = 32, REC_ROW_VALUES = 8 };
+enum { REC_COLUMNS = 32, REC_ROW_VALUES = 8 };
 
-struct rec_wish {
+struct rec_column {
     const char *name;
     bool constant; /* the field holds an id, else an integer */
 };
@@ -24,10 +24,10 @@ enum { REC_ABSENT = -1, REC_BY_NAME = -2 };
 struct rec_plan {
     const struct rec_type *type;
     struct rec_chunk *chunk; /* of the type */
-    const struct rec_wish *wishes;
-    const struct rec_field *field[REC_WISHES];
-    int8_t slot[REC_WISHES]; /* the position in `values` */
-    unsigned thread;         /* of samples: the wish that holds it */
+    const struct rec_column *columns;
+    const struct rec_field *field[REC_COLUMNS];
+    int8_t slot[REC_COLUMNS]; /* the position in `values` */
+    unsigned thread;          /* of samples: the column that holds it */
 };
 
 struct rec_row {
@@ -40,11 +40,11 @@ struct rec_row {
 };
 
 /*
- * Reads the selected events of a recording from its beginning. The array of wishes must stay valid.
+ * Reads the selected events of a recording from its beginning. The array of columns must stay valid.
  * A recording has one such iteration at a time and meanwhile no other. Returns 0 or -ENOMEM.
  */
-int recording_rows_open(struct rec_rows **ret, struct recording *r, const struct rec_wish *wishes,
-                        size_t n) must_check;
+int recording_rows_open(struct rec_rows **ret, struct recording *r,
+                        const struct rec_column *columns, size_t n) must_check;
 
 /*
  * Like recording_rows_open, for the first pass over a recording that is read twice. It returns only
@@ -53,8 +53,9 @@ int recording_rows_open(struct rec_rows **ret, struct recording *r, const struct
  */
 enum { REC_ROW = 1, REC_TIME = 2 };
 
-int recording_rows_first(struct rec_rows **ret, struct recording *r, const struct rec_wish *wishes,
-                         size_t n, unsigned (*what)(int tag)) must_check;
+int recording_rows_first(struct rec_rows **ret, struct recording *r,
+                         const struct rec_column *columns, size_t n,
+                         unsigned (*what)(int tag)) must_check;
 
 /*
  * Reads events with a tag as samples, which takes a fraction of the time of a row: of a stack, a
@@ -62,12 +63,12 @@ int recording_rows_first(struct rec_rows **ret, struct recording *r, const struc
  */
 struct rec_sampling {
     int tag;
-    unsigned stack, thread, or_thread; /* wishes; or_thread: for types without `thread` */
-    unsigned weight;                   /* a wish, REC_DURATION, or REC_NO_WEIGHT */
+    unsigned stack, thread, or_thread; /* columns; or_thread: for types without `thread` */
+    unsigned weight;                   /* a column, REC_DURATION, or REC_NO_WEIGHT */
     uint64_t otherwise;                /* the weight of events without one */
 };
 
-enum { REC_DURATION = REC_WISHES, REC_NO_WEIGHT };
+enum { REC_DURATION = REC_COLUMNS, REC_NO_WEIGHT };
 
 struct rec_sample {
     const struct rec_plan *plan;
@@ -84,8 +85,8 @@ int recording_rows_sample(struct rec_rows *rows, const struct rec_sampling *samp
                           size_t n) must_check;
 /* Returns the samples that came with the last rows; they are valid as long as these. */
 const struct rec_sample *recording_rows_samples(const struct rec_rows *rows, size_t *ret_n);
-/* A sample's weight in nanoseconds, where it is the time that a wish names. */
-uint64_t rec_sample_ns(const struct rec_sample *s, unsigned wish, uint64_t otherwise);
+/* A sample's weight in nanoseconds, where it is the time that a column names. */
+uint64_t rec_sample_ns(const struct rec_sample *s, unsigned column, uint64_t otherwise);
 /* An object for looking up the ids of a sample, as by rec_stack_of. It has no fields of its own. */
 void rec_sample_object(const struct rec_sample *s, struct rec_object *ret);
 
@@ -132,16 +133,16 @@ void rec_row_event(const struct rec_row *row, struct rec_event *ret);
  * What was wished for of the row, as rec_long and rec_ns answer it: `otherwise` when the event has
  * no such field.
  */
-int64_t rec_row_long(const struct rec_row *row, unsigned wish, int64_t otherwise);
-int64_t rec_row_ns(const struct rec_row *row, unsigned wish, int64_t otherwise);
+int64_t rec_row_long(const struct rec_row *row, unsigned column, int64_t otherwise);
+int64_t rec_row_ns(const struct rec_row *row, unsigned column, int64_t otherwise);
 
 /*
  * The id that a constant's field holds, which rec_stack_of and so on look up. False: it was not
  * read ahead, and the field, if there is one, must be asked for by name.
  */
-static inline bool rec_row_id(const struct rec_row *row, unsigned wish, uint64_t *ret)
+static inline bool rec_row_id(const struct rec_row *row, unsigned column, uint64_t *ret)
 {
-    int slot = row->plan->slot[wish];
+    int slot = row->plan->slot[column];
     if (slot < 0 || row->damaged)
         return false;
     *ret = (uint64_t)row->values[slot];

@@ -6,7 +6,7 @@
 #include "jfr/reader_usual.h"
 
 #include "base/dotted.h"
-#include "base/made_name.h"
+#include "base/generated_name.h"
 
 #include <stdio.h>
 
@@ -241,7 +241,7 @@ static int64_t external_name(struct recording *r, const char *s)
     struct buf b = BUF(1 << 20);
     buf_bytes(&b, base, len);
     if (!buf_error(&b) && len)
-        b.len = made_name_settle((char *)b.data, len);
+        b.len = generated_name_normalize((char *)b.data, len);
     dotted_in_place((char *)b.data, b.len);
     for (size_t i = 0; i < dimensions; i++)
         buf_string(&b, "[]");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/frame_role.h"
 
+#include "base/generated_name.h"
 #include "base/macro.h"
-#include "base/made_name.h"
 
 #include <string.h>
 
@@ -119,7 +119,7 @@ uint32_t probe_frames(const struct rec_stack *s)
 {
     for (uint32_t i = s->n; i-- > 0;) {
         const struct rec_method *m = s->frames[i].method;
-        if (m && m->full && made_name_is_agents(m->full, strlen(m->full)))
+        if (m && m->full && generated_name_is_agents(m->full, strlen(m->full)))
             return i + 1;
     }
     return 0;

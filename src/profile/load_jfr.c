@@ -55,7 +55,7 @@ static const struct rec_select wanted[] = {
     {0},
 };
 
-static const struct rec_wish wishes[WISHES] = {
+static const struct rec_column columns[COLUMNS] = {
     [STACK] = {"stackTrace", true},
     [SAMPLED_THREAD] = {"sampledThread", true},
     [EVENT_THREAD] = {"eventThread", true},
@@ -102,14 +102,14 @@ int64_t load_node_of_row(struct reading *r, const struct rec_row *row)
 int64_t load_thread_of_row(struct reading *r, const struct rec_row *row)
 {
     const struct rec_plan *p = row->plan;
-    enum wish wish = p->slot[SAMPLED_THREAD] == REC_ABSENT ? EVENT_THREAD : SAMPLED_THREAD;
+    enum column column = p->slot[SAMPLED_THREAD] == REC_ABSENT ? EVENT_THREAD : SAMPLED_THREAD;
     /* Where an event has both fields, the second one is used when the first is null. */
-    bool sole = wish == EVENT_THREAD || p->slot[EVENT_THREAD] == REC_ABSENT;
+    bool sole = column == EVENT_THREAD || p->slot[EVENT_THREAD] == REC_ABSENT;
     uint64_t id;
     struct rec_event e;
     rec_row_event(row, &e);
-    if (likely(sole && rec_row_id(row, wish, &id)))
-        return names_thread(&r->names, &e.object, p->field[wish], id);
+    if (likely(sole && rec_row_id(row, column, &id)))
+        return names_thread(&r->names, &e.object, p->field[column], id);
     const struct rec_thread *t = rec_thread(&e.object, "sampledThread");
     return names_thread_of(&r->names, t ? t : rec_thread(&e.object, "eventThread"));
 }
@@ -387,7 +387,7 @@ static int read_all_events(struct reading *r, struct recording *recording)
     size_t n;
     int more = recording_select(recording, wanted);
     if (more == 0)
-        more = recording_rows_open(&rows, recording, wishes, WISHES);
+        more = recording_rows_open(&rows, recording, columns, COLUMNS);
     if (more == 0 && r->l->is_mapped)
         recording_rows_forget(rows);
     if (more == 0 && r->l->detail != LOAD_SAMPLES)

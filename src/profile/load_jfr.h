@@ -13,7 +13,7 @@
 #include "profile/load_jfr_names.h"
 
 /* The fields that are read from events of which there may be millions. */
-enum wish {
+enum column {
     STACK,
     SAMPLED_THREAD,
     EVENT_THREAD,
@@ -27,7 +27,7 @@ enum wish {
     RAW_SELF_TIME,
     SLOWEST,
     OPEN_TIME,
-    WISHES
+    COLUMNS
 };
 
 /* Where samples are collected until all is read, see settle(). */

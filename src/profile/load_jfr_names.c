@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/load_jfr_names.h"
 
-#include "base/made_name.h"
+#include "base/generated_name.h"
 #include "base/pattern.h"
 #include "profile/frame_role.h"
 
@@ -76,7 +76,7 @@ static int64_t method_of(struct names *n, const struct rec_method *m)
         profile_method(n->p, (uint32_t)class_name, (uint32_t)name, (uint32_t)signature, 0);
     if (number >= 0)
         *known = (struct name_method){(uint32_t)number + 1, is_mark(m),
-                                      made_name_is_agents(m->full, strlen(m->full))};
+                                      generated_name_is_agents(m->full, strlen(m->full))};
     return number;
 }
 

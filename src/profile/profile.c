@@ -5,8 +5,8 @@
 
 #include "base/buf.h"
 #include "base/dotted.h"
+#include "base/generated_name.h"
 #include "base/hash.h"
-#include "base/made_name.h"
 #include "base/pattern.h"
 
 #include <inttypes.h>
@@ -90,7 +90,7 @@ int64_t profile_class_name(struct profile *p, const char *internal, size_t len)
     buf_bytes(&text, internal, len);
     if (buf_error(&text))
         return buf_error(&text);
-    len = len ? made_name_settle((char *)text.data, len) : 0;
+    len = len ? generated_name_normalize((char *)text.data, len) : 0;
     dotted_in_place((char *)text.data, len);
     return profile_string(p, (const char *)text.data, len);
 }

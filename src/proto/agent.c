@@ -163,8 +163,8 @@ static int read_reply(const struct vm *vm, int reply, uint64_t limit_ns, struct 
 }
 
 /* Sends one message to the library of the given name, which is a mapped one's or a path. */
-static int talk(const struct vm *vm, const char *library, const char *options, struct buf *answer,
-                struct buf *why)
+static int exchange(const struct vm *vm, const char *library, const char *options,
+                    struct buf *answer, struct buf *why)
 {
     _cleanup_(scratch_release) struct scratch reply = SCRATCH;
     int r = scratch_make(&reply, vm, why), status;
@@ -198,12 +198,12 @@ static int talk(const struct vm *vm, const char *library, const char *options, s
  * looks up native methods only in agents whose Agent_OnAttach has returned, and the probes of a
  * recording have native methods.
  */
-static int load_then_talk(const struct vm *vm, const char *library, const char *options,
-                          struct buf *answer, struct buf *why)
+static int load_then_exchange(const struct vm *vm, const char *library, const char *options,
+                              struct buf *answer, struct buf *why)
 {
     _cleanup_(buf_release) struct buf first = BUF(CONTROL_ANSWER_MAX);
-    int r = talk(vm, library, "control=status", &first, why);
-    return r < 0 ? r : talk(vm, library, options, answer, why);
+    int r = exchange(vm, library, "control=status", &first, why);
+    return r < 0 ? r : exchange(vm, library, options, answer, why);
 }
 
 /* Libraries cannot be loaded from a file system that is mounted with noexec. */
@@ -261,14 +261,14 @@ static void take_away(struct placed *p, const struct vm *vm)
 }
 
 /* Loads our library, or a copy of it when the VM cannot see ours, and sends it the message. */
-static int load_and_talk(const struct vm *vm, const char *options, struct buf *answer,
-                         struct buf *why)
+static int load_and_exchange(const struct vm *vm, const char *options, struct buf *answer,
+                             struct buf *why)
 {
     struct placed library;
     int r = place(&library, vm, why);
     if (r < 0)
         return r;
-    r = load_then_talk(vm, library.path, options, answer, why);
+    r = load_then_exchange(vm, library.path, options, answer, why);
     take_away(&library, vm);
     return r;
 }
@@ -320,7 +320,7 @@ static bool is_our_build(const struct vm *vm, const char *mapped)
 static bool is_recording(const struct vm *vm, const char *library)
 {
     _cleanup_(buf_release) struct buf answer = BUF(CONTROL_ANSWER_MAX * 2), why = BUF(4096);
-    if (talk(vm, library, "control=status", &answer, &why) < 0)
+    if (exchange(vm, library, "control=status", &answer, &why) < 0)
         return false;
     _cleanup_free_ char *state = agent_answer_value(buf_str(&answer), "state", 0);
     return state && strcmp(state, "recording") == 0;
@@ -336,7 +336,7 @@ int agent_message(const struct vm *vm, const char *options, bool load, struct bu
         return say(why, -EAGAIN, VM_DIES_OF_QUIT);
     int r = vm_mapped_files(vm, is_agent, &mapped);
     if (r == -ENOENT)
-        return load ? load_and_talk(vm, options, answer, why)
+        return load ? load_and_exchange(vm, options, answer, why)
                     : say(why, -ESRCH, "nothing is being recorded in it");
     if (r < 0)
         return say(why, r, "cannot see what it has loaded");
@@ -354,7 +354,8 @@ int agent_message(const struct vm *vm, const char *options, bool load, struct bu
         if (!load || is_our_build(vm, *m))
             library = *m;
     }
-    r = library ? talk(vm, library, options, answer, why) : load_and_talk(vm, options, answer, why);
+    r = library ? exchange(vm, library, options, answer, why)
+                : load_and_exchange(vm, options, answer, why);
     free_names(mapped);
     return r;
 }

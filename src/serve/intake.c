@@ -2,8 +2,8 @@
 #include "serve/intake.h"
 
 #include "base/file.h"
-#include "serve/guests.h"
 #include "serve/pool.h"
+#include "serve/unproven.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -22,12 +22,12 @@ struct intake {
     struct MHD_Daemon *daemon;
     struct pool *pool;
     /* Connections whose request is not complete, the newest first; of the daemon's thread alone. */
-    struct guest_list unfinished;
+    struct unproven_list unfinished;
 };
 
 /* A connection. */
-struct guest {
-    struct guest_link link; /* listed: its request is not complete */
+struct unproven {
+    struct unproven_link link; /* listed: its request is not complete */
 };
 
 /* A request: its body arrives, then a thread of the pool answers while it is suspended. */
@@ -42,17 +42,17 @@ struct upload {
     int error;          /* negative errno: the body could not be kept */
 };
 
-static void finish(struct intake *in, struct guest *g)
+static void finish(struct intake *in, struct unproven *g)
 {
-    guest_remove(&in->unfinished, &g->link);
+    unproven_remove(&in->unfinished, &g->link);
 }
 
-static void begin(struct intake *in, struct guest *g)
+static void begin(struct intake *in, struct unproven *g)
 {
-    guest_add(&in->unfinished, &g->link, INTAKE_UNFINISHED);
+    unproven_add(&in->unfinished, &g->link, INTAKE_UNFINISHED);
 }
 
-static struct guest *guest_of(struct MHD_Connection *c)
+static struct unproven *unproven_of(struct MHD_Connection *c)
 {
     const union MHD_ConnectionInfo *i =
         MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -63,7 +63,7 @@ static void on_connection(void *context, struct MHD_Connection *c, void **socket
                           enum MHD_ConnectionNotificationCode what)
 {
     struct intake *in = context;
-    struct guest *g = *socket_context;
+    struct unproven *g = *socket_context;
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
         if (g)
             finish(in, g);
@@ -207,7 +207,7 @@ static enum MHD_Result refuse_size(struct intake *in, struct MHD_Connection *c)
 static enum MHD_Result on_headers(struct intake *in, struct MHD_Connection *c, const char *url,
                                   const char *method, void **state)
 {
-    struct guest *g = guest_of(c);
+    struct unproven *g = unproven_of(c);
     struct intake_reply reply = {.body = BUF(1 << 16)};
     struct intake_request request = {.method = method, .path = url, .body = -1, .connection = c};
     uint64_t length = 0;
@@ -266,7 +266,7 @@ static enum MHD_Result on_piece(struct intake *in, struct upload *u, const char 
 
 static enum MHD_Result on_complete(struct intake *in, struct upload *u)
 {
-    struct guest *g = guest_of(u->connection);
+    struct unproven *g = unproven_of(u->connection);
     if (g)
         finish(in, g);
     if (u->discarded)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/server.h"
 
-#include "serve/guests.h"
 #include "serve/pool.h"
+#include "serve/unproven.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,18 +20,18 @@ struct server {
     struct pool *pool;
     char token[SERVER_TOKEN + 1];
     char hosts[2][HOST_MAX]; /* what the Host header may be */
-    /* the newest first; of the daemon's thread alone, as all of struct guest */
-    struct guest_list strangers;
+    /* the newest first; of the daemon's thread alone, as all of struct unproven */
+    struct unproven_list unproven;
 };
 
 /* A connection. */
-struct guest {
-    struct guest_link link;  /* listed: it is a stranger, which has not shown the token */
-    bool malformed;          /* there was a NUL in what it asked for */
-    const char *address_end; /* of the request line's address as a C string */
+struct unproven {
+    struct unproven_link link; /* listed: it has not shown the token yet */
+    bool malformed;            /* there was a NUL in what it asked for */
+    const char *address_end;   /* of the request line's address as a C string */
 };
 
-static struct guest *guest_of(struct MHD_Connection *c)
+static struct unproven *unproven_of(struct MHD_Connection *c)
 {
     const union MHD_ConnectionInfo *i =
         MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -42,10 +42,10 @@ static void on_connection(void *context, struct MHD_Connection *c, void **socket
                           enum MHD_ConnectionNotificationCode what)
 {
     struct server *s = context;
-    struct guest *g = *socket_context;
+    struct unproven *g = *socket_context;
     if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
         if (g)
-            guest_remove(&s->strangers, &g->link);
+            unproven_remove(&s->unproven, &g->link);
         free(g);
         *socket_context = NULL;
         return;
@@ -55,15 +55,15 @@ static void on_connection(void *context, struct MHD_Connection *c, void **socket
         return; /* its requests are refused */
     g->link.fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
     *socket_context = g;
-    MHD_set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)SERVER_STRANGER_S);
-    guest_add(&s->strangers, &g->link, SERVER_STRANGERS);
+    MHD_set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)SERVER_UNPROVEN_S);
+    unproven_add(&s->unproven, &g->link, SERVER_UNPROVEN);
 }
 
-static void welcome(struct server *s, struct MHD_Connection *c, struct guest *g)
+static void welcome(struct server *s, struct MHD_Connection *c, struct unproven *g)
 {
     if (!g->link.is_listed)
         return;
-    guest_remove(&s->strangers, &g->link);
+    unproven_remove(&s->unproven, &g->link);
     MHD_set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)SERVER_TIMEOUT_S);
 }
 
@@ -71,7 +71,7 @@ static void welcome(struct server *s, struct MHD_Connection *c, struct guest *g)
 static size_t decode(void *context, struct MHD_Connection *c, char *text)
 {
     (void)context;
-    struct guest *g = guest_of(c);
+    struct unproven *g = unproven_of(c);
     size_t len = MHD_http_unescape(text);
     if (g && strlen(text) != len)
         g->malformed = true;
@@ -107,7 +107,7 @@ static bool host_is_ours(const struct server *s, struct MHD_Connection *c)
 static void *on_address(void *context, const char *address, struct MHD_Connection *c)
 {
     (void)context;
-    struct guest *g = guest_of(c);
+    struct unproven *g = unproven_of(c);
     if (g)
         g->address_end = address + strlen(address);
     return NULL;
@@ -117,7 +117,7 @@ static void *on_address(void *context, const char *address, struct MHD_Connectio
  * The version stands behind the address in one buffer: bytes between them are what a NUL in the
  * address has cut off.
  */
-static bool is_cut(const struct guest *g, const char *version)
+static bool is_cut(const struct unproven *g, const char *version)
 {
     uintptr_t end = (uintptr_t)g->address_end, next = (uintptr_t)version;
     return next > end + 1 && next - end < MEMORY_LIMIT;
@@ -245,7 +245,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
     (void)upload, (void)upload_len;
     if (*state)
         return respond_answered(s, *state);
-    struct guest *g = guest_of(c);
+    struct unproven *g = unproven_of(c);
     if (!g)
         return MHD_NO;
     bool malformed = g->malformed || is_cut(g, version);

@@ -40,11 +40,11 @@ struct server_options {
 };
 
 /*
- * A connection shows the token with its first request. Until then it has SERVER_STRANGER_S seconds,
- * and there are SERVER_STRANGERS such at most: one more ends the oldest of them, so that whoever
+ * A connection shows the token with its first request. Until then it has SERVER_UNPROVEN_S seconds,
+ * and there are SERVER_UNPROVEN such at most: one more ends the oldest of them, so that whoever
  * holds connections open keeps nobody else out.
  */
-enum { SERVER_CONNECTIONS = 512, SERVER_STRANGERS = 256, SERVER_STRANGER_S = 5 };
+enum { SERVER_CONNECTIONS = 512, SERVER_UNPROVEN = 256, SERVER_UNPROVEN_S = 5 };
 
 enum { SERVER_LATER = -1, SERVER_THREADS = 4, SERVER_TIMEOUT_S = 20, SERVER_TOKEN = 32 };
 

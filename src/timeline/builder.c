@@ -31,7 +31,7 @@ void timeline_builder_free(struct timeline_builder *b)
     vec_release(&b->pauses);
     vec_release(&b->delays);
     vec_release(&b->throttled);
-    vec_release(&b->doing);
+    vec_release(&b->activity);
     vec_release(&b->monitors);
     strpool_release(&b->strings);
     map_release(&b->thread_ids);
@@ -96,11 +96,11 @@ int64_t timeline_thread(struct timeline_builder *b, uint64_t id)
         return -ENOMEM;
     if (!added)
         return (int64_t)*slot;
-    int r = room(b, &b->doing);
+    int r = room(b, &b->activity);
     if (r == 0)
         r = room(b, &b->threads);
     if (r == 0)
-        r = vec_extend(&b->doing, 1);
+        r = vec_extend(&b->activity, 1);
     if (r == 0)
         r = vec_extend(&b->threads, 1);
     if (r < 0)
@@ -114,17 +114,17 @@ int64_t timeline_thread(struct timeline_builder *b, uint64_t id)
                             .object = TL_NONE,
                             .first = TL_NONE,
                             .last = TL_NONE};
-    b->doing.data[b->threads.len - 1] = (struct doing){.blocked_since = TL_NONE,
-                                                       .pending_unpark = TL_NONE,
-                                                       .pending_interrupt = TL_NONE,
-                                                       .notified = TL_NONE,
-                                                       .handed = TL_NONE,
-                                                       .starter = TL_NONE,
-                                                       .last_unparked = TL_NONE,
-                                                       .carried = TL_NONE,
-                                                       .freed = TL_NONE,
-                                                       .wait_next = TL_NONE,
-                                                       .wait_object = TL_NONE};
+    b->activity.data[b->threads.len - 1] = (struct activity){.blocked_since = TL_NONE,
+                                                             .pending_unpark = TL_NONE,
+                                                             .pending_interrupt = TL_NONE,
+                                                             .notified = TL_NONE,
+                                                             .handed = TL_NONE,
+                                                             .starter = TL_NONE,
+                                                             .last_unparked = TL_NONE,
+                                                             .carried = TL_NONE,
+                                                             .freed = TL_NONE,
+                                                             .wait_next = TL_NONE,
+                                                             .wait_object = TL_NONE};
     return (int64_t)b->threads.len - 1;
 }
 
@@ -430,10 +430,10 @@ int timeline_thread_seen(struct timeline_builder *b, uint32_t thread)
     int64_t n = timeline_node_with(b, thread, TL_RUN, TL_NONE, TL_NONE, TL_NONE);
     if (n < 0)
         return (int)n;
-    if (b->doing.data[thread].starter == TL_NONE)
+    if (b->activity.data[thread].starter == TL_NONE)
         timeline_node_edit(b, (uint32_t)n)->flags |= TL_FIRST;
     else
-        timeline_started_by(b, (uint32_t)n, b->doing.data[thread].starter, false);
+        timeline_started_by(b, (uint32_t)n, b->activity.data[thread].starter, false);
     return 0;
 }
 
@@ -576,7 +576,7 @@ int timeline_finish(struct timeline_builder *b, uint64_t end_clock_ns, struct ti
     if (r < 0)
         return r;
     for (size_t i = 0; i < b->threads.len; i++) {
-        if (!b->doing.data[i].ended)
+        if (!b->activity.data[i].ended)
             b->threads.data[i].end_ns = b->now;
     }
     t->origin_ns = b->origin;

@@ -71,7 +71,7 @@ int timeline_find_deadlocks(struct timeline_builder *b, uint32_t *ret_cycles)
     uint32_t *next = calloc(n + 1, sizeof(*next)), *seen = calloc(n + 1, sizeof(*seen));
     int r = next && seen ? 0 : -ENOMEM;
     for (size_t i = 0; r == 0 && i < n; i++) {
-        const struct doing *d = &b->doing.data[i];
+        const struct activity *d = &b->activity.data[i];
         next[i] = TL_NONE;
         uint8_t state = d->depth ? d->states[d->depth - 1].kind : TL_RUN;
         if (state != TL_WAIT_LOCK && state != TL_PARK)
@@ -92,7 +92,7 @@ int timeline_find_deadlocks(struct timeline_builder *b, uint32_t *ret_cycles)
         ++*ret_cycles;
         uint32_t first = t, added = 0;
         do {
-            const struct doing *d = &b->doing.data[t];
+            const struct activity *d = &b->activity.data[t];
             struct tl_context c = b->contexts.data[d->states[d->depth - 1].context];
             int64_t node = timeline_node_with(b, t, TL_DEADLOCK, c.object, c.stack, next[t]);
             r = node < 0 ? (int)node : 0;

@@ -14,7 +14,7 @@
  * thread, the carrier's own, because this one was in the queue for a carrier. Whoever makes the
  * other one shorter, which may have been pinned in a wait, lets this one begin earlier.
  */
-static uint32_t starter_of_virtual(const struct timeline_builder *b, const struct doing *carrier,
+static uint32_t starter_of_virtual(const struct timeline_builder *b, const struct activity *carrier,
                                    uint32_t woken)
 {
     uint32_t freed = carrier->freed;
@@ -29,21 +29,21 @@ static uint32_t starter_of_virtual(const struct timeline_builder *b, const struc
  */
 static int infer_starter(struct timeline_builder *b, const struct tl_event *e, bool *ret_inferred)
 {
-    struct doing *parent = e->other == TL_NONE ? NULL : &b->doing.data[e->other];
+    struct activity *parent = e->other == TL_NONE ? NULL : &b->activity.data[e->other];
     if (parent && e->flags & TLE_VIRTUAL) {
         uint32_t woken = parent->last_unparked != TL_NONE ? parent->last_unparked : parent->starter;
         uint32_t starter = starter_of_virtual(b, parent, woken);
         struct tl_thread *t = &b->threads.data[e->thread];
-        b->doing.data[e->thread].starter = starter;
+        b->activity.data[e->thread].starter = starter;
         if (woken != TL_NONE && t->parent == TL_NONE)
             t->parent = timeline_node(b, woken).thread;
         *ret_inferred = starter != TL_NONE;
         return 0;
     }
-    if (!parent || b->doing.data[e->thread].starter != TL_NONE || e->other == e->thread)
+    if (!parent || b->activity.data[e->thread].starter != TL_NONE || e->other == e->thread)
         return 0;
     int r = timeline_thread_seen(b, e->other);
-    parent = &b->doing.data[e->other];
+    parent = &b->activity.data[e->other];
     int64_t n = r < 0                              ? r
                 : parent->blocked_since != TL_NONE ? parent->blocked_since
                 : parent->ended
@@ -51,7 +51,7 @@ static int infer_starter(struct timeline_builder *b, const struct tl_event *e, b
                     : timeline_node_with(b, e->other, TL_STARTS, TL_NONE, TL_NONE, e->thread);
     if (n < 0)
         return (int)n;
-    b->doing.data[e->thread].starter = (uint32_t)n;
+    b->activity.data[e->thread].starter = (uint32_t)n;
     *ret_inferred = true;
     return 0;
 }
@@ -68,7 +68,7 @@ static int destroyer_waits(struct timeline_builder *b, const struct tl_event *e)
         return (int)n;
     if (b->last_user != TL_NONE)
         timeline_bind(b, (uint32_t)n, TL_BY_JOIN, b->threads.data[b->last_user].last, false);
-    struct doing *d = &b->doing.data[e->thread];
+    struct activity *d = &b->activity.data[e->thread];
     d->states[0].kind = TL_WAIT_JOIN;
     d->states[0].context = timeline_node(b, (uint32_t)n).context;
     d->depth = 1;
@@ -86,8 +86,8 @@ static int destroyer_goes_on(struct timeline_builder *b)
         struct tl_node *runs = timeline_node_edit(b, first);
         runs->kind = TL_RUN;
         runs->flags &= (uint8_t)~TL_BLOCKED;
-        b->doing.data[destroyer].depth = 0;
-        b->doing.data[destroyer].blocked_since = TL_NONE;
+        b->activity.data[destroyer].depth = 0;
+        b->activity.data[destroyer].blocked_since = TL_NONE;
         return 0;
     }
     int64_t n = timeline_unblock(b, destroyer, TL_WAIT_JOIN, TL_WAIT_JOIN);
@@ -116,7 +116,7 @@ static int on_thread_start(struct timeline_builder *b, const struct tl_event *e)
         n = timeline_node_of(b, e, TL_RUN);
     if (n < 0)
         return (int)n;
-    struct doing *d = &b->doing.data[e->thread];
+    struct activity *d = &b->activity.data[e->thread];
     if (e->flags & TLE_EXISTING)
         timeline_node_edit(b, (uint32_t)n)->flags |= TL_FIRST;
     if (d->starter != TL_NONE && e->flags & TLE_VIRTUAL && inferred)
@@ -128,7 +128,7 @@ static int on_thread_start(struct timeline_builder *b, const struct tl_event *e)
 
 static int on_thread_end(struct timeline_builder *b, const struct tl_event *e)
 {
-    struct doing *d = &b->doing.data[e->thread];
+    struct activity *d = &b->activity.data[e->thread];
     if (d->ended)
         return 0;
     timeline_wait_set_remove(b, e->thread);
@@ -140,14 +140,14 @@ static int on_thread_end(struct timeline_builder *b, const struct tl_event *e)
     d->ended = true;
     if (e->other != TL_NONE) {
         /* Whatever the carrier does from here on, it does because the virtual thread has ended. */
-        b->doing.data[e->other].carried = (uint32_t)n;
-        int64_t goes_on = b->doing.data[e->other].depth || timeline_thread_seen(b, e->other) < 0
+        b->activity.data[e->other].carried = (uint32_t)n;
+        int64_t goes_on = b->activity.data[e->other].depth || timeline_thread_seen(b, e->other) < 0
                               ? 0
                               : timeline_node_with(b, e->other, TL_RUN, TL_NONE, TL_NONE, TL_NONE);
         if (goes_on < 0)
             return (int)goes_on;
         if (goes_on > 0)
-            b->doing.data[e->other].freed = (uint32_t)goes_on;
+            b->activity.data[e->other].freed = (uint32_t)goes_on;
         if (goes_on > 0)
             timeline_bind(b, (uint32_t)goes_on, TL_BY_JOIN, (uint32_t)n, false);
     }
@@ -167,7 +167,7 @@ static int on_call(struct timeline_builder *b, const struct tl_event *e)
     int64_t n = timeline_node_of(b, &call, e->kind == TLE_CALL_START ? TL_STARTS : TL_INTERRUPTS);
     if (n < 0 || call.other == TL_NONE)
         return n < 0 ? (int)n : 0;
-    struct doing *d = &b->doing.data[call.other];
+    struct activity *d = &b->activity.data[call.other];
     if (e->kind == TLE_CALL_START)
         d->starter = (uint32_t)n;
     else
@@ -197,7 +197,7 @@ int timeline_add(struct timeline_builder *b, const struct tl_event *e)
     b->now = MAX(b->now, time);
     if (unlikely(b->error))
         return b->error;
-    if (b->doing.data[e->thread].ended && e->kind != TLE_THREAD_END)
+    if (b->activity.data[e->thread].ended && e->kind != TLE_THREAD_END)
         return 0; /* the VM's own work after the end of the thread */
     int r = e->kind == TLE_THREAD_START ? 0 : timeline_thread_seen(b, e->thread);
     int64_t n = 0;

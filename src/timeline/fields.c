@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct rec_wish loader_wishes[FIELDS] = {
+const struct rec_column loader_columns[FIELDS] = {
     [EVENT_THREAD] = {"eventThread", true},
     [STACK_TRACE] = {"stackTrace", true},
     [ADDRESS] = {"address", false},
@@ -91,7 +91,7 @@ int64_t number_field(const struct loader *l, enum field f)
     int slot = slot_of(l, f);
     if (likely(slot >= 0))
         return l->row->values[slot];
-    return slot == REC_ABSENT ? 0 : rec_long(&l->e->object, loader_wishes[f].name, 0);
+    return slot == REC_ABSENT ? 0 : rec_long(&l->e->object, loader_columns[f].name, 0);
 }
 
 int64_t ns_field(const struct loader *l, enum field f)
@@ -100,7 +100,7 @@ int64_t ns_field(const struct loader *l, enum field f)
     if (slot >= 0)
         return rec_value_ns(&l->e->object, &(struct rec_value){.field = l->row->plan->field[f],
                                                                .number = l->row->values[slot]});
-    return slot == REC_ABSENT ? 0 : rec_ns(&l->e->object, loader_wishes[f].name, 0);
+    return slot == REC_ABSENT ? 0 : rec_ns(&l->e->object, loader_columns[f].name, 0);
 }
 
 /* Returns the place for the answer about an id; *ret_known says whether the answer is there. */
@@ -137,7 +137,7 @@ static uint32_t constant_field(struct loader *l, enum field f,
                                                     int slot)                             \
     {                                                                                     \
         if (slot < 0)                                                                     \
-            return rec_##what(&l->e->object, loader_wishes[f].name);                      \
+            return rec_##what(&l->e->object, loader_columns[f].name);                     \
         return rec_##what##_of(&l->e->object, l->row->plan->field[f],                     \
                                (uint64_t)l->row->values[slot]);                           \
     }
@@ -187,13 +187,13 @@ static uint32_t find_class(struct loader *l, enum field f, int slot)
 static uint32_t class_of_condition(struct loader *l, enum field f, uint64_t address, uint32_t class)
 {
     static const char await[] = "Synchronizer$ConditionObject.await";
-    const struct rec_class *c = rec_class(&l->e->object, loader_wishes[f].name);
+    const struct rec_class *c = rec_class(&l->e->object, loader_columns[f].name);
     if (!c || !strstr(c->name, "Synchronizer$ConditionObject"))
         return class;
     const uint64_t *known = map_get(&l->conditions, address);
     if (known)
         return (uint32_t)*known;
-    const struct rec_stack *s = rec_stack(&l->e->object, loader_wishes[STACK_TRACE].name);
+    const struct rec_stack *s = rec_stack(&l->e->object, loader_columns[STACK_TRACE].name);
     const char *owner = NULL, *dot = NULL;
     for (uint32_t i = 0; s && i + 1 < s->n; i++)
         if (strstr(s->frames[i].method->full, await))

@@ -38,7 +38,7 @@ enum field {
 };
 
 /* Their names. */
-extern const struct rec_wish loader_wishes[FIELDS];
+extern const struct rec_column loader_columns[FIELDS];
 
 /*
  * A cache for what a constant or an object stands for; few of them are asked about, but very often.

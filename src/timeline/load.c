@@ -172,7 +172,7 @@ static bool is_unmounting(const char *method)
 /* Returns why a virtual thread left its carrier, which its stack shows. */
 static enum tl_event_kind why_unmounted(struct loader *l, bool *ret_timed)
 {
-    const struct rec_stack *s = rec_stack(&l->e->object, loader_wishes[STACK_TRACE].name);
+    const struct rec_stack *s = rec_stack(&l->e->object, loader_columns[STACK_TRACE].name);
     enum tl_event_kind why = TLE_UNMOUNT;
     *ret_timed = false;
     if (s && s->n && !is_unmounting(s->frames[0].method->full))
@@ -202,7 +202,7 @@ static void on_unmounted(struct loader *l)
 
 static void on_thread_start(struct loader *l)
 {
-    const struct rec_thread *started = rec_thread(&l->e->object, loader_wishes[THREAD].name);
+    const struct rec_thread *started = rec_thread(&l->e->object, loader_columns[THREAD].name);
     uint32_t thread = loader_thread(l, started), parent = thread_field(l, PARENT_THREAD);
     if (thread == TL_NONE)
         thread = thread_field(l, EVENT_THREAD);
@@ -538,7 +538,7 @@ static unsigned first_wants(int tag)
 static int read_first(struct loader *l, struct recording *recording, int64_t *end_ns)
 {
     _cleanup_(recording_rows_closep) struct rec_rows *rows = NULL;
-    int r = recording_rows_first(&rows, recording, loader_wishes, FIELDS, first_wants);
+    int r = recording_rows_first(&rows, recording, loader_columns, FIELDS, first_wants);
     if (r == 0)
         r = read_rows(l, rows, on_first);
     if (r < 0)
@@ -582,7 +582,7 @@ static int read_all_events(struct loader *l, struct recording *recording,
 {
     _cleanup_(recording_rows_closep) struct rec_rows *rows = NULL;
     pthread_t builder;
-    int r = recording_rows_open(&rows, recording, loader_wishes, FIELDS);
+    int r = recording_rows_open(&rows, recording, loader_columns, FIELDS);
     if (r < 0)
         return r;
     if (l->streamed) {

@@ -12,7 +12,7 @@
  */
 static int handed_over(struct timeline_builder *b, uint32_t receiver, uint32_t object)
 {
-    struct doing *d = &b->doing.data[receiver];
+    struct activity *d = &b->activity.data[receiver];
     const struct monitor *m = timeline_monitor_of(b, object);
     if (d->depth == 0 || d->handed != TL_NONE || m->owner == TL_NONE || m->owner == receiver ||
         b->contexts.data[d->states[d->depth - 1].context].object != object)
@@ -23,7 +23,7 @@ static int handed_over(struct timeline_builder *b, uint32_t receiver, uint32_t o
                           ? m->release
                           : timeline_release_node(b, m->owner, object, receiver);
     if (release >= 0)
-        b->doing.data[receiver].handed = (uint32_t)release;
+        b->activity.data[receiver].handed = (uint32_t)release;
     return release < 0 ? (int)release : 0;
 }
 
@@ -87,7 +87,7 @@ static bool can_have(const struct timeline_builder *b, const struct monitor *m)
 {
     enum { BACK = 16 };
 
-    if (m->owner == TL_NONE || b->doing.data[m->owner].ended)
+    if (m->owner == TL_NONE || b->activity.data[m->owner].ended)
         return false;
     if (m->got == TL_NONE || timeline_node(b, m->got).prev == TL_NONE)
         return true;
@@ -131,7 +131,7 @@ int timeline_on_enter(struct timeline_builder *b, const struct tl_event *e)
 
 static uint32_t block_context(const struct timeline_builder *b, uint32_t thread)
 {
-    const struct doing *d = &b->doing.data[thread];
+    const struct activity *d = &b->activity.data[thread];
     return d->states[d->depth - 1].context;
 }
 
@@ -145,16 +145,16 @@ static int entered_cause(struct timeline_builder *b, const struct tl_event *e,
     bool recorded = e->other != TL_NONE && e->other != e->thread;
     uint32_t from = recorded ? e->other : m ? m->owner : TL_NONE;
     uint32_t dead = e->object != TL_NONE ? b->objects.data[e->object].thread : TL_NONE;
-    if (dead != TL_NONE && dead != e->thread && b->doing.data[dead].ended) {
+    if (dead != TL_NONE && dead != e->thread && b->activity.data[dead].ended) {
         /* A dying thread holds its own monitor while it wakes the threads that join it. */
         int64_t death = timeline_death_node(b, dead, e->thread);
         if (death >= 0)
             *ret = (struct timeline_cause){TL_BY_JOIN, (uint32_t)death, false};
         return death < 0 ? (int)death : 0;
     }
-    uint32_t handed = b->doing.data[e->thread].handed;
+    uint32_t handed = b->activity.data[e->thread].handed;
     if (handed != TL_NONE) {
-        b->doing.data[e->thread].handed = TL_NONE;
+        b->activity.data[e->thread].handed = TL_NONE;
         *ret = (struct timeline_cause){TL_BY_HANDOFF, handed, false};
         return 0;
     }
@@ -170,7 +170,7 @@ static int entered_cause(struct timeline_builder *b, const struct tl_event *e,
                 b->contexts.data[block_context(b, e->thread)].other == from &&
                 timeline_node(b, (uint32_t)release).kind == TL_WAIT_OBJECT &&
                 timeline_node(b, (uint32_t)release).time <
-                    timeline_node(b, b->doing.data[e->thread].blocked_since).time;
+                    timeline_node(b, b->activity.data[e->thread].blocked_since).time;
     if (r == 0 && late)
         release = timeline_node_with(b, from, TL_HANDOFF, e->object, TL_NONE, e->thread);
     if (r == 0 && release == TL_NONE)
@@ -184,7 +184,7 @@ static int entered_cause(struct timeline_builder *b, const struct tl_event *e,
 
 int timeline_on_entered(struct timeline_builder *b, const struct tl_event *e)
 {
-    struct doing *d = &b->doing.data[e->thread];
+    struct activity *d = &b->activity.data[e->thread];
     struct timeline_cause cause = {TL_NO_EDGE, TL_NONE, false};
     bool waits = d->depth && d->states[d->depth - 1].kind == TL_WAIT_LOCK;
     int r = waits ? entered_cause(b, e, &cause) : 0;

@@ -15,9 +15,9 @@
  */
 static int64_t unpark_node(struct timeline_builder *b, uint32_t thread)
 {
-    const struct doing *d = &b->doing.data[thread];
+    const struct activity *d = &b->activity.data[thread];
     const struct tl_node n = timeline_node(b, d->pending_unpark);
-    const struct doing *waker = &b->doing.data[n.thread];
+    const struct activity *waker = &b->activity.data[n.thread];
     uint64_t since = timeline_node(b, d->blocked_since).time;
     if (n.time >= since || d->unpark_until < since || waker->ended)
         return d->pending_unpark;
@@ -32,7 +32,7 @@ static void parked_cause(struct timeline_builder *b, const struct tl_event *e, u
                          uint32_t unpark, const struct tl_context *c, uint64_t waited)
 {
     uint32_t thread = e->thread;
-    struct doing *d = &b->doing.data[thread];
+    struct activity *d = &b->activity.data[thread];
     if (unpark != TL_NONE) {
         bool join = timeline_node(b, unpark).kind == TL_DEAD;
         timeline_bind(b, n, join ? TL_BY_JOIN : TL_BY_UNPARK, unpark, false);
@@ -53,7 +53,7 @@ static void parked_cause(struct timeline_builder *b, const struct tl_event *e, u
 
 int timeline_on_parked(struct timeline_builder *b, const struct tl_event *e)
 {
-    const struct doing *d = &b->doing.data[e->thread];
+    const struct activity *d = &b->activity.data[e->thread];
     uint32_t since = d->blocked_since, context = 0;
     int64_t unpark = TL_NONE;
     if (d->depth && d->states[d->depth - 1].kind == TL_PARK) {
@@ -75,8 +75,8 @@ int timeline_on_parked(struct timeline_builder *b, const struct tl_event *e)
  */
 static uint32_t end_of_virtual(const struct timeline_builder *b, const struct tl_event *e)
 {
-    uint32_t end = b->doing.data[e->thread].carried;
-    const struct doing *target = &b->doing.data[e->other];
+    uint32_t end = b->activity.data[e->thread].carried;
+    const struct activity *target = &b->activity.data[e->other];
     if (end == TL_NONE || b->now - timeline_node(b, end).time > AFTER_END_NS ||
         target->depth == 0 || target->states[target->depth - 1].kind != TL_PARK ||
         timeline_node(b, end).time < timeline_node(b, target->blocked_since).time)
@@ -92,7 +92,7 @@ int timeline_on_unpark(struct timeline_builder *b, const struct tl_event *e)
     int64_t n = timeline_node_with(b, e->thread, TL_UNPARK, e->object, e->stack, e->other);
     if (n < 0 || e->other == TL_NONE)
         return n < 0 ? (int)n : 0;
-    struct doing *d = &b->doing.data[e->other];
+    struct activity *d = &b->activity.data[e->other];
     uint32_t end = end_of_virtual(b, e);
     d->unpark_until = MAX(d->unpark_until, b->now + e->took_ns);
     if (d->pending_unpark == TL_NONE)
@@ -153,7 +153,7 @@ int timeline_on_unmount(struct timeline_builder *b, const struct tl_event *e)
 {
     struct tl_event enter = *e;
     if (e->stack != TL_NONE && b->stacks_in_wait.data[e->stack] &&
-        b->doing.data[e->thread].depth == 0) {
+        b->activity.data[e->thread].depth == 0) {
         enter.object = waited_on(b, e->thread);
         if (enter.object != TL_NONE)
             return timeline_on_enter(b, &enter);
@@ -165,7 +165,7 @@ int timeline_on_unmount(struct timeline_builder *b, const struct tl_event *e)
 /* Ends a wait that began when the thread was unmounted. */
 int timeline_on_mount(struct timeline_builder *b, const struct tl_event *e)
 {
-    const struct doing *d = &b->doing.data[e->thread];
+    const struct activity *d = &b->activity.data[e->thread];
     uint8_t state = d->depth && !d->hidden ? d->states[d->depth - 1].kind : TL_RUN;
     if (state != TL_WAIT_LOCK)
         return timeline_on_sleep_end(b, e, state == TL_CLASS_INIT ? TL_CLASS_INIT : TL_UNMOUNTED,
@@ -181,7 +181,7 @@ int timeline_on_mount(struct timeline_builder *b, const struct tl_event *e)
  */
 int timeline_on_ready(struct timeline_builder *b, const struct tl_event *e)
 {
-    const struct doing *d = &b->doing.data[e->thread];
+    const struct activity *d = &b->activity.data[e->thread];
     uint8_t state = d->depth && !d->hidden ? d->states[d->depth - 1].kind : TL_RUN;
     struct tl_event end = *e;
     end.other = end.object = TL_NONE;

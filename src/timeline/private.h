@@ -18,7 +18,7 @@
 enum { NESTING = 6, AHEAD = 16, WINDOW = 1 << 14, THAWED_MAX = 1024 };
 
 /* What a thread is doing, between events. */
-struct doing {
+struct activity {
     uint32_t blocked_since;  /* first node of the current wait, or TL_NONE */
     uint32_t pending_unpark; /* an unpark whose permit has not been used yet */
     /* when the last call that unparked it returned; 0: unknown */
@@ -86,7 +86,7 @@ struct timeline_builder {
     VEC(struct tl_pause) pauses;
     VEC(struct tl_delay) delays;
     VEC(struct throttled) throttled;
-    VEC(struct doing) doing;
+    VEC(struct activity) activity;
     VEC(struct monitor) monitors;
     struct strpool strings;
     struct map thread_ids, object_ids, stack_ids;
@@ -105,7 +105,7 @@ struct timeline_builder {
     bool started;
     bool shared; /* two threads use it (timeline_share) */
     /*
-     * If shared: protects the places of threads, doing, objects, monitors, stacks, frames and
+     * If shared: protects the places of threads, activities, objects, monitors, stacks, frames and
      * strings, which move when these tables grow. Their contents need no lock, because the other
      * thread learns the number of an element only from an event.
      */

@@ -33,7 +33,7 @@ void timeline_owned_by(struct monitor *m, uint32_t thread, bool exact)
 int64_t timeline_release_node(struct timeline_builder *b, uint32_t owner, uint32_t object,
                               uint32_t receiver)
 {
-    const struct doing *d = &b->doing.data[owner];
+    const struct activity *d = &b->activity.data[owner];
     if (d->blocked_since != TL_NONE)
         return d->blocked_since;
     if (d->ended)
@@ -44,7 +44,7 @@ int64_t timeline_release_node(struct timeline_builder *b, uint32_t owner, uint32
 /* Begins a wait of any kind. A wait within a wait of the same kind is part of it. */
 int64_t timeline_block(struct timeline_builder *b, const struct tl_event *e, enum tl_kind kind)
 {
-    struct doing *d = &b->doing.data[e->thread];
+    struct activity *d = &b->activity.data[e->thread];
     if (d->depth == NESTING) {
         d->hidden++;
         return TL_NONE;
@@ -58,7 +58,7 @@ int64_t timeline_block(struct timeline_builder *b, const struct tl_event *e, enu
     int64_t n = timeline_node_of(b, e, kind);
     if (n < 0)
         return n;
-    d = &b->doing.data[e->thread];
+    d = &b->activity.data[e->thread];
     d->states[d->depth].kind = kind;
     d->states[d->depth].context = timeline_node(b, (uint32_t)n).context;
     d->depth++;
@@ -75,7 +75,7 @@ int64_t timeline_block(struct timeline_builder *b, const struct tl_event *e, enu
 int64_t timeline_unblock(struct timeline_builder *b, uint32_t thread, enum tl_kind kind,
                          enum tl_kind or_kind)
 {
-    struct doing *d = &b->doing.data[thread];
+    struct activity *d = &b->activity.data[thread];
     if (d->hidden) {
         d->hidden--;
         return TL_NONE;
@@ -100,30 +100,30 @@ int64_t timeline_unblock(struct timeline_builder *b, uint32_t thread, enum tl_ki
 static void wait_set_add(struct timeline_builder *b, struct monitor *m, uint32_t thread,
                          uint32_t object)
 {
-    struct doing *d = &b->doing.data[thread];
+    struct activity *d = &b->activity.data[thread];
     d->wait_object = object;
     d->wait_next = TL_NONE;
     if (m->wait_head == TL_NONE)
         m->wait_head = thread;
     else
-        b->doing.data[m->wait_tail].wait_next = thread;
+        b->activity.data[m->wait_tail].wait_next = thread;
     m->wait_tail = thread;
 }
 
 void timeline_wait_set_remove(struct timeline_builder *b, uint32_t thread)
 {
-    struct doing *d = &b->doing.data[thread];
+    struct activity *d = &b->activity.data[thread];
     if (d->wait_object == TL_NONE)
         return;
     struct monitor *m = &b->monitors.data[d->wait_object];
     uint32_t before = TL_NONE;
-    for (uint32_t w = m->wait_head; w != TL_NONE; before = w, w = b->doing.data[w].wait_next) {
+    for (uint32_t w = m->wait_head; w != TL_NONE; before = w, w = b->activity.data[w].wait_next) {
         if (w != thread)
             continue;
         if (before == TL_NONE)
             m->wait_head = d->wait_next;
         else
-            b->doing.data[before].wait_next = d->wait_next;
+            b->activity.data[before].wait_next = d->wait_next;
         if (m->wait_tail == thread)
             m->wait_tail = before;
         break;
@@ -138,7 +138,7 @@ void timeline_wait_set_remove(struct timeline_builder *b, uint32_t thread)
 static int notify_first(struct timeline_builder *b, uint32_t object, uint32_t n, enum tl_edge edge)
 {
     uint32_t waiter = b->monitors.data[object].wait_head;
-    struct doing *d = &b->doing.data[waiter];
+    struct activity *d = &b->activity.data[waiter];
     timeline_wait_set_remove(b, waiter);
     d->notified = n;
     const struct tl_node from = timeline_node(b, b->threads.data[waiter].last);
@@ -192,7 +192,7 @@ int timeline_on_wait(struct timeline_builder *b, const struct tl_event *e)
     int64_t n = timeline_block(b, &wait, join ? TL_WAIT_JOIN : TL_WAIT_OBJECT);
     if (n < 0 || n == TL_NONE || e->object == TL_NONE)
         return n < 0 ? (int)n : 0;
-    b->doing.data[e->thread].notified = TL_NONE;
+    b->activity.data[e->thread].notified = TL_NONE;
     struct monitor *m = timeline_monitor_of(b, e->object);
     m->owner = e->thread;
     m->owner_exact = true;
@@ -207,9 +207,9 @@ int timeline_on_wait(struct timeline_builder *b, const struct tl_event *e)
 static int reacquired(struct timeline_builder *b, uint32_t thread, uint32_t notified,
                       uint32_t object, struct timeline_cause *ret)
 {
-    uint32_t notifier = timeline_node(b, notified).thread, handed = b->doing.data[thread].handed;
+    uint32_t notifier = timeline_node(b, notified).thread, handed = b->activity.data[thread].handed;
     struct monitor *m = timeline_monitor_of(b, object);
-    b->doing.data[thread].handed = TL_NONE;
+    b->activity.data[thread].handed = TL_NONE;
     if (handed != TL_NONE && timeline_node(b, handed).thread != notifier) {
         *ret = (struct timeline_cause){TL_BY_HANDOFF, handed, false};
         return 0;
@@ -234,7 +234,7 @@ static int reacquired(struct timeline_builder *b, uint32_t thread, uint32_t noti
  */
 static int notification_passes_on(struct timeline_builder *b, uint32_t thread, uint32_t object)
 {
-    struct doing *d = &b->doing.data[thread];
+    struct activity *d = &b->activity.data[thread];
     uint32_t notified = d->notified;
     if (notified == TL_NONE || timeline_node(b, notified).kind != TL_NOTIFY || object == TL_NONE)
         return 0;
@@ -247,7 +247,7 @@ static int notification_passes_on(struct timeline_builder *b, uint32_t thread, u
 
 bool timeline_interrupted(struct timeline_builder *b, uint32_t thread, uint32_t n)
 {
-    struct doing *d = &b->doing.data[thread];
+    struct activity *d = &b->activity.data[thread];
     if (d->pending_interrupt == TL_NONE)
         return false;
     timeline_bind(b, n, TL_BY_INTERRUPT, d->pending_interrupt, false);
@@ -264,13 +264,13 @@ static uint32_t joined_by_class(const struct timeline_builder *b, const struct t
     if (e->object == TL_NONE || b->last_ended == TL_NONE || b->last_ended == e->thread ||
         strcmp(timeline_text(b, b->objects.data[e->object].class), "java.lang.Thread") != 0)
         return TL_NONE;
-    uint64_t began = timeline_node(b, b->doing.data[e->thread].blocked_since).time;
+    uint64_t began = timeline_node(b, b->activity.data[e->thread].blocked_since).time;
     return b->threads.data[b->last_ended].end_ns >= began ? b->last_ended : TL_NONE;
 }
 
 int64_t timeline_death_node(struct timeline_builder *b, uint32_t dead, uint32_t waiter)
 {
-    uint32_t last = b->threads.data[dead].last, since = b->doing.data[waiter].blocked_since;
+    uint32_t last = b->threads.data[dead].last, since = b->activity.data[waiter].blocked_since;
     if (since == TL_NONE || timeline_node(b, last).time >= timeline_node(b, since).time)
         return last;
     return timeline_node_with(b, dead, TL_DEAD_JOIN, TL_NONE, TL_NONE, waiter);
@@ -280,11 +280,11 @@ int64_t timeline_death_node(struct timeline_builder *b, uint32_t dead, uint32_t 
 static int waited_cause(struct timeline_builder *b, const struct tl_event *e,
                         struct timeline_cause *ret)
 {
-    struct doing *d = &b->doing.data[e->thread];
+    struct activity *d = &b->activity.data[e->thread];
     uint32_t notified = d->notified;
     uint32_t joined = e->object != TL_NONE ? b->objects.data[e->object].thread : TL_NONE;
     d->notified = TL_NONE;
-    if (joined != TL_NONE && joined != e->thread && b->doing.data[joined].ended) {
+    if (joined != TL_NONE && joined != e->thread && b->activity.data[joined].ended) {
         int64_t death = timeline_death_node(b, joined, e->thread);
         if (death < 0)
             return (int)death;
@@ -325,12 +325,12 @@ static int waited_in_vain(struct timeline_builder *b, const struct tl_event *e,
         again->context = context = before.context;
     }
     int r = notification_passes_on(b, e->thread, e->object);
-    b->doing.data[e->thread].notified = TL_NONE;
+    b->activity.data[e->thread].notified = TL_NONE;
     /*
      * It ended much later than the timeout: it waited for the monitor, which the owner then
      * released.
      */
-    uint64_t waited = b->now - timeline_node(b, b->doing.data[e->thread].blocked_since).time;
+    uint64_t waited = b->now - timeline_node(b, b->activity.data[e->thread].blocked_since).time;
     struct monitor *m = timeline_monitor_of(b, e->object);
     uint32_t timeout_ms = b->contexts.data[context].timeout_ms;
     if (r == 0 && m && m->owner != TL_NONE && m->owner != e->thread && timeout_ms &&
@@ -347,7 +347,7 @@ static int waited_in_vain(struct timeline_builder *b, const struct tl_event *e,
 
 int timeline_on_waited(struct timeline_builder *b, const struct tl_event *e)
 {
-    struct doing *d = &b->doing.data[e->thread];
+    struct activity *d = &b->activity.data[e->thread];
     uint8_t state = d->depth ? d->states[d->depth - 1].kind : TL_RUN;
     timeline_wait_set_remove(b, e->thread);
     if (state != TL_WAIT_OBJECT && state != TL_WAIT_JOIN)

@@ -5,10 +5,10 @@
 #include "base/buf.h"
 #include "base/cursor.h"
 #include "base/file.h"
+#include "base/generated_name.h"
 #include "base/json.h"
 #include "base/json_check.h"
 #include "base/latency.h"
-#include "base/made_name.h"
 #include "base/map.h"
 #include "base/parse.h"
 #include "base/strpool.h"
@@ -342,20 +342,20 @@ static void names_of_made_classes_mean_the_same_in_every_run(void **state)
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         char name[64];
         snprintf(name, sizeof(name), "%s", rows[i][0]);
-        name[made_name_settle(name, strlen(name))] = 0;
+        name[generated_name_normalize(name, strlen(name))] = 0;
         assert_string_equal(name, rows[i][1]);
-        name[made_name_settle(name, strlen(name))] = 0;
+        name[generated_name_normalize(name, strlen(name))] = 0;
         assert_string_equal(name, rows[i][1]);
     }
     size_t host = 0;
-    assert_true(made_name_is_lambda("a/B$$Lambda$3/0x12", 18, &host) && host == 3);
-    assert_false(made_name_is_lambda("a/B$$LambdaMaker", 16, &host) ||
-                 made_name_is_lambda("a/B", 3, &host));
-    assert_true(made_name_is_agents("java/lang/JvmscopeTrace", 23) &&
-                made_name_is_agents("java.lang.JvmscopeTrace", 23) &&
-                made_name_is_agents("jvmscope.Binder", 15));
-    assert_false(made_name_is_agents("java/lang/Jvm", 13) ||
-                 made_name_is_agents("com/shop/JvmscopeTrace", 22));
+    assert_true(generated_name_is_lambda("a/B$$Lambda$3/0x12", 18, &host) && host == 3);
+    assert_false(generated_name_is_lambda("a/B$$LambdaMaker", 16, &host) ||
+                 generated_name_is_lambda("a/B", 3, &host));
+    assert_true(generated_name_is_agents("java/lang/JvmscopeTrace", 23) &&
+                generated_name_is_agents("java.lang.JvmscopeTrace", 23) &&
+                generated_name_is_agents("jvmscope.Binder", 15));
+    assert_false(generated_name_is_agents("java/lang/Jvm", 13) ||
+                 generated_name_is_agents("com/shop/JvmscopeTrace", 22));
 }
 
 static void a_proxy_is_called_by_its_interfaces(void **state)
@@ -369,36 +369,36 @@ static void a_proxy_is_called_by_its_interfaces(void **state)
         {"com/shop/My$Proxy0", "com/shop/My$Proxy0"},
         {"com/shop/$Proxy0$Impl", "com/shop/$Proxy0$Impl"},
     };
-    struct made_target t = {0};
+    struct generated_target t = {0};
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         char name[64];
         snprintf(name, sizeof(name), "%s", rows[i][0]);
-        assert_int_equal(made_name_is_proxy(name, strlen(name)),
+        assert_int_equal(generated_name_is_proxy(name, strlen(name)),
                          strcmp(rows[i][0], rows[i][1]) != 0);
-        name[made_name_settle_known(name, strlen(name), &t)] = 0;
+        name[generated_name_normalize_known(name, strlen(name), &t)] = 0;
         assert_string_equal(name, rows[i][0]); /* no interface is known */
     }
-    made_target_implements(&t, (struct str){"com/shop/Order", 14});
-    made_target_implements(&t, (struct str){"Named", 5});
+    generated_target_implements(&t, (struct str){"com/shop/Order", 14});
+    generated_target_implements(&t, (struct str){"Named", 5});
     assert_string_equal(t.text, "Order,Named");
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         char name[64];
         snprintf(name, sizeof(name), "%s", rows[i][0]);
-        name[made_name_settle_known(name, strlen(name), &t)] = 0;
+        name[generated_name_normalize_known(name, strlen(name), &t)] = 0;
         assert_string_equal(name, rows[i][1]);
     }
 }
 
-static void consider(struct made_target *t, const char *class, const char *method)
+static void consider(struct generated_target *t, const char *class, const char *method)
 {
     static const struct str host = {"a/Shop", 6};
-    made_target_consider(t, host, (struct str){class, strlen(class)},
-                         (struct str){method, strlen(method)});
+    generated_target_consider(t, host, (struct str){class, strlen(class)},
+                              (struct str){method, strlen(method)});
 }
 
 static void a_lambda_stands_for_the_method_that_its_class_calls(void **state)
 {
-    struct made_target t = {0};
+    struct generated_target t = {0};
     consider(&t, "java/lang/Object", "<init>");
     consider(&t, "a/Shop$$Lambda$3", "<init>");
     assert_string_equal(t.text, "");

@@ -266,14 +266,14 @@ static void a_monitor_is_told_with_its_owner(void **state)
     takes(&f, CAUSE_LOCK, 118);
     const struct request_part *lock = &f.p.rows.data[1];
     assert_string_equal(lock->object, "Store");
-    struct thread_doings doings = {0};
-    assert_int_equal(request_part_culprits(f.l, lock, &doings), 0);
-    assert_int_equal(doings.rows.len, 1);
-    assert_int_equal(doings.rows.data[0].ns, 118 * MS);
-    assert_int_equal(doings.rows.data[0].kind, CAUSE_SLEEP);
-    assert_string_equal(tl_thread_name(f.t, doings.rows.data[0].thread), "compactor");
-    assert_string_equal(frames_program(f.l, &doings.rows.data[0].frames), "C.m2");
-    vec_release(&doings.rows);
+    struct thread_activities activities = {0};
+    assert_int_equal(request_part_culprits(f.l, lock, &activities), 0);
+    assert_int_equal(activities.rows.len, 1);
+    assert_int_equal(activities.rows.data[0].ns, 118 * MS);
+    assert_int_equal(activities.rows.data[0].kind, CAUSE_SLEEP);
+    assert_string_equal(tl_thread_name(f.t, activities.rows.data[0].thread), "compactor");
+    assert_string_equal(frames_program(f.l, &activities.rows.data[0].frames), "C.m2");
+    vec_release(&activities.rows);
     done(&f);
 }
 

@@ -146,11 +146,11 @@ at_each_sample static bool record(void *context, const struct sample *s)
 }
 
 /* They count where the thread was last seen, so that they belong to the request of that time. */
-static void record_unheard(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,
-                           uint32_t weight)
+static void record_unsignalled(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,
+                               uint32_t weight)
 {
     struct sample s = {
-        .id = serial, .time_ns = time_ns, .weight = weight, .n = mark ? 0 : -1 - WALK_UNHEARD};
+        .id = serial, .time_ns = time_ns, .weight = weight, .n = mark ? 0 : -1 - WALK_UNSIGNALLED};
     if (!mark)
         put_unattributed(&s);
     for (uint32_t i = 0; mark && i < weight; i++)
@@ -197,8 +197,8 @@ static void count_kept(void *context, const struct sample *s)
     count(trace, s->weight);
 }
 
-static void count_unheard(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,
-                          uint32_t weight)
+static void count_unsignalled(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,
+                              uint32_t weight)
 {
     if (!cpu.all_off && !(cpu.off.len && map_get(&cpu.off, serial)))
         count((uint32_t)mark, weight);
@@ -514,7 +514,7 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
         .depth = (uint32_t)o->v[OPT_DEPTH].number,
         .on_sample = recording ? record : keep,
         .idle = recording ? record_idle : count_idle,
-        .unheard = recording ? record_unheard : count_unheard,
+        .unsignalled = recording ? record_unsignalled : count_unsignalled,
         /* Twice what all CPUs can produce until the buffer is next emptied. */
         .keep = recording
                     ? 0

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/instrument/shown_name.h"
 
-#include "base/made_name.h"
+#include "base/generated_name.h"
 
 #include <stdio.h>
 #include <string.h>
 
 struct str instrument_shown_name(const struct instrument_class *c, struct shown_name *room)
 {
-    struct made_target target = {0};
-    if (!c->file || !made_name_is_proxy(c->name.data, c->name.len) ||
+    struct generated_target target = {0};
+    if (!c->file || !generated_name_is_proxy(c->name.data, c->name.len) ||
         c->name.len + sizeof(target.text) + 2 >= sizeof(room->text))
         return c->name;
     /* Behind the pool stand access flags, the class, its super class and the interfaces. */
     uint32_t at = c->file->pool_end + 6;
     for (unsigned n = class_be16(c->file, at); n > 0; n--)
-        made_target_implements(&target, class_name_at(c->file, class_be16(c->file, at += 2)));
+        generated_target_implements(&target, class_name_at(c->file, class_be16(c->file, at += 2)));
     if (!target.text[0])
         return c->name;
     memcpy(room->text, c->name.data, c->name.len);
-    size_t len = made_name_settle_known(room->text, c->name.len, &target);
+    size_t len = generated_name_normalize_known(room->text, c->name.len, &target);
     len += (size_t)snprintf(room->text + len, sizeof(room->text) - len, "[%s]", target.text);
     return (struct str){room->text, len};
 }

@@ -4,8 +4,8 @@
 #include "agent/vm/class_watch.h"
 #include "agent/vm/names.h"
 #include "base/arena.h"
+#include "base/generated_name.h"
 #include "base/hash.h"
-#include "base/made_name.h"
 #include "base/map.h"
 #include "base/strpool.h"
 #include "base/vec.h"
@@ -46,9 +46,10 @@ struct dictionary {
     struct map thread_known; /* serials that were written */
     struct map class_times;  /* hash of a class's id and name -> how often it was unloaded */
     VEC(struct reported_class) reported_classes;
-    /* reported_classes.len and class_watch_goings() when unloaded classes were last searched */
-    size_t looked_reported;
-    uint64_t looked_goings;
+    /* reported_classes.len and class_watch_unload_count() when unloaded classes were last searched
+     */
+    size_t seen_reported;
+    uint64_t seen_unloads;
     struct arena arena; /* names of reported_classes */
 };
 
@@ -145,7 +146,7 @@ static uint32_t class_serial(struct dictionary *d, const char *name, uint64_t id
 
 static bool is_gone(const struct reported_class *c)
 {
-    return c->watched ? class_watch_gone(c->watched) : class_watch_none_left(c->name);
+    return c->watched ? class_watch_is_unloaded(c->watched) : class_watch_none_left(c->name);
 }
 
 void dictionary_unloaded(struct dictionary *d)
@@ -153,8 +154,8 @@ void dictionary_unloaded(struct dictionary *d)
     if (d->out->format != OUT_BINARY)
         return;
     pthread_mutex_lock(&d->out->lock);
-    uint64_t goings = class_watch_goings();
-    if (goings != d->looked_goings || d->reported_classes.len > d->looked_reported) {
+    uint64_t unloads = class_watch_unload_count();
+    if (unloads != d->seen_unloads || d->reported_classes.len > d->seen_reported) {
         size_t left = 0;
         out_stamp(d->out);
         for (size_t i = 0; i < d->reported_classes.len; i++) {
@@ -167,8 +168,8 @@ void dictionary_unloaded(struct dictionary *d)
                 d->reported_classes.data[left++] = c;
             }
         }
-        d->reported_classes.len = d->looked_reported = left;
-        d->looked_goings = goings;
+        d->reported_classes.len = d->seen_reported = left;
+        d->seen_unloads = unloads;
     }
     pthread_mutex_unlock(&d->out->lock);
 }
@@ -263,7 +264,7 @@ static uint32_t own_frames(JNIEnv *jni, const struct jfr_frame *frames, uint32_t
 {
     for (uint32_t i = n; i-- > 0;) {
         const struct method *m = names_method(jni, (jmethodID)(uintptr_t)frames[i].method);
-        if (m && made_name_is_agents(m->class_name, strlen(m->class_name)))
+        if (m && generated_name_is_agents(m->class_name, strlen(m->class_name)))
             return i + 1;
     }
     return 0;

@@ -482,13 +482,13 @@ static void clear_counters(void)
         atomic_store(single[i], 0);
 }
 
-static void report_unheard(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,
-                           uint32_t weight)
+static void report_unsignalled(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,
+                               uint32_t weight)
 {
     atomic_fetch_add(&sampler.samples, weight);
     if (!mark)
-        atomic_fetch_add(&sampler.failed[WALK_UNHEARD], weight);
-    sampler.options.unheard(context, serial, mark, time_ns, weight);
+        atomic_fetch_add(&sampler.failed[WALK_UNSIGNALLED], weight);
+    sampler.options.unsignalled(context, serial, mark, time_ns, weight);
 }
 
 static int start_source(const struct sampler_options *o)
@@ -504,7 +504,7 @@ static int start_source(const struct sampler_options *o)
                                                .wall = o->wall,
                                                .perf = o->perf,
                                                .idle = o->idle,
-                                               .unheard = report_unheard,
+                                               .unsignalled = report_unsignalled,
                                                .context = o->context,
                                                .coalesced = &sampler.coalesced});
 }

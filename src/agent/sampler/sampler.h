@@ -56,8 +56,8 @@ struct sampler_options {
      * CPU: at its end a thread had used `weight` intervals that no signal reported. mark is 0 when
      * no sample of it has a stack; time_ns is when it was last sampled. Not called in a handler.
      */
-    void (*unheard)(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,
-                    uint32_t weight);
+    void (*unsignalled)(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,
+                        uint32_t weight);
     void *context;
     unsigned keep; /* the number of samples that can be kept for sampler_drain */
 };

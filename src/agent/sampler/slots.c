@@ -225,7 +225,7 @@ static uint64_t read_clock(const struct slot *s)
  * Counts the intervals that no signal has reported. A thread that runs for a fraction of the
  * kernel's tick at a time would else lose a good part of an interval, in each thread.
  */
-static void count_unheard(struct slot *s)
+static void count_unsignalled(struct slot *s)
 {
     uint64_t interval = options.interval_ns, cpu_ns = read_clock(s), due = 0;
     /* Of a thread that is gone, or that may not be a Java thread, nothing is known. */
@@ -240,14 +240,14 @@ static void count_unheard(struct slot *s)
     } else if (!s->has_timer && s->seen) {
         due = (cpu_ns - s->cpu_ns) / interval;
     }
-    s->unheard += (uint32_t)MIN(due, (uint64_t)INT32_MAX);
+    s->unsignalled += (uint32_t)MIN(due, (uint64_t)INT32_MAX);
 }
 
 /* The ring remains until slots_release or until the slot is used again. */
 static void disarm_timer(struct slot *s)
 {
     if (!options.wall && !atomic_load(&s->none))
-        count_unheard(s);
+        count_unsignalled(s);
     if (s->perf.fd) {
         forget_perf(s);
     } else if (s->has_timer) {
@@ -340,7 +340,7 @@ static void remove_slot(struct slot *s)
     disarm_timer(s);
     atomic_store(&s->thread, NULL);
     atomic_store(&s->none, true);
-    atomic_store(&s->tid, s->unheard ? ENDED : 0);
+    atomic_store(&s->tid, s->unsignalled ? ENDED : 0);
 }
 
 /*
@@ -349,16 +349,16 @@ static void remove_slot(struct slot *s)
  */
 static void settle(struct slot *s, bool last)
 {
-    if (!s->unheard || atomic_load(&s->tid) != ENDED)
+    if (!s->unsignalled || atomic_load(&s->tid) != ENDED)
         return;
     if (!s->waited && !last) {
         s->waited = true;
         return;
     }
     uint64_t time_ns = atomic_load(&s->sampled_ns);
-    options.unheard(options.context, atomic_load(&s->serial), atomic_load(&s->mark),
-                    time_ns ? time_ns : now_ns(), s->unheard);
-    s->unheard = 0;
+    options.unsignalled(options.context, atomic_load(&s->serial), atomic_load(&s->mark),
+                        time_ns ? time_ns : now_ns(), s->unsignalled);
+    s->unsignalled = 0;
     atomic_store(&s->tid, 0);
 }
 

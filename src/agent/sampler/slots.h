@@ -37,10 +37,11 @@ struct slot {
     _Atomic uint32_t weight; /* intervals that the visitor's pending signals stand for */
     uint32_t repeated;       /* wall: intervals since the last sample, all idle */
     uint64_t begun_ns;       /* the thread's CPU time when its sampling began */
-    uint32_t unheard; /* intervals that had ended before sampling did and that no signal reported */
-    bool waited;      /* slots_work has left them for its next call */
-    bool seen;        /* it was visited before */
-    bool settling;    /* wall: the last visit sent a signal, whose handling used CPU time */
+    uint32_t
+        unsignalled; /* intervals that had ended before sampling did and that no signal reported */
+    bool waited;     /* slots_work has left them for its next call */
+    bool seen;       /* it was visited before */
+    bool settling;   /* wall: the last visit sent a signal, whose handling used CPU time */
     atomic_bool
         blocked; /* wall: the last signal interrupted a blocking call, to which it returns */
 };
@@ -61,8 +62,8 @@ struct slots_options {
      * run then. mark: what the thread was doing in its last sample; 0: it had none. Not called in a
      * signal handler.
      */
-    void (*unheard)(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,
-                    uint32_t weight);
+    void (*unsignalled)(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,
+                        uint32_t weight);
     void *context;
     _Atomic uint64_t *coalesced;
 };

@@ -15,7 +15,7 @@
  * Wakes the agent's thread at once instead of after up to a twentieth of a second; for a capture's
  * flush and drain.
  */
-void session_hurry(void);
+void session_drain_soon(void);
 
 /* Wakes the agent's thread when the recording's file has to grow. */
 extern struct waker session_waker;

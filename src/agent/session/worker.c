@@ -6,20 +6,20 @@
 #include <pthread.h>
 #include <time.h>
 
-enum { WORK_MS = 100, DRAIN_MS = SESSION_DRAIN_MS, HURRY_MS = 1, DISMISS_MS = 20 };
+enum { WORK_MS = 100, DRAIN_MS = SESSION_DRAIN_MS, SOON_MS = 1, DISMISS_MS = 20 };
 
 /* used with the session's lock: the worker has to check worker_stop */
 static pthread_cond_t worker_due;
 static bool worker_there, worker_stop;
-static atomic_bool hurry; /* the worker's next round is due at once */
+static atomic_bool drain_soon; /* the worker's next round is due at once */
 
 struct waker session_waker;
 
 /* the recording is a ring */
 
-void session_hurry(void)
+void session_drain_soon(void)
 {
-    atomic_store(&hurry, true);
+    atomic_store(&drain_soon, true);
 }
 
 /* The time that far from now, for worker_due. */
@@ -64,8 +64,8 @@ static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
     bool can_grow = true;
     pthread_mutex_lock(&session_lock);
     while (!worker_stop && !vm.dying && session_now) {
-        bool at_once = atomic_exchange(&hurry, false);
-        bool low = wait_for_work(at_once ? HURRY_MS : DRAIN_MS, can_grow);
+        bool at_once = atomic_exchange(&drain_soon, false);
+        bool low = wait_for_work(at_once ? SOON_MS : DRAIN_MS, can_grow);
         struct session *s = session_now;
         if (worker_stop || vm.dying || !s)
             break;

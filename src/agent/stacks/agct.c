@@ -34,7 +34,7 @@ const char *const walk_failure_names[WALK_FAILURES] = {
     [WALK_EXITING] = "thread exit",
     [WALK_DEOPT] = "deoptimisation",
     [WALK_SAFEPOINT] = "safepoint",
-    [WALK_UNHEARD] = "ended before its first sample",
+    [WALK_UNSIGNALLED] = "ended before its first sample",
     [WALK_OTHER] = "other",
 };
 
@@ -43,7 +43,7 @@ static int walk(void *ucontext, JNIEnv *env, struct jfr_frame *frames, uint32_t 
     struct agct_trace trace = {.env = env, .frames = (struct agct_frame *)(void *)frames};
     agct(&trace, (jint)max, ucontext);
     if (trace.n <= 0)
-        return trace.n > -WALK_UNHEARD ? -1 + trace.n : -1 - WALK_OTHER;
+        return trace.n > -WALK_UNSIGNALLED ? -1 + trace.n : -1 - WALK_OTHER;
     for (jint i = 0; i < trace.n; i++) {
         struct agct_frame f = trace.frames[i];
         frames[i] = (struct jfr_frame){

@@ -27,7 +27,7 @@ enum walk_failure {
     WALK_EXITING,      /* the thread is exiting */
     WALK_DEOPT,        /* frames are being deoptimized */
     WALK_SAFEPOINT,    /* the VM is at a safepoint */
-    WALK_UNHEARD,      /* the thread ended before the kernel signalled its first interval */
+    WALK_UNSIGNALLED,  /* the thread ended before the kernel signalled its first interval */
     WALK_OTHER,
     WALK_FAILURES
 };

@@ -45,7 +45,7 @@ static struct {
     VEC(struct named) names;
     struct map by_name;    /* hash -> index of names */
     struct map by_address; /* -> serial; of classes that are loaded */
-    uint64_t goings;
+    uint64_t unloads;
     atomic_bool on;
 } watch;
 
@@ -191,7 +191,7 @@ static void JNICALL on_free(jvmtiEnv *ti, jlong tag)
     const uint64_t *index = w && !w->gone ? map_get(&watch.by_name, w->name) : NULL;
     if (index) {
         w->gone = true;
-        watch.goings++;
+        watch.unloads++;
         watch.names.data[*index].loaded--;
         const uint64_t *serial = w->address ? map_get(&watch.by_address, w->address) : NULL;
         if (serial && *serial == (uint64_t)tag)
@@ -215,7 +215,7 @@ uint32_t class_watch_find(const char *name, uint64_t address)
     return serial;
 }
 
-bool class_watch_gone(uint32_t serial)
+bool class_watch_is_unloaded(uint32_t serial)
 {
     pthread_mutex_lock(&lock);
     bool gone = serial && serial <= watch.classes.len && watch.classes.data[serial - 1].gone;
@@ -233,12 +233,12 @@ bool class_watch_none_left(const char *name)
     return none;
 }
 
-uint64_t class_watch_goings(void)
+uint64_t class_watch_unload_count(void)
 {
     pthread_mutex_lock(&lock);
-    uint64_t goings = watch.goings;
+    uint64_t unloads = watch.unloads;
     pthread_mutex_unlock(&lock);
-    return goings;
+    return unloads;
 }
 
 static void tag_loaded(jvmtiEnv *ti, JNIEnv *jni)
@@ -292,6 +292,6 @@ void class_watch_stop(void)
     vec_release(&watch.names);
     map_release(&watch.by_name);
     map_release(&watch.by_address);
-    watch.goings = 0;
+    watch.unloads = 0;
     pthread_mutex_unlock(&lock);
 }

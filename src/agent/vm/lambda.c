@@ -47,7 +47,7 @@ static void index_pool(struct pool_entry *pool, size_t n, const uint8_t *at, con
     }
 }
 
-static void find_interfaces(jclass class, struct made_target *ret)
+static void find_interfaces(jclass class, struct generated_target *ret)
 {
     jint n = 0;
     jclass *of = NULL;
@@ -63,20 +63,21 @@ static void find_interfaces(jclass class, struct made_target *ret)
             continue;
         size_t len = strlen(signature);
         if (len > 2)
-            made_target_implements(ret, (struct str){signature + 1, len - 2});
+            generated_target_implements(ret, (struct str){signature + 1, len - 2});
         vm_free(signature);
     }
     vm_free(of);
 }
 
-void lambda_target(jclass class, const char *signature, struct made_target *ret)
+void lambda_target(jclass class, const char *signature, struct generated_target *ret)
 {
     size_t host;
-    if (made_name_is_proxy(signature, strlen(signature)))
+    if (generated_name_is_proxy(signature, strlen(signature)))
         find_interfaces(class, ret);
     jint count = 0, size = 0;
     unsigned char *bytes = NULL;
-    if (signature[0] != 'L' || !made_name_is_lambda(signature + 1, strlen(signature + 1), &host) ||
+    if (signature[0] != 'L' ||
+        !generated_name_is_lambda(signature + 1, strlen(signature + 1), &host) ||
         (*vm.ti)->GetConstantPool(vm.ti, class, &count, &size, &bytes) != JVMTI_ERROR_NONE)
         return;
     size_t n = count > 0 ? (size_t)count : 0;
@@ -87,9 +88,9 @@ void lambda_target(jclass class, const char *signature, struct made_target *ret)
         const struct pool_entry *e = &pool[i];
         uint16_t type = short_at(e, 3), class_at = short_at(e, 1);
         if (e->at && (e->at[0] == 10 || e->at[0] == 11) && type < n && class_at < n)
-            made_target_consider(ret, (struct str){signature + 1, host},
-                                 pool_text(pool, n, short_at(&pool[class_at], 1)),
-                                 pool_text(pool, n, short_at(&pool[type], 1)));
+            generated_target_consider(ret, (struct str){signature + 1, host},
+                                      pool_text(pool, n, short_at(&pool[class_at], 1)),
+                                      pool_text(pool, n, short_at(&pool[type], 1)));
     }
     free(pool);
     vm_free(bytes);
@@ -100,9 +101,10 @@ char *class_signature(jclass class)
     char *signature = NULL;
     if ((*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) != JVMTI_ERROR_NONE)
         return NULL;
-    struct made_target lambda = {0};
+    struct generated_target lambda = {0};
     lambda_target(class, signature, &lambda);
-    size_t len = strlen(signature), settled = made_name_settle_known(signature, len, &lambda);
+    size_t len = strlen(signature),
+           settled = generated_name_normalize_known(signature, len, &lambda);
     size_t extra = lambda.text[0] ? strlen(lambda.text) + 2 : 0;
     char *text = malloc(settled + extra + 1);
     if (text)

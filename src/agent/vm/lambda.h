@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "base/made_name.h"
+#include "base/generated_name.h"
 
 #include <jvmti.h>
 
@@ -14,10 +14,10 @@
  * the interfaces of a proxy's class. signature: as returned by the VM. Nothing is found for other
  * classes.
  */
-void lambda_target(jclass c, const char *signature, struct made_target *ret);
+void lambda_target(jclass c, const char *signature, struct generated_target *ret);
 /*
  * A class's descriptor as outputs show it: "Ljava/lang/String;", "[I", without the suffixes that
- * the VM adds to the names of classes that it generated (base/made_name.h). The caller frees it.
- * NULL: the VM does not provide it, or out of memory.
+ * the VM adds to the names of classes that it generated (base/generated_name.h). The caller frees
+ * it. NULL: the VM does not provide it, or out of memory.
  */
 char *class_signature(jclass c);

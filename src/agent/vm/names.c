@@ -7,8 +7,8 @@
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
 #include "base/arena.h"
+#include "base/generated_name.h"
 #include "base/hash.h"
-#include "base/made_name.h"
 #include "base/map.h"
 #include "base/vec.h"
 
@@ -45,15 +45,16 @@ static const char *keep(const char *s)
     return s ? arena_copy(&arena, s, strlen(s)) : NULL;
 }
 
-/* The name as outputs show it (base/made_name.h). */
-static const char *keep_class_name(const char *name, size_t len, const struct made_target *made)
+/* The name as outputs show it (base/generated_name.h). */
+static const char *keep_class_name(const char *name, size_t len,
+                                   const struct generated_target *made)
 {
     size_t extra = made->text[0] ? strlen(made->text) + 2 : 0;
     char *kept = arena_alloc(&arena, len + extra + 1);
     if (!kept)
         return NULL;
     memcpy(kept, name, len);
-    len = made_name_settle_known(kept, len, made);
+    len = generated_name_normalize_known(kept, len, made);
     kept[len] = 0;
     if (extra)
         snprintf(kept + len, extra + 1, "[%s]", made->text);
@@ -131,7 +132,7 @@ static bool learn_class(JNIEnv *jni, struct method *m, jclass class)
     size_t len = strlen(signature);
     m->class_serial = class_serial(jni, class, signature);
     /* "Ljava/lang/String;"; a hidden class is "Lp/C.0x1234;" (JVM TI, GetClassSignature). */
-    struct made_target lambda = {0};
+    struct generated_target lambda = {0};
     lambda_target(class, signature, &lambda);
     m->class_name = len > 2 && signature[0] == 'L'
                         ? keep_class_name(signature + 1, len - 2, &lambda)

@@ -22,7 +22,8 @@ struct method_line {
 };
 
 struct method {
-    const char *class_name; /* internal form, "java/lang/String"; made ones by base/made_name.h */
+    const char
+        *class_name; /* internal form, "java/lang/String"; made ones by base/generated_name.h */
     const char *name, *descriptor;
     const char *source; /* NULL: unknown */
     uint32_t modifiers, class_modifiers;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `heap diff OLD NEW`: which classes grew, by number, size and retained size. */
-#include "base/made_name.h"
+#include "base/generated_name.h"
 #include "cli/heap/accumulation.h"
 #include "cli/heap/verbs.h"
 
@@ -25,7 +25,7 @@ static int take(struct rows *r, const struct heap_dump *d, int side)
     for (size_t k = 0; k < d->classes.len; k++) {
         const struct heap_class *c = &d->classes.data[k];
         bool added;
-        if (!c->objects || made_name_is_agents(c->name, strlen(c->name)))
+        if (!c->objects || generated_name_is_agents(c->name, strlen(c->name)))
             continue;
         int64_t number = strpool_add(&r->names, c->name, strlen(c->name));
         uint64_t *at =

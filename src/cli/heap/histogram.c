@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/heap/heap.h"
 
-#include "base/made_name.h"
+#include "base/generated_name.h"
 #include "cli/heap/verbs.h"
 
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static int64_t rows_of(const struct heap_dump *d, struct heap_class *rows)
     for (size_t i = 0; i < d->classes.len; i++) {
         const struct heap_class *c = &d->classes.data[i];
         bool added = true;
-        if (!c->objects || made_name_is_agents(c->name, strlen(c->name)))
+        if (!c->objects || generated_name_is_agents(c->name, strlen(c->name)))
             continue;
         uint64_t *at = c->made ? map_at(&made, (uintptr_t)c->name, (uint64_t)n, &added) : NULL;
         if (c->made && !at)

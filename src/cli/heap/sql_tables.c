@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/heap/sql_tables.h"
 
-#include "base/made_name.h"
+#include "base/generated_name.h"
 #include "cli/heap/paths.h"
 #include "cli/heap/threads.h"
 #include "cli/heap/value.h"
@@ -184,7 +184,8 @@ static void classes_settle(struct sql_cursor *c)
 {
     const struct heap_dump *d = c->sql->h->dump;
     while (c->at < d->classes.len &&
-           (made_name_is_agents(d->classes.data[c->at].name, strlen(d->classes.data[c->at].name)) ||
+           (generated_name_is_agents(d->classes.data[c->at].name,
+                                     strlen(d->classes.data[c->at].name)) ||
             (c->way == SQL_BY_CLASS && !c->wants[c->at]) ||
             (c->way == SQL_BY_KEY && d->classes.data[c->at].id != heap_id(c->sql->h, c->key))))
         c->at++;

@@ -34,7 +34,7 @@ void put_part_of(struct buf *b, uint64_t part, uint64_t whole)
 }
 
 /* Returns what a thread did while others waited for it, as in "which slept". */
-static const char *doing(enum request_cause kind)
+static const char *activity(enum request_cause kind)
 {
     static const char *const words[REQUEST_CAUSES] = {
         [CAUSE_CPU] = "ran",
@@ -164,7 +164,7 @@ void put_culprit(struct buf *b, const struct group_cause *c)
     }
     put_in(b, c->culprit.method);
     if (c->culprit.kind != CAUSE_CPU && c->culprit.kind != CAUSE_UNKNOWN)
-        buf_printf(b, ", which %s", doing(c->culprit.kind));
+        buf_printf(b, ", which %s", activity(c->culprit.kind));
     buf_string(b, ", ");
     put_part_of(b, (uint64_t)c->culprit.ns, (uint64_t)c->slow_ns);
 }

@@ -28,12 +28,12 @@ static void draw(char bar[BAR + 1], char with, const struct request *q, int64_t 
 static int explain(struct request_view *v, const struct request_part *p, struct buf *text,
                    struct group_cause *ret)
 {
-    struct thread_doings own = {0}, others = {0};
+    struct thread_activities own = {0}, others = {0};
     struct group_cause c = {
         .cause = p->cause, .object = p->object, .slow_ns = (double)(p->end - p->start)};
     int e = request_part_stacks(v->l, p, &own);
     e = e ? e : request_part_culprits(v->l, p, &others);
-    const struct thread_doing *most = NULL;
+    const struct thread_activity *most = NULL;
     for (size_t i = 0; e == 0 && i < own.rows.len; i++)
         most = !most || own.rows.data[i].ns > most->ns ? &own.rows.data[i] : most;
     if (most)

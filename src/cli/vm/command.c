@@ -58,15 +58,15 @@ static int cmd_vm(const struct command *self, int argc, char **argv)
         return complain("vm", "--from is not before --to", NULL), 2;
     _cleanup_(buf_release) struct buf why = BUF(4096);
     struct vm_view w = {.path = operands.list[0], .limit = o.limit ? o.limit : 10};
-    const struct vm_doings_filter filter = {o.from_ns, o.to_ns};
-    int e = vm_doings_load(&w.v, w.path, &filter, &why);
+    const struct vm_activity_filter filter = {o.from_ns, o.to_ns};
+    int e = vm_activity_load(&w.v, w.path, &filter, &why);
     if (e < 0)
         return why.len ? complain(w.path, "cannot read", buf_str(&why))
                        : complain_errno(w.path, "cannot read", e);
     set_window(&w, &o);
-    if (!vm_doings_any(&w.v)) {
+    if (!vm_activity_any(&w.v)) {
         status = w.filtered ? complain(w.path, "the VM did nothing of its own in that time", NULL)
-                            : complain(w.path, "says nothing of the VM's own doings",
+                            : complain(w.path, "says nothing of the VM's own activity",
                                        "record with --events");
     } else if ((e = vm_view_fill(&w)) < 0) {
         status = complain_errno(w.path, "cannot show", e);

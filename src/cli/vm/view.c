@@ -184,5 +184,5 @@ void vm_view_release(struct vm_view *w)
     vec_release(&w->methods);
     vec_release(&w->longest);
     vec_release(&w->late);
-    vm_doings_release(&w->v);
+    vm_activity_release(&w->v);
 }

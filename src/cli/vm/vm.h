@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/json.h"
-#include "profile/vm_doings.h"
+#include "profile/vm_activity.h"
 
 /* Sums over what has the same texts. */
 struct vm_group {
@@ -19,7 +19,7 @@ struct vm_groups {
 
 struct vm_view {
     const char *path;
-    struct vm_doings v;
+    struct vm_activity v;
     size_t limit;
     bool filtered;                /* by time: the VM's own totals do not apply */
     uint64_t window_ns;           /* the time that is looked at */

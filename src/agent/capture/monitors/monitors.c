@@ -36,7 +36,7 @@ struct wait_line {
 };
 
 /* What a thread is doing, by its index in the thread table; written only by the thread itself. */
-struct doing {
+struct activity {
     uint64_t since_ns;
     uint32_t site; /* site + 1; 0: none */
     uint64_t wait_ns;
@@ -50,9 +50,9 @@ static struct {
     bool by_thread;
     /* struct key_head and frames; the number of a key is that of its site */
     struct strpool keys;
-    struct strpool classes; /* JVM descriptors */
-    struct site *sites;     /* MAX_SITES of them; keys.strings.len are in use */
-    struct doing *doing;    /* THREADS_MAX */
+    struct strpool classes;    /* JVM descriptors */
+    struct site *sites;        /* MAX_SITES of them; keys.strings.len are in use */
+    struct activity *activity; /* THREADS_MAX */
     VEC(struct wait_line) waits;
     _Atomic uint64_t entered, waited, lost;
 } monitors;
@@ -75,10 +75,10 @@ static bool wanted(const struct options *o)
 static int load(struct session *s, struct buf *why)
 {
     monitors.sites = calloc(MAX_SITES, sizeof(*monitors.sites));
-    monitors.doing = calloc(THREADS_MAX, sizeof(*monitors.doing));
+    monitors.activity = calloc(THREADS_MAX, sizeof(*monitors.activity));
     monitors.depth = (uint32_t)MIN(s->options.v[OPT_DEPTH].number, MAX_DEPTH);
     monitors.by_thread = option_on(&s->options, OPT_THREAD);
-    monitors.on = monitors.sites && monitors.doing;
+    monitors.on = monitors.sites && monitors.activity;
     return monitors.on ? 0 : -ENOMEM;
 }
 
@@ -96,7 +96,7 @@ static void release(struct session *s)
 {
     monitors.on = false;
     free(monitors.sites);
-    free(monitors.doing);
+    free(monitors.activity);
     strpool_release(&monitors.keys);
     strpool_release(&monitors.classes);
     vec_release(&monitors.waits);
@@ -165,7 +165,7 @@ static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
     uint64_t since = now_ns(); /* the time for walking the stack counts as blocked */
     if (!self || self->own)
         return;
-    struct doing *d = &monitors.doing[thread_index(self)];
+    struct activity *d = &monitors.activity[thread_index(self)];
     d->site = monitors_site(jni, monitor, self, 0);
     d->since_ns = since;
 }
@@ -173,7 +173,7 @@ static void JNICALL on_enter(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
 static void JNICALL on_entered(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject monitor)
 {
     struct thread *self = threads_self(jni);
-    struct doing *d = self ? &monitors.doing[thread_index(self)] : NULL;
+    struct activity *d = self ? &monitors.activity[thread_index(self)] : NULL;
     if (!d || !d->since_ns)
         return;
     monitors_blocked(d->site, now_ns() - d->since_ns);
@@ -196,7 +196,7 @@ static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject o
     struct thread *self = threads_self(jni);
     if (!self || self->own)
         return;
-    monitors.doing[thread_index(self)].wait_ns = now_ns();
+    monitors.activity[thread_index(self)].wait_ns = now_ns();
     add_wait(jni, self, object, timeout, false);
 }
 
@@ -204,7 +204,7 @@ static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject
                               jboolean timed_out)
 {
     struct thread *self = threads_self(jni);
-    struct doing *d = self ? &monitors.doing[thread_index(self)] : NULL;
+    struct activity *d = self ? &monitors.activity[thread_index(self)] : NULL;
     if (!d || !d->wait_ns)
         return;
     monitors.waited++;

@@ -299,7 +299,7 @@ void drain_round(struct session *s, JNIEnv *jni)
     pthread_mutex_lock(&drain.lock);
     drain_rings(w);
     if (is_busy())
-        session_hurry();
+        session_drain_soon();
     pthread_mutex_unlock(&drain.lock);
 }
 

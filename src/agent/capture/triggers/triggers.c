@@ -101,7 +101,7 @@ static void check(struct session *s, struct trigger *t, uint64_t now)
         t->held = holds;
     }
     if (t->due && now >= t->due_ns)
-        shots_take(s, t);
+        firings_take(s, t);
 }
 
 /* ---- the list ---- */
@@ -191,7 +191,7 @@ static int add(struct session *s, JNIEnv *jni, const struct options *o,
         buf_printf(why, "on=%s: a recording takes %d triggers", from->condition, TRIGGERS_EVER);
         return -ENOSPC;
     }
-    int r = shots_start(jni);
+    int r = firings_start(jni);
     if (r < 0) {
         buf_printf(why, "on=%s: the VM gives the agent no thread", from->condition);
         return r;
@@ -252,7 +252,7 @@ static int triggers_start(struct session *s, JNIEnv *jni, struct buf *why)
 static void triggers_stop(struct session *s, JNIEnv *jni)
 {
     measures_stop(jni);
-    shots_stop(s, jni);
+    firings_stop(s, jni);
 }
 
 static void triggers_release(struct session *s)
@@ -281,7 +281,7 @@ static void triggers_status(struct session *s, struct buf *out)
         char file[PATH_MAX], error[256];
         if (!atomic_load(&t->active))
             continue;
-        shots_last(t, file, error);
+        firings_last(t, file, error);
         buf_printf(out, "trigger.%u.condition %s\ntrigger.%u.then ", t->number, t->text, t->number);
         for (unsigned k = 0; k < t->n_actions; k++)
             buf_printf(out, "%s%s", k ? "; " : "", t->actions[k]);

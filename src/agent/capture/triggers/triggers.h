@@ -2,7 +2,7 @@
 /*
  * Triggers of a recording that is always on: conditions that are examined ten times a second, and
  * what is done when one of them holds. Parts: what they measure (measures.c), what is done
- * (shots.c), and the capture (triggers.c), whose functions run under the session's lock.
+ * (firings.c), and the capture (triggers.c), whose functions run under the session's lock.
  */
 #pragma once
 
@@ -57,7 +57,7 @@ struct trigger {
     bool due; /* its actions wait for the time behind the cause to pass */
     uint64_t fired_ns, due_ns, taken_ns;
     char reason[32], measured[320];
-    /* What status shows. last_file and last_error are protected by shots.c. */
+    /* What status shows. last_file and last_error are protected by firings.c. */
     uint64_t fired, held_back, last_ms;
     _Atomic uint64_t written, failed;
     char last_file[PATH_MAX], last_error[256];
@@ -88,14 +88,14 @@ int exception_counter(JNIEnv *jni, const char *class_name, struct buf *why) must
 uint64_t exception_count(int counter);
 void exception_counters_stop(JNIEnv *jni);
 
-/* ---- shots.c ---- */
-int shots_start(JNIEnv *jni) must_check;
+/* ---- firings.c ---- */
+int firings_start(JNIEnv *jni) must_check;
 /* Has the actions of a trigger carried out, by a thread of its own. */
-void shots_take(struct session *s, struct trigger *t);
+void firings_take(struct session *s, struct trigger *t);
 /* Carries out what is still due, and ends the thread. */
-void shots_stop(struct session *s, JNIEnv *jni);
+void firings_stop(struct session *s, JNIEnv *jni);
 /* Copies what is shown of a trigger's last file and error. */
-void shots_last(const struct trigger *t, char file[PATH_MAX], char error[256]);
+void firings_last(const struct trigger *t, char file[PATH_MAX], char error[256]);
 
 /* ---- run.c ---- */
 struct ran {

@@ -39,7 +39,7 @@ static void copy_text(char *to, size_t size, struct log_text t)
 void collection_put(const struct collection *c)
 {
     struct jfr_event e;
-    struct jfr_writer *w = vm_doings.jfr;
+    struct jfr_writer *w = vm_activity.jfr;
     uint64_t name = jfr_define_name(w, JFR_POOL_GC_NAME, c->name),
              cause = c->cause[0] ? jfr_define_name(w, JFR_POOL_GC_CAUSE, c->cause) : 0;
     if (!jfr_begin(w, JFR_GARBAGE_COLLECTION, 0, &e))
@@ -58,7 +58,7 @@ void collection_put_heap(uint32_t id, uint64_t ns, const char *when, uint64_t us
                          uint64_t capacity)
 {
     struct jfr_event e;
-    struct jfr_writer *w = vm_doings.jfr;
+    struct jfr_writer *w = vm_activity.jfr;
     uint64_t name = jfr_define_name(w, JFR_POOL_GC_WHEN, when);
     if (!jfr_begin(w, JFR_GC_HEAP_SUMMARY, 0, &e))
         return;
@@ -80,7 +80,7 @@ void collection_put_phase(uint32_t type, uint32_t id, uint64_t start_ns, uint64_
     if (type == JFR_GC_PHASE_PAUSE)
         alarm_pause(duration_ns);
     struct jfr_event e;
-    if (!jfr_begin(vm_doings.jfr, type, len + 64, &e))
+    if (!jfr_begin(vm_activity.jfr, type, len + 64, &e))
         return;
     jfr_put_time(&e, start_ns);
     jfr_put_long(&e, (int64_t)duration_ns);

@@ -57,8 +57,8 @@ void compilers_line(const struct log_line *line)
         return;
     copy_method(method, sizeof(method), c.method);
     copy_text(why, sizeof(why), c.why);
-    if (!jfr_begin(vm_doings.jfr,
-                   c.not_entrant ? vm_doings.discarded_type : vm_doings.compiled_type,
+    if (!jfr_begin(vm_activity.jfr,
+                   c.not_entrant ? vm_activity.discarded_type : vm_activity.compiled_type,
                    sizeof(method) + sizeof(why) + 64, &e))
         return;
     jfr_put_time(&e, line->ns);
@@ -84,7 +84,7 @@ static uint64_t key_of(const struct log_trap *t)
 static void put_trap(const struct trap *t)
 {
     struct jfr_event e;
-    if (!jfr_begin(vm_doings.jfr, vm_doings.trap_type, sizeof(*t) + 64, &e))
+    if (!jfr_begin(vm_activity.jfr, vm_activity.trap_type, sizeof(*t) + 64, &e))
         return;
     jfr_put_time(&e, t->first_ns);
     jfr_put_int(&e, (int32_t)t->compile_id);

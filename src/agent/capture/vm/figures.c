@@ -122,7 +122,7 @@ static void put_load(uint64_t now, const struct ticks *t)
     long hertz = sysconf(_SC_CLK_TCK), processors = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t elapsed =
         (uint64_t)((double)(now - all.read_ns) / 1e9 * (double)hertz * (double)processors);
-    if (all.read_ns && jfr_begin(vm_doings.jfr, JFR_CPU_LOAD, 0, &e)) {
+    if (all.read_ns && jfr_begin(vm_activity.jfr, JFR_CPU_LOAD, 0, &e)) {
         jfr_put_time(&e, now);
         jfr_put_float(&e, share(t->user - all.user_ticks, elapsed));
         jfr_put_float(&e, share(t->system - all.system_ticks, elapsed));
@@ -141,7 +141,7 @@ static void put_load(uint64_t now, const struct ticks *t)
 static void put_counters(uint64_t now)
 {
     struct jfr_event e;
-    struct jfr_writer *w = vm_doings.jfr;
+    struct jfr_writer *w = vm_activity.jfr;
     if (all.counters[THREADS_LIVE] && jfr_begin(w, JFR_JAVA_THREAD_STATISTICS, 0, &e)) {
         jfr_put_time(&e, now);
         for (enum counter c = THREADS_LIVE; c <= THREADS_PEAK; c++)
@@ -187,7 +187,7 @@ static void put_process(uint64_t now, const struct ticks *t)
     struct rlimit limit;
     int64_t old = 0;
     if (small_file("/proc/self/status", text, sizeof(text)) &&
-        jfr_begin(vm_doings.jfr, JFR_RESIDENT_SET_SIZE, 0, &e)) {
+        jfr_begin(vm_activity.jfr, JFR_RESIDENT_SET_SIZE, 0, &e)) {
         jfr_put_time(&e, now);
         jfr_put_long(&e, MAX(line_number(text, "VmRSS"), INT64_C(0)) << 10);
         jfr_put_long(&e, MAX(line_number(text, "VmHWM"), INT64_C(0)) << 10);
@@ -197,7 +197,7 @@ static void put_process(uint64_t now, const struct ticks *t)
         all.files = count_files();
     for (int i = 0; i < OLD_SPACES; i++)
         old += counter_value(all.old[i]);
-    if (!jfr_begin(vm_doings.jfr, vm_doings.process_type, 0, &e))
+    if (!jfr_begin(vm_activity.jfr, vm_activity.process_type, 0, &e))
         return;
     jfr_put_time(&e, now);
     jfr_put_long(&e, all.files);
@@ -225,7 +225,7 @@ static void begin_row(struct jfr_event *e, uint64_t now)
 static void put_throttling(uint64_t ns, const struct cgroup_figures *f)
 {
     struct jfr_event e;
-    if (!jfr_begin(vm_doings.jfr, JFR_CONTAINER_CPU_THROTTLING, 0, &e))
+    if (!jfr_begin(vm_activity.jfr, JFR_CONTAINER_CPU_THROTTLING, 0, &e))
         return;
     begin_row(&e, ns);
     jfr_put_long(&e, f->slices);
@@ -258,7 +258,7 @@ static void put_container(uint64_t now)
     all.has_quota = f.quota_us > 0 && f.throttled_ns >= 0;
     if (all.has_quota)
         look_at_throttling(now, &f, true);
-    if (f.memory_used >= 0 && jfr_begin(vm_doings.jfr, JFR_CONTAINER_MEMORY_USAGE, 0, &e)) {
+    if (f.memory_used >= 0 && jfr_begin(vm_activity.jfr, JFR_CONTAINER_MEMORY_USAGE, 0, &e)) {
         begin_row(&e, now);
         jfr_put_long(&e, f.memory_failures);
         jfr_put_long(&e, f.memory_used);
@@ -273,7 +273,7 @@ void figures_restate(void)
     struct cgroup_figures f;
     cgroup_read(&all.cgroup, &f);
     if ((f.quota_us <= 0 && f.memory_limit <= 0) ||
-        !jfr_begin(vm_doings.jfr, JFR_CONTAINER_CONFIGURATION, 0, &e))
+        !jfr_begin(vm_activity.jfr, JFR_CONTAINER_CONFIGURATION, 0, &e))
         return;
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     int64_t allowed = f.quota_us > 0 && f.period_us > 0

@@ -146,7 +146,7 @@ void gc_ends(void)
         all.records[n % RECORDS] = *r;
         all.begun = n + 1;
     } else {
-        jfr_lose(vm_doings.jfr, LOSS_VM_COLLECTION, 1);
+        jfr_lose(vm_activity.jfr, LOSS_VM_COLLECTION, 1);
     }
     r->start_ns = 0;
 }

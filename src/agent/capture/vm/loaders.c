@@ -75,7 +75,7 @@ void loaders_flush(uint64_t now)
         if (!l->loaded && !l->unloaded)
             continue;
         const char *name = name_of(i);
-        if (!jfr_begin(vm_doings.jfr, vm_doings.loading_type, strlen(name) + 64, &e))
+        if (!jfr_begin(vm_activity.jfr, vm_activity.loading_type, strlen(name) + 64, &e))
             continue;
         jfr_put_time(&e, now);
         jfr_put_string(&e, name);

@@ -96,7 +96,7 @@ static void put_pool(JNIEnv *jni, const struct pool *p, uint64_t now)
     vm_clear_exception(jni);
     if (!u)
         return;
-    if (jfr_begin(vm_doings.jfr, vm_doings.pool_type, sizeof(p->name) + 64, &e)) {
+    if (jfr_begin(vm_activity.jfr, vm_activity.pool_type, sizeof(p->name) + 64, &e)) {
         jfr_put_time(&e, now);
         jfr_put_string(&e, p->name);
         jfr_put_long(&e, (*jni)->GetLongField(jni, u, all.used));

@@ -67,7 +67,7 @@ struct safepoint {
 static void put_safepoint(const struct safepoint *s)
 {
     struct jfr_event e;
-    struct jfr_writer *w = vm_doings.jfr;
+    struct jfr_writer *w = vm_activity.jfr;
     int64_t id = (int64_t)++all.number;
     uint64_t at = s->start_ns + s->sync_ns;
     alarm_safepoint(s->operation, s->sync_ns + s->cleanup_ns + s->at_ns + s->leaving_ns);
@@ -208,7 +208,7 @@ void safepoints_totals(bool always)
     struct safepoint_counters c = safepoints_now();
     struct jfr_event e;
     if (!all.count || (!always && memcmp(&c, &all.written, sizeof(c)) == 0) ||
-        !jfr_begin(vm_doings.jfr, vm_doings.totals_type, 0, &e))
+        !jfr_begin(vm_activity.jfr, vm_activity.totals_type, 0, &e))
         return;
     jfr_put_time(&e, now_ns());
     jfr_put_long(&e, c.count);

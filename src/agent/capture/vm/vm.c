@@ -85,7 +85,7 @@ static const struct jfr_type types[] = {
     },
 };
 
-struct vm_doings vm_doings;
+struct vm_activity vm_activity;
 static _Atomic bool recording_pauses;
 
 bool vm_records_pauses(void)
@@ -116,14 +116,14 @@ static int load(struct session *s, struct buf *why)
     int r = jfr_declare(s->out.jfr, types, ARRAY_SIZE(types), ids);
     if (r < 0)
         return r;
-    vm_doings = (struct vm_doings){.jfr = s->out.jfr,
-                                   .totals_type = ids[0],
-                                   .compiled_type = ids[1],
-                                   .discarded_type = ids[2],
-                                   .trap_type = ids[3],
-                                   .process_type = ids[4],
-                                   .pool_type = ids[5],
-                                   .loading_type = ids[6]};
+    vm_activity = (struct vm_activity){.jfr = s->out.jfr,
+                                       .totals_type = ids[0],
+                                       .compiled_type = ids[1],
+                                       .discarded_type = ids[2],
+                                       .trap_type = ids[3],
+                                       .process_type = ids[4],
+                                       .pool_type = ids[5],
+                                       .loading_type = ids[6]};
     return 0;
 }
 
@@ -167,7 +167,7 @@ static void flush(struct session *s, JNIEnv *jni)
 static void stop(struct session *s, JNIEnv *jni)
 {
     recording_pauses = false;
-    if (!vm_doings.jfr)
+    if (!vm_activity.jfr)
         return;
     flush(s, jni);
     collections_idle(now_ns(), true);

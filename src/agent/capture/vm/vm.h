@@ -15,13 +15,13 @@
 /* Whether this row writes jdk.GCPhasePause, so that other rows need not. Any thread. */
 bool vm_records_pauses(void);
 
-struct vm_doings {
+struct vm_activity {
     struct jfr_writer *jfr;
     uint32_t totals_type, compiled_type, discarded_type, trap_type, process_type, pool_type,
         loading_type;
 };
 
-extern struct vm_doings vm_doings;
+extern struct vm_activity vm_activity;
 
 /* ---- safepoints.c ---- */
 

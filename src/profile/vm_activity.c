@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "profile/vm_doings.h"
+#include "profile/vm_activity.h"
 
 #include "base/hash.h"
 #include "base/map.h"
@@ -115,8 +115,8 @@ struct part {
 };
 
 struct reading {
-    struct vm_doings *out;
-    const struct vm_doings_filter *filter;
+    struct vm_activity *out;
+    const struct vm_activity_filter *filter;
     const struct rec_event *e;
     struct map safepoints, collections; /* id to the place in parts + 1 */
     VEC(struct part) parts;
@@ -136,7 +136,7 @@ struct reading {
     int error;
 };
 
-const char *vm_text(const struct vm_doings *v, uint32_t text)
+const char *vm_text(const struct vm_activity *v, uint32_t text)
 {
     return text == VM_NONE ? "" : strpool_get(&v->strings, text).data;
 }
@@ -159,7 +159,7 @@ static uint64_t length(int64_t ns)
     return (uint64_t)MIN(MAX(ns, INT64_C(0)), LONGEST_NS);
 }
 
-static bool in_window(const struct vm_doings *v, const struct vm_doings_filter *f, int64_t ns)
+static bool in_window(const struct vm_activity *v, const struct vm_activity_filter *f, int64_t ns)
 {
     int64_t since = ns - v->start_ns;
     return (!f->from_ns || since >= (int64_t)f->from_ns) &&
@@ -515,7 +515,7 @@ static int by_sample_ns(const void *a, const void *b)
 
 static void add_samples(struct reading *r)
 {
-    struct vm_doings *v = r->out;
+    struct vm_activity *v = r->out;
     for (size_t i = 0; i < r->samples.len; i++) {
         const struct sample *s = &r->samples.data[i];
         struct vm_figure *f = &v->figures[s->kind];
@@ -529,7 +529,7 @@ static void add_samples(struct reading *r)
 
 static void put_together(struct reading *r)
 {
-    struct vm_doings *v = r->out;
+    struct vm_activity *v = r->out;
     SORT(r->samples, by_sample_ns);
     add_samples(r);
     for (size_t i = 0; i < v->safepoints.len; i++) {
@@ -567,7 +567,7 @@ static void put_together(struct reading *r)
 /* ---- who was late ---- */
 
 /* Returns the safepoint on whose way a time lies, if that is a long one. */
-static struct vm_safepoint *on_the_way(struct vm_doings *v, int64_t ns)
+static struct vm_safepoint *on_the_way(struct vm_activity *v, int64_t ns)
 {
     size_t low = 0, high = v->safepoints.len;
     while (low < high) {
@@ -581,7 +581,7 @@ static struct vm_safepoint *on_the_way(struct vm_doings *v, int64_t ns)
     return s && (int64_t)s->sync_ns >= LATE_NS && ns < s->start_ns + (int64_t)s->sync_ns ? s : NULL;
 }
 
-static bool any_late(const struct vm_doings *v)
+static bool any_late(const struct vm_activity *v)
 {
     for (size_t i = 0; i < v->safepoints.len; i++)
         if ((int64_t)v->safepoints.data[i].sync_ns >= LATE_NS)
@@ -634,11 +634,11 @@ static int visit(void *context, const struct rec_event *e)
     return r->error;
 }
 
-int vm_doings_load(struct vm_doings *ret, const char *path, const struct vm_doings_filter *filter,
-                   struct buf *why)
+int vm_activity_load(struct vm_activity *ret, const char *path,
+                     const struct vm_activity_filter *filter, struct buf *why)
 {
     _cleanup_(recording_closep) struct recording *recording = NULL;
-    struct vm_doings out = {0};
+    struct vm_activity out = {0};
     struct reading r = {.out = &out, .filter = filter};
     const char *reason = NULL;
     struct rec_info info;
@@ -667,14 +667,14 @@ int vm_doings_load(struct vm_doings *ret, const char *path, const struct vm_doin
     vec_release(&r.samples);
     if (error < 0) {
         buf_printf(why, "%s", strerror(-error));
-        vm_doings_release(&out);
+        vm_activity_release(&out);
         return error;
     }
     *ret = out;
     return 0;
 }
 
-bool vm_doings_any(const struct vm_doings *v)
+bool vm_activity_any(const struct vm_activity *v)
 {
     bool any = v->safepoints.len || v->pauses.len || v->collections.len || v->has_totals ||
                v->compilations.len || v->deoptimizations.len || v->pools.len || v->loaders.len;
@@ -683,7 +683,7 @@ bool vm_doings_any(const struct vm_doings *v)
     return any;
 }
 
-void vm_doings_release(struct vm_doings *v)
+void vm_activity_release(struct vm_activity *v)
 {
     vec_release(&v->safepoints);
     vec_release(&v->pauses);
@@ -696,5 +696,5 @@ void vm_doings_release(struct vm_doings *v)
     vec_release(&v->deoptimizations);
     vec_release(&v->throttles);
     strpool_release(&v->strings);
-    *v = (struct vm_doings){0};
+    *v = (struct vm_activity){0};
 }

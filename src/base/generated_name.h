@@ -19,35 +19,35 @@
  * Removes addresses and running numbers from a class name, which may be dotted, internal, or a
  * descriptor. Returns the new length.
  */
-size_t made_name_settle(char *name, size_t len);
+size_t generated_name_normalize(char *name, size_t len);
 /*
  * True for the name of a lambda's class, whether settled or not. *ret_host is then the length of
  * the name of the class that contains the lambda.
  */
-bool made_name_is_lambda(const char *name, size_t len, size_t *ret_host);
+bool generated_name_is_lambda(const char *name, size_t len, size_t *ret_host);
 
 /*
  * True for the name, dotted or internal, of a class that the agent injected into the VM. No result
  * shows such classes.
  */
-bool made_name_is_agents(const char *name, size_t len);
+bool generated_name_is_agents(const char *name, size_t len);
 
 /*
  * The method that implements a lambda, chosen among those that the lambda's class refers to. A
  * zeroed struct has no method yet.
  */
-struct made_target {
+struct generated_target {
     int rank;
     char text[256];
 };
 
 /* Considers a method that the lambda's class refers to. Class names are in the internal form. */
-void made_target_consider(struct made_target *t, struct str host, struct str class,
-                          struct str method);
+void generated_target_consider(struct generated_target *t, struct str host, struct str class,
+                               struct str method);
 
 /* True for the name, internal or a descriptor, of a class that java.lang.reflect.Proxy made. */
-bool made_name_is_proxy(const char *name, size_t len);
+bool generated_name_is_proxy(const char *name, size_t len);
 /* Adds an interface, in the internal form, of a proxy's class. */
-void made_target_implements(struct made_target *t, struct str interface);
+void generated_target_implements(struct generated_target *t, struct str interface);
 /* Settles the name of a class of which `t` is known; "[...]" with t's text belongs behind it. */
-size_t made_name_settle_known(char *name, size_t len, const struct made_target *t);
+size_t generated_name_normalize_known(char *name, size_t len, const struct generated_target *t);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a recording says about the VM's own doings: collections, safepoints, compilations and
+ * What a recording says about the VM's own activity: collections, safepoints, compilations and
  * figures of the process, from our recorder (doc/vm.md) or the JDK's. Times are ns since 1970,
  * durations ns.
  */
@@ -123,7 +123,7 @@ struct vm_throttle {
     uint64_t throttled_ns;
 };
 
-struct vm_doings_filter {
+struct vm_activity_filter {
     uint64_t from_ns, to_ns; /* from the start of the recording; to_ns 0: to the end */
 };
 
@@ -131,7 +131,7 @@ struct vm_totals {
     uint64_t count, time_ns, sync_ns;
 };
 
-struct vm_doings {
+struct vm_activity {
     struct strpool strings;
     int64_t start_ns, end_ns;            /* of the recording */
     VEC(struct vm_safepoint) safepoints; /* by time, like all lists */
@@ -155,17 +155,17 @@ struct vm_doings {
 };
 
 /* Reads a recording. 0, or a negative errno with the reason in why. */
-int vm_doings_load(struct vm_doings *ret, const char *path, const struct vm_doings_filter *filter,
-                   struct buf *why) must_check;
-void vm_doings_release(struct vm_doings *v);
+int vm_activity_load(struct vm_activity *ret, const char *path,
+                     const struct vm_activity_filter *filter, struct buf *why) must_check;
+void vm_activity_release(struct vm_activity *v);
 /* A text by its number, "" of VM_NONE. */
-const char *vm_text(const struct vm_doings *v, uint32_t text);
+const char *vm_text(const struct vm_activity *v, uint32_t text);
 /*
- * vm_doings_pools.c: add an event about memory, or about class loaders. Returns 0 or -ENOMEM.
+ * vm_activity_pools.c: add an event about memory, or about class loaders. Returns 0 or -ENOMEM.
  */
-int vm_add_pool(struct vm_doings *v, const struct rec_event *e) must_check;
-int vm_add_metaspace(struct vm_doings *v, const struct rec_event *e) must_check;
-int vm_add_loader(struct vm_doings *v, const struct rec_event *e) must_check;
-void vm_sort_pools(struct vm_doings *v);
+int vm_add_pool(struct vm_activity *v, const struct rec_event *e) must_check;
+int vm_add_metaspace(struct vm_activity *v, const struct rec_event *e) must_check;
+int vm_add_loader(struct vm_activity *v, const struct rec_event *e) must_check;
+void vm_sort_pools(struct vm_activity *v);
 /* Whether it says anything at all. */
-bool vm_doings_any(const struct vm_doings *v);
+bool vm_activity_any(const struct vm_activity *v);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of the VM's memory, and class loaders, of our recordings and of the JDK's. */
 #include "jfr/reader.h"
-#include "profile/vm_doings.h"
+#include "profile/vm_activity.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Returns the number of a text in v->strings, or a negative errno. */
-static int64_t text_of(struct vm_doings *v, const char *s)
+static int64_t text_of(struct vm_activity *v, const char *s)
 {
     return strpool_add(&v->strings, s, strlen(s));
 }
@@ -17,7 +17,7 @@ struct reading_of_pool {
     int64_t used, committed, max; /* below 0: unknown */
 };
 
-static int add_pool(struct vm_doings *v, const char *name, int64_t ns,
+static int add_pool(struct vm_activity *v, const char *name, int64_t ns,
                     const struct reading_of_pool *now)
 {
     int64_t text = text_of(v, name);
@@ -47,7 +47,7 @@ static int add_pool(struct vm_doings *v, const char *name, int64_t ns,
     return 0;
 }
 
-int vm_add_pool(struct vm_doings *v, const struct rec_event *e)
+int vm_add_pool(struct vm_activity *v, const struct rec_event *e)
 {
     const struct rec_object *o = &e->object;
     const char *name = rec_string(o, "name", NULL);
@@ -65,7 +65,7 @@ int vm_add_pool(struct vm_doings *v, const struct rec_event *e)
                         reserved - rec_long(o, "unallocatedCapacity", reserved + 1), -1, reserved});
 }
 
-int vm_add_metaspace(struct vm_doings *v, const struct rec_event *e)
+int vm_add_metaspace(struct vm_activity *v, const struct rec_event *e)
 {
     const struct rec_object *o = &e->object;
     return add_pool(v, "Metaspace", e->start_ns,
@@ -81,7 +81,7 @@ static const char *loader_name(const struct rec_object *o)
     return ours ? ours : c && c->name && *c->name ? c->name : "bootstrap";
 }
 
-int vm_add_loader(struct vm_doings *v, const struct rec_event *e)
+int vm_add_loader(struct vm_activity *v, const struct rec_event *e)
 {
     const struct rec_object *o = &e->object;
     bool ours = strcmp(o->type->name, "jvmscope.ClassLoading") == 0,
@@ -101,7 +101,7 @@ int vm_add_loader(struct vm_doings *v, const struct rec_event *e)
     return 0;
 }
 
-static const struct vm_doings *sorted;
+static const struct vm_activity *sorted;
 
 static int by_name(const void *a, const void *b)
 {
@@ -116,7 +116,7 @@ static int by_loaded(const void *a, const void *b)
     return p != q ? (p < q) - (p > q) : strcmp(vm_text(sorted, x->name), vm_text(sorted, y->name));
 }
 
-void vm_sort_pools(struct vm_doings *v)
+void vm_sort_pools(struct vm_activity *v)
 {
     sorted = v;
     vec_sort(&v->pools, by_name);

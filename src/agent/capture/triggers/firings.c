@@ -27,7 +27,7 @@
 
 enum { END_MS = 2000, CHILDREN_MAX = 16 };
 
-struct shot {
+struct firing {
     struct trigger *trigger; /* valid while the trigger is busy */
     int fd;                  /* of the ring */
     uint64_t since_ticks;    /* from when on events are wanted */
@@ -41,10 +41,10 @@ struct shot {
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    VEC(struct shot *) queue;
+    VEC(struct firing *) queue;
     bool running, stop, working;
     bool can_dump_heap;
-} shots = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} firings = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* Commands that were started: at most so many at once, each by another trigger. */
 static struct child {
@@ -52,7 +52,7 @@ static struct child {
     unsigned trigger;
 } children[CHILDREN_MAX];
 
-static void shot_free(struct shot *s)
+static void firing_free(struct firing *s)
 {
     if (s->fd >= 0)
         close(s->fd);
@@ -167,7 +167,7 @@ static void remove_oldest(const char *pattern, uint64_t max)
 /* ---- actions ---- */
 
 /* Writes the end of the ring. */
-static int dump_ring(const struct shot *s, const char **ret_why)
+static int dump_ring(const struct firing *s, const char **ret_why)
 {
     /* The ring goes on, so that a distance from its end would say nothing of when the part begins.
      */
@@ -183,7 +183,7 @@ static int dump_ring(const struct shot *s, const char **ret_why)
 static int dump_heap(const char *path, JNIEnv *jni, const char **ret_why)
 {
     bool collected;
-    if (!shots.can_dump_heap || vm.dying) {
+    if (!firings.can_dump_heap || vm.dying) {
         *ret_why = vm.dying ? "the VM is ending" : "this VM has no heap dumper that is known here";
         return -ENOTSUP;
     }
@@ -194,7 +194,7 @@ static int dump_heap(const char *path, JNIEnv *jni, const char **ret_why)
     return r;
 }
 
-static int start_command(const struct shot *s, const char *command, const char *file,
+static int start_command(const struct firing *s, const char *command, const char *file,
                          const char **ret_why)
 {
     struct child *free_one = NULL;
@@ -233,7 +233,7 @@ static int start_command(const struct shot *s, const char *command, const char *
 static void report_result(struct trigger *t, int error, const char *why, const char *what,
                           const char *file)
 {
-    pthread_mutex_lock(&shots.lock);
+    pthread_mutex_lock(&firings.lock);
     if (error < 0) {
         t->failed++;
         snprintf(t->last_error, sizeof(t->last_error), "%s: %s", what,
@@ -242,10 +242,10 @@ static void report_result(struct trigger *t, int error, const char *why, const c
         t->written++;
         snprintf(t->last_file, sizeof(t->last_file), "%s", file);
     }
-    pthread_mutex_unlock(&shots.lock);
+    pthread_mutex_unlock(&firings.lock);
 }
 
-static void carry_out(const struct shot *s, JNIEnv *jni)
+static void carry_out(const struct firing *s, JNIEnv *jni)
 {
     char last[PATH_MAX] = "";
     bool any = s->n_actions == 0;
@@ -274,12 +274,12 @@ static void carry_out(const struct shot *s, JNIEnv *jni)
 /* ---- the thread ---- */
 
 /* With the lock held: waits for a second at most, because children end meanwhile. */
-static void wait_for_shots(void)
+static void wait_for_firings(void)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec++;
-    pthread_cond_timedwait(&shots.changed, &shots.lock, &until);
+    pthread_cond_timedwait(&firings.changed, &firings.lock, &until);
 }
 
 static void reap(void)
@@ -292,51 +292,51 @@ static void reap(void)
 
 static void JNICALL run(jvmtiEnv *ti, JNIEnv *jni, void *context)
 {
-    pthread_mutex_lock(&shots.lock);
+    pthread_mutex_lock(&firings.lock);
     for (;;) {
-        if (shots.queue.len == 0 && shots.stop)
+        if (firings.queue.len == 0 && firings.stop)
             break;
-        if (shots.queue.len == 0) {
-            wait_for_shots();
+        if (firings.queue.len == 0) {
+            wait_for_firings();
             reap();
             continue;
         }
-        struct shot *s = shots.queue.data[0];
-        memmove(shots.queue.data, shots.queue.data + 1,
-                --shots.queue.len * sizeof(shots.queue.data[0]));
-        shots.working = true;
-        pthread_mutex_unlock(&shots.lock);
+        struct firing *s = firings.queue.data[0];
+        memmove(firings.queue.data, firings.queue.data + 1,
+                --firings.queue.len * sizeof(firings.queue.data[0]));
+        firings.working = true;
+        pthread_mutex_unlock(&firings.lock);
         carry_out(s, jni);
-        shot_free(s);
-        pthread_mutex_lock(&shots.lock);
-        shots.working = false;
+        firing_free(s);
+        pthread_mutex_lock(&firings.lock);
+        firings.working = false;
     }
-    shots.running = false;
-    vec_release(&shots.queue);
-    pthread_cond_broadcast(&shots.changed);
-    pthread_mutex_unlock(&shots.lock);
+    firings.running = false;
+    vec_release(&firings.queue);
+    pthread_cond_broadcast(&firings.changed);
+    pthread_mutex_unlock(&firings.lock);
 }
 
-int shots_start(JNIEnv *jni)
+int firings_start(JNIEnv *jni)
 {
-    pthread_mutex_lock(&shots.lock);
-    bool running = shots.running;
-    shots.stop = false;
-    shots.running = true;
-    pthread_mutex_unlock(&shots.lock);
+    pthread_mutex_lock(&firings.lock);
+    bool running = firings.running;
+    firings.stop = false;
+    firings.running = true;
+    pthread_mutex_unlock(&firings.lock);
     if (running)
         return 0;
-    shots.can_dump_heap = vm_dump_prepare(jni) == 0;
+    firings.can_dump_heap = vm_dump_prepare(jni) == 0;
     int r = session_thread(jni, "jvmscope triggers", run, NULL);
-    pthread_mutex_lock(&shots.lock);
-    shots.running = r == 0;
-    pthread_mutex_unlock(&shots.lock);
+    pthread_mutex_lock(&firings.lock);
+    firings.running = r == 0;
+    pthread_mutex_unlock(&firings.lock);
     return r;
 }
 
-static struct shot *shot_of(struct session *session, struct trigger *t)
+static struct firing *firing_of(struct session *session, struct trigger *t)
 {
-    struct shot *s = calloc(1, sizeof(*s));
+    struct firing *s = calloc(1, sizeof(*s));
     if (!s)
         return NULL;
     s->trigger = t;
@@ -363,64 +363,64 @@ static struct shot *shot_of(struct session *session, struct trigger *t)
     }
     if (good)
         return s;
-    shot_free(s);
+    firing_free(s);
     return NULL;
 }
 
-void shots_take(struct session *session, struct trigger *t)
+void firings_take(struct session *session, struct trigger *t)
 {
     t->due = false;
     (void)jfr_writer_flush(session->out.jfr);
-    struct shot *s = shot_of(session, t);
-    pthread_mutex_lock(&shots.lock);
-    bool queued = s && shots.running && vec_push(&shots.queue, s) == 0;
-    pthread_cond_broadcast(&shots.changed);
-    pthread_mutex_unlock(&shots.lock);
+    struct firing *s = firing_of(session, t);
+    pthread_mutex_lock(&firings.lock);
+    bool queued = s && firings.running && vec_push(&firings.queue, s) == 0;
+    pthread_cond_broadcast(&firings.changed);
+    pthread_mutex_unlock(&firings.lock);
     if (queued)
         return;
     report_result(t, -ENOMEM, NULL, "dump", NULL);
     atomic_store(&t->busy, false);
     if (s)
-        shot_free(s);
+        firing_free(s);
 }
 
-void shots_stop(struct session *session, JNIEnv *jni)
+void firings_stop(struct session *session, JNIEnv *jni)
 {
     struct trigger *t;
     for (unsigned i = 0; (t = trigger_at(i)); i++)
         if (t->due)
-            shots_take(session, t);
+            firings_take(session, t);
     uint64_t began = now_ns();
-    pthread_mutex_lock(&shots.lock);
-    shots.stop = true;
-    pthread_cond_broadcast(&shots.changed);
+    pthread_mutex_lock(&firings.lock);
+    firings.stop = true;
+    pthread_cond_broadcast(&firings.changed);
     /*
      * A thread of the VM may not get on any more while the VM ends, and what is due is done here
      * then. Otherwise a heap dump may take its time.
      */
-    while (shots.running && (!vm.dying || shots.working) &&
+    while (firings.running && (!vm.dying || firings.working) &&
            (!vm.dying || now_ns() - began < END_MS * NS_PER_MS)) {
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         until.tv_nsec += 20 * (long)NS_PER_MS;
         until.tv_sec += until.tv_nsec / (long)NS_PER_SECOND;
         until.tv_nsec %= (long)NS_PER_SECOND;
-        pthread_cond_timedwait(&shots.changed, &shots.lock, &until);
+        pthread_cond_timedwait(&firings.changed, &firings.lock, &until);
     }
-    while (shots.queue.len) {
-        struct shot *s = shots.queue.data[--shots.queue.len];
-        pthread_mutex_unlock(&shots.lock);
+    while (firings.queue.len) {
+        struct firing *s = firings.queue.data[--firings.queue.len];
+        pthread_mutex_unlock(&firings.lock);
         carry_out(s, jni);
-        shot_free(s);
-        pthread_mutex_lock(&shots.lock);
+        firing_free(s);
+        pthread_mutex_lock(&firings.lock);
     }
-    pthread_mutex_unlock(&shots.lock);
+    pthread_mutex_unlock(&firings.lock);
 }
 
-void shots_last(const struct trigger *t, char file[PATH_MAX], char error[256])
+void firings_last(const struct trigger *t, char file[PATH_MAX], char error[256])
 {
-    pthread_mutex_lock(&shots.lock);
+    pthread_mutex_lock(&firings.lock);
     memcpy(file, t->last_file, PATH_MAX);
     memcpy(error, t->last_error, 256);
-    pthread_mutex_unlock(&shots.lock);
+    pthread_mutex_unlock(&firings.lock);
 }

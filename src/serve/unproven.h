@@ -9,18 +9,18 @@
 #include <sys/socket.h>
 
 /* A connection, as the first member of a server's own struct. */
-struct guest_link {
-    struct guest_link *older, *newer;
+struct unproven_link {
+    struct unproven_link *older, *newer;
     int fd;
     bool is_listed;
 };
 
-struct guest_list {
-    struct guest_link *newest;
+struct unproven_list {
+    struct unproven_link *newest;
     int n;
 };
 
-static inline void guest_remove(struct guest_list *list, struct guest_link *g)
+static inline void unproven_remove(struct unproven_list *list, struct unproven_link *g)
 {
     if (!g->is_listed)
         return;
@@ -32,7 +32,7 @@ static inline void guest_remove(struct guest_list *list, struct guest_link *g)
     list->n--;
 }
 
-static inline void guest_add(struct guest_list *list, struct guest_link *g, int most)
+static inline void unproven_add(struct unproven_list *list, struct unproven_link *g, int most)
 {
     if (g->is_listed)
         return;
@@ -44,9 +44,9 @@ static inline void guest_add(struct guest_list *list, struct guest_link *g, int 
     g->is_listed = true;
     if (++list->n <= most)
         return;
-    struct guest_link *oldest = list->newest;
+    struct unproven_link *oldest = list->newest;
     while (oldest->older)
         oldest = oldest->older;
-    guest_remove(list, oldest);
+    unproven_remove(list, oldest);
     shutdown(oldest->fd, SHUT_RDWR); /* the daemon sees its end, and closes it */
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/made_name.h"
+#include "base/generated_name.h"
 
 #include "base/macro.h"
 
@@ -70,7 +70,7 @@ static size_t cut_number(char *name, size_t len, const char *word, bool mark)
                : len;
 }
 
-size_t made_name_settle(char *name, size_t len)
+size_t generated_name_normalize(char *name, size_t len)
 {
     static const char *const accessors[] = {"GeneratedMethodAccessor",
                                             "GeneratedConstructorAccessor",
@@ -83,7 +83,7 @@ size_t made_name_settle(char *name, size_t len)
     return len;
 }
 
-bool made_name_is_lambda(const char *name, size_t len, size_t *ret_host)
+bool generated_name_is_lambda(const char *name, size_t len, size_t *ret_host)
 {
     const char *at = find(name, len, lambda);
     if (!at || at == name)
@@ -95,7 +95,7 @@ bool made_name_is_lambda(const char *name, size_t len, size_t *ret_host)
     return true;
 }
 
-bool made_name_is_agents(const char *name, size_t len)
+bool generated_name_is_agents(const char *name, size_t len)
 {
     static const char *const begins[] = {"java/lang/Jvmscope", "jvmscope/Binder"};
     for (size_t k = 0; k < ARRAY_SIZE(begins); k++) {
@@ -127,13 +127,13 @@ static bool is_boxing(struct str class, struct str method)
     return false;
 }
 
-void made_target_consider(struct made_target *t, struct str host, struct str class,
-                          struct str method)
+void generated_target_consider(struct generated_target *t, struct str host, struct str class,
+                               struct str method)
 {
     bool own = class.len == host.len && memcmp(class.data, host.data, host.len) == 0;
     bool made = str_is(method, "<init>");
     size_t its_host;
-    if (!class.len || made_name_is_lambda(class.data, class.len, &its_host))
+    if (!class.len || generated_name_is_lambda(class.data, class.len, &its_host))
         return; /* the class's own constructor */
     int rank = own ? 3 : is_boxing(class, method) ? 1 : 2;
     if (rank <= t->rank || (made && str_is(class, "java/lang/Object")) ||
@@ -163,12 +163,12 @@ static const char *proxy_number(const char *name, size_t len)
     return n && is_end(at + n, end) ? at : NULL;
 }
 
-bool made_name_is_proxy(const char *name, size_t len)
+bool generated_name_is_proxy(const char *name, size_t len)
 {
     return proxy_number(name, len) != NULL;
 }
 
-void made_target_implements(struct made_target *t, struct str interface)
+void generated_target_implements(struct generated_target *t, struct str interface)
 {
     const char *slash = memrchr(interface.data, '/', interface.len);
     size_t skip = slash ? (size_t)(slash + 1 - interface.data) : 0, used = strlen(t->text);
@@ -176,10 +176,10 @@ void made_target_implements(struct made_target *t, struct str interface)
              (int)(interface.len - skip), interface.data + skip);
 }
 
-size_t made_name_settle_known(char *name, size_t len, const struct made_target *t)
+size_t generated_name_normalize_known(char *name, size_t len, const struct generated_target *t)
 {
     static const char package[] = "jdk/proxy"; /* of which each class loader has one, numbered */
-    len = made_name_settle(name, len);
+    len = generated_name_normalize(name, len);
     const char *at = t->text[0] ? proxy_number(name, len) : NULL;
     if (!at)
         return len;
