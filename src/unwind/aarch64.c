@@ -111,8 +111,8 @@ static enum frame_state stub_state(const struct memory *m, uint64_t pc, uint64_t
 static uint64_t interpreter_frame(const struct memory *m, uint64_t begin, uint64_t end)
 {
     /*
-     * sub sp, sp, N; a few stores; stp x29, x30, [sp, M]; and then add x29, sp, M, which is what is
-     * looked for, and a store of the sender's stack pointer.
+     * Matches sub sp, sp, N; a few stores; stp x29, x30, [sp, M]; then add x29, sp, M, the
+     * instruction that is searched for, and a store of the sender's stack pointer.
      */
     uint32_t word, before = 0;
     for (uint64_t at = (begin + 3) & ~UINT64_C(3); at + 4 <= end; at += 4, before = word) {
@@ -143,7 +143,7 @@ static unsigned interpreter_bcp(const struct memory *m, uint64_t begin, uint64_t
 static bool interpreter_return(const struct memory *m, const struct registers *r, uint64_t *ret_pc,
                                uint64_t *ret_sp)
 {
-    /* Behind ldp x29, x30, [sp], 16 and before ret; between the two only sp and barriers. */
+    /* Between ldp x29, x30, [sp], 16 and ret there are only changes of sp and barriers. */
     uint32_t code[2 * RETURN_WORDS];
     if (!memory_read(m, r->pc - RETURN_WORDS * 4, code, sizeof(code)))
         return false;

@@ -7,7 +7,8 @@ enum {
     DW_EH_PE_pcrel_sdata4 = 0x1b,
     DW_EH_PE_datarel_sdata4 = 0x3b,
     DW_EH_PE_udata4 = 0x03,
-    PROGRAM_MAX = 1 << 16, /* bytes of one program: bounds the time in a handler */
+    /* limits the bytes of one program, and with them the time in a signal handler */
+    PROGRAM_MAX = 1 << 16,
     SAVED_STATES = 4,
 };
 
@@ -77,8 +78,8 @@ static struct reader reader_at(const struct memory *m, uint64_t at, uint64_t len
 }
 
 /*
- * The address of the frame description that covers pc, by the sorted table of .eh_frame_hdr; 0 when
- * there is none.
+ * Returns the address of the frame description that covers pc, found in the sorted table of
+ * .eh_frame_hdr; 0 when there is none.
  */
 static uint64_t find_fde(const struct memory *m, const struct module *module, uint64_t pc)
 {
@@ -124,7 +125,8 @@ struct program {
     const struct arch *arch;
     struct row row, initial, saved[SAVED_STATES];
     unsigned depth;
-    uint64_t code_align, pc, target; /* pc: where the row begins; the row of target is wanted */
+    /* pc: where the current row begins; the row that covers `target` is wanted */
+    uint64_t code_align, pc, target;
     int64_t data_align;
     bool signal, reached;
 };
@@ -150,7 +152,10 @@ static void restore_rule(struct program *p, uint64_t reg)
         *rule = rule == &p->row.fp ? p->initial.fp : p->initial.ra;
 }
 
-/* An offset in units of the data alignment factor. Damaged tables may hold any: it wraps. */
+/*
+ * An offset in units of the data alignment factor. A damaged table may hold any value, so the
+ * product may wrap.
+ */
 static int64_t factored(const struct program *p, int64_t offset)
 {
     return (int64_t)((uint64_t)offset * (uint64_t)p->data_align);
@@ -170,7 +175,7 @@ static void set_cfa(struct program *p, uint64_t reg, int64_t offset)
     p->row.cfa_expression = false;
 }
 
-/* One of the instructions whose opcode is the whole byte. */
+/* Executes an instruction whose opcode takes the whole byte. */
 static void execute_extended(struct program *p, struct reader *r, uint8_t op)
 {
     uint64_t reg;
@@ -253,7 +258,7 @@ static void execute_extended(struct program *p, struct reader *r, uint8_t op)
         set_rule(p, next_uleb(r), RULE_OTHER, 0);
         (void)next_uleb(r);
         break;
-    case 0x2d: /* AArch64_negate_ra_state: the mask takes the signature off */
+    case 0x2d: /* AArch64_negate_ra_state: the mask removes the signature */
         break;
     case 0x2e: /* GNU_args_size */
         (void)next_uleb(r);
@@ -284,7 +289,8 @@ static void execute(struct program *p, struct reader *r)
 }
 
 /*
- * The common part: augmentation, alignments, the program that every description of it begins with.
+ * Parses the common information entry: augmentation, alignment factors, and the program with which
+ * each of its descriptions begins.
  */
 static bool read_cie(struct program *p, const struct memory *m, uint64_t cie, bool *ret_augmented)
 {

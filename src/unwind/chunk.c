@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of a virtual thread in the heap. They lie in a chunk as they lay on the stack, the
- * innermost at its stack pointer: the word below that is the return address into it, the one below
- * that the frame pointer of an interpreted frame. Frame pointers and sender's stack pointers of
- * interpreted frames are distances in words.
+ * Frames of a virtual thread that are in the heap. A chunk has the same layout as the stack had.
+ * The word below a frame's stack pointer is the return address into it, and the word below that is
+ * the frame pointer of an interpreted frame. In interpreted frames, the frame pointer and the
+ * sender's stack pointer are stored as distances in words.
  */
 #include "unwind/internal.h"
 

@@ -9,8 +9,8 @@ static void fetch(uint64_t address)
 }
 
 /*
- * What a method is checked against, where it is known; false where it is not. A torn entry fetches
- * what nobody needs.
+ * Reads what a method is checked against, if the method is known. A torn entry only makes this
+ * prefetch something useless.
  */
 static bool fetch_known(const struct walk *k, uint64_t method)
 {
@@ -30,8 +30,8 @@ static bool fetch_known(const struct walk *k, uint64_t method)
 }
 
 /*
- * Brings what methods are checked against into the cache: of those not known each structure leads
- * to the next (method_parts), and all of them go one step at a time.
+ * Prefetches what methods are checked against. For methods that are not known, each structure leads
+ * to the next (method_parts), so all methods advance together, one step at a time.
  */
 static void fetch_parts(const struct walk *k, const uint64_t *methods, unsigned n)
 {
@@ -56,18 +56,18 @@ at_each_sample bool walk_method(struct walk *k, uint64_t method, struct known_me
 {
     const struct walker *w = k->w;
     /*
-     * When in doubt, what is there now may be dead and not yet freed, which nothing reports: it is
-     * not to be kept.
+     * When it is uncertain whether classes were unloaded, what is there now may belong to a dead
+     * class whose memory is not freed yet, which nothing reports. It must not be kept.
      */
     if (k->doubt)
         return known_method_recall(w->known, method, k->epoch, ret) ||
                known_method_find(w->known, &w->layout, &w->memory, method, 0, ret);
     if (known_method_find(w->known, &w->layout, &w->memory, method, k->epoch, ret))
         return true;
-    /* Of a class that was redefined meanwhile it may be gone. */
+    /* When the class was redefined meanwhile, the method may be gone. */
     if (!known_method_read(&w->layout, &w->memory, method, ret))
         return k->later && known_method_recall(w->known, method, k->epoch, ret);
-    /* Nothing is believed that was read when the class could be gone. */
+    /* Nothing that was read while the class could be freed is trusted. */
     k->doubt = k->later && unloads_epoch(&w->unloads, &w->memory) != k->epoch;
     if (k->doubt)
         return known_method_recall(w->known, method, k->epoch, ret);
@@ -87,7 +87,7 @@ static bool settle_method(struct walk *k, const struct method_claim *claim)
     f->kind = known.code_size ? WALK_INTERPRETED : WALK_NATIVE_METHOD;
     f->bci = known.code_size ? known_method_bci(&known, &w->layout, claim->bcp) : BCI_NATIVE;
     if (k->later && f->bci == -1)
-        f->id = walk_id_of_method(0, 0); /* another has taken its place */
+        f->id = walk_id_of_method(0, 0); /* another method has taken its place */
     return true;
 }
 
@@ -127,13 +127,13 @@ at_each_sample bool claim_method(struct walk *k, uint64_t method, uint64_t bcp)
         return false;
     walk_emit_java(k, WALK_INTERPRETED, method, -1);
     if (k->count == at)
-        return true; /* one more than was asked for */
+        return true; /* one more than was requested */
     c->of_method[c->methods++] = (struct method_claim){.bcp = bcp, .frame = at};
     fetch((uint64_t)(uintptr_t)known_at(k->w->known, method));
     return true;
 }
 
-/* The next frames that lack their check, up to CLAIMS_MAX, from *at on. */
+/* Collects the next frames without a check, at most CLAIMS_MAX, starting at *at. */
 static unsigned without_check(const struct walk *k, unsigned *at, unsigned frames[CLAIMS_MAX],
                               uint64_t methods[CLAIMS_MAX])
 {

@@ -12,7 +12,7 @@
 enum { NATIVE_CACHE_SIZE = 4096 };
 
 /*
- * Rules of native addresses found before. `sum` is key ^ rule, so that a torn pair never looks
+ * Rules for native addresses that were found earlier. `sum` is key ^ rule, so a torn pair is never
  * valid.
  */
 struct native_cache_entry {
@@ -43,9 +43,10 @@ struct anchor {
 };
 
 /*
- * What a walk takes for granted at first: that a site is of the compilation that is there, that a
- * word of an interpreted frame is a Method. They are looked at together, when there are many or the
- * walk is done: the cache misses overlap instead of following one another.
+ * What a walk assumes at first: that a site belongs to the compilation that is there now, and that
+ * a word of an interpreted frame points to a Method. Claims are checked together, when there are
+ * many of them or when the walk is finished, so that their cache misses overlap instead of
+ * following one another.
  */
 enum { CLAIMS_MAX = 32 };
 
@@ -55,13 +56,13 @@ struct claims {
 
     struct method_claim {
         uint64_t bcp;
-        unsigned frame; /* its id holds the method, still without a check */
+        unsigned frame; /* its id contains the method, but no check yet */
     } of_method[CLAIMS_MAX];
 };
 
 /*
- * What the walk has found out of compiled code, to be kept as sites when the checks of its methods
- * are known.
+ * What the walk has found out about compiled code, which is kept as sites once the checks of its
+ * methods are known.
  */
 enum { NOTES_MAX = 16 };
 
@@ -83,69 +84,70 @@ struct walk {
     const struct modules *modules;
     struct registers r;
     uint64_t thread;     /* JavaThread, or 0 */
-    uint64_t stack_low;  /* the stack pointer may not go below */
+    uint64_t stack_low;  /* the lowest valid stack pointer */
     uint64_t stack_high; /* nor reach this */
-    uint64_t mapped_low; /* from here on so many bytes of the stack are known to be mapped */
+    uint64_t mapped_low; /* from here on this many bytes of the stack are known to be mapped */
     uint64_t mapped_bytes;
-    uint64_t moved; /* how far from there they lie: of a snapshot */
-    /* that has the stack, and the thread as it was; NULL: the walker's */
+    uint64_t moved; /* of a snapshot: the distance between the copy and the original */
+    /* the memory with the stack and the thread as they were; NULL: the walker's */
     const struct memory *memory;
-    /* up to here on the stack the sites of return addresses are on their way into the cache */
+    /* the sites of return addresses on the stack up to here have been prefetched */
     uint64_t fetched;
-    uint32_t epoch;           /* of `unloads` when the walk began */
-    struct claims *claims;    /* NULL: nothing is taken for granted */
+    uint32_t epoch;           /* the value of `unloads` when the walk began */
+    struct claims *claims;    /* NULL: nothing is assumed */
     struct notes *notes;      /* NULL: nothing is kept */
     struct walk_words *words; /* NULL: none are noted */
     /*
-     * where the frame pointer was read, which is not noted until a frame is found by it; 0: it is
+     * where the frame pointer was read; it is not noted until a frame is found through it; 0: it
+     * has been noted
      */
     uint64_t fp_at;
-    uint64_t chunk_low, chunk_high; /* frames in the heap, of a snapshot; equal: none are known */
+    uint64_t chunk_low, chunk_high; /* of a snapshot: frames in the heap; equal: none are known */
     uint64_t chunk_moved;
     struct anchor anchor;
     struct walk_frame *frames;
     unsigned count, max, flags;
     bool top;  /* registers are those of the interrupted instruction */
-    bool full; /* max frames were answered and one more was there */
+    bool full; /* max frames were returned and there was one more */
     bool done; /* the first frame was reached */
-    bool heap; /* frames in the heap were passed over */
+    bool heap; /* frames in the heap were skipped */
     bool recovered;
-    /*
-     * a claim did not hold: the walk is worth nothing; later: what is below is not known any more
-     */
+    /* a claim was wrong, so the walk is worthless; later: nothing below is known any more */
     bool refuted;
-    bool later; /* of a snapshot: code and methods may be others by now (snapshot.h) */
+    bool later; /* of a snapshot: code and methods may have been replaced since (snapshot.h) */
     /*
-     * the frame was left by a stub or by the VM: it stands where it polled or faulted, perhaps not
-     * at a call
+     * the frame was left through a stub or the VM: its pc is where it polled or faulted, which need
+     * not be a call
      */
     bool stopped;
     bool doubt; /* later: classes were unloaded meanwhile */
     bool in_chunk, chunk_left;
-    bool chunk_more; /* there are more than those of the chunk */
-    /* the thread was in native code when the snapshot was taken: nobody changed its chunk */
+    bool chunk_more; /* there are more frames than those of the chunk */
+    /* the thread was in native code when the snapshot was taken, so nothing changed its chunk */
     bool in_native;
     /*
-     * the interrupted instruction was none of a method's, but of the VM or of a stub that calls it
+     * the interrupted instruction was not a method's, but the VM's or that of a stub called by it
      */
     bool in_runtime;
 };
 
 /*
- * Steps: emit what the registers stand at and leave it. False when that is not possible; registers
- * are then as before.
+ * Steps: each adds the current frame to the result and moves to its caller. False when that is not
+ * possible; the registers are then unchanged.
  */
 bool java_step(struct walk *k);
 bool native_step(struct walk *k);
 
-/* In a chunk, chunk.c: all of its frames, true when they were; walk_leave there. */
+/*
+ * In a chunk (chunk.c): returns true when all of its frames were added. walk_leave requires that.
+ */
 bool chunk_walk(struct walk *k);
 bool chunk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_t fp);
 
 void walk_emit(struct walk *k, enum walk_kind kind, uint64_t id, int32_t bci);
-/* Its check follows when the walk is done. */
+/* The check is added when the walk is finished. */
 void walk_emit_java(struct walk *k, enum walk_kind kind, uint64_t method, int32_t bci);
-/* Sets what the walk continues with; false when it cannot be a caller of what is left. */
+/* Sets the registers with which the walk continues; false when they cannot be those of a caller. */
 bool walk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_t fp);
 bool walk_stack_word_guarded(const struct walk *k, uint64_t address, uint64_t *ret);
 
@@ -159,8 +161,8 @@ static inline void walk_note(const struct walk *k, uint64_t address)
 }
 
 /*
- * A frame is found by the frame pointer that another one has kept, which may be anything else in
- * compiled code.
+ * The next frame is found through a frame pointer that another frame has saved. In compiled code
+ * the register may hold anything else.
  */
 static inline void walk_by_fp(struct walk *k)
 {
@@ -169,7 +171,7 @@ static inline void walk_by_fp(struct walk *k)
     k->fp_at = 0;
 }
 
-/* The word at an address of the thread's stack. */
+/* Reads the word at an address of the thread's stack. */
 static inline bool walk_stack_word_unnoted(const struct walk *k, uint64_t address, uint64_t *ret)
 {
     if (unlikely(address - k->mapped_low >= k->mapped_bytes || address & 7))
@@ -191,33 +193,33 @@ static inline const struct memory *walk_memory(const struct walk *k)
 }
 
 /*
- * The key of what is known of an interrupted instruction, apart from the same address as one that
- * is returned to. No address of a process has the top bit.
+ * The key for an interrupted instruction, which must differ from the key of the same address as a
+ * return address. No address of a process has the top bit set.
  */
 static inline uint64_t walk_top_key(uint64_t pc)
 {
     return pc | UINT64_C(1) << 63;
 }
 
-/* True when pc can be a return address: in generated code or in a library. */
+/* Returns whether pc can be a return address in generated code or in a library. */
 bool walk_is_code(const struct walk *k, uint64_t pc);
 /*
- * True when pc can be a return address into generated code: it follows a call, or is the
- * interpreter's, which jumps.
+ * Returns whether pc can be a return address in generated code: it follows a call, or it is in the
+ * interpreter, which jumps.
  */
 bool walk_is_java_return(const struct walker *w, uint64_t pc);
-/* Reads a JavaFrameAnchor; false when it notes no frame. */
+/* Reads a JavaFrameAnchor; false when it contains no frame. */
 bool walk_read_anchor(const struct walk *k, uint64_t address, struct anchor *ret);
-/* Claims; false when this or an earlier one was looked at and does not hold. */
+/* Checks claims; false when one of them, now or earlier, turned out to be wrong. */
 bool claim_site(struct walk *k, const struct compilation *of);
 bool claim_method(struct walk *k, uint64_t method, uint64_t bcp);
 bool claims_settle(struct walk *k);
-/* What is known of a method of the stack; false when nothing is, or may not be believed. */
-bool walk_method(struct walk *k, uint64_t method, struct known_method *ret);
 /*
- * Puts the checks into the ids of Java frames that have none yet, and keeps as sites what was
- * noted.
+ * Finds what is known about a method on the stack; false when nothing is known or it cannot be
+ * trusted.
  */
+bool walk_method(struct walk *k, uint64_t method, struct known_method *ret);
+/* Adds the checks to ids of Java frames that have none yet, and keeps what was noted as sites. */
 void walk_finish(struct walk *k);
-/* Runs a walk that is set up. */
+/* Runs a walk that has been set up. */
 void walk_run(struct walk *k, struct walk_end *ret_end);

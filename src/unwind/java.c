@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One step out of generated code: interpreter, compiled methods, adapters, stubs, the entries into
- * Java.
+ * One step out of generated code: the interpreter, compiled methods, adapters, stubs, and the
+ * entries from native code into Java.
  */
 #include "base/seqlock.h"
 #include "hotspot/method.h"
@@ -25,7 +25,7 @@ static uint64_t slot(uint64_t fp, int words)
 #define ENTRY_BARRIER_COOKIE UINT64_MAX
 
 /*
- * What lies at the place where a call put it: return address on top of the stack, or in the link
+ * Returns the word that a call has saved: the return address on top of the stack, or in the link
  * register.
  */
 at_each_sample static bool leave_frameless(struct walk *k)
@@ -57,13 +57,16 @@ at_each_sample static bool leave_with_state(struct walk *k, enum frame_state sta
     }
 }
 
-/* What the caller of an interpreted method left its stack pointer in, as long as that is there. */
+/*
+ * Returns the stack pointer that the caller of an interpreted method has saved, while it is still
+ * available.
+ */
 static uint64_t register_of_sender_sp(const struct walk *k)
 {
     return k->w->layout.version < 20 ? k->r.old_sender_sp : k->r.sender_sp;
 }
 
-/* An interpreted method whose frame is not there or not finished: the method is in its register. */
+/* Handles an interpreted method without a finished frame: the method is still in its register. */
 static bool step_interpreter_entry(struct walk *k, const struct interpreter_entry *entry)
 {
     const struct walker *w = k->w;
@@ -73,7 +76,7 @@ static bool step_interpreter_entry(struct walk *k, const struct interpreter_entr
     int32_t bci;
     bool native;
     if (state == FRAME_FULL && r.sp <= slot(r.fp, -(int)w->layout.interpreter_bcp))
-        return false; /* it is finished */
+        return false; /* the frame is finished */
     if (!method_bci(&w->layout, &w->memory, r.method, 0, &bci, &native))
         return false;
     method = r.method;
@@ -99,7 +102,10 @@ static bool step_interpreter_entry(struct walk *k, const struct interpreter_entr
     return true;
 }
 
-/* What an interpreted frame, called from pc, says of it; in the heap that is a distance. */
+/*
+ * Returns what an interpreted frame that was called from pc says about the saved word; in the heap
+ * this is a distance.
+ */
 static uint64_t sender_sp(const struct walk *k, uint64_t pc, uint64_t word)
 {
     uint64_t sp = k->in_chunk ? k->r.fp + 8 * word : word;
@@ -131,19 +137,18 @@ static bool step_interpreter(struct walk *k)
         if (!walk_method(k, method, &known)) {
             if (!k->later)
                 return false;
-            method = 0; /* nobody will name it */
+            method = 0; /* such a frame is never named */
             known = (struct known_method){.code_size = 1};
         }
         /*
-         * While it runs, the pointer is in a register; the slot is brought up to date at calls
-         * only.
+         * While the method runs, the pointer is in a register; its slot is updated only at calls.
          */
         int32_t bci = known_method_bci(&known, &w->layout, bcp), live = -1;
         if (k->top && (live = known_method_bci(&known, &w->layout, r.bcp)) >= 0)
             bci = live;
         bool native = known.code_size == 0;
         if (k->later && !native && bci < 0)
-            method = known.check = 0; /* another has taken its place */
+            method = known.check = 0; /* another method has taken its place */
         walk_emit(k, native ? WALK_NATIVE_METHOD : WALK_INTERPRETED,
                   walk_id_of_method(method, known.check), native ? BCI_NATIVE : bci);
     }
@@ -152,7 +157,10 @@ static bool step_interpreter(struct walk *k)
            (sp = sender_sp(k, pc, sp)) > r.fp && walk_leave(k, pc, sp, fp);
 }
 
-/* The methods at an address of compiled code; the outermost alone where its frame is not there. */
+/*
+ * Returns the methods at an address of compiled code, but only the outermost one where its frame
+ * does not exist.
+ */
 static void emit_compiled(struct walk *k, const struct code_blob *blob, uint64_t pc,
                           bool outermost_only)
 {
@@ -171,12 +179,12 @@ static void emit_compiled(struct walk *k, const struct code_blob *blob, uint64_t
         if (!outermost_only || !scope.inlined)
             walk_emit_java(k, scope.inlined ? WALK_INLINED : kind, scope.method, scope.bci);
     }
-    /* A scope could not be read: the compiled method itself is certain. */
+    /* A scope could not be read, but the compiled method itself is certain. */
     if (last.inlined || !last.method)
         walk_emit_java(k, kind, scopes.method, -1);
 }
 
-/* What was emitted of a frame, from `first` on, is to be kept for walks to come. */
+/* Marks what was added for a frame, from `first` on, to be kept for later walks. */
 static void note_site(struct walk *k, const struct code_blob *blob, const struct compilation *of,
                       uint64_t key, enum frame_state state, unsigned first)
 {
@@ -187,7 +195,10 @@ static void note_site(struct walk *k, const struct code_blob *blob, const struct
             (struct note){*of, key, blob->frame_bytes, first, (uint16_t)n, (uint8_t)state};
 }
 
-/* Emits what a site says; false when it is being written, or says it of something else. */
+/*
+ * Adds the frames that a site describes; false when the site is being written or describes
+ * something else.
+ */
 static bool emit_site(struct walk *k, uint64_t key, int32_t *ret_frame_bytes,
                       enum frame_state *ret_state)
 {
@@ -208,7 +219,7 @@ static bool emit_site(struct walk *k, uint64_t key, int32_t *ret_frame_bytes,
         return claim_site(k, &of);
     if (compilation_holds(&k->w->layout, &k->w->memory, &of))
         return true;
-    /* Which of the two it was when the stack was copied cannot be said. */
+    /* It is unknown which of the two it was when the stack was copied. */
     k->refuted = k->later;
     if (k->refuted)
         site_forget(k->w->sites, key);
@@ -220,9 +231,7 @@ static uint64_t site_key(const struct walk *k)
     return k->top ? walk_top_key(k->r.pc) : k->r.pc;
 }
 
-/*
- * A frame whose return address, or the address where it was interrupted, an earlier walk has seen.
- */
+/* A frame whose return address, or whose interrupted address, is known from an earlier walk. */
 static bool step_site(struct walk *k)
 {
     int32_t frame_bytes;
@@ -260,13 +269,13 @@ static bool step_compiled(struct walk *k, const struct code_blob *blob)
         state = FRAME_NONE;
     uint64_t pc = code_original_pc(&w->code, walk_memory(k), blob, r.pc, r.sp);
     if (k->words && pc != r.pc)
-        k->words->n = WALK_WORDS_MAX + 1; /* it was read from a word that is not noted */
+        k->words->n = WALK_WORDS_MAX + 1; /* it was read from a word that was not noted */
     if (k->later && !k->top && !k->stopped && blob->kind == CODE_COMPILED &&
         !w->arch->follows_call(&w->memory, pc))
-        return false; /* another has taken its place */
+        return false; /* another compilation has taken its place */
     k->stopped = false;
     /*
-     * What is said of an address holds for the instructions before it: calls and regions are
+     * Descriptions of an address apply to the instructions before it: calls and regions are
      * described at their ends.
      */
     emit_compiled(k, blob, k->top ? pc + 1 : pc, state != FRAME_FULL);
@@ -279,7 +288,9 @@ static bool step_compiled(struct walk *k, const struct code_blob *blob)
     return leave_with_state(k, state, blob->frame_bytes);
 }
 
-/* Adapters move the arguments: the return address may be off the stack for some instructions. */
+/*
+ * Adapters move the arguments, so for some instructions the return address may not be on the stack.
+ */
 static bool step_adapter(struct walk *k, const struct code_blob *blob)
 {
     struct registers r = k->r;
@@ -294,13 +305,12 @@ static bool step_adapter(struct walk *k, const struct code_blob *blob)
     if (!code_holds(&k->w->code, pc))
         pc = r.link;
     /*
-     * From where the return address is in a register on, another register says what the caller's
-     * stack pointer was.
+     * Once the return address is in a register, another register holds the caller's stack pointer.
      */
     return walk_leave(k, pc, pc == r.link && near ? sp : r.sp + 8, r.fp);
 }
 
-/* Where VM code called Java: the call's wrapper notes the Java frame before. */
+/* Where VM code called Java, the call's wrapper contains the previous Java frame. */
 static bool step_call_stub(struct walk *k)
 {
     const struct walker *w = k->w;
@@ -321,8 +331,8 @@ static bool step_call_stub(struct walk *k)
 }
 
 /*
- * The frame that a virtual thread was entered by, seen from the note in the thread (JDK 22 and
- * later).
+ * The frame through which a virtual thread was entered, found through the thread's record of it
+ * (JDK 22 and later).
  */
 static bool leave_to_continuation_entry(struct walk *k)
 {
@@ -341,8 +351,8 @@ static bool leave_to_continuation_entry(struct walk *k)
 }
 
 /*
- * The same without the note: behind the entry, whose size is not known, lie a frame pointer and a
- * return address.
+ * The same without that record: above the entry, whose size is not known, there are a frame pointer
+ * and a return address.
  */
 static bool scan_to_continuation_entry(struct walk *k)
 {
@@ -356,11 +366,11 @@ static bool scan_to_continuation_entry(struct walk *k)
 }
 
 /*
- * Whether the frames on the stack and those in the chunk are all frames, each of them once. A
- * thread that freezes or thaws frames changes the chunk before the stack or after it, and its state
- * says that it runs Java all the while. It does so in Continuation.doYield, which is a native
+ * Returns whether the frames on the stack and those in the chunk together are all frames, without
+ * repetition. A thread that freezes or thaws frames changes the chunk before or after the stack,
+ * while its state says that it runs Java. It does so in Continuation.doYield, which is a native
  * method, in the continuation stubs (step_continuation_stub), and where the VM has entered a
- * monitor or waited for it; all of them are excluded.
+ * monitor or waited for it. All of these are excluded.
  */
 static bool chunk_is_settled(const struct walk *k)
 {
@@ -371,10 +381,7 @@ static bool chunk_is_settled(const struct walk *k)
            (!k->in_runtime && (first == k->count || k->frames[first].kind != WALK_NATIVE_METHOD));
 }
 
-/*
- * The lowest thawed frame of a virtual thread returns to a barrier; what called it lies in the
- * heap.
- */
+/* The lowest thawed frame of a virtual thread returns to a barrier; its caller is in the heap. */
 static bool step_return_barrier(struct walk *k)
 {
     if (k->flags & WALK_TO_HEAP) {
@@ -394,8 +401,9 @@ static bool step_return_barrier(struct walk *k)
 }
 
 /*
- * True when a stub keeps its frame at the frame pointer, and that is not farther than size above
- * the stack pointer. Only with a link register, which distinguishes such a frame from a caller's.
+ * Returns whether a stub has its frame at the frame pointer, at most `size` above the stack
+ * pointer. This is possible only with a link register, which distinguishes such a frame from the
+ * caller's.
  */
 static bool has_frame_at_fp(const struct walk *k, uint64_t size, uint64_t *ret_pc, uint64_t *ret_fp)
 {
@@ -404,13 +412,14 @@ static bool has_frame_at_fp(const struct walk *k, uint64_t size, uint64_t *ret_p
 }
 
 /*
- * Routines without a frame of a known size: none, or one that begins by pushing the frame pointer.
+ * Handles routines whose frame size is unknown: they have no frame, or one that begins with a push
+ * of the frame pointer.
  */
 static bool leave_routine(struct walk *k)
 {
     const struct walker *w = k->w;
     uint64_t pc, fp, at = k->r.fp + 8;
-    /* A routine that calls nothing leaves the link register alone after it has saved it. */
+    /* A routine that calls nothing does not change the link register after saving it. */
     if (has_frame_at_fp(k, ROUTINE_FRAME_MAX, &pc, &fp) && pc == k->r.link &&
         walk_leave(k, pc, k->r.fp + 16, fp))
         return true;
@@ -418,8 +427,8 @@ static bool leave_routine(struct walk *k)
         leave_frameless(k))
         return true;
     /*
-     * A return address follows a call. A call from such a routine may have aligned the stack by a
-     * word.
+     * A return address follows a call. Such a routine may have aligned the stack by one word before
+     * it called.
      */
     for (unsigned i = 0; i < (k->top ? 1 : 2); i++)
         if (walk_stack_word(k, k->r.sp + 8 * i, &pc) && walk_is_java_return(w, pc))
@@ -434,9 +443,9 @@ static bool leave_routine(struct walk *k)
 }
 
 /*
- * The stubs that thaw frames, and the one that leaves a continuation that a monitor has stopped.
- * Between the stack pointer and the entry of the continuation there are no frames: what lies there
- * is what the thread has called earlier, or the thawed frames as far as they have been copied.
+ * The stubs that thaw frames, and the stub that leaves a continuation which a monitor has stopped.
+ * There are no valid frames between the stack pointer and the entry of the continuation: that
+ * memory holds what the thread called earlier, or the thawed frames that have been copied so far.
  */
 static bool step_continuation_stub(struct walk *k)
 {
@@ -454,7 +463,7 @@ static bool step_stub(struct walk *k, const struct code_blob *blob)
 {
     const struct walker *w = k->w;
     uint64_t pc = k->r.pc;
-    /* What is returned to without having called: the entry of a routine, and there is one such. */
+    /* The only address that is returned to without a call before it is the entry of a routine. */
     bool may_be_barrier = !k->top && w->layout.version >= 21 && blob->frame_bytes == 0;
     if (may_be_barrier && !w->arch->follows_call(&w->memory, pc))
         return step_return_barrier(k);
@@ -471,7 +480,7 @@ static bool step_stub(struct walk *k, const struct code_blob *blob)
                                         blob->begin + (uint64_t)blob->frame_offset, blob->end,
                                         blob->frame_bytes);
     uint64_t return_pc, fp;
-    /* While it restores registers the stack pointer moves, and the frame pointer stands still. */
+    /* While registers are restored, the stack pointer moves but the frame pointer does not. */
     if (state == FRAME_FULL && blob->frame_bytes >= 16 &&
         has_frame_at_fp(k, (uint64_t)blob->frame_bytes - 16, &return_pc, &fp) &&
         walk_is_code(k, return_pc))

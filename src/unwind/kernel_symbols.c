@@ -25,7 +25,7 @@ static int by_address(const void *a, const void *b)
     return (x->address > y->address) - (x->address < y->address);
 }
 
-/* "ffffffff81000000 T name" or "... t name\t[module]"; functions alone. */
+/* Parses "ffffffff81000000 T name" or "... t name\t[module]"; only functions are kept. */
 static int add_line(struct kernel_symbols *s, char *line)
 {
     char *at;
@@ -50,7 +50,7 @@ struct kernel_symbols *kernel_symbols_new(void)
         if (add_line(s, line) < 0)
             break;
     }
-    /* Modules come behind the kernel itself, and not by address. */
+    /* Modules are listed after the kernel itself, and not in the order of addresses. */
     if (s->symbols.len)
         qsort(s->symbols.data, s->symbols.len, sizeof(*s->symbols.data), by_address);
     return s;

@@ -18,7 +18,7 @@ struct collection {
     bool counted, failed;
 };
 
-/* The numbers of loads and unloads at the last table. */
+/* The loader's counts of loads and unloads when the last table was made. */
 static unsigned long long last_adds, last_subs;
 
 static int collect(struct dl_phdr_info *info, size_t size, void *context)
@@ -57,7 +57,7 @@ static int by_address(const void *a, const void *b)
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* A path is stored once however many tables name it. */
+/* Each path is stored once, however many tables contain it. */
 static void share_paths(struct collection *c, const struct modules *old)
 {
     for (size_t i = 0; old && i < c->list.len; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The libraries of this process, as a sorted table that a signal handler can search. The tables for
- * unwinding are used where the loader has put them (.eh_frame, found by .eh_frame_hdr), so that
- * nothing is parsed in advance and nothing is stored.
+ * The libraries of this process, as a sorted table that a signal handler can search. The unwind
+ * tables are used where the loader has mapped them (.eh_frame, found through .eh_frame_hdr), so
+ * nothing is parsed in advance and nothing is copied.
  */
 #pragma once
 
@@ -24,12 +24,12 @@ struct modules {
 };
 
 /*
- * The libraries now; what it answered last when nothing was loaded or unloaded since. Takes the
- * loader's lock: from a plain thread, never from a signal handler. NULL when memory is out. Earlier
- * tables stay valid (they are kept to the end).
+ * Returns the current libraries; the last table if nothing was loaded or unloaded since. Takes the
+ * loader's lock: call it from an ordinary thread, never from a signal handler. NULL when out of
+ * memory. Earlier tables stay valid, since they are kept until the process ends.
  */
 const struct modules *modules_refresh(void);
-/* The last table; NULL before the first. Async-signal-safe. */
+/* Returns the last table; NULL before the first. Async-signal-safe. */
 const struct modules *modules_current(void);
-/* The module that an address lies in, or NULL. Async-signal-safe. */
+/* Returns the module that contains an address, or NULL. Async-signal-safe. */
 const struct module *module_find(const struct modules *m, uint64_t address);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One step out of native code: by the library's call frame information, or by the frame pointer
- * where there is none.
+ * where the library has none.
  */
 #include "unwind/cfi.h"
 #include "unwind/internal.h"
@@ -9,7 +9,8 @@
 #include <ucontext.h>
 
 /*
- * A rule in 61 bits, or no rule. Offsets of frames are small; one that does not fit is not cached.
+ * Packs a rule into 61 bits. The offsets of frames are small; a rule whose offsets do not fit is
+ * not cached.
  */
 static bool pack(const struct cfi_rule *rule, uint64_t *ret)
 {
@@ -41,8 +42,8 @@ static struct cfi_rule unpack(uint64_t packed)
 }
 
 /*
- * The rule at pc, through the cache. A library that is unloaded changes the generation, and with it
- * every key.
+ * Returns the rule for pc, through the cache. Unloading a library changes the generation, and with
+ * it every key.
  */
 static bool find_rule(const struct walk *k, const struct module *module, uint64_t pc,
                       struct cfi_rule *ret)
@@ -74,7 +75,7 @@ static bool apply(struct walk *k, const struct cfi_rule *rule)
     const struct registers *r = &k->r;
     uint64_t frame = (rule->base == CFI_FP ? r->fp : r->sp) + (uint64_t)(int64_t)rule->offset,
              fp = r->fp, pc = r->link;
-    /* The lazy binding table pushes one word from the eleventh byte of an entry on. */
+    /* The lazy binding code pushes one word from the eleventh byte of an entry on. */
     if (rule->base == CFI_PLT)
         frame = r->sp + 8 + ((r->pc & 15) >= 11 ? 8 : 0);
     uint64_t fp_at = frame + (uint64_t)(int64_t)rule->fp_offset,
@@ -86,7 +87,7 @@ static bool apply(struct walk *k, const struct cfi_rule *rule)
     return walk_leave(k, pc, frame, fp);
 }
 
-/* Behind a signal handler the interrupted registers lie on the stack. */
+/* Above a signal handler's frame, the interrupted registers are on the stack. */
 static bool leave_signal(struct walk *k)
 {
     struct walk inner = *k;
@@ -111,7 +112,10 @@ static bool leave_by_frame_pointer(struct walk *k)
 bool native_step(struct walk *k)
 {
     const struct walker *w = k->w;
-    /* A return address may lie behind the function's last instruction: the call is what counts. */
+    /*
+     * A return address may lie after the function's last instruction, so the call before it is
+     * looked up.
+     */
     uint64_t pc = k->r.pc - (k->top ? 0 : 1);
     const struct module *module = module_find(k->modules, pc);
     struct cfi_rule rule;

@@ -13,7 +13,10 @@ enum {
 
 _Static_assert(WALK_KINDS <= 1 << KIND_BITS, "a kind has its bits");
 
-/* Zeroed memory that is there, aligned to its size. Now rather than page by page in the handler. */
+/*
+ * Allocates zeroed memory, aligned to its size, whose pages exist at once, so that the signal
+ * handler takes no page faults.
+ */
 static void *table_new(size_t bytes)
 {
     char *memory = mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE,
@@ -25,7 +28,7 @@ static void *table_new(size_t bytes)
         munmap(memory, before);
     munmap(memory + before + bytes, bytes - before);
     memory += before;
-    /* Where it is a huge page, one entry of the TLB holds all of it. */
+    /* With a huge page, one entry of the TLB covers it all. */
     (void)madvise(memory, bytes, MADV_HUGEPAGE);
     for (size_t at = 0; at < bytes; at += 4096)
         *(volatile char *)(memory + at) = 0;
@@ -58,7 +61,7 @@ void known_methods_free(struct known_method *known)
     table_free(known, KNOWN_BYTES);
 }
 
-/* Notes that it has held at another epoch, if it is still the same. */
+/* Notes that it was valid at another epoch, if it is still the same entry. */
 static void renew(struct known_method *k, uint32_t version, uint32_t epoch)
 {
     if (seqlock_begin_at(&k->version, version)) {
@@ -67,7 +70,7 @@ static void renew(struct known_method *k, uint32_t version, uint32_t epoch)
     }
 }
 
-/* An entry as a whole; ret->version is its version. */
+/* Copies a whole entry; ret->version is its version. */
 static bool known_load(struct known_method *known, uint64_t method, struct known_method *ret)
 {
     if (!known)

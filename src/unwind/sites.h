@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What earlier walks have found in compiled code at return addresses and where it was interrupted:
- * the size of the frame and the methods inlined there. Cold caches make a walk dear, not
- * instructions: finding this out anew touches a dozen cache lines a frame, one after the other; a
- * site is one or two, and those of the next stretch of stack are fetched at once.
- *
- * A site counts while the same compilation is at the same place: by its method and compile id,
- * which the VM gives once. Code that a frame returns to is not freed, and classes whose methods are
- * inlined in it are not unloaded. No lock: a site that is being written is none.
+ * What earlier walks have found at return addresses and interrupted instructions in compiled code:
+ * the size of the frame and the methods that are inlined there. The cost of a walk is cache misses,
+ * not instructions. Finding this out again touches a dozen cache lines for each frame, one after
+ * the other; a site takes one or two, and the sites of the next part of the stack are prefetched
+ * together. A site is valid while the same compilation is at the same place, identified by its
+ * method and compile id, which the VM never reuses. Code to which a frame returns is not freed, and
+ * classes whose methods are inlined in it are not unloaded. There is no lock: a site that is being
+ * written counts as absent.
  */
 #pragma once
 
@@ -22,32 +22,33 @@ enum { SITE_METHODS_MAX = 7, SITES_LOG2 = 14 };
 struct site {
     _Atomic uint32_t version; /* odd while it is written; 0: empty */
     uint32_t frame_bytes;
-    uint64_t pc;           /* or its key, for an interrupted instruction */
-    uint64_t blob, method; /* of the nmethod */
+    uint64_t pc;           /* or the key of an interrupted instruction */
+    uint64_t blob, method; /* the compile id of the nmethod */
     uint32_t compile_id;
     uint8_t count;
     uint8_t state; /* enum frame_state */
 
     struct site_method {
         uint32_t id_low, id_high;
-        uint32_t bci_and_kind;   /* bci << 4 | kind */
-    } methods[SITE_METHODS_MAX]; /* innermost first; two in the first line, which are enough for
-                                    most */
+        uint32_t bci_and_kind; /* bci << 4 | kind */
+        /* innermost first; two of them are in the first cache line, which usually suffices */
+    } methods[SITE_METHODS_MAX];
 };
 
 _Static_assert(sizeof(struct site) == 128, "two cache lines");
 
 /*
- * The same of a Method: where its bytecode lies, and its check. It counts while all that the check
- * is made of is the same: the memory of a class that is unloaded is given to the next one just like
- * it, pointer for pointer. While no class is unloaded (hotspot/unloads.h) less of it need be looked
- * at.
+ * The same for a Method: where its bytecode is, and its check. It is valid while everything that
+ * the check is made of is unchanged: the memory of an unloaded class may be reused by a class that
+ * is identical, pointer for pointer. While no class is unloaded (hotspot/unloads.h), less needs to
+ * be compared.
  */
 struct known_method {
     _Atomic uint32_t version;
     uint16_t code_size; /* 0: native or abstract */
     uint32_t check;     /* method_parts_check of the parts */
-    uint32_t epoch;     /* unloads_epoch when the parts were seen to hold; 0: not known */
+    /* the value of unloads_epoch when the parts were last valid; 0: not known */
+    uint32_t epoch;
     uint64_t method;
     struct method_parts parts;
 } __attribute__((aligned(64)));
@@ -63,19 +64,20 @@ static inline struct known_method *known_at(struct known_method *known, uint64_t
 }
 
 /*
- * What is known of a method and holds; false when nothing is. known may be NULL. epoch is
- * unloads_epoch's since when the method cannot have been freed, as it is on the stack.
+ * Finds what is known about a method and still valid; false when nothing is. known may be NULL.
+ * epoch is a value of unloads_epoch since which the method cannot have been freed, because it is on
+ * the stack.
  */
 bool known_method_find(struct known_method *known, const struct hotspot_layout *l,
                        const struct memory *m, uint64_t method, uint32_t epoch,
                        struct known_method *ret);
-/* What was known of it at an epoch, whatever is there now. */
+/* Finds what was known about it at an epoch, whatever is there now. */
 bool known_method_recall(struct known_method *known, uint64_t method, uint32_t epoch,
                          struct known_method *ret);
-/* Looked up now; false when there is no Method. */
+/* Reads it from the VM; false when there is no Method. */
 bool known_method_read(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
                        struct known_method *ret);
-/* Keeps what was read. known may be NULL. */
+/* Stores what was read. known may be NULL. */
 void known_method_note(struct known_method *known, uint32_t epoch, const struct known_method *of);
 
 static inline int32_t known_method_bci(const struct known_method *k, const struct hotspot_layout *l,
@@ -85,7 +87,7 @@ static inline int32_t known_method_bci(const struct known_method *k, const struc
     return offset < k->code_size ? (int32_t)offset : -1;
 }
 
-/* 1 << SITES_LOG2 of them, zeroed, two mebibytes; NULL when there is no memory. */
+/* 1 << SITES_LOG2 entries, zeroed, two mebibytes; NULL when out of memory. */
 struct site *sites_new(void);
 void sites_free(struct site *sites);
 
@@ -101,23 +103,24 @@ static inline struct walk_frame site_frame(const struct site_method *m)
                                .kind = m->bci_and_kind & 15};
 }
 
-/* What a site says of a compilation. */
+/* What a site says about a compilation. */
 struct compilation {
     uint64_t blob, method;
     uint32_t id;
 };
 
-/* The one at its place now. Async-signal-safe. */
+/* Returns the compilation that is at its place now. Async-signal-safe. */
 bool compilation_read(const struct hotspot_layout *l, const struct memory *m, uint64_t blob,
                       struct compilation *ret);
-/* Whether that is still the one at its place. Async-signal-safe. */
+/* Returns whether that compilation is still at its place. Async-signal-safe. */
 bool compilation_holds(const struct hotspot_layout *l, const struct memory *m,
                        const struct compilation *c);
 /*
- * Notes frames of an nmethod at a return address, or at an interrupted instruction with the frame
- * in a state; ids have their checks. Too many are not noted. Async-signal-safe.
+ * Notes the frames of an nmethod at a return address, or at an interrupted instruction whose frame
+ * is in the given state; the ids have their checks. Frames beyond the limit are not noted.
+ * Async-signal-safe.
  */
 void site_note(struct site *sites, const struct compilation *of, int32_t frame_bytes, uint64_t key,
                uint8_t state, const struct walk_frame *frames, unsigned count);
-/* Nothing is known of key any more. */
+/* Forgets what is known about a key. */
 void site_forget(struct site *sites, uint64_t key);

@@ -32,7 +32,7 @@ static bool load_reference(const struct walker *w, uint64_t address, uint64_t *r
     return true;
 }
 
-/* The frames of a chunk; *ret_parent is the chunk behind it, or 0. */
+/* Finds the frames of a chunk; *ret_parent is the next outer chunk, or 0. */
 static bool look_at_chunk(const struct walker *w, uint64_t chunk, uint64_t *ret_low,
                           uint64_t *ret_high, uint64_t *ret_parent)
 {
@@ -48,7 +48,10 @@ static bool look_at_chunk(const struct walker *w, uint64_t chunk, uint64_t *ret_
     return true;
 }
 
-/* Whether no object can move: no garbage collection stops the threads, and *ret_count have. */
+/*
+ * Returns whether no object can move: no garbage collection has stopped the threads, and *ret_count
+ * collections have begun.
+ */
 static bool heap_rests(const struct walker *w, uint32_t *ret_count)
 {
     const struct hotspot_layout *l = &w->layout;
@@ -61,9 +64,9 @@ static bool heap_rests(const struct walker *w, uint32_t *ret_count)
 }
 
 /*
- * While the thread runs Java no object moves. In native code none has moved when no collection is
- * under way before the chunk is read and after it, and none began. In the VM it may itself be about
- * to change the chunk.
+ * While the thread runs Java, no object moves. In native code, no object has moved when no
+ * collection is in progress before and after the chunk is read, and none began in between. In the
+ * VM, the thread itself may be about to change the chunk.
  */
 static bool heap_readable(const struct walker *w, struct snapshot *s)
 {
@@ -76,7 +79,7 @@ static bool heap_readable(const struct walker *w, struct snapshot *s)
     return readable;
 }
 
-/* The chunk, if there is one, is read here and in snapshot_take, and only there. */
+/* The chunk, if there is one, is read here and in snapshot_take, and nowhere else. */
 static void look_at_heap(const struct walker *w, struct snapshot *s)
 {
     const struct walk_chunks *c = &w->chunks;
@@ -152,7 +155,7 @@ at_each_sample void snapshot_take(const struct walker *w, const struct snapshot 
 
 struct snapshot_walker {
     const struct walker *walker;
-    struct memory memory; /* the process's, but for the stack and what the thread noted */
+    struct memory memory; /* the process's memory, except the stack and what the thread saved */
     const struct snapshot *of;
 };
 
@@ -224,7 +227,7 @@ unsigned snapshot_walk(struct snapshot_walker *s, const struct snapshot *of, uns
     s->of = of;
     claims.sites = claims.methods = notes.count = 0;
     k.claims = k.doubt ? NULL : &claims;
-    /* No pc: the call that left Java has pushed it. */
+    /* There is no pc: the call that left Java has pushed it. */
     if (k.anchor.sp && !k.anchor.pc && !walk_stack_word(&k, k.anchor.sp - 8, &k.anchor.pc))
         k.anchor = (struct anchor){0};
     walk_run(&k, ret_end);

@@ -24,30 +24,30 @@
 #include "unwind/walk.h"
 
 struct snapshot {
-    uint64_t thread; /* JavaThread */
+    uint64_t thread; /* the JavaThread */
     struct registers registers;
-    /* as the thread has them, unless its pc was given: 0 */
+    /* the thread's saved values, except that a pc of 0 means: not given */
     uint64_t anchor_sp, anchor_pc, anchor_fp;
     uint64_t cont_entry;
-    uint64_t low, high; /* of the stack: what was copied */
-    /* the same of a virtual thread's frames in the heap; equal: none */
+    uint64_t low, high; /* the part of the stack that was copied */
+    /* the same for a virtual thread's frames in the heap; equal: none */
     uint64_t chunk_low, chunk_high;
-    bool chunk_more; /* there are more */
-    /* the thread was in native code, when `collections` had begun */
+    bool chunk_more; /* there are more frames */
+    /* the thread was in native code; `collections` had begun at that time */
     bool native;
     uint32_t collections;
-    uint64_t epoch;   /* unloads_epoch, when none of the stack's classes was unloaded */
-    uint64_t words[]; /* of the stack, and of the chunk */
+    uint64_t epoch;   /* the unloads_epoch at which none of the stack's classes was unloaded */
+    uint64_t words[]; /* the words of the stack, then those of the chunk */
 };
 
-enum { SNAPSHOT_STACK_MAX = 48 << 10 }; /* deeper ones are walked where they are */
+enum { SNAPSHOT_STACK_MAX = 48 << 10 }; /* deeper stacks are walked in place */
 
-/* Whether stacks can be walked later, which needs a VM that reports unloaded classes. */
+/* Returns whether stacks can be walked later, which needs a VM that reports unloaded classes. */
 bool snapshot_possible(const struct walker *w);
 
 /*
- * In the handler: all of a snapshot but its words, of the thread whose environment is env. False:
- * it is on another stack, or a deep one.
+ * In the handler: fills in everything but the words, for the thread whose environment is env.
+ * False: the thread is on another stack, or on a deep one.
  */
 bool snapshot_measure(const struct walker *w, const void *context, const void *env,
                       struct snapshot *ret);
@@ -57,12 +57,12 @@ static inline size_t snapshot_bytes(const struct snapshot *s)
     return sizeof(*s) + (s->high - s->low) + (s->chunk_high - s->chunk_low);
 }
 
-/* The same and the words, into snapshot_bytes. */
+/* The same with the words, into a buffer of snapshot_bytes. */
 void snapshot_take(const struct walker *w, const struct snapshot *measured, struct snapshot *ret);
 
-/* Walks snapshots, one at a time. NULL: no memory. */
+/* Creates a walk for snapshots, one at a time. NULL: out of memory. */
 struct snapshot_walker *snapshot_walker_new(const struct walker *w);
 void snapshot_walker_free(struct snapshot_walker *s);
-/* As walk_stack. */
+/* Like walk_stack. */
 unsigned snapshot_walk(struct snapshot_walker *s, const struct snapshot *of, unsigned flags,
                        struct walk_frame *frames, unsigned max, struct walk_end *ret_end);

@@ -16,14 +16,14 @@
 enum { SECTIONS_MAX = 4096, NOTE_ID_MAX = 64 };
 
 struct symbol {
-    uint64_t address; /* in the file's terms */
+    uint64_t address; /* as in the file */
     uint32_t size;
     uint32_t name : 31; /* offset in the strings */
     uint32_t local : 1;
 };
 
 struct library {
-    const char *path; /* of the table of modules */
+    const char *path; /* in the table of modules */
     const char *name;
     VEC(struct symbol) symbols; /* by address */
     char *strings;
@@ -34,7 +34,7 @@ struct symbols {
     VEC(struct library *) libraries;
 };
 
-/* An ELF file that was checked: its section headers lie within it. */
+/* An ELF file that was checked: its section headers are inside the file. */
 struct elf {
     const uint8_t *data;
     size_t len;
@@ -54,7 +54,7 @@ static bool elf_open(struct elf *ret, const struct file_map *file)
     return true;
 }
 
-/* The bytes of a section, NULL when it has none or they do not lie in the file. */
+/* Returns the bytes of a section, NULL when it has none or they are not inside the file. */
 static const uint8_t *section(const struct elf *e, unsigned index, size_t *ret_len)
 {
     if (index >= e->count)
@@ -69,7 +69,10 @@ static const uint8_t *section(const struct elf *e, unsigned index, size_t *ret_l
 static int by_address(const void *a, const void *b)
 {
     const struct symbol *x = a, *y = b;
-    /* Of several names for one address an exported one, then one with a size, then the first. */
+    /*
+     * Of several names for one address it prefers an exported one, then one with a size, then the
+     * first.
+     */
     if (x->address != y->address)
         return x->address < y->address ? -1 : 1;
     if (x->local != y->local)
@@ -108,7 +111,7 @@ static int add_table(struct library *l, const struct elf *e, const ElfW(Shdr) * 
     return 0;
 }
 
-/* The full table where there is one, otherwise what is exported. */
+/* Uses the full symbol table if there is one, otherwise the exported symbols. */
 static int add_symbols(struct library *l, const struct elf *e, bool full_only)
 {
     const uint32_t types[] = {SHT_SYMTAB, SHT_DYNSYM};
@@ -124,7 +127,7 @@ static int add_symbols(struct library *l, const struct elf *e, bool full_only)
     return 0;
 }
 
-/* /usr/lib/debug/.build-id/xx/yyyy.debug, from the note that names the build. */
+/* Opens /usr/lib/debug/.build-id/xx/yyyy.debug, whose name comes from the build id note. */
 static bool debug_file_name(const struct elf *e, char *ret, size_t size)
 {
     for (unsigned i = 0; i < e->count; i++) {
@@ -213,8 +216,8 @@ void symbols_free(struct symbols *s)
 }
 
 /*
- * The last symbol that begins at or before the address and reaches over it; one without a size
- * reaches to the next.
+ * Returns the last symbol that begins at or before the address and extends past it; one without a
+ * size extends to the next symbol.
  */
 static const struct symbol *search(const struct library *l, uint64_t address)
 {
@@ -256,8 +259,8 @@ int symbols_find(struct symbols *s, uint64_t address, struct symbol_place *ret)
 }
 
 /*
- * One length and that many characters of a mangled name (Itanium C++ ABI, 5.1.3); NULL when there
- * is none.
+ * Reads a length and that many characters of a mangled name (Itanium C++ ABI, 5.1.3); NULL when
+ * there is none.
  */
 static const char *source_name(const char **at, size_t *ret_len)
 {

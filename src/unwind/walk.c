@@ -13,10 +13,10 @@
 enum {
     STEPS_MAX = 1 << 20,
     STACK_SIZE_MAX = 1 << 30,
-    FOREIGN_STACK = 8 << 20, /* assumed of a thread that is none of Java's; loads are guarded */
-    FETCH_BYTES = 6 << 10,   /* of the stack; some 60 frames */
-    SITES_BYTES = 1 << 10,   /* of it at a time for sites */
-    /* how far above the stack pointer a lost top frame's return address is looked for */
+    FOREIGN_STACK = 8 << 20, /* assumed for a thread that is not a Java thread; loads are guarded */
+    FETCH_BYTES = 6 << 10,   /* of the stack; about 60 frames */
+    SITES_BYTES = 1 << 10,   /* of the stack at a time, for sites */
+    /* how far above the stack pointer the return address of a lost top frame is searched for */
     SCAN_WORDS = 64,
 };
 
@@ -54,7 +54,7 @@ at_each_sample bool walk_read_anchor(const struct walk *k, uint64_t address, str
         if (l->anchor_fp != LAYOUT_NONE)
             walk_note(k, address + (uint64_t)l->anchor_fp);
     }
-    /* No pc: the call that left Java has pushed it. */
+    /* There is no pc: the call that left Java has pushed it. */
     if (a.sp == 0 || (a.pc == 0 && !walk_stack_word(k, a.sp - 8, &a.pc)))
         return false;
     *ret = a;
@@ -85,7 +85,10 @@ at_each_sample bool walk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_
     if (unlikely(k->in_chunk))
         return chunk_leave(k, pc, sp, fp);
     pc &= k->w->arch->address_mask;
-    /* Stacks shrink upwards; a top frame may be nothing but a return address in a register. */
+    /*
+     * Stack addresses decrease towards callees; a top frame may consist of a return address in a
+     * register alone.
+     */
     bool grows = sp > k->r.sp || (k->top && sp == k->r.sp);
     if (!grows || sp > k->stack_high || (sp & 7) || !walk_is_code(k, pc))
         return false;
@@ -96,7 +99,7 @@ at_each_sample bool walk_leave(struct walk *k, uint64_t pc, uint64_t sp, uint64_
     return true;
 }
 
-/* Goes on at the Java frame that the VM noted last, when that lies above. */
+/* Resumes at the last Java frame that the VM saved, if that is further up. */
 at_each_sample static bool resume(struct walk *k)
 {
     struct anchor a = k->anchor;
@@ -111,8 +114,8 @@ at_each_sample static bool resume(struct walk *k)
 }
 
 /*
- * Looks for the caller of a top frame that could not be left: the first word above that is a return
- * address into Java code.
+ * Searches for the caller of a top frame that could not be left: the first word above it that is a
+ * return address into Java code.
  */
 static bool scan(struct walk *k)
 {
@@ -125,7 +128,7 @@ static bool scan(struct walk *k)
         if (!code_holds(&w->code, word) || !w->arch->follows_call(&w->memory, word) ||
             !code_find(&w->code, &w->memory, word, &blob))
             continue;
-        /* The word below is the caller's frame pointer where the callee has pushed it. */
+        /* The word below is the caller's frame pointer if the callee has pushed it. */
         uint64_t fp =
             i > 0 && walk_stack_word(k, at - 8, &below) && below > at && below < k->stack_high
                 ? below
@@ -139,7 +142,7 @@ static bool scan(struct walk *k)
     return false;
 }
 
-/* Frames whose form is not known for certain: the top one, stubs, adapters. */
+/* Frames whose form is uncertain: the top frame, stubs and adapters. */
 static bool is_irregular(const struct walk *k)
 {
     struct code_blob blob;
@@ -157,8 +160,8 @@ static bool recover(struct walk *k)
 }
 
 /*
- * Makes sure that the next part of the stack is mapped: it lies above the stack pointer of this
- * very thread.
+ * Makes sure that the next part of the stack is mapped: it is above the stack pointer of this very
+ * thread.
  */
 static void map_ahead(struct walk *k)
 {
@@ -172,8 +175,8 @@ static void map_ahead(struct walk *k)
 }
 
 /*
- * Fetches the sites of what may be return addresses on the next part of the stack, all at once; the
- * walk then finds them in the cache.
+ * Prefetches, all at once, the sites of words on the next part of the stack that may be return
+ * addresses, so that the walk finds them in the cache.
  */
 static void fetch_sites(struct walk *k)
 {
@@ -198,14 +201,14 @@ static void look_ahead(struct walk *k)
         fetch_sites(k);
 }
 
-/* From the registers to the end, however that comes. */
+/* Walks from the registers to the end of the stack, or to where the walk fails. */
 at_each_sample static uint8_t run(struct walk *k)
 {
     uint64_t faults = memory_guard_faults();
     unsigned steps = 0;
     while (!k->done && !k->full) {
         bool in_java = code_holds(&k->w->code, k->r.pc);
-        /* Without native frames the VM's note is the short way past them. */
+        /* When native frames are not wanted, the VM's saved frame is the short way past them. */
         if (!in_java && !(k->flags & WALK_WITH_NATIVE) && resume(k))
             continue;
         if (in_java && !k->top && k->claims)
@@ -260,7 +263,10 @@ static bool set_up_stack(struct walk *k)
     return true;
 }
 
-/* What makes a walk of this process's memory fast; without it the walk is the same. */
+/*
+ * Sets up what makes a walk of this process's memory fast; without it the walk gives the same
+ * result.
+ */
 static void set_up_speed(struct walk *k, struct claims *claims, struct notes *notes)
 {
     if (!k->w->sites || !k->w->known)
@@ -280,7 +286,10 @@ static void fetch_stack(uint64_t sp)
         __builtin_prefetch((const void *)(uintptr_t)at);
 }
 
-/* All that a walk begins with, at once: seldom used, it has left the caches. */
+/*
+ * Prefetches everything that a walk begins with: it is used seldom, so it is not in the caches any
+ * more.
+ */
 at_each_sample void walker_fetch(const struct walker *w, const void *context)
 {
     struct registers r = {0};
@@ -292,7 +301,7 @@ at_each_sample void walker_fetch(const struct walker *w, const void *context)
         __builtin_prefetch(site_at(w->sites, walk_top_key(r.pc)));
 }
 
-/* The same of the thread. */
+/* The same for what belongs to the thread. */
 static void fetch_thread(const struct walker *w, uint64_t thread)
 {
     const struct hotspot_layout *l = &w->layout;
@@ -362,8 +371,8 @@ static int prepare(struct walker *w, void *libjvm, const void *env, uint64_t jav
     if (r < 0)
         return r;
     /*
-     * Such a VM looks at its signal handlers now and then, and prints on the program's output when
-     * one is not its own.
+     * Such a VM checks its signal handlers now and then, and prints on the program's output when
+     * one has been replaced.
      */
     if (hotspot_flag(&w->layout, &image, "CheckJNICalls")) {
         snprintf(why, size, "-Xcheck:jni forbids a guard against faults");
@@ -400,7 +409,7 @@ int walker_new(struct walker **ret, void *libjvm, const void *env, uint64_t java
     if (w && (w->native_cache = calloc(NATIVE_CACHE_SIZE, sizeof(*w->native_cache)))) {
         w->memory = process_memory;
         w->arch = &ARCH_HERE;
-        w->sites = sites_new(); /* without them walks are slower, that is all */
+        w->sites = sites_new(); /* without them walks are only slower */
         w->known = known_methods_new();
         r = prepare(w, libjvm, env, java_thread, why, size);
     }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks in signal context: Java by the VM's own structures (hotspot/), native code by call frame
- * information, in one walk from the interrupted instruction to the thread's start. Nothing is
- * allocated, no lock is taken, every load that might fail is guarded, no object is read but the
- * chunk that has a virtual thread's frames (walk_chunks). Where a step fails, the walk resumes at
- * the last Java frame that the VM itself has noted; where that is not possible it ends and says
- * why.
+ * Stack walks in signal context. Java frames are found through the VM's own structures (hotspot/)
+ * and native frames through call frame information, in one walk from the interrupted instruction to
+ * the thread's start. Nothing is allocated, no lock is taken, every load that might fail is
+ * guarded, and no object is read except the chunk with a virtual thread's frames (walk_chunks).
+ * When a step fails, the walk resumes at the last Java frame that the VM itself has saved; if that
+ * is not possible, it ends and returns the reason.
  */
 #pragma once
 
@@ -28,7 +28,7 @@ enum walk_kind {
     WALK_NATIVE_METHOD, /* a Java method implemented in native code */
     WALK_NATIVE,        /* a function of a library or of the program */
     WALK_VM,            /* a function of libjvm */
-    WALK_STUB,          /* generated code that is no method */
+    WALK_STUB,          /* generated code that does not belong to a method */
     /* frames of a virtual thread that are in the heap and were not read (walk_chunks) */
     WALK_GAP,
     WALK_KERNEL,
@@ -41,10 +41,10 @@ static inline bool walk_is_java(uint32_t kind)
 }
 
 /*
- * An id says what a frame is, for as long as the process lives: of a Java frame the method's
- * address and a check that distinguishes it from later methods there (hotspot/method.h), of another
- * one its program counter. Bit 63 is always clear, and ids of methods that the VM gives
- * (jmethodIDs) have bits 61 and 62 clear.
+ * An id identifies a frame for as long as the process lives. For a Java frame it consists of the
+ * method's address and a check that distinguishes it from later methods at that address
+ * (hotspot/method.h); for other frames it is the program counter. Bit 63 is always clear, and ids
+ * of methods that the VM gives (jmethodIDs) have bits 61 and 62 clear.
  */
 #define WALK_ID_JAVA        (UINT64_C(1) << 62)
 #define WALK_ID_CODE        (UINT64_C(1) << 61)
@@ -70,13 +70,16 @@ static inline uint64_t walk_id_pc(uint64_t id)
     return id & (WALK_ID_CODE - 1);
 }
 
-/* Kernel addresses are the upper half's: three of their leading ones make room for the mark. */
+/*
+ * Kernel addresses are in the upper half of the address space: three of their leading ones are free
+ * for the mark.
+ */
 static inline uint64_t walk_id_of_kernel(uint64_t pc)
 {
     return WALK_ID_CODE | (pc & (WALK_ID_CODE - 1));
 }
 
-/* The kernel's address of an id; 0 when it is none. */
+/* Returns the kernel address in an id; 0 when the id is something else. */
 static inline uint64_t walk_id_kernel(uint64_t id)
 {
     return walk_id_pc(id) & WALK_ID_CODE >> 1 ? id | UINT64_C(7) << 61 : 0;
@@ -89,13 +92,14 @@ struct walk_frame {
     uint32_t kind; /* enum walk_kind */
 };
 
-/* How a walk ended. All but COMPLETE and DEPTH lost something. */
+/* How a walk ended. All but COMPLETE and DEPTH have lost something. */
 enum walk_status {
     WALK_COMPLETE, /* the thread's first frame was reached */
-    WALK_DEPTH,    /* as many frames as were asked for */
-    WALK_HEAP,     /* frames of a virtual thread lie in the heap; what is below them was walked */
-    WALK_BROKEN,   /* a step failed and there was nothing to resume from */
-    WALK_FAULT,    /* the same, by a load that faulted */
+    WALK_DEPTH,    /* as many frames as were requested */
+    /* frames of a virtual thread are in the heap; the frames below them were walked */
+    WALK_HEAP,
+    WALK_BROKEN, /* a step failed and there was no frame at which to resume */
+    WALK_FAULT,  /* the same, because a load faulted */
     WALK_STATUSES,
 };
 
@@ -106,55 +110,55 @@ struct walk_end {
 };
 
 enum {
-    WALK_WITH_NATIVE = 1, /* native, VM and stub frames too; without it only Java's are answered */
-    /* it ends where frames are in the heap; what is below them is not wanted */
+    WALK_WITH_NATIVE = 1, /* return native, VM and stub frames too; otherwise only Java frames */
+    /* stop where frames are in the heap; the frames below them are not wanted */
     WALK_TO_HEAP = 2,
 };
 
 /*
- * Prepares walks of the VM whose libjvm was loaded, once, from a thread of it and not in a signal
- * handler: env is that thread's JNIEnv, java_thread the VM's structure of it (the field `eetop` of
- * its java.lang.Thread). Installs the fault guard. 0; -ENOTSUP with the reason in why[size]: use
- * AsyncGetCallTrace then and say so.
+ * Prepares walks of the VM whose libjvm was loaded. Called once, from a thread of that VM and not
+ * in a signal handler: env is that thread's JNIEnv, java_thread the VM's structure for it (the
+ * field `eetop` of its java.lang.Thread). Installs the fault guard. Returns 0, or -ENOTSUP with the
+ * reason in why[size]; the caller should then use AsyncGetCallTrace and report that.
  */
 int walker_new(struct walker **ret, void *libjvm, const void *env, uint64_t java_thread, char *why,
                size_t size) must_check;
-/* Not while a walk may run. */
+/* No walk may be in progress. */
 void walker_free(struct walker *w);
 
 /*
- * Where frames of a mounted virtual thread are that lie in the heap still: in the continuation's
- * last chunk. Offsets in bytes; references in objects are shifted numbers of 32 bits from oop_base
- * on when `narrow`.
+ * Where a mounted virtual thread's frames are that have not been thawed: in the last chunk of its
+ * continuation. Offsets are in bytes; when `narrow`, references in objects are shifted 32-bit
+ * numbers relative to oop_base.
  */
 struct walk_chunks {
     uint64_t oop_base;
     int32_t oop_shift;
     bool narrow;
     int32_t cont; /* in the continuation's entry on the stack */
-    /* of Continuation; of StackChunk, `stack` where its frames are */
+    /* of Continuation, and of StackChunk, whose frames begin at `stack` */
     int32_t tail, parent, sp, bottom, stack;
 };
 
 /*
- * From now on snapshots have the frames in chunks; only with a collector that moves objects at
+ * From now on snapshots contain the frames in chunks. Only with a collector that moves objects at
  * safepoints alone.
  */
 void walker_chunks(struct walker *w, const struct walk_chunks *chunks);
 
 /*
- * Walks the stack of this thread. context is the signal's ucontext_t; NULL starts at the thread's
- * last Java frame, for callers in a JVM TI callback or native method. env is this thread's JNIEnv,
- * NULL in a thread that is none of Java's. At most max frames, the innermost first; returns how
- * many. Async-signal-safe.
+ * Walks the stack of the calling thread. context is the signal's ucontext_t; NULL starts at the
+ * thread's last Java frame, for callers in a JVM TI callback or native method. env is this thread's
+ * JNIEnv, NULL in a thread that is not a Java thread. Returns the number of frames, at most max,
+ * innermost first. Async-signal-safe.
  */
 unsigned walk_stack(const struct walker *w, const void *context, const void *env, unsigned flags,
                     struct walk_frame *frames, unsigned max, struct walk_end *ret_end);
 
 /*
- * Where the words of a stack are that its frames follow from, from the last Java frame on: as long
- * as that one and all of these are the same, and the code that they lead to, the frames are. More
- * than fit: n is WALK_WORDS_MAX + 1.
+ * The locations of the words on a stack that determine its frames, from the last Java frame on. As
+ * long as these words, and the code to which they point, are the same, so are the frames. When
+ * there are too many, n is WALK_WORDS_MAX + 1.
  */
 enum { WALK_WORDS_MAX = 200 };
 
@@ -163,29 +167,31 @@ struct walk_words {
     uint64_t at[WALK_WORDS_MAX];
 };
 
-/* walk_stack from the thread's last Java frame; with words when they are asked for. */
+/* Like walk_stack from the thread's last Java frame; also returns the words when requested. */
 unsigned walk_own_stack(const struct walker *w, const void *env, unsigned flags,
                         struct walk_frame *frames, unsigned max, struct walk_words *ret_words,
                         struct walk_end *ret_end);
 
 /*
- * What a walk from there begins with is brought into the cache; async-signal-safe, some time before
- * walk_stack.
+ * Prefetches what such a walk begins with. Async-signal-safe; call it some time before walk_stack.
  */
 void walker_fetch(const struct walker *w, const void *context);
-/* Loads the table of libraries again when it changed; outside of handlers, now and then. */
+/*
+ * Reads the table of libraries again when it has changed. Call it now and then, outside of signal
+ * handlers.
+ */
 void walker_refresh(struct walker *w);
 
 /*
- * What a Java frame's method is; outside of handlers. 0; -ESTALE: its class is unloaded; -ENOMEM.
- * See hotspot/method.h.
+ * Describes the method of a Java frame, outside of signal handlers. Returns 0; -ESTALE when its
+ * class is unloaded; -ENOMEM. See hotspot/method.h.
  */
 int walker_describe(const struct walker *w, uint64_t id, struct method_description *ret) must_check;
-/* The name of the class at an address, which may be any number: hotspot/method.h. */
+/* Returns the name of the class at an address, which may be any number; see hotspot/method.h. */
 bool walker_class_name(const struct walker *w, uint64_t address, struct buf *ret);
-/* The layout in use. */
+/* Returns the layout in use. */
 const struct hotspot_layout *walker_layout(const struct walker *w);
-/* The name of the piece of generated code at pc into ret[size], "" when there is none. */
+/* Writes the name of the piece of generated code at pc into ret[size], "" when there is none. */
 void walker_stub_name(const struct walker *w, uint64_t pc, char *ret, size_t size);
-/* Faults that walks have taken and survived. */
+/* Returns the number of faults that walks have survived. */
 uint64_t walker_faults(void);

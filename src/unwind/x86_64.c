@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of compiled code: return address, saved rbp, body. HotSpot's compilers build and leave
- * them in a few ways only.
+ * Frames of compiled code consist of the return address, the saved rbp and the body. HotSpot's
+ * compilers build and remove them in a few ways only.
  */
 #include "unwind/arch.h"
 
@@ -11,8 +11,8 @@
 enum { WINDOW = 32, PROLOGUE_MAX = 160 };
 
 /*
- * `sub rsp, imm` (or `add rsp, imm`, by opcode extension) of exactly that amount; its length, 0
- * when it is something else.
+ * Matches `sub rsp, imm` (or `add rsp, imm`, by the opcode extension) of exactly that amount;
+ * returns its length, 0 when it is another instruction.
  */
 at_each_sample static unsigned adjusts_rsp(const uint8_t *code, size_t len, uint8_t modrm,
                                            int32_t amount)
@@ -45,9 +45,9 @@ static bool is_move_rbp(const uint8_t *code)
 }
 
 /*
- * The state at offset `at` of a prologue. Its forms: push rbp [mov rbp, rsp] sub rsp, N - 16; or
- * sub rsp, N - 8 and then mov [rsp + N - 16], rbp; N being the size of the frame. A frame of 16
- * bytes is a push alone.
+ * Returns the state at offset `at` of a prologue. Its forms are push rbp [mov rbp, rsp] sub rsp, N
+ * - 16, and sub rsp, N - 8 followed by mov [rsp + N - 16], rbp, where N is the size of the frame. A
+ * frame of 16 bytes needs a push only.
  */
 static enum frame_state prologue_state(const uint8_t *code, size_t len, size_t at,
                                        int32_t frame_bytes)
@@ -74,8 +74,8 @@ static enum frame_state prologue_state(const uint8_t *code, size_t len, size_t a
 }
 
 /*
- * Length of an instruction that may stand between the removal of a frame and the return; 0 for any
- * other.
+ * Returns the length of an instruction that may stand between the removal of a frame and the
+ * return; 0 for any other.
  */
 static unsigned after_removal(const uint8_t *code, size_t len)
 {
@@ -101,8 +101,8 @@ static unsigned after_removal(const uint8_t *code, size_t len)
 }
 
 /*
- * True when pc, at offset WINDOW of code, lies behind add rsp, N - 16; pop rbp and before the
- * return, with only polls between.
+ * Returns whether pc, at offset WINDOW of code, is after add rsp, N - 16; pop rbp and before the
+ * return, with only polls in between.
  */
 static bool is_removed(const uint8_t *code, size_t len, int32_t frame_bytes)
 {
@@ -126,8 +126,8 @@ static bool is_removed(const uint8_t *code, size_t len, int32_t frame_bytes)
 }
 
 /*
- * The slow path of a return poll (JDK 16 and later), behind the code: lea r10, [poll]; mov [r15 +
- * pc], r10; jmp handler.
+ * The slow path of a return poll (JDK 16 and later), after the method's code: lea r10, [poll]; mov
+ * [r15 + pc], r10; jmp handler.
  */
 static bool is_poll_stub(const uint8_t *code, size_t len)
 {
@@ -182,7 +182,7 @@ static enum frame_state stub_state(const struct memory *m, uint64_t pc, uint64_t
     return code[0] == 0x5d && at[0] == 0xff && (at[1] & 0xf8) == 0xe0 ? FRAME_NONE : FRAME_FULL;
 }
 
-/* Told by the version of the VM alone (hotspot/layout.c). */
+/* Depends on the version of the VM alone (hotspot/layout.c). */
 static unsigned interpreter_bcp(const struct memory *m, uint64_t begin, uint64_t end)
 {
     return 0;
@@ -211,7 +211,7 @@ static enum frame_state entry_state(uint64_t pc, uint64_t frame)
 static bool interpreter_return(const struct memory *m, const struct registers *r, uint64_t *ret_pc,
                                uint64_t *ret_sp)
 {
-    /* Behind leave: pop rdi (or rsi); mov rsp, rbx; jmp rdi (rsi). */
+    /* After leave: pop rdi (or rsi); mov rsp, rbx; jmp rdi (rsi). */
     uint8_t code[6];
     if (!memory_read(m, r->pc, code, sizeof(code)) || (code[0] != 0x5f && code[0] != 0x5e) ||
         code[1] != 0x48 || code[2] != 0x8b || code[3] != 0xe3 || code[4] != 0xff)
@@ -222,7 +222,7 @@ static bool interpreter_return(const struct memory *m, const struct registers *r
     return true;
 }
 
-/* They have call frame information. */
+/* These have call frame information. */
 static bool linkage_entry(const struct memory *m, uint64_t pc)
 {
     return false;
@@ -236,8 +236,8 @@ static bool follows_call(const struct memory *m, uint64_t address)
     if (code[2] == 0xe8)
         return true;
     /*
-     * call r/m64: ff /2 with no, one-byte or four-byte displacement, an index byte and a prefix
-     * before.
+     * Matches call r/m64: ff /2 with no, a one-byte or a four-byte displacement, an optional index
+     * byte and an optional prefix.
      */
     for (unsigned length = 2; length <= 7; length++) {
         const uint8_t *at = code + 7 - length;
