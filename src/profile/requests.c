@@ -25,6 +25,7 @@ enum tag {
     CHILD,
     TOTALS,
     LOST,
+    BUDGET,
     SPAN,
     ENDPOINT,
     CONTEXTUAL,
@@ -45,6 +46,7 @@ static const struct rec_select selected[] = {
     {"jvmscope.RequestChild", CHILD},
     {"jvmscope.RequestTotals", TOTALS},
     {"jvmscope.Lost", LOST},
+    {"jvmscope.Budget", BUDGET},
     {"profiler.Span", SPAN},
     {"datadog.Endpoint", ENDPOINT},
     {"jdk.ExecutionSample", SAMPLE},
@@ -68,6 +70,7 @@ struct reading {
     struct requests *out;
     const struct request_filter *filter;
     bool part_of_ring;
+    int64_t sample_one_of; /* the budget kept one of so many CPU samples, at the least */
     const struct rec_event *e;
     struct map threads;      /* id to the place in out->threads */
     struct map names;        /* string to the place in out->names */
@@ -395,6 +398,13 @@ static void on_setting(struct reading *r)
         r->out->sample_ns = ns;
 }
 
+/* To stay within its budget the agent kept one of so many samples from then on. */
+static void on_budget(struct reading *r)
+{
+    if (strcmp(rec_string(&r->e->object, "what", ""), "CPU samples") == 0)
+        r->sample_one_of = MAX(r->sample_one_of, rec_long(&r->e->object, "oneOf", 1));
+}
+
 static void on_event(struct reading *r)
 {
     switch ((enum tag)r->e->tag) {
@@ -409,6 +419,9 @@ static void on_event(struct reading *r)
         break;
     case LOST:
         on_lost(r);
+        break;
+    case BUDGET:
+        on_budget(r);
         break;
     case TOTALS:
         on_totals(r);
@@ -477,6 +490,7 @@ int requests_load(struct requests *ret, const char *path, const struct request_f
     error = error ? error : MIN(more, 0);
     recording_info(recording, &info);
     out.end_ns = info.end_ns;
+    out.sample_ns *= (uint64_t)MIN(MAX(r.sample_one_of, INT64_C(1)), INT64_C(1) << 20);
     if (error == 0)
         error = requests_order(&out);
     map_release(&r.threads);

@@ -123,7 +123,7 @@ struct requests {
     int64_t start_ns, end_ns; /* of the recording */
     bool sampled;             /* whether the recording holds CPU samples */
     uint64_t not_kept;        /* requests of any name and thread that ended and are not in list */
-    uint64_t sample_ns;       /* CPU time between two samples of a thread; 0: unknown */
+    uint64_t sample_ns;       /* CPU time between samples of a thread, at most; 0: unknown */
     struct map ids;           /* ids of requests: their numbers in list */
 };
 
