@@ -41,6 +41,11 @@ struct capture {
     const struct vm_callbacks *events;
     bool own_stacks;   /* it reads stacks with own_stack.h */
     bool records_only; /* it requires format=r */
+    /*
+     * Names of events of the VM's Flight Recorder, each followed by a space, that it writes itself:
+     * with jfr= the recorder leaves them out.
+     */
+    const char *jdk_events;
 
     bool (*wanted)(const struct options *o);
     /* All of these may be NULL. They return 0, or a negative errno with a sentence in `why`. */

@@ -227,6 +227,17 @@ static int find_chunks(struct recording *r, const char **ret_why)
     return r->chunks.len ? 0 : -EBADMSG;
 }
 
+/* Whether our writer wrote a chunk, which is prepared for it. */
+static bool is_ours(struct rec_chunk *k)
+{
+    if (k->state != CHUNK_READY && chunk_prepare(k) < 0)
+        return true; /* damaged: the rest of the file is what its reader expects */
+    for (size_t type = 0; type < k->types.list.len; type++)
+        if (strcmp(k->types.list.data[type]->pub.name, "jvmscope.Lost") == 0)
+            return true;
+    return false;
+}
+
 /*
  * True for a recording of our agent that was not ended: only our writer marks the last chunk when
  * it ends.
@@ -235,11 +246,16 @@ static bool is_unended(const struct recording *r)
 {
     bool ours = false;
     for (size_t i = 0; i < r->chunks.len; i++) {
-        const struct rec_chunk *k = r->chunks.data[i];
-        for (size_t type = 0; k->state == CHUNK_READY && type < k->types.list.len; type++)
-            ours = ours || strcmp(k->types.list.data[type]->pub.name, "jvmscope.Lost") == 0;
+        struct rec_chunk *k = r->chunks.data[i];
+        ours = ours || (k->state == CHUNK_READY && is_ours(k));
     }
-    return ours && !r->chunks.data[r->chunks.len - 1]->final;
+    if (!ours)
+        return false;
+    /* Chunks of the VM's recorder may follow. */
+    for (size_t i = r->chunks.len; i-- > 0;)
+        if (is_ours(r->chunks.data[i]))
+            return !r->chunks.data[i]->final;
+    return true;
 }
 
 static int open_common(struct recording *r, const char **ret_why)

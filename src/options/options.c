@@ -171,10 +171,10 @@ static int check_always(const struct options *o, struct buf *message)
     static const struct {
         enum option option;
         const char *word; /* NULL: any value but n */
-    } refused[] = {{OPT_CPU, "times"},  {OPT_CPU, "old"},           {OPT_CPU, "wall"},
-                   {OPT_HEAP, NULL},    {OPT_ALLOC, "exact"},       {OPT_LIVE, NULL},
-                   {OPT_COVER, NULL},   {OPT_EXCEPTIONS, "counts"}, {OPT_NET, NULL},
-                   {OPT_DURATION, NULL}};
+    } refused[] = {
+        {OPT_CPU, "times"},   {OPT_CPU, "old"},     {OPT_CPU, "wall"}, {OPT_HEAP, NULL},
+        {OPT_ALLOC, "exact"}, {OPT_LIVE, NULL},     {OPT_COVER, NULL}, {OPT_EXCEPTIONS, "counts"},
+        {OPT_NET, NULL},      {OPT_DURATION, NULL}, {OPT_JFR, NULL}};
 
     bool always = option_always(o);
     for (size_t i = 0; always && i < ARRAY_SIZE(refused); i++) {

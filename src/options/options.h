@@ -51,6 +51,7 @@ enum option {
     OPT_WATCH,
     OPT_EXCEPTIONS,
     OPT_EVENTS,
+    OPT_JFR,
     OPT_COVER,
     OPT_ALLOW_CONTROL,
     OPT_INCLUDE,

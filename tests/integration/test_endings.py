@@ -39,6 +39,7 @@ CAPTURES = {
     "events": "events=y,format=r",
     "cover": "cover=y,format=r",
     "onoom": "onoom=dump,format=r",
+    "jfr": "jfr=default,format=r",
     "deadlock": "deadlock=y,format=r",
     "requests": "requests=Endings.called(..),format=r",
     "log": f"log=Endings:{ADDS} {{n}},watch=Endings.sum,allow-control=y,format=r",

@@ -219,6 +219,49 @@ void out_describe(const struct out *out, int error, char *text, size_t size)
                  out->lost == 1 ? "was" : "were");
 }
 
+int out_append_later(struct out *out, const char *path)
+{
+    free(out->appended);
+    out->appended = strdup(path);
+    return out->appended ? 0 : -ENOMEM;
+}
+
+/* Copies a file to the end of the recording: all of it, or nothing. */
+static int append_file(int from, int to)
+{
+    static const char magic[4] = "FLR";
+    struct stat st;
+    char bytes[65536];
+    if (fstat(to, &st) < 0)
+        return -errno;
+    off_t at = st.st_size, read_at = 0;
+    for (ssize_t n; (n = pread(from, bytes, sizeof(bytes), read_at)) != 0; read_at += n) {
+        int r = n < 0 ? -errno : 0;
+        if (r == 0 && read_at == 0 && (n < 4 || memcmp(bytes, magic, sizeof(magic)) != 0))
+            r = -EBADMSG;
+        for (ssize_t done = 0, w = 0; r == 0 && done < n; done += w) {
+            w = pwrite(to, bytes + done, (size_t)(n - done), at + read_at + done);
+            r = w < 0 ? -errno : 0;
+        }
+        if (r < 0) {
+            (void)!ftruncate(to, at);
+            return r;
+        }
+    }
+    return 0;
+}
+
+/* Nothing is appended when the VM wrote no recording, which the capture has reported. */
+static int append_recording(struct out *out)
+{
+    int from = open(out->appended, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int r = from < 0 ? 0 : append_file(from, jfr_writer_descriptor(out->jfr));
+    if (from >= 0)
+        close(from);
+    unlink(out->appended);
+    return r;
+}
+
 int out_close(struct out *out)
 {
     int r = out_flush(out);
@@ -227,6 +270,8 @@ int out_close(struct out *out)
     if (out->jfr) {
         (void)jfr_writer_close(out->jfr);
         r = recording_failure(out);
+        int appended = out->appended ? append_recording(out) : 0;
+        r = r ? r : appended;
         jfr_writer_free(out->jfr);
         out->jfr = NULL;
     }
@@ -247,6 +292,8 @@ int out_close(struct out *out)
     out->fd = -1;
     free(out->path);
     out->path = NULL;
+    free(out->appended);
+    out->appended = NULL;
     return r;
 }
 

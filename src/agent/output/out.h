@@ -36,6 +36,7 @@ struct out {
     uint64_t lost;          /* events of a recording that were lost because of it */
     struct jfr_writer *jfr; /* of a recording */
     uint64_t opened_ns;     /* of a recording */
+    char *appended; /* of a recording: a file whose content is appended at the end, or NULL */
 };
 
 /*
@@ -53,6 +54,11 @@ void out_settings(struct out *out, const struct options *o);
  */
 void out_section_open(struct hprof_text *ret, struct buf *bytes);
 void out_section_close(struct out *out, struct hprof_text *t, struct buf *bytes);
+/*
+ * For a recording: when it is closed, the chunks of the recording in another file are appended to
+ * it, and that file is removed.
+ */
+int out_append_later(struct out *out, const char *path) must_check;
 /* Writes buffered data to the file. Returns 0, or the first failure that caused a loss. */
 int out_flush(struct out *out);
 /* The same, and closes the output. */

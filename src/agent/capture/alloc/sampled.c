@@ -284,6 +284,8 @@ const struct capture capture_alloc_sampled = {
     .options = OPTION_BIT(OPT_HEAP) | OPTION_BIT(OPT_ALLOC),
     .needs = {.can_generate_sampled_object_alloc_events = 1},
     .own_stacks = true,
+    .jdk_events = "jdk.ObjectAllocationSample jdk.ObjectAllocationInNewTLAB "
+                  "jdk.ObjectAllocationOutsideTLAB ",
     .events = &events,
     .wanted = wanted,
     .load = load,

@@ -364,6 +364,7 @@ static void exceptions_status(struct session *s, struct buf *out)
 const struct capture capture_exceptions = {
     .name = "exceptions",
     .options = OPTION_BIT(OPT_EXCEPTIONS),
+    .jdk_events = "jdk.JavaExceptionThrow jdk.JavaErrorThrow ",
     .needs = {.can_retransform_classes = 1},
     .own_stacks = true,
     .records_only = true,

@@ -842,6 +842,9 @@ const struct capture capture_threads = {
     .name = "threads",
     .options = OPTION_BIT(OPT_THREADS) | OPTION_BIT(OPT_CONTANALYSIS) | OPTION_BIT(OPT_DEADLOCK) |
                OPTION_BIT(OPT_LOCKS),
+    .jdk_events = "jdk.JavaMonitorEnter jdk.JavaMonitorWait jdk.ThreadPark jdk.ThreadSleep "
+                  "jdk.ThreadStart jdk.ThreadEnd jdk.FileRead jdk.FileWrite jdk.SocketRead "
+                  "jdk.SocketWrite jdk.GCPhasePause ",
     .needs = {.can_generate_monitor_events = 1},
     .own_stacks = true,
     .records_only = true,

@@ -202,6 +202,15 @@ static const struct vm_callbacks events = {
 const struct capture capture_vm = {
     .name = "vm",
     .options = OPTION_BIT(OPT_EVENTS),
+    .jdk_events = "jdk.GarbageCollection jdk.GCPhasePause jdk.GCPhasePauseLevel1 "
+                  "jdk.GCPhasePauseLevel2 jdk.GCPhasePauseLevel3 jdk.GCPhasePauseLevel4 "
+                  "jdk.GCPhaseConcurrent jdk.GCHeapSummary jdk.SafepointBegin "
+                  "jdk.SafepointEnd jdk.ExecuteVMOperation jdk.CPULoad "
+                  "jdk.JavaThreadStatistics jdk.ClassLoadingStatistics "
+                  "jdk.CompilerStatistics jdk.ResidentSetSize jdk.ContainerCPUThrottling "
+                  "jdk.ContainerMemoryUsage jdk.ContainerConfiguration "
+                  "jdk.Compilation jdk.Deoptimization jdk.CodeCacheStatistics "
+                  "jdk.MetaspaceSummary jdk.ClassLoad jdk.ClassUnload ",
     .needs = {.can_generate_garbage_collection_events = 1},
     .events = &events,
     .records_only = true,

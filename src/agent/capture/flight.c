@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jfr=: the VM's own Flight Recorder records too. Its recording is written to a file next to the
+ * output when ours ends, and the output gets its chunks at the end (output/out.h). Events that our
+ * recording has are switched off there. All of it is done by calls of the classes of jdk.jfr, whose
+ * interface is the same from JDK 8u262 to 27.
+ */
+#include "agent/capture.h"
+#include "agent/session/fault.h"
+#include "agent/session/rows.h"
+#include "agent/session/session.h"
+#include "jfr/writer.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { LOCALS = 32 };
+
+/* Every recording of ours describes the VM and the system. */
+#define OUR_OWN "jdk.JVMInformation jdk.OSInformation "
+
+static struct {
+    jobject recording; /* global reference to a jdk.jfr.Recording; NULL: none was started */
+    char path[PATH_MAX];
+} flight;
+
+static bool flight_wanted(const struct options *o)
+{
+    return o->v[OPT_JFR].text != NULL;
+}
+
+/* ---- calls into jdk.jfr; after a failure an exception is pending, and the rest is skipped ---- */
+
+static jobject call_static(JNIEnv *jni, const char *class_name, const char *name, const char *type,
+                           jobject a, jobject b)
+{
+    jclass class = (*jni)->ExceptionCheck(jni) ? NULL : (*jni)->FindClass(jni, class_name);
+    jmethodID method = class ? (*jni)->GetStaticMethodID(jni, class, name, type) : NULL;
+    return method ? (*jni)->CallStaticObjectMethod(jni, class, method, a, b) : NULL;
+}
+
+static jmethodID method_of_recording(JNIEnv *jni, jobject recording, const char *name,
+                                     const char *type)
+{
+    jclass class = (*jni)->ExceptionCheck(jni) ? NULL : (*jni)->GetObjectClass(jni, recording);
+    return class ? (*jni)->GetMethodID(jni, class, name, type) : NULL;
+}
+
+static jobject path_of(JNIEnv *jni, const char *text)
+{
+    jclass class = (*jni)->ExceptionCheck(jni) ? NULL : (*jni)->FindClass(jni, "java/lang/String");
+    jobjectArray none = class ? (*jni)->NewObjectArray(jni, 0, class, NULL) : NULL;
+    jstring name = none ? (*jni)->NewStringUTF(jni, text) : NULL;
+    return name ? call_static(jni, "java/nio/file/Paths", "get",
+                              "(Ljava/lang/String;[Ljava/lang/String;)Ljava/nio/file/Path;", name,
+                              none)
+                : NULL;
+}
+
+/* The settings of a name that the JDK has a file for ("default", "profile"), or of a file. */
+static jobject configuration_of(JNIEnv *jni, const char *text)
+{
+    size_t len = strlen(text);
+    if (strchr(text, '/') || (len > 4 && strcmp(text + len - 4, ".jfc") == 0))
+        return call_static(jni, "jdk/jfr/Configuration", "create",
+                           "(Ljava/nio/file/Path;)Ljdk/jfr/Configuration;", path_of(jni, text),
+                           NULL);
+    jstring name = (*jni)->NewStringUTF(jni, text);
+    return name ? call_static(jni, "jdk/jfr/Configuration", "getConfiguration",
+                              "(Ljava/lang/String;)Ljdk/jfr/Configuration;", name, NULL)
+                : NULL;
+}
+
+struct switching {
+    JNIEnv *jni;
+    jobject recording;
+    jmethodID disable;
+};
+
+static void switch_off(const struct switching *x, const char *name)
+{
+    JNIEnv *jni = x->jni;
+    if ((*jni)->ExceptionCheck(jni))
+        return;
+    jstring text = (*jni)->NewStringUTF(jni, name);
+    jobject settings = text ? (*jni)->CallObjectMethod(jni, x->recording, x->disable, text) : NULL;
+    if (settings)
+        (*jni)->DeleteLocalRef(jni, settings);
+    if (text)
+        (*jni)->DeleteLocalRef(jni, text);
+}
+
+/* Switches off the events whose names are in a list with a space behind each. */
+static void switch_off_all(const struct switching *x, const char *names)
+{
+    char name[64];
+    for (size_t n; names && (n = strcspn(names, " ")) > 0; names += n + 1) {
+        snprintf(name, sizeof(name), "%.*s", (int)n, names);
+        switch_off(x, name);
+    }
+}
+
+static jobject recording_of(JNIEnv *jni, jobject configuration)
+{
+    jclass class = (*jni)->ExceptionCheck(jni) || !configuration
+                       ? NULL
+                       : (*jni)->FindClass(jni, "jdk/jfr/Recording");
+    jmethodID make =
+        class ? (*jni)->GetMethodID(jni, class, "<init>", "(Ljdk/jfr/Configuration;)V") : NULL;
+    return make ? (*jni)->NewObject(jni, class, make, configuration) : NULL;
+}
+
+/* Starts a recording that is written to flight.path when it is stopped and when the VM ends. */
+static jobject start_recording(struct session *s, JNIEnv *jni, const char *settings)
+{
+    jobject recording = recording_of(jni, configuration_of(jni, settings));
+    if (!recording)
+        return NULL;
+    struct switching x = {jni, recording,
+                          method_of_recording(jni, recording, "disable",
+                                              "(Ljava/lang/String;)Ljdk/jfr/EventSettings;")};
+    for (int i = 0; x.disable && i < captures_count; i++)
+        if (rows_has(s->loaded, i))
+            switch_off_all(&x, captures[i]->jdk_events);
+    if (x.disable)
+        switch_off_all(&x, OUR_OWN);
+    jmethodID name = method_of_recording(jni, recording, "setName", "(Ljava/lang/String;)V");
+    jstring ours = name ? (*jni)->NewStringUTF(jni, "jvmscope") : NULL;
+    if (ours)
+        (*jni)->CallVoidMethod(jni, recording, name, ours);
+    jmethodID to = method_of_recording(jni, recording, "setDestination", "(Ljava/nio/file/Path;)V");
+    jobject path = to ? path_of(jni, flight.path) : NULL;
+    if (path)
+        (*jni)->CallVoidMethod(jni, recording, to, path);
+    jmethodID at_exit = method_of_recording(jni, recording, "setDumpOnExit", "(Z)V");
+    if (at_exit)
+        (*jni)->CallVoidMethod(jni, recording, at_exit, JNI_TRUE);
+    jmethodID start = method_of_recording(jni, recording, "start", "()V");
+    if (start)
+        (*jni)->CallVoidMethod(jni, recording, start);
+    return recording;
+}
+
+/* What is pending, as "why: java.lang.Error: text", is cleared. */
+static void put_exception(JNIEnv *jni, struct buf *why)
+{
+    jthrowable thrown = (*jni)->ExceptionOccurred(jni);
+    vm_clear_exception(jni);
+    jclass class = thrown ? (*jni)->GetObjectClass(jni, thrown) : NULL;
+    jmethodID method =
+        class ? (*jni)->GetMethodID(jni, class, "toString", "()Ljava/lang/String;") : NULL;
+    jstring text = method ? (jstring)(*jni)->CallObjectMethod(jni, thrown, method) : NULL;
+    const char *chars = text ? (*jni)->GetStringUTFChars(jni, text, NULL) : NULL;
+    buf_string(why, chars ? chars : "out of memory");
+    if (chars)
+        (*jni)->ReleaseStringUTFChars(jni, text, chars);
+    vm_clear_exception(jni);
+}
+
+static int flight_start(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    const char *settings = s->options.v[OPT_JFR].text;
+    int n = snprintf(flight.path, sizeof(flight.path), "%s.vm", s->out.path);
+    if (n >= (int)sizeof(flight.path))
+        return -ENAMETOOLONG;
+    if (fault_here() || (*jni)->PushLocalFrame(jni, LOCALS) < 0) {
+        vm_clear_exception(jni);
+        return -ENOMEM;
+    }
+    jobject recording = start_recording(s, jni, settings);
+    int r = recording && !(*jni)->ExceptionCheck(jni) ? 0 : -ENOTSUP;
+    if (r < 0) {
+        option_put(why, OPT_JFR, settings);
+        buf_string(why, ": the VM's Flight Recorder does not start: ");
+        put_exception(jni, why);
+    } else {
+        flight.recording = (*jni)->NewGlobalRef(jni, recording);
+        r = out_append_later(&s->out, flight.path);
+    }
+    (*jni)->PopLocalFrame(jni, NULL);
+    return r;
+}
+
+/* Stops the recording, which writes it, unless the recorder's own shutdown hook has done that. */
+static void end_recording(struct session *s, JNIEnv *jni)
+{
+    if (!flight.recording || (*jni)->PushLocalFrame(jni, LOCALS) < 0) {
+        vm_clear_exception(jni);
+        return;
+    }
+    jmethodID state =
+        method_of_recording(jni, flight.recording, "getState", "()Ljdk/jfr/RecordingState;");
+    jobject now = state ? (*jni)->CallObjectMethod(jni, flight.recording, state) : NULL;
+    jclass class = now ? (*jni)->GetObjectClass(jni, now) : NULL;
+    jmethodID number = class ? (*jni)->GetMethodID(jni, class, "ordinal", "()I") : NULL;
+
+    enum { RUNNING = 2 };
+
+    if (number && (*jni)->CallIntMethod(jni, now, number) == RUNNING) {
+        jmethodID stop = method_of_recording(jni, flight.recording, "stop", "()Z");
+        if (stop)
+            (*jni)->CallBooleanMethod(jni, flight.recording, stop);
+    }
+    if ((*jni)->ExceptionCheck(jni)) {
+        struct buf why = BUF(4096);
+        put_exception(jni, &why);
+        session_message(s, "the VM's Flight Recorder did not write its recording: %.*s",
+                        (int)why.len, why.data);
+        buf_release(&why);
+    }
+    jmethodID close = method_of_recording(jni, flight.recording, "close", "()V");
+    if (close)
+        (*jni)->CallVoidMethod(jni, flight.recording, close);
+    vm_clear_exception(jni);
+    (*jni)->PopLocalFrame(jni, NULL);
+    (*jni)->DeleteGlobalRef(jni, flight.recording);
+    flight.recording = NULL;
+}
+
+static void flight_ending(struct session *s, JNIEnv *jni)
+{
+    end_recording(s, jni);
+}
+
+static void flight_stop(struct session *s, JNIEnv *jni)
+{
+    end_recording(s, jni);
+}
+
+const struct capture capture_flight = {
+    .name = "flight",
+    .options = OPTION_BIT(OPT_JFR),
+    .records_only = true,
+    .wanted = flight_wanted,
+    .start = flight_start,
+    .stop = flight_stop,
+    .ending = flight_ending,
+};

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--jfr: the VM's own Flight Recorder records too, into the same file, and nothing is in it twice."""
+import json
+import re
+import signal
+import struct
+import subprocess
+
+import pytest
+
+import lab
+from test_always import JFR_DUMP
+
+OURS = ("cpu=samples", "alloc=sampled", "threads=y", "events=y", "exceptions=stacks", "requests=Amounts.hold")
+
+
+def parts(path):
+    """The chunks of our writer, and those of the VM's recorder, each as a recording of its own."""
+    data, at, files = path.read_bytes(), 0, {}
+    while at < len(data):
+        assert data[at:at + 4] == b"FLR\0", at
+        size = struct.unpack_from(">Q", data, at + 8)[0]
+        chunk = data[at:at + size]
+        files.setdefault(b"jvmscope.Lost" in chunk, bytearray()).extend(chunk)
+        at += size
+    assert set(files) == {True, False}, "the file lacks the VM's chunks, or ours"
+    for ours, chunks in files.items():
+        path.with_name(f"{path.stem}-{ours}.jfr").write_bytes(chunks)
+    return [path.with_name(f"{path.stem}-{ours}.jfr") for ours in (True, False)]
+
+
+def counts(path):
+    """Events by type."""
+    found = {}
+    for line in subprocess.run([JFR_DUMP, path], capture_output=True, text=True, check=True).stdout.splitlines():
+        kind = line.split(" ", 1)[0]
+        if "." in kind:
+            found[kind] = found.get(kind, 0) + 1
+    return found
+
+
+def test_both_record_and_nothing_twice(jdk, tmp_path):
+    """With the captures that write the JDK's events; each figure is that of a recording without the VM's events."""
+    out = tmp_path / "both.jfr"
+    words = [w for w in OURS if jdk.version >= 11 or w != "alloc=sampled"]
+    done = jdk.java("Amounts", "2000", "20", jvm=("-Xmx128m", jdk.agent(f"jfr=profile,format=r,{','.join(words)},file={out}")))
+    assert done.returncode == 0, done.stderr
+    ours, theirs = (counts(p) for p in parts(out))
+    assert not set(ours) & set(theirs), set(ours) & set(theirs)
+    assert theirs["jdk.CPUInformation"] and ours["jdk.ExecutionSample"] and ours["jdk.ThreadStart"]
+    assert counts(out) == ours | theirs
+    report = json.loads(lab.jvmscope("report", "--json", out).stdout)
+    alone = json.loads(lab.jvmscope("report", "--json", tmp_path / "both-True.jfr").stdout)
+    assert not report["unended"]
+    if jdk.version < 11:  # allocations are the VM's alone
+        report.pop("allocations", None)
+    assert report == alone
+    for verb in (("vm",), ("threads", "summary"), ("trace", "--exceptions"), ("requests",)):
+        both, alone = (lab.jvmscope(*verb, "--json", path) for path in (out, tmp_path / "both-True.jfr"))
+        assert both.stdout == alone.stdout and both.returncode == alone.returncode, verb
+    # The JDK's own reader takes the file as one recording.
+    shown = lab.Jdk(21).run("jfr", "summary", out).stdout
+    chunks = int(re.search(r"Chunks: (\d+)", shown)[1])
+    assert chunks >= 2
+    assert not list(tmp_path.glob("*.vm"))
+
+
+@pytest.mark.jdks(8, 17, 27)
+def test_alone_and_attached(jdk, jvmscope, tmp_path):
+    """Twice in one VM, and a third time until the program is ended by a signal."""
+    process = jdk.start_java("TracedForever", jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        for settings in ("--jfr", "--jfr=profile"):
+            out = tmp_path / f"{settings}.jfr"
+            done = jvmscope("attach", settings, "-t", "300ms", "-o", out, process.pid)
+            assert done.returncode == 0, done.stderr
+            ours, theirs = (counts(p) for p in parts(out))
+            # Samples are not ours here: the VM takes them, and its settings say how often.
+            assert theirs["jdk.ActiveSetting"] and not set(ours) & set(theirs) - {"jdk.ActiveSetting"}
+        out = tmp_path / "ended.jfr"
+        attached = subprocess.Popen([lab.BUILD / "jvmscope", "attach", "--jfr", "-t", "100s", "-o", out, str(process.pid)], stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, text=True)
+        lab.wait_for(lambda: re.search(r"^state +recording$", lab.jvmscope("status", process.pid).stdout, re.M), 60, "the start of the recording")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 143
+        said = attached.communicate(timeout=60)[1]
+        assert attached.returncode == 0, said
+        assert "jdk.CPUInformation" in counts(parts(out)[1])
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.jdks(8, 21)
+def test_wrong_settings_are_refused_and_the_program_runs(jdk, tmp_path):
+    bad = tmp_path / "bad.jfc"
+    bad.write_text("<configuration>")
+    for settings, why in (("nosuch", "nosuch"), (tmp_path / "missing.jfc", "missing.jfc"), (bad, "")):
+        out = tmp_path / "no.jfr"
+        done = jdk.java("Amounts", "10", "1", jvm=("-Xmx64m", jdk.agent(f"jfr={settings},format=r,file={out}")))
+        assert done.returncode == 0 and not out.exists() and not list(tmp_path.glob("*.vm"))
+        line = next(l for l in done.stderr.splitlines() if l.startswith("hprof: "))
+        assert line.startswith(f"hprof: jfr={settings}: the VM's Flight Recorder does not start: ") and why in line, line
+    done = lab.jvmscope("run", "--jfr", "--always", "--", "true")
+    assert done.returncode == 2 and "--jfr=default does not go with it" in done.stderr, done.stderr
