@@ -2,6 +2,7 @@
 /* Parses the options of a recording, and completes and checks them together. */
 #include "options/options.h"
 
+#include "options/names.h"
 #include "options/trigger_condition.h"
 #include "options/value.h"
 
@@ -24,7 +25,7 @@ static void one_separator(char *list, char separator)
 }
 
 /* Appends further parts to a list, whose own separator commas are. */
-static int join(struct options *o, enum option which, const char *text)
+static int join(struct options *o, enum option which, const char *text, struct buf *message)
 {
     struct option_value *v = &o->v[which];
     char separator = option_table[which].separator, *all;
@@ -34,7 +35,7 @@ static int join(struct options *o, enum option which, const char *text)
         one_separator(all, separator);
     free(o->joined[which]);
     v->text = o->joined[which] = all;
-    return 0;
+    return option_names_check(which, all, message); /* how many there are together */
 }
 
 /* The combination of two values of one option; NULL when they are incompatible. */
@@ -134,7 +135,7 @@ static int give(struct options *o, enum option which, char *text, struct buf *me
     if (r == 0 && (which == OPT_ON || which == OPT_THEN))
         r = give_trigger(o, which, text, message);
     if (r == 0 && row->separator)
-        r = join(o, which, text);
+        r = join(o, which, text, message);
     else if (r == 0 && v->given && !(new.text = both(which, v->text, text)))
         r = -EEXIST;
     if (r == -EEXIST) {
@@ -154,7 +155,7 @@ static int parse_one(struct options *o, char *item, struct buf *message)
     size_t len = strcspn(item, "=");
     int i = option_find(item, len);
     if (i < 0) {
-        buf_printf(message, "%.*s: no such option; `help` lists them", (int)len, item);
+        buf_printf(message, "%.*s: no such option; `help` lists them", (int)MIN(len, 80), item);
         return -EINVAL;
     }
     const struct option_row *row = &option_table[i];

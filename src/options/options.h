@@ -133,7 +133,10 @@ extern const struct option_row option_table[OPTION_COUNT];
  * by the agent's words (cpu=times). For the whole process, before any message.
  */
 void options_speak_of_flags(void);
-/* Appends what messages call an option, with its value unless that is NULL: "--cpu=times". */
+/*
+ * Appends what messages call an option, with its value unless that is NULL: "--cpu=times". A long
+ * value is cut.
+ */
 void option_put(struct buf *message, enum option which, const char *value);
 
 struct option_value {
@@ -143,7 +146,7 @@ struct option_value {
     bool given;
 };
 
-enum { TRACES_MAX = 64 };
+enum { TRACES_MAX = 63 }; /* sets of their conditions are words */
 
 /* A trace= and the if= that follows it. */
 struct option_trace {

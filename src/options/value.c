@@ -3,6 +3,7 @@
 
 #include "base/parse.h"
 #include "options/log_spec.h"
+#include "options/names.h"
 #include "options/trace_condition.h"
 #include "options/trigger_condition.h"
 
@@ -16,6 +17,9 @@
 
 #define LEAST_SHARE 0.0001 /* of OPTION_SHARE */
 
+/* How many bytes of a value messages show. */
+#define SHOWN_MAX ((size_t)200)
+
 static bool flags;
 
 void options_speak_of_flags(void)
@@ -23,12 +27,23 @@ void options_speak_of_flags(void)
     flags = true;
 }
 
+void option_put_part(struct buf *message, enum option which, const char *part, size_t len)
+{
+    const struct option_row *row = &option_table[which];
+    size_t n = MIN(len, SHOWN_MAX);
+    while (n < len && n > 0 && ((uint8_t)part[n] & 0xc0) == 0x80) /* within a character */
+        n--;
+    buf_printf(message, "%s=%.*s%s", flags && row->flag ? row->flag : row->name, (int)n, part,
+               n < len ? "..." : "");
+}
+
 void option_put(struct buf *message, enum option which, const char *value)
 {
     const struct option_row *row = &option_table[which];
-    buf_string(message, flags && row->flag ? row->flag : row->name);
     if (value)
-        buf_printf(message, "=%s", value);
+        option_put_part(message, which, value, strlen(value));
+    else
+        buf_string(message, flags && row->flag ? row->flag : row->name);
 }
 
 /* Sets the value of an option from its text; -EINVAL when it is not valid. */
@@ -117,7 +132,7 @@ static int check_text(enum option which, const char *text, struct buf *message)
         log_specs_free(specs);
         return r;
     }
-    return 0;
+    return option_names_check(which, text, message);
 }
 
 /* What the command calls values that the agent's help has a placeholder for. */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options of run and attach: what the command makes of them, and what the agent's own parser reads in that."""
 import functools
+import itertools
 import json
 import os
 import random
@@ -190,12 +191,15 @@ def test_an_option_that_is_wrong_or_empty_is_refused_before_the_program_starts(c
     wrong = {WORD: ["nonsense"], YES_NO: ["maybe"], NUMBER: ["many", "1.5", "-1"], DURATION: ["soon", "5", "-1s"], SIZE: ["big", "1q"], FRACTION: ["x", "nan"],
              SHARE: ["x", "1", "0%", "0.001%", "100.1%", "-1%", "nan%"]}
     grammar = {"if": ["arg1 >", "nosuch > 1"], "log": ["Name", "a.B:1 {"], "on": ["x", "request > 5", "oom &&"], "then": ["x", "exec:"],
-               "onfile": ["x", "x.txt"]}
+               "onfile": ["x", "x.txt"], "watch": ["count", "a.B.x,count", "a.B.*", ".x", "x.", ",".join(f"a.B.f{i}" for i in range(65))],
+               "requests": ["Shop", "a.B.c, Shop", "a.b(int)", ".x", "x.", "java.util.List.add"]}
     for row in table():
         lists = [",", " , "] if row["separator"] else []
-        for value in sorted({"", *wrong.get(row["kind"], []), *grammar.get(row["name"], []), *lists}):
+        long = ["x" * 5000] if row["kind"] != TEXT or row["name"] in grammar else []
+        for value in sorted({"", *long, *wrong.get(row["kind"], []), *grammar.get(row["name"], []), *lists}):
             text, said = command.options(f"{row['flag']}={value}")
-            assert text is None and re.match(rf"jvmscope: {command.name}: {row['flag']}(={re.escape(value)})?: ", said), (row["flag"], value, said)
+            named = "|".join(re.escape(part) for part in [value, *re.split(", *", value)])  # of a list, the part that is wrong
+            assert text is None and re.match(rf"jvmscope: {command.name}: {row['flag']}(=({named}|x{{200}}\.\.\.))?: ", said), (row["flag"], value, said)
             # The command's words alone: the agent's would be a name or a placeholder that no help of the command shows.
             assert f" {row['name']}=" not in said and "allowed: <" not in said, said
     for words in (("-t", "30"), ("-i", "5"), ("-t", "0"), ("-t", "-1s"), ("-t", "")):
@@ -253,7 +257,27 @@ def test_an_option_that_changes_nothing_is_refused(command):
 
 def test_quotes_reach_a_vm_that_a_script_starts(tmp_path):
     """By JAVA_TOOL_OPTIONS, where the VM takes quotes off. The agent refuses the field and names it."""
-    field = """it's-"quoted"-'twice'"""
+    field = """it's.x-"quoted"-'twice'"""
     command = [lab.BUILD / "jvmscope", "run", "--watch", field, "-o", tmp_path / "out.jfr", "--", *lab.Jdk(17).command("java", "-version")]
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=60)
-    assert f"watch: {field}: pkg.Class.field" in done.stderr, done.stderr
+    assert f"jvmscope: {field}: no code that was loaded reads or writes this field\n" in done.stderr, done.stderr
+
+
+TEXTS = ("x", "a.b", "a.b.c", "a.b.c(..)", "*", "*.*", ".", "a.", ".a", "a..b", "a b", "a.b(", "a.b(I)V", "@", "@a.B", "implements", "implements a.B", "'", '"',
+         "\u00e9.\u00e9.\u00e9", "a.b.c,d.e.f", "a.b.c, d.e.f", ",a.b.c,,", "-", "--cpu", "%", "{", "=", "a=b", "\\", "a.b.c\\", "1", "n", "y", "none", "auto", "auto,a.b.c",
+         "java.lang.String.value", "java.util.List.add", "java.", "a.B:3 {x}", "a.B:3 {x.y.z}", "a.B.java:3", "arg1 > 1", "a.b > 1", "thrown", "thread == 'x'",
+         "return.length > 1", "x" * 2000, "a.b." + "c" * 2000, "/no/such/folder/%t.jfr", "exec:x", "dump", "oom", "cpu > 90% for 30s")
+
+
+@pytest.mark.jdks(17)  # 8 takes no more than 1023 characters of the variable that the words stand in
+def test_what_the_command_accepts_the_agent_accepts(jdk, tmp_path):
+    """Every option that takes a text, with every text that the command takes, in one start of a VM; so the agent has none to refuse."""
+    command = Command(tmp_path, lab.BUILD)
+    taken = {row["name"]: [f"{row['flag']}={text}" for text in TEXTS if command.options(*company(row)[0], f"{row['flag']}={text}")[0] is not None]
+             for row in table() if row["kind"] == TEXT and row["name"] not in OF_ALWAYS}
+    assert len(taken) >= 10 and all(len(words) >= 3 for words in taken.values()), taken
+    pairs = list(itertools.zip_longest(taken.pop("trace"), taken.pop("if"), fillvalue="--if=thrown"))
+    assert 30 < len(pairs) <= 63
+    words = ["--cpu=times", *(w for words in [*pairs, *[pairs[0]] * (63 - len(pairs)), *taken.values()] for w in words)]
+    done = lab.jvmscope("run", "-o", tmp_path / "out.jfr", *words, "--", *jdk.command("java", "-version"))
+    assert done.returncode == 0 and (tmp_path / "out.jfr").exists(), done.stderr[-2000:]

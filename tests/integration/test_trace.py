@@ -120,8 +120,8 @@ def test_objects_of_the_jdk_are_shown_as_they_print_themselves(jdk, jvmscope, tm
     assert done.returncode == 0, done.stderr
     want = done.stdout.splitlines()
     seen = [c["args"][0] for c in calls(jvmscope, out) if "Known.one(" in c["method"]]
-    *seen, bits, long = [next(iter(v.values())) for v in seen]
-    assert len(seen) == len(want) > 120
+    *seen, bits, long, unset, stamped, itself = [next(iter(v.values())) for v in seen]
+    assert len(seen) == len(want) > 140
     for got, text in zip(seen, want):
         inside = re.fullmatch(r"[\w.$]+(\(\d+\))?@[0-9a-f]+(\{(.*)\})?", got)
         if inside:
@@ -129,6 +129,10 @@ def test_objects_of_the_jdk_are_shown_as_they_print_themselves(jdk, jvmscope, tm
             got = json.loads(got) if got.startswith('"') else f"[{got}]" if inside[1] else got
         assert got.removeprefix("java.util.") == text
     assert bits == "~2^4095" and re.fullmatch(r'java\.lang\.StringBuilder@[0-9a-f]+\{"b{64}\.\.\. \(100\)"\}', long)
+    assert re.fullmatch(r"java\.util\.GregorianCalendar@[0-9a-f]+\{not computed\}", unset)
+    atomic = r"java\.util\.concurrent\.atomic\.AtomicStampedReference@[0-9a-f]+"
+    assert re.fullmatch(rf'{atomic}\{{"r", 1\}}', stamped)
+    assert re.fullmatch(rf"{atomic}\{{{atomic}\{{{atomic}, 2\}}, 2\}}", itself), itself
     shown = [re.sub("@[0-9a-f]+", "", line.split("Known.", 1)[1]) for line in jvmscope("trace", out).stdout.splitlines() if "Known." in line]
     assert [t for t in shown if t.startswith("compared")] == [f"compared({v})" for v in (
         "10.5", "11", "java.util.OptionalInt[12]", "123e4567-e89b-12d3-a456-426614174000", 'java.io.File{"/tmp/f"}',

@@ -2,12 +2,14 @@
 import java.io.File;
 import java.math.*;
 import java.net.*;
+import java.nio.charset.*;
 import java.nio.file.Paths;
 import java.time.*;
 import java.util.*;
 import java.util.concurrent.atomic.*;
+import java.util.regex.Pattern;
 
-/** Objects of the JDK's classes that a trace shows; afterwards, what toString() says of each (of a Date, its instant). */
+/** Objects of the JDK's classes that a trace shows; afterwards, what toString() says of each or what text() says instead. */
 public class Known {
     static final List<Object> shown = new ArrayList<>();
 
@@ -77,6 +79,9 @@ public class Known {
             one(i);
             one(Date.from(i));
             one(java.sql.Timestamp.from(i));
+            Calendar c = new GregorianCalendar(TimeZone.getTimeZone("Asia/Tokyo"));
+            c.setTimeInMillis(i.toEpochMilli());
+            one(c);
         }
         for (long s : new long[] {0, 1, 59, 60, 3599, 3600, 86400, 90061, -1, -59, -61, -3600})
             for (int n : new int[] {0, 1, 500_000_000, 999_999_999})
@@ -97,7 +102,8 @@ public class Known {
                 Paths.get("/tmp/x"), Paths.get(""), Paths.get("rel/../x.txt"),
                 URI.create("http://user@host:8080/a/b?q=1#f"), URI.create("mailto:a@b.c"), URI.create("a/b"), URI.create("http://[::1]/"),
                 URI.create("http://h/a/b").resolve("../c"), new URI("http", "h", "/a b", "x y"), new URL("http://h:1/p?q#r"), new URL("file:/tmp/x"),
-                builder("hello"), builder("w\u00efd\u20ac \ud83d\ude00"), builder(""), new StringBuffer("buffer")};
+                TimeZone.getTimeZone("Europe/Zurich"), new SimpleTimeZone(3600000, "own"), Currency.getInstance("CHF"), Pattern.compile("a\"*"),
+                StandardCharsets.UTF_16LE, Charset.forName("windows-1252"), builder("hello"), builder("w\u00efd\u20ac \ud83d\ude00"), builder(""), new StringBuffer("buffer")};
         for (Object o : others)
             one(o);
     }
@@ -105,7 +111,8 @@ public class Known {
     static void atomics() throws Exception {
         Object[] others = {new AtomicBoolean(true), new AtomicBoolean(), new AtomicInteger(-8), new AtomicLong(1L << 60),
                 new AtomicIntegerArray(new int[] {1, -2, 3}), new AtomicLongArray(new long[] {1L << 60}),
-                new AtomicReferenceArray<>(new Integer[] {7, 8}), adder()};
+                new AtomicReferenceArray<>(new Integer[] {7, 8}), adder(), new AtomicStampedReference<>(7, -3),
+                new AtomicMarkableReference<>(null, true)};
         for (Object o : others)
             one(o);
     }
@@ -121,8 +128,28 @@ public class Known {
         money(new Money("1.50"));
         one(BigInteger.ONE.shiftLeft(4095));
         one(builder(new String(new char[100]).replace('\0', 'b')));
-        shown.subList(shown.size() - 2, shown.size()).clear();
+        one(new GregorianCalendar(2026, 10, 26));
+        AtomicStampedReference<Object> itself = new AtomicStampedReference<>("r", 1);
+        one(itself);
+        itself.set(itself, 2);
+        one(itself);
+        shown.subList(shown.size() - 5, shown.size()).clear();
         for (Object o : shown)
-            System.out.println(o instanceof Date ? ((Date) o).toInstant() : o);
+            System.out.println(text(o));
+    }
+
+    /** What is to be shown, where it is not what toString() says. */
+    static Object text(Object o) {
+        if (o instanceof Date)
+            return ((Date) o).toInstant();
+        if (o instanceof Calendar)
+            return ((Calendar) o).toInstant();
+        if (o instanceof TimeZone)
+            return ((TimeZone) o).getID();
+        if (o instanceof AtomicStampedReference)
+            return ((AtomicStampedReference<?>) o).getReference() + ", " + ((AtomicStampedReference<?>) o).getStamp();
+        if (o instanceof AtomicMarkableReference)
+            return ((AtomicMarkableReference<?>) o).getReference() + ", " + ((AtomicMarkableReference<?>) o).isMarked();
+        return o;
     }
 }

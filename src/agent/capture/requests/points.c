@@ -9,6 +9,7 @@
 #include "agent/instrument/choice.h"
 #include "base/dotted.h"
 #include "classfile/debug.h"
+#include "options/names.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -288,49 +289,12 @@ static const struct instrument_client client = {.name = "requests",
 
 /* ---- the option ---- */
 
-/* One pattern without its (..). Returns its length; 0 for "auto". */
-static size_t method_of(const char *pattern, size_t n)
-{
-    static const char any[] = "(..)";
-    if (n == 4 && memcmp(pattern, "auto", n) == 0)
-        return 0;
-    size_t m = sizeof(any) - 1;
-    return n > m && memcmp(pattern + n - m, any, m) == 0 ? n - m : n;
-}
-
-static int check_one(const char *pattern, size_t n, struct buf *why)
-{
-    size_t m = method_of(pattern, n);
-    const char *last = m ? memrchr(pattern, '.', m) : NULL;
-    const char *what = NULL;
-    if (m && (memchr(pattern, '(', m) || memchr(pattern, ' ', m)))
-        what = "names a method as pkg.Class.method or pkg.Class.method(..)";
-    else if (m && (!last || last == pattern || last == pattern + m - 1))
-        what = "names no method: pkg.Class.method(..)";
-    else if (m > 5 && memcmp(pattern, "java.", 5) == 0)
-        what = "methods of the JDK's own packages are no requests";
-    if (what)
-        buf_printf(why, "requests=%.*s: %s", (int)n, pattern, what);
-    return what ? -EINVAL : 0;
-}
-
-int points_check(const char *patterns, struct buf *why)
-{
-    int r = 0;
-    for (const char *p = patterns; r == 0 && *p;) {
-        size_t n = strcspn(p, ":");
-        r = n ? check_one(p, n, why) : 0;
-        p += n + (p[n] == ':');
-    }
-    return r;
-}
-
 static char *methods_of(const char *patterns)
 {
     struct buf list = BUF(1 << 20);
     char name[REQUEST_NAME_SIZE];
     for (const char *p = patterns; *p;) {
-        size_t n = strcspn(p, ":"), m = method_of(p, n);
+        size_t n = strcspn(p, ":"), m = option_method_length(p, n);
         if (m)
             buf_printf(&list, "%s%.*s", list.len ? ":" : "", (int)m, p);
         if (m && !memchr(p, '*', m) && m < sizeof(name)) {

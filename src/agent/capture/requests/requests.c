@@ -285,11 +285,6 @@ static bool requests_wanted(const struct options *o)
     return o->v[OPT_REQUESTS].text != NULL;
 }
 
-static int requests_check(const struct options *o, struct buf *why)
-{
-    return points_check(o->v[OPT_REQUESTS].text, why);
-}
-
 static uint64_t define_name(const char *text)
 {
     return jfr_define_string(requests_jfr, text);
@@ -411,7 +406,6 @@ const struct capture capture_requests = {
     .needs = {.can_retransform_classes = 1},
     .records_only = true,
     .wanted = requests_wanted,
-    .check = requests_check,
     .load = requests_load,
     .start = requests_start,
     .stop = requests_stop,

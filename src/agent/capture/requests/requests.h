@@ -122,6 +122,5 @@ bool task_name(JNIEnv *jni, jobject task, unsigned *ret);
 /* ---- points.c ---- */
 
 /* patterns: those of the option, separated by ':'; "auto" among them names no method. */
-int points_check(const char *patterns, struct buf *why) must_check;
 int points_on(const char *patterns, JNIEnv *jni, struct buf *why) must_check;
 void points_off(JNIEnv *jni);

@@ -240,6 +240,15 @@ void put_java_date(struct buf *b, const struct value *v)
     put_utc(b, ms / 1000 - (rest < 0), (rest < 0 ? rest + 1000 : rest) * 1000000);
 }
 
+void put_calendar(struct buf *b, const struct value *v)
+{
+    struct value parts[SHOWN_FIELDS_MAX];
+    if (value_parts(v, parts) >= 2 && !parts[1].number)
+        buf_string(b, "not computed");
+    else
+        put_java_date(b, v);
+}
+
 /* Whose milliseconds are those of the whole second. */
 void put_timestamp(struct buf *b, const struct value *v)
 {

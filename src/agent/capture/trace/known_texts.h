@@ -24,6 +24,8 @@ void put_zoned(struct buf *b, const struct value *v);
 void put_joined(struct buf *b, const struct value *v);    /* the parts, one after the other */
 void put_java_date(struct buf *b, const struct value *v); /* the instant, which has no time zone */
 void put_timestamp(struct buf *b, const struct value *v); /* likewise, of java.sql.Timestamp */
+/* The instant; "not computed" while there are only the fields that were set. */
+void put_calendar(struct buf *b, const struct value *v);
 void put_path(struct buf *b, const struct value *v);
 void put_uri(struct buf *b, const struct value *v);
 void put_url(struct buf *b, const struct value *v);

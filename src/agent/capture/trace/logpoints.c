@@ -144,22 +144,11 @@ static int need_source_maps(struct session *s)
     return r;
 }
 
-static int log_check(const struct options *o, struct buf *why)
-{
-    const char *log = o->v[OPT_LOG].text, *watch = o->v[OPT_WATCH].text;
-    struct log_spec *specs = NULL;
-    int r = log ? log_specs_parse(&specs, log, why) : 0;
-    r = r == 0 && watch ? watches_set(watch, why) : r;
-    log_specs_free(specs);
-    watches_clear();
-    return r == -EINVAL ? -ENOTSUP : r;
-}
-
 static int log_load(struct session *s, struct buf *why)
 {
     const char *log = s->options.v[OPT_LOG].text, *watch = s->options.v[OPT_WATCH].text;
     int r = log ? log_specs_parse(&points.specs, log, why) : 0;
-    r = r == 0 && watch ? watches_set(watch, why) : r;
+    r = r == 0 && watch ? watches_set(watch) : r;
     if (r < 0)
         return r;
     points.points = 0;
@@ -286,7 +275,6 @@ const struct capture capture_logpoints = {
     .needs = {.can_retransform_classes = 1},
     .records_only = true,
     .wanted = log_wanted,
-    .check = log_check,
     .load = log_load,
     .start = log_start,
     .shut = drain_shut,

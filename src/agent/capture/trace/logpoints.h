@@ -12,7 +12,7 @@
 int log_value(struct edit *e, struct buf *code, char type) must_check;
 
 /* watch=: patterns "pkg.Class.field:...". Returns 0, or -EINVAL with a sentence in why. */
-int watches_set(const char *patterns, struct buf *why) must_check;
+int watches_set(const char *fields) must_check;
 void watches_clear(void);
 /*
  * Returns one by one the patterns whose field no loaded code reads or writes. *at starts at 0.

@@ -53,15 +53,6 @@ static bool trace_wanted(const struct options *o)
     return o->v[OPT_TRACE].text != NULL;
 }
 
-static int trace_check(const struct options *o, struct buf *why)
-{
-    struct trace_rules rules;
-    int r = trace_rules_set(&rules, o, why);
-    if (r == 0)
-        trace_rules_release(&rules);
-    return r == -EINVAL ? -ENOTSUP : r;
-}
-
 static int trace_load(struct session *s, struct buf *why)
 {
     int r = trace_rules_set(&method_trace.rules, &s->options, why);
@@ -399,7 +390,6 @@ const struct capture capture_method_trace = {
     .needs = {.can_retransform_classes = 1},
     .records_only = true,
     .wanted = trace_wanted,
-    .check = trace_check,
     .load = trace_load,
     .start = trace_start,
     .shut = drain_shut,

@@ -12,7 +12,7 @@
 #include "options/trace_condition.h"
 
 /* A set of rules is a word in which rule n is bit n. */
-enum { TRACE_RULES_MAX = 64 };
+enum { TRACE_RULES_MAX = 1 + TRACES_MAX };
 
 struct trace_rule {
     char *text; /* the condition as given */

@@ -11,6 +11,8 @@
 #define OBJECT  ":Ljava/lang/Object;"
 #define OBJECTS ":[Ljava/lang/Object;"
 #define STRING  ":Ljava/lang/String;"
+#define STAMPED  "java.util.concurrent.atomic.AtomicStampedReference"
+#define MARKABLE "java.util.concurrent.atomic.AtomicMarkableReference"
 #define STRIPED "java/util/concurrent/atomic/Striped64"
 #define CHM     "java/util/concurrent/ConcurrentHashMap"
 #define CLQ     "java/util/concurrent/ConcurrentLinkedQueue"
@@ -75,6 +77,11 @@ static const struct shape_row rows[] = {
     {"java.time.ZoneRegion", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 1, {"id:Ljava/lang/String;"}, put_joined},
     {"java.sql.Timestamp", SHAPE_PARTS, STYLE_HELD, SHAPE_LATE | SHAPE_BELOW, 2, {"fastTime:J", "nanos:I"}, put_timestamp},
     {"java.util.Date", SHAPE_PARTS, STYLE_HELD, SHAPE_LATE | SHAPE_BELOW, 1, {"fastTime:J"}, put_java_date},
+    {"java.util.Calendar", SHAPE_PARTS, STYLE_HELD, SHAPE_LATE | SHAPE_BELOW, 2, {"time:J", "isTimeSet:Z"}, put_calendar},
+    {"java.util.TimeZone", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE | SHAPE_BELOW, 1, {"ID" STRING}, put_joined},
+    {"java.util.Currency", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 1, {"currencyCode" STRING}, put_joined},
+    {"java.util.regex.Pattern", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE, 1, {"pattern" STRING}, put_joined},
+    {"java.nio.charset.Charset", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE | SHAPE_BELOW, 1, {"name" STRING}, put_joined},
     {"java.io.File", SHAPE_PARTS, STYLE_QUOTED, SHAPE_BELOW, 1, {"path:Ljava/lang/String;"}, put_joined},
     {"sun.nio.fs.UnixPath", SHAPE_CHARS, STYLE_QUOTED, SHAPE_LATE, 3, {"path:[B", NULL, NULL}, put_path},
     {"java.net.URI", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE, 9,
@@ -90,6 +97,10 @@ static const struct shape_row rows[] = {
     {"java.util.OptionalDouble", SHAPE_PARTS, STYLE_OPTIONAL, 0, 2, {"isPresent:Z", "value:D"}, put_optional},
     {"java.util.Optional", SHAPE_FIXED, STYLE_OPTIONAL, SHAPE_SKIP_NULL, 1, {"value" OBJECT}},
     {"java.util.concurrent.atomic.AtomicReference", SHAPE_FIXED, STYLE_OBJECT, 0, 1, {"value" OBJECT}},
+    {STAMPED, SHAPE_PARTS, STYLE_HELD, SHAPE_LATE, 1, {"pair:Ljava/util/concurrent/atomic/AtomicStampedReference$Pair;"}, put_joined},
+    {STAMPED "$Pair", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2, {"reference" OBJECT, "stamp:I"}, put_parts},
+    {MARKABLE, SHAPE_PARTS, STYLE_HELD, SHAPE_LATE, 1, {"pair:Ljava/util/concurrent/atomic/AtomicMarkableReference$Pair;"}, put_joined},
+    {MARKABLE "$Pair", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2, {"reference" OBJECT, "mark:Z"}, put_parts},
 
     {"java.util.ArrayList", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {"size:I", "elementData" OBJECTS}},
     {"java.util.Arrays$ArrayList", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {NULL, "a" OBJECTS}},

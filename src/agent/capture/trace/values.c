@@ -297,10 +297,7 @@ static void put_part(struct buf *text, const struct value *v)
         value_text(text, v);
 }
 
-/*
- * Fields with their names, elements, or keys with their values; "..." stands for what was left out.
- */
-static void put_parts(struct buf *text, const struct value *v)
+void put_parts(struct buf *text, const struct value *v)
 {
     const uint8_t *at = v->parts;
     struct value part;

@@ -61,3 +61,7 @@ void put_class(struct buf *b, uint32_t number);
 void put_utf16(struct buf *b, const uint16_t *chars, uint32_t n);
 /* The characters of a text value, followed by "... (LENGTH)" when they are incomplete. */
 void put_text(struct buf *b, const struct value *v);
+/*
+ * Fields with their names, elements, or keys with their values; "..." stands for what was left out.
+ */
+void put_parts(struct buf *b, const struct value *v);

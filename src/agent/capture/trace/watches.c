@@ -12,6 +12,7 @@
 #include "agent/instrument/choice.h"
 #include "agent/instrument/probe_class.h"
 #include "agent/vm/vm.h"
+#include "options/names.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -20,8 +21,6 @@
 #include <string.h>
 
 #define PROBE "java/lang/JvmscopeTrace"
-
-enum { WATCHES_MAX = 64 };
 
 static struct watch {
     char *class; /* package.Class */
@@ -32,16 +31,15 @@ static struct watch {
 static unsigned n_watches;
 static _Atomic uint64_t before_super;
 
-int watches_set(const char *patterns, struct buf *why)
+int watches_set(const char *fields)
 {
-    for (const char *p = patterns; *p;) {
+    for (const char *p = fields; *p && n_watches < WATCHES_MAX;) {
         size_t n = strcspn(p, ":");
-        const char *dot = memrchr(p, '.', n);
-        if (!dot || dot == p || dot == p + n - 1 || memchr(p, '*', n) || n_watches == WATCHES_MAX) {
-            buf_printf(why, "watch: %.*s: pkg.Class.field, at most %d of them, separated by ':'",
-                       (int)n, p, WATCHES_MAX);
-            return -EINVAL;
+        if (!option_is_field(p, n)) { /* nothing between two separators */
+            p += n + (p[n] == ':');
+            continue;
         }
+        const char *dot = memrchr(p, '.', n);
         struct watch *w = &watches[n_watches];
         w->class = strndup(p, (size_t)(dot - p));
         w->field = strndup(dot + 1, (size_t)(p + n - dot - 1));

@@ -37,6 +37,8 @@ public final class JvmscopeTrace {
     private static final long OFFSET = 0xffffffffffffffL;
     /** How much of a record there may be before what is shown of further objects is left out. */
     private static final int SHOWN = 16 << 10, CONTENTS = 4 << 10;
+    /** How many objects that are shown by their parts may lie in each other: an atomic may refer to itself. */
+    private static final int DEEPEST = 4;
     /** Of an array, a collection or a map. */
     private static final int ELEMENTS = 5;
     /** Of the array in a number. */
@@ -140,8 +142,7 @@ public final class JvmscopeTrace {
         if (at <= 0)
             return p + 8;
         long offset = at & OFFSET;
-        int type = (int) (at >>> 56);
-        return type == 'L' ? object(p + 8, U.getObject(o, offset), ELEMENTS) : value(p + 8, o, offset, type);
+        return value(p + 8, o, offset, (int) (at >>> 56), ELEMENTS);
     }
 
     private static final int SITE = 1 << 24, SITES = 1 << 14;
@@ -162,11 +163,11 @@ public final class JvmscopeTrace {
         if (p == 0)
             return 0;
         p = arg(p, o);
-        long at = offsets[site];
-        return type == 'L' ? arg(p, U.getObject(o, at)) : value(p, o, at, type);
+        return value(p, o, offsets[site], type, ELEMENTS);
     }
 
-    private static long value(long p, Object o, long at, int type) {
+    /** A field; `most` is for what an object is shown with. */
+    private static long value(long p, Object o, long at, int type, int most) {
         switch (type) {
             case 'Z':
                 return arg(p, U.getBoolean(o, at) ? 1 : 0);
@@ -187,7 +188,7 @@ public final class JvmscopeTrace {
             case '#':
                 return numbers(p, U.getObject(o, at), NUMBERS);
             default:
-                return object(p, U.getObject(o, at), 0);
+                return object(p, U.getObject(o, at), most);
         }
     }
 
@@ -388,7 +389,8 @@ public final class JvmscopeTrace {
 
     /**
      * A reference: class and identity, then what is shown of the object. With `most` 0 the object is inside another one: then
-     * nothing is shown of what is inside it but the sizes of arrays and collections, and the value of a box or an enum.
+     * nothing is shown of what is inside it but the sizes of arrays and collections, and the value of a box or an enum. Below 0
+     * it is a part of another one, that deep.
      */
     static long object(long p, Object o, int most) {
         if (o == null) {
@@ -406,7 +408,7 @@ public final class JvmscopeTrace {
             return text(p, (String) o);
         int length = length(o);
         if (length >= 0)
-            return array(p, o, length, hasRoom(p, CONTENTS) ? most : 0);
+            return array(p, o, length, most > 0 && hasRoom(p, CONTENTS) ? most : 0);
         long[] shape = shown[number - 1];
         return shape == null ? p : inside(p, o, shape, most);
     }
@@ -459,14 +461,14 @@ public final class JvmscopeTrace {
     private static long inside(long p, Object o, long[] shape, int most) {
         switch ((int) shape[0]) {
             case VALUE:
-                return value(p, o, shape[1] & OFFSET, (int) (shape[1] >>> 56));
+                return value(p, o, shape[1] & OFFSET, (int) (shape[1] >>> 56), 0);
             case NAME:
                 return optionalText(p, (String) U.getObject(o, shape[1]));
             case CLASS:
                 U.putLong(p, number((Class<?>) o));
                 return p + 8;
             case PARTS:
-                return fields(p, o, shape, hasRoom(p, SHOWN));
+                return fields(p, o, shape, most > -DEEPEST && hasRoom(p, SHOWN), most < 0 ? most - 1 : -1);
             case CHARS:
                 return JvmscopeContents.chars(p, o, shape);
             case SUM:
@@ -475,22 +477,22 @@ public final class JvmscopeTrace {
             case TO_STRING:
                 break;
             default:
-                return JvmscopeContents.write(p, o, shape, hasRoom(p, CONTENTS) ? most : 0);
+                return JvmscopeContents.write(p, o, shape, most > 0 && hasRoom(p, CONTENTS) ? most : 0);
         }
-        if (most == 0)
+        if (most <= 0)
             return p;
         boolean room = hasRoom(p, SHOWN);
         if (shape[0] == TO_STRING)
             return optionalText(p, room ? JvmscopeValues.text(o) : null);
-        return fields(p, o, shape, room);
+        return fields(p, o, shape, room, 0);
     }
 
     /** The number of fields, then their values; none when there is no room. */
-    private static long fields(long p, Object o, long[] shape, boolean room) {
+    private static long fields(long p, Object o, long[] shape, boolean room, int most) {
         U.putLong(p, room ? shape.length - 1 : 0);
         p += 8;
         for (int i = 1; room && i < shape.length; i++)
-            p = value(p, o, shape[i] & OFFSET, (int) (shape[i] >>> 56));
+            p = value(p, o, shape[i] & OFFSET, (int) (shape[i] >>> 56), most);
         return p;
     }
 
