@@ -560,8 +560,8 @@ const struct ask_verb ask_verbs[] = {{"services", answer_services}, {"top", answ
                                      {"requests", answer_requests}, {"findings", ask_findings},
                                      {"query", ask_query},          {0}};
 
-int ask(struct store *s, const char *verb, const char *tenant, const struct ask_param *params,
-        size_t n, struct buf *out, struct buf *why)
+int ask_answer(struct store *s, const char *verb, const char *tenant,
+               const struct ask_param *params, size_t n, struct buf *out, struct buf *why)
 {
     struct question q = {0};
     struct arena arena = {0};

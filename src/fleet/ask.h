@@ -46,8 +46,9 @@ extern const struct ask_verb ask_verbs[];
  * Appends the answer. `tenant` limits it to one tenant; NULL: all. Returns 0, or a negative errno
  * with the reason in why: -ENOENT for a verb that there is not, -EINVAL for a parameter.
  */
-int ask(struct store *s, const char *verb, const char *tenant, const struct ask_param *params,
-        size_t n, struct buf *out, struct buf *why) must_check;
+int ask_answer(struct store *s, const char *verb, const char *tenant,
+               const struct ask_param *params, size_t n, struct buf *out,
+               struct buf *why) must_check;
 
 /* Checks parameters as ask() does, without a store. */
 int ask_check(const struct ask_param *params, size_t n, struct buf *why) must_check;

@@ -222,7 +222,7 @@ static int read_plain(struct batch *b, const char *path, const struct fleet_read
 static int take_layer(const struct file_map *map, uint64_t limit, int *ret_fd, struct buf *why)
 {
     _cleanup_(buf_release) struct buf plain = BUF(limit);
-    int r = unpack(map->data, map->len, limit, &plain, why);
+    int r = unpack_bytes(map->data, map->len, limit, &plain, why);
     if (r == -E2BIG) {
         buf_clear(why);
         buf_printf(why, "it unpacks to more than %llu MB", (unsigned long long)limit >> 20);

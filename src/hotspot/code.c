@@ -16,7 +16,7 @@ enum {
     GUESSES = 3,
 };
 
-/* The first eight characters of a blob's name as a number, which is what is compared. */
+/* The first eight characters of a blob's name as a number; names are compared by it. */
 static inline uint64_t name8(const char text[8])
 {
     uint64_t number;
@@ -64,8 +64,7 @@ static bool read_heaps(struct code_cache *c, const struct memory *m)
 }
 
 /*
- * The codelets of the interpreter that are entries of methods: in them a frame may not be there
- * yet.
+ * The codelets of the interpreter that are entries of methods. In them the frame may not exist yet.
  */
 static bool read_interpreter(struct code_cache *c, const struct memory *m)
 {
@@ -123,8 +122,8 @@ int code_cache_init(struct code_cache *ret, const struct hotspot_layout *layout,
 }
 
 /*
- * The CodeBlob that covers pc, by the heap's map of segments: each byte says how far back its block
- * begins.
+ * Returns the CodeBlob that covers pc, found in the heap's segment map: each byte says how far back
+ * its block begins.
  */
 static bool find_block(const struct code_cache *c, const struct memory *m, uint64_t pc,
                        uint64_t *ret)
@@ -183,7 +182,7 @@ static enum code_kind kind_of_name(uint64_t name)
                                        : CODE_STUB;
 }
 
-/* The name of all nmethods, for its way into the cache. */
+/* The name that all nmethods share, for prefetching it. */
 static _Atomic uint64_t nmethod_name;
 
 at_each_sample bool code_find(const struct code_cache *c, const struct memory *m, uint64_t pc,
@@ -204,7 +203,10 @@ at_each_sample bool code_find(const struct code_cache *c, const struct memory *m
         (const void *)(uintptr_t)atomic_load_explicit(&nmethod_name, memory_order_relaxed));
     if (!find_block(c, m, pc, &b.address))
         return false;
-    /* Of an nmethod all is needed: cold lines come together sooner than one after the other. */
+    /*
+     * Of an nmethod everything is needed: fetching its cold cache lines together takes less time
+     * than one after the other.
+     */
     for (unsigned at = 0; at < HEADER_BYTES; at += 64)
         __builtin_prefetch((const void *)(uintptr_t)(b.address + at));
     if (!load_i32(m, b.address + (uint64_t)l->blob_size, &size) || size <= 0 ||
@@ -214,7 +216,7 @@ at_each_sample bool code_find(const struct code_cache *c, const struct memory *m
         return false;
     if (b.begin < b.address || b.end > b.address + (uint64_t)size || b.begin > b.end)
         return false;
-    /* 16 bits from JDK 23 on. */
+    /* The field has 16 bits from JDK 23 on. */
     if (l->blob_mutable_data != LAYOUT_NONE) {
         uint16_t offset;
         if (!load16(m, b.address + (uint64_t)l->blob_frame_complete, &offset))
@@ -251,8 +253,8 @@ const struct interpreter_entry *code_interpreter_entry(const struct code_cache *
 }
 
 /*
- * The tables of an nmethod: descriptors of addresses from *ret_pcs up to *ret_pcs_end, and those
- * that scopes refer to.
+ * Finds the tables of an nmethod: the descriptors of addresses, from *ret_pcs up to *ret_pcs_end,
+ * and the data to which their scopes refer.
  */
 static bool read_tables(struct code_scopes *s, const struct code_blob *b, uint64_t *ret_pcs,
                         uint64_t *ret_pcs_end)
@@ -274,7 +276,7 @@ static bool read_tables(struct code_scopes *s, const struct code_blob *b, uint64
         s->scopes = data + (uint64_t)scopes;
         s->metadata = mutable + (uint64_t)metadata;
         *ret_pcs = data + (uint64_t)pcs;
-        *ret_pcs_end = s->scopes; /* which lie right behind */
+        *ret_pcs_end = s->scopes; /* which follow immediately */
         return true;
     }
     if (!load_i32(m, base + (uint64_t)l->nm_metadata, &metadata) ||
@@ -300,7 +302,8 @@ static void fetch(uint64_t address)
 }
 
 /*
- * Where the descriptor of pc should be among count of them, which lie about evenly over the code.
+ * Estimates where the descriptor of pc is among `count` of them, which are spread about evenly over
+ * the code.
  */
 static uint64_t guess(const struct code_blob *blob, uint64_t pc, uint64_t count)
 {
@@ -336,8 +339,9 @@ at_each_sample bool code_scopes_at(struct code_scopes *ret, const struct code_ca
     if (!read_tables(&s, blob, &pcs, &end))
         return false;
     /*
-     * Sorted by address; the first descriptor that is not before pc. They lie about evenly over the
-     * code: the first probes go to where it should be, since each probe elsewhere is a cache miss.
+     * Finds the first descriptor that is not before pc. They are sorted by address and spread about
+     * evenly over the code. The first probes go to where it should be, since each probe elsewhere
+     * is a cache miss.
      */
     uint64_t count = end > pcs ? (end - pcs) / size : 0, low = 0;
     int64_t offset = (int64_t)(pc - blob->begin), low_at = 0,
@@ -365,13 +369,13 @@ at_each_sample bool code_scopes_at(struct code_scopes *ret, const struct code_ca
         !load32(m, pcs + low * size + (uint64_t)c->layout->pc_scope, &scope))
         return false;
     fetch(s.scopes + scope);
-    fetch(s.scopes + scope - 64); /* callers are written before */
+    fetch(s.scopes + scope - 64); /* callers are stored first */
     s.next = scope;
     *ret = s;
     return true;
 }
 
-/* A scope's first numbers lie in one or two words, which are loaded once. */
+/* The first numbers of a scope lie in one or two words, which are loaded once. */
 struct byte_reader {
     const struct memory *memory;
     uint64_t at, word_at, word;
@@ -389,7 +393,10 @@ static bool next_byte(struct byte_reader *r, uint8_t *ret)
     return true;
 }
 
-/* One number of the compressed stream (UNSIGNED5): up to five bytes, low ones final. */
+/*
+ * Decodes one number of the compressed stream (UNSIGNED5): up to five bytes; a byte below the limit
+ * is the last one.
+ */
 at_each_sample static bool read_number(struct byte_reader *r, uint32_t base, uint32_t *ret)
 {
     uint32_t final = 256 - 64 - base, sum = 0;
@@ -423,7 +430,7 @@ at_each_sample bool code_scopes_next(struct code_scopes *s, struct code_scope *r
     if (!read_number(&r, base, &sender) || !read_number(&r, base, &method) ||
         !read_number(&r, base, &bci))
         return false;
-    /* A scope's callers are written before it. */
+    /* The callers of a scope are stored before it. */
     if (method == 0 || sender >= s->next ||
         !load64(s->memory, s->metadata + 8 * ((uint64_t)method - 1), &scope.method))
         return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The code cache as a walk sees it: which piece of generated code an address lies in, and which
- * methods, inlined into one another, it stands for there. Async-signal-safe but for
- * code_cache_init; every load is guarded, since code is freed and patched at any time.
+ * The code cache as a stack walk needs it: which piece of generated code contains an address, and
+ * which methods, inlined into one another, are executing there. Everything except code_cache_init
+ * is async-signal-safe. Every load is guarded, since code may be freed and patched at any time.
  */
 #pragma once
 
@@ -18,19 +18,21 @@ enum code_kind {
     CODE_STUB,        /* everything else */
 };
 
-/* A piece of code that holds the address asked for. */
+/* The piece of code that contains an address. */
 struct code_blob {
     enum code_kind kind;
-    uint64_t address;     /* of the CodeBlob; 0 for the interpreter */
-    uint64_t begin, end;  /* its instructions */
-    uint64_t name;        /* address of its name */
-    int32_t frame_bytes;  /* of a complete frame, return address included; 0 when it has none */
-    int32_t frame_offset; /* from begin: the frame is complete there; -1 when that is never said */
+    uint64_t address;    /* address of the CodeBlob; 0 for the interpreter */
+    uint64_t begin, end; /* its instructions */
+    uint64_t name;       /* address of its name */
+    /* of a complete frame, including the return address; 0 when it has none */
+    int32_t frame_bytes;
+    /* offset from `begin` at which the frame is complete; -1 when the VM does not say */
+    int32_t frame_offset;
 };
 
 /*
- * A method entry of the interpreter: a frame is missing up to `frame`, unfinished up to the push of
- * the method.
+ * A method entry of the interpreter: there is no frame up to `frame`, and an unfinished one up to
+ * the push of the method.
  */
 struct interpreter_entry {
     uint64_t begin, end;
@@ -39,7 +41,7 @@ struct interpreter_entry {
 enum { CODE_HEAPS_MAX = 8, INTERPRETER_ENTRIES_MAX = 128 };
 
 struct code_cache {
-    const struct hotspot_layout *layout; /* outlives this */
+    const struct hotspot_layout *layout; /* must outlive this struct */
     uint64_t low, high;                  /* reserved for code */
 
     struct code_heap {
@@ -51,11 +53,13 @@ struct code_cache {
     uint64_t interpreter, interpreter_end;
     struct interpreter_entry entries[INTERPRETER_ENTRIES_MAX];
     unsigned entry_count;
-    uint64_t call_stub_return; /* where JavaCalls' stub continues */
+    uint64_t call_stub_return; /* where the stub of JavaCalls continues */
     uint64_t cont_return;      /* where enterSpecial continues; 0 when the VM does not reveal it */
 };
 
-/* Reads where code lies, of a VM that runs. 0; -ENOTSUP with the reason in why[size]. */
+/*
+ * Finds out where a running VM keeps its code. Returns 0, or -ENOTSUP with the reason in why[size].
+ */
 int code_cache_init(struct code_cache *ret, const struct hotspot_layout *layout,
                     const struct memory *m, char *why, size_t size) must_check;
 
@@ -69,18 +73,18 @@ static inline bool code_is_interpreter(const struct code_cache *c, uint64_t pc)
     return pc - c->interpreter < c->interpreter_end - c->interpreter;
 }
 
-/* The code at pc; false when there is none (free, or not in the cache, or a fault). */
+/* Finds the code at pc; false when there is none (free memory, not in the cache, or a fault). */
 bool code_find(const struct code_cache *c, const struct memory *m, uint64_t pc,
                struct code_blob *ret);
-/* Brings what code_find begins with into the cache. */
+/* Prefetches what code_find reads first. */
 void code_fetch(const struct code_cache *c, uint64_t pc);
-/* The interpreter's method entry that holds pc, or NULL. */
+/* Returns the interpreter's method entry that contains pc, or NULL. */
 const struct interpreter_entry *code_interpreter_entry(const struct code_cache *c, uint64_t pc);
 
-/* Whether a stub is one of those that thaw or leave the frames of a continuation. */
+/* Returns whether a stub is one of those that thaw or leave the frames of a continuation. */
 bool code_is_continuation_stub(const struct memory *m, const struct code_blob *blob);
 
-/* Methods at one address of an nmethod, innermost first. */
+/* The methods at one address of an nmethod, innermost first. */
 struct code_scopes {
     const struct code_cache *cache;
     const struct memory *memory;
@@ -97,31 +101,34 @@ struct code_scope {
 };
 
 /*
- * Starts at pc: what is said of that very address, or of the next one that something is said of.
- * False on a fault.
+ * Starts at pc: uses the description of that very address, or of the next one that has a
+ * description. False on a fault.
  */
 bool code_scopes_at(struct code_scopes *ret, const struct code_cache *c, const struct memory *m,
                     const struct code_blob *blob, uint64_t pc);
 /*
- * Brings what code_scopes_at and its like will look at into the cache, as far as that is known
- * before.
+ * Prefetches what code_scopes_at and the functions after it will read, as far as that is known in
+ * advance.
  */
 void code_fetch_scopes(const struct code_cache *c, const struct memory *m,
                        const struct code_blob *blob, uint64_t pc);
 /*
- * The next method; false at the end, or on a fault. An nmethod about which nothing is said answers
- * its method once, bci 0.
+ * Returns the next method; false at the end or on a fault. An nmethod without descriptions returns
+ * its own method once, with bci 0.
  */
 bool code_scopes_next(struct code_scopes *s, struct code_scope *ret);
 
-/* The compiler's level (1 to 3: C1, 4: C2), 0 on a fault. */
+/* Returns the compiler's level (1 to 3: C1, 4: C2), 0 on a fault. */
 int code_level(const struct code_cache *c, const struct memory *m, const struct code_blob *blob);
-/* Where callers and the VM enter with the class of the receiver checked; begin on a fault. */
+/*
+ * Returns the address at which callers and the VM enter once the receiver's class is checked;
+ * `begin` on a fault.
+ */
 uint64_t code_entry(const struct code_cache *c, const struct memory *m,
                     const struct code_blob *blob);
 /*
- * The address at which a frame of the nmethod continues: pc itself, or what it was before
- * deoptimization put its handler there. sp is the frame's.
+ * Returns the address at which a frame of the nmethod continues: pc itself, or the original address
+ * that deoptimization has replaced by its handler's. sp is the stack pointer of the frame.
  */
 uint64_t code_original_pc(const struct code_cache *c, const struct memory *m,
                           const struct code_blob *blob, uint64_t pc, uint64_t sp);

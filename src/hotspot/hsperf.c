@@ -19,7 +19,10 @@ static uint32_t read_u32(struct cursor *c, bool little)
     return little ? cursor_le32(c) : cursor_be32(c);
 }
 
-/* The entry at the cursor; a cursor over it alone in *ret_body, and the cursor behind it. */
+/*
+ * Reads the entry at the cursor; *ret_body becomes a cursor over it alone. Returns the cursor
+ * behind the entry.
+ */
 static bool read_entry(struct cursor *c, bool little, struct entry *ret, struct cursor *ret_body)
 {
     struct cursor start = *c;
@@ -34,7 +37,7 @@ static bool read_entry(struct cursor *c, bool little, struct entry *ret, struct 
     return !ret_body->failed && ret->length >= 20;
 }
 
-/* The NUL-terminated text at an offset of an entry, at most `max` long. */
+/* Returns the NUL-terminated text at an offset of an entry; it has at most `max` bytes. */
 static char *text_at(struct cursor body, uint32_t offset, uint32_t max)
 {
     cursor_skip(&body, offset);
@@ -43,7 +46,7 @@ static char *text_at(struct cursor body, uint32_t offset, uint32_t max)
                        : strndup((const char *)body.at, strnlen((const char *)body.at, room));
 }
 
-/* The entry of a name and a cursor over it. */
+/* Finds the entry with a name and returns a cursor over it. */
 static bool find(const uint8_t *data, size_t len, const char *name, struct entry *ret,
                  struct cursor *ret_body, bool *ret_little)
 {

@@ -11,18 +11,18 @@
 #include <stdint.h>
 
 /*
- * The text of a string counter ("sun.rt.javaCommand") in the file's bytes, malloc'ed; NULL when it
- * is not there, the file is damaged or memory is out.
+ * Returns the text of a string counter ("sun.rt.javaCommand") in the file's bytes. The caller frees
+ * it. NULL when there is no such counter, the file is damaged, or memory is exhausted.
  */
 char *hsperf_string(const uint8_t *data, size_t len, const char *name);
 
 /*
- * Where the value of a number counter lies in the bytes, in the machine's order of bytes; NULL when
- * it is not there.
+ * Returns the address of a numeric counter's value in the bytes, in the machine's byte order; NULL
+ * when there is no such counter or the file is damaged.
  */
 const uint8_t *hsperf_number_at(const uint8_t *data, size_t len, const char *name);
 /*
- * The value of a number counter ("java.threads.live"). 0, or -ENOENT when it is not there or the
- * file is damaged.
+ * Reads the value of a numeric counter ("java.threads.live"). Returns 0, or -ENOENT when there is
+ * no such counter or the file is damaged.
  */
 int hsperf_number(const uint8_t *data, size_t len, const char *name, int64_t *ret);

@@ -11,13 +11,13 @@ enum { FLAGS_MAX = 10000 };
 
 static const int known_versions[] = {8, 11, 17, 21, 25, 26, 27};
 
-/* One thing to find in the tables, for the versions from first to last. */
+/* An item to find in the tables, for the versions from `first` to `last`. */
 struct row {
     uint16_t member; /* of struct hotspot_layout */
     uint8_t first, last;
     bool optional; /* a version in the range may lack it */
     const char *type, *field;
-    int limit; /* an offset beyond is not believed */
+    int limit; /* a larger offset is refused */
 };
 
 #define MEMBER(m) offsetof(struct hotspot_layout, m)
@@ -164,7 +164,7 @@ static const struct row constants[] = {
 
 #define ROWS(table) table, ARRAY_SIZE(table)
 
-/* Which rows an entry of the VM's tables can match, by the entry's kind. */
+/* Which rows an entry of the VM's tables can match, by the kind of the entry. */
 static const struct group {
     const struct row *rows;
     size_t count;
@@ -264,7 +264,10 @@ static int fill(struct hotspot_layout *layout, const struct search *s, char *why
     return 0;
 }
 
-/* What must hold whatever the offsets are; the sentence that fails is the reason. */
+/*
+ * Conditions that hold for any valid offsets. The sentence of the one that fails becomes the
+ * reason.
+ */
 static const char *contradiction(const struct hotspot_layout *l)
 {
     if (l->thread_anchor + l->anchor_pc + 8 > l->sizeof_thread ||

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the fields lie that a stack walk reads, of the one VM in front of us. Everything comes from
- * the VM's own tables; what each version must have is a table in layout.c, and a VM that deviates
- * is refused with the reason.
+ * Where the VM at hand keeps the fields that a stack walk reads. All values come from the VM's own
+ * tables. What each version must have is listed in layout.c, and a VM that deviates is refused with
+ * a reason.
  */
 #pragma once
 
@@ -11,14 +11,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LAYOUT_NONE = -1 }; /* of an offset: this version has no such field */
+enum { LAYOUT_NONE = -1 }; /* an offset with this value: this version has no such field */
 
 struct hotspot_layout {
     int version; /* feature release: 8, 11, 17 ... */
 
-    /* Offsets in bytes, of the structures' fields. */
+    /* Offsets of the structures' fields, in bytes. */
     int32_t thread_anchor, thread_stack_base, thread_stack_size, thread_state, thread_cont_entry;
-    /* of the heap: how many garbage collections have begun; a byte, set in one */
+    /*
+     * of the heap: the number of collections that have begun; a byte that is set during a
+     * collection
+     */
     int32_t collections, collecting;
     int32_t anchor_sp, anchor_pc, anchor_fp, wrapper_anchor;
     int32_t heap_memory, heap_segmap, heap_log2_segment, space_low, space_low_boundary,
@@ -42,11 +45,11 @@ struct hotspot_layout {
     int32_t flag_name, flag_address; /* a VM flag (JVMFlag) */
     int32_t queue_buffer, queue_limit, queue_begin, queue_end, codelet_size, codelet_description;
 
-    /* Sizes in bytes of the structures. */
+    /* Sizes of the structures, in bytes. */
     int32_t sizeof_thread, sizeof_block, sizeof_const_method, sizeof_pool, sizeof_pc_desc,
         sizeof_cont_entry, sizeof_codelet, sizeof_flag;
 
-    /* Addresses of static fields; 0 when this version has none. */
+    /* Addresses of static fields; 0 when this version does not have the field. */
     uint64_t code_heap, code_heaps, interpreter_code, call_stub_return, cont_return_pc,
         major_version, flags, flag_count;
     uint64_t perf_start, oop_base, oop_shift, class_klass_offset, collected_heap;
@@ -54,7 +57,7 @@ struct hotspot_layout {
     /* Constants. */
     int32_t has_line_numbers;
 
-    /* Where the tables are silent. */
+    /* What the tables do not contain. */
     /* what is subtracted from each byte of a compressed number (JDK-8292758) */
     uint8_t unsigned5_base;
     /* words below the frame pointer at which the interpreter keeps its bytecode pointer */
@@ -62,22 +65,22 @@ struct hotspot_layout {
 };
 
 /*
- * Reads and checks the layout. 0; -ENOTSUP: no HotSpot, or one that the walker does not know, or
- * one whose tables lack or contradict something, with the reason in why[size].
+ * Reads and checks the layout. Returns 0, or -ENOTSUP with the reason in why[size]: this is no
+ * HotSpot, or one that the walker does not know, or its tables are incomplete or contradictory.
  */
 int hotspot_layout_read(const struct hotspot_image *image, struct hotspot_layout *ret, char *why,
                         size_t size) must_check;
 
-/* Where the VM keeps a flag, by its name, "CheckJNICalls"; 0 when there is none. */
+/* Returns the address of a VM flag by its name ("CheckJNICalls"); 0 when there is no such flag. */
 uint64_t hotspot_flag_address(const struct hotspot_layout *layout,
                               const struct hotspot_image *image, const char *name);
-/* A boolean flag of the VM; false also when there is none. */
+/* Returns a boolean flag of the VM; false also when there is no such flag. */
 bool hotspot_flag(const struct hotspot_layout *layout, const struct hotspot_image *image,
                   const char *name);
 
 /*
- * Visits each part that is set, by name, as tools/layouts writes it: "offset JavaThread::_anchor
- * 656".
+ * Visits each member that is set, in the form that tools/layouts prints: "offset
+ * JavaThread::_anchor 656".
  */
 void hotspot_layout_visit(const struct hotspot_layout *layout,
                           void (*visit)(void *context, const char *what, const char *type,

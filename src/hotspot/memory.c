@@ -10,8 +10,8 @@
 const struct memory process_memory = {0};
 
 /*
- * bool memory_load_word(uint64_t address, uint64_t *ret): between the two labels lies the one
- * instruction that may fault.
+ * bool memory_load_word(uint64_t address, uint64_t *ret): the only instruction that may fault is
+ * between the two labels.
  */
 #if defined(__x86_64__)
 __asm__(".section .text.hot,\"ax\",@progbits\n"
@@ -58,8 +58,8 @@ static void pass_on(const struct sigaction *old, int signal_number, siginfo_t *i
         old->sa_sigaction(signal_number, info, context);
     } else if (old->sa_handler == SIG_DFL || old->sa_handler == SIG_IGN) {
         /*
-         * The kernel ends the process on a fault that is ignored; the instruction runs again and
-         * does just that.
+         * The kernel ends a process when it ignores a fault. The instruction runs again and causes
+         * exactly that.
          */
         struct sigaction dfl = {.sa_handler = SIG_DFL};
         sigaction(signal_number, &dfl, NULL);
@@ -83,8 +83,8 @@ static void install(void)
 {
     for (size_t i = 0; i < ARRAY_SIZE(guarded_signals); i++) {
         /*
-         * The mask and the alternate stack stay as the VM wants them: it is its handler that runs
-         * within ours.
+         * The signal mask and the alternate stack stay as the VM wants them, because its handler
+         * runs within ours.
          */
         struct sigaction action;
         if (sigaction(guarded_signals[i], NULL, &previous[i]) < 0) {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loads that may fail. In this process they are done by one instruction whose address our SIGSEGV
- * and SIGBUS handler knows: a fault there makes the load answer false, a fault anywhere else goes
- * to the handler that was there before (the VM's, which needs its own faults for null checks and
- * safepoint polls). Why not process_vm_readv: 300 ns a call, and containers forbid it. Why not
- * range checks alone: metaspace and code come and go under the walker. A load without a fault costs
- * 1 to 2 ns.
- *
- * All loads are async-signal-safe, provided SIGSEGV and SIGBUS are not blocked.
+ * Loads that may fail. In this process they are done by one instruction whose address our handler
+ * for SIGSEGV and SIGBUS knows. A fault there makes the load return false; a fault anywhere else is
+ * passed to the previous handler (the VM's, which uses faults for null checks and safepoint polls).
+ * process_vm_readv would take 300 ns a call, and containers forbid it. Range checks alone do not
+ * suffice, because metaspace and code appear and disappear during a walk. A load without a fault
+ * takes 1 to 2 ns. All loads are async-signal-safe, provided that SIGSEGV and SIGBUS are not
+ * blocked.
  */
 #pragma once
 
@@ -17,30 +16,37 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What loads read: this process when read is NULL, otherwise an image (a core file, a test). */
+/*
+ * The source of loads: this process when `read` is NULL, otherwise an image (a core file, a test).
+ */
 struct memory {
     void *context;
-    int (*read)(void *context, uint64_t address, void *bytes, size_t len); /* 0 or -EFAULT */
+    /* returns 0 or -EFAULT */
+    int (*read)(void *context, uint64_t address, void *bytes, size_t len);
 };
 
 extern const struct memory process_memory;
 
 /*
- * Installs the handlers, once; later calls do nothing. They stay until the process ends: another
- * library may have saved them. 0 or negative errno. Not for a signal handler.
+ * Installs the handlers, once; later calls do nothing. The handlers stay until the process ends,
+ * because another library may have saved them. Returns 0 or a negative errno. Must not be called in
+ * a signal handler.
  */
 int memory_guard_init(void) must_check;
-/* Faults of loads that were survived so far. */
+/* Returns the number of faults that loads have survived so far. */
 uint64_t memory_guard_faults(void);
 
 /* The guarded instruction (memory.c). address must be a multiple of eight. */
 bool memory_load_word(uint64_t address, uint64_t *ret);
 
 bool memory_image_load(const struct memory *m, uint64_t address, uint64_t *ret);
-/* Any address and length. What was read before a failure stays in bytes. */
+/*
+ * Reads from any address and of any length. After a failure, what was read before it remains in
+ * `bytes`.
+ */
 bool memory_read(const struct memory *m, uint64_t address, void *bytes, size_t len);
 
-/* A naturally aligned value of 8, 4, 2 or 1 bytes; *ret is untouched on failure. */
+/* Reads a naturally aligned value of 8, 4, 2 or 1 bytes; *ret is unchanged on failure. */
 static inline bool load64(const struct memory *m, uint64_t address, uint64_t *ret)
 {
     if (unlikely(address & 7)) {

@@ -13,8 +13,8 @@ static bool is_pointer(uint64_t address)
 }
 
 /*
- * Of the symbol's first word everything but its reference count: the low half word from JDK 17 on,
- * the second before.
+ * The first word of the symbol without its reference count, which is in the low 16 bits from JDK 17
+ * on and in the next 16 bits before.
  */
 static uint64_t without_count(const struct hotspot_layout *l, uint64_t symbol)
 {
@@ -81,7 +81,7 @@ at_each_sample bool method_bci(const struct hotspot_layout *l, const struct memo
         !is_pointer(constant) || !load16(m, constant + (uint64_t)l->const_code_size, &size) ||
         !load32(m, constant + (uint64_t)l->const_size, &words))
         return false;
-    /* The whole ConstMethod, in words, holds its header and the code at least. */
+    /* The ConstMethod's size, in words, includes at least its header and the code. */
     if (words > POOL_MAX || words * 8 < (uint32_t)l->sizeof_const_method + size)
         return false;
     uint64_t code = constant + (uint64_t)l->sizeof_const_method;
@@ -102,8 +102,8 @@ static bool read_symbol(const struct hotspot_layout *l, const struct memory *m, 
 }
 
 /*
- * The symbol at an index of a constant pool; the lowest bit of an entry may be a mark. Index 0 is
- * no entry.
+ * Returns the symbol at an index of a constant pool; the lowest bit of an entry may be a mark.
+ * Index 0 is not an entry.
  */
 static bool read_pool_symbol(const struct hotspot_layout *l, const struct memory *m, uint64_t pool,
                              uint16_t index, struct buf *ret)
@@ -115,12 +115,12 @@ static bool read_pool_symbol(const struct hotspot_layout *l, const struct memory
            read_symbol(l, m, symbol & ~UINT64_C(1), ret);
 }
 
-/* Entries of a constant pool as the VM keeps them (JVM specification 4.4). */
+/* Entries of a constant pool as the VM stores them (JVM specification 4.4). */
 enum { POOL_METHOD = 10, POOL_INTERFACE_METHOD = 11 };
 
 /*
- * The name of the class at an index. From JDK 9 on an entry has the number of its name; before it
- * is a class, or its name.
+ * Finds the name of the class at an index. From JDK 9 on, an entry holds the index of its name;
+ * before, it holds a class or its name.
  */
 static bool read_pool_class(const struct hotspot_layout *l, const struct memory *m, uint64_t pool,
                             uint16_t index, struct buf *ret)
@@ -140,8 +140,8 @@ static struct str text_of(const struct buf *b)
 }
 
 /*
- * A reference to a method: the numbers of its class and of its name and type, which has the number
- * of the name.
+ * Decodes a reference to a method: the indices of its class and of its name and type, which has the
+ * index of the name.
  */
 static void consider(const struct hotspot_layout *l, const struct memory *m, uint64_t pool,
                      uint16_t index, struct str host, struct generated_target *target)
@@ -159,11 +159,11 @@ static void consider(const struct hotspot_layout *l, const struct memory *m, uin
     buf_release(&name);
 }
 
-/* What a lambda stands for is among the methods that its class refers to. */
+/* The target of a lambda is one of the methods to which its class refers. */
 static void find_lambda(const struct hotspot_layout *l, const struct memory *m, uint64_t pool,
                         struct method_description *d)
 {
-    enum { LAMBDA_POOL_MAX = 1000, TAGS_AT = 4 }; /* an array's bytes stand behind its length */
+    enum { LAMBDA_POOL_MAX = 1000, TAGS_AT = 4 }; /* the elements of an array follow its length */
 
     uint64_t tags;
     uint32_t length;
@@ -181,11 +181,11 @@ static void find_lambda(const struct hotspot_layout *l, const struct memory *m, 
     }
 }
 
-/* The interfaces of a proxy's class. */
+/* Adds the interfaces of a proxy's class. */
 static void find_interfaces(const struct hotspot_layout *l, const struct memory *m, uint64_t holder,
                             struct method_description *d)
 {
-    enum { INTERFACES_MAX = 16, FIRST_AT = 8 }; /* pointers stand behind the array's length */
+    enum { INTERFACES_MAX = 16, FIRST_AT = 8 }; /* the pointers follow the array's length */
 
     uint64_t array, class;
     uint32_t n;
@@ -242,8 +242,8 @@ static bool read_signed(struct line_reader *r, int32_t *ret)
 }
 
 /*
- * One step of the compressed table; false at its end. Small steps take one byte, others an escape
- * and two numbers.
+ * Decodes one step of the compressed table; false at its end. Small steps take one byte; others
+ * have an escape byte and two numbers.
  */
 static bool next_line(struct line_reader *r, int32_t *bci, int32_t *line)
 {
@@ -263,7 +263,7 @@ static bool next_line(struct line_reader *r, int32_t *bci, int32_t *line)
     return true;
 }
 
-/* What cannot be read of the lines is left out: a method without lines is still named. */
+/* Lines that cannot be read are left out: a method without lines still has a name. */
 static int read_lines(const struct hotspot_layout *l, const struct memory *m, uint64_t constant,
                       struct method_description *d)
 {
@@ -292,8 +292,8 @@ static int read_lines(const struct hotspot_layout *l, const struct memory *m, ui
 }
 
 /*
- * The loader's data, which every class points to; the boot loader's holds no loader. 0 also when it
- * cannot be read.
+ * Returns the data of the class loader, to which every class points; the boot loader's data has no
+ * loader. 0 also when it cannot be read.
  */
 static uint64_t find_loader(const struct hotspot_layout *l, const struct memory *m, uint64_t class)
 {

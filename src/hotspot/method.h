@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Method of the VM: distinguished from its successors at the same address, and described while
- * its class is alive.
- *
- * A walk records the address and a check: a hash of what the Method leads to (its ConstMethod,
- * constants, class and the class name's own hash, which the VM draws at random). Later, outside of
- * the handler, a description is given only when the check still holds before and after reading;
- * otherwise the class is gone.
+ * Methods of the VM, which must be distinguished from later methods at the same address and
+ * described while their class is alive. A walk records the address and a check: a hash of what the
+ * Method leads to (its ConstMethod, constants, class, and the class name's own hash, which the VM
+ * draws at random). Later, outside of the signal handler, a method is described only if the check
+ * still holds before and after reading; otherwise its class is gone.
  */
 #pragma once
 
@@ -18,47 +16,55 @@
 enum { METHOD_CHECK_MASK = 0x1ffff };
 
 /*
- * The structures that a Method leads to, and the first word of the class name's symbol without its
+ * The structures to which a Method leads, and the first word of the class name's symbol without its
  * reference count.
  */
 struct method_parts {
     uint64_t constant, pool, holder, class_name, symbol;
 };
 
-/* False when there is no Method at the address. Async-signal-safe, as what follows. */
+/*
+ * Returns false when there is no Method at the address. Async-signal-safe, like the functions
+ * below.
+ */
 bool method_parts(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
                   struct method_parts *ret);
-/* Whether they are still what the method leads to: loads that do not wait for one another. */
+/*
+ * Returns whether these are still the parts of the method. Its loads do not depend on each other.
+ */
 bool method_parts_hold(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
                        const struct method_parts *p);
 /*
- * The same of parts that held before and no class has been unloaded since (hotspot/unloads.h): what
- * a class leads to stays.
+ * The same for parts that were valid before, when no class has been unloaded since
+ * (hotspot/unloads.h): then what a class leads to is unchanged.
  */
 bool method_parts_still_hold(const struct hotspot_layout *l, const struct memory *m,
                              uint64_t method, const struct method_parts *p);
-/* The check of a method, within METHOD_CHECK_MASK. */
+/* Returns the check of a method, within METHOD_CHECK_MASK. */
 uint32_t method_parts_check(const struct method_parts *p);
 
 /*
- * The bytecode index of a pointer into the method's bytecode; -1 when it points elsewhere. False
- * when there is no Method at the address; *ret_native says that the method has no bytecode at all.
- * Async-signal-safe.
+ * Returns the bytecode index of a pointer into the method's bytecode; -1 when it points elsewhere.
+ * False when there is no Method at the address. *ret_native says that the method has no bytecode at
+ * all. Async-signal-safe.
  */
 bool method_bci(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
                 uint64_t bcp, int32_t *ret_bci, bool *ret_native);
 
 struct bytecode_line {
-    uint16_t bci; /* from here on */
+    uint16_t bci; /* the first bytecode index of the line */
     uint32_t line;
 };
 
-/* Strings are the class file's: java/lang/String, (I)V. Zeroed is empty and valid. */
+/*
+ * Strings are in the form of the class file: java/lang/String, (I)V. A zeroed struct is empty and
+ * valid.
+ */
 struct method_description {
-    struct buf class_name, name, signature, source_file; /* no source file is "" */
-    /* of a lambda's class: what it stands for, of a proxy's: its interfaces; "" when not known */
+    struct buf class_name, name, signature, source_file; /* "" when the source file is not known */
+    /* for a lambda's class its target, for a proxy's class its interfaces; "" when not known */
     struct generated_target lambda;
-    struct bytecode_line *lines; /* by ascending bci, mostly; owned */
+    struct bytecode_line *lines; /* by ascending bci, usually; owned */
     size_t line_count;
     uint64_t loader; /* identifies the class loader; 0 is the boot loader */
     uint64_t holder; /* address of the class, while it is loaded */
@@ -67,17 +73,17 @@ struct method_description {
 };
 
 /*
- * 0; -ESTALE when the method of that check is no longer there; -ENOMEM. Not for a signal handler;
- * takes no lock of the VM.
+ * Returns 0; -ESTALE when the method with that check no longer exists; -ENOMEM. Must not be called
+ * in a signal handler; takes no lock of the VM.
  */
 int method_describe(const struct hotspot_layout *l, const struct memory *m, uint64_t method,
                     uint32_t check, struct method_description *ret) must_check;
 /*
- * Of the class at an address, which may be any number; false when nothing is there that looks like
- * one.
+ * The same for the class at an address, which may be any number; false when nothing there looks
+ * like a class.
  */
 bool method_class_name(const struct hotspot_layout *l, const struct memory *m, uint64_t address,
                        struct buf *ret);
 void method_description_release(struct method_description *d);
-/* The line of a bytecode index, 0 when not known. */
+/* Returns the line of a bytecode index, 0 when it is not known. */
 uint32_t method_line_of(const struct method_description *d, int32_t bci);

@@ -7,9 +7,7 @@
 
 enum { NAME_MAX_LEN = 256, ENTRIES_MAX = 20000, STRIDE_MAX = 256 };
 
-/*
- * The value of an exported 64-bit variable: the tables' addresses and the offsets within an entry.
- */
+/* Reads an exported 64-bit variable: the address of a table, or an offset within its entries. */
 static int variable(const struct hotspot_image *image, const char *prefix, const char *name,
                     uint64_t *ret)
 {
@@ -28,10 +26,10 @@ static int string_at(const struct hotspot_image *image, uint64_t address, char *
 }
 
 struct table {
-    const char *table;             /* the symbol of the table's address */
-    const char *prefix;            /* of the symbols that describe an entry */
-    const char *name, *field;      /* offsets of an entry's two names; field may be NULL */
-    const char *is_static, *where; /* fields only */
+    const char *table;             /* the symbol that holds the table's address */
+    const char *prefix;            /* the prefix of the symbols that describe an entry */
+    const char *name, *field;      /* offsets of an entry's two names; `field` may be NULL */
+    const char *is_static, *where; /* for fields only */
     const char *value;             /* offset of the value */
     unsigned value_size;
     enum table_kind kind;
@@ -48,7 +46,7 @@ static const struct table tables[] = {
      "ValueOffset", 8, TABLE_CONSTANT},
 };
 
-/* Offsets of an entry's parts, as the VM states them. */
+/* The offsets of an entry's parts, which the VM exports. */
 struct entry_form {
     uint64_t first, stride, name, field, is_static, where, value;
 };
@@ -74,7 +72,7 @@ static int read_form(const struct hotspot_image *image, const struct table *t,
     return 0;
 }
 
-/* One entry; 1 at the end of the table, which has no name. */
+/* Reads one entry; returns 1 at the end of the table, which is an entry without a name. */
 static int read_entry(const struct hotspot_image *image, const struct table *t,
                       const struct entry_form *f, uint64_t at, char type[NAME_MAX_LEN],
                       char name[NAME_MAX_LEN], struct table_entry *ret)

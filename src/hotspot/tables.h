@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tables in which a HotSpot libjvm describes its own structures to the serviceability agent:
+ * The tables in which a HotSpot libjvm describes its own structures for the serviceability agent:
  * gHotSpotVMStructs (fields), gHotSpotVMTypes (sizes), gHotSpotVMIntConstants and
- * gHotSpotVMLongConstants. They describe their own entries too, so that reading them needs no
- * knowledge of a version.
+ * gHotSpotVMLongConstants. They also describe the layout of their own entries, so reading them does
+ * not depend on a version.
  */
 #pragma once
 
@@ -15,15 +15,17 @@ enum table_kind { TABLE_FIELD, TABLE_STATIC, TABLE_TYPE, TABLE_CONSTANT };
 
 struct table_entry {
     enum table_kind kind;
-    /* of a field: the structure; of a type or constant: its name. Valid during the call */
+    /* for a field: its structure; for a type or constant: its name. Valid during the call */
     const char *type;
-    const char *name; /* of a field; otherwise "" */
-    int64_t value;    /* offset, address of the static, size in bytes, or the constant */
+    const char *name; /* the name of a field; otherwise "" */
+    /* the offset, the address of the static field, the size in bytes, or the constant */
+    int64_t value;
 };
 
 /*
- * Visits every entry. A visitor that answers other than 0 ends it with that. 0, -ENOENT (not a
- * HotSpot with tables), -EFAULT, -EBADMSG (the tables are not what they should be).
+ * Visits every entry. A visitor that returns a value other than 0 ends this, and the value is
+ * returned. Otherwise returns 0, -ENOENT (no HotSpot with tables), -EFAULT, or -EBADMSG (the tables
+ * are malformed).
  */
 int hotspot_tables_visit(const struct hotspot_image *image,
                          int (*visit)(void *context, const struct table_entry *entry),

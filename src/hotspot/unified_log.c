@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* What is left of a line. A step that does not match leaves it where it is. */
+/* The rest of a line. A step that does not match leaves it unchanged. */
 struct scan {
     const char *at, *end;
 };
@@ -61,7 +61,7 @@ static bool number(struct scan *s, uint64_t *ret)
     return true;
 }
 
-/* A decimal number in units of `unit`: "9.366" of 1,000,000 is 9,366,000. */
+/* Reads a decimal number in units of `unit`: "9.366" with a unit of 1,000,000 is 9,366,000. */
 static bool decimal(struct scan *s, uint64_t unit, uint64_t *ret)
 {
     uint64_t whole, part = 0;
@@ -89,7 +89,7 @@ static struct log_text trimmed(struct log_text t)
     return t;
 }
 
-/* Up to a character, which is skipped. */
+/* Takes the text up to a character, which is skipped. */
 static bool until(struct scan *s, char stop, struct log_text *ret)
 {
     const char *p = memchr(s->at, stop, (size_t)(s->end - s->at));
@@ -187,7 +187,7 @@ bool log_stopped_read(struct log_text text, uint64_t *ret_total_ns, uint64_t *re
 
 /* ---- collections ---- */
 
-/* "9.366ms" or "0.029s", the whole text. */
+/* Reads "9.366ms" or "0.029s"; nothing may follow. */
 static bool is_duration(struct log_text t, uint64_t *ret_ns)
 {
     struct scan s = scan_of(t), again = s;
@@ -203,7 +203,7 @@ static bool is_duration(struct log_text t, uint64_t *ret_ns)
     return false;
 }
 
-/* "15M", "15M(7%)" */
+/* Reads "15M" or "15M(7%)". */
 static bool amount(struct scan *s, uint64_t *ret)
 {
     static const char units[] = "BKMGT";
@@ -220,7 +220,7 @@ static bool amount(struct scan *s, uint64_t *ret)
     return true;
 }
 
-/* "15M->14M(200M)" or "44M(22%)->52M(26%)", the whole text. */
+/* Reads "15M->14M(200M)" or "44M(22%)->52M(26%)"; nothing may follow. */
 static bool is_heap(struct log_text t, struct log_gc *ret)
 {
     struct scan s = scan_of(t);
@@ -238,7 +238,7 @@ static bool is_heap(struct log_text t, struct log_gc *ret)
     return true;
 }
 
-/* Cuts the last word off. */
+/* Cuts off the last word. */
 static struct log_text last_word(struct log_text t)
 {
     const char *p = t.data + t.len;
@@ -253,7 +253,7 @@ static struct log_text without(struct log_text t, size_t at_end)
     return trimmed(t);
 }
 
-/* "Pause Young (Normal) (G1 Evacuation Pause)": the last group, if it stands for the cause. */
+/* "Pause Young (Normal) (G1 Evacuation Pause)": takes the last group if it is the cause. */
 static void split_cause(struct log_gc *g)
 {
     static const char *const with_cause[] = {
@@ -283,7 +283,10 @@ bool log_gc_read(struct log_text text, struct log_gc *ret)
         return false;
     g.id = (uint32_t)id;
     g.name = trimmed(text_between(s.at, s.end));
-    /* JDK 21 and later: "Y: " and "O: " of the generations of ZGC, and "y: " within a major one. */
+    /*
+     * JDK 21 and later: skips "Y: " and "O: " of ZGC's generations, and "y: " within a major
+     * collection.
+     */
     if (g.name.len > 3 && g.name.data[1] == ':' && g.name.data[2] == ' ')
         g.name = without((struct log_text){g.name.data + 3, g.name.len - 3}, 0);
     struct log_text word = last_word(g.name);

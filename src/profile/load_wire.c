@@ -223,7 +223,7 @@ int load_wire(struct load *l)
     size_t len = l->len;
     int r = 0;
     if (unpack_is_packed(data, len)) {
-        r = unpack(data, len, UNPACKED_MAX, &unpacked, l->why);
+        r = unpack_bytes(data, len, UNPACKED_MAX, &unpacked, l->why);
         data = unpacked.data;
         len = unpacked.len;
     }

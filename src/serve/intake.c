@@ -14,14 +14,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* DISCARDED_MAX: how much of a body beyond the limit is read, in parts of the limit. */
+/* DISCARDED_MAX: how much of a body beyond the limit is read, as a multiple of the limit. */
 enum { MEMORY_LIMIT = 32768, PATH_MAX_LEN = 512, DISCARDED_MAX = 4 };
 
 struct intake {
     struct intake_options options;
     struct MHD_Daemon *daemon;
     struct pool *pool;
-    /* Connections whose request is not complete, the newest first; of the daemon's thread alone. */
+    /* Connections whose request is not complete, newest first. Used by the daemon's thread only. */
     struct unproven_list unfinished;
 };
 
@@ -30,7 +30,9 @@ struct unproven {
     struct unproven_link link; /* listed: its request is not complete */
 };
 
-/* A request: its body arrives, then a thread of the pool answers while it is suspended. */
+/*
+ * A request: its body arrives, then the request is suspended while a thread of the pool answers it.
+ */
 struct upload {
     struct pool_job job;
     struct MHD_Connection *connection;
@@ -39,7 +41,7 @@ struct upload {
     char path[PATH_MAX_LEN];
     uint64_t discarded; /* bytes beyond the limit */
     int status;         /* 0: not answered yet */
-    int error;          /* negative errno: the body could not be kept */
+    int error;          /* negative errno: the body could not be stored */
 };
 
 static void finish(struct intake *in, struct unproven *g)
@@ -141,7 +143,7 @@ static void add_headers(struct MHD_Response *r, const struct intake_reply *reply
         MHD_add_response_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Basic realm=\"jvmscope\"");
 }
 
-/* Takes the reply's body. */
+/* Takes over the reply's body. */
 static enum MHD_Result respond(struct MHD_Connection *c, int status, struct intake_reply *reply)
 {
     size_t len = reply->body.len;
@@ -180,7 +182,7 @@ static int open_body(const struct intake *in)
     int fd = open(in->options.folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0)
         return fd;
-    /* A file system that has no files without a name. */
+    /* For a file system that does not support files without a name. */
     char name[PATH_MAX_LEN];
     snprintf(name, sizeof(name), "%s/.jvmscope-upload-XXXXXX", in->options.folder);
     fd = mkostemp(name, O_CLOEXEC);
@@ -203,7 +205,7 @@ static enum MHD_Result refuse_size(struct intake *in, struct MHD_Connection *c)
     return refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, text);
 }
 
-/* The headers are there. */
+/* Called when the headers have arrived. */
 static enum MHD_Result on_headers(struct intake *in, struct MHD_Connection *c, const char *url,
                                   const char *method, void **state)
 {
@@ -227,8 +229,8 @@ static enum MHD_Result on_headers(struct intake *in, struct MHD_Connection *c, c
         return respond(c, status, &reply);
     buf_release(&reply.body);
     /*
-     * Whoever asks first is refused at once. Others send all of it before they look for an answer,
-     * so that a body that is not much too large is read and thrown away.
+     * A client that asks first (Expect) is refused at once. Others send the whole body before they
+     * read an answer, so a body that is a little too large is read and thrown away.
      */
     bool asks_first = intake_header(&request, MHD_HTTP_HEADER_EXPECT) != NULL;
     if (length > in->options.body_max * (asks_first ? 1 : 1 + DISCARDED_MAX))
@@ -251,7 +253,10 @@ static enum MHD_Result on_piece(struct intake *in, struct upload *u, const char 
     *len = 0;
     if (u->discarded || u->request.body_len + n > in->options.body_max) {
         u->discarded += n;
-        /* The answer can only be sent after the body; a client that does not stop is cut off. */
+        /*
+         * The answer can only be sent after the body. A client that does not stop sending is
+         * disconnected.
+         */
         return u->discarded > in->options.body_max * DISCARDED_MAX ? MHD_NO : MHD_YES;
     }
     if (u->request.body < 0 && u->error == 0) {
@@ -307,7 +312,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
     return *len ? on_piece(in, u, bytes, len) : on_complete(in, u);
 }
 
-/* The connection is at an end of its request, answered or broken off. */
+/* Called when a request ends, whether it was answered or broken off. */
 static void on_completed(void *context, struct MHD_Connection *c, void **state,
                          enum MHD_RequestTerminationCode why)
 {

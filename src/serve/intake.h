@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTTP for programs that send something: bodies of any length up to a limit, which go to a file
- * while they arrive, and an answer that a few threads make. Memory does not depend on what clients
- * do: each connection has a fixed piece, and when there are too many the one that has been
- * unfinished for the longest time is ended.
+ * An HTTP server for programs that send data. Bodies of any length up to a limit go to a file while
+ * they arrive, and a few threads answer. Memory use does not depend on the clients: each connection
+ * has a fixed amount, and when there are too many connections, the one that has been unfinished for
+ * the longest time is ended.
  */
 #pragma once
 
@@ -15,15 +15,15 @@ struct intake;
 
 struct intake_request {
     const char *method, *path;
-    /* The body: a file without a name, -1 when there is none. */
+    /* The body: a file without a name, or -1 when there is none. */
     int body;
     size_t body_len;
-    /* for the functions below, and what `admit` found out */
+    /* for the functions below, and what `admit` returned */
     const void *connection;
     const void *admitted;
 };
 
-/* Both return NULL when there is none. An argument is decoded. */
+/* Both return NULL when there is none. Arguments are decoded. */
 const char *intake_header(const struct intake_request *r, const char *name);
 const char *intake_argument(const struct intake_request *r, const char *key);
 /* Calls visit for each argument of the query, in order, until it returns a value other than 0. */
@@ -34,7 +34,7 @@ int intake_each_argument(const struct intake_request *r,
 struct intake_reply {
     struct buf body;
     const char *type;       /* NULL: plain text */
-    const char *policy;     /* Content-Security-Policy; NULL: nothing is allowed */
+    const char *policy;     /* Content-Security-Policy; NULL: everything is forbidden */
     unsigned retry_after_s; /* 0: none */
     bool ask_who;           /* 401: the browser asks its user for a password */
 };
@@ -43,15 +43,15 @@ struct intake_options {
     const char *address; /* of IPv4 or IPv6 */
     uint16_t port;       /* 0: any */
     uint64_t body_max;   /* bytes */
-    /* where bodies go while they are worked on: a folder */
+    /* the folder in which bodies are stored while they are processed */
     const char *folder;
     /*
-     * Called once the headers are there, by the server's own thread: 0 lets the body in, an HTTP
+     * Called by the server's own thread when the headers have arrived: 0 accepts the body, an HTTP
      * status refuses it. *ret_admitted becomes request.admitted.
      */
     int (*admit)(void *context, const struct intake_request *request, struct intake_reply *ret,
                  const void **ret_admitted);
-    /* Returns the HTTP status. Called by several threads at once. */
+    /* Returns the HTTP status. May be called by several threads at once. */
     int (*answer)(void *context, const struct intake_request *request, struct intake_reply *ret);
     void *context;
 };
@@ -63,8 +63,8 @@ enum {
     INTAKE_THREADS = 4
 };
 
-/* Starts to listen, in threads of its own. 0 or negative errno; *ret_port is where. */
+/* Starts listening in threads of its own. Returns 0 or a negative errno; *ret_port is the port. */
 int intake_start(struct intake **ret, const struct intake_options *options,
                  uint16_t *ret_port) must_check;
-/* Requests in progress are finished; the others are answered that the client should try again. */
+/* Finishes the requests in progress; the others are answered that the client should try again. */
 void intake_stop(struct intake *in);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of GnuTLS that libmicrohttpd's archive refers to. The server speaks plain HTTP and
- * never asks for TLS, so only the first and the last of them are called, when the library begins
- * and ends. Linking GnuTLS itself would bring libraries along of which Debian has no archives.
+ * The functions of GnuTLS to which libmicrohttpd's archive refers. The server speaks plain HTTP and
+ * never asks for TLS, so only the first and the last of them are called, when the library starts
+ * and ends. Linking GnuTLS itself would require libraries for which Debian has no archives.
  */
 
 #include <stddef.h>
@@ -11,7 +11,7 @@ extern void *(*gnutls_malloc)(size_t);
 
 void *(*gnutls_malloc)(size_t);
 
-/* Zero is success to GnuTLS, NULL where a pointer is wanted. */
+/* To GnuTLS zero means success; functions that return a pointer return NULL. */
 #define ABSENT(name) \
     long name(void); \
                      \

@@ -8,7 +8,7 @@
 struct pool {
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    struct pool_job *first, **end; /* in the order in which they came */
+    struct pool_job *first, **end; /* in the order of their arrival */
     uint64_t done;
     bool stops;
     pool_run run;
@@ -24,7 +24,7 @@ static void append(struct pool *p, struct pool_job *job)
     p->end = &job->next;
 }
 
-/* The first job whose time has come, out of the queue; NULL for none. */
+/* Removes the first job that is due from the queue; NULL when there is none. */
 static struct pool_job *take(struct pool *p)
 {
     for (struct pool_job **at = &p->first; *at; at = &(*at)->next) {
@@ -57,7 +57,10 @@ static void *work(void *arg)
             p->done++;
             pthread_cond_broadcast(&p->wake);
         } else {
-            /* What it waits for may have been done meanwhile: counted from before it was tried. */
+            /*
+             * What the job waits for may have finished meanwhile, so the count was taken before the
+             * job was tried.
+             */
             job->after = done + 1;
             append(p, job);
         }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A few threads that take jobs from a queue. A job that needs what another one is busy with goes
- * back to the queue and is tried again when some job is done: it waits without holding a thread.
+ * A few threads that execute jobs from a queue. A job that needs something another job is busy with
+ * goes back to the queue and is tried again when some job has finished, so that it waits without
+ * occupying a thread.
  */
 #pragma once
 
@@ -12,25 +13,25 @@
 
 struct pool;
 
-/* Part of a job; the rest is the caller's. */
+/* The part of a job that the pool uses; the rest belongs to the caller. */
 struct pool_job {
     struct pool_job *next;
-    uint64_t after; /* not before so many jobs are done */
+    uint64_t after; /* not to be tried before this many jobs have finished */
 };
 
 /*
- * True: done, the job may be gone. False: to be tried again later; there must be another job at
- * work then.
+ * Returns true when the job is done, after which it may no longer exist. Returns false when it
+ * should be tried again later; another job must then be in progress.
  */
 typedef bool (*pool_run)(void *context, struct pool_job *job);
 
-/* 0 or negative errno. */
+/* Returns 0 or a negative errno. */
 int pool_start(struct pool **ret, unsigned threads, pool_run run, void *context) must_check;
-/* False when the pool stops: the job is the caller's again. */
+/* Returns false when the pool is stopping: the job then still belongs to the caller. */
 bool pool_add(struct pool *p, struct pool_job *job) must_check;
 /*
- * Waits for the jobs at work; those that were not begun are a list that the caller gets. pool_free
- * comes after.
+ * Waits for the jobs in progress; returns the list of jobs that were not begun, which the caller
+ * owns. Call pool_free afterwards.
  */
 struct pool_job *pool_stop(struct pool *p) must_check;
 void pool_free(struct pool *p);

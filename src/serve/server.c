@@ -19,16 +19,16 @@ struct server {
     struct MHD_Daemon *daemon;
     struct pool *pool;
     char token[SERVER_TOKEN + 1];
-    char hosts[2][HOST_MAX]; /* what the Host header may be */
-    /* the newest first; of the daemon's thread alone, as all of struct unproven */
+    char hosts[2][HOST_MAX]; /* the allowed values of the Host header */
+    /* newest first; used by the daemon's thread only, like all of struct unproven */
     struct unproven_list unproven;
 };
 
 /* A connection. */
 struct unproven {
-    struct unproven_link link; /* listed: it has not shown the token yet */
-    bool malformed;            /* there was a NUL in what it asked for */
-    const char *address_end;   /* of the request line's address as a C string */
+    struct unproven_link link; /* it is listed until it has shown the token */
+    bool malformed;            /* the requested address contains a NUL */
+    const char *address_end;   /* the length of the request line's address as a C string */
 };
 
 static struct unproven *unproven_of(struct MHD_Connection *c)
@@ -67,7 +67,7 @@ static void welcome(struct server *s, struct MHD_Connection *c, struct unproven 
     MHD_set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)SERVER_TIMEOUT_S);
 }
 
-/* What is decoded here becomes a C string: a NUL would end it early. */
+/* The decoded text becomes a C string: a NUL would truncate it. */
 static size_t decode(void *context, struct MHD_Connection *c, char *text)
 {
     (void)context;
@@ -90,8 +90,7 @@ static const char *argument(const void *request, const char *key)
 }
 
 /*
- * A name that another site points at this address (DNS rebinding) arrives with that name as its
- * Host.
+ * A name that another site has pointed at this address (DNS rebinding) arrives in the Host header.
  */
 static bool host_is_ours(const struct server *s, struct MHD_Connection *c)
 {
@@ -103,7 +102,7 @@ static bool host_is_ours(const struct server *s, struct MHD_Connection *c)
     return false;
 }
 
-/* The address as it came. What it answers becomes the request's state. */
+/* Receives the address before it is parsed. The return value becomes the request's state. */
 static void *on_address(void *context, const char *address, struct MHD_Connection *c)
 {
     (void)context;
@@ -114,8 +113,8 @@ static void *on_address(void *context, const char *address, struct MHD_Connectio
 }
 
 /*
- * The version stands behind the address in one buffer: bytes between them are what a NUL in the
- * address has cut off.
+ * The HTTP version follows the address in the same buffer; bytes between the two are what a NUL in
+ * the address has cut off.
  */
 static bool is_cut(const struct unproven *g, const char *version)
 {
@@ -131,7 +130,7 @@ static enum MHD_Result count_host(void *context, enum MHD_ValueKind kind, const 
     return MHD_YES;
 }
 
-/* Two Host headers: another server on the way may have looked at the other one. */
+/* With two Host headers, a proxy may have used the other one. */
 static bool has_one_host(struct MHD_Connection *c)
 {
     unsigned n = 0;
@@ -149,8 +148,10 @@ static bool is_same_site(const struct server *s, struct MHD_Connection *c)
     return !site || strcmp(site, "same-origin") == 0 || strcmp(site, "none") == 0;
 }
 
-/* What lies behind "/TOKEN/", or NULL. The time that this takes does not reveal how much of the
- * token was right. */
+/*
+ * Returns what follows "/TOKEN/", or NULL. The time that this takes does not reveal how much of the
+ * token was right.
+ */
 static const char *behind_token(const struct server *s, const char *url)
 {
     if (url[0] != '/' || strlen(url) < SERVER_TOKEN + 2 || url[SERVER_TOKEN + 1] != '/')
@@ -199,12 +200,12 @@ static enum MHD_Result refuse(struct MHD_Connection *c, int status, const char *
     return respond(c, status, &reply);
 }
 
-/* What a thread of the pool answers while the connection is suspended. */
+/* The answer that a thread of the pool makes while the connection is suspended. */
 struct request {
     struct pool_job job;
     struct MHD_Connection *connection;
     const char *path;
-    int status; /* 0: the server stopped before it came to it */
+    int status; /* 0: the server stopped before the request was answered */
     struct server_reply reply;
 };
 
@@ -274,7 +275,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
     return MHD_YES;
 }
 
-/* The connection is at an end of its request, answered or broken off. */
+/* Called when a request ends, whether it was answered or broken off. */
 static void on_completed(void *context, struct MHD_Connection *c, void **state,
                          enum MHD_RequestTerminationCode why)
 {

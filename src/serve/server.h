@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTTP on loopback for one reader: every path begins with a random token, and requests that a page
- * of another origin could cause (another Host, an Origin, a cross-site fetch) are refused. A few
- * threads answer: a slow answer does not hold up others.
+ * An HTTP server on loopback for one reader. Every path begins with a random token, and requests
+ * that a page of another origin could cause (another Host, an Origin, a cross-site fetch) are
+ * refused. Several threads answer, so that a slow answer does not delay others.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 struct server;
 
 struct server_request {
-    /* behind the token: "0/", "0/what-if" */
+    /* the part after the token: "0/", "0/what-if" */
     const char *path;
     /* of the query; NULL when absent */
     const char *(*argument)(const void *request, const char *key);
@@ -23,17 +23,17 @@ struct server_request {
 struct server_reply {
     struct buf body;
     const char *type;     /* "text/html; charset=utf-8" */
-    const char *location; /* not NULL: a redirection to this path behind the token */
-    const char *policy;   /* Content-Security-Policy, NULL: the page brings its own */
+    const char *location; /* not NULL: redirects to this path after the token */
+    const char *policy;   /* Content-Security-Policy; NULL: the page contains its own */
 };
 
 struct server_options {
-    const char *address; /* "127.0.0.1"; another one only when the user asked for it */
+    const char *address; /* "127.0.0.1"; another address only when the user asked for it */
     uint16_t port;       /* 0: any */
     /*
-     * Answers the HTTP status; fills the reply, whose body is released by the server. Called by
-     * several threads at once. Where one of them is busy with what another needs, that answers
-     * SERVER_LATER and leaves the reply empty: it is asked again.
+     * Returns the HTTP status and fills in the reply, whose body the server releases. May be called
+     * by several threads at once. When another thread is busy with something it needs, it returns
+     * SERVER_LATER and leaves the reply empty; it is then called again.
      */
     int (*answer)(void *context, const struct server_request *request, struct server_reply *ret);
     void *context;
@@ -41,16 +41,16 @@ struct server_options {
 
 /*
  * A connection shows the token with its first request. Until then it has SERVER_UNPROVEN_S seconds,
- * and there are SERVER_UNPROVEN such at most: one more ends the oldest of them, so that whoever
- * holds connections open keeps nobody else out.
+ * and at most SERVER_UNPROVEN such connections may exist: one more ends the oldest of them, so that
+ * holding connections open keeps nobody else out.
  */
 enum { SERVER_CONNECTIONS = 512, SERVER_UNPROVEN = 256, SERVER_UNPROVEN_S = 5 };
 
 enum { SERVER_LATER = -1, SERVER_THREADS = 4, SERVER_TIMEOUT_S = 20, SERVER_TOKEN = 32 };
 
 /*
- * Starts to listen, in a thread of its own. 0 or negative errno; url (size bytes) is what the user
- * opens.
+ * Starts listening in a thread of its own. Returns 0 or a negative errno; url (size bytes) is the
+ * address to open.
  */
 int server_start(struct server **ret, const struct server_options *options, char *url,
                  size_t size) must_check;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections that have yet to prove themselves, newest first. Beyond a number of them the oldest
- * is ended, so that idle connections keep nobody out.
+ * Connections that have not shown the token yet, or whose request is not complete, newest first.
+ * Beyond a limit the oldest one is ended, so that idle connections keep nobody out.
  */
 #pragma once
 
@@ -48,5 +48,5 @@ static inline void unproven_add(struct unproven_list *list, struct unproven_link
     while (oldest->older)
         oldest = oldest->older;
     unproven_remove(list, oldest);
-    shutdown(oldest->fd, SHUT_RDWR); /* the daemon sees its end, and closes it */
+    shutdown(oldest->fd, SHUT_RDWR); /* the daemon notices the end and closes the connection */
 }

@@ -85,8 +85,8 @@ struct walk {
     struct registers r;
     uint64_t thread;     /* JavaThread, or 0 */
     uint64_t stack_low;  /* the lowest valid stack pointer */
-    uint64_t stack_high; /* nor reach this */
-    uint64_t mapped_low; /* from here on this many bytes of the stack are known to be mapped */
+    uint64_t stack_high; /* the stack pointer is below this */
+    uint64_t mapped_low; /* mapped_bytes of the stack, from here on, are known to be mapped */
     uint64_t mapped_bytes;
     uint64_t moved; /* of a snapshot: the distance between the copy and the original */
     /* the memory with the stack and the thread as they were; NULL: the walker's */

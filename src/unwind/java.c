@@ -25,8 +25,8 @@ static uint64_t slot(uint64_t fp, int words)
 #define ENTRY_BARRIER_COOKIE UINT64_MAX
 
 /*
- * Returns the word that a call has saved: the return address on top of the stack, or in the link
- * register.
+ * Leaves a frame whose return address is where the call has put it: on top of the stack, or in the
+ * link register.
  */
 at_each_sample static bool leave_frameless(struct walk *k)
 {
@@ -103,8 +103,8 @@ static bool step_interpreter_entry(struct walk *k, const struct interpreter_entr
 }
 
 /*
- * Returns what an interpreted frame that was called from pc says about the saved word; in the heap
- * this is a distance.
+ * Returns the sender's stack pointer that an interpreted frame, which returns to pc, has saved as
+ * `word`. In the heap the word is a distance.
  */
 static uint64_t sender_sp(const struct walk *k, uint64_t pc, uint64_t word)
 {

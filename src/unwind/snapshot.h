@@ -26,7 +26,7 @@
 struct snapshot {
     uint64_t thread; /* the JavaThread */
     struct registers registers;
-    /* the thread's saved values, except that a pc of 0 means: not given */
+    /* of the thread's JavaFrameAnchor; the pc may be 0, see snapshot_walk */
     uint64_t anchor_sp, anchor_pc, anchor_fp;
     uint64_t cont_entry;
     uint64_t low, high; /* the part of the stack that was copied */

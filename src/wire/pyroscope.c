@@ -233,7 +233,7 @@ static int add_profile(struct wire_batch *b, uint32_t resource, const void *data
 {
     struct buf plain = BUF(PROFILE_MAX + 1);
     size_t before = b->profiles.len;
-    int r = unpack(data, len, PROFILE_MAX, &plain, why);
+    int r = unpack_bytes(data, len, PROFILE_MAX, &plain, why);
     if (r == 0)
         r = pprof_decode(b, plain.data, plain.len, resource, why);
     if (r == 0)

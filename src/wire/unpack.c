@@ -84,7 +84,7 @@ static int zstd_all(const uint8_t *data, size_t len, size_t max, struct buf *to)
     return r < 0 ? r : left ? -EPROTO : 0;
 }
 
-int unpack(const void *data, size_t len, size_t max, struct buf *to, struct buf *why)
+int unpack_bytes(const void *data, size_t len, size_t max, struct buf *to, struct buf *why)
 {
     size_t before = to->len;
     int r = is_gzip(data, len) || is_zlib(data, len) ? inflate_all(data, len, max, to)

@@ -13,7 +13,8 @@ bool unpack_is_packed(const void *data, size_t len);
  * zstd window than 8 MiB. Returns 0, or with the reason in why: -EPROTO for damaged or truncated
  * input, -E2BIG or -ENOMEM. Releases `to` on failure.
  */
-int unpack(const void *data, size_t len, size_t max, struct buf *to, struct buf *why) must_check;
+int unpack_bytes(const void *data, size_t len, size_t max, struct buf *to,
+                 struct buf *why) must_check;
 
 /* Appends the bytes compressed with gzip. Returns 0 or a negative errno. */
 int pack_gzip(const void *data, size_t len, struct buf *to) must_check;

@@ -125,7 +125,7 @@ static void nothing_there(void **state)
     put("garbage\n0:\n::\n", "list");
     f = figures(&c);
     assert_int_equal(f.quota_us, -1);
-    assert_int_equal(line_number("nr_periods\nnr_periodsx 3\n", "nr_periods"), -1);
+    assert_int_equal(cgroup_line_number("nr_periods\nnr_periodsx 3\n", "nr_periods"), -1);
 }
 
 int main(void)

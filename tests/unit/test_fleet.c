@@ -470,7 +470,7 @@ static size_t findings_of(struct store *s, int service, bool *ret_right)
     size_t n = 0;
     snprintf(name, sizeof(name), "s%d", service);
     struct ask_param param = {"service", name};
-    assert_int_equal(ask(s, "findings", NULL, &param, 1, &out, &why), 0);
+    assert_int_equal(ask_answer(s, "findings", NULL, &param, 1, &out, &why), 0);
     const char *text = buf_str(&out);
     assert_non_null(strstr(text, "\"base\":\"1\""));
     *ret_right = strstr(text, "\"method\":\"App.m9\"") != NULL;

@@ -49,7 +49,7 @@ int control_redefine(struct control_call *c)
     if (loaded_classes(ti, c->i->jni, &all) < 0)
         return -ENOTSUP;
     for (jint k = 0; k < all.n && found < SAME_NAME_MAX; k++) {
-        _cleanup_free_ char *name = class_name(c->i, all.of[k]);
+        _cleanup_free_ char *name = inspect_class_name(c->i, all.of[k]);
         if (name && strcmp(name, wanted) == 0)
             definitions[found++] = (jvmtiClassDefinition){all.of[k], (jint)len, data};
     }

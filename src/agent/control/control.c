@@ -158,8 +158,8 @@ void control_place(JNIEnv *jni, jmethodID m, jlocation at, char *to, size_t size
     const struct method *method = names_method(jni, m);
     char class_name[256] = "?";
     if (method)
-        dotted_name(method->class_name, class_name, sizeof(class_name));
-    uint32_t line = method && at >= 0 ? method_line(method, (int32_t)at) : 0;
+        names_dotted(method->class_name, class_name, sizeof(class_name));
+    uint32_t line = method && at >= 0 ? names_method_line(method, (int32_t)at) : 0;
     if (line)
         snprintf(to, size, "%s.%s:%u", class_name, method->name, line);
     else
@@ -300,7 +300,7 @@ static int run_verb(const struct verb *v, struct control_call *c, const char *co
     return r;
 }
 
-int control(JNIEnv *jni, const char *text, struct buf *out, struct buf *why)
+int control_execute(JNIEnv *jni, const char *text, struct buf *out, struct buf *why)
 {
     _cleanup_free_ char *words = strdup(text), *command = strdup(text);
     _cleanup_(buf_release) struct buf done = BUF(4096);

@@ -38,7 +38,7 @@ static uint32_t line_of(JNIEnv *jni, jmethodID m, jlocation at)
 {
     unsigned hold = names_hold();
     const struct method *method = names_method(jni, m);
-    uint32_t line = method ? method_line(method, (int32_t)at) : 0;
+    uint32_t line = method ? names_method_line(method, (int32_t)at) : 0;
     names_unhold(hold);
     return line;
 }
@@ -290,7 +290,7 @@ static int place(struct control_call *c, bool set)
         return -ENOTSUP;
     control_lock();
     for (jint k = 0; k < all.n; k++) {
-        _cleanup_free_ char *name = class_name(c->i, all.of[k]);
+        _cleanup_free_ char *name = inspect_class_name(c->i, all.of[k]);
         if (name && strcmp(name, wanted) == 0) {
             classes++;
             placed += place_in_class(c, all.of[k], line, method, set, &e);

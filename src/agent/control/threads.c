@@ -97,7 +97,7 @@ int control_interrupt(struct control_call *c)
 static jobject make_throwable(struct control_call *c, const char *name)
 {
     JNIEnv *jni = c->i->jni;
-    jclass class = class_by_name(c->i, name),
+    jclass class = inspect_class_by_name(c->i, name),
            throwable = (*jni)->FindClass(jni, "java/lang/Throwable");
     if (!class || !throwable || !(*jni)->IsAssignableFrom(jni, class, throwable))
         return NULL;
@@ -158,7 +158,7 @@ static bool reference(struct control_call *c, const char *text, jvalue *ret)
     if (strcmp(text, "null") == 0)
         return true;
     if (*text == '@' && integer(text + 1, 1, INT64_MAX, &number))
-        return (ret->l = object_of_number(c->i, number)) != NULL;
+        return (ret->l = inspect_object_of_number(c->i, number)) != NULL;
     if (n < 2 || *text != '"' || text[n - 1] != '"')
         return false;
     _cleanup_free_ char *inside = strndup(text + 1, n - 2);
@@ -215,7 +215,7 @@ static int parse_value(struct control_call *c, const char *text, const char *sig
             ret->i = (jint)n;
     }
     if (!good) {
-        _cleanup_free_ char *type = type_name(signature);
+        _cleanup_free_ char *type = inspect_type_name(signature);
         buf_printf(c->i->why, "%s: not a value of type %s", text, type ? type : signature);
     }
     return good ? 0 : -EINVAL;
@@ -224,8 +224,8 @@ static int parse_value(struct control_call *c, const char *text, const char *sig
 /* Whether an object is assignable to a type; JVM TI does not always check that. */
 static bool fits(struct control_call *c, jobject o, const char *signature)
 {
-    _cleanup_free_ char *name = type_name(signature);
-    jclass wanted = o && name ? class_by_name(c->i, name) : NULL;
+    _cleanup_free_ char *name = inspect_type_name(signature);
+    jclass wanted = o && name ? inspect_class_by_name(c->i, name) : NULL;
     return !o || (wanted && (*c->i->jni)->IsInstanceOf(c->i->jni, o, wanted));
 }
 

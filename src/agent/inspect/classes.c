@@ -25,7 +25,7 @@ static void put_loader(struct inspection *i, jclass c)
 {
     jobject loader = NULL;
     (*i->ti)->GetClassLoader(i->ti, c, &loader);
-    put_object_key(i, "loader", loader);
+    inspect_put_object_key(i, "loader", loader);
 }
 
 /*
@@ -56,7 +56,7 @@ int inspect_classes(struct inspection *i)
     json_key(i->out, "classes");
     json_begin_array(i->out);
     for (jint k = 0; k < all.n; k++) {
-        _cleanup_free_ char *name = class_name(i, all.of[k]);
+        _cleanup_free_ char *name = inspect_class_name(i, all.of[k]);
         if (name && matches(i->operand, name)) {
             jint status = 0, modifiers = 0;
             (*i->ti)->GetClassStatus(i->ti, all.of[k], &status);
@@ -64,7 +64,7 @@ int inspect_classes(struct inspection *i)
             json_begin_object(i->out);
             json_key_string(i->out, "class", name);
             put_status(i, status);
-            put_modifiers(i, "modifiers", modifiers, KIND_CLASS);
+            inspect_put_modifiers(i, "modifiers", modifiers, KIND_CLASS);
             put_loader(i, all.of[k]);
             json_end_object(i->out);
         }
@@ -94,16 +94,16 @@ static void put_fields(struct inspection *i, jclass c, bool statics_alone)
             (*i->ti)->GetFieldName(i->ti, c, fields[k], &name, &signature, NULL) !=
                 JVMTI_ERROR_NONE)
             continue;
-        _cleanup_free_ char *type = type_name(signature);
+        _cleanup_free_ char *type = inspect_type_name(signature);
         jvalue v;
         json_begin_object(i->out);
         json_key_string(i->out, "name", name);
         json_key_string(i->out, "type", type);
-        put_modifiers(i, "modifiers", modifiers, KIND_FIELD);
+        inspect_put_modifiers(i, "modifiers", modifiers, KIND_FIELD);
         if (is_static && status & JVMTI_CLASS_STATUS_INITIALIZED &&
-            field_value(i, NULL, c, fields[k], signature, true, &v)) {
+            inspect_field_value(i, NULL, c, fields[k], signature, true, &v)) {
             json_key(i->out, "value");
-            put_value(i, signature, v);
+            inspect_put_value(i, signature, v);
         }
         json_end_object(i->out);
         vm_free(name);
@@ -202,7 +202,7 @@ static void put_method(struct inspection *i, jmethodID m)
     json_begin_object(i->out);
     json_key_string(i->out, "name", name);
     json_key_string(i->out, "descriptor", signature);
-    put_modifiers(i, "modifiers", modifiers, KIND_METHOD);
+    inspect_put_modifiers(i, "modifiers", modifiers, KIND_METHOD);
     json_key_string(i->out, "runs",
                     native              ? "native"
                     : at                ? "compiled"
@@ -240,7 +240,7 @@ static void put_names(struct inspection *i, const char *key, jclass *list, jint 
     json_key(i->out, key);
     json_begin_array(i->out);
     for (jint k = 0; k < n; k++) {
-        _cleanup_free_ char *name = class_name(i, list[k]);
+        _cleanup_free_ char *name = inspect_class_name(i, list[k]);
         json_string(i->out, name);
     }
     json_end_array(i->out);
@@ -253,7 +253,7 @@ static void put_hierarchy(struct inspection *i, jclass c)
     json_begin_array(i->out);
     for (jclass s = (*i->jni)->GetSuperclass(i->jni, c); s;
          s = (*i->jni)->GetSuperclass(i->jni, s)) {
-        _cleanup_free_ char *name = class_name(i, s);
+        _cleanup_free_ char *name = inspect_class_name(i, s);
         json_string(i->out, name);
     }
     json_end_array(i->out);
@@ -271,7 +271,7 @@ static void put_hierarchy(struct inspection *i, jclass c)
     for (jint k = 0; k < all.n; k++) {
         jclass super = (*i->jni)->GetSuperclass(i->jni, all.of[k]);
         if (super && (*i->jni)->IsSameObject(i->jni, super, c)) {
-            _cleanup_free_ char *name = class_name(i, all.of[k]);
+            _cleanup_free_ char *name = inspect_class_name(i, all.of[k]);
             json_string(i->out, name);
         }
         if (super)
@@ -282,7 +282,7 @@ static void put_hierarchy(struct inspection *i, jclass c)
 
 static jclass class_of_operand(struct inspection *i)
 {
-    jclass c = *i->operand ? class_by_name(i, i->operand) : NULL;
+    jclass c = *i->operand ? inspect_class_by_name(i, i->operand) : NULL;
     if (!c)
         buf_printf(i->why, "%s: no loaded class of this name", *i->operand ? i->operand : "class");
     return c;
@@ -299,9 +299,9 @@ int inspect_class(struct inspection *i)
     (*i->ti)->GetClassModifiers(i->ti, c, &modifiers);
     (*i->ti)->GetClassSignature(i->ti, c, &signature, &generic);
     json_key_string(i->out, "class", i->operand);
-    json_key_i64(i->out, "id", object_number(i, c));
+    json_key_i64(i->out, "id", inspect_object_number(i, c));
     put_status(i, status);
-    put_modifiers(i, "modifiers", modifiers, KIND_CLASS);
+    inspect_put_modifiers(i, "modifiers", modifiers, KIND_CLASS);
     put_loader(i, c);
     if (i->have.can_get_source_file_name &&
         (*i->ti)->GetSourceFileName(i->ti, c, &source) == JVMTI_ERROR_NONE) {
@@ -361,8 +361,9 @@ int inspect_modules(struct inspection *i)
     json_begin_array(i->out);
     for (jint k = 0; k < n; k++) {
         json_begin_object(i->out);
-        put_string(i, "name", field_of(i, list[k], "name", "Ljava/lang/String;"));
-        put_object_key(i, "loader", field_of(i, list[k], "loader", "Ljava/lang/ClassLoader;"));
+        inspect_put_string(i, "name", field_of(i, list[k], "name", "Ljava/lang/String;"));
+        inspect_put_object_key(i, "loader",
+                               field_of(i, list[k], "loader", "Ljava/lang/ClassLoader;"));
         json_end_object(i->out);
         (*i->jni)->DeleteLocalRef(i->jni, list[k]);
     }

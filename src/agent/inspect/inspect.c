@@ -90,7 +90,7 @@ struct inspection inspect_with(JNIEnv *jni, struct json *out, struct buf *why)
     return (struct inspection){numbers, capabilities, jni, "", out, why};
 }
 
-jlong object_number(struct inspection *i, jobject o)
+jlong inspect_object_number(struct inspection *i, jobject o)
 {
     jlong tag = 0;
     if (!o || (*i->ti)->GetTag(i->ti, o, &tag) != JVMTI_ERROR_NONE || tag)
@@ -104,7 +104,7 @@ jlong object_number(struct inspection *i, jobject o)
     return tag;
 }
 
-jobject object_of_number(struct inspection *i, jlong number)
+jobject inspect_object_of_number(struct inspection *i, jlong number)
 {
     jint n = 0;
     jobject *found = NULL, o = NULL;
@@ -116,7 +116,7 @@ jobject object_of_number(struct inspection *i, jlong number)
     return o;
 }
 
-uint64_t object_age(jlong number)
+uint64_t inspect_object_age(jlong number)
 {
     return (uint64_t)number < given.len ? atomic_load(&collections) - given.data[number] : 0;
 }
@@ -128,7 +128,7 @@ static jint JNICALL untag(jlong class_tag, jlong size, jlong *tag, jint length, 
     return JVMTI_VISIT_OBJECTS;
 }
 
-void object_forget(struct inspection *i, jlong number)
+void inspect_object_forget(struct inspection *i, jlong number)
 {
     const jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = untag};
     (*i->ti)->IterateThroughHeap(i->ti, JVMTI_HEAP_FILTER_UNTAGGED, NULL, &callbacks, &number);
@@ -142,12 +142,12 @@ int inspect_free(struct inspection *i)
         buf_printf(i->why, "free: an object's number, or all");
         return -EINVAL;
     }
-    object_forget(i, strcmp(i->operand, "all") == 0 ? 0 : number);
+    inspect_object_forget(i, strcmp(i->operand, "all") == 0 ? 0 : number);
     json_key_string(i->out, "freed", i->operand);
     return 0;
 }
 
-int inspect(JNIEnv *jni, const char *question, struct buf *out, struct buf *why)
+int inspect_answer(JNIEnv *jni, const char *question, struct buf *out, struct buf *why)
 {
     size_t n = strcspn(question, " ");
     const char *operand = question + n + strspn(question + n, " ");

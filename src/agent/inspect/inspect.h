@@ -19,7 +19,7 @@
  * with a sentence in `why` (-EINVAL: no such question or a bad operand, -ESRCH: no such thread,
  * class or object, -ENOTSUP: not supported by this VM).
  */
-int inspect(JNIEnv *jni, const char *question, struct buf *out, struct buf *why) must_check;
+int inspect_answer(JNIEnv *jni, const char *question, struct buf *out, struct buf *why) must_check;
 
 /* ---- internal to this folder ---- */
 
@@ -61,51 +61,52 @@ int inspect_vm(struct inspection *i);
 int inspect_deadlocks(struct inspection *i);
 
 /* The number of an object, assigned now if it has none; 0 when o is NULL or on failure. */
-jlong object_number(struct inspection *i, jobject o);
+jlong inspect_object_number(struct inspection *i, jobject o);
 /* The object of a number as a local reference, NULL when the object is dead. */
-jobject object_of_number(struct inspection *i, jlong number);
+jobject inspect_object_of_number(struct inspection *i, jlong number);
 /* Number of collections since the number was assigned. */
-uint64_t object_age(jlong number);
+uint64_t inspect_object_age(jlong number);
 /* Removes a number, or all if it is 0. */
-void object_forget(struct inspection *i, jlong number);
+void inspect_object_forget(struct inspection *i, jlong number);
 
 /*
  * Writes null, or {"id", "class"} with a "value" if it can be read without calling code (strings,
  * boxes, array lengths).
  */
-void put_object(struct inspection *i, jobject o);
+void inspect_put_object(struct inspection *i, jobject o);
 /* The same under a key; deletes the local reference. */
-void put_object_key(struct inspection *i, const char *key, jobject o);
+void inspect_put_object_key(struct inspection *i, const char *key, jobject o);
 /* The whole string, or null for NULL, under a key if there is one; deletes the local reference. */
-void put_string(struct inspection *i, const char *key, jstring s);
+void inspect_put_string(struct inspection *i, const char *key, jstring s);
 /*
  * A value of the type given by a signature; an object in it is a local reference, which is deleted.
  */
-void put_value(struct inspection *i, const char *signature, jvalue v);
+void inspect_put_value(struct inspection *i, const char *signature, jvalue v);
 
 enum member_kind { KIND_CLASS, KIND_FIELD, KIND_METHOD };
 
 /* "public static final" of modifiers. */
-void put_modifiers(struct inspection *i, const char *key, jint modifiers, enum member_kind kind);
+void inspect_put_modifiers(struct inspection *i, const char *key, jint modifiers,
+                           enum member_kind kind);
 /* "java.util.Map$Entry" or "int[][]" from a signature; malloc'ed, NULL when out of memory. */
-char *type_name(const char *signature);
+char *inspect_type_name(const char *signature);
 /* The same for a class; "?" when the VM does not provide it. */
-char *class_name(struct inspection *i, jclass c);
+char *inspect_class_name(struct inspection *i, jclass c);
 /*
  * The loaded class with this name ("java.lang.String", "int[]"), the first one when several loaders
  * have it; NULL when there is none.
  */
-jclass class_by_name(struct inspection *i, const char *name);
+jclass inspect_class_by_name(struct inspection *i, const char *name);
 /* The value of a field. False when it cannot be read. */
-bool field_value(struct inspection *i, jobject holder, jclass c, jfieldID f, const char *signature,
-                 bool is_static, jvalue *ret);
+bool inspect_field_value(struct inspection *i, jobject holder, jclass c, jfieldID f,
+                         const char *signature, bool is_static, jvalue *ret);
 /*
- * Reads the locks of all threads at once; put_locks then writes "holds" and "awaits" of a thread
- * given by its java.lang.Thread id. Each lock is {"class", "hash"}, where hash is what `object`
- * shows as identity_hash; an awaited lock also has the Java id of its owner.
+ * Reads the locks of all threads at once; inspect_put_locks then writes "holds" and "awaits" of a
+ * thread given by its java.lang.Thread id. Each lock is {"class", "hash"}, where hash is what
+ * `object` shows as identity_hash; an awaited lock also has the Java id of its owner.
  */
-void find_locks(struct inspection *i);
-void put_locks(struct inspection *i, jlong java_id);
+void inspect_find_locks(struct inspection *i);
+void inspect_put_locks(struct inspection *i, jlong java_id);
 /*
  * The live thread with this name or object number, as a local reference; NULL (with the reason in
  * why) when there is none.

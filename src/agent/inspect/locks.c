@@ -60,7 +60,7 @@ static jobject thread_bean(struct inspection *i)
     return all ? bean : NULL;
 }
 
-void find_locks(struct inspection *i)
+void inspect_find_locks(struct inspection *i)
 {
     infos = NULL;
     jobject bean = thread_bean(i);
@@ -76,7 +76,7 @@ void find_locks(struct inspection *i)
 static void put_lock(struct inspection *i, jobject lock, jlong owner)
 {
     json_begin_object(i->out);
-    put_string(i, "class", call(i, lock, method.class_name));
+    inspect_put_string(i, "class", call(i, lock, method.class_name));
     json_key_i64(i->out, "hash", (*i->jni)->CallIntMethod(i->jni, lock, method.hash));
     vm_clear_exception(i->jni);
     if (owner > 0) {
@@ -110,7 +110,7 @@ static void put_of(struct inspection *i, jobject info)
         (*i->jni)->DeleteLocalRef(i->jni, held);
 }
 
-void put_locks(struct inspection *i, jlong java_id)
+void inspect_put_locks(struct inspection *i, jlong java_id)
 {
     for (jsize k = 0, n = infos ? (*i->jni)->GetArrayLength(i->jni, infos) : 0; k < n; k++) {
         jobject info = (*i->jni)->GetObjectArrayElement(i->jni, infos, k);
@@ -128,15 +128,15 @@ void put_locks(struct inspection *i, jlong java_id)
 static void put_blocked(struct inspection *i, jobject info)
 {
     json_begin_object(i->out);
-    put_string(i, "thread", call(i, info, method.name));
-    put_string(i, "waits_for", call(i, info, method.lock_name));
-    put_string(i, "owned_by", call(i, info, method.owner_name));
+    inspect_put_string(i, "thread", call(i, info, method.name));
+    inspect_put_string(i, "waits_for", call(i, info, method.lock_name));
+    inspect_put_string(i, "owned_by", call(i, info, method.owner_name));
     jobjectArray stack = call(i, info, method.stack);
     json_key(i->out, "frames");
     json_begin_array(i->out);
     for (jsize k = 0, n = stack ? (*i->jni)->GetArrayLength(i->jni, stack) : 0; k < n; k++) {
         jobject frame = (*i->jni)->GetObjectArrayElement(i->jni, stack, k);
-        put_string(i, NULL, call(i, frame, method.text));
+        inspect_put_string(i, NULL, call(i, frame, method.text));
         (*i->jni)->DeleteLocalRef(i->jni, frame);
     }
     json_end_array(i->out);

@@ -33,7 +33,7 @@ static jint JNICALL count_instance(jlong class_tag, jlong size, jlong *tag, jint
 
 int inspect_instances(struct inspection *i)
 {
-    jclass c = *i->operand ? class_by_name(i, i->operand) : NULL;
+    jclass c = *i->operand ? inspect_class_by_name(i, i->operand) : NULL;
     if (!c) {
         buf_printf(i->why, "%s: no loaded class of this name",
                    *i->operand ? i->operand : "instances");
@@ -58,8 +58,8 @@ int inspect_instances(struct inspection *i)
     jobject *list = NULL;
     if ((*i->ti)->GetObjectsWithTags(i->ti, 1, &fresh, &n, &list, NULL) == JVMTI_ERROR_NONE) {
         for (jint k = 0; k < n; k++) {
-            (*i->ti)->SetTag(i->ti, list[k], 0); /* put_object assigns the number */
-            put_object(i, list[k]);
+            (*i->ti)->SetTag(i->ti, list[k], 0); /* inspect_put_object assigns the number */
+            inspect_put_object(i, list[k]);
             (*i->jni)->DeleteLocalRef(i->jni, list[k]);
         }
         vm_free(list);
@@ -73,7 +73,7 @@ static void put_instance_fields(struct inspection *i, jobject o, jclass c)
     json_key(i->out, "fields");
     json_begin_array(i->out);
     for (; c; c = (*i->jni)->GetSuperclass(i->jni, c)) {
-        _cleanup_free_ char *declared_in = class_name(i, c);
+        _cleanup_free_ char *declared_in = inspect_class_name(i, c);
         jint n = 0;
         jfieldID *fields = NULL;
         if ((*i->ti)->GetClassFields(i->ti, c, &n, &fields) != JVMTI_ERROR_NONE)
@@ -86,14 +86,14 @@ static void put_instance_fields(struct inspection *i, jobject o, jclass c)
             if (modifiers & 8 || (*i->ti)->GetFieldName(i->ti, c, fields[k], &name, &signature,
                                                         NULL) != JVMTI_ERROR_NONE)
                 continue;
-            if (field_value(i, o, c, fields[k], signature, false, &v)) {
-                _cleanup_free_ char *type = type_name(signature);
+            if (inspect_field_value(i, o, c, fields[k], signature, false, &v)) {
+                _cleanup_free_ char *type = inspect_type_name(signature);
                 json_begin_object(i->out);
                 json_key_string(i->out, "name", name);
                 json_key_string(i->out, "type", type);
                 json_key_string(i->out, "declared_in", declared_in);
                 json_key(i->out, "value");
-                put_value(i, signature, v);
+                inspect_put_value(i, signature, v);
                 json_end_object(i->out);
             }
             vm_free(name);
@@ -145,7 +145,7 @@ static void put_elements(struct inspection *i, jarray a, const char *signature)
     json_key(i->out, "elements");
     json_begin_array(i->out);
     for (jsize k = 0; k < MIN(n, ELEMENTS_SHOWN); k++)
-        put_value(i, signature + 1, element(i->jni, a, signature[1], k));
+        inspect_put_value(i, signature + 1, element(i->jni, a, signature[1], k));
     json_end_array(i->out);
 }
 
@@ -157,8 +157,8 @@ static void put_usage(struct inspection *i, jobject o)
     if (i->have.can_get_monitor_info && !monitor_usage(i->ti, i->jni, &entrants, o, &use)) {
         json_key(i->out, "monitor");
         json_begin_object(i->out);
-        put_object_key(i, "owner", use.owner);
-        use.owner = NULL; /* put_object_key has released it */
+        inspect_put_object_key(i, "owner", use.owner);
+        use.owner = NULL; /* inspect_put_object_key has released it */
         json_key_i64(i->out, "entries", use.entry_count);
         json_key_i64(i->out, "waiting_to_enter", use.waiter_count);
         json_key_i64(i->out, "waiting_to_be_notified", use.notify_waiter_count);
@@ -172,7 +172,7 @@ int inspect_object(struct inspection *i)
 {
     char *end;
     long long number = strtoll(i->operand, &end, 10);
-    jobject o = *i->operand && !*end ? object_of_number(i, number) : NULL;
+    jobject o = *i->operand && !*end ? inspect_object_of_number(i, number) : NULL;
     if (!o) {
         buf_printf(i->why, "%s: no living object has this number",
                    *i->operand ? i->operand : "object");
@@ -186,10 +186,10 @@ int inspect_object(struct inspection *i)
     (*i->ti)->GetObjectSize(i->ti, o, &size);
     (*i->ti)->GetObjectHashCode(i->ti, o, &hash);
     json_key(i->out, "object");
-    put_object(i, o);
+    inspect_put_object(i, o);
     json_key_i64(i->out, "bytes", size);
     json_key_i64(i->out, "identity_hash", hash);
-    json_key_u64(i->out, "collections_survived", object_age(number));
+    json_key_u64(i->out, "collections_survived", inspect_object_age(number));
     put_usage(i, o);
     if (signature && *signature == '[')
         put_elements(i, o, signature);

@@ -65,7 +65,7 @@ static void put_thread(struct inspection *i, jthread t)
     (*i->ti)->GetThreadState(i->ti, t, &state);
     (*i->ti)->GetFrameCount(i->ti, t, &frames);
     json_begin_object(i->out);
-    json_key_i64(i->out, "id", object_number(i, t));
+    json_key_i64(i->out, "id", inspect_object_number(i, t));
     json_key_string(i->out, "name", info.name);
     json_key_string(i->out, "group", group.name);
     json_key_string(i->out, "state", state_name(state));
@@ -85,7 +85,7 @@ static void put_thread(struct inspection *i, jthread t)
         json_key_i64(i->out, "cpu_ns", cpu);
     }
     json_key_i64(i->out, "frames", frames);
-    put_locks(i, java_id);
+    inspect_put_locks(i, java_id);
     json_end_object(i->out);
     vm_free(info.name);
     vm_free(group.name);
@@ -120,7 +120,7 @@ int inspect_threads(struct inspection *i)
     jthread *list = NULL;
     if ((*i->ti)->GetAllThreads(i->ti, &n, &list) != JVMTI_ERROR_NONE)
         return -ENOTSUP;
-    find_locks(i);
+    inspect_find_locks(i);
     json_key(i->out, "threads");
     json_begin_array(i->out);
     for (jint k = 0; k < n; k++) {
@@ -147,7 +147,7 @@ static void put_group(struct inspection *i, jthreadGroup g, int depth)
         return;
     (*i->ti)->GetThreadGroupChildren(i->ti, g, &n_threads, &threads, &n_groups, &groups);
     json_begin_object(i->out);
-    json_key_i64(i->out, "id", object_number(i, g));
+    json_key_i64(i->out, "id", inspect_object_number(i, g));
     json_key_string(i->out, "name", info.name);
     json_key_i64(i->out, "max_priority", info.max_priority);
     json_key_bool(i->out, "daemon", info.is_daemon);
@@ -193,7 +193,7 @@ static bool is_operand(struct inspection *i, jthread t)
     char *end;
     long long number = strtoll(i->operand, &end, 10);
     jvmtiThreadInfo info = {0};
-    bool is = *i->operand && !*end && object_number(i, t) == number;
+    bool is = *i->operand && !*end && inspect_object_number(i, t) == number;
     if (!is && (*i->ti)->GetThreadInfo(i->ti, t, &info) == JVMTI_ERROR_NONE) {
         is = info.name && strcmp(info.name, i->operand) == 0;
         vm_free(info.name);
@@ -295,7 +295,7 @@ static void put_locals(struct inspection *i, jthread t, jint depth, const jvmtiF
         return;
     jobject self = NULL;
     if ((*i->ti)->GetLocalInstance(i->ti, t, depth, &self) == JVMTI_ERROR_NONE)
-        put_object_key(i, "this", self);
+        inspect_put_object_key(i, "this", self);
     if ((*i->ti)->GetLocalVariableTable(i->ti, f->method, &n, &table) != JVMTI_ERROR_NONE)
         return;
     json_key(i->out, "locals");
@@ -306,7 +306,7 @@ static void put_locals(struct inspection *i, jthread t, jint depth, const jvmtiF
         if (f->location >= e->start_location && f->location < e->start_location + e->length &&
             strcmp(e->name, "this") != 0 && local_of(i, t, depth, e->slot, e->signature, &v)) {
             json_key(i->out, e->name);
-            put_value(i, e->signature, v);
+            inspect_put_value(i, e->signature, v);
         }
     }
     json_end_object(i->out);
@@ -325,12 +325,12 @@ static void put_frame(struct inspection *i, jthread t, jint depth, const jvmtiFr
     json_begin_object(i->out);
     json_key_i64(i->out, "depth", depth);
     if (m)
-        dotted_name(m->class_name, name, sizeof(name));
+        names_dotted(m->class_name, name, sizeof(name));
     json_key_string(i->out, "class", name);
     json_key_string(i->out, "method", m ? m->name : "?");
     json_key_string(i->out, "descriptor", m ? m->descriptor : NULL);
     json_key_i64(i->out, "bci", f->location);
-    uint32_t line = m ? method_line(m, (int32_t)f->location) : 0;
+    uint32_t line = m ? names_method_line(m, (int32_t)f->location) : 0;
     if (line) {
         json_key_u64(i->out, "line", line);
     }
@@ -354,7 +354,7 @@ int inspect_stack(struct inspection *i)
     (*i->ti)->GetFrameCount(i->ti, t, &all);
     (*i->ti)->GetThreadState(i->ti, t, &state);
     if (e == JVMTI_ERROR_NONE) {
-        find_locks(i);
+        inspect_find_locks(i);
         json_key(i->out, "thread");
         put_thread(i, t);
         json_key_i64(i->out, "depth", all);

@@ -19,7 +19,7 @@ static const struct primitive {
 } primitives[] = {{'Z', "boolean"}, {'B', "byte"},  {'C', "char"},   {'S', "short"}, {'I', "int"},
                   {'J', "long"},    {'F', "float"}, {'D', "double"}, {'V', "void"}};
 
-char *type_name(const char *signature)
+char *inspect_type_name(const char *signature)
 {
     size_t dims = strspn(signature, "["), len = strlen(signature + dims);
     const char *base = signature + dims;
@@ -45,27 +45,28 @@ char *type_name(const char *signature)
     return name;
 }
 
-char *class_name(struct inspection *i, jclass c)
+char *inspect_class_name(struct inspection *i, jclass c)
 {
     _cleanup_free_ char *signature = c ? class_signature(c) : NULL;
-    return signature ? type_name(signature) : strdup("?");
+    return signature ? inspect_type_name(signature) : strdup("?");
 }
 
-jclass class_by_name(struct inspection *i, const char *name)
+jclass inspect_class_by_name(struct inspection *i, const char *name)
 {
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
     jclass found = NULL;
     if (loaded_classes(i->ti, i->jni, &all) < 0)
         return NULL;
     for (jint k = 0; k < all.n && !found; k++) {
-        _cleanup_free_ char *its = class_name(i, all.of[k]);
+        _cleanup_free_ char *its = inspect_class_name(i, all.of[k]);
         if (its && strcmp(its, name) == 0)
             found = loaded_class_take(&all, k);
     }
     return found;
 }
 
-void put_modifiers(struct inspection *i, const char *key, jint modifiers, enum member_kind kind)
+void inspect_put_modifiers(struct inspection *i, const char *key, jint modifiers,
+                           enum member_kind kind)
 {
     /* The flags that the class file format defines for each; other bits are internal to HotSpot. */
     static const jint valid[] = {
@@ -95,8 +96,8 @@ void put_modifiers(struct inspection *i, const char *key, jint modifiers, enum m
     json_key_string(i->out, key, buf_str(&text));
 }
 
-bool field_value(struct inspection *i, jobject holder, jclass c, jfieldID f, const char *signature,
-                 bool is_static, jvalue *ret)
+bool inspect_field_value(struct inspection *i, jobject holder, jclass c, jfieldID f,
+                         const char *signature, bool is_static, jvalue *ret)
 {
     JNIEnv *jni = i->jni;
     jvalue v = {.j = 0};
@@ -125,7 +126,7 @@ bool field_value(struct inspection *i, jobject holder, jclass c, jfieldID f, con
     return true;
 }
 
-void put_string(struct inspection *i, const char *key, jstring s)
+void inspect_put_string(struct inspection *i, const char *key, jstring s)
 {
     const char *text = s ? (*i->jni)->GetStringUTFChars(i->jni, s, NULL) : NULL;
     if (key)
@@ -157,10 +158,10 @@ static void put_boxed(struct inspection *i, jobject o, jclass c, const char *sig
 {
     jfieldID f = (*i->jni)->GetFieldID(i->jni, c, "value", signature);
     jvalue v;
-    if (vm_clear_exception(i->jni) || !f || !field_value(i, o, c, f, signature, false, &v))
+    if (vm_clear_exception(i->jni) || !f || !inspect_field_value(i, o, c, f, signature, false, &v))
         return;
     json_key(i->out, "value");
-    put_value(i, signature, v);
+    inspect_put_value(i, signature, v);
 }
 
 static void put_known(struct inspection *i, jobject o, jclass c, const char *name)
@@ -182,7 +183,7 @@ static void put_known(struct inspection *i, jobject o, jclass c, const char *nam
     if (strcmp(name, "java.lang.String") == 0) {
         put_text(i, o);
     } else if (strcmp(name, "java.lang.Class") == 0) {
-        _cleanup_free_ char *itself = class_name(i, o);
+        _cleanup_free_ char *itself = inspect_class_name(i, o);
         json_key_string(i->out, "value", itself);
     } else if (len > 2 && strcmp(name + len - 2, "[]") == 0) {
         json_key_i64(i->out, "length", (*i->jni)->GetArrayLength(i->jni, o));
@@ -193,16 +194,16 @@ static void put_known(struct inspection *i, jobject o, jclass c, const char *nam
     }
 }
 
-void put_object(struct inspection *i, jobject o)
+void inspect_put_object(struct inspection *i, jobject o)
 {
     if (!o) {
         json_null(i->out);
         return;
     }
     jclass c = (*i->jni)->GetObjectClass(i->jni, o);
-    _cleanup_free_ char *name = class_name(i, c);
+    _cleanup_free_ char *name = inspect_class_name(i, c);
     json_begin_object(i->out);
-    json_key_i64(i->out, "id", object_number(i, o));
+    json_key_i64(i->out, "id", inspect_object_number(i, o));
     json_key_string(i->out, "class", name);
     if (name)
         put_known(i, o, c, name);
@@ -210,10 +211,10 @@ void put_object(struct inspection *i, jobject o)
     (*i->jni)->DeleteLocalRef(i->jni, c);
 }
 
-void put_object_key(struct inspection *i, const char *key, jobject o)
+void inspect_put_object_key(struct inspection *i, const char *key, jobject o)
 {
     json_key(i->out, key);
-    put_object(i, o);
+    inspect_put_object(i, o);
     if (o)
         (*i->jni)->DeleteLocalRef(i->jni, o);
 }
@@ -229,7 +230,7 @@ static void put_number(struct inspection *i, double d, bool is_float)
         json_string(i->out, text);
 }
 
-void put_value(struct inspection *i, const char *signature, jvalue v)
+void inspect_put_value(struct inspection *i, const char *signature, jvalue v)
 {
     char text[32];
     switch (*signature) {
@@ -273,7 +274,7 @@ void put_value(struct inspection *i, const char *signature, jvalue v)
         put_number(i, v.d, false);
         break;
     default:
-        put_object(i, v.l);
+        inspect_put_object(i, v.l);
         if (v.l)
             (*i->jni)->DeleteLocalRef(i->jni, v.l);
     }

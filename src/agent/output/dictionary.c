@@ -122,7 +122,7 @@ static uint32_t class_serial(struct dictionary *d, const char *name, uint64_t id
         char name[NAME_MAX_BYTES];
     } key = {.id = id};
 
-    dotted_name(name, key.name, sizeof(key.name));
+    names_dotted(name, key.name, sizeof(key.name));
     size_t len = strlen(key.name);
     uint64_t hash = hash_bytes(key.name, len) ^ hash_u64(id);
     const uint64_t *times = map_get(&d->class_times, hash);
@@ -188,7 +188,7 @@ static int32_t shown_line(const struct frame_key *key)
 
 static void method_title(const struct method *m, char *to, size_t size)
 {
-    dotted_name(m->class_name, to, size);
+    names_dotted(m->class_name, to, size);
     size_t len = strlen(to);
     snprintf(to + len, size - len, "%s%s", len ? "." : "", m->name);
 }
@@ -211,7 +211,7 @@ static int64_t frame_number(struct dictionary *d, const struct method *m, const 
 {
     struct frame_key key = {.method = m};
     if (key.method && d->lines)
-        key.line = method_line(key.method, f->bci);
+        key.line = names_method_line(key.method, f->bci);
     size_t known = d->frames.strings.len;
     int64_t number = strpool_add(&d->frames, (const char *)&key, sizeof(key));
     if (number >= 0 && (size_t)number == known && d->out->format == OUT_BINARY)

@@ -73,7 +73,7 @@ void ending_stop_collections(bool wait)
     }
 }
 
-jweak make_garbage(JNIEnv *jni)
+jweak collect_make_garbage(JNIEnv *jni)
 {
     jbyteArray garbage = (*jni)->NewByteArray(jni, 8);
     jweak weak = garbage ? (*jni)->NewWeakGlobalRef(jni, garbage) : NULL;
@@ -86,7 +86,7 @@ jweak make_garbage(JNIEnv *jni)
 int collect_and(JNIEnv *jni, int (*f)(JNIEnv *jni, bool collect, void *context), void *context,
                 bool *ret_collected)
 {
-    jweak garbage = ret_collected ? make_garbage(jni) : NULL;
+    jweak garbage = ret_collected ? collect_make_garbage(jni) : NULL;
     bool may = !over;
     if (may) {
         pthread_mutex_lock(&collecting);

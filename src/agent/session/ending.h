@@ -33,7 +33,7 @@ void collect_if_possible(JNIEnv *jni); /* does not create an object to find out 
  * A weak reference to an object that is otherwise unreachable, which a collection clears; NULL: out
  * of memory.
  */
-jweak make_garbage(JNIEnv *jni);
+jweak collect_make_garbage(JNIEnv *jni);
 /*
  * Calls f, a function that makes the VM collect, instead of collect_garbage. `collect` says to f
  * whether it may. No other collection of ours begins meanwhile. Returns the result of f.

@@ -136,8 +136,8 @@ static const struct verb {
     {"ending", work_ending, true},
     {"trace", work_trace, true},
     {"on", work_on, true},
-    {"inspect", inspect, false},
-    {"control", control, false},
+    {"inspect", inspect_answer, false},
+    {"control", control_execute, false},
 };
 
 struct message {

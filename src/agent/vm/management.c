@@ -60,7 +60,7 @@ static void append_message(JNIEnv *jni, jthrowable thrown, struct buf *out)
     (*jni)->DeleteLocalRef(jni, class);
 }
 
-int diagnostic_command(JNIEnv *jni, const char *command, struct buf *out)
+int management_diagnostic_command(JNIEnv *jni, const char *command, struct buf *out)
 {
     static jstring(JNICALL * execute)(JNIEnv *, jobject, jstring);
     if (!execute)

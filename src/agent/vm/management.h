@@ -16,4 +16,4 @@ void *management_native(const char *now, const char *jdk8);
  * NULL). 0, -ENOTSUP when the VM has no such commands, or -EINVAL when the command fails, with the
  * reason in *out. Any attached thread.
  */
-int diagnostic_command(JNIEnv *jni, const char *command, struct buf *out) must_check;
+int management_diagnostic_command(JNIEnv *jni, const char *command, struct buf *out) must_check;

@@ -398,7 +398,7 @@ jmethodID names_add(const struct method *m)
     return id;
 }
 
-uint32_t method_line(const struct method *m, int32_t bci)
+uint32_t names_method_line(const struct method *m, int32_t bci)
 {
     uint32_t line = 0;
     for (size_t i = 0; bci >= 0 && i < m->n_lines && m->lines[i].bci <= (uint32_t)bci; i++)
@@ -406,7 +406,7 @@ uint32_t method_line(const struct method *m, int32_t bci)
     return line;
 }
 
-void dotted_name(const char *internal, char *to, size_t size)
+void names_dotted(const char *internal, char *to, size_t size)
 {
     snprintf(to, size, "%s", internal);
     for (char *c = to; *c; c++)
@@ -419,7 +419,7 @@ char *names_class_text(jclass c)
     _cleanup_free_ char *signature = class_signature(c);
     char name[512] = "?";
     if (signature && strlen(signature) > 2) {
-        dotted_name(signature + 1, name, sizeof(name));
+        names_dotted(signature + 1, name, sizeof(name));
         name[strcspn(name, ";")] = 0;
     }
     return strdup(name);

@@ -51,9 +51,9 @@ const struct method *names_method(JNIEnv *jni, jmethodID id);
  */
 jmethodID names_add(const struct method *m);
 /* The line of a bytecode index; 0: unknown. */
-uint32_t method_line(const struct method *m, int32_t bci);
+uint32_t names_method_line(const struct method *m, int32_t bci);
 /* "java.lang.String" from "java/lang/String", into to[size], cut when too long. */
-void dotted_name(const char *internal, char *to, size_t size);
+void names_dotted(const char *internal, char *to, size_t size);
 /*
  * The dotted name of a class that is not an array, "?" when the VM does not provide it; the caller
  * frees it. NULL: out of memory.

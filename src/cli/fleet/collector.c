@@ -190,7 +190,7 @@ static int answer_question(struct collector *c, const struct tenant *t,
         return reply_line(reply, 400, "more than %d parameters", PARAMS_MAX);
     reply->body = BUF(64 << 20);
     pthread_mutex_lock(&c->asking);
-    int r = ask(c->store, verb, c->open ? NULL : t->name, p.list, p.n, &reply->body, &why);
+    int r = ask_answer(c->store, verb, c->open ? NULL : t->name, p.list, p.n, &reply->body, &why);
     pthread_mutex_unlock(&c->asking);
     const char *text = why.len ? buf_str(&why) : strerror(-r);
     if (r < 0)

@@ -195,7 +195,7 @@ static int ask_store(const struct command *self, const struct fleet_options *o,
     }
     if (r < 0)
         return complain(o->store, "cannot open", why.len ? buf_str(&why) : strerror(-r));
-    r = ask(s, command_word(self), NULL, a->params, a->n, out, &why);
+    r = ask_answer(s, command_word(self), NULL, a->params, a->n, out, &why);
     if (r < 0)
         complain(o->store, "cannot answer", why.len ? buf_str(&why) : strerror(-r));
     return r == 0 ? 0 : r == -EINVAL ? 2 : 1;

@@ -100,7 +100,7 @@ static bool is_at_call(const struct method *m)
 /* The first bytecode index of the line that contains a bytecode index. */
 static int64_t line_start(const struct method *m, int64_t bci)
 {
-    uint32_t line = m ? method_line(m, (int32_t)bci) : 0;
+    uint32_t line = m ? names_method_line(m, (int32_t)bci) : 0;
     for (size_t i = 0; line && i < m->n_lines; i++)
         if (m->lines[i].line == line)
             return m->lines[i].bci;
@@ -271,7 +271,7 @@ void sites_flush(JNIEnv *jni, struct jfr_writer *w)
         return;
     bool busy = alloc_busy;
     alloc_busy = true;
-    jweak garbage = make_garbage(jni);
+    jweak garbage = collect_make_garbage(jni);
     alloc_busy = busy;
     pthread_mutex_lock(&site_table.lock);
     if (site_table.garbage)

@@ -70,8 +70,8 @@ static char *place_text(JNIEnv *jni, jmethodID m, jlocation at)
     if (!m)
         return NULL;
     if (method)
-        dotted_name(method->class_name, class_name, sizeof(class_name));
-    uint32_t line = method && at >= 0 ? method_line(method, (int32_t)at) : 0;
+        names_dotted(method->class_name, class_name, sizeof(class_name));
+    uint32_t line = method && at >= 0 ? names_method_line(method, (int32_t)at) : 0;
     if (line)
         snprintf(text, sizeof(text), "%s.%s:%u", class_name, method->name, line);
     else

@@ -143,7 +143,7 @@ static int site(const struct instrument_class *c, const struct edit *e, uint32_t
         thrown_mix(hash_bytes(c->name.data, c->name.len), hash_bytes(name.data, name.len));
     key = thrown_mix(thrown_mix(key, hash_bytes(descriptor.data, descriptor.len)),
                      (uint64_t)pc << 1 | handler);
-    dotted_name(c->name.data, class_name, MIN(sizeof(class_name), c->name.len + 1));
+    names_dotted(c->name.data, class_name, MIN(sizeof(class_name), c->name.len + 1));
     unsigned line = edit_line(e, pc);
     snprintf(text, sizeof(text), line ? "%s.%.*s:%u" : "%s.%.*s", class_name, (int)name.len,
              name.data, line);

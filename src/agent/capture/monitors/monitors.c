@@ -279,7 +279,7 @@ void monitors_source_name(const char *descriptor, char *to, size_t size)
                                              "Bbyte",    "Sshort", "Iint",   "Jlong"};
     const char *element = descriptor + dims;
     if (*element == 'L') {
-        dotted_name(element + 1, to, size);
+        names_dotted(element + 1, to, size);
         len = strlen(to);
         len -= len && to[len - 1] == ';';
     } else {

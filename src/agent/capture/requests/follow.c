@@ -288,7 +288,7 @@ static void settle(struct request *r, struct request_end *end)
         follow_put(end->id, &r->pieces[i]);
     if (!before)
         requests_lose(LOSS_REQUEST_WORK, r->n_pieces - pieces);
-    put_request(end);
+    requests_put(end);
 }
 
 /* Of gRPC's codes those that are the server's fault. */

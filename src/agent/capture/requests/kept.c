@@ -108,9 +108,9 @@ bool follow_was_kept(uint64_t id)
 void follow_put(uint64_t id, const struct piece *p)
 {
     if (p->is_child)
-        put_request_child(id, &p->child);
+        requests_put_child(id, &p->child);
     else
-        put_request_work(id, &p->work);
+        requests_put_work(id, &p->work);
 }
 
 /* A work or child has ended: it is written now, kept with its request, or dropped with it. */

@@ -110,7 +110,7 @@ void requests_lose(enum jfr_loss loss, uint64_t n)
     jfr_lose(requests_jfr, loss, n);
 }
 
-void put_request(const struct request_end *r)
+void requests_put(const struct request_end *r)
 {
     struct jfr_event e;
     size_t len = r->exception ? MIN(strlen(r->exception), (size_t)512) : 0;
@@ -133,7 +133,7 @@ void put_request(const struct request_end *r)
     jfr_commit(&e);
 }
 
-void put_request_work(uint64_t request, const struct request_work *w)
+void requests_put_work(uint64_t request, const struct request_work *w)
 {
     struct jfr_event e;
     if (!jfr_begin(requests_jfr, state.types[TYPE_WORK], 0, &e))
@@ -159,7 +159,7 @@ static const char *id_text(const uint8_t *id, size_t bytes, char *text)
     return any ? text : NULL;
 }
 
-void put_request_child(uint64_t request, const struct request_child *c)
+void requests_put_child(uint64_t request, const struct request_child *c)
 {
     char trace[2 * sizeof(c->trace) + 1], span[2 * sizeof(c->span) + 1];
     struct jfr_event e;

@@ -74,9 +74,9 @@ struct request_end {
 
 extern struct jfr_writer *requests_jfr;
 
-void put_request(const struct request_end *r);
-void put_request_work(uint64_t request, const struct request_work *w);
-void put_request_child(uint64_t request, const struct request_child *c);
+void requests_put(const struct request_end *r);
+void requests_put_work(uint64_t request, const struct request_work *w);
+void requests_put_child(uint64_t request, const struct request_child *c);
 /* A text as a constant of the recording, with few different ones; the same once there are too many.
  */
 uint64_t request_text(const char *text);

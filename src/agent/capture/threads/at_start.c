@@ -64,7 +64,7 @@ static void ended(struct early_wait *e, uint64_t now, bool timed_out)
         return;
     atomic_fetch_sub(&early.open, 1);
     now = MAX(now, atomic_load(&e->how.start));
-    put_wait(e->id, e->kind, &e->how, now - atomic_load(&e->how.start), timed_out);
+    threads_put_wait(e->id, e->kind, &e->how, now - atomic_load(&e->how.start), timed_out);
 }
 
 void at_start_contact(uint64_t id, uint64_t ready)
@@ -313,7 +313,7 @@ static void look_at_virtual(struct existing *l, const struct virtual_there *v,
         return;
     struct early_wait e = {.id = id, .java_id = v->id};
     bool waits = virtual_wait(l, v, s, &e);
-    put_thread_there(jni, id, v->thread, l->since);
+    threads_put_thread_there(jni, id, v->thread, l->since);
     if (v->carrier)
         carried(jni, v, id);
     if (!waits)
@@ -391,7 +391,7 @@ static void publish(struct existing *l)
             atomic_compare_exchange_strong(&list[i].progress, &expected, OVER))
             atomic_fetch_sub(&early.open, 1);
         else if (atomic_load(&list[i].progress) == GOES_ON)
-            put_waiting(list[i].id, list[i].kind, &list[i].how);
+            threads_put_waiting(list[i].id, list[i].kind, &list[i].how);
     }
 }
 
@@ -453,7 +453,7 @@ void at_start_restate(void)
     struct early_wait *list = atomic_load(&early.list);
     for (uint32_t i = 0; i < n; i++)
         if (atomic_load(&list[i].progress) == GOES_ON)
-            put_waiting(list[i].id, list[i].kind, &list[i].how);
+            threads_put_waiting(list[i].id, list[i].kind, &list[i].how);
 }
 
 void at_start_keep_stacks(void)

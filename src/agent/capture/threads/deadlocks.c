@@ -80,12 +80,12 @@ static struct {
     _Atomic uint64_t searches, examined;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-bool watch_owned(JNIEnv *jni, jobject blocker)
+bool deadlock_watch_owned(JNIEnv *jni, jobject blocker)
 {
     return watch.synchronizer && (*jni)->IsInstanceOf(jni, blocker, watch.synchronizer);
 }
 
-void watch_status(struct buf *out)
+void deadlock_watch_status(struct buf *out)
 {
     if (watch.running)
         buf_printf(out, "deadlocks.searches %llu\ndeadlocks.examined %llu\n",
@@ -93,7 +93,7 @@ void watch_status(struct buf *out)
                    (unsigned long long)atomic_load(&watch.examined));
 }
 
-uint64_t watch_found(void)
+uint64_t deadlock_watch_found(void)
 {
     return atomic_load(&watch.found);
 }
@@ -158,7 +158,7 @@ static uint64_t owner_of_blocker(JNIEnv *jni, jthread thread)
 {
     jobject blocker =
         thread ? (*jni)->GetObjectField(jni, thread, thread_capture.park_blocker) : NULL;
-    jthread owner = blocker && watch_owned(jni, blocker)
+    jthread owner = blocker && deadlock_watch_owned(jni, blocker)
                         ? (*jni)->GetObjectField(jni, blocker, watch.owner)
                         : NULL;
     uint64_t id = owner ? thread_record(jni, owner) : 0;
@@ -276,10 +276,11 @@ static void print_stack(struct buf *out, JNIEnv *jni, jthread thread)
         char class_name[512];
         if (!m)
             continue;
-        dotted_name(m->class_name, class_name, sizeof(class_name));
+        names_dotted(m->class_name, class_name, sizeof(class_name));
         buf_printf(out, "      at %s.%s", class_name, m->name);
         if (m->source && frames[i].location >= 0)
-            buf_printf(out, "(%s:%u)", m->source, method_line(m, (int32_t)frames[i].location));
+            buf_printf(out, "(%s:%u)", m->source,
+                       names_method_line(m, (int32_t)frames[i].location));
         buf_u8(out, '\n');
     }
     names_unhold(hold);
@@ -436,13 +437,13 @@ static void *run(void *unused)
     return NULL;
 }
 
-int watch_load(struct session *s, struct buf *why)
+int deadlock_watch_load(struct session *s, struct buf *why)
 {
     static const jvmtiCapabilities owned = {.can_get_owned_monitor_info = 1};
     return option_on(&s->options, OPT_DEADLOCK) ? vm_need(&owned, NULL) : 0;
 }
 
-int watch_start(JNIEnv *jni, bool always, struct buf *why)
+int deadlock_watch_start(JNIEnv *jni, bool always, struct buf *why)
 {
     jclass c = (*jni)->FindClass(jni, "java/util/concurrent/locks/AbstractOwnableSynchronizer");
     watch.synchronizer = c ? (*jni)->NewGlobalRef(jni, c) : NULL;
@@ -470,17 +471,17 @@ int watch_start(JNIEnv *jni, bool always, struct buf *why)
     return watch.running ? 0 : -EAGAIN;
 }
 
-int watch_begin(JNIEnv *jni, struct buf *why)
+int deadlock_watch_begin(JNIEnv *jni, struct buf *why)
 {
     static const jvmtiCapabilities owned = {.can_get_owned_monitor_info = 1};
     jvmtiCapabilities missing;
     if (watch.running)
         return 0;
     int r = vm_need(&owned, &missing);
-    return r < 0 ? r : watch_start(jni, true, why);
+    return r < 0 ? r : deadlock_watch_start(jni, true, why);
 }
 
-void watch_stop(JNIEnv *jni)
+void deadlock_watch_stop(JNIEnv *jni)
 {
     if (watch.running) {
         pthread_mutex_lock(&watch.lock);

@@ -33,12 +33,12 @@ static jfieldID descriptor_fd, stream_fd, random_fd, plain_fd;
 static void io_begins(JNIEnv *jni)
 {
     struct wait how = {0};
-    if (!natives_enter())
+    if (!threads_natives_enter())
         return;
     struct waiter *w = native_self(jni);
     if (w)
         wait_begin(w, WAIT_IO, &how);
-    natives_leave();
+    threads_natives_leave();
 }
 
 static int fd_of(JNIEnv *jni, jobject descriptor)
@@ -184,7 +184,7 @@ static void io_goes_on(JNIEnv *jni, jthrowable pending)
  * arguments.
  */
 #define IO_REPORT(operation, fd, descriptor, result)                                         \
-    if (natives_enter()) {                                                                   \
+    if (threads_natives_enter()) {                                                           \
         struct waiter *w;                                                                    \
         struct wait was;                                                                     \
         uint64_t ns;                                                                         \
@@ -193,7 +193,7 @@ static void io_goes_on(JNIEnv *jni, jthrowable pending)
             put_io(w, &was, ns, operation, fd, descriptor, pending ? 0 : (int64_t)(result)); \
             io_goes_on(jni, pending);                                                        \
         }                                                                                    \
-        natives_leave();                                                                     \
+        threads_natives_leave();                                                             \
     }
 
 /* Defines one replacement: its parameters and the arguments of the original. */
@@ -315,7 +315,7 @@ static struct io_native {
     ROW("sun/nio/ch/EPollArrayWrapper", "epollWait", "(JIJI)I", array_wait),
 };
 
-void put_io_wait(uint64_t thread, const struct wait *was, uint64_t ns)
+void threads_put_io_wait(uint64_t thread, const struct wait *was, uint64_t ns)
 {
     struct jfr_event e;
     if (!jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_IO], 0, &e))

@@ -150,7 +150,7 @@ static void put_spun(struct waiter *w, const struct held *h, uint64_t now)
                         .class = h->class,
                         .owner = owner,
                         .object = h->object};
-    put_monitor_enter(w->id, &spun, now - arrived);
+    threads_put_monitor_enter(w->id, &spun, now - arrived);
 }
 
 static void put_hold(struct waiter *w, struct held *h, uint64_t now)
@@ -245,12 +245,12 @@ static void hold_begins(struct waiter *w, uint64_t class, uint32_t object, uint6
 
 void JNICALL Java_java_lang_JvmscopeLocks_arrive(JNIEnv *jni, jclass self, jint object)
 {
-    if (!object || !natives_enter())
+    if (!object || !threads_natives_enter())
         return;
     struct waiter *w = native_self(jni);
     if (w)
         locks_arriving(w, (uint32_t)object, now_ns());
-    natives_leave();
+    threads_natives_leave();
 }
 
 void locks_arriving(struct waiter *w, uint32_t object, uint64_t now)
@@ -268,12 +268,12 @@ void JNICALL Java_java_lang_JvmscopeLocks_enter(JNIEnv *jni, jclass self, jlong 
                                                 jint site)
 {
     uint64_t now = now_ns();
-    if (!class || !natives_enter())
+    if (!class || !threads_natives_enter())
         return;
     struct waiter *w = native_self(jni);
     if (w)
         hold_begins(w, (uint64_t) class, (uint32_t)object, 0, (uint32_t)site, now);
-    natives_leave();
+    threads_natives_leave();
 }
 
 void locks_entered(struct waiter *w, uint64_t class, uint32_t object, uint64_t trace, uint64_t now)
@@ -300,12 +300,12 @@ void locks_left(struct waiter *w, uint32_t object, uint64_t now)
 void JNICALL Java_java_lang_JvmscopeLocks_leave(JNIEnv *jni, jclass self, jlong class, jint object)
 {
     uint64_t now = now_ns();
-    if (!class || !natives_enter())
+    if (!class || !threads_natives_enter())
         return;
     struct waiter *w = native_self(jni);
     if (w && w->locks)
         hold_ends(w, held_find(w->locks, (uint64_t) class, (uint32_t)object), now);
-    natives_leave();
+    threads_natives_leave();
 }
 
 uint64_t locks_class(JNIEnv *jni, jclass class)
@@ -328,10 +328,10 @@ uint64_t locks_class(JNIEnv *jni, jclass class)
 
 jlong JNICALL Java_java_lang_JvmscopeLocks_constant(JNIEnv *jni, jclass self, jclass class)
 {
-    if (!class || !natives_enter())
+    if (!class || !threads_natives_enter())
         return 0;
     uint64_t constant = locks_class(jni, class);
-    natives_leave();
+    threads_natives_leave();
     return (jlong)constant;
 }
 

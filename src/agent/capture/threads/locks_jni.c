@@ -44,21 +44,21 @@ static uint64_t caller(void)
 static jint JNICALL our_enter(JNIEnv *jni, jobject object)
 {
     uint64_t class = 0, trace = 0;
-    if (object && natives_enter()) {
+    if (object && threads_natives_enter()) {
         class = asked_for(jni, object);
         trace = class ? caller() : 0;
         struct waiter *w = class ? native_self(jni) : NULL;
         if (w)
             locks_arriving(w, object_identity(object), now_ns());
-        natives_leave();
+        threads_natives_leave();
     }
     jint r = real_enter(jni, object);
-    if (class && r == JNI_OK && natives_enter()) {
+    if (class && r == JNI_OK && threads_natives_enter()) {
         uint64_t now = now_ns();
         struct waiter *w = native_self(jni);
         if (w)
             locks_entered(w, class, object_identity(object), trace, now);
-        natives_leave();
+        threads_natives_leave();
     }
     return r;
 }
@@ -71,11 +71,11 @@ static jint JNICALL our_exit(JNIEnv *jni, jobject object)
 {
     uint64_t now = now_ns();
     jint r = real_exit(jni, object);
-    if (object && r == JNI_OK && natives_enter()) {
+    if (object && r == JNI_OK && threads_natives_enter()) {
         struct waiter *w = native_self(jni);
         if (w && w->locks)
             locks_left(w, object_identity(object), now);
-        natives_leave();
+        threads_natives_leave();
     }
     return r;
 }

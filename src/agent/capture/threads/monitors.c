@@ -18,7 +18,7 @@ bool wait_event_begin(struct jfr_event *e, uint32_t type, uint64_t thread, const
     return true;
 }
 
-void put_monitor_enter(uint64_t thread, const struct wait *how, uint64_t ns)
+void threads_put_monitor_enter(uint64_t thread, const struct wait *how, uint64_t ns)
 {
     struct jfr_event e;
     if (!wait_event_begin(&e, JFR_JAVA_MONITOR_ENTER, thread, how, ns))
@@ -63,7 +63,7 @@ static void JNICALL on_entered(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobjec
         mounts_late(w, &was, false, &ns);
     w->entered = was.start + ns;
     if (!wait_left_out(&was, ns))
-        put_monitor_enter(w->id, &was, ns);
+        threads_put_monitor_enter(w->id, &was, ns);
     budget_end(COST_WAITS, cost);
 }
 
@@ -116,27 +116,27 @@ static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject
     budget_end(COST_WAITS, cost);
 }
 
-void put_wait(uint64_t thread, enum wait_kind kind, const struct wait *was, uint64_t ns,
-              bool timed_out)
+void threads_put_wait(uint64_t thread, enum wait_kind kind, const struct wait *was, uint64_t ns,
+                      bool timed_out)
 {
     switch (kind) {
     case WAIT_ENTER:
-        put_monitor_enter(thread, was, ns);
+        threads_put_monitor_enter(thread, was, ns);
         break;
     case WAIT_OBJECT:
         put_monitor_wait(thread, was, ns, timed_out);
         break;
     case WAIT_SLEEP:
-        put_sleep(thread, was, ns);
+        threads_put_sleep(thread, was, ns);
         break;
     case WAIT_PARK:
-        put_park(thread, was, ns, false, 0);
+        threads_put_park(thread, was, ns, false, 0);
         break;
     case WAIT_IO:
-        put_io_wait(thread, was, ns);
+        threads_put_io_wait(thread, was, ns);
         break;
     case WAIT_UNMOUNTED:
-        put_unmounted(thread, was, ns);
+        threads_put_unmounted(thread, was, ns);
         break;
     default:
         break;

@@ -12,7 +12,7 @@
 
 static jint mount_event, unmount_event; /* 0: unknown */
 
-void put_unmounted(uint64_t thread, const struct wait *was, uint64_t ns)
+void threads_put_unmounted(uint64_t thread, const struct wait *was, uint64_t ns)
 {
     struct jfr_event e;
     if (!jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_UNMOUNTED], 0, &e))
@@ -94,7 +94,7 @@ static uint64_t deadline_of(JNIEnv *jni, const struct waiter *w, jthread thread)
 
 static void JNICALL on_unmount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 {
-    if (!natives_enter())
+    if (!threads_natives_enter())
         return;
     struct waiter *w = waiter_self(jni, thread);
     if (w) {
@@ -109,7 +109,7 @@ static void JNICALL on_unmount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
         struct wait how = {.class = object_class(jni, blocker),
                            .object = object_identity(blocker),
                            .trace = stack_unmounting()};
-        how.owned = blocker && thread_capture.watch && watch_owned(jni, blocker);
+        how.owned = blocker && thread_capture.watch && deadlock_watch_owned(jni, blocker);
         if (blocker)
             (*jni)->DeleteLocalRef(jni, blocker);
         wait_begin(w, WAIT_UNMOUNTED, &how);
@@ -119,7 +119,7 @@ static void JNICALL on_unmount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
         thread_carries(jni, 0);
         delays_mount(carrier, w->id, now_ns());
     }
-    natives_leave();
+    threads_natives_leave();
 }
 
 /* The thread has a carrier again, which ends its wait unless it waits for a monitor. */
@@ -135,12 +135,12 @@ static void mounted(struct waiter *w)
     bool waited = wait_end(w, WAIT_UNMOUNTED, &was, &ns);
     mounts_late(w, &was, true, &ns);
     if (waited)
-        put_unmounted(w->id, &was, ns);
+        threads_put_unmounted(w->id, &was, ns);
 }
 
 static void JNICALL on_mount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
 {
-    if (!natives_enter())
+    if (!threads_natives_enter())
         return;
     struct waiter *w = waiter_self(jni, thread);
     struct waiter *carrier = w ? waiter_self(jni, NULL) : NULL;
@@ -150,7 +150,7 @@ static void JNICALL on_mount(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     }
     if (w)
         mounted(w);
-    natives_leave();
+    threads_natives_leave();
 }
 
 static bool listen(jint event, jvmtiExtensionEvent callback)

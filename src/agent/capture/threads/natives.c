@@ -44,7 +44,7 @@ struct waiter *native_self(JNIEnv *jni)
     return w;
 }
 
-void interaction_left_out(void)
+void threads_interaction_left_out(void)
 {
     static __thread uint32_t left_out;
     waiter_leaves_out(&left_out, LOSS_BUDGET_WAKES);
@@ -53,18 +53,18 @@ void interaction_left_out(void)
 static void interaction_on(JNIEnv *jni, jobject object, bool all)
 {
     if (!budget_keeps(&budget_wakes_of)) {
-        interaction_left_out();
+        threads_interaction_left_out();
         return;
     }
-    if (!natives_enter())
+    if (!threads_natives_enter())
         return;
     uint64_t cost = budget_begin();
     struct waiter *w = native_self(jni);
     if (w)
-        put_interaction(TYPE_NOTIFY, w, stack_here(jni, w), object_class(jni, object),
-                        object_identity(object), 0, all);
+        threads_put_interaction(TYPE_NOTIFY, w, stack_here(jni, w), object_class(jni, object),
+                                object_identity(object), 0, all);
     budget_end(COST_WAITS, cost);
-    natives_leave();
+    threads_natives_leave();
 }
 
 static void JNICALL our_notify(JNIEnv *jni, jobject object)
@@ -127,34 +127,35 @@ static void forget_starts(void)
 
 static void JNICALL our_start(JNIEnv *jni, jobject thread)
 {
-    if (natives_enter()) {
+    if (threads_natives_enter()) {
         struct waiter *w = native_self(jni);
         if (w) {
             uint64_t trace = stack_here(jni, w), started = tid_of(jni, thread);
             note_start(started, w->id, trace);
-            put_interaction(TYPE_START, w, trace, 0, object_identity(thread), started, false);
+            threads_put_interaction(TYPE_START, w, trace, 0, object_identity(thread), started,
+                                    false);
         }
-        natives_leave();
+        threads_natives_leave();
     }
     real.start(jni, thread);
 }
 
 static void JNICALL our_interrupt(JNIEnv *jni, jobject thread)
 {
-    if (natives_enter()) {
+    if (threads_natives_enter()) {
         struct waiter *w = native_self(jni);
         jint state = 0;
         /* "target thread in waiting state (check via getState() == (WAITING | TIMED_WAITING))" */
         if (w && (*vm.ti)->GetThreadState(vm.ti, thread, &state) == JVMTI_ERROR_NONE &&
             state & JVMTI_THREAD_STATE_WAITING)
-            put_interaction(TYPE_INTERRUPT, w, stack_here(jni, w), 0, object_identity(thread),
-                            tid_of(jni, thread), false);
-        natives_leave();
+            threads_put_interaction(TYPE_INTERRUPT, w, stack_here(jni, w), 0,
+                                    object_identity(thread), tid_of(jni, thread), false);
+        threads_natives_leave();
     }
     real.interrupt(jni, thread);
 }
 
-void put_sleep(uint64_t thread, const struct wait *was, uint64_t ns)
+void threads_put_sleep(uint64_t thread, const struct wait *was, uint64_t ns)
 {
     struct jfr_event e;
     if (!jfr_begin(thread_capture.jfr, JFR_THREAD_SLEEP, 0, &e))
@@ -172,23 +173,24 @@ static void JNICALL our_sleep(JNIEnv *jni, jclass class, jlong time)
     struct wait how = {.timeout = real.sleep_ns ? (time + 999999) / 1000000 : time};
     struct waiter *w;
     uint64_t ns;
-    if (natives_enter()) {
+    if (threads_natives_enter()) {
         w = native_self(jni);
         how.trace = w ? stack_of_wait(jni, w) : 0;
         if (w)
             wait_begin(w, WAIT_SLEEP, &how);
-        natives_leave();
+        threads_natives_leave();
     }
     real.sleep(jni, class, time);
-    if (natives_enter()) {
+    if (threads_natives_enter()) {
         w = native_self(jni);
         if (w && wait_end(w, WAIT_SLEEP, &how, &ns))
-            put_sleep(w->id, &how, ns);
-        natives_leave();
+            threads_put_sleep(w->id, &how, ns);
+        threads_natives_leave();
     }
 }
 
-void put_park(uint64_t thread, const struct wait *was, uint64_t ns, bool absolute, jlong time)
+void threads_put_park(uint64_t thread, const struct wait *was, uint64_t ns, bool absolute,
+                      jlong time)
 {
     struct jfr_event e;
     if (!wait_event_begin(&e, JFR_THREAD_PARK, thread, was, ns))
@@ -225,7 +227,7 @@ static void park_begins(JNIEnv *jni, jthread thread, bool absolute, jlong time)
                           : NULL;
     how.object = object_identity(blocker);
     how.class = class_of_blocker(jni, w, blocker, how.object);
-    how.owned = blocker && thread_capture.watch && watch_owned(jni, blocker);
+    how.owned = blocker && thread_capture.watch && deadlock_watch_owned(jni, blocker);
     how.trace = how.plain ? 0 : stack_of_wait(jni, w);
     if (blocker)
         (*jni)->DeleteLocalRef(jni, blocker);
@@ -254,10 +256,10 @@ static bool park_untimed(JNIEnv *jni, jobject unsafe, jboolean absolute, jlong t
     if (likely(clock_ns(CLOCK_MONOTONIC_COARSE) - start < 2 * tick_ns)) {
         seqlock_stamp_set(&w->waits[WAIT_PARK].start, 0);
         waiter_leaves_out(&w->parks_left_out, LOSS_BUDGET_WAITS);
-    } else if (natives_enter()) {
+    } else if (threads_natives_enter()) {
         if (wait_end(w, WAIT_PARK, &was, &ns))
-            put_park(w->id, &was, ns, absolute, time);
-        natives_leave();
+            threads_put_park(w->id, &was, ns, absolute, time);
+        threads_natives_leave();
     }
     return true;
 }
@@ -267,25 +269,26 @@ static void JNICALL our_park(JNIEnv *jni, jobject unsafe, jboolean absolute, jlo
     if (park_untimed(jni, unsafe, absolute, time))
         return;
     jobject thread = real.current ? real.current(jni, NULL) : NULL;
-    if (natives_enter()) {
+    if (threads_natives_enter()) {
         park_begins(jni, thread, absolute, time);
-        natives_leave();
+        threads_natives_leave();
     }
     real.park(jni, unsafe, absolute, time);
-    if (natives_enter()) {
+    if (threads_natives_enter()) {
         struct waiter *w = waiter_self(jni, thread);
         struct wait was;
         uint64_t ns, cost = budget_begin();
         if (w && wait_end(w, WAIT_PARK, &was, &ns) && !wait_left_out(&was, ns))
-            put_park(w->id, &was, ns, absolute, time);
+            threads_put_park(w->id, &was, ns, absolute, time);
         budget_end(COST_WAITS, cost);
-        natives_leave();
+        threads_natives_leave();
     }
     if (thread)
         (*jni)->DeleteLocalRef(jni, thread);
 }
 
-void put_unpark(JNIEnv *jni, struct waiter *w, jobject thread, uint64_t since, uint64_t until)
+void threads_put_unpark(JNIEnv *jni, struct waiter *w, jobject thread, uint64_t since,
+                        uint64_t until)
 {
     struct jfr_event e;
     uint64_t trace = stack_here(jni, w), target = tid_of(jni, thread);
@@ -310,20 +313,20 @@ static void JNICALL our_unpark(JNIEnv *jni, jobject unsafe, jobject thread)
 {
     if (!budget_keeps(&budget_wakes_of)) {
         real.unpark(jni, unsafe, thread);
-        interaction_left_out();
+        threads_interaction_left_out();
         return;
     }
     uint64_t since = now_ns();
     real.unpark(jni, unsafe, thread);
     uint64_t until = now_ns();
-    if (!thread || !natives_enter())
+    if (!thread || !threads_natives_enter())
         return;
     uint64_t cost = budget_begin();
     struct waiter *w = native_self(jni);
     if (w)
-        put_unpark(jni, w, thread, since, until);
+        threads_put_unpark(jni, w, thread, since, until);
     budget_end(COST_WAITS, cost);
-    natives_leave();
+    threads_natives_leave();
 }
 
 /*
@@ -333,20 +336,20 @@ static void JNICALL our_unpark(JNIEnv *jni, jobject unsafe, jobject thread)
 static void JNICALL our_pending(JNIEnv *jni, jclass reference)
 {
     struct waiter *w;
-    if (natives_enter()) {
+    if (threads_natives_enter()) {
         w = waiter_self(jni, NULL);
         if (w)
             wait_begin(w, WAIT_OBJECT, &(struct wait){.trace = stack_here(jni, w)});
-        natives_leave();
+        threads_natives_leave();
     }
     real.pending(jni, reference);
-    if (natives_enter()) {
+    if (threads_natives_enter()) {
         struct wait was = {0};
         uint64_t ns;
         w = waiter_self(jni, NULL);
         if (w && wait_end(w, WAIT_OBJECT, &was, &ns))
-            put_wait(w->id, WAIT_OBJECT, &was, ns, false);
-        natives_leave();
+            threads_put_wait(w->id, WAIT_OBJECT, &was, ns, false);
+        threads_natives_leave();
     }
 }
 

@@ -36,7 +36,7 @@ void object_class_name(uint64_t class, char *to, size_t size)
 {
     char name[512] = "?";
     (void)jfr_class_name(thread_capture.jfr, class, name, sizeof(name));
-    dotted_name(name, to, size);
+    names_dotted(name, to, size);
 }
 
 uint64_t class_record(JNIEnv *jni, jclass c)

@@ -180,16 +180,16 @@ static atomic_int *inside_here(void)
     return &inside[((uint64_t)pthread_self() >> 6) * UINT64_C(0x9e3779b97f4a7c15) >> 58].n;
 }
 
-bool natives_enter(void)
+bool threads_natives_enter(void)
 {
     atomic_fetch_add(inside_here(), 1);
     if (likely(atomic_load(&natives_on)))
         return true;
-    natives_leave();
+    threads_natives_leave();
     return false;
 }
 
-void natives_leave(void)
+void threads_natives_leave(void)
 {
     atomic_fetch_sub(inside_here(), 1);
 }
@@ -419,16 +419,16 @@ void waiter_leaves_out(uint32_t *count, enum jfr_loss loss)
 {
     enum { PORTION = 64 };
 
-    if (++*count % PORTION != 0 || !natives_enter())
+    if (++*count % PORTION != 0 || !threads_natives_enter())
         return;
     jfr_lose(thread_capture.jfr, loss, PORTION);
-    natives_leave();
+    threads_natives_leave();
 }
 
 /* ---- events ---- */
 
-void put_interaction(enum threads_type type, struct waiter *w, uint64_t trace, uint64_t class,
-                     uint32_t object, uint64_t target, bool all)
+void threads_put_interaction(enum threads_type type, struct waiter *w, uint64_t trace,
+                             uint64_t class, uint32_t object, uint64_t target, bool all)
 {
     struct jfr_event e;
     if (!jfr_begin(thread_capture.jfr, thread_capture.types[type], 0, &e))
@@ -490,7 +490,7 @@ static void put_thread_object(JNIEnv *jni, uint64_t id, jthread thread, uint64_t
         (*jni)->DeleteLocalRef(jni, info.context_class_loader);
 }
 
-void put_thread_there(JNIEnv *jni, uint64_t id, jthread thread, uint64_t since)
+void threads_put_thread_there(JNIEnv *jni, uint64_t id, jthread thread, uint64_t since)
 {
     put_thread_object(jni, id, thread, since, NULL, 0);
 }
@@ -713,7 +713,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         !s->options.v[OPT_CONTANALYSIS].text || option_on(&s->options, OPT_CONTANALYSIS);
     owner_init(jni);
     if (option_on(&s->options, OPT_DEADLOCK))
-        r = watch_start(jni, option_always(&s->options), why);
+        r = deadlock_watch_start(jni, option_always(&s->options), why);
     if (r < 0)
         return r;
     uint64_t wake_up = wake_cost();
@@ -758,7 +758,7 @@ static void flush(struct session *s, JNIEnv *jni)
     stack_flush();
     at_start_flush(jni);
     jfr_lose_total(thread_capture.jfr, LOSS_THREAD_NAME, atomic_load(&thread_capture.lost));
-    report_all_waiting(now_ns() - WAITING_REPORT);
+    waiting_report_all(now_ns() - WAITING_REPORT);
 }
 
 /* Which threads there are, and what they wait for. */
@@ -768,7 +768,7 @@ static void restate(struct session *s, JNIEnv *jni)
     put_analysis(s->options.v[OPT_LOCKS].text);
     mark_existing(jni);
     at_start_restate();
-    report_waiting_again();
+    waiting_report_again();
 }
 
 /* Waits that go on have the ids of their stacks. */
@@ -780,12 +780,12 @@ static void keep_stacks(struct session *s, JNIEnv *jni)
 
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
-    report_all_waiting(UINT64_MAX);
+    waiting_report_all(UINT64_MAX);
 }
 
 static void stop(struct session *s, JNIEnv *jni)
 {
-    watch_stop(jni);
+    deadlock_watch_stop(jni);
     locks_off(jni);
     unparks_off(jni);
     io_stop();
@@ -798,7 +798,7 @@ static void stop(struct session *s, JNIEnv *jni)
         vm_events_off(&virtual_events);
     natives_drain();
     if (thread_capture.jfr)
-        report_all_waiting(UINT64_MAX);
+        waiting_report_all(UINT64_MAX);
     vm_wait_callbacks();
     thread_capture.jfr = NULL;
 }
@@ -834,8 +834,8 @@ static void status(struct session *s, struct buf *out)
         buf_printf(out, "threads.holds %llu\nthreads.holds_lost %llu\n",
                    (unsigned long long)locks_count(), (unsigned long long)locks_lost());
     if (option_on(&s->options, OPT_DEADLOCK))
-        buf_printf(out, "threads.deadlocks %llu\n", (unsigned long long)watch_found());
-    watch_status(out);
+        buf_printf(out, "threads.deadlocks %llu\n", (unsigned long long)deadlock_watch_found());
+    deadlock_watch_status(out);
 }
 
 const struct capture capture_threads = {
@@ -850,7 +850,7 @@ const struct capture capture_threads = {
     .records_only = true,
     .likes = {.can_generate_garbage_collection_events = 1, .can_get_monitor_info = 1},
     .wanted = wanted,
-    .load = watch_load,
+    .load = deadlock_watch_load,
     .start = start,
     .stop = stop,
     .release = release,

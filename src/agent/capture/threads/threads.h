@@ -154,8 +154,8 @@ void waiters_visit(JNIEnv *jni, void (*f)(struct waiter *w, jthread thread, void
  * Encloses everything that our natives do for the capture, but not the wait itself. Returns false
  * when the capture is off. JVM TI's callbacks are counted by vm.c.
  */
-bool natives_enter(void);
-void natives_leave(void);
+bool threads_natives_enter(void);
+void threads_natives_leave(void);
 
 /* The id in the recording of a live thread, given its Java id; 0 when unknown. */
 uint64_t thread_record_id(uint64_t java_id);
@@ -172,7 +172,7 @@ void thread_carried(const struct thread *carrier, uint64_t was, uint64_t now);
 /* The same for any thread; a virtual thread is described to the recording. */
 uint64_t thread_record(JNIEnv *jni, jthread thread);
 /* jvmscope.ThreadObject of a virtual thread that existed before the capture. */
-void put_thread_there(JNIEnv *jni, uint64_t id, jthread thread, uint64_t since);
+void threads_put_thread_there(JNIEnv *jni, uint64_t id, jthread thread, uint64_t since);
 
 /* objects.c */
 uint32_t object_identity(jobject o);
@@ -214,22 +214,23 @@ bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t 
 bool wait_is_plain(const struct waiter *w);
 bool wait_left_out(const struct wait *was, uint64_t ns);
 /* A wake-up of the calling thread is left out to stay within the budget, which is counted. */
-void interaction_left_out(void);
+void threads_interaction_left_out(void);
 /*
  * The calling thread's waits where to time a park would cost more than it may: a platform thread
  * whose last wait was short. Long ones are found by a clock that is cheap and coarse. NULL: it is
  * timed as others are.
  */
 struct waiter *waiter_untimed(JNIEnv *jni);
-/* Counts one more as lost, in portions; not between natives_enter and natives_leave. */
+/* Counts one more as lost, in portions; not between threads_natives_enter and
+ * threads_natives_leave. */
 void waiter_leaves_out(uint32_t *count, enum jfr_loss loss);
 
 /*
  * jvmscope.Notify, .StartCall, .InterruptCall, .Unpark: actions of the calling thread on other
  * threads.
  */
-void put_interaction(enum threads_type type, struct waiter *w, uint64_t trace, uint64_t class,
-                     uint32_t object, uint64_t target, bool all);
+void threads_put_interaction(enum threads_type type, struct waiter *w, uint64_t trace,
+                             uint64_t class, uint32_t object, uint64_t target, bool all);
 
 /*
  * Begins the event of a wait with the fields that all of them have: time, duration, thread, stack
@@ -238,14 +239,15 @@ void put_interaction(enum threads_type type, struct waiter *w, uint64_t trace, u
 bool wait_event_begin(struct jfr_event *e, uint32_t type, uint64_t thread, const struct wait *was,
                       uint64_t ns);
 /* monitors.c: jdk.JavaMonitorEnter of the calling thread, a wait of ns. */
-void put_monitor_enter(uint64_t thread, const struct wait *how, uint64_t ns);
+void threads_put_monitor_enter(uint64_t thread, const struct wait *how, uint64_t ns);
 
-/* natives.c, io.c: the same for sleeps, parks, and the reads that put_wait handles. */
-void put_sleep(uint64_t thread, const struct wait *was, uint64_t ns);
-void put_park(uint64_t thread, const struct wait *was, uint64_t ns, bool absolute, jlong time);
-void put_io_wait(uint64_t thread, const struct wait *was, uint64_t ns);
+/* natives.c, io.c: the same for sleeps, parks, and the reads that threads_put_wait handles. */
+void threads_put_sleep(uint64_t thread, const struct wait *was, uint64_t ns);
+void threads_put_park(uint64_t thread, const struct wait *was, uint64_t ns, bool absolute,
+                      jlong time);
+void threads_put_io_wait(uint64_t thread, const struct wait *was, uint64_t ns);
 /* mounts.c: jvmscope.VirtualThreadUnmounted. */
-void put_unmounted(uint64_t thread, const struct wait *was, uint64_t ns);
+void threads_put_unmounted(uint64_t thread, const struct wait *was, uint64_t ns);
 /*
  * Shortens a wait of the calling thread by the time in which it only lacked a carrier, for which
  * jvmscope.VirtualThreadReady is written. timed_out: the wait ended when its time was over.
@@ -296,18 +298,18 @@ void at_start_release(void);
 bool waiter_has_come(uint64_t id);
 
 /* The event of a wait that has ended, of a thread given by its id in the recording. */
-void put_wait(uint64_t thread, enum wait_kind kind, const struct wait *was, uint64_t ns,
-              bool timed_out);
+void threads_put_wait(uint64_t thread, enum wait_kind kind, const struct wait *was, uint64_t ns,
+                      bool timed_out);
 /* waiting.c: jvmscope.Waiting, of a wait in progress. False when there is no room. */
-bool put_waiting(uint64_t thread, enum wait_kind kind, const struct wait *how);
+bool threads_put_waiting(uint64_t thread, enum wait_kind kind, const struct wait *how);
 /*
  * waiting.c: writes jvmscope.Waiting for all waits that began before a time and have not been
  * reported yet.
  */
 void waiting_init(struct jfr_writer *jfr);
-void report_all_waiting(uint64_t before);
+void waiting_report_all(uint64_t before);
 /* waiting.c: the same for all waits, whether they were reported or not, up to a limit. */
-void report_waiting_again(void);
+void waiting_report_again(void);
 /* See keep_stacks in capture.h; of one wait, and of all that go on. */
 void wait_keep_stack(struct wait *at);
 void waiting_keep_stacks(void);
@@ -316,15 +318,15 @@ void waiting_keep_stacks(void);
  * threads/deadlocks.c, deadlock=y. owned says whether an object is a synchronizer that has an
  * owner.
  */
-int watch_load(struct session *s, struct buf *why) must_check;
+int deadlock_watch_load(struct session *s, struct buf *why) must_check;
 /* always: it searches rarely, so that it may run for months. */
-int watch_start(JNIEnv *jni, bool always, struct buf *why) must_check;
+int deadlock_watch_start(JNIEnv *jni, bool always, struct buf *why) must_check;
 /* In a recording of threads that goes on. */
-int watch_begin(JNIEnv *jni, struct buf *why) must_check;
-void watch_status(struct buf *out);
-void watch_stop(JNIEnv *jni);
-bool watch_owned(JNIEnv *jni, jobject blocker);
-uint64_t watch_found(void);
+int deadlock_watch_begin(JNIEnv *jni, struct buf *why) must_check;
+void deadlock_watch_status(struct buf *out);
+void deadlock_watch_stop(JNIEnv *jni);
+bool deadlock_watch_owned(JNIEnv *jni, jobject blocker);
+uint64_t deadlock_watch_found(void);
 
 /* mounts.c: when virtual threads are unmounted. on returns whether the VM has these events. */
 bool mounts_on(void);
@@ -348,7 +350,8 @@ struct waiter *native_self(JNIEnv *jni);
  * until; since 0: in the next call. If it were written too early, it would be attributed to a park
  * that has not ended yet, and the next park would have no cause.
  */
-void put_unpark(JNIEnv *jni, struct waiter *w, jobject thread, uint64_t since, uint64_t until);
+void threads_put_unpark(JNIEnv *jni, struct waiter *w, jobject thread, uint64_t since,
+                        uint64_t until);
 
 /* unpark.c: unparks of virtual threads (JDK 21 and later). */
 int unparks_on(JNIEnv *jni, struct buf *why) must_check;

@@ -18,27 +18,27 @@ EXPORT void JNICALL Java_java_lang_JvmscopeThreads_unpark(JNIEnv *jni, jclass cl
 void JNICALL Java_java_lang_JvmscopeThreads_unpark(JNIEnv *jni, jclass class, jobject thread)
 {
     if (!budget_keeps(&budget_wakes_of)) {
-        interaction_left_out();
+        threads_interaction_left_out();
         return;
     }
-    if (!thread || !natives_enter())
+    if (!thread || !threads_natives_enter())
         return;
     uint64_t cost = budget_begin();
     struct waiter *w = native_self(jni);
     if (w)
-        put_unpark(jni, w, thread, 0, 0);
+        threads_put_unpark(jni, w, thread, 0, 0);
     budget_end(COST_WAITS, cost);
-    natives_leave();
+    threads_natives_leave();
 }
 
 EXPORT void JNICALL Java_java_lang_JvmscopeThreads_ready(JNIEnv *jni, jclass class, jobject thread);
 
 void JNICALL Java_java_lang_JvmscopeThreads_ready(JNIEnv *jni, jclass class, jobject thread)
 {
-    if (!thread || !natives_enter())
+    if (!thread || !threads_natives_enter())
         return;
     waiter_ready(jni, thread);
-    natives_leave();
+    threads_natives_leave();
 }
 
 static bool unpark_wants(struct str class_name)

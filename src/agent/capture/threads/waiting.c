@@ -32,7 +32,7 @@ static bool put_kind(uint64_t thread, enum wait_kind kind, uint64_t name, const 
     return true;
 }
 
-bool put_waiting(uint64_t thread, enum wait_kind kind, const struct wait *how)
+bool threads_put_waiting(uint64_t thread, enum wait_kind kind, const struct wait *how)
 {
     return put_kind(thread, kind, kind_strings[kind], how);
 }
@@ -80,20 +80,20 @@ static void report_waiting(struct waiter *w, jthread thread, void *arg)
                             .timeout = at->timeout,
                             .object = at->object};
         if (seqlock_stamp_holds(&at->start, start) &&
-            put_waiting(w->id, (enum wait_kind)k, &copy)) {
+            threads_put_waiting(w->id, (enum wait_kind)k, &copy)) {
             at->reported = true;
             t->reported++;
         }
     }
 }
 
-void report_all_waiting(uint64_t before)
+void waiting_report_all(uint64_t before)
 {
     struct waits_report t = {.before = before};
     waiters_visit(NULL, report_waiting, &t);
 }
 
-void report_waiting_again(void)
+void waiting_report_again(void)
 {
     struct waits_report t = {.before = UINT64_MAX, .again = true};
     waiters_visit(NULL, report_waiting, &t);

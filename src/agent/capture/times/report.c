@@ -300,7 +300,7 @@ static void old_name(JNIEnv *jni, uint64_t id, char *to, size_t size)
 {
     const struct method *m = names_method(jni, (jmethodID)(uintptr_t)id);
     char class_name[512];
-    dotted_name(m ? m->class_name : "", class_name, sizeof(class_name));
+    names_dotted(m ? m->class_name : "", class_name, sizeof(class_name));
     snprintf(to, size, "%s.%s%s", class_name, m ? m->name : "", m ? m->descriptor : "");
 }
 

@@ -18,7 +18,7 @@ static bool is_null(const struct value *v)
 
 /* ---- numbers ---- */
 
-void put_optional(struct buf *b, const struct value *v)
+void known_put_optional(struct buf *b, const struct value *v)
 {
     struct value parts[SHOWN_FIELDS_MAX];
     if (value_parts(v, parts) < 2)
@@ -73,7 +73,7 @@ static bool digits_of(const struct value *v, bool *ret_negative, char digits[DIG
     return true;
 }
 
-void put_big_integer(struct buf *b, const struct value *v)
+void known_put_big_integer(struct buf *b, const struct value *v)
 {
     char digits[DIGITS_MAX];
     bool negative = false;
@@ -107,7 +107,7 @@ static void put_scaled(struct buf *b, const char *digits, int64_t scale)
     }
 }
 
-void put_big_decimal(struct buf *b, const struct value *v)
+void known_put_big_decimal(struct buf *b, const struct value *v)
 {
     struct value parts[SHOWN_FIELDS_MAX];
     char digits[DIGITS_MAX];
@@ -128,7 +128,7 @@ void put_big_decimal(struct buf *b, const struct value *v)
     put_scaled(b, digits, parts[1].number);
 }
 
-void put_uuid(struct buf *b, const struct value *v)
+void known_put_uuid(struct buf *b, const struct value *v)
 {
     struct value parts[SHOWN_FIELDS_MAX];
     if (value_parts(v, parts) < 2)
@@ -159,7 +159,7 @@ static void put_fraction(struct buf *b, int64_t nanos, int group)
         buf_printf(b, ".%s", text);
 }
 
-void put_date(struct buf *b, const struct value *v)
+void known_put_date(struct buf *b, const struct value *v)
 {
     struct value parts[SHOWN_FIELDS_MAX];
     unsigned n = value_parts(v, parts);
@@ -171,14 +171,14 @@ void put_date(struct buf *b, const struct value *v)
     }
 }
 
-void put_month_day(struct buf *b, const struct value *v)
+void known_put_month_day(struct buf *b, const struct value *v)
 {
     struct value parts[SHOWN_FIELDS_MAX];
     if (value_parts(v, parts) >= 2)
         buf_printf(b, "--%02" PRId64 "-%02" PRId64, parts[0].number, parts[1].number);
 }
 
-void put_time(struct buf *b, const struct value *v)
+void known_put_time(struct buf *b, const struct value *v)
 {
     struct value parts[SHOWN_FIELDS_MAX];
     if (value_parts(v, parts) < 4)
@@ -190,7 +190,7 @@ void put_time(struct buf *b, const struct value *v)
         put_fraction(b, parts[3].number, 3);
 }
 
-void put_date_time(struct buf *b, const struct value *v)
+void known_put_date_time(struct buf *b, const struct value *v)
 {
     struct value parts[SHOWN_FIELDS_MAX];
     if (value_parts(v, parts) < 2)
@@ -224,14 +224,14 @@ static void put_utc(struct buf *b, int64_t seconds, int64_t nanos)
     buf_u8(b, 'Z');
 }
 
-void put_instant(struct buf *b, const struct value *v)
+void known_put_instant(struct buf *b, const struct value *v)
 {
     struct value parts[SHOWN_FIELDS_MAX];
     if (value_parts(v, parts) >= 2)
         put_utc(b, parts[0].number, parts[1].number);
 }
 
-void put_java_date(struct buf *b, const struct value *v)
+void known_put_java_date(struct buf *b, const struct value *v)
 {
     struct value parts[SHOWN_FIELDS_MAX];
     if (value_parts(v, parts) < 1)
@@ -240,17 +240,17 @@ void put_java_date(struct buf *b, const struct value *v)
     put_utc(b, ms / 1000 - (rest < 0), (rest < 0 ? rest + 1000 : rest) * 1000000);
 }
 
-void put_calendar(struct buf *b, const struct value *v)
+void known_put_calendar(struct buf *b, const struct value *v)
 {
     struct value parts[SHOWN_FIELDS_MAX];
     if (value_parts(v, parts) >= 2 && !parts[1].number)
         buf_string(b, "not computed");
     else
-        put_java_date(b, v);
+        known_put_java_date(b, v);
 }
 
 /* Whose milliseconds are those of the whole second. */
-void put_timestamp(struct buf *b, const struct value *v)
+void known_put_timestamp(struct buf *b, const struct value *v)
 {
     struct value parts[SHOWN_FIELDS_MAX];
     if (value_parts(v, parts) < 2)
@@ -259,7 +259,7 @@ void put_timestamp(struct buf *b, const struct value *v)
     put_utc(b, ms / 1000 - (ms % 1000 < 0), parts[1].number);
 }
 
-void put_duration(struct buf *b, const struct value *v)
+void known_put_duration(struct buf *b, const struct value *v)
 {
     struct value parts[SHOWN_FIELDS_MAX];
     if (value_parts(v, parts) < 2)
@@ -280,7 +280,7 @@ void put_duration(struct buf *b, const struct value *v)
     buf_u8(b, 'S');
 }
 
-void put_period(struct buf *b, const struct value *v)
+void known_put_period(struct buf *b, const struct value *v)
 {
     struct value parts[SHOWN_FIELDS_MAX];
     unsigned n = value_parts(v, parts);
@@ -294,7 +294,7 @@ void put_period(struct buf *b, const struct value *v)
     buf_string(b, any ? "" : "0D");
 }
 
-void put_zoned(struct buf *b, const struct value *v)
+void known_put_zoned(struct buf *b, const struct value *v)
 {
     struct value parts[SHOWN_FIELDS_MAX];
     if (value_parts(v, parts) < 3)
@@ -310,7 +310,7 @@ void put_zoned(struct buf *b, const struct value *v)
 
 /* ---- texts ---- */
 
-void put_joined(struct buf *b, const struct value *v)
+void known_put_joined(struct buf *b, const struct value *v)
 {
     struct value parts[SHOWN_FIELDS_MAX];
     unsigned n = value_parts(v, parts);
@@ -320,7 +320,7 @@ void put_joined(struct buf *b, const struct value *v)
 }
 
 /* The bytes of a path are what the file system has: UTF-8 in most. */
-void put_path(struct buf *b, const struct value *v)
+void known_put_path(struct buf *b, const struct value *v)
 {
     char bytes[RING_TEXT_MAX];
     size_t n = MIN(v->n_chars, (uint32_t)RING_TEXT_MAX);
@@ -350,7 +350,7 @@ static void put_after(struct buf *b, const char *before, const struct value *v)
 }
 
 /* As URI.toString() joins the parts; a URI that was parsed is their text as well. */
-void put_uri(struct buf *b, const struct value *v)
+void known_put_uri(struct buf *b, const struct value *v)
 {
     enum { SCHEME, SPECIFIC, USER, HOST, PORT, AUTHORITY, PATH, QUERY, FRAGMENT, N };
     struct value p[SHOWN_FIELDS_MAX];
@@ -374,7 +374,7 @@ void put_uri(struct buf *b, const struct value *v)
     put_after(b, "#", &p[FRAGMENT]);
 }
 
-void put_url(struct buf *b, const struct value *v)
+void known_put_url(struct buf *b, const struct value *v)
 {
     enum { PROTOCOL, AUTHORITY, PATH, QUERY, REF, N };
     struct value p[SHOWN_FIELDS_MAX];

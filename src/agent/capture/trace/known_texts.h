@@ -8,24 +8,26 @@
 
 #include "agent/capture/trace/values.h"
 
-void put_optional(struct buf *b, const struct value *v); /* "[5]" or ".empty" */
+void known_put_optional(struct buf *b, const struct value *v); /* "[5]" or ".empty" */
 /* "~2^4095" when there are more digits than were read. */
-void put_big_integer(struct buf *b, const struct value *v);
-void put_big_decimal(struct buf *b, const struct value *v);
-void put_uuid(struct buf *b, const struct value *v);
-void put_instant(struct buf *b, const struct value *v);
-void put_duration(struct buf *b, const struct value *v);
-void put_period(struct buf *b, const struct value *v);
-void put_date(struct buf *b, const struct value *v); /* with or without a day */
-void put_month_day(struct buf *b, const struct value *v);
-void put_time(struct buf *b, const struct value *v);
-void put_date_time(struct buf *b, const struct value *v);
-void put_zoned(struct buf *b, const struct value *v);
-void put_joined(struct buf *b, const struct value *v);    /* the parts, one after the other */
-void put_java_date(struct buf *b, const struct value *v); /* the instant, which has no time zone */
-void put_timestamp(struct buf *b, const struct value *v); /* likewise, of java.sql.Timestamp */
+void known_put_big_integer(struct buf *b, const struct value *v);
+void known_put_big_decimal(struct buf *b, const struct value *v);
+void known_put_uuid(struct buf *b, const struct value *v);
+void known_put_instant(struct buf *b, const struct value *v);
+void known_put_duration(struct buf *b, const struct value *v);
+void known_put_period(struct buf *b, const struct value *v);
+void known_put_date(struct buf *b, const struct value *v); /* with or without a day */
+void known_put_month_day(struct buf *b, const struct value *v);
+void known_put_time(struct buf *b, const struct value *v);
+void known_put_date_time(struct buf *b, const struct value *v);
+void known_put_zoned(struct buf *b, const struct value *v);
+void known_put_joined(struct buf *b, const struct value *v); /* the parts, one after the other */
+void known_put_java_date(struct buf *b,
+                         const struct value *v); /* the instant, which has no time zone */
+void known_put_timestamp(struct buf *b,
+                         const struct value *v); /* likewise, of java.sql.Timestamp */
 /* The instant; "not computed" while there are only the fields that were set. */
-void put_calendar(struct buf *b, const struct value *v);
-void put_path(struct buf *b, const struct value *v);
-void put_uri(struct buf *b, const struct value *v);
-void put_url(struct buf *b, const struct value *v);
+void known_put_calendar(struct buf *b, const struct value *v);
+void known_put_path(struct buf *b, const struct value *v);
+void known_put_uri(struct buf *b, const struct value *v);
+void known_put_url(struct buf *b, const struct value *v);

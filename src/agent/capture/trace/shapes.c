@@ -8,15 +8,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define OBJECT  ":Ljava/lang/Object;"
-#define OBJECTS ":[Ljava/lang/Object;"
-#define STRING  ":Ljava/lang/String;"
+#define OBJECT   ":Ljava/lang/Object;"
+#define OBJECTS  ":[Ljava/lang/Object;"
+#define STRING   ":Ljava/lang/String;"
 #define STAMPED  "java.util.concurrent.atomic.AtomicStampedReference"
 #define MARKABLE "java.util.concurrent.atomic.AtomicMarkableReference"
-#define STRIPED "java/util/concurrent/atomic/Striped64"
-#define CHM     "java/util/concurrent/ConcurrentHashMap"
-#define CLQ     "java/util/concurrent/ConcurrentLinkedQueue"
-#define LBQ     "java/util/concurrent/LinkedBlockingQueue"
+#define STRIPED  "java/util/concurrent/atomic/Striped64"
+#define CHM      "java/util/concurrent/ConcurrentHashMap"
+#define CLQ      "java/util/concurrent/ConcurrentLinkedQueue"
+#define LBQ      "java/util/concurrent/LinkedBlockingQueue"
 
 /*
  * A field is "name:descriptor" of the class itself, or is preceded by another class and a dot; NULL
@@ -50,57 +50,57 @@ static const struct shape_row rows[] = {
     {"java.util.concurrent.atomic.AtomicLongArray", SHAPE_NUMBERS, STYLE_SIZED, 0, 1, {"array:[J"}},
     {"java.util.concurrent.atomic.AtomicReferenceArray", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {NULL, "array" OBJECTS}},
     {"java.lang.StringBuilder", SHAPE_CHARS, STYLE_QUOTED, 0, 3,
-     {"value:[B|[C", "count:I", "coder:B|"}, put_text},
+     {"value:[B|[C", "count:I", "coder:B|"}, trace_put_text},
     {"java.lang.StringBuffer", SHAPE_CHARS, STYLE_QUOTED, 0, 3,
-     {"value:[B|[C", "count:I", "coder:B|"}, put_text},
-    {"java.math.BigInteger", SHAPE_PARTS, STYLE_NUMBER, SHAPE_LATE, 2, {"signum:I", "mag:[I"}, put_big_integer},
+     {"value:[B|[C", "count:I", "coder:B|"}, trace_put_text},
+    {"java.math.BigInteger", SHAPE_PARTS, STYLE_NUMBER, SHAPE_LATE, 2, {"signum:I", "mag:[I"}, known_put_big_integer},
     {"java.math.BigDecimal", SHAPE_PARTS, STYLE_NUMBER, SHAPE_LATE, 3,
-     {"intVal:Ljava/math/BigInteger;", "scale:I", "intCompact:J"}, put_big_decimal},
-    {"java.util.UUID", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2, {"mostSigBits:J", "leastSigBits:J"}, put_uuid},
-    {"java.time.Instant", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2, {"seconds:J", "nanos:I"}, put_instant},
-    {"java.time.Duration", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2, {"seconds:J", "nanos:I"}, put_duration},
-    {"java.time.Period", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 3, {"years:I", "months:I", "days:I"}, put_period},
-    {"java.time.Year", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 1, {"year:I"}, put_joined},
-    {"java.time.YearMonth", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2, {"year:I", "month:I|B"}, put_date},
-    {"java.time.MonthDay", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2, {"month:I|B", "day:I|B"}, put_month_day},
-    {"java.time.LocalDate", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 3, {"year:I", "month:S|B", "day:S|B"}, put_date},
-    {"java.time.LocalTime", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 4, {"hour:B", "minute:B", "second:B", "nano:I"}, put_time},
+     {"intVal:Ljava/math/BigInteger;", "scale:I", "intCompact:J"}, known_put_big_decimal},
+    {"java.util.UUID", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2, {"mostSigBits:J", "leastSigBits:J"}, known_put_uuid},
+    {"java.time.Instant", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2, {"seconds:J", "nanos:I"}, known_put_instant},
+    {"java.time.Duration", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2, {"seconds:J", "nanos:I"}, known_put_duration},
+    {"java.time.Period", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 3, {"years:I", "months:I", "days:I"}, known_put_period},
+    {"java.time.Year", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 1, {"year:I"}, known_put_joined},
+    {"java.time.YearMonth", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2, {"year:I", "month:I|B"}, known_put_date},
+    {"java.time.MonthDay", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2, {"month:I|B", "day:I|B"}, known_put_month_day},
+    {"java.time.LocalDate", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 3, {"year:I", "month:S|B", "day:S|B"}, known_put_date},
+    {"java.time.LocalTime", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 4, {"hour:B", "minute:B", "second:B", "nano:I"}, known_put_time},
     {"java.time.LocalDateTime", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2,
-     {"date:Ljava/time/LocalDate;", "time:Ljava/time/LocalTime;"}, put_date_time},
+     {"date:Ljava/time/LocalDate;", "time:Ljava/time/LocalTime;"}, known_put_date_time},
     {"java.time.OffsetTime", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2,
-     {"time:Ljava/time/LocalTime;", "offset:Ljava/time/ZoneOffset;"}, put_joined},
+     {"time:Ljava/time/LocalTime;", "offset:Ljava/time/ZoneOffset;"}, known_put_joined},
     {"java.time.OffsetDateTime", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2,
-     {"dateTime:Ljava/time/LocalDateTime;", "offset:Ljava/time/ZoneOffset;"}, put_joined},
+     {"dateTime:Ljava/time/LocalDateTime;", "offset:Ljava/time/ZoneOffset;"}, known_put_joined},
     {"java.time.ZonedDateTime", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 3,
-     {"dateTime:Ljava/time/LocalDateTime;", "offset:Ljava/time/ZoneOffset;", "zone:Ljava/time/ZoneId;"}, put_zoned},
-    {"java.time.ZoneOffset", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 1, {"id:Ljava/lang/String;"}, put_joined},
-    {"java.time.ZoneRegion", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 1, {"id:Ljava/lang/String;"}, put_joined},
-    {"java.sql.Timestamp", SHAPE_PARTS, STYLE_HELD, SHAPE_LATE | SHAPE_BELOW, 2, {"fastTime:J", "nanos:I"}, put_timestamp},
-    {"java.util.Date", SHAPE_PARTS, STYLE_HELD, SHAPE_LATE | SHAPE_BELOW, 1, {"fastTime:J"}, put_java_date},
-    {"java.util.Calendar", SHAPE_PARTS, STYLE_HELD, SHAPE_LATE | SHAPE_BELOW, 2, {"time:J", "isTimeSet:Z"}, put_calendar},
-    {"java.util.TimeZone", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE | SHAPE_BELOW, 1, {"ID" STRING}, put_joined},
-    {"java.util.Currency", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 1, {"currencyCode" STRING}, put_joined},
-    {"java.util.regex.Pattern", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE, 1, {"pattern" STRING}, put_joined},
-    {"java.nio.charset.Charset", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE | SHAPE_BELOW, 1, {"name" STRING}, put_joined},
-    {"java.io.File", SHAPE_PARTS, STYLE_QUOTED, SHAPE_BELOW, 1, {"path:Ljava/lang/String;"}, put_joined},
-    {"sun.nio.fs.UnixPath", SHAPE_CHARS, STYLE_QUOTED, SHAPE_LATE, 3, {"path:[B", NULL, NULL}, put_path},
+     {"dateTime:Ljava/time/LocalDateTime;", "offset:Ljava/time/ZoneOffset;", "zone:Ljava/time/ZoneId;"}, known_put_zoned},
+    {"java.time.ZoneOffset", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 1, {"id:Ljava/lang/String;"}, known_put_joined},
+    {"java.time.ZoneRegion", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 1, {"id:Ljava/lang/String;"}, known_put_joined},
+    {"java.sql.Timestamp", SHAPE_PARTS, STYLE_HELD, SHAPE_LATE | SHAPE_BELOW, 2, {"fastTime:J", "nanos:I"}, known_put_timestamp},
+    {"java.util.Date", SHAPE_PARTS, STYLE_HELD, SHAPE_LATE | SHAPE_BELOW, 1, {"fastTime:J"}, known_put_java_date},
+    {"java.util.Calendar", SHAPE_PARTS, STYLE_HELD, SHAPE_LATE | SHAPE_BELOW, 2, {"time:J", "isTimeSet:Z"}, known_put_calendar},
+    {"java.util.TimeZone", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE | SHAPE_BELOW, 1, {"ID" STRING}, known_put_joined},
+    {"java.util.Currency", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 1, {"currencyCode" STRING}, known_put_joined},
+    {"java.util.regex.Pattern", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE, 1, {"pattern" STRING}, known_put_joined},
+    {"java.nio.charset.Charset", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE | SHAPE_BELOW, 1, {"name" STRING}, known_put_joined},
+    {"java.io.File", SHAPE_PARTS, STYLE_QUOTED, SHAPE_BELOW, 1, {"path:Ljava/lang/String;"}, known_put_joined},
+    {"sun.nio.fs.UnixPath", SHAPE_CHARS, STYLE_QUOTED, SHAPE_LATE, 3, {"path:[B", NULL, NULL}, known_put_path},
     {"java.net.URI", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE, 9,
      {"scheme" STRING, "schemeSpecificPart" STRING, "userInfo" STRING, "host" STRING, "port:I", "authority" STRING,
-      "path" STRING, "query" STRING, "fragment" STRING}, put_uri},
+      "path" STRING, "query" STRING, "fragment" STRING}, known_put_uri},
     {"java.net.URL", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE, 5,
-     {"protocol" STRING, "authority" STRING, "path" STRING, "query" STRING, "ref" STRING}, put_url},
+     {"protocol" STRING, "authority" STRING, "path" STRING, "query" STRING, "ref" STRING}, known_put_url},
     {"java.lang.Enum", SHAPE_NAME, STYLE_ENUM, 0, 1, {"name:Ljava/lang/String;"}},
     {"java.lang.Throwable", SHAPE_NAME, STYLE_OBJECT, 0, 1, {"detailMessage:Ljava/lang/String;"}},
     {"java.lang.Class", SHAPE_CLASS, STYLE_PLAIN, 0, 0, {NULL}},
-    {"java.util.OptionalInt", SHAPE_PARTS, STYLE_OPTIONAL, 0, 2, {"isPresent:Z", "value:I"}, put_optional},
-    {"java.util.OptionalLong", SHAPE_PARTS, STYLE_OPTIONAL, 0, 2, {"isPresent:Z", "value:J"}, put_optional},
-    {"java.util.OptionalDouble", SHAPE_PARTS, STYLE_OPTIONAL, 0, 2, {"isPresent:Z", "value:D"}, put_optional},
+    {"java.util.OptionalInt", SHAPE_PARTS, STYLE_OPTIONAL, 0, 2, {"isPresent:Z", "value:I"}, known_put_optional},
+    {"java.util.OptionalLong", SHAPE_PARTS, STYLE_OPTIONAL, 0, 2, {"isPresent:Z", "value:J"}, known_put_optional},
+    {"java.util.OptionalDouble", SHAPE_PARTS, STYLE_OPTIONAL, 0, 2, {"isPresent:Z", "value:D"}, known_put_optional},
     {"java.util.Optional", SHAPE_FIXED, STYLE_OPTIONAL, SHAPE_SKIP_NULL, 1, {"value" OBJECT}},
     {"java.util.concurrent.atomic.AtomicReference", SHAPE_FIXED, STYLE_OBJECT, 0, 1, {"value" OBJECT}},
-    {STAMPED, SHAPE_PARTS, STYLE_HELD, SHAPE_LATE, 1, {"pair:Ljava/util/concurrent/atomic/AtomicStampedReference$Pair;"}, put_joined},
-    {STAMPED "$Pair", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2, {"reference" OBJECT, "stamp:I"}, put_parts},
-    {MARKABLE, SHAPE_PARTS, STYLE_HELD, SHAPE_LATE, 1, {"pair:Ljava/util/concurrent/atomic/AtomicMarkableReference$Pair;"}, put_joined},
-    {MARKABLE "$Pair", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2, {"reference" OBJECT, "mark:Z"}, put_parts},
+    {STAMPED, SHAPE_PARTS, STYLE_HELD, SHAPE_LATE, 1, {"pair:Ljava/util/concurrent/atomic/AtomicStampedReference$Pair;"}, known_put_joined},
+    {STAMPED "$Pair", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2, {"reference" OBJECT, "stamp:I"}, trace_put_parts},
+    {MARKABLE, SHAPE_PARTS, STYLE_HELD, SHAPE_LATE, 1, {"pair:Ljava/util/concurrent/atomic/AtomicMarkableReference$Pair;"}, known_put_joined},
+    {MARKABLE "$Pair", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2, {"reference" OBJECT, "mark:Z"}, trace_put_parts},
 
     {"java.util.ArrayList", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {"size:I", "elementData" OBJECTS}},
     {"java.util.Arrays$ArrayList", SHAPE_ARRAY, STYLE_SIZED, 0, 2, {NULL, "a" OBJECTS}},

@@ -140,7 +140,7 @@ static void condition_value(void *context, const struct cond_test *t, struct con
     bool is_name = v.type == 'L' && v.shown && v.shown->style == STYLE_ENUM && v.chars;
     if (value_is_string(&v) || is_name) {
         struct buf b = BUF(sizeof(c->text) - 1);
-        put_utf16(&b, v.chars, v.n_chars);
+        trace_put_utf16(&b, v.chars, v.n_chars);
         snprintf(c->text, sizeof(c->text), "%s", buf_str(&b));
         buf_release(&b);
         ret->text = c->text;
@@ -207,9 +207,9 @@ static int put_values(const struct ended *c)
     if (result(c, &v) && c->exit->kind == RECORD_EXIT)
         value_json(&(struct json){.out = &method_trace.returned}, &v);
     else if (c->exit->kind == RECORD_THROWN && result(c, &v)) {
-        put_class(&method_trace.exception, v.class);
+        trace_put_class(&method_trace.exception, v.class);
         if (v.shown && v.shown->kind == SHAPE_NAME && v.length > 0)
-            put_text(&method_trace.message, &v);
+            trace_put_text(&method_trace.message, &v);
     }
     return buf_error(&method_trace.arguments);
 }

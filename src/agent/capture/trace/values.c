@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void put_class(struct buf *b, uint32_t number)
+void trace_put_class(struct buf *b, uint32_t number)
 {
     const char *s = drain_class(number);
     static const char codes[] = "ZBCSIJFDV";
@@ -30,7 +30,7 @@ void put_class(struct buf *b, uint32_t number)
         buf_string(b, "[]");
 }
 
-void put_utf16(struct buf *b, const uint16_t *chars, uint32_t n)
+void trace_put_utf16(struct buf *b, const uint16_t *chars, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         uint16_t c = chars[i];
@@ -253,9 +253,9 @@ struct value value_held(const struct value *v)
 
 /* ---- as text ---- */
 
-void put_text(struct buf *b, const struct value *v)
+void trace_put_text(struct buf *b, const struct value *v)
 {
-    put_utf16(b, v->chars, v->n_chars);
+    trace_put_utf16(b, v->chars, v->n_chars);
     if (v->length > v->n_chars)
         buf_printf(b, "... (%lld)", (long long)v->length);
 }
@@ -263,7 +263,7 @@ void put_text(struct buf *b, const struct value *v)
 static void put_quoted(struct buf *b, const struct value *v)
 {
     _cleanup_(buf_release) struct buf text = BUF(4096);
-    put_text(&text, v);
+    trace_put_text(&text, v);
     struct json j = {.out = b};
     json_string_n(&j, (const char *)text.data, text.len);
 }
@@ -297,7 +297,7 @@ static void put_part(struct buf *text, const struct value *v)
         value_text(text, v);
 }
 
-void put_parts(struct buf *text, const struct value *v)
+void trace_put_parts(struct buf *text, const struct value *v)
 {
     const uint8_t *at = v->parts;
     struct value part;
@@ -321,7 +321,7 @@ void put_parts(struct buf *text, const struct value *v)
 static void put_class_sized(struct buf *text, const struct value *v)
 {
     size_t before = text->len;
-    put_class(text, v->class);
+    trace_put_class(text, v->class);
     char *open =
         is_array(v->class) && buf_error(text) == 0 ? strchr(buf_str(text) + before, '[') : NULL;
     if (open) {
@@ -365,23 +365,23 @@ static void put_reference(struct buf *text, const struct value *v)
     struct value box = value_unboxed(v);
     enum shape_style style = v->shown ? v->shown->style : STYLE_OBJECT;
     if (value_is_string(v)) {
-        put_text(text, v);
+        trace_put_text(text, v);
     } else if (style == STYLE_PLAIN && v->shown->kind == SHAPE_CLASS) {
-        put_class(text, (uint32_t)v->number);
+        trace_put_class(text, (uint32_t)v->number);
         buf_string(text, ".class");
     } else if (style == STYLE_PLAIN && box.type != 'L') {
         value_text(text, &box);
     } else if (style == STYLE_ENUM && v->length >= 0) {
         buf_printf(text, "%s.", v->shown->enum_name ? v->shown->enum_name : "?");
-        put_text(text, v);
+        trace_put_text(text, v);
     } else if ((style == STYLE_NUMBER || style == STYLE_TEXT) && v->n_parts) {
         v->shown->put(text, v);
     } else if (style == STYLE_OPTIONAL && v->shown->put) {
-        put_class(text, v->class);
+        trace_put_class(text, v->class);
         v->shown->put(text, v);
     } else if (style == STYLE_OPTIONAL) {
         buf_string(text, v->length > 0 ? "java.util.Optional[" : "java.util.Optional.empty");
-        put_parts(text, v);
+        trace_put_parts(text, v);
         buf_string(text, v->length > 0 ? "]" : "");
     } else {
         put_class_sized(text, v);
@@ -392,11 +392,11 @@ static void put_reference(struct buf *text, const struct value *v)
         if (v->shown && v->shown->put)
             put_known(text, v);
         else if (v->n_parts)
-            put_parts(text, v);
+            trace_put_parts(text, v);
         else if (v->shown->kind == SHAPE_NAME)
             put_quoted(text, v);
         else
-            put_utf16(text, v->chars, v->n_chars);
+            trace_put_utf16(text, v->chars, v->n_chars);
         buf_string(text, !v->n_parts && v->shown->kind == SHAPE_TO_STRING && v->length > v->n_chars
                              ? "...}"
                              : "}");
@@ -423,7 +423,7 @@ void value_text(struct buf *b, const struct value *v)
         buf_string(b, v->number ? "true" : "false");
         break;
     case 'C':
-        put_utf16(b, &c, 1);
+        trace_put_utf16(b, &c, 1);
         break;
     case 'F':
     case 'D':

@@ -56,12 +56,12 @@ bool value_known(const struct value *v);
 /* The value in a box, or the value itself. */
 struct value value_unboxed(const struct value *v);
 /* "java.lang.String" or "int[]" of a class number into b. */
-void put_class(struct buf *b, uint32_t number);
+void trace_put_class(struct buf *b, uint32_t number);
 /* Modified UTF-8, which the JSON writer understands. */
-void put_utf16(struct buf *b, const uint16_t *chars, uint32_t n);
+void trace_put_utf16(struct buf *b, const uint16_t *chars, uint32_t n);
 /* The characters of a text value, followed by "... (LENGTH)" when they are incomplete. */
-void put_text(struct buf *b, const struct value *v);
+void trace_put_text(struct buf *b, const struct value *v);
 /*
  * Fields with their names, elements, or keys with their values; "..." stands for what was left out.
  */
-void put_parts(struct buf *b, const struct value *v);
+void trace_put_parts(struct buf *b, const struct value *v);

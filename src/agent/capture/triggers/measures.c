@@ -338,7 +338,7 @@ static bool measure(struct trigger *t, int number, uint64_t now)
     bool whole = true;
     switch (test->measure) {
     case MEASURE_DEADLOCK:
-        return is_more(m, watch_found());
+        return is_more(m, deadlock_watch_found());
     case MEASURE_OOM:
         return is_more(m, atomic_load(&exhausted));
     case MEASURE_EXCEPTION:
@@ -483,11 +483,11 @@ static int begin_test(struct trigger *t, int i, struct session *s, JNIEnv *jni, 
         m->counted = atomic_load(&exhausted);
         return events_for(&oom_events, &exhaustion, &oom_on, t->text, why);
     case MEASURE_DEADLOCK:
-        m->counted = watch_found();
+        m->counted = deadlock_watch_found();
         if (option_on(&s->options, OPT_DEADLOCK)) /* it is looked for from the start on */
             return 0;
         if (option_on(&s->options, OPT_THREADS))
-            return watch_begin(jni, why);
+            return deadlock_watch_begin(jni, why);
         buf_printf(why, "on=%s: this recording has no waits: start it with --threads", t->text);
         return -ENOTSUP;
     case MEASURE_SAFEPOINT:

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-bool small_file(const char *path, char *ret, int size)
+bool cgroup_small_file(const char *path, char *ret, int size)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, ret, (size_t)size - 1);
@@ -20,7 +20,7 @@ bool small_file(const char *path, char *ret, int size)
     return n >= 0;
 }
 
-int64_t line_number(const char *text, const char *word)
+int64_t cgroup_line_number(const char *text, const char *word)
 {
     size_t len = strlen(word);
     for (const char *at = text; at && *at; at = strchr(at, '\n'), at = at ? at + 1 : NULL)
@@ -73,7 +73,7 @@ static bool read_in(const char *folder, const char *name, char *ret, int size)
     char path[PATH_MAX];
     int n = snprintf(path, sizeof(path), "%s/%s", folder, name);
     ret[0] = 0;
-    return folder[0] && n < (int)sizeof(path) && small_file(path, ret, size);
+    return folder[0] && n < (int)sizeof(path) && cgroup_small_file(path, ret, size);
 }
 
 static int64_t number_in(const char *folder, const char *name)
@@ -124,7 +124,7 @@ void cgroup_find(struct cgroup *ret, const char *list, const char *root)
     char text[4096], path[PATH_MAX], base[PATH_MAX];
     static const char *const cpu_folders[] = {"cpu,cpuacct", "cpu", "cpuacct,cpu"};
     *ret = (struct cgroup){0};
-    if (!small_file(list, text, sizeof(text)))
+    if (!cgroup_small_file(list, text, sizeof(text)))
         return;
     snprintf(base, sizeof(base), "%s/cgroup.controllers", root);
     ret->v2 = access(base, R_OK) == 0;
@@ -162,7 +162,7 @@ static void read_v2(const struct cgroup *c, struct cgroup_figures *f)
     f->memory_limit = number_in(c->memory, "memory.max");
     f->memory_used = number_in(c->memory, "memory.current");
     if (read_in(c->memory, "memory.events", text, sizeof(text)))
-        f->memory_failures = line_number(text, "max");
+        f->memory_failures = cgroup_line_number(text, "max");
 }
 
 static void read_v1(const struct cgroup *c, struct cgroup_figures *f)
@@ -181,9 +181,9 @@ bool cgroup_read_throttling(const struct cgroup *c, struct cgroup_figures *ret)
     *ret = (struct cgroup_figures){-1, -1, -1, -1, -1, -1, -1, -1, -1};
     if (!read_in(c->cpu, "cpu.stat", text, sizeof(text)))
         return false;
-    int64_t time = line_number(text, c->v2 ? "throttled_usec" : "throttled_time");
-    ret->slices = line_number(text, "nr_periods");
-    ret->throttled_slices = line_number(text, "nr_throttled");
+    int64_t time = cgroup_line_number(text, c->v2 ? "throttled_usec" : "throttled_time");
+    ret->slices = cgroup_line_number(text, "nr_periods");
+    ret->throttled_slices = cgroup_line_number(text, "nr_throttled");
     ret->throttled_ns = time < 0 ? -1 : c->v2 ? time * 1000 : time;
     return ret->throttled_ns >= 0;
 }
@@ -203,7 +203,7 @@ int64_t cgroup_pressure_ns(const struct cgroup *c, const char *what)
     snprintf(name, sizeof(name), "%s.pressure", what);
     if (!c->v2 || !read_in(c->cpu, name, text, sizeof(text))) {
         snprintf(name, sizeof(name), "/proc/pressure/%s", what);
-        if (!small_file(name, text, sizeof(text)))
+        if (!cgroup_small_file(name, text, sizeof(text)))
             return -1;
     }
     /* "some avg10=0.00 avg60=0.00 avg300=0.00 total=123456" */

@@ -93,14 +93,14 @@ static bool read_ticks(struct ticks *ret)
     char text[1024];
     unsigned long long u = 0, s = 0, v[8] = {0};
     *ret = (struct ticks){0};
-    if (!small_file("/proc/self/stat", text, sizeof(text)) || !strrchr(text, ')') ||
+    if (!cgroup_small_file("/proc/self/stat", text, sizeof(text)) || !strrchr(text, ')') ||
         sscanf(strrchr(text, ')') + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu", &u,
                &s) != 2)
         return false;
     ret->user = u;
     ret->system = s;
     /* user nice system idle iowait irq softirq steal */
-    if (small_file("/proc/stat", text, sizeof(text)) &&
+    if (cgroup_small_file("/proc/stat", text, sizeof(text)) &&
         sscanf(text, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &v[0], &v[1], &v[2], &v[3],
                &v[4], &v[5], &v[6], &v[7]) >= 4) {
         for (int i = 0; i < 8; i++)
@@ -186,11 +186,11 @@ static void put_process(uint64_t now, const struct ticks *t)
     struct jfr_event e;
     struct rlimit limit;
     int64_t old = 0;
-    if (small_file("/proc/self/status", text, sizeof(text)) &&
+    if (cgroup_small_file("/proc/self/status", text, sizeof(text)) &&
         jfr_begin(vm_activity.jfr, JFR_RESIDENT_SET_SIZE, 0, &e)) {
         jfr_put_time(&e, now);
-        jfr_put_long(&e, MAX(line_number(text, "VmRSS"), INT64_C(0)) << 10);
-        jfr_put_long(&e, MAX(line_number(text, "VmHWM"), INT64_C(0)) << 10);
+        jfr_put_long(&e, MAX(cgroup_line_number(text, "VmRSS"), INT64_C(0)) << 10);
+        jfr_put_long(&e, MAX(cgroup_line_number(text, "VmHWM"), INT64_C(0)) << 10);
         jfr_commit(&e);
     }
     if (all.rounds++ % FILES_EVERY == 0)

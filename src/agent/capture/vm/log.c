@@ -52,7 +52,7 @@ static int order(JNIEnv *jni, const char *what)
     snprintf(command, sizeof(command),
              "VM.log output=file=%s output_options=filecount=0 what=%s decorators=tn,ti,tg",
              vm_log.name, what);
-    int r = diagnostic_command(jni, command, &answer);
+    int r = management_diagnostic_command(jni, command, &answer);
     return r < 0                                                                    ? r
            : strstr(buf_str(&answer), "nvalid") || strstr(buf_str(&answer), "rror") ? -EINVAL
                                                                                     : 0;
