@@ -87,6 +87,17 @@ def test_program_is_left_alone(jdk, tmp_path):
     assert (tmp_path / "out.txt").read_text().startswith("JAVA PROFILE 1.0.1, created ")
 
 
+@pytest.mark.parametrize("options", [
+    "format=r,cpu=samples,threads=y,events=y,exceptions=stacks,trace=Amounts.*,deadlock=y,onoom=dump,requests=Amounts.hold,jfr=default",
+    "format=r,cpu=times,cover=y,alloc=exact,live=exact", "always=y,maxsize=16m", "heap=all,monitor=y,cpu=samples,verbose=n"])
+@pytest.mark.jdks(8, 11, 25)
+def test_checks_of_jni_find_nothing(jdk, tmp_path, options):
+    """-Xcheck:jni prints on the program's standard output; JDK 8 has two warnings about itself."""
+    def run(*jvm):
+        return re.sub(r"in \d+", "in N", jdk.java("Amounts", "500", "20", jvm=("-Xcheck:jni", "-Xmx128m", *jvm)).stdout)
+    assert run(jdk.agent(f"{options},file={tmp_path}/out")) == run()
+
+
 @pytest.mark.parametrize("options, status, message", [
     ("cpu=fast", 1, "hprof: cpu=fast: not a value of this option; allowed: samples|times|old|wall"),
     ("colour=red", 1, "hprof: colour: no such option"),

@@ -132,7 +132,7 @@ static jobject start_recording(struct session *s, JNIEnv *jni, const char *setti
         (*jni)->CallVoidMethod(jni, recording, name, ours);
     jmethodID to = method_of_recording(jni, recording, "setDestination", "(Ljava/nio/file/Path;)V");
     jobject path = to ? path_of(jni, flight.path) : NULL;
-    if (path)
+    if (path && !(*jni)->ExceptionCheck(jni))
         (*jni)->CallVoidMethod(jni, recording, to, path);
     jmethodID at_exit = method_of_recording(jni, recording, "setDumpOnExit", "(Z)V");
     if (at_exit)
@@ -193,7 +193,7 @@ static void end_recording(struct session *s, JNIEnv *jni)
     jmethodID state =
         method_of_recording(jni, flight.recording, "getState", "()Ljdk/jfr/RecordingState;");
     jobject now = state ? (*jni)->CallObjectMethod(jni, flight.recording, state) : NULL;
-    jclass class = now ? (*jni)->GetObjectClass(jni, now) : NULL;
+    jclass class = now && !(*jni)->ExceptionCheck(jni) ? (*jni)->GetObjectClass(jni, now) : NULL;
     jmethodID number = class ? (*jni)->GetMethodID(jni, class, "ordinal", "()I") : NULL;
 
     enum { RUNNING = 2 };

@@ -145,7 +145,7 @@ static void look_at_names(JNIEnv *jni)
 {
     jint n = 0;
     jthread *list = NULL;
-    if ((*vm.ti)->GetAllThreads(vm.ti, &n, &list) != JVMTI_ERROR_NONE)
+    if (vm_all_threads(&n, &list) != JVMTI_ERROR_NONE)
         return;
     for (jint i = 0; i < n; i++) {
         jvmtiThreadInfo info = {0};

@@ -118,7 +118,7 @@ int inspect_threads(struct inspection *i)
 {
     jint n = 0;
     jthread *list = NULL;
-    if ((*i->ti)->GetAllThreads(i->ti, &n, &list) != JVMTI_ERROR_NONE)
+    if (vm_all_threads(&n, &list) != JVMTI_ERROR_NONE)
         return -ENOTSUP;
     inspect_find_locks(i);
     json_key(i->out, "threads");
@@ -233,7 +233,7 @@ jthread thread_of_operand(struct inspection *i)
 {
     jint n = 0;
     jthread *list = NULL, found = NULL;
-    if ((*i->ti)->GetAllThreads(i->ti, &n, &list) != JVMTI_ERROR_NONE)
+    if (vm_all_threads(&n, &list) != JVMTI_ERROR_NONE)
         return NULL;
     for (jint k = 0; k < n; k++) {
         if (!found && is_operand(i, list[k]))

@@ -31,7 +31,7 @@ uint64_t instrument_running(JNIEnv *jni)
         vm_clear_exception(jni);
         return 0;
     }
-    if ((*vm.ti)->GetAllStackTraces(vm.ti, RUNNING_DEPTH, &infos, &threads) != JVMTI_ERROR_NONE)
+    if (vm_all_stacks(RUNNING_DEPTH, &threads, &infos) != JVMTI_ERROR_NONE)
         threads = 0;
     for (jint i = 0; i < threads; i++)
         for (jint k = 0; k < infos[i].frame_count; k++) {

@@ -91,7 +91,7 @@ static void sample_round(JNIEnv *jni, uint32_t rounds)
 {
     jint n = 0;
     jthread *all = NULL;
-    if ((*vm.ti)->GetAllThreads(vm.ti, &n, &all) != JVMTI_ERROR_NONE)
+    if (vm_all_threads(&n, &all) != JVMTI_ERROR_NONE)
         return;
     for (jint i = 0; i < n; i++) {
         sample_thread(jni, all[i], rounds);

@@ -27,7 +27,7 @@ static void dump_traces(struct session *s, JNIEnv *jni)
     jvmtiStackInfo *infos = NULL;
     struct jfr_frame frames[MAX_DEPTH];
     jint n = 0, depth = (jint)MIN(s->options.v[OPT_DEPTH].number, MAX_DEPTH);
-    if ((*vm.ti)->GetAllStackTraces(vm.ti, depth, &infos, &n) != JVMTI_ERROR_NONE)
+    if (vm_all_stacks(depth, &n, &infos) != JVMTI_ERROR_NONE)
         return;
     for (jint i = 0; i < n; i++) {
         const struct thread *t = threads_find(jni, infos[i].thread);

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/vm/loaded_classes.h"
 
+#include "agent/vm/vm.h"
+
 #include <errno.h>
 #include <string.h>
 
 int loaded_classes(jvmtiEnv *ti, JNIEnv *jni, struct loaded_classes *ret)
 {
     *ret = (struct loaded_classes){.ti = ti, .jni = jni};
+    vm_expect_references(jni);
     return (*ti)->GetLoadedClasses(ti, &ret->n, &ret->of) == JVMTI_ERROR_NONE ? 0 : -ENOTSUP;
 }
 

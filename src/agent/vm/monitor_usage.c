@@ -29,7 +29,7 @@ int monitor_entrants_find(jvmtiEnv *ti, JNIEnv *jni, monitor_entrant_vec *entran
     int r = 0;
     if (vm.version >= RIGHT_SINCE)
         return 0;
-    if ((*ti)->GetAllThreads(ti, &n, &threads))
+    if (vm_all_threads(&n, &threads))
         return -ENOTSUP;
     for (jint i = 0; i < n; i++) {
         if (r == 0)

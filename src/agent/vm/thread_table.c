@@ -348,7 +348,7 @@ void threads_add_existing(JNIEnv *jni)
         me->java_id = (uint64_t)(*jni)->GetLongField(jni, self, tid_field);
     intptr_t distance = (intptr_t)jni - (intptr_t)(*jni)->GetLongField(jni, self, eetop);
     (*jni)->DeleteLocalRef(jni, self);
-    if ((*vm.ti)->GetAllThreads(vm.ti, &n, &threads) != JVMTI_ERROR_NONE)
+    if (vm_all_threads(&n, &threads) != JVMTI_ERROR_NONE)
         return;
     for (jint i = 0; i < n; i++) {
         intptr_t at = (intptr_t)(*jni)->GetLongField(jni, threads[i], eetop);

@@ -415,6 +415,26 @@ bool vm_clear_exception(JNIEnv *jni)
     return pending;
 }
 
+void vm_expect_references(JNIEnv *jni)
+{
+    enum { MANY = 65000 }; /* HotSpot refuses more than 65,536 */
+
+    if (jni && (*jni)->EnsureLocalCapacity(jni, MANY) != 0)
+        vm_clear_exception(jni);
+}
+
+jvmtiError vm_all_threads(jint *ret_n, jthread **ret_threads)
+{
+    vm_expect_references(vm_jni());
+    return (*vm.ti)->GetAllThreads(vm.ti, ret_n, ret_threads);
+}
+
+jvmtiError vm_all_stacks(jint depth, jint *ret_n, jvmtiStackInfo **ret_infos)
+{
+    vm_expect_references(vm_jni());
+    return (*vm.ti)->GetAllStackTraces(vm.ti, depth, ret_infos, ret_n);
+}
+
 jmethodID vm_method(JNIEnv *jni, const char *class_name, const char *name, const char *descriptor)
 {
     jclass c = (*jni)->FindClass(jni, class_name);

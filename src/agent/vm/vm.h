@@ -91,6 +91,17 @@ static inline void vm_free(void *memory) /* memory that JVM TI allocated */
 bool vm_clear_exception(JNIEnv *jni);
 
 /*
+ * Announces any number of local references, up to the end of the current frame or native method.
+ * Without it -Xcheck:jni of JDK 8 and 11 prints a warning on the program's standard output when
+ * there are more than 32.
+ */
+void vm_expect_references(JNIEnv *jni);
+
+/* JVM TI's lists of threads, with their references announced. vm_free frees them. */
+jvmtiError vm_all_threads(jint *ret_n, jthread **ret_threads) must_check;
+jvmtiError vm_all_stacks(jint depth, jint *ret_n, jvmtiStackInfo **ret_infos) must_check;
+
+/*
  * An instance method of a class of the JDK ("java/lang/Thread"), NULL when there is none; no
  * exception is left behind.
  */

@@ -123,7 +123,7 @@ void monitors_dump(struct session *s, JNIEnv *jni)
     out_section_open(&out, &section);
     hprof_text_monitors_begin(&out);
     if ((*seen.ti)->AddCapabilities(seen.ti, &tags) == JVMTI_ERROR_NONE &&
-        (*vm.ti)->GetAllStackTraces(vm.ti, depth, &infos, &n) == JVMTI_ERROR_NONE) {
+        vm_all_stacks(depth, &n, &infos) == JVMTI_ERROR_NONE) {
         for (jint i = 0; i < n; i++) {
             dump_thread(s, jni, &out, &infos[i], &seen);
             (*jni)->DeleteLocalRef(jni, infos[i].thread);

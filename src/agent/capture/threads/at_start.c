@@ -337,6 +337,7 @@ static void look_at_batch(struct existing *l)
     jvmtiStackInfo *infos = NULL;
     for (jint i = 0; i < l->n_batch; i++)
         threads[i] = l->batch[i].thread;
+    vm_expect_references(l->jni);
     bool reported = l->n_batch && (*vm.ti)->GetThreadListStackTraces(vm.ti, l->n_batch, threads,
                                                                      MAX(thread_capture.depth, 1),
                                                                      &infos) == JVMTI_ERROR_NONE;
@@ -404,8 +405,7 @@ void at_start_record(JNIEnv *jni, uint64_t since)
         vm_clear_exception(jni);
         return;
     }
-    if ((*vm.ti)->GetAllStackTraces(vm.ti, MAX(thread_capture.depth, 1), &infos, &n) ==
-        JVMTI_ERROR_NONE) {
+    if (vm_all_stacks(MAX(thread_capture.depth, 1), &n, &infos) == JVMTI_ERROR_NONE) {
         for (jint i = 0; i < n; i++)
             record_wait(&l, &infos[i], since);
         vm_free(infos);

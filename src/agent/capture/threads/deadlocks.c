@@ -138,7 +138,7 @@ static void find_threads(struct search *l)
 {
     jthread *all = NULL;
     jint n = 0;
-    if ((*vm.ti)->GetAllThreads(vm.ti, &n, &all) != JVMTI_ERROR_NONE)
+    if (vm_all_threads(&n, &all) != JVMTI_ERROR_NONE)
         return;
     for (jint i = 0; i < n; i++) {
         uint64_t id = thread_record(l->jni, all[i]);

@@ -653,7 +653,7 @@ static uint64_t mark_existing(JNIEnv *jni)
     uint64_t now = now_ns();
     jthread *list = NULL;
     jint n = 0;
-    if ((*vm.ti)->GetAllThreads(vm.ti, &n, &list) != JVMTI_ERROR_NONE)
+    if (vm_all_threads(&n, &list) != JVMTI_ERROR_NONE)
         return now;
     for (jint i = 0; i < n; i++) {
         uint64_t id = thread_record_id(java_id(jni, list[i]));

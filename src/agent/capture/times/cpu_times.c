@@ -495,6 +495,7 @@ static void calibrate(JNIEnv *jni)
         state.calibration->thread = THREAD_UNKNOWN;
         jlong before =
             (*jni)->CallStaticLongMethod(jni, probe_class, show, address_of(state.calibration));
+        vm_clear_exception(jni);
         for (int pass = 0; pass < CALIBRATION_PASSES && calibrate_pass(jni); pass++)
             ;
         (*jni)->CallStaticLongMethod(jni, probe_class, show, before);
