@@ -69,6 +69,8 @@ struct walk {
     struct critical_path *path;
     uint64_t from, at; /* [from, at) is still to be explained */
     struct graph_seen seen;
+    uint32_t *asked_in; /* of each thread: the last question of running_at that met it */
+    uint32_t asked;
 };
 
 /*
@@ -169,25 +171,79 @@ static uint32_t end_node(const struct timeline *t, const struct path_options *o)
     return n;
 }
 
-/*
- * A signal that ends the program comes from outside and is delivered to a VM thread that has done
- * nothing before. The path then continues with what the program was doing when the signal came.
- * Returns TL_NONE when node n is not such a signal.
- */
-static uint32_t before_signal(const struct timeline *t, uint32_t n)
-{
-    const struct tl_node at = tl_node(t, n);
-    if (at.kind != TL_STARTS || !(t->threads[at.thread].flags & TL_THREAD_SYSTEM) ||
-        strcmp(tl_thread_name(t, at.thread), "Signal Dispatcher") != 0)
-        return TL_NONE;
-    return last_node(t, TL_NONE, at.time, n, TL_THREAD_SYSTEM, true);
-}
-
 /* Adds what a thread does after its last node n. */
 static int consume_last(struct walk *w, uint32_t thread, uint32_t n)
 {
     uint32_t state = graph_state_seen(w->t, n, &w->seen);
     return consume(w, thread, tl_node(w->t, n).time, state_of(w->t, state, TL_NONE), state);
+}
+
+/*
+ * Returns the last node before node n and up to a time, of a thread of the program that is running
+ * at that time. If several are, it is that of the thread that has done something last. TL_NONE:
+ * none is.
+ */
+static uint32_t running_at(struct walk *w, uint32_t n, uint64_t time)
+{
+    const struct timeline *t = w->t;
+    w->asked++;
+    for (uint32_t i = n; i-- > 0;) {
+        const struct tl_node at = tl_node(t, i);
+        if (at.time > time || w->asked_in[at.thread] == w->asked)
+            continue;
+        w->asked_in[at.thread] = w->asked;
+        if (!(t->threads[at.thread].flags & TL_THREAD_SYSTEM) && runs_on(t, i))
+            return i;
+    }
+    return TL_NONE;
+}
+
+/* Returns the last pause that began between two times, or NULL. */
+static const struct tl_pause *pause_within(const struct timeline *t, uint64_t from, uint64_t to)
+{
+    size_t low = 0, high = t->n_pauses;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (t->pauses[mid].start_ns < to)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low > 0 && t->pauses[low - 1].start_ns >= from ? &t->pauses[low - 1] : NULL;
+}
+
+/*
+ * Two threads are woken by the VM itself and not by a thread of the program: the one that delivers
+ * signals, which has done nothing before, and the one that enqueues the references that a
+ * collection has cleared. The path then continues with what the program was activity when the signal
+ * came or the collection began; it is consumed up to there. Returns the node to continue at, or
+ * TL_NONE when node n is no such wake-up or nothing was running. Returns -EPROTO in *ret_r when the
+ * node leads outside the timeline.
+ */
+static uint32_t before_vm(struct walk *w, uint32_t n, int *ret_r)
+{
+    const struct timeline *t = w->t;
+    const struct tl_node at = tl_node(t, n);
+    uint32_t activity = TL_NONE;
+    if (!(t->threads[at.thread].flags & TL_THREAD_SYSTEM))
+        return TL_NONE;
+    const char *name = tl_thread_name(t, at.thread);
+    if (at.kind == TL_STARTS && strcmp(name, "Signal Dispatcher") == 0) {
+        activity = last_node(t, TL_NONE, at.time, n, TL_THREAD_SYSTEM, true);
+    } else if (at.kind == TL_RUN && at.prev < n && tl_node(t, at.prev).kind == TL_WAIT_OBJECT &&
+               !graph_woken(t, n) && strcmp(name, "Reference Handler") == 0) {
+        const struct tl_pause *p = pause_within(t, tl_node(t, at.prev).time, at.time);
+        activity = running_at(w, n, p ? p->start_ns : at.time);
+        if (activity != TL_NONE && p) /* until then it waits for a processor */
+            *ret_r = consume(w, at.thread, p->end_ns, PATH_RUN, n);
+    }
+    if (activity == TL_NONE || *ret_r < 0)
+        return activity;
+    if (!timeline_node_holds(t, activity))
+        *ret_r = -EPROTO;
+    else
+        *ret_r = consume_last(w, tl_node(t, activity).thread, activity);
+    return activity;
 }
 
 /* Walks back from the last node of a thread that lies before the end. */
@@ -200,13 +256,10 @@ static int walk_back(struct walk *w, uint32_t n, uint32_t thread)
         const struct tl_node at = tl_node(w->t, n);
         if (!timeline_node_holds(w->t, n))
             return -EPROTO;
-        uint32_t activity = before_signal(w->t, n);
+        uint32_t activity = before_vm(w, n, &r);
         if (activity != TL_NONE) {
             n = activity;
-            if (!timeline_node_holds(w->t, n))
-                return -EPROTO;
             thread = tl_node(w->t, n).thread;
-            r = consume_last(w, thread, n);
         } else if (graph_woken(w->t, n)) {
             uint32_t waker = at.waker;
             const struct tl_node from = tl_node(w->t, waker);
@@ -305,7 +358,9 @@ int critical_path(const struct timeline *t, const struct path_options *o, struct
     if (r < 0)
         return r;
     path.makespan = w.at - w.from;
-    r = walk_back(&w, end, tl_node(t, end).thread);
+    w.asked_in = calloc(t->n_threads, sizeof(*w.asked_in));
+    r = !w.asked_in ? -ENOMEM : walk_back(&w, end, tl_node(t, end).thread);
+    free(w.asked_in);
     for (size_t i = 0, j = path.segments.len; r == 0 && i + 1 < j; i++) {
         struct path_segment s = path.segments.data[i];
         path.segments.data[i] = path.segments.data[--j];

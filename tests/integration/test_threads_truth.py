@@ -418,3 +418,9 @@ def test_the_handler_of_references_waits_between_two_collections(jdk, tmp_path):
     assert len(works) >= 3 and len(waits) >= 3, events
     # It waits after the last of its work, too.
     assert max(waits) > max(works), events[-5:]
+    # A collection woke it, and that of a thread that had slept: the path goes there and does not end in its wait.
+    path = threads("critical-path", out, "--thread", "main")
+    spent = {key: sum(s["ns"] for s in path["segments"] if (s["thread"], s["state"]) == key)
+             for key in {(s["thread"], s["state"]) for s in path["segments"]}}
+    assert spent[("collects", "sleep")] >= 300e6, spent
+    assert not [s for s in path["segments"] if s["thread"] == "Reference Handler" and s["state"] == "unknown"], spent
