@@ -277,8 +277,20 @@ public class ThreadPrograms {
     static final class L2 {
     }
 
-    static void inOrder(Object first, Object second) {
+    /** Waits until each of the others has its first lock too: without that a late one would find both free. */
+    static void meet(CountDownLatch others) {
+        others.countDown();
+        try {
+            if (!others.await(60, TimeUnit.SECONDS))
+                throw new IllegalStateException("the others did not come");
+        } catch (InterruptedException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    static void inOrder(Object first, Object second, CountDownLatch others) {
         synchronized (first) {
+            meet(others);
             sleep(50);
             synchronized (second) {
                 sleep(1);
@@ -291,34 +303,38 @@ public class ThreadPrograms {
         List<Thread> all = new ArrayList<>();
         Object l1 = new L1(), l2 = new L2(), l3 = new Object();
         ReentrantLock held = new ReentrantLock();
+        CountDownLatch holding = new CountDownLatch(which.equals("three") ? 3 : 2);
         if (which.equals("three")) {
-            all.add(thread("A", () -> inOrder(l1, l2)));
-            all.add(thread("B", () -> inOrder(l2, l3)));
-            all.add(thread("C", () -> inOrder(l3, l1)));
+            all.add(thread("A", () -> inOrder(l1, l2, holding)));
+            all.add(thread("B", () -> inOrder(l2, l3, holding)));
+            all.add(thread("C", () -> inOrder(l3, l1, holding)));
         } else if (which.equals("mixed")) {
             all.add(thread("A", () -> {
                 synchronized (l1) {
+                    meet(holding);
                     sleep(50);
                     held.lock();
                 }
             }));
             all.add(thread("B", () -> {
                 held.lock();
+                meet(holding);
                 sleep(50);
                 synchronized (l1) {
                     sleep(1);
                 }
             }));
         } else if (which.equals("virtual")) {
-            all.add(virtual("A", () -> inOrder(l1, l2)));
-            all.add(virtual("B", () -> inOrder(l2, l1)));
+            all.add(virtual("A", () -> inOrder(l1, l2, holding)));
+            all.add(virtual("B", () -> inOrder(l2, l1, holding)));
         } else {
-            all.add(thread("A", () -> inOrder(l1, l2)));
-            all.add(thread("B", () -> inOrder(l2, l1)));
+            all.add(thread("A", () -> inOrder(l1, l2, holding)));
+            all.add(thread("B", () -> inOrder(l2, l1, holding)));
         }
         for (Thread t : all)
             t.setDaemon(true);
         startAll(all);
+        holding.await();
         sleep(ms);
     }
 

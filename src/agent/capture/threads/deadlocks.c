@@ -77,7 +77,8 @@ static struct {
     })
     known;
     uint32_t again, again_after;
-    _Atomic uint64_t searches, examined;
+    /* searches in all, those that found a new wait, and those that read the owners */
+    _Atomic uint64_t searches, with_new, examined;
 } watch = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 bool deadlock_watch_owned(JNIEnv *jni, jobject blocker)
@@ -88,8 +89,9 @@ bool deadlock_watch_owned(JNIEnv *jni, jobject blocker)
 void deadlock_watch_status(struct buf *out)
 {
     if (watch.running)
-        buf_printf(out, "deadlocks.searches %llu\ndeadlocks.examined %llu\n",
+        buf_printf(out, "deadlocks.searches %llu\ndeadlocks.new %llu\ndeadlocks.examined %llu\n",
                    (unsigned long long)atomic_load(&watch.searches),
+                   (unsigned long long)atomic_load(&watch.with_new),
                    (unsigned long long)atomic_load(&watch.examined));
 }
 
@@ -350,6 +352,7 @@ static bool is_worth_it(const struct search *l)
         new = !is_known(&l->list.data[i]);
     if (l->list.len < 2)
         return false;
+    atomic_fetch_add(&watch.with_new, new);
     if (new)
         watch.again_after = AGAIN_FIRST;
     else if (--watch.again)
@@ -462,7 +465,7 @@ int deadlock_watch_start(JNIEnv *jni, bool always, struct buf *why)
     watch.n_reported = 0;
     watch.search_ms = always ? SEARCH_ALWAYS_MS : SEARCH_MS;
     watch.again = watch.again_after = AGAIN_FIRST;
-    watch.searches = watch.examined = 0;
+    watch.searches = watch.with_new = watch.examined = 0;
     thread_capture.watch = true;
     pthread_cond_init(&watch.due, NULL);
     watch.running = !fault_here() && pthread_create(&watch.thread, NULL, run, NULL) == 0;
