@@ -385,8 +385,9 @@ static void thread_ended(struct thread *t, JNIEnv *jni)
 static const struct thread_listener listener = {thread_started, thread_ended};
 
 /*
- * If the kernel id of a thread is unknown, all threads of the process are added; the first signal
- * shows which ones are Java threads.
+ * If the kernel id of a thread is unknown, because the VM does not tell it, all threads of the
+ * process are added. The first signal shows which ones are Java threads; what a thread uses that
+ * gets none is not known to be Java's.
  */
 static void add_all_tasks(void)
 {

@@ -2,6 +2,7 @@
 #include "agent/vm/thread_table.h"
 
 #include "agent/session/fault.h"
+#include "agent/vm/os_thread.h"
 
 #include "base/clock.h"
 
@@ -92,13 +93,17 @@ enum { TIDS = 1 << 22 }; /* the kernel's limit (PID_MAX_LIMIT) */
 
 static _Atomic uint64_t java_tids[TIDS / 64];
 
-/* The calling thread belongs to the entry: stores its kernel id. */
-static void note_tid(struct thread *t)
+static void put_tid(struct thread *t, pid_t tid)
 {
-    pid_t tid = (pid_t)syscall(SYS_gettid);
     atomic_store(&t->tid, tid);
     if (!t->own && tid < TIDS)
         atomic_fetch_or(&java_tids[tid / 64], UINT64_C(1) << tid % 64);
+}
+
+/* The calling thread belongs to the entry: stores its kernel id. */
+static void note_tid(struct thread *t)
+{
+    put_tid(t, (pid_t)syscall(SYS_gettid));
 }
 
 bool threads_had_tid(pid_t tid)
@@ -363,6 +368,10 @@ void threads_add_existing(JNIEnv *jni)
             describe(t, jni, threads[i]);
         if (t && !t->java_id && tid_field)
             t->java_id = (uint64_t)(*jni)->GetLongField(jni, threads[i], tid_field);
+        /* A thread that was there before the agent tells its kernel id only when it is heard of. */
+        pid_t tid = t && !atomic_load(&t->tid) ? os_thread_id(jni, threads[i]) : 0;
+        if (tid)
+            put_tid(t, tid);
         if (t)
             report(t, jni, threads[i], true);
         (*jni)->DeleteLocalRef(jni, threads[i]);
