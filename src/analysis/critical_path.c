@@ -215,7 +215,7 @@ static const struct tl_pause *pause_within(const struct timeline *t, uint64_t fr
 /*
  * Two threads are woken by the VM itself and not by a thread of the program: the one that delivers
  * signals, which has done nothing before, and the one that enqueues the references that a
- * collection has cleared. The path then continues with what the program was activity when the signal
+ * collection has cleared. The path then continues with what the program was doing when the signal
  * came or the collection began; it is consumed up to there. Returns the node to continue at, or
  * TL_NONE when node n is no such wake-up or nothing was running. Returns -EPROTO in *ret_r when the
  * node leads outside the timeline.
