@@ -287,14 +287,14 @@ jobjectID report_class(JNIEnv *env, jclass class)
     if (!class || !class_is_defined(class))
         return NULL;
     struct flight f = {0};
-    bool wanted =
-        event_enabled(JVMPI_EVENT_CLASS_LOAD) && atomic_load(&layer.live) && thread_ready(env);
-    if (!wanted || !report_begin())
+    bool wanted = event_enabled(JVMPI_EVENT_CLASS_LOAD) && atomic_load(&layer.live) &&
+                  thread_ready(my_own(), env);
+    if (!wanted || !report_begin(my_own()))
         return report_object(env, class);
     struct class_entry *entry = class_entry(env, class);
     if (!entry || !flight_begin(&f, (uintptr_t)entry, &entry->reported)) {
         jobjectID known = report_object(env, class);
-        report_end();
+        report_end(my_own());
         return known;
     }
     bool early = mutation("class-before-its-object");
@@ -304,7 +304,7 @@ jobjectID report_class(JNIEnv *env, jclass class)
     if (!early && !f.requested && !mutation_eighth("unannounced-class"))
         send_entry(env, entry, JVMPI_EVENT_CLASS_LOAD);
     flight_end(&f);
-    report_end();
+    report_end(my_own());
     return id;
 }
 
@@ -475,8 +475,8 @@ static __thread bool owes_classes; /* classes came while this thread's events we
 
 static bool class_may_be_reported(JNIEnv *env)
 {
-    owes_classes |= !thread_ready(env);
-    return thread_ready(env);
+    owes_classes |= !thread_ready(my_own(), env);
+    return thread_ready(my_own(), env);
 }
 
 void classes_owed(JNIEnv *env)

@@ -16,25 +16,30 @@ EXPORT jint JNICALL Agent_OnLoad(JavaVM *java, char *text, void *reserved);
 struct layer layer;
 __thread struct my my;
 
-void layer_notify(JNIEnv *env, JVMPI_Event *event)
+void layer_notify_as(struct my *own, JNIEnv *env, JVMPI_Event *event)
 {
     void (*send)(JVMPI_Event *) = jvmpi_interface.NotifyEvent;
     if (!send || atomic_load_explicit(&layer.down, memory_order_acquire) ||
         mutation_of_event(event->event_type))
         return;
-    if (event->event_type != JVMPI_EVENT_CLASS_LOAD_HOOK && !thread_ready(env))
+    if (event->event_type != JVMPI_EVENT_CLASS_LOAD_HOOK && !thread_ready(own, env))
         return;
     event->env_id = mutation_eighth("other-env") ? NULL : env;
     /* what the agent does is reported, even if the layer is quiet around the call */
-    int before = my.quiet;
-    my.quiet = 0;
-    my.notifying++;
-    if (report_begin()) {
+    int before = own->quiet;
+    own->quiet = 0;
+    own->notifying++;
+    if (report_begin(own)) {
         send(event);
-        report_end();
+        report_end(own);
     }
-    my.notifying--;
-    my.quiet = before;
+    own->notifying--;
+    own->quiet = before;
+}
+
+void layer_notify(JNIEnv *env, JVMPI_Event *event)
+{
+    layer_notify_as(my_own(), env, event);
 }
 
 struct named {
@@ -43,12 +48,18 @@ struct named {
     const struct named *before;
 };
 
+void layer_notify_naming_as(struct my *own, JNIEnv *env, JVMPI_Event *event, jobjectID id,
+                            jobject object)
+{
+    const struct named this = {id, object, own->named};
+    own->named = &this;
+    layer_notify_as(own, env, event);
+    own->named = this.before;
+}
+
 void layer_notify_naming(JNIEnv *env, JVMPI_Event *event, jobjectID id, jobject object)
 {
-    const struct named this = {id, object, my.named};
-    my.named = &this;
-    layer_notify(env, event);
-    my.named = this.before;
+    layer_notify_naming_as(my_own(), env, event, id, object);
 }
 
 jobject layer_named(jobjectID id)

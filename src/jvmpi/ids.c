@@ -175,9 +175,10 @@ void ids_walk_end(const found_vec *found)
     atomic_fetch_sub(&n_unreported, 1);
 }
 
-jobjectID id_of_allocated(JNIEnv *env, jobject object, struct flight *f, bool *ret_unreported)
+jobjectID id_of_allocated(struct my *own, JNIEnv *env, jobject object, struct flight *f,
+                          bool *ret_unreported)
 {
-    jobjectID id = weak_ids_add(env, object);
+    jobjectID id = weak_ids_add(own, env, object);
     *ret_unreported = id != NULL;
     if (!id) {
         ids_lock();

@@ -67,6 +67,8 @@ static inline bool event_enabled(jint type)
  * when the agent does not know the thread.
  */
 void layer_notify(JNIEnv *env, JVMPI_Event *event);
+/* Like layer_notify. own: the calling thread's. */
+void layer_notify_as(struct my *own, JNIEnv *env, JVMPI_Event *event);
 
 /*
  * Like layer_notify, for an event that names an object by its id. While the handler runs, the
@@ -75,6 +77,9 @@ void layer_notify(JNIEnv *env, JVMPI_Event *event);
  * the arguments of native methods.
  */
 void layer_notify_naming(JNIEnv *env, JVMPI_Event *event, jobjectID id, jobject object);
+/* own: the calling thread's. */
+void layer_notify_naming_as(struct my *own, JNIEnv *env, JVMPI_Event *event, jobjectID id,
+                            jobject object);
 /* Returns the object with this id that an event in progress on this thread names, or NULL. */
 jobject layer_named(jobjectID id);
 
@@ -143,9 +148,11 @@ void id_tag(jobjectID id);
  */
 jobjectID id_to_report(jobject object, bool unshared, struct flight *f, bool *ret_unreported);
 /*
- * Like id_to_report, for an object that SampledObjectAlloc has just reported to the calling thread.
+ * Like id_to_report, for an object that SampledObjectAlloc has just reported to the calling thread,
+ * whose `own` is.
  */
-jobjectID id_of_allocated(JNIEnv *env, jobject object, struct flight *f, bool *ret_unreported);
+jobjectID id_of_allocated(struct my *own, JNIEnv *env, jobject object, struct flight *f,
+                          bool *ret_unreported);
 /* Gives an id to an object that no other thread knows. Returns 0 when the VM refuses. */
 jlong id_give(jobject object);
 /*
@@ -290,31 +297,32 @@ extern const struct vm_callbacks class_load_events, class_hook_events, class_wat
 /* Adds all existing threads to the table and reports them. */
 void threads_replay(JNIEnv *env);
 
-static inline void report_end(void)
+static inline void report_end(struct my *own)
 {
-    if (--my.reports > 0)
+    if (--own->reports > 0)
         return;
-    my.report += 2;
-    if (likely(my.thread_reports))
-        atomic_store_explicit(my.thread_reports, my.report, memory_order_release);
+    own->report += 2;
+    if (likely(own->thread_reports))
+        atomic_store_explicit(own->thread_reports, own->report, memory_order_release);
 }
 
 /*
  * Each event is sent between these calls. Where an event defines an id, they also enclose the
  * decision that this thread reports it, so that no id counts as reported whose event is left out at
  * the end. Returns false, and needs no report_end, when the thread must report nothing any more.
+ * own: the calling thread's, for this function and those below.
  */
-static inline bool report_begin(void)
+static inline bool report_begin(struct my *own)
 {
-    my.reports++;
-    if (likely(my.thread_reports))
-        atomic_store_explicit(my.thread_reports, my.report | 1, memory_order_relaxed);
+    own->reports++;
+    if (likely(own->thread_reports))
+        atomic_store_explicit(own->thread_reports, own->report | 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
     int stage = atomic_load_explicit(&layer.stage, memory_order_relaxed);
-    if (likely(stage == STAGE_OPEN) || my.ending || my.asked ||
-        (stage == STAGE_CLOSING && my.reports > 1))
+    if (likely(stage == STAGE_OPEN) || own->ending || own->asked ||
+        (stage == STAGE_CLOSING && own->reports > 1))
         return true;
-    report_end();
+    report_end(own);
     return false;
 }
 
@@ -326,9 +334,9 @@ static inline bool report_begin(void)
  */
 bool thread_check(JNIEnv *env);
 
-static inline bool thread_ready(JNIEnv *env)
+static inline bool thread_ready(const struct my *own, JNIEnv *env)
 {
-    return likely(my.thread_is_seen) || thread_check(env);
+    return likely(own->thread_is_seen) || thread_check(env);
 }
 
 /* The calling thread begins. Also called for a thread that JVM TI does not report in time. */

@@ -16,46 +16,59 @@ PROBE_NATIVE(void, exited)(JNIEnv *, jclass, jint);
 PROBE_NATIVE(void, started)(JNIEnv *, jclass, jint, jint, jint, jint, jint);
 
 /* The events are not zeroed as a whole, which would take a quarter of the time spent here. */
-static void report_entry(JNIEnv *env, jmethodID method, jobject receiver)
+static void report_entry2(JNIEnv *env, jmethodID method, jobject receiver)
 {
     JVMPI_Event e;
-    my.probe_inside++;
-    if (event_enabled(JVMPI_EVENT_METHOD_ENTRY)) {
-        e.event_type = JVMPI_EVENT_METHOD_ENTRY;
-        e.u.method.method_id = method;
-        layer_notify(env, &e);
-    }
-    if (event_enabled(JVMPI_EVENT_METHOD_ENTRY2)) {
-        e.event_type = JVMPI_EVENT_METHOD_ENTRY2;
-        e.u.method_entry2.method_id = method;
-        e.u.method_entry2.obj_id = report_object(env, receiver);
-        layer_notify_naming(env, &e, e.u.method_entry2.obj_id, receiver);
-    }
-    my.probe_inside--;
+    e.event_type = JVMPI_EVENT_METHOD_ENTRY2;
+    e.u.method_entry2.method_id = method;
+    e.u.method_entry2.obj_id = report_object(env, receiver);
+    layer_notify_naming(env, &e, e.u.method_entry2.obj_id, receiver);
 }
 
-static void report_exit(JNIEnv *env, jmethodID method)
+static void report_entry(struct my *own, JNIEnv *env, jmethodID method, jobject receiver)
+{
+    own->probe_inside++;
+    if (event_enabled(JVMPI_EVENT_METHOD_ENTRY)) {
+        JVMPI_Event e;
+        e.event_type = JVMPI_EVENT_METHOD_ENTRY;
+        e.u.method.method_id = method;
+        layer_notify_as(own, env, &e);
+    }
+    if (event_enabled(JVMPI_EVENT_METHOD_ENTRY2))
+        report_entry2(env, method, receiver);
+    own->probe_inside--;
+}
+
+static void report_exit(struct my *own, JNIEnv *env, jmethodID method)
 {
     JVMPI_Event e;
     e.event_type = JVMPI_EVENT_METHOD_EXIT;
     e.u.method.method_id = method;
-    my.probe_inside++;
-    layer_notify(env, &e);
-    my.probe_inside--;
+    own->probe_inside++;
+    layer_notify_as(own, env, &e);
+    own->probe_inside--;
+}
+
+/* The method that a probe means, or NULL when there is nothing to report. */
+static jmethodID probed(const struct my *own, JNIEnv *env, jint number)
+{
+    return number >= 0 && probe_may_report(own, env) ? probe_method((uint32_t)number) : NULL;
 }
 
 PROBE_NATIVE(void, entered)(JNIEnv *env, jclass class, jint number, jobject receiver)
 {
-    jmethodID method = number >= 0 && probe_may_report(env) ? probe_method((uint32_t)number) : NULL;
+    struct my *own = my_own();
+    jmethodID method = probed(own, env, number);
     if (method)
-        report_entry(env, method, receiver);
+        report_entry(own, env, method, receiver);
 }
 
 PROBE_NATIVE(void, exited)(JNIEnv *env, jclass class, jint number)
 {
-    jmethodID method = number >= 0 && probe_may_report(env) ? probe_method((uint32_t)number) : NULL;
+    struct my *own = my_own();
+    jmethodID method = probed(own, env, number);
     if (method && event_enabled(JVMPI_EVENT_METHOD_EXIT))
-        report_exit(env, method);
+        report_exit(own, env, method);
 }
 
 /* ---- native methods ---- */
@@ -85,10 +98,11 @@ static int enter_native(JNIEnv *env, jmethodID method, jobject receiver)
         event_enabled(JVMPI_EVENT_METHOD_ENTRY) || event_enabled(JVMPI_EVENT_METHOD_ENTRY2);
     if (!entries && !event_enabled(JVMPI_EVENT_METHOD_EXIT))
         return NATIVE_UNASKED;
-    if (!probe_may_report(env) || !on_platform_thread(env))
+    struct my *own = my_own();
+    if (!probe_may_report(own, env) || !on_platform_thread(env))
         return NATIVE_SILENT;
     if (entries)
-        report_entry(env, method, receiver);
+        report_entry(own, env, method, receiver);
     return NATIVE_REPORTED;
 }
 
@@ -99,12 +113,13 @@ static void exit_native(JNIEnv *env, jmethodID method, int entered)
      * frames (Object.wait).
      */
     bool may = entered == NATIVE_REPORTED || (entered == NATIVE_UNASKED && vm.version < 21);
-    if (!may || !event_enabled(JVMPI_EVENT_METHOD_EXIT) || !probe_may_report(env))
+    struct my *own = my_own();
+    if (!may || !event_enabled(JVMPI_EVENT_METHOD_EXIT) || !probe_may_report(own, env))
         return;
     jthrowable thrown = (*env)->ExceptionCheck(env) ? (*env)->ExceptionOccurred(env) : NULL;
     if (thrown)
         (*env)->ExceptionClear(env); /* the agent may call JNI */
-    report_exit(env, method);
+    report_exit(own, env, method);
     if (thrown)
         (*env)->Throw(env, thrown);
 }
@@ -113,7 +128,7 @@ static void exit_native(JNIEnv *env, jmethodID method, int entered)
 static void bound_native(JNIEnv *env, jclass class)
 {
     my.probe_inside++;
-    if (atomic_load(&layer.live) && thread_ready(env))
+    if (atomic_load(&layer.live) && thread_ready(my_own(), env))
         (void)report_class(env, class);
     my.probe_inside--;
 }
@@ -149,7 +164,8 @@ PROBE_NATIVE(void, started)
 {
     enum { IF = 1, TABLE, LOOKUP }; /* the same numbers as in the probe class */
 
-    jmethodID method = number >= 0 && probe_may_report(env) ? probe_method((uint32_t)number) : NULL;
+    struct my *own = my_own();
+    jmethodID method = probed(own, env, number);
     if (!method || !event_enabled(JVMPI_EVENT_INSTRUCTION_START))
         return;
     JVMPI_Event e = {.event_type = JVMPI_EVENT_INSTRUCTION_START,
@@ -170,9 +186,9 @@ PROBE_NATIVE(void, started)
         e.u.instruction.u.lookupswitch_info.chosen_pair_index = i;
         e.u.instruction.u.lookupswitch_info.pairs_total = s.n;
     }
-    my.probe_inside++;
-    layer_notify(env, &e);
-    my.probe_inside--;
+    own->probe_inside++;
+    layer_notify_as(own, env, &e);
+    own->probe_inside--;
 }
 
 jint instructions_enable(JNIEnv *env)
@@ -217,7 +233,7 @@ static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID method, jint size, const
 {
     JNIEnv *env = vm_jni();
     if (!event_enabled(JVMPI_EVENT_COMPILED_METHOD_LOAD) || !atomic_load(&layer.live) || !env ||
-        !thread_ready(env))
+        !thread_ready(my_own(), env))
         return;
     jmethodID told_method = current_method(method);
     report_class_of(env, method);

@@ -292,7 +292,7 @@ static void report_java(JNIEnv *env, jint type, jthread thread, jobject object)
 static void JNICALL on_contended_enter(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object)
 {
     report_java(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTER, thread, object);
-    if (atomic_load(&layer.live) && thread_ready(env) && !thread_is_virtual(env, thread))
+    if (atomic_load(&layer.live) && thread_ready(my_own(), env) && !thread_is_virtual(env, thread))
         contention_began(object);
 }
 

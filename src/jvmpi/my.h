@@ -9,7 +9,9 @@
 #include <stdbool.h>
 
 struct dumped;
+struct known_kind;
 struct named;
+struct weak_buffer;
 
 struct my {
     /*
@@ -32,9 +34,23 @@ struct my {
     int raw_held;                /* number of raw monitors that the thread holds */
     const struct named *named;   /* the objects of the events in progress */
     const struct dumped *dumped; /* what the dump names whose handler runs, or NULL */
-    bool thread_is_seen;         /* the agent knows the thread */
-    bool ending;                 /* the thread ends the VM */
-    bool replayer;               /* the thread reports what existed at the start */
+    /* The kinds of the two classes of which the thread allocated last (objects.c), or NULL. */
+    struct known_kind *recent_kinds[2];
+    struct weak_buffer *weak_buffer; /* the thread's (weak_ids.c), or NULL */
+    bool thread_is_seen;             /* the agent knows the thread */
+    bool ending;                     /* the thread ends the VM */
+    bool replayer;                   /* the thread reports what existed at the start */
 };
 
 extern __thread struct my my;
+
+/*
+ * Returns its address. For each use of `my` beside a call the compiler computes the address again,
+ * which takes a call as well; what an event runs through gets it as an argument instead.
+ */
+static inline struct my *my_own(void)
+{
+    struct my *own = &my;
+    __asm__("" : "+r"(own)); /* the compiler must not know what it is */
+    return own;
+}

@@ -117,9 +117,9 @@ static struct kind current_kind(JNIEnv *env, struct known_kind *known)
  * allocations are of the class that the thread allocated before; comparing with it takes a third of
  * the time of getting the tag.
  */
-static struct kind kind_of(JNIEnv *env, jclass class)
+static struct kind kind_of(struct my *own, JNIEnv *env, jclass class)
 {
-    static __thread struct known_kind *recent[2];
+    struct known_kind **recent = own->recent_kinds;
     for (int i = 0; i < 2; i++)
         if (recent[i] && (*env)->IsSameObject(env, recent[i]->class, class))
             return current_kind(env, recent[i]);
@@ -145,8 +145,8 @@ static struct kind kind_of(JNIEnv *env, jclass class)
 }
 
 /* object may be NULL when the caller has no reference to it. */
-static void send_alloc(JNIEnv *env, jint type, struct kind k, jlong size, jobjectID id,
-                       jobject object)
+static void send_alloc(struct my *own, JNIEnv *env, jint type, struct kind k, jlong size,
+                       jobjectID id, jobject object)
 {
     JVMPI_Event e; /* zeroing it would take long */
     e.event_type = type;
@@ -161,23 +161,24 @@ static void send_alloc(JNIEnv *env, jint type, struct kind k, jlong size, jobjec
     e.u.obj_alloc.is_array = k.is_array;
     e.u.obj_alloc.size = (jint)size;
     e.u.obj_alloc.obj_id = id;
-    layer_notify_naming(env, &e, id, object);
+    layer_notify_naming_as(own, env, &e, id, object);
 }
 
 /* ---- allocations ---- */
 
-static bool wanted(JNIEnv *env)
+static bool wanted(const struct my *own, JNIEnv *env)
 {
-    return event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && atomic_load(&layer.live) && !my.quiet &&
-           thread_ready(env);
+    return event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && atomic_load(&layer.live) && !own->quiet &&
+           thread_ready(own, env);
 }
 
-static void report_alloc(JNIEnv *env, jobject object, jclass class, jlong size, jobjectID id)
+static void report_alloc(struct my *own, JNIEnv *env, jobject object, jclass class, jlong size,
+                         jobjectID id)
 {
-    my.quiet++; /* it may ask for an element's class */
-    struct kind k = kind_of(env, class);
-    my.quiet--;
-    send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC, k, size, id, object);
+    own->quiet++; /* it may ask for an element's class */
+    struct kind k = kind_of(own, env, class);
+    own->quiet--;
+    send_alloc(own, env, JVMPI_EVENT_OBJECT_ALLOC, k, size, id, object);
 }
 
 static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
@@ -185,13 +186,14 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobje
 {
     bool unreported = false;
     struct flight f = {0};
-    if (!wanted(env) || !report_begin())
+    struct my *own = my_own();
+    if (!wanted(own, env) || !report_begin(own))
         return;
     jobjectID id = id_to_report(object, false, &f, &unreported);
     if (unreported) /* the VM's own allocations are reported twice */
-        report_alloc(env, object, class, size, id);
+        report_alloc(own, env, object, class, size, id);
     flight_end(&f);
-    report_end();
+    report_end(own);
 }
 
 enum { NO_GAPS_SINCE = 17 };
@@ -204,32 +206,35 @@ static void JNICALL on_sampled(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobjec
     struct flight f = {0};
     if (unlikely(vm.version < NO_GAPS_SINCE) && buffer_gap_closed(env, object, size))
         return;
-    if (!wanted(env) || !report_begin())
+    struct my *own = my_own();
+    if (!wanted(own, env) || !report_begin(own))
         return;
-    jobjectID id = id_of_allocated(env, object, &f, &unreported);
+    jobjectID id = id_of_allocated(own, env, object, &f, &unreported);
     if (unreported)
-        report_alloc(env, object, class, size, id);
+        report_alloc(own, env, object, class, size, id);
     flight_end(&f);
-    report_end();
+    report_end(own);
 }
 
 static jobjectID report_as(JNIEnv *env, jobject object, bool unshared)
 {
     bool unreported;
     struct flight f = {0};
-    if (!event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || !atomic_load(&layer.live) || !thread_ready(env))
+    struct my *own = my_own();
+    if (!event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || !atomic_load(&layer.live) ||
+        !thread_ready(own, env))
         return id_of(object);
-    if (!report_begin())
+    if (!report_begin(own))
         return id_given(object);
     jobjectID id = id_to_report(object, unshared, &f, &unreported);
     if (unreported) {
         jclass class = (*env)->GetObjectClass(env, object);
         jlong size = object_size(env, object, class, id);
-        report_alloc(env, object, class, size, id);
+        report_alloc(own, env, object, class, size, id);
         flight_end(&f);
         (*env)->DeleteLocalRef(env, class);
     }
-    report_end();
+    report_end(own);
     return id;
 }
 
@@ -284,8 +289,8 @@ static bool request_dumped(JNIEnv *env, jobjectID id)
     struct known_kind *known = f ? find_kind((jobjectID)(intptr_t)f->class_id) : NULL;
     if (!known)
         return false;
-    send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC | JVMPI_REQUESTED_EVENT, current_kind(env, known),
-               f->size, id, NULL);
+    send_alloc(my_own(), env, JVMPI_EVENT_OBJECT_ALLOC | JVMPI_REQUESTED_EVENT,
+               current_kind(env, known), f->size, id, NULL);
     return true;
 }
 
@@ -299,11 +304,12 @@ jint request_object_alloc(JNIEnv *env, jobjectID id)
         return JVMPI_FAIL;
     jclass class = (*env)->GetObjectClass(env, object);
     my.quiet++;
-    struct kind k = kind_of(env, class);
+    struct kind k = kind_of(my_own(), env, class);
     my.quiet--;
     jlong size = object_size(env, object, class, id);
     (void)id_claim((jlong)(intptr_t)id, &f);
-    send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC | JVMPI_REQUESTED_EVENT, k, size, id, object);
+    send_alloc(my_own(), env, JVMPI_EVENT_OBJECT_ALLOC | JVMPI_REQUESTED_EVENT, k, size, id,
+               object);
     flight_end(&f);
     (*env)->DeleteLocalRef(env, class);
     (*env)->DeleteLocalRef(env, object);
@@ -314,25 +320,26 @@ jint request_object_alloc(JNIEnv *env, jobjectID id)
 
 void report_found(JNIEnv *env, const found_vec *found)
 {
+    struct my *own = my_own();
     for (size_t i = 0; i < found->len; i++) {
         const struct found *f = &found->data[i];
         struct known_kind *known = find_kind((jobjectID)(intptr_t)f->class_id);
         struct flight flight = {0};
-        if (!known || !event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || !report_begin())
+        if (!known || !event_enabled(JVMPI_EVENT_OBJECT_ALLOC) || !report_begin(own))
             continue;
         if (id_claim(f->id, &flight) && !mutation("untold-object"))
             for (int times = mutation("told-twice") ? 2 : 1; times > 0; times--)
-                send_alloc(env, JVMPI_EVENT_OBJECT_ALLOC, current_kind(env, known), f->size,
+                send_alloc(own, env, JVMPI_EVENT_OBJECT_ALLOC, current_kind(env, known), f->size,
                            (jobjectID)(intptr_t)f->id, NULL);
         flight_end(&flight);
-        report_end();
+        report_end(own);
     }
 }
 
 void kind_learn(JNIEnv *env, jclass class)
 {
     my.quiet++;
-    (void)kind_of(env, class);
+    (void)kind_of(my_own(), env, class);
     my.quiet--;
 }
 

@@ -86,32 +86,46 @@ static void read_own_methods(void)
     vm_free(ids);
 }
 
-jmethodID probe_method(uint32_t number)
+static _Atomic(jmethodID) *place_of(uint32_t number)
 {
     _Atomic(jmethodID) *page =
-        number < (uint32_t)PAGE * PAGES ? atomic_load(&pages[number / PAGE]) : NULL;
-    _Atomic(jmethodID) *place = page ? &page[number % PAGE] : NULL;
-    jmethodID method = place ? atomic_load_explicit(place, memory_order_relaxed) : NULL;
-    if (unlikely(!method && place)) {
-        /* Frames below the native method and the probe's own. */
-        jvmtiFrameInfo frames[6];
-        jint n = 0, i = 1;
-        if ((*vm.ti)->GetStackTrace(vm.ti, NULL, 0, 6, frames, &n))
-            return NULL;
-        while (i < n && probe_is_own(frames[i].method))
-            i++;
-        method = i < n ? frames[i].method : NULL;
-        /*
-         * The VM calls a class linked before its ClassPrepare event, so that this thread may use a
-         * class that another one is about to report.
-         */
-        my.probe_inside++;
-        if (method)
-            report_class_of(vm_jni(), method);
-        my.probe_inside--;
+        number < (uint32_t)PAGE * PAGES
+            ? atomic_load_explicit(&pages[number / PAGE], memory_order_acquire)
+            : NULL;
+    return page ? &page[number % PAGE] : NULL;
+}
+
+/* The method that has called the probe. A function of its own, since most calls need no frame. */
+static __attribute__((noinline)) jmethodID find_method(uint32_t number)
+{
+    _Atomic(jmethodID) *place = place_of(number);
+    /* Frames below the native method and the probe's own. */
+    jvmtiFrameInfo frames[6];
+    jint n = 0, i = 1;
+    if (!place || (*vm.ti)->GetStackTrace(vm.ti, NULL, 0, 6, frames, &n))
+        return NULL;
+    while (i < n && probe_is_own(frames[i].method))
+        i++;
+    jmethodID method = i < n ? frames[i].method : NULL;
+    /*
+     * The VM calls a class linked before its ClassPrepare event, so that this thread may use a
+     * class that another one is about to report.
+     */
+    my.probe_inside++;
+    if (method)
+        report_class_of(vm_jni(), method);
+    my.probe_inside--;
+    /* What another thread is still reporting, or nobody reports any more, others must look at. */
+    if ((flight_may_wait() || !flights_any()) && atomic_load(&layer.stage) == STAGE_OPEN)
         atomic_store(place, method);
-    }
     return method;
+}
+
+jmethodID probe_method(uint32_t number)
+{
+    _Atomic(jmethodID) *place = place_of(number);
+    jmethodID method = place ? atomic_load_explicit(place, memory_order_relaxed) : NULL;
+    return likely(method != NULL) ? method : find_method(number);
 }
 
 static int new_number(uint32_t *ret)

@@ -62,11 +62,11 @@ struct probe_switch probe_switch(jint number);
 
 /*
  * Returns true when this thread may send an event about the running code: the agent knows the
- * thread, and neither the layer nor a handler is running.
+ * thread, and neither the layer nor a handler is running. own: the calling thread's.
  */
-static inline bool probe_may_report(JNIEnv *env)
+static inline bool probe_may_report(const struct my *own, JNIEnv *env)
 {
-    return !my.probe_inside && !my.quiet && (likely(my.thread_is_seen) || thread_known(env));
+    return !own->probe_inside && !own->quiet && (likely(own->thread_is_seen) || thread_known(env));
 }
 
 /* The VM finds these functions by name. */

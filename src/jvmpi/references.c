@@ -71,13 +71,13 @@ size_t references_list(struct reference **ret)
 /* Returns whether the agent knows the reference now. */
 static bool made(JNIEnv *env, jint type, jobject ref)
 {
-    if (!ref || !event_enabled(type) || !thread_ready(env) || !report_begin())
+    if (!ref || !event_enabled(type) || !thread_ready(my_own(), env) || !report_begin(my_own()))
         return false;
     jobjectID id = report_object(env, ref);
     remember_reported(ref);
     JVMPI_Event e = {.event_type = type, .u.jni_globalref_alloc = {id, ref}};
     layer_notify_naming(env, &e, id, ref);
-    report_end();
+    report_end(my_own());
     return true;
 }
 

@@ -159,13 +159,13 @@ void resume_thread(JNIEnv *env)
 
 void suspend_thread_list(jint n, JNIEnv **list, jint *results)
 {
-    for (jint i = 0; i < n; i++)
+    for (jint i = 0; list && results && i < n; i++)
         results[i] = suspend(list[i]);
 }
 
 void resume_thread_list(jint n, JNIEnv **list, jint *results)
 {
-    for (jint i = 0; i < n; i++)
+    for (jint i = 0; list && results && i < n; i++)
         results[i] = resume(list[i]);
 }
 

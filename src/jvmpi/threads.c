@@ -101,7 +101,7 @@ static void end(JNIEnv *self, JNIEnv *env, jthread thread)
     bool wanted = t && event_enabled(JVMPI_EVENT_THREAD_END) &&
                   (atomic_load(&t->reported) || !event_enabled(JVMPI_EVENT_THREAD_START));
     threads_change_begin();
-    bool reports = wanted && report_begin(); /* before others see that it is ending */
+    bool reports = wanted && report_begin(my_own()); /* before others see that it is ending */
     if (t && (reports || !wanted))
         atomic_store(&t->ending, true);
     threads_change_end();
@@ -117,7 +117,7 @@ static void end(JNIEnv *self, JNIEnv *env, jthread thread)
     for (int times = !wanted ? 0 : mutation("end-twice") ? 2 : 1; times > 0; times--)
         send_thread(self, JVMPI_EVENT_THREAD_END, env, thread);
     if (wanted)
-        report_end();
+        report_end(my_own());
     thread_leave(self, env);
 }
 
@@ -141,11 +141,11 @@ void thread_begin(JNIEnv *env, jthread thread)
     struct thread_entry *t = thread_enter(env, env, thread, &fresh);
     thread_use(t);
     my.thread_is_seen = t;
-    bool reports = t && event_enabled(JVMPI_EVENT_THREAD_START) && report_begin();
+    bool reports = t && event_enabled(JVMPI_EVENT_THREAD_START) && report_begin(my_own());
     threads_change_end();
     if (reports) {
         report_thread(env, t, env, thread);
-        report_end();
+        report_end(my_own());
     }
 }
 
@@ -205,9 +205,9 @@ void threads_replay(JNIEnv *self)
         JNIEnv *env = env_by_eetop(self, all[i]);
         bool fresh = false;
         struct thread_entry *t = env ? thread_enter(self, env, all[i], &fresh) : NULL;
-        if (t && event_enabled(JVMPI_EVENT_THREAD_START) && report_begin()) {
+        if (t && event_enabled(JVMPI_EVENT_THREAD_START) && report_begin(my_own())) {
             report_thread(self, t, env, all[i]);
-            report_end();
+            report_end(my_own());
         }
         (*self)->DeleteLocalRef(self, all[i]);
     }
@@ -221,10 +221,18 @@ static bool has_ended(struct thread_entry *t)
            (t == my_entry || atomic_load(&t->agent_table) != TABLE_CHANGING);
 }
 
+static bool is_thread(JNIEnv *env, jobject object)
+{
+    jclass of_threads = object ? boot_class(env, "java/lang/Thread") : NULL;
+    bool is = of_threads && (*env)->IsInstanceOf(env, object, of_threads);
+    (*env)->DeleteLocalRef(env, of_threads);
+    return is;
+}
+
 jint request_thread_start(JNIEnv *self, jobjectID id)
 {
-    jthread thread = object_of(self, id);
-    JNIEnv *env = thread ? env_of(self, thread) : NULL;
+    jobject thread = object_of(self, id);
+    JNIEnv *env = is_thread(self, thread) ? env_of(self, thread) : NULL;
     struct thread_entry *t = thread_find(env);
     if (t && has_ended(t) && env != self)
         env = NULL;

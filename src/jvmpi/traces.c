@@ -49,6 +49,8 @@ void get_call_trace(JVMPI_CallTrace *trace, jint depth)
 {
     JNIEnv *self = vm_jni();
     jint n = 0;
+    if (!trace)
+        return;
     trace->num_frames = 0;
     if (!self || depth <= 0 || !trace->frames || mutation_eighth("no-trace"))
         return;

@@ -64,7 +64,6 @@ static struct weak_buffer *_Atomic buffers;
 static atomic_int chunks, sweeping;
 static _Atomic uint64_t settlings;
 static _Atomic uint64_t sweeps = 1; /* sweeps completed */
-static __thread struct weak_buffer *mine;
 
 static void hold(struct weak_buffer *n)
 {
@@ -84,7 +83,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void leave(void *weak_buffer)
 {
-    mine = NULL;
+    my.weak_buffer = NULL;
     atomic_store(&((struct weak_buffer *)weak_buffer)->owned, false);
 }
 
@@ -167,7 +166,7 @@ static struct weak_buffer *adopt(void)
             ;
     }
     n->seen = 0; /* from the previous owner */
-    mine = n;
+    my.weak_buffer = n;
     (void)pthread_setspecific(at_end, n);
     return n;
 }
@@ -191,9 +190,9 @@ static struct chunk *room(struct weak_buffer *n)
     return c;
 }
 
-jobjectID weak_ids_add(JNIEnv *env, jobject object)
+jobjectID weak_ids_add(const struct my *own, JNIEnv *env, jobject object)
 {
-    struct weak_buffer *n = mine ? mine : adopt();
+    struct weak_buffer *n = own->weak_buffer ? own->weak_buffer : adopt();
     struct chunk *c = n ? room(n) : NULL;
     jweak ref = c ? layer_weak(env, object) : NULL;
     if (unlikely(!ref)) {
@@ -338,7 +337,9 @@ static jlong find_in(JNIEnv *env, struct chunk *c, jobject object, uint32_t most
 jlong weak_ids_find(jobject object)
 {
     JNIEnv *env = atomic_load(&buffers) ? vm_jni() : NULL;
-    jlong id = env && mine ? find_in(env, atomic_load(&mine->tail), object, RECENT, false) : 0;
+    jlong id = env && my.weak_buffer
+                   ? find_in(env, atomic_load(&my.weak_buffer->tail), object, RECENT, false)
+                   : 0;
     if (!env || id)
         return id;
     /* Comparing with all is faster than tagging all, but not when it is done repeatedly. */

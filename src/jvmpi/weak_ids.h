@@ -7,9 +7,10 @@
 /*
  * Gives an id to an object that SampledObjectAlloc has just reported to the calling thread. No code
  * has a reference to it yet, so only a sweep can have given it an id. Returns NULL if there was a
- * sweep since the thread's last allocation, or if there is no room; ids.c then gives the id.
+ * sweep since the thread's last allocation, or if there is no room; ids.c then gives the id.  own:
+ * the calling thread's.
  */
-jobjectID weak_ids_add(JNIEnv *env, jobject object);
+jobjectID weak_ids_add(const struct my *own, JNIEnv *env, jobject object);
 /*
  * Called after a collection: handles dead objects with ids up to up_to. With may_tag the live ones
  * get tags if they have survived some collections or are many. Repeatedly takes the lock of ids.c.

@@ -70,6 +70,33 @@ static long trace_of(JNIEnv *env, const char *expected, int depth)
     return trace.num_frames * 100000L;
 }
 
+/* Functions that are given NULL answer as for anything else that they do not know. */
+static long null_arguments(void)
+{
+    JVMPI_CallTrace trace = {NULL, -1, NULL};
+    jvmpi->GetCallTrace(NULL, 4);
+    jvmpi->GetCallTrace(&trace, 4);
+    jvmpi->SuspendThread(NULL);
+    jvmpi->ResumeThread(NULL);
+    jvmpi->SuspendThreadList(1, NULL, NULL);
+    jvmpi->ResumeThreadList(1, NULL, NULL);
+    jvmpi->SetThreadLocalStorage(NULL, &trace);
+    jvmpi->RawMonitorEnter(NULL);
+    jvmpi->RawMonitorWait(NULL, 1);
+    jvmpi->RawMonitorNotifyAll(NULL);
+    jvmpi->RawMonitorExit(NULL);
+    jvmpi->RawMonitorDestroy(NULL);
+    return trace.num_frames == 0 && !jvmpi->GetThreadLocalStorage(NULL) &&
+           !jvmpi->GetThreadObject(NULL) && !jvmpi->GetThreadStatus(NULL) &&
+           !jvmpi->ThreadHasRun(NULL) && !jvmpi->GetMethodClass(NULL) &&
+           !jvmpi->jobjectID2jobject(NULL) &&
+           jvmpi->CreateSystemThread(NULL, JVMPI_NORMAL_PRIORITY, NULL) == JNI_ERR &&
+           jvmpi->RequestEvent(JVMPI_EVENT_OBJECT_ALLOC, NULL) == JVMPI_FAIL &&
+           jvmpi->RequestEvent(JVMPI_EVENT_CLASS_LOAD, NULL) == JVMPI_FAIL &&
+           jvmpi->RequestEvent(JVMPI_EVENT_THREAD_START, NULL) == JVMPI_FAIL &&
+           jvmpi->RequestEvent(JVMPI_EVENT_OBJECT_DUMP, NULL) == JVMPI_FAIL;
+}
+
 JNIEXPORT jlong JNICALL Java_JvmpiWork_ask(JNIEnv *env, jclass unused, jstring jwhat, jobject o,
                                            jlong number)
 {
@@ -198,6 +225,8 @@ JNIEXPORT jlong JNICALL Java_JvmpiWork_ask(JNIEnv *env, jclass unused, jstring j
         r = raw_rules();
     else if (IS("references"))
         r = references(env, o);
+    else if (IS("null arguments"))
+        r = null_arguments();
     else if (IS("signals"))
         r = signals();
     else if (IS("leaf compiled"))

@@ -28,7 +28,7 @@ SCENARIOS = {
         used_objects=1)),
     "ids": ("33+42+46", 8, dict(
         id_stable=1, id_null=0, id_back=1, id_unknown=1, request_alloc=0, request_bad=-1, request_class=0,
-        request_array_class=0, primitive_classes_by_name=9, request_class_of_object=-1, request_thread=0, request_entry=1, requested=211, enable_dump=111,
+        request_array_class=0, primitive_classes_by_name=9, request_class_of_object=-1, request_thread_of_object=7, null_arguments=1, request_thread=0, request_entry=1, requested=211, enable_dump=111,
         enable_move=0, enable_none=111, enable_negative=1, versions=1, class_known=2000101, class_of_leaf=1)),
     "threads": ("33+34+42", 8, dict(
         status_blocked=2, monitor_dump=11, monitor_traces=1, parties_waiting=3, parties_owned=1000003, parties_notified=1002001, parties_entering=1004001,

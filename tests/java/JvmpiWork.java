@@ -325,6 +325,12 @@ public class JvmpiWork {
             named += ask("request", c, 42) == 0 && ask("class known", c.getName(), 0) == 0 ? 1 : 0;
         say("primitive_classes_by_name", named);
         say("request_class_of_object", ask("request", o, 42));
+        Object[] noThreads = {o, "text", new int[3], new Thread[1], Thread.class, new Thread(), Thread.currentThread().getThreadGroup()};
+        long refused = 0;
+        for (Object each : noThreads)
+            refused += ask("request", each, 33) == -1 ? 1 : 0;
+        say("request_thread_of_object", refused);
+        say("null_arguments", ask("null arguments", null, 0));
         say("request_thread", ask("request", Thread.currentThread(), 33));
         say("request_entry", ask("request", null, 1));
         say("requested", ask("requested", null, 4) * 100 + ask("requested", null, 42) * 10 + ask("requested", null, 33));
