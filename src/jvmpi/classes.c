@@ -394,6 +394,13 @@ jint request_class_load(JNIEnv *env, jobjectID id)
     return JVMPI_SUCCESS;
 }
 
+void class_code_forget(jlong id)
+{
+    const struct class_entry *entry = known_entry(id);
+    for (jint i = 0; entry && i < entry->event.u.class_load.num_methods; i++)
+        compiled_forget(entry->event.u.class_load.methods[i].method_id);
+}
+
 bool class_freed(JNIEnv *env, jlong id)
 {
     struct class_entry *entry = known_entry(id);
@@ -401,8 +408,6 @@ bool class_freed(JNIEnv *env, jlong id)
         return false;
     JVMPI_Event e = {.event_type = JVMPI_EVENT_CLASS_UNLOAD,
                      .u.class_unload = {(jobjectID)(intptr_t)id}};
-    for (jint i = 0; i < entry->event.u.class_load.num_methods; i++)
-        compiled_forget(entry->event.u.class_load.methods[i].method_id);
     if (event_enabled(JVMPI_EVENT_CLASS_UNLOAD))
         layer_notify(env, &e);
     layer_lock(&classes);

@@ -371,6 +371,15 @@ static void JNICALL on_vm_init(jvmtiEnv *ti, JNIEnv *env, jthread thread)
         layer_notify(env, &done);
 }
 
+static bool exits; /* with exit_code */
+static jint exit_code;
+
+void layer_exit_with(jint code)
+{
+    exits = true;
+    exit_code = code;
+}
+
 void layer_end(JNIEnv *env)
 {
     JVMPI_Event end = {.event_type = JVMPI_EVENT_JVM_SHUT_DOWN};
@@ -394,6 +403,8 @@ void layer_end(JNIEnv *env)
     atomic_store(&layer.down, true);
     requests_release();
     threads_resume_all();
+    if (exits)
+        exit(exit_code);
 }
 
 static void JNICALL on_vm_death(jvmtiEnv *ti, JNIEnv *env)

@@ -97,6 +97,8 @@ jint disable_event(jint type, void *arg);
 jint request_event(jint type, void *arg);
 /* Sends JVM_SHUT_DOWN; no event follows it. */
 void layer_end(JNIEnv *env);
+/* The handler of JVM_SHUT_DOWN wants the VM to exit with this status. */
+void layer_exit_with(jint code);
 
 /* ---- interface.c ---- */
 /* Does not return after JVM_SHUT_DOWN, where the table's functions must not; see there. */
@@ -286,6 +288,11 @@ bool is_class(jlong id);
  */
 bool class_freed(JNIEnv *env, jlong id);
 /*
+ * Called before class_freed, and before the agent may take a lock for that: no event of the code of
+ * the class's methods comes any more. Waits for those in progress.
+ */
+void class_code_forget(jlong id);
+/*
  * Returns the number of classes linked so far. Callers compare it to detect that classes have
  * changed.
  */
@@ -400,6 +407,11 @@ void suspend_thread(JNIEnv *env);
 void resume_thread(JNIEnv *env);
 /* Resumes everything that JVMPI has suspended, because nobody else will do so after the end. */
 void threads_resume_all(void);
+/*
+ * Called when the VM begins to end, before JVM_SHUT_DOWN. Since JDK 26 it waits for all callbacks
+ * first, so suspended threads are resumed now, and none is suspended any more.
+ */
+void vm_ends(void);
 void suspend_thread_list(jint n, JNIEnv **list, jint *results);
 void resume_thread_list(jint n, JNIEnv **list, jint *results);
 jint create_system_thread(char *name, jint priority, void (*f)(void *));

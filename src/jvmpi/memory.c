@@ -50,6 +50,35 @@ static atomic_int forced; /* unfinished collections started by run_gc */
  */
 static jvmtiEnv *marks;
 
+static _Atomic uint64_t n_sent; /* ends of objects, in brackets */
+
+/* Where the delivering thread was when a thread began to wait for it. Zeroed: the wait begins. */
+struct progress {
+    uint64_t n_sent;
+    struct timespec until;
+};
+
+static struct timespec in_seconds(time_t n)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    t.tv_sec += n;
+    return t;
+}
+
+/*
+ * Waits for a change of the queue. Returns false when the delivering thread has sent nothing for so
+ * many seconds. Requires the mutex.
+ */
+static bool progresses(struct progress *p, time_t seconds)
+{
+    uint64_t now = atomic_load(&n_sent);
+    if (!p->until.tv_sec || p->n_sent != now)
+        *p = (struct progress){now, in_seconds(seconds)};
+    return !pthread_cond_timedwait(&queue_changed, &queue_mutex, &p->until) ||
+           atomic_load(&n_sent) != p->n_sent;
+}
+
 /* Requires the mutex. */
 static void queue(jlong id)
 {
@@ -163,6 +192,7 @@ static void send_free(JNIEnv *env, jlong id)
         for (int times = mutation("free-twice") ? 2 : 1; times > 0; times--)
             layer_notify(env, &e);
     flight_end(&f);
+    atomic_fetch_add(&n_sent, 1);
 }
 
 /*
@@ -180,6 +210,8 @@ struct taken {
 static void deliver(JNIEnv *env, const struct taken *t)
 {
     JVMPI_Event start = {.event_type = JVMPI_EVENT_GC_START};
+    for (size_t i = 0; i < t->settled; i++)
+        class_code_forget(t->classes.data[i]);
     if (event_enabled(JVMPI_EVENT_GC_START))
         layer_notify(env, &start);
     if (mutation("free-outside") && event_enabled(JVMPI_EVENT_GC_FINISH))
@@ -389,23 +421,23 @@ int memory_start(JNIEnv *env)
 }
 
 /*
- * Sends what is queued, because an agent expects to hear of what ended before the VM did, and ends
- * the delivering thread. Each takes two seconds at most.
+ * Sends what is queued, for two seconds at most, because an agent expects to hear of what ended
+ * before the VM did. Then ends the delivering thread, waiting for the bracket in progress as long
+ * as it sends events.
  */
 void memory_stop(void)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 2;
+    enum { LIMIT_S = 2 };
+
+    struct timespec until = in_seconds(LIMIT_S);
+    struct progress p = {0};
     pthread_mutex_lock(&queue_mutex);
     while (!my.notifying && running && !(idle && !freed.len && collections == collections_sent) &&
            !pthread_cond_timedwait(&queue_changed, &queue_mutex, &until))
         ;
     stopping = true;
     pthread_cond_broadcast(&queue_changed);
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 2;
-    while (running && !pthread_cond_timedwait(&queue_changed, &queue_mutex, &until))
+    while (running && progresses(&p, LIMIT_S))
         ;
     pthread_mutex_unlock(&queue_mutex);
 }
@@ -417,20 +449,17 @@ static int disabled_by_agent; /* protected by queue_mutex */
 /*
  * Waits for the bracket in progress, as for a collection, except where a handler of the bracket may
  * wait for the caller. The limit is for agents in which it waits for what the caller holds without
- * our knowledge.
+ * our knowledge; it is the time without an event, because a large bracket may take longer.
  */
 static void hold_brackets(int by_agent)
 {
     enum { LIMIT_S = 10 };
 
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += LIMIT_S;
+    struct progress p = {0};
     pthread_mutex_lock(&queue_mutex);
     gc_disabled++;
     disabled_by_agent += by_agent;
-    while (delivering && !my.notifying && !my.raw_held &&
-           !pthread_cond_timedwait(&queue_changed, &queue_mutex, &until))
+    while (delivering && !my.notifying && !my.raw_held && progresses(&p, LIMIT_S))
         ;
     pthread_mutex_unlock(&queue_mutex);
 }
@@ -516,6 +545,8 @@ static void collect(void)
 
 void run_gc(void)
 {
+    enum { LIMIT_S = 3 };
+
     JNIEnv *env = vm_jni();
     bool frees = event_enabled(JVMPI_EVENT_OBJECT_FREE) || event_enabled(JVMPI_EVENT_CLASS_UNLOAD);
     /* What other threads request meanwhile delays the events of the collection, not more. */
@@ -530,15 +561,13 @@ void run_gc(void)
     collect();
     weak_ids_settle(env, up_to, false);
     bool brackets = event_enabled(JVMPI_EVENT_GC_START) || event_enabled(JVMPI_EVENT_GC_FINISH);
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 3;
+    struct progress p = {0};
     pthread_mutex_lock(&queue_mutex);
     uint64_t to_report = queued; /* includes dead objects of weak_ids.c */
     while (running &&
            ((frees && (!sentinel_sent || reported < to_report)) ||
             (brackets && collections_sent == before) || delivering) &&
-           !pthread_cond_timedwait(&queue_changed, &queue_mutex, &until))
+           progresses(&p, LIMIT_S))
         ;
     pthread_mutex_unlock(&queue_mutex);
 }

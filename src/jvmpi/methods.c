@@ -142,17 +142,13 @@ void methods_bind(JNIEnv *env)
 
 jint methods_enable(JNIEnv *env)
 {
-    static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
-    static bool natives;
+    static atomic_flag natives = ATOMIC_FLAG_INIT;
     jint r = probes_enable(env, PROBE_METHODS);
-    pthread_mutex_lock(&once);
-    if (r == JVMPI_SUCCESS && !natives) {
+    if (r == JVMPI_SUCCESS && !atomic_flag_test_and_set(&natives)) {
         void *f = vm_libjvm_function("JVM_CurrentThread");
         memcpy(&current_thread, &f, sizeof(f));
-        natives = true;
-        probes_bind(env, BIND_ALL);
+        probes_bind(env, BIND_ALL); /* calls Java, so without a lock */
     }
-    pthread_mutex_unlock(&once);
     return r;
 }
 
@@ -205,13 +201,17 @@ jint instructions_enable(JNIEnv *env)
 static pthread_mutex_t compiled_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct map compiled;
 
+/* Requires the mutex. */
 static bool is_compiled(jmethodID method)
 {
-    pthread_mutex_lock(&compiled_mutex);
-    bool is =
-        map_get(&compiled, (uintptr_t)method) || !event_enabled(JVMPI_EVENT_COMPILED_METHOD_LOAD);
-    pthread_mutex_unlock(&compiled_mutex);
-    return is;
+    return map_get(&compiled, (uintptr_t)method) ||
+           !event_enabled(JVMPI_EVENT_COMPILED_METHOD_LOAD);
+}
+
+/* Not an object's id: since JDK 26 ids of methods are small numbers too. */
+static uintptr_t flight_key(jmethodID method)
+{
+    return ~(uintptr_t)method;
 }
 
 void compiled_forget(jmethodID method)
@@ -219,6 +219,7 @@ void compiled_forget(jmethodID method)
     pthread_mutex_lock(&compiled_mutex);
     (void)map_remove(&compiled, (uintptr_t)method);
     pthread_mutex_unlock(&compiled_mutex);
+    flight_wait(flight_key(method));
 }
 
 /* Reports what was compiled before the classes were reported. */
@@ -236,7 +237,9 @@ static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID method, jint size, const
         !thread_ready(my_own(), env))
         return;
     jmethodID told_method = current_method(method);
-    report_class_of(env, method);
+    jclass class = NULL; /* which lives while the handler runs */
+    if (!(*ti)->GetMethodDeclaringClass(ti, method, &class))
+        (void)report_class(env, class);
     pthread_mutex_lock(&compiled_mutex);
     (void)!map_put(&compiled, (uintptr_t)told_method, 1);
     pthread_mutex_unlock(&compiled_mutex);
@@ -264,18 +267,29 @@ static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID method, jint size, const
         .u.compiled_method_load = {told_method, (void *)(uintptr_t)address, size, used, table}};
     layer_notify(env, &e);
     free(table);
+    (*env)->DeleteLocalRef(env, class);
 }
 
 static void JNICALL on_uncompiled(jvmtiEnv *ti, jmethodID method, const void *address)
 {
     if (!event_enabled(JVMPI_EVENT_COMPILED_METHOD_UNLOAD))
         return;
-    if (!is_compiled(method))
+    pthread_mutex_lock(&compiled_mutex);
+    bool same = is_compiled(method);
+    pthread_mutex_unlock(&compiled_mutex);
+    if (!same)
         method = current_method(method);
     JVMPI_Event e = {.event_type = JVMPI_EVENT_COMPILED_METHOD_UNLOAD,
                      .u.compiled_method_unload = {method}};
-    if (is_compiled(method))
+    struct flight f = {0};
+    pthread_mutex_lock(&compiled_mutex);
+    bool known = is_compiled(method);
+    if (known)
+        flight_enter(&f, flight_key(method));
+    pthread_mutex_unlock(&compiled_mutex);
+    if (known)
         layer_notify(vm_jni(), &e);
+    flight_end(&f);
 }
 
 const struct vm_callbacks compiled_load_events = {.ti = {.CompiledMethodLoad = on_compiled}};

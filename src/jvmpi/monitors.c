@@ -283,7 +283,7 @@ void raw_monitors_put(struct buf *out, const struct map *threads)
 
 static void report_java(JNIEnv *env, jint type, jthread thread, jobject object)
 {
-    if (!event_enabled(type) || thread_is_virtual(env, thread))
+    if (!event_enabled(type) || !atomic_load(&layer.live) || thread_is_virtual(env, thread))
         return;
     JVMPI_Event e = {.event_type = type, .u.monitor = {report_object(env, object)}};
     layer_notify_naming(env, &e, e.u.monitor.object, object);
@@ -306,7 +306,7 @@ static __thread uint64_t wait_began_ns;
 
 static void report_wait(JNIEnv *env, jint type, jthread thread, jobject object, jlong ms)
 {
-    if (!event_enabled(type) || thread_is_virtual(env, thread))
+    if (!event_enabled(type) || !atomic_load(&layer.live) || thread_is_virtual(env, thread))
         return;
     JVMPI_Event e = {.event_type = type, .u.monitor_wait = {report_object(env, object), ms}};
     layer_notify_naming(env, &e, e.u.monitor_wait.object, object);
@@ -316,7 +316,7 @@ static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject o
                             jlong timeout)
 {
     report_wait(env, JVMPI_EVENT_MONITOR_WAIT, thread, object, timeout);
-    wait_began_ns = now_ns();
+    wait_began_ns = atomic_load(&layer.live) ? now_ns() : 0;
 }
 
 /* Comes with every WAITED, so that the time is known. */

@@ -32,7 +32,7 @@ static struct {
 
 static int64_t eetop;
 static atomic_uint wanted; /* features */
-static jclass probe_class;
+static jclass _Atomic probe_class;
 
 PROBE_NATIVE(jlong, constant)(JNIEnv *env, jclass class, jint which)
 {
@@ -73,11 +73,11 @@ bool probe_is_own(jmethodID method)
     return m && *m;
 }
 
-static void read_own_methods(void)
+static void read_own_methods(jclass class)
 {
     jint n = 0;
     jmethodID *ids = NULL;
-    if ((*vm.ti)->GetClassMethods(vm.ti, probe_class, &n, &ids))
+    if ((*vm.ti)->GetClassMethods(vm.ti, class, &n, &ids))
         return;
     jmethodID *own = calloc((size_t)n + 1, sizeof(jmethodID));
     if (own)
@@ -454,25 +454,30 @@ static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
 /* Requires the lock. */
 static int define(JNIEnv *env, struct buf *why)
 {
-    if (probe_class)
+    if (atomic_load(&probe_class))
         return 0;
     eetop = probe_field_offset(env, "java/lang/Thread", "eetop", "J");
+    jclass class = NULL;
     my.quiet++;
-    int r = eetop < 0 ? (int)eetop : probe_define(env, PROBE, &probe_class, why);
+    int r = eetop < 0 ? (int)eetop : probe_define(env, PROBE, &class, why);
     my.quiet--;
     if (r == 0)
-        read_own_methods();
+        read_own_methods(class);
+    if (r == 0)
+        atomic_store(&probe_class, class);
     return r;
 }
 
 jclass probes_class(JNIEnv *env)
 {
     struct buf why = BUF(4096);
-    pthread_mutex_lock(&once);
-    (void)!define(env, &why);
-    pthread_mutex_unlock(&once);
+    if (!atomic_load(&probe_class)) {
+        pthread_mutex_lock(&once);
+        (void)!define(env, &why);
+        pthread_mutex_unlock(&once);
+    }
     buf_release(&why);
-    return probe_class;
+    return atomic_load(&probe_class);
 }
 
 void probes_bind(JNIEnv *env, enum probe_binding which)
@@ -497,31 +502,51 @@ void probes_expect(unsigned features)
     atomic_fetch_or(&wanted, features);
 }
 
-jint probes_enable(JNIEnv *env, unsigned features)
+static atomic_uint applied; /* features */
+
+/* Inserts the probes of the wanted features. Requires the lock. */
+static int apply(JNIEnv *env)
 {
-    static unsigned applied;
     static bool on;
     struct buf why = BUF(4096);
-    int r = 0;
-    pthread_mutex_lock(&once);
-    probes_expect(features);
     unsigned now = atomic_load(&wanted);
-    if (applied != now) {
-        r = define(env, &why);
-        if (r == 0 && on)
-            r = instrument_again(env);
-        if (r == 0 && !on) {
-            r = instrument_choose(NULL, NULL);
-            r = r ? r : instrument_on(&client, env, &why);
-            on = r == 0;
-        }
-        applied = r == 0 ? now : applied;
-        if (r < 0)
-            fprintf(stderr, "jvmpi: no events of code: %s\n",
-                    why.len ? buf_str(&why) : "the VM refuses the probe");
+    int r = define(env, &why);
+    if (r == 0 && on)
+        r = instrument_again(env);
+    if (r == 0 && !on) {
+        r = instrument_choose(NULL, NULL);
+        r = r ? r : instrument_on(&client, env, &why);
+        on = r == 0;
     }
-    pthread_mutex_unlock(&once);
+    if (r == 0)
+        atomic_store(&applied, now);
+    else
+        fprintf(stderr, "jvmpi: no events of code: %s\n",
+                why.len ? buf_str(&why) : "the VM refuses the probe");
     buf_release(&why);
+    return r;
+}
+
+jint probes_enable(JNIEnv *env, unsigned features)
+{
+    int r = 0;
+    probes_expect(features);
+    /*
+     * The VM waits for monitors while it changes classes. A handler may run on a thread that holds
+     * one; it leaves what it wants to the thread that is changing classes.
+     */
+    while (r == 0 && (atomic_load(&applied) & features) != features) {
+        if (my.notifying || my.raw_held) {
+            if (pthread_mutex_trylock(&once))
+                break;
+        } else {
+            pthread_mutex_lock(&once);
+        }
+        while (r == 0 && atomic_load(&applied) != atomic_load(&wanted))
+            r = apply(env);
+        pthread_mutex_unlock(&once);
+        features = atomic_load(&wanted); /* what was left to this thread just before the unlock */
+    }
     probes_flags();
     return r < 0 ? JVMPI_FAIL : JVMPI_SUCCESS;
 }

@@ -175,21 +175,27 @@ typedef VEC(struct report) report_vec;
 
 /*
  * Returns true when the thread waits for the caller. *ret_known: it waits for something that the
- * layer knows, so that it need not be guessed for what.
+ * layer knows, so that it need not be guessed for what. *ret_by: the thread that has suspended it,
+ * or itself.
  */
-static bool waits_for_me(struct thread_entry *t, bool *ret_known)
+static bool waits_for_me(struct thread_entry *t, bool *ret_known, struct thread_entry **ret_by)
 {
+    *ret_by = t;
     *ret_known = atomic_load(&t->locked);
     for (int i = 0; t && i < CHAIN; i++) {
         JNIEnv *owner = NULL;
         bool mine = false;
+        struct thread_entry *suspender =
+            atomic_load(&t->suspended) ? atomic_load(&t->suspender) : NULL;
         uintptr_t awaits = atomic_load(&t->awaits);
         if (atomic_load(&t->leaving))
             return true;
         *ret_known |= atomic_load(&t->settling) || awaits;
         if (atomic_load(&t->settling) && (my.reports || my.raw_held))
             return true; /* perhaps for the caller */
-        if (awaits) {
+        if (suspender && suspender != my_entry) {
+            *ret_by = t = suspender;
+        } else if (awaits) {
             t = flight_thread(awaits);
             mine = t && t == my_entry;
         } else if (raw_monitor_wanted(atomic_load(&t->env), &owner, &mine)) {
@@ -207,14 +213,15 @@ static bool waits_for_me(struct thread_entry *t, bool *ret_known)
 /*
  * Returns true when the caller need not wait for the report any more. A handler may also want a
  * lock that the layer does not know; a thread that sleeps for long is believed to want one of the
- * caller's.
+ * caller's. One that is suspended goes on when the thread does that has suspended it.
  */
 static bool is_settled(struct report *r, unsigned sleep_ms)
 {
     bool known;
-    if (atomic_load(&r->of->reporting) != r->number || waits_for_me(r->of, &known))
+    struct thread_entry *by;
+    if (atomic_load(&r->of->reporting) != r->number || waits_for_me(r->of, &known, &by))
         return true;
-    if (!kernel_thread_slept(atomic_load(&r->of->tid), &r->slept) || known)
+    if (!kernel_thread_slept(atomic_load(&by->tid), &r->slept) || known)
         r->since_ns = now_ns();
     return now_ns() - r->since_ns >= sleep_ms * NS_PER_MS;
 }

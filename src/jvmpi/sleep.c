@@ -49,14 +49,14 @@ void sleep_bind(JNIEnv *env)
 
 jint sleep_enable(JNIEnv *env)
 {
-    static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
-    pthread_mutex_lock(&once);
+    static atomic_flag once = ATOMIC_FLAG_INIT;
+    if (atomic_flag_test_and_set(&once)) /* calls Java, so without a lock */
+        return vm_sleep ? JVMPI_SUCCESS : JVMPI_FAIL;
     in_ns = vm.version >= 21;
     void *f = vm_libjvm_function("JVM_Sleep");
     f = f ? f : vm_libjvm_function("JVM_SleepNanos");
     memcpy(&vm_sleep, &f, sizeof(f));
-    if (vm_sleep && !bound)
+    if (vm_sleep)
         probes_bind(env, BIND_SLEEP);
-    pthread_mutex_unlock(&once);
     return bound ? JVMPI_SUCCESS : JVMPI_FAIL;
 }

@@ -89,11 +89,13 @@ static jvmtiError suspend_clean(struct thread_entry *t, jthread thread)
     return error;
 }
 
+static atomic_bool leaving; /* see vm_ends */
+
 static jint suspend(JNIEnv *env)
 {
     JNIEnv *self = vm_jni();
     struct thread_entry *t = thread_find(env);
-    if (!self || !t || env == self)
+    if (!self || !t || env == self || atomic_load(&leaving))
         return THREAD_INVALID;
     jobjectID id = t->id;
     jthread thread = thread_of(self, env);
@@ -103,9 +105,14 @@ static jint suspend(JNIEnv *env)
         (*self)->DeleteLocalRef(self, thread);
         return THREAD_SUSPENDED_ALREADY;
     }
+    atomic_store(&t->suspender, my_entry);
     jvmtiError error = suspend_clean(t, thread);
     if (!error && (atomic_load(&t->env) != env || t->id != id)) {
         /* The thread ended while it was waited for. Nobody would find it again to resume it. */
+        (void)(*vm.ti)->ResumeThread(vm.ti, thread);
+        error = JVMTI_ERROR_THREAD_NOT_ALIVE;
+    }
+    if (!error && atomic_load(&leaving)) {
         (void)(*vm.ti)->ResumeThread(vm.ti, thread);
         error = JVMTI_ERROR_THREAD_NOT_ALIVE;
     }
@@ -145,6 +152,16 @@ void threads_resume_all(void)
     for (struct thread_entry *t = thread_next(NULL, &bucket); t; t = thread_next(t, &bucket))
         if (atomic_load(&t->suspended))
             (void)resume(atomic_load(&t->env));
+}
+
+void vm_ends(void)
+{
+    enum { WAITS_SINCE = 26 };
+
+    if (vm.version < WAITS_SINCE)
+        return;
+    atomic_store(&leaving, true);
+    threads_resume_all();
 }
 
 void suspend_thread(JNIEnv *env)
@@ -249,9 +266,11 @@ static void run_shutdown_hooks(JNIEnv *env)
 void profiler_exit(jint code)
 {
     static atomic_flag once = ATOMIC_FLAG_INIT;
-    static __thread bool leaving;
+    static __thread bool left;
     JNIEnv *env = vm_jni();
-    if (leaving || my.ending)
+    if (my.ending)
+        layer_exit_with(code);
+    if (left || my.ending)
         return; /* within an event of an exit in progress */
     if (!env || !atomic_load(&layer.live) || atomic_load(&layer.down))
         exit(code);
@@ -262,12 +281,12 @@ void profiler_exit(jint code)
         /* The VM waits for all callbacks, including this one, before it ends. */
         while (atomic_flag_test_and_set(&once))
             pause();
-        leaving = true;
+        left = true;
         run_shutdown_hooks(env);
         layer_end(env);
         exit(code);
     }
-    leaving = true;
+    left = true;
     /* Call System.exit, so that JVM_SHUT_DOWN is sent and the program's shutdown hooks run. */
     jclass class = boot_class(env, "java/lang/System");
     jmethodID leave_vm = class ? (*env)->GetStaticMethodID(env, class, "exit", "(I)V") : NULL;

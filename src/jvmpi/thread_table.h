@@ -19,12 +19,13 @@ struct thread_entry {
     _Atomic(JNIEnv *) env; /* NULL if the entry is free */
     struct thread_entry *_Atomic next;
     void *_Atomic local;
-    jweak object;          /* protected by `threads` */
-    jobjectID id;          /* id of the object */
-    atomic_bool suspended; /* suspended by JVMPI */
-    atomic_bool locked;    /* it holds a lock of the layer, or waits for one */
-    atomic_bool reported;  /* THREAD_START has reported it */
-    atomic_bool ending;    /* THREAD_END is being sent, or was sent */
+    jweak object;                           /* protected by `threads` */
+    jobjectID id;                           /* id of the object */
+    atomic_bool suspended;                  /* suspended by JVMPI */
+    struct thread_entry *_Atomic suspender; /* the thread that suspended it, if it has an entry */
+    atomic_bool locked;                     /* it holds a lock of the layer, or waits for one */
+    atomic_bool reported;                   /* THREAD_START has reported it */
+    atomic_bool ending;                     /* THREAD_END is being sent, or was sent */
     /* Odd while the thread reports something (report_begin); each report has another number. */
     _Atomic unsigned reporting;
     atomic_bool asked;        /* a request has reported it to the agent */

@@ -5,6 +5,7 @@
 #include "jvmpi/thread_table.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* The thread for which THREAD_END was sent; its kernel thread may run another Java thread later. */
 static __thread jobjectID gone;
@@ -158,12 +159,37 @@ static void JNICALL on_start(jvmtiEnv *ti, JNIEnv *env, jthread thread)
     classes_owed(env);
 }
 
+/*
+ * True while the VM has the calling thread construct its own Thread object: below all its frames is
+ * Thread's constructor. The thread's state does not always say so.
+ */
+static bool is_attaching(JNIEnv *env)
+{
+    jint n = 0;
+    jmethodID method = NULL;
+    jlocation location;
+    jclass class = NULL, of_threads = boot_class(env, "java/lang/Thread");
+    char *name = NULL;
+    bool is = !(*vm.ti)->GetFrameCount(vm.ti, NULL, &n) && n > 0 &&
+              !(*vm.ti)->GetFrameLocation(vm.ti, NULL, n - 1, &method, &location) &&
+              !(*vm.ti)->GetMethodDeclaringClass(vm.ti, method, &class) &&
+              (*env)->IsSameObject(env, class, of_threads) &&
+              !(*vm.ti)->GetMethodName(vm.ti, method, &name, NULL, NULL) &&
+              strcmp(name, "<init>") == 0;
+    vm_free(name);
+    (*env)->DeleteLocalRef(env, class);
+    (*env)->DeleteLocalRef(env, of_threads);
+    return is;
+}
+
 bool thread_check(JNIEnv *env)
 {
     jthread thread = NULL;
     jint state = 0;
-    if (!env || !atomic_load(&layer.live))
-        return true; /* nothing can be reported yet */
+    if (!atomic_load(&layer.live))
+        return false; /* VMInit reports what there is */
+    if (!env)
+        return true;
     if (atomic_load(&layer.replaying) && !my.replayer)
         return false;
     if (thread_known(env)) { /* it existed at the start */
@@ -178,17 +204,38 @@ bool thread_check(JNIEnv *env)
      */
     bool complete = !(gone && id_of(thread) == gone) &&
                     !(*vm.ti)->GetThreadState(vm.ti, thread, &state) &&
-                    state & JVMTI_THREAD_STATE_ALIVE;
+                    state & JVMTI_THREAD_STATE_ALIVE && !is_attaching(env);
     if (complete)
         thread_begin(env, thread);
     (*env)->DeleteLocalRef(env, thread);
     return complete;
 }
 
+/*
+ * True for the thread that ends the VM, for which the VM reports an end before it reports its own:
+ * it is the program's that has called System.exit, and so has frames, or the one that the VM has
+ * made out of the main thread to wait for all others.
+ */
+static bool ends_vm(jvmtiEnv *ti, jthread thread)
+{
+    jint frames = 0;
+    jvmtiThreadInfo info = {0};
+    if (!(*ti)->GetFrameCount(ti, NULL, &frames) && frames > 0)
+        return true;
+    bool is = !(*ti)->GetThreadInfo(ti, thread, &info) && info.name &&
+              strcmp(info.name, "DestroyJavaVM") == 0;
+    vm_free(info.name);
+    return is;
+}
+
 static void JNICALL on_end(jvmtiEnv *ti, JNIEnv *env, jthread thread)
 {
     if (mutation("lost-ends"))
         return;
+    if (atomic_load(&layer.live) && ends_vm(ti, thread)) {
+        vm_ends();
+        return; /* JVM_SHUT_DOWN comes from it */
+    }
     end(env, env, thread);
     gone = id_of(thread);
 }

@@ -155,6 +155,8 @@ static void notify_event(JVMPI_Event *e)
         break;
     case JVMPI_EVENT_JVM_SHUT_DOWN:
         print_all();
+        if (last_exit_code)
+            jvmpi->ProfilerExit(last_exit_code);
         break;
     }
 }

@@ -102,6 +102,7 @@ long raw_rules(void);
 /* ---- jvmpi_agent_ask.c: questions ---- */
 extern jobject last_ref;
 extern jobjectID last_ref_object;
+extern jint last_exit_code; /* of a ProfilerExit in JVM_SHUT_DOWN, or 0 */
 extern long leaf_compiled, hook_seen_magic, hook_patched;
 
 /* ---- jvmpi_agent_rules.c: section 1.5 of the specification ---- */

@@ -4,6 +4,7 @@
 
 jobject last_ref;
 jobjectID last_ref_object;
+jint last_exit_code;
 long leaf_compiled, hook_seen_magic, hook_patched;
 
 static long system_thread_ran;
@@ -271,6 +272,8 @@ JNIEXPORT jlong JNICALL Java_JvmpiWork_ask(JNIEnv *env, jclass unused, jstring j
         r = r && (*java_vm)->GetEnv(java_vm, &p, JVMPI_VERSION_1_2) == JNI_OK && p == (void *)jvmpi;
         r = r && (*java_vm)->GetEnv(java_vm, &p, 0x10000009) == JNI_EVERSION;
         r = r && (*java_vm)->GetEnv(java_vm, &p, JNI_VERSION_1_6) == JNI_OK && p == (void *)env;
+    } else if (IS("exit at end")) {
+        last_exit_code = (jint)number;
     } else if (IS("exit")) {
         jvmpi->ProfilerExit((jint)number);
     } else {

@@ -63,7 +63,11 @@ void on_class_load(JVMPI_Event *e)
 
 void on_thread_start(JVMPI_Event *e)
 {
+    int i;
     pthread_mutex_lock(&lock);
+    for (i = 0; !(e->event_type & JVMPI_REQUESTED_EVENT) && i < n_threads; i++)
+        if (threads[i].id == e->u.thread_start.thread_id)
+            fault("THREAD_START of a thread that has started");
     if (n_threads < 4096) {
         threads[n_threads].env = e->u.thread_start.thread_env_id;
         threads[n_threads].id = e->u.thread_start.thread_id;

@@ -46,6 +46,7 @@ SCENARIOS = {
     "dumps": ("33+42", 8, dict(
         heap_0=0, heap_3=-1, instance=0x21, instance_length=None, own_first=5, ints=0x23, ints_length=22, ints_last=4, array=0x22,
         array_length=45, dump_bad=-1) | {"class": 0x20}),
+    "left": ("4+33+42", 8, dict(left_0=0, left_1=0, left_2=0)),
     "raw": ("42", 8, dict(raw_rules=1111111)),
     "references": ("38+39+40+41", 8, dict(references=1111)),
     "signals": ("44+45", 8, dict(signals=11)),
@@ -193,9 +194,10 @@ def test_no_event_enabled(jdk):
 
 
 def test_profiler_exit(jdk):
-    done = run(jdk, "exit", agent="-Xrunjvmpitest:33+47")
-    assert done.returncode == 7
-    assert "jvmpi event 47 1 0" in done.stdout  # JVM_SHUT_DOWN was sent
+    for scenario in ("exit", "exit late"):  # the other one exits in the handler of JVM_SHUT_DOWN
+        done = run(jdk, scenario, agent="-Xrunjvmpitest:33+47")
+        assert done.returncode == 7, (scenario, done)
+        assert "jvmpi event 47 1 0" in done.stdout, done  # JVM_SHUT_DOWN was sent
 
 
 @pytest.mark.jdks(8, 17, 27)

@@ -30,12 +30,13 @@ def program(name, tmp_path):
     return ["-cp", lab.compiled("JvmpiContract"), "JvmpiContract", *name], RIGHT
 
 
-def run(jdk, name, tmp_path, agent, layer=LAYER, env=(), heap="256m", timeout=250):
+def run(jdk, name, tmp_path, agent, layer=LAYER, env=(), heap="256m", timeout=250, by_layer=False):
     if name == "h2" and jdk.version < 11:
         pytest.skip("Debian's H2 is compiled for JDK 11")
     arguments, expected = program(name, tmp_path)
-    done = jdk.run("env", f"LD_LIBRARY_PATH={AGENTS}", *env, "java", f"-Xmx{heap}", f"-agentpath:{layer}", f"-Xrun{agent}", *arguments,
-                   timeout=timeout, input="")
+    library, options = agent.split(":", 1)
+    agents = [f"-agentpath:{layer}=lib={AGENTS}/lib{library}.so,opts={options}"] if by_layer else [f"-agentpath:{layer}", f"-Xrun{agent}"]
+    done = jdk.run("env", f"LD_LIBRARY_PATH={AGENTS}", *env, "java", f"-Xmx{heap}", *agents, *arguments, timeout=timeout, input="")
     return done, expected
 
 
@@ -67,6 +68,14 @@ def check(jdk, name, tmp_path, options=""):
 
 def test_no_breach_with_threads_loaders_and_lambdas(jdk, tmp_path):
     check(jdk, (200, 60, 3), tmp_path)  # three threads go on while the VM ends and the last dumps are taken
+
+
+@pytest.mark.jdks(8, 27)
+def test_no_breach_by_an_agent_that_the_layer_loads(jdk, tmp_path):
+    # its events are enabled before the VM's first threads run
+    found, events = breaches(jdk, (40, 2), tmp_path, by_layer=True)
+    assert not found, found
+    assert {33, 34, 35, 57, 58} <= set(events), events
 
 
 @pytest.mark.parametrize("name", ["hello", "javac", "h2"])

@@ -309,6 +309,24 @@ public class JvmpiWork {
         say("used_objects", ask("used objects", null, 0) > 1000 ? 1 : 0);
     }
 
+    /** The VM ends while threads are suspended that make objects. */
+    static void left() throws Exception {
+        for (int i = 0; i < 3; i++) {
+            Thread t = new Thread(new Runnable() {
+                public void run() {
+                    for (;;)
+                        made = new Object[2];
+                }
+            }, "left " + i);
+            t.setDaemon(true);
+            t.start();
+            Thread.sleep(20);
+            say("left_" + i, ask("suspend one", "left " + i, 0));
+        }
+    }
+
+    static volatile Object made;
+
     static void ids() {
         Object o = new Object();
         int named = 0;
@@ -345,7 +363,7 @@ public class JvmpiWork {
 
     static volatile boolean stop;
 
-    static final int PARK_LINE = 346;
+    static final int PARK_LINE = 370;
 
     static void parked() {
         while (!stop)
@@ -878,6 +896,12 @@ public class JvmpiWork {
                 break;
             case "exit":
                 ask("exit", null, 7);
+                break;
+            case "exit late":
+                ask("exit at end", null, 7);
+                break;
+            case "left":
+                left();
                 break;
             case "hello":
                 System.out.println("hello");
