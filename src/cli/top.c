@@ -33,7 +33,8 @@ static const struct arg top_args[] = {
      "tables to show, as with top(1) (until interrupted)"},
     {"--rows", 'r', ARG_NUMBER, offsetof(struct top, rows), "N", "threads to show (15)"},
     {"--states", 0, ARG_FLAG, offsetof(struct top, states), NULL,
-     "count threads by state and show their whole names, which loads the agent into the VM"},
+     "count threads by state, show their whole names and which virtual threads they carry; loads "
+     "the agent into the VM"},
     {"--json", 0, ARG_FLAG, offsetof(struct top, json), NULL,
      "print a line of JSON for each table"},
     {0},
@@ -47,6 +48,7 @@ enum { POOLS_MAX = 16, COLLECTORS_MAX = 4, STATES_MAX = 12, TASK_NAME = 15 };
 struct task {
     pid_t tid;
     char name[128];
+    char carries[128]; /* the virtual thread that it carried when the VM was asked; "": none */
     bool is_cut;     /* the kernel keeps 15 bytes of a name, and the VM has not provided the rest */
     uint64_t cpu_ns; /* total; in a table the difference since the last sample */
 };
@@ -226,7 +228,15 @@ static void name_task(struct sample *s, pid_t tid, const char *name)
     }
 }
 
-enum { STATE, TID, NAME };
+static void name_carried(struct sample *s, pid_t carrier, const char *name)
+{
+    for (size_t i = 0; i < s->tasks.len; i++)
+        if (s->tasks.data[i].tid == carrier)
+            snprintf(s->tasks.data[i].carries, sizeof(s->tasks.data[i].carries), "%s",
+                     name && *name ? name : "a virtual thread without a name");
+}
+
+enum { STATE, TID, NAME, CARRIER };
 
 static void see_thread(void *context, const char *const values[])
 {
@@ -236,6 +246,8 @@ static void see_thread(void *context, const char *const values[])
     uint64_t tid;
     if (values[NAME] && values[TID] && parse_u64(values[TID], 1, INT32_MAX, &tid) == 0)
         name_task(s, (pid_t)tid, values[NAME]);
+    if (values[CARRIER] && parse_u64(values[CARRIER], 1, INT32_MAX, &tid) == 0)
+        name_carried(s, (pid_t)tid, values[NAME]);
     if (!name)
         return;
     while (at < s->n_states && strcmp(s->states[at].name, name) != 0)
@@ -253,7 +265,8 @@ static void read_states(struct sample *s, const struct vm *vm)
     if (agent_message(vm, "control=inspect,threads", true, &answer, &why) < 0)
         return;
     _cleanup_free_ char *text = agent_answer_value(buf_str(&answer), "json", 0);
-    static const char *const keys[] = {[STATE] = "state", [TID] = "tid", [NAME] = "name", NULL};
+    static const char *const keys[] = {
+        [STATE] = "state", [TID] = "tid", [NAME] = "name", [CARRIER] = "carrier_tid", NULL};
     if (!text || json_view_each(text, "threads", keys, see_thread, s) < 0)
         s->n_states = 0;
 }
@@ -347,7 +360,13 @@ static void print_table(const struct vm *vm, const struct sample *s, const struc
     for (size_t i = 0; i < MIN(s->tasks.len, rows); i++) {
         printf("%8d %5.1f %%  ", s->tasks.data[i].tid, percent(s->tasks.data[i].cpu_ns, elapsed));
         print_text(stdout, (struct str){s->tasks.data[i].name, strlen(s->tasks.data[i].name)});
-        puts(s->tasks.data[i].is_cut ? "..." : "");
+        fputs(s->tasks.data[i].is_cut ? "..." : "", stdout);
+        const char *carries = s->tasks.data[i].carries;
+        if (*carries) {
+            printf(" carries ");
+            print_text(stdout, (struct str){carries, strlen(carries)});
+        }
+        putchar('\n');
     }
     putchar('\n');
 }
@@ -407,6 +426,8 @@ static void print_json(const struct sample *s, const struct sample *before, uint
         json_key_string(&j, "name", s->tasks.data[i].name);
         json_key_bool(&j, "name_cut", s->tasks.data[i].is_cut);
         key_number(&j, "cpu_ns", (int64_t)s->tasks.data[i].cpu_ns);
+        if (*s->tasks.data[i].carries)
+            json_key_string(&j, "carries", s->tasks.data[i].carries);
         json_end_object(&j);
     }
     json_end_array(&j);

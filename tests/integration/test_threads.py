@@ -679,6 +679,12 @@ def test_path_of_tomcat_is_known_without_privileges(jdk, tmp_path):
     unknown = [s for s in found["segments"] if s["state"] == "unknown" and s["ns"] > MS]
     assert on(found, state="unknown") <= 0.02 * on(found), unknown
     assert on(found, state="io") > 0
+    # Conditions are named by their owners, and none of them is the handler of references, which has nothing to do.
+    classes = {w["class"] or "" for w in threads("monitors", out, "--idle")["waits"]}
+    assert any(c.startswith("condition of ") for c in classes), classes
+    assert not any("ReferenceHandler" in c or "ConditionObject" in c for c in classes), classes
+    handler, = (t for t in threads("summary", out, "--idle")["threads"] if t["name"] == "Reference Handler")
+    assert handler["idle"] >= 1 and handler["idle_ns"] > 0.5 * found["length_ns"], handler
 
 
 @pytest.mark.usefixtures("on_time")

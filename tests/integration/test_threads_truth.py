@@ -317,6 +317,7 @@ def recorded_virtual(jdk, out, parked, *options, jvm=()):
         assert process.stdout.readline() == "ready\n"
         asked = lab.jvmscope("inspect", "--json", process.pid, "threads")
         stack = json.loads(lab.jvmscope("inspect", "--json", process.pid, "stack", "takes", check=True).stdout) if trackable else None
+        top = json.loads(lab.jvmscope("top", "--json", "--states", "-n", 1, "-i", "200ms", "-r", 200, process.pid).stdout)
         assert not trackable or (stack["thread"]["virtual"] and stack["thread"]["state"] == "parked"), stack
         assert not trackable or "AttachedVirtual.takes" in {f"{f['class']}.{f['method']}" for f in stack["frames"]}, stack
         done = lab.jvmscope("attach", "--threads", "--cpu", *options, "-o", out, process.pid)
@@ -326,6 +327,9 @@ def recorded_virtual(jdk, out, parked, *options, jvm=()):
     finally:
         process.kill()
         process.communicate()
+    # The one that runs all the time is named in the row of its carrier.
+    carries = {t["carries"]: t["name"] for t in top["busiest"] if "carries" in t}
+    assert not trackable or (list(carries) == ["spins"] and carries["spins"].startswith("ForkJoinPool-1-worker-")), carries
     return json.loads(asked.stdout)
 
 

@@ -52,6 +52,22 @@ static void put_os_thread(struct inspection *i, jthread thread, jlong java_id)
     }
 }
 
+/* The kernel's id of the thread that carries a virtual thread, if one does and it is known. */
+static void put_carrier(struct inspection *i, jthread t)
+{
+    jclass c = (*i->jni)->FindClass(i->jni, "java/lang/VirtualThread");
+    jfieldID f = c ? (*i->jni)->GetFieldID(i->jni, c, "carrierThread", "Ljava/lang/Thread;") : NULL;
+    jobject on = f ? (*i->jni)->GetObjectField(i->jni, t, f) : NULL;
+    vm_clear_exception(i->jni);
+    pid_t tid = on ? os_thread_id(i->jni, on) : 0;
+    if (tid)
+        json_key_i64(i->out, "carrier_tid", tid);
+    if (on)
+        (*i->jni)->DeleteLocalRef(i->jni, on);
+    if (c)
+        (*i->jni)->DeleteLocalRef(i->jni, c);
+}
+
 static void put_thread(struct inspection *i, jthread t)
 {
     jvmtiThreadInfo info = {0};
@@ -80,6 +96,8 @@ static void put_thread(struct inspection *i, jthread t)
     json_key_i64(i->out, "java_id", java_id);
     if (!is_virtual)
         put_os_thread(i, t, java_id);
+    else
+        put_carrier(i, t);
     if (i->have.can_get_thread_cpu_time &&
         (*i->ti)->GetThreadCpuTime(i->ti, t, &cpu) == JVMTI_ERROR_NONE) {
         json_key_i64(i->out, "cpu_ns", cpu);
