@@ -6,8 +6,19 @@
  * the natives that were bound before and post no event; the agent's thread checks a few of these
  * ten times a second.
  */
-#include "agent/capture/threads/threads.h"
 
+#include "agent/capture/threads/at_start.h"
+
+#include "agent/capture/threads/carriers.h"
+#include "agent/capture/threads/io.h"
+#include "agent/capture/threads/lifetimes.h"
+#include "agent/capture/threads/monitors.h"
+#include "agent/capture/threads/objects.h"
+#include "agent/capture/threads/owner.h"
+#include "agent/capture/threads/stack.h"
+#include "agent/capture/threads/threads.h"
+#include "agent/capture/threads/waiters.h"
+#include "agent/capture/threads/waiting.h"
 #include "agent/vm/names.h"
 #include "agent/vm/virtual_list.h"
 #include "base/clock.h"

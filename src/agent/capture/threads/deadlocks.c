@@ -13,8 +13,13 @@
  * the whole time, so every owner that was read is still the owner. Waits with a timeout end by
  * themselves and are ignored.
  */
-#include "agent/capture/threads/threads.h"
 
+#include "agent/capture/threads/deadlocks.h"
+
+#include "agent/capture/threads/objects.h"
+#include "agent/capture/threads/owner.h"
+#include "agent/capture/threads/threads.h"
+#include "agent/capture/threads/waiters.h"
 #include "agent/session/fault.h"
 #include "agent/vm/names.h"
 #include "base/buf.h"

@@ -7,8 +7,11 @@
  * delay, unless the thread gave up its processor voluntarily more often than in the waits that were
  * seen. The file is then used for such a thread for a while.
  */
-#include "agent/capture/threads/threads.h"
 
+#include "agent/capture/threads/delays.h"
+
+#include "agent/capture/threads/threads.h"
+#include "agent/capture/threads/waiters.h"
 #include "base/clock.h"
 
 #include <fcntl.h>

@@ -6,8 +6,14 @@
  * VM reports that it is binding them. Calls shorter than 100 us are not considered waits and are
  * not recorded. The stack is walked after the call, only for those that are.
  */
-#include "agent/capture/threads/threads.h"
 
+#include "agent/capture/threads/io.h"
+
+#include "agent/capture/threads/natives.h"
+#include "agent/capture/threads/objects.h"
+#include "agent/capture/threads/stack.h"
+#include "agent/capture/threads/threads.h"
+#include "agent/capture/threads/waiters.h"
 #include "agent/vm/loaded_classes.h"
 #include "base/clock.h"
 

@@ -14,7 +14,13 @@
  * A method is not instrumented when a probe is not covered by a handler for all exceptions. Without
  * one the VM could not prove that the monitor is released, and would never compile the method.
  */
+#include "agent/capture/threads/locks.h"
+
+#include "agent/capture/threads/monitors.h"
+#include "agent/capture/threads/natives.h"
+#include "agent/capture/threads/objects.h"
 #include "agent/capture/threads/threads.h"
+#include "agent/capture/threads/waiters.h"
 #include "agent/instrument/choice.h"
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/probe_class.h"

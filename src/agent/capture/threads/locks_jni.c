@@ -4,8 +4,12 @@
  * (JVM TI, SetJNIFunctionTable) while holds are recorded. The stack, a single frame, is that of the
  * native method and is taken before the monitor is held.
  */
-#include "agent/capture/threads/threads.h"
 
+#include "agent/capture/threads/locks.h"
+#include "agent/capture/threads/natives.h"
+#include "agent/capture/threads/objects.h"
+#include "agent/capture/threads/threads.h"
+#include "agent/capture/threads/waiters.h"
 #include "agent/vm/class_map.h"
 #include "base/clock.h"
 

@@ -1,7 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* monContendedEnter, monContendedEntered, monWait, monWaited: JVM TI's monitor events. */
+#include "agent/capture/threads/monitors.h"
+
 #include "agent/capture/budget/budget.h"
+#include "agent/capture/threads/at_start.h"
+#include "agent/capture/threads/io.h"
+#include "agent/capture/threads/locks.h"
+#include "agent/capture/threads/mounts.h"
+#include "agent/capture/threads/natives.h"
+#include "agent/capture/threads/objects.h"
+#include "agent/capture/threads/owner.h"
+#include "agent/capture/threads/stack.h"
 #include "agent/capture/threads/threads.h"
+#include "agent/capture/threads/waiters.h"
 
 #include "base/clock.h"
 

@@ -3,8 +3,16 @@
  * Virtual threads that are mounted and unmounted, reported by HotSpot's extension events: 218 to
  * 350 ns for the two (JDK 25).
  */
-#include "agent/capture/threads/threads.h"
 
+#include "agent/capture/threads/mounts.h"
+
+#include "agent/capture/threads/carriers.h"
+#include "agent/capture/threads/deadlocks.h"
+#include "agent/capture/threads/delays.h"
+#include "agent/capture/threads/objects.h"
+#include "agent/capture/threads/stack.h"
+#include "agent/capture/threads/threads.h"
+#include "agent/capture/threads/waiters.h"
 #include "agent/vm/virtual_threads.h"
 #include "base/clock.h"
 

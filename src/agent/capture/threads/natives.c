@@ -3,8 +3,17 @@
  * callNotify, callStart, callInterrupt, sleep, park, unpark and the wait of the thread that handles
  * references: native methods that are bound to functions of ours (agent/instrument/rebind.h).
  */
+#include "agent/capture/threads/natives.h"
+
 #include "agent/capture/budget/budget.h"
+#include "agent/capture/threads/deadlocks.h"
+#include "agent/capture/threads/io.h"
+#include "agent/capture/threads/monitors.h"
+#include "agent/capture/threads/objects.h"
+#include "agent/capture/threads/stack.h"
 #include "agent/capture/threads/threads.h"
+#include "agent/capture/threads/unpark.h"
+#include "agent/capture/threads/waiters.h"
 #include "agent/instrument/rebind.h"
 
 #include "base/buf.h"

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Objects and classes as the recording knows them: identity hashes and constants. */
-#include "agent/capture/threads/threads.h"
 
+#include "agent/capture/threads/objects.h"
+
+#include "agent/capture/threads/threads.h"
 #include "agent/vm/class_map.h"
 #include "agent/vm/lambda.h"
 #include "agent/vm/names.h"

@@ -7,8 +7,11 @@
  * owner is the VM's thread, an address on the owner's stack (a stack lock that was inflated), or a
  * Java thread id (24 and later).
  */
-#include "agent/capture/threads/threads.h"
 
+#include "agent/capture/threads/owner.h"
+
+#include "agent/capture/threads/carriers.h"
+#include "agent/capture/threads/waiters.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

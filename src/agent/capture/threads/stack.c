@@ -5,9 +5,13 @@
  * these words are unchanged, the frames are too, which saves nine tenths of a walk. Stacks of
  * virtual threads are walked each time, because part of them may be in the heap.
  */
-#include "agent/capture/threads/threads.h"
+
+#include "agent/capture/threads/stack.h"
 
 #include "agent/capture/budget/budget.h"
+#include "agent/capture/threads/owner.h"
+#include "agent/capture/threads/threads.h"
+#include "agent/capture/threads/waiters.h"
 #include "agent/stacks/own_stack.h"
 #include "agent/stacks/stack.h"
 #include "hotspot/layout.h"

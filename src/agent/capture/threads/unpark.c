@@ -4,8 +4,12 @@
  * inserted: LockSupport.unpark, and VirtualThread's methods that give a thread to the scheduler.
  * threads=y instruments no others.
  */
+#include "agent/capture/threads/unpark.h"
+
 #include "agent/capture/budget/budget.h"
+#include "agent/capture/threads/natives.h"
 #include "agent/capture/threads/threads.h"
+#include "agent/capture/threads/waiters.h"
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/probe_class.h"
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Waits that have not ended: jvmscope.Waiting. */
-#include "agent/capture/threads/threads.h"
 
+#include "agent/capture/threads/waiting.h"
+
+#include "agent/capture/threads/mounts.h"
+#include "agent/capture/threads/threads.h"
+#include "agent/capture/threads/waiters.h"
 #include "base/clock.h"
 
 static const char *const kind_names[WAIT_KINDS] = {"monitor", "wait", "park",

@@ -4,13 +4,15 @@
  * does it. This is part of the time of an unlock for which another thread waits, and what-if must
  * know it to simulate an unlock for which none waits.
  */
-#include "agent/capture/threads/threads.h"
+
+#include "agent/capture/threads/wake_cost.h"
 
 #include "base/clock.h"
 #include "base/order.h"
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <time.h>
 

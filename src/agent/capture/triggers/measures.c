@@ -2,7 +2,7 @@
 /* What the tests of triggers measure. */
 #include "agent/capture/requests/names.h"
 #include "agent/capture/requests/requests.h"
-#include "agent/capture/threads/threads.h"
+#include "agent/capture/threads/deadlocks.h"
 #include "agent/capture/triggers/alarms.h"
 #include "agent/capture/triggers/machine.h"
 #include "agent/capture/triggers/triggers.h"

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* deadlock=y: the search for deadlocks. */
+#pragma once
+
+#include "agent/session/session.h"
+
+int deadlock_watch_load(struct session *s, struct buf *why) must_check;
+/* always: it searches rarely, so that it may run for months. */
+int deadlock_watch_start(JNIEnv *jni, bool always, struct buf *why) must_check;
+/* In a recording of threads that goes on. */
+int deadlock_watch_begin(JNIEnv *jni, struct buf *why) must_check;
+void deadlock_watch_status(struct buf *out);
+void deadlock_watch_stop(JNIEnv *jni);
+/* Returns whether an object is a synchronizer that has an owner. */
+bool deadlock_watch_owned(JNIEnv *jni, jobject blocker);
+uint64_t deadlock_watch_found(void);

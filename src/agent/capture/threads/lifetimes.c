@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "agent/capture/threads/lifetimes.h"
+
+#include "agent/capture/threads/carriers.h"
+#include "agent/capture/threads/delays.h"
+#include "agent/capture/threads/natives.h"
+#include "agent/capture/threads/objects.h"
+#include "agent/capture/threads/threads.h"
+#include "agent/capture/threads/waiters.h"
+#include "agent/capture/vm/vm.h"
+#include "agent/vm/virtual_list.h"
+#include "agent/vm/vm.h"
+#include "base/clock.h"
+
+#include <string.h>
+
+/*
+ * Describes a thread to the recording while that is possible: it may have ended when the recording
+ * needs its description.
+ */
+static void define_platform(const struct thread *t)
+{
+    struct jfr_thread who = {.os_name = t->name,
+                             .os_id = (uint64_t)t->tid,
+                             .java_name = t->name,
+                             .java_id = t->java_id,
+                             .group = t->group};
+    if (jfr_define_thread(thread_capture.jfr, t->serial, &who) < 0)
+        atomic_fetch_add(&thread_capture.lost, 1);
+}
+
+static void put_thread_object(JNIEnv *jni, uint64_t id, jthread thread, uint64_t since,
+                              const char *parent_group, uint64_t carrier)
+{
+    jvmtiThreadInfo info = {0};
+    struct jfr_event e;
+    uint64_t class = object_class(jni, thread);
+    uint32_t object = object_identity(thread);
+    if ((*vm.ti)->GetThreadInfo(vm.ti, thread, &info) != JVMTI_ERROR_NONE)
+        return;
+    if (jfr_begin(thread_capture.jfr, thread_capture.types[TYPE_THREAD], 512, &e)) {
+        jfr_put_time(&e, since);
+        jfr_put_long(&e, (int64_t)id);
+        jfr_put_long(&e, object);
+        jfr_put_long(&e, (int64_t) class);
+        jfr_put_byte(&e, info.is_daemon);
+        jfr_put_int(&e, info.priority);
+        jfr_put_string_n(&e, parent_group, parent_group ? MIN(strlen(parent_group), 200) : 0);
+        jfr_put_long(&e, (int64_t)carrier);
+        jfr_commit(&e);
+    }
+    vm_free(info.name);
+    if (info.thread_group)
+        (*jni)->DeleteLocalRef(jni, info.thread_group);
+    if (info.context_class_loader)
+        (*jni)->DeleteLocalRef(jni, info.context_class_loader);
+}
+
+void threads_put_thread_there(JNIEnv *jni, uint64_t id, jthread thread, uint64_t since)
+{
+    put_thread_object(jni, id, thread, since, NULL, 0);
+}
+
+/* java_id: of a platform thread, by which its starter is known; else 0. */
+static void put_thread_start(uint64_t id, uint64_t java_id, uint64_t now)
+{
+    struct jfr_event e;
+    uint64_t by = 0, trace = 0;
+    (void)natives_started_by(java_id, &by, &trace);
+    if (!jfr_begin(thread_capture.jfr, JFR_THREAD_START, 0, &e))
+        return;
+    jfr_put_time(&e, now);
+    jfr_put_long(&e, (int64_t)id);
+    jfr_put_long(&e, (int64_t)trace);
+    jfr_put_long(&e, (int64_t)id);
+    jfr_put_long(&e, (int64_t)by);
+    jfr_commit(&e);
+}
+
+/* on: the thread itself, or its carrier. */
+static void put_thread_end(uint64_t id, uint64_t on)
+{
+    struct jfr_event e;
+    if (!jfr_begin(thread_capture.jfr, JFR_THREAD_END, 0, &e))
+        return;
+    jfr_put_time(&e, now_ns());
+    jfr_put_long(&e, (int64_t)on);
+    jfr_put_long(&e, (int64_t)id);
+    jfr_commit(&e);
+}
+
+static void JNICALL on_thread_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
+{
+    waiters_thread_starts();
+    struct thread *t = thread_capture.jfr ? waiters_platform_self(jni) : NULL;
+    struct waiter *w = t ? waiter_self(jni, NULL) : NULL;
+    if (!w)
+        return;
+    uint64_t now = now_ns();
+    if (!w->run.since) /* the VM reports the main thread's start only after VMInit */
+        delays_run_begins(w, now, 0);
+    define_platform(t);
+    put_thread_start(t->serial, t->java_id, now);
+    put_thread_object(jni, t->serial, thread, now_ns(), t->parent_group, 0);
+}
+
+static void JNICALL on_thread_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
+{
+    struct thread *t = thread_capture.jfr ? waiters_platform_self(jni) : NULL;
+    struct waiter *w = t ? waiter_self(jni, NULL) : NULL;
+    if (w)
+        delays_run_ends(w, w->id, now_ns());
+    if (t) {
+        carriers_thread_ends(t);
+        put_thread_end(t->serial, t->serial);
+        jfr_forget_thread(thread_capture.jfr, t->serial);
+    }
+    waiters_thread_ends();
+}
+
+static void JNICALL on_virtual_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
+{
+    struct waiter *carrier = waiter_self(jni, NULL);
+    struct waiter *w = carrier ? waiter_self(jni, thread) : NULL;
+    if (!w)
+        return;
+    uint64_t now = now_ns();
+    thread_carries(jni, w->id);
+    delays_mount(carrier, carrier->id, now);
+    put_thread_start(w->id, 0, now);
+    put_thread_object(jni, w->id, thread, now_ns(), NULL, waiters_platform_self(jni)->serial);
+}
+
+static void JNICALL on_virtual_end(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
+{
+    struct thread *on = thread_capture.jfr ? waiters_platform_self(jni) : NULL;
+    if (!on || !thread_is_virtual(jni, thread))
+        return;
+    uint64_t java_id = waiters_java_id(jni, thread), id = VIRTUAL_THREAD | java_id;
+    struct waiter *carrier = waiter_self(jni, NULL);
+    thread_carries(jni, 0);
+    if (carrier)
+        delays_mount(carrier, id, now_ns());
+    put_thread_end(id, on->serial);
+    waiters_remove_virtual(jni, java_id);
+    jfr_forget_thread(thread_capture.jfr, id);
+}
+
+/* Pauses: no Java thread runs between these two events. JNI and JVM TI must not be used here. */
+static _Atomic uint64_t gc_start;
+static atomic_uint gc_number;
+
+static void JNICALL on_gc_start(jvmtiEnv *ti)
+{
+    atomic_store(&gc_start, now_ns());
+}
+
+static void JNICALL on_gc_finish(jvmtiEnv *ti)
+{
+    uint64_t start = atomic_exchange(&gc_start, 0);
+    struct jfr_event e;
+    if (!start || !thread_capture.jfr || vm_records_pauses() ||
+        !jfr_begin(thread_capture.jfr, JFR_GC_PHASE_PAUSE, 0, &e))
+        return;
+    jfr_put_time(&e, start);
+    jfr_put_long(&e, (int64_t)(now_ns() - start));
+    jfr_put_long(&e, 0);
+    jfr_put_int(&e, (int32_t)atomic_fetch_add(&gc_number, 1));
+    jfr_put_string(&e, "GC Pause");
+    jfr_commit(&e);
+}
+
+static const struct vm_callbacks thread_events = {.ti = {.ThreadStart = on_thread_start,
+                                                         .ThreadEnd = on_thread_end,
+                                                         .GarbageCollectionStart = on_gc_start,
+                                                         .GarbageCollectionFinish = on_gc_finish}};
+static const struct vm_callbacks virtual_events = {.VM_VIRTUAL_THREAD_START = on_virtual_start,
+                                                   .VM_VIRTUAL_THREAD_END = on_virtual_end};
+
+int lifetimes_on(void)
+{
+    return vm_events_on(&thread_events);
+}
+
+int lifetimes_virtual_on(void)
+{
+    return vm_events_on(&virtual_events);
+}
+
+void lifetimes_off(void)
+{
+    vm_events_off(&thread_events);
+    if (thread_capture.virtual_too)
+        vm_events_off(&virtual_events);
+}
+
+uint64_t lifetimes_put_existing(JNIEnv *jni)
+{
+    uint64_t now = now_ns();
+    jthread *list = NULL;
+    jint n = 0;
+    if (vm_all_threads(&n, &list) != JVMTI_ERROR_NONE)
+        return now;
+    for (jint i = 0; i < n; i++) {
+        uint64_t id = thread_record_id(waiters_java_id(jni, list[i]));
+        struct thread *t = id && id < VIRTUAL_THREAD ? threads_by_serial((uint32_t)id) : NULL;
+        if (t && !t->own)
+            define_platform(t);
+        if (t && !t->own)
+            put_thread_object(jni, id, list[i], now, t->parent_group, 0);
+        (*jni)->DeleteLocalRef(jni, list[i]);
+    }
+    vm_free(list);
+    return now;
+}

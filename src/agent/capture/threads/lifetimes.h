@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starts and ends of threads, and the pauses in which none of them runs. */
+#pragma once
+
+#include "agent/session/session.h"
+
+/* The events of platform threads and pauses; those of virtual threads. 0 or a negative errno. */
+int lifetimes_on(void) must_check;
+int lifetimes_virtual_on(void) must_check;
+void lifetimes_off(void);
+/*
+ * Writes the platform threads that exist. They exist from now on, so the time that listing takes
+ * does not appear as a period without a state. Returns that time.
+ */
+uint64_t lifetimes_put_existing(JNIEnv *jni);
+/* jvmscope.ThreadObject of a virtual thread that existed before the capture. */
+void threads_put_thread_there(JNIEnv *jni, uint64_t id, jthread thread, uint64_t since);

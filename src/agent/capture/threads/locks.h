@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* locks=: who holds the monitors of some classes, exactly. */
+#pragma once
+
+#include "agent/capture/threads/waiters.h"
+
+/*
+ * on begins with the classes of the patterns. wait and waited mark where wait() releases a monitor
+ * and acquires it again.
+ */
+int locks_on(const char *patterns, JNIEnv *jni, struct buf *why) must_check;
+void locks_off(JNIEnv *jni);
+void locks_wait(struct waiter *w, uint64_t class, uint32_t object, uint64_t now);
+void locks_waited(struct waiter *w, uint64_t class, uint32_t object, uint64_t now);
+/*
+ * The class as a constant if it is recorded, else 0. The calling thread has acquired the monitor,
+ * or released it.
+ */
+uint64_t locks_class(JNIEnv *jni, jclass class);
+/*
+ * The calling thread is about to enter a monitor. The second returns when that was; 0: unknown, or
+ * long ago.
+ */
+void locks_arriving(struct waiter *w, uint32_t object, uint64_t now);
+uint64_t locks_arrived(const struct waiter *w, uint32_t object);
+void locks_entered(struct waiter *w, uint64_t class, uint32_t object, uint64_t trace, uint64_t now);
+void locks_left(struct waiter *w, uint32_t object, uint64_t now);
+/* locks_jni.c */
+int locks_jni_on(struct buf *why) must_check;
+void locks_jni_off(void);
+uint64_t locks_count(void);
+uint64_t locks_lost(void);

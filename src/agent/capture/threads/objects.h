@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Objects and classes in the events of threads. */
+#pragma once
+
+#include "agent/session/session.h"
+
+uint32_t object_identity(jobject o);
+/* The class of an object as a constant of the recording; 0 for NULL. */
+uint64_t object_class(JNIEnv *jni, jobject o);
+/* A class as a constant. */
+uint64_t class_record(JNIEnv *jni, jclass c);
+/* Its name, "java.lang.Object"; "?" when unknown. */
+void object_class_name(uint64_t class, char *to, size_t size);
+/* A new chunk begins, or the recording has ended: what is known of classes is learnt again. */
+void objects_forget(void);

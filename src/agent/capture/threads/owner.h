@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owners of monitors and synchronizers. */
+#pragma once
+
+#include "agent/capture/threads/waiters.h"
+
+/*
+ * The owner of the monitor that the calling thread is about to wait for, as an id in the
+ * recording; 0: unknown.
+ */
+void owner_init(JNIEnv *jni);
+/* The VM's own structure of the calling thread; 0: unknown. */
+uint64_t owner_vm_thread(JNIEnv *jni);
+/*
+ * The owner of a synchronizer; *ret_owned says whether it is of a kind that has an owner. 0: none,
+ * or unknown.
+ */
+uint64_t owner_of_synchronizer(JNIEnv *jni, jobject synchronizer, bool *ret_owned);
+uint64_t owner_of_pending(JNIEnv *jni, jobject monitor, uint64_t *ret_monitor);
+/*
+ * The owner of a VM monitor, given the monitor's address, which may no longer be valid. False when
+ * it cannot be determined: the owner is then assumed to be the same as when the thread began to
+ * wait.
+ */
+bool owner_of_monitor(uint64_t monitor, uint64_t *ret_id);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stacks in the events of threads. */
+#pragma once
+
+#include "agent/capture/threads/waiters.h"
+
+/*
+ * The calling thread's stack as a constant. init must be called before the first one;
+ * flush is called ten times a second.
+ */
+void stack_init(JNIEnv *jni);
+void stack_flush(void);
+uint64_t stack_here(JNIEnv *jni, struct waiter *w);
+/* The same for a wait that begins; 0: it was left out to stay within the budget. */
+uint64_t stack_of_wait(JNIEnv *jni, struct waiter *w);
+/* A stack of another thread, as read by JVM TI, as a constant. */
+uint64_t stack_of_frames(const jvmtiFrameInfo *frames, jint n);
+/*
+ * The same for a virtual thread that is being unmounted: GetStackTrace knows which of its frames
+ * are hidden.
+ */
+uint64_t stack_unmounting(void);

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The threads that wait, and the waits in which they are. A wait is written when it ends, as one
+ * event with a duration; one that has not ended at a flush is written as jvmscope.Waiting.
+ */
+#pragma once
+
+#include "agent/session/session.h"
+#include "agent/vm/thread_table.h"
+#include "base/seqlock.h"
+#include "jfr/losses.h"
+
+#include <stdatomic.h>
+
+/* A virtual thread's id in the recording is this bit and its Java id. */
+#define VIRTUAL_THREAD (UINT64_C(1) << 40)
+
+enum wait_kind {
+    WAIT_ENTER,
+    WAIT_OBJECT,
+    WAIT_PARK,
+    WAIT_SLEEP,
+    WAIT_IO,
+    WAIT_UNMOUNTED,
+    WAIT_KINDS
+};
+
+/* A wait in progress. Written only by its own thread; start is set last and cleared first. */
+struct wait {
+    _Atomic uint64_t start; /* the stamp of what follows (base/seqlock.h): ns; 0: none */
+    uint64_t trace, class, owner;
+    int64_t timeout;  /* ms of a wait or sleep, ns of a park */
+    uint64_t monitor; /* the VM's address of a contended monitor; 0: unknown */
+    uint32_t object;  /* identity hash */
+    bool owned;       /* parked on a synchronizer that can be owned by a thread */
+    bool reported;    /* as jvmscope.Waiting */
+    bool plain;       /* only its times are known, to stay within the budget */
+};
+
+/* Shorter times without a carrier, in ns, are left in the wait that they follow. */
+#define MOUNT_LATE 20000
+
+/* mounts.c: how long a virtual thread had to wait for a carrier. */
+struct lateness {
+    uint64_t ready, deadline, mounted; /* in ns; 0: unknown */
+    uint64_t occupant; /* the thread that had its carrier for most of the time; 0: unknown */
+};
+
+/* delays.c: how a platform thread uses its processor. */
+struct running {
+    /* in ns: running without a wait since then; 0: not running, or unknown */
+    uint64_t since;
+    uint64_t read;          /* in ns: when the following were read */
+    uint64_t delay;         /* in ns, counted by Linux */
+    uint64_t cpu, switches; /* computed from CPU time and waits */
+    uint64_t waited;        /* ns of waits that have ended since */
+    uint32_t slept;         /* how many of these certainly gave up the processor */
+    uint32_t watched;       /* for this many more readings Linux's count is used */
+    bool counted;           /* it was used for the previous one */
+};
+
+struct waiter {
+    uint64_t id; /* the thread's id in the recording */
+    /* highest address of the thread's stack seen so far; 0 for virtual threads */
+    uint64_t stack;
+    /* deadlock=y: base of the stack of a platform thread; 0: not determined yet */
+    uint64_t low, high;
+    jweak thread; /* deadlock=y: a virtual thread */
+    /* in ns: when a virtual thread that is unmounted was given to the scheduler; 0: it was not */
+    _Atomic uint64_t ready;
+    /* in ns: when its wait ends by itself, for which the timer may itself need a carrier; 0: never
+     */
+    _Atomic uint64_t deadline;
+    struct lateness late; /* of its last mount */
+    atomic_bool come;     /* a virtual thread has posted an event of its own */
+    bool is_virtual;
+    struct running run; /* of a platform thread, also while it carries a virtual one */
+    bool was_short;     /* the last wait; see agent/capture/budget/budget.h */
+    uint64_t entered;   /* in ns: when the last contended monitor was acquired */
+    /*
+     * locks=, in ns: when the thread began to wait for the monitor of arrived_object; 0: it holds
+     * it
+     */
+    uint64_t arrived;
+    uint32_t arrived_object;
+    struct held_locks *locks; /* locks=: the monitors that it holds; NULL until the first */
+    struct last_stacks *last; /* stack.c; NULL until the first */
+    /*
+     * natives.c: class of the object it last parked on, whose identity hash is blocker, as the
+     * recording knew it in a chunk
+     */
+    uint64_t blocker_class;
+    uint32_t blocker, blocker_chunk;
+    uint32_t parks_left_out; /* with those that were counted as lost */
+    struct wait waits[WAIT_KINDS];
+};
+
+/* Makes room for the waits of platform threads. Returns 0 or -ENOMEM. */
+int waiters_init(void) must_check;
+/* Frees all waits. No event may arrive any more. */
+void waiters_release(void);
+
+/* The current platform thread; NULL for the agent's own threads. */
+struct thread *waiters_platform_self(JNIEnv *jni);
+/* The calling thread posts ThreadStart, or ThreadEnd: what it does afterwards is the VM's. */
+void waiters_thread_starts(void);
+void waiters_thread_ends(void);
+/* A virtual thread ends: forgets its waits. */
+void waiters_remove_virtual(JNIEnv *jni, uint64_t java_id);
+/* What Thread.getId returns. */
+uint64_t waiters_java_id(JNIEnv *jni, jthread thread);
+
+/*
+ * The calling thread's waits; NULL for the agent's own threads and when the capture is off. thread:
+ * the current thread, or NULL.
+ */
+struct waiter *waiter_self(JNIEnv *jni, jthread thread);
+
+/* Base of a platform thread's stack as far as it is known; 0: unknown. */
+uint64_t waiter_stack(const struct thread *t);
+/* True when the address is known to be on the thread's stack (deadlock=y). */
+bool waiter_stack_has(const struct thread *t, uint64_t address);
+
+/*
+ * Calls f for each thread that has waited. thread is a local reference to a virtual thread; it is
+ * NULL for platform threads and without deadlock=y. A lock is held during calls for virtual
+ * threads.
+ */
+void waiters_visit(JNIEnv *jni, void (*f)(struct waiter *w, jthread thread, void *arg), void *arg);
+
+/* The id in the recording of a live thread, given its Java id; 0 when unknown. */
+uint64_t thread_record_id(uint64_t java_id);
+/* The id of any thread; a virtual thread is described to the recording. */
+uint64_t thread_record(JNIEnv *jni, jthread thread);
+/* A virtual thread is given to the scheduler now. */
+void waiter_ready(JNIEnv *jni, jthread thread);
+/* Whether a thread has posted an event of its own in this capture. */
+bool waiter_has_come(uint64_t id);
+
+/*
+ * Begins a wait of the calling thread (at how->start, or now when that is 0) and ends it. end
+ * returns false when no wait had begun.
+ */
+void wait_begin(struct waiter *w, enum wait_kind kind, const struct wait *how);
+bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t *ret_ns);
+/*
+ * Whether only the times of a wait that begins are kept, to stay within the budget, and whether a
+ * wait that has ended is left out altogether, which is counted as a loss.
+ */
+bool wait_is_plain(const struct waiter *w);
+bool wait_left_out(const struct wait *was, uint64_t ns);
+
+/*
+ * The calling thread's waits where to time a park would cost more than it may: a platform thread
+ * whose last wait was short. Long ones are found by a clock that is cheap and coarse. NULL: it is
+ * timed as others are.
+ */
+struct waiter *waiter_untimed(JNIEnv *jni);
+/* Counts one more as lost, in portions; not between threads_natives_enter and
+ * threads_natives_leave. */
+void waiter_leaves_out(uint32_t *count, enum jfr_loss loss);

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waits in progress, which are written as jvmscope.Waiting. */
+#pragma once
+
+#include "agent/capture/threads/waiters.h"
+
+/* jvmscope.Waiting, of a wait in progress. False when there is no room. */
+bool threads_put_waiting(uint64_t thread, enum wait_kind kind, const struct wait *how);
+/*
+ * Writes jvmscope.Waiting for all waits that began before a time and have not been
+ * reported yet.
+ */
+void waiting_init(struct jfr_writer *jfr);
+void waiting_report_all(uint64_t before);
+/* The same for all waits, whether they were reported or not, up to a limit. */
+void waiting_report_again(void);
+/* See keep_stacks in capture.h; of one wait, and of all that go on. */
+void wait_keep_stack(struct wait *at);
+void waiting_keep_stacks(void);
