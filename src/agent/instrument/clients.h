@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The clients of instrumentation, and what is known about the classes that were offered to them.
+ * Private to this folder; instrument.c owns it.
+ */
+#pragma once
+
+#include "agent/instrument/instrument.h"
+
+#include <stdatomic.h>
+
+enum { CLIENTS_MAX = 8 };
+
+extern _Atomic(const struct instrument_client *) instrument_clients[CLIENTS_MAX];
+
+/* Since the first client began; instrument_counts returns them. */
+extern struct instrument_tally {
+    _Atomic uint64_t classes, methods, left[LEFT_REASONS], refused, unmodifiable, nameless;
+} instrument_tally;
+
+bool instrument_any_client(void);
+/* Returns whether a class is offered to one of the clients; `one`: to this one. */
+bool instrument_wants(struct str class_name, const struct instrument_client *one);
+/* The VM has refused the new code of a class, which is not offered any more. */
+void instrument_set_refused(struct str class_name);
+/* The clients whose probes a class contains, as bits; set adds to them. */
+uint64_t instrument_changed_by(struct str class_name);
+void instrument_set_changed(struct str class_name, uint64_t by);

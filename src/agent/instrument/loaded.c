@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/instrument/loaded.h"
+
+#include "agent/instrument/batches.h"
+#include "agent/instrument/choice.h"
+#include "agent/instrument/clients.h"
+#include "agent/instrument/scan.h"
+#include "agent/vm/loaded_classes.h"
+#include "agent/vm/vm.h"
+
+#include <errno.h>
+#include <string.h>
+
+/*
+ * The name of a class, java/lang/String, from its signature; false for arrays and primitive types.
+ */
+static bool class_signature_name(jclass class, char **ret_signature, struct str *ret_name)
+{
+    char *signature = NULL;
+    if ((*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) != JVMTI_ERROR_NONE ||
+        !signature)
+        return false;
+    size_t len = strlen(signature);
+    if (signature[0] != 'L' || len < 3) {
+        vm_free(signature);
+        return false;
+    }
+    *ret_signature = signature;
+    *ret_name = (struct str){signature + 1, len - 2};
+    return true;
+}
+
+/* The class that the VM is transforming on this thread. */
+static __thread const jclass *batch;
+static __thread int batch_size;
+
+static bool in_batch(JNIEnv *jni, jclass class)
+{
+    for (int i = 0; i < batch_size; i++)
+        if ((*jni)->IsSameObject(jni, batch[i], class))
+            return true;
+    return false;
+}
+
+static bool retransform_batch(const jclass *classes, int n)
+{
+    const jclass *outer = batch;
+    int outer_size = batch_size;
+    batch = classes;
+    batch_size = n;
+    bool done = (*vm.ti)->RetransformClasses(vm.ti, n, classes) == JVMTI_ERROR_NONE;
+    batch = outer;
+    batch_size = outer_size;
+    return done;
+}
+
+static void retransform_one(jclass class)
+{
+    if (retransform_batch(&class, 1))
+        return;
+    char *signature;
+    struct str name;
+    atomic_fetch_add(&instrument_tally.refused, 1);
+    if (!class_signature_name(class, &signature, &name))
+        return;
+    instrument_set_refused(name);
+    for (int i = 0; i < CLIENTS_MAX; i++) {
+        const struct instrument_client *c = atomic_load(&instrument_clients[i]);
+        if (c && c->refused && (!c->wants || c->wants(name)))
+            c->refused(name);
+    }
+    vm_free(signature);
+}
+
+/*
+ * Classes that the VM created for lambdas and method handles before hidden classes existed. JDK 8
+ * reports them as modifiable, but crashes when it has to write out their constant pools. Unlike all
+ * other names, theirs end in '/' and a number.
+ */
+static bool is_vm_anonymous(struct str name)
+{
+    size_t digits = 0;
+    while (digits < name.len && name.data[name.len - 1 - digits] >= '0' &&
+           name.data[name.len - 1 - digits] <= '9')
+        digits++;
+    return digits && digits < name.len && name.data[name.len - 1 - digits] == '/';
+}
+
+static void call_on_class(JNIEnv *jni, jclass class, struct str name)
+{
+    for (int i = 0; i < CLIENTS_MAX; i++) {
+        const struct instrument_client *c = atomic_load(&instrument_clients[i]);
+        if (c && c->on_class && jni)
+            c->on_class(jni, class, name);
+    }
+}
+
+/*
+ * Whether a loaded class has to be transformed: because it is offered to a client, or to remove
+ * probes.
+ */
+static bool to_retransform(jclass class, const struct instrument_client *c, uint64_t out_of)
+{
+    char *signature;
+    struct str name;
+    if (!class_signature_name(class, &signature, &name))
+        return false;
+    jboolean modifiable = JNI_FALSE;
+    (*vm.ti)->IsModifiableClass(vm.ti, class, &modifiable);
+    modifiable = modifiable && !is_vm_anonymous(name);
+    bool is;
+    if (out_of) {
+        is = instrument_changed_by(name) & out_of;
+    } else {
+        if (modifiable)
+            call_on_class(vm_jni(), class, name);
+        is = instrument_wants(name, c);
+        if (is && !modifiable)
+            atomic_fetch_add(&instrument_tally.unmodifiable, 1);
+    }
+    is = is && modifiable && batches_may_transform(class, name, out_of != 0);
+    vm_free(signature);
+    return is;
+}
+
+/*
+ * Offers a new class to clients of loaded classes before any of its code has run. If the class has
+ * not been linked, transforming it links it first; a transformation within that would use code that
+ * is already changed, and change it again.
+ */
+void JNICALL loaded_class_prepared(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class)
+{
+    char *signature;
+    struct str name;
+    bool wanted = false;
+    if (!class_signature_name(class, &signature, &name))
+        return;
+    call_on_class(jni, class, name);
+    for (int i = 0; i < CLIENTS_MAX && !wanted; i++) {
+        const struct instrument_client *c = atomic_load(&instrument_clients[i]);
+        wanted = c && c->loaded_only && !choice_never(name) && c->wants && c->wants(name);
+    }
+    vm_free(signature);
+    if (wanted && !in_batch(jni, class) && to_retransform(class, NULL, 0))
+        retransform_one(class);
+    vm_clear_exception(jni);
+}
+
+/* A probe class, which is never changed. */
+static jclass find_probe(const struct loaded_classes *all)
+{
+    static const char probe[] = "java/lang/Jvmscope";
+    jclass found = NULL;
+    for (int i = 0; i < all->n && !found; i++) {
+        char *signature;
+        struct str name;
+        jboolean modifiable = JNI_FALSE;
+        if (!class_signature_name(all->of[i], &signature, &name))
+            continue;
+        if (name.len >= sizeof(probe) - 1 && memcmp(name.data, probe, sizeof(probe) - 1) == 0)
+            (*vm.ti)->IsModifiableClass(vm.ti, all->of[i], &modifiable);
+        if (modifiable)
+            found = all->of[i];
+        vm_free(signature);
+    }
+    return found;
+}
+
+static bool is_alone(const struct instrument_client *c)
+{
+    for (int i = 0; i < CLIENTS_MAX; i++)
+        if (atomic_load(&instrument_clients[i]) && atomic_load(&instrument_clients[i]) != c)
+            return false;
+    return true;
+}
+
+int loaded_transform(JNIEnv *jni, const struct instrument_client *c, uint64_t out_of)
+{
+    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
+    int chosen = 0;
+    if (loaded_classes(vm.ti, jni, &all) < 0)
+        return -EPROTO;
+    bool scans = vm.attached && c && c->seldom && is_alone(c);
+    const struct scan scan = {retransform_batch, instrument_pause,
+                              scans ? (*jni)->NewLocalRef(jni, find_probe(&all)) : NULL};
+    for (int i = 0; i < all.n; i++) {
+        jclass class = all.of[i];
+        if (!to_retransform(class, c, out_of))
+            continue;
+        all.of[i] = all.of[chosen];
+        all.of[chosen++] = class;
+    }
+    if (scan.refused) {
+        chosen = scan_loaded(jni, &scan, all.of, chosen);
+        (*jni)->DeleteLocalRef(jni, scan.refused);
+    }
+    const struct batches b = {retransform_batch, retransform_one, instrument_pause,
+                              instrument_progress};
+    batches_run(jni, &b, all.of, chosen);
+    return 0;
+}

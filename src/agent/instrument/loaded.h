@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Instruments classes that are loaded already, or takes the probes out of them. */
+#pragma once
+
+#include "agent/instrument/instrument.h"
+
+#include <jvmti.h>
+
+/*
+ * Offers all loaded classes to the client c, or to every client when it is NULL. With out_of, the
+ * clients as bits, removes their probes instead. Returns 0, or -EPROTO when the VM does not list
+ * its classes.
+ */
+int loaded_transform(JNIEnv *jni, const struct instrument_client *c, uint64_t out_of);
+/* ClassPrepare: offers a new class to clients of loaded classes (loaded_only). */
+void JNICALL loaded_class_prepared(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class);
