@@ -77,9 +77,15 @@ bench:
 	@$(MAKE) --no-print-directory all
 	@bench/run $(ARGS)
 
+# In a minute: the form of all sources, and clang-tidy on the changed ones. lint-all: other compilers and tools on everything.
 lint:
 	@tools/setup build lint
+	@$(MAKE) --no-print-directory all
 	@tools/lint
+
+lint-all:
+	@tools/setup build lint
+	@tools/lint --all
 
 fuzz: sanitized
 	@tools/fuzz $(ARGS)
@@ -105,4 +111,4 @@ install: all
 clean:
 	rm -rf $(BUILD) build-*
 
-.PHONY: dist deb all sanitized demo demo-fleet check check-arm check-all bench lint fuzz soak install clean
+.PHONY: dist deb all sanitized demo demo-fleet check check-arm check-all bench lint lint-all fuzz soak install clean

@@ -24,7 +24,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SERVICES = 30, VERSIONS = 3, VMS = 1000, HOUR_S = 3600, DAY_S = 86400, NS_PER_SAMPLE = 10000000 };
+enum {
+    SERVICES = 30,
+    VERSIONS = 3,
+    VMS = 1000,
+    HOUR_S = 3600,
+    DAY_S = 86400,
+    NS_PER_SAMPLE = 10000000
+};
 
 /* A version of a service: the batch that every VM of it uses, and the share of each stack. */
 struct variant {
@@ -198,8 +205,7 @@ int main(int argc, char **argv)
     int r = store_open(&s.store, argv[1], true, &why);
     if (r < 0)
         fail(argv[1], r, &why);
-    for (int64_t t = s.end_s - (int64_t)s.hours * HOUR_S; t < s.end_s;
-         t += s.batch_s)
+    for (int64_t t = s.end_s - (int64_t)s.hours * HOUR_S; t < s.end_s; t += s.batch_s)
         for (int vm = atoi(argv[4]); vm < atoi(argv[5]); vm++)
             add_step(&s, vm, t, MIN(t + s.batch_s, s.end_s));
     store_close(s.store);

@@ -35,7 +35,7 @@ struct request_ledger {
 #define FRAME_POOL       1
 #define FRAME_CLASS_LOAD 2 /* a class is being loaded or initialized */
 #define FRAME_CLASS_INIT 4
-#define FRAME_IO         8 /* a virtual thread reads or writes: it parks until the poller wakes it */
+#define FRAME_IO         8 /* a virtual thread reads or writes, parked until the poller wakes it */
 
 /* A state of a thread that lasts from start to end. Node `ends`, if there is one, ended it. */
 struct stretch {

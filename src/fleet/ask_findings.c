@@ -145,7 +145,8 @@ static int find_pairs(struct searching *x, struct pairs *pairs)
     return e;
 }
 
-/* The new version since it came, and the other one as long before that and beside it. */
+/* Reads the new version since it appeared, and the other one during the same time and as long
+ * before. */
 static int read_pair(struct searching *x, const struct pair *p, struct comparison *c)
 {
     struct fleet_choice choice = x->a->q->choice;

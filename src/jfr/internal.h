@@ -335,8 +335,8 @@ int region_grow(struct jfr_writer *w, uint32_t least) must_check;
 void region_prefault(struct jfr_writer *w);
 
 /*
- * Adds n blocks of the file, which are allocated already, behind those that are ready. The region's
- * chunk must be told of its new size between the two. Called by the worker.
+ * Adds n blocks of the file, which are allocated already, after those that are ready. Between the
+ * two steps the new size must be stored in the region's chunk. Called by the worker.
  */
 void region_cover(struct region *r, uint32_t n);
 void region_format(struct region *r, uint32_t n);

@@ -40,8 +40,8 @@ struct rec_row {
 };
 
 /*
- * Reads the selected events of a recording from its beginning. The array of columns must stay valid.
- * A recording has one such iteration at a time and meanwhile no other. Returns 0 or -ENOMEM.
+ * Reads the selected events of a recording from its beginning. The array of columns must stay
+ * valid. A recording has one such iteration at a time and meanwhile no other. Returns 0 or -ENOMEM.
  */
 int recording_rows_open(struct rec_rows **ret, struct recording *r,
                         const struct rec_column *columns, size_t n) must_check;

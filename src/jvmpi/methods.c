@@ -236,12 +236,12 @@ static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID method, jint size, const
     if (!event_enabled(JVMPI_EVENT_COMPILED_METHOD_LOAD) || !atomic_load(&layer.live) || !env ||
         !thread_ready(my_own(), env))
         return;
-    jmethodID told_method = current_method(method);
+    jmethodID reported_method = current_method(method);
     jclass class = NULL; /* which lives while the handler runs */
     if (!(*ti)->GetMethodDeclaringClass(ti, method, &class))
         (void)report_class(env, class);
     pthread_mutex_lock(&compiled_mutex);
-    (void)!map_put(&compiled, (uintptr_t)told_method, 1);
+    (void)!map_put(&compiled, (uintptr_t)reported_method, 1);
     pthread_mutex_unlock(&compiled_mutex);
     jint n_lines = 0, used = 0;
     jvmtiLineNumberEntry *lines = NULL;
@@ -264,7 +264,7 @@ static void JNICALL on_compiled(jvmtiEnv *ti, jmethodID method, jint size, const
     vm_free(lines);
     JVMPI_Event e = {
         .event_type = JVMPI_EVENT_COMPILED_METHOD_LOAD,
-        .u.compiled_method_load = {told_method, (void *)(uintptr_t)address, size, used, table}};
+        .u.compiled_method_load = {reported_method, (void *)(uintptr_t)address, size, used, table}};
     layer_notify(env, &e);
     free(table);
     (*env)->DeleteLocalRef(env, class);

@@ -138,8 +138,8 @@ static void give_up(struct sum_table *t)
 }
 
 /*
- * Whether so many pairs of stacks and threads have rows that few cells of time could be told apart
- * for them. Threads are merged then, because that leaves more of the time.
+ * Returns whether so many pairs of stacks and threads have rows that there is room for only a few
+ * cells of time. Threads are then merged, which leaves room for more.
  */
 static bool has_too_many_pairs(const struct sum_table *t)
 {

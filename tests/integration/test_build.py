@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the build leaves, and the machine it needs."""
 import ast
+import importlib.machinery
+import importlib.util
 import re
 import subprocess
 import urllib.request
@@ -91,6 +93,20 @@ def test_tests_wait_with_a_limit():
     found = [f"{path.relative_to(lab.ROOT)}:{loop.lineno}" for path in sorted((lab.ROOT / "tests").rglob("*.py"))
              for loop in ast.walk(ast.parse(path.read_text())) if isinstance(loop, ast.While) and waits(loop)]
     assert len(found) == 1 and found[0].startswith("tests/lab.py:"), found
+
+
+def test_sources_keep_the_rules_of_style():
+    """tools/style finds nothing in the sources, and finds each kind of offence where there is one."""
+    done = subprocess.run([lab.ROOT / "tools/style"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    path = str(lab.ROOT / "tools/style")
+    style = importlib.util.module_from_spec(importlib.util.spec_from_loader("style", importlib.machinery.SourceFileLoader("style", path)))
+    style.__spec__.loader.exec_module(style)
+    good = "/* Says it. */\nint lend_library(int n)\n{\n    return n;\n}\n"
+    assert style.check("src/proto/lend.c", good) == []
+    for bad in ("int library(int n)", "int was_told(int n)", "/* It was told. */", "x" * 101, "\n" * 700):
+        found = style.check("src/proto/lend.c", good + bad + "\n{\n}\n")
+        assert len(found) == (2 if "was_told" in bad else 1), (bad, found)
 
 
 def test_links_of_the_documents_lead_to_files():

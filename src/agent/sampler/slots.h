@@ -57,8 +57,8 @@ struct slots_options {
      */
     bool (*idle)(void *context, const struct thread *t, uint64_t mark, uint32_t weight);
     /*
-     * CPU: when the sampling of a thread ended, so many of its intervals had ended that no signal
-     * had told of: the kernel looks at timers at its own ticks, and only at those of threads that
+     * CPU: when the sampling of a thread ended, this many of its intervals had ended without a
+     * signal, because the kernel checks timers at its own ticks, and only those of threads that
      * run then. mark: what the thread was doing in its last sample; 0: it had none. Not called in a
      * signal handler.
      */

@@ -45,7 +45,9 @@
 #define GRPC          "io/grpc/internal/"
 #define GRPC_LISTENER GRPC "ServerImpl$JumpToApplicationThreadServerStreamListener"
 #define GRPC_STREAM   "f:" GRPC_LISTENER ".stream:L" GRPC "ServerStream;"
-#define GRPC_CODE     "v:io/grpc/Status.getCode()Lio/grpc/Status$Code; v:io/grpc/Status$Code.value()I"
+#define GRPC_CODE                                      \
+    "v:io/grpc/Status.getCode()Lio/grpc/Status$Code; " \
+    "v:io/grpc/Status$Code.value()I"
 
 #define HTTP_EXCHANGE "com/sun/net/httpserver/HttpExchange"
 #define HEADERS       "com/sun/net/httpserver/Headers"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * log= and watch=: values at lines, and reads and writes of fields. The probes write through the
- * rings of drain.h; the kind of a record identifies the site. The class of a logpoint is changed only
- * after it was loaded: an incorrect table of locals leads to code that the verifier rejects, in
- * which case the class keeps its original code.
+ * rings of drain.h; the kind of a record identifies the site. The class of a logpoint is changed
+ * only after it was loaded: an incorrect table of locals leads to code that the verifier rejects,
+ * in which case the class keeps its original code.
  */
 #include "agent/capture/trace/logpoints.h"
 

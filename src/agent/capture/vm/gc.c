@@ -167,8 +167,8 @@ static void write_pause(const struct record *r, uint64_t start, uint64_t pause, 
 }
 
 /*
- * The collectors' own account leaves out the few dozen microseconds that JVM TI's events enclose
- * beside them, as the VM's log does. Where it leaves out much more, the thread that collects was
+ * The collectors' own account leaves out the few dozen microseconds that JVM TI's events include
+ * in addition, as the VM's log does. Where it leaves out much more, the thread that collects was
  * kept from running there, and all others waited for it.
  */
 static bool accounted(uint64_t used, uint64_t length)
