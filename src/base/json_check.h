@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks whether text from outside is JSON (RFC 8259), without building anything from it. */
+/*
+ * Checks whether text from outside is JSON (RFC 8259), without building anything from it. json-c is
+ * no help: also in its strict mode it accepts NaN, control characters and single quotes.
+ */
 #pragma once
 
 #include <stddef.h>

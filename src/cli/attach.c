@@ -35,7 +35,7 @@ static const struct arg choice_args[] = {
     {"--all", 0, ARG_FLAG, offsetof(struct choice, all), NULL,
      "record every VM that can be attached to, each into a file of its own"},
     {"--match", 0, ARG_LIST, offsetof(struct choice, match), "PATTERN",
-     "record the VMs whose main class or jar it means: 'com.shop.*'"},
+     "record the VMs whose main class or jar matches: 'com.shop.*'"},
     {0},
 };
 
@@ -458,26 +458,25 @@ const struct command command_attach = {
     .max_operands = 1,
     .summary = "record a program that runs, for a time",
     .description =
-        "Loads the agent into a running VM, of another container or user too when root asks, and "
-        "records for the time given, or until *jvmscope stop* when that comes first; without a "
-        "time until *jvmscope stop*. The agent keeps the time: it ends even if the command is "
-        "killed, and *jvmscope stop -o* fetches what was recorded. Nothing of the agent is active "
-        "after the end. With *--all* or *--match* the VMs of all containers are recorded at the "
-        "same time; *%p* in the output's name is the process id.\n\n"
-        "A VM that cannot write the output itself (another user's, one in a container, one with a "
-        "/tmp of its own) writes to its own /tmp; the recording is fetched from there, with the "
-        "rights of the VM's user, and removed. Outputs are readable by their owner alone.\n\n"
-        "What changes the classes of the program (*--exceptions*, *--live*, *--alloc*=exact, "
-        "*--cpu*=times, *--cover*, *--trace*) takes up to a minute each to begin and to end in a "
-        "server with many classes. A batch of classes stops all threads for 5 to 25 ms; the "
-        "pauses between them are so long that of the program's requests the slowest hundredth "
-        "waits at most 5 ms longer than without, but never over 30 ms a class or 60 s in all. "
-        "With *--live*, which collects garbage twice, it was 6 to 10 ms; on JDK 8 to 12, whose VM "
-        "stops longer, 8 to 32 ms. Compiled code is made anew meanwhile. How far it is is shown "
-        "on standard error. The time that is given counts from there. *--include* makes it "
-        "short.\n\n"
-        "*--on* without *--always* gives a trigger to a recording that is always on already; "
-        "*--on* none removes all of them.",
+        "Loads the agent into a running VM and records for the given time; without a time, or to "
+        "end earlier, use *jvmscope stop*. Root can attach to VMs of other users and in "
+        "containers. The agent itself watches the clock, so the recording ends in time even if the "
+        "command is killed; *jvmscope stop -o* then fetches it. After the end, nothing of the "
+        "agent is active. With *--all* or *--match* the VMs of all containers are recorded at the "
+        "same time; *%p* in the output's name is the process id.\n\nA VM that cannot write the "
+        "output itself (another user's, one in a container, one with a /tmp of its own) writes to "
+        "its own /tmp; the recording is fetched from there, with the rights of the VM's user, and "
+        "removed. Outputs are readable by their owner alone.\n\nSome options change the classes of "
+        "the program: *--exceptions*, *--live*, *--alloc*=exact, *--cpu*=times, *--cover* and "
+        "*--trace*. In a server with many classes each of them takes up to a minute to begin and "
+        "to end, which standard error shows; the given time counts from then on. Classes are "
+        "changed in batches, each of which stops all threads for 5 to 25 ms. Pauses between the "
+        "batches, of at most 30 ms a class and 60 s in all, keep the slowest hundredth of the "
+        "program's requests within 5 ms of its usual latency; 6 to 10 ms were measured with "
+        "*--live*, which collects garbage twice, and 8 to 32 ms on JDK 8 to 12, whose VM stops for "
+        "longer. Changed methods are compiled again. *--include* limits the classes and so the "
+        "time.\n\n*--on* without *--always* gives a trigger to a recording that is always on "
+        "already; *--on* none removes all of them.",
     .examples = "  jvmscope attach -t 30s --match 'com.shop.*'      every such VM, into "
                 "jvmscope-PID.jfr\n"
                 "  jvmscope attach -t 30s -o app.html 4711          half a minute, as a flame "

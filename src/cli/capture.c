@@ -186,7 +186,7 @@ static int take_row(struct capture *c, const struct option_row *row, const char 
     else if (value == row->bare && value && row->kind == OPTION_TEXT && *i + 1 < argc &&
              is_method_alone(argv[*i + 1])) {
         _cleanup_(buf_release) struct buf hint = BUF(1 << 20);
-        buf_printf(&hint, "is no program; for requests to this method: %s=%s", row->flag,
+        buf_printf(&hint, "is not a program; for requests to this method: %s=%s", row->flag,
                    argv[*i + 1]);
         complain(command, argv[*i + 1], buf_str(&hint));
         return -EINVAL;

@@ -83,10 +83,10 @@ const struct command command_check = {
     .summary = "check what will work with a VM, and what is missing for the rest",
     .description =
         "Checks whether the VM can be attached to and recorded, whether a heap dump can be taken, "
-        "whether CPU samples will have kernel frames, and whether *top* works, and for each of "
-        "these that will not, names the permission or setting that is missing. The VM is not "
-        "asked and not stopped; files like those of *attach* are made in its folders and removed. "
-        "Exits with 0 when it can be recorded.",
+        "whether CPU samples will have kernel frames, and whether *top* works. For each of these "
+        "that will not work, it names the missing permission or setting. The VM is neither asked "
+        "nor stopped; the files that *attach* would create in its folders are created and removed. "
+        "Exits with 0 when the VM can be recorded.",
     .examples = "  jvmscope check 4711\n",
     .sets = check_sets,
 };

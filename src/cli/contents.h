@@ -5,8 +5,8 @@
 #include <stdbool.h>
 
 /* What is said of a recording that was to hold requests and holds none. */
-#define CONTENTS_NO_REQUESTS                                                \
-    "holds no requests: none of a server that is known came in this time; " \
+#define CONTENTS_NO_REQUESTS                                                 \
+    "holds no requests: no server that is known received one in this time; " \
     "--requests='pkg.Class.method(..)' names others"
 
 /*

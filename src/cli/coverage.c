@@ -23,7 +23,7 @@ static const struct arg coverage_args[] = {
     {"--sources", 's', ARG_TEXT, offsetof(struct cover_options, sources), "DIR",
      "where source files are, for .html and .info"},
     {"--classes", 0, ARG_TEXT, offsetof(struct cover_options, classes), "PATH",
-     "count the classes of this folder, jar or class file too that were never loaded"},
+     "also count the classes of this folder, jar or class file that were never loaded"},
     {"--methods", 0, ARG_FLAG, offsetof(struct cover_options, methods), NULL, "list methods too"},
     {"--json", 0, ARG_FLAG, offsetof(struct cover_options, json), NULL, "print JSON"},
     {0},
@@ -325,7 +325,7 @@ static int cmd_coverage(const struct command *self, int argc, char **argv)
         size_t bad = 0;
         int r = cover_classes_add(&c, o.classes, &bad);
         if (r == -EBADMSG)
-            return complain(o.classes, "cannot read", "no folder, jar or class file");
+            return complain(o.classes, "cannot read", "not a folder, jar or class file");
         if (r < 0)
             return complain_errno(o.classes, "cannot read", r);
         if (bad)

@@ -110,7 +110,7 @@ const struct command command_inspect = {
     .operands = "PID WHAT [OPERAND]",
     .min_operands = 2,
     .max_operands = 3,
-    .summary = "look at the threads, classes and objects of a running VM",
+    .summary = "inspect the threads, classes and objects of a running VM",
     .description =
         "Asks the agent in the VM, which is loaded if need be. WHAT is one of: *threads*, "
         "*groups*, *stack* THREAD (a name or number), *classes* [PATTERN], *class* NAME, "

@@ -152,6 +152,6 @@ def test_classes_never_loaded_count_with_their_files(jvmscope, tmp_path):
     (tmp_path / "some" / "Bad.class").write_bytes(b"\xca\xfe\xba\xbe bad")
     done = jvmscope("coverage", "--classes", tmp_path / "some", recording)
     assert done.returncode == 0 and "note: left out 1 class file that cannot be read" in done.stderr
-    for path, why in ((tmp_path / "none", "No such file"), (recording, "no folder, jar or class file")):
+    for path, why in ((tmp_path / "none", "No such file"), (recording, "not a folder, jar or class file")):
         done = jvmscope("coverage", "--classes", path, recording)
         assert done.returncode == 1 and why in done.stderr and not done.stdout, done.stderr

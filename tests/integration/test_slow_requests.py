@@ -154,7 +154,7 @@ def test_recordings_without_requests_say_so(tmp_path):
     done = lab.jvmscope("requests", empty)
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and "not a flight recording" in done.stderr, done.stderr
     # How to record some is told: of a recording without --requests, and, once, of one that none came to.
-    none = "holds no requests: none of a server that is known came in this time; --requests='pkg.Class.method(..)' names others"
+    none = "holds no requests: no server that is known received one in this time; --requests='pkg.Class.method(..)' names others"
     for option, why in (("--cpu", "holds no requests: record with --requests"), ("--requests", none)):
         out = tmp_path / "none.jfr"
         ran = lab.jvmscope("run", option, "-o", out, "--", *lab.Jdk(17).command("java", "-cp", lab.compiled("Busy"), "Busy", 1))

@@ -258,7 +258,7 @@ def test_options_that_select_nothing_are_told_and_so_is_what_is_left_out(jdk, tm
 def test_a_command_with_verbs_names_them_and_a_method_is_no_program(tmp_path):
     for words, why in ((["threads", "x.jfr"], "threads: x.jfr: no such verb: the verbs are summary, monitors, "), (["heap", "top", "x"], "heap: top: no such verb: "),
                        (["trace", "4711", "add"], "add: a pattern is missing: trace PID add|remove package.Class.method"),
-                       (["run", "--requests", "Val.str", "java"], "Val.str: is no program; for requests to this method: --requests=Val.str"),
+                       (["run", "--requests", "Val.str", "java"], "Val.str: is not a program; for requests to this method: --requests=Val.str"),
                        (["run", "--then", "dump", "java"], "--then=dump: changes nothing without --on")):
         done = lab.jvmscope(*words)
         assert done.returncode == 2 and why in done.stderr, done

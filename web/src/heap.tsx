@@ -202,7 +202,7 @@ function sentences(s: Suspect): string[] {
 }
 
 const reports = [
-  ["threads", "Threads, their stacks and what they hold"], ["strings", "Texts that are there more than once"], ["collections", "How full the collections are"],
+  ["threads", "Threads, their stacks and what they hold"], ["strings", "Texts that occur more than once"], ["collections", "How full the collections are"],
   ["arrays", "Arrays that are empty, sparse or oversized"], ["references", "What weak and other references hold"], ["classes", "Class loaders, and classes loaded twice"],
   ["components", "What packages and loaders retain"], ["unreachable", "Objects that no root leads to"],
 ] as const;

@@ -200,8 +200,9 @@ static int answer_groups(const struct heap_call *c,
 static int heap_answer_components(const struct heap_call *c)
 {
     int status = answer_groups(c, by_package, "packages", "What packages retain");
-    return status ? status
-                  : answer_groups(c, by_loader, "loaders", "What class loaders' classes retain");
+    return status
+               ? status
+               : answer_groups(c, by_loader, "loaders", "What the classes of class loaders retain");
 }
 
 static int by_name_and_size(const void *a, const void *b)
@@ -273,7 +274,7 @@ const struct command heap_verb_components = {
     HEAP_ONE_FILE,
     .summary = "say what packages and class loaders retain",
     .description = "A package, or the classes of a loader, retain what would be freed if their "
-                   "instances went.",
+                   "instances were gone.",
     .examples = "  jvmscope heap components app.hprof\n",
     .sets = heap_sets,
 };

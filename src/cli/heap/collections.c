@@ -191,9 +191,9 @@ const struct command heap_verb_collections = {
     .run = heap_run_verb,
     .heap_answer = heap_answer_collections,
     HEAP_ONE_FILE,
-    .summary = "say how full the collections are, and how maps spread their keys",
-    .description = "One row a class of the JDK's collections and those derived from them: "
-                   "empty ones, slots that nothing uses, entries that "
+    .summary = "show how full the collections are, and how maps spread their keys",
+    .description = "Prints a row for each of the JDK's collection classes and those derived from "
+                   "them: how many are empty, how many slots are unused, and how many entries "
                    "share a slot with another.",
     .examples = "  jvmscope heap collections app.hprof\n",
     .sets = heap_sets,

@@ -7,7 +7,7 @@
 
 static const struct arg dominators_args[] = {
     {"--children", 0, ARG_TEXT, offsetof(struct heap_options, children), "OBJECT",
-     "what this object dominates immediately (an address, \"root\" for the roots)"},
+     "list what this object immediately dominates (an address, \"root\" for the roots)"},
     {0},
 };
 
@@ -132,8 +132,8 @@ const struct command heap_verb_dominators = {
     .heap_answer = heap_answer_dominators,
     HEAP_ONE_FILE,
     .summary = "rank all objects by what they retain",
-    .description = "An object retains what would be freed if it went: all that is reachable "
-                   "through it alone.",
+    .description = "An object retains what would be freed if it were gone: everything that is "
+                   "reachable through it alone.",
     .examples =
         "  jvmscope heap dominators app.hprof                          the largest objects\n"
         "  jvmscope heap dominators --children 0x7f01a8 app.hprof      what one of them "

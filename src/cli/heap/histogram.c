@@ -152,7 +152,8 @@ const struct command heap_verb_histogram = {
     .heap_answer = heap_answer_histogram,
     HEAP_ONE_FILE,
     .summary = "count the objects of each class",
-    .description = "One row a class: how many objects, and the bytes they take in the VM.",
+    .description = "Prints a row for each class: the number of its objects, and the bytes that "
+                   "they take in the VM.",
     .examples = "  jvmscope heap histogram app.hprof\n"
                 "  jvmscope heap histogram --retained --sort retained app.hprof\n",
     .sets = heap_histogram_sets,

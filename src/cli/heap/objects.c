@@ -220,8 +220,8 @@ const struct command heap_verb_objects = {
     .operands = "FILE [CLASS|OBJECT]",
     .min_operands = 1,
     .max_operands = 2,
-    .summary = "take an object apart, or list the objects of a class",
-    .description = "Of one object: its fields or elements, and who refers to it.",
+    .summary = "show the fields of an object, or list the objects of a class",
+    .description = "For one object, prints its fields or elements, and which objects refer to it.",
     .examples = "  jvmscope heap objects app.hprof 0x7f01a8\n"
                 "  jvmscope heap objects --limit 10 app.hprof java.lang.Thread\n",
     .sets = heap_select_sets,

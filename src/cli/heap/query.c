@@ -8,7 +8,7 @@
 
 static const struct arg query_args[] = {
     {"--sql", 0, ARG_TEXT, offsetof(struct heap_options, sql), "SELECT",
-     "the statement, when it is not behind the file"},
+     "the statement, when it does not follow the file"},
     {0},
 };
 
@@ -140,12 +140,13 @@ const struct command heap_verb_query = {
     .max_operands = 2,
     .summary = "ask a heap in SQL",
     .description =
-        "Tables: *objects*, *classes*, *fields*, *refs*, *strings*, *retained* (all that a "
-        "holder retains), *roots*, and every class by its name in double quotes, with the "
-        "fields of its instances as columns, those of its subclasses included. They are read "
-        "in place by SQLite: joins, aggregates and its functions work. An address (0x7f01a8) "
-        "leads straight to its row; *reachable* is strong, weak (over soft, weak, final or "
-        "phantom references alone) or null. Without a SELECT the tables are listed.",
+        "The tables are *objects*, *classes*, *fields*, *refs*, *strings*, *retained* (everything "
+        "that a holder retains), *roots*, and one for each class. A class's table has the class's "
+        "name, in double quotes, and the fields of its instances as columns; it includes the "
+        "instances of subclasses. SQLite reads the tables in place, so joins, aggregates and its "
+        "functions work, and an address (0x7f01a8) leads straight to its row. *reachable* is "
+        "strong, weak (through soft, weak, final or phantom references only) or null. Without a "
+        "SELECT the tables are listed.",
     .examples = "  jvmscope heap query app.hprof 'SELECT class, count(*), sum(shallow) FROM "
                 "objects GROUP BY class ORDER BY 3 DESC'\n"
                 "  jvmscope heap query app.hprof 'SELECT value, count(*) FROM strings GROUP BY "

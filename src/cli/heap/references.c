@@ -189,8 +189,8 @@ const struct command heap_verb_references = {
     .heap_answer = heap_answer_references,
     HEAP_ONE_FILE,
     .summary = "show what soft, weak, final and phantom references hold, and the finalizer's queue",
-    .description = "Of each kind: how many references, how many of them cleared, and what "
-                   "nothing else holds.",
+    .description = "Prints for each kind how many references there are, how many of them are "
+                   "cleared, and what nothing else holds.",
     .examples = "  jvmscope heap references app.hprof\n",
     .sets = heap_sets,
 };
@@ -200,9 +200,9 @@ const struct command heap_verb_unreachable = {
     .run = heap_run_verb,
     .heap_answer = heap_answer_unreachable,
     HEAP_ONE_FILE,
-    .summary = "count the objects that no GC root leads to",
-    .description = "Of a dump with *--all*, or one that was not made of live objects alone: "
-                   "the garbage, by class.",
+    .summary = "count the objects that cannot be reached from a GC root",
+    .description = "Prints the garbage by class. Only a dump that was made with *--all*, or "
+                   "otherwise includes dead objects, has any.",
     .examples = "  jvmscope heap unreachable all.hprof\n",
     .sets = heap_sets,
 };

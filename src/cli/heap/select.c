@@ -80,7 +80,7 @@ static int by_classes(const struct heap_call *c, struct heap_selection *s, uint6
             take(s, mirror);
     }
     if (!found)
-        return page_refuse(c->page, s->what, "no class of the dump is meant by this", NULL);
+        return page_refuse(c->page, s->what, "this matches no class of the dump", NULL);
     for (uint64_t i = 0; i < h->n; i++) {
         if (wanted[heap_class_of(h, i)])
             take(s, i);

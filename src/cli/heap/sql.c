@@ -383,7 +383,7 @@ void heap_sql_limit(struct heap_sql *s, uint64_t ns)
 const char *heap_sql_error(const struct heap_sql *s)
 {
     if (sqlite3_errcode(s->db) == SQLITE_INTERRUPT)
-        return "it took longer than questions may here: narrow it, or ask `jvmscope heap query`, "
-               "which has no limit";
+        return "the query exceeded the time limit of this server: narrow it, or run it with "
+               "`jvmscope heap query`, which has no limit";
     return sqlite3_errmsg(s->db);
 }

@@ -15,7 +15,7 @@
 
 static const struct arg strings_args[] = {
     {"--find", 0, ARG_TEXT, offsetof(struct heap_options, find), "TEXT",
-     "strings with this text in them"},
+     "list the strings that contain this text"},
     {0},
 };
 
@@ -125,7 +125,7 @@ static int show_duplicates(const struct heap_call *c)
     page_fact(c->page, "strings", "strings", PAGE_COUNT, s.n);
     page_fact(c->page, "distinct", "  of different text", PAGE_COUNT, distinct);
     page_fact(c->page, "wasted", "  one of each saves", PAGE_BYTES, wasted);
-    page_table(c->page, "duplicates", "Texts that are there more than once", columns,
+    page_table(c->page, "duplicates", "Texts that occur more than once", columns,
                ARRAY_SIZE(columns));
     uint64_t limit = heap_rows(c->options, 40, 10000);
     for (size_t i = 0; i < found.len && i < limit; i++) {
@@ -261,9 +261,9 @@ const struct command heap_verb_strings = {
     .run = heap_run_verb,
     .heap_answer = heap_answer_strings,
     HEAP_ONE_FILE,
-    .summary = "find texts that are there more than once, or strings with a text in them",
-    .description = "Of each text that several strings have: how many, and what one copy of it "
-                   "would save. *--find* lists strings instead.",
+    .summary = "find texts that occur more than once, or strings that contain a text",
+    .description = "Prints for each text that several strings share how many there are, and what "
+                   "keeping one copy would save. With *--find* it lists strings instead.",
     .examples = "  jvmscope heap strings app.hprof\n"
                 "  jvmscope heap strings --find password app.hprof\n",
     .sets = heap_strings_sets,

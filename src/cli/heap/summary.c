@@ -127,7 +127,7 @@ const struct command heap_verb_summary = {
     .run = heap_run_verb,
     .heap_answer = heap_answer_summary,
     HEAP_ONE_FILE,
-    .summary = "say what a dump is, its roots and its biggest objects",
+    .summary = "describe a dump, its roots and its largest objects",
     .description = "Builds the index next to the dump when there is none; with it every other "
                    "verb answers at once.",
     .examples = "  jvmscope heap summary app.hprof\n"

@@ -26,7 +26,7 @@ static const struct arg take_args[] = {
     {"--output", 'o', ARG_TEXT, offsetof(struct take_options, output), "FILE",
      "where the dump goes (heap-PID.hprof); %p is the process id, %t the time"},
     {"--all", 0, ARG_FLAG, offsetof(struct take_options, all), NULL,
-     "objects that are not reachable too, without a collection before"},
+     "include unreachable objects; no collection is made first"},
     {0},
 };
 
@@ -196,11 +196,11 @@ const struct command heap_verb_dump = {
     .min_operands = 1,
     .max_operands = 1,
     .summary = "have a running VM write its heap into a file",
-    .description = "The VM's own dumper writes, while the program stands still: the objects "
-                   "that are reachable, or all. A VM that cannot write the output itself "
-                   "(another user's, one in a container, one with a /tmp of its own) writes "
-                   "into its own /tmp; the file is fetched from there, with the rights of "
-                   "the VM's user, and removed. The dump is readable by its owner alone.",
+    .description = "The VM's own dumper writes the objects that are reachable, or all of them, "
+                   "while the program stands still. A VM that cannot write the output itself "
+                   "(another user's, one in a container, one with a /tmp of its own) writes into "
+                   "its own /tmp; the file is fetched from there, with the rights of the VM's "
+                   "user, and removed. The dump is readable by its owner alone.",
     .examples = "  jvmscope heap dump 4711                                     heap-4711.hprof\n"
                 "  jvmscope heap dump --all -o before.hprof 4711\n",
     .sets = heap_take_sets,

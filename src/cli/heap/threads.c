@@ -306,8 +306,8 @@ const struct command heap_verb_threads = {
     .heap_answer = heap_answer_threads,
     HEAP_ONE_FILE,
     .summary = "show the threads, their stacks, and what each and its locals retain",
-    .description = "One row a thread, by retained size; then the stacks with the objects that "
-                   "their frames hold.",
+    .description = "Prints a row for each thread, by retained size, and then the stacks with the "
+                   "objects that their frames hold.",
     .examples = "  jvmscope heap threads app.hprof\n",
     .sets = heap_sets,
 };
