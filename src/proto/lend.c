@@ -75,8 +75,8 @@ static int join(const struct vm *vm, const char *kind, int flag)
 }
 
 /*
- * Takes on the VM's user with all that the VM has no more of: whoever opens a file of a process by
- * /proc needs its user, its user namespace and its capabilities.
+ * Becomes the VM's user, with no capability that the VM lacks: to open this process's files through
+ * /proc, the VM must have its user, its user namespace and all of its capabilities.
  */
 static int become(const struct vm *vm)
 {
@@ -91,7 +91,8 @@ static int become(const struct vm *vm)
     int r = join(vm, "user", CLONE_NEWUSER);
     if (r == 0)
         r = set_capabilities(false);
-    /* A change of the user makes a process one that its user may not look into. */
+    /* After a change of user, its new user may inspect the process only once it is dumpable again.
+     */
     return r == 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 ? -errno : r;
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gives a VM our library where no folder of its may hold one: every folder that can be written is
- * mounted with noexec, as in a container whose root is read-only. The library lies in a memory file
- * of a process of ours, the lender, which runs as the VM's user, in the VM's pid and user
- * namespaces and without capabilities, so that the VM may open the file by /proc/PID/fd/NUMBER.
+ * Gives our library to a VM that can load one from none of its folders, because every writable
+ * folder is mounted with noexec, as in a container whose root is read-only. The library is in a
+ * memory file of a process of ours, the lender, which runs as the VM's user, in the VM's pid and
+ * user namespaces and without capabilities, so that the VM may open the file by
+ * /proc/PID/fd/NUMBER.
  *
  * The C library identifies a library that it has loaded by the path with which it was loaded. The
  * path therefore stands in the memory file's name, by which later commands find it in the VM's

@@ -74,7 +74,7 @@ struct wire_profile {
 };
 
 /*
- * Bounds on what is decoded. All have a usual value, which 0 stands for.
+ * Limits on what is decoded. 0 means the default of each.
  */
 struct wire_limits {
     size_t bytes;      /* of memory for all tables and samples; usually 256 MiB */
