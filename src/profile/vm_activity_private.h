@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading a recording for vm_activity.h; private to vm_activity*.c. */
+#pragma once
+
+#include "base/map.h"
+#include "jfr/reader.h"
+#include "profile/vm_activity.h"
+
+/* Parts of a safepoint or collection that events of their own report, by its number. */
+struct activity_part {
+    int64_t end_ns;
+    uint32_t operation;
+    bool has_end;
+    uint64_t before, after, capacity;
+    bool has_before, has_after;
+};
+
+struct activity_reading {
+    struct vm_activity *out;
+    const struct vm_activity_filter *filter;
+    const struct rec_event *e;
+    struct map safepoints, collections; /* id to the place in parts + 1 */
+    VEC(struct activity_part) parts;
+    struct map deoptimizations; /* hash of method, reason and place to the place in the list + 1 */
+    VEC(struct activity_totals {
+        int64_t ns;
+        struct vm_totals t;
+    })
+    totals;
+    /* Figures in the file's order, which is not that of time. */
+    VEC(struct activity_sample {
+        int64_t ns;
+        uint64_t value;
+        enum vm_figure_kind kind;
+    })
+    samples;
+    int error;
+};
+
+/* The events of the VM's activity; ends with a zero. */
+extern const struct rec_select activity_events[];
+/* Takes an event; context is a struct activity_reading. Returns 0 or a negative errno. */
+int activity_visit(void *context, const struct rec_event *e);
+
+/* Returns the number of a text, which is added; VM_NONE for "". Sets r->error on failure. */
+uint32_t activity_text(struct activity_reading *r, const char *s);
+/* A length of time from the recording, limited to what is possible. */
+uint64_t activity_length(int64_t ns);
+const struct activity_part *activity_part(const struct activity_reading *r, const struct map *m,
+                                          uint64_t id);
+void activity_add_figure(struct vm_figure *f, int64_t ns, uint64_t v);

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "timeline/load_events.h"
+
+#include "profile/losses.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum tag {
+    THREAD_START,
+    THREAD_END,
+    MONITOR_ENTER,
+    MONITOR_WAIT,
+    PARK,
+    SLEEP,
+    IO,
+    PAUSE,
+    ANALYSIS,
+    THREAD_OBJECT,
+    NOTIFY,
+    START_CALL,
+    INTERRUPT_CALL,
+    UNPARK,
+    WAITING,
+    HOLD,
+    PREEMPTED,
+    THROTTLED,
+    UNMOUNTED,
+    READY,
+    DEADLOCK,
+    LOST,
+};
+
+const struct rec_select loader_events[] = {
+    {"jdk.ThreadStart", THREAD_START},
+    {"jdk.ThreadEnd", THREAD_END},
+    {"jdk.VirtualThreadStart", THREAD_START},
+    {"jdk.VirtualThreadEnd", THREAD_END},
+    {"jdk.JavaMonitorEnter", MONITOR_ENTER},
+    {"jdk.JavaMonitorWait", MONITOR_WAIT},
+    {"jdk.ThreadPark", PARK},
+    {"jdk.ThreadSleep", SLEEP},
+    {"jdk.FileRead", IO},
+    {"jdk.FileWrite", IO},
+    {"jdk.FileForce", IO},
+    {"jdk.SocketRead", IO},
+    {"jdk.SocketWrite", IO},
+    {"jvmscope.IoWait", IO},
+    {"jdk.GCPhasePause", PAUSE},
+    {"jvmscope.ThreadAnalysis", ANALYSIS},
+    {"jvmscope.ThreadObject", THREAD_OBJECT},
+    {"jvmscope.Notify", NOTIFY},
+    {"jvmscope.StartCall", START_CALL},
+    {"jvmscope.InterruptCall", INTERRUPT_CALL},
+    {"jvmscope.Unpark", UNPARK},
+    {"jvmscope.Waiting", WAITING},
+    {"jvmscope.Hold", HOLD},
+    {"jvmscope.Preempted", PREEMPTED},
+    {"jdk.ContainerCPUThrottling", THROTTLED},
+    {"jvmscope.VirtualThreadUnmounted", UNMOUNTED},
+    {"jvmscope.VirtualThreadReady", READY},
+    {"jvmscope.Deadlock", DEADLOCK},
+    LOSSES_SELECT(LOST),
+    {0},
+};
+
+static struct tl_event *add(struct loader *l, int64_t ns, enum tl_event_kind kind, uint32_t thread)
+{
+    if (thread == TL_NONE)
+        return NULL;
+    ns = MAX(ns, l->floor_ns);
+    struct tl_event *e = tl_spool_add(&l->events, (uint64_t)ns);
+    if (!e) {
+        l->error = -ENOMEM;
+        return NULL;
+    }
+    l->first = l->first ? MIN(l->first, ns) : ns;
+    l->end = MAX(l->end, ns);
+    *e = (struct tl_event){.time = (uint64_t)ns,
+                           .thread = thread,
+                           .kind = (uint8_t)kind,
+                           .object = TL_NONE,
+                           .stack = TL_NONE,
+                           .other = TL_NONE};
+    return e;
+}
+
+static uint32_t millis(int64_t ns)
+{
+    int64_t ms = ns <= 0 ? 0 : (ns + 999999) / 1000000;
+    return ms > UINT32_MAX ? UINT32_MAX : (uint32_t)ms;
+}
+
+/* Adds an event with a duration as the beginning and the end of a wait. */
+static void add_wait(struct loader *l, enum tl_event_kind begin, enum tl_event_kind end,
+                     uint32_t object, uint32_t owner, uint32_t waker, uint32_t timeout_ms,
+                     bool timed_out)
+{
+    uint32_t thread = thread_field(l, EVENT_THREAD), stack = stack_field(l);
+    struct tl_event *e = add(l, l->e->start_ns, begin, thread);
+    if (!e)
+        return;
+    e->object = object;
+    e->stack = stack;
+    e->other = owner;
+    e->timeout_ms = timeout_ms;
+    e = add(l, l->e->start_ns + l->e->duration_ns, end, thread);
+    if (!e)
+        return;
+    e->object = object;
+    e->other = waker;
+    e->timeout_ms = timeout_ms;
+    e->flags = timed_out ? TLE_TIMED_OUT : 0;
+}
+
+static void on_enter(struct loader *l)
+{
+    uint32_t owner = thread_field(l, PREVIOUS_OWNER);
+    /*
+     * In our recordings it is the owner at the time of entering; in the JDK's it is the one that
+     * released the monitor.
+     */
+    add_wait(l, TLE_CONTENDED_ENTER, TLE_CONTENDED_ENTERED, object_field(l, MONITOR_CLASS),
+             l->ours ? owner : TL_NONE, l->ours ? TL_NONE : owner, 0, false);
+}
+
+static void on_wait(struct loader *l)
+{
+    add_wait(l, TLE_WAIT, TLE_WAITED, object_field(l, MONITOR_CLASS), TL_NONE,
+             thread_field(l, NOTIFIER), millis(ns_field(l, TIMEOUT)), number_field(l, TIMED_OUT));
+}
+
+static void on_park(struct loader *l)
+{
+    int64_t timeout = number_field(l, TIMEOUT), until = number_field(l, UNTIL);
+    if (timeout <= 0 && until > 0)
+        timeout = MAX(until * 1000000 - l->e->start_ns, 1);
+    add_wait(l, TLE_PARK, TLE_PARKED, object_field(l, PARKED_CLASS), TL_NONE, TL_NONE,
+             millis(timeout), false);
+}
+
+/*
+ * Whether a method unmounts virtual threads for reasons of its own. A thread that is unmounted in
+ * any other method waits there for a class that another thread initializes (JDK 26 and later):
+ * waits for monitors have events of their own.
+ */
+static bool is_unmounting(const char *method)
+{
+    static const char *const prefixes[] = {"java.lang.VirtualThread.", "java.lang.Thread.",
+                                           "java.lang.Object.wait", "jdk.internal.vm."};
+    for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
+        if (strncmp(method, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Returns why a virtual thread left its carrier, which its stack shows. */
+static enum tl_event_kind why_unmounted(struct loader *l, bool *ret_timed)
+{
+    const struct rec_stack *s = rec_stack(&l->e->object, loader_columns[STACK_TRACE].name);
+    enum tl_event_kind why = TLE_UNMOUNT;
+    *ret_timed = false;
+    if (s && s->n && !is_unmounting(s->frames[0].method->full))
+        return TLE_CLASS_INIT;
+    for (uint32_t i = 0; s && i < s->n; i++) {
+        const char *name = s->frames[i].method->full;
+        if (strcmp(name, "java.lang.Thread.sleep") == 0)
+            return TLE_SLEEP;
+        bool nanos = strcmp(name, "java.lang.VirtualThread.parkNanos") == 0;
+        if (nanos || strcmp(name, "java.lang.VirtualThread.park") == 0) {
+            why = TLE_PARK;
+            *ret_timed = nanos;
+        }
+    }
+    return why;
+}
+
+static void on_unmounted(struct loader *l)
+{
+    bool timed;
+    enum tl_event_kind begin = why_unmounted(l, &timed), end = begin == TLE_SLEEP  ? TLE_SLEPT
+                                                               : begin == TLE_PARK ? TLE_PARKED
+                                                                                   : TLE_MOUNT;
+    uint32_t object = begin == TLE_PARK ? object_field(l, BLOCKER_CLASS) : TL_NONE;
+    add_wait(l, begin, end, object, TL_NONE, TL_NONE, 0, timed && begin == TLE_PARK);
+}
+
+static void on_thread_start(struct loader *l)
+{
+    const struct rec_thread *started = rec_thread(&l->e->object, loader_columns[THREAD].name);
+    uint32_t thread = loader_thread(l, started), parent = thread_field(l, PARENT_THREAD);
+    if (thread == TL_NONE)
+        thread = thread_field(l, EVENT_THREAD);
+    if (started && started->is_virtual && l->ours)
+        return; /* jvmscope.ThreadObject says more */
+    struct tl_event *e = add(l, l->e->start_ns, TLE_THREAD_START, thread);
+    if (e)
+        e->other = parent;
+}
+
+/* Records what is true of a thread at any time. */
+static void know_thread(struct loader *l, uint32_t thread, uint32_t object)
+{
+    timeline_thread_object(l->b, thread, object);
+    if (number_field(l, DAEMON))
+        timeline_thread_at(l->b, thread)->flags |= TL_THREAD_DAEMON;
+    const char *parent_group = rec_string(&l->e->object, "parentGroup", NULL);
+    if (parent_group) {
+        uint32_t text = loader_string(l, parent_group);
+        timeline_thread_at(l->b, thread)->parent_group = text;
+    }
+}
+
+/*
+ * The thread existed already, unless an earlier event says otherwise. That event may be read later;
+ * the builder sees them in order.
+ */
+static void on_thread_object(struct loader *l)
+{
+    uint32_t thread = thread_field(l, EVENT_THREAD), object = object_field(l, THREAD_CLASS);
+    if (thread == TL_NONE || object == TL_NONE)
+        return;
+    if (!l->streamed)
+        know_thread(l, thread, object);
+    uint32_t carrier = thread_field(l, CARRIER);
+    struct tl_event *e = add(l, l->e->start_ns, TLE_THREAD_START, thread);
+    if (e) {
+        e->object = object;
+        e->other = carrier;
+        e->flags = carrier == TL_NONE ? TLE_EXISTING : TLE_VIRTUAL;
+    }
+}
+
+static struct tl_event *on_interaction(struct loader *l, enum tl_event_kind kind)
+{
+    uint32_t target = thread_by_id(l, TARGET), stack = stack_field(l);
+    struct tl_event *e = add(l, l->e->start_ns, kind, thread_field(l, EVENT_THREAD));
+    if (!e)
+        return NULL;
+    e->other = target;
+    e->stack = stack;
+    return e;
+}
+
+static void on_notify(struct loader *l)
+{
+    bool all = number_field(l, ALL);
+    uint32_t object = object_field(l, MONITOR_CLASS), stack = stack_field(l);
+    struct tl_event *e =
+        add(l, l->e->start_ns, all ? TLE_NOTIFY_ALL : TLE_NOTIFY, thread_field(l, EVENT_THREAD));
+    if (!e)
+        return;
+    e->object = object;
+    e->stack = stack;
+}
+
+static void on_waiting(struct loader *l)
+{
+    static const struct {
+        const char *name;
+        enum tl_event_kind kind;
+    } kinds[] = {{"monitor", TLE_CONTENDED_ENTER},
+                 {"wait", TLE_WAIT},
+                 {"park", TLE_PARK},
+                 {"sleep", TLE_SLEEP},
+                 {"io", TLE_IO},
+                 {"unmounted", TLE_UNMOUNT},
+                 {"ready", TLE_READY}};
+
+    const char *kind = rec_string(&l->e->object, "kind", "");
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        if (strcmp(kind, kinds[i].name) != 0)
+            continue;
+        uint32_t object = object_field(l, MONITOR_CLASS), stack = stack_field(l),
+                 owner = thread_field(l, OWNER);
+        bool timed;
+        enum tl_event_kind begin =
+            kinds[i].kind == TLE_UNMOUNT ? why_unmounted(l, &timed) : kinds[i].kind;
+        struct tl_event *e = add(l, l->e->start_ns, begin, thread_field(l, EVENT_THREAD));
+        if (!e)
+            return;
+        e->object = object;
+        e->stack = stack;
+        e->other = owner;
+        e->timeout_ms = millis(ns_field(l, TIMEOUT));
+        e->flags = TLE_REPORTED;
+    }
+}
+
+static void on_preempted(struct loader *l)
+{
+    uint32_t thread = thread_field(l, EVENT_THREAD);
+    int64_t ns = ns_field(l, TIME);
+    int64_t end = l->e->start_ns + l->e->duration_ns, start = MAX(l->e->start_ns, l->floor_ns);
+    if (thread != TL_NONE && ns > 0 && ns <= l->e->duration_ns && start > 0 && start < end &&
+        timeline_delay(l->b, thread, (uint64_t)start, (uint64_t)end,
+                       (uint64_t)MIN(ns, end - start)) < 0)
+        l->error = -ENOMEM;
+}
+
+static void on_throttled(struct loader *l)
+{
+    int64_t ns = ns_field(l, THROTTLED_TIME);
+    if (ns >= 0 && l->e->start_ns > 0 &&
+        timeline_throttled(l->b, (uint64_t)l->e->start_ns, (uint64_t)ns) < 0)
+        l->error = -ENOMEM;
+}
+
+static void on_loss(struct loader *l)
+{
+    uint64_t amount = (uint64_t)rec_long(&l->e->object, "amount", 0);
+    l->lost_any += amount;
+    if (losses_is_of(losses_of_threads, rec_string(&l->e->object, "capture", "")))
+        l->lost += amount;
+}
+
+void loader_on_event(struct loader *l)
+{
+    switch ((enum tag)l->e->tag) {
+    case THREAD_START:
+        on_thread_start(l);
+        break;
+    case THREAD_END: {
+        uint32_t thread = thread_field(l, THREAD), on = thread_field(l, EVENT_THREAD);
+        struct tl_event *e =
+            add(l, l->e->start_ns, TLE_THREAD_END, thread != TL_NONE ? thread : on);
+        if (e && on != e->thread)
+            e->other = on;
+        break;
+    }
+    case MONITOR_ENTER:
+        on_enter(l);
+        break;
+    case MONITOR_WAIT:
+        on_wait(l);
+        break;
+    case PARK:
+        on_park(l);
+        break;
+    case SLEEP:
+        add_wait(l, TLE_SLEEP, TLE_SLEPT, TL_NONE, TL_NONE, TL_NONE, millis(ns_field(l, TIME)),
+                 false);
+        break;
+    case IO:
+        add_wait(l, TLE_IO, TLE_IO_DONE, TL_NONE, TL_NONE, TL_NONE, 0, false);
+        break;
+    case PAUSE:
+        if (timeline_pause(l->b, (uint64_t)MAX(l->e->start_ns, l->floor_ns),
+                           (uint64_t)(l->e->start_ns + l->e->duration_ns),
+                           loader_string(l, rec_string(&l->e->object, "name", "GC Pause"))) < 0)
+            l->error = -ENOMEM;
+        break;
+    case ANALYSIS:
+        l->ours = true;
+        l->instrumented = rec_long(&l->e->object, "contanalysis", 0) ? 1 : 0;
+        l->wake_ns = MAX(rec_ns(&l->e->object, "wakeUp", 0), 0);
+        break;
+    case THREAD_OBJECT:
+        on_thread_object(l);
+        break;
+    case NOTIFY:
+        on_notify(l);
+        break;
+    case START_CALL:
+        on_interaction(l, TLE_CALL_START);
+        break;
+    case INTERRUPT_CALL:
+        on_interaction(l, TLE_CALL_INTERRUPT);
+        break;
+    case UNPARK: {
+        struct tl_event *e = on_interaction(l, TLE_UNPARK);
+        if (e)
+            e->took_ns = (uint32_t)MIN(l->e->duration_ns, (int64_t)UINT32_MAX);
+        break;
+    }
+    case WAITING:
+        on_waiting(l);
+        break;
+    case HOLD:
+        add_wait(l, TLE_ACQUIRE, TLE_RELEASE, object_field(l, MONITOR_CLASS), TL_NONE, TL_NONE, 0,
+                 false);
+        break;
+    case PREEMPTED:
+        on_preempted(l);
+        break;
+    case THROTTLED:
+        on_throttled(l);
+        break;
+    case UNMOUNTED:
+        on_unmounted(l);
+        break;
+    case READY:
+        add_wait(l, TLE_READY, TLE_MOUNT, TL_NONE, thread_field(l, OCCUPANT), TL_NONE, 0, false);
+        break;
+    case DEADLOCK: {
+        uint32_t object = object_field(l, MONITOR_CLASS), owner = thread_field(l, OWNER);
+        struct tl_event *e = add(l, l->e->start_ns, TLE_OWNER, thread_field(l, EVENT_THREAD));
+        if (e) {
+            e->object = object;
+            e->other = owner;
+        }
+        break;
+    }
+    case LOST:
+        on_loss(l);
+        break;
+    }
+}
+
+void loader_on_first(struct loader *l)
+{
+    if (l->e->tag == ANALYSIS) {
+        l->ours = true;
+        return;
+    }
+    uint32_t thread = thread_field(l, EVENT_THREAD), object = object_field(l, THREAD_CLASS);
+    if (thread != TL_NONE && object != TL_NONE)
+        know_thread(l, thread, object);
+}
+
+unsigned loader_first_wants(int tag)
+{
+    switch ((enum tag)tag) {
+    case ANALYSIS:
+        return REC_ROW;
+    case THREAD_OBJECT:
+        return REC_ROW | REC_TIME;
+    case PAUSE:
+    case PREEMPTED:
+    case THROTTLED:
+    case LOST:
+        return 0;
+    default:
+        return REC_TIME;
+    }
+}
+
+int loader_read_writer(struct loader *l, struct recording *recording)
+{
+    static const struct rec_select analysis[] = {{"jvmscope.ThreadAnalysis", ANALYSIS}, {0}};
+    struct rec_event e;
+    int r = recording_select(recording, analysis);
+    if (r == 0 && recording_next(recording, &e) > 0)
+        l->ours = true;
+    recording_rewind(recording);
+    return r;
+}
