@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Servers of ClickHouse on free ports of 127.0.0.1, without root: one, or several that are the shards of a cluster."""
+"""Starts ClickHouse servers on free ports of 127.0.0.1, without root: a single one, or several that are the shards of a cluster."""
 import itertools
 import os
 import pathlib
@@ -41,7 +41,7 @@ def free_ports(n):
 
 
 class ClickHouse:
-    """One server. `databases` may be made on it by anybody."""
+    """One server. Anybody may create `databases` on it."""
 
     def __init__(self, folder, ports, shards):
         self.folder = pathlib.Path(folder)
@@ -89,7 +89,7 @@ numbers = itertools.count()
 
 
 def new_store(hosts):
-    """The address of a store of its own on all servers."""
+    """The address of a store that exists on all servers."""
     return address(hosts, f"d{os.getpid()}_{next(numbers)}", cluster=True)
 
 

@@ -31,7 +31,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def unique(members):
-    """An object of JSON as a dict; a key that it has twice would hide one of the values from most readers."""
+    """Reads an object of JSON as a dict, and fails when a key occurs twice, because most readers would see only one of the values."""
     keys = [key for key, _ in members]
     assert len(set(keys)) == len(keys), f"JSON with a key twice in one object: {sorted({k for k in keys if keys.count(k) > 1})}"
     return dict(members)
@@ -79,7 +79,7 @@ def run_again(failed):
 
 
 def pytest_runtest_logreport(report):
-    """Names a failed test at once, in the process that reports: its text comes at the end, some 20 minutes later."""
+    """Names a failed test at once, in the process that reports; its output follows at the end, about 20 minutes later."""
     if report.failed and not os.environ.get("PYTEST_XDIST_WORKER"):
         print(f"\nFAILED {report.nodeid}", flush=True)
 
@@ -147,10 +147,8 @@ def jdk(request):
 
 @pytest.fixture
 def on_time():
-    """
-    The test and the programs that it starts run ahead of all others, where that is permitted: sleeps
-    end when they are to and a wake-up is followed at once, however busy the machine is.
-    """
+    """The test and the programs that it starts run with a higher priority than all others, where that is permitted, so that sleeps
+    end in time and wake-ups happen at once, however busy the machine is."""
     lab.on_time()
     yield
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
@@ -158,7 +156,7 @@ def on_time():
 
 @pytest.fixture
 def jvmscope():
-    """Runs build/jvmscope with the arguments given; answers the CompletedProcess."""
+    """Runs build/jvmscope with the given arguments and returns the CompletedProcess."""
     return lab.jvmscope
 
 
@@ -169,7 +167,7 @@ def pytest_collect_file(parent, file_path):
 
 
 class UnitPrograms(pytest.File):
-    """Every cmocka program of the build folders; each of its tests is one here."""
+    """Every cmocka program of the build folders. Each test in it is a test here."""
 
     def collect(self):
         for folder in ("build", "build-san"):
@@ -210,7 +208,7 @@ class UnitTest(pytest.Item):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    """Says what was skipped and run again; the failures of tests that passed in the end are printed above."""
+    """Reports what was skipped and what was run again. The failures of tests that passed in the end are printed above."""
     stats = terminalreporter.stats
     skipped = stats.get("skipped", [])
     for report in skipped:
@@ -228,6 +226,6 @@ def pytest_terminal_summary(terminalreporter, config):
 
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure(config):
-    """The last line says it all, in the form every runner's reader knows."""
+    """The last line gives the totals, in a form that the readers of every test runner know."""
     if hasattr(config, "closing_line"):
         print(config.closing_line)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collectors for tests, what is sent to them, and the questions to their stores."""
+"""Collectors for tests, uploads to them, and queries of their stores."""
 import contextlib
 import http.client
 import json
@@ -71,7 +71,7 @@ def collector(folder, *options, store=None):
 
 
 def fleet(c, verb, *options):
-    """The answer of `jvmscope fleet`, from the store itself."""
+    """Returns the answer of `jvmscope fleet`, read from the store itself."""
     store = c.store if isinstance(c, Collector) else c
     done = lab.jvmscope("fleet", verb, "--json", "--store", store, *options)
     assert done.returncode == 0 and not done.stderr, done.stderr
@@ -111,6 +111,6 @@ def children_of(pid):
 
 
 def peak_mb(pid):
-    """The most memory that a process has used, files mapped and all."""
+    """The peak memory of a process, including mapped files."""
     fields = dict(line.split(":", 1) for line in open(f"/proc/{pid}/status"))
     return int(fields["VmHWM"].split()[0]) / 1024

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes small heap dumps, sound or broken, of any version and id size."""
+"""Writes small heap dumps, valid or damaged, of any version and id size."""
 import struct
 
 OBJECT, BOOLEAN, CHAR, FLOAT, DOUBLE, BYTE, SHORT, INT, LONG = 2, 4, 5, 6, 7, 8, 9, 10, 11
@@ -65,7 +65,7 @@ class Dump:
                   *(self.value(kind, e) for e in elements))
 
     def end_heap(self, length=None, last=True):
-        """Ends the heap dump that the items so far are."""
+        """Ends the heap dump that consists of the items so far."""
         start = len(self.bytes) + 9
         self.record(0x1c if self.segments else 0x0c, bytes(self.heap), length)
         self.boundaries += [start + at for at in self.items]

@@ -12,7 +12,7 @@ def traces(text):
 
 
 def rows(text):
-    """Of the last section: [(self percent, count, [method, ...])]."""
+    """Returns [(self percent, count, [method, ...])] of the last section."""
     section = text[text.rindex("CPU TIME (ms) BEGIN"):text.rindex("CPU TIME (ms) END")]
     by = traces(text)
     return [(float(m[2]), int(m[3]), by[int(m[4])])
@@ -20,7 +20,7 @@ def rows(text):
 
 
 def calls(text, prefix):
-    """{(method, caller ...): count} of traces whose running method begins with prefix."""
+    """Returns {(method, caller ...): count} for the traces whose running method begins with the prefix."""
     out = {}
     for _, count, frames in rows(text):
         if frames and frames[0].startswith(prefix):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HPROF's binary stream taken apart by the specification's tables: an unknown tag or a length that does not fit is an error."""
+"""Parses HPROF's binary stream by the tables of its specification. An unknown tag or a length that does not fit is an error."""
 import collections
 import struct
 

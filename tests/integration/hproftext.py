@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HPROF text, ours and the original agent's, taken apart line by line: what no rule of the grammar fits is an error."""
+"""Parses HPROF text, ours and the original agent's, line by line. A line that matches no rule of the grammar is an error."""
 import collections
 import re
 
@@ -120,7 +120,7 @@ class Text:
         self.sites.append(rows)
 
     def live_error_table(self):
-        """A section of ours: {rank: (bytes, objects)}, and the standard error of all live bytes."""
+        """Returns a section of ours as {rank: (bytes, objects)}, and the standard error of all live bytes."""
         assert self.lines.popleft() == " rank     bytes objs"
         *rows, last = self.until("LIVE ERRORS END")
         assert re.fullmatch(r"of all live bytes: \d+; \d+ sites are below their error and ranked last, with together \d+ bytes", last)

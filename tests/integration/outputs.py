@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what `convert` writes, each format by its own description: a profile as weights by method."""
+"""Reads what `convert` writes, each format by its own description, as weights of methods."""
 import base64
 import collections
 import gzip
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Weights:
-    """A method counts once in `total` however often it stands in a stack; marks in brackets are no methods."""
+    """A method counts once in `total`, however often it occurs in a stack. Marks in brackets are not methods."""
     sum: int = 0
     own: collections.Counter = field(default_factory=collections.Counter)
     total: collections.Counter = field(default_factory=collections.Counter)
@@ -42,7 +42,7 @@ def page(path):
 
 
 def page_weights(data, metric):
-    """What the page shows of a metric: with the idle threads and those of the VM left out, as at first."""
+    """Returns what the page shows of a metric at first: without idle threads and without those of the VM."""
     nodes, tree = [(0, "")], iter(base64.b64decode(metric["tree"]))
 
     def one():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent as a library: how it is loaded, what it refuses, what it needs."""
+"""Tests the agent as a library: how it is loaded, what it refuses, and what it needs."""
 import os
 import re
 import statistics
@@ -18,7 +18,7 @@ PROBES = re.compile(r"Java_java_lang_Jvmscope\w+")
 
 
 def test_the_command_needs_no_library_that_a_distribution_may_lack():
-    """Its others are linked into it, so that no message about a missing one is needed."""
+    """The libraries that ours needs are linked into it, so no message about a missing one is needed."""
     needed = subprocess.run(["objdump", "-p", lab.BUILD / "jvmscope"], capture_output=True, text=True, check=True).stdout
     libraries = {name for name in re.findall(r"NEEDED +(\S+)", needed) if not name.startswith("ld-linux-")}
     assert libraries <= {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "libasan.so.8", "libubsan.so.1"}, libraries
@@ -46,14 +46,14 @@ def test_library_needs_an_old_libc_and_shows_three_names():
 
 
 def undefined(library):
-    """The functions of other libraries that a library cannot be loaded without."""
+    """Returns the symbols of other libraries without which a library cannot be loaded."""
     symbols = subprocess.run(["nm", "-D", "--undefined-only", library], capture_output=True, text=True, check=True).stdout
     return {name.split("@")[0] for kind, name in re.findall(r"^ +(\w) (\S+)$", symbols, re.M) if kind == "U"}
 
 
 @pytest.mark.parametrize("name", ["libhprof.so", "libjvmpi.so"])
 def test_the_agents_run_on_musl(name, tmp_path):
-    """musl's loader takes them, and their code runs on a thread of its own, as far as a VM without JVM TI lets it."""
+    """musl's loader accepts the agents, and their code runs on a thread of its own, as far as a VM without JVM TI allows."""
     libc = lab.musl_libc()
     defined = subprocess.run(["nm", "-D", "--defined-only", libc], capture_output=True, text=True, check=True).stdout
     assert undefined(lab.BUILD / name) - {line.split()[-1] for line in defined.splitlines()} == set()
@@ -151,7 +151,7 @@ def test_force_n_leaves_an_old_file_alone(jdk, tmp_path):
 @pytest.mark.parametrize("way", ["-Xrunhprof:", "-agentlib:hprof=", "JAVA_TOOL_OPTIONS"])
 @pytest.mark.jdks(11, 17, 27)
 def test_by_its_short_name(jdk, way, tmp_path):
-    """The VM finds the name on the library path; on JDK 8 the JDK's own agent comes first (test_short_name_on_jdk8)."""
+    """The VM finds the agent by its name on the library path; on JDK 8 the JDK's own agent comes first (test_short_name_on_jdk8)."""
     out = tmp_path / "out.txt"
     environment = {"LD_LIBRARY_PATH": str(lab.BUILD)}
     arguments = []
@@ -190,7 +190,7 @@ def test_launcher_with_the_agent_linked_in(jdk, tmp_path):
 @pytest.mark.measured
 @pytest.mark.jdks(8, 17)
 def test_a_program_that_exits_waits_for_no_thread_of_ours(jdk, tmp_path):
-    """The VM gives threads in native code some time at System.exit; ours looked at the clock every 100 ms."""
+    """At System.exit the VM gives threads in native code some time to finish; ours used to check the clock only every 100 ms."""
     seconds = {False: [], True: []}
     for _ in range(7):
         for recorded, taken in seconds.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recordings that are always on: what a ring holds is what the program said it did, at every moment and after every end."""
+"""Recordings that are always on: at every moment, and after every kind of end, the ring holds what the program did."""
 import json
 import os
 import pathlib
@@ -20,7 +20,7 @@ NOBODY = 65534
 
 
 class Steps:
-    """What the program Always says: its steps as (number, from, to), in ms."""
+    """The steps that the program Always prints, as (number, from, to), in ms."""
 
     def __init__(self, process):
         self.process, self.done, self.come = process, [], threading.Condition()
@@ -35,13 +35,13 @@ class Steps:
                     self.come.notify_all()
 
     def wait(self, n):
-        """Waits for so many more steps."""
+        """Waits for this many more steps."""
         with self.come:
             until = len(self.done) + n
             assert self.come.wait_for(lambda: len(self.done) >= until, timeout=120), "the program stands still"
 
     def wait_for(self, seconds):
-        """Waits until its steps took so long by the program's own clock."""
+        """Waits until its steps have taken this long by the program's own clock."""
         start = self.done[-1][2] if self.done else 0
         self.wait(1)
         start = start or self.done[-1][2]
@@ -50,7 +50,7 @@ class Steps:
 
 
 def window(path):
-    """From when to when a recording lasts, in ns since 1970, by the headers of its chunks."""
+    """Returns when a recording begins and ends, in ns since 1970, according to the headers of its chunks."""
     data, at, start, end = path.read_bytes(), 0, None, 0
     while at < len(data):
         assert data[at:at + 4] == b"FLR\0"
@@ -69,10 +69,8 @@ def threads_started(path):
 
 
 def assert_exact(path, steps, begun=0):
-    """
-    The steps that began and ended in the recording's time are in it, and those that were over before are not. begun: in ms, when the
-    recording had certainly begun, if it was attached.
-    """
+    """The steps that lie within the time of the recording are in it, and those that ended before it are not. begun: the time in ms
+    at which the recording had certainly begun, if it was attached."""
     start, end = window(path)
     steps = [step for step in steps if step[1] >= begun or step[2] * 10**6 < start]
     got = threads_started(path)
@@ -95,7 +93,7 @@ def status(pid):
 
 @pytest.fixture
 def folder():
-    """A folder that VMs inside and outside of the chroot see under one name, and every user may enter."""
+    """A folder that has the same name for VMs inside and outside of the chroot, and that every user may enter."""
     with tempfile.TemporaryDirectory(prefix="jvmscope-test-", dir="/var/tmp") as name:
         os.chmod(name, 0o755)
         yield pathlib.Path(name)
@@ -103,7 +101,8 @@ def folder():
 
 @pytest.mark.jdks(8, 17, 21, 25)
 def test_the_last_seconds_are_exact(jdk, folder):
-    """From the start by JAVA_TOOL_OPTIONS; chunks of a second, so that the parts begin within one and hold several."""
+    """Recorded from the start through JAVA_TOOL_OPTIONS, with chunks of a second, so that parts begin within a chunk and contain
+    several."""
     ring, live, dead, whole = (folder / name for name in ("r.ring", "live.jfr", "dead.jfr", "whole.jfr"))
     # With the whole of the processor as budget, so that no capture is reduced, which would cost it samples.
     options = f"-agentpath:{lab.BUILD}/libhprof.so=always=y,keep=8s,maxsize=8m,budget=100%,file={ring}"
@@ -170,14 +169,14 @@ def test_the_last_seconds_are_exact(jdk, folder):
 
 
 def event_end(line):
-    """When an event of jfr_dump's ended."""
+    """Returns when an event in the output of jfr_dump ended."""
     _, start, duration = line.split(" ", 3)[:3]
     return int(start) + int(duration)
 
 
 @pytest.fixture
 def steps(jdk):
-    """A program that runs, without an agent."""
+    """A running program without an agent."""
     process = jdk.start_java("Always", 0, jvm=["-Xmx64m"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     steps = Steps(process)
     steps.wait(5)
@@ -194,7 +193,7 @@ def attach(pid, *args):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_a_running_vm_goes_on_recording(steps, folder):
-    """In a file that was named, in one of the agent's choice, and in memory; one after the other in one VM."""
+    """The ring is in a named file, in a file that the agent chose, and in memory, one after the other in the same VM."""
     pid, ring, part = steps.process.pid, folder / "r.ring", folder / "part.jfr"
     begun = attach(pid, "--keep", "1m", "--max-size", "4M", "-o", ring)
     assert ring.stat().st_size <= 4 << 20 and ring.stat().st_mode & 0o777 == 0o600
@@ -239,7 +238,8 @@ def test_a_running_vm_goes_on_recording(steps, folder):
 
 @pytest.mark.jdks(8, 25)
 def test_names_go_with_what_refers_to_them(jdk, folder):
-    """Classes, methods and threads of ever new names: what is kept of them is as much as the ring holds, and all of that is named."""
+    """A program that keeps making classes, methods and threads with new names: the agent keeps only as many names as the ring
+    needs, and it keeps all of those."""
     ring, part = folder / "r.ring", folder / "part.jfr"
     options = f"always=y,keep=1s,maxsize=8m,budget=100%,file={ring}"
     process = jdk.start_java("Churns", 300, jvm=["-Xmx64m", jdk.agent(options)], stdout=subprocess.PIPE)
@@ -265,7 +265,7 @@ def test_names_go_with_what_refers_to_them(jdk, folder):
 
 @pytest.mark.jdks(8, 17)
 def test_requests_of_the_last_seconds(jdk, folder):
-    """Those that a client made then, each of them; totals, which count from the start, are not taken for theirs."""
+    """The part contains each event of its time; totals, which count from the start, are not attributed to that time."""
     ring, part = folder / "r.ring", folder / "part.jfr"
     process = jdk.start_java("ServesHttp", jvm=["-Xmx64m", jdk.agent(f"always=y,maxsize=8m,file={ring}")], stdout=subprocess.PIPE)
     port, asked = int(process.stdout.readline()), []
@@ -328,7 +328,7 @@ def test_run_tells_where_the_last_minutes_are(jdk, folder):
 @pytest.mark.jdks(8, 17, 25)
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who may mount a small file system")
 def test_without_room_the_program_goes_on(jdk, folder):
-    """A full disk, a read-only one, a limit of the file's size, a folder that is not there: one line."""
+    """A full disk, a read-only one, a limit on file sizes and a missing folder each lead to one line."""
     small = folder / "small"
     small.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "none", small], check=True)
@@ -366,7 +366,7 @@ def test_without_room_the_program_goes_on(jdk, folder):
 @pytest.mark.jdks(17)
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who attaches to another user's VM")
 def test_a_ring_of_another_users_vm(jdk, folder):
-    """It belongs to the VM's user; a file that the user puts in its place is not read."""
+    """The file belongs to the VM's user. A file that the user puts in its place is not read."""
     os.chown(folder, NOBODY, NOBODY)
     ring, part = folder / "r.ring", folder / "part.jfr"
     process = jdk.start("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "java", "-Xmx64m", "-cp",

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""
-Recordings that are always on beside classes, loaders and threads that come and go for ever: what grows? `make soak` takes SOAK_SECONDS
-(ten minutes) for each JDK; an hour makes the figures sure. The same program runs without the agent beside it, so that what the VM itself
-needs is known.
-"""
+"""What grows in recordings that are always on, when classes, loaders and threads come and go for a long time? `make soak` takes
+SOAK_SECONDS (ten minutes) for each JDK; an hour gives firm figures. The same program also runs without the agent, to find out
+what the VM itself needs."""
 import json
 import os
 import subprocess
@@ -16,7 +14,7 @@ import lab
 
 
 class Churn:
-    """A program that churns; `rounds` is how far it is."""
+    """A program that creates and drops classes and threads; `rounds` is its progress."""
 
     def __init__(self, jdk, agent=None, rate=100):
         self.rounds = 0
@@ -36,7 +34,7 @@ class Churn:
 
 
 def churn(jdk, folder, seconds, rate):
-    """Runs both programs; returns the figures after a third of the time, and at its end, of both."""
+    """Runs both programs and returns the figures of both after a third of the time and at its end."""
     ring = folder / "r.ring"
     recorded, plain = Churn(jdk, f"always=y,keep=1m,maxsize=16m,file={ring}", rate), Churn(jdk, None, rate)
     began, attaches, early = time.monotonic(), 0, None

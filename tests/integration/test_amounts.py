@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Known amounts: what each capture records of a program that counts, all captures on at once and by their default forms, and
-what is said of what was lost."""
+"""Known amounts: what each capture records of a program that counts its own work, with all captures on at once and in their
+default forms, and what is reported as lost."""
 import json
 import os
 import re
@@ -34,8 +34,8 @@ def row(table, method):
 
 
 def test_all_captures_at_once_give_what_the_program_did(jdk, tmp_path):
-    """Probes of one capture are nothing that another one counts: exceptions, calls, times, coverage, objects and locks agree with
-    the program while all of them watch the same methods, and nothing is said to be lost."""
+    """The probes of one capture are not counted by another: exceptions, calls, times, coverage, objects and locks agree with the
+    program while all of them watch the same methods, and nothing is reported as lost."""
     out = tmp_path / "all.jfr"
     options = "trace=Amounts.*,exceptions=stacks,cpu=times,cover=y,alloc=exact,threads=y,locks=java.lang.Object,include=Amounts"
     done = jdk.java("Amounts", jvm=("-Xmx64m", jdk.agent(f"format=r,{options},file={out}")))
@@ -82,7 +82,7 @@ def test_all_captures_at_once_give_what_the_program_did(jdk, tmp_path):
 
 
 def test_sampled_allocations(jdk, tmp_path):
-    """alloc=sampled, the bare --alloc: the bytes are there within the error that the report states, in every output."""
+    """alloc=sampled, which is what a bare --alloc means: in every output the bytes are within the error that the report states."""
     objects, out = 2_000_000, tmp_path / "a.jfr"
     options = f"format=r,alloc=sampled,exceptions=counts,trace=Amounts.main,file={out}"  # what the probes allocate is not the program's
     done = jdk.java("Amounts", "objects", objects, jvm=("-Xmx64m", jdk.agent(options)))
@@ -119,7 +119,7 @@ def test_sampled_allocations(jdk, tmp_path):
 
 
 def test_sampled_allocations_by_attach(jdk, tmp_path):
-    """The same of a program that runs already: it allocates 200 MB a round, several of them a second."""
+    """The same for a program that is already running: it allocates 200 MB a round, several rounds a second."""
     out = tmp_path / "a.jfr"
     process = jdk.start_java("Amounts", "objects", 200_000, "again", jvm=("-Xmx64m",), stdout=subprocess.PIPE)
     try:
@@ -135,7 +135,8 @@ def test_sampled_allocations_by_attach(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 27)
 def test_counted_allocations_are_there_for_other_readers_too(jdk, tmp_path):
-    """alloc=exact as jdk.ObjectAllocationSample, for `jfr view allocation-by-site`: as many bytes as ours has, which count once."""
+    """alloc=exact written as jdk.ObjectAllocationSample, for `jfr view allocation-by-site`: the bytes are the same as in our own
+    events, and count once."""
     objects, out = 100_000, tmp_path / "a.jfr"
     done = jdk.java("Amounts", "objects", objects, jvm=("-Xmx64m", jdk.agent(f"format=r,alloc=exact,file={out}")))
     assert done.returncode == 0 and done.stdout.startswith("in "), done.stderr
@@ -168,8 +169,9 @@ def test_calls_are_there_or_said_to_be_lost_on_other_jdks(jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_calls_are_there_or_said_to_be_lost(jdk, tmp_path):
-    """Half a million calls as fast as the thread can lose nothing, whatever the agent's thread gets of the machine; of three
-    million each is there or lost, in the table, in JSON, in the status and on the page, and none is nested in another."""
+    """Half a million calls, made as fast as one thread can, lose nothing, whatever share of the machine the agent's thread gets.
+    Of three million calls each is recorded or counted as lost, in the table, in JSON, in the status and on the page, and none
+    is nested in another."""
     out, calls = tmp_path / "t.jfr", 500_000
     done = jdk.java("Amounts", "calls", calls, jvm=("-Xmx64m", jdk.agent(f"format=r,trace=Amounts.called,file={out}")))
     assert done.returncode == 0, done.stderr
@@ -200,7 +202,7 @@ def test_calls_are_there_or_said_to_be_lost(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17)
 def test_counts_of_a_killed_program_are_kept_and_run_does_not_deny_them(jdk, tmp_path):
-    """`run` said of counted calls that were saved before the end that there are none."""
+    """`run` used to report that there were no calls when counted calls had been saved before the end."""
     out = tmp_path / "k.jfr"
     process = jdk.start(lab.BUILD / "jvmscope", "run", "--cpu=times", "--alloc=exact", "--cover", "--include", "Amounts", "-o", out,
                         "java", "-Xmx64m", "-cp", lab.compiled("Amounts"), "Amounts", "calls", "20000", "again",
@@ -257,7 +259,7 @@ def test_a_killed_program_s_recording_says_so_in_every_verb(jdk, tmp_path):
 
 
 def sites_agree(out, sites):
-    """The table of allocation sites has the classes, counts and places of its JSON."""
+    """The table of allocation sites agrees with its JSON on classes, counts and places."""
     shown = lab.jvmscope("report", "--limit", len(sites), out).stdout
     head = "allocated     objects  class and site\n"
     rows = [re.sub("^.{36}", "", x).split(maxsplit=3) for x in shown.split(head)[1].splitlines()[:len(sites)]]
@@ -267,8 +269,8 @@ def sites_agree(out, sites):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_what_is_sampled_of_a_program_that_runs_already_is_there_in_every_output(jdk, tmp_path):
-    """CPU and allocations by attach: three parts and one, with the same figures in each output, and twice as much where the same
-    events are in two chunks, stacks that were cut among them."""
+    """CPU and allocations, recorded by attach: three parts have the same figures as one recording in each output, and twice as
+    much where the same events are in two chunks, including stacks that were cut."""
     out, twice = tmp_path / "s.jfr", tmp_path / "two.jfr"
     process = jdk.start_java("Shares", jvm=("-Xmx64m",), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
@@ -317,7 +319,7 @@ def test_what_is_sampled_of_a_program_that_runs_already_is_there_in_every_output
 
 @pytest.mark.jdks(8, 25)
 def test_a_recording_that_was_cut_says_so_in_every_verb(jdk, tmp_path):
-    """Of a file whose end is missing each verb says it, also the ones that find nothing of theirs in the rest."""
+    """When the end of a file is missing, each verb says so, including those that find nothing of their own in the rest."""
     out, cut = tmp_path / "all.jfr", tmp_path / "cut.jfr"
     options = "trace=Amounts.*,exceptions=stacks,cpu=times,cover=y,alloc=exact,threads=y,include=Amounts"
     done = jdk.java("Amounts", jvm=("-Xmx64m", jdk.agent(f"format=r,{options},file={out}")))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands on a running VM: list, attach, status, stop; and what they say when they cannot."""
+"""The commands on a running VM: list, attach, status, stop; and their messages when they fail."""
 import json
 import re
 import signal
@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture
 def busy(jdk):
-    """Starts Busy under the JDK; answers the process once the program runs."""
+    """Starts Busy under the JDK; returns the process once the program is running."""
     started = []
 
     def start(*jvm, seconds=30, prefix=None):
@@ -60,7 +60,8 @@ def test_what_cannot_be_is_refused_and_the_program_goes_on(jdk, jvmscope, busy):
 
 @pytest.mark.jdks(8, 25)
 def test_an_interruption_at_any_moment_leaves_nothing_recording(jdk, jvmscope, busy, tmp_path):
-    """Ctrl-C before the command asks anything, while the VM starts the recording, and after: it is ended, or never began."""
+    """Ctrl-C before the command asks anything, while the VM starts the recording, and afterwards: in each case the recording has
+    ended, or never began."""
     from lab import BUILD
 
     out, process = tmp_path / "i.jfr", busy("-Xmx32m")
@@ -93,7 +94,8 @@ def test_disabled_attach_and_agents_are_named(jdk, jvmscope, busy):
 
 
 def test_compilers_describe_all_code_while_samples_are_taken(jdk, jvmscope, busy, tmp_path):
-    """By the VM's flag, without its event of each compilation; afterwards the flag is what it was."""
+    """Code between safepoints is described by means of the VM's flag, without the event of each compilation; afterwards the flag
+    has its old value."""
     pid = busy("-Xmx32m", "-XX:+UnlockDiagnosticVMOptions").pid
 
     def flag():
@@ -110,7 +112,7 @@ def test_compilers_describe_all_code_while_samples_are_taken(jdk, jvmscope, busy
                                          ("heap=dump,format=b", "JAVA PROFILE 1.0")], ids=lambda v: v.replace("=", " "))
 @pytest.mark.jdks(8, 25)
 def test_every_output_of_hprof_is_told_and_fetched(jdk, jvmscope, busy, tmp_path, words, first):
-    """cpu=old's begins otherwise, and was refused as no recording."""
+    """A recording of cpu=old begins with other bytes, and used to be refused as not being a recording."""
     pid = busy("-Xmx32m", jdk.agent(f"{words},file={tmp_path}/o.txt")).pid
     done = jvmscope("dump", "-o", tmp_path / "copy.hprof.txt", pid)
     assert done.returncode == 0, done.stderr

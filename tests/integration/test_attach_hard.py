@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""attach where there is no room or no right: one line that says why, and the program goes on."""
+"""attach where room or rights are missing: one line says why, and the program is unaffected."""
 import os
 import pathlib
 import pty
@@ -17,7 +17,7 @@ FULL = ("mount -t tmpfs -o size=256k none /tmp && mount --bind /tmp /dev/shm && 
 
 @pytest.fixture
 def vm(jdk):
-    """Starts Busy under the JDK after a shell command in the mount namespace that it has of its own; answers the process once it runs."""
+    """Starts Busy under the JDK after a shell command, in a mount namespace of its own; returns the process once it is running."""
     started = []
 
     def start(before=":"):
@@ -34,7 +34,7 @@ def vm(jdk):
 
 
 def refused(process, *command, kept=False):
-    """The one line of a command that must fail; `kept`: another one names where the recording still is, and it is there."""
+    """Returns the one line of a command that must fail. `kept`: another line names where the recording still is, and it is there."""
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and not done.stdout, done
     line, *more = done.stderr.splitlines()
@@ -85,7 +85,7 @@ def test_output_and_vm_of_others(vm, tmp_path):
 
 
 def copy_for_all(folder):
-    """The command where every user may run it."""
+    """Copies the command to where every user may run it."""
     subprocess.run(["install", "-D", "-m", "755", "-t", folder, lab.BUILD / "jvmscope", lab.BUILD / "libhprof.so"], check=True)
     for parent in (folder, *list(folder.parents)[:-2]):
         parent.chmod(parent.stat().st_mode | 0o055)
@@ -96,7 +96,7 @@ PRIVATE_TMP = ("unshare", "--mount", "--propagation", "unchanged", "sh", "-c", '
 
 
 class Changing:
-    """`attach` to a program with many classes, or `stop`, on a terminal: what it shows there while it changes them."""
+    """Runs `attach` to a program with many classes, or `stop`, on a terminal, and returns what it shows while it changes them."""
 
     def __init__(self, jdk, folder, classes, options=("--cover",), stops=False, before=()):
         self.program = jdk.start(*before, "java", "-Xmx128m", "-cp", lab.compiled("ManyClasses"), "ManyClasses", classes,
@@ -121,7 +121,7 @@ class Changing:
         os.close(self.terminal)
 
     def read(self, until=None):
-        """Until a text is shown, or the command ends."""
+        """Waits until a text is shown, or the command ends."""
         while until is None or until not in self.shown:
             try:
                 self.shown += os.read(self.terminal, 4096).decode()
@@ -147,7 +147,7 @@ def test_changing_classes_is_done_in_parts_and_shown(jdk, tmp_path):
 @pytest.mark.parametrize("pattern, classes", [("ManyClasses.m*", 1), ("ManyClasses$M0000*.r*", 10), ("*s$M00012.run", 1),
                                               ("ManyClasses$M010*.run", 100)])
 def test_classes_that_a_pattern_cannot_mean_are_left_alone(jdk, tmp_path, pattern, classes):
-    """A star for the method's name had the VM change every class there is."""
+    """A star as the method's name used to make the VM change every class there is."""
     with Changing(jdk, tmp_path, 1500, ("--trace", pattern)) as changing:
         changing.read()
         assert changing.command.wait() == 0 and "traces nothing" not in changing.shown, changing.shown
@@ -156,7 +156,7 @@ def test_classes_that_a_pattern_cannot_mean_are_left_alone(jdk, tmp_path, patter
 
 @pytest.mark.jdks(8, 17, 25)
 def test_a_program_ends_while_its_classes_are_changed(jdk, tmp_path):
-    """What waits between two parts goes: it held the program up for ten seconds."""
+    """A thread that waits between two parts continues at once; it used to hold up the program for ten seconds."""
     with Changing(jdk, tmp_path, 5000) as changing:
         changing.read("changing")
         out, err = changing.program.communicate("end\n", timeout=120)
@@ -169,7 +169,7 @@ def test_a_program_ends_while_its_classes_are_changed(jdk, tmp_path):
 @pytest.mark.jdks(8, 25)
 @pytest.mark.parametrize("ends", ["by itself", "killed"])
 def test_a_program_ends_while_its_recording_is_stopped(jdk, ends, tmp_path):
-    """The command that was stopping it has the file all the same, also from mounts that went with the VM."""
+    """The command that was stopping the recording gets the file nevertheless, also from mounts that disappeared with the VM."""
     killed, options = ends == "killed", ("--cover", "--include", "ManyClasses")
     # Enough that a fast machine does not stop before it is killed.
     classes = 4000 if killed and jdk.version > 8 else 700
@@ -193,7 +193,7 @@ def test_a_program_ends_while_its_recording_is_stopped(jdk, ends, tmp_path):
 
 @pytest.mark.jdks(8, 11, 17, 25)
 def test_the_vm_answers_others_while_its_classes_are_changed(jdk, jvmscope, tmp_path):
-    """The VM has one thread for all who attach: status, jcmd and a second attach had to wait for a minute."""
+    """The VM has one thread for all attach requests: status, jcmd and a second attach used to wait for a minute."""
     with Changing(jdk, tmp_path, 3000) as changing:
         pid = changing.program.pid
         changing.read("changing")
@@ -216,7 +216,7 @@ def test_the_vm_answers_others_while_its_classes_are_changed(jdk, jvmscope, tmp_
 
 @pytest.mark.jdks(8)  # later VMs change the classes too quickly to be stopped meanwhile
 def test_a_recording_that_nobody_waits_for_is_taken_back(jdk, jvmscope, tmp_path):
-    """The command gives up on a VM that is stopped, and says that nothing is recorded: so it is once the VM goes on."""
+    """The command gives up on a VM that is stopped, and says that nothing is recorded; this is true once the VM continues."""
     with Changing(jdk, tmp_path, 700, ("--cover", "--include", "ManyClasses")) as changing:
         pid = changing.program.pid
         changing.read("changing")
@@ -230,14 +230,14 @@ def test_a_recording_that_nobody_waits_for_is_taken_back(jdk, jvmscope, tmp_path
 
 
 def changed_by_the_vm(log):
-    """The names of the classes that the VM has changed, of those that it loaded before."""
+    """Returns the names of the previously loaded classes that the VM has changed."""
     return set(re.findall(r"\] redefined name=([^,]+),", log.read_text()))
 
 
 @pytest.mark.jdks(17, 25)
 @pytest.mark.parametrize("capture", ["--exceptions", "--live"])
 def test_only_classes_that_a_capture_changes_are_handed_to_the_vm(jdk, jvmscope, tmp_path, capture):
-    """Each class that is handed over lengthens the stop, even one that stays as it was."""
+    """Each class that is passed to the VM lengthens the pause, even one that stays unchanged."""
     log, loaded = tmp_path / "log", tmp_path / "loaded"
     with jdk.start_java("ServesHttp", stdout=subprocess.PIPE,
                         jvm=(f"-Xlog:redefine+class*=info:file={log}", f"-Xlog:class+load:file={loaded}")) as server:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is said to have held what another thread waited for: made up traces (TRC XML), each with one answer."""
+"""Who is reported as having held what another thread waited for: artificial traces (TRC XML), each with one answer."""
 import json
 
 import lab
@@ -16,7 +16,7 @@ def frames(*methods):
 
 
 class Trace:
-    """Threads 1, 2, ... named A, B, ..., which are there from the beginning, and one lock."""
+    """Threads 1, 2, ... named A, B, ..., which exist from the beginning, and one lock."""
 
     def __init__(self, threads):
         self.events = [(0, f'<threadStart threadId="{i + 1}" {at(0)} groupName="main" parentName="system" threadName="{name}" collationValue="{i + 1}" '
@@ -66,8 +66,8 @@ def test_a_lock_is_handed_over_by_an_owner_that_has_died_since(tmp_path):
 
 
 def test_who_has_left_is_not_to_blame(tmp_path):
-    """B got the lock from A, and C asks for it later, when the VM does not tell the owner: B has it as far as is known, unless it was
-    elsewhere since, or has died."""
+    """B got the lock from A, and C asks for it later, when the VM does not report the owner: as far as is known B has it, unless
+    it was elsewhere since, or has ended."""
     for name, does, blamed in (("within", ("part", "buy", "run"), ["B"]), ("elsewhere", ("idle", "run"), [None]), ("cut", ("part", "deep"), ["B"]),
                                ("dead", None, [None])):
         t = Trace("ABC")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The budget of a recording that is always on: the account is right, what it reduces is told, and the totals stay those of the program."""
+"""The budget of a recording that is always on: the account is right, what is left out is reported, and the totals are those of the
+program."""
 import json
 import os
 import pathlib
@@ -14,7 +15,7 @@ from test_always import events, status
 
 
 def cpu_of_agents_threads(pid):
-    """By the kernel, in ns, of the threads that have the agent's names."""
+    """CPU time in ns of the threads that have the agent's names, according to the kernel."""
     tasks = [t for t in pathlib.Path(f"/proc/{pid}/task").iterdir() if (t / "comm").read_text().startswith("jvmscope")]
     assert tasks
     return sum(int((t / "schedstat").read_text().split()[0]) for t in tasks)
@@ -74,7 +75,7 @@ def test_what_the_budget_reduces_leaves_totals_right(jdk, tmp_path):
 
 
 def bomb(jdk, tmp_path, mode, *words):
-    """What the program Bomb did in five seconds, by itself, and the part that its ring holds."""
+    """What the program Bomb did in five seconds, according to itself, and the part of it that is in the ring."""
     ring, part = tmp_path / f"{mode}.ring", tmp_path / f"{mode}.jfr"
     agent = jdk.agent(",".join(("always=y,maxsize=16m,budget=0.5%", f"file={ring}", *words)))
     done = jdk.run("java", agent, "-Xmx64m", "-cp", lab.compiled("Bomb"), "Bomb", mode, 2, 5)
@@ -89,7 +90,8 @@ def reduced_in(part):
 
 @pytest.mark.jdks(8, 25)
 def test_what_costs_less_than_counting_it(jdk, tmp_path):
-    """Millions of requests, and of parks, a second: a sample stands for the requests, wake-ups are counted as left out, and both is told."""
+    """Millions of requests, and of parks, a second: a sample stands for the requests, wake-ups are counted as left out, and both
+    are reported."""
     made, part = bomb(jdk, tmp_path, "requests", "requests=Bomb.request")
     counted = [int(re.search(r" count=(\d+)", line)[1]) for line in events(part, "jvmscope.RequestTotals") if '"Bomb.request"' in line]
     # Each counts from the start; the order of events in a file is not that of their times.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the build leaves, and the machine it needs."""
+"""What the build produces, and what it needs of the machine."""
 import ast
 import importlib.machinery
 import importlib.util
@@ -46,7 +46,7 @@ def test_the_command_runs_where_its_libraries_are_not_installed(jdk, tmp_path):
 
 
 def included_rooms(source):
-    """The rooms whose headers each room of `source` includes, by room."""
+    """Returns, by room, the rooms whose headers each room of `source` includes."""
     rooms = {folder.name: set() for folder in source.iterdir() if folder.is_dir()}
     for path in sorted(source.rglob("*.[ch]")):
         room = path.relative_to(source).parts[0]
@@ -59,13 +59,13 @@ def included_rooms(source):
 
 
 def documented_rooms(text):
-    """The table of rooms in doc/architecture.md, in its order: which rooms each one may include."""
+    """Returns the table of rooms in doc/architecture.md, in its order: which rooms each one may include."""
     rows = re.findall(r"^\| `(\w+)` \| ([\w, ]*)\|", text, re.M)
     return {room: {name.strip() for name in used.split(",") if name.strip()} for room, used in rows}
 
 
 def test_rooms_include_only_what_the_architecture_allows():
-    """The table holds every room and exactly the arrows that the code has, and no room includes one that stands below it."""
+    """The table has every room and exactly the arrows that the code has, and no room includes one that stands below it."""
     documented = documented_rooms((lab.ROOT / "doc" / "architecture.md").read_text())
     order = list(documented)
     upward = {room: used - set(order[:place]) for place, (room, used) in enumerate(documented.items())}
@@ -74,7 +74,7 @@ def test_rooms_include_only_what_the_architecture_allows():
 
 
 def test_the_includes_of_a_room_are_found(tmp_path):
-    """A header beside the file, one below the sources' root, and one of the system, with and without spaces."""
+    """A header in the same folder, one below the sources' root, and one of the system, with and without spaces."""
     for room in ("base", "upper"):
         (tmp_path / room / "inner").mkdir(parents=True)
     (tmp_path / "base" / "buf.h").write_text("#include <stdio.h>\n")
@@ -85,7 +85,7 @@ def test_the_includes_of_a_room_are_found(tmp_path):
 
 
 def test_tests_wait_with_a_limit():
-    """A loop that sleeps, or does nothing but ask, is lab.wait_for: written again elsewhere it would lack the limit one day."""
+    """A loop that sleeps, or does nothing but ask, must be lab.wait_for: a second copy of it would one day lack the time limit."""
     def waits(loop):
         return all(isinstance(s, ast.Pass) for s in loop.body) or any(
             isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "sleep" for n in ast.walk(loop))

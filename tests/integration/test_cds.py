@@ -51,7 +51,8 @@ def test_an_archive_of_the_program_stays_in_use(jdk, tmp_path):
 
 @pytest.mark.jdks(25, 27)
 def test_an_aot_cache_stays_in_use(jdk, tmp_path):
-    """With -XX:AOTMode=on a VM that cannot use its cache ends. The classes come from it, linked ahead of time, and the modules."""
+    """With -XX:AOTMode=on a VM that cannot use its cache exits. Here it uses the cache: classes, linked in advance, and modules
+    come from it."""
     command, plain = aot_program(jdk, tmp_path), None
     for options in (None, "cpu=samples,threads=y", "requests=auto", "always=y,cpu=samples,threads=y", "cpu=times"):
         classes, log = tmp_path / "classes", tmp_path / "log"
@@ -64,7 +65,7 @@ def test_an_aot_cache_stays_in_use(jdk, tmp_path):
 
 
 def aot_program(jdk, folder):
-    """The command line that runs Busy with an AOT cache, to which options, class and arguments are added."""
+    """Returns the command line that runs Busy with an AOT cache; options, class and arguments are appended to it."""
     cache, jar = folder / "app.aot", folder / "app.jar"
     assert jdk.run("jar", "cf", jar, "-C", lab.compiled("Busy"), ".").returncode == 0
     made = jdk.run("java", f"-XX:AOTCacheOutput={cache}", "-cp", jar, "Busy", "0.1")
@@ -74,7 +75,7 @@ def aot_program(jdk, folder):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_status_says_what_came_from_the_archive(jdk, jvmscope, tmp_path):
-    """As many as the VM's own counters have; and what turned it off."""
+    """The number agrees with the VM's own counters; and what disabled the archive is named."""
     for flags, says in ((["-Xshare:off"], "not in use: the VM was started with -Xshare:off"),
                         ([], "in use: " if jdk.version > 8 else "not in use: the VM has none that it can use")):
         with jdk.start_java("Busy", 60, jvm=[*flags, jdk.agent(f"format=r,cpu=samples,file={tmp_path}/x.jfr")], stdout=subprocess.PIPE) as process:
@@ -89,7 +90,7 @@ def test_status_says_what_came_from_the_archive(jdk, jvmscope, tmp_path):
 
 
 def user_and_system(jdk, *command):
-    """CPU time of a program that is run to its end: what a busy machine lengthens least."""
+    """CPU time of a program that runs to its end, which a busy machine lengthens least."""
     process = subprocess.Popen([str(c) for c in jdk.command(*command)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)

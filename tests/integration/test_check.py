@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check says beforehand what attach will do, and names what is missing."""
+"""check says in advance what attach will do, and names what is missing."""
 import json
 import os
 import pathlib
@@ -33,7 +33,7 @@ def start(jdk):
 
 
 def check(process, *prefix):
-    """The checks by name, (verdict, why), of a command that says by its exit status whether record works."""
+    """Returns the checks by name, as (verdict, why), of a command whose exit status says whether recording works."""
     done = subprocess.run([*prefix, COMMAND, "check", "--json", str(process.pid)], capture_output=True, text=True, timeout=60)
     found = {c["name"]: (c["verdict"], c["why"]) for c in json.loads(done.stdout)["checks"]}
     assert (done.returncode == 0) == (found["record"][0] == "yes"), done
@@ -73,7 +73,7 @@ def test_verdict_and_attach_agree(start, tmp_path, flags, before, cause):
 
 @pytest.mark.jdks(8, 25)
 def test_verdict_on_other_jdks(start, jdk, tmp_path):
-    """Where it works, and what is said of a VM that warns and of one that publishes nothing."""
+    """The checks where everything works, and their texts for a VM that warns and for one that publishes nothing."""
     process = start("-XX:-UsePerfData")
     found = check(process)
     assert found["attach"] == ("yes", None) and found["heap dump"] == ("yes", None)
@@ -135,7 +135,7 @@ LIKE = {
 
 @pytest.mark.parametrize("kind", LIKE)
 def test_other_vms_are_called_what_they_are(tmp_path, kind):
-    """Programs that look like the VMs that no agent of HotSpot's can be loaded into."""
+    """Programs that look like VMs but cannot load an agent of HotSpot's."""
     source, called = LIKE[kind]
     (tmp_path / "like.c").write_text(source + "\n#include <stdio.h>\n#include <unistd.h>\nint main(void) { puts(\"ready\"); fflush(stdout); return pause(); }\n")
     (tmp_path / "j9.c").write_text("int j9_version(void) { return 29; }\n")
@@ -155,7 +155,8 @@ def test_other_vms_are_called_what_they_are(tmp_path, kind):
 
 @pytest.mark.jdks(17)
 def test_attach_to_all_that_match(jdk, tmp_path):
-    """Each into a file of its own; one that cannot be is named; the others are left alone. Class names that no other test has."""
+    """Each VM is recorded into a file of its own; one that cannot be recorded is named; the others are left alone. The names of
+    the classes occur in no other test."""
     name = f"Match{uuid.uuid4().hex}"
     sources = []
     for which in "ABCD":
@@ -188,7 +189,7 @@ def test_attach_to_all_that_match(jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_list_names_the_container(jdk):
-    """By its control group, as container engines name them, and by its host name."""
+    """Identified by its control group, as container engines name it, and by its host name."""
     digits = uuid.uuid4().hex * 2
     group = next((g for g in (pathlib.Path("/sys/fs/cgroup"), pathlib.Path("/sys/fs/cgroup/pids")) if (g / "cgroup.procs").exists()), None)
     if not group or not os.access(group, os.W_OK):

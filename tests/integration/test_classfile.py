@@ -19,7 +19,7 @@ def counts_of(text):
 
 
 def rewrite(kind, pack, out):
-    """Rewrites a pack; the counts of rewrite_pack."""
+    """Rewrites a pack; returns the counts of rewrite_pack."""
     with open(pack, "rb") as source, open(out, "wb") as to:
         done = subprocess.run([PACK, kind], stdin=source, stdout=to, stderr=subprocess.PIPE, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
@@ -33,7 +33,7 @@ def class_pack(version, *args, heap="700m"):
 
 
 def check(pack, tmp_path, verifier=25):
-    """Every kind over a pack, in one run of the verifier."""
+    """Every kind of insertion over a pack, in one run of the verifier."""
     text = class_pack(verifier, "verify", pack, PACK, *KINDS, heap="2g")
     lines = [line for line in text.splitlines() if line.startswith("verified=")]
     assert len(lines) == len(KINDS), text
@@ -52,7 +52,7 @@ def check(pack, tmp_path, verifier=25):
 
 
 def frames_in_short(path):
-    """A class as javap writes it, with each frame in the shortest form that says the same."""
+    """Returns a class as javap prints it, with each frame in the shortest equivalent form."""
     done = lab.Jdk(25).run("javap", "-v", "-p", path)
     assert done.returncode == 0, done.stderr
     text = re.sub(r"^(Classfile|  Last modified|  SHA-256|  MD5).*\n", "", done.stdout, flags=re.M)
@@ -63,7 +63,7 @@ def frames_in_short(path):
 
 
 def check_same_but_frames(before, after, folder):
-    """What is not edited must come out as it was: but for frames that a compiler wrote in a longer form than they need."""
+    """What is not edited must be unchanged, except for frames that a compiler wrote in a longer form than necessary."""
     i = k = 0
     while i < len(before):
         a, = struct.unpack_from(">I", before, i)
@@ -77,7 +77,7 @@ def check_same_but_frames(before, after, folder):
 
 
 def pack_of(pack, every, *sources):
-    """A pack of the classes of jars and of JDKs, by their versions."""
+    """A pack of the classes in jars and JDKs, by version."""
     homes = [lab.home(source) if isinstance(source, int) else source for source in sources]
     class_pack(25, "pack", pack, every, *homes)
     return pack
@@ -122,7 +122,7 @@ BEFORE_SUPER = "EachConstruct$BeforeSuper.<init>"
 
 @pytest.fixture(scope="module")
 def subroutines(tmp_path_factory):
-    """The classes of EachJsr: only old compilers write jsr and ret, this one when told to."""
+    """The classes of EachJsr: only old compilers write jsr and ret, this one when it is told to."""
     folder = tmp_path_factory.mktemp("jsr")
     done = lab.Jdk(8).run("javac", "-nowarn", "-g", "-source", "1.5", "-target", "1.5", "-XDjsrlimit=0", "-d", folder,
                           lab.ROOT / "tests" / "java" / "EachJsr.java")
@@ -132,7 +132,7 @@ def subroutines(tmp_path_factory):
 
 
 def counted(text):
-    """By method of the pack: hits, entered, left, objects."""
+    """Returns hits, entered, left, objects by method of the pack."""
     return [dict(zip(("hits", "entered", "left", "objects"), map(int, one.split("/")))) for one in text.split()]
 
 

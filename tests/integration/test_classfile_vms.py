@@ -18,7 +18,7 @@ LEFT = ("malformed", "too_long", "too_long_for_jit", "constant_pool_full", "tabl
 
 
 def source(name):
-    """LinkAll's arguments for a source of classes, and what keeps the agent to them."""
+    """Returns LinkAll's arguments for a source of classes, and the option that restricts the agent to them."""
     if name == "jdk":
         return (1,), ""
     if name == "sample":
@@ -27,7 +27,7 @@ def source(name):
 
 
 def link(version, args, jvm=()):
-    """What LinkAll says, and the agent's counts when it has said it."""
+    """Returns what LinkAll prints, and the agent's counts at that moment."""
     modules = ["--add-modules=ALL-SYSTEM"] if version > 8 and len(args) == 1 else []
     with lab.Jdk(version).start_java("LinkAll", *args, jvm=[*FLAGS, *modules, *jvm], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                      stderr=subprocess.STDOUT) as process:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What holds for every command: help, manual and completion come from one table; errors have one form."""
+"""What holds for every command: help, manual and completion come from one table, and errors have one form."""
 import re
 import shutil
 import subprocess
@@ -35,7 +35,7 @@ def test_every_command_has_help_and_a_manual_page_with_the_same_options(jvmscope
 
 
 def test_capture_flags_are_the_agents(jvmscope):
-    """Every flag of run and attach is a row of the agent's table, and all of its rows with a flag are there."""
+    """Every flag of run and attach is a row of the agent's table, and every row with a flag is a flag there."""
     source = (lab.ROOT / "src" / "options" / "table.c").read_text()
     table = set(re.findall(r'"[\w-]+", "(--[a-z-]+)"', source))
     for command in ("run", "attach"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jvmscope control: what it does to a thread whose work is known, that it is recorded, and that it is refused without leave."""
+"""jvmscope control: what it does to a thread whose work is known; that it is recorded; and that it is refused without permission."""
 import json
 import re
 import subprocess
@@ -130,7 +130,7 @@ def test_a_thread_is_held_looked_at_and_changed(jdk, start, tmp_path, jvmscope):
 
 
 def recorded(path):
-    """[thread, command, outcome] of each jvmscope.Control event, by JDK 17's reader."""
+    """Returns [thread, command, outcome] of each jvmscope.Control event, as JDK 17 reads them."""
     text = lab.Jdk(17).run("jfr", "print", "--events", "jvmscope.Control", path).stdout
     return [[re.search(rf'{f} = "?(.*?)"?$', e, re.M)[1] for f in ("thread", "command", "outcome")]
             for e in text.split("jvmscope.Control {")[1:]]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Readers and exporters against what other people's programs say: protoc for pprof, the original HPROF of JDK 8."""
+"""Readers and exporters compared with other people's programs: protoc for pprof, the original HPROF of JDK 8."""
 import json
 import re
 import subprocess
@@ -133,7 +133,7 @@ def test_the_original_agents_text_and_binary_are_read(jdk, tmp_path):
 
 
 def test_plain_flight_recordings(jdk, tmp_path):
-    """Counts of what JFR itself recorded are those that the JDK's own jfr prints."""
+    """Counts of what JFR itself recorded agree with those that the JDK's own jfr prints."""
     path = tmp_path / "plain.jfr"
     done = jdk.java("Busy", 2, 2, jvm=("-Xmx64m", f"-XX:StartFlightRecording=filename={path},settings=profile"))
     assert done.returncode == 0, done.stderr
@@ -174,7 +174,7 @@ def test_hprof_outputs_keep_samples_and_their_kind(form, metric, stacks, tmp_pat
 
 @pytest.mark.jdks(8, 17, 27)
 def test_hprof_of_elapsed_time_is_named_so_with_all_its_samples(jdk, tmp_path):
-    """cpu=wall: text and binary, read again, are wall-clock samples, and those below the file's cutoff count."""
+    """cpu=wall: text and binary that are read again are wall-clock samples, and those below the file's cutoff count."""
     for form, name in (("a", "w.hprof.txt"), ("b", "w.hprof")):
         out, again = tmp_path / name, tmp_path / f"{name}.collapsed"
         done = jdk.java("Busy", 1, jvm=("-Xmx64m", jdk.agent(f"cpu=wall,interval=1,cutoff=0.1,format={form},file={out}")))
@@ -191,7 +191,7 @@ def test_hprof_of_elapsed_time_is_named_so_with_all_its_samples(jdk, tmp_path):
 
 
 def test_a_part_of_a_recording_is_a_recording(jdk, tmp_path):
-    """Of a recording that JFR made: the JDK's own jfr reads the part, and it holds what the filters select of the whole."""
+    """A part of a recording that JFR made: the JDK's own jfr reads it, and it contains what the filters select of the whole."""
     whole, part = tmp_path / "whole.jfr", tmp_path / "part.jfr"
     done = jdk.java("Busy", 2, 2, jvm=("-Xmx64m", f"-XX:StartFlightRecording=filename={whole},settings=profile"))
     assert done.returncode == 0, done.stderr
@@ -217,7 +217,8 @@ def test_a_part_of_our_recording(jdk, jvmscope, tmp_path):
 
 
 def test_what_the_profiler_itself_ran_is_no_gap(tmp_path):
-    """Stacks of the agent's classes alone are a root of their own: counted, shown, and not among those without a method."""
+    """Stacks that consist of the agent's classes only have a root of their own: they are counted and shown, and are not among
+    those without a method."""
     first = tmp_path / "a.collapsed"
     first.write_text("Main.main 7\n[jvmscope] 3\n[truncated];[jvmscope] 2\n[no frame] 1\n")
     for again in (first, tmp_path / "a.pb.gz", tmp_path / "a.hprof.txt"):

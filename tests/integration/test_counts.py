@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is counted exactly (calls, lines, allocations, exceptions): the same known number in every capture, table and format."""
+"""What is counted exactly (calls, lines, allocations, exceptions) is the same known number in every capture, table and format."""
 import collections
 import datetime
 import gzip
@@ -14,7 +14,7 @@ import pytest
 
 
 def shown(*args):
-    """What a command prints as JSON."""
+    """Returns what a command prints as JSON."""
     done = lab.jvmscope(*args)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -63,13 +63,13 @@ def counts(out):
 
 
 def truth(rounds):
-    """The same, as it is; bytes: 16 longs and the array's header, of 16 bytes on every JDK's default."""
+    """The true amounts. bytes: 16 longs and the array's header, which has 16 bytes by default on every JDK."""
     ran = ["allocate", "called", "fail", "main", "round"] + (["later"] if rounds > 1 else [])
     return {"calls": 1000 * rounds, "objects": 500 * rounds, "bytes": 500 * 144 * rounds, "throws": 100 * rounds, "covered": sorted(ran)}
 
 
 def wait_for_counts(out, want):
-    """Reads the recording while it is written, until the counts of a save are there."""
+    """Reads the recording while it is being written, until the counts of a save are in it."""
     return lab.wait_for(lambda: {**(found := counts(out)), **want} == found and found, 60, f"a save of {want}")
 
 
@@ -93,7 +93,7 @@ def test_counts_are_saved_while_the_program_runs_and_none_twice(version, end, tm
 
 
 def test_calls_of_many_stacks_are_saved_as_totals_of_methods(tmp_path):
-    """So many stacks are not written every few seconds; at the end they are, and nothing counts twice."""
+    """This many stacks are not written every few seconds; at the end they are, and nothing counts twice."""
     out = tmp_path / "t.jfr"
     jdk = lab.Jdk(17)
     process = jdk.start_java("Counted", 15, jvm=(jdk.agent(f"cpu=times,include=Counted,format=r,file={out}"), "-Xmx64m"),
@@ -120,7 +120,7 @@ def test_calls_of_many_stacks_are_saved_as_totals_of_methods(tmp_path):
 
 
 def test_a_short_program_has_its_counts_and_no_times_from_a_few_readings(tmp_path):
-    """cpu=times as text: the program's own methods with all calls, and a share of the time only where the clock was read for it."""
+    """cpu=times as text: the program's own methods with all calls, and a share of the time only where the clock was read."""
     text, jdk = tmp_path / "t.txt", lab.Jdk(17)
     process = jdk.start_java("Counted", jvm=(jdk.agent(f"cpu=times,file={text}"),), stdin=-1, stdout=-1, stderr=-1)
     process.communicate("\n", timeout=120)
@@ -135,7 +135,7 @@ def test_a_short_program_has_its_counts_and_no_times_from_a_few_readings(tmp_pat
 
 
 def test_report_ranks_no_time_of_too_few_readings(tmp_path):
-    """Rows of the report and of its JSON agree on what is known; where nothing is, no stack is called hot."""
+    """The rows of the report and of its JSON agree on what is known; where nothing is known, no stack is called hot."""
     out, jdk = tmp_path / "t.jfr", lab.Jdk(17)
     process = jdk.start_java("Counted", jvm=(jdk.agent(f"cpu=times,format=r,file={out}"),), stdin=-1, stdout=-1, stderr=-1)
     process.communicate("\n", timeout=120)
@@ -156,7 +156,8 @@ def test_report_ranks_no_time_of_too_few_readings(tmp_path):
 
 
 def run_counted(tmp_path, options, rounds=1, version=17, args=()):
-    """A recording of Counted that was closed. Rounds are 10 ms apart: of a burst of throws with stacks some are lost, and told."""
+    """A finished recording of Counted. Rounds are 10 ms apart, because in a burst of throws with stacks some are lost, which is
+    reported."""
     out, jdk = tmp_path / "t.jfr", lab.Jdk(version)
     process = jdk.start_java("Counted", *args, jvm=(jdk.agent(f"{options},format=r,file={out}"), "-Xmx64m"), stdin=-1, stdout=-1, stderr=-1)
     for _ in range(rounds - 1):
@@ -169,7 +170,7 @@ def run_counted(tmp_path, options, rounds=1, version=17, args=()):
 
 
 def metrics(report):
-    """The members of a report that are metrics, not what it says of losses."""
+    """The members of a report that are metrics, without those about losses."""
     return {key: value for key, value in report.items() if key in ("samples", "wall", "allocations", "locks", "times")}
 
 
@@ -238,7 +239,7 @@ def test_the_recording_says_how_and_when_the_vm_started(tmp_path):
 
 
 def test_round_trips_keep_units_kinds_and_sums(tmp_path):
-    """A recording, and stacks of each metric, through .collapsed and .pb.gz and each of these through the other."""
+    """A recording, and the stacks of each metric, converted to .collapsed and .pb.gz, and each of these to the other."""
     recorded = run_counted(tmp_path, "cpu=samples,depth=2,interval=1ms,alloc=exact,include=Counted", args=(18,))
     sources = [recorded]
     for metric in ("samples", "wall", "allocations", "locks", "times"):
@@ -261,7 +262,8 @@ def test_round_trips_keep_units_kinds_and_sums(tmp_path):
 
 
 def test_pprof_of_another_profiler_is_read(tmp_path):
-    """Inlined lines, values of several kinds, packed and single numbers, not compressed; what is cut or no profile is said."""
+    """Inlined lines, values of several kinds, packed and single numbers, uncompressed data; truncated or foreign files are
+    reported."""
     def varint(n):
         return bytes([n & 127 | 128]) + varint(n >> 7) if n > 127 else bytes([n])
 
@@ -324,8 +326,8 @@ def test_the_jdks_own_tools_of_27_read_everything(jdk, tmp_path):
 
 @pytest.mark.jdks(25)
 def test_the_jdks_own_tools_read_everything(jdk, tmp_path):
-    """All captures at once: the JDK's views have the known numbers, its summary counts what it prints, and no field of its own events
-    is empty that is known."""
+    """All captures at once: the JDK's views have the known numbers, its summary counts what it prints, and no field of its events
+    whose value is known is empty."""
     out = tmp_path / "all.jfr"
     options = "trace=Amounts.through,exceptions=stacks,cpu=samples,interval=1ms,cover=y,alloc=exact,threads=y,events=y,requests=Amounts.hold"
     done = jdk.java("Amounts", jvm=("-Xmx64m", jdk.agent(f"format=r,{options},include=Amounts,file={out}")))
@@ -367,7 +369,7 @@ def test_the_jdks_own_tools_read_everything(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_what_is_counted_of_a_program_that_runs_already_is_there_in_every_output(jdk, tmp_path):
-    """Attached while it waits, it does two rounds: each capture has these alone, and the page has what the verbs say."""
+    """Attached while it waits, the program does two rounds: each capture has exactly these, and the page agrees with the verbs."""
     out, page = tmp_path / "a.jfr", tmp_path / "a.html"
     process = jdk.start_java("Counted", jvm=("-Xmx64m",), stdin=-1, stdout=-1, stderr=-1)
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cover=y: every line and branch of a program is reported as its own comments say."""
+"""cover=y: every line and branch of a program is reported as the program's own comments say."""
 import json
 import re
 import subprocess
@@ -84,10 +84,8 @@ def test_refusals(jvmscope, tmp_path):
 
 
 def test_attach_in_the_middle(jdk, jvmscope, tmp_path):
-    """
-    Twice: what the first recording has seen, and the JIT has left out since, is seen again by the second. Of every class that is
-    loaded on one JDK alone, because the VM changes them in parts with pauses between them.
-    """
+    """Two recordings: what the first one has seen, and the JIT has left out since, the second one sees again. On one JDK this is
+    done for every loaded class, because the VM changes them in parts with pauses in between."""
     chosen = [] if jdk.version == 17 else ["--include", "TracedForever"]
     outs = [tmp_path / "late.jfr", tmp_path / "again.jfr"]
     process = jdk.start_java("TracedForever", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -108,7 +106,7 @@ def test_attach_in_the_middle(jdk, jvmscope, tmp_path):
 
 
 def test_no_method_is_kept_from_the_jit(tmp_path):
-    """C1 gives up a method when its `finally` covers its own handler and a probe there may throw."""
+    """C1 gives up on a method whose `finally` covers its own handler when a probe there may throw."""
     jdk = lab.Jdk(17)
     _, done = record(jdk, tmp_path, jvm=("-Xcomp", "-XX:TieredStopAtLevel=1", "-XX:+PrintCompilation", "-XX:CompileCommand=quiet",
                                          "-XX:CompileCommand=compileonly,Covered::*"))
@@ -116,7 +114,7 @@ def test_no_method_is_kept_from_the_jit(tmp_path):
 
 
 def test_classes_never_loaded_count_with_their_files(jvmscope, tmp_path):
-    """--classes: the points that the agent would have counted, none of them run; from folders, jars and single files."""
+    """--classes: the points that the agent would have counted, none of which ran; from folders, jars and single files."""
     jdk, classes = lab.Jdk(17), lab.compiled("Covered")
     recording, _ = record(jdk, tmp_path)
     other = tmp_path / "other.jfr"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Coverage beside JaCoCo's: line by line and branch by branch on h2 under SQL, and each kind of difference on code that shows it."""
+"""Coverage compared with JaCoCo's: line by line and branch by branch on h2 under SQL, and each kind of difference on code that
+shows it."""
 import collections
 import json
 import pathlib
@@ -17,7 +18,7 @@ NEEDED = ["org.jacoco.agent.jar", "org.jacoco.core.jar", "asm.jar", "asm-tree.ja
 
 @pytest.fixture(scope="module")
 def jacoco(tmp_path_factory):
-    """The folder with JaCoCo's agent, libraries and the program that prints what it saw."""
+    """The folder with JaCoCo's agent, its libraries and the program that prints what it saw."""
     missing = [jar for jar in NEEDED if not (JARS / jar).exists()]
     if missing:
         pytest.skip(f"JaCoCo is not there: {missing} (apt-get install libjacoco-java)")
@@ -62,7 +63,7 @@ def ours(recording):
 
 
 def differences(a, b):
-    """(kind, method, line) for ours in a and theirs in b, of classes that both have."""
+    """Returns (kind, method, line) for our results in a and theirs in b, of the classes that both have."""
     for key, lines in a.items():
         if key not in b:
             yield "method only ours", key, 0
@@ -117,7 +118,7 @@ def test_each_kind_of_difference(jacoco, tmp_path):
 
 
 def explained(kind, method, code):
-    """Why JaCoCo leaves something out, by what is in the method's code."""
+    """Why JaCoCo leaves something out, judging by the method's code."""
     c, m = method
     if kind == "method only ours":
         return m == "<init>()V" or m.startswith(("values()", "valueOf(")) or (m == "<init>(Ljava/lang/String;I)V" and "Enum" in code) or (
@@ -133,7 +134,8 @@ def explained(kind, method, code):
 @pytest.mark.parametrize("library, program, argument, prefix, least", [
     ("h2", "SqlRows", "2000", "org.h2", 40000), ("lucene", "Searches", "800", "org.apache.lucene", 15000)])
 def test_real_classes_line_by_line(jacoco, tmp_path, library, program, argument, prefix, least):
-    """Both over the same work, three runs each: what is not the same run by run is not compared; of the rest nothing is left over."""
+    """Both observe the same work in three runs each. What differs from run to run is not compared; of the rest there is no
+    difference."""
     jdk = lab.Jdk(17)
     # Of Lucene what the program needs: others of its jars hold classes of one name.
     given = [workloads.H2_JAR] if library == "h2" else [j for j in workloads.jars(library) if "-core-" in j or "-analyzers-common-" in j]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cpu=samples: programs whose profile is known, in HPROF's text; robustness of the sampler."""
+"""cpu=samples: programs whose profile is known, in HPROF's text, and the robustness of the sampler."""
 import re
 
 import pytest
@@ -8,7 +8,7 @@ import lab
 
 
 def profile(jdk, tmp_path, program, *args, ms=1500, options="", jvm=()):
-    """Runs Hot under cpu=samples; answers ({method: samples}, their number, what the program printed: {name: number})."""
+    """Runs Hot under cpu=samples; returns ({method: samples}, their number, what the program printed: {name: number})."""
     out = tmp_path / "out.txt"
     agent = jdk.agent(f"cpu=samples,lineno=n,verbose=n,cutoff=0,file={out}" + (f",{options}" if options else ""))
     done = jdk.java("Hot", program, ms, *args, jvm=[agent, *jvm])
@@ -29,16 +29,16 @@ def samples(text):
 
 
 def samples_below(text, method):
-    """How many samples have the method on their stack."""
+    """Returns how many samples have the method on their stack."""
     traces = {number for number, frames in re.findall(r"^TRACE (\d+):.*\n((?:\t.*\n)*)", text, re.M) if f"\t{method}(" in frames}
     section = text[text.index("CPU SAMPLES BEGIN"):]
     return sum(int(n) for n, trace in re.findall(r"^ *\d+ +[\d.]+% +[\d.]+% +(\d+) +(\d+) ", section, re.M) if trace in traces)
 
 
 def test_counted_loop_and_number_of_samples(jdk, tmp_path, record_property):
-    """99 % of the time is in a loop without a safepoint; samples are CPU time over interval.
+    """99 % of the time is spent in a loop without a safepoint, and the number of samples is CPU time over interval.
 
-    That is said of the program once it is up: how long it takes to start is the machine's affair.
+    Only the time after the program has started counts, because the start-up time depends on the machine.
     """
     methods, _, told = profile(jdk, tmp_path, "counted", ms=3000, options="depth=32")
     share = methods["Hot.countedLoop"] / samples_below((tmp_path / "out.txt").read_text(), "Hot.main")
@@ -50,9 +50,10 @@ def test_counted_loop_and_number_of_samples(jdk, tmp_path, record_property):
 
 
 def test_inlined_method(jdk, tmp_path, record_property):
-    """`heavy`, which is inlined, has of the samples what it has of the time by the program's own clock: three quarters.
+    """The share of `heavy`, which is inlined, is three quarters in the samples, as it is by the program's own clock.
 
-    As many samples as make 3 points four standard deviations: perf_event gives one a millisecond, CPU timers one a tick.
+    There are enough samples to make 3 points four standard deviations: perf_event takes one a millisecond, CPU timers one a
+    tick.
     """
     options, ms = ("interval=1,timer=perf", 3500) if lab.perf_permitted() else ("interval=4", 14000)
     methods, total, told = profile(jdk, tmp_path, "inlined", ms=ms, options=options,
@@ -88,14 +89,14 @@ def test_exceptions(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 27)
 def test_two_thousand_threads(jdk, tmp_path):
-    """Twenty of them work: those are seen whole, whatever else starting and ending 2,000 threads takes."""
+    """Twenty of 2,000 threads do work, and all of it is seen, whatever it costs to start and end the others."""
     methods, total, told = profile(jdk, tmp_path, "threads", 2000, ms=200)
     assert 0.9 <= methods["Hot.countedLoop"] / (told["work_ns"] / 10e6) <= 1.1
 
 
 @pytest.mark.jdks(8, 27)
 def test_without_kernel_timers(jdk, tmp_path):
-    """ulimit -i 50: the kernel gives no more timers; the agent says so and looks at threads itself."""
+    """ulimit -i 50: the kernel gives no more timers; the agent says so and checks the threads itself."""
     out = tmp_path / "out.txt"
     agent = jdk.agent(f"cpu=samples,lineno=n,verbose=n,cutoff=0,format=a,file={out}")
     java = f"java {agent} -cp {lab.compiled('Hot')} Hot threads 1000 400"
@@ -106,7 +107,7 @@ def test_without_kernel_timers(jdk, tmp_path):
 
 
 def test_binary_output(jdk, tmp_path):
-    """format=b: the specification's records, read back by our reader of sizes and tags."""
+    """format=b: the records of the specification, read by our reader of sizes and tags."""
     out = tmp_path / "out.hprof"
     done = jdk.java("Hot", "counted", 500, jvm=[jdk.agent(f"cpu=samples,format=b,verbose=n,file={out}")])
     assert (done.returncode, done.stderr) == (0, "")
@@ -123,7 +124,7 @@ def test_binary_output(jdk, tmp_path):
 
 
 def test_tiny_methods_are_attributed(jdk, tmp_path, record_property):
-    """Calls of a few nanoseconds, nothing inlined: AsyncGetCallTrace fails on half of these samples."""
+    """Calls of a few nanoseconds, none of them inlined: AsyncGetCallTrace fails on half of these samples."""
     methods, total, _ = profile(jdk, tmp_path, "tiny", ms=2000, jvm=["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Hot::*"])
     without = methods.get("<no stack>", 0) / total
     record_property("without a stack", f"{without:.4f}")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CPU time of compilers, collectors and other threads without Java code: all that the process has used is told, by what used it."""
+"""CPU time of compilers, collectors and other threads without Java code: all time that the process has used is reported, by its
+user."""
 import json
 import os
 import re
@@ -21,7 +22,7 @@ def samples(recording, *args):
 
 
 def check(found, used):
-    """What a recording tells against what the kernel counted, in seconds."""
+    """Returns the time that a recording reports and the time that the kernel counted, in seconds."""
     times = {what: ns / 1e9 for what, ns in found["cpu_time_ns"].items()}
     process = times.pop("process")
     assert abs(sum(times.values()) - process) < 0.001
@@ -80,7 +81,8 @@ def test_cpu_time_at_attach(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_what_was_used_before_an_attach_is_not_told(jdk, tmp_path):
-    """Of compilers that are known as such only once they are sampled, all that they ever used was told: more than the process."""
+    """Compilers that are recognized as such only once they are sampled used to be reported with all time they ever used, which was
+    more than the process had used."""
     out = tmp_path / "a.jfr"
     program = jdk.start_java("ServesHttp", jvm=("-Xmx64m",), stdout=subprocess.PIPE)
     try:
@@ -114,7 +116,7 @@ def test_collectors_are_known_by_their_threads(jdk, tmp_path):
 
 
 def test_samples_without_java_frames_say_what_runs(jdk, tmp_path):
-    """Before main the main thread runs code of the VM and of agents, no Java: such samples have those frames."""
+    """Before main, the main thread runs code of the VM and of agents but no Java; such samples have those frames."""
     out = tmp_path / "s.jfr"
     done = jdk.java("Exits", 0, jvm=("-Xmx64m", jdk.agent(f"cpu=samples,interval=1ms,format=r,file={out}"),
                                      f"-agentpath:{lab.BUILD}/tests/agents/libbare.so"))
@@ -127,8 +129,9 @@ def test_samples_without_java_frames_say_what_runs(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_threads_that_run_for_less_than_a_tick_of_the_kernel_are_sampled_in_full(jdk, tmp_path):
-    """A hundred threads use 20 ms each, less than a millisecond at a time: as many samples as their own clocks say, to 2 %, where the
-    recording is stopped while they live, and where they end first. Without what the kernel had not told yet, a tenth is missing."""
+    """A hundred threads use 20 ms each, less than a millisecond at a time: the samples agree with their own clocks to 2 %, whether
+    the recording is stopped while they live or they end first. Without what the kernel had not reported yet, a tenth would be
+    missing."""
     program = jdk.start_java("Bursts", 100, 20, jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     program.stdout.readline()
     attached = tmp_path / "a.jfr"

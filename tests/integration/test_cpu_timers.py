@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What drives cpu=samples: threads' CPU timers, or perf_event's clock with the kernel's frames where the kernel permits it."""
+"""The clocks of cpu=samples: threads' CPU timers, or perf_event with the kernel's frames where the kernel permits it."""
 import json
 import os
 import pathlib
@@ -16,7 +16,8 @@ WITHOUT_RIGHTS = ["setpriv", "--bounding-set=-sys_admin,-perfmon"]  # of a root 
 
 
 def sample(jdk, tmp_path, options, ms=1000, before=()):
-    """Syscalls under cpu=samples: ({method: (self %, total %)} of the report, samples in its main over its CPU time, stderr)."""
+    """Runs Syscalls under cpu=samples; returns ({method: (self %, total %)} of the report, samples in its main over its CPU time,
+    stderr)."""
     out = tmp_path / "out.jfr"
     agent = jdk.agent(f"cpu=samples,format=r,file={out},{options}")
     done = jdk.run(*before, "java", agent, "-cp", lab.compiled("Syscalls"), "Syscalls", ms)
@@ -34,7 +35,8 @@ def of_kernel(rows):
 
 @pytest.mark.jdks(8, 27)
 def test_kernel_frames_where_permitted(jdk, tmp_path, record_property):
-    """native=y and perf_event: a third or more of this program's time is the kernel's; its functions stand on libc's and Java's."""
+    """native=y and perf_event: a third or more of this program's time is spent in the kernel, whose functions are called by libc's
+    and Java's."""
     if not lab.perf_permitted():
         pytest.skip(NOT_PERMITTED)
     rows, ratio, stderr = sample(jdk, tmp_path, "native=y")
@@ -49,7 +51,7 @@ def test_kernel_frames_where_permitted(jdk, tmp_path, record_property):
 @pytest.mark.jdks(17)
 @pytest.mark.parametrize("timer", ("thread", "perf"))
 def test_number_of_samples(jdk, tmp_path, timer, record_property):
-    """Either clock counts what the thread uses in the kernel too; no kernel frame without native=y or without perf_event."""
+    """Both clocks count what the thread uses in the kernel too; there is no kernel frame without native=y or without perf_event."""
     if timer == "perf" and not lab.perf_permitted():
         pytest.skip(NOT_PERMITTED)
     rows, ratio, stderr = sample(jdk, tmp_path, f"timer={timer}" + (",native=y" if timer == "thread" else ""))
@@ -61,7 +63,8 @@ def test_number_of_samples(jdk, tmp_path, timer, record_property):
 
 @pytest.mark.jdks(25)
 def test_perf_event_refused(jdk, tmp_path):
-    """timer=perf where the kernel forbids it: one line, and the threads' CPU timers do the work. native=y alone needs no line."""
+    """timer=perf where the kernel forbids it: one line says so, and the threads' CPU timers are used. native=y alone prints no
+    line."""
     if PARANOID.exists() and int(PARANOID.read_text()) < 2:
         pytest.skip("kernel.perf_event_paranoid permits perf_event to everybody here")
     line = "cpu: perf_event is refused ("
@@ -74,9 +77,10 @@ def test_perf_event_refused(jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_no_resonance(jdk, tmp_path):
-    """A program that repeats itself at the very interval, a quarter here and the rest there, is not always met at one place.
+    """A program that repeats itself at exactly the interval, a quarter here and the rest there, is not always sampled at the same
+    place.
 
-    By perf_event: threads' CPU timers come with the kernel's tick, 4 ms apart or so, and can be moved no finer.
+    Uses perf_event: threads' CPU timers fire at the kernel's tick, about 4 ms apart, and cannot be shifted by less.
     """
     if not lab.perf_permitted():
         pytest.skip(NOT_PERMITTED)
@@ -93,7 +97,7 @@ def test_no_resonance(jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_perf_leaves_nothing_behind(jdk, tmp_path):
-    """Many threads come and go, then sampling stops: descriptors and mappings are those from before."""
+    """Many threads start and end, then sampling stops: descriptors and mappings are the same as before."""
     if not lab.perf_permitted():
         pytest.skip(NOT_PERMITTED)
     process = jdk.start_java("Hot", "threads", 12000, 300, stdout=-3, stderr=-3)
@@ -117,7 +121,7 @@ def test_perf_leaves_nothing_behind(jdk, tmp_path):
 
 
 def hot_under(jdk, tmp_path, options, ms=1000, before=(), jvm=()):
-    """Hot's counted loop: (samples, 10 ms of CPU time in the loop, in its thread, stderr)."""
+    """Hot's counted loop: returns (samples, CPU time over 10 ms in the loop, in its thread, stderr)."""
     out = tmp_path / "out.txt"
     agent = jdk.agent(f"cpu=samples,lineno=n,verbose=n,cutoff=0,file={out},{options}")
     done = jdk.run(*before, "java", *jvm, agent, "-cp", lab.compiled("Hot"), "Hot", "counted", ms)
@@ -129,9 +133,9 @@ def hot_under(jdk, tmp_path, options, ms=1000, before=(), jvm=()):
 
 @pytest.mark.jdks(8, 17, 27)
 def test_stacks_by_jvmti(jdk, tmp_path, record_property):
-    """walker=jvmti: as many samples as CPU time over interval, and one line says how they are taken.
+    """walker=jvmti: the number of samples is CPU time over interval, and one line says how they are taken.
 
-    The stacks are those of the next safepoint, which a counted loop may have or not: no share is asked of it.
+    The stacks are those of the next safepoint, which a counted loop may or may not have, so no share is required of it.
     """
     total, of_loop, of_thread, stderr = hot_under(jdk, tmp_path, "walker=jvmti")
     record_property("samples", f"{total}, of {of_loop:.0f} to {of_thread:.0f}")
@@ -141,7 +145,7 @@ def test_stacks_by_jvmti(jdk, tmp_path, record_property):
 
 @pytest.mark.jdks(8, 25)
 def test_samples_that_wait_when_sampling_ends_are_counted(jdk, tmp_path):
-    """JVM TI's samples are kept for the agent's thread: at every end of a busy program some have not been counted yet."""
+    """JVM TI's samples are kept for the agent's thread: whenever a busy program ends, some have not been counted yet."""
     process, out = jdk.start_java("Busy", 60, 4, jvm=("-Xmx64m",), stdout=subprocess.PIPE), tmp_path / "x.hprof.txt"
     try:
         assert process.stdout.readline() == "ready\n"
@@ -158,7 +162,7 @@ def test_samples_that_wait_when_sampling_ends_are_counted(jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_a_vm_without_asyncgetcalltrace(jdk, tmp_path):
-    """No walker of ours (-Xcheck:jni forbids it) and no AsyncGetCallTrace: JVM TI, which is said once."""
+    """Neither our walker (-Xcheck:jni forbids it) nor AsyncGetCallTrace is available: JVM TI is used, which is reported once."""
     before = ["env", f"LD_PRELOAD={lab.BUILD}/tests/agents/libnoagct.so"]
     total, of_loop, of_thread, stderr = hot_under(jdk, tmp_path, "interval=5", before=before, jvm=["-Xcheck:jni"])
     assert stderr.count("cpu: stacks are taken by JVM TI, at safepoints: this VM has no AsyncGetCallTrace, and -Xcheck:jni") == 1
@@ -167,7 +171,7 @@ def test_a_vm_without_asyncgetcalltrace(jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_wall_by_jvmti(jdk, tmp_path):
-    """cpu=wall,walker=jvmti: threads that sleep are there for as long as they sleep."""
+    """cpu=wall,walker=jvmti: sleeping threads are sampled for as long as they sleep."""
     out = tmp_path / "out.jfr"
     done = jdk.java("Hot", "native", 1000, jvm=[jdk.agent(f"cpu=wall,walker=jvmti,interval=20,format=r,file={out}")])
     assert done.returncode == 0, done.stderr

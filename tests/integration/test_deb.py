@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Debian package, and the examples of how services and clusters use the command."""
+"""The Debian package, and the examples that show how services and clusters use the command."""
 import os
 import re
 import shutil
@@ -48,7 +48,8 @@ def test_lintian_has_nothing_to_say(package):
 
 @pytest.mark.slow
 def test_the_package_for_arm64(arm_package, tmp_path):
-    """Cross-built: its programs are of that architecture, linked with the system's libraries, and the command runs in an emulator."""
+    """Cross-built: the programs are of that architecture and linked with the system's libraries, and the command runs in an
+    emulator."""
     # Machine code of aarch64 that happens to be the letters of a misspelt word is none; the amd64 package has the same texts.
     lintian_is_silent(arm_package, "--suppress-tags", "spelling-error-in-binary")
     fields = dict(re.findall(r"^(\S+): (.*)$", subprocess.run(["dpkg-deb", "-f", arm_package], capture_output=True, text=True).stdout, re.M))
@@ -79,7 +80,7 @@ for recording in started attached; do {command} report $recording.jfr | grep Bus
 
 @pytest.fixture
 def bare():
-    """Runs a script in a copy of a bare Debian 12; answers the finished process."""
+    """Runs a script in a copy of a bare Debian 12; returns the finished process."""
     if os.geteuid() != 0:
         pytest.skip("chroot needs root")
     made = subprocess.run([lab.ROOT / "tools" / "bare", "setup"], capture_output=True, text=True, timeout=900)
@@ -89,7 +90,7 @@ def bare():
 
 @pytest.mark.slow
 def test_the_package_records_on_a_bare_debian(package, bare, tmp_path):
-    """Installed by apt with what it depends on, and removed without a trace."""
+    """Installed by apt with its dependencies, and removed without a trace."""
     shutil.copy(package, tmp_path)
     done = bare(f"set -e; apt-get update -q && apt-get install -q -y {tmp_path}/{package.name}\n" +
                 NEWCOMER.format(folder=tmp_path, command="jvmscope", classes=lab.compiled("Busy")) +
@@ -111,7 +112,7 @@ def test_the_tarball_records_on_a_bare_debian(bare, tmp_path):
 @pytest.mark.slow
 @pytest.mark.jdks(17)
 def test_what_is_installed_records(package, jdk, tmp_path):
-    """The command finds the agent where the package puts it; manual pages and completions are where their readers look."""
+    """The command finds the agent where the package puts it; manual pages and completions are where programs look for them."""
     subprocess.run(["dpkg-deb", "-x", package, tmp_path], check=True)
     command = tmp_path / "usr/bin/jvmscope"
     done = subprocess.run([command, "run", "--cpu", "-o", tmp_path / "x.jfr", "--", *jdk.command("java", "-cp", lab.compiled("Busy"), "Busy", "1")],
@@ -128,7 +129,7 @@ def test_what_is_installed_records(package, jdk, tmp_path):
 
 @pytest.mark.slow
 def test_two_packages_are_the_same_to_the_byte(package, tmp_path):
-    """The second one of a copy of the sources elsewhere."""
+    """A second build, from a copy of the sources elsewhere, is identical."""
     copy = tmp_path / "copy of the sources"
     files = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=lab.ROOT, capture_output=True, check=True).stdout
     copy.mkdir()
@@ -154,7 +155,7 @@ def words_of(unit):
 
 
 def test_manifests_are_valid():
-    """Each names an API, a kind and a name; containers run the command as it is, with options that it has."""
+    """Each names an API, a kind and a name; containers run the command as it is, with options that exist."""
     containers = []
     for path in MANIFESTS:
         for document in yaml.safe_load_all(path.read_text()):
@@ -173,7 +174,7 @@ def test_manifests_are_valid():
 
 @pytest.mark.jdks(17)
 def test_the_capabilities_of_the_examples_are_enough(jdk, tmp_path):
-    """Those that the unit keeps and those that the DaemonSet adds, for a VM of another user whose /tmp is its own."""
+    """The capabilities that the unit keeps and the DaemonSet adds, for a VM of another user with a /tmp of its own."""
     if os.geteuid() != 0:
         pytest.skip("needs root to run programs of other users")
     unit = re.search(r"^CapabilityBoundingSet=(.*)$", (UNITS / "jvmscope-record@.service").read_text(), re.M)[1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tarball: what is in it runs without anything else of the system."""
+"""The tarball: its contents run without anything else of the system."""
 import os
 import shutil
 import subprocess
@@ -22,7 +22,7 @@ def unpacked(tmp_path_factory):
 
 @pytest.mark.slow
 def test_the_command_needs_no_file_of_the_system(unpacked, tmp_path):
-    """In a root that holds the command and its input alone: no libc, no /proc, no /tmp."""
+    """In a root folder that contains only the command and its input: no libc, no /proc, no /tmp."""
     if os.geteuid() != 0:
         pytest.skip("chroot needs root")
     shutil.copy(unpacked / "jvmscope", tmp_path)
@@ -39,7 +39,7 @@ def test_the_command_needs_no_file_of_the_system(unpacked, tmp_path):
 @pytest.mark.slow
 @pytest.mark.jdks(8, 17, 27)
 def test_the_tarball_records(unpacked, jdk, tmp_path):
-    """On another distribution (the JDKs' chroot), from where it is unpacked."""
+    """On another distribution (the JDKs' chroot), from where it was unpacked."""
     out = unpacked.parent / f"busy-{jdk.version}.jfr"
     done = jdk.run(unpacked / "jvmscope", "run", "--cpu", "-o", out, "java", "-cp", lab.compiled("Busy"), "Busy", "1")
     assert done.returncode == 0, done.stderr
@@ -49,7 +49,7 @@ def test_the_tarball_records(unpacked, jdk, tmp_path):
 
 @pytest.mark.slow
 def test_two_builds_are_the_same_to_the_byte(unpacked, tmp_path):
-    """The second one of a copy of the sources elsewhere."""
+    """A second build, from a copy of the sources elsewhere, is identical."""
     copy = tmp_path / "copy"
     subprocess.run(["git", "clone", "-q", lab.ROOT, copy], check=True)
     made = subprocess.run([copy / "tools" / "dist"], capture_output=True, text=True, timeout=900)

@@ -53,7 +53,7 @@ MODIFY = {"budget", "if", "native", "timer", "walker", "contanalysis", "on"}  # 
 
 
 def test_the_matrix_has_every_capture():
-    """Each option that a capture implements, by the captures' rows, stands in CAPTURES."""
+    """Each option that a capture implements, according to the captures' rows, is in CAPTURES."""
     rows = "".join(path.read_text() for path in (lab.ROOT / "src/agent/capture").rglob("*.c"))
     implemented = {bit.lower() for row in re.findall(r"\.options =([^,;]+)[,;]", rows) for bit in re.findall(r"OPTION_BIT\(OPT_(\w+)\)", row)}
     given = {word.split("=")[0] for options in CAPTURES.values() for word in options.split(",")}
@@ -71,7 +71,7 @@ def start(jdk, collector, *mode, agent=None):
 
 
 def ended(process, data=None):
-    """Output and status of a VM that ends; it is killed, and the test fails, when it does not end."""
+    """Returns output and status of a VM that ends; it is killed, and the test fails, when it does not end."""
     try:
         if data is None:
             process.wait(SECONDS)  # its input stays open: an end of file would end the program as well
@@ -84,13 +84,13 @@ def ended(process, data=None):
 
 
 def program_errors(err):
-    """What the program and its VM printed on standard error, without the agent's lines and the VM's notes about agents."""
+    """Returns what the program and its VM printed on standard error, without the agent's lines and the VM's notes about agents."""
     ours = re.compile(r"^(hprof: |Dumping .*( done\.|\.\.\.)$| [a-z ]+ \.\.\.$| (\(.*\) )?done\.$|WARNING: |OpenJDK .* Sharing is only supported|\[\d)")
     return [line for line in err.splitlines() if not ours.match(line)]
 
 
 def attach(process, words, out):
-    """Starts `jvmscope attach` and answers it once it records; it waits for the end of the recording, or of the VM."""
+    """Starts `jvmscope attach` and returns it once it records; it waits for the end of the recording, or of the VM."""
     command = [lab.BUILD / "jvmscope", "attach", "-t", "1000s", "--agent", words, "-o", out, str(process.pid)]
     attached = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -102,10 +102,8 @@ def attach(process, words, out):
 
 
 def end(jdk, collector, how, agent=None, words=None, out=None):
-    """
-    A run of the program that ends by itself, is killed, or whose recording is stopped before it ends by itself: status, output,
-    errors; and the status of the command that attached.
-    """
+    """A run of the program that ends by itself, is killed, or whose recording is stopped first. Returns status, output, errors,
+    and the status of the command that attached."""
     process = start(jdk, collector, "wait", agent=agent)
     attached = None
     try:
@@ -135,7 +133,8 @@ def end(jdk, collector, how, agent=None, words=None, out=None):
 @pytest.mark.parametrize("how", ["by itself", "killed", "stopped"])
 @pytest.mark.parametrize("collector", sorted({c for row in lab.COLLECTORS.values() for c in row}))
 def test_every_capture_with_every_collector(jdk, collector, how, tmp_path):
-    """Each run to its end, from the start and attached: output and exit status are those of a run without us."""
+    """Each kind of run to its end, with the agent from the start and attached: output and exit status are those of a run without
+    it."""
     if collector not in lab.COLLECTORS[jdk.version]:
         pytest.skip(f"JDK {jdk.version} has no {collector}")
     plain = end(jdk, collector, how)
@@ -170,7 +169,8 @@ ENDS = [(8, "CMS"), (17, "Shenandoah"), (21, "ZGC"), (21, "generational ZGC"), (
 
 @pytest.mark.parametrize("version,collector", ENDS, ids=[f"{c}-jdk{v}".replace(" ", "-") for v, c in ENDS])
 def test_live_objects_at_the_end(version, collector, tmp_path):
-    """heap=all, which dumps the heap and counts what lives: from a collection before the VM's end, to the last object."""
+    """heap=all, which dumps the heap and counts what is live: it comes from a collection before the VM's end, and agrees to the
+    last object."""
     jdk = lab.Jdk(version)
     status, out, err = ended(start(jdk, collector, "exit", agent=f"heap=all,cutoff=0,file={tmp_path}/s.txt"))
     assert (status, out) == (7, "worked\nhook\n"), err
@@ -184,7 +184,7 @@ def test_live_objects_at_the_end(version, collector, tmp_path):
 
 @pytest.mark.parametrize("version,collector,mode,status", [(21, "ZGC", "halt", 8), (17, "Epsilon", "exit", 7)])
 def test_without_a_collection_it_is_said(version, collector, mode, status, tmp_path):
-    """Runtime.halt runs no hooks, and Epsilon never collects: the figures then say what they are."""
+    """Runtime.halt runs no hooks, and Epsilon never collects: the figures then say what they count."""
     jdk = lab.Jdk(version)
     found, out, err = ended(start(jdk, collector, mode, agent=f"heap=all,cutoff=0,file={tmp_path}/s.txt"))
     assert (found, out.split()[0]) == (status, "worked"), err

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""exceptions= and events=: throws, threads, classes and collections of a program that knows them."""
+"""exceptions= and events=: throws, threads, classes and collections of a program that counts them itself."""
 import json
 import re
 import subprocess
@@ -52,7 +52,8 @@ def test_exceptions_and_events_of_the_vm(jdk, jvmscope, tmp_path):
 
 
 def test_counts_by_probes(jdk, jvmscope, tmp_path):
-    """Explicit and implicit throws, what nothing catches, from eight threads at once: exact, and no event of the VM is on."""
+    """Explicit and implicit throws, and uncaught ones, from eight threads at once: the counts are exact, and no event of the VM is
+    enabled."""
     out = tmp_path / "c.jfr"
     done = jdk.java("Throws", "threads", jvm=(
         "-Xmx64m", "-XX:-OmitStackTraceInFastThrow", jdk.agent(f"format=r,exceptions=counts,file={out}")))
@@ -88,7 +89,8 @@ def test_when_the_vm_runs_already(jvmscope, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_what_is_thrown_on_counts_at_each_throw_alike_in_both_ways(jdk, jvmscope, tmp_path):
-    """Each throw of the code is one, also by what javac makes of finally, monitors and resources, and though two are in one line."""
+    """Each throw in the code counts as one, whatever javac makes of finally, monitors and resources, and even if two are in one
+    line."""
     found = {}
     for mode in ("counts", "stacks"):
         out = tmp_path / f"{mode}.jfr"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples of doc/extending.md compile where the document puts them: each is added to a copy of the sources as it is described."""
+"""The examples of doc/extending.md compile in the places where the document puts them: each is added to a copy of the sources as
+described."""
 import json
 import re
 import shlex
@@ -32,7 +33,7 @@ def after(path, anchor, text):
 
 
 def flags(path):
-    """The options with which a file of the sources, or one beside it, is compiled."""
+    """Returns the options with which a file of the sources, or one in the same folder, is compiled."""
     commands = json.loads((lab.BUILD / "compile_commands.json").read_text())
     same = [c for c in commands if c["file"] == f"../src/{path}"]
     beside = [c for c in commands if c["file"].rsplit("/", 1)[0] == f"../src/{path}".rsplit("/", 1)[0]]

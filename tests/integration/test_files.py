@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files between the command and a VM whose user is not to be trusted, and what is left of them."""
+"""Files between the command and a VM whose user is not to be trusted, and what remains of them."""
 import os
 import pathlib
 import re
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who attac
 
 @pytest.fixture
 def open_folder():
-    """A folder of nobody's, which everyone may enter."""
+    """A folder of the user nobody, which everyone may enter."""
     with tempfile.TemporaryDirectory(prefix="jvmscope-test-", dir="/tmp") as name:
         os.chmod(name, 0o755)
         os.chown(name, NOBODY, NOBODY)
@@ -30,7 +30,7 @@ def open_folder():
 
 @pytest.fixture
 def secret(tmp_path):
-    """A file that root alone may read, and that is a recording by its first bytes."""
+    """A file that only root may read, and whose first bytes are those of a recording."""
     path = tmp_path / "secret.jfr"
     path.write_text("FLR\0" + SECRET * 100)
     path.chmod(0o600)
@@ -38,7 +38,7 @@ def secret(tmp_path):
 
 
 def leftovers(pid, uid=NOBODY):
-    """The names in /tmp that commands and VMs of this user made for each other."""
+    """Returns the names in /tmp that commands and VMs of this user have created for each other."""
     prefixes = (".jvmscope-", "jvmscope-", f".attach_pid{pid}", f".java_pid{pid}")
     return [p.name for p in pathlib.Path("/tmp").iterdir()
             if p.name.startswith(prefixes) and not p.name.startswith("jvmscope-test-") and p.lstat().st_uid == uid]
@@ -46,7 +46,7 @@ def leftovers(pid, uid=NOBODY):
 
 @pytest.fixture
 def hostile(secret):
-    """Starts a hostile VM of nobody's with the attack given; answers its process."""
+    """Starts a hostile VM as nobody with the given attack; returns its process."""
     started, folder = [], tempfile.TemporaryDirectory(prefix="jvmscope-test-", dir="/var/tmp")
     os.chown(folder.name, NOBODY, NOBODY)
     script = (lab.ROOT / "tests" / "tools" / "hostile_vm.py").read_text()
@@ -71,7 +71,7 @@ def hostile(secret):
 @pytest.mark.parametrize("attack, said", [("link", "symbolic link"), ("pipe", "not a regular file"),
                                           ("other", "not a recording"), ("named", "Permission denied")])
 def test_a_vms_user_does_not_get_at_the_files_of_root(hostile, attack, said, secret, tmp_path):
-    """Whatever root fetches from another user's VM is a file that this user owns, or nothing."""
+    """Whatever root fetches from another user's VM is a file that this user owns, or root fetches nothing."""
     process = hostile(attack)
     before = secret.read_bytes()
     for command in (["attach", "--cpu", "-t", "100ms"], ["stop"], ["dump"], ["heap", "dump"], ["attach", "-t", "100ms"]):
@@ -90,7 +90,7 @@ def test_a_vms_user_does_not_get_at_the_files_of_root(hostile, attack, said, sec
 
 
 def test_a_socket_of_another_user_is_not_talked_to(hostile, tmp_path):
-    """Anyone can make the name at which a VM is expected to listen."""
+    """Anyone can create the name at which a VM is expected to listen."""
     process = hostile("link")
     path = pathlib.Path(f"/tmp/.java_pid{process.pid}")
     os.chown(path, 1, 1)
@@ -100,7 +100,7 @@ def test_a_socket_of_another_user_is_not_talked_to(hostile, tmp_path):
 
 @pytest.fixture
 def vm(jdk, open_folder):
-    """Starts Busy as nobody under the JDK; answers the process once it runs."""
+    """Starts Busy as nobody under the JDK; returns the process once it is running."""
     started = []
 
     def start(*jvm, before=()):
@@ -120,7 +120,7 @@ def vm(jdk, open_folder):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_what_is_recorded_is_for_its_owner_alone_and_nothing_is_left(vm, tmp_path, open_folder):
-    """Root takes from another user's VM by every command; each file is private, and /tmp is as before."""
+    """Root fetches from another user's VM with every command; each file is private, and /tmp is as before."""
     process = vm()
     for command in (["attach", "--cpu", "-t", "200ms", "-o", "a.jfr"], ["attach", "--cpu", "-t", "200ms", "-o", "a.hprof"],
                     ["attach", "--cpu", "-t", "200ms", "-o", "a.hprof.txt"], ["attach", "-t", "200ms", "-o", "a.html"],
@@ -167,7 +167,8 @@ def start_attach(process, output, *flags):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_the_agent_keeps_the_time_of_a_command_that_is_killed(vm, tmp_path, open_folder):
-    """Recorded where the VM can write and where it cannot; what it recorded is still to be had, and the next command cleans up."""
+    """Recorded to where the VM can write and to where it cannot: what it recorded can still be fetched, and the next command
+    cleans up."""
     process = vm()
     for folder in (open_folder, tmp_path):
         command = start_attach(process, folder / "killed.jfr", "-t", "4s")
@@ -183,7 +184,7 @@ def test_the_agent_keeps_the_time_of_a_command_that_is_killed(vm, tmp_path, open
 
 @pytest.mark.jdks(17)
 def test_a_recording_is_not_fetched_onto_itself(vm, open_folder):
-    """The most natural thing to type: the name under which it was begun."""
+    """The output has the name with which the recording was begun, which is the most natural thing to type."""
     process = vm()
     output = open_folder / "s1.jfr"
     assert lab.jvmscope("attach", "--cpu", "-o", output, process.pid).returncode == 0
@@ -203,7 +204,7 @@ PRIVATE_TMP = ["unshare", "--mount", "--propagation", "unchanged", "sh", "-c", '
 
 
 def test_a_vm_with_a_tmp_of_its_own(vm, open_folder, jvmscope):
-    """As under systemd's PrivateTmp=yes: the same root folder, but another /tmp, which has no folder of the output's name."""
+    """As under systemd's PrivateTmp=yes: the same root folder but another /tmp, which has no folder with the output's name."""
     process = vm(before=PRIVATE_TMP)
     inside = pathlib.Path(f"/proc/{process.pid}/root/tmp")
     before = set(p.name for p in inside.iterdir())
@@ -219,7 +220,8 @@ def test_a_vm_with_a_tmp_of_its_own(vm, open_folder, jvmscope):
 
 @pytest.mark.jdks(17)
 def test_paths_of_the_vm_that_lead_elsewhere_are_marked(vm, open_folder, jvmscope):
-    """Each path by itself: a VM with the same /tmp and another root folder may have the same folder or another one there."""
+    """Each path is checked by itself: a VM with the same /tmp and another root folder may have the same folder there, or a
+    different one."""
     hidden = open_folder / "hidden"
     hidden.mkdir()
     os.chown(hidden, NOBODY, NOBODY)
@@ -240,7 +242,7 @@ def test_list_marks_a_vm_with_a_tmp_of_its_own(hostile, jvmscope):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_a_stopped_vm_is_told_at_once_and_prints_nothing_later(vm, tmp_path):
-    """Before anybody attached, when it would be woken by SIGQUIT, and after, when it listens and never answers."""
+    """Before anybody has attached, when SIGQUIT would wake it, and afterwards, when it listens but never answers."""
     process = vm()
     commands = (["status"], ["attach", "--cpu", "-t", "1s", "-o", tmp_path / "a.jfr"], ["heap", "dump", "-o", tmp_path / "h.hprof"],
                 ["dump"], ["stop"], ["threads", "dump"], ["inspect"])
@@ -264,7 +266,7 @@ def test_a_stopped_vm_is_told_at_once_and_prints_nothing_later(vm, tmp_path):
 
 
 def test_a_signal_that_is_pending_keeps_the_file_that_explains_it(hostile, jvmscope):
-    """Without the file a VM that goes on would take the SIGQUIT for a wish to see its threads."""
+    """Without the file, a VM that continues would take the SIGQUIT as a request for a thread dump."""
     process = hostile("deaf")
     trigger = pathlib.Path(f"/tmp/.attach_pid{process.pid}")
     done = jvmscope("attach", "--cpu", "-t", "1s", "-o", "/tmp/jvmscope-never.jfr", process.pid)

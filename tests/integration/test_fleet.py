@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The collector and the questions about its store: totals are what was sent, to the sample, whatever happens."""
+"""The collector and the queries of its store: totals are exactly what was sent, whatever happens."""
 import base64
 import concurrent.futures
 import contextlib
@@ -21,7 +21,7 @@ from fleet_lab import NOW, Collector, children_of, collector, field, fleet, form
 
 @pytest.fixture(params=["sqlite", "clickhouse"])
 def store(request, tmp_path):
-    """A new store of each kind; that of ClickHouse is spread over two servers."""
+    """A new store of each kind; the one in ClickHouse is spread over two servers."""
     if request.param == "sqlite":
         return f"sqlite:{tmp_path / 'fleet.db'}"
     return clickhouse.new_store(request.getfixturevalue("shards"))
@@ -67,7 +67,7 @@ def test_totals_are_what_was_sent(tmp_path, store):
 
 
 def test_samples_without_a_time_are_in_no_sum_of_times(tmp_path, store):
-    """Collapsed stacks alone do not say how much time a sample is; /ingest says it by its rate."""
+    """Collapsed stacks alone do not say how much time a sample stands for; /ingest says it by its rate."""
     with collector(tmp_path, store=store) as c:
         c.send(stacks(main_work=300, main_rest=7), service="plain", **{"from": NOW})
         c.send(stacks(main_work=40), service="mixed", **{"from": NOW})
@@ -87,7 +87,7 @@ def test_samples_without_a_time_are_in_no_sum_of_times(tmp_path, store):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_a_recording_counts_as_report_counts_it(jdk, tmp_path):
-    """As it is, gzipped, by zstd, and as pprof; the same bytes again count once."""
+    """A recording uploaded as it is, gzipped, compressed by zstd, and as pprof; the same bytes sent again count once."""
     recording = tmp_path / "busy.jfr"
     done = jdk.run(lab.BUILD / "jvmscope", "run", "--cpu", "--alloc", "-o", recording, "java", "-cp", lab.compiled("Busy"), "Busy", "1.5")
     assert done.returncode == 0, done.stderr
@@ -112,7 +112,7 @@ def test_a_recording_counts_as_report_counts_it(jdk, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_uploads_as_other_agents_make_them(jdk, tmp_path):
-    """Pyroscope's /ingest and Push, and OTLP: the same totals as the recording, under the labels that came with it."""
+    """Pyroscope's /ingest and Push, and OTLP: the same totals as the recording, under the labels that were sent along."""
     recording = tmp_path / "busy.jfr"
     done = jdk.run(lab.BUILD / "jvmscope", "run", "--cpu", "-o", recording, "java", "-cp", lab.compiled("Busy"), "Busy", "1.5")
     assert done.returncode == 0, done.stderr
@@ -166,7 +166,7 @@ def test_uploads_as_other_agents_make_them(jdk, tmp_path):
 
 
 def test_an_upload_that_is_sent_again_counts_once(tmp_path, store):
-    """By many senders at once, by its id or by its contents."""
+    """The same upload by many senders at once, recognized by its id or by its contents."""
     with collector(tmp_path, store=store) as c, concurrent.futures.ThreadPoolExecutor(8) as pool:
         same = list(pool.map(lambda _: c.send(stacks(a_b=7), service="s", **{"from": NOW})["new"], range(16)))
         by_id = list(pool.map(lambda i: c.send(stacks(a_b=i + 1), service="s", id="one", **{"from": NOW})["new"], range(16)))
@@ -181,7 +181,7 @@ def test_an_upload_that_is_sent_again_counts_once(tmp_path, store):
 
 
 def test_a_kill_at_any_moment_loses_and_doubles_nothing(tmp_path, store):
-    """Senders do as they must: what was not answered is sent again, under its id."""
+    """The senders behave as they must: an upload that was not answered is sent again, with its id."""
     uploads = {f"upload-{i}": i % 13 + 1 for i in range(240)}
     open_ones = dict(uploads)
     random.seed(27)
@@ -250,7 +250,7 @@ def test_what_is_damaged_is_refused_and_leaves_nothing(tmp_path, store):
 
 
 def test_clocks_that_are_wrong(tmp_path, store):
-    """A sender's difference is taken off, and nothing is stored in the future; nothing is lost."""
+    """The offset of a sender's clock is subtracted, and nothing is stored in the future; nothing is lost."""
     with collector(tmp_path, store=store) as c:
         now = int(time.time())
         c.send(stacks(a=1), service="late", sent=now - 86400, **{"from": now - 86400})
@@ -334,7 +334,8 @@ def test_limits_are_said_and_memory_is_bounded(tmp_path):
 
 
 def test_uploads_are_read_two_at_a_time_and_large_ones_alone(tmp_path):
-    """The memory for reading is divided in two; what does not fit into half of it is read with all of it, and counts the same."""
+    """The memory for reading is divided in two; an upload that does not fit into half of it is read with all of it, and counts the
+    same."""
     def of(megabytes):
         line = f"Main.main;Main.{'x' * 3900} 1\n".encode()
         n = (megabytes << 20) // len(line)
@@ -359,7 +360,7 @@ def test_uploads_are_read_two_at_a_time_and_large_ones_alone(tmp_path):
 
 
 def test_label_values_without_end_are_refused(tmp_path):
-    """What is known goes on, also after a restart and by another sender; each tenant has its own."""
+    """Known series continue, also after a restart and from another sender; each tenant has its own."""
     def send(c, token, status=200, **query):
         return c.send(stacks(a=1), status=status, headers={"Authorization": f"Bearer {token}"}, **{"from": NOW}, **query)
 
@@ -403,7 +404,7 @@ SLOWER = {**USUAL, "f6": 14}
 
 
 def draw_stacks(n, weights):
-    """Collapsed stacks of n samples that fall on methods by chance."""
+    """Collapsed stacks of n samples that are distributed over methods at random."""
     counts = {}
     for f in random.choices(list(weights), list(weights.values()), k=n):
         counts[f] = counts.get(f, 0) + 1
@@ -411,7 +412,7 @@ def draw_stacks(n, weights):
 
 
 def test_a_difference_is_seen_and_chance_is_not(tmp_path, store):
-    """Two versions drawn from the same shares do not differ; one method that got twice as expensive does."""
+    """Two versions drawn from the same shares do not differ; one method that got twice as expensive is found."""
     random.seed(5)
 
     with collector(tmp_path, store=store) as c:
@@ -464,7 +465,7 @@ def test_the_words_of_the_command(tmp_path):
 
 
 def test_what_got_slower_is_found_by_itself(tmp_path, store):
-    """A new version is compared with the one before it; a service of which nothing changed is not named."""
+    """A new version is compared with the one before it; a service in which nothing changed is not named."""
     random.seed(9)
 
     with collector(tmp_path, store=store) as c:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a store in ClickHouse has to stand beyond the tests that run on both stores (test_fleet.py): servers that are away, and its addresses."""
+"""What a store in ClickHouse must survive beyond the tests that run on both stores (test_fleet.py): servers that are down, and its
+addresses."""
 import concurrent.futures
 import random
 import time
@@ -21,7 +22,7 @@ def own(tmp_path):
 
 
 def test_a_shard_that_is_away_loses_and_doubles_nothing(tmp_path, own):
-    """Senders are told to come again, questions get no half answer, and what is sent again counts once."""
+    """Senders are asked to try again, queries get no partial answer, and what is sent again counts once."""
     store = clickhouse.new_store(own)
     uploads = {f"u{i}": i % 5 + 1 for i in range(60)}
     random.seed(3)
@@ -105,7 +106,7 @@ def test_addresses_and_other_databases(tmp_path, shards):
 
 
 def test_names_with_quotes_and_one_server_alone(tmp_path, shards):
-    """Whatever a name holds is text, in statements as well."""
+    """Whatever a name contains is treated as text, in statements as well."""
     store = clickhouse.address(shards[:1], "quotes")
     names = ["it's", 'a"b', "back\\slash'", "x') OR 1=1 --", "per%cent", "ünïcode"]
     with collector(tmp_path, store=store) as c:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`jvmscope host`: what the VMs of a machine recorded reaches the collector once, to the sample, whatever is killed meanwhile."""
+"""`jvmscope host`: what the VMs of a machine recorded reaches the collector exactly once, whatever is killed meanwhile."""
 import json
 import os
 import random
@@ -14,12 +14,12 @@ from fleet_lab import NOW, collector, fleet, stacks, total
 
 
 def left_in(spool):
-    """What a spool holds beside its locks."""
+    """Returns the contents of a spool without its locks."""
     return [p.name for p in spool.iterdir() if p.name not in ("lock", "running")]
 
 
 def busy_jar(folder):
-    """Busy in a jar with a name of its own, so that a host takes the VMs of its test alone."""
+    """Busy in a jar with a name of its own, so that a host records the VMs of its test only."""
     jar = folder / f"{folder.name}-{os.getpid()}.jar"
     with zipfile.ZipFile(jar, "w") as z:
         z.writestr("META-INF/MANIFEST.MF", "Main-Class: Busy\n")
@@ -57,7 +57,8 @@ class Host:
 
 @pytest.mark.jdks(8, 25)
 def test_a_machine_sends_what_its_vms_recorded_each_sample_once(jdk, tmp_path):
-    """With the host killed and the collector away meanwhile: the sum is that of the whole ring, and names are those of the environment."""
+    """The host is killed and the collector unreachable meanwhile: the sum is that of the whole ring, and names are those of the
+    environment."""
     environment = {**os.environ, "OTEL_RESOURCE_ATTRIBUTES": "service.version=1.8,region=eu%2C1,service.name=other",
                    "OTEL_SERVICE_NAME": "shop"}
     jar = busy_jar(tmp_path)
@@ -139,7 +140,7 @@ def test_what_waits_is_bounded_and_the_words_of_host(tmp_path):
 
 @pytest.mark.jdks(17)
 def test_a_vm_that_ends_while_the_host_is_away(jdk, tmp_path):
-    """What its ring holds is taken by the next start, however often the host was killed before, whatever it was about to do."""
+    """The next start takes what the ring holds, however often the host was killed before, whatever it was about to do."""
     jar = busy_jar(tmp_path)
     vm = jdk.start("java", "-jar", jar, "6", stdout=subprocess.PIPE)
     assert vm.stdout.readline().strip() == "ready"

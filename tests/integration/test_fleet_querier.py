@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pyroscope's querier as Grafana asks it, in JSON and in protobuf by what protoc makes of the published field numbers."""
+"""Pyroscope's querier as Grafana queries it, in JSON and in protobuf, with messages that protoc makes from the published field
+numbers."""
 import importlib
 import json
 import subprocess
@@ -34,7 +35,7 @@ def asked(c, method, status=200, headers=None, **question):
 
 
 def flame_of(graph):
-    """Name to (total, self) of a graph whose levels are runs of (offset, total, self, name)."""
+    """Returns name to (total, self) for a graph whose levels are runs of (offset, total, self, name)."""
     found = {}
     for level in graph["levels"]:
         values = [int(v) for v in level["values"]]

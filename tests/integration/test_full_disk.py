@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A full disk, by a small tmpfs, by ulimit -f and by /dev/full: every writer says what it lost, with the system's reason, and exits
-with 1; the program that is profiled goes on as if nothing had happened."""
+"""A full disk, simulated by a small tmpfs, by ulimit -f and by /dev/full: every writer reports what it lost, with the system's
+reason, and exits with 1; the profiled program continues unaffected."""
 import contextlib
 import json
 import os
@@ -30,14 +30,14 @@ def small(tmp_path):
 
 @pytest.fixture(params=["tmpfs", "ulimit"])
 def limited(request, tmp_path):
-    """A folder, a prefix of a command under which files in it hold LIMIT bytes at most, and the system's reason."""
+    """Returns a folder, a command prefix under which files in it hold at most LIMIT bytes, and the system's reason."""
     if request.param == "ulimit":
         return tmp_path, ["prlimit", f"--fsize={LIMIT}"], "File too large"
     return request.getfixturevalue("small"), [], "No space left on device"
 
 
 def only_line(stderr, *parts):
-    """The one line of the command's own in what a command and a VM said."""
+    """Returns the command's own line among the output of a command and a VM."""
     lines = [x for x in stderr.splitlines() if x.startswith("jvmscope: ")]
     assert len(lines) == 1 and all(p in lines[0] for p in parts), stderr
     assert not re.search("^hprof: ", stderr, re.M), stderr
@@ -63,8 +63,8 @@ def test_run_tells_what_a_full_disk_took(jdk, limited, flags, output):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_what_lost_sums_held_is_told(jdk, tmp_path):
-    """An event that holds a sum stands for any number of objects, bytes, exceptions and calls: what is lost and what is left are at
-    least what the program did, in the table, in JSON and on the page."""
+    """An event that holds a sum stands for any number of objects, bytes, exceptions and calls: what is lost and what is recorded
+    are together at least what the program did, in the table, in JSON and on the page."""
     out = tmp_path / "out.jfr"
     flags = ["--trace", "Amounts.*", "--alloc=exact", "--exceptions=counts", "--cpu=times"]  # the calls fill the file
     program = ["java", "-Xmx64m", "-cp", lab.compiled("Amounts"), "Amounts"]
@@ -100,7 +100,7 @@ def test_what_lost_sums_held_is_told(jdk, tmp_path):
 @pytest.mark.jdks(17)
 @pytest.mark.parametrize("output", ["out.collapsed", "out.html", "out.pb.gz"])
 def test_run_tells_that_its_output_was_not_made(jdk, small, output):
-    """The recording of a short run fits, or what became of it is said."""
+    """The recording of a short run fits, or the command says what became of it."""
     program = ["java", "-Xmx64m", "-cp", lab.compiled("Busy"), "Busy", 0.5]
     (small / "filler").write_bytes(bytes(LIMIT - 8192))
     command = [lab.BUILD / "jvmscope", "run", "-o", small / output, "--", *jdk.command(*program)]
@@ -120,7 +120,7 @@ def hot(jdk):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_attach_and_heap_dump_tell_what_a_full_disk_took(jdk, small, hot, tmp_path):
-    """In the VM (the output lies where it can write) and in the command; the VM goes on."""
+    """The disk is full for the VM (the output is where it can write) and for the command; the VM continues."""
     done = lab.jvmscope("attach", "--trace", "Hot.*", "-t", "2s", "-o", small / "out.jfr", hot.pid)
     assert done.returncode == 1, done
     line = only_line(done.stderr, "not all was recorded", "No space left on device")
@@ -170,7 +170,7 @@ def recording(tmp_path_factory):
 @pytest.mark.parametrize("extension", [".html", ".collapsed", ".pb.gz", ".hprof.txt", ".hprof", ".jfr", ".trcxml", ".pftrace",
                                        ".json"])
 def test_convert_writes_all_or_says_why_not(recording, small, tmp_path, extension):
-    """To a full disk, to a file that may not grow, to a device that takes nothing: never a file without its end."""
+    """To a full disk, to a file that may not grow, and to a device that accepts nothing: no file without its end is left."""
     (small / "filler").write_bytes(bytes(LIMIT))
     convert = [lab.BUILD / "jvmscope", "convert", recording, "-o"]
     device = tmp_path / f"full{extension}"
@@ -203,12 +203,13 @@ def test_what_is_printed_to_a_full_disk_is_an_error(recording, verb):
 
 
 def frames(n, upload):
-    """Collapsed stacks of which no two uploads have one in common: n samples."""
+    """Collapsed stacks of n samples; no two uploads have a stack in common."""
     return "".join(f"Main.main;Upload{upload}.of_a_long_name_{upload * 7919 % 1009:x}_{i};Leaf{i % 7}.run 1\n" for i in range(n))
 
 
 def answers(c, uploads):
-    """The uploads' statuses, and the reasons of those that were refused. One that is not taken is told when to come again, in a line."""
+    """Returns the status of each upload, and the reasons of those that were refused. One that is refused is answered, in one line,
+    when to try again."""
     statuses, reasons = {}, set()
     for key, n in uploads.items():
         status, text, headers = c.request("POST", "/v1/upload", frames(n, int(key)), service=f"s{int(key) % 3}", id=key, **{"from": NOW - 3600 + int(key) * 17})
@@ -223,7 +224,7 @@ def answers(c, uploads):
 
 @pytest.mark.parametrize("end", ["goes on", "kill"])
 def test_a_store_on_a_full_disk_loses_and_doubles_nothing(small, end):
-    """What is answered with "taken" is there, what is not is sent again, and in the end each counts once."""
+    """Uploads that were accepted are in the store, others are sent again, and in the end each counts once."""
     store = f"sqlite:{small / 'fleet.db'}"
     subprocess.run(["mount", "-o", "remount,size=8m", small], check=True)
     uploads = {str(i): 300 + 40 * (i % 11) for i in range(90)}

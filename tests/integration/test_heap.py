@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`jvmscope heap`: dumps of running VMs against jmap, known retained sizes, planted leaks, other people's answers."""
+"""`jvmscope heap`: dumps of running VMs compared with jmap, known retained sizes, planted leaks, and other tools' answers."""
 import collections
 import functools
 import json
@@ -22,7 +22,7 @@ PRIMITIVES = {"Z": "boolean", "C": "char", "F": "float", "D": "double", "B": "by
 
 
 class Program:
-    """A program of tests/java, or a command of workloads.held_command, at its READY point."""
+    """A program of tests/java, or a command of workloads.held_command, stopped at its READY point."""
 
     def __init__(self, jdk, name, *args, jvm=("-Xmx256m",)):
         start = jdk.start if name == "java" else functools.partial(jdk.start_java, jvm=jvm)
@@ -57,7 +57,7 @@ def heap(verb, *args):
 
 
 def binary_name(name):
-    """[Ljava.lang.String; as java.lang.String[]."""
+    """Converts [Ljava.lang.String; to java.lang.String[]."""
     dimensions = len(name) - len(name.lstrip("["))
     name = name[dimensions:]
     if dimensions:
@@ -73,7 +73,7 @@ def jmap(jdk, pid):
 
 
 def settled(histogram):
-    """Rows of classes that the VM made, without the numbers and addresses in their names."""
+    """Removes the numbers and addresses from the names of classes that the VM generated."""
     rows = {}
     for name, (objects, size) in histogram.items():
         name = re.sub(r"(?<=Lambda)\$\d+", "", re.sub(r"[/+.](0x[0-9a-f]+|\d+)$", "", name))
@@ -111,7 +111,7 @@ def histogram_differences(dump, vm, before=None):
 
 
 def test_histogram_is_the_vms(jdk, tmp_path):
-    """Counts and sizes of every class as jmap has them, of those too that HotSpot lays out in a way of its own."""
+    """Counts and sizes of every class agree with jmap, including classes that HotSpot lays out in a special way."""
     with Program(jdk, "HeapGraph") as p:
         dump = take(p, tmp_path / "graph.hprof")
         vm = jmap(jdk, p.pid)
@@ -140,7 +140,8 @@ def test_histogram_is_the_vms_of_other_layouts(jdk, tmp_path, options):
 
 
 def test_dump_leaves_nothing_behind(tmp_path):
-    """A VM of our own file system writes beside the output; one of another root into its /tmp, from where it is fetched."""
+    """A VM of our own file system writes next to the output; one with another root writes into its /tmp, from where the file is
+    fetched."""
     for jdk in (lab.Jdk(17), None):
         before = set(pathlib.Path("/tmp").glob("jvmscope-heap-*"))
         if jdk is None:
@@ -375,7 +376,8 @@ def test_query_finds_an_address_without_looking_at_all(waste):
 
 @pytest.mark.parametrize("waste", (17,), indirect=True, ids=("jdk17",))
 def test_query_by_target_is_what_a_look_at_all_finds(waste):
-    """+r.target is no column to SQLite: it goes through all. The first target is searched for, for more a table is made."""
+    """SQLite does not recognize +r.target as a column, so it scans everything: the first target is searched for, and a table is
+    made when there are more."""
     of = "FROM objects o, {table} r WHERE o.class LIKE 'HeapWaste%' AND {column} = o.id"
     for table, column, source in (("refs", "r.target", "r.source"), ("fields", "r.ref", "r.object")):
         found, all_of_them = (ask(waste, f"SELECT {column}, {source}, r.name " + of.format(table=table, column=c) + " ORDER BY 1, 2, 3", "-n", "100000")
@@ -440,7 +442,7 @@ def test_diff_and_unreachable(tmp_path):
 
 
 def test_diff_ranks_the_program_s_classes_by_what_they_retain(tmp_path):
-    """A leak of sessions is its first row, where by size it would be the arrays that they hold."""
+    """A leak of sessions is its first row; by size, the arrays that they hold would come first."""
     dumps = []
     for program in (("HeapGraph",), ("HeapLeaks", "cache")):
         with Program(lab.Jdk(17), *program) as p:
@@ -456,7 +458,8 @@ VISUALVM = "/usr/share/visualvm/visualvm/modules/org-graalvm-visualvm-lib-jfluid
 
 @pytest.fixture(scope="session")
 def oracle(tmp_path_factory):
-    """VisualVM's heap library: of a dump its counts and sizes by class, and of the objects given size, retained size and class."""
+    """Returns what VisualVM's heap library says of a dump: counts and sizes by class, and size, retained size and class of the
+    given objects."""
     out, jdk = tmp_path_factory.mktemp("oracle"), lab.Jdk(17)
     built = jdk.run("javac", "-cp", VISUALVM, "-d", out, lab.ROOT / "tests" / "tools" / "HeapOracle.java")
     assert built.returncode == 0, built.stderr
@@ -546,7 +549,7 @@ def test_real_programs_are_as_the_vm_and_visualvm_see_them(jdk, tmp_path, oracle
 
 @pytest.mark.slow
 def test_list_of_ten_million(tmp_path):
-    """A chain of 10.4 million nodes among 46 million objects: indexed, its suspects told, its children at hand."""
+    """A chain of 10.4 million nodes among 46 million objects is indexed, its suspects are found, and its children can be listed."""
     generate, dump = tmp_path / "generate", tmp_path / "big.hprof"
     subprocess.run(["gcc", "-O2", "-o", generate, lab.ROOT / "bench" / "heap_generate.c"], check=True)
     subprocess.run([generate, dump, "1000"], check=True)
@@ -560,7 +563,7 @@ def test_list_of_ten_million(tmp_path):
 
 @pytest.fixture
 def memory_group():
-    """A memory cgroup of 128 MiB, of either version; its folder."""
+    """A memory cgroup of 128 MiB, of either version; returns its folder."""
     with lab.control_group("memory", "memory.limit_in_bytes", "memory.max", 128 << 20) as group:
         if not group:
             pytest.skip("no memory cgroup can be made here (needs root and a writable /sys/fs/cgroup)")
@@ -569,7 +572,7 @@ def memory_group():
 
 @pytest.mark.slow
 def test_more_than_fits_a_cgroup(tmp_path, memory_group):
-    """The kernel's limit counts the pages of files too: those of the dump and of what is spilled are given back and read again."""
+    """The kernel's limit includes the pages of files: those of the dump and of spilled data are released and read again."""
     generate, dump = tmp_path / "generate", tmp_path / "big.hprof"
     subprocess.run(["gcc", "-O2", "-o", generate, lab.ROOT / "bench" / "heap_generate.c"], check=True)
     subprocess.run([generate, dump, "500"], check=True)
@@ -588,7 +591,7 @@ def test_more_than_fits_a_cgroup(tmp_path, memory_group):
 
 @pytest.mark.slow
 def test_more_than_fits_the_memory_allowed(tmp_path):
-    """A dump eight times the limit: the anonymous memory stays below it, the rest lies in files without a name."""
+    """A dump eight times as large as the limit: anonymous memory stays below it, and the rest is in unlinked files."""
     generate, dump = tmp_path / "generate", tmp_path / "big.hprof"
     subprocess.run(["gcc", "-O2", "-o", generate, lab.ROOT / "bench" / "heap_generate.c"], check=True)
     subprocess.run([generate, dump, "1000"], check=True)

@@ -22,7 +22,7 @@ VERBS = (("summary",), ("histogram", "--retained"), ("dominators",), ("dominator
 
 
 def spooled():
-    """Unlinked files of ours still held, and files with names that the tests could leave."""
+    """Returns the unlinked files that we still hold, and the named files that the tests could have left behind."""
     return {p for folder in ("/tmp", "/var/tmp") for p in pathlib.Path(folder).glob("*heapidx*")}
 
 
@@ -50,7 +50,7 @@ def sound(path, nodes=6, **kwargs):
 
 
 def survives(path, verb, *args, allowed=(0, 1, 2)):
-    """No crash, no hang: an answer that is JSON, or one line that says why not."""
+    """Neither a crash nor a hang: the answer is JSON, or one line that says why there is none."""
     done = ask(path, verb, *args, timeout=20)
     assert done.returncode in allowed, (verb, args, done)
     if done.returncode:
@@ -79,7 +79,8 @@ def test_length_that_was_never_filled_in(tmp_path):
 
 
 def test_record_over_4_gib(tmp_path):
-    """One HEAP DUMP for all, as VMs wrote it before there were segments: its 32 bits of length have wrapped. The array is a hole in the file."""
+    """One HEAP DUMP record for everything, as VMs wrote it before there were segments: its 32-bit length has wrapped. The array is
+    a hole in the file."""
     elements = 600_000_000
     d = small("1.0.1")
     d.item(0x23, d.id(0x70000), struct.pack(">IIB", 0, elements, hprofdump.LONG))
@@ -160,7 +161,7 @@ def test_flipped_bits(tmp_path):
 
 
 def test_lies(tmp_path):
-    """Super classes in a circle, lengths beyond the file, ids at the ends of the range, values that do not fit their class."""
+    """Superclasses in a cycle, lengths beyond the file, ids at the ends of the range, values that do not match their class."""
     def variant(change):
         d = small()
         change(d)
@@ -186,7 +187,7 @@ def test_lies(tmp_path):
 
 
 def test_bomb(tmp_path):
-    """A .gz of a few hundred KiB that unpacks to any size is refused before it fills the disk."""
+    """A .gz of a few hundred KiB that unpacks to an enormous size is refused before it fills the disk."""
     path = tmp_path / "bomb.hprof.gz"
     with gzip.open(path, "wb", compresslevel=9) as out:
         out.write(small().data())
@@ -239,7 +240,7 @@ def test_index_is_rebuilt_when_it_does_not_fit(tmp_path):
 
 
 def test_index_of_a_folder_that_cannot_be_written(tmp_path):
-    """/proc takes no files: the answer comes all the same, and nothing stays."""
+    """Files cannot be created in /proc: the query is answered nevertheless, and nothing is left behind."""
     d = small()
     d.end_heap()
     with open(write(tmp_path, d.data())) as f:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Texts of a program that would drive a terminal: every verb of every command shows them as text, each within its line."""
+"""Texts of a program that would control a terminal: every verb of every command shows them escaped, each within its line."""
 import json
 import re
 import subprocess
@@ -67,7 +67,7 @@ def verbs(*words):
 
 
 def shown(words, output):
-    """The text that a command printed, after the checks that hold for all of it."""
+    """Returns what a command printed, after the checks that apply to all output."""
     text = output.decode("utf-8")  # or it was cut inside a character
     acting = ACTING.search(text)
     assert not acting, (words, ascii(text[max(0, acting.start() - 60):acting.end() + 20]))
@@ -140,7 +140,7 @@ def test_no_text_of_a_program_acts_on_a_terminal(tmp_path):
 
 
 def test_nothing_is_printed_past_the_one_function():
-    """Each file of the command is compiled with cli/text.h, which replaces what prints; none goes around it."""
+    """Each file of the command is compiled with cli/text.h, which replaces the printing functions; none bypasses it."""
     commands = [c for c in json.loads((lab.BUILD / "compile_commands.json").read_text()) if "/src/cli/" in c["file"]]
     assert len(commands) > 50
     assert not [c["file"] for c in commands if not re.search(r"-include\s+cli/text\.h", c["command"])]
@@ -162,7 +162,7 @@ def test_tables_count_columns(tmp_path):
 
 
 def test_collapsed_stacks_are_lines_of_words(tmp_path):
-    """Of collapsed stacks control characters, separators and broken text are replaced, since tools split them there."""
+    """In collapsed stacks, control characters, separators and invalid text are replaced, since tools split them there."""
     stacks, again = tmp_path / "a.collapsed", tmp_path / "b.collapsed"
     stacks.write_bytes(b"main;a\x1b[31m\xe2\x80\xae\xff;b\x9b 3\n")
     check(["convert", stacks, "-o", again])

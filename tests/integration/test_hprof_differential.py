@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same programs under the original agent on JDK 8 and under ours on every JDK; what may differ is in
-doc/hprof-differences.md."""
+"""The same programs under the original agent on JDK 8 and under ours on every JDK; doc/hprof-differences.md lists what may differ."""
 import collections
 import re
 import signal
@@ -27,7 +26,7 @@ SMALL = ("samples", "monitor", "thread")  # texts that are kept for all tests; t
 
 @pytest.fixture(scope="session")
 def original(tmp_path_factory):
-    """Texts of the original agent, one a mode, each made once."""
+    """Texts of the original agent, one for each mode, each made once."""
     if not lab.matrix_ready():
         pytest.skip("JDK 8: the chroot is not there (tools/jdks setup)")
     folder, made = tmp_path_factory.mktemp("original"), {}
@@ -100,7 +99,7 @@ def test_trace_options(original, ours):
 
 
 def test_heap_of_the_program(original, ours):
-    """Objects, arrays and references of the program's own classes are the same to the last one."""
+    """Objects, arrays and references of the program's own classes are identical."""
     def shape(text):
         heap = text.heaps[0]
         objects = collections.Counter((name, heap.references[i]) for i, (name, _, _) in heap.instances.items()
@@ -124,7 +123,7 @@ def test_heap_of_the_program(original, ours):
 
 
 def allocated(text, classes):
-    """{(class, method that allocated): objects}; constructors at the top of the original's traces are left out (listed)."""
+    """Returns {(class, allocating method): objects}; constructors at the top of the original's traces are left out, as listed."""
     found = collections.Counter()
     for r in text.sites[0]:
         methods = [m for m, _, _ in text.traces[r.trace]]
@@ -137,7 +136,7 @@ def allocated(text, classes):
 
 
 def test_allocated_objects_of_the_program(original, ours, jdk):
-    """Every object of the program's own classes, and arrays, to the last one; what the original misses is listed."""
+    """Every object of the program's own classes, and every array, is there; what the original misses is listed."""
     own = r"AllocTruth\$(Captured|Derived|Kept|Nested|Plain|Throws)"
     theirs, mine = original("sites"), ours("sites")
     assert allocated(mine, own) == allocated(theirs, own)
@@ -158,7 +157,7 @@ def test_allocated_objects_of_the_program(original, ours, jdk):
 
 
 def test_heap_all(original, ours):
-    """The dump's objects name the method that made them, as the original's do; both sections, in the original's order."""
+    """The dump's objects name the method that created them, as the original's do; both sections are in the original's order."""
     def made(text):
         heap = text.heaps[0]
         found = collections.Counter()

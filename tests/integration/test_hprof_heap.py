@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Heap dumps: known contents, other people's readers, agreement with jmap."""
+"""Heap dumps: known contents, other tools as readers, and agreement with jmap."""
 import collections
 import re
 import signal
@@ -61,7 +61,7 @@ def jmap(jdk, pid):
 
 
 def source_form(name):
-    """jmap's name of a class as the language has it: [[I is int[][]."""
+    """Converts jmap's name of a class to that of the language: [[I is int[][]."""
     dims = len(name) - len(name.lstrip("["))
     element = name[dims:]
     if dims:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""monitor=y: time blocked against what the program itself measured, WAIT lines, the dump of monitors."""
+"""monitor=y: blocked time compared with what the program itself measured, WAIT lines, and the dump of monitors."""
 import collections
 import re
 
@@ -11,7 +11,7 @@ import lab
 
 @pytest.mark.usefixtures("on_time")
 def test_time_blocked_is_what_the_program_measured(jdk, tmp_path):
-    """At monitors, and with park=y for a lock of java.util.concurrent, from the method that wanted it."""
+    """Time blocked at monitors, and with park=y for a lock of java.util.concurrent, attributed to the method that wanted the lock."""
     done = jdk.java("Monitors", "park", jvm=[jdk.agent(f"monitor=y,park=y,cutoff=0,file={tmp_path}/m.txt")])
     assert done.returncode == 0, done.stderr
     first, second, lock, wait, longest, blocked = map(int, done.stdout.split())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""heap=sites: allocation by site: exact counts, and with alloc=sampled estimates from the VM's samples (JDK 11 on)."""
+"""heap=sites, allocation by site: exact counts, and with alloc=sampled estimates from the VM's samples (from JDK 11 on)."""
 import collections
 import json
 import re
@@ -17,7 +17,7 @@ N = 2200000
 
 
 def by_method(text, rows, name):
-    """Sums of the rows of a class by the method that allocated."""
+    """Returns the sums of a class's rows by the allocating method."""
     sums = {}
     for r in rows:
         if r.name == name and text.traces[r.trace]:
@@ -51,7 +51,8 @@ def test_estimates_are_near_the_truth(jdk, tmp_path):
 
 @pytest.mark.jdks(11, 25)
 def test_the_interval_follows_the_rate(jdk, tmp_path):
-    """Gigabytes a second, at 512 KiB ten thousand samples: a thousand a second after the first ones, weighted by their intervals."""
+    """Gigabytes a second would give ten thousand samples at 512 KiB: after the first ones a thousand a second are taken, weighted
+    by their intervals."""
     begin = time.monotonic()
     done = jdk.java("AllocSteady", "300", jvm=[jdk.agent(f"heap=sites,alloc=sampled,cutoff=0,file={tmp_path}/s.txt"), "-Xmx256m"])
     seconds = time.monotonic() - begin
@@ -66,18 +67,18 @@ def test_the_interval_follows_the_rate(jdk, tmp_path):
 
 @pytest.mark.jdks(8)
 def test_a_vm_without_samples_says_so(jdk, tmp_path):
-    """It counts every allocation instead."""
+    """A VM without sampling counts every allocation instead."""
     done = jdk.java("Exits", "3", jvm=[jdk.agent(f"heap=sites,alloc=sampled,file={tmp_path}/s.txt")])
     assert done.returncode == 3 and "alloc=exact does" in done.stderr and "allocated exact" in done.stderr
 
 
 def name_of(name):
-    """Of a lambda's proxy without the number that the VM gives it."""
+    """Removes the number that the VM gives to a lambda's class."""
     return re.sub(r"(\$\$Lambda).*", r"\1", name)
 
 
 def counted(text):
-    """Objects and bytes by class and the method that allocated, and by class ("*")."""
+    """Returns objects and bytes by class and allocating method, and by class ("*")."""
     objects, sizes = collections.Counter(), collections.Counter()
     for r in text.sites[0]:
         method = text.traces[r.trace][0][0].rpartition(".")[2] if text.traces[r.trace] else ""
@@ -108,7 +109,8 @@ def check_counts(jdk, tmp_path, options):
 
 
 def test_counts_are_the_truth(jdk, tmp_path):
-    """Every way to allocate, in four threads, to the last object; enough of them for the JIT to compile and inline."""
+    """Every way to allocate, in four threads, counted to the last object; there are enough of them for the JIT to compile and
+    inline the code."""
     check_counts(jdk, tmp_path, "")
 
 
@@ -180,10 +182,8 @@ def test_heap_all_is_the_default(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_callers_share_an_exact_count(jdk, tmp_path):
-    """
-    Two ways to one place, three to one: the sum is exact, the shares are near. Two million objects have some 500 walks, so the
-    share's standard error is 2.6 %.
-    """
+    """Two paths lead to one place, three to another: the sum is exact, the shares are close. Two million objects have about 500
+    walks, so the standard error of a share is 2.6 %."""
     n = 2000000
     done = jdk.java("Allocates", str(n), jvm=[jdk.agent(f"heap=sites,cutoff=0,file={tmp_path}/s.txt")])
     assert done.returncode == 0, done.stderr
@@ -194,7 +194,8 @@ def test_callers_share_an_exact_count(jdk, tmp_path):
 
 
 def test_what_fails_is_not_counted(jdk, tmp_path):
-    """Classes whose initialisation throws (what their <clinit> makes counts), negative lengths, arrays beyond the VM's limit."""
+    """Classes whose initialization throws (what their <clinit> allocates counts), negative lengths, and arrays beyond the VM's
+    limit."""
     done = jdk.java("AllocFails", "2000", jvm=[jdk.agent(f"heap=sites,cutoff=0,file={tmp_path}/s.txt")])
     assert done.returncode == 0, done.stderr
     objects, sizes = counted(hproftext.Text(tmp_path / "s.txt"))
@@ -247,10 +248,9 @@ def test_sites_and_summary_by_command(jdk):
 
 @pytest.mark.jdks(8, 25)
 def test_attach_counts_twice(jdk, tmp_path):
-    """
-    Counters are put into a program that runs, taken out, and put in again; other agents are there as well. Into every class the
-    first time and into the program's alone the second time: the VM changes classes in parts, with pauses between them.
-    """
+    """Counters are inserted into a running program, removed, and inserted again, while other agents are present. The first time
+    they go into every class and the second time only into the program's, because the VM changes classes in parts with pauses in
+    between."""
     p = jdk.start_java("AllocSteady", "100000", jvm=["-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,address=127.0.0.1:0"],
                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
@@ -274,7 +274,7 @@ def test_attach_counts_twice(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 25)
 def test_jdwp_and_the_linked_in_agent(jdk, tmp_path):
-    """heap=all beside the JDK's debugger agent, and in a launcher that has our agent linked in."""
+    """heap=all together with the JDK's debugger agent, and in a launcher that has our agent linked in."""
     jdwp = "-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,address=127.0.0.1:0"
     options = f"heap=all,cutoff=0,verbose=n,file={tmp_path}/s.txt"
     runs = [jdk.java("AllocTruth", "1000", "2", jvm=[jdwp, jdk.agent(options)]),
@@ -289,10 +289,9 @@ def test_jdwp_and_the_linked_in_agent(jdk, tmp_path):
 
 
 def test_objects_that_native_code_makes(jdk, tmp_path):
-    """
-    JNI's functions, constructors by reflection, clones, Unsafe's objects and what is deserialized: to the last one. Often enough
-    for the JIT; on 8 it replaces Unsafe's native method in the VM's own code for method handles too, where nothing can count.
-    """
+    """JNI's functions, constructors called by reflection, clones, Unsafe's objects and deserialized ones are counted to the last
+    object. They are called often enough for the JIT; on JDK 8 it replaces Unsafe's native method in the VM's own code for
+    method handles too, where nothing can count."""
     library = lab.BUILD / "tests" / "agents" / "liballocjni.so"
     done = jdk.java("AllocJni", library, "2000" if jdk.version == 8 else "15000", "3", jvm=[jdk.agent(f"heap=sites,cutoff=0,file={tmp_path}/s.txt")])
     assert done.returncode == 0, done.stderr
@@ -300,10 +299,8 @@ def test_objects_that_native_code_makes(jdk, tmp_path):
 
 
 def test_more_classes_than_counters(jdk, tmp_path):
-    """
-    Some 16,000 pairs of a place and a class that it makes; the agent's own objects for them are sampled by the VM now and then,
-    which once stopped the program for good.
-    """
+    """About 16,000 pairs of a place and a class that it creates. Now and then the VM samples the agent's own objects for them,
+    which once stopped the program for good."""
     done = jdk.java("ManyTypes", jvm=[jdk.agent(f"heap=sites,cutoff=0,file={tmp_path}/s.txt")], timeout=120)
     assert done.returncode == 0, done.stderr
     objects = collections.Counter()
@@ -314,7 +311,7 @@ def test_more_classes_than_counters(jdk, tmp_path):
 
 
 def test_classes_that_are_unloaded(jdk, tmp_path):
-    """UNLOAD CLASS for each class of a trace that is gone, once, though its name is loaded again and again."""
+    """UNLOAD CLASS appears once for each class of a trace that was unloaded, although its name is loaded again and again."""
     done = jdk.java("Unload", "60000", "12", jvm=[jdk.agent(f"heap=sites,format=b,cutoff=0,depth=3,file={tmp_path}/s.hprof"), "-Xmx64m"])
     unloaded = re.search(r"^unloaded (\d+) of (\d+)", done.stdout, re.M)
     assert done.returncode == 0 and unloaded, done.stderr
@@ -337,7 +334,7 @@ def test_classes_that_are_unloaded(jdk, tmp_path):
 
 @pytest.mark.jdks(25)
 def test_more_than_32_bits_hold(jdk, tmp_path):
-    """The bytes of a site have 32 bits in the record: they stay at the largest number, which is said; the totals have 64."""
+    """The record has 32 bits for the bytes of a site: they stay at the largest number, which is reported; the totals have 64 bits."""
     done = jdk.java("Gigabytes", "65", jvm=[jdk.agent(f"heap=sites,format=b,cutoff=0.5,file={tmp_path}/s.hprof"), "-Xmx256m"])
     assert done.returncode == 0 and "1 total beyond the format's 32 bits, written as 4294967295" in done.stderr
     stream = hprofbinary.Stream()
@@ -348,7 +345,7 @@ def test_more_than_32_bits_hold(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 27)
 def test_report_tells_what_the_cutoff_left_out(jdk, tmp_path):
-    """Sites of which nothing lives are not in the file: the binary form's head tells their bytes, the text form does not."""
+    """Sites without live objects are not in the file: the head of the binary form states their bytes, the text form does not."""
     for form, name in (("b", "s.hprof"), ("a", "s.txt")):
         done = jdk.java("Allocates", "1000000", jvm=[jdk.agent(f"heap=sites,format={form},file={tmp_path}/{name}"), "-Xmx512m"])
         assert done.returncode == 0, done.stderr

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random commands, dumps and SIGQUITs for a while (SOAK_SECONDS, ten minutes; a short round in make check), beside classes
-that are unloaded and threads that come and go: nothing crashes, leaks or is lost, and the program's results stay."""
+"""Random commands, dumps and SIGQUITs for a while (SOAK_SECONDS, ten minutes; a short round in make check), while classes are
+unloaded and threads start and end: nothing crashes, leaks or is lost, and the program's results are correct."""
 import os
 import random
 import signal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""net=: the commands of the specification over the socket, in any order and pieces; a front-end that stalls or dies."""
+"""net=: the commands of the specification over the socket, in any order and in pieces; a front end that stalls or dies."""
 import atexit
 import collections
 import socket
@@ -16,7 +16,8 @@ import lab
 
 
 class FrontEnd:
-    """Listens, runs Serves with the agent connected, collects the stream. One at a time: a test that fails leaves none behind."""
+    """Listens, runs Serves with the agent connected, and collects the stream. Only one at a time, so that a failed test leaves
+    none behind."""
     last = None
 
     def __init__(self, jdk, options, read=True, arguments=()):
@@ -64,7 +65,7 @@ class FrontEnd:
         lab.wait_for(come, seconds, "the answer")
 
     def samples(self, at_least=1, cutoff=0.0):
-        """CPU SAMPLES by command, when there are enough: the machine may be busy with other things."""
+        """CPU SAMPLES by command, once there are enough, because the machine may be busy with other things."""
         def asked():
             known = len(self.stream.samples)
             self.send(7, struct.pack(">Hf", 0, cutoff))
@@ -73,7 +74,7 @@ class FrontEnd:
         return lab.wait_for(asked, 60, f"{at_least} samples")
 
     def drain(self):
-        """Reads standard output and error aside, for a program whose thread dumps would fill the pipes."""
+        """Reads standard output and error in the background, for a program whose thread dumps would fill the pipes."""
         self.drained = {}
         self.drains = [threading.Thread(target=lambda n=n: self.drained.update({n: getattr(self.process, n).read()}), daemon=True)
                        for n in ("stdout", "stderr")]

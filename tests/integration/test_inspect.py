@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""jvmscope inspect and top: what they show of a program whose answers are known, and that the program does not notice."""
+"""jvmscope inspect and top: what they show of a program whose answers are known, and that the program is not disturbed."""
 import json
 import re
 import subprocess
@@ -165,7 +165,7 @@ def test_tables_are_in_the_words_of_java(jdk, jvmscope, program):
 
 
 def scalars(value):
-    """Every number and text within JSON, but for truth values, however deep."""
+    """Returns every number and text in a JSON value, at any depth, without truth values."""
     if isinstance(value, dict):
         return [s for v in value.values() for s in scalars(v)]
     if isinstance(value, list):
@@ -175,7 +175,7 @@ def scalars(value):
 
 @pytest.mark.jdks(8, 17)
 def test_text_shows_what_json_has(jdk, jvmscope, tmp_path):
-    """Locals and other nested values too; and no modifier that a field or class cannot have."""
+    """Covers locals and other nested values too; and no modifier appears that a field or class cannot have."""
     process = jdk.start_java("Inspected", jvm=("-Xmx64m", jdk.agent(f"allow-control=y,format=r,file={tmp_path / 'i.jfr'}")),
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:

@@ -107,7 +107,8 @@ def test_contents_are_those_the_jfr_tool_prints(jdk, recording):
 
 
 def test_profiles_hold_the_samples_that_events_tell(jdk, recording):
-    """The way that works out once a chunk where fields lie answers as the one by names, for damaged files too."""
+    """The reader that determines once for each chunk where fields are agrees with the one that looks them up by name, for damaged
+    files too."""
     for options in ([], ["--damage", "60"]):
         done = lab.subprocess.run([lab.BUILD / "tests/unit/profile_twice", *options, recording],
                                   capture_output=True, text=True, check=False)
@@ -116,7 +117,7 @@ def test_profiles_hold_the_samples_that_events_tell(jdk, recording):
 
 
 def test_pprof_has_the_samples_of_a_stack_together(jdk, recording, tmp_path):
-    """They differ in their threads alone, and so they take next to no room."""
+    """They differ only in their threads, and therefore take next to no memory."""
     out = tmp_path / "s.pb.gz"
     assert lab.jvmscope("convert", recording, "-o", out, "--metric", "allocations").returncode == 0
     samples = [dict(decode(value)) for field, value in decode(zlib.decompress(out.read_bytes(), 31)) if field == 2]
@@ -143,7 +144,7 @@ def test_names_are_utf8(jdk, recording):
 
 @pytest.mark.jdks(8, 17, 27)
 def test_a_killed_vm(jdk, tmp_path):
-    """Of a VM killed by kill -9 what its repository holds is read, up to where it is whole."""
+    """After kill -9, what the VM's repository contains is read as far as it is complete."""
     repository = tmp_path / "repository"
     repository.mkdir()
     process = jdk.start_java("JfrWork", 60000, jvm=["-Xmx64m", f"-XX:FlightRecorderOptions=repository={repository}",
@@ -166,7 +167,7 @@ def test_a_killed_vm(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 27)
 def test_damage(jdk, recording):
-    """Any byte changed, the file cut anywhere: no crash, no read beyond, with the sanitizers watching."""
+    """Any byte changed, the file cut anywhere: no crash and no read out of bounds, with the sanitizers watching."""
     damage = lab.ROOT / "build-san" / "tests" / "unit" / "jfr_damage"
     if not damage.exists():
         pytest.skip("the sanitized build is not there (make sanitized)")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What src/jfr writes, read by each JDK's jfr tool and by our reader; killed, starved of room, limited."""
+"""What src/jfr writes, read by each JDK's jfr tool and by our reader, when the writer is killed, short of room, or limited."""
 import collections
 import os
 import random
@@ -30,7 +30,7 @@ def dump(*args):
 
 
 def totals(path):
-    """Event counts by type, and the other lines, of our reader."""
+    """Returns the event counts by type, and the other lines, of our reader."""
     lines = dump(path)
     return {line.split()[0]: line.split(" ", 1)[1] for line in lines}
 
@@ -42,7 +42,7 @@ def summary(jdk, path):
 
 
 def ticks_of(path):
-    """The numbers of each writer's Tick events, in the file's order."""
+    """Returns the numbers of each writer's Tick events, in the order of the file."""
     ticks = collections.defaultdict(list)
     for line in dump("--get=writer,number,eventThread.javaName,stackTrace", path, "jvmscope.test.Tick"):
         fields = line.split("\t")
@@ -115,7 +115,7 @@ def test_the_jfr_tool_reads_it(jdk, recording):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_killed_at_any_moment(tmp_path, seed):
-    """After kill -9 all that was committed is there: each writer's numbers without a gap, stacks and names included."""
+    """After kill -9 everything that was committed is there: each writer's numbers without a gap, including stacks and names."""
     path = tmp_path / "killed.jfr"
     process = subprocess.Popen([STRESS, path, "ms=60000", "pause=20000", f"chunk={1000000 if seed % 2 else 0}", "big=1"],
                                stdout=subprocess.PIPE, text=True)
@@ -130,7 +130,7 @@ def test_killed_at_any_moment(tmp_path, seed):
 
 
 def test_killed_and_read_by_the_jfr_tool(jdk, tmp_path):
-    """Others read a killed recording too: all its events, with the names of what was flushed."""
+    """Other tools read a killed recording too: all its events, with the names of what was flushed."""
     path = tmp_path / "killed.jfr"
     process = subprocess.Popen([STRESS, path, "ms=60000", "pause=800000", "chunk=100000"], stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "ready\n"
@@ -156,7 +156,7 @@ def read_after_failure(path, counted, error):
 
 
 def test_file_size_limit(tmp_path):
-    """RLIMIT_FSIZE: no SIGXFSZ, an error to report, a file that is whole."""
+    """RLIMIT_FSIZE: no SIGXFSZ, a reported error, and an intact file."""
     path = tmp_path / "limited.jfr"
     counted = stress(path, "ms=1000",
                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000000, 3000000)))
@@ -172,7 +172,7 @@ def test_own_limit(tmp_path):
 
 
 def test_disk_full(tmp_path):
-    """A file system that fills up while it is written: no SIGBUS, ENOSPC to report, a file that is whole."""
+    """A file system that fills up while the recording is written: no SIGBUS, a reported ENOSPC, and an intact file."""
     mount = tmp_path / "small"
     mount.mkdir()
     script = f"mount -t tmpfs -o size=6m none {mount} && {STRESS} {mount}/full.jfr ms=1500 && cp {mount}/full.jfr {tmp_path}"

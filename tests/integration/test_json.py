@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All JSON that any command writes, of a VM and a recording in which everything is recorded: it is read by conftest.unique, which
-refuses an object that has a key twice."""
+"""All JSON that the commands write about a VM and a recording in which everything is recorded. It is read by conftest.unique,
+which refuses an object with a duplicate key."""
 import json
 import subprocess
 

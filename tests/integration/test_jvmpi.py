@@ -63,7 +63,7 @@ def run(jdk, *arguments, agent="-Xrunjvmpitest", layer=f"-agentpath:{LAYER}", jv
 
 
 def problems(jdk, name, **kwargs):
-    """Runs a scenario; what it does not show."""
+    """Runs a scenario; returns what it does not show."""
     events, _, expected = SCENARIOS[name]
     done = run(jdk, name, agent=f"-Xrunjvmpitest:{events}+47", **kwargs)
     found = [] if done.returncode == 0 else [f"exit status {done.returncode}: {done.stderr[-300:]} {done.stdout[-300:]}"]
@@ -94,7 +94,7 @@ def test_scenario(jdk, name):
 
 @pytest.mark.jdks(11, 17, 21)
 def test_classes_end_with_a_collector_beside_the_program(jdk):
-    """With GC_START and GC_FINISH too, whose count of objects needs a walk through the heap. ZGC of JDK 11 unloads no classes."""
+    """Also with GC_START and GC_FINISH, whose count of objects needs a walk through the heap. ZGC of JDK 11 unloads no classes."""
     for collector in ["ShenandoahGC"] + ["ZGC"] * (jdk.version > 11):
         done = run(jdk, "classes", agent="-Xrunjvmpitest:35+42+43+4+5+60+61+47", jvm=["-XX:+UnlockExperimentalVMOptions", f"-XX:+Use{collector}"])
         assert done.returncode == 0 and "work unloaded 10\n" in done.stdout, done
@@ -118,7 +118,7 @@ MUTANTS = {
 
 
 def notices(jdk, mutant):
-    """What the test of a function or event says when that claims success and does nothing."""
+    """Returns what the test of a function or event reports when that claims success and does nothing."""
     how = dict(layer=f"-agentpath:{AGENTS / 'libjvmpimutant.so'}", env=[f"JVMPI_MUTANT={mutant}"])
     if mutant == "ProfilerExit":
         done = run(jdk, "exit", agent="-Xrunjvmpitest:33+47", **how)

@@ -192,10 +192,8 @@ def test_a_mutant_is_noticed(jdk, mutant, tmp_path):
 
 @pytest.mark.jdks(8, 11)
 def test_no_request_holds_up_a_collection(jdk, tmp_path):
-    """
-    An agent that is told of no class asks for each one, again and again, while another thread has the VM collect. Before
-    JDK 16 the VM reports what has ended within the pause, and hung when a thread that it had stopped held a lock then.
-    """
+    """An agent to which no class was reported requests each one, again and again, while another thread makes the VM collect.
+    Before JDK 16 the VM reports within the pause what has ended, and hung if a thread that it had stopped held a lock then."""
     assert notices(jdk, 42, tmp_path)
 
 
@@ -226,7 +224,7 @@ def test_a_class_costs_no_walk_through_the_heap(jdk):
 @pytest.mark.slow
 @pytest.mark.jdks(11, 17, 25)
 def test_every_mutant_is_noticed(jdk, tmp_path):
-    """The matrix: prints which breach shows each mutant (pytest -s)."""
+    """The matrix: prints which breach reveals each mutant (pytest -s)."""
     found, _ = breaches(jdk, (40, 60), tmp_path, layer=AGENTS / "libjvmpimutant.so", env=["JVMPI_MUTANT="])
     assert not found, found  # unharmed, the mutant layer passes
     matrix = {mutant: notices(jdk, mutant, tmp_path) for mutant in MUTANTS if (mutant, jdk.version) not in UNREACHED}

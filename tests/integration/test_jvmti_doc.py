@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""doc/jvmti.md names every function and event of JVM TI 9, and what it says of the sources is so."""
+"""doc/jvmti.md names every function and event of JVM TI 9, and what it says about the sources is true."""
 import re
 
 import lab

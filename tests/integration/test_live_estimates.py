@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Live figures of heap=sites: exact while every object is followed, then estimates that carry their standard error."""
+"""Live figures of heap=sites: exact while every object is followed, then estimates with their standard error."""
 import json
 import re
 import subprocess
@@ -17,7 +17,7 @@ def run(jdk, largest, options, file):
 
 
 def text_rows(path):
-    """By class: live and allocated objects and the standard error of the first, as the file has them."""
+    """Returns by class the live and allocated objects and the standard error of the former, as in the file."""
     text = hproftext.Text(path)
     errors = text.live_errors[0] if text.live_errors else {}
     return {r.name: (r.live_objects, r.alloc_objects, errors.get(r.rank, (0, 0))[1])
@@ -32,7 +32,7 @@ def json_rows(path):
 
 
 def check(rows, largest, spread):
-    """All allocated figures are the truth, live ones within six standard errors, which are at most a part of the amount."""
+    """All allocated figures are correct; live ones are within six standard errors, which are at most a part of the amount."""
     for power in range(len(str(largest))):
         amount = 10 ** power
         for kind, alive in (("Kept", amount), ("Dropped", 0)):
@@ -56,7 +56,7 @@ def test_small_amounts_are_exact(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 11, 25)
 def test_large_amounts_carry_their_error(jdk, tmp_path):
-    """In text, with the digits that the error leaves, and what is below its error behind all the others."""
+    """In text: with the digits that the error allows; what is below its error comes last."""
     err = run(jdk, 1000000, "heap=sites,cutoff=0", tmp_path / "s.txt")
     assert re.search(r"live estimated from \d+ followed objects, standard error of live bytes \d+\.\d\d %", err), err
     rows = text_rows(tmp_path / "s.txt")
@@ -71,7 +71,7 @@ def test_large_amounts_carry_their_error(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17)
 def test_errors_in_a_recording(jdk, tmp_path):
-    """In JSON, and in the table as a column, with what is below its error as such."""
+    """In JSON, and as a column of the table; what is below its error is marked."""
     run(jdk, 1000000, "alloc=exact,format=r", tmp_path / "s.jfr")
     check(json_rows(tmp_path / "s.jfr"), 1000000, 0.25 if jdk.version == 8 else 0.1)
     table = lab.jvmscope("report", "--limit", "1000", tmp_path / "s.jfr").stdout
@@ -82,7 +82,7 @@ def test_errors_in_a_recording(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17)
 def test_errors_by_attach(jdk, tmp_path):
-    """By attach too, where most of what was counted is garbage: no error is above what one look may miss, or above the heap."""
+    """Also after attach, where most of what was counted is garbage: no error exceeds what one sample may miss, or the heap."""
     heap = 128 << 20
     vm = jdk.start_java("LiveAmounts", 1000000, "waits", jvm=["-Xmx128m"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                         stderr=subprocess.DEVNULL)

@@ -18,7 +18,7 @@ def threads(verb, path, *args):
 
 @functools.cache
 def held(version):
-    """HeldLocks as it was recorded: {case: (holds, least ns, most ns)} by its own clock, the recording, and what it said."""
+    """HeldLocks as recorded: returns {case: (holds, least ns, most ns)} by its own clock, the recording, and what it printed."""
     jdk = lab.Jdk(version)
     out = f"{lab.SCRATCH}/locks-{version}.jfr"
     patterns = ":".join(f"HeldLocks${case}" for case in CASES) + ":java.lang.Class"
@@ -34,7 +34,7 @@ def held(version):
 
 
 def holds_by_class(version):
-    """{class: (holds, ns)}, of methods of the program alone: the JDK's code locks classes too."""
+    """Returns {class: (holds, ns)} for methods of the program only, because the JDK's code locks classes too."""
     sums = {}
     for row in threads("monitors", held(version)[1])["holds"]:
         assert row["method"], row
@@ -70,7 +70,7 @@ def test_the_path_knows_the_sections_exactly(jdk):
 
 
 def test_a_method_with_probes_is_compiled(jdk):
-    """The VM never compiles a method that might keep a monitor; the loop must be in its last tier, not for one call alone."""
+    """The VM never compiles a method that might keep a monitor; the loop must reach its last tier, and not just for one call."""
     said = held(jdk.version)[2]
     assert re.search(r"\s4\s+HeldLocks::hot \(\d+ bytes\)", said), [line for line in said.splitlines() if "::hot" in line]
     assert "not compilable" not in "".join(line for line in said.splitlines() if "HeldLocks" in line)
@@ -89,7 +89,7 @@ def test_locks_need_a_recording(jdk):
 
 
 def test_what_is_too_much_is_lost_and_told(jdk, tmp_path):
-    """A thread's 100 locks at once: of 64 the holds are kept, and the recording tells of the others."""
+    """A thread holds 100 locks at once: the holds of 64 are kept, and the recording reports the others as lost."""
     out = tmp_path / "many.jfr"
     done = jdk.java("ManyHeld", jvm=[jdk.agent(f"locks=java.lang.Object,format=r,file={out}")])
     assert done.returncode == 0, done.stderr

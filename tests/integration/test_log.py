@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""log= and watch=: locals, fields, reads and writes of a program whose values are known; what cannot be had is said, and harms nothing."""
+"""log= and watch=: locals, fields, reads and writes of a program whose values are known; what cannot be read is reported and harms
+nothing."""
 import itertools
 import json
 import re
@@ -163,7 +164,7 @@ def test_what_is_not_understood_is_refused_in_one_line(tmp_path, option, message
 
 @pytest.mark.jdks(8, 11, 17, 21, 25, 27)
 def test_a_line_reaches_fields_lengths_statics_and_the_thread(jdk, jvmscope, tmp_path):
-    """Inherited and private ones, of objects below the declared type, and null on the way."""
+    """Inherited and private fields, those of objects below the declared type, and null on the way."""
     out = tmp_path / "l.jfr"
     source = (lab.ROOT / "tests" / "java" / "Reached.java").read_text()
     at = source[:source.index("// a line")].count("\n") + 1
@@ -185,7 +186,7 @@ def test_a_line_reaches_fields_lengths_statics_and_the_thread(jdk, jvmscope, tmp
 
 @pytest.mark.jdks(8, 25)
 def test_a_name_that_is_nowhere_is_told_at_first_sight_and_once(jdk, jvmscope, tmp_path):
-    """While the program runs, with the place."""
+    """Refused while the program runs, with the place."""
     at = (lab.ROOT / "tests/java/TracedForever.java").read_text().splitlines().index("        return n + 1;") + 1
     words = ["run", "--log", f"TracedForever:{at} {{nosuch}} {{n.nosuch}} {{TracedForever.nosuch}}", "-o", tmp_path / "l.jfr", "--",
              *jdk.command("java", "-Xmx64m", "-cp", lab.compiled("TracedForever"), "TracedForever")]
@@ -209,7 +210,7 @@ def test_a_name_that_is_nowhere_is_told_at_first_sight_and_once(jdk, jvmscope, t
 
 @pytest.mark.jdks(8, 27)
 def test_records_and_stacks_that_are_missing_are_counted(jdk, jvmscope, tmp_path):
-    """`lost` of JSON is what its own lists lack, of whichever capture."""
+    """`lost` in JSON counts what its own lists lack, for each capture."""
     at = (lab.ROOT / "tests" / "java" / "ThrowsOn.java").read_text().splitlines().index("    static void call(int which, int i) {") + 2
     for options, kind, there in ((f"log=ThrowsOn:{at} {{which}}", "log", 70), ("exceptions=stacks", "exception", 120)):
         found = {}

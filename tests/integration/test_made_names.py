@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""
-Classes that the VM makes have names that mean the same in every run, in every output; the agent's own classes are in none.
-The lambdas of both runs have other numbers and addresses: MadeNames makes more of them first in the second.
-"""
+"""Classes that the VM generates have names that mean the same in every run, in every output; the agent's own classes appear in
+none. The lambdas of the two runs have different numbers and addresses, because MadeNames generates more of them first in the
+second run."""
 import json
 import re
 import subprocess
@@ -18,7 +17,7 @@ CAPTURES, STATIC, MAKES, BOUND = "lambda$main$", "MadeNames::square", "MadeNames
 
 
 def lambdas(text):
-    """What the lambdas of MadeNames that a text names stand for."""
+    """Returns the targets of the lambdas of MadeNames that a text names."""
     return set(re.findall(r"MadeNames\$\$Lambda\[([^\]]*)\]", text))
 
 
@@ -38,7 +37,7 @@ def shown(*command):
 
 
 def check(text, expected=()):
-    """No number or address of a run, no class of the agent, and the lambdas by what they stand for."""
+    """No number or address of a run and no class of the agent appear, and lambdas are named by their targets."""
     assert not MADE_UP.search(text), MADE_UP.findall(text)[:5]
     assert "java.lang.Jvmscope" not in text and "java/lang/Jvmscope" not in text
     there = lambdas(text)
@@ -46,7 +45,8 @@ def check(text, expected=()):
 
 
 def check_proxies(text):
-    """The second run makes another proxy first. (HPROF's dumps do not say what a class implements: there a proxy keeps its number.)"""
+    """The second run creates another proxy first. (HPROF's dumps do not say what a class implements, so a proxy keeps its number
+    there.)"""
     proxies = set(re.findall(r"\$Proxy[\d\[]\S*", text))
     initializers = {f"$Proxy[{of}].<clinit>" for of in ("MadeNames$Shop", "Comparable,Runnable")}  # a sample may be in one
     assert proxies - initializers == {"$Proxy[MadeNames$Shop].buy"}, proxies
@@ -71,7 +71,7 @@ def test_recordings_name_lambdas_by_what_they_stand_for(jdk, tmp_path):
 
 
 def test_changed_code_names_proxies_by_their_interfaces(jdk, tmp_path):
-    """Traced calls and call counts have names of their own, from the class files."""
+    """Traced calls and call counts take their names from the class files."""
     out = record(jdk, tmp_path, "second", "--cpu=times", "--trace", "implements MadeNames$Shop", "--limit", 100)
     for text in (shown("trace", "-n", 1000, out), shown("report", "--json", out)):
         check_proxies("\n".join(re.findall(r"\$Proxy[\d\[][^\s(\"]*\.buy", text)))
@@ -103,7 +103,7 @@ def test_hprof_outputs_name_them_too(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 27)
 def test_the_agents_classes_are_in_no_view_of_a_dump_that_the_vm_wrote(jdk, tmp_path):
-    """They and what they hold count as not reachable."""
+    """The agent's objects and what they hold count as unreachable."""
     process = jdk.start_java("Busy", 600, jvm=("-Xmx32m",), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert process.stdout.readline() == "ready\n"

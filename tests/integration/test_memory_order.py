@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What threads and signal handlers share without locks, under a memory model that orders less than x86-64's."""
+"""Data that threads and signal handlers share without locks, under a memory model with less ordering than x86-64's."""
 import pathlib
 import subprocess
 
@@ -30,14 +30,14 @@ def test_seqlocks_hold_under_the_memory_model(model):
 
 @pytest.mark.slow
 def test_the_model_finds_a_missing_fence(model):
-    """Without the writer's fence, which x86-64 does not need, a reader takes half of an entry for a whole one."""
+    """Without the writer's fence, which x86-64 does not need, a reader takes half an entry for a whole one."""
     done = model("seqlock", "-DWITHOUT_FENCE")
     assert done.returncode == 1 and "USER ASSERT FAILED" in done.stdout, done.stdout
 
 
 @pytest.mark.slow
 def test_rings_and_blocks_under_thread_sanitizer(tmp_path):
-    """The unit programs in which many threads record into one ring, one block, one file."""
+    """The unit programs in which many threads record into one ring, one block, or one file."""
     programs = ["test_ring", "test_jfr", "test_jfr_ring"]
     subprocess.run(["meson", "setup", tmp_path / "build", "-Db_sanitize=thread", "-Db_lundef=false"], cwd=lab.ROOT, env={**lab.os.environ, "CC": "clang"},
                    check=True, capture_output=True)

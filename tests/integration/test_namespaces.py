@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""check and attach from the host to VMs in containers of every kind: bubblewrap makes the namespaces, a script the rest."""
+"""check and attach from the host to VMs in containers of every kind: bubblewrap creates the namespaces, a script the rest."""
 import json
 import os
 import pathlib
@@ -55,14 +55,14 @@ ROWS = {
 
 
 def filter_without_perf():
-    """A seccomp filter (classic BPF) by which perf_event_open fails with EPERM, as container engines have it."""
+    """A seccomp filter (classic BPF) with which perf_event_open fails with EPERM, as in container engines."""
     number = {"x86_64": 298, "aarch64": 241}[platform.machine()]
     return b"".join(struct.pack("HBBI", *code) for code in ((0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x00050001), (0x06, 0, 0, 0x7FFF0000)))
 
 
 @pytest.fixture
 def box(jdk, tmp_path):
-    """Starts Busy as the first process of a container; answers its process id as the host has it."""
+    """Starts Busy as the first process of a container; returns its process id on the host."""
     started = []
 
     def start(row, *jvm, seconds=60):
@@ -97,7 +97,7 @@ def scratch_files(pid):
 
 
 def lenders(inside):
-    """Processes of ours that are left in a VM's pid namespace."""
+    """Returns our processes that are left in a VM's pid namespace."""
     namespace, left = os.readlink(f"/proc/{inside}/ns/pid"), []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -109,7 +109,7 @@ def lenders(inside):
 
 
 def tried(box, row, tmp_path):
-    """check and attach, twice, agree; the recording has what ran; nothing is left behind."""
+    """check and attach agree, twice; the recording contains what ran; nothing is left behind."""
     prefix, cause = ROWS[row][4:]
     pid = box(row)
     out = tmp_path / "out"
@@ -136,7 +136,7 @@ def tried(box, row, tmp_path):
 
 @pytest.mark.jdks(8, 25)
 def test_a_hardened_container_is_recorded(box, jdk, tmp_path):
-    """Its root is read-only and its /tmp noexec: the VM loads the agent from the memory of a process of ours."""
+    """The root folder is read-only and /tmp is noexec: the VM loads the agent from the memory of a process of ours."""
     tried(box, "hardened-other-uid", tmp_path)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of run and attach: what the command makes of them, and what the agent's own parser reads in that."""
+"""The options of run and attach: what the command makes of them, and what the agent's own parser reads from that."""
 import functools
 import itertools
 import json
@@ -18,20 +18,20 @@ READER = lab.BUILD / "tests" / "unit" / "options_read"
 
 @functools.cache
 def table():
-    """The rows that are flags of the command, but for the output and the time, which stay with the command."""
+    """Returns the rows that are flags of the command, without the output and the time, which the command keeps to itself."""
     lines = subprocess.run([READER, "table"], capture_output=True, text=True, check=True).stdout.splitlines()
     rows = [json.loads(line) for line in lines]
     return [r for r in rows if r["flag"] and not r["hidden"] and r["name"] not in ("file", "duration")]
 
 
 def read(texts):
-    """What the agent reads in option texts."""
+    """Returns what the agent reads from option texts."""
     done = subprocess.run([READER], input="".join(t + "\0" for t in texts), capture_output=True, text=True, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 class Command:
-    """`jvmscope run` of a program that is called java and prints its first argument: what the agent would get."""
+    """Runs `jvmscope run` with a program that is called java and prints its first argument, which is what the agent would get."""
 
     name = "run"
 
@@ -66,7 +66,8 @@ VALUES = {"if": "arg1 > 1", "log": "pkg.Name:1 x", "on": "oom", "then": "dump", 
 
 
 class Attach:
-    """`jvmscope attach` to a process that is no VM: what is right is refused for that alone, and by the time it is too late for words."""
+    """Runs `jvmscope attach` on a process that is no VM: correct options are refused for that reason only, when it is too late for
+    a complaint about words."""
 
     name = "attach"
 
@@ -82,7 +83,7 @@ class Attach:
 
 
 def company(row):
-    """An option that this one changes something of, as a word of the command and the agent's name and value."""
+    """Returns an option that interacts with this one, as words of the command and as the agent's name and value."""
     if not row["goes_with"]:
         return [], {}
     name, _, value = row["goes_with"].split("|")[0].partition("=")
@@ -113,7 +114,7 @@ def some_value(row, r):
 
 
 def test_random_option_sets_reach_the_agent_as_they_were_meant(tmp_path):
-    """By the command under the sanitizers: sets of all sizes, so that texts of all lengths come up."""
+    """Uses the sanitized command and sets of all sizes, so that texts of all lengths occur."""
     build = lab.ROOT / "build-san"
     assert (build / "jvmscope").exists(), "make sanitized"
     command, r, meant, texts = Command(tmp_path, build), random.Random(18), [], []
@@ -158,7 +159,7 @@ def a_value(row):
 
 
 def test_an_option_given_twice_goes_on_or_is_refused(command):
-    """From the table: lists go on; of anything else the second value would have replaced the first without a word."""
+    """From the table: lists continue; for any other option the second value used to replace the first one silently."""
     for row in table():
         value = a_value(row)
         text, said = command.options(*company(row)[0], f"{row['flag']}={value}", f"{row['flag']}={value}")
