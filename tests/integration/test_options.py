@@ -47,7 +47,7 @@ class Command:
         return subprocess.run([str(c) for c in command], capture_output=True, text=True, errors="replace", timeout=120, env=env)
 
     def options(self, *words):
-        """The agent's option text, or None and what was said."""
+        """Returns the agent's option text, or None, and the message."""
         done = self.run(*words)
         assert "ERROR: AddressSanitizer" not in done.stderr and "runtime error" not in done.stderr, done.stderr
         if not done.stdout:

@@ -33,7 +33,7 @@ def otlp(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory):
-    """A server whose requests carry a traceparent, with CPU samples and sites of allocation."""
+    """A server whose requests carry a traceparent, with CPU samples and allocation sites."""
     out = tmp_path_factory.mktemp("recording") / "r.jfr"
     jdk = lab.Jdk(17)
     done = jdk.run(lab.BUILD / "jvmscope", "run", "--cpu", "--interval", "1ms", "--alloc=exact", "--live", "--requests", "-o", out, "java",
@@ -143,7 +143,7 @@ def figures_of(path, *args):
 
 
 def build(otlp, release, samples=None, by_index=False):
-    """A message of another encoder: two frames in a stack, an inlined one, threads, and values with and without times."""
+    """A message of another encoder: a stack with two frames, one of them inlined, threads, and values with and without times."""
     strings = ["", "cpu", "nanoseconds", "samples", "count", "a.A.main", "b.B.run", "b.B.in", "B.java", "thread.name", "profile.frame.type", "alloc_space",
                "bytes", "worker", "work"]
     n = strings.index
@@ -230,7 +230,7 @@ def test_what_is_no_message_is_refused_with_a_reason(otlp, tmp_path):
 
 
 class Backend(http.server.ThreadingHTTPServer):
-    """Answers with the given statuses one after the other, then with 200; keeps what it got."""
+    """Answers with the given statuses one after the other, then with 200; keeps what it received."""
 
     def __init__(self, *statuses, retry_after=None):
         super().__init__(("127.0.0.1", 0), Handler)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""doc/platforms.md says what was run where by the tests' names: each exists, and those said to pass on aarch64 are what check-arm runs."""
+"""doc/platforms.md says what was run where by the names of tests: each exists, and those said to pass on aarch64 are what
+check-arm runs."""
 import re
 
 import lab
@@ -21,7 +22,7 @@ def test_the_tests_of_the_document_exist():
 
 
 def test_what_passes_on_aarch64_is_run_there():
-    """The rows of the section on aarch64, against the list of the Makefile."""
+    """The rows of the section on aarch64 agree with the list in the Makefile."""
     section = DOCUMENT.split("\n## aarch64\n")[1].split("\n## ")[0]
     listed = set(re.findall(r"::(test_\w+)", (lab.ROOT / "Makefile").read_text()))
     named = set(re.findall(r"`(test_\w+)`", "\n".join(line for line in section.splitlines() if line.startswith("|"))))

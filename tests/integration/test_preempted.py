@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time in which a thread could run and had no processor, with more busy threads than processors."""
+"""Time in which a thread was ready to run without a processor, with more busy threads than processors."""
 import json
 import os
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of the commands that read and of those that ask a VM: each one twice, wrong, empty and at its limits, as the command's own
-help lists them. No VM is there and no file: what is refused is refused before either is looked for."""
+"""Options of the commands that read recordings and of those that ask a VM: each given twice, wrong, empty and at its limits, as
+the command's own help lists them. Neither a VM nor a file exists, because what is refused is refused before either is looked
+for."""
 import os
 import re
 
@@ -28,7 +29,7 @@ def verbs():
 
 
 def verbs_of(command):
-    """The verbs that a command's help lists, with their summaries."""
+    """Returns the verbs in a command's help, with their summaries."""
     return re.findall(rf"(?m)^  ({command} \S+) +(.*)", run(command, "--help")[1])
 
 
@@ -56,7 +57,7 @@ def test_no_command_is_left_out():
 
 
 def test_trace_of_a_vm_takes_its_own_option_alone():
-    """What chooses calls of a recording is refused; it was taken and ignored."""
+    """Options that select calls are refused where they have no effect; they used to be accepted and ignored."""
     pid = os.getpid()
     for words in (("--thread=x",), ("--method=x",), ("--min=5ms",), ("-n", "3"), ("--exceptions",)):
         code, out, said = run("trace", *words, pid, "add", "a.B.c")
@@ -83,7 +84,7 @@ class Verb:
         assert self.options, text
 
     def refused(self, *words):
-        """Why; None: these words are not what it refuses."""
+        """Returns why it is refused, or None when these words are not what it refuses."""
         given = {"-o" if w.startswith(("-o", "--output")) else w.split("=")[0] for w in words}
         given |= {"--store"} & self.completing.keys() if "--collector" in given else set()
         completing = [w for flag, value in self.completing.items() if flag not in given for w in (flag, value)]
@@ -153,7 +154,7 @@ def test_every_option_twice_wrong_and_at_its_limits(name):
 
 
 def test_a_verb_lists_its_own_options_alone():
-    """What another verb takes is refused; it was listed, taken and ignored."""
+    """Options of another verb are refused; they used to be listed, accepted and ignored."""
     for name, flags in (("threads deadlocks", ("--limit=3", "--thread=x", "--factor=1")), ("threads timeline", ("--idle", "--end=x", "--method=x")),
                         ("threads summary", ("--factor=0.5", "--end=x")), ("threads critical-path", ("--factor=0.5", "--class=x"))):
         verb = Verb(name)

@@ -30,7 +30,7 @@ def recordings(tmp_path_factory):
 
 
 def instructions(*args):
-    """How many instructions the command takes."""
+    """Returns how many instructions the command executes."""
     done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", lab.BUILD / "jvmscope", *map(str, args)],
                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     assert done.returncode == 0, done.stderr
@@ -66,7 +66,7 @@ def most_memory(*args):
 @pytest.mark.parametrize("chunk", [None, CHUNK], ids=["one_chunk", "chunks_of_16_KiB"])
 @pytest.mark.parametrize("output", BOUNDS)
 def test_memory_does_not_grow_with_the_number_of_samples(recordings, tmp_path, output, chunk):
-    """Of recordings larger than what is read ahead, with the same stacks and threads."""
+    """For recordings that are larger than what is read ahead, with the same stacks and threads."""
     few, many = (most_memory(*(["report", path] if output == "report" else ["convert", path, "-o", tmp_path / f"x.{output}"]))
                  for path in (recordings(n, stacks=20, chunk=chunk) for n in (1000000, 4000000)))
     assert many - few < 8, (few, many)

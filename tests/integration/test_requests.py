@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""requests=: a web server whose client and tasks say when they ran; every request and every hand-over is there, and none is longer."""
+"""requests=: a web server whose client and tasks print when they ran; every request and every hand-over is recorded, and none is
+longer."""
 import collections
 import json
 import os
@@ -71,9 +72,8 @@ def name_of(path):
 
 
 def fit(requests, asked, kind="http"):
-    """The recording's clock has another zero: the difference for which each request begins between its client and its handler, and
-    ends after the handler's last byte. There is none when only one of them begins too early or too late, or is too short or missing.
-    """
+    """Returns the offset of the recording's clock with which each request begins between its client and its handler, and ends
+    after the handler's last byte. There is none when a request begins too early or too late, is too short, or is missing."""
     top = sorted((r for r in requests if r.kind == kind), key=lambda r: r.start)
     assert [r.name for r in top] == [name_of(a.path) for a in asked]
     assert [r.status for r in top] == [a.status for a in asked]
@@ -93,14 +93,14 @@ def check_callers(path, asked, top):
 
 
 def check_bytes(path, top, bodies):
-    """Of the answers whose server tells their length."""
+    """For answers whose length the server states."""
     done = subprocess.run([DUMP, "--get=id,bytes", path, "jvmscope.Request"], capture_output=True, text=True, timeout=60)
     told = dict(map(int, line.split("(")[0].split("\t")) for line in done.stdout.splitlines())
     assert {told[r.id] for r in top if r.name in bodies} == {len("answer")}, [(r.name, told[r.id]) for r in top]
 
 
 def check_tasks(tasks, works, asked, top, low, high):
-    """Each task lies within a work of its way and thread, which is of the request whose client waited for it."""
+    """Each task lies within work of its own kind and thread, which belongs to the request whose client waited for it."""
     of = {r.id: a for r, a in zip(top, asked)}
     missing = []
     for t in tasks:
@@ -210,7 +210,8 @@ def served(jdk, server, out, rounds, paths, *jvm):
 @pytest.mark.parametrize("server", SERVERS)
 @pytest.mark.jdks(11, 25)
 def test_servers(jdk, tmp_path, server):
-    """Those that answer later too: from the pool's queue to the end, with what other threads and a second dispatch did."""
+    """Also requests that are answered later: from the pool's queue to the end, with the work of other threads and a second
+    dispatch."""
     out, rounds = tmp_path / "s.jfr", 8
     done = served(jdk, server, out, rounds, SERVED[server])
     assert done.returncode == 0 and done.stdout.endswith("done\n"), (done.stdout, done.stderr)
@@ -231,7 +232,7 @@ def test_servers(jdk, tmp_path, server):
 
 
 def exact(path, requests):
-    """The totals are those of the requests, all of which are there; returns their number."""
+    """The totals agree with the requests, all of which are there; returns their number."""
     totals = totals_in(path)
     assert set(totals) == {r.name for r in requests} and {r.kept for r in requests} <= {"all"}
     for name, (_, count, errors, total, longest) in totals.items():
@@ -247,10 +248,8 @@ def figures(pid):
 
 
 def cycles(jdk, folder, n, warm, *jvm, ends=("descriptors",)):
-    """
-    Recordings that begin and end in the middle of requests, whose tasks and threads go on. Returns how many requests each has, and
-    what the process grew by after the first `warm` ones.
-    """
+    """Recordings that begin and end in the middle of requests, whose tasks and threads continue. Returns how many requests each
+    has, and how much the process grew after the first `warm` ones."""
     process = jdk.start_java("RequestsTruth", 1000000, "executor,fork-join,future,async-future,thread,method,virtual", "silent",
                              jvm=(NODELAY, "-Xms64m", "-Xmx64m", "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC", *jvm),
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -286,7 +285,7 @@ def test_begun_and_ended_in_the_middle(jdk, tmp_path):
 
 @pytest.mark.slow
 def test_begun_and_ended_a_hundred_times(jdk, tmp_path, record_property):
-    """Threads, descriptors and the agent's memory stay as they are; -Xint: what compilers work with stays theirs."""
+    """Threads, descriptors and the agent's memory do not grow. Uses -Xint, so that the memory of the compilers does not count."""
     seen, growth = cycles(jdk, tmp_path, 120, 20, "-Xint", ends=("descriptors", "threads"))
     record_property("growth", str(growth))
     assert sum(n > 0 for n in seen) > 100, seen
@@ -316,7 +315,7 @@ ROUTED = {
 
 @pytest.mark.parametrize("framework", ROUTED)
 def test_routes_and_services_and_messages(framework, tmp_path):
-    """Names that no path tells, exact counts, and the work of the threads to which a service or listener handed it."""
+    """Names that do not come from a path, exact counts, and the work of threads to which a service or listener handed the request."""
     version, kind, names = ROUTED[framework]
     out, everything = tmp_path / "f.jfr", [j for of in ROUTES.values() for j in of]
     path = [lab.compiled("Routes", 8, everything), *ROUTES[framework]]
@@ -338,7 +337,7 @@ def test_routes_and_services_and_messages(framework, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_scheduled_tasks_and_servers_that_debian_lacks(jdk, tmp_path):
-    """Each run of a task is a request, also the one whose failure the JDK keeps to itself; Kafka and Jetty 12 are stubs of their names."""
+    """Each run of a task is a request, including one whose failure the JDK hides; Kafka and Jetty 12 are stubs with their names."""
     out = tmp_path / "s.jfr"
     done = jdk.java("RequestStubs", jvm=(jdk.agent(f"format=r,requests=auto,file={out}"),))
     assert done.returncode == 0 and not done.stderr, done.stderr
@@ -365,7 +364,8 @@ DATABASE = jars("h2", "HikariCP", "commons-dbcp2", "commons-pool2", "commons-log
 
 @pytest.mark.jdks(11, 25)
 def test_statements_connections_and_calls(jdk, tmp_path):
-    """Each once, though pools wrap the driver's objects; no literal of a statement and no query string is in the recording."""
+    """Each call is recorded once, although pools wrap the driver's objects; the recording has no literal of a statement and no
+    query string."""
     out, rounds = tmp_path / "e.jfr", 6
     path = ":".join(map(str, [lab.compiled("Elsewhere", 11, DATABASE), *DATABASE]))
     done = jdk.run("java", jdk.agent(f"format=r,requests=Elsewhere.order:Elsewhere.call,file={out}"), "-cp", path, "Elsewhere", rounds)
@@ -407,7 +407,7 @@ def run_many(jdk, out, what, n, *jvm, more=""):
 
 @pytest.mark.jdks(17)
 def test_many_are_counted_and_a_sample_is_kept(jdk, tmp_path):
-    """What was kept and what was left out are all that there were; the file is no larger than it may be."""
+    """Requests that were kept and those that were left out are together all of them; the file does not exceed its limit."""
     out, n = tmp_path / "f.jfr", 600000
     run_many(jdk, out, "fast", n)
     requests = [r for r in requests_in(out) if r.name == "RequestsMany.quick"]
@@ -432,7 +432,8 @@ def test_many_are_counted_and_a_sample_is_kept(jdk, tmp_path):
 
 @pytest.mark.jdks(21, 25)
 def test_virtual_threads_have_an_identity_of_their_own(jdk, tmp_path):
-    """Many at once on few carriers: each request is its own thread's, none is within another's, and none goes on with a carrier."""
+    """Many requests at once on few carriers: each request belongs to its own thread, none is within another, and none continues on
+    a carrier."""
     out, n = tmp_path / "v.jfr", 400
     run_many(jdk, out, "virtual", n, "-Djdk.virtualThreadScheduler.parallelism=2")
     requests, works = requests_in(out), works_in(out)
@@ -453,7 +454,8 @@ def test_requests_that_never_end_are_told(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 25)
 def test_a_million_names_and_loaders_that_are_dropped(jdk, jvmscope, tmp_path):
-    """A thousand names are told apart, the rest counts together; nothing keeps a loader whose classes made requests, tasks or errors."""
+    """A thousand names are kept apart, and the rest counts together; nothing keeps a class loader alive whose classes made
+    requests, tasks or errors."""
     out, n, loaders = tmp_path / "n.jfr", 1000000, 8
     done = jdk.java("RequestNames", n, loaders, jvm=("-Xmx128m", jdk.agent(f"format=r,requests=RequestNames$Shop.order,file={out}")))
     assert done.returncode == 0 and done.stdout == f"dropped {loaders}\n", (done.stdout, done.stderr)
@@ -468,7 +470,7 @@ def test_a_million_names_and_loaders_that_are_dropped(jdk, jvmscope, tmp_path):
 
 @pytest.mark.jdks(17, 25)
 def test_what_a_request_allocates(jdk, jvmscope, tmp_path):
-    """On all threads that work for it, and nothing that they or others allocate for nobody."""
+    """Allocations of all threads that work for a request, and nothing that they or others allocate for no request."""
     out, n = tmp_path / "a.jfr", 800
     run_many(jdk, out, "alloc", n, more=",alloc=sampled")
     row, = json.loads(jvmscope("requests", "--json", "--name", "RequestsMany.large", out).stdout)["requests"]

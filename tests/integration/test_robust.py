@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent under hard conditions: ends of the VM, full disks, read-only folders, class unloading, attach in the middle."""
+"""The agent under hard conditions: ends of the VM, full disks, read-only folders, class unloading, attaching in the middle."""
 import json
 import os
 import pathlib
@@ -43,7 +43,7 @@ def test_end_by_signal(jdk, tmp_path, number, status):
 
 
 def test_kill_9(jdk, tmp_path):
-    """Others read the samples up to a moment before the end; what is lost are some 50 ms."""
+    """Other tools can read the samples up to a moment before the end; about 50 ms are lost."""
     process = start_hot(jdk, tmp_path, "counted", 120000, jvm=[record(jdk, tmp_path)])
     lab.use_cpu(process, 1)
     process.kill()
@@ -68,7 +68,8 @@ def test_uncaught_exception_keeps_status_and_output(jdk, tmp_path):
 
 
 def test_class_unloading(jdk, tmp_path):
-    """Classes are loaded, run and unloaded all the time, with collections; names of what is gone are known or said to be not."""
+    """Classes are loaded, run and unloaded all the time, with collections; names of unloaded classes are known or marked as
+    unknown."""
     done = jdk.java("Unload", 100_000, 60, jvm=["-Xmx64m", record(jdk, tmp_path, "cpu=samples,interval=1")], timeout=120)
     assert done.returncode == 0, done.stderr[-2000:] + done.stdout[-2000:]
     assert int(re.search(r"unloaded (\d+)", done.stdout)[1]) > 20
@@ -77,7 +78,7 @@ def test_class_unloading(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 27)
 def test_full_disk(jdk, tmp_path):
-    """The program does not notice; the file stays readable."""
+    """The program is not affected, and the file stays readable."""
     limit = 256 * 1024
     java = f"java {record(jdk, tmp_path, 'cpu=samples,interval=1')} -cp {lab.compiled('Hot')} Hot exceptions 3000"
     done = jdk.run("bash", "-c", f"ulimit -f {limit // 1024} && trap '' XFSZ && exec {java}")
@@ -101,7 +102,7 @@ def attach(process, *args):
 
 
 def ready(process):
-    """Waits until a VM is up: SIGQUIT, by which attach wakes it, would kill it before."""
+    """Waits until a VM is up: before that, SIGQUIT, with which attach wakes it, would kill it."""
     lab.use_cpu(process, 0.3)
     time.sleep(0.5)
     return process
@@ -109,7 +110,7 @@ def ready(process):
 
 @pytest.mark.jdks(8, 17, 27)
 def test_attach_in_the_middle(jdk, tmp_path, record_property):
-    """Two recordings of a VM that is busy throughout: each has the samples of the CPU time that its threads used while it was on, by the
+    """Two recordings of a VM that is busy throughout: each has as many samples as its threads used CPU time during it, by the
     kernel's count, which test_cpu_time compares with the process's own."""
     process = ready(start_hot(jdk, tmp_path, "threads", 15000, 200))
     try:
@@ -141,7 +142,7 @@ def recording(process, tmp_path):
 
 
 def nothing(process, tmp_path):
-    """As many agents as a recording sends messages, each of which is an agent to the VM; these do nothing."""
+    """As many agents as a recording sends messages, because to the VM each message is an agent; these do nothing."""
     for _ in range(3):
         with socket.socket(socket.AF_UNIX) as s:
             s.connect(f"/tmp/.java_pid{process.pid}")
@@ -151,7 +152,8 @@ def nothing(process, tmp_path):
 
 
 def cycles(jdk, tmp_path, warm, n, cycle=recording):
-    """Grows by how much in n cycles, after a recording and `warm` ones; -Xint: what compilers work with stays theirs."""
+    """Returns by how much it grows in n cycles, after a recording and `warm` ones. Uses -Xint, so that the memory of the compilers
+    does not count."""
     process = jdk.start_java("Collects", jvm=["-Xms24m", "-Xmx24m", "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC", "-Xint"],
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -179,7 +181,7 @@ def test_attach_cycles(jdk, tmp_path, record_property):
 
 @pytest.mark.slow
 def test_a_thousand_attach_cycles(jdk, tmp_path, record_property):
-    """The VM keeps a note of each agent that attach brings: that much is not ours, and is measured beside."""
+    """The VM keeps a note of each agent that attach loads: this much is not ours, and is measured separately."""
     growth = cycles(jdk, tmp_path, 200, 1000)
     alone = cycles(jdk, tmp_path, 200, 1000, nothing)
     record_property("growth", f"{growth}, with agents that do nothing {alone}")

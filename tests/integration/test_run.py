@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""run and attach end to end: the program is untouched, the recording is there in each format."""
+"""run and attach end to end: the program is unaffected, and the recording is there in each format."""
 import json
 import os
 import re
@@ -19,7 +19,7 @@ def samples(path, *args):
 
 
 def run(jdk, output, *program, flags=(), **kwargs):
-    """jvmscope run of a program inside the chroot: a wrapper that starts java, so by JAVA_TOOL_OPTIONS."""
+    """Runs jvmscope run with a program inside the chroot: a wrapper that starts java, so the agent is loaded by JAVA_TOOL_OPTIONS."""
     kwargs.setdefault("timeout", 120)
     command = [lab.BUILD / "jvmscope", "run", *flags, "-o", output, "--", *jdk.command(*program)]
     return subprocess.run([str(c) for c in command], capture_output=True, text=True, errors="replace", **kwargs)
@@ -53,7 +53,7 @@ def test_the_programs_exit_status_is_ours(jdk, tmp_path):
 
 
 def test_a_program_that_records_nothing(tmp_path):
-    """What an earlier run has left is not told as this one's; an agent that refuses its options leaves no file."""
+    """What an earlier run has left is not reported as the output of this one; an agent that refuses its options leaves no file."""
     jdk, out = lab.Jdk(17), tmp_path / "old.jfr"
     out.write_bytes(b"of before")
     os.utime(out, (1, 1))
@@ -186,7 +186,7 @@ def test_a_vm_that_ends_before_the_time(jdk, jvmscope, tmp_path):
 
 @pytest.mark.jdks(8, 21)
 def test_another_users_vm_in_other_namespaces(jdk, jvmscope, tmp_path):
-    """A VM of user nobody in pid and mount namespaces of its own, with a /tmp of its own: as in a container."""
+    """A VM of the user nobody in its own pid and mount namespaces, with a /tmp of its own, as in a container."""
     if os.getuid() != 0:
         pytest.skip("needs root")
     script = ("mount -t tmpfs tmpfs \"$0/tmp\"; cd /; exec chroot --userspec=65534:65534 \"$0\" "

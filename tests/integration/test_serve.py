@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page's server and clients that mean it no good; what a page shows is tested in tests/page."""
+"""The page's server and hostile clients; what a page shows is tested in tests/page."""
 import socket
 import subprocess
 import time
@@ -25,7 +25,7 @@ def served(jdk, tmp_path):
 
 
 def ask(url, request=None, timeout=20):
-    """The status that a request (of the page when None) is answered with."""
+    """Returns the status with which a request (for the page when None) is answered."""
     with socket.create_connection((url.hostname, url.port), timeout=timeout) as s:
         s.sendall(request or f"GET {url.path} HTTP/1.1\r\nHost: {url.netloc}\r\nConnection: close\r\n\r\n".encode())
         answer = s.recv(4096)
@@ -34,7 +34,7 @@ def ask(url, request=None, timeout=20):
 
 @pytest.mark.jdks(17)
 def test_idle_connections_keep_nobody_out(served):
-    """Ten times as many idle connections as there may be, and the page is answered at once; those left are ended soon."""
+    """Ten times as many idle connections as are allowed, and the page is answered at once; the remaining ones are ended soon."""
     assert ask(served) == 302
     idle = [socket.create_connection((served.hostname, served.port)) for _ in range(800)]
     start = time.monotonic()

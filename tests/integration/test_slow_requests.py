@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why requests are slow: a server with a path for each cause, whose handlers and client measure what is true."""
+"""Why requests are slow: a server with a path for each cause, whose handlers and client measure the truth."""
 import json
 import os
 import subprocess
@@ -31,7 +31,7 @@ def requests(*words):
 
 
 def recorded(jdk, out, *options):
-    """Runs the server; by path what the cause took, what the client saw, in all slow requests."""
+    """Runs the server; returns by path the time of the cause and the latency that the client saw, over all slow requests."""
     done = jdk.java("RequestCauses", jvm=[jdk.agent(f"requests=auto,format=r,file={out}"), "-Xmx512m", *options], timeout=240)
     return truth_of(done)
 
@@ -42,12 +42,13 @@ def truth_of(done):
 
 
 def first_of(causes, cause):
-    """But for what a busy machine takes from a server: processors, also from those who would take a task from its queue."""
+    """The causes without those of a busy machine, which takes processors from the server and from the threads that would take a
+    task from its queue."""
     return next(c for c in causes if c["cause"] not in {"runnable", "queue"} - {cause})
 
 
 def check_time(first, group, true_ns):
-    """Within 3 % of what the program measured, which has what the thread ran and was stopped meanwhile in it as well."""
+    """Within 3 % of what the program measured, which includes the time that the thread ran or was preempted meanwhile."""
     slow, running = group["slow"]["count"], ("cpu", "runnable", "queue", "gc", "safepoint")
     ran = sum(c["slow_ns"] for c in group["causes"] if c["cause"] in running and c is not first)
     assert first["slow_ns"] * slow <= 1.03 * true_ns or slow > SLOW, (first, true_ns)
@@ -125,7 +126,7 @@ def without(jdk, out, n, *words):
 
 
 def test_what_p99_would_be_without_a_cause(tmp_path):
-    """What is left when each request's own part of the cause is taken away."""
+    """What remains when each request's own part of the cause is subtracted."""
     out = tmp_path / "out.jfr"
     group, causes = without(lab.Jdk(17), out, 100)
     shown = [json.loads(requests("show", "--json", n, out)) for n in range(101, 201)]  # 100 others came first
@@ -178,7 +179,7 @@ JARS = [f"/usr/share/java/{name}.jar" for name in ("h2", "HikariCP", "commons-db
 @pytest.mark.jdks(17, 25)
 @pytest.mark.skipif(not all(map(os.path.exists, JARS)), reason="the pools' jars are not there (tools/setup check)")
 def test_waits_for_a_pooled_connection(jdk, tmp_path):
-    """Whoever has the pool's only connection is told, whether the pool waits in java.util.concurrent or in Object.wait."""
+    """The thread that has the pool's only connection is named, whether the pool waits in java.util.concurrent or in Object.wait."""
     out = tmp_path / "out.jfr"
     path = ":".join(map(str, [lab.compiled("RequestPools", jars=JARS), *JARS]))
     done = jdk.run("java", jdk.agent(f"requests=auto,format=r,file={out}"), "-cp", path, "RequestPools", timeout=240)
@@ -211,7 +212,7 @@ def test_one_command_says_why_requests_of_a_running_server_are_slow(jdk, tmp_pat
 
 
 def test_what_belongs_to_a_request_is_chosen_from_the_rest(tmp_path):
-    """Samples, waits and calls of the threads that worked for the requests of a name, or for its slow ones, alone."""
+    """Only samples, waits and calls of the threads that worked for the requests of a name, or for its slow ones."""
     jdk, out = lab.Jdk(17), tmp_path / "out.jfr"
     options = f"requests=auto,trace=RequestCauses.compute:RequestCauses.pause,format=r,file={out}"
     done = jdk.java("RequestCauses", jvm=[jdk.agent(options), "-Xmx512m"], timeout=240)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How recordings begin: each step of each capture's start fails in turn (the hidden option fail=), many recordings in one VM."""
+"""How recordings begin: each step of each capture's start fails in turn (the hidden option fail=), in many recordings of one VM."""
 import collections
 import json
 import socket
@@ -20,7 +20,7 @@ HPROF = "cpu=times,heap=all,monitor=y,park=y"
 
 
 class Rounds:
-    """Does rounds of known result for as long as it is looked at; the end says whether all of them were right."""
+    """Does rounds with a known result for as long as it is observed; at its end it says whether all of them were right."""
 
     def __init__(self, jdk, *jvm):
         self.process = jdk.start_java("Rounds", jvm=("-Xmx96m", *jvm), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -80,7 +80,7 @@ def fail_each_step(jdk, folder, sets):
 
 @pytest.mark.jdks(25)
 def test_a_start_that_fails_at_any_step_leaves_the_program_alone(jdk, tmp_path):
-    """By attach. The capture whose failing has killed servers, after all others; check-all has the rest, on all JDKs."""
+    """By attach: the capture whose failure has killed servers, after all others; check-all tests the rest, on all JDKs."""
     found = fail_each_step(jdk, tmp_path, {SAMPLED: ("cpu",)})
     assert found["cpu"] >= 3, found
 
@@ -92,7 +92,7 @@ def test_every_step_of_every_start_fails_in_turn(jdk, tmp_path):
 
 
 def fail_at_start_up(jdk, folder, words, captures):
-    """Of a VM that is started anew for each step: it is refused in one line, or goes on without a recording."""
+    """In a VM that is started anew for each step: it is refused in one line, or continues without a recording."""
     for capture in captures:
         for step in range(1, 100):
             out = folder / f"{capture}-{step}"
@@ -115,7 +115,7 @@ def test_a_start_up_that_fails_at_any_step_leaves_the_program_alone(jdk, tmp_pat
 
 @pytest.mark.jdks(8, 27)
 def test_a_start_up_over_a_socket_that_fails_at_any_step(jdk):
-    """net= has a thread of its own beside the worker: neither is waited for, or used, when it could not be started."""
+    """net= has a thread of its own in addition to the worker: neither is waited for, or used, when it could not be started."""
     def take(server):
         try:
             while True:
@@ -148,7 +148,7 @@ def test_every_step_of_every_start_up_fails_in_turn(jdk, tmp_path):
 @pytest.mark.jdks(17)
 def test_what_cannot_be_recorded_is_said_before_the_vm_is_touched(jdk, tmp_path):
     """The first two killed servers: samples were on when the exceptions or the condition turned out to be impossible. The command
-    refuses by itself, with 2, what needs no VM to be seen."""
+    itself refuses, with status 2, what can be seen without a VM."""
     impossible = {("--exceptions=stacks",): (1, "can_generate_exception_events"),
                   ("--trace", "a.B.c", "--if", "arg1 >"): (2, "condition: "),
                   ("--log", "nowhere"): (2, "nowhere"),
@@ -164,7 +164,8 @@ def test_what_cannot_be_recorded_is_said_before_the_vm_is_touched(jdk, tmp_path)
 
 
 def test_a_vm_takes_many_recordings(jdk, tmp_path):
-    """Each time a class is handed to the VM anew its NaNs double, until the VM hangs at 65,536 constants: after 17 recordings."""
+    """Each time a class is passed to the VM again its NaNs double, until the VM hangs at 65,536 constants, which would be after 17
+    recordings."""
     with Rounds(jdk) as program:
         for i in range(20):
             done = lab.jvmscope("attach", "--exceptions", "--include", "Rounds", "-t", "10ms", "-o", tmp_path / "x.jfr",

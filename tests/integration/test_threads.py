@@ -30,10 +30,8 @@ RUNS = 5
 
 
 class Run:
-    """
-    A program as it ran: its recording, its beginning and end in ns since 1970, how late the machine woke a sleeper, ms, and how
-    long its sections waited for their lock and had it, ns, by its own clock.
-    """
+    """A finished run of a program: its recording, its beginning and end in ns since 1970, by how many ms the machine woke a
+    sleeper late, and for how many ns its sections waited for their lock and held it, by its own clock."""
 
     def __init__(self, version, path, name, begin, end, late, blocked, inside):
         self.version, self.path, self.name, self.begin, self.end, self.late = version, path, name, begin, end, late / MS
@@ -47,7 +45,7 @@ class Run:
         return (self.end - self.begin) / MS
 
     def delayed(self, by=0.05):
-        """True when, by the program's own clock, it was not run as it is written: the answer may be another one then."""
+        """Returns whether, by the program's own clock, it did not run as written, so that another answer may be right."""
         return self.late > 3 or self.took > self.ideal * (1 + by)
 
     @functools.cached_property
@@ -59,7 +57,7 @@ class Run:
 
     @functools.cached_property
     def found(self):
-        """Its critical path: of the program's own length, without a gap, and known."""
+        """Its critical path: as long as the program, without a gap, and known."""
         found = self.threads("critical-path")
         assert found["length_ns"] == found["makespan_ns"] == self.end - self.begin
         assert sum(s["ns"] for s in found["segments"]) == found["length_ns"]
@@ -100,11 +98,8 @@ def all_programs(version):
 
 
 def undelayed(first, again, by=0.05):
-    """
-    A run of a program that, by the program's own clock, ran as it is written: when the machine
-    delayed it, the right answer may be another one. Its recording is not looked at for that, so no
-    wrong answer leads to another run.
-    """
+    """Returns a run of a program that, by the program's own clock, ran as written: when the machine delays it, another answer may
+    be right. The recording is not used for this decision, so a wrong answer never leads to another run."""
     run = first()
     for _ in range(RUNS - 1):
         if not run.delayed(by):
@@ -116,14 +111,14 @@ def undelayed(first, again, by=0.05):
 
 
 def test_built_while_read(jdk):
-    """As large recordings are: the same timeline as from all events."""
+    """Loaded like a large recording, the timeline is the same as when it is built from all events at once."""
     paths = {run.path for run in all_programs(jdk.version).values()}
     done = subprocess.run([lab.BUILD / "tests/unit/timeline_twice", *paths], capture_output=True, text=True, check=False)
     assert done.returncode == 0 and int(done.stdout.split()[0]) > 100, done.stdout
 
 
 def program(name):
-    """Makes a test of a judgement of one of the programs."""
+    """Turns a check of one of the programs into a test."""
     def decorate(judge):
         def test(jdk):
             judge(undelayed(lambda: all_programs(jdk.version)[name],
@@ -150,19 +145,15 @@ def on(found, *names, state=None):
 
 
 def launched(found):
-    """
-    The path without its beginning on main, which starts the threads one after the other: no part of the answer, and as long as
-    the machine is busy (25 ms of program 12's 110 were seen).
-    """
+    """The path without its beginning on main, which starts the threads one after the other: that is no part of the answer, and
+    takes longer on a busy machine (25 ms of program 12's 110 were seen)."""
     segments = list(itertools.dropwhile(lambda s: s["thread"] == "main" and s["state"] in ("run", "gc", "preempted"), found["segments"]))
     return segments, sum(s["ns"] for s in segments)
 
 
 def sequence(found, least=None):
-    """
-    The threads of the path in order, each once as long as the path stays; what is shorter than `least` is passing, and so is
-    the time from a wake-up to the moment when the woken thread gets a processor (8 ms were seen).
-    """
+    """The threads of the path in order, each once while the path stays on it. Anything shorter than `least` is ignored, like the
+    time from a wake-up to the moment when the woken thread gets a processor (8 ms were seen)."""
     segments, length = launched(found)
     stays = [s["thread"] for s in segments if s["ns"] >= (least or length * 0.08) and not (s["state"] == "lock" and s["edge"])]
     return [name for name, _ in itertools.groupby(stays)]
@@ -178,15 +169,13 @@ def share(found, name):
 
 
 def share_of_sections(run):
-    """
-    Of the path, where all sections are on it one after the other: 100 in program 3, 98.4 in program 4 when nothing is late. A section
-    that nobody else comes to, for the others are late, is not seen without locks=.
-    """
+    """The share of the path on which the sections follow each other: 100 % in program 3, 98.4 % in program 4 when nothing is late.
+    Without locks= a section for which nobody else competes, because the others are late, is not seen."""
     return run.inside / launched(run.found)[1] * 100
 
 
 def takes(run, value, expected):
-    """Sleeps are never shorter than asked, and longer by no more than what the program itself measured."""
+    """Sleeps are never shorter than requested, and longer by no more than what the program itself measured."""
     return expected - 1 <= value <= expected + max(0, run.took - run.ideal) + 1
 
 
@@ -217,7 +206,7 @@ def test_3_one_lock(run):
 
 @program("3")
 def test_3_blocked_time(run):
-    """As the program itself has it, which looks at its clock before and within each section."""
+    """Compared with the program itself, which reads its clock before and within each section."""
     blocked = sum(t["blocked_ns"] for t in run.threads("summary")["threads"] if t["name"] in ("T1", "T2", "T3", "T4"))
     assert blocked > 300 * MS
     # A thread may lose its processor between its look at the clock and the lock; at its end it may wait for its group's.
@@ -226,7 +215,7 @@ def test_3_blocked_time(run):
 
 @program("3")
 def test_3_next_to_nothing_changed(run):
-    """Hand-overs of a contended lock take the longer the busier the machine is; what-if's own order must not shorten them."""
+    """Hand-overs of a contended lock take longer on a busy machine; the order that what-if computes must not shorten them."""
     for factor in ("0.999", "1", "1.001"):
         answer, = run.threads("what-if", "--lock", "java.lang.Object", "--factor", factor)
         assert abs(answer["after_ns"] - answer["before_ns"]) <= 0.01 * answer["before_ns"], answer
@@ -311,7 +300,7 @@ def test_10_deadlock(jdk, which, threads_of):
 
 
 def run_deadlock(jdk, which, out):
-    """Program 10 under deadlock=y; answers what it printed on standard error, and when the first line of it came."""
+    """Runs program 10 under deadlock=y; returns what it printed on standard error, and when its first line appeared."""
     with jdk.start_java("ThreadPrograms", "10", which, jvm=[jdk.agent(f"deadlock=y,format=r,file={out}")],
                         stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
         text = program.stderr.readline()
@@ -327,7 +316,7 @@ def run_deadlock(jdk, which, out):
 @pytest.mark.jdks(8, 17, 21, 25, 27)
 @pytest.mark.parametrize("which, names", [("three", "ABC"), ("mixed", "AB"), ("virtual", "AB")])
 def test_10_deadlock_is_told_live(jdk, which, names, tmp_path):
-    """Within 100 ms of forming, once, with the cycle and every stack; the recording holds the same."""
+    """Reported once, within 100 ms of forming, with the cycle and every stack; the recording contains the same."""
     if which == "virtual" and jdk.version < 21:
         return  # there are none
     out = f"/tmp/jvmscope-deadlock-{os.getpid()}-{jdk.version}-{which}.jfr"
@@ -345,7 +334,7 @@ def test_10_deadlock_is_told_live(jdk, which, names, tmp_path):
 @pytest.mark.usefixtures("on_time")
 @pytest.mark.jdks(8, 17, 25)
 def test_10_deadlock_of_a_running_vm(jdk, tmp_path):
-    """On demand, in a VM that has no agent yet."""
+    """On request, in a VM that has no agent yet."""
     found, shown = deadlock_on_demand(jdk)
     assert len(found) == 1 and shown.returncode == 0
     cycle = {c["thread"]: c for c in found[0]["cycle"]}
@@ -372,7 +361,7 @@ def deadlock_on_demand(jdk):
 @pytest.mark.parametrize("millions", [0.1, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.jdks(8, 17, 25)
 def test_no_deadlock_where_there_is_none(jdk, millions):
-    """Contended hand-overs with barging and fair, and cycles that a timeout ends, which last longer than the watch waits."""
+    """Contended hand-overs, with barging and fair ones, and cycles that a timeout breaks, which last longer than the watch waits."""
     out = f"/tmp/jvmscope-handoffs-{os.getpid()}-{jdk.version}.jfr"
     done = jdk.java("HandOffs", int(millions * 1_000_000), jvm=[jdk.agent(f"deadlock=y,depth=4,format=r,file={out}"), "-Xmx256m"],
                     timeout=1200)
@@ -491,7 +480,7 @@ def test_waits_of_virtual_threads_have_a_cause(jdk, tmp_path):
 
 
 def test_nearly_every_wait_has_a_cause():
-    """999 of 1,000, of the waits on all JDKs: one has some 900 of them, too few for such a share."""
+    """999 of 1,000, over the waits on all JDKs: a single JDK has only about 900 of them."""
     if not lab.matrix_ready():
         pytest.skip("the JDKs of the matrix are not there (tools/jdks setup)")
     found = [threads("summary", all_programs(version)["1"].path) for version in lab.VERSIONS]
@@ -594,7 +583,7 @@ def test_export_chrome(jdk, tmp_path):
 
 @pytest.mark.usefixtures("on_time")
 def test_attach_sees_what_follows(jdk, tmp_path):
-    """Late attach: natives are bound then, silently; nearly every wait from then on has its cause."""
+    """Late attach: natives are bound silently at that time, and nearly every wait from then on has its cause."""
     with jdk.start_java("ThreadPrograms", "all", "platform", stdout=subprocess.PIPE, stderr=subprocess.PIPE) as program:
         time.sleep(1.2)
         out = tmp_path / "attached.jfr"
@@ -613,7 +602,7 @@ def test_attach_sees_what_follows(jdk, tmp_path):
 @pytest.mark.jdks(8, 17, 25)
 @pytest.mark.parametrize("rounds, shortest, mode", [(300, 1_000_000, "-Xint"), (8000, 2000, "-Xmixed")], ids=["interpreted", "compiled"])
 def test_each_park_has_its_own_stack(jdk, rounds, shortest, mode, tmp_path):
-    """Stacks that are known again by what lies in memory, interpreted or compiled: each is that of where the thread parked."""
+    """Stacks that are recognized by what is in memory, interpreted or compiled: each is that of the place where the thread parked."""
     out = tmp_path / "places.jfr"
     done = jdk.java("ParkPlaces", rounds, shortest, jvm=[jdk.agent(f"threads=y,format=r,file={out}"), "-Xmx64m", mode])
     assert done.returncode == 0 and not done.stderr, done.stderr
@@ -631,7 +620,8 @@ def test_each_park_has_its_own_stack(jdk, rounds, shortest, mode, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_a_recording_ends_while_threads_hand_over(jdk, tmp_path):
-    """Natives of ours that are under way use the recording to their end. Twenty recordings of 50 ms; a VM may end only when told."""
+    """Natives of ours in progress use the recording until they return. Twenty recordings of 50 ms; a VM may end only when it is
+    told to."""
     path = ":".join(map(str, (lab.compiled("UnderLoad"), lab.compiled("LockCost"))))
     with jdk.start("java", "-Xmx64m", f"-XX:ErrorFile={tmp_path}/hs_err.log", "-cp", path, "UnderLoad", "LockCost", 3, 100, 4, cwd=tmp_path,
                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as program:
@@ -780,7 +770,7 @@ def test_each_read_of_a_socket_names_its_peer(jdk, tmp_path):
 @pytest.mark.jdks(17, 21, 25)
 @pytest.mark.parametrize("program, event", [("3", "JavaMonitorEnter"), ("6", "JavaMonitorWait"), ("7", "ThreadPark")])
 def test_totals_are_those_of_jfr_in_the_same_run(jdk, program, event, tmp_path):
-    """Time blocked on monitors, in Object.wait, and parked, as JDK Flight Recorder says beside us."""
+    """Time blocked on monitors, in Object.wait, and parked, agrees with a JDK Flight Recorder recording of the same run."""
     (tmp_path / "locks.jfc").write_text(
         f'<?xml version="1.0" encoding="UTF-8"?><configuration version="2.0"><event name="jdk.{event}">'
         '<setting name="enabled">true</setting><setting name="threshold">0 ms</setting></event></configuration>')

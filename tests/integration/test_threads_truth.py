@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`jvmscope threads` against programs whose answer is known: what waited before the recording began, and what is no wait."""
+"""`jvmscope threads` on programs whose answer is known: waits that began before the recording, and what is no wait."""
 import functools
 import json
 import re
@@ -21,7 +21,7 @@ def named(found, name):
 
 
 def release_and_stop(process):
-    """Lets the threads of a program go on that waits for its input, ends the recording, and lets the program end."""
+    """Lets the threads of a program that waits for its input continue, ends the recording, and lets the program end."""
     process.stdin.write("\n")
     process.stdin.flush()
     assert process.stdout.readline() == "released\n"
@@ -34,7 +34,7 @@ def release_and_stop(process):
 
 @functools.cache
 def recorded_waits(version, folder):
-    """AttachedWaits, recorded from when all of its threads wait until they all have gone on: the recording."""
+    """AttachedWaits, recorded from when all of its threads wait until all of them have continued; returns the recording."""
     out = folder / f"waits-{version}.jfr"
     process = lab.Jdk(version).start_java("AttachedWaits", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
@@ -114,7 +114,8 @@ def test_waits_are_named_by_who_calls(jdk, attached_waits):
 
 @pytest.mark.jdks(8, 17, 21, 25)
 def test_conditions_are_named_by_their_owner(jdk, folder):
-    """Each queue's, each class's own and the pool's: a row each of the table of classes, and each place of the program another."""
+    """The table of classes has a row for each queue, each class of its own and the pool, and a different place of the program in
+    each."""
     out = folder / f"conditions-{jdk.version}.jfr"
     done = jdk.java("Conditions", jvm=[jdk.agent(f"threads=y,format=r,file={out}")])
     assert done.returncode == 0, done.stderr
@@ -137,7 +138,7 @@ def wall(path, *args):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_a_thread_that_rests_is_not_where_it_was_last_sampled(jdk, folder):
-    """What a running thread did when it was sampled is not what it does while it rests from just after that."""
+    """What a running thread did when it was sampled does not count for the time after that in which it rests."""
     out = folder / f"rests-{jdk.version}.jfr"
     done = jdk.java("WallRests", jvm=[jdk.agent(f"cpu=wall,format=r,file={out}")])
     assert done.returncode == 0, done.stderr
@@ -150,7 +151,8 @@ def test_a_thread_that_rests_is_not_where_it_was_last_sampled(jdk, folder):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_wall_clock_samples_leave_idle_threads_out(jdk, attached_waits):
-    """What waits for something counts; pools, cleaners and the VM's own threads are a sum. Both together are all samples."""
+    """Threads that wait for something count one by one; pools, cleaners and the VM's own threads are a sum. Together they are all
+    samples."""
     found, everything = wall(attached_waits), wall(attached_waits, "--idle")
     assert everything["idle"] == 0 and found["idle"] > 0
     assert found["total"] + found["idle"] == everything["total"]
@@ -198,7 +200,7 @@ def test_a_run_is_what_ran_not_what_ended_it(jdk, folder):
 
 @pytest.mark.jdks(17)
 def test_one_answer_in_every_view(jdk, folder):
-    """`monitors` and `what-if` tell the same gain; a faster lock never takes longer than was measured."""
+    """`monitors` and `what-if` report the same gain; a faster lock never takes longer than was measured."""
     path = path_truth(jdk.version, folder)[1]
     lock = next(c for c in threads("monitors", path)["classes"] if c["class"] == "java.lang.Object")
     for percent, factor in (("25", "0.75"), ("50", "0.5"), ("100", "0")):
@@ -250,7 +252,7 @@ def test_a_lock_is_handed_over_by_an_owner_that_ends(jdk, folder):
 
 @pytest.mark.jdks(17)
 def test_no_deadlock_is_said_where_one_was_looked_for(jdk, folder):
-    """The JDK's own recordings tell nothing of who owns a lock."""
+    """The JDK's own recordings do not contain who owns a lock."""
     path = path_truth(jdk.version, folder)[1]
     assert lab.jvmscope("threads", "deadlocks", path).stdout == "no deadlock at the end of the recording\n"
     path = folder / "jdk.jfr"
@@ -295,7 +297,7 @@ def test_an_owner_that_the_vm_does_not_tell_is_told_as_unknown(jdk, tmp_path):
 @pytest.mark.measured
 @pytest.mark.jdks(21, 25, 27)
 def test_monitors_of_virtual_threads_are_handed_off(jdk, tmp_path):
-    """On a busy machine a thread may come just when the monitor is free, and fewer wait."""
+    """On a busy machine a thread may arrive just when the monitor is free, so that fewer wait."""
     out = tmp_path / "v.jfr"
     events, waits = virtual_monitors(jdk, out)
     # Each who waited got it from somebody: of the first one it is not known from whom, when its owner is not.
@@ -335,7 +337,7 @@ def recorded_virtual(jdk, out, parked, *options, jvm=()):
 
 @pytest.mark.jdks(21, 25, 27)
 def test_virtual_threads_that_are_there_at_attach(jdk, tmp_path):
-    """Each has a row with its state from the beginning on, off its carrier or on it, whoever started it."""
+    """Each has a row with its state from the beginning on, whether it is mounted or not and whoever started it."""
     out = tmp_path / "v.jfr"
     asked = recorded_virtual(jdk, out, 100)
     rows = {t["name"]: t for t in threads("summary", out, "--idle")["threads"] if t["virtual"]}
@@ -370,7 +372,7 @@ def test_virtual_threads_that_are_there_at_attach(jdk, tmp_path):
 
 @pytest.mark.jdks(25, 27)
 def test_virtual_threads_that_want_a_monitor_or_a_class_are_not_ready(jdk, tmp_path):
-    """Both were shown as ready without a carrier. (Before JDK 26 who waits for a class keeps its carrier.)"""
+    """Both used to be shown as ready without a carrier. (Before JDK 26 a thread that waits for a class keeps its carrier.)"""
     out = tmp_path / "v.jfr"
     classes = ["class"] if jdk.version >= 26 else []
     done = jdk.java("VirtualStops", *classes, jvm=[jdk.agent(f"threads=y,format=r,file={out}")], release=21)
@@ -412,7 +414,7 @@ def test_virtual_threads_that_cannot_be_listed_at_attach_are_counted(jdk, tmp_pa
 
 @pytest.mark.jdks(8, 11, 25)
 def test_the_handler_of_references_waits_between_two_collections(jdk, tmp_path):
-    """It waits inside the VM, which calls that running: after its first collection it was shown to run until the end."""
+    """It waits inside the VM, which calls that running: after its first collection it used to be shown as running until the end."""
     out = tmp_path / "r.jfr"
     done = jdk.java("References", jvm=("-Xmx16m", jdk.agent(f"threads=y,format=r,file={out}")))
     assert done.returncode == 0 and done.stdout == "done\n", done.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cpu=times: counts that must be exact, on every JDK; what a program prints stays what it is."""
+"""cpu=times: counts that must be exact, on every JDK; the program prints the same as without the agent."""
 import json
 import re
 
@@ -88,12 +88,12 @@ def test_counts_are_exact(jdk, tmp_path, clock):
 
 
 def as_reported(name):
-    """Readers count the VM's accessors, whose numbers differ from run to run, together."""
+    """Readers merge the accessors that the VM generates, whose numbers differ from run to run."""
     return re.sub(r"(Generated\w+Accessor)\d+", r"\1", name)
 
 
 def told_by_report(path, text):
-    """What `report` says of a text is what stands in it: calls, the total, and shares of it."""
+    """`report` prints what the text contains: calls, the total, and shares of it."""
     table = json.loads(lab.jvmscope("report", "--json", path).stdout)["times"]
     rows, methods = hprof_times.rows(text), {m["method"]: m for m in table["methods"]}
     calls, shares = {}, {}
@@ -192,7 +192,7 @@ def test_javac_under_full_instrumentation_writes_the_same(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_calls_that_never_returned_do_not_lead(jdk, tmp_path):
-    """What daemons wait for at the end is as long as the recording: it is told apart, and the sum holds both."""
+    """Daemons wait at the end for as long as the recording lasts: this is shown apart, and the sum includes both."""
     out, times = recorded(jdk, tmp_path, "TimesOpen", options=",clock=elapsed")
     methods = [m["method"] for m in times["methods"]]
     rows = {m["method"]: m for m in times["methods"]}

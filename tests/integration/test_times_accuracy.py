@@ -38,7 +38,7 @@ def shares(jdk, tmp_path, seconds):
 
 
 def check_ranks(methods):
-    """Tiny methods, called by the million, come behind what takes the time; the original ranks them first."""
+    """Tiny methods that are called by the million rank after what takes the time; the original ranks them first."""
     tiny = sum(methods[m]["self_ns"] for m in PARTS["tiny"])
     assert methods["tiny"]["calls"] > 1000000
     assert max(methods.values(), key=lambda m: m["self_ns"])["method"] == "TimesShares.heavy"
@@ -81,7 +81,7 @@ SHAPES = ("straight", "nested", "recursive", "virtual", "throwing")
 
 
 def accuracy(jdk, steps, calls, jvm=(), when_warm=None):
-    """Runs TimesAccuracy: {shape: its row}; calls what is given with the process when the program is warm."""
+    """Runs TimesAccuracy; returns {shape: its row}. `calls` is called with the process when the program is warm."""
     program = jdk.start_java("TimesAccuracy", calls, jvm=[f"-Dsteps={steps}", *jvm], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         assert program.stdout.readline() == "warm\n"
@@ -101,8 +101,8 @@ def times_of(file):
 
 
 def elapsed_a_call(jdk, steps, calls, folder):
-    """{shape: (its row, ns a call as reported)} of the calls that came when the JIT had compiled everything: the report less that of
-    a dump before."""
+    """Returns {shape: (its row, ns a call as reported)} for the calls after the JIT has compiled everything: the report minus that
+    of an earlier dump."""
     early, last = folder / "early.jfr", folder / "last.jfr"
 
     def dump(program):
@@ -116,7 +116,8 @@ def elapsed_a_call(jdk, steps, calls, folder):
 
 
 def quiet(run):
-    """Runs until each shape had the machine to itself once: {shape: what is said of it}. The row's last word is elapsed by CPU time."""
+    """Runs until each shape had the machine to itself once; returns {shape: what is reported of it}. The last word of a row is
+    elapsed time over CPU time."""
     found = {}
     for _ in range(12):
         for shape, (row, ns) in run().items():
@@ -131,7 +132,7 @@ def quiet(run):
 @pytest.mark.slow
 @pytest.mark.parametrize("steps, calls", [(40, 500000), (150, 300000), (500, 100000), (1200, 50000)])
 def test_elapsed_time_a_call(jdk, tmp_path, steps, calls, record_property):
-    """Methods of some 33, 120, 400 and 1000 ns. Below some 15 ns the clock cannot tell: doc/cpu-times.md."""
+    """Methods of about 33, 120, 400 and 1000 ns. Below about 15 ns the clock is too coarse: doc/cpu-times.md."""
     truth = quiet(lambda: {s: (row, float(row[3])) for s, row in accuracy(jdk, steps, calls).items()})
     found = quiet(lambda: elapsed_a_call(jdk, steps, calls, tmp_path))
     ratios = {s: found[s] / truth[s] for s in SHAPES}

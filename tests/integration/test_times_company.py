@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cpu=times beside others and in the middle of things: calls that began before the recording or go on after it, other agents."""
+"""cpu=times together with other agents, and with calls that began before the recording or continue after it."""
 import json
 import pathlib
 import re
@@ -84,7 +84,7 @@ def test_recordings_begin_and_end_in_the_middle_of_calls(jdk, tmp_path, clock):
 
 
 def jacoco(folder):
-    """JaCoCo's agent, which Debian has inside another jar."""
+    """JaCoCo's agent, which Debian ships inside another jar."""
     packed = pathlib.Path("/usr/share/java/org.jacoco.agent.jar")
     if not packed.exists():
         pytest.skip(f"{packed} is missing; install it: apt-get install libjacoco-java")
@@ -96,7 +96,7 @@ def jacoco(folder):
 @pytest.mark.parametrize("order", ["before", "after"])
 @pytest.mark.jdks(8, 17)
 def test_another_agent_that_changes_classes(jdk, tmp_path, order):
-    """JaCoCo loaded before or after us: counts stay exact, and so does what it covers."""
+    """JaCoCo loaded before or after us: our counts stay exact, and so does its coverage."""
     n = 500
     other = f"-javaagent:{jacoco(tmp_path)}=destfile={tmp_path}/jacoco.exec,includes=TimesTruth*"
     ours = jdk.agent(f"cpu=times,cutoff=0,depth=2,verbose=n,file={tmp_path}/times.txt")

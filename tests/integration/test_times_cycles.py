@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Instrumentation put in and taken back again and again in a program that goes on working."""
+"""Instrumentation is inserted and removed again and again in a program that keeps working."""
 import re
 import subprocess
 
@@ -25,7 +25,7 @@ class Server:
         return int(self.process.stdout.readline())
 
     def metaspace(self):
-        """KiB of metaspace in use after collections: what old versions of methods leave behind counts."""
+        """KiB of metaspace in use after collections: old versions of methods count."""
         self.ask("gc")
         names, values = (line.split() for line in self.jdk.run("jstat", "-gc", self.process.pid).stdout.splitlines())
         return float(dict(zip(names, values))["MU"])
@@ -36,7 +36,7 @@ class Server:
         assert done.returncode == 0, done.stderr
 
     def control(self):
-        """What the VM itself leaves behind: as many new versions of the class, made by an agent that changes nothing in them."""
+        """What the VM itself leaves behind: as many new versions of the class, made by an agent that changes nothing in it."""
         assert self.ask("retransform") == 0
 
     def cycles(self, warm, n, cycle):
@@ -69,7 +69,7 @@ def controlled(jdk, warm, n, *jvm):
 
 @pytest.mark.jdks(25)
 def test_fifty_cycles_leave_no_metaspace(jdk, tmp_path, record_property):
-    """Interpreted: compiled code keeps the old versions of methods alive until the VM throws it away."""
+    """Interpreted, because compiled code keeps the old versions of methods alive until the VM discards it."""
     server = Server(jdk, "-Xint")
     try:
         added = server.recordings(tmp_path, 5, 50)
@@ -84,7 +84,7 @@ def test_fifty_cycles_leave_no_metaspace(jdk, tmp_path, record_property):
 @pytest.mark.jdks(17)
 @pytest.mark.parametrize("options", ["cover=y", "trace=*,limit=10", "threads=y,locks=no.such.Class", "cpu=times", "exceptions=counts"])
 def test_a_vm_that_ends_gets_no_class_back(jdk, tmp_path, options):
-    """To take probes out of tens of thousands of classes would hold its end up for minutes."""
+    """Removing probes from tens of thousands of classes would delay its end by minutes."""
     done = jdk.java("HostileTrace", jvm=["-Xlog:redefine+class+load=info", jdk.agent(f"{options},format=r,file={tmp_path / 'out.jfr'}")])
     before, after = done.stdout.split("done 150\n")
     assert "redefine" in before and "redefine" not in after

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands say of a recording: what they wrote beside it, what it lost and what is not in it."""
+"""What commands report about a recording: which files they wrote, what was lost, and what is not in it."""
 import json
 import re
 import subprocess
@@ -11,7 +11,7 @@ import lab
 
 @pytest.fixture
 def busy(jdk):
-    """Starts Busy under the JDK with the VM's options given; ended with the test."""
+    """Starts Busy under the JDK with the given VM options; it is ended with the test."""
     started = []
 
     def start(*jvm):
@@ -171,7 +171,7 @@ def test_losses_of_what_is_converted_at_once_are_told_once_and_under_its_name(jd
 
 @pytest.mark.jdks(8, 17, 27)
 def test_patterns_of_classes_that_match_nothing_are_told(jdk, tmp_path, busy):
-    """At the end of a run, and on attach and at the end of what is attached."""
+    """At the end of a run, at attach, and at the end of what was attached."""
     options = ("--locks", "no.Such,java.lang.Object", "--cover", "--include", "Busy*,nono.*", "--exclude", "nana.*,java.*",
                "--trace", "Busy.nosuch", "--to-string", "no.Such,Busy")
     told = run(jdk, tmp_path / "r.jfr", *options, "--show", "no.Such.f,Busy.nosuch,Busy.sink", "--log", "No:1 x;Busy:1 x", "--watch", "No.f")
@@ -196,7 +196,7 @@ def test_patterns_of_classes_that_match_nothing_are_told(jdk, tmp_path, busy):
 
 @pytest.mark.jdks(8, 17)
 def test_what_was_written_names_a_command_that_shows_it(jdk, busy, tmp_path):
-    """Each command that is named has an answer, whatever was recorded; where there is nothing, none is named."""
+    """Each command that is suggested has an answer, whatever was recorded; where there is nothing to show, none is suggested."""
     pid = busy()
     for name, words, shows in (("a.jfr", ["--trace=Busy.work", "--limit=3"], "trace"), ("b.jfr", ["--trace=Busy.nosuch"], None),
                                ("c.hprof", ["--cpu", "-i", "1ms"], "report"), ("d.hprof", ["--heap=dump"], "heap leaks"),
@@ -218,7 +218,7 @@ def test_what_was_written_names_a_command_that_shows_it(jdk, busy, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_what_any_dump_of_a_text_file_has_is_named(jdk, tmp_path):
-    """The first dump comes before any call, so that its table has no rows; the second one has them, and the third has none again."""
+    """The first dump precedes any call, so its table has no rows; the second one has some, and the third has none again."""
     out, pattern = tmp_path / "x.hprof.txt", re.compile(r"wrote \S+ \(\S+ \w+\)(.*)")
     process = jdk.start_java("Endings", "wait", jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout.readline() == "ready\n"
@@ -269,7 +269,7 @@ def test_a_command_with_verbs_names_them_and_a_method_is_no_program(tmp_path):
 @pytest.mark.jdks(8, 17, 25)
 @pytest.mark.parametrize("capture, options", [("alloc", ["--alloc=exact"]), ("coverage", ["--cover"])])
 def test_methods_that_run_when_it_begins_are_told(jdk, tmp_path, capture, options):
-    """The VM runs a call to its end in the code that it began with, in which nothing is counted: 0 of millions of objects."""
+    """The VM runs a call to its end in the code with which it began, in which nothing is counted: 0 of millions of objects."""
     out = tmp_path / "out.jfr"
     vm = jdk.start_java("RunsOn", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:

@@ -87,7 +87,7 @@ VALUES = {
 
 
 def test_values_are_readable_without_options(jdk, jvmscope, tmp_path):
-    """No method of a value is called (those that would be, throw), and other threads may change it meanwhile."""
+    """No method of a value is called (any that were would throw), and other threads may change the value meanwhile."""
     out = tmp_path / "v.jfr"
     words = "trace=Values.one:Values.real:Values.fail:Values$Order.total:Values.changing"
     done = jdk.java("Values", jvm=("-Xmx64m", jdk.agent(f"format=r,{words},file={out}")))
@@ -233,7 +233,8 @@ def reached(jdk, jvmscope, out, *words):
 
 
 def test_conditions_reach_fields(jvmscope, tmp_path):
-    """Own, inherited and private ones, of objects below the declared type, static ones of a class that is loaded later, null on the way."""
+    """Own, inherited and private fields, those of objects below the declared type, static ones of a class that is loaded later,
+    and null on the way."""
     for pattern, condition, want in REACHED:
         seen = reached(lab.Jdk(17), jvmscope, tmp_path / "t.jfr", f"trace={pattern}", f"if={condition}")
         assert [c["args"][0] for c in seen] == want, condition
@@ -267,7 +268,7 @@ NEVER = (
 
 
 def test_a_condition_that_can_never_hold_is_told_at_the_end(tmp_path):
-    """Of a program that starts it is not known before its classes are there."""
+    """In a program that is starting this is not known before its classes are loaded."""
     for pattern, condition, why in NEVER:
         done = lab.jvmscope("run", "--trace", pattern, "--if", condition, "-o", tmp_path / "n.jfr", "--",
                             *lab.Jdk(17).command("java", "-cp", lab.compiled("Traced"), "Traced"))
@@ -301,7 +302,7 @@ def test_a_condition_that_can_never_hold_is_refused_on_attach_and_add(jdk, jvmsc
 
 
 def test_a_condition_belongs_to_the_trace_before_it(jdk, jvmscope, tmp_path):
-    """Also by `trace PID add`; `list` tells them."""
+    """Also by `trace PID add`; `list` prints them."""
     out = tmp_path / "t.jfr"
     process = jdk.start_java("TracedForever", jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     array = "java.lang.reflect.Array.getInt"
@@ -341,7 +342,7 @@ def test_limit_and_loss_are_counted(jvmscope, tmp_path):
 
 
 def wait_for_calls(jvmscope, process, more=20):
-    """Until the trace has that many calls more than now."""
+    """Waits until the trace has this many more calls than now."""
     def written():
         return int(re.search(r"trace\.calls\D+(\d+)", jvmscope("status", process.pid).stdout)[1])
 
@@ -387,7 +388,7 @@ def test_switching_in_a_running_vm(jdk, jvmscope, tmp_path):
 
 
 def test_json_of_a_recording_with_other_texts(jvmscope, tmp_path):
-    """What is no JSON in the recording is a string in the output; `this` ends where its value does."""
+    """Text in the recording that is not JSON becomes a string in the output; `this` ends where its value does."""
     out, other = tmp_path / "t.jfr", tmp_path / "o.jfr"
     record(lab.Jdk(17), out, "trace=Traced$Calls.ints:Traced$Calls.instance")
     whole = calls(jvmscope, out)
@@ -442,7 +443,7 @@ def test_what_matches_nothing_is_told_on_attach_and_add(jvmscope, tmp_path):
 
 
 def test_native_methods(jdk, jvmscope, tmp_path):
-    """Every type in registers and on the stack, what a native throws, and natives of the JDK that are bound already."""
+    """Every type in registers and on the stack, exceptions of native methods, and natives of the JDK that are bound already."""
     out = tmp_path / "t.jfr"
     library = lab.BUILD / "tests" / "agents" / "libtracejni.so"
     plain = jdk.java("TracedNative", library, jvm=("-Xmx64m",))
@@ -506,7 +507,7 @@ def test_virtual_threads_have_their_names(jdk, jvmscope, tmp_path):
 
 
 def test_fields_and_texts_of_objects(jdk, jvmscope, tmp_path):
-    """A toString() that throws, loops or waits for a lock that the caller holds harms nothing and is told in one line each."""
+    """A toString() that throws, loops or waits for a lock that the caller holds does no harm and is reported in one line each."""
     out = tmp_path / "s.jfr"
     words = ("trace=Shown.take:Shown$Nice.inner", "show=Shown$Base.id:Shown$Point.x:Shown$Point.y:Shown$Point.c:Shown$Point.flag:"
              "Shown$Point.name:Shown$Point.numbers:Shown$Point.next", "tostring=Shown$Nice:Shown$Throws:Shown$Loops:Shown$Waits:Shown$Nothing")
@@ -537,7 +538,8 @@ def test_fields_and_texts_of_objects(jdk, jvmscope, tmp_path):
 @pytest.mark.slow
 @pytest.mark.jdks(8, 17, 25)
 def test_a_million_calls_a_second_for_a_minute(jdk, jvmscope, tmp_path):
-    """Bounded memory, every call written or counted, the program never held up: its thread waits no more often than untraced."""
+    """Bounded memory, every call written or counted as lost, and the program never held up: its thread waits no more often than
+    without tracing."""
     out, seconds, short = tmp_path / "f.jfr", 60, 15
     _, _, slowest_alone_us, most_alone_us, waits_alone = map(int, jdk.java("Floods", str(short), jvm=("-Xmx64m",)).stdout.split())
     process = jdk.start_java("Floods", str(seconds), jvm=("-Xmx64m", jdk.agent(f"format=r,trace=Floods.work,limit=1000000,file={out}")),
@@ -568,10 +570,8 @@ def test_a_million_calls_a_second_for_a_minute(jdk, jvmscope, tmp_path):
 
 @pytest.mark.jdks(17, 25)
 def test_calls_after_the_end_are_not_waited_for(jdk, jvmscope, tmp_path):
-    """
-    Threads that call as fast as they can filled their buffers while these were written at the end. `stop` first says that the
-    recording ends ("ending"): no later call is recorded or counted, however long the rest takes.
-    """
+    """Threads that call as fast as they can used to fill their buffers while these were written at the end. `stop` therefore first
+    says that the recording ends ("ending"): no later call is recorded or counted, however long the rest takes."""
     out = tmp_path / "f.jfr"
     with jdk.start_java("CallsFast", jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         try:
@@ -657,7 +657,7 @@ def test_conditions_and_log_lines_are_checked_before_the_program_starts(words, w
 
 @pytest.mark.jdks(17)
 def test_texts_of_classes_that_a_pattern_means(jdk, jvmscope, tmp_path):
-    """A pattern was said to match and had no effect."""
+    """A pattern used to be reported as matching and had no effect."""
     out = tmp_path / "t.jfr"
     done = jvmscope("run", "--trace=Kinds.optional", "--to-string=java.util.Opt*,no.*", "-o", out, "--", *jdk.command("java", "-cp", lab.compiled("Kinds"), "Kinds"))
     assert "--to-string: no class that was loaded matches: no.*\n" in done.stderr and done.stderr.count("matches: ") == 1, done.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Patterns, conditions and methods that cannot be traced: one clear line each, and the program as it was."""
+"""Patterns, conditions and methods that cannot be traced: one clear line each, and the program is unaffected."""
 import json
 import subprocess
 
@@ -42,7 +42,7 @@ def test_what_is_hard_to_trace(jdk, jvmscope, tmp_path):
 
 
 def test_everything_is_traced(jdk, jvmscope, tmp_path):
-    """What the probes themselves call must not be traced, or be nothing that can be: each JDK has other methods natively."""
+    """What the probes themselves call must not be traced, or cannot be: each JDK has other native methods."""
     out = run(jdk, tmp_path, "trace=*", "limit=2000")
     assert len(calls(jvmscope, out)) > 1000
     out = run(jdk, tmp_path, "trace=java.lang.Class:HostileTrace", "limit=100000")
@@ -51,7 +51,7 @@ def test_everything_is_traced(jdk, jvmscope, tmp_path):
 
 
 def test_a_full_table_is_told_as_such(tmp_path):
-    """More reads of a watched field than there are sites: the methods that have no more room stay as they were."""
+    """More reads of a watched field than there are sites: the methods for which there is no room stay unchanged."""
     methods, reads, sites = 90, 200, 1 << 14
     (tmp_path / "Full.java").write_text("class Full { static int x; " + "".join(
         f"static int m{i}() {{ return {' + '.join(['x'] * reads)}; }} " for i in range(methods)) +

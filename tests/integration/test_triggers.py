@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Triggers of recordings that are always on: each by a program that brings it about, and what it leaves behind."""
+"""Triggers of recordings that are always on: each one with a program that causes it, and what it leaves behind."""
 import os
 import pathlib
 import re
@@ -27,7 +27,7 @@ def folder():
 
 
 class Program:
-    """The program Triggers, which does what it is told."""
+    """The program Triggers, which executes commands."""
 
     def __init__(self, jdk, agent=None, jvm=()):
         self.process = jdk.start_java("Triggers", jvm=[*jvm, *([jdk.agent(agent)] if agent else [])], stdin=subprocess.PIPE,
@@ -52,7 +52,7 @@ class Program:
             assert any(word in line for line in self.said), (word, self.said, "".join(self.errors))
 
     def do(self, line):
-        """Has it do something, and returns when it began, in ms since 1970."""
+        """Has the program do something; returns when it began, in ms since 1970."""
         word = line.split()[0]
         with self.come:
             self.said = [x for x in self.said if not x.startswith(f"done {word} ")]
@@ -75,10 +75,8 @@ def dumped(folder, reason):
 
 
 def assert_has_its_cause(path, condition, began_ms, recorded_ms, steps):
-    """
-    The event is in the file, with the seconds before, as far as they were recorded, and after. Returns how many of the program's steps
-    there are before the cause; on a busy machine it makes few of them.
-    """
+    """The event is in the file, with the seconds before it, as far as they were recorded, and after it. Returns how many of the
+    program's steps precede the cause; on a busy machine it makes few of them."""
     times = [int(line.split(" ", 3)[1]) for line in events(path, "jvmscope.Trigger")]
     conditions = events(path, "jvmscope.Trigger", get="condition")
     of_trigger = [at for at, line in zip(times, conditions, strict=True) if condition in line]
@@ -166,7 +164,8 @@ def test_each_trigger_has_its_cause_and_the_time_before(jdk, folder):
 
 @pytest.mark.jdks(8, 17)
 def test_triggers_of_a_recording_that_goes_on(jdk, folder):
-    """Added and removed while it runs; a dump, a heap dump and a command; how many files stay; what cannot be written."""
+    """Triggers are added and removed while it runs; a dump, a heap dump and a command; how many files are kept; what cannot be
+    written."""
     program = Program(jdk, jvm=["-Xmx100m"])
     pid, pattern, out = program.process.pid, folder / "%r-%p-%t.jfr", folder / "out"
     done = lab.jvmscope("attach", "--on", "threads > 300", pid)
@@ -221,7 +220,8 @@ def test_triggers_of_a_recording_that_goes_on(jdk, folder):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_requests_and_deadlocks_that_go_on(jdk, folder):
-    """A request is told of while it goes on, once; a deadlock by a trigger that came later, and the VM is asked rarely."""
+    """A request is reported once while it is in progress; a deadlock is reported to a trigger that was added later; and the VM is
+    asked rarely."""
     program = Program(jdk, f"always=y,keep=1m,maxsize=8m,file={folder}/r.ring,requests=Triggers.hold(..),after=0s,onfile={folder}/%r-%t.jfr,"
                            "on=request > 300ms,on=request(Triggers.hold) > 1h")
     pid = program.process.pid

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A virtual thread that is ready and has no carrier waits for nothing else: not for a lock, a timer or a queue."""
+"""A virtual thread that is ready and has no carrier waits for nothing else: neither a lock, a timer nor a queue."""
 import collections
 import json
 import re
@@ -20,7 +20,7 @@ def ways(jdk):
 
 
 def states(out):
-    """By thread: what it did last, for how many ns, what ended that, and which thread is named."""
+    """Returns by thread what it did last, for how many ns, what ended that, and which thread is named."""
     done = lab.jvmscope("threads", "timeline", "--json", out)
     assert done.returncode == 0, done.stderr
     found, end = json.loads(done.stdout), collections.defaultdict(list)
@@ -82,7 +82,8 @@ def told_of(out):
 
 @pytest.mark.jdks(21, 25, 27)
 def test_wall_clock_samples_tell_of_threads_without_a_carrier(jdk, tmp_path):
-    """100 threads that sleep for 1.5 s each are not sampled, which is said: from the start, and of those that sleep already at an attach."""
+    """100 threads that sleep for 1.5 s each are not sampled, which is reported: from the start, and for those that sleep already
+    when the agent attaches."""
     out = tmp_path / "start.jfr"
     vm = jdk.start_java("WallVirtual", 100, 1500, jvm=[jdk.agent(f"cpu=wall,format=r,file={out}")], release=21, stdout=subprocess.PIPE)
     assert vm.stdout.readline() == "asleep\n"
@@ -111,7 +112,7 @@ def test_wall_clock_samples_lose_nothing_without_virtual_threads(jdk, tmp_path):
 
 @pytest.mark.jdks(21, 25, 27)
 def test_a_request_whose_thread_has_no_carrier_is_in_no_queue(jdk, tmp_path):
-    """A server that makes a virtual thread for each request has no queue: the thread is ready, and another one has the carrier."""
+    """A server that creates a virtual thread for each request has no queue: the thread is ready, and another one has the carrier."""
     out = tmp_path / "out.jfr"
     done = jdk.java("VirtualServed", jvm=[jdk.agent(f"requests=auto,format=r,file={out}"), CARRIER], release=21)
     assert done.returncode == 0, done.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `jvmscope vm` says the VM did, against the VM's own logs of the same run."""
+"""What `jvmscope vm` reports of the VM, compared with the VM's own logs of the same run."""
 import json
 import re
 import statistics
@@ -213,7 +213,7 @@ def test_a_recording_that_says_nothing_of_it(tmp_path):
 
 @pytest.fixture
 def cpu_group():
-    """A control group of either version with a limit of CPU: its folder, and the file of the limit."""
+    """A control group of either version with a CPU limit: its folder, and the file with the limit."""
     with lab.control_group("cpu", "cpu.cfs_quota_us", "cpu.max", 400000) as group:
         if not group:
             pytest.skip("no control group of CPU can be made here (needs root and a writable /sys/fs/cgroup)")

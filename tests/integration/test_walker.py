@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stack walking by the VM's structures, on every JDK: what fails, what is wrong, what is whole, what survives.
+"""Stack walking by the VM's structures, on every JDK: what fails, what is wrong, what is complete, and what survives.
 
-tests/agents/walk_agent.c walks in a signal handler and writes counts; beside each walk it asks AsyncGetCallTrace. Figures of cost
-are bench/walker's.
+tests/agents/walk_agent.c walks in a signal handler and writes counts; for each walk it also calls AsyncGetCallTrace. Costs are
+measured by bench/walker.
 """
 import itertools
 import json
@@ -51,7 +51,7 @@ class Report:
 
 
 def walk(jdk, command, options="", jvm=(), tool=False, timeout=300):
-    """Runs a command of the JDK under the test agent; answers the report and the finished process."""
+    """Runs a command of the JDK under the test agent; returns the report and the finished process."""
     out = pathlib.Path(f"/var/tmp/jvmscope-walk-{uuid.uuid4().hex}.txt")
     agent = f"-agentpath:{AGENT}=out={out},{options}"
     arguments = [f"-J{a}" if tool else a for a in [*jvm, agent]]
@@ -92,7 +92,8 @@ def check_against_oracle(report):
 
 
 def test_tiny_methods(jdk):
-    """At most 2 % lost where most samples fall into prologues, epilogues and stubs; there AsyncGetCallTrace loses most."""
+    """At most 2 % are lost where most samples fall into prologues, epilogues and stubs; AsyncGetCallTrace loses most of them
+    there."""
     report, done = walk(jdk, java("WalkTiny", 4000), "mode=busy,interval=400,dump=5")
     assert done.stdout.strip() == "true"
     assert report["taken"] > 1000
@@ -119,7 +120,7 @@ def shares(report):
 
 
 def test_shares_are_known(jdk):
-    """Each method's share of the samples is, within 3 points, its share of the time as the program itself took it."""
+    """Each method's share of the samples is within 3 points of its share of the time as measured by the program itself."""
     report, done = walk(jdk, java("WalkShares", 3500), "mode=busy,interval=400,compare=0,stacks=40000")
     expected = {k: float(v) for k, v in re.findall(r"(half|third|rest) ([\d.]+)", done.stdout)}
     measured = shares(report)
@@ -128,7 +129,8 @@ def test_shares_are_known(jdk):
 
 
 def test_java_below_native_below_java(jdk):
-    """Java calls JNI code, that libc's qsort, that JNI code, that Java: whole, with names, down to the thread's start."""
+    """Java calls JNI code, which calls libc's qsort, which calls JNI code, which calls Java: the stack is complete, with names,
+    down to the thread's start."""
     report, done = walk(jdk, java("WalkNative", JNI, 2500), "mode=busy,interval=400,native=1,compare=0,stacks=6000")
     assert report.lost <= 0.01
     wanted = re.compile(r"WalkNative\.inner\(\)V;WalkNative\$\$Lambda[^;]*\.run\(\)V;.*\[vm\] libjvm\.so:[^;]*;.*"
@@ -155,7 +157,7 @@ def test_ten_thousand_frames(jdk):
 
 @pytest.mark.jdks(21, 25, 27)
 def test_virtual_threads(jdk):
-    """Mounted virtual threads, deep ones too: from the running method across the carrier to its start."""
+    """Mounted virtual threads, including deep ones: from the running method across the carrier to its start."""
     report, _ = walk(jdk, java("WalkVirtual", 3000), "mode=busy,interval=400,compare=0,native=1,stacks=4000")
     deep = [s for s in report.stacks if "WalkVirtual.work(" in s]
     assert len(deep) > 100
@@ -174,7 +176,7 @@ def test_virtual_threads(jdk):
 @pytest.mark.jdks(25, 27)
 @pytest.mark.parametrize("collector", ["Serial", "Parallel", "G1"])
 def test_virtual_threads_in_native_code(jdk, collector):
-    """Frames in the heap of threads in native code, where the collector moves them: the right thread's, all of them, or none."""
+    """Frames in the heap of threads in native code, with a collector that moves them: those of the right thread, all or none."""
     report, _ = walk(jdk, java("WalkVirtual", 3000, "native"), "mode=busy,interval=400,compare=0,native=1,stacks=8000",
                      jvm=[f"-XX:+Use{collector}GC", "-Xmx100m"])
     native = [s for s in report.stacks if "WalkVirtual.inNative()" in s and "getProcessCpuTime0()J" in s]
@@ -188,7 +190,8 @@ def test_virtual_threads_in_native_code(jdk, collector):
 
 @pytest.mark.jdks(21, 25, 27)
 def test_virtual_threads_being_frozen_and_thawed(jdk):
-    """Samples taken while frames go to the heap or come back: each frame once, none of an earlier call, or the rest is missing."""
+    """Samples taken while frames move to the heap or back: each frame occurs once, none is of an earlier call, or the rest is
+    missing."""
     report, _ = walk(jdk, java("WalkVirtual", 3000, "yield"), "mode=busy,interval=200,compare=0,native=1,stacks=30000",
                      jvm=["-Xmx100m"])
     stacks = [s for s in report.stacks if re.search(r"WalkVirtual\.(even|odd)\(", s)]
@@ -316,7 +319,7 @@ def check_core(jdk):
 
 @pytest.mark.jdks(8, 17, 27)
 def test_core_file(jdk):
-    """A core file without its VM: every thread whole, Java's frames with the lines that the program itself told."""
+    """A core file without its VM: every thread is complete, with the lines of Java frames that the program itself printed."""
     check_core(jdk)
 
 
@@ -327,7 +330,7 @@ def test_core_file_of_the_other_jdks(jdk):
 
 
 def test_core_file_damaged(tmp_path):
-    """What is no core, or cut: one line and 1, never a crash."""
+    """A file that is no core, or is cut: one line and status 1, never a crash."""
     tool, path = lab.BUILD / "walk_core", tmp_path / "core"
     for content in (b"", b"no core", pathlib.Path(tool).read_bytes()[:5000]):
         path.write_bytes(content)
