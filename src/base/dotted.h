@@ -18,6 +18,13 @@ static inline void dotted_in_place(char *name, size_t len)
         name[i] = dotted(name[i]);
 }
 
+/* The reverse: "java.lang.String" becomes "java/lang/String". */
+static inline void slashed_in_place(char *name)
+{
+    for (; *name; name++)
+        *name = *name == '.' ? '/' : *name;
+}
+
 static inline void buf_dotted(struct buf *b, const char *name, size_t len)
 {
     for (size_t i = 0; i < len; i++)

@@ -11,6 +11,7 @@
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
 #include "base/clock.h"
+#include "base/dotted.h"
 #include "base/pattern.h"
 #include "jfr/writer.h"
 
@@ -103,8 +104,7 @@ static bool is_meant(const struct pattern *p, jclass c, struct str name)
     char class_name[512];
     if (p->option == OPT_TOSTRING && strchr(p->text, '*')) {
         snprintf(class_name, sizeof(class_name), "%.*s", (int)name.len, name.data);
-        for (char *at = class_name; *at; at++)
-            *at = *at == '/' ? '.' : *at;
+        dotted_in_place(class_name, strlen(class_name));
         return pattern_match_one(p->text, class_name, strlen(class_name));
     }
     if (p->option == OPT_TOSTRING)

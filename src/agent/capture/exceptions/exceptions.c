@@ -15,6 +15,7 @@
 #include "agent/vm/names.h"
 #include "agent/vm/thread_table.h"
 #include "base/clock.h"
+#include "base/dotted.h"
 #include "jfr/writer.h"
 
 #include <errno.h>
@@ -164,8 +165,7 @@ static void write_jdk_throw(struct jfr_writer *w, const struct throw *t, const s
     struct jfr_event event;
     char name[1024];
     snprintf(name, sizeof(name), "%s", row->class_name);
-    for (char *p = name; *p; p++)
-        *p = *p == '.' ? '/' : *p;
+    slashed_in_place(name);
     uint64_t class = jfr_define_class(w, &(struct jfr_class){.name = name});
     if (!class || !jfr_begin(w, JFR_JAVA_EXCEPTION_THROW, strlen(message) + 128, &event))
         return;

@@ -22,6 +22,7 @@
 #include "agent/vm/names.h"
 #include "agent/vm/virtual_list.h"
 #include "base/clock.h"
+#include "base/dotted.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "jfr/losses.h"
@@ -161,9 +162,7 @@ static uint64_t class_of_name(JNIEnv *jni, jstring name)
         return 0;
     (*jni)->GetStringUTFRegion(jni, name, 0, len, text);
     text[utf] = 0;
-    for (char *c = text; *c; c++)
-        if (*c == '.')
-            *c = '/';
+    slashed_in_place(text);
     return jfr_define_class(thread_capture.jfr, &(struct jfr_class){.name = text});
 }
 

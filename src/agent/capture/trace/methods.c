@@ -62,8 +62,7 @@ bool trace_annotated(const char *pattern, const struct class_file *c, const stru
     if (*pattern != '@' || n + 2 >= sizeof(type))
         return false;
     snprintf(type, sizeof(type), "L%.*s;", (int)n - 1, pattern + 1);
-    for (char *q = type; *q; q++)
-        *q = *q == '.' ? '/' : *q;
+    slashed_in_place(type);
     return class_annotated(c, m->start + 6, type) || class_annotated(c, c->attributes_start, type);
 }
 

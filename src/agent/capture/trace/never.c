@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/trace/never.h"
+#include "base/dotted.h"
 
 #include "classfile/classfile.h"
 
@@ -111,8 +112,8 @@ static bool never_of_this(struct fit *f, const struct cond_test *t)
         end--;
     _cleanup_(buf_release) struct buf type = BUF(1 << 17);
     buf_printf(&type, "L%.*s;", (int)(end - f->method->text), f->method->text);
-    for (char *p = (char *)type.data; !buf_error(&type) && *p; p++)
-        *p = *p == '.' ? '/' : *p;
+    if (!buf_error(&type))
+        slashed_in_place((char *)type.data);
     return !buf_error(&type) &&
            never_of_type(f, t, (struct str){buf_str(&type), strlen(buf_str(&type))});
 }

@@ -3,6 +3,7 @@
 #include "agent/capture/trace/known_texts.h"
 
 #include "agent/instrument/probe_class.h"
+#include "base/dotted.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -193,8 +194,7 @@ static int64_t offset_of(JNIEnv *jni, const struct shape_row *row, jclass at_han
         snprintf(class, sizeof(class), "%.*s", (int)(dot - field), field);
     else
         snprintf(class, sizeof(class), "%s", row->class);
-    for (char *p = class; *p; p++)
-        *p = *p == '.' ? '/' : *p;
+    slashed_in_place(class);
     const char *start = dot ? dot + 1 : field;
     snprintf(name, sizeof(name), "%.*s", (int)(colon - start), start);
     int64_t offset = -ENOENT;

@@ -8,6 +8,7 @@
 #include "agent/capture/triggers/triggers.h"
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/probe_class.h"
+#include "base/dotted.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -83,8 +84,8 @@ static const struct instrument_client client = {
 static char *internal_name(const char *class_name)
 {
     char *copy = strdup(class_name);
-    for (char *p = copy; p && *p; p++)
-        *p = *p == '.' ? '/' : *p;
+    if (copy)
+        slashed_in_place(copy);
     return copy;
 }
 
