@@ -7,6 +7,7 @@
 #include "cli/nearest.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool arg_at(const struct arg_set *set, size_t i, struct arg_shown *ret)
@@ -188,19 +189,33 @@ static void unknown_option(const struct command *c, const char *word)
 
 enum { SETS_MAX = 8 };
 
+static void *values_of(const struct arg_values *values, const struct arg_set *set)
+{
+    void *others = NULL;
+    for (; values->values; values++) {
+        if (values->set == set)
+            return values->values;
+        if (!values->set)
+            others = values->values;
+    }
+    if (!others)
+        abort(); /* the command has a set without a struct, which its first option shows */
+    return others;
+}
+
 /* given: the options of each set taken so far, one bit each. */
-static int take_from_any(const struct command *c, void *const *values, int argc, char **argv,
-                         int *i, uint64_t given[SETS_MAX])
+static int take_from_any(const struct command *c, const struct arg_values *values, int argc,
+                         char **argv, int *i, uint64_t given[SETS_MAX])
 {
     int r = 0;
     for (size_t n = 0; r == 0 && c->sets && c->sets[n] && n < SETS_MAX; n++)
-        r = take(c, c->sets[n], values[n], argc, argv, i, &given[n]);
+        r = take(c, c->sets[n], values_of(values, c->sets[n]), argc, argv, i, &given[n]);
     if (r == 0)
         unknown_option(c, argv[*i]);
     return r;
 }
 
-bool args_parse(const struct command *c, void *const *values, int argc, char **argv,
+bool args_parse(const struct command *c, const struct arg_values *values, int argc, char **argv,
                 struct operands *ret, int *ret_status)
 {
     int operands = 1; /* they are moved to argv[1..operands-1] */

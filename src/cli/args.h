@@ -62,12 +62,21 @@ struct operands {
     char **list; /* in argv, which is reordered */
 };
 
+/* Where the values of a set go. set NULL: of every set that no other element names. */
+struct arg_values {
+    const struct arg_set *set;
+    void *values;
+};
+
+/* A list of them: ARGS({&report_set, &options}, {&selection_set, &selection}). */
+#define ARGS(...) ((const struct arg_values[]){__VA_ARGS__, {0}})
+
 /*
- * Parses the command line. Fills values[i], the struct of the command's i-th set, and the operands.
- * Returns false when the command has nothing more to do, after `--help` or a complaint on standard
- * error; *ret_status is its exit status then.
+ * Parses the command line. Fills the structs of the command's sets, and the operands. `values` is
+ * NULL for a command without options. Returns false when the command has nothing more to do, after
+ * `--help` or a complaint on standard error; *ret_status is its exit status then.
  */
-bool args_parse(const struct command *c, void *const *values, int argc, char **argv,
+bool args_parse(const struct command *c, const struct arg_values *values, int argc, char **argv,
                 struct operands *ret, int *ret_status);
 
 void args_help(const struct command *c, FILE *to);

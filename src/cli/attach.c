@@ -425,7 +425,9 @@ static int cmd_attach(const struct command *self, int argc, char **argv)
     struct push_options push = {0};
     struct operands operands;
     int status;
-    if (!args_parse(self, (void *[]){&choice, &push, &capture}, argc, argv, &operands, &status))
+    if (!args_parse(self,
+                    ARGS({&choice_set, &choice}, {&push_set, &push}, {&capture_set, &capture}),
+                    argc, argv, &operands, &status))
         return status;
     if ((operands.count > 0) + choice.all + (choice.match != NULL) != 1) {
         complain(self->name, "which VM", "name a PID, or --all, or --match PATTERN");

@@ -210,7 +210,7 @@ static int cmd_status(const struct command *self, int argc, char **argv)
     _cleanup_(buf_release) struct buf answer = BUF(1 << 20);
     struct operands operands;
     int status;
-    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
+    if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
         return status;
     status = send_verb(self, operands.list[0], "control=status", &vm, &answer);
     if (status)
@@ -351,7 +351,7 @@ static int cmd_dump(const struct command *self, int argc, char **argv)
     struct control options = {0};
     struct operands operands;
     int status;
-    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
+    if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
         return status;
     const char *operand = operands.list[0];
     if (operand[strspn(operand, "0123456789")])
@@ -364,7 +364,7 @@ static int cmd_stop(const struct command *self, int argc, char **argv)
     struct control options = {0};
     struct operands operands;
     int status;
-    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
+    if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
         return status;
     return send_and_fetch(self, operands.list[0], &options, "control=stop", true);
 }

@@ -42,7 +42,7 @@ static int cmd_control(const struct command *self, int argc, char **argv)
     struct operands operands;
     char file[PATH_MAX];
     int status;
-    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
+    if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
         return status;
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
     status = target_open(&vm, operands.list[0]);

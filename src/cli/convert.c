@@ -143,7 +143,9 @@ static int cmd_convert(const struct command *self, int argc, char **argv)
     struct selection selection = {0};
     struct operands operands;
     int status;
-    if (!args_parse(self, (void *[]){&options, &push, &selection}, argc, argv, &operands, &status))
+    if (!args_parse(
+            self, ARGS({&convert_set, &options}, {&push_set, &push}, {&selection_set, &selection}),
+            argc, argv, &operands, &status))
         return status;
     if (!options.output && !push.url) {
         complain(self->name, "-o OUT is missing", "its extension picks the format; or --push URL");

@@ -306,7 +306,7 @@ static int cmd_coverage(const struct command *self, int argc, char **argv)
     struct cover_options o = {0};
     struct operands operands;
     int status;
-    if (!args_parse(self, (void *[]){&o}, argc, argv, &operands, &status))
+    if (!args_parse(self, ARGS({NULL, &o}), argc, argv, &operands, &status))
         return status;
     _cleanup_(coverage_release) struct coverage c = {0};
     _cleanup_(found_release) struct found found = {0};

@@ -171,7 +171,8 @@ static int cmd_diff(const struct command *self, int argc, char **argv)
     struct selection selection = {0};
     struct operands operands;
     int status;
-    if (!args_parse(self, (void *[]){&options, &selection}, argc, argv, &operands, &status))
+    if (!args_parse(self, ARGS({&diff_set, &options}, {&selection_set, &selection}), argc, argv,
+                    &operands, &status))
         return status;
     struct comparison c = {0};
     status = read_side(&c, 0, &selection, operands.list[0]);

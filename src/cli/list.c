@@ -141,7 +141,7 @@ static int cmd_list(const struct command *self, int argc, char **argv)
     struct list options = {0};
     struct operands operands;
     int status;
-    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
+    if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
         return status;
     struct vm_list vms;
     int r = vm_list_read(&vms);

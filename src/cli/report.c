@@ -460,7 +460,8 @@ static int cmd_report(const struct command *self, int argc, char **argv)
     struct selection selection = {0};
     struct operands operands;
     int status;
-    if (!args_parse(self, (void *[]){&options, &selection}, argc, argv, &operands, &status))
+    if (!args_parse(self, ARGS({&report_set, &options}, {&selection_set, &selection}), argc, argv,
+                    &operands, &status))
         return status;
     _cleanup_(profile_freep) struct profile *p = NULL;
     status = reading_open(&p, operands.list[0], LOAD_SUMS, &selection, NULL);

@@ -261,7 +261,8 @@ static int cmd_run(const struct command *self, int argc, char **argv)
 {
     struct run run = {.outcome = (int)syscall(SYS_memfd_create, OUTCOME_NAME, 0)};
     int status;
-    if (!args_parse(self, (void *[]){&run.push, &run.capture}, argc, argv, &run.program, &status)) {
+    if (!args_parse(self, ARGS({&push_set, &run.push}, {&capture_set, &run.capture}), argc, argv,
+                    &run.program, &status)) {
         capture_release(&run.capture);
         return status;
     }

@@ -442,7 +442,7 @@ static int cmd_top(const struct command *self, int argc, char **argv)
     struct top o = {.interval = NS_PER_SECOND, .rows = 15};
     struct operands operands;
     int status;
-    if (!args_parse(self, (void *[]){&o}, argc, argv, &operands, &status))
+    if (!args_parse(self, ARGS({NULL, &o}), argc, argv, &operands, &status))
         return status;
     if (o.interval < least_interval) {
         complain("top: --interval", "at least 10 ms", NULL);

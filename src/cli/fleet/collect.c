@@ -264,7 +264,8 @@ static int cmd_collect(const struct command *self, int argc, char **argv)
     struct collect *limits = &options;
     struct operands operands;
     int status;
-    if (!args_parse(self, (void *[]){&options, limits}, argc, argv, &operands, &status))
+    if (!args_parse(self, ARGS({&collect_set, &options}, {&limit_set, limits}), argc, argv,
+                    &operands, &status))
         return status;
     if (!options.store)
         return wrong("--store URL is missing",

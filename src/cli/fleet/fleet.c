@@ -227,11 +227,10 @@ static int cmd_question(const struct command *self, int argc, char **argv)
     struct fleet_options o = {0};
     _cleanup_(asking_release) struct asking a = {.n = 0};
     _cleanup_(buf_release) struct buf out = BUF(INT32_MAX);
-    void *values[] = {&o, &o, &o, &o, &o, &o};
     struct operands operands;
     char limit[24];
     int status;
-    if (!args_parse(self, values, argc, argv, &operands, &status))
+    if (!args_parse(self, ARGS({NULL, &o}), argc, argv, &operands, &status))
         return status;
     const char *verb = command_word(self);
     snprintf(limit, sizeof(limit), "%llu", (unsigned long long)o.limit);

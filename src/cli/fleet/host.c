@@ -500,7 +500,7 @@ static int cmd_host(const struct command *self, int argc, char **argv)
     struct operands operands;
     char folder[64];
     int status;
-    if (!args_parse(self, (void *[]){&o, &o}, argc, argv, &operands, &status))
+    if (!args_parse(self, ARGS({NULL, &o}), argc, argv, &operands, &status))
         return status;
     status = check(&o);
     if (status)

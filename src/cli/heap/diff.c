@@ -116,7 +116,7 @@ static int cmd_heap_diff(const struct command *self, int argc, char **argv)
     struct heap_options o = {0};
     struct operands operands;
     int status;
-    if (!args_parse(self, (void *const[]){&o, &o}, argc, argv, &operands, &status))
+    if (!args_parse(self, ARGS({NULL, &o}), argc, argv, &operands, &status))
         return status;
     _cleanup_(heap_freep) struct heap *old = NULL, *new = NULL;
     struct heap_options each = o;

@@ -125,7 +125,7 @@ static int cmd_heap_histogram(const struct command *self, int argc, char **argv)
     struct heap_options o = {0};
     struct operands operands;
     int status;
-    if (!args_parse(self, (void *const[]){&o, &o, &o}, argc, argv, &operands, &status))
+    if (!args_parse(self, ARGS({NULL, &o}), argc, argv, &operands, &status))
         return status;
     const struct heap_settings settings = {.index = o.index};
     _cleanup_(heap_freep) struct heap *h = NULL;

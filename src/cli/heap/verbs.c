@@ -20,7 +20,7 @@ int heap_run_verb(const struct command *self, int argc, char **argv)
     struct heap_options o = {0};
     struct operands operands;
     int status;
-    if (!args_parse(self, (void *const[]){&o, &o, &o, &o}, argc, argv, &operands, &status))
+    if (!args_parse(self, ARGS({NULL, &o}), argc, argv, &operands, &status))
         return status;
     _cleanup_(heap_freep) struct heap *h = NULL;
     status = heap_open_index(&h, operands.list[0], &o);

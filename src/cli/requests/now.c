@@ -40,7 +40,8 @@ static int cmd_slow(const struct command *self, int argc, char **argv)
     struct operands operands;
     char output[PATH_MAX];
     int status;
-    if (!args_parse(self, (void *[]){&capture, &options}, argc, argv, &operands, &status))
+    if (!args_parse(self, ARGS({&capture_set, &capture}, {&request_now_set, &options}), argc, argv,
+                    &operands, &status))
         return status;
     if (!request_options_check(&options, self->name))
         return 2;

@@ -345,7 +345,7 @@ static int run_verb(const struct command *self, int argc, char **argv,
     struct request_view v;
     struct operands operands;
     int status;
-    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
+    if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
         return status;
     if (!request_options_check(&options, self->name))
         return 2;
@@ -374,7 +374,7 @@ static int cmd_show(const struct command *self, int argc, char **argv)
     struct request_view v;
     struct operands operands;
     int status;
-    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
+    if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
         return status;
     status = request_view_open(&v, &options, operands.list[1], false);
     return status ? status : request_view_close(&v, requests_show(&v, operands.list[0]));

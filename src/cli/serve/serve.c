@@ -332,7 +332,7 @@ static int cmd_serve(const struct command *self, int argc, char **argv)
     struct serve options = {0};
     struct operands operands;
     int status;
-    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
+    if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
         return status;
     if (options.port > 65535) {
         complain(self->name, "--port", "a port is at most 65535");

@@ -237,7 +237,7 @@ static int run_verb(const struct command *self, int argc, char **argv,
     struct thread_options options = {0};
     struct operands operands;
     int status;
-    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
+    if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
         return status;
     _cleanup_(request_times_release) struct request_times times = {0};
     status = 0;
@@ -267,7 +267,7 @@ static int cmd_deadlocks(const struct command *self, int argc, char **argv)
     struct thread_options options = {0};
     struct operands operands;
     int status;
-    if (!args_parse(self, (void *[]){&options}, argc, argv, &operands, &status))
+    if (!args_parse(self, ARGS({NULL, &options}), argc, argv, &operands, &status))
         return status;
     const char *operand = operands.list[0];
     bool is_pid = operand[strspn(operand, "0123456789")] == 0 && access(operand, F_OK) != 0;

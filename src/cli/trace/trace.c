@@ -570,7 +570,7 @@ static int cmd_trace(const struct command *self, int argc, char **argv)
     struct trace_options o = {0};
     struct operands operands;
     int status;
-    if (!args_parse(self, (void *[]){&o}, argc, argv, &operands, &status))
+    if (!args_parse(self, ARGS({NULL, &o}), argc, argv, &operands, &status))
         return status;
     /* A number is a process id, anything else a file. */
     const char *what = operands.list[0];

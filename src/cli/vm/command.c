@@ -52,7 +52,7 @@ static int cmd_vm(const struct command *self, int argc, char **argv)
     struct vm_options o = {0};
     struct operands operands;
     int status;
-    if (!args_parse(self, (void *[]){&o}, argc, argv, &operands, &status))
+    if (!args_parse(self, ARGS({NULL, &o}), argc, argv, &operands, &status))
         return status;
     if (o.to_ns && o.from_ns >= o.to_ns)
         return complain("vm", "--from is not before --to", NULL), 2;
