@@ -268,7 +268,7 @@ def sites_agree(out, sites):
 
 
 @pytest.mark.jdks(8, 17, 25)
-def test_what_is_sampled_of_a_program_that_runs_already_is_there_in_every_output(jdk, tmp_path):
+def test_samples_of_a_running_program_are_in_every_output(jdk, tmp_path):
     """CPU and allocations, recorded by attach: three parts have the same figures as one recording in each output, and twice as
     much where the same events are in two chunks, including stacks that were cut."""
     out, twice = tmp_path / "s.jfr", tmp_path / "two.jfr"

@@ -111,7 +111,7 @@ def test_compilers_describe_all_code_while_samples_are_taken(jdk, jvmscope, busy
 @pytest.mark.parametrize("words,first", [("cpu=times", "JAVA PROFILE 1.0"), ("cpu=old", "count callee caller time"),
                                          ("heap=dump,format=b", "JAVA PROFILE 1.0")], ids=lambda v: v.replace("=", " "))
 @pytest.mark.jdks(8, 25)
-def test_every_output_of_hprof_is_told_and_fetched(jdk, jvmscope, busy, tmp_path, words, first):
+def test_every_output_of_hprof_is_reported_and_fetched(jdk, jvmscope, busy, tmp_path, words, first):
     """A recording of cpu=old begins with other bytes, and used to be refused as not being a recording."""
     pid = busy("-Xmx32m", jdk.agent(f"{words},file={tmp_path}/o.txt")).pid
     done = jvmscope("dump", "-o", tmp_path / "copy.hprof.txt", pid)

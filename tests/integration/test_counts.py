@@ -368,7 +368,7 @@ def test_the_jdks_own_tools_read_everything(jdk, tmp_path):
 
 
 @pytest.mark.jdks(8, 17, 25)
-def test_what_is_counted_of_a_program_that_runs_already_is_there_in_every_output(jdk, tmp_path):
+def test_counts_of_a_running_program_are_in_every_output(jdk, tmp_path):
     """Attached while it waits, the program does two rounds: each capture has exactly these, and the page agrees with the verbs."""
     out, page = tmp_path / "a.jfr", tmp_path / "a.html"
     process = jdk.start_java("Counted", jvm=("-Xmx64m",), stdin=-1, stdout=-1, stderr=-1)

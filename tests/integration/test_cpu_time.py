@@ -34,7 +34,7 @@ def check(found, used):
     return process, times
 
 
-def test_all_cpu_time_of_a_process_is_told(jdk, tmp_path):
+def test_all_cpu_time_of_a_process_is_reported(jdk, tmp_path):
     out = tmp_path / "c.jfr"
     program = jdk.start("java", "-Xmx200m", jdk.agent(f"cpu=samples,interval=1ms,format=r,file={out}"), "-cp", lab.compiled("Compiles"),
                         "Compiles", lab.ROOT / "tests" / "java", stderr=open(os.devnull, "w"))
@@ -80,7 +80,7 @@ def test_cpu_time_at_attach(jdk, tmp_path):
 
 
 @pytest.mark.jdks(8, 17, 25)
-def test_what_was_used_before_an_attach_is_not_told(jdk, tmp_path):
+def test_what_was_used_before_an_attach_is_not_reported(jdk, tmp_path):
     """Compilers that are recognized as such only once they are sampled used to be reported with all time they ever used, which was
     more than the process had used."""
     out = tmp_path / "a.jfr"

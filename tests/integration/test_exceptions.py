@@ -88,7 +88,7 @@ def test_when_the_vm_runs_already(jvmscope, tmp_path):
 
 
 @pytest.mark.jdks(8, 17, 25)
-def test_what_is_thrown_on_counts_at_each_throw_alike_in_both_ways(jdk, jvmscope, tmp_path):
+def test_rethrown_exceptions_count_at_each_throw_in_both_ways(jdk, jvmscope, tmp_path):
     """Each throw in the code counts as one, whatever javac makes of finally, monitors and resources, and even if two are in one
     line."""
     found = {}

@@ -241,7 +241,7 @@ def test_list_marks_a_vm_with_a_tmp_of_its_own(hostile, jvmscope):
 
 
 @pytest.mark.jdks(8, 17, 25)
-def test_a_stopped_vm_is_told_at_once_and_prints_nothing_later(vm, tmp_path):
+def test_a_stopped_vm_is_reported_at_once_and_prints_nothing_later(vm, tmp_path):
     """Before anybody has attached, when SIGQUIT would wake it, and afterwards, when it listens but never answers."""
     process = vm()
     commands = (["status"], ["attach", "--cpu", "-t", "1s", "-o", tmp_path / "a.jfr"], ["heap", "dump", "-o", tmp_path / "h.hprof"],

@@ -378,7 +378,7 @@ def test_label_values_without_end_are_refused(tmp_path):
         assert total(c, "--tenant", "red") == 22 and total(c, "--tenant", "blue") == 1
 
 
-def test_what_comes_too_fast_is_told_to_wait(tmp_path):
+def test_uploads_that_arrive_too_fast_are_asked_to_wait(tmp_path):
     with collector(tmp_path, "--rate", "1") as c:
         answers = [c.request("POST", "/v1/upload", stacks(a=1), service="s", id=str(i), **{"from": NOW}) for i in range(40)]
         limited = [a for a in answers if a[0] == 429]

@@ -62,7 +62,7 @@ def test_run_tells_what_a_full_disk_took(jdk, limited, flags, output):
 
 
 @pytest.mark.jdks(8, 17, 25)
-def test_what_lost_sums_held_is_told(jdk, tmp_path):
+def test_what_lost_sums_held_is_reported(jdk, tmp_path):
     """An event that holds a sum stands for any number of objects, bytes, exceptions and calls: what is lost and what is recorded
     are together at least what the program did, in the table, in JSON and on the page."""
     out = tmp_path / "out.jfr"

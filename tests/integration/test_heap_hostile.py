@@ -198,7 +198,7 @@ def test_bomb(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["bomb.hprof.gz"]
 
 
-def test_what_is_no_dump(tmp_path):
+def test_files_that_are_no_dump(tmp_path):
     for name, data, why in (("empty", b"", "no heap dump"), ("text", b"hello\n" * 100, "no heap dump"),
                             ("gz", gzip.compress(b"hello"), "no heap dump"), ("version", b"JAVA PROFILE 1.0.9\0" + bytes(12), "version"),
                             ("ids", b"JAVA PROFILE 1.0.2\0\0\0\0\5" + bytes(8), "id size"),

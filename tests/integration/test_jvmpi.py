@@ -93,7 +93,7 @@ def test_scenario(jdk, name):
 
 
 @pytest.mark.jdks(11, 17, 21)
-def test_classes_end_with_a_collector_beside_the_program(jdk):
+def test_ends_of_classes_are_reported_with_a_concurrent_collector(jdk):
     """Also with GC_START and GC_FINISH, whose count of objects needs a walk through the heap. ZGC of JDK 11 unloads no classes."""
     for collector in ["ShenandoahGC"] + ["ZGC"] * (jdk.version > 11):
         done = run(jdk, "classes", agent="-Xrunjvmpitest:35+42+43+4+5+60+61+47", jvm=["-XX:+UnlockExperimentalVMOptions", f"-XX:+Use{collector}"])

@@ -206,7 +206,7 @@ def test_sizes_of_class_objects(jdk, tmp_path):
 
 
 @pytest.mark.jdks(17)
-def test_dumps_have_threads_whose_end_is_not_told(jdk, tmp_path):
+def test_dumps_have_threads_whose_end_is_not_reported(jdk, tmp_path):
     """Since JDK 26 the VM reports no ends while it waits to end itself. The Thread objects of such threads are collected."""
     found, _ = breaches(jdk, (40, 60), tmp_path, layer=AGENTS / "libjvmpimutant.so", env=["JVMPI_MUTANT=lost-ends"])
     assert not found, found

@@ -88,7 +88,7 @@ def test_locks_need_a_recording(jdk):
     assert "goes into a recording: add format=r" in done.stderr + done.stdout
 
 
-def test_what_is_too_much_is_lost_and_told(jdk, tmp_path):
+def test_what_is_too_much_is_lost_and_reported(jdk, tmp_path):
     """A thread holds 100 locks at once: the holds of 64 are kept, and the recording reports the others as lost."""
     out = tmp_path / "many.jfr"
     done = jdk.java("ManyHeld", jvm=[jdk.agent(f"locks=java.lang.Object,format=r,file={out}")])
@@ -100,7 +100,7 @@ def test_what_is_too_much_is_lost_and_told(jdk, tmp_path):
         assert (answer["lost"], answer["losses"][0]["amount"], answer["unended"]) == (36, 36, False), verb
 
 
-def test_waits_that_a_thread_spins_through_are_told(jdk, tmp_path):
+def test_waits_that_a_thread_spins_through_are_reported(jdk, tmp_path):
     """Of some 5,000 the VM posts an event for 24 to 150 before JDK 25, once spinning has failed. (The program sees a little less than
     all: a thread that comes while the other one has just got the monitor, or nearly let it go, is not counted.)"""
     out = tmp_path / "spun.jfr"

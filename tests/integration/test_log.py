@@ -185,7 +185,7 @@ def test_a_line_reaches_fields_lengths_statics_and_the_thread(jdk, jvmscope, tmp
 
 
 @pytest.mark.jdks(8, 25)
-def test_a_name_that_is_nowhere_is_told_at_first_sight_and_once(jdk, jvmscope, tmp_path):
+def test_a_name_that_matches_nothing_is_reported_at_once_and_only_once(jdk, jvmscope, tmp_path):
     """Refused while the program runs, with the place."""
     at = (lab.ROOT / "tests/java/TracedForever.java").read_text().splitlines().index("        return n + 1;") + 1
     words = ["run", "--log", f"TracedForever:{at} {{nosuch}} {{n.nosuch}} {{TracedForever.nosuch}}", "-o", tmp_path / "l.jfr", "--",

@@ -445,7 +445,7 @@ def test_virtual_threads_have_an_identity_of_their_own(jdk, tmp_path):
 
 
 @pytest.mark.jdks(8, 25)
-def test_requests_that_never_end_are_told(jdk, tmp_path):
+def test_requests_that_never_end_are_reported(jdk, tmp_path):
     out = tmp_path / "o.jfr"
     run_many(jdk, out, "open", 7)
     assert not requests_in(out)

@@ -65,7 +65,7 @@ def test_a_program_that_records_nothing(tmp_path):
     assert not (tmp_path / "new.jfr").exists()
 
 
-def test_a_folder_that_is_not_there_is_told_before_the_program_runs(tmp_path):
+def test_a_folder_that_is_not_there_is_reported_before_the_program_runs(tmp_path):
     java = subprocess.run([lab.ROOT / "tools" / "java-home"], capture_output=True, text=True, check=True).stdout.strip()
     out = tmp_path / "none" / "a.html"
     done = lab.jvmscope("run", "-o", out, "--", f"{java}/bin/java", "-version")
@@ -75,7 +75,7 @@ def test_a_folder_that_is_not_there_is_told_before_the_program_runs(tmp_path):
 @pytest.mark.parametrize("words", [("--deadlocks",), ("--watch", "Busy.x"), ("--events",), ("--trace", "Busy.main"), ("--cover",),
                                    ("--threads",), ("--exceptions",), ("--log", "Busy:3"), ("--locks", "Busy")], ids=lambda w: w[0])
 @pytest.mark.parametrize("output", ["o.hprof", "o.hprof.txt"])
-def test_what_hprof_has_no_place_for_is_told_before_the_program_runs(words, output, tmp_path):
+def test_what_hprof_has_no_place_for_is_reported_before_the_program_runs(words, output, tmp_path):
     done = lab.jvmscope("run", *words, "-o", output, "--", "sh", "-c", "touch ran", cwd=tmp_path)
     assert done.returncode == 2 and f"{output}: {words[0]} is recorded into a .jfr" in done.stderr, done.stderr
     assert not list(tmp_path.iterdir())
@@ -83,7 +83,7 @@ def test_what_hprof_has_no_place_for_is_told_before_the_program_runs(words, outp
 
 @pytest.mark.parametrize("output", ["o.hprof", "o.hprof.txt", "o.jfr"])
 @pytest.mark.jdks(17)
-def test_an_output_that_takes_no_byte_is_not_told_as_written(jdk, output, tmp_path):
+def test_an_output_that_takes_no_byte_is_not_reported_as_written(jdk, output, tmp_path):
     command = ["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", lab.BUILD / "jvmscope", "run", "-o", output, "--", *jdk.command(*busy(1))]
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, cwd=tmp_path, timeout=120)
     assert done.returncode != 0 and "File too large" in done.stderr and "no recording was written" in done.stderr, done.stderr

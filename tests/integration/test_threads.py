@@ -315,7 +315,7 @@ def run_deadlock(jdk, which, out):
 @pytest.mark.usefixtures("on_time")
 @pytest.mark.jdks(8, 17, 21, 25, 27)
 @pytest.mark.parametrize("which, names", [("three", "ABC"), ("mixed", "AB"), ("virtual", "AB")])
-def test_10_deadlock_is_told_live(jdk, which, names, tmp_path):
+def test_10_deadlock_is_reported_live(jdk, which, names, tmp_path):
     """Reported once, within 100 ms of forming, with the cycle and every stack; the recording contains the same."""
     if which == "virtual" and jdk.version < 21:
         return  # there are none
@@ -540,7 +540,7 @@ def test_what_lies_outside_of_a_recording_is_refused(jdk, tmp_path):
 
 
 @pytest.mark.jdks(17)
-def test_what_if_of_nothing_and_a_cut_recording_are_told(jdk, tmp_path):
+def test_what_if_of_nothing_and_a_cut_recording_are_reported(jdk, tmp_path):
     path, _ = exported(jdk.version, "4", ".trcxml", tmp_path)
     for option, what in (("--lock", "no lock's class matches"), ("--method", "no method matches")):
         done = lab.jvmscope("threads", "what-if", option, "Misspelt", path)

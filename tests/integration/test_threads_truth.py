@@ -280,7 +280,7 @@ def virtual_monitors(jdk, out):
 
 
 @pytest.mark.jdks(21, 25, 27)
-def test_an_owner_that_the_vm_does_not_tell_is_told_as_unknown(jdk, tmp_path):
+def test_an_owner_that_the_vm_does_not_report_is_shown_as_unknown(jdk, tmp_path):
     """Any monitor counts: now and then a thread waits for the VM's own lock of a class that is being initialized, an int[]."""
     out = tmp_path / "v.jfr"
     events, _ = virtual_monitors(jdk, out)

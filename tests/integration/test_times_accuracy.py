@@ -66,7 +66,7 @@ def test_shares_and_their_intervals(jdk, tmp_path, record_property):
 
 @pytest.mark.measured
 @pytest.mark.jdks(8, 25)
-def test_nothing_is_claimed_on_few_readings_and_negative_times_are_told(jdk, tmp_path):
+def test_nothing_is_claimed_on_few_readings_and_negative_times_are_reported(jdk, tmp_path):
     _, methods, out = recorded(jdk, tmp_path, "TimesTruth", 3000, options="include=TimesTruth*")
     assert all((m["raw_self_ns_95"] is None) == (m["readings"] < 10) for m in methods.values())
     unseen = [m for m in methods.values() if m["readings"] == 0 and m["calls"] >= 3000 and m.get("timed", True)]

@@ -52,7 +52,7 @@ def test_heap_into_a_recording_has_sites_and_a_dump_that_is_named(jdk, tmp_path)
 
 
 @pytest.mark.jdks(17)
-def test_what_was_asked_for_and_is_not_in_a_recording_is_told(jdk, tmp_path):
+def test_what_was_asked_for_and_is_not_in_a_recording_is_reported(jdk, tmp_path):
     out, page = tmp_path / "x.jfr", tmp_path / "x.html"
     asked = ("--trace=Busy.nosuch", "--exceptions", "--monitors", "--watch=Busy.sink")
     for path in (out, page):
@@ -86,7 +86,7 @@ def said_out(done):
 
 
 @pytest.mark.jdks(8, 25)
-def test_a_recording_that_goes_on_is_told_with_its_size_and_its_losses(jdk, busy, tmp_path):
+def test_a_recording_that_goes_on_is_reported_with_its_size_and_its_losses(jdk, busy, tmp_path):
     pid, file, copy, page = busy(), tmp_path / "a.jfr", tmp_path / "b.jfr", tmp_path / "c.html"
     note = "note: --heap=sites: "
     said(lab.jvmscope("attach", "--agent", "heap=sites", "--trace=Busy.work", "--limit=3", "-o", file, pid))
@@ -126,7 +126,7 @@ def test_json_of_differences_tells_what_each_side_lost(jdk, tmp_path):
 
 
 @pytest.mark.jdks(17)
-def test_no_probe_is_in_a_result_and_filters_that_match_nothing_are_told(jdk, tmp_path):
+def test_no_probe_is_in_a_result_and_filters_that_match_nothing_are_reported(jdk, tmp_path):
     out, stacks = tmp_path / "a.jfr", tmp_path / "a.collapsed"
     run(jdk, out, "--cpu", "-i", "1ms", "--threads", "--trace=Busy.*", program=("Busy", "1", "2"))
     assert lab.jvmscope("convert", "-o", stacks, out).returncode == 0
@@ -161,7 +161,7 @@ def test_an_output_that_cannot_hold_what_is_asked_for_is_refused_before_the_prog
 
 
 @pytest.mark.jdks(8, 27)
-def test_losses_of_what_is_converted_at_once_are_told_once_and_under_its_name(jdk, tmp_path):
+def test_losses_of_what_is_converted_at_once_are_reported_once_and_under_its_name(jdk, tmp_path):
     page = tmp_path / "x.html"
     lines = run(jdk, page, "--cpu", "--trace=Amounts.called", "--limit=100", program=("Amounts", "calls", "20000"))
     losses = [line for line in lines if " were lost " in line]
@@ -170,7 +170,7 @@ def test_losses_of_what_is_converted_at_once_are_told_once_and_under_its_name(jd
 
 
 @pytest.mark.jdks(8, 17, 27)
-def test_patterns_of_classes_that_match_nothing_are_told(jdk, tmp_path, busy):
+def test_patterns_of_classes_that_match_nothing_are_reported(jdk, tmp_path, busy):
     """At the end of a run, at attach, and at the end of what was attached."""
     options = ("--locks", "no.Such,java.lang.Object", "--cover", "--include", "Busy*,nono.*", "--exclude", "nana.*,java.*",
                "--trace", "Busy.nosuch", "--to-string", "no.Such,Busy")
@@ -235,7 +235,7 @@ def test_what_any_dump_of_a_text_file_has_is_named(jdk, tmp_path):
 
 
 @pytest.mark.jdks(17)
-def test_options_that_select_nothing_are_told_and_so_is_what_is_left_out(jdk, tmp_path):
+def test_options_that_select_nothing_are_reported_and_so_is_what_is_left_out(jdk, tmp_path):
     out = tmp_path / "a.jfr"
     run(jdk, out, "--cpu", "-i", "1ms", "--threads", "--trace=Busy.work", program=("Busy", "1", "2"))
     calls = json.loads(said_out(lab.jvmscope("trace", "--json", out)))["calls"]
@@ -268,7 +268,7 @@ def test_a_command_with_verbs_names_them_and_a_method_is_no_program(tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 @pytest.mark.parametrize("capture, options", [("alloc", ["--alloc=exact"]), ("coverage", ["--cover"])])
-def test_methods_that_run_when_it_begins_are_told(jdk, tmp_path, capture, options):
+def test_methods_that_run_when_it_begins_are_reported(jdk, tmp_path, capture, options):
     """The VM runs a call to its end in the code with which it began, in which nothing is counted: 0 of millions of objects."""
     out = tmp_path / "out.jfr"
     vm = jdk.start_java("RunsOn", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

@@ -248,7 +248,7 @@ def test_conditions_reach_fields_on_every_jdk(jdk, jvmscope, tmp_path):
         assert [c["args"][0] for c in seen if c["method"].startswith(pattern + "(")] == want, pattern
 
 
-def test_a_field_that_does_not_exist_is_told(jvmscope, tmp_path):
+def test_a_field_that_does_not_exist_is_reported(jvmscope, tmp_path):
     for pattern, condition, why in NO_FIELD:
         done = lab.jvmscope("run", "--trace", pattern, "--if", condition, "-o", tmp_path / "n.jfr", "--",
                             *lab.Jdk(17).command("java", "-cp", lab.compiled("Reached"), "Reached"))
@@ -267,7 +267,7 @@ NEVER = (
     ("Traced$Calls.nothing", "this != null", "this of Traced$Calls.nothing is not there: the method is static, or a constructor"))
 
 
-def test_a_condition_that_can_never_hold_is_told_at_the_end(tmp_path):
+def test_a_condition_that_can_never_hold_is_reported_at_the_end(tmp_path):
     """In a program that is starting this is not known before its classes are loaded."""
     for pattern, condition, why in NEVER:
         done = lab.jvmscope("run", "--trace", pattern, "--if", condition, "-o", tmp_path / "n.jfr", "--",
@@ -401,7 +401,7 @@ def test_json_of_a_recording_with_other_texts(jvmscope, tmp_path):
         assert [c["this"] for c in seen if ".instance(" in c["method"]] == [c["this"] for c in whole if ".instance(" in c["method"]]
 
 
-def test_patterns_that_match_nothing_are_told_at_the_end(tmp_path):
+def test_patterns_that_match_nothing_are_reported_at_the_end(tmp_path):
     command = [lab.BUILD / "jvmscope", "run", "--trace", 
                "TracedForever.one:no.such.Class.*:TracedForever.on:java.lang.Runnable.run:java.lang.String.length:java.lang.Math.max(II)I", "-o", tmp_path / "n.jfr", "--",
                *lab.Jdk(17).command("java", "-cp", lab.compiled("TracedForever"), "TracedForever")]
@@ -420,7 +420,7 @@ UNMATCHED = {
     "java.lang.Math.max(II)I": "java.lang.Math.max cannot be traced: the JIT replaces it as a whole, so that its code does not run"}
 
 
-def test_what_matches_nothing_is_told_on_attach_and_add(jvmscope, tmp_path):
+def test_patterns_that_match_nothing_are_reported_on_attach_and_add(jvmscope, tmp_path):
     jdk = lab.Jdk(17)
     process = jdk.start_java("TracedForever", jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:

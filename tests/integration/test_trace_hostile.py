@@ -50,7 +50,7 @@ def test_everything_is_traced(jdk, jvmscope, tmp_path):
     assert seen >= {"java.lang.Class.forName0", "HostileTrace.wide"}, seen
 
 
-def test_a_full_table_is_told_as_such(tmp_path):
+def test_a_full_table_is_reported_as_such(tmp_path):
     """More reads of a watched field than there are sites: the methods for which there is no room stay unchanged."""
     methods, reads, sites = 90, 200, 1 << 14
     (tmp_path / "Full.java").write_text("class Full { static int x; " + "".join(
@@ -97,7 +97,7 @@ def test_conditions_run_or_are_refused_in_one_line(tmp_path, condition):
     (["remove"], "remove: a pattern is missing"), (["change", "x"], "change x: allowed"), (["add", "a" * 5000], "PATTERN: too long"),
     # These are right, and there is no such process.
     (["add", "a.B.<init>([[Ljava/lang/String;J)V"], "999999999: "), (["add", "my test*"], "999999999: "), (["list"], "999999999: ")])
-def test_faults_of_a_request_are_told_first(jvmscope, words, says):
+def test_faults_of_a_request_are_reported_first(jvmscope, words, says):
     done = jvmscope("trace", "999999999", *words)
     assert done.returncode == (1 if says == "999999999: " else 2) and done.stdout == ""
     assert done.stderr.startswith("jvmscope: ") and says in done.stderr and done.stderr.count("\n") == 1
