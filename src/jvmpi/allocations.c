@@ -5,7 +5,11 @@
  * what the VM allocates, and JNI's function table what native code allocates. Allocations that the
  * JIT makes in place of a method (Arrays.copyOf) are not seen.
  */
+#include "jvmpi/boot_classes.h"
+#include "jvmpi/layer.h"
+#include "jvmpi/objects.h"
 #include "jvmpi/probes.h"
+#include "jvmpi/sources.h"
 
 PROBE_NATIVE(void, allocated)(JNIEnv *, jclass, jobject, jboolean);
 

@@ -4,8 +4,9 @@
  * the calling Java code and, while a library is being loaded, runs Java for that. Called from
  * within an event it could break what the program is doing.
  */
-#include "jvmpi/layer.h"
 
+#include "jvmpi/boot_classes.h"
+#include "jvmpi/layer.h"
 #include <string.h>
 
 static const char *const names[] = {

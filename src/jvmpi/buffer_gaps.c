@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jvmpi/buffer_gaps.h"
-
 #include "jvmpi/layer.h"
 
 enum {

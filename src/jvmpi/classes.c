@@ -3,10 +3,20 @@
  * Keeps what CLASS_LOAD reports until the class is unloaded, so that it can be requested until
  * then.
  */
+#include "jvmpi/classes.h"
 #include "agent/vm/loaded_classes.h"
 #include "base/map.h"
+#include "jvmpi/boot_classes.h"
+#include "jvmpi/ids.h"
+#include "jvmpi/interface.h"
 #include "jvmpi/layer.h"
+#include "jvmpi/lookup.h"
+#include "jvmpi/memory.h"
+#include "jvmpi/objects.h"
+#include "jvmpi/references.h"
 #include "jvmpi/settle.h"
+#include "jvmpi/sources.h"
+#include "jvmpi/threads.h"
 
 #include <stdlib.h>
 #include <string.h>

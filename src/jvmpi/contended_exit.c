@@ -7,7 +7,12 @@
  * does not know, such as one whose end was reported, do not count.
  */
 #include "base/map.h"
+#include "jvmpi/ids.h"
+#include "jvmpi/interface.h"
+#include "jvmpi/layer.h"
+#include "jvmpi/objects.h"
 #include "jvmpi/probes.h"
+#include "jvmpi/sources.h"
 
 PROBE_NATIVE(void, exiting)(JNIEnv *, jclass, jobject, jint);
 

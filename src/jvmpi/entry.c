@@ -1,9 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading, the interface, the switching of events, start and end. */
 #include "base/macro.h"
+#include "jvmpi/boot_classes.h"
+#include "jvmpi/classes.h"
+#include "jvmpi/dumps.h"
+#include "jvmpi/interface.h"
+#include "jvmpi/layer.h"
+#include "jvmpi/memory.h"
+#include "jvmpi/monitors.h"
 #include "jvmpi/natives.h"
+#include "jvmpi/objects.h"
 #include "jvmpi/probes.h"
+#include "jvmpi/references.h"
 #include "jvmpi/settle.h"
+#include "jvmpi/sources.h"
+#include "jvmpi/threads.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jvmpi/heap_counts.h"
+#include "jvmpi/layer.h"
 
 #include "agent/vm/flags.h"
-#include "jvmpi/layer.h"
 
 /*
  * A collection has up to four pauses, each of which JVM TI reports as a collection. Counts are far

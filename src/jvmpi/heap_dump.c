@@ -7,8 +7,17 @@
  */
 #include "agent/vm/loaded_classes.h"
 #include "base/buf.h"
+#include "jvmpi/classes.h"
+#include "jvmpi/dumps.h"
+#include "jvmpi/ids.h"
+#include "jvmpi/interface.h"
+#include "jvmpi/layer.h"
 #include "jvmpi/layouts.h"
+#include "jvmpi/memory.h"
+#include "jvmpi/objects.h"
+#include "jvmpi/references.h"
 #include "jvmpi/settle.h"
+#include "jvmpi/threads.h"
 #include "jvmpi/traces.h"
 
 #include <errno.h>

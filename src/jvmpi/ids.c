@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Object ids are tags, except for the newest objects (weak_ids.c). */
+#include "jvmpi/ids.h"
 #include "base/map.h"
+#include "jvmpi/layer.h"
+#include "jvmpi/lookup.h"
 #include "jvmpi/weak_ids.h"
 
 #include <stdlib.h>

@@ -5,8 +5,16 @@
  * that are not Java threads (they may run the agent's exit handlers), and thread-local storage,
  * which may be used in a signal handler.
  */
+#include "jvmpi/interface.h"
 #include "base/macro.h"
+#include "jvmpi/classes.h"
+#include "jvmpi/ids.h"
 #include "jvmpi/layer.h"
+#include "jvmpi/lookup.h"
+#include "jvmpi/memory.h"
+#include "jvmpi/monitors.h"
+#include "jvmpi/threads.h"
+#include "jvmpi/traces.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jvmpi/kernel_thread.h"
+#include "jvmpi/ids.h"
 
 #include "base/file.h"
 #include "base/macro.h"

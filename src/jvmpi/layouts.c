@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jvmpi/layouts.h"
 #include "agent/vm/loaded_classes.h"
+#include "jvmpi/boot_classes.h"
+#include "jvmpi/classes.h"
+#include "jvmpi/ids.h"
+#include "jvmpi/interface.h"
+#include "jvmpi/objects.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,6 +8,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "jvmpi/ids.h"
 #include "jvmpi/layer.h"
 
 struct layout_field {

@@ -4,8 +4,14 @@
  * time n * n. After some lookups a table of all reachable objects is built, to which each new tag
  * is then added: weak references, about 50 bytes for each object, up to 4 million of them.
  */
+#include "jvmpi/lookup.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "jvmpi/ids.h"
+#include "jvmpi/layer.h"
+#include "jvmpi/memory.h"
+#include "jvmpi/references.h"
+#include "jvmpi/threads.h"
 #include "jvmpi/weak_ids.h"
 
 enum {

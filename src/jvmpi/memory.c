@@ -4,10 +4,20 @@
  * its own threads, which must not call anything. They are queued, and one thread of the layer sends
  * GC_START, OBJECT_FREE and CLASS_UNLOAD, GC_FINISH, so that an agent can hold a lock in between.
  */
+#include "jvmpi/memory.h"
 #include "base/clock.h"
 #include "base/vec.h"
+#include "jvmpi/boot_classes.h"
+#include "jvmpi/classes.h"
 #include "jvmpi/heap_counts.h"
+#include "jvmpi/ids.h"
+#include "jvmpi/interface.h"
 #include "jvmpi/kernel_thread.h"
+#include "jvmpi/layer.h"
+#include "jvmpi/lookup.h"
+#include "jvmpi/references.h"
+#include "jvmpi/sizes.h"
+#include "jvmpi/threads.h"
 #include "jvmpi/weak_ids.h"
 
 #include <stdlib.h>

@@ -4,8 +4,13 @@
  * (natives.h), and of compiled methods.
  */
 #include "base/map.h"
+#include "jvmpi/classes.h"
+#include "jvmpi/layer.h"
 #include "jvmpi/natives.h"
+#include "jvmpi/objects.h"
 #include "jvmpi/probes.h"
+#include "jvmpi/sources.h"
+#include "jvmpi/threads.h"
 
 #include <stdio.h>
 #include <stdlib.h>

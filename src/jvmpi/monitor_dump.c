@@ -7,8 +7,18 @@
 #include "base/buf.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "jvmpi/classes.h"
+#include "jvmpi/dumps.h"
+#include "jvmpi/ids.h"
+#include "jvmpi/interface.h"
 #include "jvmpi/layer.h"
+#include "jvmpi/lookup.h"
+#include "jvmpi/memory.h"
+#include "jvmpi/monitors.h"
+#include "jvmpi/objects.h"
 #include "jvmpi/settle.h"
+#include "jvmpi/threads.h"
+#include "jvmpi/traces.h"
 
 #include <stdlib.h>
 

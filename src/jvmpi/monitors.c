@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Raw monitors, with events when they are contended, and the events of Java monitors. */
+#include "jvmpi/monitors.h"
 #include "base/clock.h"
 #include "base/map.h"
+#include "jvmpi/ids.h"
 #include "jvmpi/layer.h"
+#include "jvmpi/objects.h"
 #include "jvmpi/settle.h"
+#include "jvmpi/sources.h"
+#include "jvmpi/threads.h"
 
 #include <stdlib.h>
 #include <string.h>

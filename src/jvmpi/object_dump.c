@@ -4,7 +4,14 @@
  * in heap dumps of level 2.
  */
 #include "base/buf.h"
+#include "jvmpi/boot_classes.h"
+#include "jvmpi/classes.h"
+#include "jvmpi/dumps.h"
+#include "jvmpi/layer.h"
 #include "jvmpi/layouts.h"
+#include "jvmpi/lookup.h"
+#include "jvmpi/memory.h"
+#include "jvmpi/objects.h"
 
 enum { DUMP_LIMIT = INT32_MAX };
 

@@ -5,11 +5,22 @@
  * allocations of the JIT or the VM) is reported when an event is about to name it, so that an agent
  * with OBJECT_ALLOC enabled knows every object that is reported to it.
  */
+#include "jvmpi/objects.h"
 #include "agent/vm/loaded_classes.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "jvmpi/boot_classes.h"
 #include "jvmpi/buffer_gaps.h"
+#include "jvmpi/classes.h"
+#include "jvmpi/ids.h"
+#include "jvmpi/interface.h"
+#include "jvmpi/layer.h"
 #include "jvmpi/layouts.h"
+#include "jvmpi/lookup.h"
+#include "jvmpi/memory.h"
+#include "jvmpi/references.h"
+#include "jvmpi/sizes.h"
+#include "jvmpi/threads.h"
 #include "jvmpi/weak_ids.h"
 
 #include <stdlib.h>

@@ -5,6 +5,9 @@
  * methods have no code to instrument; see methods.c.
  */
 #include "jvmpi/probes.h"
+#include "jvmpi/classes.h"
+#include "jvmpi/ids.h"
+#include "jvmpi/layer.h"
 
 #include "agent/instrument/choice.h"
 #include "agent/instrument/instrument.h"

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "jvmpi/layer.h"
+#include "jvmpi/threads.h"
 
 enum probe_feature {
     PROBE_METHODS = 1,      /* entries and exits */

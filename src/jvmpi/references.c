@@ -3,8 +3,12 @@
  * Events of JNI global references, from the VM's table of JNI functions. The layer's own references
  * bypass it.
  */
+#include "jvmpi/references.h"
 #include "base/map.h"
+#include "jvmpi/ids.h"
 #include "jvmpi/layer.h"
+#include "jvmpi/objects.h"
+#include "jvmpi/threads.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jvmpi/settle.h"
+#include "jvmpi/ids.h"
+#include "jvmpi/interface.h"
+#include "jvmpi/monitors.h"
 
 #include "base/clock.h"
 #include "base/vec.h"

@@ -8,10 +8,16 @@
  * answer is right where there is no description: for primitive types, and for the second object
  * that a redefinition makes, which belongs to no class afterwards and looks like that of void.
  */
+#include "jvmpi/sizes.h"
 #include "agent/vm/loaded_classes.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "jvmpi/boot_classes.h"
+#include "jvmpi/ids.h"
+#include "jvmpi/interface.h"
 #include "jvmpi/layer.h"
+#include "jvmpi/memory.h"
+#include "jvmpi/references.h"
 
 #include <stdlib.h>
 

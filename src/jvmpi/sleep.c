@@ -4,7 +4,11 @@
  * ours, which calls the VM's.
  */
 #include "base/clock.h"
+#include "jvmpi/boot_classes.h"
+#include "jvmpi/layer.h"
 #include "jvmpi/probes.h"
+#include "jvmpi/sources.h"
+#include "jvmpi/threads.h"
 
 #include <string.h>
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an agent asks of threads and does to them, its own threads, and the end of the VM. */
+#include "jvmpi/boot_classes.h"
+#include "jvmpi/layer.h"
 #include "jvmpi/thread_table.h"
+#include "jvmpi/threads.h"
 
 #include <stdlib.h>
 #include <time.h>

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jvmpi/thread_table.h"
+#include "jvmpi/boot_classes.h"
+#include "jvmpi/ids.h"
+#include "jvmpi/layer.h"
+#include "jvmpi/lookup.h"
+#include "jvmpi/references.h"
+#include "jvmpi/threads.h"
 
 #include "base/hash.h"
 

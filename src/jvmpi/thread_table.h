@@ -6,7 +6,6 @@
 #pragma once
 
 #include "jvmpi/layer.h"
-
 #include <sys/types.h>
 
 /*

@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The start and the end of threads, and which of them the agent knows. */
+#include "jvmpi/threads.h"
 #include "base/map.h"
+#include "jvmpi/boot_classes.h"
+#include "jvmpi/classes.h"
+#include "jvmpi/ids.h"
+#include "jvmpi/interface.h"
+#include "jvmpi/layer.h"
+#include "jvmpi/lookup.h"
+#include "jvmpi/objects.h"
+#include "jvmpi/references.h"
 #include "jvmpi/settle.h"
 #include "jvmpi/thread_table.h"
 

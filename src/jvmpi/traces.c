@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jvmpi/traces.h"
+#include "jvmpi/classes.h"
+#include "jvmpi/ids.h"
+#include "jvmpi/interface.h"
+#include "jvmpi/threads.h"
 
 #include "base/map.h"
 #include "jvmpi/probes.h"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "jvmpi/layer.h"
+#include "jvmpi/threads.h"
 
 struct traces {
     jint n;
@@ -28,3 +29,5 @@ JNIEnv *traces_env(const struct traces *t, jlong thread);
 JNIEnv *traces_hidden_env(const struct traces *t, jlong thread);
 /* Returns a frame's number in the thread's trace, or -1 when another method runs there by now. */
 jint traces_frame(const struct traces *t, jlong thread, jint depth, jmethodID method);
+
+void get_call_trace(JVMPI_CallTrace *trace, jint depth);

@@ -15,6 +15,10 @@
  * suspend it there.
  */
 #include "jvmpi/weak_ids.h"
+#include "jvmpi/ids.h"
+#include "jvmpi/lookup.h"
+#include "jvmpi/memory.h"
+#include "jvmpi/references.h"
 
 #include "base/map.h"
 #include "base/vec.h"

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of functions that agents get, and the mutants of the tests. */
+#pragma once
+
+#include "jvmpi/layer.h"
+
+/* Does not return after JVM_SHUT_DOWN, where the table's functions must not; see there. */
+void layer_hold(void);
+#ifdef JVMPI_MUTANTS
+bool mutation_of_event(jint type);
+void mutate(void);
+/*
+ * Return true when the mutation of this name is requested (see interface.c); the second only each
+ * eighth time.
+ */
+bool mutation(const char *name);
+bool mutation_eighth(const char *name);
+#else
+static inline bool mutation(const char *name)
+{
+    return false;
+}
+
+static inline bool mutation_eighth(const char *name)
+{
+    return false;
+}
+
+static inline bool mutation_of_event(jint type)
+{
+    return false;
+}
+
+static inline void mutate(void)
+{
+}
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ends of objects, and collections. */
+#pragma once
+
+#include "jvmpi/layer.h"
+
+/* Called at load. Returns -1 when the VM refuses. */
+int memory_open(void);
+/* Called for each class, so that the VM reports its end and CLASS_UNLOAD comes soon. */
+void memory_watch_class(JNIEnv *env, jclass class, jobjectID id);
+/*
+ * Enclose calls of JVM TI that walk the heap or the layer's tags. These report freed tags on the
+ * calling thread. No bracket begins meanwhile, because the queue may be incomplete.
+ */
+void memory_walk_begin(void);
+void memory_walk_end(void);
+/*
+ * For a walk in an environment of its own, which some VMs inform about freed tags of the others and
+ * then forget them. Returns -1 when the VM refuses.
+ */
+int memory_listen(jvmtiEnv *ti);
+int memory_start(JNIEnv *env);
+void memory_stop(void);
+/*
+ * DisableGC and EnableGC. Between these calls, which may be nested, no bracket of OBJECT_FREE and
+ * CLASS_UNLOAD begins, and none goes on but where disable_gc may not wait for it.
+ */
+void disable_gc(void);
+void enable_gc(void);
+/* The same for requests of the layer, which do not make RunGC return at once on other threads. */
+void brackets_hold(void);
+void brackets_release(void);
+void run_gc(void);
+/* Queues objects whose end must be reported, if such events are enabled. */
+void memory_ended(const jlong *ids, size_t n);
+extern const struct vm_callbacks free_events, gc_events;

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sources of events that are switched on with the first event that needs them. */
+#pragma once
+
+#include "jvmpi/layer.h"
+
+/* methods.c */
+jint methods_enable(JNIEnv *env);
+jint compiled_enable(JNIEnv *env);
+/* The method's class was unloaded; the end of its code is not reported. */
+void compiled_forget(jmethodID method);
+jint instructions_enable(JNIEnv *env);
+extern const struct vm_callbacks compiled_load_events, compiled_unload_events;
+
+/* contended_exit.c, sleep.c, allocations.c */
+jint contended_exit_enable(JNIEnv *env);
+/* The calling thread begins to wait for the object's monitor, or has entered that. */
+void contention_began(jobject object);
+void contention_ended(void);
+jint sleep_enable(JNIEnv *env);
+jint allocations_enable(JNIEnv *env);

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reports of threads, and the brackets around every report. */
+#pragma once
+
+#include "base/vec.h"
+#include "jvmpi/layer.h"
+
+/* Adds all existing threads to the table and reports them. */
+void threads_replay(JNIEnv *env);
+
+static inline void report_end(struct my *own)
+{
+    if (--own->reports > 0)
+        return;
+    own->report += 2;
+    if (likely(own->thread_reports))
+        atomic_store_explicit(own->thread_reports, own->report, memory_order_release);
+}
+
+/*
+ * Each event is sent between these calls. Where an event defines an id, they also enclose the
+ * decision that this thread reports it, so that no id counts as reported whose event is left out at
+ * the end. Returns false, and needs no report_end, when the thread must report nothing any more.
+ * own: the calling thread's, for this function and those below.
+ */
+static inline bool report_begin(struct my *own)
+{
+    own->reports++;
+    if (likely(own->thread_reports))
+        atomic_store_explicit(own->thread_reports, own->report | 1, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    int stage = atomic_load_explicit(&layer.stage, memory_order_relaxed);
+    if (likely(stage == STAGE_OPEN) || own->ending || own->asked ||
+        (stage == STAGE_CLOSING && own->reports > 1))
+        return true;
+    report_end(own);
+    return false;
+}
+
+/*
+ * Checks again a thread that was not seen before. Returns false when its events must be left out,
+ * because its THREAD_END was sent, or because it is attaching itself and its Thread object is not
+ * complete. Threads of the VM (compilers, for example), which JVM TI does not report, are reported
+ * now.
+ */
+bool thread_check(JNIEnv *env);
+
+static inline bool thread_ready(const struct my *own, JNIEnv *env)
+{
+    return likely(own->thread_is_seen) || thread_check(env);
+}
+
+/* The calling thread begins. Also called for a thread that JVM TI does not report in time. */
+void thread_begin(JNIEnv *env, jthread thread);
+/*
+ * True for JVM TI's events of a virtual thread, which has no JNIEnv and may change its carrier
+ * between two events.
+ */
+bool thread_is_virtual(JNIEnv *env, jthread thread);
+
+struct reported_thread {
+    JNIEnv *env;
+    jthread thread; /* a local reference; NULL when the object of one that JVM TI forgot is gone */
+    bool hidden;    /* JVM TI does not list it */
+};
+
+typedef VEC(struct reported_thread) reported_thread_vec;
+
+/*
+ * Lists the threads whose start was reported to the agent and whose end was not; JVM TI leaves out
+ * those of the VM's own, and those whose end it does not report, which are marked. Call it between
+ * threads_freeze and threads_thaw; it waits for the starts and ends that are being reported. *ret
+ * must be released also when -ENOMEM is returned.
+ */
+int threads_reported(JNIEnv *self, reported_thread_vec *ret) must_check;
+void threads_release(JNIEnv *self, reported_thread_vec *list);
+
+typedef VEC(jobject) object_vec;
+
+/*
+ * JVM TI's walks do not visit the VM's own threads, whose Thread objects may hang on nothing else
+ * that they visit. Between these calls references of the layer make them do so: those of the hidden
+ * ones of a list, or those of all threads (NULL). Returns false when out of memory; threads_hide
+ * must be called anyway.
+ */
+bool threads_show(JNIEnv *self, const reported_thread_vec *list, object_vec *held) must_check;
+void threads_hide(JNIEnv *self, object_vec *held);
+/* The calling thread begins to wait in Object.wait, or has waited (NULL). */
+void thread_waits_on(JNIEnv *env, jobject object);
+/* The calling thread has taken a raw monitor. */
+void thread_took_monitor(void);
+/* Returns the object on which a thread waits in Object.wait, as far as that is known, or NULL. */
+jobjectID thread_waited_object(JNIEnv *env);
+jint request_thread_start(JNIEnv *env, jobjectID id);
+/*
+ * Returns the thread object of an environment as a local reference, or NULL when there is no such
+ * thread.
+ */
+jthread thread_of(JNIEnv *self, JNIEnv *env);
+JNIEnv *env_of(JNIEnv *self, jthread thread);
+/*
+ * True when the thread's start was reported and its end was not. A thread that attaches itself runs
+ * Java (its constructor) before.
+ */
+bool thread_known(JNIEnv *env);
+void set_thread_local_storage(JNIEnv *env, void *value);
+void *get_thread_local_storage(JNIEnv *env);
+jint get_thread_status(JNIEnv *env);
+jboolean thread_has_run(JNIEnv *env);
+void suspend_thread(JNIEnv *env);
+void resume_thread(JNIEnv *env);
+/* Resumes everything that JVMPI has suspended, because nobody else will do so after the end. */
+void threads_resume_all(void);
+/*
+ * Called when the VM begins to end, before JVM_SHUT_DOWN. Since JDK 26 it waits for all callbacks
+ * first, so suspended threads are resumed now, and none is suspended any more.
+ */
+void vm_ends(void);
+void suspend_thread_list(jint n, JNIEnv **list, jint *results);
+void resume_thread_list(jint n, JNIEnv **list, jint *results);
+jint create_system_thread(char *name, jint priority, void (*f)(void *));
+jobjectID get_thread_object(JNIEnv *env);
+jlong get_current_thread_cpu_time(void);
+void profiler_exit(jint code);
+extern const struct vm_callbacks thread_events;
