@@ -45,7 +45,7 @@ struct my {
 extern __thread struct my my;
 
 /*
- * Returns its address. For each use of `my` beside a call the compiler computes the address again,
+ * Returns its address. For each use of `my` next to a call the compiler computes the address again,
  * which takes a call as well; what an event runs through gets it as an argument instead.
  */
 static inline struct my *my_own(void)
