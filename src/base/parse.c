@@ -73,16 +73,17 @@ int parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *ret)
     return 0;
 }
 
+/* Three digits, also of what is rounded up: 9.996 is 10.0. */
 static char *format_scaled(char text[24], double v, const char *const *units, size_t n, double step)
 {
     size_t i = 0;
-    for (; v >= step && i + 1 < n; i++)
+    for (; v >= step - (i ? 0.5 : 0) && i + 1 < n; i++)
         v /= step;
     snprintf(text, 24,
-             i == 0    ? "%.0f %s"
-             : v < 10  ? "%.2f %s"
-             : v < 100 ? "%.1f %s"
-                       : "%.0f %s",
+             i == 0      ? "%.0f %s"
+             : v < 9.995 ? "%.2f %s"
+             : v < 99.95 ? "%.1f %s"
+                         : "%.0f %s",
              v, units[i]);
     return text;
 }

@@ -254,12 +254,30 @@ static void print_members(FILE *to, json_object *o)
     }
 }
 
+/* The value of an object's only member; NULL: there are others, or it is no object. */
+static json_object *only_member(json_object *o, const char **ret_key)
+{
+    json_object *only = NULL;
+    if (!json_object_is_type(o, json_type_object) || json_object_object_length(o) != 1)
+        return NULL;
+    json_object_object_foreach(o, key, value)
+    {
+        *ret_key = key;
+        only = value;
+    }
+    return only;
+}
+
 int json_view(FILE *to, const char *text)
 {
     json_object *o = json_tokener_parse(text);
+    const char *key = NULL;
     if (!o)
         return -EINVAL;
-    if (json_object_is_type(o, json_type_object))
+    json_object *only = only_member(o, &key);
+    if (json_object_is_type(only, json_type_array) && json_object_array_length(only) == 0)
+        fprintf(to, "no %s\n", key);
+    else if (json_object_is_type(o, json_type_object))
         print_members(to, o);
     json_object_put(o);
     return 0;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What holds for every command: help, manual and completion come from one table, and errors have one form."""
+import os
 import re
 import shutil
 import subprocess
@@ -32,6 +33,36 @@ def test_every_command_has_help_and_a_manual_page_with_the_same_options(jvmscope
             assert option in text, (command, option)
         words = re.search(rf"^\s+{command}\) words=\"(.*?)\"", completion, re.M)
         assert words and set(options) <= set(words[1].split()), command
+
+
+def test_every_format_is_in_help_manual_and_readme(jvmscope):
+    """By its extension, as a user writes it."""
+    names = re.findall(r"(?m)^FORMAT\((\w+)\)", (lab.ROOT / "src" / "export" / "format_list.h").read_text())
+    source = "".join((lab.ROOT / "src" / "export" / f).read_text() for f in os.listdir(lab.ROOT / "src" / "export") if f.endswith(".c"))
+    extensions = set(re.findall(r'\.extension = "(\.[a-z.]+)"', source))
+    assert len(extensions) >= len(names) > 7 and {".trcxml", ".pftrace", ".json", ".html"} <= extensions
+    page = re.sub(r"\\(f[A-Z]|&)", "", (lab.BUILD / "jvmscope-convert.1").read_text())
+    for where, text in (("help", jvmscope("convert", "--help").stdout), ("manual", page), ("README.md", (lab.ROOT / "README.md").read_text())):
+        missing = {e for e in extensions if not re.search(rf"\{e}(?![\w.])", text)}
+        assert not missing, (where, missing)
+
+
+def test_every_verb_has_help_in_each_way(jvmscope):
+    """COMMAND --help lists verbs, and each has its own text by `help COMMAND VERB` and `COMMAND VERB --help`."""
+    for command in ("threads", "heap", "requests", "fleet"):
+        listed = jvmscope("help", command).stdout
+        assert listed == jvmscope(command, "--help").stdout
+        verbs = re.findall(rf"(?m)^  {command} (\S+)  ", listed)
+        assert len(verbs) >= 2, listed
+        for verb in verbs:
+            text = jvmscope("help", command, verb)
+            assert text.returncode == 0 and text.stdout.startswith(f"usage: jvmscope {command} {verb} "), text
+            assert text.stdout == jvmscope(command, verb, "--help").stdout
+            assert f"\n  jvmscope {command} {verb}" in text.stdout, f"{command} {verb} has no example"
+        if command == "requests":  # which takes a file too
+            continue
+        wrong = jvmscope("help", command, "nosuch")
+        assert (wrong.returncode, wrong.stdout) == (2, "") and wrong.stderr.startswith(f"jvmscope: {command}: nosuch: no such verb: "), wrong
 
 
 def test_capture_flags_are_the_agents(jvmscope):

@@ -540,6 +540,52 @@ def test_what_lies_outside_of_a_recording_is_refused(jdk, tmp_path):
 
 
 @pytest.mark.jdks(17)
+def test_tables_are_what_a_new_user_reads(jdk):
+    """Orders, cut tables that say so, times that can be compared, and names that match nothing."""
+    run = all_programs(jdk.version)["4"]
+
+    def text(verb, *args):
+        done = lab.jvmscope("threads", verb, *args, run.path, *run.window)
+        assert done.returncode == 0, done.stderr
+        assert not re.search(r"\((\[*[BCDFIJSZ]|\[*L[\w/$]+;)*\)(\[*[BCDFIJSZV]|\[*L[\w/$]+;)", done.stdout), "a descriptor"
+        return done.stdout
+
+    # What-if without a lock: those on the path, most of it first.
+    found, tried = run.threads("critical-path"), run.threads("what-if")
+    assert [row["lock"] for row in tried] == [lock["class"] for lock in found["locks"] if lock["ns"]][:5] and tried[0]["lock"] == "java.lang.Object"
+    assert tried[0]["factor"] == 0.5 and tried[0]["after_ns"] < tried[0]["before_ns"]
+    head, _, first, *rest = text("what-if").splitlines()
+    assert re.match(r"[\d.]+ ms with each lock at 0.5 of its time", head) and re.fullmatch(r" +[\d.]+ ms +[\d.]+ ms sooner +java\.lang\.Object", first)
+    assert len(rest) == len(tried) - 1 and len(text("what-if", "-n", 1).splitlines()) == 3
+    # Orders.
+    stats = run.threads("monitors")
+    for table, ns in (("classes", lambda r: (r["blocks"]["total_ns"], r["waits"]["total_ns"])), ("blocks", lambda r: r["times"]["total_ns"]), ("waits", lambda r: r["times"]["total_ns"])):
+        assert [ns(r) for r in stats[table]] == sorted(map(ns, stats[table]), reverse=True), table
+    threads_shown = re.findall(r"(?m)^ +\d+ +([\d.]+) ms +\d+ +([\d.]+) ms  (T[12])$", text("summary"))
+    assert len(threads_shown) == 2 and float(threads_shown[0][0]) >= float(threads_shown[1][0])
+    for key in ("locks", "methods"):
+        amounts = [row.get("total_ns", row.get("ns")) for row in found[key]]
+        assert amounts == sorted(amounts, reverse=True), key
+    assert not re.search(r"java\.lang\.(Virtual)?Thread\.run\b", text("critical-path")), "all of a path is below it"
+    # Limits are told, in each table.
+    assert re.search(r"(?m)^ \.\.\. and \d+ threads? more \(--limit\)$", text("summary", "-n", 1))
+    assert len(re.findall(r"(?m)^ \.\.\. and \d+ (?:class|classes|rows?) more \(--limit\)$", text("monitors", "-n", 1))) >= 1
+    assert re.findall(r"(?m)^ \.\.\. and (\d+) segments more \(--limit\)$", text("critical-path", "-n", 3)) == [str(len(found["segments"]) - 3)]
+    assert re.search(r"(?m)^ \.\.\. and \d+ events more \(--limit\)$", text("timeline", "-n", 2)) and len(text("timeline", "-n", 2).splitlines()) == 3
+    # Times: seconds with six digits, so that they can be compared and given to --from.
+    times = [float(t) for t in re.findall(r"(?m)^ *(\d+\.\d{6}) s  ", text("timeline"))]
+    assert len(times) == len(text("timeline").splitlines()) > 40 and times == sorted(times)
+    starts = re.findall(r"(?m)^ +(\d+\.\d{6})  +[\d.]+ \w+  ", text("critical-path", "-n", 100_000).split("START (s)")[1])
+    assert starts == [f"{s['start_ns'] / 1e9:.6f}" for s in found["segments"]]
+    # Names.
+    for verb, option in (("summary", "--thread"), ("monitors", "--class"), ("monitors", "--lock"), ("timeline", "--thread"), ("critical-path", "--thread"),
+                         ("critical-path", "--end"), ("what-if", "--lock"), ("what-if", "--method"), ("what-if", "--end")):
+        for name in ("Misspelt", "T1,Misspelt") if option == "--thread" else ("Misspelt",):
+            done = lab.jvmscope("threads", verb, option, name, run.path)
+            assert (done.returncode, done.stdout) == (1, "") and re.fullmatch(r"jvmscope: \S+: no [a-z' ]+: Misspelt\n", done.stderr), (verb, option, done)
+
+
+@pytest.mark.jdks(17)
 def test_what_if_of_nothing_and_a_cut_recording_are_reported(jdk, tmp_path):
     path, _ = exported(jdk.version, "4", ".trcxml", tmp_path)
     for option, what in (("--lock", "no lock's class matches"), ("--method", "no method matches")):

@@ -97,16 +97,17 @@ static void path_method_rows(const struct critical_path *p, const struct path_sa
 {
     char total[24], self[24];
     size_t shown = 0;
-    for (size_t i = 0; i < samples->rows.len && shown < limit; i++) {
+    for (size_t i = 0; i < samples->rows.len; i++) {
         const struct ran_method *row = &samples->rows.data[i];
-        if (!path_method_is_informative(row))
+        if (!path_method_is_informative(row) || shown++ >= limit)
             continue;
-        if (shown++ == 0)
+        if (shown == 1)
             printf("\n   of path        time        self  method\n");
         printf(" %7.2f %%  %10s  %10s  %s\n", share(row->total_ns, p->length),
                format_duration(total, row->total_ns),
                row->self_ns ? format_duration(self, row->self_ns) : "-", row->name);
     }
+    thread_view_left_out(shown - MIN(shown, limit), "methods");
     if (samples->samples)
         printf(" %" PRIu64 " CPU samples tell what ran in %.0f %% of the running time\n",
                samples->samples, share(samples->known_ns, samples->run_ns));
@@ -145,8 +146,9 @@ static void path_text(struct thread_view *v, const struct critical_path *p,
                : row->exact  ? " (exact)"
                              : "");
     }
+    thread_view_left_out(locks->rows.len - MIN(locks->rows.len, limit), "locks");
     path_method_rows(p, samples, limit);
-    printf("\n       start        time  state      thread, and what woke it\n");
+    printf("\n   START (s)        time  state      thread, and what woke it\n");
     size_t shown = 0, left = 0;
     for (size_t i = 0; i < p->segments.len; i++) {
         left += !samples->idle[i];
@@ -154,8 +156,7 @@ static void path_text(struct thread_view *v, const struct critical_path *p,
             continue;
         const struct path_segment *s = &p->segments.data[i];
         const struct tl_context *c = s->node == TL_NONE ? NULL : tl_context_of(t, s->node);
-        char at[24];
-        printf(" %11s  %10s  %-9s  %s", format_duration(at, s->start),
+        printf(" %12.6f  %10s  %-9s  %s", (double)s->start / 1e9,
                format_duration(d, s->end - s->start), path_state_name(s->state),
                tl_thread_name(t, s->thread));
         if (s->waker != TL_NONE)
@@ -171,13 +172,7 @@ static void path_text(struct thread_view *v, const struct critical_path *p,
                    tl_string(t, t->frames[frames.first].method));
         putchar('\n');
     }
-    if (left > limit)
-        printf(" ... and %s more (--limit)\n", COUNT_TEXT(left - limit, "segments"));
-}
-
-static size_t row_limit(const struct thread_options *o)
-{
-    return o->limit ? o->limit : 20;
+    thread_view_left_out(left - MIN(left, limit), "segments");
 }
 
 /*
@@ -212,7 +207,7 @@ int threads_path(struct thread_view *v)
     if (v->options->json)
         path_json(v, &p, &locks, &samples);
     else
-        path_text(v, &p, &locks, &samples, row_limit(v->options));
+        path_text(v, &p, &locks, &samples, thread_view_limit(v));
     path_samples_release(&samples);
     vec_release(&methods.rows);
     vec_release(&locks.rows);

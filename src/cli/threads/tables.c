@@ -176,8 +176,7 @@ static void print_threads(struct thread_view *v, struct monitor_stats *s, size_t
                tl_thread_name(v->t, row->thread));
         shown++;
     }
-    if (left)
-        printf(" ... and %zu more threads (-n)\n", left);
+    thread_view_left_out(left, "threads");
     if (idle)
         printf(" %zu idle thread%s not shown (--idle)\n", idle, idle == 1 ? " is" : "s are");
     print_idle(v, s);
@@ -203,7 +202,7 @@ int threads_summary(struct thread_view *v)
         print_owners_unknown(v);
         if (v->t->deadlocks)
             printf("DEADLOCKS: %u (jvmscope threads deadlocks)\n", v->t->deadlocks);
-        print_threads(v, &s, v->options->limit ? v->options->limit : 20);
+        print_threads(v, &s, thread_view_limit(v));
     }
     monitor_stats_release(&s);
     return status;
@@ -372,9 +371,9 @@ static void print_sites(struct thread_view *v, const struct monitor_stats *s, bo
            "  p99  objects  threads  "
            "method, class\n",
            block ? "Blocks" : "Waits");
-    for (size_t i = 0; i < s->sites.len && shown < limit; i++) {
+    for (size_t i = 0; i < s->sites.len; i++) {
         const struct site_stats *row = &s->sites.data[i];
-        if (row->block != block)
+        if (row->block != block || shown++ >= limit)
             continue;
         const struct wait_times *w = &row->times;
         printf(" %7" PRIu64 "  %10s  %10s  %10s  %10s  %10s  %7u  %7u  %s, %s\n", w->count,
@@ -383,8 +382,8 @@ static void print_sites(struct thread_view *v, const struct monitor_stats *s, bo
                format_duration(late, w->p99_ns), row->objects, row->threads,
                row->method == TL_NONE ? "?" : tl_string(v->t, row->method),
                row->class == TL_NONE ? "-" : tl_string(v->t, row->class));
-        shown++;
     }
+    thread_view_left_out(shown - MIN(shown, limit), "rows");
 }
 
 static void print_holds(struct thread_view *v, const struct hold_table *holds, size_t limit)
@@ -404,6 +403,7 @@ static void print_holds(struct thread_view *v, const struct hold_table *holds, s
                row->method == TL_NONE ? "?" : tl_string(v->t, row->method),
                tl_string(v->t, row->class));
     }
+    thread_view_left_out(holds->rows.len - MIN(holds->rows.len, limit), "rows");
 }
 
 static void monitors_text(struct thread_view *v, const struct monitor_stats *s,
@@ -421,6 +421,7 @@ static void monitors_text(struct thread_view *v, const struct monitor_stats *s,
                g->path.length ? 100.0 * (double)ns / (double)g->path.length : 0.0,
                less ? format_duration(halved, less) : "-", tl_string(v->t, row->class));
     }
+    thread_view_left_out(s->classes.len - MIN(s->classes.len, limit), "classes");
     print_sites(v, s, true, limit);
     print_sites(v, s, false, limit);
     print_idle(v, s);
@@ -438,7 +439,7 @@ int threads_monitors(struct thread_view *v)
     if (v->options->json)
         status = monitors_json(v, &s, &g);
     else
-        monitors_text(v, &s, &g, v->options->limit ? v->options->limit : 20);
+        monitors_text(v, &s, &g, thread_view_limit(v));
     critical_path_release(&g.path);
     vec_release(&g.shares.rows);
     vec_release(&g.holds.rows);

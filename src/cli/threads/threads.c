@@ -3,6 +3,7 @@
 
 #include "analysis/what_if.h"
 #include "base/file.h"
+#include "base/parse.h"
 #include "base/pattern.h"
 #include "cli/commands.h"
 #include "cli/losses.h"
@@ -28,6 +29,7 @@
                {"--to", 0, ARG_DURATION, OPTION(to_ns), "TIME", "only up to this time"}
 #define MIN_   {"--min", 0, ARG_DURATION, OPTION(min_ns), "TIME", "only waits that are longer"}
 #define END    {"--end", 0, ARG_TEXT, OPTION(end_thread), "PATTERN", "the path to the last moment of this thread"}
+#define TO_THREAD {"--thread", 0, ARG_LIST, OPTION(thread), "PATTERN", "the same"}
 #define IDLE   {"--idle", 0, ARG_FLAG, OPTION(idle), NULL, "also what waits for something to do: idle pool threads, timers"}
 #define REQUESTS ONLY_REQUESTS_ARGS(struct thread_options, requests)
 #define LIMIT(what) {"--limit", 'n', ARG_NUMBER, OPTION(limit), "N", what}
@@ -38,18 +40,17 @@ static const struct arg table_args[] = {
 static const struct arg timeline_args[] = {
     JSON, THREAD, CLASS, FROM, MIN_, REQUESTS, LIMIT("events to print (all); JSON has all of them"),
     {0}};
-static const struct arg path_args[] = {JSON, THREAD, END, FROM, IDLE, LIMIT("rows of a table (20)"),
-                                       {0}};
+static const struct arg path_args[] = {
+    JSON, END, TO_THREAD, FROM, IDLE, LIMIT("rows of a table (20)"), {0}};
 static const struct arg what_if_args[] = {
     JSON,
     {"--lock", 0, ARG_TEXT, OPTION(lock), "PATTERN", "the locks whose sections change"},
     {"--method", 0, ARG_LIST, OPTION(method), "PATTERN", "the methods that change"},
     {"--factor", 0, ARG_TEXT, OPTION(factor), "F",
      "how much is left, 0.5 is half; without it 0.75, 0.5 and 0"},
-    THREAD,
     END,
     FROM,
-    LIMIT("rows of a table (20)"),
+    LIMIT("without --lock and --method: how many of the locks on the path (5)"),
     {0},
 };
 static const struct arg deadlock_args[] = {JSON, {0}};
@@ -74,6 +75,17 @@ static struct str class_of_object(const void *context, size_t i)
 {
     const char *name = tl_object_class(context, (uint32_t)i);
     return (struct str){name, strlen(name)};
+}
+
+size_t thread_view_limit(const struct thread_view *v)
+{
+    return v->options->limit ? v->options->limit : 20;
+}
+
+void thread_view_left_out(size_t left, const char *nouns)
+{
+    if (left)
+        printf(" ... and %s more (--limit)\n", COUNT_TEXT(left, nouns));
 }
 
 static int select_all(struct thread_view *v)

@@ -46,6 +46,11 @@ void thread_view_release(struct thread_view *v);
  */
 int thread_view_no_path(const struct thread_view *v, const char *what, int r);
 
+/* How many rows of a table are shown. */
+size_t thread_view_limit(const struct thread_view *v);
+/* Says below a table that `left` rows of it are not shown; nothing when it is 0. */
+void thread_view_left_out(size_t left, const char *nouns);
+
 /* Writes a stack as a JSON array of "package.Class.method:line". */
 void json_frames(struct json *j, const struct timeline *t, uint32_t stack);
 /* Writes n frames from the first one on in the same way. */

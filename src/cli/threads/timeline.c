@@ -333,8 +333,7 @@ static void timeline_text(struct thread_view *v, const uint8_t *keep)
                    n.flags & TL_INFERRED ? " (inferred)" : "");
         putchar('\n');
     }
-    if (shown > limit)
-        printf("... and %s more (--limit)\n", COUNT_TEXT(shown - limit, "events"));
+    thread_view_left_out(shown - MIN(shown, limit), "events");
 }
 
 int threads_timeline(struct thread_view *v)

@@ -73,17 +73,25 @@ static int read_factor(const struct thread_options *o, double *ret)
     return 0;
 }
 
+static void print_change(const struct what_if_answer *a, const char *lock)
+{
+    char after[24], change[24];
+    bool sooner = a->answer <= a->before;
+    printf(" %10s  %10s %s  %s\n", format_duration(after, a->answer),
+           format_duration(change, sooner ? a->before - a->answer : a->answer - a->before),
+           sooner ? "sooner" : "later ", lock);
+}
+
 /*
  * Without a lock or a method: answers for the locks that take most of the path, each at half its
  * time or at --factor.
  */
 static int what_if_of_locks(struct thread_view *v, double factor)
 {
-    enum { LOCKS = 5 };
-
+    size_t limit = v->options->limit ? v->options->limit : 5;
     struct critical_path p = {0};
     struct path_shares shares = {0};
-    char before[24], after[24];
+    char before[24];
     _cleanup_(buf_release) struct buf b = BUF(1 << 20);
     struct json j = {.out = &b};
     size_t shown = 0;
@@ -91,7 +99,7 @@ static int what_if_of_locks(struct thread_view *v, double factor)
     int r = critical_path(v->t, &v->range, &p);
     if (r == 0)
         r = path_shares_of(v->t, &v->range, &p, &shares);
-    for (size_t i = 0; r == 0 && i < shares.rows.len && shown < LOCKS; i++) {
+    for (size_t i = 0; r == 0 && i < shares.rows.len && shown < limit; i++) {
         uint32_t class = shares.rows.data[i].class;
         struct what_if w = {.lock = lock_of_class, .lock_arg = &class, .factor = factor};
         struct what_if_answer a = {0};
@@ -103,10 +111,10 @@ static int what_if_of_locks(struct thread_view *v, double factor)
         answer_json(v, &j, tl_string(v->t, class), factor, &a);
         if (shown++ == 0 && !v->options->json)
             printf("%s with each lock at %.3g of its time (--lock PATTERN or --method PATTERN for "
-                   "others)\n",
+                   "others):\n    becomes             change  lock\n",
                    format_duration(before, a.before), factor);
         if (!v->options->json)
-            printf(" %10s  %s\n", format_duration(after, a.answer), tl_string(v->t, class));
+            print_change(&a, tl_string(v->t, class));
     }
     json_end_array(&j);
     vec_release(&shares.rows);
