@@ -389,7 +389,7 @@ static int replay_in_order(double factor, struct path_part *p, uint64_t *times, 
     return result;
 }
 
-/* *ret is left alone where the order cannot be decided anew. */
+/* *ret is 0 where the order cannot be decided anew. */
 static int replay_anew(double factor, const struct path_part *p, uint64_t usual, uint64_t *times,
                        uint64_t *ret)
 {
@@ -399,8 +399,7 @@ static int replay_anew(double factor, const struct path_part *p, uint64_t usual,
         return result;
     r.usual = usual;
     result = replay_arbitrated(&r, times);
-    if (result > 0)
-        *ret = makespan(p, times);
+    *ret = result > 0 ? makespan(p, times) : 0;
     replay_release(&r);
     return MIN(result, 0);
 }
@@ -422,6 +421,12 @@ static int replay_both(double factor, struct path_part *p, uint64_t *times, size
         result = replay_anew(1, p, took[1], times, &a.unchanged);
     if (result == 0 && a.decided_anew)
         result = vary_hand_overs(factor, p, took, times, vary);
+    /* The ratio of the two has no meaning unless both were decided anew. */
+    if (result == 0 && a.decided_anew && !(a.arbitrated && a.unchanged)) {
+        a.decided_anew = 0;
+        a.arbitrated = a.kept;
+        a.unchanged = 0;
+    }
     conclude(&a, factor, p->spread, vary);
     *ret = a;
     return result;

@@ -24,7 +24,10 @@ struct what_if_answer {
     uint64_t kept;   /* makespan with the order of lock acquisitions kept */
     /* with the order decided anew where that was possible; otherwise as kept */
     uint64_t arbitrated;
-    /* 0 when the order was not decided anew because the timeline has too many nodes */
+    /*
+     * 0 when the order was not decided anew because the timeline has too many nodes, or because it
+     * does not lead to the end
+     */
     uint32_t decided_anew;
     uint32_t spare;
     uint64_t scaled_ns; /* own time of all threads that was inside */

@@ -19,7 +19,7 @@ bool arg_at(const struct arg_set *set, size_t i, struct arg_shown *ret)
             return false;
     }
     const struct arg *a = &set->args[i];
-    *ret = (struct arg_shown){a->name, a->value, a->help, a->letter, false};
+    *ret = (struct arg_shown){a->name, a->value, a->help, a->letter, false, NULL, ""};
     return true;
 }
 
@@ -263,9 +263,12 @@ static void help_row(const struct arg_shown *a, FILE *to)
     if (a->value)
         snprintf(left + n, sizeof(left) - n, a->value_optional ? "[=%s]" : " %s", a->value);
     if (strlen(left) > 34)
-        fprintf(to, "  %s\n%*s%s\n", left, 37, "", a->help);
+        fprintf(to, "  %s\n%*s%s", left, 37, "", a->help);
     else
-        fprintf(to, "  %-34s %s\n", left, a->help);
+        fprintf(to, "  %-34s %s", left, a->help);
+    if (a->standard)
+        fprintf(to, " (%s%s)", a->standard, a->unit);
+    fputc('\n', to);
 }
 
 void command_summaries(const struct command *const *table, FILE *to)

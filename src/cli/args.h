@@ -52,6 +52,8 @@ struct arg_shown {
     const char *name, *value, *help;
     char letter;
     bool value_optional;
+    const char *standard; /* the value without the option; NULL: none, or help says it */
+    const char *unit;     /* of that value, "" for none */
 };
 
 /* Returns the i-th option of a set, or false after the last one. */

@@ -28,15 +28,33 @@ static const struct option_row *row_at(size_t i)
 }
 
 static const struct arg_shown agent_words = {
-    "--agent", "WORDS", "the agent's own options, passed on as they are", 0, false};
+    "--agent", "WORDS", "the agent's own options, passed on as they are", 0, false, NULL, ""};
+
+/* What a row is without being given; NULL: nothing, or its help says it. */
+static const char *standard_of(const struct option_row *row)
+{
+    const char *value = row->default_record ? row->default_record : row->default_value;
+    bool shown = value && strcmp(value, "n") != 0 && row->kind != OPTION_TEXT;
+    return shown ? value : NULL;
+}
+
+/* Defaults that are times are in ms when they have no unit. */
+static const char *unit_of(const struct option_row *row)
+{
+    const char *value = standard_of(row);
+    bool bare = value && !value[strspn(value, "0123456789")];
+    return row->kind == OPTION_DURATION && bare ? "ms" : "";
+}
 
 bool capture_arg_at(size_t i, struct arg_shown *ret)
 {
     const struct option_row *row = row_at(i);
     if (row)
-        *ret = (struct arg_shown){row->flag,
-                                  row->kind == OPTION_YES_NO && row->bare ? NULL : row->values,
-                                  row->help, row->letter, row->bare};
+        *ret = (struct arg_shown){
+            row->flag,   row->kind == OPTION_YES_NO && row->bare ? NULL : row->values,
+            row->help,   row->letter,
+            row->bare,   standard_of(row),
+            unit_of(row)};
     else if (row_at(i - 1) && i)
         *ret = agent_words;
     else

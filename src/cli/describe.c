@@ -35,6 +35,8 @@ static void manual_options(const struct command *c)
             }
             printf("\n\t");
             put_plain(a.help);
+            if (a.standard)
+                printf(" (%s%s)", a.standard, a.unit);
             puts(".\n");
         }
     }

@@ -42,7 +42,7 @@ const struct option_row option_table[OPTION_COUNT] = {
                      .default_record = "n"},
     [OPT_GC_OKAY] = {"gc_okay", NULL, 0, OPTION_YES_NO, "y|n", "obsolete, no effect", .default_value = "n", .hidden = true},
     /* Ours. */
-    [OPT_CLOCK] = {"clock", "--clock", 0, OPTION_WORD, "cpu|elapsed", "clock of cpu=times", .default_value = "cpu", .goes_with = "cpu=times|cpu=old"},
+    [OPT_CLOCK] = {"clock", "--clock", 0, OPTION_WORD, "cpu|elapsed", "what exact times are: CPU time or elapsed time", .default_value = "cpu", .goes_with = "cpu=times|cpu=old"},
     [OPT_NATIVE] = {"native", "--native", 0, OPTION_YES_NO, "y|n", "native frames in samples",
                     .default_value = "n", .bare = "y", .goes_with = "cpu=samples|cpu=wall"},
     [OPT_ALLOC] = {"alloc", "--alloc", 0, OPTION_WORD, "sampled|exact", "allocation profile", .bare = "sampled",
@@ -62,7 +62,7 @@ const struct option_row option_table[OPTION_COUNT] = {
     [OPT_DEADLOCK] = {"deadlock", "--deadlocks", 0, OPTION_YES_NO, "y|n", "look for deadlocks", .default_value = "n",
                       .bare = "y",
                       .gives = GIVES_STACKS | GIVES_WAITS, .shown_by = "threads deadlocks"},
-    [OPT_REQUESTS] = {"requests", "--requests", 0, OPTION_TEXT, .separator = ':', .values = "<method>", .help = "requests to servers and calls of 'pkg.Class.method(..)'; turns on threads=y and cpu=samples",
+    [OPT_REQUESTS] = {"requests", "--requests", 0, OPTION_TEXT, .separator = ':', .values = "<method>", .help = "requests to servers and calls of 'pkg.Class.method(..)', with CPU samples and what threads wait for",
                       .bare = "auto",
                       .gives = GIVES_STACKS | GIVES_WAITS, .shown_by = "requests slow"},
     [OPT_TRACE] = {"trace", "--trace", 0, OPTION_TEXT, .separator = ':', .values = "<pattern>", .help = "trace calls of these methods, with arguments and results",

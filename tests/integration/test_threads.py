@@ -557,6 +557,10 @@ def test_tables_are_what_a_new_user_reads(jdk):
     head, _, first, *rest = text("what-if").splitlines()
     assert re.match(r"[\d.]+ ms with each lock at 0.5 of its time", head) and re.fullmatch(r" +[\d.]+ ms +[\d.]+ ms sooner +java\.lang\.Object", first)
     assert len(rest) == len(tried) - 1 and len(text("what-if", "-n", 1).splitlines()) == 3
+    # Where the order cannot be decided anew, for the change or for none, the answer is that of the order recorded.
+    for other in all_programs(jdk.version).values():
+        for row in other.threads("what-if"):
+            assert row["order_decided_anew"] or row["after_ns"] == row["order_arbitrated_ns"] == row["order_kept_ns"], (other.name, row)
     # Orders.
     stats = run.threads("monitors")
     for table, ns in (("classes", lambda r: (r["blocks"]["total_ns"], r["waits"]["total_ns"])), ("blocks", lambda r: r["times"]["total_ns"]), ("waits", lambda r: r["times"]["total_ns"])):

@@ -170,7 +170,7 @@ int threads_what_if(struct thread_view *v)
                 format_duration(high, a.high),
                 a.decided_anew
                     ? ""
-                    : ", locks in the order recorded (too many events to decide it anew)");
+                    : ", locks in the order recorded, which could not be decided anew");
     }
     json_end_array(&j);
     if (r == -EPROTO && v->unchecked)
