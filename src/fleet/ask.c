@@ -45,7 +45,7 @@ int ask_time(const char *text, int64_t now_s, int64_t *ret)
 
 static int bad(struct buf *why, const char *key, const char *value)
 {
-    buf_printf(why, "%s: not a value it takes: %s", key, value);
+    buf_printf(why, "%s: not a value it takes: %.200s", key, value);
     return -EINVAL;
 }
 
@@ -55,7 +55,7 @@ static int read_label(struct fleet_choice *c, struct fleet_label *labels, struct
 {
     const char *equals = strchr(text, '=');
     if (!equals || equals == text) {
-        buf_printf(why, "%s: KEY=VALUE, not %s", with_names ? "base" : "label", text);
+        buf_printf(why, "%s: KEY=VALUE, not %.200s", with_names ? "base" : "label", text);
         return -EINVAL;
     }
     const char *key = arena_copy(arena, text, (size_t)(equals - text)), *value = equals + 1;

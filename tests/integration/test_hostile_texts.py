@@ -9,6 +9,8 @@ import test_fleet
 
 # What acts on the text around it: control characters, separators of lines, directions of writing.
 ACTING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\xad\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+# A method's descriptor, which is for class files and not for people.
+DESCRIPTOR = re.compile(r"\((\[*[BCDFIJSZ]|\[*L[\w/$]+;)*\)(\[*[BCDFIJSZV]|\[*L[\w/$]+;)(?![\w.])")
 ESCAPE = "\\u001b"  # how an escape character is shown
 NAME = "hostile\x1b]0;owned\x07\x1b[31m\u202e\u6f22"  # of files
 
@@ -72,6 +74,8 @@ def shown(words, output):
     acting = ACTING.search(text)
     assert not acting, (words, ascii(text[max(0, acting.start() - 60):acting.end() + 20]))
     assert not re.search("^ *INJECTED", text, re.M), words
+    descriptor = DESCRIPTOR.search(text)
+    assert not descriptor or "--json" in words, (words, descriptor)
     return text
 
 

@@ -160,6 +160,7 @@ def test_tables_are_in_the_words_of_java(jdk, jvmscope, program):
     methods = jvmscope("inspect", program.pid, "class", "Inspected").stdout
     assert re.search(r"^ +main +void \(java\.lang\.String\[\]\) +public", methods, re.M), methods
     assert not re.search(r"\([A-Z\[;/a-z]*\)[VIJZ\[L]", methods), methods
+    assert jvmscope("inspect", program.pid, "deadlocks").stdout == "no deadlocks\n"
     threads = jvmscope("inspect", program.pid, "threads").stdout
     assert re.search(r"^ +\d+ +holder +the group .*alive, waiting, indefinitely, parked", threads, re.M), threads
 

@@ -125,7 +125,7 @@ def good(value, flag=""):
 def wrong(value, flag=""):
     if "|" in value:
         return ["", "nonsense", good(value) + "|"]
-    return ["", *(WRONG[flag] if value == "URL" and flag in WRONG else VALUES.get(value, ("", [], []))[1])]
+    return ["", *(["9" * 6000] if VALUES.get(value, ("", []))[1] and value not in ("SIZE", "OPTIONS", "TENANT=TOKEN") else []), *(WRONG[flag] if value == "URL" and flag in WRONG else VALUES.get(value, ("", [], []))[1])]
 
 
 def limits(value):

@@ -35,6 +35,10 @@ test("every call is in the tree, with what it was given and what came back", asy
   assert.match(await row("Calls.ints").textContent(), /Traced\$Calls\.ints\(-1, 300, 'c', 70000, true\) = 70399/);
   // Strings and characters as in Java, other objects as their text.
   assert.match(await row("Calls.strings").textContent(), /Traced\$Calls\.strings\("café \\"quoted\\"", java\.util\.ArrayList\(\d+\)@[0-9a-f]+[^)]*\) = "café \\"quoted\\"!"/);
+  // Starts are seconds with six digits, which tell calls of one millisecond apart.
+  const starts = await page.$$eval(".virtual tr[data-row] td:nth-child(2)", (cells) => cells.map((c) => c.textContent.trim()));
+  assert.ok(starts.length > 5 && starts.every((t) => /^\d+\.\d{6}\u00a0s$/.test(t)), starts.slice(0, 3).join());
+  assert.deepEqual(starts.slice(0, 5), calls.slice(0, 5).map((c) => `${(c.start_ns / 1e9).toFixed(6)}\u00a0s`));
   await page.fill("input[type=search]", "thrower");
   const throwers = calls.filter((c) => /\.thrower\(/.test(c.method));
   await page.waitForSelector(`output:has-text("${throwers.length} of")`);

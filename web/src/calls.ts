@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls that were recorded with their values, as written by src/cli/trace/trace.c.
-import { duration } from "./format";
 
 export interface CallJson {
   method: string;
@@ -128,5 +127,3 @@ export function methods(calls: Call[]): MethodRow[] {
   }
   return [...rows.values()].sort((a, b) => b.self - a.self);
 }
-
-export const since = (ns: number) => (ns ? duration(ns) : "0");

@@ -186,7 +186,8 @@ export class Names {
     const text = short().slice(0, 1000);
     const w = this.measure(text);
     if (w <= room) return text;
-    const n = Math.floor((text.length * (room - 12)) / w);
+    let n = Math.floor((text.length * (room - 12)) / w);
+    while (n > 2 && this.measure(`${text.slice(0, n)}…`) > room) n--; // its letters may be wider than those of the whole
     return n > 2 ? `${text.slice(0, n)}…` : "";
   }
 }

@@ -7,6 +7,9 @@ export function duration(ns: number): string {
   return `${Math.round(ns)}\u00a0ns`;
 }
 
+/** A moment, counted from the start: "0.281345 s", which can be compared with any other. */
+export const moment = (ns: number) => `${(ns / 1e9).toFixed(6)}\u00a0s`;
+
 /** Formats a time on an axis with just enough digits to distinguish it from the next one. */
 export function axisTime(ns: number, step: number): string {
   if (!ns) return "0";
@@ -23,7 +26,7 @@ export function bytes(n: number): string {
 }
 
 function digits(v: number): string {
-  return v < 10 ? v.toFixed(2) : v < 100 ? v.toFixed(1) : v.toFixed(0);
+  return v < 9.995 ? v.toFixed(2) : v < 99.95 ? v.toFixed(1) : v.toFixed(0);
 }
 
 const grouped = new Intl.NumberFormat("en-US");

@@ -2,6 +2,7 @@
 // The heap as areas: each box is an object with everything that it keeps alive; a large box contains the objects that it
 // dominates.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Names } from "./flamepaint";
 import { bytes, percent } from "./format";
 import { Ask, HeapObject, Summary, simple, titleOf } from "./heapdata";
 import { seedOf } from "./palette";
@@ -196,7 +197,8 @@ function paint(ctx: CanvasRenderingContext2D, b: Box<HeapObject>, dark: boolean,
   ctx.clip();
   ctx.fillStyle = dark ? "#eef2f2" : "#12211f";
   ctx.font = `${level ? "" : "600 "}12px system-ui, sans-serif`;
-  ctx.fillText(`${titleOf(o).slice(0, 120)}${head ? `  ${bytes(o.retained)}` : ""}`, b.x + 5, b.y + 9.5);
+  const title = titleOf(o).slice(0, 120);
+  ctx.fillText(new Names(ctx).fit(`${title}${head ? `  ${bytes(o.retained)}` : ""}`, () => title, b.w - 9), b.x + 5, b.y + 9.5);
   if (!head && b.h > 32) {
     ctx.font = "11px system-ui, sans-serif";
     ctx.fillText(bytes(o.retained), b.x + 5, b.y + 25);

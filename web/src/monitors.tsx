@@ -63,14 +63,14 @@ export function Monitors({ json, served, name, kept, keep }: Kept & { json: Time
               </button>
             )}
           </h2>
-          <SortableTable caption="Threads" by={4} totals selected={threads} onSelect={(s) => keep({ mt: [...s].join(",") })} rows={threadRows}
+          <SortableTable caption="Threads" by={4} ties={6} totals selected={threads} onSelect={(s) => keep({ mt: [...s].join(",") })} rows={threadRows}
             columns={[{ title: "Thread", name: true }, { title: "Id", numeric: true, minor: true }, { title: "Group", minor: true }, { title: "Blocks", numeric: true }, { title: "Blocked", ...time }, { title: "Waits", numeric: true }, { title: "Waited", ...time }]} />
         </section>
         <section>
           <h2>
             Classes{threads.size > 0 && ` of ${threads.size} thread${threads.size > 1 ? "s" : ""}`}
           </h2>
-          <SortableTable caption="Classes whose monitors were used" by={2} totals selected={new Set(classes.map((c, i) => (chosenClasses.has(c.class) ? i : -1)).filter((i) => i >= 0))}
+          <SortableTable caption="Classes whose monitors were used" by={2} ties={7} totals selected={new Set(classes.map((c, i) => (chosenClasses.has(c.class) ? i : -1)).filter((i) => i >= 0))}
             onSelect={(s) => keep({ mc: [...s].map((i) => classes[i].class).join("|") })} rows={classRows}
             columns={[{ title: "Class", name: true }, { title: "Blocks", numeric: true }, { title: "Blocked", ...time }, { title: "Min", ...time, minor: true }, { title: "Average", ...time, minor: true }, { title: "Max", ...time, minor: true },
               { title: "Waits", numeric: true }, { title: "Waited", ...time }, { title: "Min ", ...time, minor: true }, { title: "Average ", ...time, minor: true }, { title: "Max ", ...time, minor: true }, { title: "Threads", numeric: true, minor: true }]} />
@@ -190,7 +190,8 @@ function WhatIf({ json, served, classes }: { json: TimelineJson; served: boolean
           <output>
             {typeof answer === "string" ? answer : answer ? (
               <>
-                <b>{duration(answer.after_ns)}</b> instead of {duration(answer.before_ns)} ({percent(answer.after_ns, answer.before_ns)})
+                <b>{duration(answer.after_ns)}</b> instead of {duration(answer.before_ns)} ({percent(answer.after_ns, answer.before_ns)}),{" "}
+                {duration(Math.abs(answer.before_ns - answer.after_ns))} {answer.after_ns > answer.before_ns ? "later" : "sooner"}
                 <span class="dim"> — as far as one recording tells {duration(answer.after_low_ns)} to {duration(answer.after_high_ns)}</span>
               </>
             ) : null}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests: when they arrived and how long they took, what the slow ones waited for, and the details of one of them.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { count, duration, percent, plural } from "./format";
+import { count, duration, moment, percent, plural } from "./format";
 import type { Kept } from "./link";
 import { ink } from "./palette";
 import { download, table } from "./save";
@@ -145,7 +145,7 @@ export function RequestsView({ json, kept, keep, name }: Kept & { json: Requests
           <Causes json={json} chosen={inBox} all={json.requests} dark={dark} />
           <SortableTable caption="Requests" by={0} limit={100} rows={list} selected={new Set(chosen ? [chosen.id] : [])}
             onSelect={(s) => keep({ ri: String([...s].find((k) => k !== chosen?.id) ?? "") })}
-            columns={[{ title: "Latency", ...time }, { title: "At", ...time, minor: true }, { title: "Name" }, { title: "Status", minor: true }, { title: "Most" }]} />
+            columns={[{ title: "Latency", ...time }, { title: "At", numeric: true, format: moment, minor: true }, { title: "Name" }, { title: "Status", minor: true }, { title: "Most" }]} />
         </section>
         {chosen && <Waterfall json={json} request={chosen} dark={dark} />}
       </div>
@@ -233,7 +233,7 @@ export function HeatMap({ json, only, box, dark, onBox }: HeatProps) {
     const steps = width < 600 ? 2 : 5;
     for (let i = 0; i <= steps; i++) {
       ctx.textAlign = i === 0 ? "left" : i === steps ? "right" : "center";
-      ctx.fillText(duration((i / steps) * json.end_ns), LEFT + (i / steps) * (width - LEFT), height - BOTTOM / 2);
+      ctx.fillText(i ? duration((i / steps) * json.end_ns) : "0", LEFT + (i / steps) * (width - LEFT), height - BOTTOM / 2);
     }
     for (const [k, n] of cells) {
       const [x, y] = place(Math.floor(k / json.rows), k % json.rows);
@@ -393,7 +393,7 @@ function Waterfall({ json, request, dark }: { json: RequestsJson; request: OneRe
   const calls = request.calls.map((c) => ({ at: c.at, ns: c.ns, thread: "", what: `${c.kind}: ${c.name}`, colour: causeColour(c.kind === "jdbc" ? "io" : c.kind === "pool" ? "pool" : "io", dark) }));
   return (
     <section aria-label="Waterfall" class="waterfall" ref={box}>
-      <h2>Request {request.id}: {json.names[request.name].name}, {duration(request.ns)} <small>at {duration(request.at)}{request.status ? `, status ${request.status}` : ""}{request.exception ? `, ${request.exception}` : ""}</small></h2>
+      <h2>Request {request.id}: {json.names[request.name].name}, {duration(request.ns)} <small>at {moment(request.at)}{request.status ? `, status ${request.status}` : ""}{request.exception ? `, ${request.exception}` : ""}</small></h2>
       <table class="wide-text">
         <caption class="sr">Parts of the request in order of time</caption>
         <thead>

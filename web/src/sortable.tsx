@@ -24,6 +24,7 @@ interface Props {
   onSelect: (s: Set<number>) => void;
   totals?: boolean; // a last line that sums the numeric columns of what is chosen (of all, when nothing is)
   by?: number;
+  ties?: number; // the column by which rows that are equal are sorted, the largest first
   natural?: boolean; // in the order given until a column is chosen
   limit?: number;
 }
@@ -37,7 +38,8 @@ export function SortableTable(p: Props) {
         const x = a.cells[sort.by];
         const y = b.cells[sort.by];
         const c = typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y));
-        return (sort.down ? -c : c) || a.key - b.key;
+        const tie = p.ties === undefined ? 0 : Number(b.cells[p.ties]) - Number(a.cells[p.ties]);
+        return (sort.down ? -c : c) || tie || a.key - b.key;
       }),
     [p.rows, sort],
   );

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The details of a state or an interaction: lock, owner, causes and stacks; and the critical path in numbers.
-import { count, duration, percent } from "./format";
+import { count, duration, moment, percent } from "./format";
 import { edgeTitles, QUIET, stateTitles } from "./threadpaint";
 import type { Cause, Frame, NodeDetails, SegmentDetails, TimelineJson } from "./timeline";
 
@@ -49,10 +49,10 @@ export function Details(p: { json: TimelineJson; node: NodeDetails; segment: Seg
         </h3>
         {isState ? (
           <p>
-            {duration(node.end - node.start)} <span class="dim">from {duration(node.start)} to {duration(node.end)}</span>
+            {duration(node.end - node.start)} <span class="dim">from {moment(node.start)} to {moment(node.end)}</span>
           </p>
         ) : (
-          <p class="dim">at {duration(node.start)}</p>
+          <p class="dim">at {moment(node.start)}</p>
         )}
         {node.lock && <p>on <b>{node.lock}</b> <button onClick={() => p.onLock(node.lock!)} title="Choose the threads that use locks of this class">Its threads …</button></p>}
         {node.other >= 0 && <p>{kind === "wait-join" ? "waits for the end of " : isState ? "held by " : "thread "}<b>{name(node.other)}</b></p>}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Draws threads over time: states as pixels, then the critical path, arrows, marks, names and the axis on top.
+import { Names } from "./flamepaint";
 import { axisTime } from "./format";
 import { pixel } from "./palette";
 import { MANY, Picture } from "./picture";
@@ -395,7 +396,8 @@ function paintGutter(ctx: CanvasRenderingContext2D, s: Scene, first: number, las
     const heading = l.thread < 0;
     ctx.font = `${heading ? "600 " : ""}12px system-ui, sans-serif`;
     ctx.fillStyle = heading || (s.picked && s.picked.thread === l.thread) ? (dark ? "#fff" : "#000") : dark ? "#c3cfcd" : "#3a4947";
-    ctx.fillText(l.title.slice(0, 60), heading ? 8 : 14, y(i) + s.row / 2);
+    const at = heading ? 8 : 14;
+    ctx.fillText(new Names(ctx).fit(l.title, () => l.title, gutter(s.w) - 8 - at), at, y(i) + s.row / 2);
   }
   ctx.restore();
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The call tree: every recorded call with its arguments and its result, below the call that made it.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { Call, filterCalls, linkCalls, methods, parseTime, since, TraceJson, types, values } from "./calls";
-import { count, duration, plural, split } from "./format";
+import { Call, filterCalls, linkCalls, methods, parseTime, TraceJson, types, values } from "./calls";
+import { count, duration, moment, plural, split } from "./format";
 import type { Kept } from "./link";
 import { download, table } from "./save";
 import { SortableTable } from "./sortable";
@@ -110,12 +110,12 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
       <div class="beside">
         <VirtualTable label="Calls" count={rows.length} cursor={cursor} onCursor={(r) => pick(rows[r])} onKey={onKey} level={(r) => levelOf(calls, rows[r])}
           expanded={(r) => (calls[rows[r]].children ? !closed.has(rows[r]) : undefined)} empty="No call matches."
-          columns={[{ title: "Call" }, { title: "Start", numeric: true, width: "92px", minor: true }, { title: "Time", numeric: true, width: "92px" }, { title: "Thread", width: "130px", minor: true }]}
+          columns={[{ title: "Call" }, { title: "Start", numeric: true, width: "104px", minor: true }, { title: "Time", numeric: true, width: "92px" }, { title: "Thread", width: "130px", minor: true }]}
           rowClass={(r) => (filtered && !hits[rows[r]] ? "context" : "")}
           cells={(r) => {
             const i = rows[r];
             const c = calls[i];
-            return [<Line c={c} level={levelOf(calls, i)} closed={closed.has(i)} onFold={() => fold(i, !closed.has(i))} />, since(c.start_ns), duration(c.ns), c.thread ?? "?"];
+            return [<Line c={c} level={levelOf(calls, i)} closed={closed.has(i)} onFold={() => fold(i, !closed.has(i))} />, moment(c.start_ns), duration(c.ns), c.thread ?? "?"];
           }} />
         <aside class="side" aria-label="Details" aria-live="polite">
           {at >= 0 && calls[at] ? (
@@ -190,7 +190,7 @@ function Details(p: { c: Call; onParent: () => void; onMethod: () => void; onClo
         {duration(c.ns)}
         {c.children > 0 && <span class="dim"> of which {duration(Math.max(0, c.self))} in itself; {c.children} recorded call{c.children > 1 ? "s" : ""} below</span>}
       </p>
-      <p class="dim">at {since(c.start_ns)} on {c.thread ?? "?"}</p>
+      <p class="dim">at {moment(c.start_ns)} on {c.thread ?? "?"}</p>
       <dl class="facts-list">
         {c.this !== undefined && <Fact name="this" type="" value={values(c.this)[0]} />}
         {args.map((v, i) => (
