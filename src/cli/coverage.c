@@ -61,7 +61,8 @@ static int read_recording(struct coverage *c, const char *path, struct found *re
     while (e >= 0 && (e = recording_next(r, &event)) > 0) {
         const struct rec_object *o = &event.object;
         if (event.tag == SETTING) {
-            ret->asked |= strcmp(rec_string(o, "name", ""), "cover") == 0;
+            ret->asked |= strcmp(rec_string(o, "name", ""), "cover") == 0 &&
+                          strcmp(rec_string(o, "value", ""), "n") != 0;
             continue;
         }
         e = coverage_add(c, rec_string(o, "className", NULL), rec_string(o, "source", NULL),

@@ -557,6 +557,10 @@ def test_tables_are_what_a_new_user_reads(jdk):
     head, _, first, *rest = text("what-if").splitlines()
     assert re.match(r"[\d.]+ ms with each lock at 0.5 of its time", head) and re.fullmatch(r" +[\d.]+ ms +[\d.]+ ms sooner +java\.lang\.Object", first)
     assert len(rest) == len(tried) - 1 and len(text("what-if", "-n", 1).splitlines()) == 3
+    # What was not recorded is told with the option that records it.
+    for command, option in (("coverage", "--cover"), ("trace", "--trace"), ("requests", "--requests")):
+        done = lab.jvmscope(command, run.path)
+        assert done.returncode == 1 and done.stdout == "" and re.fullmatch(rf"jvmscope: .*{option}\b.*\n", done.stderr), (command, done)
     # Where the order cannot be decided anew, for the change or for none, the answer is that of the order recorded.
     for other in all_programs(jdk.version).values():
         for row in other.threads("what-if"):

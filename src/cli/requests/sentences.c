@@ -231,8 +231,14 @@ void put_group_sentence(struct buf *b, const struct request_view *v, const struc
         put_culprit(b, c);
         return;
     }
-    buf_string(b, " for ");
-    buf_string(b, format_duration(text, (uint64_t)c->slow_ns));
+    /* The time is the mean over all slow requests, also over those that waited for something else.
+     */
+    bool all = c->largest == g->slow.len;
+    buf_printf(b, all ? " for %s" : ": %s", format_duration(text, (uint64_t)c->slow_ns));
+    if (g->slow.len > 1)
+        buf_string(b, " on average");
+    if (!all)
+        buf_printf(b, " over the %zu", (size_t)g->slow.len);
 }
 
 void json_frames_ref(struct json *j, const struct request_view *v, const struct frames_ref *f)
