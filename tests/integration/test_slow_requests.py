@@ -2,6 +2,7 @@
 """Why requests are slow: a server with a path for each cause, whose handlers and client measure the truth."""
 import json
 import os
+import re
 import subprocess
 
 import pytest
@@ -96,6 +97,12 @@ def test_the_first_cause_is_the_true_one(jdk, tmp_path):
     text = requests("slow", "--name", "GET /lock", "--over", "40ms", out)
     assert "held by thread compactor in RequestCauses$Store.compact, which slept" in " ".join(text.split()), text
     assert "GET /lock" in requests(out)
+    # What some of the slow requests had is told as the mean over all of them, where it is told in ms.
+    told = re.findall(r"(\d+) of [\d,]+ requests took \S+ \S+ or more; (\d+) of them (.*?) slow typical share ", " ".join(requests("slow", out).split()))
+    assert len(told) >= len(CAUSES)
+    for slow, some, did in told:
+        want = f"s on average over the {slow}" if some != slow else "s on average" if int(slow) > 1 else "s"
+        assert did.endswith(want) or re.search(": (held by|its|until) ", did), (slow, some, did)
 
 
 SERVED = {  # where a request's own thread waits, and where another one does for which the server has to wait
