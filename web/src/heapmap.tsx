@@ -201,7 +201,7 @@ function paint(ctx: CanvasRenderingContext2D, b: Box<HeapObject>, dark: boolean,
   ctx.fillText(new Names(ctx).fit(`${title}${head ? `  ${bytes(o.retained)}` : ""}`, () => title, b.w - 9), b.x + 5, b.y + 9.5);
   if (!head && b.h > 32) {
     ctx.font = "11px system-ui, sans-serif";
-    ctx.fillText(bytes(o.retained), b.x + 5, b.y + 25);
+    ctx.fillText(new Names(ctx).fit(bytes(o.retained), () => "", b.w - 9), b.x + 5, b.y + 25);
   }
   ctx.restore();
 }
