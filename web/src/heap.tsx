@@ -315,6 +315,11 @@ function Query(p: { ask: Ask; served: boolean; sql: string; onSql: (s: string) =
         {answer && <button onClick={() => download(`${p.name}-query.csv`, "text/csv", table(answer.columns, answer.rows.map((r) => r.map((v) => v ?? ""))))}>Save CSV</button>}
       </div>
       {state.error && <p class="note" role="alert">{state.error}</p>}
+      {!answer && !state.error && !state.busy && (
+        <p class="empty">
+          Run shows the rows here. The tables are objects, classes, fields, refs, strings, retained, roots, and each class by its name in double quotes.
+        </p>
+      )}
       {answer && (
         <SortableTable caption="Answer" limit={2000} natural rows={answer.rows.map((r, i) => ({ key: i, cells: r.map((v) => v ?? "") }))} selected={new Set()}
           columns={answer.columns.map((title, i) => ({ title, numeric: answer.rows.some((r) => typeof r[i] === "number") }))}

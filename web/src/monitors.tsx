@@ -190,8 +190,8 @@ function WhatIf({ json, served, classes }: { json: TimelineJson; served: boolean
           <output>
             {typeof answer === "string" ? answer : answer ? (
               <>
-                <b>{duration(answer.after_ns)}</b> instead of {duration(answer.before_ns)} ({percent(answer.after_ns, answer.before_ns)}),{" "}
-                {duration(Math.abs(answer.before_ns - answer.after_ns))} {answer.after_ns > answer.before_ns ? "later" : "sooner"}
+                <b>{duration(answer.after_ns)}</b> instead of {duration(answer.before_ns)} ({percent(answer.after_ns, answer.before_ns)})
+                {answer.after_ns !== answer.before_ns && `, ${duration(Math.abs(answer.before_ns - answer.after_ns))} ${answer.after_ns > answer.before_ns ? "later" : "sooner"}`}
                 <span class="dim"> — as far as one recording tells {duration(answer.after_low_ns)} to {duration(answer.after_high_ns)}</span>
               </>
             ) : null}
