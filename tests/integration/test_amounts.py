@@ -123,14 +123,18 @@ def test_sampled_allocations_by_attach(jdk, tmp_path):
     out = tmp_path / "a.jfr"
     process = jdk.start_java("Amounts", "objects", 200_000, "again", jvm=("-Xmx64m",), stdout=subprocess.PIPE)
     try:
-        process.stdout.readline()
-        attached = lab.jvmscope("attach", "--alloc", "-t", "1s", "-o", out, process.pid)
-        assert attached.returncode == 0 and not lab.lost(attached.stderr), attached.stderr
+        assert process.stdout.readline().startswith("in ")
+        attached = lab.jvmscope("attach", "--alloc", process.pid, cwd=tmp_path)
+        assert attached.returncode == 0, attached.stderr
+        for _ in range(3):  # of these two began after the recording
+            assert process.stdout.readline().startswith("in ")
+        stopped = lab.jvmscope("stop", "-o", out, process.pid)
+        assert stopped.returncode == 0 and not lab.lost(stopped.stderr), stopped.stderr
     finally:
         process.kill()
-        rounds = [x for x in process.communicate()[0].splitlines() if x.startswith("in ")]
+        process.communicate()
     table = json.loads(lab.jvmscope("report", "--json", out).stdout)["allocations"]
-    assert rounds and row(table, "Amounts.allocate")["self"] > 200_000 * BYTES
+    assert row(table, "Amounts.allocate")["self"] > 200_000 * BYTES
 
 
 @pytest.mark.jdks(8, 17, 27)
