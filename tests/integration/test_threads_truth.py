@@ -189,7 +189,8 @@ def test_a_run_is_what_ran_not_what_ended_it(jdk, folder):
         at = [s["sampled_in"] or (s["frames"] or ["?"])[0] for s in found["segments"] if s["thread"] == "worker"]
         assert not any("nsafe" in method or "LockSupport" in method for method in at), at
         if found["samples"]:
-            assert run["sampled_in"] == "PathTruth.spin" or "sin" in run["sampled_in"], run
+            # spin() calls nanoTime() and sin(), which are calls until it is compiled.
+            assert run["sampled_in"] in ("PathTruth.spin", "java.lang.System.nanoTime") or "sin" in run["sampled_in"], run
             assert rows["PathTruth.spin"]["total_ns"] > worker * 0.9, (worker, rows)
             assert found["sampled_run_ns"] > found["run_ns"] * 0.5
         else:

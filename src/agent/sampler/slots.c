@@ -491,15 +491,15 @@ static bool to_visit(const struct slot *s)
 enum { VISITS_A_ROUND = 64 };
 
 /*
- * Continues where the last round ended. When there are more threads than visits, each visit stands
- * for more intervals. Requires the lock.
+ * Continues where the last round ended, `rounds` intervals ago. When there are more threads than
+ * visits, each visit stands for more intervals. Requires the lock.
  */
-static void visit_some(uint32_t *at)
+static void visit_some(uint32_t *at, uint32_t rounds)
 {
     uint32_t used = atomic_load(&slots_used), there = 0, visits = 0;
     for (uint32_t i = 0; i < used; i++)
         there += to_visit(&slots[i]);
-    uint32_t weight = (there + VISITS_A_ROUND - 1) / VISITS_A_ROUND;
+    uint32_t weight = (there + VISITS_A_ROUND - 1) / VISITS_A_ROUND * rounds;
     for (uint32_t i = 0; i < used && visits < VISITS_A_ROUND; i++, ++*at) {
         struct slot *s = &slots[*at % used];
         if (!to_visit(s))
@@ -514,15 +514,22 @@ static void visit_some(uint32_t *at)
 
 static void *visit(void *unused)
 {
+    enum { ROUNDS_MAX = 1 << 20 };
+
     uint32_t at = 0;
+    uint64_t last = now_ns();
     while (!atomic_load(&visitor_stop)) {
-        struct timespec pause = timespec_of(options.interval_ns);
+        uint64_t interval = options.interval_ns;
+        struct timespec pause = timespec_of(interval);
         nanosleep(&pause, NULL);
+        /* On a busy machine this thread wakes up late, and a round stands for all that time. */
+        uint64_t rounds = MAX(1, (now_ns() - last + interval / 2) / interval);
+        last += rounds * interval;
         if (!options.wall && atomic_load(&uncovered) == 0)
             continue;
         pthread_mutex_lock(&lock);
         if (active)
-            visit_some(&at);
+            visit_some(&at, (uint32_t)MIN(rounds, (uint64_t)ROUNDS_MAX));
         pthread_mutex_unlock(&lock);
     }
     return NULL;
