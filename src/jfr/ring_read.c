@@ -157,7 +157,12 @@ static int find_limits(struct ring_taking *t, const char **ret_why)
     uint64_t end = newest->ends;
     if (!t->cut->flushed)
         end = MAX(end, ring_last_end(t, t->bytes, newest->size));
-    t->until = t->cut->flushed ? end : UINT64_MAX;
+    /*
+     * While the chunk is read again, the recorder may fill blocks behind the place that is being
+     * read and not those before it. What it writes from now on is left out, so that there is no
+     * gap.
+     */
+    t->until = end;
     uint64_t oldest = t->segments.data[0].ticks;
     /* Of all that there is nothing is cut off. */
     if (t->cut->since_ticks)

@@ -211,6 +211,11 @@ static void release(struct numbers *n)
 
 static void assert_run(const struct numbers *n, int64_t first, int64_t last)
 {
+    for (size_t i = 1; i < n->of[STEP].len; i++)
+        if (n->of[STEP].data[i] != n->of[STEP].data[i - 1] + 1)
+            print_error("no steps between %lld and %lld of %lld to %lld\n",
+                        (long long)n->of[STEP].data[i - 1], (long long)n->of[STEP].data[i],
+                        (long long)first, (long long)last);
     assert_int_equal(n->of[STEP].len, last - first + 1);
     for (size_t i = 0; i < n->of[STEP].len; i++)
         assert_int_equal(n->of[STEP].data[i], first + (int64_t)i);
