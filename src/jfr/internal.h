@@ -33,9 +33,14 @@ _Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "event headers are stored as lit
 #define JFR_BLOCK      8192u
 #define JFR_EVENT_HEAD 6u
 #define JFR_MIN_PAD    8u
-#define JFR_TYPE_BASE  32u /* the id of built-in type 0 in the file */
-#define JFR_MAX_TYPES  8192u
+#define JFR_MAX_TYPES  1024u
 #define JFR_CHUNK_HEAD 68u
+/*
+ * The id of built-in type 0 in the file. The JDK's reader takes ids to mean the same in all chunks
+ * of a file, and chunks of the VM's recorder may follow ours (jfr=). The VM numbers its types in
+ * the order in which it loads classes, so ours have the last ids that two bytes can hold.
+ */
+#define JFR_TYPE_BASE (16384u - JFR_MAX_TYPES)
 /*
  * The number of blocks that only the worker may take, so that events that fill the disk leave room
  * for the dictionary, and a dictionary that fills them leaves this part of them for the losses.

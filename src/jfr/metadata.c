@@ -258,7 +258,11 @@ int metadata_write(struct jfr_writer *w, struct chunk *c)
     pthread_mutex_unlock(&w->dict);
     buf_jfr_long(&head, 0); /* start time */
     buf_jfr_long(&head, 0); /* duration */
-    buf_jfr_long(&head, 1); /* metadata id */
+    /*
+     * The JDK's reader takes metadata with the id of that of the previous chunk to be the same. The
+     * VM's recorder, whose chunks may follow, counts from 1.
+     */
+    buf_jfr_long(&head, clock_ns(CLOCK_REALTIME));
     buf_jfr_long(&head, t.strings.strings.len);
     for (size_t i = 0; i < t.strings.strings.len; i++) {
         struct str s = strpool_get(&t.strings, i);
