@@ -98,9 +98,11 @@ static const char *set_value(const struct arg *a, void *values, const char *text
         r = *text && allowed(a->value, text) ? 0 : -EINVAL;
         break;
     case ARG_NUMBER:
+    case ARG_COUNT:
         r = parse_u64(text, 0, INT64_MAX, at);
         break;
     case ARG_DURATION:
+    case ARG_SPAN:
         if (strtod(text, NULL) > 0 && !text[strspn(text, "0123456789.")])
             return "a unit is missing: 30s, 500ms";
         r = parse_duration(text, UINT64_C(1000000000), at);
@@ -113,8 +115,12 @@ static const char *set_value(const struct arg *a, void *values, const char *text
     }
     static const char *const expected[] = {[ARG_TEXT] = "not one of its values",
                                            [ARG_NUMBER] = "not a whole number",
+                                           [ARG_COUNT] = "not a whole number",
                                            [ARG_DURATION] = "not a time such as 30s or 500ms",
+                                           [ARG_SPAN] = "not a time such as 30s or 500ms",
                                            [ARG_SIZE] = "not a size such as 64m"};
+    if (r == 0 && (a->kind == ARG_COUNT || a->kind == ARG_SPAN) && *(const uint64_t *)at == 0)
+        return "must be above 0";
     return r == 0 ? NULL : r == -ERANGE ? "out of range" : !*text ? "empty" : expected[a->kind];
 }
 

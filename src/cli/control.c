@@ -40,7 +40,7 @@ static const struct arg stop_args[] = {
 static const struct arg dump_args[] = {
     {"--output", 'o', ARG_TEXT, offsetof(struct control, output), "FILE",
      "write the recording there; its extension picks the format"},
-    {"--last", 0, ARG_DURATION, offsetof(struct control, last_ns), "TIME",
+    {"--last", 0, ARG_SPAN, offsetof(struct control, last_ns), "TIME",
      "only the last part of a recording that is always on, such as 30s or 5m"},
     {0},
 };

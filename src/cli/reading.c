@@ -15,7 +15,7 @@ static const struct arg selection_args[] = {
      "only stacks with a frame of a class that matches"},
     {"--from", 0, ARG_DURATION, offsetof(struct selection, filter.from_ns), "TIME",
      "only from this time on, counted from the start: 1.5s, 2m"},
-    {"--to", 0, ARG_DURATION, offsetof(struct selection, filter.to_ns), "TIME",
+    {"--to", 0, ARG_SPAN, offsetof(struct selection, filter.to_ns), "TIME",
      "only up to this time"},
     ONLY_REQUESTS_ARGS(struct selection, requests),
     {"--metric", 0, ARG_TEXT, offsetof(struct selection, metric),

@@ -29,7 +29,7 @@ struct top {
 static const struct arg top_args[] = {
     {"--interval", 'i', ARG_DURATION, offsetof(struct top, interval), "TIME",
      "time between two tables (1s, at least 10ms)"},
-    {"--count", 'n', ARG_NUMBER, offsetof(struct top, count), "N",
+    {"--count", 'n', ARG_COUNT, offsetof(struct top, count), "N",
      "tables to show, as with top(1) (until interrupted)"},
     {"--rows", 'r', ARG_NUMBER, offsetof(struct top, rows), "N", "threads to show (15)"},
     {"--states", 0, ARG_FLAG, offsetof(struct top, states), NULL,

@@ -150,9 +150,25 @@ def test_every_option_twice_wrong_and_at_its_limits(name):
             assert not letter or not given or verb.refused(f"-{letter}{given}"), (letter, given)
         for given in limits(value):
             said = verb.refused(flag, given)
-            assert said is None or any(w in said for w in ("at least", "too long", "no such option", "out of range")), (flag, given, said)
+            assert said is None or any(w in said for w in ("at least", "too long", "no such option", "out of range", "must be above 0")), (flag, given, said)
     said = verb.refused("--no-such-option")
     assert said and "no such option" in said
+
+
+def test_nothing_lies_before_the_start_of_a_recording():
+    """It is refused in the same words everywhere, as are other amounts of which 0 used to stand for the option's absence."""
+    refused = set()
+    for verb in map(Verb, verbs()):
+        for _, flag, value in verb.options:
+            zero = {"TIME": "0s", "N": "0"}.get(value)
+            said = zero and verb.refused(flag, zero)
+            if said and "at least" not in said:
+                assert f": {flag}={zero}: must be above 0\n" in said, (verb.name, said)
+                refused.add((verb.name, flag))
+    ranges = {"report", "diff", "convert", "requests", "requests slow", "vm", *(f"threads {v}" for v in ("summary", "monitors", "timeline", "critical-path", "what-if"))}
+    assert {name for name, flag in refused if flag == "--to"} >= ranges, refused
+    assert {("requests slow", "--over"), ("slow", "--over"), ("dump", "--last"), ("trace", "--limit"), ("vm", "--limit"), ("heap summary", "--limit"),
+            ("serve", "--query-limit"), ("top", "--count")} <= refused, refused
 
 
 def test_a_verb_lists_its_own_options_alone():

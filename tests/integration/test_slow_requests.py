@@ -246,5 +246,13 @@ def test_what_belongs_to_a_request_is_chosen_from_the_rest(tmp_path):
     for words in (["report", "--request", "nobody"], ["trace", "--request", "nobody"], ["threads", "summary", "--request", "nobody"]):
         done = lab.jvmscope(*words, out)
         assert done.returncode == 1 and done.stderr.count("\n") == 1 and "no request has this name" in done.stderr, done.stderr
+    # The option that leaves none is named; all of them where only together they leave none.
+    for words, why in ((("--name", "GET /cpu,nobody"), "no request has this name: nobody"), (("--name", "nobody", "--from", "1ms"), "no request has this name: nobody"),
+                       (("--thread", "nobody"), "no request began on a thread of this name: nobody"), (("--from", "1h"), "--from 3600 s is not before the end of "),
+                       (("--from", "3s", "--to", "1s"), "--from 3.00 s is not before --to 1.00 s"),
+                       (("--name", "GET /cpu", "--to", "1ns"), "no request is selected by: --name --to")):
+        for verb in (["requests"], ["requests", "slow"]):
+            done = lab.jvmscope(*verb, *words, out)
+            assert done.returncode == 1 and done.stderr.startswith(f"jvmscope: {out}: {why}") and done.stderr.count("\n") == 1, (words, done)
     done = lab.jvmscope("convert", "--request", "x", "-o", tmp_path / "x.jfr", out)
     assert done.returncode == 2 and "--request" in done.stderr, done.stderr

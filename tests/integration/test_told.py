@@ -137,10 +137,11 @@ def test_no_probe_is_in_a_result_and_filters_that_match_nothing_are_reported(jdk
         done = lab.jvmscope(*command, out)
         assert done.returncode == 1 and done.stderr.endswith(": nosuch\n"), (command, done.stderr)
     # Each name of a list matches something, and times lie in the recording, in order.
-    views = [["report"], ["diff", out], ["convert", "-o", tmp_path / "b.collapsed"],
+    views = [["report"], ["vm"], ["diff", out], ["convert", "-o", tmp_path / "b.collapsed"],
              *(["threads", verb] for verb in ("summary", "monitors", "timeline", "critical-path", "what-if"))]
     for view in views:
-        for words, why in ((("--thread", "nosuch"), ": nosuch"), (("--thread", "main,nosuch"), ": nosuch"),
+        threads = () if view[-1] in ("vm", "what-if") else ("nosuch", "main,nosuch")
+        for words, why in (*((("--thread", name), ": nosuch") for name in threads),
                            (("--from", "5s", "--to", "1s"), "--from 5.00 s is not before --to 1.00 s"),
                            (("--from", "1h"), "--from 3600 s is not before the end of the recording at ")):
             done = lab.jvmscope(*view[:2 if view[0] == "threads" else 1], *words, *view[2 if view[0] == "threads" else 1:], out)

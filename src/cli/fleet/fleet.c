@@ -43,7 +43,7 @@ static const struct arg choice_args[] = {
 
 static const struct arg shown_args[] = {
     {"--json", 0, ARG_FLAG, offsetof(struct fleet_options, json), NULL, "print JSON"},
-    {"--limit", 'n', ARG_NUMBER, offsetof(struct fleet_options, limit), "N",
+    {"--limit", 'n', ARG_COUNT, offsetof(struct fleet_options, limit), "N",
      "rows of the table (30; JSON: all)"},
     {0},
 };

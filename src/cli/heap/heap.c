@@ -11,8 +11,8 @@ static const struct arg common_args[] = {
     {"--json", 0, ARG_FLAG, offsetof(struct heap_options, json), NULL, "print JSON"},
     {"--output", 'o', ARG_TEXT, offsetof(struct heap_options, output), "FILE",
      "write a page of HTML (.html) or JSON (.json)"},
-    {"--limit", 'n', ARG_NUMBER, offsetof(struct heap_options, limit), "N", "rows of a table"},
-    {"--dump", 0, ARG_NUMBER, offsetof(struct heap_options, dump), "N",
+    {"--limit", 'n', ARG_COUNT, offsetof(struct heap_options, limit), "N", "rows of a table"},
+    {"--dump", 0, ARG_COUNT, offsetof(struct heap_options, dump), "N",
      "which dump of a file that holds several, from 1 (the last)"},
     {0},
 };

@@ -25,11 +25,11 @@
 #define THREAD {"--thread", 0, ARG_LIST, OPTION(thread), "PATTERN", "only requests that began on a thread whose name matches"}
 #define NAME   {"--name", 0, ARG_LIST, OPTION(name), "PATTERN", "only requests whose name matches (* and ?, or a part of it)"}
 #define FROM   {"--from", 0, ARG_DURATION, OPTION(from_ns), "TIME", "only those that began from this time on, counted from the start: 1.5s, 2m"}, \
-               {"--to", 0, ARG_DURATION, OPTION(to_ns), "TIME", "only those that began before this time"}
+               {"--to", 0, ARG_SPAN, OPTION(to_ns), "TIME", "only those that began before this time"}
 #define SLOWEST {"--slowest", 0, ARG_SHARE, OPTION(slowest), "SHARE", "this share of the requests of a name is slow: 1%, 0.1% (1%)"}
-#define OVER {"--over", 0, ARG_DURATION, OPTION(over_ns), "TIME", "requests that took longer than this are slow: 500ms"}
-#define STACKS {"--stacks", 0, ARG_NUMBER, OPTION(stacks), "N", "frames of a stack (12)"}
-#define LIMIT(what) {"--limit", 'n', ARG_NUMBER, OPTION(limit), "N", what}
+#define OVER {"--over", 0, ARG_SPAN, OPTION(over_ns), "TIME", "requests that took longer than this are slow: 500ms"}
+#define STACKS {"--stacks", 0, ARG_COUNT, OPTION(stacks), "N", "frames of a stack (12)"}
+#define LIMIT(what) {"--limit", 'n', ARG_COUNT, OPTION(limit), "N", what}
 /* clang-format on */
 
 static const struct arg table_args[] = {JSON, NAME, THREAD, FROM, LIMIT("rows of the table (30)"),
@@ -88,6 +88,8 @@ int request_names_check(const struct requests *r, const char *path, const char *
         pattern, name_at, r, r->names.len);
 }
 
+#define NO_THREAD "no request began on a thread of this name"
+
 /* The filter has left only requests that one name of a list has, at least. */
 static int check_names(const struct request_view *v)
 {
@@ -99,7 +101,7 @@ static int check_names(const struct request_view *v)
                : selected_by_name(v->path,
                                   o->name || by_time
                                       ? "no request that is selected began on a thread of this name"
-                                      : "no request began on a thread of this name",
+                                      : NO_THREAD,
                                   o->thread, thread_at, &v->r, v->r.list.len);
 }
 
@@ -108,6 +110,38 @@ int requests_missing(const char *path)
     return contents_asked(path, OPT_REQUESTS)
                ? complain(path, CONTENTS_NO_REQUESTS, NULL)
                : complain(path, "holds no requests", "record with --requests");
+}
+
+/*
+ * Says which option leaves no request: the first that leaves none by itself, or all of them.
+ * Returns the exit status.
+ */
+static int nothing_selected(const struct request_options *o, const char *path, bool reported)
+{
+    const struct request_filter everything = {0};
+    _cleanup_(requests_release) struct requests r = {0};
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    int e = requests_load(&r, path, &everything, &why);
+    if (e < 0)
+        return why.len ? complain(path, "cannot read", buf_str(&why))
+                       : complain_errno(path, "cannot read", e);
+    if (!r.names.len)
+        return reported ? 1 : requests_missing(path);
+    int status = selected_by_time(path, o->from_ns, o->to_ns,
+                                  (uint64_t)MAX(r.end_ns - r.start_ns, INT64_C(0)));
+    if (!status)
+        status = request_names_check(&r, path, o->name, false);
+    if (!status)
+        status = selected_by_name(path, NO_THREAD, o->thread, thread_at, &r, r.list.len);
+    if (status)
+        return status;
+    const char *options[] = {o->name ? "--name" : NULL, o->thread ? "--thread" : NULL,
+                             o->from_ns ? "--from" : NULL, o->to_ns ? "--to" : NULL};
+    _cleanup_(buf_release) struct buf all = BUF(256);
+    for (size_t i = 0; i < ARRAY_SIZE(options); i++)
+        if (options[i])
+            buf_printf(&all, "%s%s", all.len ? " " : "", options[i]);
+    return complain(path, "no request is selected by", buf_str(&all));
 }
 
 int request_view_open(struct request_view *ret, const struct request_options *o, const char *path,
@@ -119,7 +153,7 @@ int request_view_open(struct request_view *ret, const struct request_options *o,
     if (e == -ENODATA)
         losses_report_known(path, true); /* perhaps because it was cut */
     if (e == -ENODATA)
-        return filtered   ? complain(path, "no request is selected", NULL)
+        return filtered   ? nothing_selected(o, path, reported)
                : reported ? 1
                           : requests_missing(path);
     if (e < 0)

@@ -26,13 +26,13 @@
 #define CLASS  {"--class", 0, ARG_TEXT, OPTION(class_name), "PATTERN", "only waits for objects of a class that matches"}, \
                {"--lock", 0, ARG_TEXT, OPTION(lock), "PATTERN", "the same"}
 #define FROM   {"--from", 0, ARG_DURATION, OPTION(from_ns), "TIME", "only from this time on, counted from the start: 1.5s, 2m"}, \
-               {"--to", 0, ARG_DURATION, OPTION(to_ns), "TIME", "only up to this time"}
+               {"--to", 0, ARG_SPAN, OPTION(to_ns), "TIME", "only up to this time"}
 #define MIN_   {"--min", 0, ARG_DURATION, OPTION(min_ns), "TIME", "only waits that are longer"}
 #define END    {"--end", 0, ARG_TEXT, OPTION(end_thread), "PATTERN", "the path to the last moment of this thread"}
 #define TO_THREAD {"--thread", 0, ARG_LIST, OPTION(thread), "PATTERN", "the same"}
 #define IDLE   {"--idle", 0, ARG_FLAG, OPTION(idle), NULL, "also what waits for something to do: idle pool threads, timers"}
 #define REQUESTS ONLY_REQUESTS_ARGS(struct thread_options, requests)
-#define LIMIT(what) {"--limit", 'n', ARG_NUMBER, OPTION(limit), "N", what}
+#define LIMIT(what) {"--limit", 'n', ARG_COUNT, OPTION(limit), "N", what}
 /* clang-format on */
 
 static const struct arg table_args[] = {

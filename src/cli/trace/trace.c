@@ -26,7 +26,7 @@ static const struct arg trace_args[] = {
      "these methods alone (* and ?, or a part of the name)"},
     {"--min", 0, ARG_DURATION, offsetof(struct trace_options, min), "TIME",
      "calls that took at least this long"},
-    {"--limit", 'n', ARG_NUMBER, offsetof(struct trace_options, limit), "N", "calls to show (all)"},
+    {"--limit", 'n', ARG_COUNT, offsetof(struct trace_options, limit), "N", "calls to show (all)"},
     {"--exceptions", 0, ARG_FLAG, offsetof(struct trace_options, exceptions), NULL,
      "a table of exceptions by class, place and handler"},
     {"--if", 0, ARG_TEXT, offsetof(struct trace_options, condition), "CONDITION",

@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 
 #include "cli/losses.h"
+#include "cli/selected.h"
 #include "cli/threads/threads.h"
 #include "cli/vm/vm.h"
 
@@ -20,8 +21,8 @@ struct vm_options {
 static const struct arg vm_args[] = {
     {"--json", 0, ARG_FLAG, OPTION(json), NULL, "print JSON"},
     {"--from", 0, ARG_DURATION, OPTION(from_ns), "TIME", "only what began from this time on, counted from the start: 1.5s, 2m"},
-    {"--to", 0, ARG_DURATION, OPTION(to_ns), "TIME", "only what began before this time"},
-    {"--limit", 'n', ARG_NUMBER, OPTION(limit), "N", "rows of each table (10)"},
+    {"--to", 0, ARG_SPAN, OPTION(to_ns), "TIME", "only what began before this time"},
+    {"--limit", 'n', ARG_COUNT, OPTION(limit), "N", "rows of each table (10)"},
     {0}};
 /* clang-format on */
 
@@ -54,8 +55,6 @@ static int cmd_vm(const struct command *self, int argc, char **argv)
     int status;
     if (!args_parse(self, ARGS({NULL, &o}), argc, argv, &operands, &status))
         return status;
-    if (o.to_ns && o.from_ns >= o.to_ns)
-        return complain("vm", "--from is not before --to", NULL), 2;
     _cleanup_(buf_release) struct buf why = BUF(4096);
     struct vm_view w = {.path = operands.list[0], .limit = o.limit ? o.limit : 10};
     const struct vm_activity_filter filter = {o.from_ns, o.to_ns};
@@ -64,6 +63,12 @@ static int cmd_vm(const struct command *self, int argc, char **argv)
         return why.len ? complain(w.path, "cannot read", buf_str(&why))
                        : complain_errno(w.path, "cannot read", e);
     set_window(&w, &o);
+    status = selected_by_time(w.path, o.from_ns, o.to_ns,
+                              (uint64_t)MAX(w.v.end_ns - w.v.start_ns, INT64_C(0)));
+    if (status) {
+        vm_view_release(&w);
+        return status;
+    }
     if (!vm_activity_any(&w.v)) {
         status = w.filtered ? complain(w.path, "the VM did nothing of its own in that time", NULL)
                             : complain(w.path, "says nothing of the VM's own activity",
