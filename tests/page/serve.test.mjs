@@ -73,6 +73,12 @@ test("two recordings beside each other: the changes are those of jvmscope diff",
     const m = samples.methods.find((x) => x.method === name);
     assert.equal(parseFloat(change), Number((100 * m.change).toFixed(2)), name);
   }
+  // A search chooses rows of this table, too.
+  const names = shown.map(([name]) => name);
+  const part = names.at(-1).slice(-6);
+  await page.locator("input[aria-label='Search methods']").fill(part);
+  await page.waitForFunction((n) => document.querySelectorAll(".compared tbody tr").length === n, names.filter((n) => n.includes(part)).length);
+  await page.locator("input[aria-label='Search methods']").fill("");
   assert.deepEqual(page.problems.filter((p) => !/request/.test(p)), []);
 });
 

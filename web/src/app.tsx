@@ -282,7 +282,7 @@ function Profile({ page, metric: all, state, change, dark, searchBox, onHelp, he
         </details>
       </div>
       {comparing ? (
-        <Compare page={page} metric={metric} aside={state.more.id === "1"} at={state.compare} selected={selected} onSelect={onSelect} />
+        <Compare page={page} metric={metric} aside={state.more.id === "1"} at={state.compare} text={state.search} match={match} selected={selected} onSelect={onSelect} />
       ) : state.view === "method" && selected >= 0 ? (
         <Method page={page} metric={metric} tree={tree} label={selected} whole={whole} match={match} onSelect={onSelect} onOpen={onOpen} />
       ) : (

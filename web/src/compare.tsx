@@ -6,7 +6,7 @@ import { Flame, flameHeight } from "./flame";
 import { percent } from "./format";
 import { SortableTable } from "./sortable";
 import { useDark } from "./theme";
-import { rank, select, Tree } from "./tree";
+import { rank, search, select, Tree } from "./tree";
 
 interface Side {
   labels: string[];
@@ -43,7 +43,18 @@ function matchPaths(now: Side, other: Side): Float64Array {
 
 const signed = (v: number) => `${v > 0 ? "+" : ""}${(100 * v).toFixed(2)}\u00a0%`;
 
-export function Compare({ page, metric, aside, at, onSelect, selected }: { page: PageJson; metric: Metric; aside: boolean; at: number; selected: number; onSelect: (label: number) => void }) {
+interface CompareProps {
+  page: PageJson;
+  metric: Metric;
+  aside: boolean;
+  at: number;
+  text: string; // of the search
+  match: Uint8Array | null; // of the page's labels
+  selected: number;
+  onSelect: (label: number) => void;
+}
+
+export function Compare({ page, metric, aside, at, text, match, onSelect, selected }: CompareProps) {
   const isDark = useDark();
   const [other, setOther] = useState<PageJson | string | null>(null);
   useEffect(() => {
@@ -70,8 +81,13 @@ export function Compare({ page, metric, aside, at, onSelect, selected }: { page:
     };
     add(base, 0);
     add(now, 1);
-    return [...shares].map(([name, [b, a, bt, t]], key) => ({ key, cells: [a - b, b, a, t - bt, name] })).sort((x, y) => Math.abs(Number(y.cells[0])) - Math.abs(Number(x.cells[0])));
+    return [...shares].map(([name, [b, a, bt, t]]) => [a - b, b, a, t - bt, name] as const)
+      .sort((x, y) => Math.abs(y[0]) - Math.abs(x[0])).map((cells, key) => ({ key, cells: [...cells] }));
   }, [now, base]);
+  const shown = useMemo(() => {
+    const found = search(rows.map((r) => String(r.cells[4])), text);
+    return found ? rows.filter((r) => found[r.key]) : rows;
+  }, [rows, text]);
   if (typeof other === "string") return <p class="note">{other}</p>;
   if (!other) return <p class="note">Reading the other recording …</p>;
   if (!base || !before) return <p class="note">The other recording holds no {metric.title.toLowerCase()}.</p>;
@@ -95,11 +111,11 @@ export function Compare({ page, metric, aside, at, onSelect, selected }: { page:
         <span><i style={{ background: tintOf(-1) }} /> a smaller share than in {name}</span>
       </div>
       <section aria-label="Differential flame graph" style={{ maxHeight: flameHeight(now.tree) }}>
-        <Flame tree={now.tree} labels={now.labels} metric={metric} whole={whole} upwards={false} match={null} selected={selected} title="Differential flame graph: orange is more than in the other recording, blue is less"
+        <Flame tree={now.tree} labels={now.labels} metric={metric} whole={whole} upwards={false} match={match} selected={selected} title="Differential flame graph: orange is more than in the other recording, blue is less"
           onSelect={onSelect} onOpen={() => {}} tint={tint} />
       </section>
       <section class="compared" aria-label="Methods by change">
-        <SortableTable caption="Methods by change of their share" rows={rows} selected={new Set()} onSelect={(s) => onSelect(now.labels.indexOf(String(rows[[...s][0]]?.cells[4] ?? "")))} limit={500}
+        <SortableTable caption="Methods by change of their share" rows={shown} selected={new Set()} onSelect={(s) => onSelect(now.labels.indexOf(String(rows[[...s][0]]?.cells[4] ?? "")))} limit={500}
           by={0} columns={[{ title: "Change of self", ...change }, { title: "Self there", ...share, minor: true }, { title: "Self here", ...share, minor: true }, { title: "Change of total", ...change, minor: true }, { title: "Method", name: true }]} />
       </section>
     </main>
