@@ -26,7 +26,7 @@ export const stateColours: Record<string, [string, string]> = {
   "wait-lock": ["#d1495b", "#e0566a"],
   sleep: ["#cfd6de", "#39424c"],
   "wait-join": ["#b59ad0", "#77589a"],
-  deadlock: ["#000000", "#ffffff"],
+  deadlock: ["#f27ac1", "#a5186f"],
   park: ["#a9c4dd", "#48627e"],
   reacquire: ["#e8932f", "#e8a14a"],
   io: ["#e7c547", "#b7962a"],
