@@ -391,10 +391,11 @@ void layer_exit_with(jint code)
     exit_code = code;
 }
 
-void layer_end(JNIEnv *env)
+void layer_close(JNIEnv *env)
 {
-    JVMPI_Event end = {.event_type = JVMPI_EVENT_JVM_SHUT_DOWN};
     jthread thread = NULL;
+    if (atomic_load(&layer.stage) != STAGE_OPEN)
+        return;
     memory_stop();
     /*
      * The VM may have reported the thread's end already, but the agent must know whose event this
@@ -407,6 +408,12 @@ void layer_end(JNIEnv *env)
     atomic_store(&layer.stage, STAGE_CLOSING);
     reports_close();
     atomic_store(&layer.stage, STAGE_CLOSED);
+}
+
+void layer_end(JNIEnv *env)
+{
+    JVMPI_Event end = {.event_type = JVMPI_EVENT_JVM_SHUT_DOWN};
+    layer_close(env);
     if (event_enabled(JVMPI_EVENT_JVM_SHUT_DOWN))
         layer_notify(env, &end);
     if (mutation("after-the-end"))

@@ -609,7 +609,7 @@ jint request_heap_dump(JNIEnv *env, jint level)
      */
     struct dumped dumped = {0};
     bool keep = !event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && !mutation("forgetful-dump");
-    threads_freeze();
+    known_freeze();
     brackets_hold();
     bool ok = take_dump(env, level, &traces, &out, keep ? &dumped.objects : NULL);
     if (ok)
@@ -628,7 +628,7 @@ jint request_heap_dump(JNIEnv *env, jint level)
         layer_notify(env, &e);
     my.dumped = outer;
     brackets_release();
-    threads_thaw();
+    known_thaw();
     vec_release(&dumped.objects);
     traces_release(&traces);
     buf_release(&out);

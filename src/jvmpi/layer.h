@@ -82,6 +82,11 @@ void layer_unlock(pthread_mutex_t *mutex);
 jint enable_event(jint type, void *arg);
 jint disable_event(jint type, void *arg);
 jint request_event(jint type, void *arg);
+/*
+ * The calling thread ends the VM. From the return on, other threads report nothing that the agent
+ * has not requested. layer_end does it too, if necessary.
+ */
+void layer_close(JNIEnv *env);
 /* Sends JVM_SHUT_DOWN; no event follows it. */
 void layer_end(JNIEnv *env);
 /* The handler of JVM_SHUT_DOWN wants the VM to exit with this status. */

@@ -211,7 +211,7 @@ jint request_monitor_dump(JNIEnv *env)
     struct buf out = BUF(INT32_MAX);
     struct taken t = {0};
     reported_thread_vec threads = {0};
-    threads_freeze(); /* before the list is made: it has no thread whose end is reported */
+    known_freeze(); /* before the list is made: it has no thread whose end is reported */
     brackets_hold();
     bool ok = threads_reported(env, &threads) == 0 && take_monitors(&m, &threads, &t);
     if (ok)
@@ -228,7 +228,7 @@ jint request_monitor_dump(JNIEnv *env)
     if (ret == JVMPI_SUCCESS)
         layer_notify(env, &e);
     brackets_release();
-    threads_thaw();
+    known_thaw();
     threads_release(env, &threads);
     monitor_entrants_release(env, &m.entrants);
     free(t.traces);

@@ -8,6 +8,7 @@
 #include "jvmpi/ids.h"
 #include "jvmpi/layer.h"
 #include "jvmpi/objects.h"
+#include "jvmpi/settle.h"
 #include "jvmpi/threads.h"
 
 #include <stdlib.h>
@@ -105,10 +106,24 @@ static jobject JNICALL new_global(JNIEnv *env, jobject object)
     return ref;
 }
 
+/*
+ * A dump names a reference as long as the report of its end has not begun. That waits for a dump in
+ * progress.
+ */
 static void JNICALL delete_global(JNIEnv *env, jobject ref)
 {
-    forget(ref);
+    bool reports = event_enabled(JVMPI_EVENT_JNI_GLOBALREF_FREE) && thread_ready(my_own(), env);
+    if (reports) {
+        known_change_begin();
+        reports = report_begin(my_own());
+        forget(ref);
+        known_change_end();
+    } else {
+        forget(ref);
+    }
     freed(env, JVMPI_EVENT_JNI_GLOBALREF_FREE, JVMPI_EVENT_JNI_GLOBALREF_ALLOC, ref);
+    if (reports)
+        report_end(my_own());
     original->DeleteGlobalRef(env, ref);
 }
 

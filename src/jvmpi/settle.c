@@ -18,7 +18,7 @@ static void pause_us(long us)
     nanosleep(&(struct timespec){.tv_nsec = us * 1000}, NULL);
 }
 
-/* ---- threads that start and end ---- */
+/* ---- threads that start and end, and references that end ---- */
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -33,11 +33,20 @@ static struct timespec in_seconds(time_t n)
     return t;
 }
 
-void threads_change_begin(void)
+/*
+ * A dump waits for reports in progress, so their threads must not wait for the dump. Nor must those
+ * for which a VM that ends waits (layer_close).
+ */
+static bool may_wait_for_dumps(void)
+{
+    return atomic_load(&layer.stage) == STAGE_OPEN && !own_freezes && !my.reports &&
+           !my.notifying && !my.raw_held && !my.ending;
+}
+
+void known_change_begin(void)
 {
     struct timespec until = in_seconds(10);
-    bool may_wait = !mutation("unfrozen-threads") && !own_freezes && !my.notifying &&
-                    !my.raw_held && !my.ending;
+    bool may_wait = !mutation("unfrozen-threads") && may_wait_for_dumps();
     pthread_mutex_lock(&mutex);
     while (frozen > 0 && may_wait && !pthread_cond_timedwait(&changed, &mutex, &until))
         ;
@@ -45,7 +54,7 @@ void threads_change_begin(void)
     pthread_mutex_unlock(&mutex);
 }
 
-void threads_change_end(void)
+void known_change_end(void)
 {
     pthread_mutex_lock(&mutex);
     changing--;
@@ -53,7 +62,7 @@ void threads_change_end(void)
     pthread_mutex_unlock(&mutex);
 }
 
-void threads_freeze(void)
+void known_freeze(void)
 {
     struct timespec until = in_seconds(1);
     own_freezes++;
@@ -64,7 +73,7 @@ void threads_freeze(void)
     pthread_mutex_unlock(&mutex);
 }
 
-void threads_thaw(void)
+void known_thaw(void)
 {
     pthread_mutex_lock(&mutex);
     frozen--;
@@ -79,8 +88,7 @@ static atomic_int classes_frozen;
 
 void class_linked(void)
 {
-    if (likely(!atomic_load(&classes_frozen)) || own_freezes || my.notifying || my.raw_held ||
-        my.ending)
+    if (likely(!atomic_load(&classes_frozen)) || !may_wait_for_dumps())
         return;
     struct timespec until = in_seconds(10);
     pthread_mutex_lock(&mutex);

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What one thread names, the agent must know, although another thread may be about to report it.
- * For a dump of everything, the starts and ends of threads are held back, and what is being
- * reported is waited for. The end of the VM waits for requests as well.
+ * For a dump of everything, the starts and ends of threads and the ends of JNI references are held
+ * back, and what is being reported is waited for. The end of the VM waits for requests as well.
  */
 #pragma once
 
 /*
- * Enclose a change of what threads the agent knows up to the report_begin of its event. Between
- * threads_freeze and threads_thaw of another thread the change waits, except where the caller may
- * hold a lock of the agent, and for 10 seconds at most.
+ * Enclose a change of what threads or JNI references the agent knows up to the report_begin of its
+ * event. Between known_freeze and known_thaw of another thread the change waits, for 10 seconds at
+ * most, except where the caller is reporting something, or may hold a lock of the agent.
  */
-void threads_change_begin(void);
-void threads_change_end(void);
-/* Enclose the making and the sending of an event that names all threads. */
-void threads_freeze(void);
-void threads_thaw(void);
+void known_change_begin(void);
+void known_change_end(void);
+/* Enclose the making and the sending of an event that names everything. */
+void known_freeze(void);
+void known_thaw(void);
 
 /*
- * Enclose, between threads_freeze and threads_thaw, what fails when other threads link classes
+ * Enclose, between known_freeze and known_thaw, what fails when other threads link classes
  * meanwhile. class_linked, which is called on a thread that has linked a class, waits in between,
- * for 10 seconds at most, except where the caller may hold a lock of the agent.
+ * for 10 seconds at most, except where the caller is reporting something, or may hold a lock of the
+ * agent.
  */
 void classes_freeze(void);
 void classes_thaw(void);

@@ -157,7 +157,7 @@ void threads_resume_all(void)
             (void)resume(atomic_load(&t->env));
 }
 
-void vm_ends(void)
+void vm_ends(JNIEnv *env)
 {
     enum { WAITS_SINCE = 26 };
 
@@ -165,6 +165,7 @@ void vm_ends(void)
         return;
     atomic_store(&leaving, true);
     threads_resume_all();
+    layer_close(env);
 }
 
 void suspend_thread(JNIEnv *env)

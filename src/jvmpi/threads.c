@@ -110,11 +110,11 @@ static void end(JNIEnv *self, JNIEnv *env, jthread thread)
      */
     bool wanted = t && event_enabled(JVMPI_EVENT_THREAD_END) &&
                   (atomic_load(&t->reported) || !event_enabled(JVMPI_EVENT_THREAD_START));
-    threads_change_begin();
+    known_change_begin();
     bool reports = wanted && report_begin(my_own()); /* before others see that it is ending */
     if (t && (reports || !wanted))
         atomic_store(&t->ending, true);
-    threads_change_end();
+    known_change_end();
     if (wanted && !reports) {
         /*
          * The agent, to which it has not ended, may still ask for it. The VM is ending too, so the
@@ -147,12 +147,12 @@ void thread_begin(JNIEnv *env, jthread thread)
 {
     bool fresh;
     gone = NULL;
-    threads_change_begin();
+    known_change_begin();
     struct thread_entry *t = thread_enter(env, env, thread, &fresh);
     thread_use(t);
     my.thread_is_seen = t;
     bool reports = t && event_enabled(JVMPI_EVENT_THREAD_START) && report_begin(my_own());
-    threads_change_end();
+    known_change_end();
     if (reports) {
         report_thread(env, t, env, thread);
         report_end(my_own());
@@ -220,12 +220,22 @@ bool thread_check(JNIEnv *env)
     return complete;
 }
 
+/* True when the VM has run its shutdown hooks, or does not say. */
+static bool has_shut_down(JNIEnv *env)
+{
+    jclass class = boot_class(env, "java/lang/Shutdown");
+    jfieldID hook = class ? (*env)->GetStaticFieldID(env, class, "currentRunningHook", "I") : NULL;
+    bool has = vm_clear_exception(env) || !hook || (*env)->GetStaticIntField(env, class, hook) > 0;
+    (*env)->DeleteLocalRef(env, class);
+    return has;
+}
+
 /*
  * True for the thread that ends the VM, for which the VM reports an end before it reports its own:
  * it is the program's that has called System.exit, and so has frames, or the one that the VM has
  * made out of the main thread to wait for all others.
  */
-static bool ends_vm(jvmtiEnv *ti, jthread thread)
+static bool ends_vm(jvmtiEnv *ti, JNIEnv *env, jthread thread)
 {
     jint frames = 0;
     jvmtiThreadInfo info = {0};
@@ -234,15 +244,15 @@ static bool ends_vm(jvmtiEnv *ti, jthread thread)
     bool is = !(*ti)->GetThreadInfo(ti, thread, &info) && info.name &&
               strcmp(info.name, "DestroyJavaVM") == 0;
     vm_free(info.name);
-    return is;
+    return is && (vm.version < 26 || has_shut_down(env));
 }
 
 static void JNICALL on_end(jvmtiEnv *ti, JNIEnv *env, jthread thread)
 {
     if (mutation("lost-ends"))
         return;
-    if (atomic_load(&layer.live) && ends_vm(ti, thread)) {
-        vm_ends();
+    if (atomic_load(&layer.live) && ends_vm(ti, env, thread)) {
+        vm_ends(env);
         return; /* JVM_SHUT_DOWN comes from it */
     }
     end(env, env, thread);

@@ -69,7 +69,7 @@ typedef VEC(struct reported_thread) reported_thread_vec;
 /*
  * Lists the threads whose start was reported to the agent and whose end was not; JVM TI leaves out
  * those of the VM's own, and those whose end it does not report, which are marked. Call it between
- * threads_freeze and threads_thaw; it waits for the starts and ends that are being reported. *ret
+ * known_freeze and known_thaw; it waits for the starts and ends that are being reported. *ret
  * must be released also when -ENOMEM is returned.
  */
 int threads_reported(JNIEnv *self, reported_thread_vec *ret) must_check;
@@ -112,10 +112,12 @@ void resume_thread(JNIEnv *env);
 /* Resumes everything that JVMPI has suspended, because nobody else will do so after the end. */
 void threads_resume_all(void);
 /*
- * Called when the VM begins to end, before JVM_SHUT_DOWN. Since JDK 26 it waits for all callbacks
- * first, so suspended threads are resumed now, and none is suspended any more.
+ * Called when the VM begins to end, on the thread that ends it. Since JDK 26 that thread then waits
+ * for all callbacks, for a minute at most, and answers no other thread meanwhile, so that it must
+ * not find a callback that waits for a thread which asks it for something. Therefore the layer
+ * closes now. Suspended threads are resumed, and none is suspended any more.
  */
-void vm_ends(void);
+void vm_ends(JNIEnv *env);
 void suspend_thread_list(jint n, JNIEnv **list, jint *results);
 void resume_thread_list(jint n, JNIEnv **list, jint *results);
 jint create_system_thread(char *name, jint priority, void (*f)(void *));

@@ -516,6 +516,21 @@ static void make_references(void)
     (*env)->DeleteLocalRef(env, thread);
 }
 
+JNIEXPORT void JNICALL Java_JvmpiContract_references(JNIEnv *env, jclass class);
+
+/* The program's: replaces some references, so that they are made and end while dumps are taken. */
+JNIEXPORT void JNICALL Java_JvmpiContract_references(JNIEnv *env, jclass class)
+{
+    enum { MANY = 10 };
+
+    static jobject all[MANY]; /* for one thread */
+    for (int i = 0; i < MANY; i++) {
+        if (all[i])
+            (*env)->DeleteGlobalRef(env, all[i]);
+        all[i] = (*env)->NewGlobalRef(env, class);
+    }
+}
+
 static void on_init_done(void)
 {
     init_done = true;

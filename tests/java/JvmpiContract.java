@@ -159,6 +159,25 @@ public class JvmpiContract {
         return n - done.get();
     }
 
+    static native void references();
+
+    /** A thread that replaces global references until the VM ends. */
+    static void refer() {
+        System.loadLibrary("jvmpicontract");
+        Thread t = new Thread(() -> {
+            for (;;) {
+                references();
+                try {
+                    Thread.sleep(1);
+                } catch (InterruptedException e) {
+                    throw new RuntimeException(e);
+                }
+            }
+        }, "references");
+        t.setDaemon(true);
+        t.start();
+    }
+
     /** Threads that go on making objects, classes and threads while the VM ends. */
     static void leave(int n) throws Exception {
         byte[] code = read(JvmpiContract.class.getResourceAsStream("JvmpiContract$Dropped.class"));
@@ -191,6 +210,7 @@ public class JvmpiContract {
     public static void main(String[] args) throws Exception {
         int threads = Integer.parseInt(args[0]), loaders = Integer.parseInt(args[1]);
         int[] part = new int[1];
+        refer();
         Thread beside = new Thread(() -> {
             try {
                 part[0] = loaders(loaders);
