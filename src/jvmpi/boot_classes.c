@@ -38,3 +38,16 @@ jclass boot_class(JNIEnv *env, const char *name)
     }
     return NULL;
 }
+
+jclass component_class(JNIEnv *env, jclass array)
+{
+    jclass of_classes = boot_class(env, "java/lang/Class");
+    jmethodID get =
+        of_classes ? (*env)->GetMethodID(env, of_classes, "getComponentType", "()Ljava/lang/Class;")
+                   : NULL;
+    jclass component = get ? (*env)->CallObjectMethod(env, array, get) : NULL;
+    if (vm_clear_exception(env))
+        component = NULL;
+    (*env)->DeleteLocalRef(env, of_classes);
+    return component;
+}

@@ -333,9 +333,10 @@ bool classes_link(JNIEnv *env, const struct map *ids)
     my.quiet++;
     for (size_t i = 0; !vm_clear_exception(env) && map_next(ids, &i, &id, &unused);) {
         jclass class = object_of(env, (jobjectID)(uintptr_t)id);
-        if (class && fields)
-            (*env)->DeleteLocalRef(env, (*env)->CallObjectMethod(env, class, fields, JNI_FALSE));
+        jobject all =
+            class && fields ? (*env)->CallObjectMethod(env, class, fields, JNI_FALSE) : NULL;
         vm_clear_exception(env);
+        (*env)->DeleteLocalRef(env, all);
         any |= class && class_is_defined(class);
         (*env)->DeleteLocalRef(env, class);
     }
@@ -503,6 +504,7 @@ void classes_owed(JNIEnv *env)
 
 static void JNICALL on_prepare(jvmtiEnv *ti, JNIEnv *env, jthread thread, jclass class)
 {
+    vm_expect_references(env); /* as for allocations (objects.c) */
     if (atomic_load(&layer.live) && event_enabled(JVMPI_EVENT_CLASS_LOAD) &&
         class_may_be_reported(env))
         (void)report_class(env, class);

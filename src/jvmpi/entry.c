@@ -277,6 +277,7 @@ jint request_event(jint type, void *arg)
     if (!env || !atomic_load(&layer.live))
         return JVMPI_FAIL;
     request_begin();
+    vm_expect_references(env);
     layer_hold(); /* the VM may have ended while the request waited */
     jint ret = request(env, type, arg);
     request_end();

@@ -526,7 +526,7 @@ static bool add_monitors(JNIEnv *env, struct walk *w)
 {
     jint n_threads = 0;
     jthread *threads = NULL;
-    if ((*vm.ti)->GetAllThreads(vm.ti, &n_threads, &threads))
+    if (vm_all_threads(&n_threads, &threads))
         return false;
     for (jint i = 0; i < n_threads; i++) {
         jint n = 0;

@@ -136,7 +136,7 @@ static bool put_row(struct layouts *l, struct layout row)
     return ok;
 }
 
-static struct layout read_class(JNIEnv *env, jclass class, jmethodID component, bool references)
+static struct layout read_class(JNIEnv *env, jclass class, bool references)
 {
     bool defined = report_class(env, class);
     if (defined) {
@@ -155,7 +155,7 @@ static struct layout read_class(JNIEnv *env, jclass class, jmethodID component, 
     vm_free(signature);
     row.super = class_and_drop(env, (*env)->GetSuperclass(env, class));
     if (row.kind == JVMPI_CLASS)
-        row.element = class_and_drop(env, (*env)->CallObjectMethod(env, class, component));
+        row.element = class_and_drop(env, component_class(env, class));
     /*
      * Read only what CLASS_LOAD reports, because readers of the dump take the numbers of fields and
      * interfaces from there.
@@ -228,10 +228,7 @@ bool layouts_read(JNIEnv *env, struct layouts *l, bool references)
 {
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
     jclass of_classes = boot_class(env, "java/lang/Class");
-    jmethodID component =
-        of_classes ? (*env)->GetMethodID(env, of_classes, "getComponentType", "()Ljava/lang/Class;")
-                   : NULL;
-    if (!component || loaded_classes(vm.ti, env, &all) < 0)
+    if (!of_classes || loaded_classes(vm.ti, env, &all) < 0)
         return false;
     bool ok = true;
     l->references = references;
@@ -239,7 +236,7 @@ bool layouts_read(JNIEnv *env, struct layouts *l, bool references)
     for (jint i = 0; i < all.n && ok; i++) {
         struct layout *known = layout_of(l, (jlong)(intptr_t)report_object(env, all.of[i]));
         if (!known || !is_complete(known))
-            ok = put_row(l, read_class(env, all.of[i], component, references));
+            ok = put_row(l, read_class(env, all.of[i], references));
     }
     return ok && read_primitives(env, l) && add_up(l);
 }

@@ -118,6 +118,7 @@ static bool put_portion(JNIEnv *env, jvmtiEnv *ti, jlong number)
         vm_clear_exception(env);
         return false;
     }
+    vm_expect_references(env);
     bool ok = !(*ti)->GetObjectsWithTags(ti, 1, &number, &n, &objects, NULL);
     for (jint i = 0; ok && i < n; i++) {
         jlong id = 0;

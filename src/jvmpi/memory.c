@@ -174,6 +174,8 @@ static jlong total_memory(JNIEnv *env)
     jmethodID get =
         class ? (*env)->GetStaticMethodID(env, class, "getRuntime", "()Ljava/lang/Runtime;") : NULL;
     jobject runtime = get ? (*env)->CallStaticObjectMethod(env, class, get) : NULL;
+    if (vm_clear_exception(env))
+        runtime = NULL;
     jmethodID total = runtime ? (*env)->GetMethodID(env, class, "totalMemory", "()J") : NULL;
     jlong bytes = total ? (*env)->CallLongMethod(env, runtime, total) : 0;
     vm_clear_exception(env);

@@ -122,9 +122,7 @@ static void put_object_array(JNIEnv *env, struct buf *b, jobjectArray array, job
                              jclass class)
 {
     jsize n = (*env)->GetArrayLength(env, array);
-    jclass of_classes = boot_class(env, "java/lang/Class");
-    jmethodID ask = (*env)->GetMethodID(env, of_classes, "getComponentType", "()Ljava/lang/Class;");
-    jobject element = (*env)->CallObjectMethod(env, class, ask);
+    jclass element = component_class(env, class);
     buf_u8(b, JVMPI_GC_OBJ_ARRAY_DUMP);
     put_pointer(b, id);
     buf_be32(b, (uint32_t)n);
@@ -135,7 +133,6 @@ static void put_object_array(JNIEnv *env, struct buf *b, jobjectArray array, job
         (*env)->DeleteLocalRef(env, value);
     }
     (*env)->DeleteLocalRef(env, element);
-    (*env)->DeleteLocalRef(env, of_classes);
 }
 
 static void put_primitive_array(JNIEnv *env, struct buf *b, jarray array, jobjectID id, jint kind)
@@ -164,8 +161,10 @@ static jobject protection_domain(JNIEnv *env, jclass class, jclass of_classes)
     jmethodID get = (*env)->GetMethodID(env, of_classes, "getProtectionDomain0",
                                         "()Ljava/security/ProtectionDomain;");
     bool absent = vm_clear_exception(env);
-    if (!absent)
-        return (*env)->CallObjectMethod(env, class, get);
+    if (!absent) {
+        jobject domain = (*env)->CallObjectMethod(env, class, get);
+        return vm_clear_exception(env) ? NULL : domain;
+    }
     jfieldID field =
         (*env)->GetFieldID(env, of_classes, "protectionDomain", "Ljava/security/ProtectionDomain;");
     return vm_clear_exception(env) ? NULL : (*env)->GetObjectField(env, class, field);
@@ -183,8 +182,8 @@ static void put_class(JNIEnv *env, struct buf *b, jclass class, jobjectID id)
     (void)(*vm.ti)->GetClassLoader(vm.ti, class, &loader);
     (void)(*vm.ti)->GetClassStatus(vm.ti, class, &status);
     signers = get_signers ? (*env)->CallObjectMethod(env, class, get_signers) : NULL;
-    jobject domain = protection_domain(env, class, of_classes);
     vm_clear_exception(env);
+    jobject domain = protection_domain(env, class, of_classes);
     buf_u8(b, JVMPI_GC_CLASS_DUMP);
     put_pointer(b, id);
     put_pointer(b, report_class(env, super));

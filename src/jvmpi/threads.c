@@ -265,7 +265,7 @@ void threads_replay(JNIEnv *self)
 {
     jint n = 0;
     jthread *all = NULL;
-    if ((*vm.ti)->GetAllThreads(vm.ti, &n, &all))
+    if (vm_all_threads(&n, &all))
         return;
     for (jint i = 0; i < n; i++) {
         JNIEnv *env = env_by_eetop(self, all[i]);
@@ -336,7 +336,7 @@ static int listed_envs(JNIEnv *self, struct map *envs)
     jint n = 0;
     jthread *all = NULL;
     int r = 0;
-    if ((*vm.ti)->GetAllThreads(vm.ti, &n, &all))
+    if (vm_all_threads(&n, &all))
         return -ENOMEM;
     for (jint i = 0; i < n; i++) {
         JNIEnv *env = env_by_eetop(self, all[i]);

@@ -91,7 +91,7 @@ bool traces_take(JNIEnv *env, const reported_thread_vec *threads, struct traces 
     jint n = 0;
     size_t used = 0;
     jvmtiStackInfo *stacks = NULL;
-    if ((*vm.ti)->GetAllStackTraces(vm.ti, DEPTH, &stacks, &n))
+    if (vm_all_stacks(DEPTH, &n, &stacks))
         return false;
     for (jint i = 0; i < n; i++)
         used += (size_t)stacks[i].frame_count;

@@ -78,6 +78,17 @@ def test_no_breach_by_an_agent_that_the_layer_loads(jdk, tmp_path):
     assert {33, 34, 35, 57, 58} <= set(events), events
 
 
+@pytest.mark.jdks(8, 11, 17, 25)
+def test_no_warning_by_xcheck_jni(jdk, tmp_path):
+    """-Xcheck:jni prints on the program's standard output; JDK 8 has two warnings about itself."""
+    arguments, _ = program((8, 2), tmp_path)
+    alone = jdk.run("env", f"LD_LIBRARY_PATH={AGENTS}", "java", "-Xcheck:jni", *arguments)
+    out = tmp_path / "breaches"
+    done, _ = run(jdk, (8, 2), tmp_path, f"jvmpicontract:out={out}", env=["JAVA_TOOL_OPTIONS=-Xcheck:jni"])
+    assert done.stdout == alone.stdout and done.stdout.endswith(RIGHT), done
+    assert "breach" not in out.read_text() and "\nevent 38 " in out.read_text()
+
+
 @pytest.mark.parametrize("name", ["hello", "javac", "h2"])
 @pytest.mark.slow
 def test_no_breach(jdk, name, tmp_path):
