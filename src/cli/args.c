@@ -152,7 +152,7 @@ static int take(const struct command *c, const struct arg_set *set, void *values
             return -EINVAL;
         }
         if (a->kind != ARG_FLAG && !value) {
-            if (*i + 1 >= argc) {
+            if (*i + 1 >= argc || strcmp(argv[*i + 1], "--") == 0) {
                 usage_error(c, word, "needs a value");
                 return -EINVAL;
             }

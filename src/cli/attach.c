@@ -429,8 +429,10 @@ static int cmd_attach(const struct command *self, int argc, char **argv)
                     ARGS({&choice_set, &choice}, {&push_set, &push}, {&capture_set, &capture}),
                     argc, argv, &operands, &status))
         return status;
-    if ((operands.count > 0) + choice.all + (choice.match != NULL) != 1) {
-        complain(self->name, "which VM", "name a PID, or --all, or --match PATTERN");
+    int choices = (operands.count > 0) + choice.all + (choice.match != NULL);
+    if (choices != 1) {
+        complain(self->name, choices ? "only one of a PID, --all and --match" : "which VM",
+                 choices ? NULL : "name a PID, or --all, or --match PATTERN");
         return 2;
     }
     if (capture_adds_triggers(&capture)

@@ -210,7 +210,7 @@ static int take_row(struct capture *c, const struct option_row *row, const char 
         return -EINVAL;
     }
     if (!value) {
-        if (*i + 1 >= argc) {
+        if (*i + 1 >= argc || strcmp(argv[*i + 1], "--") == 0) {
             complain(command, word, "needs a value");
             return -EINVAL;
         }
@@ -228,7 +228,7 @@ int capture_take(struct capture *c, const char *command, int argc, char **argv, 
     if (r != 0 || strncmp(argv[*i], agent_words.name, strlen(agent_words.name)) != 0)
         return r;
     const char *rest = argv[*i] + strlen(agent_words.name);
-    if (*rest != '=' && (*rest || *i + 1 >= argc)) {
+    if (*rest != '=' && (*rest || *i + 1 >= argc || strcmp(argv[*i + 1], "--") == 0)) {
         complain(command, argv[*i], *rest ? "no such option" : "needs a value");
         return -EINVAL;
     }

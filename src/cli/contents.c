@@ -158,12 +158,16 @@ static void read_settings(struct recording *r, struct settings *ret)
         note_setting(ret, &e);
 }
 
-/* The same as has_any for what a command shows, which a pattern without a method is not. */
+/*
+ * The same as has_any for what a command shows, which a pattern without a method and a note about a
+ * place of --log are not.
+ */
 static bool has_shown(struct recording *r, const char *const types[TYPES_MAX])
 {
     const char *shown[TYPES_MAX] = {0};
     for (int i = 0, n = 0; i < TYPES_MAX && types[i]; i++)
-        if (strcmp(types[i], "jvmscope.TraceUnmatched") != 0)
+        if (strcmp(types[i], "jvmscope.TraceUnmatched") != 0 &&
+            strcmp(types[i], "jvmscope.LogNote") != 0)
             shown[n++] = types[i];
     return has_any(r, shown);
 }

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/parse.h"
 #include "cli/commands.h"
+#include "cli/contents.h"
 #include "cli/convert.h"
 #include "cli/recording.h"
 #include "cli/report.h"
@@ -341,6 +342,9 @@ static int send_and_fetch(const struct command *self, const char *operand,
     }
     if (status == 0 && ours)
         recording_announce_dumps(file, &began);
+    const char *readable = ours ? file : options->output;
+    if (!ends && status == 0 && readable && contents_asked(readable, OPT_JFR))
+        complain("note", "the VM's own events (--jfr) follow when the recording ends", NULL);
     if (!ends && status == 0)
         fprintf(stderr, "jvmscope: %d: the recording goes on\n", vm.pid);
     return status;

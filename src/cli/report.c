@@ -53,11 +53,13 @@ static void print_head(const struct profile_view *v, const char *path)
         printf(", in %s", format_duration(time, v->profile->duration_ns));
     /*
      * Exact counts and some formats do not distinguish threads: everything is one thread without a
-     * name.
+     * name. Of a selection their number is not known.
      */
     const struct profile *p = v->profile;
     size_t n = p->threads.len;
-    if (n != 1 || profile_text(p, p->threads.data[0].name).len)
+    const struct profile_filter *f = &v->filter;
+    bool all = !f->thread && !f->class_name && !f->from_ns && !f->to_ns;
+    if (all && (n != 1 || profile_text(p, p->threads.data[0].name).len))
         printf(", %zu thread%s with some", n, n == 1 ? "" : "s");
     putchar('\n');
     _cleanup_(buf_release) struct buf note = BUF(4096);

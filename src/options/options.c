@@ -155,7 +155,8 @@ static int parse_one(struct options *o, char *item, struct buf *message)
     size_t len = strcspn(item, "=");
     int i = option_find(item, len);
     if (i < 0) {
-        buf_printf(message, "%.*s: no such option; `help` lists them", (int)MIN(len, 80), item);
+        buf_printf(message, "%.*s: no such option; -agentpath:libhprof.so=help lists them",
+                   (int)MIN(len, 80), item);
         return -EINVAL;
     }
     const struct option_row *row = &option_table[i];

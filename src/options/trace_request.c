@@ -47,7 +47,7 @@ static const char *pattern_fault(const char *p)
     return NULL;
 }
 
-/* "PATTERN" or "PATTERN if CONDITION" */
+/* "PATTERN,PATTERN" or "PATTERN,PATTERN if CONDITION" */
 static const char *add_fault(const char *text)
 {
     const char *condition = strstr(text, " if ");
@@ -55,7 +55,12 @@ static const char *add_fault(const char *text)
         strndup(text, condition ? (size_t)(condition - text) : strlen(text));
     if (condition && !condition[strlen(" if ")])
         return "behind if the condition is missing";
-    return pattern ? pattern_fault(pattern) : "no memory";
+    if (!pattern)
+        return "no memory";
+    const char *fault = *pattern ? NULL : pattern_fault(pattern);
+    for (char *rest = pattern, *one; !fault && (one = strsep(&rest, ","));)
+        fault = pattern_fault(one);
+    return fault;
 }
 
 const char *trace_request_fault(const char *request, const char **ret_what)

@@ -6,7 +6,8 @@
 #pragma once
 
 /*
- * What is wrong with "add PATTERN", "add PATTERN if CONDITION", "remove PATTERN" or "list"; NULL:
- * nothing. *ret_what is the part of the request to which it refers.
+ * What is wrong with "add PATTERN", "add PATTERN if CONDITION", "remove PATTERN" or "list", where
+ * commas separate several patterns; NULL: nothing. *ret_what is the part of the request to which it
+ * refers.
  */
 const char *trace_request_fault(const char *request, const char **ret_what);

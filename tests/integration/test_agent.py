@@ -69,7 +69,7 @@ def test_the_agents_run_on_musl(name, tmp_path):
     for options, (glibc, musl) in answers.items():
         assert glibc == musl, options
     if name == "libhprof.so":
-        assert answers["nonsense=1"][0] == (1, "hprof: nonsense: no such option; `help` lists them\n")
+        assert answers["nonsense=1"][0] == (1, "hprof: nonsense: no such option; -agentpath:libhprof.so=help lists them\n")
         assert answers["cpu=samples"][0] == (1, "hprof: the VM has no usable JVM TI: ENOTSUP\n")
     else:
         assert answers["cpu=samples"][0] == (0, "answer -1\njvmpi: the VM has no JVM TI\n")

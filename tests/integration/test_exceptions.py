@@ -75,11 +75,11 @@ def test_when_the_vm_runs_already(jvmscope, tmp_path):
     try:
         assert process.stdout.readline() == "ready\n"
         done = jvmscope("attach", "--exceptions=stacks", "-t", "1s", "-o", tmp_path / "a.jfr", process.pid)
-        assert done.returncode == 1 and "cannot any more once it runs: no can_generate_exception_events" in done.stderr
+        assert done.returncode == 1 and "cannot any more once it runs: no exception events" in done.stderr
         done = jvmscope("attach", "--exceptions", "-t", "300ms", "-o", tmp_path / "a.jfr", process.pid)
-        assert done.returncode == 0 and "does without" not in done.stderr, done.stderr
+        assert done.returncode == 0 and "records without" not in done.stderr, done.stderr
         done = jvmscope("attach", "--events", "-t", "1s", "-o", tmp_path / "a.jfr", process.pid)
-        assert done.returncode == 0 and "does without can_generate_exception_events" in done.stderr
+        assert done.returncode == 0 and "note: --events=y: records without exception events, which this VM reports only to an agent that was there when it started\n" in done.stderr
         process.stdin.close()
         assert process.wait(20) == 0 and process.stdout.read() == "done\n" and process.stderr.read() == ""
     finally:

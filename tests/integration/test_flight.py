@@ -85,6 +85,8 @@ def test_alone_and_attached(jdk, jvmscope, tmp_path):
         attached = subprocess.Popen([lab.BUILD / "jvmscope", "attach", "--jfr", "-t", "100s", "-o", out, str(process.pid)], stdout=subprocess.PIPE,
                                     stderr=subprocess.PIPE, text=True)
         lab.wait_for(lambda: re.search(r"^state +recording$", lab.jvmscope("status", process.pid).stdout, re.M), 60, "the start of the recording")
+        done = lab.jvmscope("dump", "-o", tmp_path / "part.jfr", process.pid)
+        assert done.returncode == 0 and "jvmscope: note: the VM's own events (--jfr) follow when the recording ends\n" in done.stderr, done.stderr
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 143
         said = attached.communicate(timeout=60)[1]
@@ -99,11 +101,14 @@ def test_alone_and_attached(jdk, jvmscope, tmp_path):
 def test_wrong_settings_are_refused_and_the_program_runs(jdk, tmp_path):
     bad = tmp_path / "bad.jfc"
     bad.write_text("<configuration>")
-    for settings, why in (("nosuch", "nosuch"), (tmp_path / "missing.jfc", "missing.jfc"), (bad, "")):
+    for settings, why in ((tmp_path / "missing.jfc", "missing.jfc"), (bad, "")):
         out = tmp_path / "no.jfr"
         done = jdk.java("Amounts", "10", "1", jvm=("-Xmx64m", jdk.agent(f"jfr={settings},format=r,file={out}")))
         assert done.returncode == 0 and not out.exists() and not list(tmp_path.glob("*.vm"))
         line = next(l for l in done.stderr.splitlines() if l.startswith("hprof: "))
         assert line.startswith(f"hprof: jfr={settings}: the VM's Flight Recorder does not start: ") and why in line, line
+    # The reason is the agent's alone, and run fails as the recording did.
+    done = lab.jvmscope("run", "--jfr=nosuch", "-o", tmp_path / "no.jfr", "--", *jdk.command("java", "-Xmx64m", "-version"))
+    assert done.returncode == 1 and "jfr=nosuch: the VM's Flight Recorder does not start: " in done.stderr and "no recording was written" not in done.stderr, done.stderr
     done = lab.jvmscope("run", "--jfr", "--always", "--", "true")
     assert done.returncode == 2 and "--jfr=default does not go with it" in done.stderr, done.stderr

@@ -199,7 +199,7 @@ def test_patterns_of_classes_that_match_nothing_are_reported(jdk, tmp_path, busy
 def test_what_was_written_names_a_command_that_shows_it(jdk, busy, tmp_path):
     """Each command that is suggested has an answer, whatever was recorded; where there is nothing to show, none is suggested."""
     pid = busy()
-    for name, words, shows in (("a.jfr", ["--trace=Busy.work", "--limit=3"], "trace"), ("b.jfr", ["--trace=Busy.nosuch"], None),
+    for name, words, shows in (("a.jfr", ["--trace=Busy.work", "--limit=3"], "trace"), ("b.jfr", ["--trace=Busy.nosuch", "--log=No:1 x"], None),
                                ("c.hprof", ["--cpu", "-i", "1ms"], "report"), ("d.hprof", ["--heap=dump"], "heap leaks"),
                                ("e.hprof.txt", ["--cpu", "-i", "1ms"], "report"), ("f.hprof", ["--monitors", "--agent", "format=a"], None)):
         if name == "f.hprof":
@@ -250,6 +250,9 @@ def test_options_that_select_nothing_are_reported_and_so_is_what_is_left_out(jdk
     assert f" ... and {len(calls) - 2} more (--limit)\n" in said_out(lab.jvmscope("trace", "-n", 2, out))
     cut = json.loads(said_out(lab.jvmscope("trace", "--json", "-n", 2, out)))
     assert len(cut["calls"]) == 2 and cut["calls_all"] == len(calls)
+    # How many threads there are is said of the whole recording, not of a selection.
+    assert re.search(r", \d+ threads? with some\n", said_out(lab.jvmscope("report", out)))
+    assert " with some" not in said_out(lab.jvmscope("report", "--thread", thread, out))
     # Each option selects something, and both together nothing.
     for command in (["report"], ["report", "--json"], ["convert", "-o", tmp_path / "x.collapsed"]):
         done = lab.jvmscope(*command, "--class", "Busy", "--from", "1ms", "--to", "2ms", out)
@@ -260,6 +263,9 @@ def test_a_command_with_verbs_names_them_and_a_method_is_no_program(tmp_path):
     for words, why in ((["threads", "x.jfr"], "threads: x.jfr: no such verb: the verbs are summary, monitors, "), (["heap", "top", "x"], "heap: top: no such verb: "),
                        (["trace", "4711", "add"], "add: a pattern is missing: trace PID add|remove package.Class.method"),
                        (["run", "--requests", "Val.str", "java"], "Val.str: is not a program; for requests to this method: --requests=Val.str"),
+                       (["run", "-o", "--", "java"], "run: -o: needs a value"), (["report", "--thread", "--", "x.jfr"], "report: --thread: needs a value"),
+                       (["run", "--trace", "--", "java"], "run: --trace: needs a value"), (["run", "--trace", "", "java"], "--trace=: not a value of this option"),
+                       (["attach", "--all", "4711"], "attach: only one of a PID, --all and --match"),
                        (["run", "--then", "dump", "java"], "--then=dump: changes nothing without --on")):
         done = lab.jvmscope(*words)
         assert done.returncode == 2 and why in done.stderr, done

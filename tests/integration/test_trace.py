@@ -64,7 +64,7 @@ def test_every_type_of_argument_and_result(jdk, jvmscope, tmp_path):
 
 
 VALUES = {
-    "int": 5, "long": "1152921504606846976", "char": "x", "true": True, "double": 0.1, "enum": "Values$Color.RED",
+    "int": 5, "long": "1152921504606846976", "char": "'x'", "true": True, "double": 0.1, "enum": "Values$Color.RED",
     "body": "Values$Color.GREEN", "class": "java.lang.String.class", "intclass": "int.class", "arrayclass": "int[][].class",
     "optional": 'java.util.Optional["a\\nb"]', "empty": "java.util.Optional.empty",
     "opt5": "java.util.OptionalInt[5]", "ints": "int[7]@{1, 2, 3, 4, 5, ...}",
@@ -105,7 +105,7 @@ def test_values_are_readable_without_options(jdk, jvmscope, tmp_path):
     shown = jvmscope("trace", out).stdout
     for text in ('Values.one("long", 1152921504606846976) = 1152921504606846976\n', "Values.real(0.1, 0.1) = 0.1\n",
                  "Values.real(2.0, 1e30) = 2.0\n", 'threw Values$Silent: no "room"\n', 'Values.one("quoted", "a\\"b\\\\c\\nd")',
-                 'Values.one("enum", Values$Color.RED)'):
+                 'Values.one("enum", Values$Color.RED)', "Values.one(\"char\", 'x') = 'x'\n"):
         assert text in shown, text
     assert re.search(r"Values\$Order\.total\(this=Values\$Order@[0-9a-f]+, 1\) = 43\n", shown)
 
@@ -363,9 +363,12 @@ def test_switching_in_a_running_vm(jdk, jvmscope, tmp_path):
         listed = json.loads(jvmscope("trace", "--json", process.pid, "list").stdout)
         assert listed["patterns"] == ["TracedForever.one"] and listed["methods"] == ["TracedForever.one(I)I"]
         assert "\n  int TracedForever.one(int)\n" in jvmscope("trace", process.pid, "list").stdout
-        assert jvmscope("trace", process.pid, "add", "TracedForever.two").returncode == 0
-        assert jvmscope("trace", process.pid, "add", "java.lang.reflect.Array.getInt").returncode == 0
-        assert jvmscope("trace", process.pid, "remove", "TracedForever.one").returncode == 0
+        added = json.loads(jvmscope("trace", "--json", process.pid, "add", "TracedForever.two,java.lang.reflect.Array.getInt").stdout)
+        assert added["patterns"] == ["TracedForever.one", "TracedForever.two", "java.lang.reflect.Array.getInt"] and added["unmatched"] == []
+        two = ["TracedForever.two(I)I", "java.lang.reflect.Array.getInt(Ljava/lang/Object;I)I"]
+        assert sorted(added["methods"]) == ["TracedForever.one(I)I", *two]
+        left = json.loads(jvmscope("trace", "--json", process.pid, "remove", "TracedForever.one").stdout)
+        assert sorted(left["methods"]) == two and left["patterns"] == added["patterns"][1:]  # only what is traced now
         wait_for_calls(jvmscope, process, 40)
         assert jvmscope("trace", process.pid, "remove", "java.lang.reflect.Array.getInt").returncode == 0
         wait_for_calls(jvmscope, process)

@@ -49,7 +49,7 @@ static int check_row(const struct session *s, const struct capture *row, struct 
     if (!vm_capabilities_empty(&missing)) {
         name_options(s, row, why);
         buf_printf(why, ": this VM cannot%s: no ", vm.attached ? " any more once it runs" : "");
-        vm_capability_names(&missing, why);
+        vm_capability_words(&missing, why);
         return -ENOTSUP;
     }
     return row->check ? row->check(&s->options, why) : 0;
@@ -72,8 +72,11 @@ static int ask_capabilities(struct session *s, const struct capture *row, struct
     if (r == 0 && !vm_capabilities_empty(&missing)) {
         struct buf text = BUF(4096);
         name_options(s, row, &text);
-        buf_printf(&text, ": does without ");
-        vm_capability_names(&missing, &text);
+        buf_printf(&text, ": records without ");
+        vm_capability_words(&missing, &text);
+        buf_printf(&text, ", which this VM %s",
+                   vm.attached ? "reports only to an agent that was there when it started"
+                               : "does not report");
         session_message(s, "%.*s", (int)text.len, text.data);
         buf_release(&text);
     }

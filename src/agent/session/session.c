@@ -375,8 +375,10 @@ int session_vm_init(JNIEnv *jni, struct buf *why)
         fault_steps_of("session");
         r = start(session_now, jni, why);
         fault_steps_of(NULL);
-        if (r < 0)
+        if (r < 0) {
+            outcome_report(outcome_file(&session_now->options), "", r, "", false);
             give_up(session_now, jni);
+        }
         session_occupy(NULL, NULL);
     }
     pthread_mutex_unlock(&session_lock);

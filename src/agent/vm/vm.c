@@ -354,6 +354,22 @@ void vm_capability_names(const jvmtiCapabilities *c, struct buf *out)
         }
 }
 
+void vm_capability_words(const jvmtiCapabilities *c, struct buf *out)
+{
+    static const char *const verbs[] = {"can_generate_", "can_get_", "can_"};
+    _cleanup_(buf_release) struct buf names = BUF(8192);
+    vm_capability_names(c, &names);
+    for (const char *p = buf_str(&names); *p;) {
+        for (size_t i = 0; i < ARRAY_SIZE(verbs); i++)
+            if (strncmp(p, verbs[i], strlen(verbs[i])) == 0)
+                p += strlen(verbs[i]);
+        for (; *p && *p != ','; p++)
+            buf_u8(out, (uint8_t)(*p == '_' ? ' ' : *p));
+        for (; *p == ',' || *p == ' '; p++)
+            buf_u8(out, (uint8_t)*p);
+    }
+}
+
 /*
  * Splits the capabilities that are requested and not present into those that the VM can grant and
  * those that it cannot.

@@ -63,6 +63,8 @@ bool vm_capabilities_empty(const jvmtiCapabilities *c);
 void vm_capability_virtual_threads(jvmtiCapabilities *c);
 /* Appends the names of the capabilities in c. */
 void vm_capability_names(const jvmtiCapabilities *c, struct buf *out);
+/* Appends what they allow, in words: "exception events, owned monitor info". */
+void vm_capability_words(const jvmtiCapabilities *c, struct buf *out);
 
 /*
  * Activates and retires a table of callbacks; both may be called in any phase that allows the

@@ -256,10 +256,9 @@ static int exceptions_check(const struct options *o, struct buf *why)
     int r = option_is(o, OPT_EXCEPTIONS, "stacks") ? vm_could(&for_stacks, &missing) : 0;
     if (r < 0 || vm_capabilities_empty(&missing))
         return r;
-    buf_string(why, vm.attached
-                        ? "exceptions=stacks: the VM cannot any more once it runs: no "
-                          "can_generate_exception_events; counts can be had"
-                        : "exceptions=stacks: the VM cannot: no can_generate_exception_events");
+    buf_string(why, vm.attached ? "exceptions=stacks: the VM cannot any more once it runs: no "
+                                  "exception events; counts can be had"
+                                : "exceptions=stacks: the VM cannot: no exception events");
     return -ENOTSUP;
 }
 

@@ -204,10 +204,13 @@ static void put_state(JNIEnv *jni, struct buf *out)
     put_patterns(&j, false);
     json_key(&j, "conditions");
     put_patterns(&j, true);
-    json_key(&j, "methods");
+    json_key(&j, "methods"); /* those that match now */
     json_begin_array(&j);
-    for (size_t i = 0; i < method_trace.methods.methods.len; i++)
-        json_string(&j, method_trace.methods.methods.data[i].text);
+    for (size_t i = 0; i < method_trace.methods.methods.len; i++) {
+        const struct traced_method *m = &method_trace.methods.methods.data[i];
+        if (m->rules && m->patterns == method_trace.patterns_changed)
+            json_string(&j, m->text);
+    }
     json_end_array(&j);
     pthread_mutex_unlock(&method_trace.lock);
     json_key(&j, "unmatched");
@@ -230,7 +233,39 @@ static int replace(JNIEnv *jni, struct trace_patterns patterns, struct trace_pat
     return patterns.n ? apply(jni, why) : 0;
 }
 
-/* Splits "PATTERN" or "PATTERN if CONDITION" in place. Names contain no blanks. */
+/*
+ * The patterns with those of a list added, or without them. Commas separate the list, in which they
+ * are replaced. Returns 0, -ENOMEM, or -ESRCH with a sentence in why when one to remove is not
+ * there.
+ */
+static int change_patterns(struct trace_patterns *ret, char *list, bool add, unsigned rule,
+                           struct buf *why)
+{
+    const struct trace_patterns *now = &method_trace.rules.patterns;
+    struct trace_patterns last = {0}, next;
+    bool had = true;
+    int r = 0;
+    for (char *one; r == 0 && (one = strsep(&list, ","));) {
+        r = add ? trace_patterns_with(&next, now, one, rule)
+                : trace_patterns_without(&next, now, one, &had);
+        if (r == 0) {
+            trace_patterns_release(&last);
+            last = next;
+            now = &last;
+        }
+        if (r == 0 && !had) {
+            buf_printf(why, "%s: not among the patterns", one);
+            r = -ESRCH;
+        }
+    }
+    if (r < 0)
+        trace_patterns_release(&last);
+    else
+        *ret = last;
+    return r;
+}
+
+/* Splits "PATTERNS" or "PATTERNS if CONDITION" in place. Names contain no blanks. */
 static int add_pattern(JNIEnv *jni, char *pattern, struct buf *why)
 {
     struct trace_patterns patterns, before;
@@ -242,9 +277,7 @@ static int add_pattern(JNIEnv *jni, char *pattern, struct buf *why)
     pthread_mutex_lock(&method_trace.lock);
     int rule = trace_rule_add(&method_trace.rules, condition, why);
     pthread_mutex_unlock(&method_trace.lock);
-    int r = rule < 0 ? rule
-                     : trace_patterns_with(&patterns, &method_trace.rules.patterns, pattern,
-                                           (unsigned)rule);
+    int r = rule < 0 ? rule : change_patterns(&patterns, pattern, true, (unsigned)rule, why);
     if (r < 0)
         return r;
     r = replace(jni, patterns, &before, why);
@@ -258,16 +291,10 @@ static int add_pattern(JNIEnv *jni, char *pattern, struct buf *why)
     return r;
 }
 
-static int remove_pattern(JNIEnv *jni, const char *pattern, struct buf *why)
+static int remove_pattern(JNIEnv *jni, char *pattern, struct buf *why)
 {
     struct trace_patterns patterns, before;
-    bool had;
-    int r = trace_patterns_without(&patterns, &method_trace.rules.patterns, pattern, &had);
-    if (r == 0 && !had) {
-        buf_printf(why, "%s: not among the patterns", pattern);
-        trace_patterns_release(&patterns);
-        return -ESRCH;
-    }
+    int r = change_patterns(&patterns, pattern, false, 0, why);
     if (r == 0) {
         r = replace(jni, patterns, &before, why);
         trace_patterns_release(&before);
