@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Records on their way from signal handlers to one reader. */
+#include "agent/capture/trace/ring.h"
 #include "agent/sampler/ring.h"
 
 #include "tests.h"
 
 #include <pthread.h>
+#include <string.h>
 
 enum { SIZE = 1 << 16, WRITERS = 4, RECORDS = 4000 };
 
@@ -121,6 +123,41 @@ static void many_write_and_one_reads(void **state)
     ring_close(&r);
 }
 
+static void count_record(void *context, const struct trace_record *r)
+{
+    *(unsigned *)context += r->size;
+}
+
+/* Writes n records of that size, one of which may be no record. */
+static void write_trace(struct trace_ring *r, unsigned n, uint32_t size)
+{
+    for (; n; n--) {
+        struct trace_record one = {.size = size, .kind = 1};
+        memcpy(r->data + r->head, &one, sizeof(one));
+        r->head += sizeof(one);
+    }
+}
+
+static void what_is_no_record_is_skipped(void **state)
+{
+    const uint32_t bad[] = {0, 8, sizeof(struct trace_record) + 4, 3 * sizeof(struct trace_record),
+                            UINT32_MAX & ~7u};
+    struct trace_ring *r = trace_ring_new(1 << 20, 0);
+    assert_non_null(r);
+    for (unsigned i = 0; i < ARRAY_SIZE(bad); i++) {
+        unsigned seen = 0;
+        write_trace(r, 2, sizeof(struct trace_record));
+        write_trace(r, 1, bad[i]);
+        write_trace(r, 1, sizeof(struct trace_record));
+        assert_false(trace_ring_drain(r, count_record, &seen));
+        assert_int_equal(seen, 2 * sizeof(struct trace_record));
+        assert_int_equal(trace_ring_used(r), 0);
+        write_trace(r, 1, sizeof(struct trace_record));
+        assert_true(trace_ring_drain(r, count_record, &seen));
+        assert_int_equal(seen, 3 * sizeof(struct trace_record));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +165,7 @@ int main(void)
         cmocka_unit_test(a_full_one_refuses_and_goes_on),
         cmocka_unit_test(the_reader_waits_for_what_is_being_written),
         cmocka_unit_test(many_write_and_one_reads),
+        cmocka_unit_test(what_is_no_record_is_skipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,11 +36,17 @@ static bool glob(const char *p, size_t n, struct str class_name, struct str meth
     return c == 0 || c == '.' || c == '$';
 }
 
+/* Length of a pattern without the dot at the end of a package, as in "com.shop.". */
+static size_t without_dot(const char *p, size_t n)
+{
+    return n && p[n - 1] == '.' ? n - 1 : n;
+}
+
 bool choice_matches(const char *patterns, struct str class_name, struct str method)
 {
     for (const char *p = patterns; p && *p;) {
-        size_t n = strcspn(p, ":");
-        if (n && glob(p, n, class_name, method, 0))
+        size_t n = strcspn(p, ":"), len = without_dot(p, n);
+        if (len && glob(p, len, class_name, method, 0))
             return true;
         p += n + (p[n] == ':');
     }
@@ -68,14 +74,14 @@ bool choice_may_match(const char *patterns, struct str class_name)
 {
     const struct str a_method = {"$", 1}; /* a match may end here */
     for (const char *p = patterns; p && *p;) {
-        size_t n = strcspn(p, ":"), cut = n;
+        size_t whole = strcspn(p, ":"), n = without_dot(p, whole), cut = n;
         while (cut && p[cut - 1] != '.')
             cut--;
         if (n && ((memchr(p + cut, '*', n - cut) && starts_like(p, n, class_name)) ||
                   glob(p, n, class_name, (struct str){"", 0}, 0) ||
                   (cut && glob(p, cut, class_name, a_method, 0))))
             return true;
-        p += n + (p[n] == ':');
+        p += whole + (p[whole] == ':');
     }
     return false;
 }

@@ -3,6 +3,7 @@
 
 #include "agent/session/fault.h"
 #include "agent/vm/vm.h"
+#include "classfile/classfile.h"
 #include "classfile/rename.h"
 
 #include <errno.h>
@@ -135,10 +136,43 @@ int64_t probe_reflected_offset(JNIEnv *jni, jobject field, bool is_static)
     return offset;
 }
 
+static bool is_field(jclass class, jfieldID id, const char *name, const char *descriptor)
+{
+    char *own = NULL, *type = NULL;
+    jint modifiers = 0;
+    bool is = (*vm.ti)->GetFieldModifiers(vm.ti, class, id, &modifiers) == JVMTI_ERROR_NONE &&
+              !(modifiers & ACC_STATIC) &&
+              (*vm.ti)->GetFieldName(vm.ti, class, id, &own, &type, NULL) == JVMTI_ERROR_NONE &&
+              strcmp(own, name) == 0 && strcmp(type, descriptor) == 0;
+    vm_free(own);
+    vm_free(type);
+    return is;
+}
+
+/*
+ * The field that the class itself declares. Not by GetFieldID, which initialises the class: that
+ * runs code of the program in a place where the program does not run it.
+ */
+static jfieldID declared_field(jclass class, const char *name, const char *descriptor)
+{
+    jint n = 0;
+    jfieldID *fields = NULL, found = NULL;
+    if ((*vm.ti)->GetClassFields(vm.ti, class, &n, &fields) != JVMTI_ERROR_NONE)
+        return NULL;
+    for (jint i = 0; i < n && !found; i++)
+        found = is_field(class, fields[i], name, descriptor) ? fields[i] : NULL;
+    vm_free(fields);
+    return found;
+}
+
 int64_t probe_class_field_offset(JNIEnv *jni, jclass class, const char *field,
                                  const char *descriptor)
 {
-    jfieldID id = class ? (*jni)->GetFieldID(jni, class, field, descriptor) : NULL;
+    jfieldID id = NULL;
+    for (jclass c = class; c && !id; c = id ? c : (*jni)->GetSuperclass(jni, c)) {
+        id = declared_field(c, field, descriptor);
+        class = c;
+    }
     jobject reflected = id ? (*jni)->ToReflectedField(jni, class, id, JNI_FALSE) : NULL;
     int64_t offset = reflected ? probe_reflected_offset(jni, reflected, false) : -ENOENT;
     vm_clear_exception(jni);

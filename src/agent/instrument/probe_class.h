@@ -34,6 +34,9 @@ int64_t probe_reflected_offset(JNIEnv *jni, jobject field, bool is_static);
 /* Offset of an instance field for Unsafe; -ENOENT when the class or field does not exist. */
 int64_t probe_field_offset(JNIEnv *jni, const char *class, const char *field,
                            const char *descriptor);
-/* The same of a class at hand or a superclass of it. Leaves local references. */
+/*
+ * The same of a linked class at hand or a superclass of it; initialises no class. Leaves local
+ * references.
+ */
 int64_t probe_class_field_offset(JNIEnv *jni, jclass class, const char *field,
                                  const char *descriptor);

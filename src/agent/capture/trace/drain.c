@@ -111,6 +111,7 @@ NATIVE(jlong, newRing)(JNIEnv *jni, jclass class, jlong eetop)
         int i = slot ? free_ring() : -ENOSPC;
         if (i >= 0) {
             ring = drain.rings[i];
+            ring->inside = 0;
             drain.owners[i].eetop = (uint64_t)eetop;
             drain.owners[i].env = jni;
             slot->ring = ring;
@@ -152,11 +153,11 @@ static const struct thread_listener listener = {.ended = thread_ended};
 
 bool drain_is_used(struct str name)
 {
-    /* Classes that the probes call themselves. */
-    static const char *const never[] = {"java/lang/String",       "java/lang/System",
-                                        "java/lang/Float",        "java/lang/Double",
-                                        "java/lang/StringLatin1", "java/lang/StringUTF16",
-                                        "sun/misc/Unsafe",        "jdk/internal/misc/Unsafe"};
+    /* Classes that the probes call themselves, or that these call. */
+    static const char *const never[] = {
+        "java/lang/String", "java/lang/System",         "java/lang/Float",
+        "java/lang/Double", "java/lang/StringLatin1",   "java/lang/StringUTF16",
+        "sun/misc/Unsafe",  "jdk/internal/misc/Unsafe", "jdk/internal/util/Preconditions"};
     for (size_t i = 0; i < ARRAY_SIZE(never); i++) {
         if (str_is(name, never[i]))
             return true;
@@ -260,7 +261,8 @@ static void drain_rings(struct jfr_writer *w)
 {
     struct round round = {.w = w};
     for (unsigned i = 0; i < drain.n_rings; i++)
-        trace_ring_drain(drain.rings[i], read_one, &round);
+        if (!trace_ring_drain(drain.rings[i], read_one, &round))
+            give_up(&round);
     for (size_t i = 0; i < round.later.len; i++) {
         if (!hand_over(w, round.later.data[i]))
             give_up(&round);
@@ -339,6 +341,7 @@ static int begin(JNIEnv *jni, struct buf *why)
         atomic_store(&r->tail, atomic_load(&r->head));
         atomic_store(&r->room, (int32_t)MIN(trace_ring_share(drain.n_rings), (uint32_t)r->size));
         r->open = 0;
+        r->inside = 0;
         drain.reported[i] = lost_of(r);
     }
     pthread_mutex_unlock(&drain.lock);

@@ -193,18 +193,31 @@ EXPORT void JNICALL Java_java_lang_JvmscopeValues_failed(JNIEnv *jni, jclass cla
                                                          jstring why);
 EXPORT jboolean JNICALL Java_java_lang_JvmscopeValues_isFailed(JNIEnv *jni, jclass class, jclass c);
 
+/* Whether the fields of the class are known to the VM. Linking it here could run Java code. */
+static bool is_linked(jclass c)
+{
+    jint status = 0;
+    return (*vm.ti)->GetClassStatus(vm.ti, c, &status) == JVMTI_ERROR_NONE &&
+           status & (JVMTI_CLASS_STATUS_PREPARED | JVMTI_CLASS_STATUS_ARRAY |
+                     JVMTI_CLASS_STATUS_PRIMITIVE);
+}
+
 jlongArray JNICALL Java_java_lang_JvmscopeTrace_fields(JNIEnv *jni, jclass class, jclass c,
                                                        jint number)
 {
-    jlong out[SHAPE_MAX];
+    jlong out[SHAPE_MAX] = {SHAPE_UNREADY};
     int n = 0;
     if (!c || number <= 0 || number >= CLASSES_MAX || !objects.active ||
         (*jni)->PushLocalFrame(jni, 128) < 0) {
         vm_clear_exception(jni);
         return NULL;
     }
-    struct shown_class *s = find(jni, c, out, &n);
-    jlongArray array = s ? (*jni)->NewLongArray(jni, n) : NULL;
+    struct shown_class *s = NULL;
+    if (is_linked(c))
+        s = find(jni, c, out, &n);
+    else
+        n = 1;
+    jlongArray array = n ? (*jni)->NewLongArray(jni, n) : NULL;
     if (array)
         (*jni)->SetLongArrayRegion(jni, array, 0, n, out);
     vm_clear_exception(jni);

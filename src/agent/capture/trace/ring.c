@@ -58,7 +58,13 @@ static void give_back(struct trace_ring *r, int64_t from, int64_t to)
         (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
-void trace_ring_drain(struct trace_ring *r,
+/* Whether a record may be that long, `there` bytes being written. */
+static bool is_size(uint32_t size, int64_t there)
+{
+    return size >= sizeof(struct trace_record) && size % 8 == 0 && size <= there;
+}
+
+bool trace_ring_drain(struct trace_ring *r,
                       void (*record)(void *context, const struct trace_record *r), void *context)
 {
     /* number of bytes that are read before their room is returned to the writer */
@@ -68,6 +74,11 @@ void trace_ring_drain(struct trace_ring *r,
     const int64_t until = atomic_load_explicit(&r->head, memory_order_acquire);
     while (tail != until) {
         const struct trace_record *one = (const struct trace_record *)(r->data + tail);
+        int64_t room = tail < until ? until - tail : r->size + RING_RECORD_MAX - tail;
+        if (!is_size(one->size, room)) {
+            atomic_store_explicit(&r->tail, until, memory_order_release);
+            return false;
+        }
         int64_t end = tail + one->size;
         record(context, one);
         tail = end >= r->size ? 0 : end;
@@ -78,4 +89,5 @@ void trace_ring_drain(struct trace_ring *r,
         from = tail;
     }
     atomic_store_explicit(&r->tail, tail, memory_order_release);
+    return true;
 }

@@ -13,6 +13,7 @@
 #include "base/macro.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Total capacity of all rings, and limits for each. */
@@ -34,7 +35,9 @@ struct trace_ring {
     _Atomic uint64_t lost_sites, lost_results;
     int32_t size;         /* of data; constant */
     _Atomic int32_t room; /* number of bytes that may be unread; at most size */
-    char pad1[8];
+    /* not 0 while a probe of the thread runs code of the agent's that may run Java code */
+    int32_t inside;
+    char pad1[4];
     _Atomic int64_t tail; /* written by the reader */
     char pad2[56];
     uint8_t data[]; /* size + RING_RECORD_MAX */
@@ -81,6 +84,7 @@ uint32_t trace_ring_used(struct trace_ring *r);
 /*
  * Passes all complete records to `record`, one after the other, then returns their room to the
  * writer and their memory to the system. Records written meanwhile are left for the next call.
+ * False: one of them was no record, and what the writer had written up to then is skipped.
  */
-void trace_ring_drain(struct trace_ring *r,
+bool trace_ring_drain(struct trace_ring *r,
                       void (*record)(void *context, const struct trace_record *r), void *context);

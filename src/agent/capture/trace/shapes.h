@@ -18,6 +18,7 @@ enum { SHOWN_FIELDS_MAX = 16, SHAPE_MAX = 1 + SHOWN_FIELDS_MAX };
  * that follows each kind.
  */
 enum shape_kind {
+    SHAPE_UNREADY = -2, /* the class is not linked yet: to be asked again for its first object */
     SHAPE_TO_STRING = -1,
     SHAPE_FIELDS, /* type << 56 | offset of each field */
     SHAPE_VALUE,  /* the same for the single field that is the value */

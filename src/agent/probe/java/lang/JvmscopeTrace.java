@@ -16,7 +16,7 @@ public final class JvmscopeTrace {
     private static final Unsafe U = Unsafe.getUnsafe();
 
     // Layout, as in trace_ring.h.
-    private static final int HEAD = 0, LOST = 8, CALLS = 16, OPEN = 24, LOST_SITES = 32, LOST_RESULTS = 40, SIZE = 48, ROOM = 52;
+    private static final int HEAD = 0, LOST = 8, CALLS = 16, OPEN = 24, LOST_SITES = 32, LOST_RESULTS = 40, SIZE = 48, ROOM = 52, INSIDE = 56;
     private static final int TAIL = 64, DATA = 128;
     private static final int RECORD_MAX = 48 << 10, SLOT_BITS = 16, CHARS_MAX = 64;
     /** What is kept free: for a record with values, for the end of a call without its result, for that of each open call. */
@@ -33,7 +33,7 @@ public final class JvmscopeTrace {
     /** By class number - 1, as fields() answers; set before the class is. */
     private static final long[][] shown = new long[CLASSES][];
     // Kinds of shapes, as in shapes.h; JvmscopeContents has the others.
-    private static final int FIELDS = 0, TO_STRING = -1, VALUE = 1, NAME = 2, CLASS = 3, PARTS = 4, CHARS = 5, SUM = 6;
+    private static final int FIELDS = 0, TO_STRING = -1, UNREADY = -2, VALUE = 1, NAME = 2, CLASS = 3, PARTS = 4, CHARS = 5, SUM = 6;
     private static final long OFFSET = 0xffffffffffffffL;
     /** How much of a record there may be before what is shown of further objects is left out. */
     private static final int SHOWN = 16 << 10, CONTENTS = 4 << 10;
@@ -61,8 +61,11 @@ public final class JvmscopeTrace {
     /** Where objects of a class have a field: its type << 56 | its offset; -1 for no such field. */
     private static native long place(Class<?> c, int name);
 
-    /** Calls each native method once. */
+    /** Calls each native method once, and what initialises a class of the JDK, so that no probe does. */
     private static void bind() {
+        "\u20ac".charAt(0); // StringUTF16
+        Float.floatToRawIntBits(0);
+        Double.doubleToRawLongBits(0);
         constant(0);
         newRing(0);
         newClass(null, 0);
@@ -104,9 +107,32 @@ public final class JvmscopeTrace {
         if (of == null)
             places[number - 1] = of = new long[NAMES];
         long at = of[name];
-        if (at == 0)
-            of[name] = at = place(c, name);
-        return at;
+        return at != 0 ? at : (of[name] = askPlace(c, name));
+    }
+
+    private static long askPlace(Class<?> c, int name) {
+        long ring = asAgent();
+        try {
+            return place(c, name);
+        } finally {
+            asProgram(ring);
+        }
+    }
+
+    /**
+     * The thread's calls are not the program's until asProgram(): what the agent asks the VM may run Java code, which must not
+     * write into the record that has begun.
+     */
+    private static long asAgent() {
+        long ring = ring();
+        if (ring != 0)
+            U.putInt(ring + INSIDE, 1);
+        return ring;
+    }
+
+    private static void asProgram(long ring) {
+        if (ring != 0)
+            U.putInt(ring + INSIDE, 0);
     }
 
     private static Object inside(Object o, long at) {
@@ -155,8 +181,17 @@ public final class JvmscopeTrace {
             return 0;
         long offset = offsets[site];
         if (offset == 0)
-            offsets[site] = offset = offset(site, o);
+            offsets[site] = offset = askOffset(site, o);
         return offset > 0 ? enter(1, SITE + site) : 0;
+    }
+
+    private static long askOffset(int site, Object o) {
+        long ring = asAgent();
+        try {
+            return offset(site, o);
+        } finally {
+            asProgram(ring);
+        }
     }
 
     private static long old(long p, Object o, int site, int type) {
@@ -275,6 +310,8 @@ public final class JvmscopeTrace {
     @ForceInline
     private static void end(long ring, long p) {
         long head = U.getLong(ring + HEAD), start = ring + DATA + head;
+        if (p - start < 32 || p - start > WITH_VALUES)
+            return; // not this ring's
         U.putInt(start, (int) (p - start));
         head += p - start;
         U.putOrderedLong(null, ring + HEAD, head >= U.getInt(ring + SIZE) ? 0 : head);
@@ -330,7 +367,7 @@ public final class JvmscopeTrace {
         if (wanted == 0)
             return 0;
         long ring = ring();
-        if (ring == 0)
+        if (ring == 0 || U.getInt(ring + INSIDE) != 0)
             return 0;
         long call = U.getLong(ring + CALLS) + 1;
         U.putLong(ring + CALLS, call);
@@ -350,6 +387,10 @@ public final class JvmscopeTrace {
             return 0;
         long ring = ring(), start = ring + DATA + U.getLong(ring + HEAD);
         long call = U.getLong(start + 24);
+        if (call != U.getLong(ring + CALLS)) { // another record came between
+            count(ring + LOST);
+            return 0;
+        }
         if (U.getInt(start + 4) < SITE)
             U.putLong(ring + OPEN, U.getLong(ring + OPEN) + 1);
         end(ring, p);
@@ -409,13 +450,39 @@ public final class JvmscopeTrace {
         int length = length(o);
         if (length >= 0)
             return array(p, o, length, most > 0 && hasRoom(p, CONTENTS) ? most : 0);
-        long[] shape = shown[number - 1];
+        long[] shape = shape(c, number);
         return shape == null ? p : inside(p, o, shape, most);
     }
 
     static long[] shapeOf(Object o) {
         int number = number(o.getClass());
-        return number > CLASSES ? null : shown[number - 1];
+        return number > CLASSES ? null : shape(o.getClass(), number);
+    }
+
+    private static long[] shape(Class<?> c, int number) {
+        long[] shape = shown[number - 1];
+        return shape == null || shape[0] != UNREADY ? shape : readyShape(c, number);
+    }
+
+    /** Of a class that was not linked when it was first seen, as a value itself, and now has objects. */
+    private static long[] readyShape(Class<?> c, int number) {
+        synchronized (classes) {
+            long[] shape = shown[number - 1];
+            if (shape != null && shape[0] == UNREADY)
+                shown[number - 1] = shape = askFields(c, number, false);
+            return shape;
+        }
+    }
+
+    private static long[] askFields(Class<?> c, int number, boolean isNew) {
+        long ring = asAgent();
+        try {
+            if (isNew)
+                newClass(c, number);
+            return fields(c, number);
+        } finally {
+            asProgram(ring);
+        }
     }
 
     private static boolean hasRoom(long p, int bytes) {
@@ -483,8 +550,17 @@ public final class JvmscopeTrace {
             return p;
         boolean room = hasRoom(p, SHOWN);
         if (shape[0] == TO_STRING)
-            return optionalText(p, room ? JvmscopeValues.text(o) : null);
+            return optionalText(p, room ? askText(o) : null);
         return fields(p, o, shape, room, 0);
+    }
+
+    private static String askText(Object o) {
+        long ring = asAgent();
+        try {
+            return JvmscopeValues.text(o);
+        } finally {
+            asProgram(ring);
+        }
     }
 
     /** The number of fields, then their values; none when there is no room. */
@@ -551,8 +627,7 @@ public final class JvmscopeTrace {
                 if (classes[at] == c)
                     return at + 1;
                 if (classes[at] == null) {
-                    newClass(c, at + 1);
-                    shown[at] = fields(c, at + 1);
+                    shown[at] = askFields(c, at + 1, true);
                     classes[at] = c;
                     return at + 1;
                 }
@@ -569,6 +644,7 @@ public final class JvmscopeTrace {
             long open = U.getLong(ring + OPEN);
             if (open > 0)
                 U.putLong(ring + OPEN, open - 1);
+            U.putInt(ring + INSIDE, 0); // if the stack overflowed before asProgram()
         }
         return ring;
     }
