@@ -81,6 +81,9 @@ VALUES = {
     "chm": 'java.util.concurrent.ConcurrentHashMap(1)@{"k"=1}', "enummap": "java.util.EnumMap(1)@{Values$Color.GREEN=2}",
     "enumset": "java.util.RegularEnumSet(2)@{Values$Color.RED, Values$Color.GREEN}", "set": 'java.util.HashSet(1)@{"x"}',
     "treeset": "java.util.TreeSet(3)@{1, 2, 3}", "keys": 'java.util.HashMap$KeySet(1)@{"k"}',
+    "weak": 'java.util.WeakHashMap(1)@{"k"=1}', "entry": 'java.util.AbstractMap$SimpleEntry@{"k"=1}', "node": 'java.util.HashMap$Node@{"k"=1}',
+    "queue": "java.util.concurrent.LinkedBlockingQueue(2)@{1, 2}",
+    "lockfree": "java.util.concurrent.ConcurrentLinkedQueue(7)@{3, 3, 3, 3, 3, ...}",
     "atomic": "java.util.concurrent.atomic.AtomicInteger@{8}", "reference": 'java.util.concurrent.atomic.AtomicReference@{"r"}',
     "touchy": 'Values$Touchy(2)@{"t", Values$Touchy(2)@}', "cycle": "java.lang.Object[1]@{java.lang.Object[1]@}",
     "quoted": 'a"b\\c\nd', "huge": "h" * 64 + "... (1048576)", "exception": 'Values$Silent@{"why"}'}
@@ -406,7 +409,7 @@ def test_json_of_a_recording_with_other_texts(jvmscope, tmp_path):
 
 def test_patterns_that_match_nothing_are_reported_at_the_end(tmp_path):
     command = [lab.BUILD / "jvmscope", "run", "--trace", 
-               "TracedForever.one:no.such.Class.*:TracedForever.on:java.lang.Runnable.run:java.lang.String.length:java.lang.Math.max(II)I", "-o", tmp_path / "n.jfr", "--",
+               "TracedForever.one:no.such.Class.*:TracedForever.on:java.lang.Runnable.run:java.lang.String.length:java.lang.Math.max(II)I:TracedForever$$Lambda*.nosuch", "-o", tmp_path / "n.jfr", "--",
                *lab.Jdk(17).command("java", "-cp", lab.compiled("TracedForever"), "TracedForever")]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and done.stdout == "ready\ndone\n", done.stderr
@@ -417,6 +420,7 @@ def test_patterns_that_match_nothing_are_reported_at_the_end(tmp_path):
 UNMATCHED = {
     "no.such.Class.*": "no class of this name is loaded",
     "TracedForever.on": "TracedForever is loaded and has no such method",
+    "TracedForever$$Lambda*.nosuch": "TracedForever$$Lambda is loaded and has no such method",
     "java.lang.Runnable.run": "java.lang.Runnable.run cannot be traced: it is abstract: trace the methods that implement it, as in "
                               "'implements pkg.Type'",
     "java.lang.String.length": "java.lang.String.length cannot be traced: the trace itself calls methods of its class",

@@ -148,6 +148,13 @@ public class Values {
         one("set", new HashSet<>(Arrays.asList("x")));
         one("treeset", new TreeSet<>(Arrays.asList(3, 1, 2)));
         one("keys", map.keySet());
+        Map<Object, Object> weak = new WeakHashMap<>();
+        weak.put("k", 1);
+        one("weak", weak);
+        one("entry", new AbstractMap.SimpleEntry<>("k", 1));
+        one("node", map.entrySet().iterator().next());
+        one("queue", new LinkedBlockingQueue<>(Arrays.asList(1, 2)));
+        one("lockfree", new ConcurrentLinkedQueue<>(Collections.nCopies(7, 3)));
         one("atomic", new AtomicInteger(8));
         one("reference", new AtomicReference<>("r"));
         Touchy touchy = new Touchy();

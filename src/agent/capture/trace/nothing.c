@@ -8,6 +8,7 @@
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
 #include "base/dotted.h"
+#include "base/generated_name.h"
 #include "base/hash.h"
 #include "base/map.h"
 
@@ -106,6 +107,9 @@ static void see_method(struct search *s, jclass class, struct str class_name, jm
             snprintf(s->method, sizeof(s->method), "%.*s.%s", (int)class_name.len, class_name.data,
                      name);
             s->why = why_not(s, class, class_name, method, modifiers);
+            size_t n = MIN(class_name.len, strlen(s->method)),
+                   shown = generated_name_normalize(s->method, n);
+            memmove(s->method + shown, s->method + n, strlen(s->method + n) + 1);
         }
     }
     vm_free(name);
@@ -162,6 +166,7 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
         loaded_classes_each(vm.ti, jni, on_loaded, &s);
     dotted_in_place(s.class, strlen(s.class));
     dotted_in_place(s.method, strlen(s.method));
+    s.class[generated_name_normalize(s.class, strlen(s.class))] = 0;
     if (!s.classes)
         buf_string(why, "no class of this name is loaded");
     else if (!s.methods && s.classes == 1)

@@ -154,6 +154,13 @@ static const struct shape_row rows[] = {
      {"size:I", "keyUniverse:[Ljava/lang/Enum;", "vals" OBJECTS}},
     {"java.util.RegularEnumSet", SHAPE_BITS, STYLE_SIZED, 0, 2, {"elements:J", "universe:[Ljava/lang/Enum;"}},
 
+    {"java.util.WeakHashMap", SHAPE_HASH, STYLE_SIZED, SHAPE_MAP | SHAPE_SKIP_NULL, 7,
+     {"size:I", "table:[Ljava/util/WeakHashMap$Entry;", "java/lang/ref/Reference.referent" OBJECT,
+      "java/util/WeakHashMap$Entry.value" OBJECT, "java/util/WeakHashMap$Entry.next:Ljava/util/WeakHashMap$Entry;", NULL, NULL}},
+    {"java.util.AbstractMap$SimpleEntry", SHAPE_FIXED, STYLE_OBJECT, SHAPE_MAP, 2, {"key" OBJECT, "value" OBJECT}},
+    {"java.util.AbstractMap$SimpleImmutableEntry", SHAPE_FIXED, STYLE_OBJECT, SHAPE_MAP, 2, {"key" OBJECT, "value" OBJECT}},
+    {"java.util.HashMap$Node", SHAPE_FIXED, STYLE_OBJECT, SHAPE_MAP, 2, {"key" OBJECT, "value" OBJECT}},
+
     {"java.util.HashSet", SHAPE_WRAP, STYLE_SIZED, SHAPE_KEYS, 1, {"map:Ljava/util/HashMap;"}},
     {"java.util.TreeSet", SHAPE_WRAP, STYLE_SIZED, SHAPE_KEYS, 1, {"m:Ljava/util/NavigableMap;"}},
     {"java.util.HashMap$KeySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_KEYS, 1, {"this$0:Ljava/util/HashMap;"}},

@@ -180,17 +180,23 @@ final class JvmscopeContents {
         return p;
     }
 
-    /** size or -1, first, next, key, value or -1. */
+    /** size, or -1 where it is counted unless the chain is long; first, next, key, value or -1. */
     private static long chain(long start, Object o, long[] s, int most) {
         long p = start + 8;
         U.putInt(start, sizeOf(o, s));
         Object node = U.getObject(o, s[3]);
-        for (int steps = 0; node != null && steps < STEPS_MAX && !isFull(start, most); steps++) {
+        int counted = 0, steps = 0;
+        for (; node != null && steps < STEPS_MAX && (s[2] < 0 || !isFull(start, most)); steps++) {
             Object key = U.getObject(node, s[5]), next = U.getObject(node, s[4]);
-            if (key != null || (s[1] & SKIP_NULL) == 0)
-                p = put(start, p, key, at(node, s[6]));
+            if (key != null || (s[1] & SKIP_NULL) == 0) {
+                counted++;
+                if (!isFull(start, most))
+                    p = put(start, p, key, at(node, s[6]));
+            }
             node = next == node ? null : next;
         }
+        if (s[2] < 0 && node == null)
+            U.putInt(start, counted);
         return p;
     }
 
