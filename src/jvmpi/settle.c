@@ -33,20 +33,26 @@ static struct timespec in_seconds(time_t n)
     return t;
 }
 
+/* The caller may hold a lock of the agent, or is what a dump waits for. */
+static bool must_go_on(void)
+{
+    return own_freezes || my.notifying || my.raw_held || my.ending;
+}
+
 /*
  * A dump waits for reports in progress, so their threads must not wait for the dump. Nor must those
- * for which a VM that ends waits (layer_close).
+ * for which a VM that ends waits (vm_ends).
  */
-static bool may_wait_for_dumps(void)
+static bool must_change(void)
 {
-    return atomic_load(&layer.stage) == STAGE_OPEN && !own_freezes && !my.reports &&
-           !my.notifying && !my.raw_held && !my.ending;
+    bool awaited = vm.version >= 26 && atomic_load(&layer.stage) != STAGE_OPEN;
+    return must_go_on() || my.reports || awaited;
 }
 
 void known_change_begin(void)
 {
     struct timespec until = in_seconds(10);
-    bool may_wait = !mutation("unfrozen-threads") && may_wait_for_dumps();
+    bool may_wait = !mutation("unfrozen-threads") && !must_change();
     pthread_mutex_lock(&mutex);
     while (frozen > 0 && may_wait && !pthread_cond_timedwait(&changed, &mutex, &until))
         ;
@@ -88,7 +94,7 @@ static atomic_int classes_frozen;
 
 void class_linked(void)
 {
-    if (likely(!atomic_load(&classes_frozen)) || !may_wait_for_dumps())
+    if (likely(!atomic_load(&classes_frozen)) || must_go_on())
         return;
     struct timespec until = in_seconds(10);
     pthread_mutex_lock(&mutex);

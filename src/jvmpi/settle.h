@@ -20,8 +20,7 @@ void known_thaw(void);
 /*
  * Enclose, between known_freeze and known_thaw, what fails when other threads link classes
  * meanwhile. class_linked, which is called on a thread that has linked a class, waits in between,
- * for 10 seconds at most, except where the caller is reporting something, or may hold a lock of the
- * agent.
+ * for 10 seconds at most, except where the caller may hold a lock of the agent.
  */
 void classes_freeze(void);
 void classes_thaw(void);
