@@ -20,7 +20,7 @@ VERSIONS = (8, 11, 17, 21, 25, 27)
 
 
 def _emulated():
-    """A folder like build/ whose command is a script that has the real one emulated."""
+    """A folder like build/ in which the command is a script that runs the real one in the emulator."""
     build = ROOT / f"build-{ARCH}"
     folder = build / "emulated"
     folder.mkdir(exist_ok=True)
@@ -104,7 +104,7 @@ def jars():
 
 @functools.cache
 def perf_permitted():
-    """Whether the kernel gives us perf_event's clock with its own side: asked for one, as the agent does."""
+    """Whether perf_event's clock with kernel frames is permitted: opens one, as the agent does."""
     number = {"x86_64": 298, "aarch64": 241}[platform.machine()]
     clock = struct.pack("IIQQ", 1, 112, 0, 10**9).ljust(112, b"\0")  # PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK
     fd = ctypes.CDLL(None).syscall(number, clock, 0, -1, -1, 0)
@@ -115,8 +115,8 @@ def perf_permitted():
 
 def on_time():
     """
-    Lets the calling process run ahead of all others where that is permitted: a sleeper wakes when it
-    is to, however busy the machine is. For preexec_fn; the children inherit it.
+    Gives the calling process priority over all others where that is permitted, so that sleeps end on time however busy the
+    machine is. For preexec_fn; child processes inherit it.
     """
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
@@ -129,8 +129,8 @@ def on_time():
 
 def wait_for(condition, limit, what):
     """
-    What the condition answers, once that is true. limit: in seconds, for a test that has failed; a
-    busy machine does not need as much. what: names what did not come about.
+    Waits until the condition is true, and returns its value. limit: seconds after which the test fails, far more than a busy
+    machine needs. what: names in the failure what did not happen.
     """
     deadline = time.monotonic() + limit
     while not (value := condition()):
@@ -140,7 +140,7 @@ def wait_for(condition, limit, what):
 
 
 def read_until(stream, text):
-    """The lines of a text stream up to the first one that has the text, which must come before its end."""
+    """Reads a text stream up to the first line with the text and returns the lines; it is an error if the stream ends first."""
     lines = []
     while not lines or text not in lines[-1]:
         lines.append(stream.readline())
@@ -160,7 +160,7 @@ def cpu_seconds(pid):
 
 
 def use_cpu(process, seconds):
-    """Waits until a process has used so much more CPU time: on a busy machine that takes its time."""
+    """Waits until a process has used this much more CPU time, however long that takes on a busy machine."""
     until = cpu_seconds(process.pid) + seconds
     wait_for(lambda: process.poll() is not None or cpu_seconds(process.pid) >= until, 120, f"{seconds} s of CPU time")
 
@@ -172,7 +172,8 @@ def jvmscope(*args, **kwargs):
 
 
 def lost(text):
-    """The lines that tell of a loss. Not of methods that ran when a recording began, which any program has that is attached to."""
+    """Returns the lines that report a loss, except that of methods that were running when the recording began, which every attach
+    has."""
     return [line for line in text.splitlines() if " lost " in line and "ran when it began" not in line]
 
 
@@ -221,7 +222,7 @@ class Jdk:
         return process
 
     def kill_started(self):
-        """Kills the programs that start() began and that still run: a test that failed leaves them."""
+        """Kills the programs that start() began and that are still running, as after a failed test."""
         for process in self.started:
             if process.poll() is None:
                 process.kill()

@@ -77,7 +77,8 @@ def jars(name):
 
 
 def held_command(program, jdk, folder, jvm=("-Xmx256m",)):
-    """One of HELD that says READY on standard output when its work is done, and holds its heap until standard input ends."""
+    """The command line of one of HELD, which prints READY when its work is done and keeps its heap until its standard input
+    ends."""
     if program == "h2":
         name, args, path, given = "SqlRows", (20000,), [H2_JAR], ()
     elif program == "javac":

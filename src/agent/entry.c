@@ -105,7 +105,7 @@ jint JNICALL ENTRY(Agent_OnLoad)(JavaVM *java, char *text, void *reserved)
     options_release(&o);
     if (r < 0 && outcome >= 0)
         outcome_report(outcome, "", r, "", false);
-    /* What is to be there for months must not keep a program from starting. */
+    /* A recording that is always on must not prevent the program from starting. */
     if (output && always) {
         fprintf(stderr, "hprof: %.*s; nothing is recorded, and the program goes on\n", (int)why.len,
                 why.data);

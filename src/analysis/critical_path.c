@@ -69,7 +69,8 @@ struct walk {
     struct critical_path *path;
     uint64_t from, at; /* [from, at) is still to be explained */
     struct graph_seen seen;
-    uint32_t *asked_in; /* of each thread: the last question of running_at that met it */
+    /* of each thread: the number of the last call of running_at that visited it */
+    uint32_t *asked_in;
     uint32_t asked;
 };
 
@@ -106,7 +107,7 @@ static int consume(struct walk *w, uint32_t thread, uint64_t start, enum path_st
     return r;
 }
 
-/* The path comes from another thread here; records that in the segment that begins here. */
+/* Records in the segment that begins here that the path comes from another thread. */
 static void come_from(struct walk *w, uint32_t to, uint32_t from, enum tl_edge edge, bool inferred)
 {
     w->path->edges[edge]++;

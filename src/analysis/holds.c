@@ -56,8 +56,8 @@ struct collector {
 };
 
 /*
- * Another hold, or none, becomes the thread's most recent one; the time until which the previous
- * one was seen is now final.
+ * Called when another hold, or none, becomes the thread's most recent one. The time until which the
+ * previous hold was seen is final from now on.
  */
 static void leave(struct collector *c, struct holder *p)
 {
@@ -65,7 +65,7 @@ static void leave(struct collector *c, struct holder *p)
         return;
     struct tl_hold *h = &c->holds->slots[p->current - 1];
     if (c->open[p->object].hold == p->current) {
-        h->end = p->seen; /* for the case that the hold is forgotten */
+        h->end = p->seen; /* used if the hold's owner changes without a recorded release */
     } else if (h->flags & HOLD_END_INFERRED && p->seen > h->start) {
         h->end = MIN((uint64_t)h->end, p->seen);
         h->flags &= (HOLD_MEDIAN - 1);
@@ -152,8 +152,8 @@ static void hold_close(struct collector *c, uint32_t object, uint64_t at, uint32
 }
 
 /*
- * The owner changed without a record of the release. The hold is closed later, with the length that
- * sections of its kind usually have.
+ * Called when the owner has changed without a recorded release. The hold is closed later, with the
+ * length that sections of its kind usually have.
  */
 static void hold_forget(struct collector *c, uint32_t object, uint64_t not_after)
 {

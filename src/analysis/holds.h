@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who held which lock when: exact where acquisition and release were recorded, otherwise inferred
- * from contention. A contended event shows the end of a section for which somebody waited, and the
- * beginning of a section that had to wait.
+ * from contention. A contended event shows the end of a section for which another thread waited,
+ * and the beginning of a section whose thread had to wait.
  */
 #pragma once
 

@@ -88,7 +88,8 @@ static void find_reach(struct sharing *c)
  */
 static size_t first_reaching(const struct sharing *c, size_t low, const struct path_segment *s)
 {
-    enum { LOOK_BACK = 64 }; /* how many finished holds are passed before the blocks are used */
+    /* how many finished holds are examined one by one before the blocks are used */
+    enum { LOOK_BACK = 64 };
 
     size_t first = low;
     unsigned over = 0;

@@ -53,7 +53,7 @@ struct simulation {
     /* per thread: where its nodes begin in by_thread; n_threads + 1 elements */
     size_t *thread_at;
     VEC(struct pending) heap;
-    uint32_t lets_go; /* the thread that is currently acting */
+    uint32_t lets_go; /* the thread of the current event, which may release locks */
     size_t done;
 };
 

@@ -2,8 +2,8 @@
 /*
  * The replay that keeps the recorded order. Nodes lie in topological order, so one pass suffices.
  * It computes the same as replay_node, node by node, but a pass over a hundred million nodes must
- * not look back: what is needed of a thread's earlier nodes is kept at hand. A thread's own times
- * depend on no other thread, so they are computed in advance, on a thread of their own.
+ * not read earlier nodes again, so whatever is needed of a thread's earlier nodes is remembered. A
+ * thread's own times do not depend on other threads, so a separate thread computes them in advance.
  */
 #include "analysis/graph.h"
 #include "analysis/replay.h"
@@ -28,8 +28,8 @@ static void report(struct kept *k, size_t done, int error)
 }
 
 /*
- * Waits until there is room for the next own times, sparing those that the replay may still refer
- * to. Returns false when they are no longer needed.
+ * Waits until there is room for the next own times. Times to which the replay may still refer are
+ * not overwritten. Returns false when they are no longer needed.
  */
 static bool have_room(struct kept *k, size_t i)
 {

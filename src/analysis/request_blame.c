@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where threads were during a part, and who kept them waiting. */
+/* Finds what threads did during a part of a request, and which threads kept them waiting. */
 #include "analysis/request_ledger_private.h"
 
 #include <string.h>

@@ -122,7 +122,7 @@ static int add_busy(struct summing *s, struct sum *sum, const struct request_par
     return e;
 }
 
-/* Adds a part of a slow request to its cause, with the culprit and the place. */
+/* Adds a part of a slow request to its cause, with the thread that is to blame and the place. */
 static int add_slow(struct summing *s, struct sum *sum, const struct request_part *p)
 {
     sum->slow_ns += p->end - p->start;

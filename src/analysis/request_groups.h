@@ -11,7 +11,7 @@ struct group_options {
     uint64_t over_ns; /* or, if not 0, all that took longer */
 };
 
-/* How much of the slow requests' time one culprit explains. */
+/* How much of the slow requests' time one thread and method (the culprit) explains. */
 struct group_culprit {
     const char *thread;      /* the thread with the largest part of it; NULL: unknown */
     uint32_t threads;        /* the number of threads that did the same */

@@ -32,7 +32,9 @@ enum request_cause {
 
 const char *request_cause_name(enum request_cause cause);
 
-/* Whether parts with this cause are one cause, whatever their objects are called. */
+/*
+ * Whether all parts with this cause count as one cause, even if their objects have different names.
+ */
 static inline bool request_cause_is_one(enum request_cause cause)
 {
     return cause == CAUSE_GC || cause == CAUSE_CLASS_LOAD;
@@ -42,7 +44,7 @@ struct request_part {
     uint64_t start, end; /* ns since the timeline's origin */
     /* of the timeline, or TL_NONE; for a queue the thread that took the task */
     uint32_t thread;
-    uint32_t node;   /* its context has the stack and the object; or TL_NONE */
+    uint32_t node;   /* the node whose context has the stack and the object; or TL_NONE */
     uint32_t ends;   /* the node that ended a wait, or TL_NONE */
     uint32_t work;   /* number of requests.works, or REQUEST_NONE */
     uint32_t behind; /* 1 + the thread of the timeline that kept this one waiting; 0: see node */

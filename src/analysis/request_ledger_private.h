@@ -20,7 +20,7 @@ struct initializing {
 struct request_ledger {
     const struct requests *r;
     const struct timeline *t;
-    struct map threads;             /* id to the thread of the timeline */
+    struct map threads;             /* maps the id of a thread to its index in the timeline */
     uint32_t *first;                /* per thread: its first place in `nodes` */
     uint32_t *nodes;                /* by thread, in chronological order */
     uint32_t *object_first, *taken; /* per object: the nodes at which a wait for it ended */
@@ -28,7 +28,7 @@ struct request_ledger {
     uint8_t *marks;                 /* of the same strings: FRAME_ */
     uint8_t *sampled;               /* marks of the requests' stacks */
     VEC(struct initializing) inits; /* sorted by start */
-    struct strpool made;            /* texts that neither of the two has */
+    struct strpool made;            /* texts that neither the timeline nor the requests contain */
     struct request_parts scratch;
 };
 

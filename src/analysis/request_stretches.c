@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a thread did in some time, as parts of a request's latency. */
+/* Divides what a thread did during an interval of time into parts of a request's latency. */
 #include "analysis/request_ledger_private.h"
 
 #include <errno.h>
@@ -190,8 +190,8 @@ static bool has_sample(const struct request_ledger *l, uint32_t thread, uint64_t
 }
 
 /*
- * Returns whether the thread, which is not known to have waited, is known to have run for ns of
- * this time. Other recorders leave out short waits.
+ * Returns whether there is evidence that the thread ran for ns of this time, given that no wait of
+ * it was recorded. Other recorders leave out short waits.
  */
 static bool did_run(const struct request_ledger *l, uint32_t thread, uint64_t start, uint64_t end,
                     uint64_t ns)
@@ -204,8 +204,8 @@ static bool did_run(const struct request_ledger *l, uint32_t thread, uint64_t st
 }
 
 /*
- * Divides a time in which the thread ran into what it did to load classes and the rest, by its
- * samples: each stands for the time around it.
+ * Divides a time in which the thread ran into class loading and the rest, according to its samples:
+ * each sample stands for the time around it.
  */
 static int add_cpu(struct request_ledger *l, struct request_parts *p, struct request_part part)
 {
@@ -246,8 +246,8 @@ static const char *marked_class(struct request_ledger *l, uint32_t state, uint8_
 
 /*
  * The VM leaves no event of a thread that waits until another one has initialized a class. But if
- * another one did that for most of a time, was ready before its end, and this thread hardly ran,
- * then that is what it waited for. Returns the other one's wait, or NULL.
+ * another thread initialized a class for most of this time and finished before its end, and this
+ * thread hardly ran, then this thread waited for it. Returns the other thread's wait, or NULL.
  */
 static const struct initializing *init_during(const struct request_ledger *l,
                                               const struct request_part *part)
@@ -269,7 +269,7 @@ static const struct initializing *init_during(const struct request_ledger *l,
     return best;
 }
 
-/* Adds a time of which a thread spent a part waiting until another one had initialized a class. */
+/* Adds a time during part of which a thread waited for another thread to initialize a class. */
 static int add_init(struct request_ledger *l, struct request_parts *p, struct request_part part,
                     const struct initializing *x)
 {
@@ -345,8 +345,8 @@ static const struct request_span *last_span(const struct request_ledger *l, uint
 }
 
 /*
- * Divides [start, end), which contains no pause, into what the VM and class loading took and the
- * rest.
+ * Divides [start, end), which contains no pause, into the time taken by the VM and by class
+ * loading, and the rest.
  */
 static int add_between(struct request_ledger *l, struct request_parts *p,
                        const struct request_part *run, uint64_t start, uint64_t end, bool by_pause)

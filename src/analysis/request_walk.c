@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way back from the end of a request to its beginning. */
+/* Walks a request backward from its end to its beginning. */
 #include "analysis/request_ledger_private.h"
 
 #include <errno.h>
@@ -194,8 +194,8 @@ static int walk_gap(struct walk *w, uint32_t i, uint64_t next_thread)
 }
 
 /*
- * What a work waited for between its hand-over and its beginning. A virtual thread that was made
- * for it waits for a carrier and not in a queue of the program.
+ * Returns what a work waited for between its hand-over and its beginning. A virtual thread that was
+ * made for it waits for a carrier and not in a queue of the program.
  */
 static enum request_cause queue_cause(const struct walk *w, const struct request_work *x,
                                       uint64_t queued)

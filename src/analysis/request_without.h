@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the slowest hundredth of a name's requests would begin at if a cause took no time: from each
- * request's latency the time of the cause is taken away. What others would then have to wait less
- * for is not counted, so the answer is rather too high than too low.
+ * The latency from which the slowest hundredth of a name's requests would begin if a cause took no
+ * time. The time of the cause is subtracted from each request's latency. That other requests would
+ * then wait less is not taken into account, so the answer is more likely too high than too low.
  */
 #pragma once
 

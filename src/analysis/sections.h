@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How much of a thread's time lies inside the sections of some locks, for callers that ask in
- * chronological order for each thread. The holds of all locks lie together, in some 7 bytes each,
- * in the timeline's index when it has one, and are passed once. Of each hold there are three
- * numbers in LEB128: how long after the thread's previous hold it began, how long it lasted, and
- * the object.
+ * chronological order for each thread. The holds of all locks are stored together, in some 7 bytes
+ * each (in the timeline's index when it has one), and are read once. Each hold is three numbers in
+ * LEB128: how long after the thread's previous hold it began, how long it lasted, and the object.
  */
 #pragma once
 

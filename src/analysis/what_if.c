@@ -89,8 +89,8 @@ uint64_t replay_own(struct replay *r, uint32_t n, uint64_t start)
         inside = sections_inside(&r->sections, at.thread, start, end);
     if (r->what->stacks && at.prev < n && inside < end - start) {
         /*
-         * A wait is where its stack says. A run has no stack; it is inside when what precedes and
-         * what follows it are.
+         * The stack of a wait says whether the wait is inside. A run has no stack; it counts as
+         * inside when both the node before and the node after it are.
          */
         uint32_t state = graph_state_seen(t, at.prev, &r->seen[at.thread]);
         if (stack_inside(t, r->what->stacks, tl_node(t, state).flags & TL_BLOCKED ? state : n))

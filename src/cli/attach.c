@@ -305,7 +305,7 @@ static int add_triggers(const struct vm *vm, const struct capture *capture)
     return status;
 }
 
-/* Whether nothing is given but what triggers of a recording that goes on take. */
+/* Checks that only options are given that triggers of a recording in progress accept. */
 static bool check_triggers(const struct capture *capture, const char *command)
 {
     static const enum option theirs[] = {OPT_ON,    OPT_THEN,    OPT_BEFORE,

@@ -16,8 +16,8 @@
 enum { TYPES_MAX = 5 };
 
 /*
- * What the options that a recording contains as jdk.ActiveSetting ask for. value: of the option;
- * NULL means any but "n". Captures that always record something have no row.
+ * The events that a recording should contain, given its options (jdk.ActiveSetting). value: the
+ * option's value; NULL means any but "n". Captures that always record something have no row.
  */
 static const struct asked {
     const char *option, *value, *types[TYPES_MAX], *nothing;
@@ -84,7 +84,10 @@ static bool asks_for(const struct asked *row, const char *name, const char *valu
            (all || (row->value ? strcmp(value, row->value) == 0 : strcmp(value, "n") != 0));
 }
 
-/* What a recording was asked for: the options that are on, and the rows. */
+/*
+ * What a recording was asked to contain: the options that are on, and the rows of asked[] that
+ * apply.
+ */
 struct settings {
     bool on[OPTION_COUNT], asked[ARRAY_SIZE(rows)];
 };
@@ -159,8 +162,8 @@ static void read_settings(struct recording *r, struct settings *ret)
 }
 
 /*
- * The same as has_any for what a command shows, which a pattern without a method and a note about a
- * place of --log are not.
+ * The same as has_any, for events that a command can show. Events that only report a pattern
+ * without a method or a place of --log do not count.
  */
 static bool has_shown(struct recording *r, const char *const types[TYPES_MAX])
 {
@@ -224,8 +227,8 @@ static const char *hprof_shown_by(const struct file_map *map)
         if (record.tag == HPROF_HEAP_DUMP || record.tag == HPROF_HEAP_DUMP_SEGMENT)
             return "heap leaks";
         /*
-         * Each begins with its totals; a part that has no rows has nothing behind them. Dumps of
-         * samples add up, and of the tables of sites the last one counts.
+         * Each record begins with its totals; a record without rows ends there. Dumps of samples
+         * add up; of the tables of sites only the last one counts.
          */
         if (record.tag == HPROF_CPU_SAMPLES)
             samples |= record.len > 8;
@@ -235,7 +238,7 @@ static const char *hprof_shown_by(const struct file_map *map)
     return samples || sites ? "report" : NULL;
 }
 
-/* Dumps of samples and times add up, and of the tables of sites the last one counts. */
+/* Dumps of samples and times add up; of the tables of sites only the last one counts. */
 static int note_text_row(void *context, const struct hprof_text_item *item)
 {
     bool *has_rows = context;

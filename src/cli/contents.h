@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* What is said of a recording that was to hold requests and holds none. */
+/* The message about a recording that should contain requests and contains none. */
 #define CONTENTS_NO_REQUESTS                                                 \
     "holds no requests: no server that is known received one in this time; " \
     "--requests='pkg.Class.method(..)' names others"
@@ -16,8 +16,8 @@
 void contents_report(const char *path, const char *shown);
 /*
  * Returns the command that shows what a recording or an HPROF file holds, or NULL when it holds
- * nothing that one would show. words: the agent's options that were given, of which the first comes
- * first, or NULL.
+ * nothing worth showing. words: the options that were given to the agent, or NULL; the first of
+ * them is tried first.
  */
 const char *contents_shown_by(const char *path, const char *words);
 /* Returns whether a recording of our agent was made with an option (enum option). */

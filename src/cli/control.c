@@ -158,7 +158,8 @@ static void print_triggers(const char *answer)
 
 /*
  * Adds to the agent's answer how many of the loaded classes came from the VM's archive of shared
- * classes (CDS, or an AOT cache), which captures that change classes at the start take out of it.
+ * classes (CDS, or an AOT cache), because captures that change classes at start-up make the VM load
+ * those classes without the archive.
  */
 static void add_archive(const struct vm *vm, struct buf *answer)
 {
@@ -180,7 +181,7 @@ static void add_archive(const struct vm *vm, struct buf *answer)
                        : "the VM has none that it can use");
 }
 
-/* "budget": what it is, what was used of it, and what is reduced to stay below it. */
+/* Prints "budget": its size, how much of it was used, and what is reduced to stay below it. */
 static void print_budget(const char *answer)
 {
     _cleanup_free_ char *share = agent_answer_value(answer, "budget.share", 0);

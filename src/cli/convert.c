@@ -116,7 +116,10 @@ int convert_file(const struct selection *selection, const char *from, const char
     return convert(selection, from, to, &(struct convert){0}, NULL);
 }
 
-/* Labels say what was profiled: to a backend, or in a file that has a place for them. */
+/*
+ * Checks that the labels, which say what was profiled, can be stored: in a file whose format has
+ * labels, or at a backend.
+ */
 static bool labels_have_a_place(const char *command, const struct convert *options,
                                 const struct push_options *push)
 {

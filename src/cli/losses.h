@@ -24,8 +24,8 @@ void losses_report_as(const char *path, const char *shown, bool ended);
  */
 void losses_report_known(const char *path, bool any);
 /*
- * The same after reading the recording as far as `why` says, or to its end (NULL). Of a file that
- * was cut only the losses say it, so that it is said once.
+ * The same after reading the recording as far as `why` says, or to its end (NULL). That a file is
+ * truncated is reported only with its losses, so that it is reported once.
  */
 void losses_report_read(const char *path, bool any, const char *why);
 /*

@@ -12,6 +12,6 @@ struct nearest {
 /*
  * Compares a candidate, which must remain valid. It is near enough when a third of the word's
  * letters at most, and two at least, must be changed, inserted, removed or exchanged with their
- * neighbours (optimal string alignment). Words of more than 64 bytes are near to nothing.
+ * neighbours (optimal string alignment). Words of more than 64 bytes match no candidate.
  */
 void nearest_try(struct nearest *n, const char *candidate);

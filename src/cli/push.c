@@ -34,7 +34,7 @@ enum { RETRIES = 5, TOKEN_MAX = 1 << 14, HEADERS_MAX = 32 };
 
 enum speech { OTLP, PYROSCOPE_JFR_UPLOAD, PYROSCOPE_PPROF_UPLOAD };
 
-/* Schemes that say it where the path does not, and the path that is then added. */
+/* URL schemes that name the protocol where the path does not, and the path that is then added. */
 static const struct {
     const char *scheme, *real, *path;
 } schemes[] = {
@@ -53,7 +53,7 @@ static bool path_ends_in(const char *path, size_t len, const char *end)
 }
 
 /*
- * Finds out what is spoken at a URL, and writes the URL for libcurl. Returns false with the reason
+ * Determines the protocol of a URL, and writes the URL for libcurl. Returns false with the reason
  * in why.
  */
 static bool understand(const char *url, enum speech *ret, struct buf *real, struct buf *why)
@@ -134,7 +134,10 @@ static int read_token(const char *path, struct buf *ret, struct buf *why)
     return buf_error(ret);
 }
 
-/* "key=value,key=value", as exporters of OTLP take it: for the tenant, among others. */
+/*
+ * Adds headers from the environment, "key=value,key=value", which exporters of OTLP use, for
+ * instance to name a tenant.
+ */
 static void add_environment(struct headers *h)
 {
     const char *list = getenv("OTEL_EXPORTER_OTLP_HEADERS");
@@ -226,7 +229,9 @@ struct pushing {
     size_t requests, bytes;
 };
 
-/* The first line of a server's answer, without what could drive a terminal. */
+/*
+ * Appends the first line of a server's answer, without characters that a terminal would interpret.
+ */
 static void put_answer(struct buf *why, const struct buf *body)
 {
     size_t n = 0;

@@ -15,8 +15,7 @@ static const struct arg selection_args[] = {
      "only stacks with a frame of a class that matches"},
     {"--from", 0, ARG_DURATION, offsetof(struct selection, filter.from_ns), "TIME",
      "only from this time on, counted from the start: 1.5s, 2m"},
-    {"--to", 0, ARG_SPAN, offsetof(struct selection, filter.to_ns), "TIME",
-     "only up to this time"},
+    {"--to", 0, ARG_SPAN, offsetof(struct selection, filter.to_ns), "TIME", "only up to this time"},
     ONLY_REQUESTS_ARGS(struct selection, requests),
     {"--metric", 0, ARG_TEXT, offsetof(struct selection, metric),
      "samples|wall|allocations|locks|times", "what is counted; the first of these that is there"},
@@ -77,7 +76,7 @@ static int any_passes(const struct profile *p, const struct profile_filter *f)
     return r;
 }
 
-/* Each of the options selects something, but perhaps no sample has all that they ask for. */
+/* Each option alone selects something, but possibly no sample passes all of them. */
 static int check_together(const struct profile *p, const struct profile_filter *f, const char *path)
 {
     bool time = f->from_ns || f->to_ns;

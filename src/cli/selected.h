@@ -19,8 +19,8 @@ int selected_by_name(const char *path, const char *why, const char *pattern, sel
                      const void *context, size_t n);
 
 /*
- * The alternatives of a pattern, for names that come one after the other. Whoever initialises it
- * releases it. The pattern NULL has no alternatives.
+ * The alternatives of a pattern, for names that come one after the other. The caller that
+ * initialises it must release it. The pattern NULL has no alternatives.
  */
 struct selected_names {
     char *copy;

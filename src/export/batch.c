@@ -129,9 +129,9 @@ static int begin_profile(struct filling *f, const char *type, const char *unit)
     return n < 0 ? (int)n : 0;
 }
 
-/* What the metrics are called in profiles that travel, as other programs call them too. */
+/* The names of the metrics in profiles that are sent, which other programs use too. */
 static const struct {
-    const char *type, *unit, *period; /* period: what a sample stands for the interval of */
+    const char *type, *unit, *period; /* period: the type of the sampling interval */
 } names[PROFILE_METRICS] = {
     [PROFILE_CPU] = {"samples", "count", "cpu"},
     [PROFILE_WALL] = {"samples", "count", "wall"},
@@ -193,7 +193,10 @@ static uint64_t live_bytes(const struct profile_site *s)
     return s->live_known ? s->live_bytes : 0;
 }
 
-/* What sites say beyond the bytes allocated: sums over the recording, without times and threads. */
+/*
+ * Adds figures of allocation sites other than allocated bytes: sums over the recording, without
+ * times and threads.
+ */
 static int add_sites(struct filling *f, const char *type, const char *unit,
                      uint64_t (*value)(const struct profile_site *s))
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recordings as profiles that travel (wire/batch.h): one for each metric, with the names of threads
- * as the label "thread.name" of samples and, where the recording has requests, the label "request"
- * and the ids of traces and spans.
+ * Converts recordings into profiles for other programs (wire/batch.h): one for each metric, with
+ * the names of threads as the label "thread.name" of samples and, where the recording has requests,
+ * the label "request" and the ids of traces and spans.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A gzip stream that is compressed by a thread of its own while the caller makes more of it. What
- * it writes depends on the bytes alone, not on how fast they come. The first LEVEL_BYTES are
- * compressed well, and what follows fast: only there does it matter how long it takes.
+ * A gzip stream that a thread of its own compresses while the caller produces more data. The output
+ * depends on the bytes alone, not on when they arrive. The first LEVEL_BYTES are compressed well
+ * and the rest is compressed fast, because time matters only for large outputs.
  */
 #pragma once
 

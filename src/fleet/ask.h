@@ -44,7 +44,7 @@ extern const struct ask_verb ask_verbs[];
 
 /*
  * Appends the answer. `tenant` limits it to one tenant; NULL: all. Returns 0, or a negative errno
- * with the reason in why: -ENOENT for a verb that there is not, -EINVAL for a parameter.
+ * with the reason in why: -ENOENT for an unknown verb, -EINVAL for a bad parameter.
  */
 int ask_answer(struct store *s, const char *verb, const char *tenant,
                const struct ask_param *params, size_t n, struct buf *out,

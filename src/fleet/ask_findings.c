@@ -10,8 +10,8 @@
 #include <string.h>
 
 /*
- * That the whole answer names anything that chance made has at most this probability: it is asked
- * every day, of many services.
+ * The probability that the answer contains any finding due to chance alone. It is small because the
+ * question is asked every day and for many services.
  */
 static const double false_alarm = 0.01;
 
@@ -88,7 +88,10 @@ static int on_first_block(void *context, const struct store_block *b)
     return 0;
 }
 
-/* Roll-ups say when a version came to the hour; what is still kept in detail says it better. */
+/*
+ * Roll-ups show the hour in which a version appeared; data that is still kept in detail shows it
+ * more precisely.
+ */
 static int refine(struct searching *x, struct version_span *v)
 {
     struct fleet_choice choice = x->a->q->choice;
@@ -172,7 +175,7 @@ static void put_version(struct json *j, const struct pair *p)
     json_key_i64(j, "since", p->new->from_s);
 }
 
-/* What the change of a share is worth in the new version's time. */
+/* Converts the change of a share into time of the new version. */
 static void put_regression(struct asker *a, const struct pair *p, const struct comparison *c,
                            const struct compared *m)
 {
@@ -185,7 +188,10 @@ static void put_regression(struct asker *a, const struct pair *p, const struct c
     json_key_string(j, "method", m->label);
     ask_put_change(j, c, m, 0);
     ask_put_change(j, c, m, 1);
-    /* Of weights the share is one of weights; of samples also of those without a time. */
+    /*
+     * When weights are compared, the share says nothing about samples. When samples are compared,
+     * the share also covers samples without a time.
+     */
     if (!c->weights)
         json_key_u64(j, "extra_samples",
                      (uint64_t)(m->change[part].change * (double)c->sides[1].all.samples));

@@ -16,7 +16,7 @@ struct query_rows {
     struct map of; /* method << 32 | other: number in list */
 };
 
-/* A method in a stack: how often it is there does not matter, whom the innermost one has does. */
+/* A method in a stack. Repeated frames of it count once, with the caller of the innermost one. */
 struct query_hit {
     uint32_t method, caller; /* labels; caller: + 1, 0 for none */
     bool runs;

@@ -272,7 +272,7 @@ void batch_pack(const struct batch *b, struct buf *to)
     buf_bytes(to, &b->lost, sizeof(b->lost));
 }
 
-/* The numbers in a batch that came from elsewhere lead to something. */
+/* Returns whether all numbers in a batch from another process refer to existing elements. */
 static bool is_sound(const struct batch *b)
 {
     size_t n_strings = b->strings.strings.len;

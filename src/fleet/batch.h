@@ -76,7 +76,7 @@ struct fleet_finding {
     uint64_t count, weight_ns; /* how often, and how much time it explains; 0: unknown */
 };
 
-/* A label of whoever was profiled, when the upload itself says who that was. */
+/* A label of the profiled program, when the upload itself names the program. */
 struct fleet_origin_label {
     uint32_t key, value;
 };
@@ -127,7 +127,7 @@ int batch_sample(struct batch *b, int64_t time_ns, struct fleet_sample sample) m
 
 /* Sorts the samples and adds up those of one key. Returns 0 or -ENOMEM. */
 int batch_close(struct batch *b) must_check;
-/* Moves all times by so many seconds, rounded to the buckets. */
+/* Adds `seconds` to all times, rounded to the width of a bucket. */
 void batch_shift(struct batch *b, int64_t seconds);
 /* Returns 0, or -E2BIG with a sentence in why. */
 int batch_check(const struct batch *b, const struct batch_limits *limits,

@@ -23,7 +23,7 @@ struct fleet_entries {
     VEC(struct fleet_entry) list;
 };
 
-/* Sorts by stack, request and trace, and adds up what is equal in all three. */
+/* Sorts entries by stack, request and trace, and merges those that are equal in all three. */
 void fleet_entries_settle(struct fleet_entries *e);
 void fleet_entries_release(struct fleet_entries *e);
 /* The entries must be settled. */

@@ -238,8 +238,9 @@ static int ask_number(struct clickhouse_store *s, const char *host, const char *
 }
 
 /*
- * Makes what is missing on a server. The version stands in the name of a table, because that is
- * made in one step; it is the first one, so that what a kill leaves is known to be ours.
+ * Makes what is missing on a server. The version is part of a table's name, because creating a
+ * table is atomic. That table is created first, so that tables left by a killed process are
+ * recognized as ours.
  */
 static int prepare_server(struct clickhouse_store *s, const char *host, bool create,
                           struct buf *why)

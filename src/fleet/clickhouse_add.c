@@ -96,7 +96,10 @@ static int add_types(struct adding *a)
         row_string(a, t->name);
         row_string(a, t->unit);
     }
-    /* Few, and so cheap that they are not remembered apart: their hash is that of all. */
+    /*
+     * There are so few of these rows that they are not remembered one by one: one hash covers all
+     * of them.
+     */
     uint64_t key = hash_of_text((struct str){(char *)a->rows.data, a->rows.len});
     if (is_known(a, CH_TYPE, key))
         buf_clear(&a->rows);
@@ -379,7 +382,10 @@ int clickhouse_add(struct store *store, const struct fleet_origin *origin,
 
 /* ---- what is old */
 
-/* Says first that it is gone, so that no question expects what is half removed. */
+/*
+ * First records that the data is gone, so that no question expects data that is only partly
+ * removed.
+ */
 static int say_gone(struct adding *a, int resolution, int64_t up_to)
 {
     buf_u8(&a->rows, (uint8_t)resolution);

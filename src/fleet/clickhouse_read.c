@@ -303,7 +303,7 @@ static int end_block(struct block_visits *v)
 {
     const uint64_t *series = map_get(&v->r->series_of, v->series);
     int e = 0;
-    /* One that came while the question was being answered is not part of it. */
+    /* An upload that arrived while the question was being answered is not part of the answer. */
     if (series && (v->b.samples || v->b.weight)) {
         v->b.series = &v->r->series.data[*series];
         fleet_entries_settle(&v->e);

@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <math.h>
 
-/* A method with a smaller share on both sides is not compared: there is nothing to be won. */
+/*
+ * A method with a smaller share on both sides is not compared, because improving it would gain
+ * nothing.
+ */
 static const double least_share = 0.001;
 
-/* Blocks of a cluster are at least so long, and there are about so many clusters in a range. */
+/* A range is divided into about this many clusters. */
 enum { CLUSTERS_WANTED = 100 };
 
 static int64_t method_of(struct comparison *c, uint32_t frame)
@@ -116,7 +119,10 @@ static int end_block(struct comparison *c, uint64_t series, double n)
     return e;
 }
 
-/* Each instance is one cluster as well: what is its own does not average out over time. */
+/*
+ * Each instance is also a cluster of its own, because its peculiarities do not average out over
+ * time.
+ */
 static void end_instances(struct comparison *c)
 {
     for (size_t i = 0; i < c->instance_n.len; i++)

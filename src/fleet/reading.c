@@ -43,7 +43,7 @@ static enum fleet_kind kind_of(enum frame_kind kind)
     }
 }
 
-/* What a profile's frames and nodes are in the batch. */
+/* Maps a profile's frames and nodes to numbers of the batch. */
 struct translation {
     const struct fleet_reading *how;
     struct batch *b;
@@ -207,7 +207,7 @@ static int read_plain(struct batch *b, const char *path, const struct fleet_read
     if (r < 0)
         return r;
     if (why->len) {
-        /* Half a recording is not counted: its sender has the whole one and sends it again. */
+        /* A truncated recording is refused: the sender has the complete one and sends it again. */
         return -EPROTO;
     }
     r = sample_requests_load(&requests, b, path, how, why);
@@ -444,8 +444,8 @@ static int result_of(struct fleet_batches *ret, const uint8_t *bytes, size_t len
 }
 
 /*
- * The reader and the pipe from it. No other reader may be forked while this process has the end
- * that is written to: the pipe would end only with that one.
+ * The reader and the pipe from it. No other reader may be forked while this process holds the write
+ * end of the pipe: it would inherit that end, and the pipe would stay open until it exits.
  */
 static int start_child(const struct fleet_reading *how, pid_t *ret, int *ret_from)
 {

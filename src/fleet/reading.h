@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a file that somebody sent to a batch. */
+/* Turns a file that a client uploaded into a batch. */
 #pragma once
 
 #include "base/buf.h"
@@ -38,7 +38,7 @@ struct fleet_reading {
     int64_t after_ns, until_ns;
 };
 
-/* What an upload holds: one batch for each of whom it is about. */
+/* The contents of an upload: one batch for each program that it is about. */
 struct fleet_batches {
     VEC(struct batch) list;
 };

@@ -168,7 +168,10 @@ int sample_requests_load(struct sample_requests *ret, struct batch *b, const cha
         r = add_traces(ret);
     for (size_t i = 0; r == 0 && i < ret->requests.names.len; i++) {
         const struct request_name *n = &ret->requests.names.data[i];
-        /* A recording of up to a minute has them all; only a list says when each of them was. */
+        /*
+         * Only the list says when each request ended. The list of a recording of up to a minute is
+         * complete.
+         */
         if (n->exact && n->all != n->count)
             r = add_exact(ret, i);
         else if (n->count)
@@ -202,6 +205,6 @@ void sample_requests_find(const struct sample_requests *s, uint64_t thread, int6
             return;
         }
         if (w->end_ns <= time_ns && requests_work_at(q, thread, time_ns + 1) - i > 64)
-            return; /* so many works that ended before: there is none around them */
+            return; /* after so many works that had ended, no work around them is assumed */
     }
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From profiles as other programs send them (wire/batch.h) to batches, one for each origin. */
+/* Turns profiles that other programs send (wire/batch.h) into batches, one for each origin. */
 #include "fleet/reading.h"
 #include "wire/batch.h"
 
 #include <errno.h>
 
-/* What the wire's numbers are in the batch at hand. */
+/* Maps the numbers of the received batch to those of the batch that is being made. */
 struct crossing {
     const struct wire_batch *w;
     const struct fleet_reading *how;
@@ -110,7 +110,7 @@ static void weigh(struct fleet_sample *to, uint64_t value, const struct wire_mea
                   const struct target *t)
 {
     if (m->metric == WIRE_CPU || m->metric == WIRE_WALL) {
-        /* Without a period nobody can say how many samples a time is. */
+        /* Without a sampling period it is unknown how many samples a time corresponds to. */
         to->count =
             m->count ? value / m->count + (value % m->count * 2 >= m->count && m->count > 1) : 1;
         to->weight = value * m->ns;

@@ -165,8 +165,8 @@ int sqlite_connect(sqlite3 **ret, const char *path, bool create, struct buf *why
     sqlite3_busy_timeout(db, SQLITE_STORE_WAIT_MS);
     sqlite3_extended_result_codes(db, 1);
     /*
-     * What is answered with "taken" is on the disk (FULL): a sender forgets it. Memory is bounded:
-     * 16 MB of pages, and temporary tables in files.
+     * An upload is on the disk before it is acknowledged (FULL), because the sender then deletes
+     * it. Memory is bounded: 16 MB of pages, and temporary tables in files.
      */
     int r = sqlite_run(db,
                        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
@@ -204,7 +204,7 @@ static const struct store_ops ops = {
     .end = sqlite_read_end,
 };
 
-/* What many services send to is as private as a recording: its owner alone reads it. */
+/* A store is as private as the recordings in it, so only its owner can read it. */
 static int make_private(const char *path)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);

@@ -376,7 +376,10 @@ static void add_samples(struct adding *a)
         failed(a);
     for (int i = 0; i < STORE_RESOLUTIONS && a->error == 0; i++) {
         struct adding_blocks x = {a, &w, i};
-        /* Whoever asks for a trace knows when it was: the finest resolution has it. */
+        /*
+         * A question about a trace includes its time, so traces are kept in the finest resolution
+         * only.
+         */
         int r = batch_rollup(a->b, store_resolution_s[i], i == 0, add_block, &x);
         a->error = a->error ? a->error : r;
     }
@@ -476,7 +479,7 @@ static bool add_upload(struct adding *a, const struct fleet_hash *upload, int64_
     return step_done(a, s) && sqlite3_changes(a->s->db) == 1;
 }
 
-/* Another process that removes old stacks makes what is remembered of them untrue. */
+/* Another process may have removed old stacks whose numbers are remembered here. */
 static void check_memory(struct adding *a)
 {
     _cleanup_(sqlite_finish) sqlite3_stmt *s =

@@ -59,7 +59,10 @@ static size_t settle_proxy_package(char *label, size_t len)
 
 size_t fleet_stable_label(char *label, size_t len)
 {
-    /* The class alone is settled: what looks like an address may stand at the end of its name. */
+    /*
+     * Only the class name is normalized, at whose end something that looks like an address may
+     * stand.
+     */
     char *dot = memrchr(label, '.', len);
     if (dot && dot > label && !memchr(label, '[', (size_t)(dot - label))) {
         size_t class_len = (size_t)(dot - label),
@@ -77,7 +80,7 @@ size_t fleet_stable_label(char *label, size_t len)
         size_t behind = (size_t)(at - label) + strlen(mark);
         bool is_proxy = strcmp(mark, "$Proxy") == 0;
         if (is_proxy && at > label && at[-1] != '.')
-            continue; /* a class that somebody called so */
+            continue; /* a class that was given this name in its source code */
         len = cut_behind(label, len, behind, is_proxy);
     }
     return settle_proxy_package(label, len);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Names that are the same in every process. Libraries that make classes at run time number them or
- * give them random names: "Cart$$EnhancerBySpringCGLIB$$3a9f01c2". Those parts are cut off here;
- * what the VM itself makes (lambdas, proxies, accessors, hidden classes) base/generated_name.h
- * settles.
+ * give them random names: "Cart$$EnhancerBySpringCGLIB$$3a9f01c2". Those parts are cut off here.
+ * base/generated_name.h handles the classes that the VM itself generates (lambdas, proxies,
+ * accessors, hidden classes).
  */
 #pragma once
 

@@ -45,8 +45,8 @@ struct stat_share stat_share_of(const struct stat_side *side, const struct stat_
         return s;
     s.share = part->x / side->n;
     /*
-     * Of samples drawn on their own. A method without samples may have a share of a few samples
-     * all the same: no less than the variance of half a sample.
+     * The variance of independent samples. A method without samples may still have a small share,
+     * so the variance is at least that of half a sample.
      */
     double p = MAX(s.share, 0.5 / side->n);
     double independent = p * MAX(1 - p, 0.5 / side->n) / side->n;

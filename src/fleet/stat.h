@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shares of samples with their uncertainty. Samples of one instance and minute resemble each other,
- * so that counting them as if each was drawn on its own would see changes everywhere. The variance
- * is therefore that between clusters of samples: a ratio estimator, as in surveys (W. Cochran,
+ * Shares of samples with their uncertainty. Samples of one instance and minute resemble each other.
+ * If they were treated as independent, changes would be reported everywhere. The variance is
+ * therefore that between clusters of samples: a ratio estimator, as in surveys (W. Cochran,
  * Sampling Techniques, section 6.4), and never less than that of independent samples.
  */
 #pragma once

@@ -46,7 +46,7 @@ struct fleet_choice {
     size_t n_labels;
     int64_t from_s, to_s; /* since 1970; to_s 0: up to the end */
     const char *type;     /* "cpu", "wall" ... */
-    bool merged;          /* times and series of the blocks do not matter: they may be any */
+    bool merged;          /* the times and series of the blocks do not matter, and may be wrong */
     int64_t step_s;       /* resolutions coarser than this are of no use; 0: any will do */
 };
 
@@ -149,8 +149,8 @@ void store_end(struct store *s, struct store_read *r);
 
 /*
  * The visits stop at the first result other than 0, which is returned. Each sample of the chosen
- * range is visited once, in the coarsest resolution that the range allows. The range begins and
- * ends at multiples of the finest resolution that is still kept there; ranges that are not, grow.
+ * range is visited once, in the coarsest resolution that the range allows. A range that does not
+ * begin and end at multiples of the finest resolution still kept there is extended to them.
  */
 static inline int store_each_series(struct store *s, struct store_read *r,
                                     int (*visit)(void *, const struct store_series *),

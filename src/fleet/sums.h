@@ -6,7 +6,7 @@
 
 struct sum {
     uint64_t samples, weight;
-    uint64_t timeless; /* those of the samples without a weight, see FLEET_TIMELESS */
+    uint64_t timeless; /* the number of samples without a weight, see FLEET_TIMELESS */
 };
 
 /* Adds up a block without its entries. */

@@ -2,7 +2,7 @@
 /*
  * Finds the objects that refer to an object. The index does not contain them. For one object the
  * dump is searched. For several, a table of all references by target is built in arrays of
- * heap_memory.h.
+ * heap/memory.h.
  */
 #pragma once
 

@@ -189,7 +189,7 @@ static const struct visitor learn = {learn_root,         learn_class,           
                                      learn_object_array, learn_primitive_array, true};
 
 /*
- * Completes the first pass: handles instances that came before their class, and maps the dump's
+ * Completes the first pass: handles instances that preceded their class, and maps the dump's
  * threads to ours.
  */
 static void settle(struct redump *r)

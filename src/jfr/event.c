@@ -254,11 +254,12 @@ at_each_sample void jfr_put_time(struct jfr_event *e, uint64_t ns)
 
 /* ---- stacks ---- */
 
-/* The arena's parts, where memory is used again; so many are retired when fewer than these are
- * free. */
+/* The parts of an arena whose memory is reused, and how many are retired when how few are free. */
 enum { PARTS = 16, PARTS_RETIRED = 2, PARTS_FREE = 4 };
 
-/* A part is used again so long after it was retired: whoever has found a stack there has read it.
+/*
+ * How long after its retirement a part is reused. By then every thread that found a stack in the
+ * part has read it.
  */
 #define RETIRED_NS (20 * NS_PER_MS)
 /* A reader that was held up for longer compares with what has come there, past the end at worst. */

@@ -186,8 +186,8 @@ void jfr_lose_held(struct jfr_writer *w, enum jfr_held what, uint64_t n)
 /*
  * Sets a counter's total. A capture may have found the new losses in a buffer that was filled
  * before the previous count, but after the count before that one, so this earlier time is their
- * lower bound. since_ns is set before the total: whoever sees the new total also sees from when on
- * the losses may have happened.
+ * lower bound. since_ns is set before the total, so that a reader that sees the new total also sees
+ * the time from which the losses may date.
  */
 static void count(const struct jfr_writer *w, struct loss_counter *c, uint64_t total)
 {

@@ -73,8 +73,8 @@ static int begin_trace(struct options *o, char *patterns, struct buf *message)
 }
 
 /*
- * A condition belongs to the preceding trace=; one that precedes all of them belongs to the only
- * one.
+ * A condition belongs to the trace= before it. A condition before the first trace= is allowed only
+ * if there is a single trace=, to which it then belongs.
  */
 static int give_condition(struct options *o, const char *text, struct buf *message)
 {
@@ -167,7 +167,7 @@ static int parse_one(struct options *o, char *item, struct buf *message)
     return give(o, (enum option)i, item + len + 1, message);
 }
 
-/* What counts from the beginning of a recording cannot be cut to its last minutes. */
+/* Data that is counted from the beginning of a recording cannot be limited to the last minutes. */
 static int check_always(const struct options *o, struct buf *message)
 {
     static const struct {
@@ -372,7 +372,7 @@ static void choose_for_requests(struct options *o)
         o->v[OPT_CPU] = (struct option_value){.text = "samples", .given = true};
 }
 
-/* What triggers wait for has to be recorded. */
+/* Turns on the captures that record what the triggers wait for. */
 static int choose_for_triggers(struct options *o)
 {
     for (unsigned i = 0; i < o->n_triggers; i++) {

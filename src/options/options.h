@@ -200,7 +200,7 @@ static inline bool option_is(const struct options *o, enum option which, const c
     return text && option_has_word(text, word, __builtin_strlen(word));
 }
 
-/* Recording goes on all the time, into a ring (jfr/ring.h). */
+/* The recording is always on, and is written into a ring (jfr/ring.h). */
 static inline bool option_always(const struct options *o)
 {
     return o->v[OPT_ALWAYS].text && o->v[OPT_ALWAYS].text[0] != 'n';

@@ -7,7 +7,10 @@
 
 #define MS UINT64_C(1000000)
 
-/* What writes values, and what changes all classes that are not left out. */
+/*
+ * CALLS: options that record values. The other lists the options that change all classes except
+ * excluded ones.
+ */
 #define CALLS   "trace|log|watch"
 #define CHANGED "cpu=times|cpu=old|alloc|live|heap|exceptions=counts|cover"
 

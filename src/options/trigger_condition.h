@@ -45,7 +45,10 @@ int trigger_file_check(const char *pattern, struct buf *message) must_check;
 
 /* As a name of a file has it: "rss-grows". */
 const char *measure_reason(enum measure m);
-/* Happens at a moment, so that it may happen again at the next; the others hold for a time. */
+/*
+ * Whether the measure describes events at a moment, which may repeat at once; the others describe
+ * states that last.
+ */
 bool measure_is_momentary(enum measure m);
 
 enum { TRIGGER_NAME_SIZE = 256 };

@@ -103,7 +103,7 @@ static const char *format_bound(char text[24], const struct option_row *row, uin
     return text;
 }
 
-/* What has a grammar of its own is checked before anything is touched. */
+/* Values that have a grammar of their own are checked before anything is changed. */
 static int check_text(enum option which, const char *text, struct buf *message)
 {
     struct trigger_condition *c = NULL;

@@ -285,8 +285,8 @@ struct readings {
 };
 
 /*
- * Times of counted calls are based on readings of the CPU clock. Writes, for each method, the
- * number of readings for its own time and for its whole time, as triples (label, own, whole).
+ * The times of counted calls are estimated from readings of the CPU clock. Writes, for each method,
+ * the number of readings for its own time and for its whole time, as triples (label, own, whole).
  * Returns 0 or -ENOMEM.
  */
 static int readings_json(struct json *j, const struct profile *p, struct labels *labels)

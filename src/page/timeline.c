@@ -37,8 +37,8 @@ static const char *state_name(int i)
 }
 
 /*
- * True for a thread of the VM of which nothing is recorded but its existence; it most likely waits
- * within the VM.
+ * True for a thread of the VM of which only the existence is recorded; it is probably waiting
+ * inside the VM.
  */
 static bool is_quiet(const struct tl_thread *thread)
 {

@@ -70,8 +70,8 @@ static bool begins(const char *text, const char *with)
 }
 
 /*
- * Matches the whole name, or its beginning where the pattern ends within it. A method name that
- * goes on ("0", "Nanos") is a different method.
+ * Matches the whole name, or its beginning where the pattern ends within it. A longer method name
+ * ("0" or "Nanos" appended) is a different method.
  */
 static bool is_one_of(const char *method, const char *const *list, size_t n, bool open)
 {

@@ -46,7 +46,10 @@ struct reading {
     struct map calls;       /* node and thread to the row of calls */
     struct map total_of;    /* the same to the row of totals */
     VEC(struct profile_calls) totals; /* totals of methods; the node has one frame */
-    /* node and thread to what its samples still have to give back, see add_change() */
+    /*
+     * node and thread to the amount that is still to be subtracted from its samples, see
+     * add_change()
+     */
     struct map owed[PROFILE_METRICS];
 };
 
@@ -63,7 +66,7 @@ uint64_t load_since_start(struct reading *r, int64_t start_ns) must_check;
 
 /* ---- load_jfr_exact.c */
 
-/* Takes what is still owed from the latest samples. */
+/* Subtracts the amounts in `owed` from the latest samples. */
 void load_pay_owed(struct reading *r, enum profile_metric metric);
 
 /*

@@ -4,9 +4,9 @@
 #include <errno.h>
 
 /*
- * Adds a change of a sum that events report incrementally. A view has no negative weights: when a
- * sum decreases because a better figure became known, the difference is taken from later changes,
- * and at the end from earlier ones (load_pay_owed).
+ * Adds a change of a sum that events report incrementally. A view has no negative weights. When a
+ * sum decreases because a better figure became known, the difference is subtracted from later
+ * changes, and what then remains from earlier ones (load_pay_owed).
  */
 static int add_change(struct reading *r, enum profile_metric metric, const struct rec_row *row,
                       int64_t node, int64_t change)

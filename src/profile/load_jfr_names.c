@@ -165,7 +165,8 @@ static int64_t add_frames(struct names *n, const struct rec_stack *s)
 }
 
 /*
- * Each chunk defines the stacks that it needs again, and most of them have a node by then.
+ * Each chunk defines again the stacks that it needs; most of these have a node from an earlier
+ * chunk.
  */
 static int64_t node_of_frames(struct names *n, const struct rec_stack *s)
 {

@@ -57,8 +57,9 @@ struct sum_thread {
 int sums_add(struct sums *s, const struct profile_sample *sample, const struct sum_thread *t,
              const struct profile_spread *spread) must_check;
 /*
- * Moves the rows to the end of a series. Where none counts, one that does not count is a sample of
- * the series nevertheless, so that it is not taken for one that the recording does not have.
+ * Moves the rows to the end of a series. If the filter leaves none, the series still gets one
+ * sample from outside the filter, so that it can be distinguished from a series that the recording
+ * lacks.
  */
 int sums_move(struct sums *s, struct profile_series *to) must_check;
 /* Whether there is any sample, counted or not. */

@@ -18,11 +18,14 @@ struct loss {
     int64_t from_ns, to_ns; /* the time span of the losses, in ns since 1970 */
 };
 
-/* What was recorded less of for a while, to stay within the budget: jvmscope.Budget events. */
+/*
+ * A kind of data of which less was recorded for a while, to stay within the budget (jvmscope.Budget
+ * events).
+ */
 struct reduced {
     char *what;                      /* "CPU samples" */
-    uint64_t one_of;                 /* of so many one was kept at the time of the least */
-    int64_t from_ns, to_ns, last_ns; /* since 1970; the last event says whether it goes on */
+    uint64_t one_of;                 /* one in this many was kept when it was reduced most */
+    int64_t from_ns, to_ns, last_ns; /* ns since 1970; last_ns: the last event, see goes_on */
     bool goes_on;                    /* otherwise to_ns is its end */
 };
 
@@ -58,7 +61,7 @@ int losses_merge(struct losses *to, const struct losses *from) must_check;
 
 /*
  * Returns whether another loss held this one, such as the sites whose bytes it counts. The sentence
- * and the JSON of that one state it too, and no sum has it.
+ * and the JSON of the other loss state this one as well, and no sum includes it.
  */
 bool loss_is_held(const struct losses *l, const struct loss *loss);
 

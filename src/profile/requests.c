@@ -70,7 +70,8 @@ struct reading {
     struct requests *out;
     const struct request_filter *filter;
     bool part_of_ring;
-    int64_t sample_one_of; /* the budget kept one of so many CPU samples, at the least */
+    /* one in this many CPU samples was kept when the budget reduced them most */
+    int64_t sample_one_of;
     const struct rec_event *e;
     struct map threads;      /* id to the place in out->threads */
     struct map names;        /* string to the place in out->names */
@@ -398,7 +399,7 @@ static void on_setting(struct reading *r)
         r->out->sample_ns = ns;
 }
 
-/* To stay within its budget the agent kept one of so many samples from then on. */
+/* From then on the agent kept one in n samples, to stay within its budget. */
 static void on_budget(struct reading *r)
 {
     if (strcmp(rec_string(&r->e->object, "what", ""), "CPU samples") == 0)

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A way to a safepoint that is at least as long is asked for its cause. */
+/* The cause is determined for safepoints that took at least this long to reach. */
 #define LATE_NS INT64_C(2000000)
-/* Of the late thread's stack so many frames are kept. */
+/* This many frames of the late thread's stack are kept. */
 #define LATE_FRAMES 64
 
 const char *vm_text(const struct vm_activity *v, uint32_t text)
@@ -116,7 +116,7 @@ static void put_together(struct activity_reading *r)
 
 /* ---- who was late ---- */
 
-/* Returns the safepoint on whose way a time lies, if that is a long one. */
+/* Returns the safepoint that threads were being stopped for at a time, if that took long. */
 static struct vm_safepoint *on_the_way(struct vm_activity *v, int64_t ns)
 {
     size_t low = 0, high = v->safepoints.len;
@@ -140,8 +140,8 @@ static bool any_late(const struct vm_activity *v)
 }
 
 /*
- * All threads but those that are late stop at once, so that the last one that was seen running on
- * the way to a safepoint is the one that the others waited for.
+ * All threads but the late ones stop at once. The last thread that was seen running before the
+ * safepoint was reached is therefore the one that the others waited for.
  */
 static void find_late(struct activity_reading *r, struct recording *recording)
 {

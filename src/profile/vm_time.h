@@ -22,10 +22,10 @@ struct vm_time_row {
 };
 
 /*
- * Sums over a window of time. The process used process_ns, Java threads java_ns while they were
- * sampled; where a recording does not say that, java_ns is what the others leave. rest_ns is in
- * none of them: Java threads before their sampling began, and what ended between two readings. A
- * zeroed struct means none.
+ * Sums over a window of time. The process used process_ns, and Java threads used java_ns while they
+ * were sampled; where a recording does not state java_ns, it is what remains after all other
+ * threads. rest_ns belongs to none of these: it was used by Java threads before their sampling
+ * began, and by threads that ended between two readings. A zeroed struct means none.
  */
 struct vm_time {
     VEC(struct vm_time_row) rows;

@@ -27,8 +27,9 @@ int agent_message(const struct vm *vm, const char *options, bool load, struct bu
                   struct buf *why) must_check;
 
 /*
- * Whether the VM could be given our library and answer: does what agent_message does before it asks
- * the VM, and takes it back. Returns 0 or a negative errno with a sentence in `why`.
+ * Whether the VM could be given our library and answer: takes the steps that agent_message takes
+ * before it contacts the VM, and undoes them. Returns 0 or a negative errno with a sentence in
+ * `why`.
  */
 int agent_placeable(const struct vm *vm, struct buf *why) must_check;
 

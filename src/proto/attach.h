@@ -29,7 +29,10 @@ struct attach_waiting {
     void *context;
 };
 
-/* How long somebody has waited for a VM. stopped_ns: since when it is stopped; 0: it is not */
+/*
+ * How long a caller has waited for a VM. stopped_ns: since when the VM has been stopped; 0: it is
+ * not
+ */
 struct attach_wait {
     uint64_t start_ns, limit_ns, stopped_ns;
 };

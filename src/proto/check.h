@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Says beforehand what the command can do with a VM, and names the one right or setting that is
- * missing for what it cannot. The VM is neither asked nor signalled. In its folders files are made
- * and removed as attach would do it.
+ * Determines beforehand what the command can do with a VM, and for everything else names the one
+ * right or setting that is missing. The VM is neither asked nor signalled, but files are created in
+ * its folders and removed, as an attach would do.
  */
 #pragma once
 

@@ -133,8 +133,9 @@ static int hold(const struct vm *vm, uint64_t hash, const void *data, size_t len
 }
 
 /*
- * The lender and the process that waits for it: a process enters a pid namespace only by being
- * born there, and its parent must be one that knows of it. Never returns.
+ * Runs the lender, and the process that joins the VM's namespaces and waits for it. There are two
+ * processes because joining a pid namespace affects only children that are forked afterwards. Never
+ * returns.
  */
 static void lend(const struct vm *vm, uint64_t hash, const void *data, size_t len, int channel)
 {
@@ -145,7 +146,10 @@ static void lend(const struct vm *vm, uint64_t hash, const void *data, size_t le
         signal((const int[]){SIGINT, SIGTERM, SIGHUP, SIGQUIT}[i], SIG_IGN);
     int r = join(vm, "pid", CLONE_NEWPID);
     if (r == -EPERM) {
-        /* Whoever made the VM's user namespace may do there what he may not here. */
+        /*
+         * The user who created the VM's user namespace may join the pid namespace from within it,
+         * but not from here.
+         */
         r = join(vm, "user", CLONE_NEWUSER);
         r = r < 0 ? r : join(vm, "pid", CLONE_NEWPID);
     }
@@ -164,7 +168,10 @@ static void lend(const struct vm *vm, uint64_t hash, const void *data, size_t le
 
 /* ---- in the command ---- */
 
-/* Whether the VM's /proc has the library, which it has not when that is another namespace's. */
+/*
+ * Whether the library is visible in the VM's /proc, which it is not when that /proc belongs to
+ * another pid namespace.
+ */
 static bool is_there(const struct vm *vm, const struct lent *lent)
 {
     char name[32];

@@ -11,8 +11,8 @@
 /*
  * Returns the node that lets a virtual thread begin on a carrier: that of the thread that submitted
  * it and woke or started the carrier for it; or, when the carrier comes from another virtual
- * thread, the carrier's own, because this one was in the queue for a carrier. Whoever makes the
- * other one shorter, which may have been pinned in a wait, lets this one begin earlier.
+ * thread, the carrier's own, because this one was in the queue for a carrier. If the virtual thread
+ * before it, which may have been pinned in a wait, took less time, this one would begin earlier.
  */
 static uint32_t starter_of_virtual(const struct timeline_builder *b, const struct activity *carrier,
                                    uint32_t woken)
@@ -139,7 +139,10 @@ static int on_thread_end(struct timeline_builder *b, const struct tl_event *e)
         return (int)n;
     d->ended = true;
     if (e->other != TL_NONE) {
-        /* Whatever the carrier does from here on, it does because the virtual thread has ended. */
+        /*
+         * Everything that the carrier does from here on happens because the virtual thread has
+         * ended.
+         */
         b->activity.data[e->other].carried = (uint32_t)n;
         int64_t goes_on = b->activity.data[e->other].depth || timeline_thread_seen(b, e->other) < 0
                               ? 0

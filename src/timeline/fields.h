@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a recording becomes a timeline: timeline_fields.c translates the fields of a record for the
- * timeline's builder, and timeline_load.c knows what the records mean.
+ * How a recording becomes a timeline: fields.c translates the fields of a record for the timeline's
+ * builder, and load_events.c knows what the records mean.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Threads that wait for work: those of pools without a task, timers, selectors, cleaners. Their
- * waits delay nothing, and a server has more of them than of all others.
+ * waits delay nothing, and in a server they outnumber all other waits.
  */
 #pragma once
 

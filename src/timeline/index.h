@@ -17,7 +17,7 @@ void timeline_save(struct timeline *t, const char *path, uint64_t key);
 int timeline_map(struct timeline **ret, const char *path, uint64_t key) must_check;
 /*
  * The same without reading the arrays: the tables may refer to anything until timeline_check or
- * timeline_check_tables has returned 0, and what the nodes say may be wrong (timeline_node.h).
+ * timeline_check_tables has returned 0, and what the nodes say may be wrong (node.h).
  */
 int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key) must_check;
 int timeline_check(const struct timeline *t) must_check;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that want a monitor, and who let them have it. */
+/* Threads that wait for a monitor, and which thread released it to them. */
 #include "timeline/private.h"
 
 #include <errno.h>
@@ -29,8 +29,8 @@ static int handed_over(struct timeline_builder *b, uint32_t receiver, uint32_t o
 
 /*
  * A thread that enters the monitor from within Object.wait (JDK 27 and later) was awake when the VM
- * reported the end of its wait, but did not have the monitor. Threads that were taken to have got
- * the monitor from it since then got it from its previous owner.
+ * reported the end of its wait, but did not have the monitor. Threads that seemed to have got the
+ * monitor from this thread since then got it from the owner before it.
  */
 static void never_had(struct timeline_builder *b, const struct tl_event *e)
 {

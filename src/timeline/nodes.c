@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The nodes of a timeline while it is built. New nodes refer to recent ones and change them, so the
- * latest are at hand; older ones are packed, and a block of them in which something changes after
- * all is unpacked once more.
+ * latest nodes are kept unpacked. Older ones are packed; a block in which something changes after
+ * all is unpacked again.
  */
 #include "timeline/private.h"
 

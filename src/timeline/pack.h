@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Packs nodes into blocks (timeline_node.h). The bits of many nodes go into the file that will be
- * the timeline's index, whose pages the system may drop and read again, so that they take no memory
- * of the process; where there is no such file they stay in memory.
+ * Packs nodes into blocks (node.h). The bits of many nodes go into the file that will be the
+ * timeline's index, whose pages the system may drop and read again, so that they take no memory of
+ * the process; where there is no such file they stay in memory.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "base/vec.h"
 #include "timeline/timeline.h"
 
-/* A recording with fewer nodes is read again faster than an index pays for itself. */
+/* With fewer nodes an index does not pay for itself: reading the recording again is fast enough. */
 enum { TL_INDEX_NODES = 2000000 };
 
 /* A file that is not visible until it is committed, and is mapped while it grows. */
@@ -32,7 +32,7 @@ struct tl_packer {
     size_t n_nodes;
 };
 
-/* Returns the number of bytes of an index before its packed nodes (timeline_index.c). */
+/* Returns the number of bytes of an index before its packed nodes (index.c). */
 size_t timeline_packed_offset(void);
 
 int tl_packer_init(struct tl_packer *p) must_check;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the builder of timelines knows between two events. timeline_builder.c maintains its tables
- * and nodes; timeline_waits.c, timeline_locks.c and timeline_parks.c decide what ended a wait;
- * timeline_events.c takes the events and follows the lives of threads.
+ * What the builder of timelines knows between two events. builder.c maintains its tables and nodes;
+ * waits.c, locks.c and parks.c decide what ended a wait; events.c takes the events and follows
+ * threads from their start to their end.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 
 #include <pthread.h>
 
-/* the last two: so many nodes are not packed yet; so many blocks may be thawed at a time */
+/* WINDOW: how many nodes are not packed yet; THAWED_MAX: how many blocks may be thawed at a time */
 enum { NESTING = 6, AHEAD = 16, WINDOW = 1 << 14, THAWED_MAX = 1024 };
 
 /* What a thread is doing, between events. */
@@ -112,7 +112,7 @@ struct timeline_builder {
     pthread_mutex_t moving;
 };
 
-/* timeline_nodes.c */
+/* nodes.c */
 /* Returns a node as it is now. */
 struct tl_node timeline_node_old(const struct timeline_builder *b, uint32_t n);
 /*
@@ -136,7 +136,7 @@ static inline struct tl_node *timeline_node_edit(struct timeline_builder *b, uin
     return likely(n >= b->packed) ? &b->window[n % WINDOW] : timeline_node_thaw(b, n);
 }
 
-/* timeline_builder.c. Each returns the number of what it added, or a negative error. */
+/* builder.c. Each returns the number of what it added, or a negative error. */
 int64_t timeline_node_add(struct timeline_builder *b, uint32_t thread, enum tl_kind kind,
                           uint32_t context);
 int64_t timeline_node_with(struct timeline_builder *b, uint32_t thread, enum tl_kind kind,
@@ -152,7 +152,7 @@ int timeline_thread_seen(struct timeline_builder *b, uint32_t thread);
 /* Records that node n is where its thread began, by the call of start() at node starter. */
 void timeline_started_by(struct timeline_builder *b, uint32_t n, uint32_t starter, bool inferred);
 
-/* timeline_waits.c, timeline_locks.c, timeline_parks.c */
+/* waits.c, locks.c, parks.c */
 /* How a wait ended that a running node is about to follow. */
 struct timeline_cause {
     enum tl_edge edge;

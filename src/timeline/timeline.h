@@ -2,13 +2,13 @@
 /*
  * What each thread did, and what caused it: the TRCThread* model of the TPTP thread profiler
  * (design of 200320, "Extension for TPTP (Profiler) data model"), in some 8 bytes for each change
- * of state (timeline_node.h). Nodes lie in chronological order over all threads. A node is either
- * the beginning of a state of its thread, which lasts until the thread's next node, or an instant
- * (an interaction with another thread), after which the state continues. The node that ends a wait
+ * of state (node.h). Nodes lie in chronological order over all threads. A node is either the
+ * beginning of a state of its thread, which lasts until the thread's next node, or an instant (an
+ * interaction with another thread), after which the state continues. The node that ends a wait
  * names its cause: `waker` is the node of another thread at which the wait could end. A waker lies
  * before the node that it woke, in time and in the array, so the array is a topological order of
  * the graph. A timeline does not change once it is built. Its arrays are plain memory, which can be
- * written to an index file and mapped from it (timeline_index.h).
+ * written to an index file and mapped from it (index.h).
  */
 #pragma once
 

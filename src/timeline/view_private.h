@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The layout of a view in memory and in its file: timeline_view_make.c makes it, and
- * timeline_view.c draws from it.
+ * The layout of a view in memory and in its file: view_make.c makes it, and view.c draws from it.
  */
 #pragma once
 

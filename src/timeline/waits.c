@@ -310,7 +310,10 @@ static int waited_cause(struct timeline_builder *b, const struct tl_event *e,
     return 0;
 }
 
-/* The wait ended by its timeout: what looked like a notification for it was not. */
+/*
+ * The wait ended by its timeout, so what was taken for its notification was meant for another
+ * thread.
+ */
 static int waited_in_vain(struct timeline_builder *b, const struct tl_event *e,
                           struct timeline_cause *ret)
 {

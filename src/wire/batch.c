@@ -28,7 +28,7 @@ int wire_beyond(struct wire_batch *b, const char *what)
     return -E2BIG;
 }
 
-/* Counts bytes that a table is about to grow by. */
+/* Accounts for bytes by which a table is about to grow. */
 static int use(struct wire_batch *b, size_t bytes)
 {
     size_t max = or_usual(b->limits.bytes, (size_t)256 << 20);
@@ -98,7 +98,10 @@ int64_t wire_string(struct wire_batch *b, const char *text, size_t len)
     if (r < 0)
         return r;
     size_t before = b->strings.strings.len;
-    /* What is new is not known before it is added; a single string too many does no harm. */
+    /*
+     * Whether the string is new is known only after it was added; one string above the limit does
+     * no harm.
+     */
     int64_t n = strpool_add(&b->strings, text, len);
     if (n >= 0 && b->strings.strings.len > before)
         r = use(b, len + STRING_BYTES);

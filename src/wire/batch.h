@@ -56,7 +56,7 @@ struct wire_link {
 };
 
 struct wire_sample {
-    uint64_t time_ns; /* since 1970; 0: somewhen in its profile */
+    uint64_t time_ns; /* since 1970; 0: at an unknown time within its profile */
     int64_t value;    /* in the unit of its type */
     uint32_t type;    /* of its profile's types */
     uint32_t node, labels, link;
@@ -164,8 +164,8 @@ struct wire_meaning {
      */
     uint64_t ns, count;
     /*
-     * Another type of the profile says the same in another unit, as pprof's "samples" does next to
-     * "cpu": whoever adds up takes only types of which this is false.
+     * Another type of the profile states the same in another unit, as pprof's "samples" does next
+     * to "cpu". Sums must include only types for which this is false.
      */
     bool repeated;
 };

@@ -37,8 +37,8 @@ struct http_answer {
 
 /*
  * Sends a request and waits for the answer. Returns 0 when there was one, whatever its status, or,
- * with the reason in why: -EIO, -ETIMEDOUT, -EINVAL for a URL that is none, -ENOTSUP as below,
- * -ENOMEM. The caller releases ret->body in any case.
+ * with the reason in why: -EIO, -ETIMEDOUT, -EINVAL for an invalid URL, -ENOTSUP as below, -ENOMEM.
+ * The caller releases ret->body in any case.
  */
 int http_send(const struct http_request *r, struct http_answer *ret, struct buf *why) must_check;
 

@@ -174,7 +174,7 @@ static int read_resource_profiles(struct otlp *o, struct cursor c, struct otlp_e
     return r < 0 ? r : again.failed ? -EPROTO : 0;
 }
 
-/* With evidence, only that is gathered. */
+/* If `evidence` is given, only evidence is collected and nothing is added to the batch. */
 static int read_all(struct otlp *o, struct cursor c, struct otlp_evidence *e)
 {
     struct proto_field f;

@@ -53,7 +53,7 @@ static bool begins_well(struct cursor part, unsigned last)
            (proto_next(&part, &f) && f.number <= last && f.type == PROTO_BYTES);
 }
 
-/* What is cut off within a field still shows how that began. */
+/* A message that is cut off within a field still shows how the field began. */
 static bool began_well(struct cursor c, const uint8_t *end)
 {
     struct cursor rest = {c.at, end, false};

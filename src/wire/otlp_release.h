@@ -5,7 +5,7 @@
 
 #include "wire/otlp_tables.h"
 
-/* What is said for and against the numbers of release 1.9. */
+/* The evidence for and against the field numbers of release 1.9. */
 struct otlp_evidence {
     bool old, new, both; /* both: a sample that either release could have written */
     uint64_t largest;    /* in field 2 of such samples */

@@ -150,8 +150,8 @@ static void put_sample(struct writing *w, struct buf *to, const struct wire_samp
 }
 
 /*
- * Makes an id from what a profile says, so that whoever gets it twice knows it again. The same
- * recording gives the same numbers of stacks and labels.
+ * Computes an id from the contents of a profile, so that a receiver recognizes a profile that it
+ * gets twice. The same recording gives the same numbers of stacks and labels.
  */
 static void make_id(const struct wire_batch *b, const struct wire_profile *p,
                     const struct wire_sample *s, size_t n, uint8_t ret[16])
@@ -359,7 +359,7 @@ static void put_stacks(struct writing *w)
     }
 }
 
-/* Comes after the profiles, which say what is needed. */
+/* Written after the profiles, because these determine which elements are needed. */
 static void put_dictionary(struct writing *w, struct buf *to)
 {
     proto_put_bytes(&w->dictionary, DICTIONARY_MAPPING, NULL, 0);

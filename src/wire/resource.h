@@ -5,11 +5,11 @@
 #include "wire/batch.h"
 
 /*
- * Makes the labels of a resource, later ones before earlier ones: `service` as service.name (NULL
- * or empty: "unknown_service:java"), the environment's OTEL_RESOURCE_ATTRIBUTES and
- * OTEL_SERVICE_NAME, and `labels`, a list like "version=1.8,region=eu" (NULL: none). In both lists
- * a byte may stand as %2C does. Returns the set; -EINVAL, with the reason in why, for a list that
- * is none; -E2BIG or -ENOMEM.
+ * Makes the labels of a resource from the following, where later ones override earlier ones:
+ * `service` as service.name (NULL or empty: "unknown_service:java"), the environment's
+ * OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME, and `labels`, a list like "version=1.8,region=eu"
+ * (NULL: none). In both lists a byte may stand as %2C does. Returns the set; -EINVAL, with the
+ * reason in why, for a malformed list; -E2BIG or -ENOMEM.
  */
 int64_t wire_resource(struct wire_batch *b, const char *service, const char *labels,
                       struct buf *why) must_check;

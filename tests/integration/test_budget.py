@@ -49,7 +49,7 @@ def test_what_the_budget_reduces_leaves_totals_right(jdk, tmp_path):
     now = status(pid)
     after = cpu_of_agents_threads(pid)
     assert 0.9 * before <= now["cost.threads_ns"] <= 1.1 * after, (before, now["cost.threads_ns"], after)
-    # Far above the budget it takes a look for each of the reductions, not for each of their levels. A program that gets little
+    # Far above the budget one check a second is needed for each reduction, not for each of its levels. A program that gets little
     # of the processor uses so little in a second that the agent's own threads exceed the budget, which nothing reduces.
     had_a_processor = cpu_of(pid) - used > 0.8 * (time.monotonic() - began)
     assert now["budget.changes"] >= 1 and (now["budget.over_seconds"] <= 8 or not had_a_processor), now
@@ -60,7 +60,8 @@ def test_what_the_budget_reduces_leaves_totals_right(jdk, tmp_path):
     report = json.loads(done.stdout)
     reduced = {r["what"]: r["one_of"] for r in report["reduced"]}
     assert reduced and "to stay within the budget" in done.stderr, done.stderr
-    # Without weights of what was left out there would be a fraction of these; chance is a few percent.
+    # If samples had no weights for those that were left out, there would be only a fraction of these; chance explains a few
+    # percent.
     left_out = reduced.get("CPU samples", 1)
     interval = report["samples"]["interval_ns"]
     # The kernel looks at the timers every 4 ms: what is recorded or left out are ticks, each of which stands for many intervals.

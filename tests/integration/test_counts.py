@@ -128,7 +128,8 @@ def test_a_short_program_has_its_counts_and_no_times_from_a_few_readings(tmp_pat
     counts = {name: int(count) for _, _, count, name in reversed(rows)}
     assert counts["Counted.called"] == 1000 and counts["Counted.fail"] == 100
     shares = [float(share) for share, *_ in rows]
-    # Ten readings are a hundredth of a second at least: what has a share is a part of that, and stands before what has none.
+    # Ten readings are at least a hundredth of a second. A method with a share has at least that much, and precedes those without
+    # one.
     assert shares == sorted(shares, reverse=True) and sum(shares) <= 100.5
     unknown = [int(count) for share, _, count, _ in rows if share == "0.00"]
     assert unknown == sorted(unknown, reverse=True) and len(unknown) > 20
@@ -308,8 +309,8 @@ def test_the_jdks_own_views_show_what_was_recorded(jdk, tmp_path):
     assert method(shown("report", "--json", out)["allocations"]["methods"], "Counted.allocate")["self"] > 0
 
 
-# Of the JDK's own events, the fields that are empty for a reason: what HotSpot's events have and nobody can know here, or what was
-# not so (a wait without a notifier, an allocation that is counted for all threads).
+# Fields of the JDK's own events that are empty for a reason: only HotSpot itself knows their value, or there is none (a wait that
+# was not notified, an allocation that is counted for all threads).
 EMPTY = {("jdk.ActiveSetting", "eventThread"), ("jdk.ActiveSetting", "stackTrace"), ("jdk.GCPhasePause", "eventThread"), ("jdk.JVMInformation", "jvmFlags"),
          ("jdk.JavaMonitorWait", "notifier"), ("jdk.ObjectAllocationSample", "eventThread"), ("jdk.ThreadEnd", "stackTrace")}
 

@@ -155,6 +155,6 @@ def test_threads_that_run_for_less_than_a_tick_of_the_kernel_are_sampled_in_full
         whole = samples(recording)
         java = whole["cpu_time_ns"]["java"] / 1e6
         assert int(re.search(r", (\d+) threads with some\n", lab.jvmscope("report", recording).stdout)[1]) >= 100
-        # Of a thread without any signal it is known as well that it is Java's, and what it used.
+        # Even a thread that never got a signal is known to be a Java thread, with the CPU time that it used.
         assert java >= ms, (recording, whole["cpu_time_ns"], ms)
         assert abs(whole["total"] - java) < 0.02 * java + 20, (recording, whole["total"], java)

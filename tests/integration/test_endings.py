@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """
-The end of the VM: with every capture and collector it ends as it would without us, soon, with the same output and status; live
-figures and dumps are of a collection at the end, or it is said that they are not.
+The end of the VM: with every capture and collector it ends promptly, with the same output and status as without us. Live figures
+and dumps are taken after a collection at the end, or a message says that they are not.
 
 HotSpot stops the threads of concurrent collectors before it posts VMDeath: a collection that was asked for there never ended.
 """
@@ -45,7 +45,8 @@ CAPTURES = {
     "log": f"log=Endings:{ADDS} {{n}},watch=Endings.sum,allow-control=y,format=r",
 }
 
-# These change every class that they may: at start-up so they do, attached, where each class has its pause, those of the program.
+# These change every class that they may. At start-up they do; after attach, where each class causes a pause, they change only the
+# program's.
 CHANGES_CLASSES = ("live=exact", "alloc=exact", "cpu=times", "exceptions", "cover")
 
 

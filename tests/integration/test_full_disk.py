@@ -129,7 +129,7 @@ def test_attach_and_heap_dump_tell_what_a_full_disk_took(jdk, small, hot, tmp_pa
     done = lab.jvmscope("heap", "dump", "-o", small / "heap.hprof", hot.pid)
     assert done.returncode == 1
     only_line(done.stderr, "the VM wrote no heap dump", "No space left on device")
-    # What is worked out of a dump takes room as well.
+    # The index of a dump takes room as well.
     assert lab.jvmscope("heap", "dump", "-o", tmp_path / "heap.hprof", hot.pid).returncode == 0
     command = ["prlimit", "--fsize=4096", lab.BUILD / "jvmscope", "heap", "summary", tmp_path / "heap.hprof"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
@@ -141,7 +141,7 @@ def test_attach_and_heap_dump_tell_what_a_full_disk_took(jdk, small, hot, tmp_pa
     only_line(done.stderr, "not all was recorded", "No space left on device")
     (small / "out.hprof").unlink()
     assert [p.name for p in small.iterdir()] == []
-    # What cannot begin says so, and leaves nothing.
+    # A recording that cannot begin says so and leaves no file.
     (small / "filler").write_bytes(bytes(LIMIT - 8192))
     done = lab.jvmscope("attach", "--cpu", "-t", "1s", "-o", small / "out.jfr", hot.pid)
     assert done.returncode == 1
@@ -196,7 +196,7 @@ def test_what_is_printed_to_a_full_disk_is_an_error(recording, verb):
         done = subprocess.run([lab.BUILD / "jvmscope", *verb, *operands], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     assert done.returncode == 1, done
     only_line(done.stderr, "standard output", "No space left on device")
-    # A reader that has seen enough is none.
+    # A reader of the output that stops early is not a full disk.
     done = subprocess.run(["sh", "-c", '"$@" | head -c 1 >/dev/null', "-", lab.BUILD / "jvmscope", *verb, *operands],
                           stderr=subprocess.PIPE, text=True, timeout=60)
     assert done.stderr == ""

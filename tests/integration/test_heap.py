@@ -226,7 +226,7 @@ def test_leaks_are_named(jdk, tmp_path, way):
     assert suspect["accumulates"] == class_name and suspect["count"] >= count, suspect
     reachable = heap("summary", dump)["reachableBytes"]
     assert suspect["percent"] == pytest.approx(100 * suspect["retained"] / reachable) and suspect["percent"] > 80
-    # What the VM keeps its classes by is no part of a path: nobody can change that.
+    # References by which the VM itself keeps classes are not part of a path, because nobody can change them.
     assert "ClassLoader" not in suspect["path"].split("static")[0], suspect["path"]
     assert suspect["loaders"] == (200 if way == "loaders" else 1)
     text = lab.jvmscope("heap", "leaks", dump).stdout
@@ -478,9 +478,9 @@ def oracle(tmp_path_factory):
 def agrees_with_visualvm(dump, oracle, random_objects):
     """
     Counts of every class; retained sizes of the 100 largest objects, and of random ones. Sizes are theirs,
-    added up over our tree: they know no fields that HotSpot adds, and no headers of eight bytes (arrays have 16 with them). What weak references alone reach
-    counts nothing with them but takes what it refers to out of what others retain, and a class object does now and then the same:
-    objects that retain such a thing are not compared.
+    added up over our tree: they know no fields that HotSpot adds, and no headers of eight bytes (arrays have 16 with them). In
+    their result an object that only weak references reach has no retained size, but what it refers to is not counted for other
+    objects either; sometimes the same holds for class objects. Objects that retain either are not compared.
     """
     rows = ask(dump, "SELECT id, class, shallow, retained, dominator, reachable, length FROM objects", "-n", str(1 << 40))
     seed = random.randrange(1 << 30)
@@ -505,7 +505,7 @@ def agrees_with_visualvm(dump, oracle, random_objects):
     assert len(order) == len(live)
     shared = {t for [t] in ask(dump, "SELECT DISTINCT r.target FROM objects o JOIN refs r ON r.source = o.id "
                                      "WHERE o.reachable IS NOT 'strong'", "-n", str(1 << 40))}
-    # They do not see that a class refers to its protection domain: those who do too retain it with them.
+    # They do not see that a class refers to its protection domain, so in their result others that refer to it retain it.
     shared |= {s for [s] in ask(dump, "SELECT r.source FROM objects p JOIN refs r ON r.target = p.id "
                                       "WHERE p.class = 'java.security.ProtectionDomain'", "-n", str(1 << 40))}
     compared, apart = 0, set()

@@ -116,9 +116,9 @@ def test_counts_are_the_truth(jdk, tmp_path):
 
 def test_concatenation_by_invokedynamic(jdk, tmp_path):
     """
-    Made by method handles and what the JIT replaces: each string and its array once, under the caller, which shares the places
-    with others that come later. A stratum that holds the change goes to one of them: 1/16 of the count so far at most, so a
-    standard error below 3 %.
+    Strings made by method handles and by code that the JIT replaces: each string and its array counts once, for the caller. Later
+    callers share its places, and a stratum in which the caller changes is attributed to one of them; it is at most 1/16 of the
+    count so far, so the standard error is below 3 %.
     """
     n, release = 60000, 8 if jdk.version == 8 else 11
     done = jdk.java("AllocTruth", str(n), "2", jvm=[jdk.agent(f"heap=sites,cutoff=0,depth=12,file={tmp_path}/s.txt")], release=release)
@@ -326,7 +326,8 @@ def test_classes_that_are_unloaded(jdk, tmp_path):
             if r.tag == 0x03:
                 told.remove(serial)
                 gone.append(stream.classes[serial])
-    # One that lies where one of the same name lay is taken for it. Some VMs tell of the last two later, from a thread of their own.
+    # A class at the address of an earlier one of the same name is mistaken for it. Some VMs report the last two later, from a
+    # thread of their own.
     assert int(unloaded[1]) >= 10 and set(gone) == {"Unload$Work"} and len(gone) >= 3
     still = [c for serial, c in stream.classes.items() if serial in told and c == "Unload$Work"]
     assert len(still) <= int(unloaded[2]) - int(unloaded[1]) + 2

@@ -157,7 +157,7 @@ MUTANTS = {
     "class-before-its-object": "hello",  # CLASS_LOAD before the OBJECT_ALLOC of the class's object
     "free-twice": (40, 60),          # OBJECT_FREE twice
     "end-twice": (40, 2),            # THREAD_END twice
-    "deep-frame": "hello",           # a root in a frame that its thread's trace has not
+    "deep-frame": "hello",           # a root in a frame that is missing from its thread's trace
     "short-dump": "hello",           # a dump whose last byte is missing
     "early-done": "hello",           # JVM_INIT_DONE before all else
     "after-the-end": "hello",        # an event after JVM_SHUT_DOWN
@@ -186,7 +186,7 @@ MUTANT_OPTIONS = {
     "forgetful-dump": ",only=33+34+42,sample=0,dumps=20,collect=1",  # an agent that is told of no objects
 }
 QUICK = ("class-of-class", "unannounced-thread", "untold-object", "class-before-objects", "class-before-its-object",
-         4)  # each of some 50,000 objects is asked for again and again: it ends as long as that takes no walk each time
+         4)  # some 50,000 objects are requested again and again, which ends in time only if not each request walks the heap
 
 
 def notices(jdk, mutant, tmp_path):

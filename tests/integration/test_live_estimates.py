@@ -50,7 +50,7 @@ def test_small_amounts_are_exact(jdk, tmp_path):
     rows = text_rows(tmp_path / "s.txt")
     check(rows, 1000, 0)
     assert rows["LiveAmounts$Last"] == (1, 1, 0)
-    # Of the JDK's own objects a few are given to another stack of their place, which counts as an error.
+    # A few of the JDK's own objects are attributed to another stack of the same place, which counts as an error.
     assert re.search(r"live (exact, every object was followed|estimated from .* live bytes 0\.\d\d %)", err), err
 
 

@@ -173,7 +173,7 @@ def test_an_option_given_twice_goes_on_or_is_refused(command):
                                  ("--heap=sites", "--heap=dump", {"heap": "all"})):
         text, said = command.options(one, other)
         assert text is not None and (not text or together.items() <= read([text])[0].items()), said
-    # A condition is of the --trace before it, and the order that tells so reaches the agent; one alone may stand anywhere.
+    # A condition belongs to the --trace before it, and this order reaches the agent; a single condition may stand anywhere.
     for words in (("--trace", "a.B", "--if", "arg1 > 1", "--trace", "a.C", "--if", "arg1 > 2"),
                   ("--trace", "a.B", "--trace", "a.C", "--if", "arg1 > 1"), ("--if", "arg1 > 1", "--trace", "a.B,a.C")):
         text, said = command.options(*words)
@@ -241,7 +241,7 @@ def named(part):
 
 
 def test_an_option_that_changes_nothing_is_refused(command):
-    """Of what it goes with nothing is recorded; with any of it, it is taken."""
+    """An option that only modifies others is refused if none of these is recorded, and accepted with any of them."""
     rows = [row for row in table() if row["goes_with"]]
     assert len(rows) >= 11
     for row in rows:

@@ -40,6 +40,7 @@ def check_crowd(jdk, tmp_path, *args, jvm=()):
         # Linux counts the delays within waits for files too; before and behind what the program times lie the thread's own
         # beginning and end, under the same load.
         others, outside = states["io"] + states["lock"], max(sum(states.values()) - took, 0)
-        # What interrupts and other machines of the host took from the thread while it had a processor is neither delay nor CPU time.
+        # Time that interrupts and other virtual machines of the host took while the thread had a processor is neither delay nor
+        # CPU time.
         stolen = max(took - delay - cpu, 0)
         assert 0.95 * delay - others <= states["preempted"] <= 1.05 * delay + outside + stolen, (name, took, delay, cpu, states)

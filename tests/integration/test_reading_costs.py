@@ -38,7 +38,7 @@ def instructions(*args):
 
 
 # Instructions for each sample, a quarter above what they were when this was written, in one chunk and in small ones, most of which are
-# constants. Whoever makes them fewer lowers the bound.
+# constants. If you reduce them, lower the bound.
 BOUNDS = {"report": (655, 4200), "collapsed": (655, 4200), "pb.gz": (775, 4350), "html": (3300, 6850)}
 
 

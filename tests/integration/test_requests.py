@@ -80,7 +80,7 @@ def fit(requests, asked, kind="http"):
     low = max(max(a.start - r.start, a.handler_end - r.start - r.ns) for a, r in zip(asked, top))
     high = min(a.handler_start - r.start for a, r in zip(asked, top))
     assert low <= high, (low, high)
-    # The sums of the waits and naps alone would be less: each latency covers its handler's.
+    # Each latency includes that of its handler, so it exceeds the sum of the waits and naps alone.
     assert all(r.ns >= a.handler_end - a.handler_start for a, r in zip(asked, top))
     return top, low, high
 

@@ -97,7 +97,7 @@ def test_the_first_cause_is_the_true_one(jdk, tmp_path):
     text = requests("slow", "--name", "GET /lock", "--over", "40ms", out)
     assert "held by thread compactor in RequestCauses$Store.compact, which slept" in " ".join(text.split()), text
     assert "GET /lock" in requests(out)
-    # What some of the slow requests had is told as the mean over all of them, where it is told in ms.
+    # A cause that only some of the slow requests had is stated in ms as the mean over all of them.
     told = re.findall(r"(\d+) of [\d,]+ requests took \S+ \S+ or more; (\d+) of them (.*?) slow typical share ", " ".join(requests("slow", out).split()))
     assert len(told) >= 3
     for slow, some, did in told:
@@ -161,7 +161,7 @@ def test_recordings_without_requests_say_so(tmp_path):
     empty.write_bytes(b"nothing")
     done = lab.jvmscope("requests", empty)
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1 and "not a flight recording" in done.stderr, done.stderr
-    # How to record some is told: of a recording without --requests, and, once, of one that none came to.
+    # Both a recording without --requests and one without any request say, once, how to record requests.
     none = "holds no requests: no server that is known received one in this time; --requests='pkg.Class.method(..)' names others"
     for option, why in (("--cpu", "holds no requests: record with --requests"), ("--requests", none)):
         out = tmp_path / "none.jfr"

@@ -169,8 +169,8 @@ def share(found, name):
 
 
 def share_of_sections(run):
-    """The share of the path on which the sections follow each other: 100 % in program 3, 98.4 % in program 4 when nothing is late.
-    Without locks= a section for which nobody else competes, because the others are late, is not seen."""
+    """The share of the path on which one section follows another: 100 % in program 3 and 98.4 % in program 4 if nothing is late.
+    Without locks=, a section for which no other thread competes, because the others are late, is not recorded."""
     return run.inside / launched(run.found)[1] * 100
 
 
@@ -674,8 +674,8 @@ def test_each_park_has_its_own_stack(jdk, rounds, shortest, mode, tmp_path):
 
 @pytest.mark.jdks(17)
 def test_a_recording_ends_while_threads_hand_over(jdk, tmp_path):
-    """Natives of ours in progress use the recording until they return. Twenty recordings of 50 ms; a VM may end only when it is
-    told to."""
+    """Native functions of ours that are still running use the recording until they return. There are twenty recordings of 50 ms,
+    and the VM must not end before it is told to."""
     path = ":".join(map(str, (lab.compiled("UnderLoad"), lab.compiled("LockCost"))))
     with jdk.start("java", "-Xmx64m", f"-XX:ErrorFile={tmp_path}/hs_err.log", "-cp", path, "UnderLoad", "LockCost", 3, 100, 4, cwd=tmp_path,
                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as program:
@@ -758,7 +758,7 @@ def what_if_error(runs, name, factor):
     answer, = threads("what-if", before.path, *WHAT_IF[name], "--factor", factor, *before.window)
     assert answer["after_low_ns"] <= answer["after_ns"] <= answer["after_high_ns"]
     error = abs(answer["after_ns"] / MS - after.took) / after.took
-    # Who comes last to a barrier does not wait there, and the replay does not know that it would have to when it comes first.
+    # The last thread at a barrier does not wait there, and the replay does not know that it would have to wait if it came first.
     # A pair that the machine delayed to the last (told as a warning) counts in the median alone too.
     alone = (name, factor) == ("14", "0.2") or before.delayed(WHAT_IF_LATE) or after.delayed(WHAT_IF_LATE)
     assert error <= 0.07 or alone, (name, factor, answer, after.took)

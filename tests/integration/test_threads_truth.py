@@ -151,8 +151,8 @@ def test_a_thread_that_rests_is_not_where_it_was_last_sampled(jdk, folder):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_wall_clock_samples_leave_idle_threads_out(jdk, attached_waits):
-    """Threads that wait for something count one by one; pools, cleaners and the VM's own threads are a sum. Together they are all
-    samples."""
+    """Threads that wait for something are counted individually; pools, cleaners and the VM's own threads are summed up. Together
+    these are all samples."""
     found, everything = wall(attached_waits), wall(attached_waits, "--idle")
     assert everything["idle"] == 0 and found["idle"] > 0
     assert found["total"] + found["idle"] == everything["total"]
@@ -179,7 +179,8 @@ def path_truth(version, folder):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_a_run_is_what_ran_not_what_ended_it(jdk, folder):
-    """300 ms of spin() on the path are spin()'s by the CPU samples; without these they are its caller's, never unpark()'s."""
+    """CPU samples attribute the 300 ms of spin() on the path to spin(). Without samples they belong to its caller, never to
+    unpark()."""
     for path in path_truth(jdk.version, folder):
         found = threads("critical-path", path)
         rows = {m["method"]: m for m in found["methods"]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands report about a recording: which files they wrote, what was lost, and what is not in it."""
+"""What commands report about a recording: the files that they wrote, what was lost, and what the recording lacks."""
 import json
 import re
 import subprocess
@@ -44,7 +44,7 @@ def test_heap_into_a_recording_has_sites_and_a_dump_that_is_named(jdk, tmp_path)
     assert wrote.startswith(f"jvmscope: wrote {out} (") and beside.startswith(f"jvmscope: wrote {dump} (")
     assert json.loads(lab.jvmscope("report", "--json", out).stdout)["allocations"]["methods"]
     assert lab.jvmscope("heap", "summary", dump).returncode == 0
-    # Of the dump alone there is nothing that report could show, and an older dump is not named.
+    # With a dump alone there is nothing for report to show, and an older dump is not named.
     (wrote,) = run(jdk, out, "--cpu")
     assert dump.exists()
     wrote, beside = run(jdk, out, "--heap=dump")
@@ -97,7 +97,7 @@ def test_a_recording_that_goes_on_is_reported_with_its_size_and_its_losses(jdk, 
     first = said(lab.jvmscope("dump", pid))
     assert re.search(rf"wrote {file} \(\S+ [KM]iB\); see it with: jvmscope \w+ {file}\n", first) and re.search(re.escape(str(file)) + lost, first)
     assert f"jvmscope: {pid}: the recording goes on\n" in first and first.count(note) == 1
-    # What has been told once is told by status alone from there on.
+    # A loss that was reported once is afterwards reported by status only.
     assert said(lab.jvmscope("inspect", pid, "threads")) == ""
     assert "note  " in said_out(lab.jvmscope("status", pid))
     second = said(lab.jvmscope("dump", "-o", copy, pid))

@@ -42,7 +42,7 @@ def test_ready_without_a_carrier_is_a_state_of_its_own(jdk, tmp_path):
     for name, (least, most) in truth.items():
         own = by_thread[name]
         ready = {a["time"]: b["time"] - a["time"] for a, b in zip(own, own[1:]) if a["type"] == "TRCThreadUnmountedEvent"}
-        # What its processor was taken from the carrier in before it read the clock is no time without a carrier.
+        # Time in which the carrier lost its processor before it read the clock is not time without a carrier.
         assert 0.95 * least - 10 * MS <= sum(ready.values()) <= most + MS, (name, ready, least, most)
         since, ns = max(ready.items(), key=lambda r: r[1])
         waited = [e for e in own if e["time"] in (since, since - 1) and e.get("cause")]
@@ -51,9 +51,9 @@ def test_ready_without_a_carrier_is_a_state_of_its_own(jdk, tmp_path):
         mark = next(e for e in own if e["time"] == since and e["type"] == "TRCThreadUnmountedEvent")
         assert mark["frames"], mark
         occupants.append(mark["occupantThread"])
-    # The JDK may take up another carrier for one that is pinned for a moment: whoever runs on that has followed nobody.
+    # The JDK may start another carrier in place of one that is pinned for a moment; a thread that runs on it has followed nobody.
     assert set(occupants) <= {"occupant", None} and occupants.count("occupant") > len(occupants) / 2, occupants
-    # Nothing else is told of that time: not by the path, nor as a wait for the lock.
+    # That time is reported as nothing else, neither on the path nor as a wait for the lock.
     path = json.loads(lab.jvmscope("threads", "critical-path", "--json", "--thread", "parked", out).stdout)
     taken = sum(s["ns"] for s in path["segments"] if s["thread"] == "parked" and s["state"] == "preempted")
     assert taken >= 0.95 * truth["parked"][0] - 10 * MS, path["segments"]

@@ -43,8 +43,8 @@ def logged(version, log):
 
 def left_out_of(version, log):
     """
-    What JDK 8 leaves out of the lengths of its pauses beyond the usual, although all threads were stopped: it takes the time before
-    it writes the line, which on a busy machine may take milliseconds. The line of the stop, which follows, has that time.
+    Returns by how much JDK 8 understates its pauses: it reads the clock before it writes the line, which may take milliseconds on
+    a busy machine while all threads are stopped. The line of the stop, which follows, includes that time.
     """
     if version >= 9:
         return 0

@@ -176,7 +176,8 @@ def test_virtual_threads(jdk):
 @pytest.mark.jdks(25, 27)
 @pytest.mark.parametrize("collector", ["Serial", "Parallel", "G1"])
 def test_virtual_threads_in_native_code(jdk, collector):
-    """Frames in the heap of threads in native code, with a collector that moves them: those of the right thread, all or none."""
+    """Frames in the heap, of threads in native code, with a collector that moves them: they belong to the right thread, and are
+    either all there or all missing."""
     report, _ = walk(jdk, java("WalkVirtual", 3000, "native"), "mode=busy,interval=400,compare=0,native=1,stacks=8000",
                      jvm=[f"-XX:+Use{collector}GC", "-Xmx100m"])
     native = [s for s in report.stacks if "WalkVirtual.inNative()" in s and "getProcessCpuTime0()J" in s]
@@ -255,7 +256,7 @@ def test_stacks_in_callbacks_variants(version, option, record_property):
 @pytest.mark.slow
 @pytest.mark.jdks(8, 17, 25)
 def test_stress_two_thousand_threads(jdk):
-    """A minute of what test_soak does for ten."""
+    """Runs the same as test_soak, for one minute instead of ten."""
     stress(jdk, 60_000, 2000, jvm=["-Xss1m"])
 
 
@@ -353,7 +354,7 @@ def test_aarch64(tmp_path):
 
 
 def counters(jdk, tmp_path, program, *args, options=""):
-    """Runs a program with cpu=samples into a recording; answers the rows of its report, {method: (self, total)}, and the process."""
+    """Records a program with cpu=samples; returns the rows of its report, {method: (self, total)}, and the process."""
     recording = pathlib.Path(f"/var/tmp/jvmscope-walk-{uuid.uuid4().hex}.jfr")
     done = jdk.java(program, *args, jvm=[jdk.agent(f"cpu=samples,interval=4,format=r,file={recording}{options}")])
     assert done.returncode == 0, done.stderr
@@ -382,9 +383,8 @@ def test_fallback_is_said(jdk, tmp_path):
 
 
 def test_agent_takes_either_walker(jdk, tmp_path):
-    """walker=agct forces the old way. Either finds main for as long as the program works, ours in the three methods that do.
-
-    AsyncGetCallTrace takes main for the top where the frame of one of the three is not built.
+    """walker=agct selects AsyncGetCallTrace. Both walkers find main below every sample of the work. Ours has one of the three
+    working methods on top; AsyncGetCallTrace has main there when the frame of one of them is not complete yet.
     """
     for walker in ("vm", "agct"):
         rows, done = counters(jdk, tmp_path, "WalkShares", 1000, options=f",walker={walker}")
@@ -398,9 +398,8 @@ def test_agent_takes_either_walker(jdk, tmp_path):
 @pytest.mark.jdks(8, 27)
 @pytest.mark.parametrize("mode", ("-Xint", "-Xmixed"))
 def test_unloaded_classes_get_no_samples_of_later_ones(jdk, tmp_path, mode):
-    """Classes that are unloaded and followed by others in the same memory: each has the samples of its own CPU time.
-
-    What the walker remembers of a method or of a place in compiled code must not outlive it.
+    """Classes are unloaded and others take their memory: each has samples for its own CPU time. What the walker caches about a
+    method or a place in compiled code must not outlive it.
     """
     out = tmp_path / "out.jfr"
     done = jdk.java("Generations", 12, 150, jvm=[mode, "-XX:+UseSerialGC", "-Xmx64m",
@@ -420,7 +419,8 @@ def test_unloaded_classes_get_no_samples_of_later_ones(jdk, tmp_path, mode):
 
 
 def compare_stacks(jdk, record, captures, *args, jvm=()):
-    """Runs OwnStacks, 32 frames deep, each stack that a capture takes beside GetStackTrace's; (compared, walked, nanoseconds of both)."""
+    """Runs OwnStacks, 32 frames deep, and compares each stack that a capture takes with that of GetStackTrace; returns (compared,
+    walked, nanoseconds of both)."""
     recording = pathlib.Path(f"/var/tmp/jvmscope-walk-{uuid.uuid4().hex}.jfr")
     done = jdk.java("OwnStacks", 32, 800, *args,
                     jvm=[*jvm, jdk.agent(f"{captures},format=r,depth=128,stacks=check,file={recording}")], timeout=180)
@@ -440,28 +440,30 @@ def captures_with_stacks(jdk):
 
 
 def test_stacks_in_callbacks(jdk, record_property):
-    """Stacks of exceptions, contended monitors, waits and allocations are walked: GetStackTrace's very methods and bytecode indices."""
+    """Stacks of exceptions, contended monitors, waits and allocations are walked, with exactly the methods and bytecode indices
+    of GetStackTrace."""
     compared, walked = compare_stacks(jdk, record_property, captures_with_stacks(jdk))
     assert compared >= 200 and walked >= 0.9 * compared
 
 
 @pytest.mark.jdks(21, 25, 27)
 def test_stacks_of_virtual_threads_in_callbacks(jdk, record_property):
-    """The same of virtual threads: without their carrier's frames, and whole where a part is in the heap."""
+    """The same for virtual threads: their stacks lack the carrier's frames, and are complete even if a part is in the heap."""
     compared, walked = compare_stacks(jdk, record_property, captures_with_stacks(jdk), "virtual")
     assert compared >= 100 and walked >= 0.8 * compared
 
 
 @pytest.mark.jdks(8, 17, 27)
 def test_stacks_in_redefined_classes(jdk, record_property):
-    """The same where every class is made anew while its methods run."""
+    """The same while every class is redefined and its methods run."""
     compared, walked = compare_stacks(jdk, record_property, "exceptions=stacks,heap=sites,live=exact")
     assert compared >= 200 and walked >= 0.9 * compared
 
 
 @pytest.mark.jdks(17)
 def test_faults_are_in_the_report(jdk, tmp_path):
-    """Faults that walks survived, walks that lost their way, and what a sample took: a line of the report, and in JSON."""
+    """A line of the report, and the JSON, state the faults that walks survived, the walks that had to resume, and the time a
+    sample took."""
     out = tmp_path / "out.jfr"
     done = jdk.java("WalkStress", 2500, 20, jvm=["-Xmx300m", jdk.agent(f"cpu=samples,interval=1,depth=3000,format=r,file={out}")])
     assert (done.returncode, done.stdout.strip()) == (0, "done true"), done.stderr

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a store of profiles consists of: names of contents, blocks, ranges of time, and its tables.
+/* The parts of a store of profiles: content hashes, blocks, time ranges, and tables.
  */
 #include "tests.h"
 
@@ -122,7 +122,7 @@ static void blocks_hold_what_was_put_in(void **state)
         assert_int_equal(fleet_block_read(&back, data.data, data.len), 0);
         assert_int_equal(back.list.len, 3);
         assert_memory_equal(back.list.data, lists[i], sizeof(lists[i]));
-        /* Bytes that are missing, or too many, are noticed, and so is what no version wrote. */
+        /* Missing and additional bytes are detected, and so are contents that no version wrote. */
         for (size_t len = 0; len < data.len; len++)
             assert_int_equal(fleet_block_read(&back, data.data, len), -EBADMSG);
         buf_u8(&data, 0);
@@ -158,7 +158,7 @@ static void histograms_are_added(void **state)
     vec_release(&b.list);
 }
 
-/* Every 10 s of a range is in one span alone, whatever was removed. */
+/* Each 10 s of a range are in exactly one span, whatever was removed. */
 static void spans_cover_a_range_once(void **state)
 {
     uint64_t seed = 27;
@@ -187,10 +187,10 @@ static void spans_cover_a_range_once(void **state)
             assert_true(spans[i].from_s < spans[i].to_s);
             if (i)
                 assert_int_equal(spans[i].from_s, spans[i - 1].to_s);
-            /* What is gone is not read, unless nothing coarser is there. */
+            /* Removed times are not read unless nothing coarser is left. */
             assert_true(spans[i].resolution == STORE_RESOLUTIONS - 1 ||
                         spans[i].from_s >= gone[spans[i].resolution]);
-            /* Coarser than asked for only where the finer is gone. */
+            /* A coarser resolution is used only where the finer one was removed. */
             if (choice.step_s && step > choice.step_s)
                 assert_true(spans[i].from_s < gone[spans[i].resolution - 1]);
         }
@@ -302,7 +302,7 @@ static uint64_t samples_of(struct store *s, int64_t from_s)
     return sum;
 }
 
-/* A file of each earlier version is brought to the newest one, with what it holds. */
+/* A file of each earlier version is upgraded to the newest one and keeps its contents. */
 static void tables_of_every_version_are_taken_over(void **state)
 {
     char path[] = "/var/tmp/jvmscope-test-fleet-XXXXXX", url[64];
@@ -356,7 +356,8 @@ static int64_t rows_of(const char *path, const char *table)
     return n;
 }
 
-/* What is old goes by resolution, and the rest is still complete; names that nothing uses go too.
+/* Old blocks are removed by resolution, and the rest is still complete; names that nothing uses are
+ * removed too.
  */
 static void what_is_old_is_removed(void **state)
 {
@@ -397,7 +398,7 @@ static void what_is_old_is_removed(void **state)
     unlink(path);
 }
 
-/* ---- regressions, and what is none */
+/* ---- regressions, and changes that are none */
 
 enum { PAIRS = 200, STORES = 10, INSTANCES = 6, METHODS = 20, BUCKETS = 12, DRAWN = 200 };
 
@@ -410,7 +411,8 @@ static double chance(void)
     return (double)(x >> 11) / (double)(1ULL << 53);
 }
 
-/* The samples of one instance: its shares are its own by a tenth, and come in bursts. */
+/* The samples of one instance, whose shares differ from the others' by up to a tenth and which come
+ * in bursts. */
 static void draw_instance(struct batch *b, int64_t start_s, double of_method_9)
 {
     struct fleet_sample sample = {

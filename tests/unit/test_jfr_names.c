@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long the names of a ring are kept: as long as a chunk that they are needed for. */
+/* How long the names of a ring are kept: as long as a chunk needs them. */
 #include "tests.h"
 
 #include "base/clock.h"
@@ -152,7 +152,8 @@ static size_t read_part(void)
     return n;
 }
 
-/* Hundreds of chunks of new names: memory as after the first ones, and names for all that is there.
+/* After hundreds of chunks with new names, memory is as after the first ones, and everything in the
+ * ring has its name.
  */
 static void new_names_for_ever(void **state)
 {
@@ -183,7 +184,8 @@ static void new_names_for_ever(void **state)
     assert_in_range(warm, IN_CHUNK * 1000, 4 * IN_CHUNK * 2000);
 }
 
-/* What is used in each chunk stays, and what is not leads to nothing, never to another name. */
+/* A name that each chunk uses is kept; an id that is no longer used leads to nothing, never to
+ * another name. */
 static void an_old_id_leads_to_nothing(void **state)
 {
     struct jfr_counters counters;
@@ -215,7 +217,8 @@ static void an_old_id_leads_to_nothing(void **state)
     assert_int_equal(counters.unresolved, before + 1);
 }
 
-/* A pool of a thousand entries, of which each round uses some, as a table of what was used when. */
+/* A pool of a thousand entries, some of which each round uses, modelled by a table of when each was
+ * last used. */
 static void a_pool_keeps_what_was_used(void **state)
 {
     enum { ENTRIES = 1000, ROUNDS = 300, KEEP = 3 };

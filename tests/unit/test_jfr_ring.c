@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rings: what they keep, and what is taken out of them, by events whose numbers are known. */
+/* Rings: what they keep and what is taken out of them, checked by events with known numbers. */
 #include "tests.h"
 
 #include "base/clock.h"
@@ -221,7 +221,7 @@ static void assert_run(const struct numbers *n, int64_t first, int64_t last)
         assert_int_equal(n->of[STEP].data[i], first + (int64_t)i);
 }
 
-/* What of several chunks is taken is exactly what ended in the time that was asked for. */
+/* The part that is taken out of several chunks is exactly what ended in the requested time. */
 static void the_part_begins_at_the_event(void **state)
 {
     struct jfr_ring_part part;
@@ -400,7 +400,7 @@ static void a_ring_without_a_path_is_in_memory(void **state)
 
 struct shared {
     _Atomic int64_t written; /* the number of steps */
-    _Atomic int64_t named;   /* of so many of them all names are in the file */
+    _Atomic int64_t named;   /* all names of this many of them are in the file */
 };
 
 static struct shared *shared;
@@ -569,7 +569,8 @@ static void work_and_keep(uint64_t *kept)
     jfr_traces_kept(w);
 }
 
-/* Memory for stacks is used again; each event has its own stack, and one that is needed stays. */
+/* Memory for stacks is reused; each event has its own stack, and a stack that is still needed is
+ * kept. */
 static void stacks_of_many_times_their_memory(void **state)
 {
     enum { STEPS = 50000, KEPT = 3 };

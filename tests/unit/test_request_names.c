@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of requests: what is folded, how many there can be, and what is counted of each. */
+/* Names of requests: which parts are folded, how many there can be, and what is counted for
+ * each. */
 #include "agent/capture/requests/names.h"
 #include "agent/capture/requests/sql.h"
 #include "tests.h"

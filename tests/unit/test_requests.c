@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests of recordings that are made here, and where their latencies went. */
+/* Requests of recordings that are made here, and how their latencies are divided. */
 #include "tests.h"
 
 #include "analysis/request_groups.h"
@@ -304,7 +304,8 @@ static void a_task_that_was_waited_for_counts_with_its_queue(void **state)
     done(&f);
 }
 
-/* What a server does when its handler is over is known by the thread that ends the request. */
+/* What a server does after its handler is attributed by means of the thread that ends the
+ * request. */
 static void the_end_of_an_answer_is_of_the_thread_that_ends_it(void **state)
 {
     struct read f;
@@ -321,7 +322,7 @@ static void the_end_of_an_answer_is_of_the_thread_that_ends_it(void **state)
     done(&f);
 }
 
-/* A future wakes who waits for it when the work that completes it is over. */
+/* A future wakes its waiter when the work that completes it is over. */
 static void a_task_may_wake_who_waits_for_it_when_it_is_over(void **state)
 {
     struct read f;
@@ -395,7 +396,7 @@ static void a_run_is_divided_at_pauses_and_delays(void **state)
     jfr_put_long(&event, HTTP);
     put_ms(8);
     jfr_commit(&event);
-    /* The way to a safepoint, and its operation; that of the collection is the pause already. */
+    /* The time to a safepoint and its operation; a collection's operation is already its pause. */
     put_operation("ThreadDump", 62, 3, 4);
     put_operation("G1CollectForAllocation", 10, 0, 15);
     put_simple(1, "GET /gc", 1, 79);

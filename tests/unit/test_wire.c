@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles that travel: what is written is read, and what others send does no harm. */
+/* Profiles in transit: what is written can be read again, and input from elsewhere does no harm. */
 #include "tests.h"
 
 #include "base/protobuf.h"
@@ -94,7 +94,7 @@ static void test_a_batch_stores_equal_things_once(void **state)
     assert_int_equal(b.sets.data[set].len, 2);
     assert_true(str_is(wire_label(&b, set, "b"), "3"));
     assert_true(str_is(wire_label(&b, set, "c"), ""));
-    /* What is not UTF-8 becomes it. */
+    /* Text that is not UTF-8 is converted to it. */
     assert_true(str_is(wire_text(&b, number(wire_string(&b, "\xff", 1))), "\xef\xbf\xbd"));
     wire_batch_release(&b);
 }
@@ -116,7 +116,7 @@ static void test_what_otlp_writes_it_reads(void **state)
     assert_true(str_is(wire_label(&again, p->resource, WIRE_SERVICE), "shop"));
     struct wire_meaning m = wire_meaning(&again, p, 0);
     assert_true(m.metric == WIRE_CPU && m.ns == 10000000 && m.count == 1 && !m.repeated);
-    /* What was read has an id, and is written with it again. */
+    /* A profile that was read keeps its id when it is written. */
     assert_int_equal(otlp_encode(&again, &second), 0);
     struct wire_batch third = {0};
     assert_int_equal(otlp_decode(&third, second.data, second.len, &why), 0);

@@ -112,7 +112,7 @@ static jobject recording_of(JNIEnv *jni, jobject configuration)
     return make ? (*jni)->NewObject(jni, class, make, configuration) : NULL;
 }
 
-/* Starts a recording that is written to flight.path when it is stopped and when the VM ends. */
+/* Starts a recording that is written to flight.path when it is stopped or the VM ends. */
 static jobject start_recording(struct session *s, JNIEnv *jni, const char *settings)
 {
     jobject recording = recording_of(jni, configuration_of(jni, settings));
@@ -143,7 +143,7 @@ static jobject start_recording(struct session *s, JNIEnv *jni, const char *setti
     return recording;
 }
 
-/* What is pending, as "why: java.lang.Error: text", is cleared. */
+/* Appends the pending exception as "why: java.lang.Error: text", and clears it. */
 static void put_exception(JNIEnv *jni, struct buf *why)
 {
     jthrowable thrown = (*jni)->ExceptionOccurred(jni);

@@ -57,7 +57,7 @@ static void patterns_release(struct patterns *p)
     p->n = 0;
 }
 
-/* requests= has "auto" too, which is none, and (..) behind its methods. */
+/* In requests= the word "auto" is no pattern, and (..) may follow a method. */
 static size_t length(enum option option, const char *pattern)
 {
     size_t n = strcspn(pattern, ":");

@@ -423,8 +423,8 @@ void JNICALL Java_java_lang_JvmscopeNatives_again(JNIEnv *jni, jclass binder, jc
 }
 
 /*
- * Updates a method that has a thunk to what the clients want now: other numbers, or its original
- * function.
+ * Updates a method that has a thunk according to what the clients want now: gives it other numbers,
+ * or its original function.
  */
 static void look_at_row(JNIEnv *jni, jclass c, const struct described *d, struct row *r)
 {

@@ -153,7 +153,7 @@ int out_open(struct out *ret, const struct options *o, struct buf *why)
     if (r < 0) {
         struct stat st;
         buf_printf(why, "%s: %s", path, strerror(-r));
-        /* Nothing was recorded, and no file suggests otherwise. */
+        /* Nothing was recorded, so the file is removed. */
         if (ret->fd >= 0 && lstat(path, &st) == 0 && S_ISREG(st.st_mode))
             unlink(path);
         out_close(ret);

@@ -29,8 +29,8 @@ static bool is_named_so(const char *name)
 }
 
 /*
- * When a ring that no VM writes any more was last written; 0 for anything else. A lock
- * distinguishes VMs of other containers from those that ended, which their process ids do not.
+ * When a ring that no VM writes any more was last written; 0 for anything else. The lock shows
+ * whether a VM has ended; process ids do not show that for VMs of other containers.
  */
 static time_t ended_at(int folder, const char *name)
 {
@@ -59,7 +59,7 @@ void rings_tidy(const char *folder)
         seen++;
         struct ended this = {.at = at};
         snprintf(this.name, sizeof(this.name), "%s", e->d_name);
-        /* The oldest of those at hand goes. */
+        /* The oldest of the remembered rings makes room. */
         unsigned oldest = 0;
         for (unsigned i = 1; i < n; i++)
             oldest = all[i].at < all[oldest].at ? i : oldest;

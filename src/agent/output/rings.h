@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files of rings that were given no name. A ring outlives its VM, so that it can be read after
- * a crash. How many of them stay is limited here.
+ * The files of rings for which the user chose no name. A ring outlives its VM, so that it can be
+ * read after a crash. This module limits how many of them remain.
  */
 #pragma once
 

@@ -39,8 +39,9 @@ static int work_start(JNIEnv *jni, const char *rest, struct buf *more, struct bu
 }
 
 /*
- * A sender that gives up removes its reply file: when the VM was stopped for a while, for instance.
- * It has said that nothing is recorded, and nobody would end a recording that had begun after all.
+ * A sender that gives up, for instance because the VM was stopped for a while, removes its reply
+ * file. It has reported that nothing is recorded, so a recording that began after all would never
+ * be ended.
  */
 static bool is_abandoned(const char *reply)
 {
@@ -283,8 +284,8 @@ static void JNICALL run(jvmtiEnv *ti, JNIEnv *jni, void *context)
 }
 
 /*
- * Has a thread of its own carry out a message, and waits a little for its end. Returns the result;
- * 0 when it goes on, and -ENOMEM when there is no thread and nothing was done.
+ * Has a separate thread carry out a message, and waits briefly for it. Returns the result, 0 when
+ * the thread is still working, or -ENOMEM when no thread could be started and nothing was done.
  */
 static int carry_out_apart(struct message *m, JNIEnv *jni)
 {

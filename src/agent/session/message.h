@@ -13,8 +13,8 @@
 
 /*
  * Carries out a message, or has it carried out, and writes the answer into the file that the
- * message names. error: a negative errno with a sentence in `why` when the agent cannot work in
- * this VM, which is then the answer; else 0. Returns 0 or a negative errno. *ret_answered: the
- * sender does not depend on what the VM reports about the load.
+ * message names. error: 0, or a negative errno with a sentence in `why` when the agent cannot work
+ * in this VM; the sentence is then the answer. Returns 0 or a negative errno. *ret_answered: the
+ * sender has an answer and does not need the result that the VM reports for the load.
  */
 int message_receive(const char *text, int error, const struct buf *why, bool *ret_answered);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a recording ended, reported once to whoever waits for it. */
+/* Reports how a recording ended, once, to the command or user that waits for it. */
 #pragma once
 
 #include "options/options.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the session share. session.c begins and ends it and answers questions,
- * session_worker.c is the agent's thread, session_rows.c the work of the captures, and
- * session_messages.c what is reported to the user.
+ * What the files of the session share. session.c begins and ends the session and answers questions,
+ * worker.c is the agent's thread, work.c has the captures do their work, and notices.c collects
+ * what is reported to the user.
  */
 #pragma once
 
@@ -26,16 +26,16 @@ extern pthread_mutex_t session_lock;
  * state: as in options/control.h; NULL: nothing.
  */
 void session_occupy(const char *state, const char *path);
-/* Keeps probes from writing more: otherwise writing a lot would take until even more is there. */
+/* Stops the probes from writing more. Otherwise more would arrive than can be written meanwhile. */
 void session_shut_rows(void);
 /* Ends the session because its duration is over. */
 void session_time_is_over(struct session *s, JNIEnv *jni);
 struct timespec session_time_after(struct timespec t, long ms);
 
-/* ---- session_worker.c; all with the lock held */
+/* ---- worker.c; all with the lock held */
 
 int session_worker_start(JNIEnv *jni) must_check;
-/* Tells the worker to exit and waits until it has. */
+/* Makes the worker exit and waits until it has. */
 void session_worker_stop(void);
 /*
  * With vm.dying set, at the end of the VM. A wait there lasts for as long as a thread in native
@@ -44,7 +44,7 @@ void session_worker_stop(void);
  */
 void session_worker_dismiss(void);
 
-/* ---- session_rows.c; all with the lock held */
+/* ---- work.c; all with the lock held */
 
 /* Returns whether row i of captures[] has started. */
 bool session_row_on(const struct session *s, int i);
@@ -59,7 +59,7 @@ void session_save_rows(struct session *s, JNIEnv *jni);
 /* Flushes the rows and has them write their sections. Returns 0 or a negative errno. */
 int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason);
 
-/* ---- session_messages.c */
+/* ---- notices.c */
 
 /* session_dump_rows has printed the beginning of a line on standard error. */
 extern bool session_line_open;

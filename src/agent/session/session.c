@@ -252,7 +252,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     return r;
 }
 
-/* Ends a session that did not begin: nothing was recorded, and no file suggests otherwise. */
+/* Ends a session that could not begin. Nothing was recorded, so the output is removed. */
 static void give_up(struct session *s, JNIEnv *jni)
 {
     char *path = s->out.net ? NULL : strdup(s->out.path);
@@ -267,8 +267,8 @@ static void give_up(struct session *s, JNIEnv *jni)
 }
 
 /*
- * Where the VM does not sample allocations all of them would be counted, from the beginning, by
- * changed classes: that is not for a program that runs for months.
+ * If the VM does not sample allocations, the only way to record them is to instrument all classes
+ * and count every allocation, which is too expensive for a program that runs for months.
  */
 static void leave_out_allocations(struct session *s)
 {

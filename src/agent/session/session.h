@@ -44,7 +44,8 @@ struct session {
 };
 
 /*
- * The session, NULL when there is none. Callbacks of an active capture may use it without a lock.
+ * The current session, NULL when there is none. Callbacks of an active capture may use it without a
+ * lock.
  */
 extern struct session *session_now;
 

@@ -32,7 +32,7 @@ static struct timespec due_in(long ms)
 
 /*
  * With the lock held, which it gives up meanwhile: waits for ms, or until the recording's file has
- * to grow, which it returns. That is no news of a file that cannot grow.
+ * to grow, and returns whether it has to. Without can_grow only the time ends the wait.
  */
 static bool wait_for_work(long ms, bool can_grow)
 {

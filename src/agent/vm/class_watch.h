@@ -21,8 +21,9 @@ void class_watch_stop(void);
 /* The serial number of a class that is not an array; 0 when nothing is watched. */
 uint32_t class_watch_serial(JNIEnv *jni, jclass c);
 /*
- * That of the loaded class of a name ("java/lang/String", a hidden one "p/C.0x1234") that the VM
- * has at an address; 0: not known, and there are several of the name or none.
+ * The serial number of the loaded class with a name ("java/lang/String"; a hidden class is
+ * "p/C.0x1234") that the VM keeps at an address. 0 when the address is not known and the name does
+ * not identify a single class.
  */
 uint32_t class_watch_find(const char *name, uint64_t address);
 bool class_watch_is_unloaded(uint32_t serial);

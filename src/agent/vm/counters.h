@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The counters that the VM publishes about itself (hotspot/hsperf.h), read in its own memory. They
- * are not there with -XX:-UsePerfData. Any thread, but not concurrently; not while the VM ends.
+ * The counters that the VM publishes about itself (hotspot/hsperf.h), read directly from the VM's
+ * memory. They do not exist with -XX:-UsePerfData. Any thread, but not concurrently; not while the
+ * VM ends.
  */
 #pragma once
 

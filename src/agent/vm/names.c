@@ -297,8 +297,8 @@ static struct known *enter(uint64_t id, const struct method *m)
 }
 
 /*
- * What was dropped is freed when nobody can have it any more: holds that began before are counted
- * apart from those that began later.
+ * Dropped methods are freed when nobody can refer to them any more. For this, holds that began
+ * before the drop are counted apart from those that began later.
  */
 static struct {
     atomic_uint phase, holds[2];
@@ -336,7 +336,10 @@ void names_tidy(void)
     unsigned phase = atomic_load(&limbo.phase) & 1, before = phase ^ 1;
     if (limbo.dropped[before] && atomic_load(&limbo.holds[before]) == 0)
         free_dropped(before);
-    /* Holds of this phase may have what was dropped in it, those of the next one may not. */
+    /*
+     * Holds that began in this phase may refer to methods that were dropped in it; holds of the
+     * next phase cannot.
+     */
     if (limbo.dropped[phase] && !limbo.dropped[before] && !atomic_load(&limbo.holds[before]))
         atomic_store(&limbo.phase, before);
     pthread_mutex_unlock(&lock);

@@ -40,9 +40,9 @@ struct method {
 };
 
 /*
- * NULL: the id is stale or memory is exhausted. A repeated call returns the same. What it returns
- * is used between names_hold and names_unhold where the recording may be always on, but for the
- * thread that calls names_drop.
+ * NULL: the id is stale or memory is exhausted. A repeated call returns the same method. Where the
+ * recording may be always on, the result may only be used between names_hold and names_unhold,
+ * except on the thread that calls names_drop.
  */
 const struct method *names_method(JNIEnv *jni, jmethodID id);
 /*

@@ -49,7 +49,7 @@ pid_t os_thread_id(JNIEnv *jni, jthread thread)
         image_u64(&vm_image, (uint64_t)(vm_thread + layout.os_thread), &os_thread) < 0 ||
         !os_thread || image_u32(&vm_image, os_thread + (uint64_t)layout.id, &id) < 0)
         return 0;
-    /* The thread may have ended in between, and what was read be anything. */
+    /* The thread may have ended meanwhile, so the number that was read may be anything. */
     snprintf(path, sizeof(path), "/proc/self/task/%u", id);
     return id <= INT32_MAX && access(path, F_OK) == 0 ? (pid_t)id : 0;
 }

@@ -368,7 +368,10 @@ void threads_add_existing(JNIEnv *jni)
             describe(t, jni, threads[i]);
         if (t && !t->java_id && tid_field)
             t->java_id = (uint64_t)(*jni)->GetLongField(jni, threads[i], tid_field);
-        /* A thread that was there before the agent tells its kernel id only when it is heard of. */
+        /*
+         * The kernel id of a thread that existed before the agent is unknown until the thread posts
+         * an event.
+         */
         pid_t tid = t && !atomic_load(&t->tid) ? os_thread_id(jni, threads[i]) : 0;
         if (tid)
             put_tid(t, tid);

@@ -6,7 +6,10 @@
 #include "agent/vm/vm.h"
 #include "base/clock.h"
 
-/* ns by all threads: what they lived is their ends minus their beginnings, both since `began`. */
+/*
+ * Sums over all threads, in ns since `began`: the time that threads were alive is the sum of their
+ * ends minus the sum of their beginnings.
+ */
 static struct {
     uint64_t began;
     _Atomic int64_t alive, ended_minus_started;

@@ -122,7 +122,7 @@ jlong vm_size_of_new(JNIEnv *jni, jobject o);
  * The JDK's Unsafe object and its class, as two local references; NULL, and no class, on failure.
  */
 jobject vm_unsafe(JNIEnv *jni, jclass *ret_class);
-/* The same of its class, which may be NULL. */
+/* The same, given Unsafe's class, which may be NULL. */
 jobject vm_unsafe_of(JNIEnv *jni, jclass class);
 
 /* A function that libjvm exports, by its symbol; NULL when there is none. */

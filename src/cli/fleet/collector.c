@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The collector's interface: who may, how often, and which part answers. */
+/*
+ * The collector's HTTP interface: authorization, rate limits, and the choice of the part that
+ * answers.
+ */
 #include "cli/fleet/collector.h"
 
 #include "base/clock.h"
@@ -30,7 +33,7 @@ int reply_line(struct intake_reply *reply, int status, const char *format, ...)
 
 /* ---- who */
 
-/* The time that this takes does not reveal how much of a token was right. */
+/* Compares in constant time, so that the duration does not reveal how much of a token was right. */
 static bool is_token(const char *token, const char *shown)
 {
     size_t n = strlen(token), m = strlen(shown);
@@ -91,8 +94,8 @@ static struct tenant *find_tenant(struct collector *c, const struct intake_reque
 }
 
 /*
- * Without tokens everybody on this machine may send and ask, but not the pages of other sites in
- * somebody's browser: they cannot hide their origin, and a name that they point here (DNS
+ * Without tokens every user of this machine may send and ask, but pages of other sites in a browser
+ * may not: such a page cannot hide its origin, and a host name that it points to this machine (DNS
  * rebinding) is not one of ours.
  */
 static bool host_is_local(const char *host)

@@ -11,8 +11,9 @@
 #include <stdatomic.h>
 
 /*
- * COLLECTOR_BURST: how many seconds' worth of uploads may come at once. COLLECTOR_SHARES: into how
- * many shares the memory for reading is divided, and so how many uploads are read at once.
+ * COLLECTOR_BURST: how many seconds' worth of uploads may come at once. COLLECTOR_SHARES: the
+ * number of shares into which the memory for reading is divided, and therefore the number of
+ * uploads that are read at once.
  */
 enum { TENANT_MAX = 64, COLLECTOR_BURST = 10, COLLECTOR_SHARES = 2 };
 
@@ -41,8 +42,8 @@ struct collector_counts {
 };
 
 /*
- * The memory that uploads may take while they are read and stored, in shares. Who needs all of them
- * comes before those who need one, and so is not kept waiting for ever.
+ * The memory that uploads may take while they are read and stored, in shares. An upload that needs
+ * all shares takes precedence over those that need one, so that it is not kept waiting forever.
  */
 struct reading_room {
     pthread_mutex_t lock;
@@ -54,7 +55,7 @@ struct collector {
     struct store *store;
     const char *store_url;
     VEC(struct tenant) tenants; /* one without a token when none is asked for */
-    bool open;                  /* no token is asked for: of loopback alone */
+    bool open;                  /* no token is required; only when listening on loopback */
     struct collector_limits limits;
     struct store_keep keep;
     struct collector_counts counts;
@@ -86,8 +87,8 @@ struct upload_origin {
 };
 
 /*
- * Whether the tenant may have this series: -E2BIG with the reason in why when it is one too many,
- * or what reading the store failed with. Called by one thread at a time.
+ * Whether the tenant may have this series: -E2BIG with the reason in why when that would be one too
+ * many, or the error of reading the store. Called by one thread at a time.
  */
 int collector_admit_series(struct collector *c, const struct fleet_origin *o,
                            struct buf *why) must_check;

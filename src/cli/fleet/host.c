@@ -72,8 +72,8 @@ struct host {
     struct spool spool;
     struct sender sender;
     struct watched_list list;
-    VEC(pid_t) left_out; /* VMs that cannot be recorded, which was said */
-    bool unsaved;        /* the state of a VM could not be stored, which was said */
+    VEC(pid_t) left_out; /* VMs that cannot be recorded, which has been reported */
+    bool unsaved;        /* the state of a VM could not be stored, which has been reported */
 };
 
 /* ---- other commands */
@@ -220,7 +220,7 @@ static int attach(struct host *h, const struct vm *vm, struct watched *w)
     if (status == 0) {
         w->ring = ring_of(buf_str(&messages));
     } else if (w->from_disk) {
-        /* The attach whose host was killed meanwhile came to its end. */
+        /* An earlier host was killed while its `attach` ran; that attach has ended. */
         w->ring = ring_in_folders(vm->pid);
     } else {
         leave_out(h, vm, first_line(&messages));
@@ -232,8 +232,9 @@ static int attach(struct host *h, const struct vm *vm, struct watched *w)
 }
 
 /*
- * Puts what the ring has behind w->after into the spool. source: a process id, or the file of a
- * ring. Returns 0 when it is there or when there is nothing, otherwise a negative errno.
+ * Puts what the ring contains after w->after into the spool. source: a process id, or the file of a
+ * ring. Returns 0 when the part is in the spool or there is nothing new, otherwise a negative
+ * errno.
  */
 static int take(struct host *h, struct watched *w, const char *source, bool at_its_end)
 {
@@ -242,7 +243,10 @@ static int take(struct host *h, struct watched *w, const char *source, bool at_i
     struct piece_span span;
     spool_body(&h->spool, h->spool.next, body);
     uint64_t began_ns = now_ns();
-    /* Requests that end in this profile began before it. After a reboot the clock is another. */
+    /*
+     * Requests that end within this profile may have begun before it. After a reboot the clock
+     * starts anew.
+     */
     uint64_t age =
         w->taken_ns && began_ns >= w->taken_ns ? began_ns - w->taken_ns + BEFORE_NS : ALL_NS;
     snprintf(last, sizeof(last), "%" PRIu64 "ms", age / NS_PER_MS);
@@ -317,7 +321,10 @@ static void look_at(struct host *h, const struct vm *vm)
         leave_out(h, vm, why);
         return;
     }
-    /* It starts or stands: another round. What it has recorded is not lost. */
+    /*
+     * The VM is starting or stopped, so it is tried again in the next round. What it has recorded
+     * is not lost.
+     */
     w = find(h, vm->pid, one.start);
     if (w)
         w->is_there = true;
@@ -327,7 +334,10 @@ static void look_at(struct host *h, const struct vm *vm)
         for (size_t i = 0; i < h->left_out.len; i++)
             if (h->left_out.data[i] == vm->pid)
                 return;
-        /* Stored first, so that an attach is known of whose end a killed host does not see. */
+        /*
+         * The state is stored before the attach, so that the attach is known even if this process
+         * is killed before it ends.
+         */
         one.query = query_of(h, vm);
         one.is_there = true;
         if (one.query)
@@ -341,14 +351,16 @@ static void look_at(struct host *h, const struct vm *vm)
     if (!w->attached && attach(h, vm, w) < 0) {
         watched_forget(w, &h->spool);
         watched_release(w);
-        h->list.vms.len--; /* it is the one that was added here */
+        h->list.vms.len--; /* removes the VM that was added above */
         return;
     }
     snprintf(pid, sizeof(pid), "%d", vm->pid);
     (void)!take(h, w, pid, false);
 }
 
-/* The VMs that have ended leave their rings behind, with what was recorded since the last profile.
+/*
+ * Handles VMs that have ended: their rings remain, and contain what was recorded since the last
+ * profile.
  */
 static void see_off(struct host *h)
 {
@@ -360,7 +372,10 @@ static void see_off(struct host *h)
             continue;
         }
         if (w.ring && access(w.ring, R_OK) == 0) {
-            /* The disk may be full for now; a ring that cannot be read is given up in the end. */
+            /*
+             * The disk may be full temporarily, so this is tried several times before a ring is
+             * given up.
+             */
             if (take(h, &w, w.ring, true) < 0 && ++w.tries < TRIES_MAX) {
                 h->list.vms.data[kept++] = w;
                 continue;
@@ -386,8 +401,8 @@ static void forget_left_out(struct host *h, const struct vm_list *list)
 }
 
 /*
- * What is sent leaves the spool, which then says no more up to where a ring was taken: that has to
- * be stored before.
+ * An upload that was sent is removed from the spool, which then no longer shows up to which
+ * position a ring was taken. The positions must therefore be stored before anything is sent.
  */
 static bool all_saved(struct host *h)
 {
@@ -458,8 +473,8 @@ static int wrong(const char *what, const char *why)
 }
 
 /*
- * Has `attach` read the options of --record: it prints its help when it has understood all that
- * stands before --help.
+ * Checks the options of --record by running `attach` with them and --help, which prints the help
+ * only if all options before --help are valid.
  */
 static int check_record(const char *record)
 {

@@ -89,7 +89,7 @@ static const char *variable(const char *environment, size_t len, const char *nam
 
 void vm_origin_of_environment(struct vm_origin *o, const char *environment, size_t len)
 {
-    /* Later rows count more. */
+    /* Later rows take precedence. */
     static const char *const names[][2] = {
         {"NODE_NAME", "host.name"},
         {"K8S_NODE_NAME", "host.name"},

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a VM on this machine is called in a fleet: from its environment, or from its command line.
+/*
+ * Determines the name and labels of a VM of this machine in a fleet, from its environment or its
+ * command line.
  */
 #pragma once
 

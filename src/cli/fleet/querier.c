@@ -268,7 +268,7 @@ static int answer_series(struct querying *x)
     return e;
 }
 
-/* A block counts in the step in which it begins, steps being counted from the range's start. */
+/* A block counts in the step in which it begins; steps are counted from the start of the range. */
 static int add_point(void *context, const struct store_block *b)
 {
     struct lines *l = context;

@@ -92,7 +92,7 @@ static int send_one(struct sender *s, const struct spool *spool, uint64_t number
     buf_release(&answer.body);
     if (r < 0)
         return -EAGAIN;
-    /* 401 and 403 may be mended by whoever runs the collector. */
+    /* 401 and 403 may disappear when the collector's operator corrects its tokens. */
     bool never = answer.status == 400 || answer.status == 413 || answer.status == 404;
     return answer.status == 200 ? 0 : never ? -EBADMSG : -EAGAIN;
 }

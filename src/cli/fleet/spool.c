@@ -80,9 +80,9 @@ static int read_folder(struct spool *s)
 }
 
 /*
- * Two hosts with one spool would take each other's numbers. The first lock ends with this process;
- * the second one is inherited by the commands that it runs, which may outlive it when it is killed
- * and would write into the spool after the next start.
+ * Two processes of `host` with one spool would use the same numbers. The first lock ends with this
+ * process; the second one is inherited by the commands that it runs, which may outlive it when it
+ * is killed and would write into the spool after the next start.
  */
 static int take_locks(struct spool *s)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is to be sent, in files until it has been taken: NUMBER.jfr and NUMBER.query, of which the
- * second is written last and removed first, so that an upload is there as a whole or not at all.
+ * Keeps uploads in files until the collector has accepted them: NUMBER.jfr and NUMBER.query, of
+ * which the second is written last and removed first, so that an upload is there as a whole or not
+ * at all.
  */
 #pragma once
 

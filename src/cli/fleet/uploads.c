@@ -206,8 +206,8 @@ static int status_of_store(struct collector *c, int error, const struct buf *why
 }
 
 /*
- * Times that cannot be: a sender that says what its clock showed when it sent is corrected by the
- * difference, and nothing can have been recorded in the future.
+ * Corrects impossible times. If the sender states what its clock showed when it sent, its times are
+ * shifted by the difference; and nothing can have been recorded in the future.
  */
 static void mend_times(struct collector *c, struct batch *b, const struct upload_origin *from,
                        int64_t now_s)
@@ -283,7 +283,10 @@ int upload_origin_set(struct upload_origin *o, const char *key, const char *valu
     return vec_push(&o->labels, ((struct fleet_label){key, value}));
 }
 
-/* Each batch of an upload counts once, so that a repeated one may add what is missing. */
+/*
+ * Each batch of an upload is stored only once, so that a repeated upload adds the batches that are
+ * missing.
+ */
 static int store_batch(struct collector *c, const struct upload_origin *from, struct batch *b,
                        const struct fleet_hash *upload, uint64_t number, bool *ret_new,
                        struct intake_reply *reply)

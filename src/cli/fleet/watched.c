@@ -50,8 +50,8 @@ void watched_forget(const struct watched *w, const struct spool *s)
 }
 
 /*
- * What waits in the spool has been taken, even if a kill came before the state was saved. Its query
- * begins with the name of the VM and the two positions.
+ * Whatever is in the spool has been taken from a ring, even if the process was killed before it
+ * saved that. Its query begins with the name of the VM and the two positions.
  */
 static void read_spooled(struct watched *w, const struct spool *s)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A VM that host records, and up to where its ring has been taken, over restarts of the command. A
- * position is a time on the ring's own clock (ticks of JFR), which nobody sets: the clock of the
- * machine may jump between two profiles, and no sample counts twice or gets lost by that.
+ * position is a time on the ring's own clock (ticks of JFR), which is never adjusted. The machine's
+ * clock may jump between two profiles without a sample being counted twice or lost.
  */
 #pragma once
 
@@ -23,8 +23,8 @@ struct watched {
     bool attached;     /* the agent is known to record */
     bool from_disk;    /* an earlier run of the command found it */
     bool is_there;     /* in the list of this round */
-    bool is_saved;     /* the file has what is here */
-    bool complained;   /* that no profile can be taken */
+    bool is_saved;     /* the file contains the current state */
+    bool complained;   /* it has been reported that no profile can be taken */
     uint64_t taken_ns; /* when that was, by CLOCK_MONOTONIC; 0: never */
     unsigned tries;    /* to take the rest of a VM that has ended */
 };
@@ -40,7 +40,7 @@ void watched_forget(const struct watched *w, const struct spool *s);
 /* Reads what earlier runs stored, and what they left in the spool. */
 void watched_read_all(struct watched_list *to, const struct spool *s);
 
-/* Which part of a ring's clock a recording that was taken out of it has. */
+/* The range of a ring's clock that a recording extracted from the ring covers. */
 struct piece_span {
     int64_t first, end; /* positions */
     int64_t epoch_ns;   /* of position 0, since 1970, as the times in the recording have it */

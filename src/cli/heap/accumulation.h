@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What accumulates below an object: the place where the tree branches out, and what most of the
- * branches are.
+ * Finds what accumulates below an object: the place where the dominator tree branches out, and the
+ * class of most branches.
  */
 #pragma once
 

@@ -15,8 +15,8 @@
 #include <string.h>
 
 /*
- * A suspect holds a tenth of the heap and at least 2 MiB; below that even the VM's own tables in a
- * small program would show up.
+ * A suspect holds a tenth of the heap and at least 2 MiB; with lower limits the VM's own tables
+ * would be reported in a small program.
  */
 enum { MIN_SHARE = 10, MIN_BYTES = 2 << 20, MAX_SUSPECTS = 16, MAX_SPLITS = 8, SHOWN_STEPS = 14 };
 
@@ -157,8 +157,8 @@ static bool is_program_class(const struct heap *h, uint64_t i)
 }
 
 /*
- * Returns the index in `way`, which leads from the object to the root, at which a path from a GC
- * root begins for its reader: at the program's first class when only the VM's own bookkeeping (a
+ * Returns the index in `way` (which leads from the object to the root) at which the path that is
+ * shown to the user begins: at the program's first class when only the VM's own bookkeeping (a
  * class loader, its table of classes) leads there, otherwise at the root.
  */
 static size_t path_start(const struct finder *f, const uint64_t *way, size_t n)
@@ -201,7 +201,10 @@ static void describe_path(const struct finder *f, uint64_t i, struct buf *b)
             /* A class lives as long as its loader: a local that refers to it holds nothing. */
             if (!is_program_class(h, way.data[k]))
                 heap_root_kinds(h, way.data[k], b);
-            /* "system class", and that it is a class follows; without a root there is no kind. */
+            /*
+             * removes " class" from "system class", because the word follows in the sentence;
+             * without a root there is no kind
+             */
             if (b->len > 6 && memcmp(b->data + b->len - 6, " class", 6) == 0)
                 b->len -= 6;
             if (b->len)

@@ -65,8 +65,8 @@ struct page {
 
 void page_release(struct page *p);
 /*
- * States why the question has no answer; each of the three parts may be NULL. Whoever asked prints
- * the refusal. Returns 1, an exit status.
+ * States why the question has no answer; each of the three parts may be NULL. The caller prints the
+ * refusal. Returns 1, an exit status.
  */
 int page_refuse(struct page *p, const char *where, const char *what, const char *why);
 void page_note(struct page *p, const char *format, ...) printf_like(2, 3);

@@ -90,7 +90,7 @@ int request_names_check(const struct requests *r, const char *path, const char *
 
 #define NO_THREAD "no request began on a thread of this name"
 
-/* The filter has left only requests that one name of a list has, at least. */
+/* Checks that each name of the list has a request among those that the other options left. */
 static int check_names(const struct request_view *v)
 {
     const struct request_options *o = v->options;

@@ -58,7 +58,7 @@ static void put_in(struct buf *b, const char *method)
         buf_printf(b, " in %s", method);
 }
 
-/* Returns whether only one thread at a time can have what was waited for. */
+/* Returns whether the requests waited for something that only one thread at a time can own. */
 static bool is_lock(const struct group_cause *c)
 {
     return c->cause == CAUSE_LOCK || c->cause == CAUSE_POOL ||

@@ -57,7 +57,7 @@ static int collect(struct request_view *v, const struct group_options *o, struct
     return e;
 }
 
-/* without NULL: the cause is not among the first ones */
+/* without is NULL when the cause is not among the first ones */
 static void cause_json(struct json *j, const struct request_view *v, const struct group_cause *c,
                        const struct request_without *without)
 {
@@ -99,7 +99,7 @@ static void side_json(struct json *j, const char *key, size_t count, double mean
     json_end_object(j);
 }
 
-/* Answers for no more than CAUSES causes, and returns for how many. */
+/* Computes the answer for at most CAUSES causes, and returns for how many. */
 static int without_of(const struct request_view *v, const struct request_group *g,
                       struct request_without ret[CAUSES])
 {

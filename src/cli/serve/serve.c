@@ -49,8 +49,8 @@ static const struct arg_set *const serve_sets[] = {&serve_set, NULL};
 static const char html[] = "text/html; charset=utf-8", json_type[] = "application/json";
 
 /*
- * What is computed from a file at the first request for it. The request that computes it holds a
- * lock.
+ * The data that are computed from a file at the first request for it. The request that computes
+ * them holds a lock.
  */
 struct served_file {
     pthread_mutex_t making, asking;

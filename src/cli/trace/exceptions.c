@@ -75,8 +75,8 @@ static uint64_t handler_key(const char *class_name, const char *place)
 }
 
 /*
- * Finds throws that a handler may have caused by rethrowing: the program's own throws are at least
- * the other ones, and at most all of them.
+ * Finds throws that a handler may have caused by rethrowing: the number of the program's own throws
+ * lies between that of the other throws and that of all throws.
  */
 static int mark_after_handlers(struct table *t)
 {

@@ -94,7 +94,8 @@ static void pools_json(const struct vm_view *w, struct json *j)
 static const struct {
     const char *name;
     enum vm_figure_kind kind;
-    bool counted; /* from some start on: what counts is by how much it grew */
+    /* a count since the start of the VM or container, of which only the growth is shown */
+    bool counted;
     double scale; /* 0: an integer */
 } rows[] = {
     {"cpu_user", VM_CPU_USER, false, 1e-6},

@@ -66,7 +66,8 @@ static int load(struct session *s, struct buf *why)
     return 0;
 }
 
-static unsigned reduced; /* under the lock; samples a second, each a fourth of the one before */
+/* under the lock: the level of reduction; each level takes a fourth as many samples a second */
+static unsigned reduced;
 
 static void set_interval(uint64_t bytes)
 {

@@ -28,7 +28,7 @@ struct site {
     struct estimate variance;
     double followed;          /* objects that are, or were until they died, tracked individually */
     uint32_t held;            /* lost when tracked objects were thinned out */
-    double most;              /* so many objects one that was tracked stood for, at most */
+    double most;              /* the largest number of objects that one tracked one represented */
     bool tracked;             /* an object has been tracked */
     struct estimate reported; /* allocated, at the last incremental report */
     struct estimate reported_live;
@@ -68,7 +68,10 @@ int64_t sites_find(const char *signature, const struct thread *self,
                    const struct site_frame *frames, uint32_t n);
 struct site *sites_at(int64_t number); /* under the lock */
 void sites_lock(void);
-/* The VM's samples: with each level a fourth as many; 0: as many as usual. Weights follow. */
+/*
+ * Makes the VM take a fourth as many samples with each level; 0: as many as usual. The weights of
+ * the samples are adjusted.
+ */
 void alloc_samples_reduce(unsigned level);
 void sites_unlock(void);
 /*

@@ -30,8 +30,8 @@ struct site_table {
     uint64_t samples, lost, not_followed;
     uint64_t followed; /* so far */
     /*
-     * the VM's sampling interval in bytes: the number of bytes that an unseen object may represent;
-     * 0: does not apply
+     * the VM's sampling interval in bytes, which is what an object that was not sampled may stand
+     * for; 0: the VM does not sample
      */
     uint64_t interval;
     bool complete;         /* every object since the start of the session was tracked */

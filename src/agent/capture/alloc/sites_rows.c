@@ -38,7 +38,10 @@ static double stands_for(const struct site_row *r)
     double each = r->unseen.objects > 0 ? r->unseen.bytes / r->unseen.objects : 0;
     if (r->unseen.objects < 0.5)
         return 0;
-    /* Nor could any other object: its constructor call cannot be found in the bytecode. */
+    /*
+     * No object of this row could be tracked, because its constructor call cannot be found in the
+     * bytecode.
+     */
     if (site_table.all || (!site_table.interval && !r->tracked))
         return r->unseen.objects;
     return site_table.interval ? 1 / sites_chance((jlong)MAX(each, 1), site_table.interval)
@@ -55,7 +58,7 @@ static struct estimate reckon_error(const struct site_row *r)
     double each = r->unseen.objects > 0 ? r->unseen.bytes / r->unseen.objects : 0;
     struct estimate e = {MAX(sites_square_root(r->variance.objects), unseen),
                          MAX(sites_square_root(r->variance.bytes), unseen * each)};
-    /* What is alive has room in the heap. */
+    /* Live objects cannot be larger than the heap. */
     if (site_table.heap > 0 && e.bytes > site_table.heap) {
         e.objects *= site_table.heap / e.bytes;
         e.bytes = site_table.heap;
@@ -97,7 +100,7 @@ static void subtract(struct estimate *from, const struct estimate *e)
 
 static const struct site_rows *sorted; /* argument of rank(); reports run one at a time */
 
-/* By size; what chance may have made comes after what is certain. */
+/* Orders rows by size. Rows whose figure may be due to chance come after those that are certain. */
 static int rank(const void *a, const void *b)
 {
     const struct site_row *x = a, *y = b;

@@ -16,7 +16,7 @@ struct site_row {
     /* allocated and never tracked: it is not known whether they are alive */
     struct estimate unseen;
     double followed; /* objects that were tracked individually */
-    double most;     /* so many objects one that was tracked stood for, at most */
+    double most;     /* the largest number of objects that one tracked object represented */
     bool tracked;    /* an object of the row has been tracked */
     bool estimated;  /* found only by samples, although exact counts were recorded */
 };
@@ -60,8 +60,8 @@ uint32_t sites_frames_of(uint32_t site, struct jfr_frame frames[SITE_DEPTH_MAX],
 
 /* ---- sites_recording.c ---- */
 /*
- * Writes the rows' changes since the last time as events and returns their number. later: what
- * finds no room is written by the next report, and is not lost yet.
+ * Writes the rows' changes since the last time as events and returns their number. later: a change
+ * for which there is no room is left to the next report and does not count as lost.
  */
 uint64_t sites_write_recording(struct session *s, JNIEnv *jni, const struct site_rows *r,
                                bool later);

@@ -15,8 +15,8 @@ _Atomic uint32_t budget_stacks_of = 1, budget_waits_of = 1, budget_wakes_of = 1,
                  budget_times_of = 1;
 
 /*
- * What a pair of readings of the clock adds to what lies between them, in 1/16 ns: the mean of what
- * it was where calls were measured, with caches as cold as they are there.
+ * How much a pair of clock readings adds to the time that it measures, in 1/16 ns. It is the mean
+ * of the values found while calls were measured, because the caches are cold then.
  */
 static _Atomic uint64_t clock_cost;
 
@@ -36,8 +36,10 @@ uint64_t budget_random(void)
 
 uint64_t budget_due(void)
 {
-    /* The first call of a thread that is measured is any of the first ones, so that threads that
-     * make few calls count as well. */
+    /*
+     * The first measured call of a thread is chosen at random from its first calls, so that threads
+     * that make few calls count as well.
+     */
     if (!budget_countdown) {
         budget_countdown = 1 + (uint32_t)(budget_random() % BUDGET_MEASURED_OF);
         if (budget_countdown > 1) {
@@ -45,7 +47,10 @@ uint64_t budget_due(void)
             return 0;
         }
     }
-    /* Random distances, because kinds of calls may alternate. */
+    /*
+     * The distances between measured calls are random, because different kinds of calls may
+     * alternate.
+     */
     budget_countdown = 1 + (uint32_t)(budget_random() % (2 * BUDGET_MEASURED_OF - 1));
     uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     if (budget_random() % CLOCK_MEASURED_OF)
@@ -94,12 +99,12 @@ static void set_samples(unsigned level)
 }
 
 /*
- * In the order in which they are reduced: what costs most and shows least comes first. Each level
- * leaves more out than the one before.
+ * In the order in which they are applied: data that costs most and shows least is reduced first.
+ * Each level leaves out more than the one before.
  */
 static const struct reduction {
     const char *what;
-    unsigned levels, bits; /* one of 2^(level * bits) is kept */
+    unsigned levels, bits; /* one in 2^(level * bits) is kept */
     enum own_cost_part part;
     void (*set)(unsigned level);
     bool (*can)(void); /* NULL: always */
@@ -116,7 +121,10 @@ static const struct reduction {
 
 enum { REDUCTIONS = ARRAY_SIZE(reductions), PATIENCE = 10, PATIENCE_MAX = 600 };
 
-/* A process that does next to nothing counts as if it used so much of a processor. */
+/*
+ * LEAST_CPU: a process that does next to nothing is treated as if it used this share of a
+ * processor.
+ */
 enum { LEAST_CPU = 10 /* percent */, CREDIT_SECONDS = 5 };
 
 #define CREDIT_START_NS (10 * (int64_t)NS_PER_MS)
@@ -149,8 +157,8 @@ static struct {
     unsigned levels[REDUCTIONS];
     uint64_t since_ms[REDUCTIONS]; /* of the level, since 1970 */
     unsigned order[64], reduced;   /* which were reduced, the last one last */
-    unsigned calm, patience;       /* seconds with room, and how many are needed to come back */
-    uint64_t back_ns;              /* when it last came back */
+    unsigned calm, patience;       /* seconds within the budget, and how many undo a reduction */
+    uint64_t back_ns;              /* when a reduction was last undone */
 } budget;
 
 static void put_event(unsigned i, uint64_t now)
@@ -175,7 +183,7 @@ static void set_level(unsigned i, unsigned level, uint64_t now)
     put_event(i, now);
 }
 
-/* The first in order that costs enough for a reduction to matter; REDUCTIONS: none. */
+/* The first reduction whose calls cost enough for it to matter; REDUCTIONS: there is none. */
 static unsigned next_reduction(const struct own_cost *second)
 {
     for (unsigned i = 0; i < REDUCTIONS; i++)
@@ -195,7 +203,7 @@ static void reduce(const struct own_cost *second, uint64_t now)
         return;
     if (budget.back_ns && now - budget.back_ns < 60 * NS_PER_SECOND)
         budget.patience = MIN(2 * budget.patience, (unsigned)PATIENCE_MAX);
-    /* Far above the budget one level after the other would take too long. */
+    /* Far above the budget, adding one level a second would take too long. */
     for (uint64_t cost = budget.cost_ns; cost > 4 * budget.allowed_ns; cost /= 2)
         steps++;
     unsigned level = MIN(budget.levels[i] + steps, reductions[i].levels);
@@ -230,7 +238,9 @@ static void check(uint64_t now)
     budget.before = all;
     budget.process_ns = process;
     budget.checked_ns = now;
-    /* What is left of some seconds may be used later, and the start costs more than what follows.
+    /*
+     * The unused budget of a few seconds may be spent later, because the start costs more than the
+     * time after it.
      */
     int64_t allowed = (int64_t)budget.allowed_ns,
             most = MAX(CREDIT_SECONDS * allowed, CREDIT_START_NS);
@@ -258,7 +268,10 @@ static int load(struct session *s, struct buf *why)
     return jfr_declare(s->out.jfr, &budget_type, 1, &budget.type);
 }
 
-/* For the first calls: the least of several pairs of readings, of which some are interrupted. */
+/*
+ * Used for the first calls: the shortest of several pairs of readings, because some pairs are
+ * interrupted.
+ */
 static uint64_t cost_of_clock(void)
 {
     uint64_t least = UINT64_MAX;

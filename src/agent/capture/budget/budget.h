@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The budget of a recording that is always on (budget=): what the captures cost the threads of the
- * program, and what they leave out to cost less. Callbacks enclose their work in budget_begin and
- * budget_end; one call of BUDGET_MEASURED_OF on average is measured and counts for all of them. The
- * capture (budget.c) looks at the account once a second and sets what is left out.
+ * program, and what the captures leave out to cost less. Callbacks enclose their work in
+ * budget_begin and budget_end. On average one call in BUDGET_MEASURED_OF is measured, and stands
+ * for all of them. The capture (budget.c) reads these costs once a second and decides what is left
+ * out.
  */
 #pragma once
 
@@ -17,15 +18,19 @@ enum budget_cost { COST_WAITS, COST_ALLOCATIONS, COST_REQUESTS, COST_CALLBACKS }
 
 enum { BUDGET_MEASURED_OF = 61 };
 
-/* CPU time in ns since the process began, by what callbacks have done. */
+/* CPU time in ns that callbacks have used since the process began, by kind of callback. */
 extern _Atomic uint64_t budget_costs[COST_CALLBACKS];
-/* How many calls of this thread come before the next that is measured; 0: it has had none. */
+/*
+ * How many calls of this thread remain until one is measured; 0: the thread has made no call yet.
+ */
 extern __thread uint32_t budget_countdown;
 
 uint64_t budget_due(void);
 void budget_count(enum budget_cost cost, uint64_t start);
 
-/* A call begins; what is returned goes to budget_end. Not in a signal handler. */
+/*
+ * Called when a callback begins; its result must be passed to budget_end. Not in a signal handler.
+ */
 static inline uint64_t budget_begin(void)
 {
     uint32_t left = budget_countdown;
@@ -41,17 +46,17 @@ static inline void budget_end(enum budget_cost cost, uint64_t start)
         budget_count(cost, start);
 }
 
-/* Waits that are shorter are left out first. */
+/* Waits shorter than this are the first to be left out. */
 #define BUDGET_SHORT_NS UINT64_C(1000000)
 
 /*
- * One of so many, chosen at random, is kept: the stacks of waits of a thread whose last wait was
- * short, and short waits themselves. 1: all of them.
+ * One in this many, chosen at random, is kept: of the stacks of waits of a thread whose last wait
+ * was short, and of short waits themselves. 1: all are kept.
  */
 extern _Atomic uint32_t budget_stacks_of, budget_waits_of;
 /* The same for wake-ups: calls of notify and unpark. */
 extern _Atomic uint32_t budget_wakes_of;
-/* Of parks of a thread whose last one was short, one of so many is timed. */
+/* One in this many parks is timed, if the thread's last park was short. */
 extern _Atomic uint32_t budget_times_of;
 
 uint64_t budget_random(void);

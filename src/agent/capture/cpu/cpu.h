@@ -12,8 +12,8 @@
 extern struct cpu_capture {
     bool wall;
     bool sampling; /* the sampler is running */
-    bool follows;  /* names of virtual threads */
-    bool lives;    /* and for how long they are not mounted */
+    bool follows;  /* virtual threads are followed, for their names */
+    bool lives;    /* the time for which virtual threads are not mounted is counted */
     uint64_t unmounted_ms;
     bool uncovered_reported;
     bool listens; /* to compilations */

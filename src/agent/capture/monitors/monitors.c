@@ -68,7 +68,7 @@ struct frame {
 
 static bool wanted(const struct options *o)
 {
-    /* A recording has the events of capture/threads.c instead. */
+    /* A recording has the events of capture/threads/ instead. */
     return option_on(o, OPT_MONITOR) && !option_is(o, OPT_FORMAT, "r");
 }
 

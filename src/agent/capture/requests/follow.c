@@ -18,9 +18,9 @@
 #define PROBE "java/lang/JvmscopeRequests"
 
 /*
- * Code of a server runs for this long, in ns, before the probe of its entry point is reached, at
- * most. If it takes longer, it has waited for the request itself, as a thread for each connection
- * does, and the time in the pool's queue is none of the request's.
+ * The longest time in ns for which a server's code runs before it reaches the probe at its entry
+ * point. If it takes longer, the thread has waited for the request itself, as a thread per
+ * connection does, and the time in the pool's queue does not belong to the request.
  */
 #define ENTRY_GAP (5 * NS_PER_MS)
 
@@ -48,7 +48,7 @@ static uint64_t thread_id(JNIEnv *jni, uint64_t java_id, bool *ret_virtual)
     return *ret_virtual ? THREAD_VIRTUAL | java_id : self.serial;
 }
 
-/* A virtual thread is described while it is there. */
+/* Describes a virtual thread to the recording while the thread still exists. */
 static void describe_virtual(JNIEnv *jni, uint64_t java_id)
 {
     jvmtiThreadInfo info = {0};
@@ -99,7 +99,10 @@ struct slot follow_claim(JNIEnv *jni, uint64_t java_id)
     return (struct slot){NULL, 0};
 }
 
-/* The thread works for what is left of its works; without one its entry is free. */
+/*
+ * Makes the entry show the innermost of the thread's remaining works; if there is none, the entry
+ * becomes free.
+ */
 static void slot_show(struct slot s)
 {
     struct work *w = follow_work(s.in->work[s.i]);
@@ -135,7 +138,7 @@ uint64_t follow_begin(struct slot s, uint64_t token, const struct request_work *
     return number;
 }
 
-/* now 0: it is of no interest. */
+/* With now 0 the work is dropped and not written. */
 static void work_finish(struct work *w, uint64_t now)
 {
     w->as.ns = now - w->as.start;
@@ -146,10 +149,7 @@ static void work_finish(struct work *w, uint64_t now)
     follow_give(&follow.works, i);
 }
 
-/*
- * A work of the calling thread ends, and with it all that are nested in it and were not seen to
- * end.
- */
+/* Ends a work of the calling thread, and all works nested in it whose end was not seen. */
 static void work_end(struct work *w, struct slot s, uint64_t now)
 {
     for (bool last = false; !last;) {
@@ -161,7 +161,7 @@ static void work_end(struct work *w, struct slot s, uint64_t now)
     slot_show(s);
 }
 
-/* The calling thread's work that is in progress and is the one asked for; NULL: none. */
+/* The calling thread's work in progress that `is` selects; NULL: none. */
 struct work *follow_find(struct slot s, follow_is is, uint64_t what)
 {
     struct work *w = s.in ? follow_work(s.in->work[s.i]) : NULL;
@@ -175,7 +175,10 @@ bool follow_is_number(const struct work *w, uint64_t number)
     return ((struct work *)w)->number == number;
 }
 
-/* The call in which a request began, or in which its server goes on with it. */
+/*
+ * Whether the work is the call in which the request began, or the one in which its server continues
+ * it.
+ */
 bool follow_is_entry(const struct work *w, uint64_t token)
 {
     return w->request == token && (w->as.way == WAY_ENTRY || w->as.way == WAY_ASYNC);
@@ -186,7 +189,7 @@ bool follow_is_outermost(const struct work *w, uint64_t none)
     return !follow_work(w->outer);
 }
 
-/* Ends the calling thread's work that is the one asked for, if there is such a work. */
+/* Ends the calling thread's work that `is` selects, if there is one. */
 void follow_end_if(uint64_t java_id, follow_is is, uint64_t what, uint64_t now)
 {
     struct slot s = follow_slot(java_id);
@@ -211,7 +214,10 @@ uint64_t follow_hand(JNIEnv *jni, uint64_t java_id, uint64_t token, enum request
 
 /* ---- requests ---- */
 
-/* The task in which the calling thread began a request at once waited in a pool's queue. */
+/*
+ * For a request that began right at the start of a task: the time that the task waited in a pool's
+ * queue belongs to the request.
+ */
 static void queued_before(uint64_t java_id, uint64_t now, struct request_work *how)
 {
     struct task *t = &follow.tasks[java_id & (TASKS - 1)];
@@ -291,7 +297,7 @@ static void settle(struct request *r, struct request_end *end)
     requests_put(end);
 }
 
-/* Of gRPC's codes those that are the server's fault. */
+/* Whether a status code of gRPC means that the server is at fault. */
 static bool is_grpc_error(int code)
 {
     enum { UNKNOWN = 2, DEADLINE = 4, UNIMPLEMENTED = 12, INTERNAL, UNAVAILABLE, DATA_LOSS };
@@ -388,7 +394,7 @@ bool follow_task_end(JNIEnv *jni, uint64_t java_id, jclass exception)
 
 /* ---- threads that begin and end ---- */
 
-/* What a thread was started with; false: nothing. */
+/* Takes the request that the starter of a thread handed to it. False when there is none. */
 static bool take_from(struct handed *h, uint64_t key, struct handed *ret)
 {
     for (unsigned i = 0; i < BUCKET; i++) {

@@ -11,18 +11,20 @@
 #include "base/hash.h"
 
 /*
- * Details are complete as long as no more than BURST requests have come beyond RATE a second, and
- * are a sample of RATE a second from then on: an hour at any rate takes less than 200 MB.
+ * The details of all requests are kept until BURST more requests than RATE a second have arrived;
+ * from then on those of a sample of RATE requests a second. An hour therefore takes less than 200
+ * MB at any rate.
  */
 enum { RATE = 300, BURST = 100000, FULL = BURST / 2 };
 
 /*
- * No more than this many requests a second are written before either, so that the file can grow
- * with them. A fifth of them may come at once, before the rate is known.
+ * Before that, no more than this many requests a second are written either, so that the file can
+ * grow fast enough. A fifth of them may arrive at once, before the rate is known.
  */
 enum { FULL_RATE = 30000 };
 
-static _Atomic unsigned reduced; /* each is a fourth of the one before */
+/* the level of reduction; each level keeps a fourth as many details */
+static _Atomic unsigned reduced;
 
 void requests_reduce(unsigned level)
 {

@@ -241,7 +241,7 @@ static void sift(uint64_t *heap, unsigned n, uint64_t ns)
 bool request_is_slow(struct request_name *n, uint64_t ns, uint64_t now)
 {
     bool slow = true;
-    /* Another thread is in here: rather one kept too many than a wait. */
+    /* Another thread is changing the list. Keeping one request too many is better than waiting. */
     if (atomic_flag_test_and_set_explicit(&n->slow.busy, memory_order_acquire))
         return ns > n->slow.ns[0];
     if (n->slow.minute != now / MINUTE) {

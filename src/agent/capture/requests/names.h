@@ -23,9 +23,12 @@ struct request_name {
     _Atomic uint64_t count, errors, total_ns, max_ns;
     _Atomic uint64_t buckets[LATENCY_BUCKETS];
     uint64_t reported,
-        lost; /* the counts that were written, and those that were reported as lost */
+        /* the counts that have been written, and the counts that have been reported as lost */
+        lost;
 
-    /* The slowest latencies of this minute; the fastest of them is at [0]. Guarded by `busy`. */
+    /*
+     * The slowest latencies of this minute, with the fastest of them at [0]. Protected by `busy`.
+     */
     struct {
         atomic_flag busy;
         uint64_t minute;
@@ -55,7 +58,7 @@ unsigned request_names_count(void);
 void request_names_define(uint64_t (*define)(const char *text));
 void request_names_release(void);
 
-/* Counts a request that took ns and stands for as many as its weight. */
+/* Counts a request that took ns and stands for `weight` requests. */
 void request_count(struct request_name *n, uint64_t ns, bool error, uint32_t weight);
-/* Whether a latency is among the slowest so far of its name in the minute of `now`. */
+/* Whether a latency is among the slowest that its name has had so far in the minute of `now`. */
 bool request_is_slow(struct request_name *n, uint64_t ns, uint64_t now);

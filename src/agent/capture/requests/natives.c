@@ -363,7 +363,7 @@ NATIVE(jint, text)(JNIEnv *jni, jclass probe, jint kind, jstring text, jlong key
     return number;
 }
 
-/* Within another one it is none. */
+/* A child within another child is not recorded. */
 NATIVE(jlong, childBegin)(JNIEnv *jni, jclass probe, jlong java_id, jint kind, jint text)
 {
     uint64_t number = 0;
@@ -386,7 +386,9 @@ NATIVE(jlong, childBegin)(JNIEnv *jni, jclass probe, jlong java_id, jint kind, j
     return (jlong)number;
 }
 
-/* By which header the call in progress names its trace and span to the other server. */
+/*
+ * Records the header with which the call in progress passes its trace and span to the other server.
+ */
 NATIVE(void, calls)(JNIEnv *jni, jclass probe, jlong java_id, jstring header)
 {
     char text[3 * HEADER_LENGTH + 1] = "";

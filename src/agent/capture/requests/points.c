@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where requests begin and end, and where work is handed from one thread to another: a table of
- * methods of the JDK, of servers and of clients, and what is inserted into each. All of it is a
- * call of the probe with what the method has at hand.
+ * methods of the JDK, of servers and of clients, and what is inserted into each. The inserted code
+ * calls the probe with values that are available in the method.
  */
 #include "agent/capture/requests/points.h"
 
@@ -92,7 +92,7 @@ static int point_named(const struct instrument_class *c, struct edit *e)
 /* ---- the table ---- */
 
 /* clang-format off */
-/* Of several rows for a method each inserts its code, in this order. */
+/* If several rows match a method, each inserts its code, in this order. */
 static const struct point points[] = {
     /* hand-overs of the JDK */
     {JUC "ThreadPoolExecutor", "execute", NULL, point_entry, "handed" OBJECT, RUNNABLE, 0, "p"},
@@ -300,7 +300,10 @@ static char *methods_of(const char *patterns)
         if (m)
             buf_printf(&list, "%s%.*s", list.len ? ":" : "", (int)m, p);
         if (m && !memchr(p, '*', m) && m < sizeof(name)) {
-            /* What the option names has a name of its own, however many others come before it. */
+            /*
+             * The methods that the option names are named first, so that the limit on the number of
+             * names does not affect them.
+             */
             snprintf(name, sizeof(name), "%.*s", (int)m, p);
             (void)request_name_find(REQUEST_METHOD, name);
         }

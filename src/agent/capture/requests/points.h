@@ -15,9 +15,9 @@
 #define JUC   "java/util/concurrent/"
 
 struct point {
-    /* a star at the end of the class's name stands for the rest */
+    /* a '*' at the end of the class's name stands for any rest */
     const char *class, *method;
-    const char *descriptor; /* what it begins with; NULL: any */
+    const char *descriptor; /* the beginning of the descriptor; NULL: any descriptor */
     int (*edit)(const struct instrument_class *c, struct edit *e, const struct point *p);
     const char
         *probe; /* method of the probe class, for point_entry and others with its descriptor */
@@ -51,7 +51,7 @@ int point_push(const struct instrument_class *c, struct edit *e, const struct po
 int point_enter(const struct instrument_class *c, struct edit *e, const struct point *p,
                 struct buf *code) must_check;
 
-enum { POINT_STACK = 8 }; /* slots that any row's words need */
+enum { POINT_STACK = 8 }; /* operand stack slots, enough for the words of any row */
 
 /* Calls of a method of the probe class, of an object, and of an object by its interface. */
 int point_probe(struct edit *e, struct buf *code, const char *name,
@@ -67,7 +67,8 @@ int point_slot(const struct instrument_class *c, const struct edit *e, const str
 bool point_calls(const struct instrument_class *c, const char *owner, const char *name,
                  const char *descriptor);
 /*
- * Surrounds the method by a request: `first` leaves its token; `status` pushes an int, or is NULL.
+ * Makes each call of the method a request. The code `first` leaves the request's token on the
+ * stack; `status` pushes an int, or is NULL.
  */
 int point_request(struct edit *e, struct buf *first, unsigned stack, const struct buf *status);
 
@@ -81,10 +82,10 @@ static inline bool point_begins(struct str s, const char *with)
 
 #define POINT(name) \
     int name(const struct instrument_class *c, struct edit *e, const struct point *p)
-/* Calls the probe with what p->args pushes at the beginning, or before each return. */
+/* Calls the probe with the values that p->args pushes: at the beginning, or before each return. */
 POINT(point_entry);
 POINT(point_exit);
-/* The method is a request, or something that a request does elsewhere. */
+/* A call of the method is a request, or a call of another server that a request makes. */
 POINT(point_within);
 POINT(point_child_within);
 /* points_hand.c */
@@ -104,7 +105,9 @@ POINT(point_netty_read);
 POINT(point_pool);
 #undef POINT
 
-/* ---- points_calls.c: drivers name their classes as they like, but after what they implement ----
+/*
+ * ---- points_calls.c: the names of drivers' classes contain that of the interface that they
+ * implement ----
  */
 
 bool point_is_sql(struct str class_name);

@@ -64,7 +64,10 @@ int point_pool(const struct instrument_class *c, struct edit *e, const struct po
                : 0;
 }
 
-/* Drivers name their classes as they like, but after what they implement. */
+/*
+ * Drivers choose the names of their classes freely, but the names contain that of the interface
+ * that they implement.
+ */
 bool point_is_sql(struct str name)
 {
     return !point_begins(name, "java/") && (memmem(name.data, name.len, "Statement", 9) ||
@@ -91,7 +94,7 @@ static bool is_result(struct str descriptor)
     return false;
 }
 
-/* Statement.execute*: with the SQL, or of what was prepared. */
+/* Statement.execute*: with the SQL as its argument, or of a prepared statement. */
 static int point_executes(const struct instrument_class *c, struct edit *e, struct str descriptor)
 {
     _cleanup_(buf_release) struct buf first = BUF(32);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where work is handed from one thread to another, as far as one call is not enough. */
+/*
+ * Where work is handed from one thread to another, for the cases in which inserting one call is not
+ * enough.
+ */
 #include "agent/capture/requests/points.h"
 
 static int plain(struct edit *e, const char *probe)
@@ -83,8 +86,8 @@ static int work_is_left(struct edit *e, int local)
 }
 
 /*
- * The method is the loop of a pool's thread and calls run() of each task: around this call the
- * thread works for whoever submitted the task.
+ * The method is the loop of a pool's thread and calls run() of each task: during this call the
+ * thread works for the request that submitted the task.
  */
 int point_runs(const struct instrument_class *c, struct edit *e, const struct point *p)
 {

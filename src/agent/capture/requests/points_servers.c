@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where requests of servers begin and end, as far as one call is not enough. */
+/*
+ * Where requests of servers begin and end, for the cases in which inserting one call is not enough.
+ */
 #include "agent/capture/requests/points.h"
 
 #define COYOTE_REQUEST   "org/apache/coyote/Request"
@@ -84,9 +86,10 @@ int point_netty_read(const struct instrument_class *c, struct edit *e, const str
 }
 
 /*
- * The call in which a request begins or goes on, and which may return before it has been answered.
- * What p->args and the probe push is the request's token; the probe `out` gets it at the end, with
- * the object in local variable 1 if `owned`.
+ * For a method in whose call a request begins or continues, and that may return before the request
+ * has been answered. The code for p->args and the probe leave the request's token on the stack. The
+ * probe `out` receives the token at the end, together with the object in local variable 1 if
+ * `owned`.
  */
 static int point_part(const struct instrument_class *c, struct edit *e, const struct point *p,
                       const char *out, bool owned)

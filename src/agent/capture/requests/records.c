@@ -60,7 +60,10 @@ struct work *follow_work(uint64_t number)
     return number && atomic_load(&w->number) == number ? w : NULL;
 }
 
-/* For as long as it takes to copy a piece: the holder may have lost its processor, though. */
+/*
+ * Locks a request for as long as it takes to copy a piece. A waiter may wait longer, because the
+ * holder may have lost its processor.
+ */
 void follow_lock(struct request *r)
 {
     while (atomic_flag_test_and_set_explicit(&r->busy, memory_order_acquire))
@@ -96,7 +99,9 @@ static const struct {
     {(void **)&follow.prepared, NAMED * sizeof(uint64_t), false},
     {(void **)&follow.late, LATE / 8, false},
     {(void **)&follow.requests.records, REQUESTS * sizeof(struct request), false},
-    /* the use of each record goes on, so that a number of the last recording means none */
+    /*
+     * the use counts of records continue, so that a number from the previous recording matches none
+     */
     {(void **)&follow.works.records, WORKS * sizeof(struct work), true},
 };
 

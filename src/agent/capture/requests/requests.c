@@ -100,7 +100,7 @@ static struct {
     uint64_t kinds[REQUEST_KINDS], ways[REQUEST_WAYS], kepts[KEPT_WAYS], child_kinds[CHILD_KINDS];
     bool threads_on, virtual_on;
     bool forgets;     /* no other capture records that a virtual thread has ended */
-    unsigned save_at; /* the name with which the next save begins */
+    unsigned save_at; /* the number of the name with which the next save begins */
 } state;
 
 /* ---- events ---- */
@@ -148,7 +148,10 @@ void requests_put_work(uint64_t request, const struct request_work *w)
     jfr_commit(&e);
 }
 
-/* text has two characters for each byte, and one more; NULL: the id is 0, which is none. */
+/*
+ * text has room for two characters for each byte, and the NUL. Returns NULL for the id 0, which
+ * means that there is none.
+ */
 static const char *id_text(const uint8_t *id, size_t bytes, char *text)
 {
     bool any = false;
@@ -179,7 +182,7 @@ void requests_put_child(uint64_t request, const struct request_child *c)
     jfr_commit(&e);
 }
 
-/* Texts of children are as many as a program has; beyond that they are one. */
+/* The number of different texts of children; beyond it all further ones share one text. */
 enum { TEXTS_MAX = 8000 };
 
 static struct {
@@ -376,7 +379,7 @@ static uint64_t requests_save(struct session *s, JNIEnv *jni)
 static void requests_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     if (reason != DUMP_REQUEST)
-        follow_stop(); /* a request that ended from now on would be in no total */
+        follow_stop(); /* a request that ended after the last save would be in no total */
     save(true);
     follow_losses(s->out.jfr);
     if (reason != DUMP_REQUEST)

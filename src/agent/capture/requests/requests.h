@@ -26,7 +26,7 @@ enum request_kind {
     REQUEST_KINDS
 };
 
-/* How work came to its thread; the numbers are in the probe class too. */
+/* How a work reached its thread. The probe class has the same numbers. */
 enum request_way {
     WAY_ENTRY,
     WAY_EXECUTOR,
@@ -77,46 +77,57 @@ extern struct jfr_writer *requests_jfr;
 void requests_put(const struct request_end *r);
 void requests_put_work(uint64_t request, const struct request_work *w);
 void requests_put_child(uint64_t request, const struct request_child *c);
-/* A text as a constant of the recording, with few different ones; the same once there are too many.
+/*
+ * A text as a constant of the recording. For a limited number of different texts; beyond the limit
+ * all texts share one constant.
  */
 uint64_t request_text(const char *text);
-/* The recording has no room for, or was not to have, n more of something. */
+/*
+ * Counts n more things as lost, because the recording had no room for them or was not supposed to
+ * contain them.
+ */
 void requests_lose(enum jfr_loss loss, uint64_t n);
 
 /* ---- following requests: follow.h ---- */
 
-/* Before the probe class is defined: the tables. -ENOMEM. */
+/* Creates the tables, before the probe class is defined. 0 or -ENOMEM. */
 int follow_load(void) must_check;
 /* Begins to follow requests; the tables are empty. */
 int follow_start(JNIEnv *jni, struct buf *why) must_check;
-/* No native method of the probe is in progress after this, and none begins. */
+/* After this returns, no native method of the probe is in progress, and none begins. */
 void follow_stop(void);
-/* Ten times a second: how many details may be kept from now on. */
+/* Called ten times a second: sets how many details may be kept from now on. */
 void follow_flush(uint64_t now);
 /* Details of a fourth as many requests are written with each level; 0: of all that there is room
  * for. */
 void requests_reduce(unsigned level);
 /* One of 4^level requests is counted and stands for all; 0: all are counted. */
 void requests_count_fewer(unsigned level);
-/* Tells the recording what found no room in the tables. */
+/* Reports to the recording what was lost because the tables were full. */
 void follow_losses(struct jfr_writer *w);
 /*
- * Tells triggers of requests that go on and have taken longer than they allow. Under the session's
- * lock.
+ * Reports to triggers the requests that are still open and have exceeded the triggers' limits.
+ * Under the session's lock.
  */
 void requests_report_running(uint64_t now);
-/* Requests that have begun and not ended; those begun so far. */
+/* The number of requests that are open, and the number of requests that have begun so far. */
 uint64_t follow_open(void);
 uint64_t follow_begun(void);
-/* A thread begins to run, or ends; that returns its Java id, or 0 when nothing is recorded. */
+/*
+ * Called when a thread begins to run, and when it ends. The latter returns the thread's Java id, or
+ * 0 when nothing is recorded.
+ */
 void follow_thread_started(JNIEnv *jni, jthread thread);
 uint64_t follow_thread_ended(JNIEnv *jni, jthread thread);
 
 /* ---- tasks.c: the names of scheduled tasks ---- */
 
-/* Looks up what the JDK wraps tasks in; without it they are named after that. */
+/*
+ * Looks up the classes in which the JDK wraps tasks. Without this a task is named after its
+ * wrapper.
+ */
 void task_names_start(JNIEnv *jni);
-/* The name of a task by its class; false: it is house-keeping of the JDK, a server or a pool. */
+/* Names a task by its class. False when the task is housekeeping of the JDK, a server or a pool. */
 bool task_name(JNIEnv *jni, jobject task, unsigned *ret);
 
 /* ---- points.c ---- */

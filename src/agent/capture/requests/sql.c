@@ -37,7 +37,7 @@ static void put(struct folded *f, char c)
 static void put_value(struct folded *f)
 {
     size_t at = f->n;
-    /* of "?, ?" the first is enough */
+    /* "?, ?" becomes a single "?" */
     while (at && at <= f->max && (f->text[at - 1] == ' ' || f->text[at - 1] == ','))
         at--;
     bool list = at && at < f->n && f->n <= f->max && f->text[at - 1] == '?' &&
@@ -49,7 +49,7 @@ static void put_value(struct folded *f)
     f->blank = false;
 }
 
-/* Behind a quoted string or comment that begins at p. */
+/* Returns the end of the quoted string or comment that begins at p. */
 static const char *behind(const char *p, const char *end)
 {
     const char *at = strstr(p, end);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Native memory in which the probe class and follow.c know which thread works for which request,
- * and which task was handed over by which request. Nothing in it refers to an object of the
- * program. Each table consists of buckets of eight; a bucket that is full loses an entry, which is
- * counted. The layout is in JvmscopeRequests.java too.
+ * Native memory that records, for the probe class and follow.c, which thread works for which
+ * request and which request handed over which task. Nothing in it refers to an object of the
+ * program. Each table consists of buckets of eight entries. A full bucket loses an entry, and the
+ * loss is counted. JvmscopeRequests.java knows the same layout.
  */
 #pragma once
 
@@ -29,8 +29,8 @@ enum {
 #define TOKEN_ID(t)      ((t) >> 24)
 
 /*
- * Threads that work for a request, by Thread.getId(); only the thread itself writes its entry.
- * Ids are consecutive numbers, so that they fill the buckets evenly.
+ * The threads that work for a request, by Thread.getId(). Only the thread itself writes its entry.
+ * Ids are consecutive numbers and so fill the buckets evenly.
  */
 struct slots {
     _Atomic uint64_t java_id[BUCKET]; /* 0: free */
@@ -49,18 +49,18 @@ struct slots {
 #define HANDED_BUSY   UINT64_C(1) /* the key of an entry that is being written */
 #define HANDED_TASK   (UINT64_C(1) << 32)
 #define HANDED_THREAD (UINT64_C(1) << 62)
-#define HANDED_WAY    56 /* `by` has an enum request_way from this bit on; 0: that of the place */
+#define HANDED_WAY    56 /* from this bit on `by` holds an enum request_way; 0: the place's own */
 
 struct handed {
     _Atomic uint64_t key;     /* 0: free */
-    _Atomic uint64_t request; /* 0: handed over by a thread that works for none */
+    _Atomic uint64_t request; /* 0: the thread that handed it over works for no request */
     _Atomic uint64_t time;    /* when, in ns */
     _Atomic uint64_t by;      /* the thread's id in the recording */
 };
 
 /*
- * The task without a request that a thread of a pool runs now, by Java id: if a request begins in
- * it, the time that the task waited is part of that request.
+ * By Java id: the task that a pool's thread runs now and that belongs to no request. If a request
+ * begins in the task, the time that the task waited is part of that request.
  */
 struct task {
     _Atomic uint64_t java_id; /* 0: none */
@@ -68,10 +68,11 @@ struct task {
 };
 
 /*
- * Which requests are counted while counting each of them exceeds the budget: a random number from
- * bit 6 on, and below it n where one of 2^n is counted and stands for all; 0: all are. Of methods
- * each call is drawn, with a random state for some threads. Of servers all or none of a thread are
- * until the number changes, since what one of them calls may be an entry point as well.
+ * Decides which requests are counted while counting all of them would exceed the budget. Bits 0 to
+ * 5 hold n: one in 2^n requests is counted and stands for all; with 0 all are counted. The bits
+ * from 6 on hold a random number. Calls of methods are drawn one by one, with a random state that
+ * several threads share. For servers either all requests of a thread are counted or none, until the
+ * random number changes, because what an entry point calls may be an entry point too.
  */
 #define CHOICE_BITS UINT64_C(63)
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What wraps a program's task, and the field that has it. */
+/* The classes that wrap a program's task, and the field that refers to the task. */
 static const struct {
     const char *class, *field, *type;
 } wrappers[] = {
@@ -21,7 +21,7 @@ static struct {
     jfieldID field;
 } wrapped[ARRAY_SIZE(wrappers)];
 
-/* Tasks with which they look after themselves. */
+/* Tasks with which the JDK, servers and pools maintain themselves. */
 static const char *const house_keepers[] = {
     "java.",
     "jdk.",
@@ -57,7 +57,7 @@ void task_names_start(JNIEnv *jni)
     }
 }
 
-/* What the program has scheduled, as a local reference of its own. */
+/* The task that the program scheduled, without its wrappers, as a new local reference. */
 static jobject unwrap(JNIEnv *jni, jobject task)
 {
     jobject inner = (*jni)->NewLocalRef(jni, task);

@@ -10,14 +10,14 @@
  */
 void at_start_record(JNIEnv *jni, uint64_t since);
 /*
- * The calling thread has its first event of this capture: the wait that it was in has ended, at
- * `ready`, or now when that is 0.
+ * Called at the first event of the calling thread in this capture: the wait that was in progress
+ * has ended, at `ready`, or now when that is 0.
  */
 void at_start_contact(uint64_t id, uint64_t ready);
-/* Called before that, in MonitorWaited: whether the wait ended by its timeout. */
+/* Called in MonitorWaited, before at_start_contact: says whether the wait ended by its timeout. */
 void at_start_timed_out(bool timed_out);
 void at_start_flush(JNIEnv *jni);
-/* Writes jvmscope.Waiting again for those of them that go on. */
+/* Writes jvmscope.Waiting again for those of these waits that are still in progress. */
 void at_start_keep_stacks(void);
 void at_start_restate(void);
 void at_start_release(void);

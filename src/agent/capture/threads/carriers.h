@@ -6,12 +6,12 @@
 
 /* The id of a platform thread, or of the virtual thread that is mounted on it now. */
 uint64_t thread_running_on(const struct thread *t);
-/* The calling thread, a carrier, runs that virtual thread from now on; 0: none. */
+/* From now on the calling thread, a carrier, runs the virtual thread with this id; 0: none. */
 void thread_carries(JNIEnv *jni, uint64_t id);
-/* The virtual thread that the calling carrier ran for most of the time since then; 0: unknown. */
+/* The virtual thread that the calling carrier ran for most of the time since `time`; 0: unknown. */
 uint64_t thread_carried_since(uint64_t time);
-/* Whichever carrier was known to run `was` runs `now` from now on; 0: none. */
+/* The carrier that was known to run `was` runs `now` from now on; 0: none. */
 void thread_carried(const struct thread *carrier, uint64_t was, uint64_t now);
-/* A platform thread ends; the recording has ended. */
+/* The first is called when a platform thread ends, the second when the recording has ended. */
 void carriers_thread_ends(const struct thread *t);
 void carriers_release(void);

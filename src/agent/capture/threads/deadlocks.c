@@ -4,9 +4,9 @@
  * agent examines the waits that have lasted for 20 ms or more, for monitors and for synchronizers
  * with an owner, and follows the chain of owners (TPTP thread profiling, TRCThreadDeadLockEvent).
  *
- * A deadlock forms when its last wait begins. Owners are therefore read only when there is a wait
- * that was not there the last time, and to be sure again ever more rarely: reading the owner of
- * some monitors stops the VM.
+ * A deadlock forms when its last wait begins. Owners are therefore read only when there is a new
+ * wait, and otherwise, as a precaution, less and less often, because reading the owner of some
+ * monitors stops the VM.
  *
  * There are no false alarms, because a waiting thread cannot release what it owns. If each thread
  * of a cycle was in the same wait before and after the owners were read, all of them waited during
@@ -34,8 +34,10 @@
 
 enum { SEARCH_MS = 25, SEARCH_ALWAYS_MS = 500, FRAMES_SHOWN = 64, REPORTED = 256 };
 
-/* After so many searches that found the same waits their owners are read again; twice as many each
- * time. */
+/*
+ * The owners of unchanged waits are read again after this many searches, a number that doubles each
+ * time.
+ */
 enum { AGAIN_FIRST = 2, AGAIN_MOST = 256 };
 
 #define OLD_ENOUGH (20 * NS_PER_MS)

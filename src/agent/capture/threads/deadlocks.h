@@ -5,9 +5,9 @@
 #include "agent/session/session.h"
 
 int deadlock_watch_load(struct session *s, struct buf *why) must_check;
-/* always: it searches rarely, so that it may run for months. */
+/* always: the search runs rarely, so that it may go on for months. */
 int deadlock_watch_start(JNIEnv *jni, bool always, struct buf *why) must_check;
-/* In a recording of threads that goes on. */
+/* Begins the search in a recording of threads that is already in progress. */
 int deadlock_watch_begin(JNIEnv *jni, struct buf *why) must_check;
 void deadlock_watch_status(struct buf *out);
 void deadlock_watch_stop(JNIEnv *jni);

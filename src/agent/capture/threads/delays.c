@@ -26,8 +26,8 @@
 #define SLEPT_LEAST (NS_PER_MS / 50)
 
 /*
- * How many times older than its own cost the previous reading must be; for how many readings a
- * thread is watched.
+ * STALE: a new reading is taken when the previous one is older than this many times the cost of a
+ * reading. WATCHED: the number of readings for which a thread is watched.
  */
 enum { STALE = 5, WATCHED = 16 };
 
@@ -61,7 +61,9 @@ static void usage(uint64_t *ret_cpu, uint64_t *ret_switches)
 /* The carrier that is the calling thread, once it has run a virtual thread. */
 static __thread struct waiter *carrier;
 
-/* Whose use of the processor it is when w runs on the calling thread; NULL: unknown. */
+/*
+ * The waiter to which the processor time counts when w runs on the calling thread; NULL: unknown.
+ */
 static struct waiter *runner(struct waiter *w)
 {
     return w->is_virtual ? carrier && carrier->id ? carrier : NULL : w;

@@ -5,18 +5,20 @@
 #include "agent/capture/threads/waiters.h"
 
 /*
- * The calling thread, a platform thread, is new, resumes running after a wait of ns,
- * begins to wait, or ends.
+ * The calling thread, a platform thread: it is new, resumes running after a wait of ns, begins to
+ * wait, or ends.
  */
 void delays_new_thread(struct waiter *w);
 void delays_run_begins(struct waiter *w, uint64_t now, uint64_t waited);
 void delays_run_ends(struct waiter *w, uint64_t thread, uint64_t now);
 /*
- * The calling thread waits from now on, or has done so; w is it or a virtual thread that runs on
- * it.
+ * The calling thread begins to wait, or has waited. w is that thread's waiter, or that of a virtual
+ * thread that runs on it.
  */
 void delays_wait_begins(struct waiter *w, uint64_t now);
 void delays_wait_ends(struct waiter *w, uint64_t now, uint64_t waited);
-/* The calling thread, a carrier, has run the thread `was`, which may be itself, and runs another.
+/*
+ * The calling thread is a carrier that stops running the thread `was`, which may be the carrier
+ * itself, and runs another one.
  */
 void delays_mount(struct waiter *of_carrier, uint64_t was, uint64_t now);

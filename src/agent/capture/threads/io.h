@@ -4,7 +4,7 @@
 
 #include "agent/capture/threads/waiters.h"
 
-/* Writes the event of such a wait that has ended. */
+/* Writes the event of a wait for a file or socket that has ended. */
 void threads_put_io_wait(uint64_t thread, const struct wait *was, uint64_t ns);
 
 /*
@@ -13,7 +13,7 @@ void threads_put_io_wait(uint64_t thread, const struct wait *was, uint64_t ns);
  * restored.
  */
 void io_start(JNIEnv *jni);
-/* Whether a native method of this class ("sun/nio/ch/Net") waits for files or sockets. */
+/* Whether the native method `name` of a class ("sun/nio/ch/Net") waits for files or sockets. */
 bool io_waits_in(const char *class_name, const char *name);
 int io_bind(JNIEnv *jni, bool ours);
 void io_stop(void);

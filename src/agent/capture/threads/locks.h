@@ -18,8 +18,8 @@ void locks_waited(struct waiter *w, uint64_t class, uint32_t object, uint64_t no
  */
 uint64_t locks_class(JNIEnv *jni, jclass class);
 /*
- * The calling thread is about to enter a monitor. The second returns when that was; 0: unknown, or
- * long ago.
+ * Called when the calling thread is about to enter a monitor. The second function returns when that
+ * was; 0: unknown, or too long ago.
  */
 void locks_arriving(struct waiter *w, uint32_t object, uint64_t now);
 uint64_t locks_arrived(const struct waiter *w, uint32_t object);

@@ -7,11 +7,14 @@
 /* jvmscope.VirtualThreadUnmounted. */
 void threads_put_unmounted(uint64_t thread, const struct wait *was, uint64_t ns);
 /*
- * Shortens a wait of the calling thread by the time in which it only lacked a carrier, for which
- * jvmscope.VirtualThreadReady is written. timed_out: the wait ended when its time was over.
+ * Shortens a wait of the calling thread by the time in which the thread only lacked a carrier, and
+ * writes jvmscope.VirtualThreadReady for that time. timed_out: the wait ended by its timeout.
  */
 void mounts_late(struct waiter *w, const struct wait *was, bool timed_out, uint64_t *ns);
-/* Since when a thread that is unmounted has been ready; 0: it is not, or not for long. */
+/*
+ * The time since which an unmounted thread has been ready; 0: it is not ready, or has become ready
+ * only just now.
+ */
 uint64_t mounts_ready_since(const struct waiter *w);
 void mounts_fields(JNIEnv *jni);
 

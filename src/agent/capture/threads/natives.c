@@ -94,8 +94,9 @@ static uint64_t tid_of(JNIEnv *jni, jobject thread)
 }
 
 /*
- * Who called start() for a thread that has not run yet, for its jdk.ThreadStart. A thread
- * overwrites what another one with the same place left; the event then does not say it.
+ * Who called start() for a thread that has not run yet, for its jdk.ThreadStart. Two threads may
+ * share an entry; the later one overwrites it, and the event of the earlier one then lacks its
+ * starter.
  */
 enum { STARTS = 256 };
 
@@ -259,7 +260,7 @@ static bool park_untimed(JNIEnv *jni, jobject unsafe, jboolean absolute, jlong t
         return false;
     uint64_t start = clock_ns(CLOCK_MONOTONIC_COARSE), ns;
     struct wait was, how = {.start = start + tick_ns, .plain = true};
-    w->run.since = 0; /* what it ran before is not known either */
+    w->run.since = 0; /* how long it ran before is not known either */
     wait_begin(w, WAIT_PARK, &how);
     real.park(jni, unsafe, absolute, time);
     if (likely(clock_ns(CLOCK_MONOTONIC_COARSE) - start < 2 * tick_ns)) {

@@ -11,5 +11,5 @@ uint64_t object_class(JNIEnv *jni, jobject o);
 uint64_t class_record(JNIEnv *jni, jclass c);
 /* Its name, "java.lang.Object"; "?" when unknown. */
 void object_class_name(uint64_t class, char *to, size_t size);
-/* A new chunk begins, or the recording has ended: what is known of classes is learnt again. */
+/* Forgets what is known about classes, because a new chunk begins or the recording has ended. */
 void objects_forget(void);

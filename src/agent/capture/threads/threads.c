@@ -203,7 +203,7 @@ static void flush(struct session *s, JNIEnv *jni)
     waiting_report_all(now_ns() - WAITING_REPORT);
 }
 
-/* Which threads there are, and what they wait for. */
+/* Writes again which threads exist, and what they wait for. */
 static void restate(struct session *s, JNIEnv *jni)
 {
     objects_forget();
@@ -213,7 +213,7 @@ static void restate(struct session *s, JNIEnv *jni)
     waiting_report_again();
 }
 
-/* Waits that go on have the ids of their stacks. */
+/* Waits in progress refer to their stacks by id. */
 static void keep_stacks(struct session *s, JNIEnv *jni)
 {
     waiting_keep_stacks();

@@ -40,7 +40,10 @@ struct thread_capture {
     bool mounts;      /* and when they are mounted and unmounted */
     bool watch;       /* deadlock=y: data that only this needs is kept as well */
     jfieldID tid, park_blocker;
-    /* waits of which only the end was seen, or threads for which there was no room */
+    /*
+     * the number of waits of which only the end was seen, and of threads for which there was no
+     * room
+     */
     atomic_uint_fast64_t lost;
 };
 
@@ -60,7 +63,10 @@ void threads_natives_leave(void);
  */
 void threads_put_interaction(enum threads_type type, struct waiter *w, uint64_t trace,
                              uint64_t class, uint32_t object, uint64_t target, bool all);
-/* A wake-up of the calling thread is left out to stay within the budget, which is counted. */
+/*
+ * A wake-up that the calling thread causes is left out to stay within the budget; counts the
+ * omission.
+ */
 void threads_interaction_left_out(void);
 
 extern const struct capture capture_threads;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What happens to virtual threads without a call of a native method, so that calls of ours are
+ * Operations on virtual threads that call no native method, so that calls of ours have to be
  * inserted: LockSupport.unpark, and VirtualThread's methods that give a thread to the scheduler.
  * threads=y instruments no others.
  */

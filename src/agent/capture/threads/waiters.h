@@ -72,7 +72,8 @@ struct waiter {
      */
     _Atomic uint64_t deadline;
     struct lateness late; /* of its last mount */
-    atomic_bool come;     /* a virtual thread has posted an event of its own */
+    /* the thread is virtual and has posted an event of its own in this capture */
+    atomic_bool come;
     bool is_virtual;
     struct running run; /* of a platform thread, also while it carries a virtual one */
     bool was_short;     /* the last wait; see agent/capture/budget/budget.h */
@@ -91,7 +92,7 @@ struct waiter {
      */
     uint64_t blocker_class;
     uint32_t blocker, blocker_chunk;
-    uint32_t parks_left_out; /* with those that were counted as lost */
+    uint32_t parks_left_out; /* including those that have already been counted as lost */
     struct wait waits[WAIT_KINDS];
 };
 
@@ -102,7 +103,10 @@ void waiters_release(void);
 
 /* The current platform thread; NULL for the agent's own threads. */
 struct thread *waiters_platform_self(JNIEnv *jni);
-/* The calling thread posts ThreadStart, or ThreadEnd: what it does afterwards is the VM's. */
+/*
+ * Called in ThreadStart and ThreadEnd. What the calling thread does after ThreadEnd is done by the
+ * VM and not by the program.
+ */
 void waiters_thread_starts(void);
 void waiters_thread_ends(void);
 /* A virtual thread ends: forgets its waits. */
@@ -151,11 +155,13 @@ bool wait_is_plain(const struct waiter *w);
 bool wait_left_out(const struct wait *was, uint64_t ns);
 
 /*
- * The calling thread's waits where to time a park would cost more than it may: a platform thread
- * whose last wait was short. Long ones are found by a clock that is cheap and coarse. NULL: it is
- * timed as others are.
+ * Returns the calling thread's waits if a park is not to be timed because that would exceed the
+ * budget: for a platform thread whose last wait was short. A cheap, coarse clock still finds parks
+ * that are long. NULL: the park is timed as usual.
  */
 struct waiter *waiter_untimed(JNIEnv *jni);
-/* Counts one more as lost, in portions; not between threads_natives_enter and
- * threads_natives_leave. */
+/*
+ * Counts one more wait as left out, and reports them as lost in portions. Must not be called
+ * between threads_natives_enter and threads_natives_leave.
+ */
 void waiter_leaves_out(uint32_t *count, enum jfr_loss loss);

@@ -58,7 +58,7 @@ enum { AGAIN_MAX = 10000 };
 
 struct waits_report {
     uint64_t before; /* waits that began then or earlier */
-    bool again;      /* those too that were reported */
+    bool again;      /* including waits that were already reported */
     unsigned reported;
     uint64_t left; /* not reported because there were too many */
 };

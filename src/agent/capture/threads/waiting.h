@@ -14,6 +14,9 @@ void waiting_init(struct jfr_writer *jfr);
 void waiting_report_all(uint64_t before);
 /* The same for all waits, whether they were reported or not, up to a limit. */
 void waiting_report_again(void);
-/* See keep_stacks in capture.h; of one wait, and of all that go on. */
+/*
+ * Keep the stack of one wait, and the stacks of all waits in progress; see keep_stacks in
+ * capture.h.
+ */
 void wait_keep_stack(struct wait *at);
 void waiting_keep_stacks(void);

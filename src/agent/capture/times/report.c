@@ -360,7 +360,7 @@ static bool is_empty(const struct trace_row *row)
     return !row->calls && !row->samples && !row->raw_ns && !row->open_ns;
 }
 
-/* Makes the next report say again what this one could not say in its row. */
+/* Makes the next report include a row again for which this one had no room. */
 static void take_back(const struct report *r, const struct trace_row *row)
 {
     struct str key = strpool_get(&r->traces, row->trace);

@@ -21,7 +21,8 @@ struct trace_types {
     jclass classes[TRACE_TYPES_MAX]; /* global references; several loaders may have the type */
     uint64_t class_rules[TRACE_TYPES_MAX];
     unsigned n_classes;
-    struct map below; /* hash of a class's name -> the rules of the types above it, as a set */
+    /* hash of a class's name -> the rules of its supertypes among these types, as a set */
+    struct map below;
 };
 
 /*

@@ -465,7 +465,7 @@ void value_json(struct json *j, const struct value *v)
         return;
     }
     bool is_number = v->shown && v->shown->style == STYLE_NUMBER && v->n_parts;
-    if (v->type == 'L' && box.type == 'C') { /* as a string it could not be told from one */
+    if (v->type == 'L' && box.type == 'C') { /* a plain string would look like a String */
         put_char(&text, &box);
         put_tagged(j, "object", &text);
         return;

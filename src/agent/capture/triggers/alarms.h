@@ -14,6 +14,9 @@ extern _Atomic uint64_t alarm_request_ns;
  * times: reported_ns is how long it had taken at the last report, 0 at the first one.
  */
 void alarm_request(const char *name, uint64_t ns, uint64_t reported_ns, bool goes_on);
-/* The VM stood still for so long, for a collection; for any reason. operation may be NULL. */
+/*
+ * Report that the VM stood still for ns: the first for a collection, the second for any reason.
+ * operation may be NULL.
+ */
 void alarm_pause(uint64_t ns);
 void alarm_safepoint(const char *operation, uint64_t ns);

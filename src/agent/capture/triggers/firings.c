@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is done when a trigger has fired: dumps of the ring, heap dumps, commands. A thread of the
- * agent does it, so that recording goes on meanwhile; it exists before it is needed, because a VM
- * out of memory gives none. It works on copies alone: the ring's descriptor and the texts of a
- * trigger, so that neither the end of the recording nor that of the trigger matters to it.
+ * The actions of triggers: dumps of the ring, heap dumps, commands. A thread of the agent carries
+ * them out, so that the recording continues meanwhile. The thread is started before it is needed,
+ * because a VM that is out of memory cannot start one. It works only on copies (the ring's
+ * descriptor and the texts of the trigger), so the end of the recording or of the trigger does not
+ * affect it.
  */
 #include "agent/capture/triggers/triggers.h"
 #include "agent/vm/dump.h"
@@ -30,7 +31,7 @@ enum { END_MS = 2000, CHILDREN_MAX = 16 };
 struct firing {
     struct trigger *trigger; /* valid while the trigger is busy */
     int fd;                  /* of the ring */
-    uint64_t since_ticks;    /* from when on events are wanted */
+    uint64_t since_ticks;    /* the beginning of the part of the ring that is wanted */
     uint64_t max_files;
     char path[PATH_MAX], pattern[PATH_MAX];
     char reason[32], measured[320];
@@ -46,7 +47,9 @@ static struct {
     bool can_dump_heap;
 } firings = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Commands that were started: at most so many at once, each by another trigger. */
+/*
+ * The commands that are running. Their number is limited, and each belongs to a different trigger.
+ */
 static struct child {
     struct ran ran;
     unsigned trigger;
@@ -169,7 +172,8 @@ static void remove_oldest(const char *pattern, uint64_t max)
 /* Writes the end of the ring. */
 static int dump_ring(const struct firing *s, const char **ret_why)
 {
-    /* The ring goes on, so that a distance from its end would say nothing of when the part begins.
+    /*
+     * The ring keeps moving, so a distance from its end would not determine where the part begins.
      */
     struct jfr_ring_cut cut = {.since_ticks = s->since_ticks, .flushed = true};
     struct jfr_ring_part part;
@@ -342,7 +346,7 @@ static struct firing *firing_of(struct session *session, struct trigger *t)
     s->trigger = t;
     s->max_files = t->max_files;
     uint64_t since_ns = t->fired_ns - MIN(t->before_ns, t->fired_ns);
-    /* Without a beginning the whole ring is taken. */
+    /* A beginning of 0 would take the whole ring. */
     s->since_ticks = MAX(jfr_writer_ticks(session->out.jfr, since_ns), UINT64_C(1));
     s->fd = fcntl(jfr_writer_descriptor(session->out.jfr), F_DUPFD_CLOEXEC, 3);
     s->condition = strdup(t->text);
@@ -350,7 +354,8 @@ static struct firing *firing_of(struct session *session, struct trigger *t)
     memcpy(s->measured, t->measured, sizeof(s->measured));
     snprintf(s->pattern, sizeof(s->pattern), "%s", t->pattern);
     int r = name_file(t->pattern, t->reason, s->path);
-    if (r == 0 && access(s->path, F_OK) == 0) { /* another trigger's, of this second */
+    /* another trigger has written a file in the same second */
+    if (r == 0 && access(s->path, F_OK) == 0) {
         char other[sizeof(t->reason) + 16];
         snprintf(other, sizeof(other), "%s-%u", t->reason, t->number);
         r = name_file(t->pattern, other, s->path);
@@ -395,8 +400,8 @@ void firings_stop(struct session *session, JNIEnv *jni)
     firings.stop = true;
     pthread_cond_broadcast(&firings.changed);
     /*
-     * A thread of the VM may not get on any more while the VM ends, and what is due is done here
-     * then. Otherwise a heap dump may take its time.
+     * While the VM ends, its threads may make no more progress, so the actions that are still due
+     * are then carried out here. Otherwise this waits for a heap dump as long as it takes.
      */
     while (firings.running && (!vm.dying || firings.working) &&
            (!vm.dying || now_ns() - began < END_MS * NS_PER_MS)) {

@@ -16,7 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is counted by reading folders of /proc takes at most this share of the time. */
+/*
+ * RARELY: counting the entries of folders of /proc takes at most one part in this many of the time.
+ */
 enum { SEARCHES = 10, RARELY = 200, LATENCY_SLOTS = 5, LATENCY_LEAST = 10 };
 
 #define EACH_SECOND   NS_PER_SECOND
@@ -79,7 +81,7 @@ static void see_event(const struct trigger_test *t, struct measured *m, void *co
     const struct event *r = context;
     if (!is_named(t, r->name) || r->ns <= atomic_load(&m->longest_ns))
         return;
-    /* The test has held because of this request before. */
+    /* This request has already made the test hold at its previous report. */
     if (r->reported_ns && logic_compare(t->op, (double)r->reported_ns, t->limit))
         return;
     pthread_mutex_lock(&names_lock);
@@ -201,7 +203,7 @@ static void look_at_safepoints(void)
     /* The VM counts some of them as they begin, and their time as they end. */
     if (all <= 0)
         return;
-    /* Of several only the mean is known, which the longest is not below. */
+    /* Of several safepoints only the mean is known; the longest took at least that long. */
     uint64_t each = (uint64_t)(all / MAX(n, INT64_C(1)));
     each_test(MEASURE_SAFEPOINT, see_time, &each);
     machine.stopped_before = stopped;
@@ -238,8 +240,8 @@ void measures_read(struct session *s, uint64_t now)
 /* ---- windows ---- */
 
 /*
- * By how much a number has grown over the unit of time; a part of it when less time has passed, and
- * then *ret_whole is false.
+ * How much a number has grown over the unit of time. If less time has passed, *ret_whole is false
+ * and the result is the growth so far.
  */
 static double grown(struct window *w, double value, uint64_t unit_ns, uint64_t now, bool *ret_whole)
 {
@@ -288,7 +290,7 @@ static double percentile(const uint64_t *counts, const uint64_t *before, double 
     return 0;
 }
 
-/* Of the last ten seconds, anew every two. */
+/* The percentile of the last ten seconds, computed every two seconds. */
 static double look_at_latencies(const struct trigger_test *t, struct latency_window *w,
                                 uint64_t now)
 {
@@ -421,7 +423,7 @@ void measures_report(struct trigger *t)
         n += (size_t)snprintf(t->measured + n, sizeof(t->measured) - n, "%s%s%s%s", n ? ", " : "",
                               text, name[0] ? ": " : "", name);
     }
-    if (!t->reason[0]) /* only what does not hold makes a negated condition hold */
+    if (!t->reason[0]) /* the condition is negated: no test holds that could be named */
         snprintf(t->reason, sizeof(t->reason), "condition");
 }
 
@@ -484,7 +486,8 @@ static int begin_test(struct trigger *t, int i, struct session *s, JNIEnv *jni, 
         return events_for(&oom_events, &exhaustion, &oom_on, t->text, why);
     case MEASURE_DEADLOCK:
         m->counted = deadlock_watch_found();
-        if (option_on(&s->options, OPT_DEADLOCK)) /* it is looked for from the start on */
+        /* deadlocks are searched for from the start of the recording */
+        if (option_on(&s->options, OPT_DEADLOCK))
             return 0;
         if (option_on(&s->options, OPT_THREADS))
             return deadlock_watch_begin(jni, why);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands of --then exec. vfork copies no page tables, which takes a process with a large heap
- * long, and stops the calling thread alone. Until exec the child shares our memory: it makes system
- * calls only.
+ * Commands of --then exec. vfork copies no page tables, which would take long in a process with a
+ * large heap, and stops only the calling thread. Until exec the child shares our memory: it makes
+ * system calls only.
  */
 #include "agent/capture/triggers/triggers.h"
 

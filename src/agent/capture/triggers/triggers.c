@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A trigger acts at most so often. */
+/* The shortest time between two actions of a trigger. */
 #define ACTS_EVERY (60 * NS_PER_SECOND)
-/* A condition that holds again and again is written into the recording at most so often. */
+/* The shortest time between two events of a condition that holds repeatedly. */
 #define WRITES_EVERY NS_PER_SECOND
 
 static const struct jfr_type trigger_type = {
@@ -120,7 +120,7 @@ static void trigger_free(struct trigger *t)
     free(t);
 }
 
-/* Where files lie that were given no place: next to the ring. */
+/* Chooses the place of files for which the user named none: next to the ring. */
 static int choose_pattern(const struct session *s, char *to, size_t size)
 {
     const char *ring = s->out.path, *slash = strrchr(ring, '/');
@@ -180,8 +180,8 @@ failed:
 }
 
 /*
- * Callbacks look at the list at any time: a trigger is put there before it is active, and stays to
- * the end of the recording.
+ * Callbacks may read the list at any time. A trigger is therefore added before it becomes active,
+ * and stays in the list until the recording ends.
  */
 static int add(struct session *s, JNIEnv *jni, const struct options *o,
                const struct option_trigger *from, struct buf *why)

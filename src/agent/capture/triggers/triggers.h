@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Triggers of a recording that is always on: conditions that are examined ten times a second, and
- * what is done when one of them holds. Parts: what they measure (measures.c), what is done
- * (firings.c), and the capture (triggers.c), whose functions run under the session's lock.
+ * Triggers of a recording that is always on: conditions that are evaluated ten times a second, and
+ * the actions that are carried out when one of them holds. measures.c takes the measurements,
+ * firings.c carries out the actions, and triggers.c is the capture, whose functions run under the
+ * session's lock.
  */
 #pragma once
 
@@ -13,14 +14,14 @@
 #include <limits.h>
 #include <stdatomic.h>
 
-/* So many since the recording began. */
+/* TRIGGERS_EVER: the number of triggers that a recording may have in all, removed ones included. */
 enum { TRIGGERS_EVER = 64, WINDOW_SLOTS = 10 };
 
-/* A number that grows, at equal distances in time. */
+/* A growing number, read at equal intervals of time. */
 struct window {
     double value[WINDOW_SLOTS];
-    uint64_t next_ns; /* when the next one is taken */
-    unsigned n, at;   /* how many there are; where the next one goes */
+    uint64_t next_ns; /* when the next reading is due */
+    unsigned n, at;   /* the number of readings, and the index of the next one */
 };
 
 /* Latencies of the last ten seconds. */
@@ -28,15 +29,18 @@ struct latency_window;
 
 /* What a test has seen. */
 struct measured {
-    /* Stored by callbacks: the longest since the last round, and how many were too long. */
+    /*
+     * Written by callbacks: the longest time since the last round, and the number of times that
+     * were too long.
+     */
     _Atomic uint64_t longest_ns;
     char name[TRIGGER_NAME_SIZE]; /* of the longest, if it has one; protected by measures.c */
-    uint64_t counted;             /* up to here events have been seen */
-    uint64_t since_ns;            /* for how long the comparison has been true; 0: it is not */
+    uint64_t counted;             /* the number of events that have been taken into account */
+    uint64_t since_ns;            /* since when the comparison has been true; 0: it is false */
     struct window window;
     struct latency_window *latencies;
     int counter;  /* of exceptions; -1: none */
-    double value; /* as the last round found it */
+    double value; /* as measured in the last round */
     bool holds;
 };
 
@@ -47,14 +51,14 @@ struct trigger {
     unsigned n_actions, number;
     char *pattern; /* of the names of files */
     uint64_t before_ns, after_ns, max_files;
-    bool momentary;      /* may happen again while it holds */
+    bool momentary;      /* the condition may become true again while it still holds */
     _Atomic bool active; /* it has not been removed */
     struct measured tests[LOGIC_NODES];
     bool held;           /* in the last round */
     uint64_t started_ns; /* or when it fired last, for `every` */
-    /* The one that is being taken: from its cause up to the end of its actions. */
+    /* The trigger has fired and its actions are not over yet. */
     _Atomic bool busy;
-    bool due; /* its actions wait for the time behind the cause to pass */
+    bool due; /* its actions wait until the recording covers the requested time after the cause */
     uint64_t fired_ns, due_ns, taken_ns;
     char reason[32], measured[320];
     /* What status shows. last_file and last_error are protected by firings.c. */
@@ -70,13 +74,16 @@ struct trigger *trigger_at(unsigned i);
 /* Whether its tests can be measured in this session: -ENOTSUP with a sentence in `why`. */
 int measures_begin(struct trigger *t, struct session *s, JNIEnv *jni, struct buf *why) must_check;
 void measures_end(struct trigger *t, JNIEnv *jni);
-/* Once before the conditions of a round are evaluated. */
+/* Called once in each round, before the conditions are evaluated. */
 void measures_read(struct session *s, uint64_t now);
 /* Measures the tests of a trigger. */
 void measures_of(struct trigger *t, uint64_t now);
-/* What made the condition hold, "612 ms: GET /cart", and as a name of a file has it, "request". */
+/*
+ * Stores what made the condition hold, "612 ms: GET /cart", and its short form for file names,
+ * "request".
+ */
 void measures_report(struct trigger *t);
-/* Calls of vm_events_on and the like are undone. */
+/* Undoes calls of vm_events_on and the like. */
 void measures_stop(JNIEnv *jni);
 
 /* ---- exceptions.c ---- */
@@ -92,7 +99,7 @@ void exception_counters_stop(JNIEnv *jni);
 int firings_start(JNIEnv *jni) must_check;
 /* Has the actions of a trigger carried out, by a thread of its own. */
 void firings_take(struct session *s, struct trigger *t);
-/* Carries out what is still due, and ends the thread. */
+/* Carries out the actions that are still due, and ends the thread. */
 void firings_stop(struct session *s, JNIEnv *jni);
 /* Copies what is shown of a trigger's last file and error. */
 void firings_last(const struct trigger *t, char file[PATH_MAX], char error[256]);
@@ -107,7 +114,7 @@ struct ran {
  * any of the process's descriptors, in a session of its own. Does not wait. 0 or a negative errno.
  */
 int run_command(const char *command, char *const *variables, size_t n, struct ran *ret) must_check;
-/* Whether it goes on; *ret_status is its exit status otherwise. */
+/* Returns whether the command is still running; otherwise *ret_status receives its exit status. */
 bool run_goes_on(struct ran *r, int *ret_status);
 
 /* ---- triggers.c ---- */

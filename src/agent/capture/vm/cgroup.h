@@ -15,8 +15,8 @@ struct cgroup {
 };
 
 /*
- * Finds the groups by a file as /proc/self/cgroup below a folder as /sys/fs/cgroup. Of the groups
- * around a process the innermost one counts that has a limit.
+ * Finds the groups that a file such as /proc/self/cgroup lists, below a folder such as
+ * /sys/fs/cgroup. Of the nested groups of a process the innermost one that has a limit counts.
  */
 void cgroup_find(struct cgroup *ret, const char *list, const char *root);
 
@@ -31,8 +31,8 @@ void cgroup_read(const struct cgroup *c, struct cgroup_figures *ret);
 /* Reads the slices and the throttled time alone, from one file. False: they are unknown. */
 bool cgroup_read_throttling(const struct cgroup *c, struct cgroup_figures *ret);
 /*
- * How long some task could not go on for want of "cpu", "memory" or "io", in ns, in the container
- * or else on the whole machine; -1: unknown.
+ * How long at least one task was stalled for lack of "cpu", "memory" or "io", in ns: in the
+ * container, or on the whole machine when that is unknown; -1: unknown.
  */
 int64_t cgroup_pressure_ns(const struct cgroup *c, const char *what);
 

@@ -118,7 +118,9 @@ static struct open_collection *collection_of(uint32_t id, uint64_t start_ns)
     return oldest;
 }
 
-/* What JFR calls the collector whose line this is; NULL: another line of the same collection says.
+/*
+ * JFR's name for the collector that wrote this line; NULL when another line of the same collection
+ * shows which one it is.
  */
 static const char *name_of(const struct log_gc *g)
 {

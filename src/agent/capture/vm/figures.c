@@ -56,7 +56,7 @@ static struct {
     uint64_t user_ticks, system_ticks, machine_ticks, busy_ticks;
     int64_t files;
     unsigned rounds;
-    /* When the container was out of CPU is read in each round: the last reading, if it is to be. */
+    /* The throttling of the container is read in each round, to find out when it happened. */
     bool has_quota, throttling_written;
     uint64_t throttling_ns;
     struct cgroup_figures throttling;
@@ -235,8 +235,9 @@ static void put_throttling(uint64_t ns, const struct cgroup_figures *f)
 }
 
 /*
- * In each round. A reading is written when it is a second old, and when the container has been out
- * of CPU since; then the one before is written too, so that the two say when it was.
+ * Called in each round. A reading is written when a second has passed since the last one that was
+ * written, and when the container was out of CPU since then. In that case the previous reading is
+ * written too, so that the two show when it was.
  */
 static void look_at_throttling(uint64_t now, const struct cgroup_figures *f, bool due)
 {

@@ -104,8 +104,8 @@ static void times(int64_t ret[COLLECTORS])
 }
 
 /*
- * G1 forgets the cause of a pause behind the event of its end, the others before it. The pauses of
- * a concurrent cycle have none, and no collector accounts for them.
+ * G1 clears the cause of a pause after the event of the pause's end, the other collectors before
+ * it. The pauses of a concurrent cycle have none, and no collector accounts for them.
  */
 static void find_cause(struct record *r)
 {
@@ -167,9 +167,9 @@ static void write_pause(const struct record *r, uint64_t start, uint64_t pause, 
 }
 
 /*
- * The collectors' own account leaves out the few dozen microseconds that JVM TI's events include
- * in addition, as the VM's log does. Where it leaves out much more, the thread that collects was
- * kept from running there, and all others waited for it.
+ * The collectors' own account leaves out the few dozen microseconds that JVM TI's events include in
+ * addition, as the VM's log does. If it leaves out much more, the collecting thread had no
+ * processor for that time, and all others waited for it.
  */
 static bool accounted(uint64_t used, uint64_t length)
 {

@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A program may make a class for each loader; beyond so many they count together. */
+/*
+ * A program may create a loader class for each loader. Classes beyond this number are counted
+ * together.
+ */
 enum { LOADERS = 512, BOOTSTRAP = 0, OTHERS = LOADERS - 1 };
 
 static struct {

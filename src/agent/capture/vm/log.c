@@ -24,8 +24,7 @@
 
 enum {
     BLOCK = 64 << 10,
-    /* more than that is skipped: the agent has not come to read for long, or the VM logs too much
-     */
+    /* more than this is skipped: the agent has not read for a long time, or the VM logs too much */
     BACKLOG_MAX = 8 << 20,
     RELEASE_EVERY = 256 << 10,
 };
@@ -63,7 +62,10 @@ int vm_log_open(JNIEnv *jni)
     struct rlimit limit;
     if (vm.version < 9 || !vm.hotspot)
         return -ENOTSUP;
-    /* The log grows for ever at its end, although its memory is given back. */
+    /*
+     * The end of the log file keeps growing, although the memory before it is released, so a limit
+     * on file sizes would stop it.
+     */
     if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur != RLIM_INFINITY)
         return -ENOTSUP;
     int fd = (int)syscall(SYS_memfd_create, "jvmscope-vm-log", 1u /* MFD_CLOEXEC */);
@@ -98,7 +100,7 @@ static uint64_t skip_to(uint64_t place)
         for (const char *newline; (newline = memchr(at, '\n', (size_t)(end - at)));
              at = newline + 1)
             lines++;
-        /* A line longer than a block is none of those that are asked for. */
+        /* No line of the requested kinds is longer than a block, so a longer one is skipped. */
         vm_log.read += at > vm_log.block ? (uint64_t)(at - vm_log.block) : (uint64_t)n;
     }
     return lines;

@@ -29,7 +29,10 @@ static struct {
 
 struct safepoint_counters safepoints_now(void)
 {
-    /* The time is counted last: what it has is in the number too. */
+    /*
+     * The VM counts the time last, so the time is read first: every safepoint in it is in the
+     * number too.
+     */
     struct safepoint_counters c = {.time_ns = counter_value(all.time)};
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     c.sync_ns = counter_value(all.sync);
@@ -144,8 +147,9 @@ void safepoints_line(const struct log_line *line)
 /* ---- without a log ---- */
 
 /*
- * So many safepoints were over at ns as the counters say. One alone since the last reading is
- * written; several are in the totals only, unless it is known when each was over.
+ * At time ns as many safepoints were over as the counters state. If there was only one since the
+ * last reading, it is written. Several are included in the totals only, unless it is known when
+ * each was over.
  */
 static void completed(uint64_t ns, const struct safepoint_counters *c)
 {

@@ -2,9 +2,9 @@
 /*
  * What the VM does by itself, with events=y: collections, safepoints, compilations and figures of
  * the process. JDK 9 and later write these in the unified log, which goes to memory that the agent
- * reads (log.h). On JDK 8, and where there is no such log, collections are JVM TI's and safepoints
- * the VM's counters. Everything here but vm_gc_starts and vm_gc_ends runs on the agent's thread,
- * under the session's lock.
+ * reads (log.h). On JDK 8, and where there is no such log, collections are taken from JVM TI's
+ * events and safepoints from the VM's counters. Everything here but vm_gc_starts and vm_gc_ends
+ * runs on the agent's thread, under the session's lock.
  */
 #pragma once
 
