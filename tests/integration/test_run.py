@@ -60,8 +60,8 @@ def test_a_program_that_records_nothing(tmp_path):
     done = lab.jvmscope("run", "-o", out, "--", "true")
     assert (done.returncode, out.read_bytes()) == (0, b"of before")
     assert done.stderr == f"jvmscope: {out}: no recording was written: the program started no VM that took the agent\n"
-    done = run(jdk, tmp_path / "new.jfr", *busy(0.1), flags=("--watch", "no-field"))
-    assert done.returncode == 1 and "watch: no-field: pkg.Class.field" in done.stderr and "jvmscope: " not in done.stderr, done
+    done = run(jdk, tmp_path / "new.jfr", *busy(0.1), flags=("--jfr=nosuch",))
+    assert done.returncode == 1 and "jfr=nosuch: the VM's Flight Recorder does not start" in done.stderr and "jvmscope: " not in done.stderr, done
     assert not (tmp_path / "new.jfr").exists()
 
 

@@ -152,7 +152,7 @@ def test_what_cannot_be_recorded_is_said_before_the_vm_is_touched(jdk, tmp_path)
     impossible = {("--exceptions=stacks",): (1, "no exception events"),
                   ("--trace", "a.B.c", "--if", "arg1 >"): (2, "condition: "),
                   ("--log", "nowhere"): (2, "nowhere"),
-                  ("--watch", "no-field"): (1, "no-field: pkg.Class.field")}
+                  ("--watch", "no-field"): (2, "no-field: names no field: pkg.Class.field")}
     with Rounds(jdk) as program:
         for words, (status, why) in impossible.items():
             done = lab.jvmscope("attach", "--cpu", *words, "-o", tmp_path / "x.jfr", program.process.pid)

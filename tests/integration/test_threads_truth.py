@@ -239,7 +239,7 @@ def test_filters_do_what_they_say(jdk, folder):
     lines = lab.jvmscope("threads", "timeline", path).stdout.splitlines()
     assert all(re.match(r" +\d+\.\d{6} s  [a-z]", line) for line in lines), lines[:3]
     cut = lab.jvmscope("threads", "timeline", "-n", "3", path).stdout.splitlines()
-    assert cut == [*lines[:3], f"... and {len(lines) - 3} events more (--limit)"]
+    assert cut == [*lines[:3], f" ... and {len(lines) - 3} events more (--limit)"]
 
 
 @pytest.mark.jdks(8, 17, 25, 27)

@@ -626,7 +626,7 @@ def test_a_recording_ends_without_the_stop_that_was_to_come(jdk, jvmscope, tmp_p
 
 # Conditions of Kinds, and the calls that meet them, as they are printed.
 PRINTED = (
-    ("letter", "arg1 == '\"'", ["letter('\"') = 34"]), ("boxed", "arg1 == 'a'", ['boxed("a") = "a"'] * 2),
+    ("letter", "arg1 == '\"'", ["letter('\"') = 34"]), ("boxed", "arg1 == 'a'", ["boxed('a') = 'a'", 'boxed("a") = "a"']),
     ("text", r'arg1 == "q\"uo\\te" || arg1 == "tab\tline\n"', [r'text("q\"uo\\te") = "q\"uo\\te"', r'text("tab\tline\n") = "tab\tline\n"']),
     ("optional", "arg1 == 'x' || arg1 == 5 || arg1 == null", [f"optional(java.util.Optional{o}) = java.util.Optional{o}" for o in ("[\"x\"]", "[5]", ".empty")]),
     ("held", "arg1.some == 'x' && arg1.none == null && arg1.list.length == 2 && arg1.letter == '\\'' && arg1.boxed == '\\n'", None),

@@ -201,7 +201,7 @@ static void status(struct session *s, struct buf *out)
     sites_status(out);
     sites_lock();
     buf_printf(out,
-               "alloc.places %u\nalloc.samples %llu\nalloc.by_vm %llu\nalloc.no_room "
+               "alloc.places %u\nalloc.stack_samples %llu\nalloc.by_vm %llu\nalloc.no_room "
                "%llu\nalloc.no_size %llu\n",
                alloc_points_count(), (unsigned long long)alloc_exact.stacks,
                (unsigned long long)alloc_exact.by_vm, (unsigned long long)alloc_no_room,
