@@ -48,7 +48,7 @@ def test_threads_classes_objects_as_they_are(jdk, jvmscope, program):
     waiting = [f for f in stack["frames"] if f["method"] == "waiting"]
     assert len(waiting) == 4 and all(f["class"] == "Inspected" for f in waiting)
     assert "locals" not in waiting[0], "HotSpot gives locals to agents that were there from start-up alone"
-    assert "started with" in stack["locals_unknown"]
+    assert "loaded at its start" in stack["locals_unknown"]
     assert re.search(r"^locals_unknown +the VM reports them only to", jvmscope("inspect", program.pid, "stack", "holder").stdout, re.M)
 
 
