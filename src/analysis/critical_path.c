@@ -225,26 +225,26 @@ static uint32_t before_vm(struct walk *w, uint32_t n, int *ret_r)
 {
     const struct timeline *t = w->t;
     const struct tl_node at = tl_node(t, n);
-    uint32_t activity = TL_NONE;
+    uint32_t before = TL_NONE;
     if (!(t->threads[at.thread].flags & TL_THREAD_SYSTEM))
         return TL_NONE;
     const char *name = tl_thread_name(t, at.thread);
     if (at.kind == TL_STARTS && strcmp(name, "Signal Dispatcher") == 0) {
-        activity = last_node(t, TL_NONE, at.time, n, TL_THREAD_SYSTEM, true);
+        before = last_node(t, TL_NONE, at.time, n, TL_THREAD_SYSTEM, true);
     } else if (at.kind == TL_RUN && at.prev < n && tl_node(t, at.prev).kind == TL_WAIT_OBJECT &&
                !graph_woken(t, n) && strcmp(name, "Reference Handler") == 0) {
         const struct tl_pause *p = pause_within(t, tl_node(t, at.prev).time, at.time);
-        activity = running_at(w, n, p ? p->start_ns : at.time);
-        if (activity != TL_NONE && p) /* until then it waits for a processor */
+        before = running_at(w, n, p ? p->start_ns : at.time);
+        if (before != TL_NONE && p) /* until then it waits for a processor */
             *ret_r = consume(w, at.thread, p->end_ns, PATH_RUN, n);
     }
-    if (activity == TL_NONE || *ret_r < 0)
-        return activity;
-    if (!timeline_node_holds(t, activity))
+    if (before == TL_NONE || *ret_r < 0)
+        return before;
+    if (!timeline_node_holds(t, before))
         *ret_r = -EPROTO;
     else
-        *ret_r = consume_last(w, tl_node(t, activity).thread, activity);
-    return activity;
+        *ret_r = consume_last(w, tl_node(t, before).thread, before);
+    return before;
 }
 
 /* Walks back from the last node of a thread that lies before the end. */
@@ -257,9 +257,9 @@ static int walk_back(struct walk *w, uint32_t n, uint32_t thread)
         const struct tl_node at = tl_node(w->t, n);
         if (!timeline_node_holds(w->t, n))
             return -EPROTO;
-        uint32_t activity = before_vm(w, n, &r);
-        if (activity != TL_NONE) {
-            n = activity;
+        uint32_t before = before_vm(w, n, &r);
+        if (before != TL_NONE) {
+            n = before;
             thread = tl_node(w->t, n).thread;
         } else if (graph_woken(w->t, n)) {
             uint32_t waker = at.waker;

@@ -3,6 +3,7 @@
 #include "jvmpi/ids.h"
 #include "jvmpi/interface.h"
 #include "jvmpi/monitors.h"
+#include "jvmpi/threads.h"
 
 #include "base/clock.h"
 #include "base/vec.h"
@@ -45,7 +46,7 @@ static bool must_go_on(void)
  */
 static bool must_change(void)
 {
-    bool awaited = vm.version >= 26 && atomic_load(&layer.stage) != STAGE_OPEN;
+    bool awaited = vm_end_waits() && atomic_load(&layer.stage) != STAGE_OPEN;
     return must_go_on() || my.reports || awaited;
 }
 

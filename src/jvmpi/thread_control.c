@@ -159,9 +159,7 @@ void threads_resume_all(void)
 
 void vm_ends(JNIEnv *env)
 {
-    enum { WAITS_SINCE = 26 };
-
-    if (vm.version < WAITS_SINCE)
+    if (!vm_end_waits())
         return;
     atomic_store(&leaving, true);
     threads_resume_all();
@@ -281,7 +279,7 @@ void profiler_exit(jint code)
     vm_clear_exception(env);
     if (my_entry) /* another thread may be the one that ends the VM */
         atomic_store(&my_entry->leaving, true);
-    if (my.notifying && vm.version >= 26) {
+    if (my.notifying && vm_end_waits()) {
         /* The VM waits for all callbacks, including this one, before it ends. */
         while (atomic_flag_test_and_set(&once))
             pause();

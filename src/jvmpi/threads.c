@@ -244,7 +244,7 @@ static bool ends_vm(jvmtiEnv *ti, JNIEnv *env, jthread thread)
     bool is = !(*ti)->GetThreadInfo(ti, thread, &info) && info.name &&
               strcmp(info.name, "DestroyJavaVM") == 0;
     vm_free(info.name);
-    return is && (vm.version < 26 || has_shut_down(env));
+    return is && (!vm_end_waits() || has_shut_down(env));
 }
 
 static void JNICALL on_end(jvmtiEnv *ti, JNIEnv *env, jthread thread)

@@ -118,6 +118,13 @@ void threads_resume_all(void);
  * closes now. Suspended threads are resumed, and none is suspended any more.
  */
 void vm_ends(JNIEnv *env);
+
+/* Whether the VM waits for callbacks when it ends, as above. */
+static inline bool vm_end_waits(void)
+{
+    return vm.version >= 26;
+}
+
 void suspend_thread_list(jint n, JNIEnv **list, jint *results);
 void resume_thread_list(jint n, JNIEnv **list, jint *results);
 jint create_system_thread(char *name, jint priority, void (*f)(void *));

@@ -73,32 +73,20 @@ static jobject configuration_of(JNIEnv *jni, const char *text)
                 : NULL;
 }
 
-struct switching {
-    JNIEnv *jni;
-    jobject recording;
-    jmethodID disable;
-};
-
-static void switch_off(const struct switching *x, const char *name)
-{
-    JNIEnv *jni = x->jni;
-    if ((*jni)->ExceptionCheck(jni))
-        return;
-    jstring text = (*jni)->NewStringUTF(jni, name);
-    jobject settings = text ? (*jni)->CallObjectMethod(jni, x->recording, x->disable, text) : NULL;
-    if (settings)
-        (*jni)->DeleteLocalRef(jni, settings);
-    if (text)
-        (*jni)->DeleteLocalRef(jni, text);
-}
-
-/* Switches off the events whose names are in a list with a space behind each. */
-static void switch_off_all(const struct switching *x, const char *names)
+/* Switches off the events whose names are in a list with a space after each. */
+static void switch_off(JNIEnv *jni, jobject recording, const char *names)
 {
     char name[64];
-    for (size_t n; names && (n = strcspn(names, " ")) > 0; names += n + 1) {
+    jmethodID disable = method_of_recording(jni, recording, "disable",
+                                            "(Ljava/lang/String;)Ljdk/jfr/EventSettings;");
+    for (size_t n; disable && names && (n = strcspn(names, " ")) > 0; names += n + 1) {
         snprintf(name, sizeof(name), "%.*s", (int)n, names);
-        switch_off(x, name);
+        jstring text = (*jni)->NewStringUTF(jni, name);
+        jobject settings = text ? (*jni)->CallObjectMethod(jni, recording, disable, text) : NULL;
+        if ((*jni)->ExceptionCheck(jni))
+            return;
+        (*jni)->DeleteLocalRef(jni, settings);
+        (*jni)->DeleteLocalRef(jni, text);
     }
 }
 
@@ -118,14 +106,10 @@ static jobject start_recording(struct session *s, JNIEnv *jni, const char *setti
     jobject recording = recording_of(jni, configuration_of(jni, settings));
     if (!recording)
         return NULL;
-    struct switching x = {jni, recording,
-                          method_of_recording(jni, recording, "disable",
-                                              "(Ljava/lang/String;)Ljdk/jfr/EventSettings;")};
-    for (int i = 0; x.disable && i < captures_count; i++)
+    switch_off(jni, recording, OUR_OWN);
+    for (int i = 0; i < captures_count; i++)
         if (rows_has(s->loaded, i))
-            switch_off_all(&x, captures[i]->jdk_events);
-    if (x.disable)
-        switch_off_all(&x, OUR_OWN);
+            switch_off(jni, recording, captures[i]->jdk_events);
     jmethodID name = method_of_recording(jni, recording, "setName", "(Ljava/lang/String;)V");
     jstring ours = name ? (*jni)->NewStringUTF(jni, "jvmscope") : NULL;
     if (ours)
@@ -152,10 +136,9 @@ static void put_exception(JNIEnv *jni, struct buf *why)
     jmethodID method =
         class ? (*jni)->GetMethodID(jni, class, "toString", "()Ljava/lang/String;") : NULL;
     jstring text = method ? (jstring)(*jni)->CallObjectMethod(jni, thrown, method) : NULL;
-    const char *chars = text ? (*jni)->GetStringUTFChars(jni, text, NULL) : NULL;
-    buf_string(why, chars ? chars : "out of memory");
-    if (chars)
-        (*jni)->ReleaseStringUTFChars(jni, text, chars);
+    vm_clear_exception(jni);
+    if (!vm_put_string(jni, text, why))
+        buf_string(why, "out of memory");
     vm_clear_exception(jni);
 }
 
@@ -184,7 +167,7 @@ static int flight_start(struct session *s, JNIEnv *jni, struct buf *why)
 }
 
 /* Stops the recording, which writes it, unless the recorder's own shutdown hook has done that. */
-static void end_recording(struct session *s, JNIEnv *jni)
+static void flight_end(struct session *s, JNIEnv *jni)
 {
     if (!flight.recording || (*jni)->PushLocalFrame(jni, LOCALS) < 0) {
         vm_clear_exception(jni);
@@ -219,22 +202,12 @@ static void end_recording(struct session *s, JNIEnv *jni)
     flight.recording = NULL;
 }
 
-static void flight_ending(struct session *s, JNIEnv *jni)
-{
-    end_recording(s, jni);
-}
-
-static void flight_stop(struct session *s, JNIEnv *jni)
-{
-    end_recording(s, jni);
-}
-
 const struct capture capture_flight = {
     .name = "flight",
     .options = OPTION_BIT(OPT_JFR),
     .records_only = true,
     .wanted = flight_wanted,
     .start = flight_start,
-    .stop = flight_stop,
-    .ending = flight_ending,
+    .stop = flight_end,
+    .ending = flight_end,
 };

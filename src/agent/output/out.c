@@ -234,21 +234,17 @@ static int append_file(int from, int to)
     char bytes[65536];
     if (fstat(to, &st) < 0)
         return -errno;
-    off_t at = st.st_size, read_at = 0;
-    for (ssize_t n; (n = pread(from, bytes, sizeof(bytes), read_at)) != 0; read_at += n) {
-        int r = n < 0 ? -errno : 0;
-        if (r == 0 && read_at == 0 && (n < 4 || memcmp(bytes, magic, sizeof(magic)) != 0))
+    int r = lseek(to, st.st_size, SEEK_SET) < 0 ? -errno : 0;
+    bool begins = true;
+    for (ssize_t n; r == 0 && (n = read(from, bytes, sizeof(bytes))) != 0; begins = false) {
+        if (n > 0 && begins && (n < 4 || memcmp(bytes, magic, sizeof(magic)) != 0))
             r = -EBADMSG;
-        for (ssize_t done = 0, w = 0; r == 0 && done < n; done += w) {
-            w = pwrite(to, bytes + done, (size_t)(n - done), at + read_at + done);
-            r = w < 0 ? -errno : 0;
-        }
-        if (r < 0) {
-            (void)!ftruncate(to, at);
-            return r;
-        }
+        else
+            r = n < 0 ? -errno : write_all(to, bytes, (size_t)n);
     }
-    return 0;
+    if (r < 0)
+        (void)!ftruncate(to, st.st_size);
+    return r;
 }
 
 /* Nothing is appended when the VM wrote no recording, which the capture has reported. */

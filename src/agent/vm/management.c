@@ -39,22 +39,13 @@ void *management_native(const char *now, const char *jdk8)
     return function;
 }
 
-static void append_text(JNIEnv *jni, jstring text, struct buf *out)
-{
-    const char *s = text ? (*jni)->GetStringUTFChars(jni, text, NULL) : NULL;
-    if (s && out)
-        buf_string(out, s);
-    if (s)
-        (*jni)->ReleaseStringUTFChars(jni, text, s);
-}
-
 static void append_message(JNIEnv *jni, jthrowable thrown, struct buf *out)
 {
     jclass class = (*jni)->GetObjectClass(jni, thrown);
     jmethodID get = (*jni)->GetMethodID(jni, class, "getMessage", "()Ljava/lang/String;");
     jstring message = get ? (jstring)(*jni)->CallObjectMethod(jni, thrown, get) : NULL;
     vm_clear_exception(jni);
-    append_text(jni, message, out);
+    vm_put_string(jni, message, out);
     if (message)
         (*jni)->DeleteLocalRef(jni, message);
     (*jni)->DeleteLocalRef(jni, class);
@@ -76,8 +67,8 @@ int management_diagnostic_command(JNIEnv *jni, const char *command, struct buf *
     vm_clear_exception(jni);
     if (thrown && out)
         append_message(jni, thrown, out);
-    if (!thrown)
-        append_text(jni, answer, out);
+    if (!thrown && out)
+        vm_put_string(jni, answer, out);
     int r = thrown ? -EINVAL : text ? 0 : -ENOMEM;
     if (thrown)
         (*jni)->DeleteLocalRef(jni, thrown);

@@ -431,6 +431,16 @@ bool vm_clear_exception(JNIEnv *jni)
     return pending;
 }
 
+bool vm_put_string(JNIEnv *jni, jstring text, struct buf *out)
+{
+    const char *s = text ? (*jni)->GetStringUTFChars(jni, text, NULL) : NULL;
+    if (!s)
+        return false;
+    buf_string(out, s);
+    (*jni)->ReleaseStringUTFChars(jni, text, s);
+    return true;
+}
+
 void vm_expect_references(JNIEnv *jni)
 {
     enum { MANY = 65000 }; /* HotSpot refuses more than 65,536 */

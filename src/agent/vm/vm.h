@@ -91,6 +91,8 @@ static inline void vm_free(void *memory) /* memory that JVM TI allocated */
 
 /* Clears a pending exception; true when there was one. */
 bool vm_clear_exception(JNIEnv *jni);
+/* Appends a string in modified UTF-8. Returns false when it is NULL or there is no memory. */
+bool vm_put_string(JNIEnv *jni, jstring text, struct buf *out);
 
 /*
  * Announces any number of local references, up to the end of the current frame or native method.

@@ -170,14 +170,13 @@ static void condition_value(void *context, const struct cond_test *t, struct con
 static const struct known_method *known_method(struct jfr_writer *w, int32_t number)
 {
     size_t at = (size_t)number;
-    pthread_mutex_lock(&method_trace.lock);
-    bool there = at < method_trace.methods.methods.len;
-    pthread_mutex_unlock(&method_trace.lock);
-    if (!there)
-        return NULL;
-    if (at >= method_trace.known.len &&
-        vec_extend(&method_trace.known, at + 1 - method_trace.known.len) < 0)
-        return NULL;
+    if (at >= method_trace.known.len) {
+        pthread_mutex_lock(&method_trace.lock);
+        bool there = at < method_trace.methods.methods.len;
+        pthread_mutex_unlock(&method_trace.lock);
+        if (!there || vec_extend(&method_trace.known, at + 1 - method_trace.known.len) < 0)
+            return NULL;
+    }
     struct known_method *k = &method_trace.known.data[at];
     unsigned changed = atomic_load(&method_trace.methods_changed);
     if (!k->name || k->changed != changed) {
