@@ -98,6 +98,11 @@ def has_company(row, given):
     return not row["goes_with"] or any(given.get(name) == word if word else given.get(name, "n") != "n" for name, word in parts)
 
 
+def some_name(r):
+    """Returns a field's or a method's name of one to ten parts, in letters of one to three bytes."""
+    return ".".join("".join(r.choice("abcABC$_09éЖ中") for _ in range(r.choice([1, 2, 3, 7, 30]))) for _ in range(r.randint(2, 10)))
+
+
 def some_value(row, r):
     if row["kind"] == WORD:
         return r.choice(row["values"].split("|"))
@@ -109,7 +114,8 @@ def some_value(row, r):
         return str(r.randint(max(row["min"], 1), min(row["max"], 10**6)) if row["min"] < 10**6 else row["min"])
     text = "".join(r.choice("abcABC.$*_0é ='\\\"%{,") for _ in range(r.choice([1, 2, 3, 7, 30, 300]))).strip(" ") or "x"
     # What has a grammar takes any text in its place.
-    grammar = {"if": lambda: "arg1 == '" + text.translate({ord(c): "x" for c in "'\\"})[:200] + "'", "log": lambda: "a.B:12 " + text.replace("{", "x")}
+    grammar = {"if": lambda: "arg1 == '" + text.translate({ord(c): "x" for c in "'\\"})[:200] + "'", "log": lambda: "a.B:12 " + text.replace("{", "x"),
+               "watch": lambda: some_name(r), "requests": lambda: some_name(r) + r.choice(["", "(..)"])}
     return grammar.get(row["name"], lambda: text)()
 
 
@@ -134,7 +140,7 @@ def test_random_option_sets_reach_the_agent_as_they_were_meant(tmp_path):
                 words = [w for w in words if not w.startswith(row["flag"] + "=")]
                 del want[row["name"]]
         captures = {"cpu", "heap", "monitor", "live", "onoom", "threads", "locks", "trace", "cover", "log", "watch", "exceptions",
-                    "events", "deadlock", "requests"}
+                    "events", "deadlock", "requests", "jfr"}
         text, said = command.options(*words)
         assert text is not None, (words, said)
         if not captures & set(want):
