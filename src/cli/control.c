@@ -419,7 +419,7 @@ const struct command command_stop = {
     .summary = "end a recording",
     .description =
         "Ends the recording that *jvmscope attach* or *jvmscope run* began, and writes it out. A "
-        "recording that ended by its own time is fetched as well, with *-o*.",
+        "recording whose time is over is fetched as well, with *-o*.",
     .examples = "  jvmscope stop 4711\n"
                 "  jvmscope stop -o app.html 4711\n",
     .sets = stop_sets,

@@ -349,8 +349,8 @@ const struct command command_coverage = {
     .summary = "show which classes, methods, lines and branches ran",
     .description =
         "Reads recordings made with *--cover* and adds them up: a line ran when it ran in one of "
-        "them. Prints a table, or writes a file for other tools; the extension of the output "
-        "picks its form.",
+        "them. Prints a table, or writes a file for other tools; the extension of the output picks "
+        "its format.",
     .examples = "  jvmscope run --cover -o app.jfr -- java -jar app.jar\n"
                 "  jvmscope coverage app.jfr                        a table of classes\n"
                 "  jvmscope coverage --sources src -o app.html a.jfr b.jfr\n",

@@ -117,8 +117,9 @@ const struct command command_inspect = {
         "*statics* NAME, *modules*, *instances* CLASS, *object* NUMBER, *free* NUMBER|all, "
         "*properties*, *vm*, *deadlocks*. Objects are shown as Class@NUMBER; a number stays valid "
         "over collections until the object dies or is freed. No code of the program is called. A "
-        "stack has its locals when the agent was there from the start: the VM gives them to none "
-        "that comes later. A logpoint (*attach --log*) reads locals at a line in any VM.",
+        "stack shows locals only if the agent was loaded when the VM started, because the VM does "
+        "not give them to an agent that is loaded later. "
+        "A logpoint (*attach --log*) reads locals at a line in any VM.",
     .examples = "  jvmscope inspect 4711 threads\n"
                 "  jvmscope inspect 4711 stack main                 frames with their locals\n"
                 "  jvmscope inspect 4711 class java.util.HashMap    fields, methods, where "

@@ -161,11 +161,10 @@ const struct command command_list = {
     .operands = "",
     .summary = "list the Java VMs of this machine",
     .description =
-        "Lists the VMs that can be seen, in all containers of the machine, with user, version, "
-        "the time since they started, the CPU time that they have used, and program. Those in "
-        "containers are marked with the container's id, as its control group names it, and its "
-        "host name; those with a /tmp of their own (systemd's PrivateTmp=yes) and stopped ones "
-        "are marked too.",
+        "Lists the VMs that can be seen, in all containers of the machine, with their user, "
+        "version, time since they started, CPU time and program. A VM in a container is marked "
+        "with the container's id, as its control group names it, and with its host name. VMs with "
+        "a /tmp of their own (systemd's PrivateTmp=yes) and stopped ones are marked too.",
     .examples = "  jvmscope list\n",
     .sets = list_sets,
 };

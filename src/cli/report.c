@@ -22,7 +22,7 @@ static const struct arg report_args[] = {
     {"--json", 0, ARG_FLAG, offsetof(struct report, json), NULL,
      "print JSON: every metric, every method"},
     {"--idle", 0, ARG_FLAG, offsetof(struct report, idle), NULL,
-     "wall-clock samples of threads that wait for something to do count too"},
+     "count wall-clock samples of idle threads too"},
     {"--inverted", 0, ARG_FLAG, offsetof(struct report, inverted), NULL,
      "show who calls the hottest methods instead of the hottest stacks"},
     {"--limit", 'n', ARG_NUMBER, offsetof(struct report, limit), "N",

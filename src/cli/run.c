@@ -309,15 +309,15 @@ const struct command command_run = {
     .operands_end_options = true,
     .summary = "run a Java program and record it",
     .description =
-        "Runs the program with the agent in it from the start. When the program is java itself "
-        "the agent is an argument of it; a script that starts java gets it through "
-        "JAVA_TOOL_OPTIONS. The program's standard streams and its exit status are untouched; "
-        "where it ends with 0 and not all was recorded, a full disk for one, the command says "
-        "what is missing and exits with 1.\n\n"
-        "Without an option that says what to record, CPU is sampled. The extension of the output "
-        "picks the format: .jfr, .hprof.txt and .hprof are written by the agent, others are made "
-        "of a .jfr at the end. What is written is readable by its owner alone: a recording holds "
-        "command lines and the strings that were traced.",
+        "Runs the program with the agent in it from the start. If the program is java itself, the "
+        "agent is passed as an argument; a script that starts java gets it through "
+        "JAVA_TOOL_OPTIONS. The program's standard streams and exit status are untouched. Only if "
+        "it ends with 0 but something could not be recorded, for example because the disk was "
+        "full, does the command say what is missing and exit with 1.\n\n"
+        "Without an option that says what to record, CPU time is sampled. The extension of the "
+        "output picks the format: the agent writes .jfr, .hprof.txt and .hprof itself, and other "
+        "formats are made from a .jfr at the end. Only the owner can read what is written, because "
+        "a recording holds command lines and the strings that were traced.",
     .examples = "  jvmscope run -o app.html -- java -jar app.jar    a flame graph\n"
                 "  jvmscope run -o app.jfr -- java -jar app.jar     a recording, for report and "
                 "convert\n"

@@ -490,9 +490,9 @@ const struct command command_top = {
     .max_operands = 1,
     .summary = "show a running VM: heap, collections, threads, classes, compilation",
     .description =
-        "Shows a table every second, on a terminal in place. What is shown comes from the "
-        "counters that the VM publishes and from /proc, at no cost for the program; thread states "
-        "need the agent (*--states*).",
+        "Prints a table every second; on a terminal it replaces the one before. The figures come "
+        "from the counters that the VM publishes and from /proc, at no cost to the program. Thread "
+        "states need the agent (*--states*).",
     .examples = "  jvmscope top 4711\n"
                 "  jvmscope top --json -i 10s 4711 >>vm.jsonl       a line every ten seconds\n",
     .sets = top_sets,

@@ -33,8 +33,8 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_CPU_TIMER] = {"cpu", "threads",
                         "the system gave them no timer, so they were not sampled"},
     [LOSS_CPU_UNMOUNTED] = {"cpu", "milliseconds of virtual threads",
-                            "they had no carrier, where --cpu=wall does not sample; --threads "
-                            "records their waits"},
+                            "they had no carrier, and --cpu=wall does not sample such threads; "
+                            "--threads records their waits"},
     [LOSS_ALLOC_SITE] = {"alloc", "objects", "the table of allocation sites was full"},
     [LOSS_ALLOC_SIZE] = {"alloc", "places",
                          "their class was not found, so their bytes are not known"},
@@ -51,11 +51,11 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
                           "the system gave them no timer, so their CPU time is not known"},
     [LOSS_THREAD_NAME] = {"threads", "names", "there was no memory for them"},
     [LOSS_VIRTUAL_THERE] = {"threads", "virtual threads",
-                            "they were there before it began, too many or untracked by the JDK, "
-                            "and are shown from when they next run"},
+                            "they existed before it began and the JDK does not track them, or they "
+                            "were too many; each is shown from when it next runs"},
     [LOSS_VIRTUAL_LIST] = {"threads", "lists of virtual threads",
-                           "the JDK does not show which were there, so those are shown from when "
-                           "they next run"},
+                           "the JDK does not list those that existed before, so each is shown from "
+                           "when it next runs"},
     [LOSS_HOLD_RATE] = {"locks", "holds", "a thread had more at once or in a second than are kept"},
     [LOSS_REQUEST_RATE] = {"requests", "details of requests",
                            "requests came too fast, so those of a sample and of the slowest are "

@@ -78,7 +78,7 @@ const struct jfr_type jfr_builtin_types[JFR_BUILTINS] = {
     [JFR_POOL_METHOD_KEY] =
         {.name = "jvmscope.types.MethodKey",
          .kind = JFR_POOL,
-         .description = "The number under which stacks not yet in the dictionary know a method",
+         .description = "The number by which a stack outside the dictionary refers to a method",
          .fields = JFR_FIELDS({"method", "Method", "jdk.types.Method"},
                               {"key", "Key", "long", JFR_ADDRESS})},
 
@@ -261,10 +261,10 @@ const struct jfr_type jfr_builtin_types[JFR_BUILTINS] = {
 
     EVENT(JFR_LOST, "jvmscope.Lost", "Lost", JVMSCOPE, JFR_DURATION, {"capture", "Capture", TEXT},
           {"what", "What", TEXT}, {"reason", "Reason", TEXT},
-          {"amount", "Since The Last One", "long"}, {"total", "Total", "long"}, {"of", "Of", TEXT}),
+          {"amount", "Since the Last One", "long"}, {"total", "Total", "long"}, {"of", "Of", TEXT}),
     EVENT(JFR_WALL_SAMPLE, "jvmscope.WallSample", "Wall-clock Sample", JVMSCOPE, 0,
           {"sampledThread", "Thread", THREAD}, {"stackTrace", "Stack Trace", STACK},
           {"state", "Thread State", "jdk.types.ThreadState"},
           {"samples", "Samples", "int", JFR_UNITS,
-           .description = "Intervals in a row with this stack"}),
+           .description = "Number of consecutive intervals with this stack"}),
 };

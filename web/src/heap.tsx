@@ -141,7 +141,7 @@ function Tree({ ask, summary, chosen, onChoose }: { ask: Ask; summary: Summary; 
               <span class="fold" />
             )}
             <b>{simple(o.class)}</b> <span class="value">{o.value?.slice(0, 200) ?? ""}</span>
-            {open[o.object] instanceof Error && <span class="dim"> (what it holds is not in this file)</span>}
+            {open[o.object] instanceof Error && <span class="dim"> (its contents are not in this file)</span>}
           </span>,
           bytes(o.retained), percent(o.retained, summary.reachableBytes), bytes(o.shallow),
         ];

@@ -26,7 +26,7 @@ export function Losses({ page, view, metric }: { page: PageJson; view: string; m
       ))}
       {others.length > 0 && (
         <details class="note lost">
-          <summary>Lost of other captures: {others.map((l) => `${l.capture} ${amountOf(l)}`).join(", ")}</summary>
+          <summary>Losses of other captures: {others.map((l) => `${l.capture} ${amountOf(l)}`).join(", ")}</summary>
           {others.map((l) => (
             <p>{sentence(l)}.</p>
           ))}

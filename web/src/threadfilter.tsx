@@ -78,7 +78,7 @@ export function ThreadFilter(p: Props) {
           <button onClick={() => change(new Set(rows.map((r) => r.key)))}>All</button>
           {shown.length < rows.length && <button onClick={() => change(new Set(shown.map((r) => r.key)))}>Those listed</button>}
           <button onClick={() => change(new Set())}>None</button>
-          <button onClick={() => change(new Set(rows.filter((r) => !p.json.threads[r.key].system && Number(r.cells[3]) + Number(r.cells[4]) > 0).map((r) => r.key)))}>Those that do something</button>
+          <button onClick={() => change(new Set(rows.filter((r) => !p.json.threads[r.key].system && Number(r.cells[3]) + Number(r.cells[4]) > 0).map((r) => r.key)))}>Active ones</button>
           <span class="grow" />
           <button onClick={() => dialog.current!.close()}>Cancel</button>
           <button class="on" onClick={apply}>Show {set.size}</button>

@@ -60,7 +60,7 @@ export const stateTitles: Record<string, string> = {
   "dead-join": "ended, and woke who joined it",
   unpark: "unparks a thread",
   acquire: "takes a lock",
-  release: "lets a lock go",
+  release: "releases a lock",
 };
 
 /** For the only state of a quiet thread. */

@@ -23,8 +23,7 @@ static const struct jfr_type unmatched_type = {
     .name = "jvmscope.PatternUnmatched",
     .label = "Pattern without Classes",
     .category = "jvmscope",
-    .description =
-        "A pattern of an option that no class has matched up to the end of the recording",
+    .description = "A pattern of an option that matched no class by the end of the recording",
     .kind = JFR_EVENT,
     .fields = JFR_FIELDS({"option", "Option", "java.lang.String"},
                          {"pattern", "Pattern", "java.lang.String"}),

@@ -29,7 +29,7 @@ static const struct jfr_type event_type = {
     .name = "jvmscope.VmEvent",
     .label = "VM Event",
     .category = "jvmscope|Trace",
-    .description = "A thread or class that came or went, a collection",
+    .description = "The start or end of a thread, a class load or unload, or a collection",
     .kind = JFR_EVENT,
     .fields =
         JFR_FIELDS({"what", "What", "java.lang.String"}, {"thread", "Thread", "java.lang.String"},

@@ -392,6 +392,6 @@ int inspect_stack(struct inspection *i)
     }
     free(frames);
     if (e != JVMTI_ERROR_NONE)
-        buf_printf(i->why, "%s: its stack cannot be had (JVM TI error %d)", i->operand, (int)e);
+        buf_printf(i->why, "%s: its stack cannot be read (JVM TI error %d)", i->operand, (int)e);
     return e == JVMTI_ERROR_NONE ? 0 : -ENOTSUP;
 }

@@ -337,11 +337,12 @@ static const struct command *const fleet_verbs[] = {
         .run = cmd_question,
         .summary = "list what got slower with new versions",
         .description =
-            "Compares each version that came in the chosen time with the version of its service "
-            "that came before it, and lists the methods whose share of the whole grew by more than "
-            "chance explains. The new version counts from its first profile on, the old one for as "
-            "long before that and beside it. When nothing got slower, the whole answer, with all "
-            "services and methods in it, names something in at most one of a hundred cases.",
+            "Compares each version that first appeared in the chosen time with the previous "
+            "version of its service, and lists the methods whose share of the whole grew by more "
+            "than chance explains. The new version is judged from its first profile on, the "
+            "previous one over an equally long time before that and while both run. If nothing got "
+            "slower, the whole answer, for all services and methods together, names something in "
+            "at most one of a hundred cases.",
         .examples = "  jvmscope fleet findings --store sqlite:fleet.db --from 24h\n"
                     "  jvmscope fleet findings --store sqlite:fleet.db --service shop --metric "
                     "allocations\n",

@@ -214,9 +214,9 @@ const struct command heap_verb_arrays = {
     .heap_answer = heap_answer_arrays,
     HEAP_ONE_FILE,
     .summary = "find arrays that are empty, constant, sparse or oversized",
-    .description = "Constant: every element is the same. Sparse: three quarters of the "
-                   "elements are null. Oversized: the end, half of it or "
-                   "more, is null or zero.",
+    .description = "In a constant array every element is the same. In a sparse one three quarters "
+                   "of the elements are null. In an oversized one the second half or more is null "
+                   "or zero.",
     .examples = "  jvmscope heap arrays app.hprof\n",
     .sets = heap_sets,
 };

@@ -261,8 +261,8 @@ const struct command heap_verb_classes = {
     .heap_answer = heap_answer_classes,
     HEAP_ONE_FILE,
     .summary = "list the class loaders, and classes that several of them loaded",
-    .description = "A loader retains its classes and their static fields; the row counts what "
-                   "instances of its classes retain.",
+    .description = "Prints a row for each class loader. A loader retains its classes and their "
+                   "static fields; the row also counts what the instances of its classes retain.",
     .examples = "  jvmscope heap classes app.hprof\n",
     .sets = heap_sets,
 };

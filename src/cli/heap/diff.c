@@ -155,9 +155,9 @@ const struct command heap_verb_diff = {
     .min_operands = 2,
     .max_operands = 2,
     .summary = "say which classes grew from one dump to another",
-    .description = "Objects, bytes and retained sizes by class, those that grew most first: "
-                   "the program's classes by what "
-                   "they retain, then all classes by size and by what they retain.",
+    .description = "Prints how the objects, bytes and retained sizes of each class changed, those "
+                   "that grew most first: the program's own classes by what they retain, then all "
+                   "classes by size and by what they retain.",
     .examples = "  jvmscope heap diff before.hprof after.hprof\n",
     .sets = heap_sets,
 };

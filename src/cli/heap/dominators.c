@@ -11,7 +11,7 @@ static const struct arg dominators_args[] = {
     {0},
 };
 
-static const struct arg_set dominators_set = {"Where to stand in the tree", dominators_args};
+static const struct arg_set dominators_set = {"Which part of the tree", dominators_args};
 static const struct arg_set *const heap_dominators_sets[] = {&dominators_set, &heap_common_set,
                                                              &heap_index_set, NULL};
 

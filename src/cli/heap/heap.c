@@ -13,7 +13,7 @@ static const struct arg common_args[] = {
      "write a page of HTML (.html) or JSON (.json)"},
     {"--limit", 'n', ARG_COUNT, offsetof(struct heap_options, limit), "N", "rows of a table"},
     {"--dump", 0, ARG_COUNT, offsetof(struct heap_options, dump), "N",
-     "which dump of a file that holds several, from 1 (the last)"},
+     "which dump of a file with several, counted from 1 (the last)"},
     {0},
 };
 
@@ -21,7 +21,7 @@ const struct arg_set heap_common_set = {"What is shown", common_args};
 
 static const struct arg index_args[] = {
     {"--index", 0, ARG_TEXT, offsetof(struct heap_options, index), "FILE",
-     "where the index lies (the dump's name and .heapidx)"},
+     "where to keep the index (the dump's name with .heapidx)"},
     {"--rebuild", 0, ARG_FLAG, offsetof(struct heap_options, rebuild), NULL,
      "build the index anew"},
     {"--strong", 0, ARG_FLAG, offsetof(struct heap_options, strong), NULL,
@@ -47,7 +47,7 @@ const char *heap_why(int error)
     case -EFBIG:
         return "it needs a larger working file than the limit allows (ulimit -f)";
     case -EMSGSIZE:
-        return "it unpacks to more than 300 times its size (or has more than a terabyte)";
+        return "it unpacks to more than 300 times its size or to more than a terabyte";
     case -ENOSPC:
         return "its working files would fill the disk (TMPDIR names another place)";
     default:

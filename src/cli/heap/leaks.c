@@ -342,7 +342,8 @@ const struct command heap_verb_leaks = {
     .heap_answer = heap_answer_leaks,
     HEAP_ONE_FILE,
     .summary = "name what holds much more than the rest, and through which path",
-    .description = "Suspects hold a tenth of the heap and 2 MiB or more.",
+    .description = "Lists suspects: objects, or the instances of a class, that retain at least a "
+                   "tenth of the heap and at least 2 MiB.",
     .examples = "  jvmscope heap leaks app.hprof\n",
     .sets = heap_sets,
 };

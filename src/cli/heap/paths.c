@@ -309,8 +309,8 @@ const struct command heap_verb_paths = {
     .min_operands = 1,
     .max_operands = 2,
     .summary = "show why an object is held: the shortest path from a GC root",
-    .description = "Paths lead over strong references unless there is none. For a class the "
-                   "paths of its instances are merged.",
+    .description = "Prints the shortest path from a GC root, over strong references if there is "
+                   "such a path. For a class, the paths of its instances are merged.",
     .examples = "  jvmscope heap paths app.hprof 0x7f01a8\n"
                 "  jvmscope heap paths app.hprof com.example.Session\n",
     .sets = heap_paths_sets,

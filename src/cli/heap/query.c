@@ -138,7 +138,7 @@ const struct command heap_verb_query = {
     .operands = "FILE [SELECT]",
     .min_operands = 1,
     .max_operands = 2,
-    .summary = "ask a heap in SQL",
+    .summary = "query a heap dump with SQL",
     .description =
         "The tables are *objects*, *classes*, *fields*, *refs*, *strings*, *retained* (everything "
         "that a holder retains), *roots*, and one for each class. A class's table has the class's "

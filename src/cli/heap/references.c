@@ -175,8 +175,8 @@ static int heap_answer_unreachable(const struct heap_call *c)
     page_fact(c->page, "bytes", "  bytes", PAGE_BYTES, bytes);
     page_note(c->page,
               objects
-                  ? "No GC root of the dump leads to these: garbage, or held by roots that dumps "
-                    "do not have."
+                  ? "No GC root of the dump leads to these objects. They are garbage, or are held "
+                    "by roots that dumps do not contain."
                   : "Everything in the dump is reachable (a dump of live objects has no garbage).");
     heap_histogram_table(c->page, &tally, NULL, heap_rows(c->options, 40, UINT64_MAX), false, NULL);
     free(tally.classes.data);

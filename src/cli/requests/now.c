@@ -78,8 +78,9 @@ const struct command command_slow = {
     .description =
         "Records the requests of a running VM for 20 seconds, or as long as *-t* says, as "
         "*jvmscope attach --requests* does, and prints for each name how many were slow, what the "
-        "slow ones did that the typical ones did not, and whose fault that was. The recording "
-        "stays: *jvmscope requests slow* shows the stacks, *jvmscope requests show* one request.",
+        "slow ones did that the typical ones did not, and what was to blame. The recording "
+        "is kept: *jvmscope requests slow* shows its stacks, and *jvmscope requests show* shows "
+        "one request.",
     .examples = "  jvmscope slow 4711\n"
                 "  jvmscope slow -t 1m --over 500ms -o slow.jfr 4711\n"
                 "  jvmscope slow --requests 'com.shop.Order.handle(..)' 4711\n",

@@ -467,8 +467,8 @@ const struct command command_requests = {
     .summary = "show the requests of a server, how long they took, and why the slow ones are slow",
     .description =
         "Reads a recording made with *--requests* and prints a row for each request name, the one "
-        "with the most time in all first: how many requests there were, how many a second, how "
-        "many failed, percentiles of their latency, CPU time a request, and what took most of the "
+        "that took most time in total first: the number of requests, requests a second, failures, "
+        "percentiles of the latency, CPU time a request, and what took most of the "
         "latency. Spans of async-profiler, Datadog's endpoint events, and events of any recorder "
         "with a field annotated as jdk.jfr.Contextual count as requests too.",
     .examples = "  jvmscope run --requests -o app.jfr -- java -jar app.jar\n"

@@ -27,10 +27,10 @@
                {"--lock", 0, ARG_TEXT, OPTION(lock), "PATTERN", "the same"}
 #define FROM   {"--from", 0, ARG_DURATION, OPTION(from_ns), "TIME", "only from this time on, counted from the start: 1.5s, 2m"}, \
                {"--to", 0, ARG_SPAN, OPTION(to_ns), "TIME", "only up to this time"}
-#define MIN_   {"--min", 0, ARG_DURATION, OPTION(min_ns), "TIME", "only waits that are longer"}
+#define MIN_   {"--min", 0, ARG_DURATION, OPTION(min_ns), "TIME", "only waits that are at least this long"}
 #define END    {"--end", 0, ARG_TEXT, OPTION(end_thread), "PATTERN", "the path to the last moment of this thread"}
 #define TO_THREAD {"--thread", 0, ARG_LIST, OPTION(thread), "PATTERN", "the same"}
-#define IDLE   {"--idle", 0, ARG_FLAG, OPTION(idle), NULL, "also what waits for something to do: idle pool threads, timers"}
+#define IDLE   {"--idle", 0, ARG_FLAG, OPTION(idle), NULL, "include idle threads, such as pool threads without a task and timers"}
 #define REQUESTS ONLY_REQUESTS_ARGS(struct thread_options, requests)
 #define LIMIT(what) {"--limit", 'n', ARG_COUNT, OPTION(limit), "N", what}
 /* clang-format on */
@@ -47,7 +47,7 @@ static const struct arg what_if_args[] = {
     {"--lock", 0, ARG_TEXT, OPTION(lock), "PATTERN", "the locks whose sections change"},
     {"--method", 0, ARG_LIST, OPTION(method), "PATTERN", "the methods that change"},
     {"--factor", 0, ARG_TEXT, OPTION(factor), "F",
-     "how much is left, 0.5 is half; without it 0.75, 0.5 and 0"},
+     "the factor; 0.5 halves the sections (0.75, 0.5 and 0)"},
     END,
     FROM,
     LIMIT("without --lock and --method: how many of the locks on the path (5)"),
@@ -298,63 +298,69 @@ static int cmd_deadlocks(const struct command *self, int argc, char **argv)
     }
 
 static const struct command *const threads_verbs[] = {
-    ROW("summary", table_sets, cmd_summary, "threads, and what they waited for in all",
-        "One row a thread, the most blocked first: how often and how long it was blocked and "
-        "waited, and how many of the waits have a known cause. Threads that only waited for "
-        "something to do (pools without a task, timers, selectors) and the VM's own are left "
-        "out, and so are such waits of the others; how many they are and how long is said below, "
-        "and --idle shows them.",
+    ROW("summary", table_sets, cmd_summary, "show how long each thread was blocked and waited",
+        "Prints a row for each thread, the one that was blocked longest first: how often and for "
+        "how long it was blocked and waited, and how many of its waits have a known cause. Threads "
+        "that only waited for something to do (pools without a task, timers, selectors), the VM's "
+        "own threads, and such waits of other threads are left out. The last lines give their "
+        "number and time, and *--idle* shows them.",
         "  jvmscope threads summary app.jfr\n"),
     ROW("monitors", table_sets, cmd_monitors,
-        "monitor statistics: classes, then blocks and waits by calling method",
-        "The tables of the thread profiler: for the threads selected the classes whose objects "
-        "they waited for, then blocks and waits by calling method with total, least, most, "
-        "average and percentiles, objects and threads; with each lock's share of the critical "
-        "path, and what the program would gain.",
+        "show monitor statistics: classes, then blocks and waits by calling method",
+        "Prints monitor statistics of the selected threads. The first table lists the classes of "
+        "the objects for which they waited, with each class's share of the critical path and what "
+        "the program would gain if its sections were halved. The others list blocks and waits by "
+        "calling method, with total, least, most, average and percentile, and the number of "
+        "objects and threads.",
         "  jvmscope threads monitors --thread 'worker-*' app.jfr\n"),
-    ROW("timeline", timeline_sets, cmd_timeline, "the events of the threads in order of time",
-        "Every change of state and every interaction, with its attributes; with --min the waits "
-        "that are as long, and their ends. With --json they have the names of the TRCThread "
-        "model.",
+    ROW("timeline", timeline_sets, cmd_timeline, "list the events of the threads in order of time",
+        "Prints every change of state and every interaction with its attributes. *--min* keeps "
+        "only the waits that are at least so long, and their ends. *--json* uses the names of the "
+        "TRCThread model.",
         "  jvmscope threads timeline --from 1s --to 1.1s app.jfr\n"),
-    ROW("critical-path", path_sets, cmd_path, "the chain of activities that the time depends on",
-        "From the end of the program (or --to, or the end of a thread) backward: what each "
-        "thread did is followed to who woke it. The lengths of the segments add up to the time "
-        "from the beginning to the end. What no record explains is shown as unknown. What a "
-        "thread did while it ran is shown by CPU samples, where the recording has some (run "
-        "--threads --cpu): a run's time is divided among its samples. Without them a run counts "
-        "for the program's methods that were on the stack both before and after it. With "
-        "--thread the path is the one that leads to the end of that thread. Beside a recording "
-        "with more than two million changes of state stays an index (FILE.timeline, some 65 "
-        "bytes an event): making that takes 25 bytes of memory an event and the pages of that "
-        "file, a replay of such a recording (what-if) 32 MB and these pages.",
+    ROW("critical-path", path_sets, cmd_path,
+        "find the chain of activities that the total time depends on",
+        "Follows the path backward from the end of the program, from *--to*, or from the end of "
+        "the thread that *--end* or *--thread* names. Where a thread waited, the path continues in "
+        "the thread that woke it. The segments add up to the whole time. Time that the recording "
+        "does not explain is shown as unknown.\n\nIf the recording has CPU samples (run --threads "
+        "--cpu), they show what a thread did while it ran: the time of a run is divided among its "
+        "samples. Without samples, a run counts for the program's methods that were on the stack "
+        "both before and after it.\n\nThe index of a recording with more than two million changes "
+        "of state is kept as FILE.timeline. Building it takes 25 bytes of memory an event and the "
+        "pages of that file; a replay of such a recording (*what-if*) takes 32 MB and these "
+        "pages.",
         "  jvmscope threads critical-path app.jfr\n  jvmscope threads critical-path --end 'main' "
         "--json app.jfr\n"),
-    ROW("what-if", what_if_sets, cmd_what_if, "what the program would take if a section took less",
-        "Replays the threads with the sections of a lock, or a method, scaled by a factor; "
-        "without either, the locks that take most of the critical path, each at half of its "
-        "time. Once in the order in which locks were taken, once with locks given to whom comes "
-        "first, which is the answer, unless there are more than 20 million changes of state. A "
-        "thread that comes to a lock when it is free does not wait and pays for no wake-up; one "
-        "that comes to a lock recorded with --locks when another thread has it by now waits. The "
-        "interval is where nine of ten runs of the changed program are expected: from the lower "
-        "to the higher of the two, and beyond these as far as one run differs from another; not "
-        "above what was recorded when a section gets shorter, and not below it when one gets "
-        "longer. That is taken from how much runs and waits of the same kind on the critical "
-        "path differ within this recording (pauses and times without a processor: in all of it), "
-        "and from the quartiles of how long it took to hand locks over to threads that slept. "
-        "How one start of the VM differs from the next, locks of which the recording knows "
-        "nothing, and what threads take from each other that run beside each other only then "
-        "(the replay gives each a processor), are not in it: of programs that are bound by two "
-        "processors it had nine runs of ten (doc/measured/threads.md). With --json spread_ns is "
-        "the standard deviation of one run. Record with --locks PATTERN for exact answers: the "
-        "VM has no event for a thread that gets a monitor by spinning.",
+    ROW("what-if", what_if_sets, cmd_what_if,
+        "estimate the time that the program would take with shorter sections",
+        "Replays the recording with the sections of a lock or a method scaled by a factor. Without "
+        "*--lock* and *--method* it answers for each of the locks that take most of the critical "
+        "path, at half of its time.\n\nThe recording is replayed twice: with each lock granted in "
+        "the recorded order, and with each lock granted to the thread that asks first. The second "
+        "result is the answer, unless the recording has more than 20 million changes of state. A "
+        "thread that reaches a free lock neither waits nor pays for a wake-up. If another thread "
+        "holds a lock that was recorded with *--locks*, the thread waits.\n\nNine of ten runs of "
+        "the changed program are expected within the interval. It contains both results and is "
+        "widened by as much as one run differs from another. It does not exceed the recorded time "
+        "if a section gets shorter, nor fall below it if a section gets longer. How much runs "
+        "differ is estimated from this recording: from how much runs and waits of the same kind "
+        "vary on the critical path (pauses and times without a processor: everywhere), and from "
+        "the quartiles of the time that it took to hand a lock over to a sleeping thread. The "
+        "interval does not account for differences between one start of the VM and the next, for "
+        "locks that the recording does not show, or for threads that compete for processors only "
+        "in the changed program, because the replay gives each thread its own. For programs bound "
+        "by two processors it contained nine of ten runs (doc/measured/threads.md).\n\nIn the "
+        "JSON, spread_ns is the standard deviation of one run. Record with *--locks* PATTERN for "
+        "exact answers, because the VM posts no event for a thread that gets a monitor by "
+        "spinning.",
         "  jvmscope threads what-if --lock 'com.acme.Cache' --factor 0.5 app.jfr\n"),
     ROW_OF("FILE|PID", "deadlocks", deadlock_sets, cmd_deadlocks,
-           "threads that wait for each other",
-           "Cycles of threads each of which waits for a lock that the next one owns: at the end "
-           "of a recording, or now in a running VM (as far as the VM itself reports, which leaves "
-           "virtual threads out; run --deadlocks reports those too, when they form).",
+           "find threads that wait for each other",
+           "Prints cycles of threads in which each waits for a lock that the next one owns: at the "
+           "end of a recording, or at this moment in a running VM. In a running VM only platform "
+           "threads are found, because the VM reports no others; *run --deadlocks* also reports "
+           "deadlocks of virtual threads, as soon as they form.",
            "  jvmscope threads deadlocks app.jfr\n  jvmscope threads deadlocks 4711\n"),
     NULL,
 };

@@ -30,7 +30,7 @@ static const struct arg trace_args[] = {
     {"--exceptions", 0, ARG_FLAG, offsetof(struct trace_options, exceptions), NULL,
      "a table of exceptions by class, place and handler"},
     {"--if", 0, ARG_TEXT, offsetof(struct trace_options, condition), "CONDITION",
-     "of PID add PATTERN: these of its calls alone, as with --trace"},
+     "with PID add PATTERN: record only these of its calls, as with run --trace"},
     ONLY_REQUESTS_ARGS(struct trace_options, requests),
     {"--json", 0, ARG_FLAG, offsetof(struct trace_options, json), NULL, "print JSON"},
     {0},
@@ -602,9 +602,10 @@ const struct command command_trace = {
     .max_operands = 3,
     .summary = "list traced calls with arguments and results; switch tracing in a running VM",
     .description =
-        "For a recording made with *--trace*: prints its calls in order of time, nested calls "
-        "indented, each with its arguments and what it returned or threw. For a process that is "
-        "being traced, given by its number: *add* a pattern, *remove* one, *list* them.\n\n"
+        "Given a recording made with *--trace*, prints its calls in order of time, nested calls "
+        "indented, each with its arguments and what it returned or threw. Given the process id of "
+        "a program that is being traced, *add* adds a pattern, *remove* removes one, and *list* "
+        "lists them.\n\n"
         "A pattern is package.Class.method, where a star stands for any characters, or a prefix "
         "of it that ends at a dot; a descriptor behind it chooses one of several methods of a "
         "name. @pkg.Annotation matches annotated methods and all methods of annotated classes, "
@@ -614,19 +615,18 @@ const struct command command_trace = {
         "their values, arrays, collections and maps with their sizes and first five elements, "
         "exceptions with their messages; all of this is read from memory and runs none of the "
         "program's code. Other objects are Class@hash, with what *--show* names of their fields; "
-        "*--to-string* calls the method on a thread of the agent's, which the program waits for "
-        "100 ms at most, once a class.\n\n"
+        "*--to-string* calls toString() on a thread of the agent. The program waits at most "
+        "100 ms for it, once a class.\n\n"
         "A condition of *--if* compares argN, return, this, their .length (of strings, arrays, "
-        "collections and maps), time, depth, thrown and thread, the thread's name, and fields as "
-        "the call begins: this.f, arg1.f.g, pkg.Class.f for a static one; a comparison with null "
-        "on the way is false. It belongs to the *--trace* before it; with *PID add* it is of the "
-        "pattern that is added. Boxes and optionals count as their values, enum constants as their "
-        "names; "
-        "a text stands in single or double quotes, with the escapes of Java, and is compared with "
-        "chars too. "
-        "Times have a unit.\n\n"
-        "What *--log* and *--watch* recorded stands between the calls. A logpoint is a class or "
-        "source file and a line, then a text with locals, fields, lengths and the thread in "
+        "collections and maps), time, depth, thrown, thread (the thread's name), and fields as "
+        "they are when the call begins: this.f, arg1.f.g, or pkg.Class.f for a static one. If "
+        "anything on the way to a field is null, the comparison is false. A condition belongs to "
+        "the *--trace* before it, or with *PID add* to the pattern that is added. Boxes and "
+        "optionals are compared by value, enum constants by name. A text is written in single or "
+        "double quotes with Java's escapes, and can be compared with a char too. Times have a "
+        "unit.\n\n"
+        "What *--log* and *--watch* recorded is listed between the calls. A logpoint is a class or "
+        "source file and a line, followed by a text with locals, fields, lengths and the thread in "
         "braces: 'com.shop.Cart:42 {total} of {this.user.name}, {items.length} in {thread}'; "
         "several are separated by a semicolon. {#1:I} is slot 1 as int, where the class was "
         "compiled without a table of locals. Files are found by source maps (JSR-45) too: "

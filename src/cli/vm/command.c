@@ -96,15 +96,15 @@ const struct command command_vm = {
     .max_operands = 1,
     .summary = "show what the VM did by itself: collections, safepoints, compilations, memory",
     .description =
-        "Reads a recording made with *--events*, one that is always on, or one of the JDK's "
-        "Flight Recorder, and prints collections by collector and cause, with their pauses and "
-        "what they freed; safepoints by operation, with the way to them, and the thread that was "
-        "late to the slow ones, with the method that it was in; compilations, deoptimizations by "
-        "method and reason; CPU, memory, threads, files and classes of the process, and what its "
-        "container denied it.\n\n"
-        "On JDK 8 the VM names no operation but collections, and of safepoints that follow each "
-        "other within a tenth of a second only number and total time are known. Late threads are "
-        "named by the samples of *--cpu*.",
+        "Reads a recording made with *--events*, one that is always on, or one made by the JDK's "
+        "Flight Recorder. Prints the collections by collector and cause, with their pauses and "
+        "what they freed; the safepoints by operation, with the time that threads took to reach "
+        "them; for slow ones the thread that was late, and its method; compilations, and "
+        "deoptimizations by method and reason; the CPU time, memory, threads, files and classes of "
+        "the process; and how often it reached the limits of its container.\n\n"
+        "On JDK 8 the VM names no operations except collections, and for safepoints that follow "
+        "each other within a tenth of a second only the number and the total time are known. Late "
+        "threads are found by the samples of *--cpu*.",
     .examples = "  jvmscope run --events --cpu -o app.jfr -- java -jar app.jar\n"
                 "  jvmscope vm app.jfr\n"
                 "  jvmscope vm --from 10s --to 20s --json app.jfr\n",

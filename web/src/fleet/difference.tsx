@@ -57,7 +57,7 @@ export function DifferenceView({ state, change, known }: ViewProps) {
               ]} />
           </section>
         ) : (
-          <p class="empty">{data.verdict === "no data" ? "Both sides need several stretches of time or several instances." : "Whatever changed is smaller than chance explains."}</p>
+          <p class="empty">{data.verdict === "no data" ? "Both sides need several periods or several instances." : "Every change is small enough to be chance."}</p>
         )}
       </main>
     </>

@@ -19,7 +19,7 @@ export function FindingsView({ state, change }: ViewProps) {
     <main>
       {n > 0 && (
         <p class="note">
-          {n === 1 ? "One new version was" : `${n} new versions were`} compared with the one before {n === 1 ? "it" : "each"}. When nothing got slower, something is named in at most{" "}
+          {n === 1 ? "One new version was" : `${n} new versions were`} compared with the one before {n === 1 ? "it" : "each"}. If nothing got slower, something is named in at most{" "}
           {percent(data.false_alarm, 1)} of the cases.
         </p>
       )}

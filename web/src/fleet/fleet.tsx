@@ -63,7 +63,7 @@ export function Fleet() {
       {services.error && <p class="note lost">{services.error}</p>}
       {services.data && !known.length && (
         <main class="nothing empty">
-          <p>Nothing has been sent to this collector yet. A machine sends what its VMs do by</p>
+          <p>Nothing has been sent to this collector yet. To send the profiles of the VMs of a machine, run</p>
           <pre>jvmscope host --to {location.origin}</pre>
         </main>
       )}

@@ -45,7 +45,7 @@ export function MethodView({ state, change }: ViewProps) {
             </section>
           </>
         ) : (
-          <p class="empty">No service ran such a method in that time.</p>
+          <p class="empty">No service ran a method of this name in that time.</p>
         )}
       </main>
     </>

@@ -71,9 +71,9 @@ export function RequestsView({ state, change, known }: ViewProps) {
   const time = { numeric: true, format: duration };
   return (
     <main class="columns" aria-busy={!heat.done}>
-      <p class="dim">VMs that a host records send the requests whose details their ring kept: at high rates these are fewer than came.</p>
+      <p class="dim">VMs that a host records send only the requests whose details their ring kept; at high rates there were more.</p>
       {heat.done && heat.requests > shown && (
-        <p class="note lost">This store keeps times less exactly than the columns below are wide: requests are in more than one of them.</p>
+        <p class="note lost">This store keeps times less precisely than the width of a column, so a request can be in more than one.</p>
       )}
       <HeatMap json={heat} only={-1} box={box} dark={dark} onBox={setBox} />
       <SortableTable caption="Requests. Enter chooses one." by={2} selected={new Set(chosen < 0 ? [] : [chosen])}

@@ -11,8 +11,8 @@ static const struct jfr_type type = {
     .name = "jvmscope.AllocationSite",
     .label = "Allocation Site",
     .category = "jvmscope",
-    .description = "Objects of a class allocated by a stack since the last such event of it; live "
-                   "ones as they changed",
+    .description = "Objects of a class that a stack has allocated since its previous event, and "
+                   "the change in the live ones",
     .kind = JFR_EVENT,
     .has = JFR_HAS_THREAD | JFR_HAS_STACK,
     .fields = JFR_FIELDS(
@@ -20,15 +20,15 @@ static const struct jfr_type type = {
         {"bytes", "Bytes", "long", JFR_BYTES}, {"liveObjects", "Live Objects", "long", JFR_UNITS},
         {"liveBytes", "Live Bytes", "long", JFR_BYTES},
         {"estimated", "Estimated", "boolean",
-         .description = "By samples: not all objects were counted"},
+         .description = "The figures come from samples; not all objects were counted"},
         {"liveKnown", "Live Known", "boolean",
-         .description = "After a collection; else live objects were not looked for"},
+         .description = "A collection came first; otherwise live objects are unknown"},
         {"liveObjectsError", "Standard Error of Live Objects", "long", JFR_UNITS,
          .description = "0: exact"},
         {"liveBytesError", "Standard Error of Live Bytes", "long", JFR_BYTES,
          .description = "0: exact"},
         {"collected", "Collected", "boolean",
-         .description = "Else live ones are of the VM's last collection"}),
+         .description = "Otherwise live figures are as of the VM's last collection"}),
 };
 
 static int64_t change(double now, double reported)

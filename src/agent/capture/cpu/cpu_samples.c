@@ -184,8 +184,8 @@ static void flush(struct session *s, JNIEnv *jni)
     if (c.uncovered && !cpu.uncovered_reported) {
         cpu.uncovered_reported = true;
         session_message(s,
-                        "cpu: sampling %s without a timer of its own at every interval "
-                        "instead (ulimit -i, pending signals)",
+                        "cpu: %s got no timer and will be sampled at every interval instead "
+                        "(ulimit -i, pending signals)",
                         COUNT_TEXT(c.uncovered, "threads"));
     }
     cpu_events_report_times(s, false);

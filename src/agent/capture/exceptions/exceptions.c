@@ -36,14 +36,14 @@ static const struct jfr_type types[] = {
         .fields = JFR_FIELDS({"className", "Class", "java.lang.String"},
                              {"place", "Thrown At", "java.lang.String"},
                              {"caught", "Caught At", "java.lang.String",
-                              .description = "Null: in no Java code of the thread"},
+                              .description = "Null if no Java code of the thread catches it"},
                              {"count", "Count", "long"}),
     },
     {
         .name = "jvmscope.ExceptionThrown",
         .label = "Exception",
         .category = "jvmscope|Exceptions",
-        .description = "An exception as it is thrown",
+        .description = "An exception was thrown",
         .kind = JFR_EVENT,
         .has = JFR_HAS_THREAD | JFR_HAS_STACK,
         .fields = JFR_FIELDS(
@@ -51,7 +51,7 @@ static const struct jfr_type types[] = {
             {"message", "Message", "java.lang.String"}, {"place", "Thrown At", "java.lang.String"},
             {"caught", "Caught At", "java.lang.String"},
             {"unwound", "Unwound", "int",
-             .description = "Frames that it leaves on its way to the handler"}),
+             .description = "Number of frames between the throw and the handler"}),
     },
 };
 

@@ -58,23 +58,23 @@ static const struct jfr_type types[] = {
     {.name = "jvmscope.CallTimes",
      .label = "Call Times",
      .category = "jvmscope",
-     .description = "Calls of a method by a stack, all of them, and the time in the method itself",
+     .description = "All calls of a method from one stack, and the time in the method itself",
      .kind = JFR_EVENT,
      .has = JFR_HAS_THREAD | JFR_HAS_STACK,
      .fields = CALL_FIELDS},
     {.name = "jvmscope.CallTimesCost",
      .label = "Cost of Call Times",
      .category = "jvmscope",
-     .description = "What a probed call was measured to cost at start; subtracted in selfTime",
+     .description = "The measured cost of a probed call, which is subtracted from selfTime",
      .kind = JFR_EVENT,
      .fields = JFR_FIELDS({"clock", "Clock", "java.lang.String"},
                           {"callCost", "Picoseconds a Call", "long"},
-                          {"inside", "Picoseconds of It That the Call Itself Sees", "long"},
-                          {"countCost", "Picoseconds a Call That Is Counted Alone", "long"})},
+                          {"inside", "Picoseconds of It Within the Call's Own Time", "long"},
+                          {"countCost", "Picoseconds a Call That Is Only Counted", "long"})},
     {.name = "jvmscope.CallTimesLeft",
      .label = "Not in Call Times",
      .category = "jvmscope",
-     .description = "A method whose calls are not counted, or counted and not timed; their time is "
+     .description = "A method whose calls are not counted, or not timed; their time counts as "
                     "their callers'",
      .kind = JFR_EVENT,
      .has = JFR_HAS_STACK,
@@ -82,9 +82,9 @@ static const struct jfr_type types[] = {
     {.name = "jvmscope.CallTimesTotal",
      .label = "Total Call Times",
      .category = "jvmscope",
-     .description = "All calls of a method from the start of the recording on, whoever called it; "
-                    "the last event of a method counts, "
-                    "and only what exceeds its Call Times",
+     .description = "All calls of a method since the start of the recording, from any caller; only "
+                    "the last event of a method counts, and only the part that exceeds its Call "
+                    "Times",
      .kind = JFR_EVENT,
      .has = JFR_HAS_THREAD | JFR_HAS_STACK,
      .fields = CALL_FIELDS},

@@ -43,7 +43,7 @@ static const struct jfr_type types[] = {
         .name = "jvmscope.LogNote",
         .label = "Log Note",
         .category = "jvmscope|Trace",
-        .description = "What log= and watch= asked for and could not be had",
+        .description = "Something that log= or watch= asked for and that could not be recorded",
         .kind = JFR_EVENT,
         .fields = JFR_FIELDS({"place", "Place", "java.lang.String"},
                              {"text", "Text", "java.lang.String"}),

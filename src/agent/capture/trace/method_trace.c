@@ -25,11 +25,11 @@ static const struct jfr_type unmatched_type = {
     .name = "jvmscope.TraceUnmatched",
     .label = "Trace Pattern without Methods",
     .category = "jvmscope|Trace",
-    .description = "A pattern that no method has matched up to the end of the recording",
+    .description = "A pattern that matched no method by the end of the recording",
     .kind = JFR_EVENT,
     .fields = JFR_FIELDS(
         {"pattern", "Pattern", "java.lang.String"},
-        {"reason", "Reason", "java.lang.String", .description = "What is there instead"}),
+        {"reason", "Reason", "java.lang.String", .description = "Why it traced nothing"}),
 };
 
 /*

@@ -330,7 +330,7 @@ void trace_objects_work(struct session *s, JNIEnv *jni)
     stop_helper(jni);
     if (objects.helpers < HELPERS_MAX && start_helper(jni) == 0)
         return;
-    session_message(s, "tostring: toString() is called no more");
+    session_message(s, "tostring: toString() is no longer called");
 }
 
 int trace_objects_begin(struct session *s, JNIEnv *jni, struct buf *why)

@@ -20,19 +20,18 @@ const struct jfr_type trace_call_type = {
     .fields = JFR_FIELDS(
         {"method", "Method", "java.lang.String", .description = "package.Class.name(signature)"},
         {"javaThreadId", "Java Thread Id", "long"}, {"thread", "Thread", "java.lang.String"},
-        {"depth", "Depth", "int",
-         .description = "Traced calls of the thread that this one is inside of"},
+        {"depth", "Depth", "int", .description = "Number of traced calls that enclose this one"},
         {"caller", "Caller", "java.lang.String",
-         .description = "The innermost of these, null when there is none"},
+         .description = "The innermost enclosing call, or null"},
         {"arguments", "Arguments", "java.lang.String",
          .description = "JSON array; `this` comes first where there is one"},
         {"hasThis", "Has This", "boolean"},
         {"returned", "Returned", "java.lang.String",
-         .description = "JSON; null for void and when it threw"},
+         .description = "JSON; null if the method is void or threw"},
         {"exception", "Exception", "java.lang.String",
-         .description = "Its class, null when it returned"},
+         .description = "Class of the exception; null if the call returned"},
         {"message", "Message", "java.lang.String",
-         .description = "The exception's, null when it has none"}),
+         .description = "Message of the exception, or null"}),
 };
 
 /* A finished call, as the condition sees it. */

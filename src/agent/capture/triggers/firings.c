@@ -207,13 +207,13 @@ static int start_command(const struct firing *s, const char *command, const char
         int status;
         bool goes_on = c->ran.pid && run_goes_on(&c->ran, &status);
         if (goes_on && c->trigger == s->trigger->number) {
-            *ret_why = "the command of the last time goes on";
+            *ret_why = "the previous command is still running";
             return -EBUSY;
         }
         free_one = goes_on ? free_one : c;
     }
     if (!free_one) {
-        *ret_why = "too many commands go on";
+        *ret_why = "too many commands are still running";
         return -EBUSY;
     }
     char *variables[5] = {0};

@@ -27,7 +27,8 @@ static const struct jfr_type trigger_type = {
         {"actions", "Actions", "java.lang.String",
          .description = "What is done, separated by semicolons"},
         {"heldBack", "Held Back", "boolean",
-         .description = "Nothing is done, because the trigger did it less than a minute ago"}),
+         .description =
+             "The trigger did nothing: it acted less than a minute before or still does"}),
 };
 
 static struct {
