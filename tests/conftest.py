@@ -4,7 +4,8 @@
 Markers: slow (make check-all only), soak (make soak only), measured (make check-all only: the test
 compares measured times with a bound, which needs a machine that does nothing else). A test with a
 `jdk` argument runs once under each JDK of the matrix; one that names a few says
-@pytest.mark.jdks(17, 25). What cannot run is skipped, with the reason, and counted.
+@pytest.mark.jdks(17, 25), and @pytest.mark.jdks(17, 25, slow=(8,)) if make check-all runs it under
+more. What cannot run is skipped, with the reason, and counted.
 
 `make check` runs several tests at once and must pass on a busy machine: a test waits for a condition
 and never for a time, compares CPU time and not elapsed time, or runs its program ahead of all others
@@ -48,7 +49,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: part of make check-all, not of make check")
     config.addinivalue_line("markers", "soak: part of make soak only")
     config.addinivalue_line("markers", "measured: compares measured times with a bound; part of make check-all, not of make check")
-    config.addinivalue_line("markers", "jdks(*versions): the JDKs to run under, instead of all")
+    config.addinivalue_line("markers", "jdks(*versions, slow=()): the JDKs to run under, instead of all; `slow`: in check-all only")
 
 
 def pytest_addoption(parser):
@@ -114,8 +115,9 @@ def pytest_collection_modifyitems(items):
 def pytest_generate_tests(metafunc):
     if "jdk" in metafunc.fixturenames:
         mark = metafunc.definition.get_closest_marker("jdks")
-        versions = mark.args if mark else lab.VERSIONS
-        metafunc.parametrize("jdk", versions, ids=[f"jdk{v}" for v in versions], indirect=True)
+        daily, slow = (mark.args, mark.kwargs.get("slow", ())) if mark else (lab.VERSIONS, ())
+        metafunc.parametrize("jdk", [pytest.param(v, id=f"jdk{v}", marks=[pytest.mark.slow] * (v in slow)) for v in sorted({*daily, *slow})],
+                             indirect=True)
 
 
 @pytest.fixture(scope="session", autouse=True)

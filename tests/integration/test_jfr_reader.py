@@ -148,7 +148,7 @@ def test_a_killed_vm(jdk, tmp_path):
     repository = tmp_path / "repository"
     repository.mkdir()
     process = jdk.start_java("JfrWork", 60000, jvm=["-Xmx64m", f"-XX:FlightRecorderOptions=repository={repository}",
-                                                     "-XX:StartFlightRecording=settings=profile"], stdout=-1, stderr=-1)
+                                                     "-XX:StartFlightRecording=settings=profile"], stdout=-1, stderr=-1, cwd=tmp_path)
     for line in process.stdout:
         if line == "ready\n":
             break

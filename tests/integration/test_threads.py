@@ -44,9 +44,9 @@ class Run:
     def took(self):
         return (self.end - self.begin) / MS
 
-    def delayed(self, by=0.05):
+    def delayed(self, by=0.05, late=3):
         """Returns whether, by the program's own clock, it did not run as written, so that another answer may be right."""
-        return self.late > 3 or self.took > self.ideal * (1 + by)
+        return self.late > late or self.took > self.ideal * (1 + by)
 
     @functools.cached_property
     def window(self):
@@ -97,12 +97,12 @@ def all_programs(version):
     return recorded(version, "all", "virtual" if version >= 21 else "platform")
 
 
-def undelayed(first, again, by=0.05):
+def undelayed(first, again, **limits):
     """Returns a run of a program that, by the program's own clock, ran as written: when the machine delays it, another answer may
     be right. The recording is not used for this decision, so a wrong answer never leads to another run."""
     run = first()
     for _ in range(RUNS - 1):
-        if not run.delayed(by):
+        if not run.delayed(**limits):
             break
         warnings.warn(f"program {run.name} on JDK {run.version} was delayed and is run again: it took "
                       f"{run.took:.1f} ms of {run.ideal}, a sleeper was {run.late:.1f} ms late")
@@ -117,12 +117,12 @@ def test_built_while_read(jdk):
     assert done.returncode == 0 and int(done.stdout.split()[0]) > 100, done.stdout
 
 
-def program(name):
-    """Turns a check of one of the programs into a test."""
+def program(name, **limits):
+    """Turns a check of one of the programs into a test. limits: those of Run.delayed."""
     def decorate(judge):
         def test(jdk):
             judge(undelayed(lambda: all_programs(jdk.version)[name],
-                            lambda: run_programs(jdk.version, *name.split())[name]))
+                            lambda: run_programs(jdk.version, *name.split())[name], **limits))
         test.__name__, test.__doc__, test.pytestmark = judge.__name__, judge.__doc__, getattr(judge, "pytestmark", [])
         return test
     return decorate
@@ -439,8 +439,10 @@ def test_17_readers_and_writer(run):
     assert sequence(found) == ["R80", "W"]
 
 
+# Without an agent the VM itself takes 0.2 ms (JDK 21) to 0.4 ms (25 and 27) to hand a monitor to the next virtual thread, and wakes
+# virtual threads up to 2 ms late. Nothing below depends on either.
 @pytest.mark.jdks(21, 25, 27)
-@program("18")
+@program("18", by=0.15, late=10)
 def test_18_virtual_threads(run):
     found = run.found
     assert takes(run, on(found), 500)
@@ -768,16 +770,16 @@ def what_if_error(runs, name, factor):
 @pytest.mark.jdks(8, 17, 25)
 def test_what_if_is_what_happens(jdk):
     """Sections shortened in the replay, and in the program: each answer, and the median of their errors."""
-    asked = [f"{name}:{factor}:{ideal}" for name, ideals in SCALED.items() for factor, ideal in zip(FACTORS, ideals)]
+    # That of 40 ms has twenty sleeps of 2 ms, which are all some 5 % longer: to run it again changes nothing.
+    asked = [f"{name}:{factor}:{ideal + 2 * (ideal == 40)}" for name, ideals in SCALED.items() for factor, ideal in zip(FACTORS, ideals)]
     runs = {}
 
     def run_all():
         for name, run in run_programs(jdk.version, "factors", *asked).items():
             runs[name] = min(run, runs.get(name, run), key=lambda r: r.took)
-        # That of 40 ms has twenty sleeps of 2 ms, which are all some 5 % longer: to run it again changes nothing.
         return max((r for r in runs.values() if r.ideal > 40), key=lambda r: r.took / r.ideal)
 
-    undelayed(run_all, run_all, WHAT_IF_LATE)
+    undelayed(run_all, run_all, by=WHAT_IF_LATE)
     errors = [what_if_error(runs, name, factor) for name, factor in itertools.product(SCALED, FACTORS[1:])]
     assert statistics.median(errors) <= 0.05
 

@@ -201,9 +201,7 @@ def test_what_was_written_names_a_command_that_shows_it(jdk, busy, tmp_path):
     pid = busy()
     for name, words, shows in (("a.jfr", ["--trace=Busy.work", "--limit=3"], "trace"), ("b.jfr", ["--trace=Busy.nosuch", "--log=No:1 x"], None),
                                ("c.hprof", ["--cpu", "-i", "1ms"], "report"), ("d.hprof", ["--heap=dump"], "heap leaks"),
-                               ("e.hprof.txt", ["--cpu", "-i", "1ms"], "report"), ("f.hprof", ["--monitors", "--agent", "format=a"], None)):
-        if name == "f.hprof":
-            name, words = "f.hprof.txt", ["--monitors"]
+                               ("e.hprof.txt", ["--cpu", "-i", "1ms"], "report"), ("f.hprof.txt", ["--cpu=times", "--agent", "include=No"], None)):
         out = tmp_path / name
         said(lab.jvmscope("attach", *words, "-o", out, pid))
         if shows == "trace":

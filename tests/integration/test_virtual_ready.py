@@ -30,6 +30,7 @@ def states(out):
     return found, end
 
 
+@pytest.mark.usefixtures("on_time")
 @pytest.mark.jdks(21, 25, 27)
 def test_ready_without_a_carrier_is_a_state_of_its_own(jdk, tmp_path):
     out = tmp_path / "out.jfr"
@@ -59,6 +60,7 @@ def test_ready_without_a_carrier_is_a_state_of_its_own(jdk, tmp_path):
     assert taken >= 0.95 * truth["parked"][0] - 10 * MS, path["segments"]
 
 
+@pytest.mark.usefixtures("on_time")
 @pytest.mark.jdks(21, 25, 27)
 def test_threads_that_have_no_carrier_when_the_recording_ends(jdk, tmp_path):
     out = tmp_path / "out.jfr"

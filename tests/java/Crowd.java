@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import java.nio.file.Files;
-import java.nio.file.Paths;
+import java.io.IOException;
+import java.io.RandomAccessFile;
 import java.util.concurrent.locks.LockSupport;
 
 /**
@@ -8,13 +8,24 @@ import java.util.concurrent.locks.LockSupport;
  * ns. "virtual": they are virtual threads, each with a carrier (-Djdk.virtualThreadScheduler.parallelism).
  */
 public class Crowd {
-    /** CPU time and delay, both at one time. */
-    static long[] counts() {
+    /** The calling thread's counts. Whoever opens or closes a file takes a lock that all threads share; reading takes none. */
+    static RandomAccessFile open() {
         try {
-            String[] words = new String(Files.readAllBytes(Paths.get("/proc/thread-self/schedstat"))).trim().split(" ");
+            return new RandomAccessFile("/proc/thread-self/schedstat", "r");
+        } catch (IOException e) {
+            throw new IllegalStateException(e);
+        }
+    }
+
+    /** CPU time and delay, both at one time. */
+    static long[] counts(RandomAccessFile file) {
+        try {
+            byte[] text = new byte[100];
+            file.seek(0);
+            String[] words = new String(text, 0, file.read(text)).trim().split(" ");
             return new long[] {Long.parseLong(words[0]), Long.parseLong(words[1])};
-        } catch (Exception e) {
-            return new long[] {-1, -1};
+        } catch (IOException e) {
+            throw new IllegalStateException(e);
         }
     }
 
@@ -39,14 +50,15 @@ public class Crowd {
     public static void main(String[] args) throws Exception {
         Thread[] threads = new Thread[4 * Runtime.getRuntime().availableProcessors()];
         String[] told = new String[threads.length]; // no locks: a path would go on with who had it
-        counts();
+        counts(open());
         for (int t = 0; t < threads.length; t++) {
             int me = t;
             Runnable body = () -> {
+                RandomAccessFile file = open();
                 long begin = System.nanoTime();
-                long[] before = counts();
+                long[] before = counts(file);
                 sink += work(begin + 400_000_000L);
-                long[] after = counts();
+                long[] after = counts(file);
                 long end = System.nanoTime();
                 told[me] = (end - begin) + " " + (after[1] - before[1]) + " " + (after[0] - before[0]);
                 // One after the other: a thread that ends takes the lock of its group, and a path would go on with who had that.
