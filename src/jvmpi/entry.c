@@ -381,6 +381,7 @@ static void JNICALL on_vm_init(jvmtiEnv *ti, JNIEnv *env, jthread thread)
             fprintf(stderr, "jvmpi: the VM refuses event %d\n", (int)i);
     if (event_enabled(JVMPI_EVENT_JVM_INIT_DONE))
         layer_notify(env, &done);
+    my.replayer = false;
 }
 
 static bool exits; /* with exit_code */

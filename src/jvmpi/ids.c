@@ -97,7 +97,7 @@ static jlong give(jobject object, bool may_have_weak_id, bool unshared, struct f
         *ret_unreported = false;
         return 0;
     }
-    lookup_add(vm_jni(), tag, object);
+    lookup_add(tag, object);
     return tag;
 }
 
@@ -105,7 +105,8 @@ jobjectID id_to_report(jobject object, bool unshared, struct flight *f, bool *re
 {
     jlong tag = 0;
     *ret_unreported = false;
-    if (!object || (*vm.ti)->GetTag(vm.ti, object, &tag))
+    /* What no other thread has seen has no id, but for the VM's own allocations. */
+    if (!object || (!unshared && (*vm.ti)->GetTag(vm.ti, object, &tag)))
         return NULL;
     if (!tag || unlikely(atomic_load(&n_unreported) > 0)) {
         ids_lock();

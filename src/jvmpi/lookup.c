@@ -66,10 +66,11 @@ static void sweep(JNIEnv *env)
     sweep_at = table.len * 2 > SWEEP_FIRST ? table.len * 2 : SWEEP_FIRST;
 }
 
-void lookup_add(JNIEnv *env, jlong id, jobject object)
+void lookup_add(jlong id, jobject object)
 {
     bool added = false;
-    jweak ref = likely(!atomic_load(&filling)) || !env ? NULL : layer_weak(env, object);
+    JNIEnv *env = likely(!atomic_load(&filling)) ? NULL : vm_jni();
+    jweak ref = env ? layer_weak(env, object) : NULL;
     if (!ref)
         return;
     layer_lock(&mutex);
@@ -123,7 +124,7 @@ static bool put_portion(JNIEnv *env, jvmtiEnv *ti, jlong number)
     for (jint i = 0; ok && i < n; i++) {
         jlong id = 0;
         if (!(*vm.ti)->GetTag(vm.ti, objects[i], &id) && id)
-            lookup_add(env, id, objects[i]);
+            lookup_add(id, objects[i]);
     }
     vm_free(objects);
     (*env)->PopLocalFrame(env, NULL);

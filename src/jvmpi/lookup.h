@@ -10,6 +10,6 @@ jobject object_of(JNIEnv *env, jobjectID id);
 void id_keep(jobjectID id, jweak ref);
 void id_drop(jobjectID id);
 /* The object now has this id as its tag. */
-void lookup_add(JNIEnv *env, jlong id, jobject object);
+void lookup_add(jlong id, jobject object);
 /* The object is dead. */
 void lookup_forget(JNIEnv *env, jlong id);

@@ -178,12 +178,23 @@ static bool wanted(const struct my *own, JNIEnv *env)
            thread_ready(own, env);
 }
 
-static void report_alloc(struct my *own, JNIEnv *env, jobject object, jclass class, jlong size,
-                         jobjectID id)
+static struct kind quiet_kind_of(struct my *own, JNIEnv *env, jclass class)
 {
     own->quiet++; /* it may ask for an element's class */
     struct kind k = kind_of(own, env, class);
     own->quiet--;
+    return k;
+}
+
+static jlong size_of(JNIEnv *env, jobject object, const struct kind *k, jobjectID id)
+{
+    return object_size(env, object, k->is_array == JVMPI_NORMAL_OBJECT ? k->class_id : NULL, id);
+}
+
+static void report_alloc(struct my *own, JNIEnv *env, jobject object, jclass class, jlong size,
+                         jobjectID id)
+{
+    struct kind k = quiet_kind_of(own, env, class);
     send_alloc(own, env, JVMPI_EVENT_OBJECT_ALLOC, k, size, id, object);
 }
 
@@ -247,8 +258,8 @@ static jobjectID report_as(JNIEnv *env, jobject object, bool unshared)
     jobjectID id = id_to_report(object, unshared, &f, &unreported);
     if (unreported) {
         jclass class = (*env)->GetObjectClass(env, object);
-        jlong size = object_size(env, object, class, id);
-        report_alloc(own, env, object, class, size, id);
+        struct kind k = quiet_kind_of(own, env, class);
+        send_alloc(own, env, JVMPI_EVENT_OBJECT_ALLOC, k, size_of(env, object, &k, id), id, object);
         flight_end(&f);
         (*env)->DeleteLocalRef(env, class);
     }
@@ -321,10 +332,8 @@ jint request_object_alloc(JNIEnv *env, jobjectID id)
     if (!object)
         return JVMPI_FAIL;
     jclass class = (*env)->GetObjectClass(env, object);
-    my.quiet++;
-    struct kind k = kind_of(my_own(), env, class);
-    my.quiet--;
-    jlong size = object_size(env, object, class, id);
+    struct kind k = quiet_kind_of(my_own(), env, class);
+    jlong size = size_of(env, object, &k, id);
     (void)id_claim((jlong)(intptr_t)id, &f);
     send_alloc(my_own(), env, JVMPI_EVENT_OBJECT_ALLOC | JVMPI_REQUESTED_EVENT, k, size, id,
                object);
@@ -356,9 +365,7 @@ void report_found(JNIEnv *env, const found_vec *found)
 
 void kind_learn(JNIEnv *env, jclass class)
 {
-    my.quiet++;
-    (void)kind_of(my_own(), env, class);
-    my.quiet--;
+    (void)quiet_kind_of(my_own(), env, class);
 }
 
 void report_unreported(JNIEnv *env)

@@ -202,17 +202,33 @@ static bool is_described(jclass class)
            !(status & JVMTI_CLASS_STATUS_PRIMITIVE);
 }
 
-jlong object_size(JNIEnv *env, jobject object, jclass class, jobjectID id)
+static jlong class_object_size(JNIEnv *env, jclass object, jobjectID id)
+{
+    jclass of_classes = boot_class(env, "java/lang/Class");
+    jlong size = size_from_statics(env, object, of_classes);
+    size = size ? size : size_by_walk(id, of_classes);
+    (*env)->DeleteLocalRef(env, of_classes);
+    return size;
+}
+
+/* Whether it is the id of java.lang.Class. Asked for each object, so it takes no call of the VM. */
+static bool is_of_classes(JNIEnv *env, jobjectID class_id)
+{
+    static _Atomic(jobjectID) of_classes;
+    if (unlikely(!atomic_load(&of_classes))) {
+        jclass class = boot_class(env, "java/lang/Class");
+        atomic_store(&of_classes, id_of(class));
+        (*env)->DeleteLocalRef(env, class);
+    }
+    return class_id && class_id == atomic_load(&of_classes);
+}
+
+jlong object_size(JNIEnv *env, jobject object, jobjectID class_id, jobjectID id)
 {
     jlong size = 0;
-    if (unlikely(vm.version < RIGHT_SINCE) && !mutation("class-size")) {
-        jclass of_classes = boot_class(env, "java/lang/Class");
-        if ((*env)->IsSameObject(env, class, of_classes) && is_described(object)) {
-            size = size_from_statics(env, object, of_classes);
-            size = size ? size : size_by_walk(id, of_classes);
-        }
-        (*env)->DeleteLocalRef(env, of_classes);
-    }
+    if (vm.version < RIGHT_SINCE && unlikely(is_of_classes(env, class_id)) &&
+        !mutation("class-size") && is_described(object))
+        size = class_object_size(env, object, id);
     if (!size)
         (void)(*vm.ti)->GetObjectSize(vm.ti, object, &size);
     return size;

@@ -4,7 +4,7 @@
 
 #include "jvmpi/layer.h"
 
-/* Returns the size of an object, in bytes, given its class and its id. */
-jlong object_size(JNIEnv *env, jobject object, jclass class, jobjectID id);
+/* Returns the size of an object, in bytes. class_id: its class's id, or NULL for an array. */
+jlong object_size(JNIEnv *env, jobject object, jobjectID class_id, jobjectID id);
 /* The object is dead. */
 void object_size_forget(jlong id);

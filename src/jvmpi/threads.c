@@ -168,26 +168,42 @@ static void JNICALL on_start(jvmtiEnv *ti, JNIEnv *env, jthread thread)
     classes_owed(env);
 }
 
+/* JVM TI must not be asked: the VM may not have begun to make the object. */
+static bool is_without_name(JNIEnv *env, jthread thread)
+{
+    jclass class = boot_class(env, "java/lang/Thread");
+    jfieldID field = class ? (*env)->GetFieldID(env, class, "name", "Ljava/lang/String;") : NULL;
+    jobject name = field ? (*env)->GetObjectField(env, thread, field) : NULL;
+    bool is = !vm_clear_exception(env) && field && !name;
+    (*env)->DeleteLocalRef(env, name);
+    (*env)->DeleteLocalRef(env, class);
+    return is;
+}
+
 /*
- * True while the VM has the calling thread construct its own Thread object: below all its frames is
- * Thread's constructor. The thread's state does not always say so.
+ * True while the calling thread attaches itself to the VM, which has it make its own Thread object:
+ * it has no name before it runs Java, and then below all its frames are Thread's constructor and,
+ * up to JDK 18, the method that adds it to its group. The thread's state does not always say so: it
+ * says that a thread is alive which waits for a monitor there.
  */
-static bool is_attaching(JNIEnv *env)
+static bool is_attaching(JNIEnv *env, jthread thread)
 {
     jint n = 0;
     jmethodID method = NULL;
     jlocation location;
-    jclass class = NULL, of_threads = boot_class(env, "java/lang/Thread");
-    char *name = NULL;
-    bool is = !(*vm.ti)->GetFrameCount(vm.ti, NULL, &n) && n > 0 &&
-              !(*vm.ti)->GetFrameLocation(vm.ti, NULL, n - 1, &method, &location) &&
+    jclass class = NULL;
+    char *name = NULL, *signature = NULL;
+    if ((*vm.ti)->GetFrameCount(vm.ti, NULL, &n) || n == 0)
+        return is_without_name(env, thread);
+    bool is = !(*vm.ti)->GetFrameLocation(vm.ti, NULL, n - 1, &method, &location) &&
               !(*vm.ti)->GetMethodDeclaringClass(vm.ti, method, &class) &&
-              (*env)->IsSameObject(env, class, of_threads) &&
+              !(*vm.ti)->GetClassSignature(vm.ti, class, &signature, NULL) &&
               !(*vm.ti)->GetMethodName(vm.ti, method, &name, NULL, NULL) &&
-              strcmp(name, "<init>") == 0;
+              ((!strcmp(signature, "Ljava/lang/Thread;") && !strcmp(name, "<init>")) ||
+               (!strcmp(signature, "Ljava/lang/ThreadGroup;") && !strcmp(name, "add")));
     vm_free(name);
+    vm_free(signature);
     (*env)->DeleteLocalRef(env, class);
-    (*env)->DeleteLocalRef(env, of_threads);
     return is;
 }
 
@@ -211,9 +227,9 @@ bool thread_check(JNIEnv *env)
      * A thread that attaches itself runs Java (its constructor) before it is alive, and before its
      * ThreadStart.
      */
-    bool complete = !(gone && id_of(thread) == gone) &&
-                    !(*vm.ti)->GetThreadState(vm.ti, thread, &state) &&
-                    state & JVMTI_THREAD_STATE_ALIVE && !is_attaching(env);
+    bool complete =
+        !(gone && id_of(thread) == gone) && !(*vm.ti)->GetThreadState(vm.ti, thread, &state) &&
+        (state & JVMTI_THREAD_STATE_ALIVE || mutation("alive-early")) && !is_attaching(env, thread);
     if (complete)
         thread_begin(env, thread);
     (*env)->DeleteLocalRef(env, thread);

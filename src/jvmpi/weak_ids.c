@@ -238,7 +238,7 @@ static bool tag_object(JNIEnv *env, struct chunk *c, uint32_t i)
     if (!object)
         return false;
     (void)(*vm.ti)->SetTag(vm.ti, object, c->first + i);
-    lookup_add(env, c->first + i, object);
+    lookup_add(c->first + i, object);
     (*env)->DeleteLocalRef(env, object);
     return true;
 }

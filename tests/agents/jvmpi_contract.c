@@ -5,7 +5,7 @@
  * methods=0, only=N+N (enable these events alone, and request each id), instructions=1, dumps=MS
  * and sample=MS (how often dumps are requested and threads are sampled while the program runs; 0
  * means never), brackets=0 (hold no monitor from GC_START to GC_FINISH), collect=1 (collect before
- * a heap dump is read).
+ * a heap dump is read), unload=MS (how long a handler of COMPILED_METHOD_UNLOAD takes).
  */
 #include "jvmpi_contract.h"
 
@@ -18,7 +18,7 @@ bool all_defined, init_done, shut_down;
 long n_gc, n_dumps[3], n_monitor_dumps, n_object_dumps;
 
 static long every = 16, with_methods = 1, with_instructions, with_brackets = 1, dumps_ms = 400,
-            sample_ms = 50, with_collections;
+            sample_ms = 50, with_collections, unload_ms;
 static char out_path[400];
 static JVMPI_RawMonitor work; /* a raw monitor whose contention is reported */
 static atomic_long counts[64], n_requested, n_samples;
@@ -292,6 +292,15 @@ static void on_compiled(const JVMPI_Event *e)
                    (int)e->u.compiled_method_load.lineno_table[i].offset);
 }
 
+/* The method's class must not be undefined before the handler has returned. */
+static void on_uncompiled(const JVMPI_Event *e)
+{
+    usleep((useconds_t)(unload_ms * 1000));
+    if (!class_of_known_method(e->u.compiled_method_unload.method_id))
+        breach("COMPILED_METHOD_UNLOAD of an unknown method", "%p",
+               (void *)e->u.compiled_method_unload.method_id);
+}
+
 static __thread bool in_bracket;
 static atomic_int brackets;
 
@@ -531,6 +540,45 @@ JNIEXPORT void JNICALL Java_JvmpiContract_references(JNIEnv *env, jclass class)
     }
 }
 
+/* ---- threads that attach themselves; the VM has each make its own Thread object ---- */
+
+static JavaVM *program_vm; /* the program also runs without the agent */
+static jclass program;
+static jmethodID in_attached;
+
+static void *attach_one(void *unused)
+{
+    JNIEnv *env = NULL;
+    if ((*program_vm)->AttachCurrentThread(program_vm, (void **)&env, NULL) != JNI_OK) {
+        breach("a thread that cannot attach itself", "%s", "");
+        return NULL;
+    }
+    (*env)->CallStaticVoidMethod(env, program, in_attached);
+    if ((*env)->ExceptionCheck(env))
+        breach("an exception in a thread that has attached itself", "%s", "");
+    (*program_vm)->DetachCurrentThread(program_vm);
+    return NULL;
+}
+
+JNIEXPORT void JNICALL Java_JvmpiContract_attach(JNIEnv *env, jclass class, jint n);
+
+/* The program's: has n pairs of threads attach themselves without a name. */
+JNIEXPORT void JNICALL Java_JvmpiContract_attach(JNIEnv *env, jclass class, jint n)
+{
+    (*env)->GetJavaVM(env, &program_vm);
+    program = (*env)->NewGlobalRef(env, class);
+    in_attached = (*env)->GetStaticMethodID(env, class, "attached", "()V");
+    for (jint i = 0; i < n; i++) {
+        pthread_t pair[2];
+        int started = 0;
+        while (started < 2 && !pthread_create(&pair[started], NULL, attach_one, NULL))
+            started++;
+        while (started > 0)
+            pthread_join(pair[--started], NULL);
+    }
+    (*env)->DeleteGlobalRef(env, program);
+}
+
 static void on_init_done(void)
 {
     init_done = true;
@@ -550,6 +598,7 @@ static void on_shut_down(void)
     vm->RawMonitorEnter(tables);
     request_known();
     request_dumps();
+    request_known(); /* also what the dumps were the first to have */
     check_threads();
     check_tables_at_end();
     if (atomic_load(&brackets))
@@ -627,9 +676,7 @@ static void dispatch(const JVMPI_Event *e, struct thread_record *t, jint type, b
         on_compiled(e);
         break;
     case JVMPI_EVENT_COMPILED_METHOD_UNLOAD:
-        if (!class_of_known_method(e->u.compiled_method_unload.method_id))
-            breach("COMPILED_METHOD_UNLOAD of an unknown method", "%p",
-                   (void *)e->u.compiled_method_unload.method_id);
+        on_uncompiled(e);
         break;
     case JVMPI_EVENT_GC_START:
     case JVMPI_EVENT_GC_FINISH:
@@ -716,6 +763,7 @@ JNIEXPORT jint JNICALL JVM_OnLoad(JavaVM *jvm, char *options, void *reserved)
     with_collections = option(options, "collect=", with_collections);
     dumps_ms = option(options, "dumps=", dumps_ms);
     sample_ms = option(options, "sample=", sample_ms);
+    unload_ms = option(options, "unload=", unload_ms);
     const char *only = strstr(options, "only=");
     uint64_t wanted = only ? 0 : UINT64_MAX;
     for (char *at = only ? (char *)only + 5 : NULL; at && *at && *at != ',';

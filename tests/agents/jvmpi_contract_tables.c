@@ -362,6 +362,8 @@ void on_thread_start(const JVMPI_Event *e, bool requested)
         breach("THREAD_START without env, id or names", "%p", (void *)env);
         return;
     }
+    if (!e->u.thread_start.thread_name[0])
+        breach("THREAD_START of a thread whose name is not there yet", "%p", (void *)env);
     (void)object_of(e->u.thread_start.thread_id, "THREAD_START");
     if (vm->GetThreadObject(env) != e->u.thread_start.thread_id)
         breach("GetThreadObject differs from THREAD_START", "%s", e->u.thread_start.thread_name);
@@ -414,8 +416,11 @@ void request_known(void)
     vm->RawMonitorEnter(tables);
     for (size_t i = 0; n < MOST / 2 && (c = table_next(&classes, &i));)
         ids[n++] = c->id;
-    for (size_t i = 0; n < MOST && (o = table_next(&objects, &i));)
-        ids[n++] = o->id;
+    /* Classes that are not linked first, which few dumps have. */
+    for (int others = 0; others < 2; others++)
+        for (size_t i = 0; n < MOST && (o = table_next(&objects, &i));)
+            if (others != (java_lang_class && o->class_id == java_lang_class->id))
+                ids[n++] = o->id;
     vm->RawMonitorExit(tables);
     for (size_t i = 0; i < n; i++)
         (void)vm->RequestEvent(JVMPI_EVENT_OBJECT_ALLOC, ids[i]);

@@ -223,6 +223,31 @@ def test_dumps_have_threads_whose_end_is_not_reported(jdk, tmp_path):
     assert not found, found
 
 
+@pytest.mark.jdks(8, 21, 25)
+def test_threads_that_attach_themselves_are_complete(jdk, tmp_path):
+    """The VM now and then says that a thread is alive which is still making its own Thread object, without a name. Here it always does."""
+    found, events = breaches(jdk, (40, 2), tmp_path, layer=AGENTS / "libjvmpimutant.so", env=["JVMPI_MUTANT=alive-early"])
+    assert not found, found
+    assert {1, 3, 4, 33, 34} <= set(events), events
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_unloaded_code_comes_before_its_class(jdk, tmp_path):
+    """A handler of COMPILED_METHOD_UNLOAD still knows the method, however long it takes: the CLASS_UNLOAD comes afterwards."""
+    options = "JAVA_TOOL_OPTIONS=-Xcomp -XX:CompileCommand=quiet -XX:CompileCommand=compileonly,JvmpiContract$Dropped::call"
+    found, events = breaches(jdk, (8, 60), tmp_path, ",methods=0,sample=0,dumps=0,unload=150", env=[options])
+    assert not found, found
+    assert events[7] > 0 and events[8] > 0 and events[43] > 0, events
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_events_are_enabled_in_a_handler_while_another_thread_enables_some(jdk):
+    """The handler's thread holds what the VM waits for in the other one: see tests/agents/jvmpi_switch.c."""
+    done = jdk.run("env", f"LD_LIBRARY_PATH={AGENTS}", "java", "-Xmx256m", f"-agentpath:{LAYER}", "-Xrunjvmpiswitch", "-cp",
+                   lab.compiled("JvmpiSwitch"), "JvmpiSwitch", timeout=100)
+    assert (done.returncode, done.stdout) == (0, "entered 1 answers 0 0 0 exits 1 objects 1\n"), done
+
+
 @pytest.mark.jdks(8, 25)
 def test_a_class_costs_no_walk_through_the_heap(jdk):
     # JDK 8 answers a wrong size for a class's object; a walk for each of the 300 would take some 5 s

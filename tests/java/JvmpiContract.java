@@ -160,6 +160,40 @@ public class JvmpiContract {
     }
 
     static native void references();
+    static native void attach(int pairs);
+
+    static final AtomicInteger ATTACHED = new AtomicInteger();
+
+    /** Called by each thread that has attached itself. */
+    static void attached() {
+        ATTACHED.incrementAndGet();
+    }
+
+    /** Threads attach themselves, and wait now and then for the locks that Thread's constructor and its group need. Returns how many failed. */
+    static int attach(int pairs, ThreadGroup group) throws Exception {
+        Thread holder = new Thread(() -> {
+            while (ATTACHED.get() < 2 * pairs) {
+                synchronized (group) {
+                    synchronized (Thread.class) {
+                        pause();
+                    }
+                }
+                pause();
+            }
+        }, "holder");
+        holder.setDaemon(true);
+        holder.start();
+        attach(pairs);
+        return 2 * pairs - ATTACHED.get();
+    }
+
+    static void pause() {
+        try {
+            Thread.sleep(2);
+        } catch (InterruptedException e) {
+            throw new RuntimeException(e);
+        }
+    }
 
     /** A thread that replaces global references until the VM ends. */
     static void refer() {
@@ -219,7 +253,8 @@ public class JvmpiContract {
             }
         }, "loaders");
         beside.start();
-        int sum = threads(threads) + objects(2000) + virtual(threads);
+        int sum = attach(5 + threads / 100, Thread.currentThread().getThreadGroup());
+        sum += threads(threads) + objects(2000) + virtual(threads);
         beside.join();
         leave(args.length > 2 ? Integer.parseInt(args[2]) : 0);
         System.out.println("right " + (sum - threads) + " " + (part[0] - 6 * loaders));
