@@ -5,7 +5,7 @@
  * methods=0, only=N+N (enable these events alone, and request each id), instructions=1, dumps=MS
  * and sample=MS (how often dumps are requested and threads are sampled while the program runs; 0
  * means never), brackets=0 (hold no monitor from GC_START to GC_FINISH), collect=1 (collect before
- * a heap dump is read), unload=MS (how long a handler of COMPILED_METHOD_UNLOAD takes).
+ * a heap dump is read), unload=MS (how long the first handler of COMPILED_METHOD_UNLOAD takes).
  */
 #include "jvmpi_contract.h"
 
@@ -292,10 +292,17 @@ static void on_compiled(const JVMPI_Event *e)
                    (int)e->u.compiled_method_load.lineno_table[i].offset);
 }
 
-/* The method's class must not be undefined before the handler has returned. */
+/*
+ * The method's class must not be undefined before the handler has returned. With unload=MS the
+ * class's end is held back up to here, because otherwise the event may be left out.
+ */
 static void on_uncompiled(const JVMPI_Event *e)
 {
-    usleep((useconds_t)(unload_ms * 1000));
+    static atomic_flag released = ATOMIC_FLAG_INIT;
+    if (unload_ms && !atomic_flag_test_and_set(&released)) {
+        vm->EnableGC();
+        usleep((useconds_t)(unload_ms * 1000));
+    }
     if (!class_of_known_method(e->u.compiled_method_unload.method_id))
         breach("COMPILED_METHOD_UNLOAD of an unknown method", "%p",
                (void *)e->u.compiled_method_unload.method_id);
@@ -582,6 +589,8 @@ JNIEXPORT void JNICALL Java_JvmpiContract_attach(JNIEnv *env, jclass class, jint
 static void on_init_done(void)
 {
     init_done = true;
+    if (unload_ms)
+        vm->DisableGC();
     make_references();
     vm->RawMonitorEnter(tables);
     request_dumps();

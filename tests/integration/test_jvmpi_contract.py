@@ -235,7 +235,7 @@ def test_threads_that_attach_themselves_are_complete(jdk, tmp_path):
 def test_unloaded_code_comes_before_its_class(jdk, tmp_path):
     """A handler of COMPILED_METHOD_UNLOAD still knows the method, however long it takes: the CLASS_UNLOAD comes afterwards."""
     options = "JAVA_TOOL_OPTIONS=-Xcomp -XX:CompileCommand=quiet -XX:CompileCommand=compileonly,JvmpiContract$Dropped::call"
-    found, events = breaches(jdk, (8, 60), tmp_path, ",methods=0,sample=0,dumps=0,unload=150", env=[options])
+    found, events = breaches(jdk, (8, 60), tmp_path, ",methods=0,sample=0,dumps=0,unload=400", env=[options])
     assert not found, found
     assert events[7] > 0 and events[8] > 0 and events[43] > 0, events
 
