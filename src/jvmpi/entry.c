@@ -27,7 +27,9 @@ EXPORT jint JNICALL Agent_OnLoad(JavaVM *java, char *text, void *reserved);
 struct layer layer;
 __thread struct my my;
 
-void layer_notify_as(struct my *own, JNIEnv *env, JVMPI_Event *event)
+/* Inline, because every event runs through it. */
+static inline __attribute__((always_inline)) void notify(struct my *own, JNIEnv *env,
+                                                         JVMPI_Event *event)
 {
     void (*send)(JVMPI_Event *) = jvmpi_interface.NotifyEvent;
     if (!send || atomic_load_explicit(&layer.down, memory_order_acquire) ||
@@ -48,6 +50,11 @@ void layer_notify_as(struct my *own, JNIEnv *env, JVMPI_Event *event)
     own->quiet = before;
 }
 
+void layer_notify_as(struct my *own, JNIEnv *env, JVMPI_Event *event)
+{
+    notify(own, env, event);
+}
+
 void layer_notify(JNIEnv *env, JVMPI_Event *event)
 {
     layer_notify_as(my_own(), env, event);
@@ -64,7 +71,7 @@ void layer_notify_naming_as(struct my *own, JNIEnv *env, JVMPI_Event *event, job
 {
     const struct named this = {id, object, own->named};
     own->named = &this;
-    layer_notify_as(own, env, event);
+    notify(own, env, event);
     own->named = this.before;
 }
 

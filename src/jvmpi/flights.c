@@ -85,10 +85,8 @@ void flight_enter(struct flight *f, uintptr_t key)
     pthread_mutex_unlock(&mutex);
 }
 
-void flight_end(struct flight *f)
+void flight_leave(struct flight *f)
 {
-    if (!f->key)
-        return;
     pthread_mutex_lock(&mutex);
     struct flight **place = &all;
     while (*place != f)

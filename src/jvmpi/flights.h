@@ -35,8 +35,16 @@ bool flight_begin(struct flight *f, uintptr_t key, atomic_bool *reported);
  * called with locks held.
  */
 void flight_enter(struct flight *f, uintptr_t key);
-/* Does nothing when the flight has not begun. */
-void flight_end(struct flight *f);
+/* The flight has begun. */
+void flight_leave(struct flight *f);
+
+/* Does nothing when the flight has not begun, as for most objects. */
+static inline void flight_end(struct flight *f)
+{
+    if (f->key)
+        flight_leave(f);
+}
+
 /* Waits while another thread reports it. Call without locks of the layer. */
 void flight_wait(uintptr_t key);
 /* Notes that RequestEvent reports it. */

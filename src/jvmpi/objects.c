@@ -172,7 +172,7 @@ static void send_alloc(struct my *own, JNIEnv *env, jint type, struct kind k, jl
 
 /* ---- allocations ---- */
 
-static bool wanted(const struct my *own, JNIEnv *env)
+static inline __attribute__((always_inline)) bool wanted(const struct my *own, JNIEnv *env)
 {
     return event_enabled(JVMPI_EVENT_OBJECT_ALLOC) && atomic_load(&layer.live) && !own->quiet &&
            thread_ready(own, env);

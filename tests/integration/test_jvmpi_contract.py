@@ -223,7 +223,7 @@ def test_dumps_have_threads_whose_end_is_not_reported(jdk, tmp_path):
     assert not found, found
 
 
-@pytest.mark.jdks(8, 21, 25)
+@pytest.mark.jdks(8, 25)
 def test_threads_that_attach_themselves_are_complete(jdk, tmp_path):
     """The VM now and then says that a thread is alive which is still making its own Thread object, without a name. Here it always does."""
     found, events = breaches(jdk, (40, 2), tmp_path, layer=AGENTS / "libjvmpimutant.so", env=["JVMPI_MUTANT=alive-early"])
@@ -231,7 +231,7 @@ def test_threads_that_attach_themselves_are_complete(jdk, tmp_path):
     assert {1, 3, 4, 33, 34} <= set(events), events
 
 
-@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.jdks(8, 17)
 def test_unloaded_code_comes_before_its_class(jdk, tmp_path):
     """A handler of COMPILED_METHOD_UNLOAD still knows the method, however long it takes: the CLASS_UNLOAD comes afterwards."""
     options = "JAVA_TOOL_OPTIONS=-Xcomp -XX:CompileCommand=quiet -XX:CompileCommand=compileonly,JvmpiContract$Dropped::call"
@@ -240,7 +240,7 @@ def test_unloaded_code_comes_before_its_class(jdk, tmp_path):
     assert events[7] > 0 and events[8] > 0 and events[43] > 0, events
 
 
-@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.jdks(8, 25)
 def test_events_are_enabled_in_a_handler_while_another_thread_enables_some(jdk):
     """The handler's thread holds what the VM waits for in the other one: see tests/agents/jvmpi_switch.c."""
     done = jdk.run("env", f"LD_LIBRARY_PATH={AGENTS}", "java", "-Xmx256m", f"-agentpath:{LAYER}", "-Xrunjvmpiswitch", "-cp",
@@ -258,7 +258,7 @@ def test_a_class_costs_no_walk_through_the_heap(jdk):
 
 
 @pytest.mark.slow
-@pytest.mark.jdks(11, 17, 25)
+@pytest.mark.jdks(8, 11, 17, 25)
 def test_every_mutant_is_noticed(jdk, tmp_path):
     """The matrix: prints which breach reveals each mutant (pytest -s)."""
     found, _ = breaches(jdk, (40, 60), tmp_path, layer=AGENTS / "libjvmpimutant.so", env=["JVMPI_MUTANT="])
