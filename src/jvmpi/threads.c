@@ -173,8 +173,10 @@ static bool is_without_name(JNIEnv *env, jthread thread)
 {
     jclass class = boot_class(env, "java/lang/Thread");
     jfieldID field = class ? (*env)->GetFieldID(env, class, "name", "Ljava/lang/String;") : NULL;
+    if (class && !field)
+        vm_clear_exception(env);
     jobject name = field ? (*env)->GetObjectField(env, thread, field) : NULL;
-    bool is = !vm_clear_exception(env) && field && !name;
+    bool is = field && !name;
     (*env)->DeleteLocalRef(env, name);
     (*env)->DeleteLocalRef(env, class);
     return is;
