@@ -235,6 +235,25 @@ def changed_by_the_vm(log):
 
 
 @pytest.mark.jdks(17, 25)
+def test_a_recording_ends_before_its_classes_are_changed_back(jdk, jvmscope, tmp_path):
+    """The command does not wait for the pauses between the batches, and neither does the next recording."""
+    log = tmp_path / "log"
+    with jdk.start_java("ServesHttp", stdout=subprocess.PIPE, jvm=(f"-Xlog:redefine+class*=info:file={log}",)) as server:
+        try:
+            server.stdout.readline()
+            for nth in (1, 2):
+                done = jvmscope("attach", "--exceptions", "-t", "300ms", "-o", tmp_path / f"{nth}.jfr", server.pid)
+                assert done.returncode == 0, done.stderr
+                after = jvmscope("status", server.pid).stdout
+                assert re.search(r"^state +idle$", after, re.M) and re.search(r"^restoring +\d+ of \d+ classes$", after, re.M), after
+            lab.wait_for(lambda: "restoring" not in jvmscope("status", server.pid).stdout, 120, "the end of it")
+            changes = re.findall(r"\] redefined name=ServesHttp, count=(\d+)", log.read_text())
+            assert changes == ["1", "2", "3", "4"], "changed and changed back, twice"
+        finally:
+            server.kill()
+
+
+@pytest.mark.jdks(17, 25)
 @pytest.mark.parametrize("capture", ["--exceptions", "--live"])
 def test_only_classes_that_a_capture_changes_are_handed_to_the_vm(jdk, jvmscope, tmp_path, capture):
     """Each class that is passed to the VM lengthens the pause, even one that stays unchanged."""

@@ -42,6 +42,7 @@ enum { SHARE = 200 };
 #define PAUSES_MOST_NS     (60 * NS_PER_SECOND)
 
 static atomic_bool ending;
+static atomic_int hurried; /* threads that wait for the work in progress */
 static _Atomic uint64_t progress; /* done << 32 | of; 0: not at work */
 
 bool batches_progress(int *ret_done, int *ret_of)
@@ -50,6 +51,11 @@ bool batches_progress(int *ret_done, int *ret_of)
     *ret_done = (int)(now >> 32);
     *ret_of = (int)(uint32_t)now;
     return now != 0;
+}
+
+void batches_hurry(bool on)
+{
+    atomic_fetch_add(&hurried, on ? 1 : -1);
 }
 
 void batches_end(void)
@@ -64,7 +70,7 @@ bool batches_rest(JNIEnv *jni, void (*pause)(JNIEnv *jni), uint64_t ns)
         if (pause)
             pause(jni);
         nanosleep(&(struct timespec){.tv_nsec = (long)MIN(ns, SLICE_NS)}, NULL);
-    } while (!ending && now_ns() - start < ns);
+    } while (!ending && !hurried && now_ns() - start < ns);
     return !ending;
 }
 

@@ -29,6 +29,11 @@ void batches_run(JNIEnv *jni, const struct batches *b, const jclass *classes, in
 bool batches_progress(int *ret_done, int *ret_of);
 /* Sleeps for a while. False: the VM is ending, and the remaining classes are to be skipped. */
 bool batches_rest(JNIEnv *jni, void (*pause)(JNIEnv *jni), uint64_t ns);
+/*
+ * Whether another thread waits for the work in progress: it then goes on without pauses. Calls are
+ * counted. Any thread.
+ */
+void batches_hurry(bool on);
 /* The VM is ending: work in progress skips the remaining classes. Any thread. */
 void batches_end(void);
 

@@ -37,6 +37,10 @@ static char *include_patterns, *exclude_patterns;
 static struct map changed;
 static struct map refused; /* the same for those that the VM refused */
 
+/* held by the thread that removes what instrument_off_later left */
+static pthread_mutex_t restore_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic uint64_t to_restore; /* former clients, as bits in `changed` */
+
 static uint64_t name_key(struct str name)
 {
     return hash_bytes(name.data, name.len);
@@ -151,6 +155,62 @@ static const struct vm_callbacks events = {.ti = {.ClassFileLoadHook = transform
 static const struct vm_callbacks prepare_events = {.ti = {.ClassPrepare = loaded_class_prepared}};
 static bool prepares; /* prepare_events are enabled */
 
+/* Removes the bits of former clients, and everything when there is no client any more. */
+static void forget_clients(uint64_t slots)
+{
+    uint64_t key, value;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; map_next(&changed, &i, &key, &value);)
+        *map_get(&changed, key) &= ~slots;
+    pthread_mutex_unlock(&lock);
+    if (instrument_any_client() || to_restore)
+        return;
+    if (prepares)
+        vm_events_off(&prepare_events);
+    prepares = false;
+    vm_events_off(&events);
+    transform_release();
+    pthread_mutex_lock(&lock);
+    map_release(&changed);
+    map_release(&refused);
+    pthread_mutex_unlock(&lock);
+}
+
+/* With restore_lock held. */
+static void restore(JNIEnv *jni)
+{
+    uint64_t slots = to_restore;
+    if (!slots)
+        return;
+    if (!vm.dying)
+        loaded_restore(jni, slots);
+    to_restore = 0;
+    forget_clients(slots);
+}
+
+void instrument_restore(JNIEnv *jni)
+{
+    if (pthread_mutex_trylock(&restore_lock) != 0)
+        return;
+    restore(jni);
+    pthread_mutex_unlock(&restore_lock);
+}
+
+bool instrument_restoring(void)
+{
+    return to_restore != 0;
+}
+
+/* Has what is still to be restored done at once. */
+static void restore_now(JNIEnv *jni)
+{
+    batches_hurry(true);
+    pthread_mutex_lock(&restore_lock);
+    restore(jni);
+    pthread_mutex_unlock(&restore_lock);
+    batches_hurry(false);
+}
+
 int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *why)
 {
     jvmtiCapabilities needs = {.can_retransform_classes = 1}, missing = {0};
@@ -163,6 +223,7 @@ int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *wh
     }
     if (fault_here())
         return -EPROTO;
+    restore_now(jni);
     bool first = !instrument_any_client();
     while (i < CLIENTS_MAX && atomic_load(&instrument_clients[i]))
         i++;
@@ -196,35 +257,37 @@ int instrument_again(JNIEnv *jni)
     return loaded_transform(jni, NULL, 0);
 }
 
-void instrument_off(const struct instrument_client *c, JNIEnv *jni)
+/* Takes a client out of the table; returns its bit, 0 when it was not there. */
+static uint64_t remove_client(const struct instrument_client *c)
 {
-    uint64_t slot = 0, key, value;
+    uint64_t slot = 0;
     for (int i = 0; i < CLIENTS_MAX; i++) {
         if (atomic_load(&instrument_clients[i]) != c)
             continue;
         atomic_store(&instrument_clients[i], NULL);
         slot = UINT64_C(1) << i;
     }
+    if (slot)
+        vm_wait_callbacks();
+    return slot;
+}
+
+void instrument_off(const struct instrument_client *c, JNIEnv *jni)
+{
+    uint64_t slot = remove_client(c);
     if (!slot)
         return;
-    vm_wait_callbacks();
     if (!vm.dying) /* in either case, probes may still run in frames that no thread has left */
         loaded_transform(jni, NULL, slot);
-    pthread_mutex_lock(&lock);
-    for (size_t i = 0; map_next(&changed, &i, &key, &value);)
-        *map_get(&changed, key) &= ~slot;
-    pthread_mutex_unlock(&lock);
-    if (instrument_any_client())
-        return;
-    if (prepares)
-        vm_events_off(&prepare_events);
-    prepares = false;
-    vm_events_off(&events);
-    transform_release();
-    pthread_mutex_lock(&lock);
-    map_release(&changed);
-    map_release(&refused);
-    pthread_mutex_unlock(&lock);
+    forget_clients(slot);
+}
+
+void instrument_off_later(const struct instrument_client *c, JNIEnv *jni)
+{
+    if (vm.attached && !vm.dying)
+        to_restore |= remove_client(c);
+    else
+        instrument_off(c, jni);
 }
 
 struct instrument_counts instrument_counts(void)

@@ -124,6 +124,19 @@ extern void (*instrument_progress)(int done, int of);
  * new call of its edit function begins after this returns.
  */
 void instrument_off(const struct instrument_client *c, JNIEnv *jni);
+/*
+ * Like instrument_off, but in a VM that was running before the agent came, the probes stay in the
+ * classes until instrument_restore removes them. Until then they may still run in any thread.
+ */
+void instrument_off_later(const struct instrument_client *c, JNIEnv *jni);
+/*
+ * Removes the probes that instrument_off_later left. This may take half a minute; instrument_on
+ * waits for it, and has it continue without pauses. Returns at once when there is nothing to do or
+ * another thread is at it.
+ */
+void instrument_restore(JNIEnv *jni);
+/* Whether a thread is in instrument_restore, or probes wait for it. Any thread. */
+bool instrument_restoring(void);
 
 struct instrument_counts instrument_counts(void);
 /* Appends status lines "instrument.classes N" ...; none when nothing is instrumented. */

@@ -174,22 +174,39 @@ static bool is_alone(const struct instrument_client *c)
     return true;
 }
 
+/* Moves the classes that have to be transformed to the front and returns their number. */
+static int choose(struct loaded_classes *all, const struct instrument_client *c, uint64_t out_of)
+{
+    int chosen = 0;
+    for (int i = 0; i < all->n; i++) {
+        jclass class = all->of[i];
+        if (!to_retransform(class, c, out_of))
+            continue;
+        all->of[i] = all->of[chosen];
+        all->of[chosen++] = class;
+    }
+    return chosen;
+}
+
+void loaded_restore(JNIEnv *jni, uint64_t out_of)
+{
+    _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
+    if (loaded_classes(vm.ti, jni, &all) < 0)
+        return;
+    int chosen = choose(&all, NULL, out_of);
+    const struct batches b = {retransform_batch, retransform_one, NULL, NULL};
+    batches_run(jni, &b, all.of, chosen);
+}
+
 int loaded_transform(JNIEnv *jni, const struct instrument_client *c, uint64_t out_of)
 {
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
-    int chosen = 0;
     if (loaded_classes(vm.ti, jni, &all) < 0)
         return -EPROTO;
     bool scans = vm.attached && c && c->seldom && is_alone(c);
     const struct scan scan = {retransform_batch, instrument_pause,
                               scans ? (*jni)->NewLocalRef(jni, find_probe(&all)) : NULL};
-    for (int i = 0; i < all.n; i++) {
-        jclass class = all.of[i];
-        if (!to_retransform(class, c, out_of))
-            continue;
-        all.of[i] = all.of[chosen];
-        all.of[chosen++] = class;
-    }
+    int chosen = choose(&all, c, out_of);
     if (scan.refused) {
         chosen = scan_loaded(jni, &scan, all.of, chosen);
         (*jni)->DeleteLocalRef(jni, scan.refused);

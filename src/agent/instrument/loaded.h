@@ -12,5 +12,10 @@
  * its classes.
  */
 int loaded_transform(JNIEnv *jni, const struct instrument_client *c, uint64_t out_of);
+/*
+ * Removes the probes of former clients. Does not call instrument_pause and instrument_progress,
+ * because no recording waits for it.
+ */
+void loaded_restore(JNIEnv *jni, uint64_t out_of);
 /* ClassPrepare: offers a new class to clients of loaded classes (loaded_only). */
 void JNICALL loaded_class_prepared(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jclass class);

@@ -257,6 +257,8 @@ static void carry_out(struct message *m, JNIEnv *jni)
     end_progress(m);
     if (m->reply[0])
         answer(m, &more, &why);
+    if (verb && verb->takes_long)
+        instrument_restore(jni);
     buf_release(&more);
     buf_release(&why);
 }

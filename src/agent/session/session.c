@@ -28,7 +28,7 @@
 
 #pragma weak malloc_trim /* musl's allocator does not have this function */
 
-enum { RETRY_MS = 20, END_MS = 10000 };
+enum { RETRY_MS = 20, END_MS = 10000, RESTORE_MS = 1000 };
 
 struct session *session_now;
 
@@ -259,6 +259,7 @@ static void give_up(struct session *s, JNIEnv *jni)
     struct stat st;
     s->running = false;
     finish(s, jni);
+    instrument_restore(jni);
     *last.path = 0;
     last.error = 0;
     if (path && lstat(path, &st) == 0 && S_ISREG(st.st_mode))
@@ -435,6 +436,8 @@ void session_vm_death(JNIEnv *jni)
         last.unreported = true; /* a request to stop it may have come too late */
     }
     session_worker_dismiss();
+    for (int ms = 0; instrument_restoring() && ms < RESTORE_MS; ms++)
+        nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
     vm.live = false;
     pthread_mutex_unlock(&session_lock);
 }
@@ -565,7 +568,10 @@ void session_status(struct buf *out, bool reports)
         return;
     }
     struct session *s = session_now;
+    int done = 0, of = 0;
     buf_printf(out, "state %s\n", s ? "recording" : "idle");
+    if (batches_progress(&done, &of) && instrument_restoring())
+        buf_printf(out, "restoring %d of %d classes\n", done, of);
     if (!s && *last.path)
         buf_printf(out, "last_file %s\n", last.path);
     if (!s && last.error)

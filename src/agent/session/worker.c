@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/instrument/instrument.h"
 #include "agent/session/private.h"
 #include "base/clock.h"
 #include "jfr/writer.h"
@@ -85,6 +86,7 @@ static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
     worker_there = false;
     pthread_cond_broadcast(&worker_due);
     pthread_mutex_unlock(&session_lock);
+    instrument_restore(jni);
 }
 
 int session_worker_start(JNIEnv *jni)

@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -214,11 +215,12 @@ static int set_events(const struct vm_callbacks *which, bool on)
     return r;
 }
 
-int vm_events_on(const struct vm_callbacks *table)
+/* Protects the tables against two threads that change them. */
+static pthread_mutex_t tables_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int add_table(const struct vm_callbacks *table)
 {
     int free_slot = -1;
-    if (fault_here())
-        return -EPROTO;
     for (int i = 0; i < TABLES_MAX && free_slot < 0; i++)
         if (!atomic_load(&tables[i]))
             free_slot = i;
@@ -227,7 +229,16 @@ int vm_events_on(const struct vm_callbacks *table)
     atomic_store(&tables[free_slot], table);
     if (free_slot >= atomic_load(&tables_end))
         atomic_store(&tables_end, free_slot + 1);
-    int r = set_events(table, true);
+    return set_events(table, true);
+}
+
+int vm_events_on(const struct vm_callbacks *table)
+{
+    if (fault_here())
+        return -EPROTO;
+    pthread_mutex_lock(&tables_lock);
+    int r = add_table(table);
+    pthread_mutex_unlock(&tables_lock);
     if (r < 0)
         vm_events_off(table);
     return r;
@@ -235,11 +246,13 @@ int vm_events_on(const struct vm_callbacks *table)
 
 int vm_events_off(const struct vm_callbacks *table)
 {
+    pthread_mutex_lock(&tables_lock);
     for (int i = 0; i < TABLES_MAX; i++)
         if (atomic_load(&tables[i]) == table) {
             set_events(table, false);
             atomic_store(&tables[i], NULL);
         }
+    pthread_mutex_unlock(&tables_lock);
     return vm_wait_callbacks();
 }
 

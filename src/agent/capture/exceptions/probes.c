@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,6 +34,7 @@ static struct {
     int64_t tid, backtrace;
     jclass probe;
     _Atomic uint64_t lost, left;
+    atomic_bool off; /* probes that are still in classes must count nothing */
 
     struct {
         uint64_t thread_and_site;
@@ -75,7 +77,7 @@ static jlong row_of(jclass c, const char *place, jint to)
 
 NATIVE(jlong, find)(JNIEnv *jni, jclass probe, jclass c, jint from, jint to)
 {
-    const char *place = c ? site_text(from) : NULL;
+    const char *place = c && !thrown.off ? site_text(from) : NULL;
     return place ? row_of(c, place, to) : 0;
 }
 
@@ -120,7 +122,7 @@ static void first_frame(JNIEnv *jni, jthrowable t, char *to, size_t size)
 NATIVE(jlong, findImplicit)(JNIEnv *jni, jclass probe, jclass c, jthrowable t, jint to)
 {
     char place[1024];
-    if (!c || !t || (*jni)->PushLocalFrame(jni, 16) != 0) {
+    if (!c || !t || thrown.off || (*jni)->PushLocalFrame(jni, 16) != 0) {
         vm_clear_exception(jni);
         return 0;
     }
@@ -239,12 +241,17 @@ int thrown_probes_on(JNIEnv *jni, struct buf *why)
         return -ENOTSUP;
     }
     int r = probe_define(jni, PROBE, &thrown.probe, why);
-    return r < 0 ? r : instrument_on(&client, jni, why);
+    thrown.off = true; /* until all classes have their probes, so that all count the same time */
+    r = r < 0 ? r : instrument_on(&client, jni, why);
+    thrown.off = false;
+    return r;
+
 }
 
 void thrown_probes_off(JNIEnv *jni)
 {
-    instrument_off(&client, jni);
+    thrown.off = true;
+    instrument_off_later(&client, jni);
     jmethodID m =
         thrown.probe ? (*jni)->GetStaticMethodID(jni, thrown.probe, "forget", "()V") : NULL;
     if (m)

@@ -81,10 +81,13 @@ public final class JvmscopeThrown {
         if (t == null)
             return;
         try {
+            long address = of(site, t.getClass(), site, 0);
+            if (address == 0)
+                return; // the handler must not take back what was not counted
             long tid = U.getLong(Thread.currentThread(), TID), last = LAST + ((tid & THREADS - 1) << 4);
             U.putLong(last, tid << 24 | site);
             U.putInt(last + 8, System.identityHashCode(t));
-            add(of(site, t.getClass(), site, 0), 1);
+            add(address, 1);
         } catch (Throwable e) {
             // the stack is full, or memory
         }
