@@ -120,6 +120,34 @@ static int add_absolute(struct capture *c, const struct option_row *row, const c
     return buf_error(&path);
 }
 
+/* --jfr takes the name of settings that the JDK has, or a file. */
+static bool is_settings_file(const char *value)
+{
+    const char *extension = strrchr(value, '.');
+    return strchr(value, '/') || (extension && strcmp(extension, ".jfc") == 0);
+}
+
+/*
+ * Adds a file with settings, which is looked for where the command was called: the VM may have
+ * another folder. As take_value.
+ */
+static int take_settings(struct capture *c, const struct option_row *row, const char *command,
+                         const char *value)
+{
+    char path[PATH_MAX];
+    /* An absolute path may be one in the container of a VM that is attached to. */
+    bool ours = value[0] != '/' || strcmp(command, "run") == 0;
+    if (ours && access(value, R_OK) < 0)
+        return complain_errno(value, "--jfr cannot read", -errno), -EINVAL;
+    if (value[0] == '/')
+        add_words(c, row->name, value);
+    else if (realpath(value, path))
+        add_words(c, row->name, path);
+    else
+        return complain_errno(value, "--jfr cannot read", -errno), -EINVAL;
+    return 1;
+}
+
 /*
  * Takes the value of a row. Those that concern the command itself are kept; the others are added to
  * the agent's words.
@@ -144,6 +172,8 @@ static int take_value(struct capture *c, const struct option_row *row, const cha
                 return complain_errno(value, "cannot write", -ENAMETOOLONG), -EINVAL;
             else if (which == OPT_ON_FILE && value[0] != '/')
                 return 1;
+            else if (which == OPT_JFR && is_settings_file(value))
+                return take_settings(c, row, command, value);
             else if (which == OPT_DURATION)
                 (void)!parse_duration(value, 0, &c->time_ns); /* it has just been parsed */
             else

@@ -47,7 +47,7 @@
  *                           available meanwhile
  *   file PATH               the output, as the VM sees it
  *   changing N of M classes how far that is
- *   restoring N of M classes   a recording has ended, and the classes that it changed are being
+ *   restoring [N of M ]classes   a recording has ended, and the classes that it changed are being
  *                           changed back; a new recording does not wait for the pauses of that
  *   last_file PATH          when idle: the output of the last recording
  *   last_error TEXT         when idle: why the last recording is incomplete, if it is

@@ -110,5 +110,9 @@ def test_wrong_settings_are_refused_and_the_program_runs(jdk, tmp_path):
     # The reason is the agent's alone, and run fails as the recording did.
     done = lab.jvmscope("run", "--jfr=nosuch", "-o", tmp_path / "no.jfr", "--", *jdk.command("java", "-Xmx64m", "-version"))
     assert done.returncode == 1 and "jfr=nosuch: the VM's Flight Recorder does not start: " in done.stderr and "no recording was written" not in done.stderr, done.stderr
+    # A file is looked for before the program starts, in the caller's folder.
+    for words in (("run", "--jfr=no/such", "--", "true"), ("run", f"--jfr={tmp_path}/missing.jfc", "--", "true"), ("attach", "--jfr=nosuch.jfc", "1")):
+        done = lab.jvmscope(*words)
+        assert done.returncode == 2 and "--jfr cannot read: No such file" in done.stderr, done.stderr
     done = lab.jvmscope("run", "--jfr", "--always", "--", "true")
     assert done.returncode == 2 and "--jfr=default does not go with it" in done.stderr, done.stderr

@@ -165,7 +165,7 @@ def test_nothing_lies_before_the_start_of_a_recording():
             if said and "at least" not in said:
                 assert f": {flag}={zero}: must be above 0\n" in said, (verb.name, said)
                 refused.add((verb.name, flag))
-    ranges = {"report", "diff", "convert", "requests", "requests slow", "vm", *(f"threads {v}" for v in ("summary", "monitors", "timeline", "critical-path", "what-if"))}
+    ranges = {"report", "diff", "convert", "trace", "requests", "requests slow", "vm", *(f"threads {v}" for v in ("summary", "monitors", "timeline", "critical-path", "what-if"))}
     assert {name for name, flag in refused if flag == "--to"} >= ranges, refused
     assert {("requests slow", "--over"), ("slow", "--over"), ("dump", "--last"), ("trace", "--limit"), ("vm", "--limit"), ("heap summary", "--limit"),
             ("serve", "--query-limit"), ("top", "--count")} <= refused, refused
@@ -192,3 +192,17 @@ def test_manual_pages_have_no_empty_explanations():
         page = lab.BUILD / f"jvmscope-{command}.1.scd"
         text = page.read_text() if page.exists() else ""
         assert "As above" not in text and "\n\t\n" not in text and "\\t" not in text and "\n?" not in text, command
+
+
+def test_host_refuses_at_its_start_what_attach_would_refuse():
+    """It used to accept an option that was given twice, and then leave out every VM."""
+    for record, why in (("--cpu --cpu", "given twice"), ("--alloc=bogus", "allowed: sampled|exact"), ("--all", "only one of a PID"), ("--nosuch", "no such option")):
+        code, out, said = run("host", *(w for o in FLEET["host"].items() for w in o), "--record", record)
+        assert code == 2 and "--record takes options of attach" in said and why in said, (record, said)
+    assert "--record" not in run("host", *(w for o in FLEET["host"].items() for w in o), "--record", "--cpu --alloc")[2]
+
+
+def test_a_heap_dump_that_stands_last_is_noticed():
+    for verb in ("paths", "objects", "retained", "query"):
+        code, out, said = run("heap", verb, "java.lang.String", lab.BUILD / "jvmscope")
+        assert code == 2 and "java.lang.String: no such file: the heap dump comes first" in said, said

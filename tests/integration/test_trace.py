@@ -84,7 +84,10 @@ VALUES = {
     "weak": 'java.util.WeakHashMap(1)@{"k"=1}', "entry": 'java.util.AbstractMap$SimpleEntry@{"k"=1}', "node": 'java.util.HashMap$Node@{"k"=1}',
     "queue": "java.util.concurrent.LinkedBlockingQueue(2)@{1, 2}",
     "lockfree": "java.util.concurrent.ConcurrentLinkedQueue(7)@{3, 3, 3, 3, 3, ...}",
-    "atomic": "java.util.concurrent.atomic.AtomicInteger@{8}", "reference": 'java.util.concurrent.atomic.AtomicReference@{"r"}',
+    "skips": 'java.util.concurrent.ConcurrentSkipListMap(3)@{1="v1", 2="v2", 3="v3"}',
+    "skipset": "java.util.concurrent.ConcurrentSkipListSet(3)@{1, 2, 3}", "sublist": "java.util.ArrayList$SubList(2)@{3, 4}",
+    "copies": 'java.util.Collections$CopiesList(7)@{"c", "c", "c", "c", "c", ...}', "bits": "java.util.BitSet(3)@{3, 64, 65}",
+    "nobits": "java.util.BitSet(0)@", "atomic": "java.util.concurrent.atomic.AtomicInteger@{8}", "reference": 'java.util.concurrent.atomic.AtomicReference@{"r"}',
     "touchy": 'Values$Touchy(2)@{"t", Values$Touchy(2)@}', "cycle": "java.lang.Object[1]@{java.lang.Object[1]@}",
     "quoted": 'a"b\\c\nd', "huge": "h" * 64 + "... (1048576)", "exception": 'Values$Silent@{"why"}'}
 
@@ -111,6 +114,15 @@ def test_values_are_readable_without_options(jdk, jvmscope, tmp_path):
                  'Values.one("enum", Values$Color.RED)', "Values.one(\"char\", 'x') = 'x'\n"):
         assert text in shown, text
     assert re.search(r"Values\$Order\.total\(this=Values\$Order@[0-9a-f]+, 1\) = 43\n", shown)
+    # A part of the time: between the two calls that are furthest from each other, in ns after the recording's start.
+    lines = shown.splitlines()[1:]
+    times = [round(float(line.split()[0]) * 1e9) for line in lines]
+    k = max(range(1, len(times)), key=lambda i: times[i] - times[i - 1])
+    at = f"{(times[k] + times[k - 1]) // 2}ns"
+    assert jvmscope("trace", "--to", at, out).stdout.splitlines()[1:] == lines[:k]
+    assert jvmscope("trace", "--from", at, out).stdout.splitlines()[1:] == lines[k:]
+    nothing = jvmscope("trace", "--from", "1h", out)
+    assert nothing.returncode == 1 and "is not before the end of the recording" in nothing.stderr
 
 
 @pytest.mark.jdks(8, 25, 27)

@@ -103,6 +103,8 @@ public class Known {
                 URI.create("http://user@host:8080/a/b?q=1#f"), URI.create("mailto:a@b.c"), URI.create("a/b"), URI.create("http://[::1]/"),
                 URI.create("http://h/a/b").resolve("../c"), new URI("http", "h", "/a b", "x y"), new URL("http://h:1/p?q#r"), new URL("file:/tmp/x"),
                 TimeZone.getTimeZone("Europe/Zurich"), new SimpleTimeZone(3600000, "own"), Currency.getInstance("CHF"), Pattern.compile("a\"*"),
+                Locale.US, Locale.GERMAN, Locale.ROOT, new Locale("", "CH"), new Locale("no", "NO", "NY"), Locale.forLanguageTag("zh-Hant-TW"),
+                InetAddress.getByAddress("name", new byte[] {(byte) 192, 0, 2, 1}), InetAddress.getByAddress(new byte[] {127, 0, 0, 1}),
                 StandardCharsets.UTF_16LE, Charset.forName("windows-1252"), builder("hello"), builder("w\u00efd\u20ac \ud83d\ude00"), builder(""), new StringBuffer("buffer")};
         for (Object o : others)
             one(o);

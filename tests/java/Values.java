@@ -155,6 +155,18 @@ public class Values {
         one("node", map.entrySet().iterator().next());
         one("queue", new LinkedBlockingQueue<>(Arrays.asList(1, 2)));
         one("lockfree", new ConcurrentLinkedQueue<>(Collections.nCopies(7, 3)));
+        Map<Object, Object> skips = new ConcurrentSkipListMap<>();
+        for (int i = 3; i > 0; i--)
+            skips.put(i, "v" + i);
+        one("skips", skips);
+        one("skipset", new ConcurrentSkipListSet<>(Arrays.asList(3, 1, 2)));
+        one("sublist", new ArrayList<>(Arrays.asList(1, 2, 3, 4)).subList(1, 4).subList(1, 3));
+        one("copies", Collections.nCopies(7, "c"));
+        BitSet bits = new BitSet();
+        bits.set(3);
+        bits.set(64, 66);
+        one("bits", bits);
+        one("nobits", new BitSet());
         one("atomic", new AtomicInteger(8));
         one("reference", new AtomicReference<>("r"));
         Touchy touchy = new Touchy();

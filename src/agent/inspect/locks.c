@@ -5,9 +5,11 @@
  * not requested, because the VM would have to walk the heap for them.
  */
 #include "agent/inspect/inspect.h"
+#include "base/generated_name.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static jobjectArray infos; /* ThreadInfo[], a local reference that is valid for this question */
 
@@ -125,6 +127,46 @@ void inspect_put_locks(struct inspection *i, jlong java_id)
     }
 }
 
+/*
+ * Length of what StackTraceElement.toString has in front of the class: the loader and the module,
+ * as in "app//Shop.main(Shop.java:3)". A slash in front of a number belongs to a hidden class.
+ */
+static size_t before_class(const char *text, size_t len)
+{
+    size_t start = 0;
+    for (size_t k = 0; k < len; k++) {
+        const char *rest = text + k + 1;
+        if (text[k] == '/' && !(rest[0] == '0' && rest[1] == 'x') &&
+            rest[strspn(rest, "0123456789")] != '.')
+            start = k + 1;
+    }
+    return start;
+}
+
+/* A StackTraceElement as "Class.method:line", as the views of a recording show frames. */
+static void put_frame(struct inspection *i, jobject frame)
+{
+    _cleanup_(buf_release) struct buf text = BUF(1 << 16), out = BUF(1 << 16);
+    jstring string = call(i, frame, method.text);
+    if (!vm_put_string(i->jni, string, &text))
+        buf_string(&text, "?");
+    if (string)
+        (*i->jni)->DeleteLocalRef(i->jni, string);
+    char *all = (char *)buf_str(&text);
+    size_t end = strcspn(all, "("), start = before_class(all, end);
+    char *dot = memrchr(all + start, '.', end - start);
+    size_t class_len = dot ? (size_t)(dot - all) - start : 0;
+    const char *line = memrchr(all + end, ':', strlen(all + end));
+    buf_bytes(&out, all + start, generated_name_normalize(all + start, class_len));
+    if (dot)
+        buf_printf(&out, ".%.*s", (int)(all + end - dot - 1), dot + 1);
+    else
+        buf_bytes(&out, all + start, end - start);
+    if (line)
+        buf_printf(&out, ":%.*s", (int)strspn(line + 1, "0123456789"), line + 1);
+    json_string_n(i->out, (const char *)out.data, out.len);
+}
+
 static void put_blocked(struct inspection *i, jobject info)
 {
     json_begin_object(i->out);
@@ -136,7 +178,7 @@ static void put_blocked(struct inspection *i, jobject info)
     json_begin_array(i->out);
     for (jsize k = 0, n = stack ? (*i->jni)->GetArrayLength(i->jni, stack) : 0; k < n; k++) {
         jobject frame = (*i->jni)->GetObjectArrayElement(i->jni, stack, k);
-        inspect_put_string(i, NULL, call(i, frame, method.text));
+        put_frame(i, frame);
         (*i->jni)->DeleteLocalRef(i->jni, frame);
     }
     json_end_array(i->out);

@@ -42,7 +42,7 @@ enum { SHARE = 200 };
 #define PAUSES_MOST_NS     (60 * NS_PER_SECOND)
 
 static atomic_bool ending;
-static atomic_int hurried; /* threads that wait for the work in progress */
+static atomic_int hurried;        /* threads that wait for the work in progress */
 static _Atomic uint64_t progress; /* done << 32 | of; 0: not at work */
 
 bool batches_progress(int *ret_done, int *ret_of)

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 const struct arg_set *const heap_sets[] = {&heap_common_set, &heap_index_set, NULL};
 
@@ -22,6 +23,11 @@ int heap_run_verb(const struct command *self, int argc, char **argv)
     int status;
     if (!args_parse(self, ARGS({NULL, &o}), argc, argv, &operands, &status))
         return status;
+    const char *file = operands.list[0];
+    if (operands.count > 1 && access(file, F_OK) < 0 && access(operands.list[1], F_OK) == 0) {
+        complain(file, "no such file", "the heap dump comes first, then what is asked about");
+        return 2;
+    }
     _cleanup_(heap_freep) struct heap *h = NULL;
     status = heap_open_index(&h, operands.list[0], &o);
     if (status)

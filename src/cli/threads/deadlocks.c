@@ -52,7 +52,8 @@ int threads_deadlocks(struct thread_view *v)
                    tl_thread_name(v->t, c->other));
             for (uint32_t f = 0; c->stack != TL_NONE && f < v->t->stacks[c->stack].len; f++) {
                 const struct tl_frame *frame = &v->t->frames[v->t->stacks[c->stack].first + f];
-                printf("      at %s:%u\n", tl_string(v->t, frame->method), frame->line);
+                printf(frame->line ? "      at %s:%u\n" : "      at %s\n",
+                       tl_string(v->t, frame->method), frame->line);
             }
         }
         json_end_array(&j);

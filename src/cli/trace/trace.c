@@ -26,6 +26,10 @@ static const struct arg trace_args[] = {
      "these methods alone (* and ?, or a part of the name)"},
     {"--min", 0, ARG_DURATION, offsetof(struct trace_options, min), "TIME",
      "calls that took at least this long"},
+    {"--from", 0, ARG_DURATION, offsetof(struct trace_options, from_ns), "TIME",
+     "only what began from this time on, counted from the start: 1.5s, 2m"},
+    {"--to", 0, ARG_SPAN, offsetof(struct trace_options, to_ns), "TIME",
+     "only what began before this time"},
     {"--limit", 'n', ARG_COUNT, offsetof(struct trace_options, limit), "N", "calls to show (all)"},
     {"--exceptions", 0, ARG_FLAG, offsetof(struct trace_options, exceptions), NULL,
      "a table of exceptions by class, place and handler"},
@@ -52,13 +56,19 @@ static bool in_requests(const struct trace_options *o, int64_t java_thread, int6
     return !o->times || request_times_hold(o->times, (uint64_t)java_thread, time_ns);
 }
 
+static bool in_span(const struct trace_options *o, int64_t time_ns)
+{
+    int64_t at = time_ns - o->start_ns;
+    return (!o->from_ns || at >= (int64_t)o->from_ns) && (!o->to_ns || at < (int64_t)o->to_ns);
+}
+
 static bool wanted(const struct call *c, const struct trace_options *o)
 {
     /* Matches with or without the parameters, as --trace does. */
     bool method = text_matches(o->method, c->method) ||
                   pattern_match(o->method, c->method, strcspn(c->method, "("));
     return method && text_matches(o->thread, c->thread) && c->ns >= (int64_t)o->min &&
-           in_requests(o, c->java_thread, c->start_ns);
+           in_span(o, c->start_ns) && in_requests(o, c->java_thread, c->start_ns);
 }
 
 /*
@@ -263,7 +273,7 @@ static const struct rec_select shown[] = {
 /* For events other than calls. */
 static bool is_wanted(const struct trace_options *o, const struct rec_event *e)
 {
-    return !o->method && !o->min && moment_wanted(e, o->thread) &&
+    return !o->method && !o->min && moment_wanted(e, o->thread) && in_span(o, e->start_ns) &&
            in_requests(o, rec_long(&e->object, "javaThreadId", 0), e->start_ns);
 }
 
@@ -311,7 +321,7 @@ static bool passes(const struct trace_options *o, const struct rec_event *event,
 
 static bool selects(const struct trace_options *o)
 {
-    return o->thread || o->method || o->min || o->times;
+    return o->thread || o->method || o->min || o->from_ns || o->to_ns || o->times;
 }
 
 /*
@@ -364,7 +374,8 @@ static int nothing_left(const char *path, const struct trace_options *o)
 {
     _cleanup_(buf_release) struct buf all = BUF(4096);
     const char *given[] = {o->method ? "--method" : NULL, o->thread ? "--thread" : NULL,
-                           o->min ? "--min" : NULL};
+                           o->min ? "--min" : NULL, o->from_ns ? "--from" : NULL,
+                           o->to_ns ? "--to" : NULL};
     if (o->times)
         buf_string(&all, only_requests_given(&o->requests) && o->requests.name ? "--request"
                                                                                : "--slowest");
@@ -495,7 +506,7 @@ int trace_page_json(const char *path, const struct trace_options *o, struct json
     return e;
 }
 
-static int show_file(const char *path, const struct trace_options *o)
+static int show_file(const char *path, struct trace_options *o)
 {
     _cleanup_(recording_closep) struct recording *r = NULL;
     const char *why = NULL;
@@ -507,6 +518,13 @@ static int show_file(const char *path, const struct trace_options *o)
     if (e < 0)
         return complain_errno(path, "cannot read", e);
     losses_report(path, &l, NULL);
+    struct rec_info info;
+    recording_info(r, &info);
+    o->start_ns = info.start_ns;
+    e = selected_by_time(path, o->from_ns, o->to_ns,
+                         (uint64_t)MAX(info.end_ns - info.start_ns, INT64_C(0)));
+    if (e)
+        return e;
     recording_rewind(r);
     if (o->exceptions)
         return exception_table(r, path, o->json, o->limit, &l);
@@ -545,6 +563,8 @@ static int switch_tracing(const struct operands *operands, const struct trace_op
     const char *of_files = o->thread       ? "--thread"
                            : o->method     ? "--method"
                            : o->min        ? "--min"
+                           : o->from_ns    ? "--from"
+                           : o->to_ns      ? "--to"
                            : o->limit      ? "--limit"
                            : o->exceptions ? "--exceptions"
                                            : NULL;
@@ -580,6 +600,10 @@ static int cmd_trace(const struct command *self, int argc, char **argv)
         complain(operands.count > 1 ? operands.list[1] : "--if",
                  operands.count > 1 ? "a file takes no further word" : "goes with PID add PATTERN",
                  NULL);
+        return 2;
+    }
+    if (o.exceptions && (o.from_ns || o.to_ns)) {
+        complain(self->name, "--exceptions counts those of the whole recording", NULL);
         return 2;
     }
     if (!only_requests_given(&o.requests))

@@ -9,6 +9,8 @@ struct trace_options {
     bool json, exceptions;
     const char *thread, *method, *condition; /* patterns, NULL: all */
     uint64_t limit, min;                     /* calls; ns */
+    uint64_t from_ns, to_ns;                 /* since the recording's start; 0: all */
+    int64_t start_ns;                        /* of the recording, when one of these is given */
     struct only_requests requests;
     const struct request_times *times; /* only during these requests; NULL: always */
 };

@@ -245,7 +245,6 @@ int thrown_probes_on(JNIEnv *jni, struct buf *why)
     r = r < 0 ? r : instrument_on(&client, jni, why);
     thrown.off = false;
     return r;
-
 }
 
 void thrown_probes_off(JNIEnv *jni)

@@ -319,6 +319,42 @@ void known_put_joined(struct buf *b, const struct value *v)
             value_text(b, &parts[i]);
 }
 
+/* As Locale.toString, without extensions: language, region, variant and script. */
+void known_put_locale(struct buf *b, const struct value *v)
+{
+    struct value p[SHOWN_FIELDS_MAX];
+    if (value_parts(v, p) != 4)
+        return;
+    bool language = p[0].n_chars, region = p[1].n_chars, variant = p[2].n_chars,
+         script = p[3].n_chars;
+    value_text(b, &p[0]);
+    if (region || (language && (variant || script))) {
+        buf_string(b, "_");
+        if (region)
+            value_text(b, &p[1]);
+    }
+    if (variant && (language || region)) {
+        buf_string(b, "_");
+        value_text(b, &p[2]);
+    }
+    if (script && (language || region)) {
+        buf_string(b, "_#");
+        value_text(b, &p[3]);
+    }
+}
+
+/* As InetAddress.toString: "name/1.2.3.4", without the name when it is not known. */
+void known_put_inet4(struct buf *b, const struct value *v)
+{
+    struct value p[SHOWN_FIELDS_MAX];
+    if (value_parts(v, p) != 2)
+        return;
+    uint32_t a = (uint32_t)p[1].number;
+    if (!is_null(&p[0]))
+        value_text(b, &p[0]);
+    buf_printf(b, "/%u.%u.%u.%u", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255);
+}
+
 /* The bytes of a path are what the file system has: UTF-8 in most. */
 void known_put_path(struct buf *b, const struct value *v)
 {

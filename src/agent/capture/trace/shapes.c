@@ -17,6 +17,7 @@
 #define STRIPED  "java/util/concurrent/atomic/Striped64"
 #define CHM      "java/util/concurrent/ConcurrentHashMap"
 #define CLQ      "java/util/concurrent/ConcurrentLinkedQueue"
+#define SKIP_MAP "java/util/concurrent/ConcurrentSkipListMap"
 #define LBQ      "java/util/concurrent/LinkedBlockingQueue"
 
 /*
@@ -81,6 +82,13 @@ static const struct shape_row rows[] = {
     {"java.util.Calendar", SHAPE_PARTS, STYLE_HELD, SHAPE_LATE | SHAPE_BELOW, 2, {"time:J", "isTimeSet:Z"}, known_put_calendar},
     {"java.util.TimeZone", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE | SHAPE_BELOW, 1, {"ID" STRING}, known_put_joined},
     {"java.util.Currency", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 1, {"currencyCode" STRING}, known_put_joined},
+    {"java.util.Locale", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE, 1, {"baseLocale:Lsun/util/locale/BaseLocale;"}, known_put_joined},
+    {"sun.util.locale.BaseLocale", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 4,
+     {"language" STRING, "region" STRING, "variant" STRING, "script" STRING}, known_put_locale},
+    {"java.net.Inet4Address", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE, 1,
+     {"holder:Ljava/net/InetAddress$InetAddressHolder;"}, known_put_joined},
+    {"java.net.InetAddress$InetAddressHolder", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2,
+     {"hostName" STRING, "address:I"}, known_put_inet4},
     {"java.util.regex.Pattern", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE, 1, {"pattern" STRING}, known_put_joined},
     {"java.nio.charset.Charset", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE | SHAPE_BELOW, 1, {"name" STRING}, known_put_joined},
     {"java.io.File", SHAPE_PARTS, STYLE_QUOTED, SHAPE_BELOW, 1, {"path:Ljava/lang/String;"}, known_put_joined},
@@ -136,6 +144,9 @@ static const struct shape_row rows[] = {
      {NULL, "head:L" CLQ "$Node;", CLQ "$Node.next:L" CLQ "$Node;", CLQ "$Node.item" OBJECT, NULL}},
     {"java.util.concurrent.LinkedBlockingQueue", SHAPE_CHAIN, STYLE_SIZED, SHAPE_SKIP_NULL, 5,
      {NULL, "head:L" LBQ "$Node;", LBQ "$Node.next:L" LBQ "$Node;", LBQ "$Node.item" OBJECT, NULL}},
+    {"java.util.concurrent.ConcurrentSkipListMap", SHAPE_CHAIN, STYLE_SIZED, SHAPE_MAP | SHAPE_SKIP_NULL, 7,
+     {NULL, "head:L" SKIP_MAP "$HeadIndex;|L" SKIP_MAP "$Index;", SKIP_MAP "$Node.next:L" SKIP_MAP "$Node;", SKIP_MAP "$Node.key" OBJECT,
+      SKIP_MAP "$Node.val" OBJECT "|", SKIP_MAP "$Index.node:L" SKIP_MAP "$Node;", SKIP_MAP "$Node.value" OBJECT "|"}},
     {"java.util.HashMap", SHAPE_HASH, STYLE_SIZED, SHAPE_MAP, 7,
      {"size:I", "table:[Ljava/util/HashMap$Node;", "java/util/HashMap$Node.key" OBJECT, "java/util/HashMap$Node.value" OBJECT,
       "java/util/HashMap$Node.next:Ljava/util/HashMap$Node;", NULL, NULL}},
@@ -161,6 +172,13 @@ static const struct shape_row rows[] = {
     {"java.util.AbstractMap$SimpleImmutableEntry", SHAPE_FIXED, STYLE_OBJECT, SHAPE_MAP, 2, {"key" OBJECT, "value" OBJECT}},
     {"java.util.HashMap$Node", SHAPE_FIXED, STYLE_OBJECT, SHAPE_MAP, 2, {"key" OBJECT, "value" OBJECT}},
 
+    {"java.util.Collections$CopiesList", SHAPE_COPIES, STYLE_SIZED, 0, 2, {"n:I", "element" OBJECT}},
+    {"java.util.ArrayList$SubList", SHAPE_WINDOW, STYLE_SIZED, 0, 5,
+     {"size:I", "root:Ljava/util/ArrayList;|", "this$0:Ljava/util/ArrayList;|", "offset:I", "java/util/ArrayList.elementData" OBJECTS}},
+    {"java.util.BitSet", SHAPE_BIT_SET, STYLE_SIZED, 0, 2, {"words:[J", "wordsInUse:I"}},
+
+    {"java.util.concurrent.ConcurrentSkipListSet", SHAPE_WRAP, STYLE_SIZED, SHAPE_KEYS, 1,
+     {"m:Ljava/util/concurrent/ConcurrentNavigableMap;"}},
     {"java.util.HashSet", SHAPE_WRAP, STYLE_SIZED, SHAPE_KEYS, 1, {"map:Ljava/util/HashMap;"}},
     {"java.util.TreeSet", SHAPE_WRAP, STYLE_SIZED, SHAPE_KEYS, 1, {"m:Ljava/util/NavigableMap;"}},
     {"java.util.HashMap$KeySet", SHAPE_WRAP, STYLE_SIZED, SHAPE_KEYS, 1, {"this$0:Ljava/util/HashMap;"}},
@@ -275,6 +293,8 @@ static int fill(const struct shape_row *row, const struct learnt *l, jlong out[S
         s->types[0] = row->fields[0][strlen(row->fields[0]) - 1];
     if (row->kind == SHAPE_SUM)
         s->types[0] = 'J';
+    if (row->kind == SHAPE_BIT_SET)
+        s->types[0] = 'I';
     return n;
 }
 

@@ -29,15 +29,19 @@ enum shape_kind {
     SHAPE_SUM,    /* offsets of a long, of cells, and of a cell's long */
     /* a collection that wraps another one; from here on the second long contains flags */
     SHAPE_WRAP,
-    SHAPE_ARRAY,   /* size, array */
-    SHAPE_RING,    /* size, array, first, end */
-    SHAPE_HASH,    /* size, table, key, value, next, cells, cell's value */
-    SHAPE_CHAIN,   /* size, first, next, key, value */
+    SHAPE_ARRAY, /* size, array */
+    SHAPE_RING,  /* size, array, first, end */
+    SHAPE_HASH,  /* size, table, key, value, next, cells, cell's value */
+    /* size, first, next, key, value; the object between "first" and the first node; value, too */
+    SHAPE_CHAIN,
     SHAPE_TREE,    /* size, root, left, right, parent, key, value */
     SHAPE_FIXED,   /* the fields that hold the elements */
     SHAPE_BITS,    /* bits, array */
     SHAPE_PAIRS,   /* size, keys, values */
     SHAPE_NUMBERS, /* an int[] or a long[] */
+    SHAPE_COPIES,  /* size, the element that it has everywhere */
+    SHAPE_WINDOW,  /* size, list or other list, first, array of such a list */
+    SHAPE_BIT_SET, /* words, how many are used */
 };
 
 enum shape_flag {

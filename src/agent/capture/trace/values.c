@@ -140,6 +140,7 @@ static bool take_inside(const uint8_t **at, const uint8_t *end, bool inside, str
     case SHAPE_CHARS:
         return take_text(at, end, v);
     case SHAPE_NUMBERS:
+    case SHAPE_BIT_SET:
         return take_elements(at, end, v->shown->types[0], v);
     case SHAPE_CLASS:
         if (end - *at < 8)
@@ -211,7 +212,7 @@ struct value value_unboxed(const struct value *v)
 static char part_type(const struct value *v, uint32_t i)
 {
     enum shape_kind kind = v->shown ? v->shown->kind : SHAPE_TO_STRING;
-    if (kind == SHAPE_NUMBERS || kind == SHAPE_SUM)
+    if (kind == SHAPE_NUMBERS || kind == SHAPE_SUM || kind == SHAPE_BIT_SET)
         return v->shown->types[0];
     if (kind == SHAPE_FIELDS || kind == SHAPE_VALUE || kind == SHAPE_PARTS)
         return v->shown->types[i];

@@ -15,6 +15,7 @@ final class JvmscopeContents {
 
     // Kinds of shapes and their flags, as in shapes.h.
     private static final int WRAP = 7, ARRAY = 8, RING = 9, HASH = 10, CHAIN = 11, TREE = 12, FIXED = 13, BITS = 14, PAIRS = 15;
+    private static final int COPIES = 17, WINDOW = 18, BIT_SET = 19;
     private static final int MAP = 1, SKIP_NULL = 2, KEYS = 4, WIDE_SIZE = 8;
     private static final int IS_MAP = 1 << 30;
     private static final int STEPS_MAX = 512, CHARS_MAX = 64;
@@ -63,6 +64,12 @@ final class JvmscopeContents {
                 return bits(start, o, s, most);
             case PAIRS:
                 return pairs(start, o, s, most);
+            case COPIES:
+                return copies(start, o, s, most);
+            case WINDOW:
+                return window(start, o, s, most);
+            case BIT_SET:
+                return bitSet(start, o, s, most);
             default:
                 return JvmscopeTrace.numbers(start, U.getObject(o, s[2]), most);
         }
@@ -180,18 +187,26 @@ final class JvmscopeContents {
         return p;
     }
 
-    /** size, or -1 where it is counted unless the chain is long; first, next, key, value or -1. */
+    /**
+     * size, or -1 where it is counted unless the chain is long; first, next, key, value or -1; where "first" is an object that has
+     * the first node: that field, and what the value is called in other JDKs or -1.
+     */
     private static long chain(long start, Object o, long[] s, int most) {
         long p = start + 8;
         U.putInt(start, sizeOf(o, s));
         Object node = U.getObject(o, s[3]);
+        long value = s[6];
+        if (s.length > 8 && s[7] > 0) {
+            node = node == null ? null : U.getObject(node, s[7]);
+            value = value < 0 ? s[8] : value;
+        }
         int counted = 0, steps = 0;
         for (; node != null && steps < STEPS_MAX && (s[2] < 0 || !isFull(start, most)); steps++) {
             Object key = U.getObject(node, s[5]), next = U.getObject(node, s[4]);
             if (key != null || (s[1] & SKIP_NULL) == 0) {
                 counted++;
                 if (!isFull(start, most))
-                    p = put(start, p, key, at(node, s[6]));
+                    p = put(start, p, key, at(node, value));
             }
             node = next == node ? null : next;
         }
@@ -265,5 +280,53 @@ final class JvmscopeContents {
             if (values[i] != null)
                 p = put(start, p, keys[i], values[i]);
         return p;
+    }
+
+    /** size, the element that it has everywhere. */
+    private static long copies(long start, Object o, long[] s, int most) {
+        long p = start + 8;
+        int size = sizeOf(o, s);
+        U.putInt(start, size);
+        for (int i = 0; i < size && !isFull(start, most); i++)
+            p = put(start, p, U.getObject(o, s[3]), null);
+        return p;
+    }
+
+    /** size, the list that it is a part of, under one of two names; where it begins there, and that list's array. */
+    private static long window(long start, Object o, long[] s, int most) {
+        Object list = U.getObject(o, s[3] < 0 ? s[4] : s[3]);
+        Object[] a = list == null ? null : (Object[]) U.getObject(list, s[6]);
+        long p = start + 8;
+        int size = sizeOf(o, s), from = U.getInt(o, s[5]);
+        U.putInt(start, size);
+        for (int i = 0; i < size && a != null && from >= 0 && from < a.length - i && !isFull(start, most); i++)
+            p = put(start, p, a[from + i], null);
+        return p;
+    }
+
+    /** words, how many of them are used: the numbers of the bits that are set. */
+    private static long bitSet(long start, Object o, long[] s, int most) {
+        long[] words = (long[]) U.getObject(o, s[2]);
+        int used = words == null ? 0 : U.getInt(o, s[3]), set = 0;
+        long p = start + 8;
+        for (int i = 0; i < used && i < words.length && i < STEPS_MAX; i++) {
+            for (long rest = words[i]; rest != 0; rest &= rest - 1, set++) {
+                if (isFull(start, most))
+                    continue;
+                U.putInt(start + 4, U.getInt(start + 4) + 1);
+                U.putLong(p, i * 64L + bitsBelow(rest));
+                p += 8;
+            }
+        }
+        U.putInt(start, used > STEPS_MAX ? -1 : set);
+        return p;
+    }
+
+    /** Of the lowest bit that is set; the methods of Long may be traced. */
+    private static int bitsBelow(long bits) {
+        int n = 0;
+        for (; (bits & 1) == 0; bits >>>= 1)
+            n++;
+        return n;
     }
 }
