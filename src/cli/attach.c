@@ -127,6 +127,9 @@ static bool recorded_ended(const struct recorded *r)
 
 enum { EXIT_MS = 3000 };
 
+/* How much earlier than this process the agent may find that the time is over. */
+#define AGENT_AHEAD_NS NS_PER_SECOND
+
 /* RECORDING_ENDED: after the duration given to the agent, or because another command stopped it. */
 enum wait_end { TIME_OVER, VM_ENDED, RECORDING_ENDED };
 
@@ -164,10 +167,22 @@ static enum wait_end wait_for(const struct vm *vm, uint64_t time_ns, int file)
         progress_update(&progress, passed, time_ns);
     }
     progress_end(&progress);
+    if (ended)
+        return VM_ENDED;
+    if (!stopped || passed + AGENT_AHEAD_NS >= time_ns)
+        return TIME_OVER;
     /* A VM that ends has ended its recording first. */
-    if (stopped && !ended)
-        ended = poll(&p, 1, EXIT_MS) > 0;
-    return ended ? VM_ENDED : stopped ? RECORDING_ENDED : TIME_OVER;
+    return poll(&p, 1, EXIT_MS) > 0 ? VM_ENDED : RECORDING_ENDED;
+}
+
+/* Whether a VM that gives no answer has ended, or does so now. */
+static bool has_ended_soon(const struct vm *vm)
+{
+    _cleanup_close_ int end = (int)syscall(SYS_pidfd_open, vm->pid, 0);
+    struct pollfd p = {.fd = end, .events = POLLIN};
+    if (end >= 0)
+        (void)poll(&p, 1, EXIT_MS);
+    return vm_has_ended(vm);
 }
 
 /*
@@ -183,11 +198,11 @@ static int end(const struct vm *vm, enum wait_end ended)
         return 0;
     }
     int r = agent_message(vm, "control=stop", false, &answer, &why);
-    if (r < 0 && vm_has_ended(vm)) {
+    if (r < 0 && (vm_has_ended(vm) || (r != -ESRCH && has_ended_soon(vm)))) {
         complain("note", ENDED_MEANWHILE, NULL);
         return 0;
     }
-    if (r == -ESRCH && ended == RECORDING_ENDED) {
+    if (r == -ESRCH) {
         complain("note", "the recording was stopped before the time was over", NULL);
         return 0;
     }
