@@ -102,7 +102,7 @@ def pytest_sessionfinish(session, exitstatus):
 
 # The files that take longest, in that order; they are begun first, so that no worker is alone with one of them at the end.
 LONGEST = ("test_page", "test_jvmpi", "test_threads", "test_hprof_sites", "test_walker", "test_trace", "test_robust", "test_base", "test_times",
-           "test_reading_costs", "test_made_names", "test_attach_hard", "test_full_disk", "test_cpu_samples", "test_requests", "test_vm",
+           "test_made_names", "test_attach_hard", "test_full_disk", "test_cpu_samples", "test_requests", "test_vm",
            "test_hprof_socket", "test_jfr_writer", "test_cpu_time", "test_jvmpi_contract", "test_threads_truth", "test_classfile_vms",
            "test_jfr_reader", "test_coverage", "test_run")
 

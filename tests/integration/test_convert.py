@@ -132,6 +132,7 @@ def test_the_original_agents_text_and_binary_are_read(jdk, tmp_path):
     assert report(binary)["samples"]["methods"][0]["method"] == max(theirs, key=theirs.get)
 
 
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_plain_flight_recordings(jdk, tmp_path):
     """Counts of what JFR itself recorded agree with those that the JDK's own jfr prints."""
     path = tmp_path / "plain.jfr"
@@ -190,6 +191,7 @@ def test_hprof_of_elapsed_time_is_named_so_with_all_its_samples(jdk, tmp_path):
         assert again.read_text().startswith("# jvmscope: wall 0\n")
 
 
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_a_part_of_a_recording_is_a_recording(jdk, tmp_path):
     """A part of a recording that JFR made: the JDK's own jfr reads it, and it contains what the filters select of the whole."""
     whole, part = tmp_path / "whole.jfr", tmp_path / "part.jfr"

@@ -6,6 +6,8 @@ import subprocess
 import xml.dom.minidom
 import zipfile
 
+import pytest
+
 import lab
 
 SOURCE = lab.ROOT / "tests" / "java" / "Covered.java"
@@ -52,6 +54,7 @@ def test_each_line_and_branch_as_it_ran(jdk, jvmscope, tmp_path):
     assert not unused & set(lines)
 
 
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_runs_add_up_and_totals_are_stable(jdk, jvmscope, tmp_path):
     a, _ = record(jdk, tmp_path, name="a.jfr")
     b, _ = record(jdk, tmp_path, name="b.jfr")
@@ -83,6 +86,7 @@ def test_refusals(jvmscope, tmp_path):
     assert jvmscope("coverage").returncode == 2
 
 
+@pytest.mark.jdks(8, 17, 25, slow=(11, 21, 27))
 def test_attach_in_the_middle(jdk, jvmscope, tmp_path):
     """Two recordings: what the first one has seen, and the JIT has left out since, the second one sees again. On one JDK this is
     done for every loaded class, because the VM changes them in parts with pauses in between."""

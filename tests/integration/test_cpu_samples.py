@@ -35,6 +35,7 @@ def samples_below(text, method):
     return sum(int(n) for n, trace in re.findall(r"^ *\d+ +[\d.]+% +[\d.]+% +(\d+) +(\d+) ", section, re.M) if trace in traces)
 
 
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_counted_loop_and_number_of_samples(jdk, tmp_path, record_property):
     """99 % of the time is spent in a loop without a safepoint, and the number of samples is CPU time over interval.
 
@@ -49,6 +50,7 @@ def test_counted_loop_and_number_of_samples(jdk, tmp_path, record_property):
     assert 0.9 <= ratio <= 1.1
 
 
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_inlined_method(jdk, tmp_path, record_property):
     """The share of `heavy`, which is inlined, is three quarters in the samples, as it is by the program's own clock.
 
@@ -65,6 +67,7 @@ def test_inlined_method(jdk, tmp_path, record_property):
     assert abs(share - told["heavy"]) <= 0.03
 
 
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_threads_blocked_in_native_calls_use_no_cpu(jdk, tmp_path, record_property):
     methods, total, _ = profile(jdk, tmp_path, "native", ms=1500)
     blocked = sum(n for name, n in methods.items() if "accept" in name.lower() or "poll" in name.lower())

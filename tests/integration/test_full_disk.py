@@ -44,7 +44,7 @@ def only_line(stderr, *parts):
     return lines[0]
 
 
-@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.jdks(8, 25, slow=(17,))
 @pytest.mark.parametrize("flags, output", [(["--trace", "Hot.*"], "out.jfr"), (["--heap=dump"], "out.hprof"),
                                            (["--heap=dump"], "out.hprof.txt"), (["--heap=dump"], "out.jfr")])
 def test_run_tells_what_a_full_disk_took(jdk, limited, flags, output):

@@ -135,6 +135,7 @@ def allocated(text, classes):
     return found
 
 
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_allocated_objects_of_the_program(original, ours, jdk):
     """Every object of the program's own classes, and every array, is there; what the original misses is listed."""
     own = r"AllocTruth\$(Captured|Derived|Kept|Nested|Plain|Throws)"

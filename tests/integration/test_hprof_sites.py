@@ -114,6 +114,7 @@ def test_counts_are_the_truth(jdk, tmp_path):
     check_counts(jdk, tmp_path, "")
 
 
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_concatenation_by_invokedynamic(jdk, tmp_path):
     """
     Strings made by method handles and by code that the JIT replaces: each string and its array counts once, for the caller. Later
@@ -250,12 +251,13 @@ def test_sites_and_summary_by_command(jdk):
 def test_attach_counts_twice(jdk, tmp_path):
     """Counters are inserted into a running program, removed, and inserted again, while other agents are present. The first time
     they go into every class and the second time only into the program's, because the VM changes classes in parts with pauses in
-    between."""
+    between, on JDK 8 one by one, so there it is the program's twice."""
+    own = ["--include", "AllocSteady*"]
     p = jdk.start_java("AllocSteady", "100000", jvm=["-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,address=127.0.0.1:0"],
                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
         assert "Listening" in p.stdout.readline()
-        for out, words in ((tmp_path / "1.jfr", []), (tmp_path / "2.jfr", ["--include", "AllocSteady*"])):
+        for out, words in ((tmp_path / "1.jfr", own if jdk.version == 8 else []), (tmp_path / "2.jfr", own)):
             said = lab.jvmscope("attach", "--alloc=exact", *words, "-t", "2s", "-o", out, p.pid)
             assert said.returncode == 0, said.stderr
             sites = json.loads(lab.jvmscope("report", "--json", out).stdout)["allocations"]["sites"]
@@ -288,6 +290,7 @@ def test_jdwp_and_the_linked_in_agent(jdk, tmp_path):
         assert len(text.heaps) == 1
 
 
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_objects_that_native_code_makes(jdk, tmp_path):
     """JNI's functions, constructors called by reflection, clones, Unsafe's objects and deserialized ones are counted to the last
     object. They are called often enough for the JIT; on JDK 8 it replaces Unsafe's native method in the VM's own code for
@@ -298,6 +301,7 @@ def test_objects_that_native_code_makes(jdk, tmp_path):
     compare(done.stdout, counted(hproftext.Text(tmp_path / "s.txt"))[0], lines=20)
 
 
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_more_classes_than_counters(jdk, tmp_path):
     """About 16,000 pairs of a place and a class that it creates. Now and then the VM samples the agent's own objects for them,
     which once stopped the program for good."""

@@ -106,6 +106,7 @@ class FrontEnd:
 atexit.register(FrontEnd.leave)
 
 
+@pytest.mark.jdks(8, 17, 27, slow=(11, 21, 25))
 def test_every_command(jdk):
     f = FrontEnd(jdk, "format=b,cpu=samples,depth=2")
     f.send(1)

@@ -91,6 +91,7 @@ def comparable(path, text):
     return text.replace("/", ".") if path in ("stackTrace",) or path.endswith(".name") else text
 
 
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_contents_are_those_the_jfr_tool_prints(jdk, recording):
     done = jdk.run("jfr", "print", "--json", "--stack-depth", "64", "--events", ",".join(COMPARED), recording)
     assert done.returncode == 0, done

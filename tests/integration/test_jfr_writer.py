@@ -129,6 +129,7 @@ def test_killed_at_any_moment(tmp_path, seed):
     assert "truncated:" not in ours, ours
 
 
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_killed_and_read_by_the_jfr_tool(jdk, tmp_path):
     """Other tools read a killed recording too: all its events, with the names of what was flushed."""
     path = tmp_path / "killed.jfr"

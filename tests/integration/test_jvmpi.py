@@ -86,6 +86,7 @@ def problems(jdk, name, **kwargs):
     return found
 
 
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_scenario(jdk, name):
     if jdk.version >= SCENARIOS[name][1]:

@@ -21,11 +21,11 @@ def lambdas(text):
     return set(re.findall(r"MadeNames\$\$Lambda\[([^\]]*)\]", text))
 
 
-def record(jdk, tmp_path, run, *options, suffix="jfr"):
+def record(jdk, tmp_path, run, *options, suffix="jfr", cpu_ms=100):
     out = tmp_path / f"{run}.{suffix}"
     more = ["more"] * (run == "second")
     done = lab.jvmscope("run", *options, "-o", out, "--",
-                        *jdk.command("java", "-Xmx64m", "-cp", lab.compiled("MadeNames"), "MadeNames", 1200, *more))
+                        *jdk.command("java", "-Xmx64m", "-cp", lab.compiled("MadeNames"), "MadeNames", cpu_ms, *more))
     assert done.returncode == 0 and "done" in done.stdout, done.stderr
     return out
 
@@ -52,10 +52,11 @@ def check_proxies(text):
     assert proxies - initializers == {"$Proxy[MadeNames$Shop].buy"}, proxies
 
 
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_recordings_name_lambdas_by_what_they_stand_for(jdk, tmp_path):
     stacks = {}
     for run in ("first", "second"):
-        out = record(jdk, tmp_path, run, "--cpu", "-i", "1ms", "--alloc", "--trace", "MadeNames.main")
+        out = record(jdk, tmp_path, run, "--cpu", "-i", "1ms", "--alloc", "--trace", "MadeNames.main", cpu_ms=1200)
         collapsed = tmp_path / f"{run}.collapsed"
         shown("convert", "-o", collapsed, out)
         report = shown("report", "-n", 1000, out)
@@ -70,6 +71,7 @@ def test_recordings_name_lambdas_by_what_they_stand_for(jdk, tmp_path):
     check(difference)
 
 
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_changed_code_names_proxies_by_their_interfaces(jdk, tmp_path):
     """Traced calls and call counts take their names from the class files."""
     out = record(jdk, tmp_path, "second", "--cpu=times", "--trace", "implements MadeNames$Shop", "--limit", 100)
@@ -77,6 +79,7 @@ def test_changed_code_names_proxies_by_their_interfaces(jdk, tmp_path):
         check_proxies("\n".join(re.findall(r"\$Proxy[\d\[][^\s(\"]*\.buy", text)))
 
 
+@pytest.mark.jdks(8, 17, 25, slow=(11, 21, 27))
 def test_counted_allocations_name_the_lambdas_that_were_made(jdk, tmp_path):
     out = record(jdk, tmp_path, "second", "--alloc=exact", "--cover", "--events")
     sites = shown("report", "-n", 10_000, out)
@@ -84,7 +87,7 @@ def test_counted_allocations_name_the_lambdas_that_were_made(jdk, tmp_path):
     check(shown("coverage", out))
 
 
-@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.jdks(8, 25, slow=(17,))
 def test_hprof_outputs_name_them_too(jdk, tmp_path):
     text, binary = tmp_path / "x.txt", tmp_path / "x.hprof"
     jdk.java("MadeNames", 800, jvm=(jdk.agent(f"cpu=samples,interval=1,heap=all,file={text}"),), check=True)
@@ -121,7 +124,7 @@ def test_the_agents_classes_are_in_no_view_of_a_dump_that_the_vm_wrote(jdk, tmp_
     assert "Jvmscope" not in shown("heap", "query", dump, "SELECT name FROM classes WHERE name LIKE '%vmscope%'")
 
 
-@pytest.mark.jdks(8, 11, 17, 25)
+@pytest.mark.jdks(8, 17, 25, slow=(11,))
 def test_heap_dumps_of_two_runs_are_matched(jdk, tmp_path):
     dumps = []
     for run in ("first", "second"):

@@ -42,6 +42,7 @@ def test_end_by_signal(jdk, tmp_path, number, status):
     assert events(tmp_path / "out.jfr") >= 30
 
 
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_kill_9(jdk, tmp_path):
     """Other tools can read the samples up to a moment before the end; about 50 ms are lost."""
     process = start_hot(jdk, tmp_path, "counted", 120000, jvm=[record(jdk, tmp_path)])
@@ -67,6 +68,7 @@ def test_uncaught_exception_keeps_status_and_output(jdk, tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (plain.returncode, plain.stdout, plain.stderr)
 
 
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_class_unloading(jdk, tmp_path):
     """Classes are loaded, run and unloaded all the time, with collections; names of unloaded classes are known or marked as
     unknown."""

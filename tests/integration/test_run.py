@@ -123,6 +123,7 @@ def test_a_signal_reaches_the_program(tmp_path):
     process.communicate()
 
 
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_attach_records_twice_and_stops(jdk, jvmscope, tmp_path):
     there = set(os.listdir("/tmp"))  # a command that was killed once may have left a file of the same process number
     process = jdk.start_java("Busy", 30, jvm=("-Xmx64m",), stdout=subprocess.PIPE, stderr=subprocess.PIPE)

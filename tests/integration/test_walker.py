@@ -101,6 +101,7 @@ def test_tiny_methods(jdk):
     check_against_oracle(report)
 
 
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_javac(jdk, sources, tmp_path):
     out = pathlib.Path("/var/tmp") / f"jvmscope-walk-{uuid.uuid4().hex}"
     out.mkdir()

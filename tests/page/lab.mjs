@@ -70,7 +70,7 @@ export async function open(browser, url, options = {}, first = () => {}) {
 /** Serious faults that axe-core finds. */
 export async function faults(page) {
   await page.evaluate((await import("node:fs")).readFileSync(axe, "utf8"));
-  const result = await page.evaluate(() => window.axe.run());
+  const result = await page.evaluate(() => window.axe.run({ resultTypes: ["violations"] }));
   return result.violations
     .filter((v) => v.impact === "serious" || v.impact === "critical")
     .map((v) => `${v.id}: ${v.nodes.map((n) => n.html.slice(0, 120)).join(" | ")}`);
