@@ -47,8 +47,16 @@ CAPTURES = {
 
 # These change every class that they may. At start-up they do; after attach, where each class causes a pause, they change only the
 # program's.
-CHANGES_CLASSES = ("live=exact", "alloc=exact", "cpu=times", "exceptions", "cover")
+CHANGES_CLASSES = ("live=exact", "alloc=exact", "cpu=times", "exceptions=", "cover=")
 
+
+# All of them in three runs, each with those that go together.
+TOGETHER = {
+    "sampled": "cpu=samples,alloc=sampled,heap=dump,onoom=dump,threads=y,locks=*,deadlock=y,events=y,jfr=default,requests=Endings.called(..),"
+               f"trace=Endings.called,log=Endings:{ADDS} {{n}},watch=Endings.sum,allow-control=y,format=r",
+    "exact": "cpu=times,alloc=exact,live=exact,monitor=y,exceptions=stacks,cover=y,trace=Endings.called,format=r",
+    "text": "cpu=old,heap=all,monitor=y,park=y,cutoff=0",
+}
 
 MODIFY = {"budget", "if", "native", "timer", "walker", "contanalysis", "on"}  # they say how something is recorded
 
@@ -130,32 +138,52 @@ def end(jdk, collector, how, agent=None, words=None, out=None):
     return status, first + rest, program_errors(err)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("how", ["by itself", "killed", "stopped"])
-@pytest.mark.parametrize("collector", sorted({c for row in lab.COLLECTORS.values() for c in row}))
-def test_every_capture_with_every_collector(jdk, collector, how, tmp_path):
-    """Each kind of run to its end, with the agent from the start and attached: output and exit status are those of a run without
-    it."""
+def differing(jdk, collector, how, sets, folder):
+    """Runs each of the sets of options to the end, from the start and attached. Returns what a run without the agent printed and its
+    status, and the runs that differ from it or left no output."""
     if collector not in lab.COLLECTORS[jdk.version]:
         pytest.skip(f"JDK {jdk.version} has no {collector}")
     plain = end(jdk, collector, how)
     assert plain[1].split() == ["ready", "worked", "hook"] and plain[0] == (143 if how == "killed" else 7)
     wrong = {}
-    for name, options in CAPTURES.items():
-        if not has(jdk.version, name):
-            continue
-        file = tmp_path / ("s.jfr" if "format=r" in options else "s.txt")
+    for name, options in sets.items():
+        file = folder / ("s.jfr" if "format=r" in options else "s.txt")
         found = end(jdk, collector, how, agent=f"{options},file={file}")
         if found != plain or not file.exists():
             wrong[name, "from the start"] = found
         if "format=r" in options or "heap=dump" not in options:
-            words = options.replace(",format=r", "").replace(",cutoff=0", "").replace("=stacks", "=counts")
-            words += ",include=Endings" if name in CHANGES_CLASSES else ""
-            found = end(jdk, collector, how, words=words, out=tmp_path / "a.jfr")
-            if found != plain or not (tmp_path / "a.jfr").exists():
+            words = options.replace(",format=r", "").replace(",cutoff=0", "").replace("=stacks", "=counts").replace("locks=*", "locks=Endings")
+            words += ",include=Endings" if any(c in options for c in CHANGES_CLASSES) else ""
+            found = end(jdk, collector, how, words=words, out=folder / "a.jfr")
+            if found != plain or not (folder / "a.jfr").exists():
                 wrong[name, "attached"] = found
-        for left in tmp_path.iterdir():
+        for left in folder.iterdir():
             left.unlink()
+    return plain, wrong
+
+
+every_end = pytest.mark.parametrize("how", ["by itself", "killed", "stopped"])
+every_collector = pytest.mark.parametrize("collector", sorted({c for row in lab.COLLECTORS.values() for c in row}))
+
+
+@pytest.mark.slow
+@every_end
+@every_collector
+def test_every_capture_with_every_collector(jdk, collector, how, tmp_path):
+    """Each kind of run to its end, with the agent from the start and attached: output and exit status are those of a run without
+    it."""
+    sets = {name: options for name, options in CAPTURES.items() if has(jdk.version, name)}
+    plain, wrong = differing(jdk, collector, how, sets, tmp_path)
+    assert not wrong, f"without us: {plain}"
+
+
+@pytest.mark.slow
+@every_end
+@every_collector
+def test_all_captures_together_with_every_collector(jdk, collector, how, tmp_path):
+    """The same in a tenth of the time."""
+    sets = {name: options if has(jdk.version, "alloc=sampled") else options.replace("alloc=sampled,", "") for name, options in TOGETHER.items()}
+    plain, wrong = differing(jdk, collector, how, sets, tmp_path)
     assert not wrong, f"without us: {plain}"
 
 
