@@ -659,7 +659,7 @@ def test_attach_sees_what_follows(jdk, tmp_path):
 
 
 @pytest.mark.jdks(8, 17, 25)
-@pytest.mark.parametrize("rounds, shortest, mode", [(300, 1_000_000, "-Xint"), (8000, 2000, "-Xmixed")], ids=["interpreted", "compiled"])
+@pytest.mark.parametrize("rounds, shortest, mode", [(300, 1_000_000, "-Xint"), (3000, 2000, "-Xmixed")], ids=["interpreted", "compiled"])
 def test_each_park_has_its_own_stack(jdk, rounds, shortest, mode, tmp_path):
     """Stacks that are recognized by what is in memory, interpreted or compiled: each is that of the place where the thread parked."""
     out = tmp_path / "places.jfr"
