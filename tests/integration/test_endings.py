@@ -94,7 +94,7 @@ def ended(process, data=None):
 
 def program_errors(err):
     """Returns what the program and its VM printed on standard error, without the agent's lines and the VM's notes about agents."""
-    ours = re.compile(r"^(hprof: |Dumping .*( done\.|\.\.\.)$| [a-z ]+ \.\.\.$| (\(.*\) )?done\.$|WARNING: |OpenJDK .* Sharing is only supported|\[\d)")
+    ours = re.compile(r"^(hprof: |Dumping .*( done\.|\.\.\.)$| [a-z ]+ \.\.\.$| (\(.*\) )?([A-Za-z ]+ \.\.\. )*done\.$|WARNING: |OpenJDK .* Sharing is only supported|\[\d)")
     return [line for line in err.splitlines() if not ours.match(line)]
 
 
