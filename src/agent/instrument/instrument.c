@@ -307,6 +307,11 @@ struct instrument_counts instrument_counts(void)
 void instrument_status(struct buf *out)
 {
     struct instrument_counts n = instrument_counts();
+    int done, of;
+    if (instrument_restoring() && batches_progress(&done, &of))
+        buf_printf(out, "restoring %d of %d classes\n", done, of);
+    else if (instrument_restoring())
+        buf_string(out, "restoring classes\n");
     if (!instrument_any_client())
         return;
     buf_printf(out, "instrument.classes %llu\ninstrument.methods %llu\n",

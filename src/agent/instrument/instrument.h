@@ -139,5 +139,8 @@ void instrument_restore(JNIEnv *jni);
 bool instrument_restoring(void);
 
 struct instrument_counts instrument_counts(void);
-/* Appends status lines "instrument.classes N" ...; none when nothing is instrumented. */
+/*
+ * Appends status lines "instrument.classes N" ...; none when nothing is instrumented. While
+ * instrument_restore is at work, "restoring N of M classes".
+ */
 void instrument_status(struct buf *out);

@@ -568,14 +568,9 @@ void session_status(struct buf *out, bool reports)
         return;
     }
     struct session *s = session_now;
-    int done = 0, of = 0;
     buf_printf(out, "state %s\n", s ? "recording" : "idle");
-    if (!s && instrument_restoring()) {
-        if (batches_progress(&done, &of))
-            buf_printf(out, "restoring %d of %d classes\n", done, of);
-        else
-            buf_string(out, "restoring classes\n");
-    }
+    if (!s)
+        instrument_status(out);
     if (!s && *last.path)
         buf_printf(out, "last_file %s\n", last.path);
     if (!s && last.error)
