@@ -37,7 +37,7 @@ static char *include_patterns, *exclude_patterns;
 static struct map changed;
 static struct map refused; /* the same for those that the VM refused */
 
-/* held by the thread that removes what instrument_off_later left */
+/* held by a thread that removes probes */
 static pthread_mutex_t restore_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t to_restore; /* former clients, as bits in `changed` */
 
@@ -201,14 +201,22 @@ bool instrument_restoring(void)
     return to_restore != 0;
 }
 
-/* Has what is still to be restored done at once. */
-static void restore_now(JNIEnv *jni)
+/* Takes restore_lock, for which a thread that restores classes makes no more pauses. */
+static void lock_to_restore(void)
 {
     batches_hurry(true);
     pthread_mutex_lock(&restore_lock);
-    restore(jni);
-    pthread_mutex_unlock(&restore_lock);
     batches_hurry(false);
+}
+
+/* Has what is still to be restored done at once. */
+static void restore_now(JNIEnv *jni)
+{
+    lock_to_restore();
+    batches_hurry(true);
+    restore(jni);
+    batches_hurry(false);
+    pthread_mutex_unlock(&restore_lock);
 }
 
 int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *why)
@@ -277,9 +285,14 @@ void instrument_off(const struct instrument_client *c, JNIEnv *jni)
     uint64_t slot = remove_client(c);
     if (!slot)
         return;
-    if (!vm.dying) /* in either case, probes may still run in frames that no thread has left */
-        loaded_transform(jni, NULL, slot);
+    if (vm.dying) { /* in either case, probes may still run in frames that no thread has left */
+        forget_clients(slot);
+        return;
+    }
+    lock_to_restore();
+    loaded_transform(jni, NULL, slot);
     forget_clients(slot);
+    pthread_mutex_unlock(&restore_lock);
 }
 
 void instrument_off_later(const struct instrument_client *c, JNIEnv *jni)

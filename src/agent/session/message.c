@@ -257,7 +257,8 @@ static void carry_out(struct message *m, JNIEnv *jni)
     end_progress(m);
     if (m->reply[0])
         answer(m, &more, &why);
-    if (verb && verb->takes_long)
+    /* The recording has ended, and its output is closed. */
+    if (verb && verb->carry_out == work_stop)
         instrument_restore(jni);
     buf_release(&more);
     buf_release(&why);
