@@ -73,6 +73,37 @@ def test_rooms_include_only_what_the_architecture_allows():
     assert documented == included_rooms((lab.ROOT / "src").resolve())
 
 
+def picture_of_rooms(text):
+    """Returns the picture in doc/architecture.md: of each room its level, its column and the rooms to which its arrow leads."""
+    picture = {}
+    for line in re.findall(r"(?m)^ +\d +│.*$", text):
+        level, *cells = line.split("│")
+        for column, cell in zip(("the command", "both", "the agents"), cells, strict=True):
+            for drawn in re.split(r" {2,}", cell.strip()) if cell.strip() else ():
+                room, _, arrows = drawn.partition(" ► ")
+                assert room not in picture, f"{room} is in the picture twice"
+                picture[room] = (int(level), column, set(arrows.split()))
+    return picture
+
+
+def test_the_picture_of_the_rooms_is_the_code_s():
+    """Each room is at its level, in the column of the programs that it is linked into, with the arrows that no others imply."""
+    text = (lab.ROOT / "doc" / "architecture.md").read_text()
+    used = included_rooms((lab.ROOT / "src").resolve())
+    linked = dict(re.findall(r"^\| `(\w+)` \|.*\| ([^|]*) \|$", text, re.M))
+
+    def level(room):
+        return 1 + max(map(level, used[room])) if used[room] else 0
+
+    def column(room):
+        agents, command = "agents" in linked[room] or "libjvmpi" in linked[room], "command" in linked[room]
+        return "both" if (agents and command) or linked[room] == "all" else "the agents" if agents else "the command"
+
+    assert picture_of_rooms(text) == {
+        room: (level(room), column(room), {u for u in below - {"base"} if not any(u in used[other] for other in below)})
+        for room, below in used.items()}
+
+
 def test_the_includes_of_a_room_are_found(tmp_path):
     """A header in the same folder, one below the sources' root, and one of the system, with and without spaces."""
     for room in ("base", "upper"):
@@ -82,6 +113,24 @@ def test_the_includes_of_a_room_are_found(tmp_path):
     (tmp_path / "upper" / "inner" / "file.c").write_text('#include "../own.h"\n  # include "base/buf.h"\n#include "jvmti.h"\n')
     assert included_rooms(tmp_path) == {"base": set(), "upper": {"base"}}
     assert documented_rooms("| `base` | | x |\n| `upper` | base, other | x |\n") == {"base": set(), "upper": {"base", "other"}}
+
+
+def test_overhead_quotes_what_was_measured():
+    """Each figure in doc/overhead.md is in the section of doc/measured.md that its row names, and that file is made of its parts."""
+    measured = (lab.ROOT / "doc" / "measured.md").read_text()
+    assert measured.split("\n", 3)[3] == "".join("\n" + p.read_text() for p in sorted((lab.ROOT / "doc" / "measured").glob("*.md")))
+    sections = {}
+    for title, text in re.findall(r"(?ms)^## (.*?)\n(.*?)(?=^## |\Z)", measured):
+        sections[title] = sections.get(title, "") + text
+
+    def figures(text):
+        return set(re.findall(r"\d+(?:\.\d+)?", text.replace(",", "")))
+
+    rows = re.findall(r"(?m)^\| (?!what|---)(.*?) \| (.*?) \| (.*?) \|$", (lab.ROOT / "doc" / "overhead.md").read_text())
+    assert len(rows) > 12
+    for what, costs, named in rows:
+        costs = re.sub(r"\b(JDK \d+(?: and \d+\b(?!\.))?)", "", costs)
+        assert figures(costs) <= figures(" ".join(sections[name] for name in named.split("; "))), what
 
 
 def test_tests_wait_with_a_limit():
