@@ -477,6 +477,7 @@ const struct command command_attach = {
     .max_operands = 1,
     .summary = "record a program that runs, for a time",
     .description =
+        "Use it for a program that is already running, such as a server in production.\n\n"
         "Loads the agent into a running VM and records for the given time; without a time, or to "
         "end earlier, use *jvmscope stop*. Root can attach to VMs of other users and in "
         "containers. The agent itself watches the clock, so the recording ends in time even if the "

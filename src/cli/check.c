@@ -82,6 +82,7 @@ const struct command command_check = {
     .max_operands = 1,
     .summary = "check what will work with a VM, and what is missing for the rest",
     .description =
+        "Use it before a recording in production, or when *jvmscope attach* fails.\n\n"
         "Checks whether the VM can be attached to and recorded, whether a heap dump can be taken, "
         "whether CPU samples will have kernel frames, and whether *top* works. For each of these "
         "that will not work, it names the missing permission or setting. The VM is neither asked "

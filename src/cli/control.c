@@ -382,6 +382,7 @@ const struct command command_status = {
     .max_operands = 1,
     .summary = "show what the agent in a VM does",
     .description =
+        "Use it to see whether a recording goes on, and what it costs the program.\n\n"
         "Asks the agent what it records, since when, and what it has counted. While it starts or "
         "stops a recording, it says how many classes it has changed. For a recording that is "
         "always on, it shows the ring and the triggers: how often each one fired, what it "
@@ -398,6 +399,7 @@ const struct command command_dump = {
     .max_operands = 1,
     .summary = "write out what was recorded so far; the recording goes on",
     .description =
+        "Use it to look at a recording without ending it.\n\n"
         "Has the agent write out what it has recorded so far, and says where, how much, and what "
         "was lost. *-o* makes a complete copy of the recording up to now.\n\n"
         "For a recording that is always on (*--always*), *--last* takes exactly the events that "
@@ -418,6 +420,7 @@ const struct command command_stop = {
     .max_operands = 1,
     .summary = "end a recording",
     .description =
+        "Use it to end a recording that has no time limit, or before its time is over.\n\n"
         "Ends the recording that *jvmscope attach* or *jvmscope run* began, and writes it out. A "
         "recording whose time is over is fetched as well, with *-o*.",
     .examples = "  jvmscope stop 4711\n"

@@ -69,6 +69,7 @@ const struct command command_control = {
     .operands_end_options = true,
     .summary = "hold threads, change locals, step, redefine classes in a running VM that allows it",
     .description =
+        "Use it to debug a program to which no debugger can be attached.\n\n"
         "Works only in a VM that was started with *--allow-control*. The VM prints and records "
         "every order. VERB is one of: *suspend* THREAD (a name, or a number that inspect shows), "
         "*resume* THREAD, *interrupt* THREAD, *stop* THREAD [EXCEPTION], *pop* THREAD (its top "

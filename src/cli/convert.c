@@ -172,6 +172,8 @@ const struct command command_convert = {
     .max_operands = 1,
     .summary = "turn a recording, or a part of it, into another format",
     .description =
+        "Use it to open a recording in another tool, to pass on a part of it, or to send it to "
+        "a profiling backend.\n\n"
         "Writes a recording, or the selected part of it, in another format. The extension of the "
         "output picks the format: *.html*, *.collapsed*, *.pb.gz*, *.otlp*, *.hprof.txt*, "
         "*.hprof* and *.jfr* for samples, *.trcxml*, *.pftrace* and *.json* for threads. With "

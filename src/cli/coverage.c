@@ -348,6 +348,7 @@ const struct command command_coverage = {
     .max_operands = -1,
     .summary = "show which classes, methods, lines and branches ran",
     .description =
+        "Use it to see which parts of a program its tests, or its users, reach.\n\n"
         "Reads recordings made with *--cover* and adds them up: a line ran when it ran in one of "
         "them. Prints a table, or writes a file for other tools; the extension of the output picks "
         "its format.",

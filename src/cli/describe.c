@@ -3,6 +3,7 @@
  * Other uses of the option tables than --help: manual pages, as source for scdoc, and completion
  * for shells.
  */
+#include "base/file.h"
 #include "cli/commands.h"
 
 #include <string.h>
@@ -84,7 +85,17 @@ static void manual_body(const struct command *c)
         manual_options(c);
 }
 
-static void print_manual(const struct command *c)
+/* Prints commands with their output. */
+static void manual_transcript(const char *text)
+{
+    puts("# EXAMPLE\n\nThe program is examples/Shop.java. Three dots stand for lines that are left "
+         "out.\n\n```");
+    print_own(stdout, text);
+    puts("```\n");
+}
+
+/* transcript: commands with their output, or NULL */
+static void print_manual(const struct command *c, const char *transcript)
 {
     printf("jvmscope-%s(1) \"\" \"jvmscope\"\n\n# NAME\n\njvmscope-%s - %s\n\n", c->name, c->name,
            c->summary);
@@ -92,14 +103,26 @@ static void print_manual(const struct command *c)
         puts("# SYNOPSIS\n");
         manual_body(c);
     }
+    if (!c->run && c->description) {
+        puts("# DESCRIPTION\n");
+        print_own(stdout, c->description);
+        putchar('\n');
+    }
     if (c->verbs)
         puts("# VERBS\n");
-    COMMAND_EACH(v, c->verbs)
+    COMMAND_EACH(v, c->verbs) {
         manual_body(v);
+        if (v->examples) {
+            puts("\n## Examples\n");
+            manual_examples(v->examples);
+        }
+    }
     if (c->examples) {
         puts("\n# EXAMPLES\n");
         manual_examples(c->examples);
     }
+    if (transcript)
+        manual_transcript(transcript);
     puts("# EXIT STATUS\n\n0 done, 1 failed, 2 wrong usage. *jvmscope run* exits as the program "
          "did.\n\n# SEE ALSO\n\n*jvmscope*(1)");
 }
@@ -128,9 +151,14 @@ static int cmd_manual(const struct command *self, int argc, char **argv)
         print_manual_of_all();
         return 0;
     }
+    _cleanup_free_ uint8_t *transcript = NULL;
+    size_t len;
+    int r = operands.count > 1 ? read_file(operands.list[1], 1 << 20, &transcript, &len) : 0;
+    if (r < 0)
+        return complain_errno(operands.list[1], NULL, r);
     COMMAND_EACH(c, commands) {
         if (strcmp(c->name, operands.list[0]) == 0) {
-            print_manual(c);
+            print_manual(c, (const char *)transcript);
             return 0;
         }
     }
@@ -249,9 +277,11 @@ const struct command command_completion = {
 const struct command command_manual = {
     .name = "manual",
     .run = cmd_manual,
-    .operands = "[COMMAND]",
-    .max_operands = 1,
+    .operands = "[COMMAND [TRANSCRIPT]]",
+    .max_operands = 2,
     .summary = "print a manual page as scdoc's source",
-    .description = "Prints the source of a manual page; the build makes the pages from it.",
+    .description =
+        "Prints the source of a manual page; the build makes the pages from it. The page "
+        "shows the lines of TRANSCRIPT, a file, as its example.",
     .examples = "  jvmscope manual report | scdoc | man -l -        read one without installing\n",
 };

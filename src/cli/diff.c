@@ -202,6 +202,9 @@ const struct command command_diff = {
     .max_operands = 2,
     .summary = "compare the methods of two recordings",
     .description =
+        "Use it to see what a change of the program, its load or its VM did to its methods. "
+        "Both recordings should be of the same load: the shares of methods with few samples "
+        "change by chance.\n\n"
         "Prints the methods whose share of the whole changed most from one recording to the other.",
     .examples = "  jvmscope diff before.jfr after.jfr\n",
     .sets = diff_sets,

@@ -112,6 +112,7 @@ const struct command command_inspect = {
     .max_operands = 3,
     .summary = "inspect the threads, classes and objects of a running VM",
     .description =
+        "Use it to examine what a program is doing at this moment, without a recording.\n\n"
         "Asks the agent in the VM, which is loaded if need be. WHAT is one of: *threads*, "
         "*groups*, *stack* THREAD (a name or number), *classes* [PATTERN], *class* NAME, "
         "*statics* NAME, *modules*, *instances* CLASS, *object* NUMBER, *free* NUMBER|all, "

@@ -161,6 +161,7 @@ const struct command command_list = {
     .operands = "",
     .summary = "list the Java VMs of this machine",
     .description =
+        "Use it to find the process id that the other commands take.\n\n"
         "Lists the VMs that can be seen, in all containers of the machine, with their user, "
         "version, time since they started, CPU time and program. A VM in a container is marked "
         "with the container's id, as its control group names it, and with its host name. VMs with "

@@ -484,6 +484,8 @@ const struct command command_report = {
     .max_operands = 1,
     .summary = "print the ranked methods and the hottest stacks of a recording",
     .description =
+        "Use it to find the methods that use the CPU time, allocate the memory, or wait for "
+        "locks.\n\n"
         "Reads a recording (JFR of any JDK, HPROF text or binary, pprof, collapsed stacks) and "
         "prints its methods, ranked by their own time (self), with the time of what they called "
         "(total; recursion counts once), and the hottest stacks, the running method first.\n\n"

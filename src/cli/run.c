@@ -309,6 +309,8 @@ const struct command command_run = {
     .operands_end_options = true,
     .summary = "run a Java program and record it",
     .description =
+        "Use it for a program that you start yourself. For one that is already running, use "
+        "*jvmscope attach*.\n\n"
         "Runs the program with the agent in it from the start. If the program is java itself, the "
         "agent is passed as an argument; a script that starts java gets it through "
         "JAVA_TOOL_OPTIONS. The program's standard streams and exit status are untouched. Only if "

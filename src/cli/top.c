@@ -490,6 +490,8 @@ const struct command command_top = {
     .max_operands = 1,
     .summary = "show a running VM: heap, collections, threads, classes, compilation",
     .description =
+        "Use it for a first look at a running program: it shows whether CPU time, memory, "
+        "collections or threads are the problem.\n\n"
         "Prints a table every second; on a terminal it replaces the one before. The figures come "
         "from the counters that the VM publishes and from /proc, at no cost to the program. Thread "
         "states need the agent (*--states*).",

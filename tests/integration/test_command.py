@@ -148,3 +148,13 @@ def test_bash_completes(jvmscope):
     for words, expected in ((["rep"], "report"), (["report", "--inv"], "--inverted"), (["attach", "--interv"], "--interval")):
         done = subprocess.run(["bash", "-c", ask, lab.BUILD / "jvmscope", *words], capture_output=True, text=True)
         assert done.stdout.strip() == expected
+
+
+TRANSCRIPTS = lab.ROOT / "doc" / "examples"
+
+
+def test_commands_have_a_transcript_in_their_manual_page():
+    there = {path.stem for path in TRANSCRIPTS.glob("*.txt")}
+    assert there == set(commands()) - {"completion", "manual", "host"}
+    for name in there:
+        assert "# EXAMPLE\n" in (lab.BUILD / f"jvmscope-{name}.1.scd").read_text(), name

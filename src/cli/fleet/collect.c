@@ -300,6 +300,7 @@ const struct command command_collect = {
     .operands = "",
     .summary = "collect and keep the profiles of many machines, for jvmscope fleet",
     .description =
+        "Use it on one machine, to which the others send their profiles.\n\n"
         "Accepts recordings and profiles over HTTP and keeps them in a store: each sample with "
         "its time, stack, service, version, host, instance and labels, and the latencies of "
         "requests. *jvmscope fleet* queries it. An upload that is sent twice counts once, and an "

@@ -76,6 +76,7 @@ const struct command command_slow = {
     .max_operands = 1,
     .summary = "explain why the slow requests of a running server are slow",
     .description =
+        "Use it when a running server answers some requests slowly. It needs no preparation.\n\n"
         "Records the requests of a running VM for 20 seconds, or as long as *-t* says, as "
         "*jvmscope attach --requests* does, and prints for each name how many were slow, what the "
         "slow ones did that the typical ones did not, and what was to blame. The recording "

@@ -466,6 +466,7 @@ const struct command command_requests = {
     .max_operands = 1,
     .summary = "show the requests of a server, how long they took, and why the slow ones are slow",
     .description =
+        "Use it to find out which requests of a server are slow, and what makes them slow.\n\n"
         "Reads a recording made with *--requests* and prints a row for each request name, the one "
         "that took most time in total first: the number of requests, requests a second, failures, "
         "percentiles of the latency, CPU time a request, and what took most of the "

@@ -381,6 +381,8 @@ const struct command command_serve = {
     .max_operands = -1,
     .summary = "show recordings and heap dumps in a browser, from this machine",
     .description =
+        "Use it to explore a recording with flame graphs and timelines, where tables do not "
+        "show enough.\n\n"
         "Prints an address to open and serves the files there until it is interrupted. The "
         "address carries a random token; requests without it, for another host or from another "
         "site are refused. Only this machine can reach it, unless --listen says otherwise.",

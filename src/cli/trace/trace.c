@@ -626,6 +626,8 @@ const struct command command_trace = {
     .max_operands = 3,
     .summary = "list traced calls with arguments and results; switch tracing in a running VM",
     .description =
+        "Use it to see with which arguments a method is called, what it returns, and which of "
+        "its calls are slow.\n\n"
         "Given a recording made with *--trace*, prints its calls in order of time, nested calls "
         "indented, each with its arguments and what it returned or threw. Given the process id of "
         "a program that is being traced, *add* adds a pattern, *remove* removes one, and *list* "

@@ -96,6 +96,7 @@ const struct command command_vm = {
     .max_operands = 1,
     .summary = "show what the VM did by itself: collections, safepoints, compilations, memory",
     .description =
+        "Use it when a program is slow and its own methods do not explain why.\n\n"
         "Reads a recording made with *--events*, one that is always on, or one made by the JDK's "
         "Flight Recorder. Prints the collections by collector and cause, with their pauses and "
         "what they freed; the safepoints by operation, with the time that threads took to reach "
