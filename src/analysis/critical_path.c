@@ -70,8 +70,8 @@ struct walk {
     uint64_t from, at; /* [from, at) is still to be explained */
     struct graph_seen seen;
     /* of each thread: the number of the last call of running_at that visited it */
-    uint32_t *asked_in;
-    uint32_t asked;
+    uint32_t *visited_in;
+    uint32_t visit;
 };
 
 /*
@@ -187,12 +187,12 @@ static int consume_last(struct walk *w, uint32_t thread, uint32_t n)
 static uint32_t running_at(struct walk *w, uint32_t n, uint64_t time)
 {
     const struct timeline *t = w->t;
-    w->asked++;
+    w->visit++;
     for (uint32_t i = n; i-- > 0;) {
         const struct tl_node at = tl_node(t, i);
-        if (at.time > time || w->asked_in[at.thread] == w->asked)
+        if (at.time > time || w->visited_in[at.thread] == w->visit)
             continue;
-        w->asked_in[at.thread] = w->asked;
+        w->visited_in[at.thread] = w->visit;
         if (!(t->threads[at.thread].flags & TL_THREAD_SYSTEM) && runs_on(t, i))
             return i;
     }
@@ -359,9 +359,9 @@ int critical_path(const struct timeline *t, const struct path_options *o, struct
     if (r < 0)
         return r;
     path.makespan = w.at - w.from;
-    w.asked_in = calloc(t->n_threads, sizeof(*w.asked_in));
-    r = !w.asked_in ? -ENOMEM : walk_back(&w, end, tl_node(t, end).thread);
-    free(w.asked_in);
+    w.visited_in = calloc(t->n_threads, sizeof(*w.visited_in));
+    r = !w.visited_in ? -ENOMEM : walk_back(&w, end, tl_node(t, end).thread);
+    free(w.visited_in);
     for (size_t i = 0, j = path.segments.len; r == 0 && i + 1 < j; i++) {
         struct path_segment s = path.segments.data[i];
         path.segments.data[i] = path.segments.data[--j];
@@ -383,7 +383,7 @@ int critical_path(const struct timeline *t, const struct path_options *o, struct
     return r;
 }
 
-size_t critical_path_behind(const struct critical_path *p, size_t i, uint64_t time)
+size_t critical_path_after(const struct critical_path *p, size_t i, uint64_t time)
 {
     size_t step = 1, hi = i;
     while (hi < p->segments.len && p->segments.data[hi].end <= time) {

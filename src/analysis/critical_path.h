@@ -84,7 +84,7 @@ int path_spread(const struct timeline *t, const struct critical_path *p, double 
  * Returns the first segment, from i on, that ends after a given time, or the number of segments
  * when there is none. Takes constant time when the segment is near i.
  */
-size_t critical_path_behind(const struct critical_path *p, size_t i, uint64_t time);
+size_t critical_path_after(const struct critical_path *p, size_t i, uint64_t time);
 
 /* One row for each class of locks, the largest first. */
 struct path_shares {

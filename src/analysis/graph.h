@@ -106,7 +106,7 @@ static inline bool graph_carried(const struct timeline *t, uint32_t n)
 /*
  * Returns the thread's first delay that ends after a time. The delays of one thread do not overlap.
  */
-static inline size_t graph_delay_behind(const struct timeline *t, uint32_t thread, uint64_t time)
+static inline size_t graph_delay_after(const struct timeline *t, uint32_t thread, uint64_t time)
 {
     size_t low = 0, high = t->n_delays;
     while (low < high) {

@@ -228,7 +228,7 @@ static bool stack_has(struct collector *c, uint32_t stack, uint32_t of)
  * left that method, and has not left it when the wait ends either. But a thread that waits for this
  * very lock is in the method for another time.
  */
-static void look_at_stack(struct collector *c, const struct tl_node *n)
+static void scan_stack(struct collector *c, const struct tl_node *n)
 {
     struct holder *p = &c->threads[n->thread];
     if (!p->current)
@@ -265,7 +265,7 @@ static uint32_t acquisition(const struct collector *c, uint32_t i, uint32_t obje
 
 static int visit(struct collector *c, uint32_t i, const struct tl_node *n)
 {
-    look_at_stack(c, n);
+    scan_stack(c, n);
     struct tl_context x = c->t->contexts[n->context];
     bool wanted = x.object != TL_NONE && c->wanted[x.object];
     int r = 0;

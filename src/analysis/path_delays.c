@@ -50,7 +50,7 @@ int path_split_delays(const struct timeline *t, struct critical_path *p)
     int r = 0;
     for (size_t i = 0; r == 0 && i < old.len; i++) {
         struct path_segment s = old.data[i];
-        size_t k = s.state == PATH_RUN ? graph_delay_behind(t, s.thread, s.start) : t->n_delays;
+        size_t k = s.state == PATH_RUN ? graph_delay_after(t, s.thread, s.start) : t->n_delays;
         for (; r == 0 && k < t->n_delays && t->delays[k].thread == s.thread &&
                t->delays[k].start_ns < s.end;
              k++)

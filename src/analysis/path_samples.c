@@ -93,7 +93,7 @@ static int take(struct joining *j, const struct rec_event *e)
         thread && thread->java_id > 0 ? map_get(&j->threads, (uint64_t)thread->java_id) : NULL;
     if (!known || e->start_ns < (int64_t)t->origin_ns)
         return 0;
-    size_t i = critical_path_behind(j->path, 0, (uint64_t)e->start_ns - t->origin_ns);
+    size_t i = critical_path_after(j->path, 0, (uint64_t)e->start_ns - t->origin_ns);
     const struct path_segment *s = i < j->path->segments.len ? &j->path->segments.data[i] : NULL;
     if (!s || s->start > (uint64_t)e->start_ns - t->origin_ns || s->thread != *known || !is_run(s))
         return 0;

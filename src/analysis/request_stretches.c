@@ -132,7 +132,7 @@ int ledger_add_part(struct request_parts *p, struct request_part part)
 }
 
 /* Returns the first pause that ends after a time. Pauses are sorted and do not overlap. */
-static size_t pause_behind(const struct timeline *t, uint64_t time)
+static size_t pause_after(const struct timeline *t, uint64_t time)
 {
     size_t low = 0, high = t->n_pauses;
     while (low < high) {
@@ -153,7 +153,7 @@ static uint64_t delayed(const struct timeline *t, uint32_t thread, uint64_t star
                         uint64_t *ret_throttled)
 {
     uint64_t ns = 0, throttled = 0;
-    for (size_t i = graph_delay_behind(t, thread, start);
+    for (size_t i = graph_delay_after(t, thread, start);
          i < t->n_delays && t->delays[i].thread == thread && t->delays[i].start_ns < end; i++) {
         const struct tl_delay *d = &t->delays[i];
         uint64_t from = MAX(start, d->start_ns), to = MIN(end, d->end_ns);
@@ -379,7 +379,7 @@ static int add_run(struct request_ledger *l, struct request_parts *p,
                    const struct request_part *run, uint64_t start, uint64_t end)
 {
     const struct timeline *t = l->t;
-    size_t first = pause_behind(t, start), i = first;
+    size_t first = pause_after(t, start), i = first;
     bool paused = false;
     int e = 0;
     while (i < t->n_pauses && t->pauses[i].start_ns < end)

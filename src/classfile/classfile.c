@@ -198,14 +198,3 @@ size_t descriptor_next(struct str d, size_t at, unsigned *ret_slots)
     *ret_slots = !dimensions && (kind == 'J' || kind == 'D') ? 2 : 1;
     return i + 1 - at;
 }
-
-int descriptor_argument_slots(struct str d, bool is_static)
-{
-    if (d.len < 3 || d.data[0] != '(')
-        return -EBADMSG;
-    unsigned slots, total = is_static ? 0 : 1;
-    size_t at = 1;
-    for (size_t n; (n = descriptor_next(d, at, &slots)) > 0; at += n)
-        total += slots;
-    return at < d.len && d.data[at] == ')' && total <= 255 ? (int)total : -EBADMSG;
-}

@@ -93,11 +93,6 @@ static inline uint16_t class_be16(const struct class_file *c, uint32_t at)
     return (uint16_t)(c->bytes[at] << 8 | c->bytes[at + 1]);
 }
 
-static inline uint32_t class_be32(const struct class_file *c, uint32_t at)
-{
-    return (uint32_t)class_be16(c, at) << 16 | class_be16(c, at + 2);
-}
-
 /* Returns the tag of a constant, or 0 when the index is not valid. */
 static inline uint8_t class_tag(const struct class_file *c, uint16_t index)
 {
@@ -129,8 +124,3 @@ bool class_member(const struct class_file *c, uint16_t index, struct class_membe
  * 1.
  */
 size_t descriptor_next(struct str descriptor, size_t at, unsigned *ret_slots);
-/*
- * Returns the number of slots of a method's arguments, including `this`, or -EBADMSG when the
- * descriptor is malformed.
- */
-int descriptor_argument_slots(struct str descriptor, bool is_static);

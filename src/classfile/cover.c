@@ -152,7 +152,7 @@ static size_t share_edges(struct cover_table *t, const struct edit *e, const str
  * the monitor: inside it the probe would keep C1 from compiling the method. This is possible only
  * when the code up to there is straight-line.
  */
-static uint32_t behind_own_handler(const struct cover_table *t, const struct edit *e, uint32_t pc)
+static uint32_t after_own_handler(const struct cover_table *t, const struct edit *e, uint32_t pc)
 {
     uint32_t end = edit_own_handler_end(e, pc), at = pc;
     for (struct insn i = {0}; at < end && edit_next(e, &i);) {
@@ -186,7 +186,7 @@ static int share_probes(struct cover_table *t, const struct edit *e, size_t line
     if (!find_ways(t, e))
         return 0;
     for (uint32_t i = 0; i < lines; i++)
-        t->scratch.data[i].at = behind_own_handler(t, e, t->scratch.data[i].pc);
+        t->scratch.data[i].at = after_own_handler(t, e, t->scratch.data[i].pc);
     size_t k = lines;
     uint32_t passed = none; /* the probe last passed on the way from the instruction before */
     for (struct insn i = {0}; edit_next(e, &i);) {

@@ -192,7 +192,7 @@ static const char *shown_by(struct recording *r, const struct settings *s, int o
     return has_rows && !any ? NULL : row->shown_by ? row->shown_by : "report";
 }
 
-bool contents_asked(const char *path, int option)
+bool contents_requested(const char *path, int option)
 {
     _cleanup_(recording_closep) struct recording *r = NULL;
     struct settings s = {0};

@@ -21,4 +21,4 @@ void contents_report(const char *path, const char *shown);
  */
 const char *contents_shown_by(const char *path, const char *words);
 /* Returns whether a recording of our agent was made with an option (enum option). */
-bool contents_asked(const char *path, int option);
+bool contents_requested(const char *path, int option);

@@ -57,7 +57,7 @@ static int send_verb(const struct command *self, const char *operand, const char
                      struct vm *vm, struct buf *answer)
 {
     int status = target_open(vm, operand);
-    return status ? status : target_ask(vm, self->name, verb, false, answer);
+    return status ? status : target_query(vm, self->name, verb, false, answer);
 }
 
 static void print_status_json(const char *answer)
@@ -344,7 +344,7 @@ static int send_and_fetch(const struct command *self, const char *operand,
     if (status == 0 && ours)
         recording_announce_dumps(file, &began);
     const char *readable = ours ? file : options->output;
-    if (!ends && status == 0 && readable && contents_asked(readable, OPT_JFR))
+    if (!ends && status == 0 && readable && contents_requested(readable, OPT_JFR))
         complain("note", "the VM's own events (--jfr) follow when the recording ends", NULL);
     if (!ends && status == 0)
         fprintf(stderr, "jvmscope: %d: the recording goes on\n", vm.pid);

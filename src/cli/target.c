@@ -142,8 +142,8 @@ void target_print_messages(const struct buf *answer)
     }
 }
 
-int target_ask(const struct vm *vm, const char *what, const char *options, bool load,
-               struct buf *answer)
+int target_query(const struct vm *vm, const char *what, const char *options, bool load,
+                 struct buf *answer)
 {
     return target_ask_last(vm, what, options, load, answer, NULL);
 }
@@ -167,7 +167,7 @@ int target_ask_last(const struct vm *vm, const char *what, const char *options, 
 int target_message(const struct vm *vm, const char *what, const char *options, bool load,
                    struct buf *answer)
 {
-    int status = target_ask(vm, what, options, load, answer);
+    int status = target_query(vm, what, options, load, answer);
     if (status == 0)
         target_print_messages(answer);
     return status;

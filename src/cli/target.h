@@ -21,8 +21,8 @@ int target_open(struct vm *ret, const char *pid);
 int target_message(const struct vm *vm, const char *what, const char *options, bool load,
                    struct buf *answer);
 /* The same without printing the agent's messages. */
-int target_ask(const struct vm *vm, const char *what, const char *options, bool load,
-               struct buf *answer);
+int target_query(const struct vm *vm, const char *what, const char *options, bool load,
+                 struct buf *answer);
 #define ENDED_MEANWHILE "the VM ended while its recording was being stopped"
 
 /*

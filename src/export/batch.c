@@ -6,8 +6,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 
 struct filling {
     struct wire_batch *b;
@@ -252,27 +250,4 @@ int batch_add(struct wire_batch *b, const struct batch_source *s, struct buf *wh
     map_release(&f.labels);
     batch_requests_release(&requests);
     return r;
-}
-
-int batch_add_bytes(struct wire_batch *b, const void *data, size_t len, uint32_t resource,
-                    struct buf *why)
-{
-    _cleanup_(profile_freep) struct profile *p = NULL;
-    _cleanup_close_ int fd = (int)syscall(SYS_memfd_create, "recording", MFD_CLOEXEC);
-    char path[64];
-    if (fd < 0)
-        return -errno;
-    for (size_t done = 0; done < len;) {
-        ssize_t n = write(fd, (const char *)data + done, len - done);
-        if (n < 0 && errno != EINTR)
-            return -errno;
-        done += n > 0 ? (size_t)n : 0;
-    }
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    int r = profile_load(&p, path, LOAD_SAMPLES, NULL, why, NULL, NULL);
-    if (r < 0)
-        return r;
-    buf_clear(why);
-    return batch_add(b, &(struct batch_source){.path = path, .profile = p, .resource = resource},
-                     why);
 }

@@ -23,6 +23,3 @@ struct batch_source {
 
 /* Adds the profiles of a recording. Returns 0 or a negative errno with the reason in why. */
 int batch_add(struct wire_batch *b, const struct batch_source *s, struct buf *why) must_check;
-/* The same for the bytes of a file in any format that profile_load() reads. */
-int batch_add_bytes(struct wire_batch *b, const void *data, size_t len, uint32_t resource,
-                    struct buf *why) must_check;

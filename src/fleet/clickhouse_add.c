@@ -386,7 +386,7 @@ int clickhouse_add(struct store *store, const struct fleet_origin *origin,
  * First records that the data is gone, so that no question expects data that is only partly
  * removed.
  */
-static int say_gone(struct adding *a, int resolution, int64_t up_to)
+static int record_removed(struct adding *a, int resolution, int64_t up_to)
 {
     buf_u8(&a->rows, (uint8_t)resolution);
     row_u64(&a->rows, (uint64_t)up_to);
@@ -443,7 +443,7 @@ int clickhouse_tidy(struct store *store, const struct store_keep *keep, int64_t 
     for (int i = 0; i < STORE_RESOLUTIONS && r == 0; i++) {
         bool months = i == STORE_RESOLUTIONS - 1;
         up_to = fleet_floor(now_s - keep->seconds[i], store_resolution_s[STORE_RESOLUTIONS - 1]);
-        r = say_gone(&a, i, up_to);
+        r = record_removed(&a, i, up_to);
         if (r == 0)
             r = drop_partitions(&a, CH_SAMPLE + (enum clickhouse_table)i, months, up_to);
         if (r == 0)

@@ -135,7 +135,7 @@ static int read_series(struct store_read *r)
     return each_row(r, &sql, on_series_row, r);
 }
 
-static int on_gone_row(void *context, struct cursor *c)
+static int on_removed_row(void *context, struct cursor *c)
 {
     int64_t *gone = context;
     uint8_t i = cursor_u8(c);
@@ -151,7 +151,7 @@ static int read_spans(struct store_read *r)
     _cleanup_(buf_release) struct buf sql = BUF(4096);
     buf_printf(&sql, "SELECT resolution, max(up_to) FROM %s GROUP BY resolution",
                clickhouse_table(r->s, CH_GONE));
-    int e = each_row(r, &sql, on_gone_row, gone);
+    int e = each_row(r, &sql, on_removed_row, gone);
     if (e == 0)
         r->n_spans = store_spans_kept(r->choice, gone, r->spans);
     return e;

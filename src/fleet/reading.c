@@ -191,13 +191,6 @@ static int translate(struct batch *b, const struct profile *p, const struct flee
     return r;
 }
 
-int batch_of_profile(struct batch *b, const struct profile *p, int64_t from_ns)
-{
-    struct fleet_reading how = {.from_ns = from_ns};
-    int r = translate(b, p, &how, NULL);
-    return r < 0 ? r : batch_close(b);
-}
-
 static int read_plain(struct batch *b, const char *path, const struct fleet_reading *how,
                       struct buf *why)
 {

@@ -62,9 +62,6 @@ int fleet_read(struct fleet_batches *ret, const struct fleet_reading *how,
 int fleet_read_apart(struct fleet_batches *ret, const struct fleet_reading *how,
                      struct buf *why) must_check;
 
-/* Fills a batch from a profile that is loaded; public for tests. */
-struct profile;
-int batch_of_profile(struct batch *b, const struct profile *p, int64_t from_ns) must_check;
 /* Makes the batches of what other programs send, with their origins; in reading_wire.c. */
 struct wire_batch;
 int batches_of_wire(struct fleet_batches *to, const struct wire_batch *w,

@@ -6,7 +6,7 @@
 
 enum { DAY_S = 86400, UPLOADS_KEPT_S = 40 * DAY_S };
 
-static int64_t gone_up_to(const struct store_keep *keep, int resolution, int64_t now_s)
+static int64_t removed_until(const struct store_keep *keep, int resolution, int64_t now_s)
 {
     return fleet_floor(now_s - keep->seconds[resolution],
                        store_resolution_s[STORE_RESOLUTIONS - 1]);
@@ -95,8 +95,8 @@ static int tidy_frames(struct sqlite_store *s, struct buf *why)
 static int tidy_all(struct sqlite_store *s, const struct store_keep *keep, int64_t now_s,
                     struct buf *why)
 {
-    const int64_t oldest = gone_up_to(keep, STORE_RESOLUTIONS - 1, now_s);
-    const int64_t day = oldest / DAY_S - 1, trace_day = gone_up_to(keep, 0, now_s) / DAY_S - 1;
+    const int64_t oldest = removed_until(keep, STORE_RESOLUTIONS - 1, now_s);
+    const int64_t day = oldest / DAY_S - 1, trace_day = removed_until(keep, 0, now_s) / DAY_S - 1;
 
     const struct {
         const char *sql;
@@ -113,7 +113,7 @@ static int tidy_all(struct sqlite_store *s, const struct store_keep *keep, int64
 
     int r = 0;
     for (int i = 0; i < STORE_RESOLUTIONS && r == 0; i++)
-        r = tidy_resolution(s, i, gone_up_to(keep, i, now_s), why);
+        r = tidy_resolution(s, i, removed_until(keep, i, now_s), why);
     for (size_t i = 0; i < ARRAY_SIZE(steps) && r == 0; i++)
         r = run_with(s, steps[i].sql, steps[i].before, 0, why);
     return r == 0 && sqlite3_changes(s->db) ? tidy_frames(s, why) : r;

@@ -35,7 +35,7 @@ static bool is_word(char c)
 }
 
 /* Cuts the run of letters and digits behind a mark that occurs at `at`. */
-static size_t cut_behind(char *label, size_t len, size_t at, bool digits_only)
+static size_t cut_after(char *label, size_t len, size_t at, bool digits_only)
 {
     size_t end = at;
     while (end < len && (digits_only ? isdigit((unsigned char)label[end]) : is_word(label[end])))
@@ -53,7 +53,7 @@ static size_t settle_proxy_package(char *label, size_t len)
     static const char package[] = "jdk.proxy";
     size_t n = sizeof(package) - 1;
     return len > n && memcmp(label, package, n) == 0 && memmem(label, len, ".$Proxy", 7)
-               ? cut_behind(label, len, n, true)
+               ? cut_after(label, len, n, true)
                : len;
 }
 
@@ -81,7 +81,7 @@ size_t fleet_stable_label(char *label, size_t len)
         bool is_proxy = strcmp(mark, "$Proxy") == 0;
         if (is_proxy && at > label && at[-1] != '.')
             continue; /* a class that was given this name in its source code */
-        len = cut_behind(label, len, behind, is_proxy);
+        len = cut_after(label, len, behind, is_proxy);
     }
     return settle_proxy_package(label, len);
 }

@@ -84,7 +84,7 @@ static int spans_between(int finest, int coarsest, int64_t from, int64_t to, str
     return n;
 }
 
-int store_spans(const struct fleet_choice *choice, const int64_t gone_s[STORE_RESOLUTIONS],
+int store_spans(const struct fleet_choice *choice, const int64_t removed_until_s[STORE_RESOLUTIONS],
                 struct store_span ret[STORE_SPANS])
 {
     /* Far enough for every time that a store holds, and a multiple of all resolutions. */
@@ -94,21 +94,21 @@ int store_spans(const struct fleet_choice *choice, const int64_t gone_s[STORE_RE
     while (coarsest && choice->step_s && store_resolution_s[coarsest] > choice->step_s)
         coarsest--;
     for (int finest = STORE_RESOLUTIONS; finest-- > 0;) {
-        int64_t begin = finest == STORE_RESOLUTIONS - 1 ? from : MAX(from, gone_s[finest]);
-        int64_t stop = finest ? MIN(to, gone_s[finest - 1]) : to;
+        int64_t begin = finest == STORE_RESOLUTIONS - 1 ? from : MAX(from, removed_until_s[finest]);
+        int64_t stop = finest ? MIN(to, removed_until_s[finest - 1]) : to;
         if (begin < stop)
             n += spans_between(finest, MAX(finest, coarsest), begin, stop, ret + n);
     }
     return n;
 }
 
-int store_spans_kept(const struct fleet_choice *choice, int64_t gone_s[STORE_RESOLUTIONS],
+int store_spans_kept(const struct fleet_choice *choice, int64_t removed_until_s[STORE_RESOLUTIONS],
                      struct store_span ret[STORE_SPANS])
 {
     /* The coarser is kept at least as long. */
     for (int i = STORE_RESOLUTIONS - 2; i >= 0; i--)
-        gone_s[i] = MAX(gone_s[i], gone_s[i + 1]);
-    return store_spans(choice, gone_s, ret);
+        removed_until_s[i] = MAX(removed_until_s[i], removed_until_s[i + 1]);
+    return store_spans(choice, removed_until_s, ret);
 }
 
 bool store_matches(const char *wanted, const char *text)

@@ -210,13 +210,14 @@ enum { STORE_SPANS = 2 * STORE_RESOLUTIONS * STORE_RESOLUTIONS };
 
 /*
  * Divides a range into spans of the coarsest resolutions that it allows, in the order of time.
- * gone_s says up to when each resolution has been removed: multiples of an hour, the coarser the
- * smaller. Returns their number.
+ * removed_until_s says up to when each resolution has been removed: multiples of an hour, the
+ * coarser the smaller. Returns their number.
  */
-int store_spans(const struct fleet_choice *choice, const int64_t gone_s[STORE_RESOLUTIONS],
+int store_spans(const struct fleet_choice *choice, const int64_t removed_until_s[STORE_RESOLUTIONS],
                 struct store_span ret[STORE_SPANS]);
-/* The same from what an engine has stored of gone_s, in any order; it is brought into order. */
-int store_spans_kept(const struct fleet_choice *choice, int64_t gone_s[STORE_RESOLUTIONS],
+/* The same from what an engine has stored of removed_until_s, in any order; it is brought into
+ * order. */
+int store_spans_kept(const struct fleet_choice *choice, int64_t removed_until_s[STORE_RESOLUTIONS],
                      struct store_span ret[STORE_SPANS]);
 /* Whether a text is what a choice asks for; NULL asks for everything. */
 bool store_matches(const char *wanted, const char *text);

@@ -439,8 +439,8 @@ int heap_shape_infer(struct heap_dump *d, const struct heap_gap *gaps, size_t n)
     return infer_mirror(d);
 }
 
-uint64_t heap_behind_fields(const struct heap_dump *d, const struct heap_class *c,
-                            const struct hprof_item *item)
+uint64_t heap_fields_end(const struct heap_dump *d, const struct heap_class *c,
+                         const struct hprof_item *item)
 {
     if (!c->words_at || item->body_len < c->words_at + 3u)
         return 0;
@@ -460,7 +460,7 @@ uint64_t heap_item_size(const struct heap_dump *d, const struct hprof_item *item
         return d->shape.alignment * 2;
     const struct heap_class *c = &d->classes.data[class];
     if (unlikely(c->words_at) && item->tag == HPROF_INSTANCE_DUMP)
-        return c->size + heap_behind_fields(d, c, item);
+        return c->size + heap_fields_end(d, c, item);
     return item->tag == HPROF_CLASS_DUMP ? c->mirror_size
            : class == d->class_class     ? d->shape.mirror_base
                                          : c->size;

@@ -26,5 +26,5 @@ void heap_shape_mark_injected(struct heap_dump *d);
  * Returns the number of bytes after an instance's fields (the frames of a stack chunk), if its
  * class says how many there are.
  */
-uint64_t heap_behind_fields(const struct heap_dump *d, const struct heap_class *c,
-                            const struct hprof_item *item);
+uint64_t heap_fields_end(const struct heap_dump *d, const struct heap_class *c,
+                         const struct hprof_item *item);

@@ -102,7 +102,7 @@ static inline int take_item(struct survey *s, struct finder *f, const struct hpr
             return -ENOMEM;
         t = tally_of(f, item->class_id);
         if (unlikely(s->grows) && item->class_id == s->grows->id)
-            f->behind += heap_behind_fields(s->dump, s->grows, item);
+            f->behind += heap_fields_end(s->dump, s->grows, item);
         break;
     case HPROF_OBJECT_ARRAY_DUMP:
         if (unlikely(f->used * 2 >= f->cap) && grow(f) < 0)

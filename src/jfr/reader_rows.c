@@ -345,7 +345,7 @@ static int note_seen(struct recording *r, const struct rec_chunk *k)
     return 0;
 }
 
-bool recording_rows_saw_only(const struct rec_rows *rows, bool (*is_one)(const char *type))
+bool recording_rows_are_all(const struct rec_rows *rows, bool (*is_one)(const char *type))
 {
     const struct recording *r = rows->r;
     for (size_t i = 0; i < r->seen.len; i++)

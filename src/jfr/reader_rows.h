@@ -119,7 +119,7 @@ int recording_rows_next(struct rec_rows *rows, const struct rec_row **ret,
  * Returns whether all events that were read, selected or not, are of types of which is_one returns
  * true.
  */
-bool recording_rows_saw_only(const struct rec_rows *rows, bool (*is_one)(const char *type));
+bool recording_rows_are_all(const struct rec_rows *rows, bool (*is_one)(const char *type));
 void recording_rows_close(struct rec_rows *rows);
 DEFINE_CLEANUP(struct rec_rows *, recording_rows_close)
 

@@ -31,8 +31,8 @@ static jlong complete_to;   /* the table has all reachable objects with ids up t
 static bool room = true;
 
 static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
-static unsigned times_asked; /* protected by `making` */
-static atomic_int scans;     /* left, for objects that the table lacks */
+static unsigned unknown_lookups; /* protected by `making` */
+static atomic_int scans;         /* left, for objects that the table lacks */
 
 void id_keep(jobjectID id, jweak ref)
 {
@@ -214,10 +214,10 @@ jobject object_of(JNIEnv *env, jobjectID id)
     if (found || tag <= 0 || tag > last_id_given() || (known && !may_scan()))
         return found;
     layer_lock(&making);
-    bool make = !known && ++times_asked > ASK_VM;
+    bool make = !known && ++unknown_lookups > ASK_VM;
     if (make) {
         make_table(env);
-        times_asked = 0;
+        unknown_lookups = 0;
     }
     layer_unlock(&making);
     if (make)

@@ -14,7 +14,7 @@ void page_path_picture(const struct critical_path *p, const struct view_range *r
 {
     _cleanup_(buf_release) struct buf list = BUF(out->limit);
     uint64_t pixel = MAX((r->to - r->from) / r->width, (uint64_t)1), at = 0, n = 0;
-    for (size_t i = critical_path_behind(p, 0, r->from);
+    for (size_t i = critical_path_after(p, 0, r->from);
          i < p->segments.len && p->segments.data[i].start < r->to;) {
         const struct path_segment *s = &p->segments.data[i];
         buf_varint(&list, s->start - at);
@@ -24,7 +24,7 @@ void page_path_picture(const struct critical_path *p, const struct view_range *r
         buf_varint(&list, s->edge | (s->inferred ? 16u : 0));
         at = s->start;
         n++;
-        i = s->end - s->start >= pixel ? i + 1 : critical_path_behind(p, i + 1, s->start + pixel);
+        i = s->end - s->start >= pixel ? i + 1 : critical_path_after(p, i + 1, s->start + pixel);
     }
     buf_varint(out, n);
     buf_bytes(out, list.data, list.len);

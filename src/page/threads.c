@@ -231,7 +231,7 @@ static void put_woken(struct json *j, const struct page_threads *s, uint32_t nod
 static int64_t segment_of(const struct critical_path *p, uint32_t thread, uint64_t from,
                           uint64_t to)
 {
-    for (size_t i = critical_path_behind(p, 0, from);
+    for (size_t i = critical_path_after(p, 0, from);
          i < p->segments.len && p->segments.data[i].start < MAX(to, from + 1); i++) {
         if (p->segments.data[i].thread == thread)
             return (int64_t)i;

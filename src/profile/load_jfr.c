@@ -402,7 +402,7 @@ static int read_all_events(struct reading *r, struct recording *recording)
             r->l->progress(r->l->progress_context, recording_rows_offset(rows), r->l->len);
     }
     if (more == 0)
-        r->p->only_samples = recording_rows_saw_only(rows, is_only_profile);
+        r->p->only_samples = recording_rows_are_all(rows, is_only_profile);
     return more < 0 ? more : settle(r);
 }
 

@@ -97,7 +97,7 @@ static int add_reduced(struct losses *l, const struct rec_event *e)
     }
     if (e->start_ns >= row->last_ns) {
         row->last_ns = e->start_ns;
-        row->goes_on = one_of > 1;
+        row->ongoing = one_of > 1;
     }
     return 0;
 }
@@ -137,7 +137,7 @@ int losses_merge(struct losses *to, const struct losses *from)
         at->one_of = MAX(at->one_of, row->one_of);
         at->from_ns = MIN(at->from_ns, row->from_ns);
         at->to_ns = MAX(at->to_ns, row->to_ns);
-        at->goes_on = row->last_ns >= at->last_ns ? row->goes_on : at->goes_on;
+        at->ongoing = row->last_ns >= at->last_ns ? row->ongoing : at->ongoing;
         at->last_ns = MAX(at->last_ns, row->last_ns);
     }
     to->start_ns = to->start_ns ? MIN(to->start_ns, from->start_ns) : from->start_ns;
@@ -231,7 +231,7 @@ void reduced_sentence(const struct losses *l, const struct reduced *r, struct bu
 {
     /* The beginning may lie before the part of a ring that was taken out. */
     double from = r->from_ns == INT64_MAX ? 0 : seconds(l, r->from_ns);
-    if (r->goes_on)
+    if (r->ongoing)
         buf_printf(out, "budget: from %.2f s on", from);
     else
         buf_printf(out, "budget: between %.2f s and %.2f s", from, seconds(l, r->to_ns));
@@ -304,7 +304,7 @@ void losses_json(const struct losses *l, const char *const *captures, struct jso
         json_key_u64(j, "one_of", row->one_of);
         json_key_i64(j, "from_ns",
                      row->from_ns == INT64_MAX ? 0 : MAX(row->from_ns - l->start_ns, INT64_C(0)));
-        if (!row->goes_on) {
+        if (!row->ongoing) {
             json_key_i64(j, "to_ns", MAX(row->to_ns - l->start_ns, INT64_C(0)));
         }
         json_end_object(j);

@@ -25,8 +25,8 @@ struct loss {
 struct reduced {
     char *what;                      /* "CPU samples" */
     uint64_t one_of;                 /* one in this many was kept when it was reduced most */
-    int64_t from_ns, to_ns, last_ns; /* ns since 1970; last_ns: the last event, see goes_on */
-    bool goes_on;                    /* otherwise to_ns is its end */
+    int64_t from_ns, to_ns, last_ns; /* ns since 1970; last_ns: the last event, see ongoing */
+    bool ongoing;                    /* otherwise to_ns is its end */
 };
 
 struct losses {

@@ -152,7 +152,7 @@ static bool is_same_site(const struct server *s, struct MHD_Connection *c)
  * Returns what follows "/TOKEN/", or NULL. The time that this takes does not reveal how much of the
  * token was right.
  */
-static const char *behind_token(const struct server *s, const char *url)
+static const char *after_token(const struct server *s, const char *url)
 {
     if (url[0] != '/' || strlen(url) < SERVER_TOKEN + 2 || url[SERVER_TOKEN + 1] != '/')
         return NULL;
@@ -257,7 +257,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *c, const
         return refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET");
     if (!host_is_ours(s, c))
         return refuse(c, MHD_HTTP_FORBIDDEN, "not the host that this is served as");
-    const char *path = behind_token(s, url);
+    const char *path = after_token(s, url);
     if (!path)
         return refuse(c, MHD_HTTP_FORBIDDEN,
                       "open the address that jvmscope serve printed, with its token");

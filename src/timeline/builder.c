@@ -479,7 +479,7 @@ static int by_time(const void *a, const void *b)
 }
 
 /* Returns the first reading after a time. */
-static size_t reading_behind(const struct timeline_builder *b, uint64_t time_ns)
+static size_t reading_after(const struct timeline_builder *b, uint64_t time_ns)
 {
     size_t low = 0, high = b->throttled.len;
     while (low < high) {
@@ -499,7 +499,7 @@ static size_t reading_behind(const struct timeline_builder *b, uint64_t time_ns)
 static uint32_t throttled_of(const struct timeline_builder *b, const struct tl_delay *d)
 {
     uint64_t ns = 0;
-    for (size_t i = MAX(reading_behind(b, d->start_ns), (size_t)1); i < b->throttled.len; i++) {
+    for (size_t i = MAX(reading_after(b, d->start_ns), (size_t)1); i < b->throttled.len; i++) {
         const struct throttled *from = &b->throttled.data[i - 1], *to = from + 1;
         if (from->time_ns >= d->end_ns)
             break;

@@ -49,8 +49,6 @@ enum tl_event_kind {
 #define TLE_EXISTING  2  /* for THREAD_START: the thread existed before the recording began */
 #define TLE_VIRTUAL   8  /* for THREAD_START: other is the carrier */
 #define TLE_REPORTED  16 /* for a beginning: it was reported while the wait continued */
-/* the end event is the end of the recording, at which the thread still exists */
-#define TLE_OPEN 4
 
 struct tl_event {
     uint64_t time; /* the recording's clock, in ns */

@@ -77,7 +77,7 @@ static int destroyer_waits(struct timeline_builder *b, const struct tl_event *e)
     return 0;
 }
 
-static int destroyer_goes_on(struct timeline_builder *b)
+static int destroyer_continues(struct timeline_builder *b)
 {
     uint32_t destroyer = b->destroyer, first = b->threads.data[destroyer].first,
              user = b->last_user;
@@ -144,15 +144,15 @@ static int on_thread_end(struct timeline_builder *b, const struct tl_event *e)
          * ended.
          */
         b->activity.data[e->other].carried = (uint32_t)n;
-        int64_t goes_on = b->activity.data[e->other].depth || timeline_thread_seen(b, e->other) < 0
+        int64_t ongoing = b->activity.data[e->other].depth || timeline_thread_seen(b, e->other) < 0
                               ? 0
                               : timeline_node_with(b, e->other, TL_RUN, TL_NONE, TL_NONE, TL_NONE);
-        if (goes_on < 0)
-            return (int)goes_on;
-        if (goes_on > 0)
-            b->activity.data[e->other].freed = (uint32_t)goes_on;
-        if (goes_on > 0)
-            timeline_bind(b, (uint32_t)goes_on, TL_BY_JOIN, (uint32_t)n, false);
+        if (ongoing < 0)
+            return (int)ongoing;
+        if (ongoing > 0)
+            b->activity.data[e->other].freed = (uint32_t)ongoing;
+        if (ongoing > 0)
+            timeline_bind(b, (uint32_t)ongoing, TL_BY_JOIN, (uint32_t)n, false);
     }
     if (e->other == TL_NONE)
         b->last_ended = e->thread;
@@ -205,7 +205,7 @@ int timeline_add(struct timeline_builder *b, const struct tl_event *e)
     int r = e->kind == TLE_THREAD_START ? 0 : timeline_thread_seen(b, e->thread);
     int64_t n = 0;
     if (r == 0 && e->thread == b->destroyer)
-        r = destroyer_goes_on(b);
+        r = destroyer_continues(b);
     if (r < 0)
         return r;
     switch ((enum tl_event_kind)e->kind) {

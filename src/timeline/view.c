@@ -312,7 +312,7 @@ struct looking {
     size_t i, end, step, stride;
 };
 
-static struct looking look_at(const struct timeline_view *v, size_t lo, size_t hi)
+static struct looking select_arrows(const struct timeline_view *v, size_t lo, size_t hi)
 {
     size_t least = (hi - lo) / VIEW_LOOKED_AT + 1;
     int k = 0;
@@ -359,7 +359,7 @@ int timeline_view_arrows(const struct timeline_view *v, const struct view_range 
      * many of them.
      */
     struct arrow a;
-    const struct looking all = look_at(v, lo, MAX(hi, lo));
+    const struct looking all = select_arrows(v, lo, MAX(hi, lo));
     for (struct looking l = all; next_arrow(&l, shown, &a);)
         found++;
     size_t every = found / VIEW_ARROWS + 1;

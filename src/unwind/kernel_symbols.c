@@ -56,15 +56,6 @@ struct kernel_symbols *kernel_symbols_new(void)
     return s;
 }
 
-void kernel_symbols_free(struct kernel_symbols *s)
-{
-    if (!s)
-        return;
-    vec_release(&s->symbols);
-    free(s->text);
-    free(s);
-}
-
 const char *kernel_symbols_find(const struct kernel_symbols *s, uint64_t address)
 {
     size_t low = 0, high = s->symbols.len;

@@ -14,7 +14,6 @@ struct kernel_symbols;
 
 /* NULL: out of memory. When the addresses are hidden, no name is found. */
 struct kernel_symbols *kernel_symbols_new(void);
-void kernel_symbols_free(struct kernel_symbols *s);
 /*
  * Returns the name of the function at an address, NULL when it is not known. Valid as long as the
  * table.

@@ -33,8 +33,8 @@ static bool load_reference(const struct walker *w, uint64_t address, uint64_t *r
 }
 
 /* Finds the frames of a chunk; *ret_parent is the next outer chunk, or 0. */
-static bool look_at_chunk(const struct walker *w, uint64_t chunk, uint64_t *ret_low,
-                          uint64_t *ret_high, uint64_t *ret_parent)
+static bool chunk_bounds(const struct walker *w, uint64_t chunk, uint64_t *ret_low,
+                         uint64_t *ret_high, uint64_t *ret_parent)
 {
     const struct walk_chunks *c = &w->chunks;
     uint32_t sp, bottom;
@@ -80,7 +80,7 @@ static bool heap_readable(const struct walker *w, struct snapshot *s)
 }
 
 /* The chunk, if there is one, is read here and in snapshot_take, and nowhere else. */
-static void look_at_heap(const struct walker *w, struct snapshot *s)
+static void read_heap_chunks(const struct walker *w, struct snapshot *s)
 {
     const struct walk_chunks *c = &w->chunks;
     uint64_t cont, chunk, low, high, parent = 0;
@@ -89,9 +89,9 @@ static void look_at_heap(const struct walker *w, struct snapshot *s)
     if (!w->has_chunks || !s->cont_entry || !heap_readable(w, s) ||
         !load64(&w->memory, s->cont_entry + (uint64_t)c->cont, &cont) || cont & 7 || !cont ||
         !load_reference(w, cont + (uint64_t)c->tail, &chunk) ||
-        !look_at_chunk(w, chunk, &low, &high, &parent))
+        !chunk_bounds(w, chunk, &low, &high, &parent))
         return;
-    if (high - low == METADATA && !look_at_chunk(w, parent, &low, &high, &parent))
+    if (high - low == METADATA && !chunk_bounds(w, parent, &low, &high, &parent))
         return;
     if (high - low == METADATA || high - low > CHUNK_BYTES_MAX)
         return;
@@ -125,7 +125,7 @@ at_each_sample bool snapshot_measure(const struct walker *w, const void *context
     if (size > STACK_SIZE_MAX || s.low < s.high - size || s.low >= s.high || s.high & 7 ||
         s.high - s.low > SNAPSHOT_STACK_MAX)
         return false;
-    look_at_heap(w, &s);
+    read_heap_chunks(w, &s);
     *ret = s;
     return true;
 }

@@ -182,9 +182,9 @@ static bool may_be_tried_again(int r, int status)
            (r == 0 && (status == 429 || status == 502 || status == 503 || status == 504));
 }
 
-static void pause_before(unsigned try, uint64_t asked_ms)
+static void pause_before(unsigned try, uint64_t requested_ms)
 {
-    uint64_t ms = asked_ms ? asked_ms : UINT64_C(1000) << MIN(try, 5U);
+    uint64_t ms = requested_ms ? requested_ms : UINT64_C(1000) << MIN(try, 5U);
     ms = MIN(ms, PAUSE_MAX_S * UINT64_C(1000));
     struct timespec t = {(time_t)(ms / 1000), (long)(ms % 1000 * NS_PER_MS)};
     while (nanosleep(&t, &t) < 0 && errno == EINTR)

@@ -287,12 +287,12 @@ static void a_carrier_that_nobody_woke_tells_of_nobody(void **state)
     assert_int_equal(timeline_finish(b, 50, &t), 0);
     timeline_builder_free(b);
     const struct tl_node begins = tl_node(t, t->threads[VIRTUAL].first),
-                         goes_on = tl_node(t, t->threads[WAITER].last);
+                         ongoing = tl_node(t, t->threads[WAITER].last);
     assert_int_equal(begins.edge, TL_NO_EDGE);
     assert_int_equal(begins.waker, TL_NONE);
     assert_int_equal(t->threads[VIRTUAL].parent, TL_NONE);
-    assert_int_equal(goes_on.edge, TL_BY_UNPARK);
-    assert_int_equal(tl_node(t, goes_on.waker).thread, CARRIER);
+    assert_int_equal(ongoing.edge, TL_BY_UNPARK);
+    assert_int_equal(tl_node(t, ongoing.waker).thread, CARRIER);
     timeline_free(t);
 }
 

@@ -104,7 +104,7 @@ static VEC(struct renamed {
     char *name;
 }) renamed;
 
-static void look_at_name(struct thread *t, const char *now)
+static void report_if_renamed(struct thread *t, const char *now)
 {
     const char *before = t->name;
     size_t i = 0;
@@ -141,7 +141,7 @@ static void forget_ended(void)
     renamed.len = n;
 }
 
-static void look_at_names(JNIEnv *jni)
+static void report_renamed(JNIEnv *jni)
 {
     jint n = 0;
     jthread *list = NULL;
@@ -152,7 +152,7 @@ static void look_at_names(JNIEnv *jni)
         struct thread *t = threads_find(jni, list[i]);
         if (t && !t->own && (*vm.ti)->GetThreadInfo(vm.ti, list[i], &info) == JVMTI_ERROR_NONE) {
             if (info.name)
-                look_at_name(t, info.name);
+                report_if_renamed(t, info.name);
             vm_free(info.name);
             if (info.thread_group)
                 (*jni)->DeleteLocalRef(jni, info.thread_group);
@@ -401,7 +401,7 @@ static void events_stop(struct session *s, JNIEnv *jni)
 static void events_flush(struct session *s, JNIEnv *jni)
 {
     if (all.rounds++ % CHECK_EVERY == 0 && !vm.dying)
-        look_at_names(jni);
+        report_renamed(jni);
 }
 
 static void events_status(struct session *s, struct buf *out)

@@ -89,11 +89,6 @@ struct halted *halted_find(JNIEnv *jni, jthread t)
     return NULL;
 }
 
-struct halted *halted_at(int i)
-{
-    return &halted[i];
-}
-
 struct halted *halted_add(JNIEnv *jni, jthread t, const char *name, const char *why)
 {
     struct halted *h = halted_find(jni, t);

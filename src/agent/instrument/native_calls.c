@@ -426,7 +426,7 @@ void JNICALL Java_java_lang_JvmscopeNatives_again(JNIEnv *jni, jclass binder, jc
  * Updates a method that has a thunk according to what the clients want now: gives it other numbers,
  * or its original function.
  */
-static void look_at_row(JNIEnv *jni, jclass c, const struct described *d, struct row *r)
+static void wrap_row(JNIEnv *jni, jclass c, const struct described *d, struct row *r)
 {
     int numbers[THUNK_CLIENTS];
     bool wanted = ask_clients(&d->m, numbers), was = false;
@@ -436,8 +436,8 @@ static void look_at_row(JNIEnv *jni, jclass c, const struct described *d, struct
         bind_to(jni, c, d, wanted ? native_thunk((unsigned)(r - natives.rows)) : r->function);
 }
 
-static void look_at_method(JNIEnv *jni, jclass c, struct str class_name, jmethodID id,
-                           bool *ret_registered)
+static void wrap_method(JNIEnv *jni, jclass c, struct str class_name, jmethodID id,
+                        bool *ret_registered)
 {
     struct described d;
     int numbers[THUNK_CLIENTS];
@@ -445,7 +445,7 @@ static void look_at_method(JNIEnv *jni, jclass c, struct str class_name, jmethod
         return;
     struct row *r = row_of(id);
     if (r) {
-        look_at_row(jni, c, &d, r);
+        wrap_row(jni, c, &d, r);
     } else if (ask_clients(&d.m, numbers)) {
         void *function = native_symbol(class_name, d.m.name, d.m.descriptor);
         void *thunk = function ? thunk_of(id, &d.m, function, numbers) : NULL;
@@ -466,7 +466,7 @@ static bool is_platforms(jclass c, struct str class_name, JNIEnv *jni)
     return is;
 }
 
-static void look_at_class(JNIEnv *jni, jclass c, struct str class_name)
+static void wrap_class(JNIEnv *jni, jclass c, struct str class_name)
 {
     jint n = 0;
     jmethodID *ids = NULL;
@@ -475,14 +475,14 @@ static void look_at_class(JNIEnv *jni, jclass c, struct str class_name)
         (*vm.ti)->GetClassMethods(vm.ti, c, &n, &ids) != JVMTI_ERROR_NONE)
         return;
     for (jint i = 0; i < n; i++)
-        look_at_method(jni, c, class_name, ids[i], &registered);
+        wrap_method(jni, c, class_name, ids[i], &registered);
     if (registered && instrument_is_jdk(class_name))
         (*jni)->CallStaticVoidMethod(jni, natives.binder, natives.again, c);
     vm_clear_exception(jni);
     vm_free(ids);
 }
 
-static void look_at_loaded(JNIEnv *jni)
+static void wrap_loaded(JNIEnv *jni)
 {
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
     if (loaded_classes(vm.ti, jni, &all) < 0)
@@ -491,7 +491,7 @@ static void look_at_loaded(JNIEnv *jni)
         char *signature;
         struct str name = name_of(all.of[i], &signature);
         if (name.len && (has_rows(name) || class_wanted(name)))
-            look_at_class(jni, all.of[i], name);
+            wrap_class(jni, all.of[i], name);
         vm_free(signature);
     }
 }
@@ -527,13 +527,8 @@ int native_calls_on(const struct native_client *c, JNIEnv *jni, struct buf *why)
     if (!any_client() && !natives.n_rows && (r = vm_events_on(&events)) < 0)
         return r;
     atomic_store(&natives.clients[k], c);
-    look_at_loaded(jni);
+    wrap_loaded(jni);
     return 0;
-}
-
-void native_calls_again(JNIEnv *jni)
-{
-    look_at_loaded(jni);
 }
 
 void native_calls_off(const struct native_client *c, JNIEnv *jni)
@@ -556,7 +551,7 @@ void native_calls_off(const struct native_client *c, JNIEnv *jni)
     if (!any_client() && !natives.n_rows)
         vm_events_off(&events);
     if (!vm.dying)
-        look_at_loaded(jni);
+        wrap_loaded(jni);
 }
 
 void native_calls_status(struct buf *out)

@@ -65,7 +65,5 @@ int native_calls_on(const struct native_client *c, JNIEnv *jni, struct buf *why)
  * have their original binding.
  */
 void native_calls_off(const struct native_client *c, JNIEnv *jni);
-/* Applies the clients' selections again, because they have changed. */
-void native_calls_again(JNIEnv *jni);
 /* Appends status lines "native.methods N" ... */
 void native_calls_status(struct buf *out);

@@ -30,7 +30,7 @@ enum scan_kind scan_kind(JNIEnv *jni, jclass redefined)
     return SCAN_NONE;
 }
 
-void scan_saw(bool changes)
+void scan_report(bool changes)
 {
     running->unchanged[running->shown - 1] = !changes;
 }

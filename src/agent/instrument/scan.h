@@ -26,10 +26,10 @@ int scan_loaded(JNIEnv *jni, const struct scan *s, jclass *classes, int n);
 /* Why the class file hook is called. */
 enum scan_kind {
     SCAN_NONE, /* to change a class, or to load one meanwhile */
-    /* to inspect its code: the hook must call scan_saw and leave the code unchanged */
+    /* to inspect its code: the hook must call scan_report and leave the code unchanged */
     SCAN_CODE,
     SCAN_REFUSED, /* for the class to be rejected: the hook must change its modifiers */
 };
 
 enum scan_kind scan_kind(JNIEnv *jni, jclass redefined);
-void scan_saw(bool changes);
+void scan_report(bool changes);

@@ -328,7 +328,7 @@ void JNICALL transform_class_file(jvmtiEnv *ti, JNIEnv *jni, jclass redefined, j
     enum scan_kind at = scan_kind(jni, redefined);
     if (at != SCAN_NONE) {
         if (at == SCAN_CODE)
-            scan_saw(changes(w, name, code));
+            scan_report(changes(w, name, code));
         else
             make_refused(w, code, new_len, new_data);
         give_worker(w);

@@ -326,14 +326,6 @@ const char *dictionary_trace_method(struct dictionary *d, uint32_t trace)
     return title;
 }
 
-uint64_t dictionary_string(struct dictionary *d, const char *s)
-{
-    pthread_mutex_lock(&d->out->lock);
-    uint64_t id = string_id(d, s);
-    pthread_mutex_unlock(&d->out->lock);
-    return id;
-}
-
 uint32_t dictionary_class(struct dictionary *d, const char *name, uint64_t class_id)
 {
     pthread_mutex_lock(&d->out->lock);

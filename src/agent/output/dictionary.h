@@ -37,8 +37,6 @@ uint32_t dictionary_empty_trace(struct dictionary *d);
  * dictionary_free.
  */
 const char *dictionary_trace_method(struct dictionary *d, uint32_t trace);
-/* For format b: the id of a string. 0: out of memory. */
-uint64_t dictionary_string(struct dictionary *d, const char *s);
 /* Of b: the serial number of a class by its name ("java/lang/String") and id. */
 uint32_t dictionary_class(struct dictionary *d, const char *name, uint64_t class_id);
 

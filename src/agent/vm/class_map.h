@@ -25,8 +25,6 @@ struct class_map {
     VEC(struct known_class) list;
 };
 
-#define CLASS_MAP ((struct class_map){.lock = PTHREAD_MUTEX_INITIALIZER})
-
 /*
  * The number of a class into *ret; false when it has none. Any thread may call this while another
  * one adds classes.

@@ -35,7 +35,7 @@ static void count(const struct virtual_there *v, void *arg)
     lives.alive++;
 }
 
-bool virtual_lives_on(JNIEnv *jni)
+bool virtual_lives_start(JNIEnv *jni)
 {
     jvmtiCapabilities want = {0}, missing = {0};
     uint64_t left = 0;

@@ -10,7 +10,7 @@
  * Begins counting, while virtual_threads_on() is in effect. False: this VM does not report when
  * virtual threads begin and end. Under the session's lock.
  */
-bool virtual_lives_on(JNIEnv *jni);
+bool virtual_lives_start(JNIEnv *jni);
 void virtual_lives_off(void);
 /*
  * The time since then that virtual threads were alive and not mounted, in ms, summed over them.

@@ -308,7 +308,7 @@ static struct watched *find(struct host *h, pid_t pid, uint64_t start)
     return NULL;
 }
 
-static void look_at(struct host *h, const struct vm *vm)
+static void update_vm(struct host *h, const struct vm *vm)
 {
     struct watched one = {.pid = vm->pid, .start = start_of(vm->pid)}, *w;
     const char *why = vm->openj9            ? VM_IS_OPENJ9
@@ -431,7 +431,7 @@ static void round_of(struct host *h)
         h->list.vms.data[i].is_there = false;
     forget_left_out(h, &list);
     for (size_t i = 0; i < list.vms.len; i++)
-        look_at(h, &list.vms.data[i]);
+        update_vm(h, &list.vms.data[i]);
     see_off(h);
     vm_list_release(&list);
     uint64_t dropped = h->spool.dropped;

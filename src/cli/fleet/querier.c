@@ -150,16 +150,16 @@ static int answer_names(struct querying *x)
 {
     struct names n = {.x = x};
     VEC(const char *) list = {0};
-    bool types_asked = x->query.kind == PYROSCOPE_LABEL_VALUES &&
+    bool wants_types = x->query.kind == PYROSCOPE_LABEL_VALUES &&
                        strcmp(x->query.name ? x->query.name : "", "__profile_type__") == 0;
     if (x->query.kind == PYROSCOPE_LABEL_VALUES && (!x->query.name || !*x->query.name)) {
         buf_string(x->why, "name: which label");
         return -EINVAL;
     }
-    int e = types_asked ? 0 : store_each_series(x->c->store, x->r, add_names, &n);
+    int e = wants_types ? 0 : store_each_series(x->c->store, x->r, add_names, &n);
     for (size_t i = 0; i < n.pool.strings.len && e == 0; i++)
         e = vec_push(&list, strpool_get(&n.pool, i).data);
-    for (size_t i = 0; i < ARRAY_SIZE(types) && e == 0 && types_asked; i++)
+    for (size_t i = 0; i < ARRAY_SIZE(types) && e == 0 && wants_types; i++)
         e = vec_push(&list, types[i].id);
     vec_sort(&list, compare_texts);
     if (e == 0)
@@ -214,7 +214,7 @@ static void lines_release(struct lines *l)
 }
 
 /* Leaves the labels that the question names; all for a Series that names none. */
-static void keep_asked(const struct querying *x, struct own_labels *l)
+static void keep_requested(const struct querying *x, struct own_labels *l)
 {
     size_t kept = 0;
     if (!x->query.group_by.len && x->query.kind == PYROSCOPE_SERIES)
@@ -245,7 +245,7 @@ static int add_line(void *context, const struct store_series *s)
     if (!is_chosen(l->x, s))
         return 0;
     labels_of(&line.labels, s);
-    keep_asked(l->x, &line.labels);
+    keep_requested(l->x, &line.labels);
     for (size_t i = 0; i < l->list.len; i++)
         if (same_labels(&l->list.data[i].labels, &line.labels))
             return map_put(&l->of_series, s->id, i);

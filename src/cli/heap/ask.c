@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-int heap_ask(const struct heap *h, const char *verb, const struct heap_options *o,
-             const char *operand, struct buf *out)
+int heap_verb_answer(const struct heap *h, const char *verb, const struct heap_options *o,
+                     const char *operand, struct buf *out)
 {
     _cleanup_(page_release) struct page p = {.title = ""};
     char *operands[] = {(char *)operand, NULL};
@@ -35,7 +35,7 @@ static int embed(struct embedding *e, const char *verb, const char *parameter, c
                  const struct heap_options *o, const char *operand)
 {
     _cleanup_(buf_release) struct buf answer = BUF(HEAP_EMBED_BYTES), question = BUF(1 << 16);
-    int r = heap_ask(e->h, verb, o, operand, &answer);
+    int r = heap_verb_answer(e->h, verb, o, operand, &answer);
     if (r == -ENOMEM || r == -E2BIG || e->j->out->len + answer.len > e->end)
         return r == -ENOMEM ? r : 0;
     if (r < 0)

@@ -14,8 +14,8 @@ struct heap_options;
  * Writes the JSON of a verb to `out`. Returns 0; -ENOENT when there is no such verb; -EINVAL with a
  * line of text in `out` when the question is wrong; or -ENOMEM.
  */
-int heap_ask(const struct heap *h, const char *verb, const struct heap_options *o,
-             const char *operand, struct buf *out) must_check;
+int heap_verb_answer(const struct heap *h, const char *verb, const struct heap_options *o,
+                     const char *operand, struct buf *out) must_check;
 
 enum { HEAP_EMBED_BYTES = 6 << 20, HEAP_EMBED_OBJECTS = 160 };
 

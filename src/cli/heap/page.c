@@ -113,14 +113,6 @@ void page_text_n(struct page *p, const char *text, size_t len)
     add_cell(p, (struct page_cell){.text = keep(p, text, len)});
 }
 
-void page_printf(struct page *p, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    add_cell(p, (struct page_cell){.text = keep_format(p, format, args)});
-    va_end(args);
-}
-
 void page_number(struct page *p, uint64_t value)
 {
     add_cell(p, (struct page_cell){.number = value});

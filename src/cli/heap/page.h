@@ -84,7 +84,6 @@ void page_table(struct page *p, const char *key, const char *title,
                 const struct page_column *columns, size_t n);
 void page_text(struct page *p, const char *text); /* the text is copied; NULL is shown as null */
 void page_text_n(struct page *p, const char *text, size_t len);
-void page_printf(struct page *p, const char *format, ...) printf_like(2, 3);
 void page_number(struct page *p, uint64_t value);
 void page_real(struct page *p, double value);
 void page_null(struct page *p);

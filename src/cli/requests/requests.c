@@ -107,7 +107,7 @@ static int check_names(const struct request_view *v)
 
 int requests_missing(const char *path)
 {
-    return contents_asked(path, OPT_REQUESTS)
+    return contents_requested(path, OPT_REQUESTS)
                ? complain(path, CONTENTS_NO_REQUESTS, NULL)
                : complain(path, "holds no requests", "record with --requests");
 }

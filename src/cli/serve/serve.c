@@ -262,9 +262,9 @@ static int answer_heap(struct site *s, size_t i, const char *verb, const struct 
     if (pthread_mutex_trylock(&f->asking) != 0)
         return SERVER_LATER;
     int opened = f->heap ? 0 : heap_open(&f->heap, s->paths[i], &settings);
-    int r = opened < 0
-                ? opened
-                : heap_ask(f->heap, verb, &o, q->argument(q->request, "operand"), &reply->body);
+    int r = opened < 0 ? opened
+                       : heap_verb_answer(f->heap, verb, &o, q->argument(q->request, "operand"),
+                                          &reply->body);
     pthread_mutex_unlock(&f->asking);
     if (opened < 0)
         return not_found(reply, "no heap dump in this file");

@@ -22,7 +22,7 @@ static void print_string(const char *s)
 }
 
 /* Returns what follows {"object":" or {"number":" at p, or NULL if p starts with neither. */
-static const char *behind_text_key(const char *p, const char *end)
+static const char *after_text_key(const char *p, const char *end)
 {
     static const char *const keys[] = {"{\"object\":\"", "{\"number\":\""};
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
@@ -39,7 +39,7 @@ void print_value(struct str json)
     bool quoted = false;
     const char *end = json.data + json.len, *inner;
     for (const char *p = json.data; p < end; p++) {
-        if (!quoted && (inner = behind_text_key(p, end))) {
+        if (!quoted && (inner = after_text_key(p, end))) {
             for (p = inner; p < end && *p != '"'; p++) {
                 /* A control character stays escaped. */
                 p += *p == '\\' && p + 1 < end && (p[1] == '"' || p[1] == '\\');

@@ -162,7 +162,7 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
     options.later = !cpu.wall && options.walk && options.walk != stack_agct() && stack_vm_later();
     cpu.follows = recording && virtual_threads_on(jni);
     cpu.unmounted_ms = 0;
-    cpu.lives = cpu.wall && cpu.follows && virtual_lives_on(jni);
+    cpu.lives = cpu.wall && cpu.follows && virtual_lives_start(jni);
     r = sampler_start(&options, jni, why);
     cpu.sampling = r == 0;
     return r;

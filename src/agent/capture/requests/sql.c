@@ -56,7 +56,7 @@ static const char *behind(const char *p, const char *end)
     return at ? at + strlen(end) : p + strlen(p);
 }
 
-static const char *behind_string(const char *p)
+static const char *after_string(const char *p)
 {
     for (p++; *p; p++) {
         if (*p == '\\' && p[1])
@@ -69,7 +69,7 @@ static const char *behind_string(const char *p)
     return p;
 }
 
-static const char *behind_number(const char *p)
+static const char *after_number(const char *p)
 {
     while (is_word(*p) || *p == '.' ||
            ((*p == '+' || *p == '-') && (p[-1] == 'e' || p[-1] == 'E') && is_digit(p[1])))
@@ -98,10 +98,10 @@ void sql_fold(const char *sql, char *ret, size_t size)
             p = behind(p + 2, "$$");
         } else if (*p == '\'') {
             put_value(&f);
-            p = behind_string(p);
+            p = after_string(p);
         } else if (is_digit(*p) && !in_word) {
             put_value(&f);
-            p = behind_number(p + 1);
+            p = after_number(p + 1);
         } else if (*p == '?') {
             put_value(&f);
             p++;

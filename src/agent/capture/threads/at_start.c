@@ -313,8 +313,8 @@ static bool virtual_wait(struct existing *l, const struct virtual_there *v, cons
     return true;
 }
 
-static void look_at_virtual(struct existing *l, const struct virtual_there *v,
-                            const jvmtiStackInfo *s)
+static void record_virtual(struct existing *l, const struct virtual_there *v,
+                           const jvmtiStackInfo *s)
 {
     JNIEnv *jni = l->jni;
     uint64_t id = thread_record(jni, v->thread);
@@ -341,7 +341,7 @@ static void look_at_virtual(struct existing *l, const struct virtual_there *v,
  * The VM takes up to milliseconds to describe one virtual thread (JDK 21), even when many are
  * requested together.
  */
-static void look_at_batch(struct existing *l)
+static void record_batch(struct existing *l)
 {
     jthread threads[VIRTUAL_BATCH];
     jvmtiStackInfo *infos = NULL;
@@ -353,7 +353,7 @@ static void look_at_batch(struct existing *l)
                                                                      &infos) == JVMTI_ERROR_NONE;
     for (jint i = 0; i < l->n_batch; i++) {
         if (reported)
-            look_at_virtual(l, &l->batch[i], &infos[i]);
+            record_virtual(l, &l->batch[i], &infos[i]);
         (*l->jni)->DeleteGlobalRef(l->jni, threads[i]);
     }
     l->late += reported ? 0 : (uint64_t)l->n_batch;
@@ -371,16 +371,16 @@ static void on_virtual_there(const struct virtual_there *v, void *arg)
     l->batch[l->n_batch] = *v;
     l->batch[l->n_batch].thread = (*l->jni)->NewGlobalRef(l->jni, v->thread);
     if (++l->n_batch == VIRTUAL_BATCH)
-        look_at_batch(l);
+        record_batch(l);
 }
 
-static void look_at_virtual_threads(struct existing *l)
+static void record_virtual_threads(struct existing *l)
 {
     uint64_t left = 0;
     if (!thread_capture.virtual_too || !vm.late)
         return;
     int r = virtual_threads_visit(l->jni, on_virtual_there, l, &left);
-    look_at_batch(l);
+    record_batch(l);
     jfr_lose(thread_capture.jfr, LOSS_VIRTUAL_THERE, left + l->late);
     jfr_lose(thread_capture.jfr, LOSS_VIRTUAL_LIST, r < 0);
 }
@@ -421,7 +421,7 @@ void at_start_record(JNIEnv *jni, uint64_t since)
         vm_free(infos);
     }
     find_monitors(&l);
-    look_at_virtual_threads(&l);
+    record_virtual_threads(&l);
     publish(&l);
     (*jni)->PopLocalFrame(jni, NULL);
 }

@@ -177,7 +177,7 @@ static bool io_ended(JNIEnv *jni, struct waiter **w, struct wait *was, uint64_t 
     return true;
 }
 
-static void io_goes_on(JNIEnv *jni, jthrowable pending)
+static void io_resume(JNIEnv *jni, jthrowable pending)
 {
     if (!pending)
         return;
@@ -197,7 +197,7 @@ static void io_goes_on(JNIEnv *jni, jthrowable pending)
         jthrowable pending = NULL;                                                           \
         if (io_ended(jni, &w, &was, &ns, (int64_t)(result), &pending)) {                     \
             put_io(w, &was, ns, operation, fd, descriptor, pending ? 0 : (int64_t)(result)); \
-            io_goes_on(jni, pending);                                                        \
+            io_resume(jni, pending);                                                         \
         }                                                                                    \
         threads_natives_leave();                                                             \
     }

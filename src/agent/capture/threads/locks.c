@@ -383,8 +383,8 @@ static int edit_arrival(struct edit *e, uint32_t pc)
  * Saves the object of the monitor instruction at `pc`, and inserts `behind` behind that
  * instruction.
  */
-static int edit_behind(struct edit *e, uint32_t pc, int object, const struct buf *behind,
-                       unsigned stack)
+static int edit_after(struct edit *e, uint32_t pc, int object, const struct buf *behind,
+                      unsigned stack)
 {
     _cleanup_(buf_release) struct buf code = BUF(16);
     code_op(&code, OP_DUP);
@@ -423,7 +423,7 @@ static int edit_blocks(struct edit *e, int leaving)
             r = call_entered(e, &code);
         else
             code_invokestatic(&code, leaving);
-        r = r ? r : edit_behind(e, i.pc, object, &code, 2);
+        r = r ? r : edit_after(e, i.pc, object, &code, 2);
     }
     return r;
 }

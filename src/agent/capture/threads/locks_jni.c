@@ -20,15 +20,15 @@ typedef jint(JNICALL *on_monitor)(JNIEnv *, jobject);
 static on_monitor real_enter, real_exit;
 
 /* The constant of a class whose monitors are recorded, 0 for other classes. */
-static struct class_map asked = {.lock = PTHREAD_MUTEX_INITIALIZER};
+static struct class_map recorded = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static uint64_t asked_for(JNIEnv *jni, jobject object)
+static uint64_t recorded_class(JNIEnv *jni, jobject object)
 {
     jclass c = (*jni)->GetObjectClass(jni, object);
     uint64_t constant = 0;
-    if (!class_map_get(&asked, jni, c, &constant)) {
+    if (!class_map_get(&recorded, jni, c, &constant)) {
         constant = locks_class(jni, c);
-        class_map_put(&asked, jni, c, constant);
+        class_map_put(&recorded, jni, c, constant);
     }
     (*jni)->DeleteLocalRef(jni, c);
     return constant;
@@ -49,7 +49,7 @@ static jint JNICALL our_enter(JNIEnv *jni, jobject object)
 {
     uint64_t class = 0, trace = 0;
     if (object && threads_natives_enter()) {
-        class = asked_for(jni, object);
+        class = recorded_class(jni, object);
         trace = class ? caller() : 0;
         struct waiter *w = class ? native_self(jni) : NULL;
         if (w)
@@ -105,7 +105,7 @@ static int set(bool to_ours)
 
 int locks_jni_on(struct buf *why)
 {
-    class_map_release(&asked, vm_jni());
+    class_map_release(&recorded, vm_jni());
     int r = set(true);
     if (r < 0)
         buf_printf(why, "the VM does not let JNI's functions be replaced");

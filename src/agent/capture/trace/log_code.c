@@ -115,7 +115,7 @@ bool log_take_length(char *path)
 }
 
 /* Encodes what follows a value in its type. */
-static void find_behind(struct found *f, const char **ret_why)
+static void find_after(struct found *f, const char **ret_why)
 {
     bool length = log_take_length(f->path);
     if (f->path_is_static) {
@@ -160,7 +160,7 @@ static struct found find_value(const struct edit *e, uint32_t pc, const struct l
     if (f.type && !*f.path && own[n])
         snprintf(f.path, sizeof(f.path), "%s", own + n + 1);
     if (f.type && *f.path)
-        find_behind(&f, ret_why);
+        find_after(&f, ret_why);
     return f;
 }
 

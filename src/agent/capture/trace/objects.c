@@ -137,7 +137,7 @@ static void shown_free(struct shown_class *s)
  * What show= and tostring= request for objects of a class, with the fields of superclasses last.
  * Returns the number of longs; 0: nothing.
  */
-static int find_asked(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], struct shown_class *s)
+static int find_requested(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], struct shown_class *s)
 {
     char name[512];
     for (jclass k = c; k; k = (*jni)->GetSuperclass(jni, k)) {
@@ -176,7 +176,7 @@ static int find_known(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], struct shown_
 static struct shown_class *find(JNIEnv *jni, jclass c, jlong out[SHAPE_MAX], int *ret_n)
 {
     struct shown_class *s = calloc(1, sizeof(*s));
-    int n = s ? find_asked(jni, c, out, s) : 0;
+    int n = s ? find_requested(jni, c, out, s) : 0;
     if (s && n == 0)
         n = find_known(jni, c, out, s);
     if (n <= 0) {

@@ -156,7 +156,7 @@ jlong JNICALL Java_java_lang_JvmscopeTrace_place(JNIEnv *jni, jclass class, jcla
 /*
  * The rest of the path after the class name at its beginning; NULL: it begins with another class.
  */
-static const char *behind_class(const char *path, struct str name)
+static const char *after_class(const char *path, struct str name)
 {
     for (size_t i = 0; i < name.len; i++)
         if (path[i] != dotted(name.data[i]))
@@ -215,7 +215,7 @@ static void found_class(JNIEnv *jni, jclass class, int number, const char *field
 void trace_paths_on_class(JNIEnv *jni, jclass class, struct str name)
 {
     for (unsigned i = 0; i < __atomic_load_n(&paths.n_statics, __ATOMIC_ACQUIRE); i++) {
-        const char *field = paths.found[i] ? NULL : behind_class(paths.statics[i], name);
+        const char *field = paths.found[i] ? NULL : after_class(paths.statics[i], name);
         if (field && (*jni)->PushLocalFrame(jni, 128) == 0) {
             found_class(jni, class, (int)i, field);
             (*jni)->PopLocalFrame(jni, NULL);
@@ -276,8 +276,8 @@ static bool find_field(void *context, jclass c, struct str name)
 static bool nowhere_below(JNIEnv *jni, struct str type, const char *path, struct buf *why);
 
 /* The types behind a field with this signature; takes ownership of the signature. */
-static bool nowhere_behind(JNIEnv *jni, char *signature, const char *name, size_t len,
-                           const char *rest, struct buf *why)
+static bool nowhere_after(JNIEnv *jni, char *signature, const char *name, size_t len,
+                          const char *rest, struct buf *why)
 {
     _cleanup_free_ char *own = signature;
     if (!*rest)
@@ -298,7 +298,7 @@ static bool nowhere_below(JNIEnv *jni, struct str type, const char *path, struct
     bool found = loaded_classes_each(vm.ti, jni, find_field, &s) > 0;
     (*jni)->DeleteGlobalRef(jni, s.top);
     if (found)
-        return nowhere_behind(jni, s.signature, path, s.len, path + s.len, why);
+        return nowhere_after(jni, s.signature, path, s.len, path + s.len, why);
     buf_dotted(why, s.type.data, s.type.len);
     buf_printf(why, " has no field %.*s", (int)s.len, path);
     return true;
@@ -307,7 +307,7 @@ static bool nowhere_below(JNIEnv *jni, struct str type, const char *path, struct
 static bool find_static(void *context, jclass c, struct str name)
 {
     struct search *s = context;
-    const char *field = behind_class(s->name, name);
+    const char *field = after_class(s->name, name);
     if (!field)
         return false;
     s->len = (size_t)(field - s->name);
@@ -320,7 +320,7 @@ static bool static_nowhere(JNIEnv *jni, bool late, const char *path, struct buf 
     struct search s = {.jni = jni, .name = path};
     if (loaded_classes_each(vm.ti, jni, find_static, &s) > 0) {
         size_t n = strcspn(path + s.len, ".");
-        return nowhere_behind(jni, s.signature, path + s.len, n, path + s.len + n, why);
+        return nowhere_after(jni, s.signature, path + s.len, n, path + s.len + n, why);
     }
     if (s.len)
         buf_printf(why, "%.*s has no static field %.*s", (int)s.len - 1, path,

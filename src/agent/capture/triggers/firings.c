@@ -205,12 +205,12 @@ static int start_command(const struct firing *s, const char *command, const char
     for (int i = 0; i < CHILDREN_MAX; i++) {
         struct child *c = &children[i];
         int status;
-        bool goes_on = c->ran.pid && run_goes_on(&c->ran, &status);
-        if (goes_on && c->trigger == s->trigger->number) {
+        bool ongoing = c->ran.pid && run_is_alive(&c->ran, &status);
+        if (ongoing && c->trigger == s->trigger->number) {
             *ret_why = "the previous command is still running";
             return -EBUSY;
         }
-        free_one = goes_on ? free_one : c;
+        free_one = ongoing ? free_one : c;
     }
     if (!free_one) {
         *ret_why = "too many commands are still running";
@@ -291,7 +291,7 @@ static void reap(void)
     int status;
     for (int i = 0; i < CHILDREN_MAX; i++)
         if (children[i].ran.pid)
-            (void)run_goes_on(&children[i].ran, &status);
+            (void)run_is_alive(&children[i].ran, &status);
 }
 
 static void JNICALL run(jvmtiEnv *ti, JNIEnv *jni, void *context)

@@ -73,7 +73,7 @@ static bool is_named(const struct trigger_test *t, const char *name)
 struct event {
     const char *name;
     uint64_t ns, reported_ns;
-    bool goes_on;
+    bool ongoing;
 };
 
 static void see_event(const struct trigger_test *t, struct measured *m, void *context)
@@ -85,14 +85,14 @@ static void see_event(const struct trigger_test *t, struct measured *m, void *co
     if (r->reported_ns && logic_compare(t->op, (double)r->reported_ns, t->limit))
         return;
     pthread_mutex_lock(&names_lock);
-    snprintf(m->name, sizeof(m->name), "%s%s", r->name, r->goes_on ? ", which goes on" : "");
+    snprintf(m->name, sizeof(m->name), "%s%s", r->name, r->ongoing ? ", which goes on" : "");
     longest(m, r->ns);
     pthread_mutex_unlock(&names_lock);
 }
 
-void alarm_request(const char *name, uint64_t ns, uint64_t reported_ns, bool goes_on)
+void alarm_request(const char *name, uint64_t ns, uint64_t reported_ns, bool ongoing)
 {
-    each_test(MEASURE_REQUEST, see_event, &(struct event){name, ns, reported_ns, goes_on});
+    each_test(MEASURE_REQUEST, see_event, &(struct event){name, ns, reported_ns, ongoing});
 }
 
 void alarm_safepoint(const char *operation, uint64_t ns)
@@ -159,7 +159,7 @@ static void want(const struct trigger_test *t, struct measured *m, void *context
     *(bool *)context = true;
 }
 
-static void look_at_cpu(uint64_t now)
+static void measure_cpu(uint64_t now)
 {
     uint64_t used = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     if (machine.cpu_at_ns && now > machine.cpu_at_ns)
@@ -169,7 +169,7 @@ static void look_at_cpu(uint64_t now)
     machine.cpu_ns = used;
 }
 
-static void look_at_descriptors(uint64_t now)
+static void measure_descriptors(uint64_t now)
 {
     if (now < machine.descriptors_next_ns)
         return;
@@ -194,7 +194,7 @@ static void find_counters(struct session *s)
 }
 
 /* Safepoints of this round: by the VM's counters, which give their number and total time. */
-static void look_at_safepoints(void)
+static void measure_safepoints(void)
 {
     if (!machine.stopped || !machine.stops)
         return;
@@ -213,7 +213,7 @@ static void look_at_safepoints(void)
 void measures_read(struct session *s, uint64_t now)
 {
     if (machine.wanted[MEASURE_SAFEPOINT])
-        look_at_safepoints();
+        measure_safepoints();
     requests_report_running(now);
     if (now < machine.next_ns)
         return;
@@ -228,13 +228,13 @@ void measures_read(struct session *s, uint64_t now)
         machine.searches < SEARCHES)
         find_counters(s);
     if (machine.wanted[MEASURE_CPU])
-        look_at_cpu(now);
+        measure_cpu(now);
     if (machine.wanted[MEASURE_RSS] || machine.wanted[MEASURE_GROWTH])
         machine.rss = machine_rss();
     if (machine.wanted[MEASURE_THREADS])
         machine.threads = machine_threads();
     if (machine.wanted[MEASURE_FD])
-        look_at_descriptors(now);
+        measure_descriptors(now);
 }
 
 /* ---- windows ---- */
@@ -291,7 +291,7 @@ static double percentile(const uint64_t *counts, const uint64_t *before, double 
 }
 
 /* The percentile of the last ten seconds, computed every two seconds. */
-static double look_at_latencies(const struct trigger_test *t, struct latency_window *w,
+static double measure_latencies(const struct trigger_test *t, struct latency_window *w,
                                 uint64_t now)
 {
     static uint64_t counts[LATENCY_BUCKETS]; /* under the session's lock */
@@ -354,7 +354,7 @@ static bool measure(struct trigger *t, int number, uint64_t now)
         m->value = (double)atomic_exchange(&m->longest_ns, 0);
         break;
     case MEASURE_PERCENTILE:
-        m->value = look_at_latencies(test, m->latencies, now);
+        m->value = measure_latencies(test, m->latencies, now);
         whole = m->value > 0;
         break;
     case MEASURE_CPU:

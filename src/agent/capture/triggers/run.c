@@ -125,7 +125,7 @@ int run_command(const char *command, char *const *variables, size_t n, struct ra
     return -error;
 }
 
-bool run_goes_on(struct ran *r, int *ret_status)
+bool run_is_alive(struct ran *r, int *ret_status)
 {
     int status = 0;
     pid_t ended = r->pid ? waitpid(r->pid, &status, WNOHANG) : -1;

@@ -115,7 +115,7 @@ struct ran {
  */
 int run_command(const char *command, char *const *variables, size_t n, struct ran *ret) must_check;
 /* Returns whether the command is still running; otherwise *ret_status receives its exit status. */
-bool run_goes_on(struct ran *r, int *ret_status);
+bool run_is_alive(struct ran *r, int *ret_status);
 
 /* ---- triggers.c ---- */
 /*

@@ -239,7 +239,7 @@ static void put_throttling(uint64_t ns, const struct cgroup_figures *f)
  * written, and when the container was out of CPU since then. In that case the previous reading is
  * written too, so that the two show when it was.
  */
-static void look_at_throttling(uint64_t now, const struct cgroup_figures *f, bool due)
+static void measure_throttling(uint64_t now, const struct cgroup_figures *f, bool due)
 {
     bool more = all.throttling_ns && f->throttled_ns > all.throttling.throttled_ns;
     if (more && !all.throttling_written)
@@ -258,7 +258,7 @@ static void put_container(uint64_t now)
     cgroup_read(&all.cgroup, &f);
     all.has_quota = f.quota_us > 0 && f.throttled_ns >= 0;
     if (all.has_quota)
-        look_at_throttling(now, &f, true);
+        measure_throttling(now, &f, true);
     if (f.memory_used >= 0 && jfr_begin(vm_activity.jfr, JFR_CONTAINER_MEMORY_USAGE, 0, &e)) {
         begin_row(&e, now);
         jfr_put_long(&e, f.memory_failures);
@@ -299,7 +299,7 @@ void figures_flush(uint64_t now, bool at_once)
     if (now < all.due_ns && !at_once) {
         struct cgroup_figures f;
         if (all.has_quota && cgroup_read_throttling(&all.cgroup, &f))
-            look_at_throttling(now, &f, false);
+            measure_throttling(now, &f, false);
         return;
     }
     all.due_ns = now + NS_PER_SECOND;
