@@ -14,7 +14,6 @@
 #include "agent/vm/class_watch.h"
 #include "agent/vm/names.h"
 #include "agent/vm/thread_table.h"
-#include "base/clock.h"
 #include "jfr/writer.h"
 
 #include <errno.h>
