@@ -164,6 +164,11 @@ void ids_walk_begin(void)
 {
     atomic_fetch_add(&n_unreported, 1); /* whoever sees an id from now on waits for the lock */
     ids_lock();
+    /*
+     * Since JDK 16 the VM first makes, on this thread, the objects that compiled code has done
+     * without. Their events would need the lock; the walk finds them anyway.
+     */
+    my.quiet++;
 }
 
 bool ids_walk_unreported(jlong id)
@@ -175,6 +180,7 @@ void ids_walk_end(const found_vec *found)
 {
     for (size_t i = 0; i < found->len; i++)
         put_unreported(found->data[i].id);
+    my.quiet--;
     ids_unlock();
     atomic_fetch_sub(&n_unreported, 1);
 }
