@@ -381,6 +381,8 @@ static int put_ranks(struct json *j, const struct profile_view *v)
         json_key_u64(j, "standard_error", (uint64_t)profile_standard_error(v));
         if (v->metric == PROFILE_ALLOCATION)
             json_key_bool(j, "unused_buffers_count", v->profile->rests_count);
+        if (profile_allocated(v))
+            json_key_u64(j, "counted_bytes", profile_allocated(v));
     }
     /* Its own members say what an estimate is, and how many readings times rest on. */
     const struct profile_series *series = &v->profile->series[v->metric];

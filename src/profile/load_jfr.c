@@ -5,6 +5,7 @@
  */
 #include "profile/load_jfr.h"
 
+#include "base/clock.h"
 #include "base/parse.h"
 #include "profile/losses.h"
 #include "profile/vm_time.h"
@@ -26,6 +27,7 @@ enum tag {
     CALL_TIMES_TOTAL,
     CALL_TIMES_COST,
     ALLOCATION_SITE,
+    ALLOCATED_BYTES,
     SAMPLER_COST,
     THREAD_TIME,
     SETTING,
@@ -47,6 +49,7 @@ static const struct rec_select wanted[] = {
     {"jvmscope.CallTimesTotal", CALL_TIMES_TOTAL},
     {"jvmscope.CallTimesCost", CALL_TIMES_COST},
     {"jvmscope.AllocationSite", ALLOCATION_SITE},
+    {"jvmscope.AllocatedBytes", ALLOCATED_BYTES},
     {"jvmscope.SamplerCost", SAMPLER_COST},
     {"jvmscope.CpuTime", THREAD_TIME},
     {"jdk.ActiveSetting", SETTING},
@@ -198,13 +201,28 @@ static int64_t unattributed_node(struct reading *r, const struct rec_row *row)
 
 /*
  * Before JDK 25, what is left of a thread's allocation buffer at a collection counts for the VM as
- * allocated when it decides what to sample for us. JDK 8, which calls itself 25, has no such
- * events.
+ * allocated when it decides what to sample for us. Recordings with jvmscope.AllocatedBytes have
+ * weights that allow for it. JDK 8, which calls itself 25, has no such events.
  */
 static void read_vm(struct reading *r, const struct rec_event *e)
 {
     unsigned long version = strtoul(rec_string(&e->object, "jvmVersion", ""), NULL, 10);
     r->rests_count = version >= 11 && version < 25;
+}
+
+/*
+ * Each event has the sum since its recording began, at whose begin it is 0. A part of a ring has no
+ * such event, and says nothing about the part.
+ */
+static void read_allocated(struct allocated *a, const struct rec_event *e)
+{
+    uint64_t bytes = (uint64_t)MAX(rec_long(&e->object, "bytes", 0), 0);
+    if (!a->events++)
+        a->whole = bytes == 0;
+    if (bytes < a->last)
+        a->before += a->last; /* another recording in the same file */
+    a->last = bytes;
+    a->last_ns = e->start_ns;
 }
 
 /* "10 ms" in the period of jdk.ExecutionSample, "10" in our own interval. */
@@ -269,6 +287,9 @@ static int read_by_name(struct reading *r, const struct rec_row *row)
         return load_left(r, &e.object);
     case ALLOCATION_SITE:
         return load_site(r, row, &e);
+    case ALLOCATED_BYTES:
+        read_allocated(&r->allocated, &e);
+        return 0;
     case SAMPLER_COST:
         read_sampler(r->p, &e.object);
         return 0;
@@ -352,7 +373,7 @@ static int settle(struct reading *r)
     if (e == 0 && !r->p->sites.len && sampled) {
         vec_release(&allocation->samples);
         allocation->estimated = true;
-        r->p->rests_count = r->ours && r->rests_count;
+        r->p->rests_count = r->ours && r->rests_count && !r->allocated.events;
         return sums_move(&r->sums[SAMPLED], allocation);
     }
     return e < 0 || allocation->samples.len ? e : sums_move(&r->sums[TLAB], allocation);
@@ -362,17 +383,12 @@ static int settle(struct reading *r)
 static bool is_only_profile(const char *type)
 {
     static const char *const names[] = {
-        "jdk.ExecutionSample",
-        "jdk.CPUTimeSample",
-        "jdk.ObjectAllocationSample",
-        "jdk.ObjectAllocationInNewTLAB",
-        "jdk.ActiveSetting",
-        "jdk.ActiveRecording",
-        "jdk.JVMInformation",
-        "jvmscope.UnattributedSample",
-        "jvmscope.AllocationSite",
-        "jvmscope.SamplerCost",
-        "jdk.ObjectAllocationOutsideTLAB",
+        "jdk.ExecutionSample",        "jdk.CPUTimeSample",
+        "jdk.ObjectAllocationSample", "jdk.ObjectAllocationInNewTLAB",
+        "jdk.ActiveSetting",          "jdk.ActiveRecording",
+        "jdk.JVMInformation",         "jvmscope.UnattributedSample",
+        "jvmscope.AllocationSite",    "jvmscope.AllocatedBytes",
+        "jvmscope.SamplerCost",       "jdk.ObjectAllocationOutsideTLAB",
     };
     for (size_t i = 0; i < ARRAY_SIZE(names); i++)
         if (strcmp(type, names[i]) == 0)
@@ -447,6 +463,10 @@ int load_jfr(struct load *l)
     l->profile->start_epoch_ns = (uint64_t)MAX(info.start_ns, 0);
     e = read_all_events(&r, recording);
     recording_info(recording, &info);
+    /* The last one is written at the end. In a copy of a recording that goes on there is none. */
+    if (r.allocated.whole && !info.unended && !info.truncated &&
+        info.end_ns - r.allocated.last_ns < (int64_t)NS_PER_SECOND)
+        l->profile->allocated = r.allocated.before + r.allocated.last;
     l->profile->duration_ns =
         MAX(l->profile->duration_ns, (uint64_t)MAX(info.end_ns - info.start_ns, 0));
     if (e == 0 && info.truncated)

@@ -33,6 +33,13 @@ enum column {
 /* Where samples are collected until all is read, see settle(). */
 enum kind { CPU, TIMED, NOT_WALKED, ELAPSED, SAMPLED, TLAB, LOCKS, KINDS };
 
+/* jvmscope.AllocatedBytes so far, in bytes. */
+struct allocated {
+    uint64_t events, before, last;
+    int64_t last_ns;
+    bool whole; /* there is an event of the recording's begin */
+};
+
 struct reading {
     struct load *l;
     struct profile *p;
@@ -40,6 +47,7 @@ struct reading {
     struct names names;
     struct sum_options how;
     struct sums sums[KINDS];
+    struct allocated allocated;
     bool ours, rests_count; /* a recording of ours with sampled allocation; see read_vm() */
     uint64_t period_ns;     /* of the samples by CPU timers */
     struct map sites;       /* node and class to the site */

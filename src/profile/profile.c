@@ -387,53 +387,6 @@ double profile_standard_error(const struct profile_view *v)
     return sqrt(squares.sum);
 }
 
-uint64_t profile_readings(const struct profile *p)
-{
-    uint64_t readings = 0;
-    for (size_t i = 0; i < p->calls.len && p->timed_by_readings; i++)
-        readings += p->calls.data[i].samples;
-    return readings;
-}
-
-bool profile_may_share_places(const struct profile *p)
-{
-    /* The stack of each of the first objects of a place is known (agent/capture/alloc/strata.c). */
-    enum { ALL_KNOWN = 16 };
-
-    for (size_t i = 0; i < p->sites.len; i++) {
-        const struct profile_site *s = &p->sites.data[i];
-        uint32_t caller = p->nodes.data[s->node].parent;
-        if (!s->estimated && s->objects > ALL_KNOWN && caller &&
-            profile_node_frame(p, caller)->kind != FRAME_MARK) /* depth=1 cuts all stacks there */
-            return true;
-    }
-    return false;
-}
-
-void profile_note(const struct profile_view *v, struct buf *to)
-{
-    const struct profile *p = v->profile;
-    const struct profile_series *series = &p->series[v->metric];
-    struct str note = profile_text(p, series->note);
-    if (note.len)
-        buf_bytes(to, note.data, note.len);
-    else if (v->metric == PROFILE_EXACT && p->timed_by_readings && p->calls.len)
-        buf_printf(to,
-                   "all calls are counted, and times rest on %" PRIu64
-                   " readings of the CPU clock: those from fewer than %d are not known",
-                   profile_readings(p), FEWEST_READINGS);
-    else if (series->estimated && v->weight)
-        buf_printf(to, "estimated from %zu samples, standard error at most %.1f %%%s", v->samples,
-                   100 * profile_standard_error(v) / (double)v->weight,
-                   v->metric == PROFILE_ALLOCATION && p->rests_count
-                       ? ": before JDK 25 with unused ends of allocation buffers, which are many "
-                         "where many threads allocate little"
-                       : "");
-    else if (v->metric == PROFILE_ALLOCATION && profile_may_share_places(p))
-        buf_string(to, "counted: where several stacks lead to a place, the parts that each of them "
-                       "has of its count are estimated");
-}
-
 static int add_to_view(void *context, const struct profile_sample *s)
 {
     struct profile_view *v = context;

@@ -193,9 +193,14 @@ struct profile {
     bool times_rounded;
     /*
      * Estimates of allocated bytes contain unused rests of threads' allocation buffers, which their
-     * standard error does not (doc/memory.md).
+     * standard error does not: recordings of an earlier version.
      */
     bool rests_count;
+    /*
+     * The bytes that the program's threads allocated by the VM's own counters, in a recording with
+     * samples of allocations; 0: unknown.
+     */
+    uint64_t allocated;
     VEC(struct profile_left) left;
     VEC(struct profile_site) sites;
     struct profile_sampler sampler;
@@ -322,6 +327,16 @@ int profile_view_each_merged(const struct profile_view *v,
  * close to it where p is small.
  */
 double profile_standard_error(const struct profile_view *v);
+
+/*
+ * The bytes that the VM counted, for a view of sampled allocations of all threads and classes
+ * and the whole time. They belong to it unless they differ by more than this many standard errors
+ * and this share, which covers what the agent's callbacks allocate. 0: unknown.
+ */
+enum { ALLOWED_ERRORS = 4 };
+
+#define ALLOWED_SHARE 0.03
+uint64_t profile_allocated(const struct profile_view *v);
 
 /* Fewer readings of the CPU clock than these say nothing about the time of a method or stack. */
 enum { FEWEST_READINGS = 10 };

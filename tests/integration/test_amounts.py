@@ -95,7 +95,7 @@ def test_sampled_allocations(jdk, tmp_path):
     # JDK 8 does not sample: all are counted.
     error = table.get("standard_error", 0)
     assert error < 0.05 * truth and (error > 0) == (jdk.version > 8)
-    assert table.get("unused_buffers_count", False) == (8 < jdk.version < 25)
+    assert not table.get("unused_buffers_count")  # our recordings allow for them
     assert abs(got - truth) < 5 * error + 0.01 * truth, (got, truth, error)
     shown = lab.jvmscope("report", out).stdout
     assert "Jvmscope" not in shown + json.dumps(report)
@@ -116,6 +116,42 @@ def test_sampled_allocations(jdk, tmp_path):
     assert ("# jvmscope note: " in collapsed.read_text()) == (note is not None)
     for again in (collapsed, tmp_path / "a.pb.gz"):
         assert json.loads(lab.jvmscope("report", "--json", again).stdout)["allocations"].get("note") == note
+
+
+@pytest.mark.slow
+@pytest.mark.jdks(21, 27)
+def test_sampled_allocations_of_many_threads_on_other_jdks(jdk, tmp_path):
+    test_sampled_allocations_of_many_threads(jdk, tmp_path)
+
+
+@pytest.mark.jdks(8, 11, 17, 25)
+def test_sampled_allocations_of_many_threads(jdk, tmp_path):
+    """Threads that follow each other draw their distances to the first sample independently, although the VM puts them where their
+    predecessors were. What a collection leaves unused of a thread's buffer does not count. The VM's own count of all threads stands
+    beside the estimate."""
+    known = dict(re.findall(r"(\w+) = (\d+)", (lab.ROOT / "tests" / "java" / "AllocThreads.java").read_text().split("volatile")[0]))
+    known = {name: int(number) for name, number in known.items()}
+    size, out = known["BYTES"] + 16, tmp_path / "a.jfr"
+    brief = known["SHORT"] * known["OBJECTS"] * size
+    rounds = known["LONG"] * known["ROUNDS"] * known["ROUND_OBJECTS"] * size
+    done = jdk.java("AllocThreads", jvm=("-Xmx64m", "-XX:+UseParallelGC", jdk.agent(f"format=r,alloc=sampled,file={out}")))
+    assert done.returncode == 0, done.stderr
+    table = js("report", "--json", out)["allocations"]
+    got = {m: row(table, f"AllocThreads.{m}")["self"] for m in ("briefly", "round")}
+    if jdk.version == 8:
+        assert got == {"briefly": brief, "round": rounds}
+        return
+    # A sample stands for some 512 KB.
+    error = {m: (2 ** 19 * truth) ** 0.5 for m, truth in (("briefly", brief), ("round", rounds))}
+    assert brief + rounds <= table["counted_bytes"] < 1.03 * (brief + rounds)
+    note = lab.jvmscope("report", out).stdout.splitlines()[1]
+    assert ", where the VM counted " in note, note
+    # JDK 11 overlooks what is allocated in a buffer after an object that did not fit into it (doc/memory.md).
+    if jdk.version > 11:
+        assert all(abs(got[m] - truth) < 5 * error[m] for m, truth in (("briefly", brief), ("round", rounds))), (got, brief, rounds, error)
+        assert "does not explain" not in note, note
+    # A part has no such sum beside it.
+    assert "counted_bytes" not in js("report", "--json", "--thread", "Thread-*", out)["allocations"]
 
 
 def test_sampled_allocations_by_attach(jdk, tmp_path):
@@ -297,9 +333,11 @@ def test_samples_of_a_running_program_are_in_every_output(jdk, tmp_path):
     assert cpu["truncated"] >= row(cpu, "Shares.work")["total"] > 0.9 * n, cpu
     assert cpu["truncated"] + sum(m["total"] for m in cpu["methods"] if m["method"] == "Shares.main") >= n, cpu
     three, one = (row(allocations, f"Shares.{m}")["total"] for m in ("three", "one"))
-    # JDK 8 counts all; of one place that two stacks lead to it looks at the stack in each sixteenth of the count.
-    error = 0.1 * three if jdk.version == 8 else 5 * 4 * allocations["standard_error"]
-    assert abs(three - 3 * one) < error, (three, one, error)
+    # JDK 8 counts all, and looks at the stack once in each stratum of the count of a place. The strata are at most a 1,024th of
+    # the count so far (SEVERAL_LATER), and longer than a round of both: each gives the whole stratum to one of the two stacks by
+    # chance. The sum of the squares of the strata is then at most a 2,048th of the square of the count.
+    error = (0.75 * 0.25 / 2048) ** 0.5 * (three + one) if jdk.version == 8 else allocations["standard_error"]
+    assert abs(three - 0.75 * (three + one)) < 5 * error, (three, one, error)
     if jdk.version == 8:  # which is an estimate is told, and a site without a stack has no other one's place
         assert "are estimated" in allocations["note"] and "is an estimated part" in lab.jvmscope("report", out).stdout
         sites_agree(out, allocations["sites"])

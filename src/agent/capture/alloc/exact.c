@@ -11,6 +11,7 @@
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/capture/alloc/exact_probes.h"
+#include "agent/capture/alloc/vm_sampler.h"
 #include "agent/instrument/probe_class.h"
 #include "agent/instrument/running.h"
 #include "agent/session/ending.h"
@@ -31,7 +32,8 @@ static void JNICALL on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject
         alloc_on_sample(ti, jni, thread, object, class, size);
 }
 
-static const struct vm_callbacks sample_events = {.ti = {.SampledObjectAlloc = on_sample}};
+static const struct vm_callbacks sample_events = {
+    .ti = {.SampledObjectAlloc = on_sample, .GarbageCollectionStart = alloc_on_collection}};
 
 /* ---- the capture ---- */
 
@@ -48,7 +50,9 @@ static bool wanted(const struct options *o)
 
 static int load(struct session *s, struct buf *why)
 {
-    jvmtiCapabilities samples = {.can_generate_sampled_object_alloc_events = 1}, missing = {0};
+    jvmtiCapabilities samples = {.can_generate_sampled_object_alloc_events = 1,
+                                 .can_generate_garbage_collection_events = 1},
+                      missing = {0};
     if (option_is(&s->options, OPT_ALLOC, "sampled"))
         session_message(s, "alloc=sampled: this VM does not sample allocations: all are counted, "
                            "as alloc=exact does");
@@ -110,8 +114,10 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         buf_printf(why, "exact allocation counts: the probe class is another's");
     if (r == 0)
         r = threads_listen(&alloc_exact_threads);
-    if (r == 0 && alloc_follow == FOLLOW_SAMPLES)
+    if (r == 0 && alloc_follow == FOLLOW_SAMPLES) {
+        vm_sampler_find(jni);
         r = threads_listen(&alloc_samples_threads);
+    }
     if (r == 0)
         r = instrument_choose(s->options.v[OPT_INCLUDE].text, s->options.v[OPT_EXCLUDE].text);
     if (r < 0)

@@ -20,6 +20,7 @@
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/capture/alloc/sites_private.h"
+#include "agent/capture/alloc/vm_sampler.h"
 #include "agent/capture/budget/budget.h"
 #include "agent/vm/lambda.h"
 #include "base/clock.h"
@@ -107,10 +108,19 @@ static uint64_t interval_of_sample(void)
 
 static void on_thread_started(struct thread *t, JNIEnv *jni, jthread thread)
 {
+    if (atomic_load(&t->env) != jni)
+        return; /* it existed before */
     (void)interval_of_sample();
+    vm_sampler_thread(t, jni, drawn, pace.before);
 }
 
-const struct thread_listener alloc_samples_threads = {.started = on_thread_started};
+static void on_thread_ended(struct thread *t, JNIEnv *jni)
+{
+    vm_sampler_thread_ended(t, jni);
+}
+
+const struct thread_listener alloc_samples_threads = {.started = on_thread_started,
+                                                      .ended = on_thread_ended};
 
 /*
  * Called after a fixed number of samples: sets the interval at which they would have taken
@@ -171,9 +181,9 @@ static void keep_budget(void)
 }
 
 /* Under the lock. */
-static void count(JNIEnv *jni, int64_t number, jobject object, jlong size, uint64_t interval)
+static void count(JNIEnv *jni, int64_t number, jobject object, jlong size, double p)
 {
-    double p = sites_chance(size, interval), weight = 1 / p;
+    double weight = 1 / p;
     pace.bytes += weight * (double)size;
     if (site_table.exact)
         keep_budget();
@@ -219,8 +229,11 @@ void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
                              jclass class, jlong size)
 {
     struct site_frame frames[SITE_DEPTH_MAX];
-    uint64_t interval = interval_of_sample(), cost = budget_begin();
+    uint64_t cost = budget_begin();
     struct thread *self = threads_self(jni);
+    uint64_t rest = self ? vm_sampler_rest(self, jni, (uint64_t)size) : 0;
+    double p = sites_chance(size + (jlong)rest, interval_of_sample());
+    vm_sampler_next(jni, drawn);
     _cleanup_free_ char *signature =
         !self || self->own || alloc_busy ? NULL : class_signature(class);
     if (!signature) {
@@ -238,11 +251,11 @@ void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
         site_table.samples++;
         keep_pace();
     } else if (site_table.on) {
-        count(jni, sites_find(signature, self, frames, n), object, size, interval);
+        count(jni, sites_find(signature, self, frames, n), object, size, p);
     }
     sites_unlock();
     if (w)
-        write_sample(w, signature, self, frames, n, (double)size / sites_chance(size, interval));
+        write_sample(w, signature, self, frames, n, (double)size / p);
     budget_end(COST_ALLOCATIONS, cost);
 }
 
@@ -277,21 +290,80 @@ static void status(struct session *s, struct buf *out)
     sites_status(out);
 }
 
-static const struct vm_callbacks events = {.ti = {.SampledObjectAlloc = alloc_on_sample}};
+void JNICALL alloc_on_collection(jvmtiEnv *ti)
+{
+    vm_sampler_collection();
+}
+
+static const struct vm_callbacks events = {
+    .ti = {.SampledObjectAlloc = alloc_on_sample, .GarbageCollectionStart = alloc_on_collection}};
+
+/* doc/format.md describes it. */
+static const struct jfr_type type = {
+    .name = "jvmscope.AllocatedBytes",
+    .label = "Allocated Bytes",
+    .category = "jvmscope",
+    .description = "What the program's threads have allocated since the recording began, by the "
+                   "VM's own counters",
+    .kind = JFR_EVENT,
+    .fields = JFR_FIELDS({"bytes", "Bytes", "long", JFR_BYTES}),
+};
+
+static uint64_t write_allocated(struct session *s, uint64_t bytes)
+{
+    struct jfr_event e;
+    uint32_t event_type;
+    if (!events_to || jfr_declare(s->out.jfr, &type, 1, &event_type) < 0 ||
+        !jfr_begin(s->out.jfr, event_type, 0, &e))
+        return 0;
+    jfr_put_time(&e, now_ns());
+    jfr_put_long(&e, (int64_t)bytes);
+    jfr_commit(&e);
+    return 1;
+}
+
+static uint64_t save(struct session *s, JNIEnv *jni)
+{
+    uint64_t bytes;
+    return vm_sampler_counted(&bytes) ? write_allocated(s, bytes) : 0;
+}
+
+static int start(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    vm_sampler_find(jni);
+    int r = threads_listen(&alloc_samples_threads);
+    if (r < 0) {
+        buf_printf(why, "allocations: too many captures watch threads");
+        return r;
+    }
+    if (vm_sampler_count())
+        (void)write_allocated(s, 0);
+    return 0;
+}
+
+static void stop(struct session *s, JNIEnv *jni)
+{
+    (void)save(s, jni);
+    threads_unlisten(&alloc_samples_threads);
+}
 
 const struct capture capture_alloc_sampled = {
     .name = "alloc",
     .title = "allocation sites",
     .options = OPTION_BIT(OPT_HEAP) | OPTION_BIT(OPT_ALLOC),
     .needs = {.can_generate_sampled_object_alloc_events = 1},
+    .likes = {.can_generate_garbage_collection_events = 1},
     .own_stacks = true,
     .jdk_events = "jdk.ObjectAllocationSample jdk.ObjectAllocationInNewTLAB "
                   "jdk.ObjectAllocationOutsideTLAB ",
     .events = &events,
     .wanted = wanted,
     .load = load,
+    .start = start,
+    .stop = stop,
     .release = release,
     .flush = flush,
+    .save = save,
     .dump = dump,
     .ending = ending,
     .request = request,

@@ -7,6 +7,7 @@
  * paths thus divides its exact count among them without bias, whatever their order.
  */
 #include "agent/capture/alloc/alloc.h"
+#include "agent/capture/budget/budget.h"
 
 /*
  * Limits of a stratum, where one stack has been found and where several have: its share of the
@@ -84,12 +85,7 @@ void alloc_forget_all(void)
 
 uint64_t alloc_random_below(uint64_t n)
 {
-    static __thread uint64_t state;
-    state = state ? state : (uint64_t)(uintptr_t)&state | 1;
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state % n;
+    return budget_random() % n;
 }
 
 /*

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/alloc/vm_sampler.h"
+
+#include "agent/capture/budget/budget.h"
+#include "agent/vm/image.h"
+#include "hotspot/tables.h"
+
+#include <pthread.h>
+#include <string.h>
+
+enum { WORD = 8, OFFSET_MAX = 16 << 10, BEFORE_25 = 24, AGREED = 3, LEAST = 4096 };
+
+/* Offsets of fields, in bytes; those of a buffer are from the beginning of the thread. */
+static struct {
+    int64_t env; /* of the JNI environment in a thread; 0: unknown, and nothing is done */
+    int64_t size, buffer, start, top, end, desired, refills, waste, allocated;
+    bool buffers;             /* the fields of buffers are known, and rests are counted */
+    bool counts;              /* those that say what a thread has allocated are known */
+    _Atomic int64_t distance; /* of the bytes until the next sample; 0: not found yet */
+} at;
+
+/*
+ * What each thread had allocated when counting began, and what those that have ended had allocated
+ * since. A thread that has ended, or whose start was not seen, is not counted.
+ */
+static struct {
+    pthread_mutex_t lock;
+    uint64_t ended;
+    uint64_t from[THREADS_MAX];
+    bool known[THREADS_MAX];
+} count = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* What is left of each thread's buffer that the last collection has taken away, in bytes. */
+static uint32_t rests[THREADS_MAX];
+
+static int learn(void *context, const struct table_entry *e)
+{
+    static const struct {
+        const char *type, *name;
+        int64_t *ret;
+    } fields[] = {
+        {"JavaThread", "", &at.size},
+        {"Thread", "_tlab", &at.buffer},
+        {"Thread", "_allocated_bytes", &at.allocated},
+        {"ThreadLocalAllocBuffer", "_start", &at.start},
+        {"ThreadLocalAllocBuffer", "_top", &at.top},
+        {"ThreadLocalAllocBuffer", "_end", &at.end},
+        {"ThreadLocalAllocBuffer", "_desired_size", &at.desired},
+        {"ThreadLocalAllocBuffer", "_number_of_refills", &at.refills},
+        {"ThreadLocalAllocBuffer", "_slow_refill_waste", &at.waste}, /* JDK 11 */
+        {"ThreadLocalAllocBuffer", "_refill_waste", &at.waste},
+    };
+
+    for (size_t i = 0; i < ARRAY_SIZE(fields); i++)
+        if (e->kind == (fields[i].name[0] ? TABLE_FIELD : TABLE_TYPE) &&
+            strcmp(e->type, fields[i].type) == 0 && strcmp(e->name, fields[i].name) == 0)
+            *fields[i].ret = e->value;
+    return 0;
+}
+
+static int64_t env_in_thread(JNIEnv *jni)
+{
+    jclass c = (*jni)->FindClass(jni, "java/lang/Thread");
+    jfieldID eetop = c ? (*jni)->GetFieldID(jni, c, "eetop", "J") : NULL;
+    jthread self = NULL;
+    int64_t thread = 0;
+    if (eetop && (*vm.ti)->GetCurrentThread(vm.ti, &self) == JVMTI_ERROR_NONE && self)
+        thread = (*jni)->GetLongField(jni, self, eetop);
+    vm_clear_exception(jni);
+    if (self)
+        (*jni)->DeleteLocalRef(jni, self);
+    if (c)
+        (*jni)->DeleteLocalRef(jni, c);
+    return thread ? (int64_t)(intptr_t)jni - thread : 0;
+}
+
+void vm_sampler_find(JNIEnv *jni)
+{
+    if (at.env || !vm.hotspot || vm.version < 11 ||
+        hotspot_tables_visit(&vm_image, learn, NULL) < 0)
+        return;
+    int64_t env = env_in_thread(jni);
+    /* The VM keeps a buffer's real end between the end that it compares with and the next field. */
+    at.buffers = vm.version <= BEFORE_25 && at.buffer > 0 && at.desired == at.end + 2 * WORD &&
+                 at.top > at.start && at.refills > at.desired && at.waste > at.desired;
+    at.counts = at.buffer > 0 && at.allocated > 0 && at.end > at.start && at.top > at.start;
+    if (env > 0 && env < at.size && at.size < OFFSET_MAX)
+        at.env = env;
+}
+
+static char *thread_of(JNIEnv *env)
+{
+    return (char *)env - at.env;
+}
+
+static uint64_t word_at(const char *place)
+{
+    return __atomic_load_n((const uint64_t *)(const void *)place, __ATOMIC_RELAXED);
+}
+
+static uint32_t half_at(const char *place)
+{
+    return __atomic_load_n((const uint32_t *)(const void *)place, __ATOMIC_RELAXED);
+}
+
+/* The natural logarithm of a positive number, without libm. */
+static double logarithm(double x)
+{
+    const double ln_2 = 0.6931471805599453;
+    int exponent = 0;
+    for (; x >= 2; x /= 2)
+        exponent++;
+    for (; x < 1; x *= 2)
+        exponent--;
+    double t = (x - 1) / (x + 1), square = t * t, sum = 0;
+    for (int i = 25; i > 0; i -= 2)
+        sum = sum * square + 1.0 / i;
+    return 2 * t * sum + exponent * ln_2;
+}
+
+static uint64_t draw(uint64_t interval)
+{
+    double u = (double)((budget_random() >> 11) + 1) / (double)(UINT64_C(1) << 53);
+    return (uint64_t)(-logarithm(u) * (double)interval) + 1;
+}
+
+/*
+ * The first distance of a thread whose sampler is at this address. The generator is that of
+ * lrand48(), of which the upper 26 bits are used; the logarithm is taken from a table of 1,024
+ * values between one power of two and the next.
+ */
+static double first_distance(uint64_t address, uint64_t interval)
+{
+    const double ln_2 = 0.6931471805599453;
+    uint64_t seed = (uint32_t)address ? (uint32_t)address : 1;
+    uint64_t drawn = (UINT64_C(0x5deece66d) * seed + 11) & ((UINT64_C(1) << 48) - 1);
+    double q = (double)(drawn >> 22) + 1;
+    int exponent = 0;
+    for (; q >= 2; q /= 2)
+        exponent++;
+    double step = (double)(int)((q - 1) * 1024);
+    double log_2 = exponent + logarithm(1 + (step + 0.5) / 1024) / ln_2 - 26;
+    return log_2 < 0 ? -log_2 * ln_2 * (double)interval + 1 : 1;
+}
+
+/* Small numbers, which are many, prove nothing. The VM rounds down. */
+static bool is_first(const char *place, uint64_t interval)
+{
+    double found = (double)word_at(place);
+    if (!interval || found < LEAST)
+        return false;
+    double known = first_distance((uint64_t)(uintptr_t)place, interval);
+    return found > known - 1.01 && found < known + 0.01;
+}
+
+/* The distance is the first field of the thread's sampler, whose address its value comes from. */
+static int64_t find_distance(const char *thread, uint64_t now, uint64_t before)
+{
+    for (int64_t i = WORD; i <= at.size - WORD; i += WORD)
+        if (is_first(thread + i, now) || is_first(thread + i, before))
+            return i;
+    return 0;
+}
+
+/*
+ * One thread in some ten thousand has another number that looks like its first distance. The offset
+ * is therefore used when threads that followed each other have agreed on it. Under count.lock.
+ */
+static void learn_distance(const char *thread, uint64_t now, uint64_t before)
+{
+    static int64_t candidate;
+    static int agreed;
+    if (atomic_load(&at.distance))
+        return;
+    int64_t found = find_distance(thread, now, before);
+    agreed = found && found == candidate ? agreed + 1 : found != 0;
+    candidate = found;
+    if (agreed == AGREED)
+        atomic_store(&at.distance, candidate);
+}
+
+static void set_distance(JNIEnv *jni, uint64_t interval)
+{
+    int64_t offset = atomic_load_explicit(&at.distance, memory_order_relaxed);
+    if (offset && interval) {
+        char *place = thread_of(jni) + offset;
+        __atomic_store_n((uint64_t *)(void *)place, draw(interval), __ATOMIC_RELAXED);
+    }
+}
+
+static uint64_t allocated_by(const char *thread)
+{
+    if (!at.counts)
+        return 0;
+    const char *buffer = thread + at.buffer;
+    uint64_t start = word_at(buffer + at.start), top = word_at(buffer + at.top);
+    return word_at(thread + at.allocated) + (start && top > start ? top - start : 0);
+}
+
+bool vm_sampler_count(void)
+{
+    pthread_mutex_lock(&count.lock);
+    count.ended = 0;
+    memset(count.known, 0, sizeof(count.known));
+    for (struct thread *t = NULL; at.env && (t = threads_next(t));) {
+        JNIEnv *env = atomic_load(&t->env);
+        if (!env || t->own)
+            continue;
+        count.from[thread_index(t)] = allocated_by(thread_of(env));
+        count.known[thread_index(t)] = true;
+    }
+    pthread_mutex_unlock(&count.lock);
+    return at.env && at.counts;
+}
+
+void vm_sampler_thread_ended(const struct thread *t, JNIEnv *jni)
+{
+    uint32_t index = thread_index(t);
+    pthread_mutex_lock(&count.lock);
+    if (at.env && count.known[index]) {
+        count.ended += allocated_by(thread_of(jni)) - count.from[index];
+        count.known[index] = false;
+    }
+    pthread_mutex_unlock(&count.lock);
+}
+
+bool vm_sampler_counted(uint64_t *ret)
+{
+    if (!at.env || !at.counts)
+        return false;
+    pthread_mutex_lock(&count.lock);
+    uint64_t sum = count.ended;
+    for (struct thread *t = NULL; (t = threads_next(t));) {
+        /* It cannot end, and its entry cannot be used again, before it has the lock. */
+        JNIEnv *env = atomic_load(&t->env);
+        uint32_t index = thread_index(t);
+        if (env && count.known[index])
+            sum += allocated_by(thread_of(env)) - count.from[index];
+    }
+    pthread_mutex_unlock(&count.lock);
+    *ret = sum;
+    return true;
+}
+
+void vm_sampler_thread(const struct thread *t, JNIEnv *jni, uint64_t now, uint64_t before)
+{
+    if (!at.env)
+        return;
+    uint32_t index = thread_index(t);
+    rests[index] = 0;
+    pthread_mutex_lock(&count.lock);
+    count.from[index] = allocated_by(thread_of(jni));
+    count.known[index] = !t->own;
+    learn_distance(thread_of(jni), now, before);
+    pthread_mutex_unlock(&count.lock);
+    set_distance(jni, now);
+}
+
+void vm_sampler_next(JNIEnv *jni, uint64_t interval)
+{
+    if (at.env)
+        set_distance(jni, interval);
+}
+
+/* Of buffers that a thread gave up itself, the average since the last collection is known. */
+static uint32_t given_up(const char *buffer, uint32_t times)
+{
+    return (uint32_t)((uint64_t)half_at(buffer + at.waste) * WORD / times);
+}
+
+void vm_sampler_collection(void)
+{
+    if (!at.env || !at.buffers)
+        return;
+    for (struct thread *t = NULL; (t = threads_next(t));) {
+        JNIEnv *env = atomic_load(&t->env);
+        const char *buffer = env ? thread_of(env) + at.buffer : NULL;
+        if (!buffer)
+            continue;
+        /*
+         * Without a buffer and without a refill since the last collection, what was left then has
+         * not been counted yet.
+         */
+        if (word_at(buffer + at.end))
+            rests[thread_index(t)] =
+                (uint32_t)(word_at(buffer + at.desired - WORD) - word_at(buffer + at.top));
+        else if (half_at(buffer + at.refills))
+            rests[thread_index(t)] = given_up(buffer, half_at(buffer + at.refills));
+    }
+}
+
+uint64_t vm_sampler_rest(const struct thread *t, JNIEnv *jni, uint64_t size)
+{
+    if (!at.env || !at.buffers)
+        return 0;
+    const char *buffer = thread_of(jni) + at.buffer;
+    if (word_at(buffer + at.top) - word_at(buffer + at.start) != size)
+        return 0; /* not the first object in its buffer */
+    uint32_t refills = half_at(buffer + at.refills);
+    return refills <= 1 ? rests[thread_index(t)] : given_up(buffer, refills - 1);
+}

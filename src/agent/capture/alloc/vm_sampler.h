@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Corrects what HotSpot's sampler of allocations (JDK 11 and later) gets wrong.
+ *
+ * It draws the bytes that a thread allocates until its next sample from a generator that starts
+ * again with the address of each new thread. Threads that one after the other have the same memory
+ * therefore have the same distance to their first sample: of thousands of short threads either all
+ * are sampled or none. The distances are drawn here instead, and stored where the VM keeps them.
+ *
+ * Before JDK 25 a collection takes a thread's allocation buffer away, and the sampler counts the
+ * unused rest of it as allocated. The first object of the next buffer is therefore sampled more
+ * often than its size says, and must be weighted by its size and that rest together.
+ */
+#pragma once
+
+#include "agent/vm/thread_table.h"
+
+/*
+ * Finds out where this VM keeps what is needed. On failure (not HotSpot, or tables that lack
+ * something) the functions below do nothing. With the session's lock held.
+ */
+void vm_sampler_find(JNIEnv *jni);
+
+/*
+ * A thread has started, and drew its first distance with one of the two intervals: draws it again
+ * with the interval `now`. On that thread.
+ */
+void vm_sampler_thread(const struct thread *t, JNIEnv *jni, uint64_t now, uint64_t before);
+
+/* A thread ends; on that thread. */
+void vm_sampler_thread_ended(const struct thread *t, JNIEnv *jni);
+
+/*
+ * A sample was taken, and the VM has drawn the next distance: draws it again. On the thread that
+ * allocates, while SampledObjectAlloc is handled.
+ */
+void vm_sampler_next(JNIEnv *jni, uint64_t interval);
+
+/*
+ * The bytes that the sampler took for allocated immediately before an object of `size` bytes that
+ * was just sampled, although nothing was allocated there. Called first of all when
+ * SampledObjectAlloc is handled, on the thread that allocates.
+ */
+uint64_t vm_sampler_rest(const struct thread *t, JNIEnv *jni, uint64_t size);
+
+/* A collection begins, all threads stand still. No JNI. */
+void vm_sampler_collection(void);
+
+/*
+ * From now on counts what the threads of the program allocate, by the VM's own counters. False:
+ * they are not where they are looked for. With the session's lock held.
+ */
+bool vm_sampler_count(void);
+/*
+ * Sets *ret to the bytes that they have allocated since then. What a thread allocates during the
+ * call may be missing or, up to one buffer of it, be counted twice. False as above. Any thread.
+ */
+bool vm_sampler_counted(uint64_t *ret);

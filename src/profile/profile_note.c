@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the figures of a view rest on, in words. */
+#include "profile/profile.h"
+
+#include "base/buf.h"
+#include "base/parse.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+uint64_t profile_allocated(const struct profile_view *v)
+{
+    const struct profile_filter *f = &v->filter;
+    bool all =
+        v->metric == PROFILE_ALLOCATION && !f->thread && !f->class_name && !f->from_ns && !f->to_ns;
+    return all && v->profile->series[v->metric].estimated ? v->profile->allocated : 0;
+}
+
+uint64_t profile_readings(const struct profile *p)
+{
+    uint64_t readings = 0;
+    for (size_t i = 0; i < p->calls.len && p->timed_by_readings; i++)
+        readings += p->calls.data[i].samples;
+    return readings;
+}
+
+bool profile_may_share_places(const struct profile *p)
+{
+    /* The stack of each of the first objects of a place is known (agent/capture/alloc/strata.c). */
+    enum { ALL_KNOWN = 16 };
+
+    for (size_t i = 0; i < p->sites.len; i++) {
+        const struct profile_site *s = &p->sites.data[i];
+        uint32_t caller = p->nodes.data[s->node].parent;
+        if (!s->estimated && s->objects > ALL_KNOWN && caller &&
+            profile_node_frame(p, caller)->kind != FRAME_MARK) /* depth=1 cuts all stacks there */
+            return true;
+    }
+    return false;
+}
+
+/* What the VM has counted, after an estimate of all that was allocated. */
+static void note_allocated(const struct profile_view *v, struct buf *to)
+{
+    uint64_t counted = profile_allocated(v);
+    double off = (double)v->weight - (double)counted, error = profile_standard_error(v);
+    char size[24];
+    if (!counted)
+        return;
+    buf_printf(to, ", where the VM counted %s", format_size(size, counted));
+    if (fabs(off) > ALLOWED_ERRORS * error + ALLOWED_SHARE * (double)counted)
+        buf_string(to, ": the error does not explain the difference");
+}
+
+void profile_note(const struct profile_view *v, struct buf *to)
+{
+    const struct profile *p = v->profile;
+    const struct profile_series *series = &p->series[v->metric];
+    struct str note = profile_text(p, series->note);
+    if (note.len)
+        buf_bytes(to, note.data, note.len);
+    else if (v->metric == PROFILE_EXACT && p->timed_by_readings && p->calls.len)
+        buf_printf(to,
+                   "all calls are counted, and times rest on %" PRIu64
+                   " readings of the CPU clock: those from fewer than %d are not known",
+                   profile_readings(p), FEWEST_READINGS);
+    else if (series->estimated && v->weight) {
+        buf_printf(to, "estimated from %zu samples, standard error at most %.1f %%%s", v->samples,
+                   100 * profile_standard_error(v) / (double)v->weight,
+                   v->metric == PROFILE_ALLOCATION && p->rests_count
+                       ? ": before JDK 25 with unused ends of allocation buffers, which are many "
+                         "where many threads allocate little"
+                       : "");
+        note_allocated(v, to);
+    } else if (v->metric == PROFILE_ALLOCATION && profile_may_share_places(p))
+        buf_string(to, "counted: where several stacks lead to a place, the parts that each of them "
+                       "has of its count are estimated");
+}
