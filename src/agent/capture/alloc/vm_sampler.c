@@ -3,6 +3,7 @@
 
 #include "agent/capture/budget/budget.h"
 #include "agent/vm/image.h"
+#include "hotspot/memory.h"
 #include "hotspot/tables.h"
 
 #include <pthread.h>
@@ -76,7 +77,7 @@ static int64_t env_in_thread(JNIEnv *jni)
 
 void vm_sampler_find(JNIEnv *jni)
 {
-    if (at.env || !vm.hotspot || vm.version < 11 ||
+    if (at.env || !vm.hotspot || vm.version < 11 || memory_guard_init() < 0 ||
         hotspot_tables_visit(&vm_image, learn, NULL) < 0)
         return;
     int64_t env = env_in_thread(jni);
@@ -93,14 +94,22 @@ static char *thread_of(JNIEnv *env)
     return (char *)env - at.env;
 }
 
+/*
+ * Loads that may fail, because the table may list a thread that ended while it was added, whose
+ * memory the VM has released. 0 on failure.
+ */
 static uint64_t word_at(const char *place)
 {
-    return __atomic_load_n((const uint64_t *)(const void *)place, __ATOMIC_RELAXED);
+    uint64_t value = 0;
+    (void)load64(&process_memory, (uint64_t)(uintptr_t)place, &value);
+    return value;
 }
 
 static uint32_t half_at(const char *place)
 {
-    return __atomic_load_n((const uint32_t *)(const void *)place, __ATOMIC_RELAXED);
+    uint32_t value = 0;
+    (void)load32(&process_memory, (uint64_t)(uintptr_t)place, &value);
+    return value;
 }
 
 /* The natural logarithm of a positive number, without libm. */
