@@ -19,10 +19,13 @@
 
 /*
  * The longest time in ns for which a server's code runs before it reaches the probe at its entry
- * point. If it takes longer, the thread has waited for the request itself, as a thread per
- * connection does, and the time in the pool's queue does not belong to the request.
+ * point, or this share of the time that its task waited in a pool's queue: where that is long, the
+ * thread may lack a processor on its way, too. If it takes longer, the thread has waited for the
+ * request itself, as a thread per connection does, and the time in the queue does not belong to the
+ * request.
  */
-#define ENTRY_GAP (5 * NS_PER_MS)
+#define ENTRY_GAP   (5 * NS_PER_MS)
+#define ENTRY_SHARE 8
 
 struct follow follow;
 struct inside follow_inside;
@@ -223,7 +226,8 @@ static void queued_before(uint64_t java_id, uint64_t now, struct request_work *h
     struct task *t = &follow.tasks[java_id & (TASKS - 1)];
     if (atomic_load(&t->java_id) != java_id)
         return;
-    if (now - t->start < ENTRY_GAP && t->handed <= t->start) {
+    if (t->handed <= t->start &&
+        now - t->start < MAX(ENTRY_GAP, (t->start - t->handed) / ENTRY_SHARE)) {
         how->start = t->start;
         how->queued_ns = t->start - t->handed;
         how->submitter = t->by;
