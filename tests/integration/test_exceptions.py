@@ -88,6 +88,50 @@ def test_when_the_vm_runs_already(jvmscope, tmp_path):
 
 
 @pytest.mark.jdks(8, 17, 25)
+def test_a_handler_without_a_probe_is_not_known(jdk, jvmscope, tmp_path):
+    """The frame of main is older than the recording, so that its handler runs without a probe: "not known", and never "nowhere". A
+    handler in a new frame, and the end of a thread, are known. The same where --include leaves the handler's class out."""
+    text = (lab.ROOT / "tests" / "java" / "ThrowsForever.java").read_text()
+    at = lambda mark: f":{text[:text.index(mark)].count(chr(10)) + 1}"
+    places = [f"ThrowsForever.thrower{at(m)}" for m in ("// for main", "// for a new frame", "// for nothing")]
+
+    def caught(out):
+        rows = json.loads(jvmscope("trace", "--exceptions", "--json", out).stdout)["exceptions"]
+        table = jvmscope("trace", "--exceptions", out).stdout
+        found = {e["place"]: e["caught"] for e in rows if e["place"] in places and e["count"] > 1}
+        for place, handler in found.items():
+            assert any(l.endswith(handler or "nowhere") and place in l for l in table.splitlines()), table
+        return found
+
+    process = jdk.start_java("ThrowsForever", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        done = jvmscope("attach", "--exceptions", "-t", "1s", "-o", tmp_path / "a.jfr", process.pid)
+        assert done.returncode == 0, done.stderr
+        assert process.communicate("", timeout=20)[0] == "done\n" and process.returncode == 0
+    finally:
+        process.kill()
+        process.wait()
+    inner = f"ThrowsForever.catches{at('// inner handler')}"
+    assert caught(tmp_path / "a.jfr") == dict(zip(places, ("not known", inner, None)))
+
+    for nth, (options, outer) in enumerate((("", f"ThrowsForever.main{at('// outer handler')}"), (",include=ThrowsForever.thrower", "not known"))):
+        out = tmp_path / f"{nth}.jfr"
+        process = jdk.start_java("ThrowsForever", jvm=[jdk.agent(f"format=r,exceptions=counts{options},file={out}")],
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        try:
+            # time for more than one throw of each
+            assert process.stdout.readline() == "ready\n"
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(1)
+            assert process.communicate("", timeout=20)[0] == "done\n" and process.returncode == 0
+        finally:
+            process.kill()
+            process.wait()
+        assert caught(out)[places[0]] == outer, caught(out)
+
+
+@pytest.mark.jdks(8, 17, 25)
 def test_rethrown_exceptions_count_at_each_throw_in_both_ways(jdk, jvmscope, tmp_path):
     """Each throw in the code counts as one, whatever javac makes of finally, monitors and resources, and even if two are in one
     line."""

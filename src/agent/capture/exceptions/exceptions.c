@@ -36,7 +36,8 @@ static const struct jfr_type types[] = {
         .fields = JFR_FIELDS({"className", "Class", "java.lang.String"},
                              {"place", "Thrown At", "java.lang.String"},
                              {"caught", "Caught At", "java.lang.String",
-                              .description = "Null if no Java code of the thread catches it"},
+                              .description = "Null if no Java code of the thread catches it; "
+                                             "'not known' if a handler without a probe may"},
                              {"count", "Count", "long"}),
     },
     {
@@ -275,8 +276,10 @@ static int exceptions_load(struct session *s, struct buf *why)
 static int exceptions_start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     if (!thrown.with_stacks) {
-        int r = instrument_choose(s->options.v[OPT_INCLUDE].text, s->options.v[OPT_EXCLUDE].text);
-        return r < 0 ? r : thrown_probes_on(jni, why);
+        const char *include = s->options.v[OPT_INCLUDE].text,
+                   *exclude = s->options.v[OPT_EXCLUDE].text;
+        int r = instrument_choose(include, exclude);
+        return r < 0 ? r : thrown_probes_on(jni, vm.late || include || exclude, why);
     }
     jclass c = (*jni)->FindClass(jni, "java/lang/Throwable");
     thrown.message = c ? (*jni)->GetFieldID(jni, c, "detailMessage", "Ljava/lang/String;") : NULL;

@@ -35,6 +35,7 @@ static struct {
     jclass probe;
     _Atomic uint64_t lost, left;
     atomic_bool off; /* probes that are still in classes must count nothing */
+    bool partial;    /* handlers may run that have no probe; set before `off` is cleared */
 
     struct {
         uint64_t thread_and_site;
@@ -65,9 +66,12 @@ static const char *site_text(jint site)
     return text;
 }
 
+/* Handlers: a site, or one of these, as in the probe class. */
+enum { CAUGHT_NOT_SEEN = 0, CAUGHT_NOWHERE = -1 };
+
 static jlong row_of(jclass c, const char *place, jint to)
 {
-    const char *caught = site_text(to);
+    const char *caught = to == CAUGHT_NOT_SEEN && thrown.partial ? THROWN_NOT_KNOWN : site_text(to);
     struct thrown_row *row =
         thrown_row_of(names_class_text(c), strdup(place), caught ? strdup(caught) : NULL);
     if (!row)
@@ -128,7 +132,7 @@ NATIVE(jlong, findImplicit)(JNIEnv *jni, jclass probe, jclass c, jthrowable t, j
     }
     first_frame(jni, t, place, sizeof(place));
     vm_clear_exception(jni);
-    jlong address = row_of(c, place, to);
+    jlong address = row_of(c, place, to ?: CAUGHT_NOWHERE);
     (*jni)->PopLocalFrame(jni, NULL);
     return address;
 }
@@ -230,8 +234,9 @@ static int thrown_edit(const struct instrument_class *c, struct edit *e)
 static const struct instrument_client client = {
     .name = "exceptions", .edit = thrown_edit, .seldom = true};
 
-int thrown_probes_on(JNIEnv *jni, struct buf *why)
+int thrown_probes_on(JNIEnv *jni, bool partial, struct buf *why)
 {
+    thrown.partial = partial;
     thrown.tid = probe_field_offset(jni, "java/lang/Thread", "tid", "J");
     thrown.backtrace =
         MAX(probe_field_offset(jni, "java/lang/Throwable", "backtrace", "Ljava/lang/Object;"), 0);

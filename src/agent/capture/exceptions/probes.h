@@ -9,9 +9,17 @@
 #include "base/buf.h"
 
 #include <jni.h>
+#include <stdbool.h>
 #include <stdint.h>
 
-int thrown_probes_on(JNIEnv *jni, struct buf *why) must_check;
+/* Stands for the handler of an exception that a handler without a probe may have caught. */
+#define THROWN_NOT_KNOWN "not known"
+
+/*
+ * partial: handlers without a probe may run, because their methods were running already or their
+ * classes were not selected. What no probe sees end is then THROWN_NOT_KNOWN.
+ */
+int thrown_probes_on(JNIEnv *jni, bool partial, struct buf *why) must_check;
 void thrown_probes_off(JNIEnv *jni);
 /* Throws that were not counted because there were too many rows. */
 uint64_t thrown_probes_lost(void);

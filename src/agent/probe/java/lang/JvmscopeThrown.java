@@ -4,8 +4,8 @@ package java.lang;
 import sun.misc.Unsafe;
 
 /**
- * The probes of exceptions=counts. thrown runs before each throw of the code and counts it as caught nowhere; caught runs where
- * a handler begins. The handler knows the throw by what its thread threw last; what is thrown otherwise (by an instruction, the VM,
+ * The probes of exceptions=counts. thrown runs before each throw of the code and counts it as not seen to be caught; caught runs
+ * where a handler begins, and where an exception ends its thread. The handler knows the throw by what its thread threw last; what is thrown otherwise (by an instruction, the VM,
  * native code) is counted there, by the innermost frame of its stack trace as the VM keeps it. Counts lie in native memory; each
  * site remembers those it had before, so that no more than a look into an array and an addition are done.
  */
@@ -13,6 +13,8 @@ public final class JvmscopeThrown {
     private static final Unsafe U = Unsafe.getUnsafe();
     private static final long LAST = constant(0), TID = constant(1), BACKTRACE = constant(2);
     private static final int THREADS = 1 << 14, SITES = 1 << 16, KNOWN_MAX = 24;
+    /** As in probes.c: no handler was seen so far; there is none. */
+    private static final int NOT_SEEN = 0, NOWHERE = -1;
 
     /** By site, three elements a count: the exception's class, null or the class that threw, {what else identifies it, the address}. */
     private static final Object[][] counts = new Object[SITES][];
@@ -81,7 +83,7 @@ public final class JvmscopeThrown {
         if (t == null)
             return;
         try {
-            long address = of(site, t.getClass(), site, 0);
+            long address = of(site, t.getClass(), site, NOT_SEEN);
             if (address == 0)
                 return; // the handler must not take back what was not counted
             long tid = U.getLong(Thread.currentThread(), TID), last = LAST + ((tid & THREADS - 1) << 4);
@@ -101,11 +103,12 @@ public final class JvmscopeThrown {
             Class<?> c = t.getClass();
             if (thrown != 0 && thrown >>> 24 == tid && U.getInt(last + 8) == System.identityHashCode(t)) {
                 int from = (int) thrown & 0xffffff;
-                if (site == 0)
+                if (from == 0 && site == 0)
                     return; // a group of threads has asked its parent
-                U.putLong(last, 0);
-                add(of(from, c, from, 0), -1);
-                add(of(site, c, from, site), 1);
+                U.putLong(last, site == 0 ? tid << 24 : 0);
+                if (from != 0)
+                    add(of(from, c, from, NOT_SEEN), -1);
+                add(of(site, c, from, site == 0 ? NOWHERE : site), 1);
             } else {
                 if (site == 0) {
                     U.putLong(last, tid << 24);
