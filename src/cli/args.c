@@ -159,7 +159,7 @@ static int take(const struct command *c, const struct arg_set *set, void *values
             value = argv[++*i];
         }
         uint64_t bit = UINT64_C(1) << (a - set->args);
-        if (*given & bit && a->kind != ARG_LIST && a->kind != ARG_FLAG) {
+        if (*given & bit && a->kind != ARG_LIST) {
             usage_error(c, a->name, "given twice");
             return -EINVAL;
         }
