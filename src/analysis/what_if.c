@@ -351,20 +351,24 @@ static void conclude(struct what_if_answer *a, double factor, double spread,
         a->unchanged
             ? (uint64_t)((double)a->arbitrated * (double)a->before / (double)a->unchanged + 0.5)
             : a->arbitrated;
+    /*
+     * The recorded run would not have been longer with a shorter section, nor shorter with a longer
+     * one: a difference the other way comes from the order decided anew.
+     */
+    if (factor < 1)
+        a->answer = MIN(a->answer, a->before);
+    if (factor > 1)
+        a->answer = MAX(a->answer, a->before);
     a->spread = a->before ? (uint64_t)(spread * (double)a->answer / (double)a->before) : 0;
     uint64_t least = MIN(MIN(a->kept, a->arbitrated), a->answer),
              most = MAX(MAX(a->kept, a->arbitrated), a->answer),
              around = (uint64_t)(1.833 * sqrt(2) * (double)a->spread);
     a->low = least - MIN(around + hand_overs[0], least);
     a->high = most + around + hand_overs[1];
-    /*
-     * The recorded run would not have been longer with a shorter section, nor shorter with a longer
-     * one.
-     */
     if (factor < 1)
-        a->high = MAX(MIN(a->high, a->before), a->answer);
+        a->high = MIN(a->high, a->before);
     if (factor > 1)
-        a->low = MIN(MAX(a->low, a->before), a->answer);
+        a->low = MAX(a->low, a->before);
 }
 
 static int replay_in_order(double factor, struct path_part *p, uint64_t *times, size_t n_times,

@@ -73,13 +73,45 @@ static int read_factor(const struct thread_options *o, double *ret)
     return 0;
 }
 
-static void print_change(const struct what_if_answer *a, const char *lock)
+/* What the run becomes when the locks of one class are held for another time. */
+struct gain {
+    const char *lock; /* the class */
+    struct what_if_answer answer;
+};
+
+/* The largest gain first; among equals by name. */
+static int by_gain(const void *a, const void *b)
+{
+    const struct gain *x = a, *y = b;
+    if (x->answer.answer != y->answer.answer)
+        return x->answer.answer < y->answer.answer ? -1 : 1;
+    return strcmp(x->lock, y->lock);
+}
+
+static void print_change(const struct what_if_answer *a, double factor, const char *lock)
 {
     char after[24], change[24];
-    bool sooner = a->answer <= a->before;
+    bool later = a->answer > a->before || (a->answer == a->before && factor > 1);
     printf(" %10s  %10s %s  %s\n", format_duration(after, a->answer),
-           format_duration(change, sooner ? a->before - a->answer : a->answer - a->before),
-           sooner ? "sooner" : "later ", lock);
+           format_duration(change, later ? a->answer - a->before : a->before - a->answer),
+           later ? "later " : "sooner", lock);
+}
+
+static void show_gains(const struct thread_view *v, double factor, const struct gain *gains,
+                       size_t n, struct json *j)
+{
+    char before[24];
+    if (n && !v->options->json)
+        printf("%s with each lock at %.3g of its time (--lock PATTERN or --method PATTERN for "
+               "others):\n    becomes             change  lock\n",
+               format_duration(before, gains[0].answer.before), factor);
+    for (size_t i = 0; i < n; i++) {
+        answer_json(v, j, gains[i].lock, factor, &gains[i].answer);
+        if (!v->options->json)
+            print_change(&gains[i].answer, factor, gains[i].lock);
+    }
+    if (!n && !v->options->json)
+        puts("no lock is on the critical path: --method PATTERN answers for methods");
 }
 
 /*
@@ -91,40 +123,35 @@ static int what_if_of_locks(struct thread_view *v, double factor)
     size_t limit = v->options->limit ? v->options->limit : 5;
     struct critical_path p = {0};
     struct path_shares shares = {0};
-    char before[24];
     _cleanup_(buf_release) struct buf b = BUF(1 << 20);
     struct json j = {.out = &b};
-    size_t shown = 0;
-    json_begin_array(&j);
+    VEC(struct gain) gains = {0};
     int r = critical_path(v->t, &v->range, &p);
     if (r == 0)
         r = path_shares_of(v->t, &v->range, &p, &shares);
-    for (size_t i = 0; r == 0 && i < shares.rows.len && shown < limit; i++) {
+    for (size_t i = 0; r == 0 && i < shares.rows.len && gains.len < limit; i++) {
         uint32_t class = shares.rows.data[i].class;
         struct what_if w = {.lock = lock_of_class, .lock_arg = &class, .factor = factor};
-        struct what_if_answer a = {0};
+        struct gain gain = {.lock = tl_string(v->t, class)};
         if (!shares.rows.data[i].ns)
             continue;
-        r = what_if(v->t, &v->range, &w, &a);
-        if (r < 0)
-            break;
-        answer_json(v, &j, tl_string(v->t, class), factor, &a);
-        if (shown++ == 0 && !v->options->json)
-            printf("%s with each lock at %.3g of its time (--lock PATTERN or --method PATTERN for "
-                   "others):\n    becomes             change  lock\n",
-                   format_duration(before, a.before), factor);
-        if (!v->options->json)
-            print_change(&a, tl_string(v->t, class));
+        r = what_if(v->t, &v->range, &w, &gain.answer);
+        if (r == 0)
+            r = vec_push(&gains, gain);
     }
+    if (gains.len)
+        qsort(gains.data, gains.len, sizeof(gains.data[0]), by_gain);
+    json_begin_array(&j);
+    if (r == 0)
+        show_gains(v, factor, gains.data, gains.len, &j);
     json_end_array(&j);
+    vec_release(&gains);
     vec_release(&shares.rows);
     critical_path_release(&p);
     if (r == -EPROTO && v->unchecked)
         return r;
     if (r < 0)
         return thread_view_no_path(v, "cannot replay", r);
-    if (!shown && !v->options->json)
-        puts("no lock is on the critical path: --method PATTERN answers for methods");
     return v->options->json ? json_print(&b) : 0;
 }
 
