@@ -208,6 +208,8 @@ LEAKS = {
     "queue": ("HeapLeaks", "static QUEUE java.util.concurrent.LinkedBlockingQueue", "HeapLeaks$Request", 9990),
     "threadlocal": ('"worker-7"', 'thread java.lang.Thread "worker-7"', "byte[]", 49990),
     "loaders": ("HeapLeaks", "static LOADERS java.util.ArrayList size 200", "HeapLeaks$Plugin", 200),
+    "loadersalone": ("HeapLeaks", "static LOADERS java.util.ArrayList size 200", "HeapLeaks$Loader", 200),
+    "classes": ("HeapLeaks", "static LOADERS java.util.ArrayList size 200", "HeapLeaks$Plugin", 200),
     "local": ("size 20000", 'local variable of thread "main" in HeapLeaks.main (HeapLeaks.java:', "HeapLeaks$Session", 20000),
 }
 
@@ -228,9 +230,12 @@ def test_leaks_are_named(jdk, tmp_path, way):
     assert suspect["percent"] == pytest.approx(100 * suspect["retained"] / reachable) and suspect["percent"] > 80
     # References by which the VM itself keeps classes are not part of a path, because nobody can change them.
     assert "ClassLoader" not in suspect["path"].split("static")[0], suspect["path"]
-    assert suspect["loaders"] == (200 if way == "loaders" else 1)
+    loaders = way in ("loaders", "loadersalone", "classes")
+    assert suspect["loaders"] == (200 if loaders else 1)
     text = lab.jvmscope("heap", "leaks", dump).stdout
-    assert ("loaded by 200 class loaders, one each." in text) == (way == "loaders")
+    assert ("loaded by 200 class loaders, one each." in text) == loaders
+    assert ("which keep class HeapLeaks$Plugin, loaded by" in text) == (way == "loadersalone")
+    assert ("200 versions of class HeapLeaks$Plugin, " in text) == (way == "classes")
     for word in (holder, path, class_name, f"{suspect['percent']:.1f} % of the heap", str(suspect["count"])):
         assert word in text
     out = tmp_path / "leaks.json"

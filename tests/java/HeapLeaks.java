@@ -43,17 +43,13 @@ public class HeapLeaks {
     static final List<Object> LOADERS = new ArrayList<>();
     static Object[] spread;
 
-    /** A class whose instance keeps its loader, and so all that its static field holds. */
+    /** A class that keeps its loader, as the loader keeps it, and so all that its static field holds. */
     public static final class Plugin {
-        static byte[] data;
-
-        public Plugin() {
-            data = new byte[100000];
-        }
+        static byte[] data = new byte[100000];
     }
 
     static final class Loader extends ClassLoader {
-        Object make() throws Exception {
+        Class<?> load() throws Exception {
             String name = "HeapLeaks$Plugin";
             ByteArrayOutputStream bytes = new ByteArrayOutputStream();
             try (InputStream in = HeapLeaks.class.getResourceAsStream(name + ".class")) {
@@ -61,7 +57,7 @@ public class HeapLeaks {
                     bytes.write(b);
                 }
             }
-            return defineClass(name, bytes.toByteArray(), 0, bytes.size()).getConstructor().newInstance();
+            return Class.forName(defineClass(name, bytes.toByteArray(), 0, bytes.size()).getName(), true, this);
         }
 
         Loader() {
@@ -124,7 +120,17 @@ public class HeapLeaks {
                 break;
             case "loaders":
                 for (int i = 0; i < 200; i++) {
-                    LOADERS.add(new Loader().make());
+                    LOADERS.add(new Loader().load().getConstructor().newInstance());
+                }
+                break;
+            case "loadersalone":
+                for (int i = 0; i < 200; i++) {
+                    LOADERS.add(new Loader().load().getClassLoader());
+                }
+                break;
+            case "classes":
+                for (int i = 0; i < 200; i++) {
+                    LOADERS.add(new Loader().load());
                 }
                 break;
             case "local":

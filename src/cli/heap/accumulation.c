@@ -22,6 +22,8 @@ bool heap_is_program_class(const struct heap_class *c)
 struct tally {
     uint64_t objects, bytes;
     uint64_t own; /* objects of this very class, without those of others with the same name */
+    /* the java.lang.Class objects of classes with this name */
+    uint64_t versions, version_bytes;
     int32_t same; /* the first class with that name */
 };
 
@@ -43,7 +45,7 @@ static struct tally *tally_new(const struct heap *h)
 static void tally_clear(struct tally *t, const struct heap *h)
 {
     for (size_t k = 0; k < h->dump->classes.len; k++)
-        t[k].objects = t[k].bytes = t[k].own = 0;
+        t[k] = (struct tally){.same = t[k].same};
 }
 
 static void count_in(struct tally *t, const struct heap *h, uint64_t i)
@@ -53,6 +55,13 @@ static void count_in(struct tally *t, const struct heap *h, uint64_t i)
     t[class].own++;
     row->objects++;
     row->bytes += heap_retained(h, i);
+    int32_t version =
+        class == h->dump->class_class ? heap_dump_class(h->dump, heap_id(h, i)) : HEAP_NO_CLASS;
+    if (version == HEAP_NO_CLASS)
+        return;
+    row = &t[t[version].same];
+    row->versions++;
+    row->version_bytes += heap_retained(h, i);
 }
 
 /* Returns the class with most bytes, and among equals the one with most objects. */
@@ -109,8 +118,57 @@ static bool is_entry(const char *name)
            (strstr(nested, "Node") || strstr(nested, "Entry"));
 }
 
+/* Where most of the accumulating classes have one name, says so instead of "java.lang.Class". */
+static void fill_versions(struct accumulation *c, const struct heap *h, const struct tally *t)
+{
+    size_t best = 0;
+    for (size_t k = 1; k < h->dump->classes.len; k++)
+        best = t[k].versions > t[best].versions ? k : best;
+    if (t[best].versions < 2 || t[best].versions <= c->count / 2)
+        return;
+    c->versions = true;
+    c->class = (int32_t)best;
+    c->count = c->loaders = t[best].versions; /* a loader loads a name only once */
+    c->bytes = t[best].version_bytes;
+}
+
+/* Returns whether an object accumulates in a place: as its child, or in an entry of it. */
+static bool lies_in(const struct heap *h, uint64_t i, uint64_t place)
+{
+    for (int depth = 0; depth < CHAIN && i < h->n; depth++) {
+        i = heap_idom(h, i);
+        if (i == place)
+            return true;
+    }
+    return false;
+}
+
+/* Finds the class that most of the accumulating class loaders have loaded, each its own. */
+static void fill_loaded(struct accumulation *c, const struct heap *h, const struct tally *t)
+{
+    const struct heap_dump *d = h->dump;
+    _cleanup_free_ uint64_t *loaded = calloc(d->classes.len + 1, sizeof(*loaded));
+    size_t best = 0;
+    for (size_t k = 0; loaded && k < d->classes.len; k++) {
+        const struct heap_class *class = &d->classes.data[k];
+        uint64_t loader = class->loader_id && !class->made && class->kind == HEAP_INSTANCE
+                              ? heap_ids_find(&h->ids, class->loader_id)
+                              : HEAP_NONE;
+        if (loader < h->n && t[heap_class_of(h, loader)].same == c->class &&
+            lies_in(h, loader, c->place) && ++loaded[t[k].same] > loaded[best])
+            best = (size_t)t[k].same;
+    }
+    if (loaded && loaded[best] > 1) {
+        c->loaded = (int32_t)best;
+        c->loaders = loaded[best];
+    }
+}
+
 static void fill(struct accumulation *c, const struct heap *h, const struct tally *t, int32_t class)
 {
+    int32_t loader = heap_dump_class_named(h->dump, "java.lang.ClassLoader");
+    c->versions = false;
+    c->loaded = HEAP_NO_CLASS;
     c->loaders = 0;
     for (size_t k = 0; k < h->dump->classes.len; k++)
         c->loaders += t[k].same == class && t[k].own &&
@@ -118,6 +176,10 @@ static void fill(struct accumulation *c, const struct heap *h, const struct tall
     c->class = class;
     c->count = t[class].objects;
     c->bytes = t[class].bytes;
+    if (class == h->dump->class_class)
+        fill_versions(c, h, t);
+    else if (loader != HEAP_NO_CLASS && heap_class_is(h->dump, class, loader))
+        fill_loaded(c, h, t);
 }
 
 static void accumulation_of_children(const struct heap *h, struct accumulation *c, struct tally *t)
@@ -158,7 +220,7 @@ static void accumulation_of_children(const struct heap *h, struct accumulation *
 
 struct accumulation heap_accumulation(const struct heap *h, uint64_t i)
 {
-    struct accumulation c = {.place = i, .class = HEAP_NO_CLASS};
+    struct accumulation c = {.place = i, .class = HEAP_NO_CLASS, .loaded = HEAP_NO_CLASS};
     struct tally *t = tally_new(h);
     if (!t)
         return c;

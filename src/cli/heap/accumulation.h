@@ -11,7 +11,10 @@ struct accumulation {
     uint64_t place; /* the object in which they lie, or the first one of a chain */
     uint64_t links; /* links in a chain of objects of one class; 0: no chain */
     int32_t class;  /* the class of what accumulates, or HEAP_NO_CLASS */
-    /* the number of class loaders that have each loaded that class */
+    bool versions;  /* the class itself accumulates, loaded again and again, not instances of it */
+    int32_t loaded; /* of accumulating loaders: the class that most have loaded, or HEAP_NO_CLASS */
+    /* the number of class loaders that have each loaded that class (`loaded`, where there is one)
+     */
     uint64_t loaders;
     uint64_t count, bytes, children; /* children: of the place, of all classes */
 };

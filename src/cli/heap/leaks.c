@@ -48,6 +48,23 @@ static bool is_structure(const struct finder *f, uint64_t i)
            (f->loader != HEAP_NO_CLASS && heap_class_is(d, class, f->loader));
 }
 
+/*
+ * Returns whether an object is a list in which a class loader keeps its classes: the nearest
+ * thread, loader or class above it is a loader. A program's own collection of classes or loaders is
+ * not one, and may be a leak.
+ */
+static bool is_list_of_loader(const struct finder *f, uint64_t i)
+{
+    uint64_t first, count;
+    heap_children(f->h, i, &first, &count);
+    if (!count || heap_class_of(f->h, heap_child(f->h, first)) != f->h->dump->class_class)
+        return false;
+    while (!is_structure(f, i))
+        i = heap_idom(f->h, i);
+    return i < f->h->n && f->loader != HEAP_NO_CLASS &&
+           heap_class_is(f->h->dump, heap_class_of(f->h, i), f->loader);
+}
+
 static void add_suspect(struct finder *f, struct suspect s)
 {
     if (f->n < MAX_SUSPECTS)
@@ -90,12 +107,18 @@ static void split(struct finder *f, uint64_t node, unsigned depth)
         large++;
     bool parts = large && (is_structure(f, at) || is_structure(f, heap_child(h, first)) ||
                            differ(h, first, large));
+    bool classes = count && is_structure(f, heap_child(h, first));
+    bool own = !is_structure(f, at) && !is_list_of_loader(f, at);
+    size_t before = f->n;
     if (parts && depth < MAX_SPLITS) {
         for (uint64_t k = 0; k < large; k++)
             split(f, heap_child(h, first + k), depth + 1);
+        /* Loaders of many small classes are no suspects, but a collection of such loaders is. */
+        if (f->n == before && classes && own)
+            add_suspect(f, (struct suspect){holder, heap_retained(h, holder), 1});
         return;
     }
-    bool classes = !large && count && is_structure(f, heap_child(h, first));
+    classes = classes && !large && !own;
     if (!classes && !(is_structure(f, at) && !large && at == holder))
         add_suspect(f, (struct suspect){holder, heap_retained(h, holder), 1});
 }
@@ -250,6 +273,7 @@ static void explain(struct page *p, const struct heap *h, size_t number, const s
     end_line(p, &out, text);
     const char *class = c->class == HEAP_NO_CLASS ? NULL : h->dump->classes.data[c->class].name;
     bool accumulation = c->count > 1 && class;
+    const char *loaded = c->loaded == HEAP_NO_CLASS ? NULL : h->dump->classes.data[c->loaded].name;
     if (c->links)
         buf_printf(&out, "  What accumulates is a chain of %" PRIu64 " %s that begins at %s",
                    c->links + 1, heap_class_name(h, c->place), buf_str(&where));
@@ -266,8 +290,11 @@ static void explain(struct page *p, const struct heap *h, size_t number, const s
         buf_u8(&out, ':');
     }
     if (accumulation)
-        buf_printf(&out, " %" PRIu64 " %s, %s each on average, %s together", c->count, class,
+        buf_printf(&out, " %" PRIu64 " %s%s, %s each on average, %s together", c->count,
+                   c->versions ? "versions of class " : "", class,
                    format_size(each, c->bytes / c->count), format_size(size, c->bytes));
+    if (accumulation && loaded)
+        buf_printf(&out, ", which keep class %s", loaded);
     if (accumulation && c->loaders > 1)
         buf_printf(&out, ", loaded by %" PRIu64 " class loaders%s", c->loaders,
                    c->loaders == c->count ? ", one each" : "");
