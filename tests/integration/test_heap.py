@@ -232,6 +232,13 @@ def test_leaks_are_named(jdk, tmp_path, way):
     assert "ClassLoader" not in suspect["path"].split("static")[0], suspect["path"]
     loaders = way in ("loaders", "loadersalone", "classes")
     assert suspect["loaders"] == (200 if loaders else 1)
+    if path.startswith("static"):  # so do `heap paths`, for one object and for many
+        one = heap("paths", dump, suspect["accumulator"])
+        assert (one["path"][0]["via"], one["path"][0]["class"], one["path"][0]["value"].split("$")[0]) == ("class of the program", "java.lang.Class", "HeapLeaks"), one
+        assert one["length"] == len(one["path"]) and one["path"][-1]["object"] == suspect["accumulator"]
+        first, *rest = heap("paths", dump, class_name)["paths"] if way != "classes" else [{"depth": 0, "path": "class of the program: class HeapLeaks"}]
+        assert first["depth"] == 0 and first["path"].startswith("class of the program: class HeapLeaks"), first
+        assert not [row for row in rest if row["depth"] == 0 and row["objects"] > count / 10], rest
     text = lab.jvmscope("heap", "leaks", dump).stdout
     assert ("loaded by 200 class loaders, one each." in text) == loaders
     assert ("which keep class HeapLeaks$Plugin, loaded by" in text) == (way == "loadersalone")

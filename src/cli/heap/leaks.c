@@ -165,55 +165,16 @@ static void find_suspects(struct finder *f)
     qsort(f->found, f->n, sizeof(f->found[0]), by_bytes);
 }
 
-static bool is_a(const struct heap *h, uint64_t i, int32_t base)
-{
-    return base != HEAP_NO_CLASS && heap_class_is(h->dump, heap_class_of(h, i), base);
-}
-
-/* Whether an object is the java.lang.Class of one of the program's classes. */
-static bool is_program_class(const struct heap *h, uint64_t i)
-{
-    const struct heap_dump *d = h->dump;
-    int32_t class =
-        heap_class_of(h, i) == d->class_class ? heap_dump_class(d, heap_id(h, i)) : HEAP_NO_CLASS;
-    return class != HEAP_NO_CLASS && heap_is_program_class(&d->classes.data[class]);
-}
-
-/*
- * Returns the index in `way` (which leads from the object to the root) at which the path that is
- * shown to the user begins: at the program's first class when only the VM's own bookkeeping (a
- * class loader, its table of classes) leads there, otherwise at the root.
- */
-static size_t path_start(const struct finder *f, const uint64_t *way, size_t n)
-{
-    const struct heap *h = f->h;
-    const struct heap_dump *d = h->dump;
-    for (size_t k = n; k-- > 0;) {
-        int32_t class = heap_class_of(h, way[k]);
-        if (is_program_class(h, way[k]))
-            return k;
-        /*
-         * What a thread or an object of the program holds belongs to it, except for a thread's
-         * class loader.
-         */
-        bool thread = is_a(h, way[k], f->thread), to_loader = k && is_a(h, way[k - 1], f->loader);
-        bool program = heap_is_program_class(&d->classes.data[class]);
-        if ((thread && !to_loader) || (program && !is_a(h, way[k], f->loader)))
-            break;
-    }
-    return n - 1;
-}
-
 /* Describes the shortest path from a GC root in one line; the middle of a long path is left out. */
-static void describe_path(const struct finder *f, uint64_t i, struct buf *b)
+static void describe_path(const struct heap *h, uint64_t i, struct buf *b)
 {
-    const struct heap *h = f->h;
+    const struct heap_path_starts starts = heap_path_starts_of(h);
     VEC(uint64_t) way = {0};
     for (uint64_t at = i, n = 0; at < h->n && n < 1000; at = heap_path(h, at), n++) {
         if (vec_push(&way, at) < 0)
             break;
     }
-    way.len = way.len ? path_start(f, way.data, way.len) + 1 : 0;
+    way.len = way.len ? heap_path_start(&starts, way.data, way.len) + 1 : 0;
     for (size_t k = way.len; k-- > 0;) {
         if (way.len > SHOWN_STEPS && k == way.len - SHOWN_STEPS / 2) {
             buf_printf(b, " -> ... %zu steps ...", way.len - SHOWN_STEPS);
@@ -222,7 +183,7 @@ static void describe_path(const struct finder *f, uint64_t i, struct buf *b)
         }
         if (k + 1 == way.len) {
             /* A class lives as long as its loader: a local that refers to it holds nothing. */
-            if (!is_program_class(h, way.data[k]))
+            if (!heap_is_class_of_program(h, way.data[k]))
                 heap_root_kinds(h, way.data[k], b);
             /*
              * removes " class" from "system class", because the word follows in the sentence;
@@ -345,7 +306,7 @@ void heap_suspects(struct page *p, const struct heap *h)
         paths[i] = BUF(1 << 20);
         texts[i] = BUF(1 << 20);
         accumulations[i] = heap_accumulation(h, f.found[i].holder);
-        describe_path(&f, f.found[i].count > 1 ? f.found[i].holder : accumulations[i].place,
+        describe_path(h, f.found[i].count > 1 ? f.found[i].holder : accumulations[i].place,
                       &paths[i]);
         explain(p, h, i + 1, &f.found[i], &accumulations[i], buf_str(&paths[i]), &texts[i]);
     }

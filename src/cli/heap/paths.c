@@ -3,6 +3,7 @@
 #include "cli/heap/paths.h"
 
 #include "base/parse.h"
+#include "cli/heap/accumulation.h"
 #include "cli/heap/select.h"
 #include "cli/heap/threads.h"
 #include "cli/heap/verbs.h"
@@ -50,6 +51,53 @@ void heap_root_kinds(const struct heap *h, uint64_t i, struct buf *b)
         heap_root_place(h, &h->dump->roots.data[low], b);
         last = h->dump->roots.data[low].tag;
     }
+}
+
+bool heap_is_class_of_program(const struct heap *h, uint64_t i)
+{
+    const struct heap_dump *d = h->dump;
+    int32_t class =
+        heap_class_of(h, i) == d->class_class ? heap_dump_class(d, heap_id(h, i)) : HEAP_NO_CLASS;
+    return class != HEAP_NO_CLASS && heap_is_program_class(&d->classes.data[class]);
+}
+
+struct heap_path_starts heap_path_starts_of(const struct heap *h)
+{
+    return (struct heap_path_starts){h, heap_dump_class_named(h->dump, "java.lang.Thread"),
+                                     heap_dump_class_named(h->dump, "java.lang.ClassLoader")};
+}
+
+static bool is_a(const struct heap *h, uint64_t i, int32_t base)
+{
+    return base != HEAP_NO_CLASS && heap_class_is(h->dump, heap_class_of(h, i), base);
+}
+
+size_t heap_path_start(const struct heap_path_starts *s, const uint64_t *way, size_t n)
+{
+    const struct heap *h = s->h;
+    for (size_t k = n; k-- > 0;) {
+        if (heap_is_class_of_program(h, way[k]))
+            return k;
+        /*
+         * What a thread or an object of the program holds belongs to it, except for a thread's
+         * class loader.
+         */
+        bool thread = is_a(h, way[k], s->thread), to_loader = k && is_a(h, way[k - 1], s->loader);
+        bool program = heap_is_program_class(&h->dump->classes.data[heap_class_of(h, way[k])]);
+        if ((thread && !to_loader) || (program && !is_a(h, way[k], s->loader)))
+            break;
+    }
+    return n - 1;
+}
+
+/* Writes what holds the first object of a shown path. */
+static void start_kind(const struct heap *h, uint64_t i, struct buf *b)
+{
+    /* A class lives as long as its loader: a local that refers to it holds nothing. */
+    if (heap_is_class_of_program(h, i))
+        buf_string(b, "class of the program");
+    else
+        heap_root_kinds(h, i, b);
 }
 
 /* Returns the kinds of Reference whose referent is not followed. */
@@ -123,7 +171,7 @@ static void path_row(struct page *p, const struct heap *h, uint64_t from, uint64
 {
     _cleanup_(buf_release) struct buf link = BUF(1 << 16);
     if (from >= h->n)
-        heap_root_kinds(h, i, &link);
+        start_kind(h, i, &link);
     else
         heap_link_name(h, from, i, &link);
     page_text(p, buf_str(&link));
@@ -155,6 +203,13 @@ static int one_path(const struct heap_call *c, uint64_t goal)
             break;
     }
     bool reached = i == h->n;
+    if (reached && length == way.len) {
+        const struct heap_path_starts starts = heap_path_starts_of(h);
+        size_t start = heap_path_start(&starts, way.data, way.len);
+        /* Of a class itself, the whole path says what keeps it. */
+        if (start)
+            length = way.len = start + 1;
+    }
     if (!reached)
         page_note(c->page, "No path from a GC root: %s.",
                   heap_idom(h, goal) == HEAP_NONE ? "the object is garbage"
@@ -190,6 +245,39 @@ static int by_parent(const void *a, const void *b)
     return x->count < y->count ? 1 : x->count > y->count ? -1 : 0;
 }
 
+/*
+ * Lets paths begin at the program's classes that only the VM's bookkeeping leads to: such a class
+ * becomes a row of the first level, and those above it lose what lies below it.
+ */
+static int begin_at_classes(const struct heap *h, const struct map *index, struct merged *rows,
+                            size_t n)
+{
+    const struct heap_path_starts starts = heap_path_starts_of(h);
+    VEC(uint64_t) way = {0};
+    int error = 0;
+    for (size_t k = 0; k < n && !error; k++) {
+        if (!heap_is_class_of_program(h, rows[k].object))
+            continue;
+        way.len = 0;
+        for (uint64_t at = rows[k].object; at < h->n && way.len < MAX_DEPTH && !error;
+             at = heap_path(h, at))
+            error = vec_push(&way, at);
+        if (error || heap_path_start(&starts, way.data, way.len) != 0)
+            continue;
+        rows[k].parent = h->n;
+        for (size_t up = 1; up < way.len; up++) {
+            const uint64_t *row = map_get(index, way.data[up]);
+            if (!row || *row >= n)
+                continue;
+            /* Below a path that was cut at MAX_DEPTH, more is counted than above it. */
+            rows[*row].count -= MIN(rows[*row].count, rows[k].count);
+            rows[*row].bytes -= MIN(rows[*row].bytes, rows[k].bytes);
+        }
+    }
+    vec_release(&way);
+    return error;
+}
+
 struct merging {
     const struct heap *h;
     struct page *page;
@@ -223,7 +311,7 @@ static void show_merged(struct merging *m, uint64_t parent, unsigned depth)
         if (parent < m->h->n)
             heap_link_name(m->h, parent, row->object, &text);
         else
-            heap_root_kinds(m->h, row->object, &text);
+            start_kind(m->h, row->object, &text);
         buf_string(&text, ": ");
         heap_describe(m->h, row->object, &text);
         page_number(m->page, depth);
@@ -245,11 +333,13 @@ static int merged_paths(const struct heap_call *c, const struct heap_selection *
     struct map index = {0};
     VEC(struct merged) rows = {0};
     uint64_t every = s->count / MAX_MERGED + 1, seen = 0, taken = 0;
+    bool classes = false; /* of classes themselves, whole paths say what keeps them */
     int error = 0;
     for (uint64_t i = 0; i < h->n && !error; i++) {
         if (!(s->bits[i / 64] >> (i % 64) & 1) || seen++ % every || heap_path(h, i) == HEAP_NONE)
             continue;
         uint64_t size = heap_shallow(h, i), at = i;
+        classes = classes || heap_class_of(h, i) == h->dump->class_class;
         taken++;
         for (int depth = 0; at < h->n && depth < MAX_DEPTH && !error;
              depth++, at = heap_path(h, at)) {
@@ -263,6 +353,8 @@ static int merged_paths(const struct heap_call *c, const struct heap_selection *
             }
         }
     }
+    if (!error && !classes)
+        error = begin_at_classes(h, &index, rows.data, rows.len);
     if (!error) {
         if (rows.len)
             qsort(rows.data, rows.len, sizeof(struct merged), by_parent);
@@ -310,7 +402,9 @@ const struct command heap_verb_paths = {
     .max_operands = 2,
     .summary = "show why an object is held: the shortest path from a GC root",
     .description = "Prints the shortest path from a GC root, over strong references if there is "
-                   "such a path. For a class, the paths of its instances are merged.",
+                   "such a path. It begins at a class of the program where only the VM's own "
+                   "references, such as those of a class loader, lead to that class. For a class, "
+                   "the paths of its instances are merged.",
     .examples = "  jvmscope heap paths app.hprof 0x7f01a8\n"
                 "  jvmscope heap paths app.hprof com.example.Session\n",
     .sets = heap_paths_sets,
