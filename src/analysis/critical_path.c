@@ -95,10 +95,13 @@ static int consume(struct walk *w, uint32_t thread, uint64_t start, enum path_st
         if (last->node == TL_NONE)
             last->node = node;
     } else {
+        /* The object of a run's node is that of what the thread does at the end of the run. */
+        bool waits = node != TL_NONE && state != PATH_RUN && tl_is_state(tl_node(w->t, node).kind);
         struct path_segment s = {.start = start,
                                  .end = w->at,
                                  .thread = thread,
                                  .node = node,
+                                 .object = waits ? tl_context_of(w->t, node)->object : TL_NONE,
                                  .waker = TL_NONE,
                                  .state = state};
         r = vec_push(&w->path->segments, s);
@@ -107,8 +110,12 @@ static int consume(struct walk *w, uint32_t thread, uint64_t start, enum path_st
     return r;
 }
 
-/* Records in the segment that begins here that the path comes from another thread. */
-static void come_from(struct walk *w, uint32_t to, uint32_t from, enum tl_edge edge, bool inferred)
+/*
+ * Records in the segment that begins here that the path comes from another thread, which ended the
+ * wait that began at a node.
+ */
+static void come_from(struct walk *w, uint32_t to, uint32_t from, enum tl_edge edge, bool inferred,
+                      uint32_t wait)
 {
     w->path->edges[edge]++;
     w->path->inferred += inferred;
@@ -120,6 +127,8 @@ static void come_from(struct walk *w, uint32_t to, uint32_t from, enum tl_edge e
     s->waker = from;
     s->edge = edge;
     s->inferred = inferred;
+    if (wait != TL_NONE && timeline_node_holds(w->t, wait))
+        s->object = tl_context_of(w->t, wait)->object;
 }
 
 /* Returns whether the thread whose last node before a moment is n is running at that moment. */
@@ -264,8 +273,9 @@ static int walk_back(struct walk *w, uint32_t n, uint32_t thread)
         } else if (graph_woken(w->t, n)) {
             uint32_t waker = at.waker;
             const struct tl_node from = tl_node(w->t, waker);
-            r = consume(w, thread, from.time, latency_state(at.edge), graph_wait_start(w->t, n));
-            come_from(w, thread, from.thread, at.edge, at.flags & TL_INFERRED);
+            uint32_t wait = graph_wait_start(w->t, n);
+            r = consume(w, thread, from.time, latency_state(at.edge), wait);
+            come_from(w, thread, from.thread, at.edge, at.flags & TL_INFERRED, wait);
             thread = from.thread;
             n = waker;
         } else if (at.prev >= n) {
@@ -308,14 +318,14 @@ static int split_at_pauses(const struct timeline *t, struct critical_path *p)
             before.end = gc.start;
             if (before.end > before.start) {
                 r = vec_push(&p->segments, before);
-                gc.waker = TL_NONE;
+                gc.waker = gc.object = TL_NONE;
                 gc.edge = TL_NO_EDGE;
                 gc.inferred = false;
             }
             if (r == 0)
                 r = vec_push(&p->segments, gc);
             s.start = gc.end;
-            s.waker = TL_NONE;
+            s.waker = s.object = TL_NONE;
             s.edge = TL_NO_EDGE;
             s.inferred = false;
         }

@@ -29,8 +29,10 @@ enum path_state {
 struct path_segment {
     uint64_t start, end;
     uint32_t thread;
-    /* what the thread did; the node's context has the object and the stack; or TL_NONE */
+    /* what the thread did; the node's context has the stack; or TL_NONE */
     uint32_t node;
+    /* what the thread waits for, or what it waited for until the path came to it; or TL_NONE */
+    uint32_t object;
     /* the thread from which the path came to the beginning of this segment, or TL_NONE */
     uint32_t waker;
     uint8_t state; /* enum path_state */

@@ -11,7 +11,7 @@ static int cut(struct critical_path *p, struct path_segment *s, uint64_t at)
     if (at <= s->start)
         return 0;
     before.end = s->start = at;
-    s->waker = TL_NONE;
+    s->waker = s->object = TL_NONE;
     s->edge = TL_NO_EDGE;
     return vec_push(&p->segments, before);
 }

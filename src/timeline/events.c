@@ -178,9 +178,20 @@ static int on_call(struct timeline_builder *b, const struct tl_event *e)
     return 0;
 }
 
+/* Whether a thread is in a wait in which it keeps every lock that it holds. */
+static bool keeps_locks(const struct timeline_builder *b, uint32_t thread)
+{
+    const struct activity *d = &b->activity.data[thread];
+    uint8_t kind = d->depth ? d->states[d->depth - 1].kind : TL_RUN;
+    return kind == TL_WAIT_LOCK || kind == TL_PARK || kind == TL_SLEEP || kind == TL_IO;
+}
+
 static int on_hold(struct timeline_builder *b, const struct tl_event *e)
 {
     bool release = e->kind == TLE_RELEASE;
+    /* The recording's end also ends the holds in it, but the thread still has the lock. */
+    if (release && keeps_locks(b, e->thread))
+        return 0;
     int64_t n = timeline_node_of(b, e, release ? TL_RELEASE : TL_ACQUIRE);
     struct monitor *m = timeline_monitor_of(b, e->object);
     if (n < 0 || !m)

@@ -78,6 +78,34 @@ static void holds_that_were_recorded_are_exact(void **state)
     timeline_free(t);
 }
 
+/* An object belongs to the wait for it, and to the segment that begins when that wait ends. */
+static void objects_of_a_path_are_those_of_waits(void **state)
+{
+    struct timeline_builder *b = builder_of(2);
+    struct timeline *t;
+    struct critical_path path;
+    assert_int_equal(timeline_object(b, 77, (uint32_t)timeline_string(b, "Lock", 4)), 0);
+    assert_int_equal(timeline_object(b, 78, (uint32_t)timeline_string(b, "Group", 5)), 1);
+    timeline_origin(b, NS_PER_MS, 0);
+    put(b, 0, 1, TLE_ACQUIRE, TL_NONE);
+    put(b, 1, 0, TLE_CONTENDED_ENTER, 1);
+    put(b, 4, 1, TLE_RELEASE, TL_NONE);
+    put(b, 4, 0, TLE_CONTENDED_ENTERED, 1);
+    put_of(b, 8, 0, TLE_NOTIFY_ALL, 1, TL_NONE);
+    put_of(b, 9, 0, TLE_THREAD_END, TL_NONE, TL_NONE);
+    assert_int_equal(timeline_finish(b, 10 * NS_PER_MS, &t), 0);
+    timeline_builder_free(b);
+    assert_int_equal(critical_path(t, &(struct path_options){.end_thread = 0}, &path), 0);
+    assert_true(path.segments.len >= 2);
+    for (size_t i = 0; i < path.segments.len; i++) {
+        const struct path_segment *s = &path.segments.data[i];
+        assert_int_equal(s->object, s->edge == TL_NO_EDGE ? TL_NONE : 0);
+    }
+    assert_int_equal(path.edges[TL_BY_HANDOFF], 1);
+    critical_path_release(&path);
+    timeline_free(t);
+}
+
 /*
  * Time in which any lock of the class is held counts once: from 1 to 8, and at 9, although another
  * is held at the same time.
@@ -521,6 +549,7 @@ int main(void)
         cmocka_unit_test(what_is_random_is_asked_of_the_whole_recording),
         cmocka_unit_test(hand_overs_may_take_longer),
         cmocka_unit_test(holds_that_were_recorded_are_exact),
+        cmocka_unit_test(objects_of_a_path_are_those_of_waits),
         cmocka_unit_test(two_locks_of_a_class_share_once),
         cmocka_unit_test(a_replay_needs_few_times),
     };

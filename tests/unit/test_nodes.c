@@ -169,6 +169,36 @@ static struct timeline *server(void)
     return t;
 }
 
+/* Threads that wait for each other keep their locks, although the recording's end ends the holds.
+ */
+static void deadlock_holds_to_the_end(void **state)
+{
+    struct timeline_builder *b;
+    struct timeline *t;
+    assert_int_equal(timeline_builder_new(&b), 0);
+    uint32_t lock = (uint32_t)timeline_string(b, "Lock", 4), deadlocks = 0;
+    for (uint64_t i = 0; i < 2; i++)
+        assert_true(timeline_thread(b, i + 1) >= 0 && timeline_object(b, i, lock) >= 0);
+    add(b, 10, TLE_ACQUIRE, 0, 0, TL_NONE, TL_NONE);
+    add(b, 11, TLE_ACQUIRE, 1, 1, TL_NONE, TL_NONE);
+    add(b, 20, TLE_CONTENDED_ENTER, 0, 1, TL_NONE, 1);
+    add(b, 30, TLE_CONTENDED_ENTER, 1, 0, TL_NONE, 0);
+    add(b, 90, TLE_RELEASE, 0, 0, TL_NONE, TL_NONE);
+    add(b, 90, TLE_RELEASE, 1, 1, TL_NONE, TL_NONE);
+    assert_int_equal(timeline_finish(b, 90, &t), 0);
+    timeline_builder_free(b);
+    assert_int_equal(t->deadlocks, 1);
+    for (uint32_t i = 0; i < t->n_nodes; i++) {
+        const struct tl_node n = tl_node(t, i);
+        assert_int_not_equal(n.kind, TL_RELEASE);
+        deadlocks += n.kind == TL_DEADLOCK;
+        if (n.kind == TL_DEADLOCK)
+            assert_int_equal(n.time + t->origin_ns, 30);
+    }
+    assert_int_equal(deadlocks, 2);
+    timeline_free(t);
+}
+
 /*
  * What refers to nodes that were packed long ago: a permit that is used at last, and threads that
  * waited for each other from the beginning on, whose deadlock is put in there at the end.
@@ -246,6 +276,7 @@ int main(void)
         cmocka_unit_test(nodes_lie_where_the_index_has_them),
         cmocka_unit_test(a_full_disk_is_no_end),
         cmocka_unit_test(an_event_takes_few_bytes),
+        cmocka_unit_test(deadlock_holds_to_the_end),
         cmocka_unit_test(old_nodes_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,6 @@ static void path_json(struct thread_view *v, const struct critical_path *p,
     json_begin_array(&j);
     for (size_t i = 0; i < p->segments.len; i++) {
         const struct path_segment *s = &p->segments.data[i];
-        const struct tl_context *c = s->node == TL_NONE ? NULL : tl_context_of(t, s->node);
         json_begin_object(&j);
         json_key(&j, "thread");
         json_thread(&j, t, s->thread);
@@ -32,7 +31,7 @@ static void path_json(struct thread_view *v, const struct critical_path *p,
         json_key_u64(&j, "ns", s->end - s->start);
         json_key(&j, "waker");
         json_thread(&j, t, s->waker);
-        json_key_string(&j, "object", c ? tl_object_class(t, c->object) : NULL);
+        json_key_string(&j, "object", s->object == TL_NONE ? NULL : tl_object_class(t, s->object));
         json_key_bool(&j, "inferred", s->inferred);
         json_key_string(&j, "edge", s->edge == TL_NO_EDGE ? NULL : tl_edge_name(s->edge));
         json_key(&j, "frames");
@@ -155,15 +154,14 @@ static void path_text(struct thread_view *v, const struct critical_path *p,
         if (samples->idle[i] || shown++ >= limit)
             continue;
         const struct path_segment *s = &p->segments.data[i];
-        const struct tl_context *c = s->node == TL_NONE ? NULL : tl_context_of(t, s->node);
         printf(" %12.6f  %10s  %-9s  %s", (double)s->start / 1e9,
                format_duration(d, s->end - s->start), path_state_name(s->state),
                tl_thread_name(t, s->thread));
         if (s->waker != TL_NONE)
             printf(" <- %s of %s%s", tl_edge_name(s->edge), tl_thread_name(t, s->waker),
                    s->inferred ? " (inferred)" : "");
-        if (c && c->object != TL_NONE)
-            printf(", %s", tl_object_class(t, c->object));
+        if (s->object != TL_NONE)
+            printf(", %s", tl_object_class(t, s->object));
         struct path_frames frames = kinds ? path_frames(t, kinds, s) : (struct path_frames){0, 0};
         if (samples->top[i])
             printf("  in %s", samples->top[i]);
