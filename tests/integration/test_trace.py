@@ -681,3 +681,17 @@ def test_texts_of_classes_that_a_pattern_means(jdk, jvmscope, tmp_path):
     done = jvmscope("run", "--trace=Kinds.optional", "--to-string=java.util.Opt*,no.*", "-o", out, "--", *jdk.command("java", "-cp", lab.compiled("Kinds"), "Kinds"))
     assert "--to-string: no class that was loaded matches: no.*\n" in done.stderr and done.stderr.count("matches: ") == 1, done.stderr
     assert "{Optional[x]}" in jvmscope("trace", out).stdout
+
+
+@pytest.mark.jdks(8, 17)
+def test_what_the_agent_does_itself_is_no_call(jdk, jvmscope, tmp_path):
+    """The loader of the program's classes is asked for the classes of the probes, and the VM for their native methods: none of that,
+    nor what is called on the way, is the program's. The calls around it are there."""
+    out = tmp_path / "t.jfr"
+    done = jdk.java("Traced", jvm=(jdk.agent(f"trace=*,cpu=times,exceptions=counts,format=r,limit=1000000,file={out}"), "-Xmx256m"))
+    assert done.returncode == 0, done.stderr
+    seen = calls(jvmscope, out)
+    own = [c for c in seen if re.search(r"lang.Jvmscope", json.dumps(c))]
+    assert not own, own[:3]
+    assert any(".loadClass(" in c["method"] and "Traced" in json.dumps(c["args"]) for c in seen)
+    assert any(c["method"].startswith("Traced") for c in seen)

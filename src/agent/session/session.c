@@ -227,6 +227,7 @@ static void watch_end(struct session *s, JNIEnv *jni)
 
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
 {
+    vm_beginning = true;
     threads_add_existing(jni);
     watch_end(s, jni);
     instrument_pause = drain_now;
@@ -238,15 +239,15 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         if (rows_has(s->loaded, i) && captures[i]->own_stacks)
             own_stack_start(jni, &s->options);
     int r = rows_start(s, jni, why);
-    if (r < 0)
-        return r;
     s->due_ns = s->options.v[OPT_DURATION].given ? now_ns() + s->options.v[OPT_DURATION].number : 0;
-    if (s->out.format == OUT_BINARY && class_watch_start(jni) < 0)
+    if (r == 0 && s->out.format == OUT_BINARY && class_watch_start(jni) < 0)
         session_message(s, "this VM does not report the unloading of classes");
-    r = front_start(s, jni);
+    if (r == 0)
+        r = front_start(s, jni);
     if (r == 0)
         r = session_worker_start(jni);
-    if (r < 0)
+    vm_beginning = false;
+    if (r < 0 && !why->len)
         buf_printf(why, "the VM gives the agent no thread");
     return r;
 }

@@ -14,6 +14,7 @@
 enum { TABLES_MAX = 32, EVENT_MIN = JVMTI_MIN_EVENT_TYPE_VAL, EVENT_MAX = 88 };
 
 struct vm vm;
+__thread bool vm_beginning;
 
 static _Atomic(const struct vm_callbacks *) tables[TABLES_MAX];
 /* one behind the last table ever used; each callback visits all tables below */

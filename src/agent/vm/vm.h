@@ -46,6 +46,8 @@ struct vm {
 };
 
 extern struct vm vm;
+/* Whether the calling thread begins a session: what it calls is not the program's. */
+extern __thread bool vm_beginning;
 
 /* Creates the JVM TI environment, once per process; -ENOTSUP when the VM has none. */
 int vm_open(JavaVM *java, bool attached) must_check;

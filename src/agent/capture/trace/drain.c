@@ -100,6 +100,9 @@ NATIVE(jlong, newRing)(JNIEnv *jni, jclass class, jlong eetop)
     if (!eetop) /* called while the probe class binds its methods */
         return 0;
     struct thread *thread = threads_self(jni);
+    /* What the agent does itself is not recorded. The thread asks again with its next call. */
+    if (vm_beginning || (thread && thread->own))
+        return 0;
     pthread_mutex_lock(&drain.lock);
     keep_name(thread);
     struct trace_slot *slot = drain.active && eetop != RING_VACATED

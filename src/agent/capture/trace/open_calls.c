@@ -50,13 +50,15 @@ static bool make_room(struct open_calls *o, uint32_t size)
     return c->entry != NULL;
 }
 
-int open_calls_add(struct open_threads *t, const struct trace_record *r)
+int open_calls_add(struct open_threads *t, const struct trace_record *r, bool of_agent)
 {
     struct open_calls *o = t->n_open < OPEN_MAX ? make_list(t, r->thread) : NULL;
     if (!o || !make_room(o, r->size))
         return -ENOMEM;
     struct open_call own = o->calls[o->n];
     memcpy(own.entry, r, r->size);
+    own.of_agent = of_agent;
+    o->n_of_agent += of_agent;
     uint32_t at = o->n++;
     t->n_open++;
     for (; at > 0 && o->calls[at - 1].entry->time_ns > r->time_ns; at--)
@@ -65,10 +67,19 @@ int open_calls_add(struct open_threads *t, const struct trace_record *r)
     return 0;
 }
 
+bool open_calls_within_agent(const struct open_calls *o, uint32_t at)
+{
+    bool is = false;
+    for (uint32_t i = 0; o->n_of_agent && i <= at && !is; i++)
+        is = o->calls[i].of_agent;
+    return is;
+}
+
 void open_calls_remove(struct open_threads *t, struct open_calls *o, uint32_t at)
 {
     struct open_call own = o->calls[at];
     o->n--;
+    o->n_of_agent -= own.of_agent;
     t->n_open--;
     memmove(&o->calls[at], &o->calls[at + 1], (o->n - at) * sizeof(own));
     o->calls[o->n] = own;

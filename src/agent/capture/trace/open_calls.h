@@ -11,12 +11,14 @@
 struct open_call {
     struct trace_record *entry;
     uint32_t room; /* of entry */
+    bool of_agent; /* the VM or a class loader looks for a class or function of the agent */
 };
 
 /* A thread's traced calls in progress, outermost first. */
 struct open_calls {
     struct open_call *calls;
     uint32_t n, cap;
+    uint32_t n_of_agent;
 };
 
 /* All threads; zeroed is empty. */
@@ -32,7 +34,9 @@ struct open_calls *open_calls_of(const struct open_threads *t, int64_t thread);
  * another carrier may be read after calls that it began later. -ENOMEM, also when too many are
  * open.
  */
-int open_calls_add(struct open_threads *t, const struct trace_record *r) must_check;
+int open_calls_add(struct open_threads *t, const struct trace_record *r, bool of_agent) must_check;
+/* Whether call `at`, or one that encloses it, is of the agent. */
+bool open_calls_within_agent(const struct open_calls *o, uint32_t at);
 /* Removes call `at` from a thread's list; its record remains valid until the next call is added. */
 void open_calls_remove(struct open_threads *t, struct open_calls *o, uint32_t at);
 /* Removes threads without open calls when there are many. */

@@ -260,6 +260,10 @@ static void end_call(struct jfr_writer *w, struct open_calls *o, uint32_t at,
     const struct known_method *m = known_method(w, own.entry->kind);
     struct ended c = {
         .method = m ? &m->method : NULL, .entry = own.entry, .exit = exit, .depth = at};
+    if (open_calls_within_agent(o, at)) {
+        open_calls_remove(&method_trace.open, o, at);
+        return;
+    }
     if (!m)
         jfr_lose(w, LOSS_TRACE_MEMORY, 1);
     else if (!trace_rules_hold(&method_trace.rules, m->method.rules, condition_value, &c))
@@ -308,6 +312,50 @@ static bool call_ended(struct jfr_writer *w, const struct trace_record *r)
 }
 
 /*
+ * Whether one of the call's values has the name of a class or function of the agent: the loader of
+ * a class with probes is asked for the class of the probes, and the VM for its native methods. All
+ * that is called on the way is no call of the program.
+ */
+static bool is_of_agent(const struct trace_record *r)
+{
+    static const uint16_t name[] = {'J', 'v', 'm', 's', 'c', 'o', 'p', 'e'};
+    static const char before[] = "java?lang?";
+    const size_t n = sizeof(before) - 1;
+    const uint8_t *at = r->values, *end = (const uint8_t *)r + r->size;
+    while ((at = memmem(at, (size_t)(end - at), name, sizeof(name)))) {
+        bool is = (size_t)(at - r->values) >= 2 * n;
+        for (size_t i = 0; i < n && is; i++) {
+            const uint8_t *unit = at - 2 * (n - i);
+            is = before[i] == '?' ? unit[0] == '.' || unit[0] == '_' || unit[0] == '/'
+                                  : unit[0] == before[i] && unit[1] == 0;
+        }
+        if (is)
+            return true;
+        at += sizeof(name);
+    }
+    return false;
+}
+
+/* The same for a class itself: the VM asks its loader whether it may be used. */
+static bool has_class_of_agent(const struct traced_method *m, const struct trace_record *entry)
+{
+    const uint8_t *at = entry->values, *end = (const uint8_t *)entry + entry->size;
+    struct str d = {m->descriptor, strlen(m->descriptor)};
+    struct value v;
+    unsigned slots;
+    bool is = false, more = strstr(m->descriptor, "Ljava/lang/Class;") != NULL;
+    more = more && (!m->has_this || value_take(&at, end, 'L', &v));
+    for (size_t p = 1, len; more && !is && (len = descriptor_next(d, p, &slots)); p += len) {
+        _cleanup_(buf_release) struct buf text = BUF(16 << 10);
+        more = value_take(&at, end, d.data[p], &v);
+        if (more && v.type == 'L' && v.shown && v.shown->kind == SHAPE_CLASS)
+            value_text(&text, &v);
+        is = strncmp(buf_str(&text), "java.lang.Jvmscope", strlen("java.lang.Jvmscope")) == 0;
+    }
+    return is;
+}
+
+/*
  * Handles one record of the rings. False: it is the exit of a call whose entry has not been read
  * yet.
  */
@@ -315,7 +363,9 @@ static bool read_record(struct jfr_writer *w, const struct trace_record *r)
 {
     if (r->kind < 0)
         return call_ended(w, r);
-    if (open_calls_add(&method_trace.open, r) < 0)
+    const struct known_method *m = known_method(w, r->kind);
+    bool of_agent = is_of_agent(r) || (m && has_class_of_agent(&m->method, r));
+    if (open_calls_add(&method_trace.open, r, of_agent) < 0)
         jfr_lose(w, LOSS_TRACE_MEMORY, 1);
     return true;
 }
