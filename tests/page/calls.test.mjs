@@ -2,6 +2,7 @@
 // The call tree and the coverage views: their numbers are those of trace --json and coverage --json.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
@@ -66,6 +67,18 @@ test("every call is in the tree, with what it was given and what came back", asy
   await page.reload();
   await page.waitForSelector(".side h2:has-text('catcher')");
   assert.deepEqual(page.problems, []);
+});
+
+test("numbers are shown as the recording has them", async () => {
+  const { build } = createRequire(join(root, "web/package.json"))("esbuild");
+  const outfile = join(folder, "calls.mjs");
+  await build({ entryPoints: [join(root, "web/src/calls.ts")], outfile, format: "esm", bundle: true });
+  const { values } = await import(pathToFileURL(outfile).href);
+  const recorded = '[1.0,1e300, -0.0,7,"a,]\\"[1.0,",{"object":"x{1.0,2}"},{"number":"NaN"},null,true]';
+  const shown = ["1.0", "1e300", "-0.0", "7", '"a,]\\"[1.0,"', "x{1.0,2}", "NaN", "null", "true"];
+  assert.deepEqual(values(recorded), shown);
+  assert.deepEqual(values("[1.0,1e300]", ["java.lang.Object", "double"]), ["1.0", "1e300"]);
+  assert.deepEqual([values("1e300"), values("[]"), values("no JSON")], [["1e300"], [], ["no JSON"]]);
 });
 
 test("the tree by keyboard; its methods add up; it is saved as CSV", async () => {

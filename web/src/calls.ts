@@ -53,20 +53,35 @@ export function linkCalls(json: TraceJson): Call[] {
 export function values(json: string, of: string[] = []): string[] {
   try {
     const list: unknown = JSON.parse(json);
-    return (Array.isArray(list) ? list : [list]).map((v, i) => show(v, of[i]));
+    const written = texts(json);
+    return (Array.isArray(list) ? list : [list]).map((v, i) => show(v, of[i], Array.isArray(list) ? written[i] : json));
   } catch {
     return [json];
   }
 }
 
+/** The texts of the elements of an array as they were recorded: 1.0 and 1e300, which JavaScript writes as 1 and 1e+300. */
+function texts(json: string): string[] {
+  const list: string[] = [];
+  let depth = 0;
+  let start = 0;
+  for (const m of json.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{},]/gs)) {
+    if (/[\]}]/.test(m[0]) && m[0].length === 1) depth--;
+    if (depth === (m[0] === "]" ? 0 : 1) && (m[0] === "," || m[0] === "]")) {
+      list.push(json.slice(start, m.index).trim());
+      start = m.index + 1;
+    }
+    if ((m[0] === "[" || m[0] === "{") && ++depth === 1) start = m.index + 1;
+  }
+  return list;
+}
+
 // Objects and numbers that JSON cannot express are recorded as {"object": text} and {"number": text}.
-function show(v: unknown, type = ""): string {
+function show(v: unknown, type: string | undefined, written: string): string {
   const named = v && typeof v === "object" ? ((v as Record<string, unknown>).object ?? (v as Record<string, unknown>).number) : undefined;
   if (typeof named === "string") return named;
   if (type === "char") return `'${JSON.stringify(v).slice(1, -1).replace(/'/g, "\\'").replace(/\\"/g, '"')}'`;
-  // JSON of JavaScript writes 3 and 0 for 3.0 and -0.0.
-  if (typeof v === "number" && (type === "double" || type === "float")) return Object.is(v, -0) ? "-0.0" : Number.isInteger(v) && !/e/.test(String(v)) ? `${v}.0` : String(v).replace("e+", "e");
-  return JSON.stringify(v);
+  return typeof v === "number" ? written.trim() : JSON.stringify(v);
 }
 
 const primitives: Record<string, string> = { B: "byte", C: "char", D: "double", F: "float", I: "int", J: "long", S: "short", Z: "boolean", V: "void" };
