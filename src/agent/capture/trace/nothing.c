@@ -93,15 +93,16 @@ static const char *why_not(const struct search *s, jclass class, struct str clas
     return "its class could not be changed";
 }
 
-static void see_method(struct search *s, jclass class, struct str class_name, jmethodID m)
+/* named: the class's name as the pattern has it, which may be the one that results show. */
+static void see_method(struct search *s, jclass class, struct str class_name, struct str named,
+                       jmethodID m)
 {
     char *name = NULL, *descriptor = NULL;
     jint modifiers = 0;
     if ((*vm.ti)->GetMethodName(vm.ti, m, &name, &descriptor, NULL) != JVMTI_ERROR_NONE)
         return;
     struct str method = {name, strlen(name)};
-    if (trace_matches(s->pattern, class_name, method,
-                      (struct str){descriptor, strlen(descriptor)})) {
+    if (trace_matches(s->pattern, named, method, (struct str){descriptor, strlen(descriptor)})) {
         (*vm.ti)->GetMethodModifiers(vm.ti, m, &modifiers);
         if (!s->methods++) {
             snprintf(s->method, sizeof(s->method), "%.*s.%s", (int)class_name.len, class_name.data,
@@ -116,7 +117,7 @@ static void see_method(struct search *s, jclass class, struct str class_name, jm
     vm_free(descriptor);
 }
 
-static void see_class(struct search *s, jclass class, struct str name)
+static void see_class(struct search *s, jclass class, struct str name, struct str named)
 {
     jint n = 0;
     jmethodID *methods = NULL;
@@ -125,7 +126,7 @@ static void see_class(struct search *s, jclass class, struct str name)
     if ((*vm.ti)->GetClassMethods(vm.ti, class, &n, &methods) != JVMTI_ERROR_NONE)
         return;
     for (jint i = 0; i < n; i++)
-        see_method(s, class, name, methods[i]);
+        see_method(s, class, name, named, methods[i]);
     vm_free(methods);
 }
 
@@ -145,8 +146,17 @@ static bool names_class(const struct search *s, struct str name)
 static bool on_loaded(void *context, jclass c, struct str name)
 {
     struct search *s = context;
-    if (names_class(s, name))
-        see_class(s, c, name);
+    char text[512];
+    struct str shown = {text,
+                        (size_t)snprintf(text, sizeof(text), "%.*s", (int)name.len, name.data)};
+    if (names_class(s, name)) {
+        see_class(s, c, name, name);
+    } else if (shown.len < sizeof(text)) {
+        /* Results show the classes of lambdas without their numbers, which nobody can know. */
+        shown.len = generated_name_normalize(text, shown.len);
+        if (shown.len < name.len && names_class(s, shown))
+            see_class(s, c, name, shown);
+    }
     return false;
 }
 
