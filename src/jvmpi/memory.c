@@ -17,6 +17,7 @@
 #include "jvmpi/lookup.h"
 #include "jvmpi/references.h"
 #include "jvmpi/sizes.h"
+#include "jvmpi/thread_table.h"
 #include "jvmpi/threads.h"
 #include "jvmpi/weak_ids.h"
 
@@ -37,6 +38,7 @@ static jlong last_before; /* the last id given before the last collection */
 static int gc_disabled, walks;
 static jlong sentinel; /* run_gc waits for its end */
 static bool sentinel_sent, stopping, running, delivering;
+static JNIEnv *deliverer; /* the delivering thread's; NULL until it has begun */
 static bool idle; /* everything that was queued when the delivering thread last looked is sent */
 static atomic_int forced; /* unfinished collections started by run_gc */
 
@@ -78,10 +80,12 @@ static struct timespec in_seconds(time_t n)
 
 /*
  * Waits for a change of the queue. Returns false when the delivering thread has sent nothing for so
- * many seconds. Requires the mutex.
+ * many seconds, or is suspended. Requires the mutex.
  */
 static bool progresses(struct progress *p, time_t seconds)
 {
+    if (thread_is_suspended(deliverer))
+        return false;
     uint64_t now = atomic_load(&n_sent);
     if (!p->until.tv_sec || p->n_sent != now)
         *p = (struct progress){now, in_seconds(seconds)};
@@ -419,6 +423,9 @@ static void run_delivery(void *unused)
     if (!(*vm.ti)->GetCurrentThread(vm.ti, &self))
         (void)layer_global(env, self);
     (*env)->DeleteLocalRef(env, self);
+    pthread_mutex_lock(&queue_mutex);
+    deliverer = env;
+    pthread_mutex_unlock(&queue_mutex);
     deliver_all(vm.ti, env, NULL);
 }
 

@@ -193,8 +193,10 @@ typedef VEC(struct report) report_vec;
 
 /*
  * Returns true when the thread waits for the caller. *ret_known: it waits for something that the
- * layer knows, so that it need not be guessed for what. *ret_by: the thread that has suspended it,
- * or itself.
+ * layer knows, so that it need not be guessed for what. *ret_by: the thread on which it depends,
+ * which is another one where threads are suspended: the one that has suspended it; or, when the
+ * caller has suspended what it waits for, the suspended one, which may run on in native code but
+ * not to the end of what it does.
  */
 static bool waits_for_me(struct thread_entry *t, bool *ret_known, struct thread_entry **ret_by)
 {
@@ -208,10 +210,17 @@ static bool waits_for_me(struct thread_entry *t, bool *ret_known, struct thread_
         uintptr_t awaits = atomic_load(&t->awaits);
         if (atomic_load(&t->leaving))
             return true;
-        *ret_known |= atomic_load(&t->settling) || awaits;
+        if (suspender) {
+            /* What the threads before it wait for does not come, and is no reason to wait. */
+            *ret_known = atomic_load(&t->locked) || awaits;
+            *ret_by = t;
+        } else {
+            *ret_known |= atomic_load(&t->settling) || awaits;
+        }
         if (atomic_load(&t->settling) && (my.reports || my.raw_held))
             return true; /* perhaps for the caller */
         if (suspender && suspender != my_entry) {
+            *ret_known = false;
             *ret_by = t = suspender;
         } else if (awaits) {
             t = flight_thread(awaits);

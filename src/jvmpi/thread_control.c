@@ -120,7 +120,7 @@ static jint suspend(JNIEnv *env)
         error = JVMTI_ERROR_THREAD_NOT_ALIVE;
     }
     if (error) {
-        atomic_store(&t->suspended, false);
+        thread_unsuspended(t);
     } else {
         jlong cpu = -1;
         t->cpu_before_ns = t->cpu_ns;
@@ -143,7 +143,7 @@ static jint resume(JNIEnv *env)
         return THREAD_NOT_SUSPENDED;
     jthread thread = thread_of(self, env);
     jvmtiError error = thread ? (*vm.ti)->ResumeThread(vm.ti, thread) : JVMTI_ERROR_INVALID_THREAD;
-    atomic_store(&t->suspended, false);
+    thread_unsuspended(t);
     if (thread)
         (*self)->DeleteLocalRef(self, thread);
     return error ? THREAD_INVALID : THREAD_DONE;

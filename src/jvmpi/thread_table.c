@@ -39,20 +39,48 @@ struct thread_entry *thread_find(JNIEnv *env)
 
 static __thread int depth;                    /* number of the layer's locks held */
 static __thread struct thread_entry *counted; /* the entry that counted the outermost lock */
+static pthread_mutex_t resumption = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t resumed = PTHREAD_COND_INITIALIZER;
+
+/*
+ * A suspended thread still runs in native code. It sleeps here until it is resumed, without waking
+ * up meanwhile: it must use no time, and others see that it does not go on (settle.c).
+ */
+static void wait_while_suspended(const struct thread_entry *t)
+{
+    pthread_mutex_lock(&resumption);
+    while (atomic_load(&t->suspended))
+        pthread_cond_wait(&resumed, &resumption);
+    pthread_mutex_unlock(&resumption);
+}
 
 void layer_lock(pthread_mutex_t *mutex)
 {
     if (depth++ == 0) {
         counted = my_entry ? my_entry : thread_find(vm_jni());
-        for (; counted; nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL)) {
+        while (counted) {
             atomic_store(&counted->locked, true);
             if (!atomic_load(&counted->suspended))
                 break;
-            /* suspended, the thread still runs in native code; stop here until it is resumed */
             atomic_store(&counted->locked, false);
+            wait_while_suspended(counted);
         }
     }
     pthread_mutex_lock(mutex);
+}
+
+void thread_unsuspended(struct thread_entry *t)
+{
+    pthread_mutex_lock(&resumption);
+    atomic_store(&t->suspended, false);
+    pthread_cond_broadcast(&resumed);
+    pthread_mutex_unlock(&resumption);
+}
+
+bool thread_is_suspended(JNIEnv *env)
+{
+    const struct thread_entry *t = thread_find(env);
+    return t && atomic_load(&t->suspended);
 }
 
 void layer_unlock(pthread_mutex_t *mutex)

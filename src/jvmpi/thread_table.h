@@ -58,5 +58,9 @@ void thread_use(struct thread_entry *t);
  * *bucket is the function's own.
  */
 struct thread_entry *thread_next(struct thread_entry *t, unsigned *bucket);
+/* Clears `suspended`, for which the thread may be waiting before a lock of the layer. */
+void thread_unsuspended(struct thread_entry *t);
+/* Returns whether JVMPI has suspended the thread of this environment. */
+bool thread_is_suspended(JNIEnv *env);
 void thread_table_lock(void);
 void thread_table_unlock(void);

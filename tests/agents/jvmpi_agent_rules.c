@@ -16,6 +16,16 @@ static JNIEnv *volatile started_in, *volatile loaded_in, *volatile ended_in, *vo
 static volatile int inside, meeting, met;
 /* of the bracket that is held until another thread is about to call DisableGC */
 static volatile int hold_bracket, in_bracket, about_to_disable;
+static JNIEnv *volatile bracket_in;
+
+enum { BUSY = 4 }; /* threads named "busy ..." */
+
+/* of the busy threads that suspended_dumps keeps in their handlers: what each does there */
+enum { NOTHING, ASKS, ASKS_AS_OWNER, WANTS_MONITOR };
+
+static JNIEnv *busy[BUSY];
+static volatile int handling, go_on, in_handler[BUSY], returned[BUSY];
+static JVMPI_RawMonitor wanted;
 
 static void begin(JNIEnv *env)
 {
@@ -36,8 +46,32 @@ static void meet(void)
     __sync_sub_and_fetch(&inside, 1);
 }
 
+/* The handler of a busy thread. */
+static void handle(JNIEnv *env)
+{
+    int i, what;
+    for (what = 0; what < BUSY && busy[what] != env; what++)
+        ;
+    if (what == BUSY || what == NOTHING || in_handler[what])
+        return;
+    if (what == ASKS_AS_OWNER)
+        jvmpi->RawMonitorEnter(wanted);
+    in_handler[what] = 1;
+    for (i = 0; i < 10000 && !go_on; i++)
+        pause_ms(1);
+    if (what == WANTS_MONITOR)
+        jvmpi->RawMonitorEnter(wanted);
+    else
+        jvmpi->GetThreadObject(busy[NOTHING]);
+    returned[what] = 1;
+    if (what != ASKS)
+        jvmpi->RawMonitorExit(wanted);
+}
+
 void rules_event(JVMPI_Event *e, int type)
 {
+    if (type == JVMPI_EVENT_OBJECT_ALLOC && handling)
+        handle(e->env_id);
     if (asking && e->event_type & JVMPI_REQUESTED_EVENT && e->env_id == asking)
         arrived_requested[type]++;
     if (asking)
@@ -52,6 +86,7 @@ void rules_event(JVMPI_Event *e, int type)
         allocated_in = e->env_id;
     if (type == JVMPI_EVENT_GC_START && hold_bracket) {
         int i;
+        bracket_in = e->env_id;
         in_bracket = 1;
         for (i = 0; i < 1000 && !about_to_disable; i++)
             pause_ms(10);
@@ -168,8 +203,6 @@ static long disables(void)
     return in_bracket && ran && !open ? 1 : 10 + open;
 }
 
-enum { BUSY = 4 }; /* threads named "busy ..." */
-
 static long busy_threads(JNIEnv **list)
 {
     long i, n = 0;
@@ -219,6 +252,66 @@ static long suspends(JNIEnv *env)
     return n == BUSY && traced >= n * 50 ? 1 : traced;
 }
 
+static int all(const volatile int *flags)
+{
+    int i;
+    for (i = 0; i < 5000 && !(flags[ASKS] && flags[ASKS_AS_OWNER] && flags[WANTS_MONITOR]); i++)
+        pause_ms(1);
+    return flags[ASKS] && flags[ASKS_AS_OWNER] && flags[WANTS_MONITOR];
+}
+
+/*
+ * No dump waits for the handlers of threads that the caller has suspended, nor for one that wants a
+ * raw monitor that a suspended thread owns. Two busy threads are suspended in their handlers, run
+ * on in native code and call a function of the interface, which returns when they have been
+ * resumed. DisableGC does not wait for the end of a bracket whose thread is suspended. Returns
+ * 11111, with another digit for what takes 5 s.
+ */
+static long suspended_dumps(void)
+{
+    enum { LIMIT_MS = 5000 };
+
+    static JVMPI_HeapDumpArg level_0 = {JVMPI_DUMP_LEVEL_0};
+    long began, heap, monitors, disabled, r, i;
+    wanted = jvmpi->RawMonitorCreate("_wanted");
+    if (busy_threads(busy) != BUSY)
+        return -2;
+    handling = 1;
+    if (!all(in_handler))
+        return -3;
+    jvmpi->SuspendThread(busy[ASKS]);
+    jvmpi->SuspendThread(busy[ASKS_AS_OWNER]);
+    go_on = 1;
+    began = now_ms();
+    r = jvmpi->RequestEvent(JVMPI_EVENT_HEAP_DUMP, &level_0) == JVMPI_SUCCESS;
+    heap = now_ms();
+    r &= jvmpi->RequestEvent(JVMPI_EVENT_MONITOR_DUMP, NULL) == JVMPI_SUCCESS;
+    monitors = now_ms();
+    r &= !returned[ASKS] && !returned[ASKS_AS_OWNER] && !returned[WANTS_MONITOR];
+    jvmpi->ResumeThread(busy[ASKS]);
+    jvmpi->ResumeThread(busy[ASKS_AS_OWNER]);
+    r += all(returned) ? 10 : 0;
+    handling = 0;
+
+    in_bracket = about_to_disable = ran = 0;
+    hold_bracket = 1;
+    jvmpi->CreateSystemThread("collector", JVMPI_NORMAL_PRIORITY, collect);
+    for (i = 0; i < 1000 && !in_bracket; i++)
+        pause_ms(10);
+    jvmpi->SuspendThread(bracket_in);
+    disabled = now_ms();
+    jvmpi->DisableGC();
+    disabled = now_ms() - disabled;
+    hold_bracket = 0;
+    about_to_disable = 1;
+    jvmpi->ResumeThread(bracket_in);
+    jvmpi->EnableGC();
+    for (i = 0; i < 1000 && !ran; i++)
+        pause_ms(10);
+    return r + (heap - began < LIMIT_MS ? 100 : 200) + (monitors - heap < LIMIT_MS ? 1000 : 2000) +
+           (in_bracket && ran && disabled < LIMIT_MS ? 10000 : 20000);
+}
+
 long rules_ask(JNIEnv *env, const char *what, jobject o)
 {
     const char *text = NULL;
@@ -233,6 +326,8 @@ long rules_ask(JNIEnv *env, const char *what, jobject o)
         return disables();
     if (!strcmp(what, "rule suspends"))
         return suspends(env);
+    if (!strcmp(what, "rule suspended dumps"))
+        return suspended_dumps();
     if (!strcmp(what, "rule meet")) {
         r = met;
         meeting = !meeting;

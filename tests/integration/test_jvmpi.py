@@ -22,7 +22,8 @@ SCENARIOS = {
         object_constructor=1, object_method=1)),
     # section 1.5 of the specification: events in their own thread, several at once, requested ones within the call ...
     "rules": ("1+4+5+33+34+42+60+61", 8, dict(
-        rule_here=111, rule_ended=1, rule_concurrent=1, rule_requests=111111, rule_creates=111, rule_collects=1111, rule_disables=1, rule_suspends=1)),
+        rule_here=111, rule_ended=1, rule_concurrent=1, rule_requests=111111, rule_creates=111, rule_collects=1111, rule_disables=1, rule_suspends=1,
+        rule_suspended_dumps=11111)),
     "objects": ("4+5+33+42+60+61", 8, dict(
         told_young=6, told_in_dump=0, told_old=3001, markers=20000, markers_behind_arrays=9000, int_arrays=10, markers_freed=32001, frees_while_disabled=0, frees_after_enable=1, gc_pairs=0, gcs=1,
         used_objects=1)),

@@ -209,17 +209,19 @@ public class JvmpiWork {
         kept[0] = null;
         say("rule_collects", ask("rule collects", null, 0));
         say("rule_disables", ask("rule disables", null, 0));
+        final java.util.Vector<Object[]> lasts = new java.util.Vector<Object[]>();
         for (int i = 0; i < 4; i++) {
             start("busy " + i, Thread.State.RUNNABLE, new Runnable() {
                 public void run() {
-                    int n = 0;
+                    Object[] last = new Object[1];
+                    lasts.add(last); // so that compiled code makes the objects
                     while (!stop)
-                        n += new int[n & 15].length;
-                    sink += n;
+                        last[0] = new int[7];
                 }
             });
         }
         say("rule_suspends", ask("rule suspends", null, 0));
+        say("rule_suspended_dumps", ask("rule suspended dumps", null, 0));
         stop = true;
     }
 
@@ -363,7 +365,7 @@ public class JvmpiWork {
 
     static volatile boolean stop;
 
-    static final int PARK_LINE = 370;
+    static final int PARK_LINE = 372;
 
     static void parked() {
         while (!stop)
