@@ -28,6 +28,11 @@ struct hprof_text {
  * leaves all of this out (cpu=old).
  */
 int hprof_text_init(struct hprof_text *t, struct hprof_sink sink, time_t created);
+/*
+ * True when the bytes, a file's first, begin with the first line or, as cpu=old leaves it out, with
+ * the beginning of a section that the functions below write. 64 bytes suffice.
+ */
+bool hprof_text_begins(const void *bytes, size_t len);
 int hprof_text_flush(struct hprof_text *t);
 void hprof_text_release(struct hprof_text *t);
 

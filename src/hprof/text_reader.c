@@ -407,7 +407,7 @@ int hprof_text_read(const void *text, size_t len,
     if (skip(&first, "JAVA PROFILE ")) {
         while (next_line(&r) && !(r.line.len == 8 && memcmp(r.line.data, "--------", 8) == 0))
             ;
-    } else if (skip(&first, "count callee caller time")) {
+    } else if (hprof_text_begins(text, len)) {
         e = read_line(&r);
     } else {
         return -EBADMSG;

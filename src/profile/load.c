@@ -2,6 +2,7 @@
 #include "profile/load.h"
 
 #include "base/file.h"
+#include "hprof/text.h"
 #include "jfr/ring.h"
 #include "wire/otlp.h"
 #include "wire/unpack.h"
@@ -22,8 +23,8 @@ static bool is_jfr(const struct load *l)
 
 static bool is_hprof_text(const struct load *l)
 {
-    bool old = starts_with(l, "count callee caller time\n");
-    return old || (starts_with(l, "JAVA PROFILE 1.0") && l->len > 19 && memchr(l->data, ',', 19));
+    return hprof_text_begins(l->data, l->len) ||
+           (starts_with(l, "JAVA PROFILE 1.0") && l->len > 19 && memchr(l->data, ',', 19));
 }
 
 static bool is_hprof(const struct load *l)

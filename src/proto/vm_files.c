@@ -2,6 +2,7 @@
 #include "proto/vm_files.h"
 
 #include "base/file.h"
+#include "hprof/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -93,14 +94,10 @@ int vm_open_written(const struct vm *vm, const char *path, struct buf *why)
 
 bool vm_file_is_output(int fd)
 {
-    static const char *const magics[] = {"JAVA PROFILE 1.0", "count callee caller time\n"};
-    char head[32] = "";
-    if (pread(fd, head, sizeof(head) - 1, 0) < 0)
-        return false;
-    bool is = memcmp(head, "FLR", 4) == 0;
-    for (size_t i = 0; i < ARRAY_SIZE(magics); i++)
-        is = is || strncmp(head, magics[i], strlen(magics[i])) == 0;
-    return is;
+    char head[64] = "";
+    ssize_t n = pread(fd, head, sizeof(head) - 1, 0);
+    return n > 0 && (memcmp(head, "FLR", 4) == 0 || strncmp(head, "JAVA PROFILE 1.0", 16) == 0 ||
+                     hprof_text_begins(head, (size_t)n));
 }
 
 int vm_unlink(const struct vm *vm, const char *path)

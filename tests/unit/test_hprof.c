@@ -533,6 +533,46 @@ static void text_is_read_back(void **state)
     buf_release(&m.bytes);
 }
 
+static void a_text_is_known_by_how_it_begins(void **state)
+{
+    static const char *const texts[] = {
+        "JAVA PROFILE 1.0.1, created Mon",
+        "count callee caller time\n1 a b 2\n",
+        "TRACE 1:\n\t<empty>\n",
+        "TRACE 4294967295: (thread=200001)\n",
+        "THREAD START (obj=7f, id = 200001, name=\"main\", group=\"main\")\n",
+        "THREAD END (id = 200001)\n",
+        "WAIT: MONITOR La;, timeout=0, <unknown thread>\n",
+        "WAITED: MONITOR La;, time_waited=1, thread 200001\n",
+        "SITES BEGIN (ordered by live bytes) Mon",
+        "HEAP DUMP BEGIN (1 objects, 16 bytes) Mon",
+        "MONITOR DUMP BEGIN\n",
+        "MONITOR TIME BEGIN (total = 1 ms) Mon",
+    };
+    static const char *const others[] = {
+        "",
+        "JAVA PROFILE 1.0.2",
+        "TRACE",
+        "TRACE :\n",
+        "TRACE 1: started",
+        "TRACE 12345678901:\n",
+        "TRACE request 1:\n",
+        "THREAD START\n",
+        "WAIT: MONITOR",
+        "count callee caller time of day\n",
+        " SITES BEGIN (ordered by live bytes)",
+        "root:x:0:0:root:/root:/bin/bash\n",
+        "-----BEGIN OPENSSH PRIVATE KEY-----\n",
+    };
+    (void)state;
+    for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
+        assert_true(hprof_text_begins(texts[i], strlen(texts[i])));
+        assert_false(hprof_text_begins(texts[i], 5)); /* no more than is there is looked at */
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(others); i++)
+        assert_false(hprof_text_begins(others[i], strlen(others[i])));
+}
+
 static void commands_come_in_any_pieces(void **state)
 {
     static const uint8_t stream[] = {
@@ -738,6 +778,7 @@ int main(void)
         cmocka_unit_test(too_much_for_a_sub_record_is_an_error),
         cmocka_unit_test(text_has_the_columns_of_the_format),
         cmocka_unit_test(text_is_read_back),
+        cmocka_unit_test(a_text_is_known_by_how_it_begins),
         cmocka_unit_test(commands_come_in_any_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
