@@ -187,6 +187,14 @@ def test_all_captures_together_with_every_collector(jdk, collector, how, tmp_pat
     assert not wrong, f"without us: {plain}"
 
 
+@pytest.mark.jdks(11, 17)
+@pytest.mark.parametrize("collector", ["ZGC", "Shenandoah"])
+def test_the_vms_recorder_prints_nothing(jdk, collector, tmp_path):
+    """The recorder of JDK 11 complained on standard output that it cannot sample old objects with these collectors."""
+    found = end(jdk, collector, "by itself", words="jfr=default", out=tmp_path / "a.jfr")
+    assert found == (7, "ready\nworked\nhook\n", []) and (tmp_path / "a.jfr").exists()
+
+
 def live(path, name):
     rows = [r for r in hproftext.Text(path).sites[0] if r.name == name]
     return sum(r.live_objects for r in rows), sum(r.alloc_objects for r in rows)

@@ -9,6 +9,7 @@
 #include "agent/session/fault.h"
 #include "agent/session/rows.h"
 #include "agent/session/session.h"
+#include "agent/vm/flags.h"
 #include "jfr/writer.h"
 
 #include <errno.h>
@@ -73,6 +74,16 @@ static jobject configuration_of(JNIEnv *jni, const char *text)
                 : NULL;
 }
 
+/*
+ * The recorder of JDK 11 cannot take samples of old objects with these collectors, and says so on
+ * the program's standard output. It can before 17 in some versions that nobody maintains; there we
+ * do without.
+ */
+static bool lacks_old_objects(void)
+{
+    return vm.version >= 11 && vm.version < 17 && (vm_flag("UseZGC") || vm_flag("UseShenandoahGC"));
+}
+
 /* Switches off the events whose names are in a list with a space after each. */
 static void switch_off(JNIEnv *jni, jobject recording, const char *names)
 {
@@ -107,6 +118,8 @@ static jobject start_recording(struct session *s, JNIEnv *jni, const char *setti
     if (!recording)
         return NULL;
     switch_off(jni, recording, OUR_OWN);
+    if (lacks_old_objects())
+        switch_off(jni, recording, "jdk.OldObjectSample ");
     for (int i = 0; i < captures_count; i++)
         if (rows_has(s->loaded, i))
             switch_off(jni, recording, captures[i]->jdk_events);
