@@ -62,9 +62,6 @@ bool heap_index_there(const char *path, const struct heap_settings *settings);
 void heap_free(struct heap *h);
 DEFINE_CLEANUP(struct heap *, heap_free)
 
-/* Checks every section of the index against its checksum. Returns 0 or -EILSEQ. */
-int heap_verify(const struct heap *h) must_check;
-
 static inline uint64_t heap_number_at_(const struct heap *h, const void *array, uint64_t i)
 {
     if (h->wide) {

@@ -239,6 +239,23 @@ def test_index_is_rebuilt_when_it_does_not_fit(tmp_path):
     assert done.returncode == 0 and where.exists() and not index.exists()
 
 
+def test_damaged_index_gives_no_other_answer(tmp_path):
+    """Of 20,000 objects, most sections are larger than those that were always checked."""
+    d = small(nodes=20000)
+    d.end_heap()
+    path = write(tmp_path, d.data())
+    done = ask(path, "dominators", "--limit", 20000)
+    assert done.returncode == 0, done.stderr
+    index = path.with_name(path.name + ".heapidx")
+    good = index.read_bytes()
+    assert len(good) > 4 * 65536
+    for part in range(1, 12):
+        at = len(good) * part // 12
+        index.write_bytes(good[:at] + bytes(b ^ 0x11 for b in good[at:at + 8192]) + good[at + 8192:])
+        again = ask(path, "dominators", "--limit", 20000)
+        assert (again.returncode, again.stdout) == (0, done.stdout), at
+
+
 def test_index_of_a_folder_that_cannot_be_written(tmp_path):
     """Files cannot be created in /proc: the query is answered nevertheless, and nothing is left behind."""
     d = small()
