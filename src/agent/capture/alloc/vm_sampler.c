@@ -2,6 +2,7 @@
 #include "agent/capture/alloc/vm_sampler.h"
 
 #include "agent/capture/budget/budget.h"
+#include "agent/vm/flags.h"
 #include "agent/vm/image.h"
 #include "hotspot/memory.h"
 #include "hotspot/tables.h"
@@ -77,8 +78,9 @@ static int64_t env_in_thread(JNIEnv *jni)
 
 void vm_sampler_find(JNIEnv *jni)
 {
-    if (at.env || !vm.hotspot || vm.version < 11 || memory_guard_init() < 0 ||
-        hotspot_tables_visit(&vm_image, learn, NULL) < 0)
+    /* With -Xcheck:jni the VM prints on the program's output that a signal handler was replaced. */
+    if (at.env || !vm.hotspot || vm.version < 11 || vm_flag("CheckJNICalls") ||
+        memory_guard_init() < 0 || hotspot_tables_visit(&vm_image, learn, NULL) < 0)
         return;
     int64_t env = env_in_thread(jni);
     /* The VM keeps a buffer's real end between the end that it compares with and the next field. */

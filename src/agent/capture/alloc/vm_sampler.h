@@ -16,8 +16,8 @@
 #include "agent/vm/thread_table.h"
 
 /*
- * Finds out where this VM keeps what is needed. On failure (not HotSpot, or tables that lack
- * something) the functions below do nothing. With the session's lock held.
+ * Finds out where this VM keeps what is needed. On failure (not HotSpot, tables that lack
+ * something, -Xcheck:jni) the functions below do nothing. With the session's lock held.
  */
 void vm_sampler_find(JNIEnv *jni);
 
