@@ -274,6 +274,7 @@ struct jfr_writer {
     pthread_mutex_t dict; /* protects types and their pools */
     struct strpool names; /* of types; the number is the type's number */
     VEC(struct type_info *) types;
+    size_t described;            /* types in the chunk's metadata; 0: none was written */
     VEC(struct pending) pending; /* used by the worker only */
 };
 

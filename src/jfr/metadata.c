@@ -255,6 +255,7 @@ int metadata_write(struct jfr_writer *w, struct chunk *c)
     struct buf head = BUF(UINT32_C(1) << 26);
     pthread_mutex_lock(&w->dict);
     put_tree(w, &t);
+    size_t types = w->types.len;
     pthread_mutex_unlock(&w->dict);
     buf_jfr_long(&head, 0); /* start time */
     buf_jfr_long(&head, 0); /* duration */
@@ -288,6 +289,7 @@ int metadata_write(struct jfr_writer *w, struct chunk *c)
         slot_commit(&e, CODE_METADATA);
         header_store(c, HEAD_METADATA, offset_in_chunk(c, e.start));
     }
+    w->described = ret ? 0 : types;
     strpool_release(&t.strings);
     buf_release(&t.out);
     buf_release(&head);

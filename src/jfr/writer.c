@@ -259,7 +259,7 @@ int jfr_declare(struct jfr_writer *w, const struct jfr_type *rows, size_t n, uin
 {
     pthread_mutex_lock(&w->work);
     int ret = atomic_load(&w->closed) ? -EBADF : dictionary_add_types(w, rows, n, ret_ids);
-    if (!ret)
+    if (!ret && w->types.len > w->described)
         ret = metadata_write(w, &w->chunk);
     pthread_mutex_unlock(&w->work);
     return ret;

@@ -347,6 +347,25 @@ static void rows_are_checked(void **state)
     recording_close(reopen());
 }
 
+/* Captures declare their types again whenever they write; the metadata is written once. */
+static void known_types_are_declared_for_nothing(void **state)
+{
+    static const char name[] = "jvmscope.test.Everything";
+    uint32_t again[3];
+    uint8_t *bytes;
+    size_t len, found = 0;
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(jfr_declare(w, rows, 3, again), 0);
+    assert_memory_equal(again, ids, sizeof(ids));
+    recording_close(reopen());
+    assert_int_equal(read_file(path, 64 << 20, &bytes, &len), 0);
+    const uint8_t *at = bytes;
+    for (; (at = memmem(at, (size_t)(bytes + len - at), name, strlen(name))); at++)
+        found++;
+    assert_int_equal(found, 1);
+    free(bytes);
+}
+
 static void a_recording_can_be_read_while_it_is_written(void **state)
 {
     lost("early", (int64_t)now_ns(), 1);
@@ -421,6 +440,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_worker_is_woken_before_there_is_no_room, open_writer,
                                         close_writer),
         cmocka_unit_test_setup_teardown(rows_are_checked, open_writer, close_writer),
+        cmocka_unit_test_setup_teardown(known_types_are_declared_for_nothing, open_writer,
+                                        close_writer),
         cmocka_unit_test_setup_teardown(a_recording_can_be_read_while_it_is_written, open_writer,
                                         close_writer),
         cmocka_unit_test_setup_teardown(what_is_no_recording_is_said_so, open_writer, close_writer),
