@@ -127,32 +127,13 @@ static void *open_libjvm(void)
                : NULL;
 }
 
-/*
- * Returns the VM's structure for the calling thread, from the field where java.lang.Thread keeps
- * it.
- */
-static uint64_t own_java_thread(JNIEnv *jni)
-{
-    jthread self = NULL;
-    if ((*vm.ti)->GetCurrentThread(vm.ti, &self) != JVMTI_ERROR_NONE || !self)
-        return 0;
-    jclass class = (*jni)->FindClass(jni, "java/lang/Thread");
-    jfieldID field = class ? (*jni)->GetFieldID(jni, class, "eetop", "J") : NULL;
-    uint64_t thread = field ? (uint64_t)(*jni)->GetLongField(jni, self, field) : 0;
-    if ((*jni)->ExceptionCheck(jni))
-        (*jni)->ExceptionClear(jni);
-    (*jni)->DeleteLocalRef(jni, class);
-    (*jni)->DeleteLocalRef(jni, self);
-    return thread;
-}
-
 /* Creates the walker when it is first needed. Must be called from a platform thread of the VM. */
 static int make_walker(JNIEnv *jni, char *why, size_t size)
 {
     if (stacks.walker)
         return 0;
     void *libjvm = open_libjvm();
-    uint64_t thread = own_java_thread(jni);
+    uint64_t thread = vm_thread_address(jni, NULL);
     if (!libjvm || !thread) {
         snprintf(why, size, "this VM keeps its structures elsewhere");
         return -ENOTSUP;

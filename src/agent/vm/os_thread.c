@@ -39,14 +39,9 @@ pid_t os_thread_id(JNIEnv *jni, jthread thread)
     uint32_t id = 0;
     char path[64];
     pthread_once(&once, find_layout);
-    jclass c = (*jni)->FindClass(jni, "java/lang/Thread");
-    jfieldID eetop = c ? (*jni)->GetFieldID(jni, c, "eetop", "J") : NULL;
-    jlong vm_thread = eetop ? (*jni)->GetLongField(jni, thread, eetop) : 0;
-    vm_clear_exception(jni);
-    if (c)
-        (*jni)->DeleteLocalRef(jni, c);
+    uint64_t vm_thread = vm_thread_address(jni, thread);
     if (!vm_thread || layout.os_thread < 0 || layout.id < 0 ||
-        image_u64(&vm_image, (uint64_t)(vm_thread + layout.os_thread), &os_thread) < 0 ||
+        image_u64(&vm_image, vm_thread + (uint64_t)layout.os_thread, &os_thread) < 0 ||
         !os_thread || image_u32(&vm_image, os_thread + (uint64_t)layout.id, &id) < 0)
         return 0;
     /* The thread may have ended meanwhile, so the number that was read may be anything. */

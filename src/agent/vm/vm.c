@@ -445,6 +445,23 @@ bool vm_clear_exception(JNIEnv *jni)
     return pending;
 }
 
+uint64_t vm_thread_address(JNIEnv *jni, jthread thread)
+{
+    jthread self = NULL;
+    if (!thread && (*vm.ti)->GetCurrentThread(vm.ti, &self) != JVMTI_ERROR_NONE)
+        self = NULL;
+    jclass class = (*jni)->FindClass(jni, "java/lang/Thread");
+    jfieldID field = class ? (*jni)->GetFieldID(jni, class, "eetop", "J") : NULL;
+    jthread of = thread ? thread : self;
+    uint64_t address = field && of ? (uint64_t)(*jni)->GetLongField(jni, of, field) : 0;
+    vm_clear_exception(jni);
+    if (class)
+        (*jni)->DeleteLocalRef(jni, class);
+    if (self)
+        (*jni)->DeleteLocalRef(jni, self);
+    return address;
+}
+
 bool vm_put_string(JNIEnv *jni, jstring text, struct buf *out)
 {
     const char *s = text ? (*jni)->GetStringUTFChars(jni, text, NULL) : NULL;

@@ -93,6 +93,11 @@ static inline void vm_free(void *memory) /* memory that JVM TI allocated */
 
 /* Clears a pending exception; true when there was one. */
 bool vm_clear_exception(JNIEnv *jni);
+/*
+ * Returns the address of HotSpot's own structure of a platform thread (NULL: the calling one), from
+ * the field where java.lang.Thread keeps it; 0 when there is none.
+ */
+uint64_t vm_thread_address(JNIEnv *jni, jthread thread);
 /* Appends a string in modified UTF-8. Returns false when it is NULL or there is no memory. */
 bool vm_put_string(JNIEnv *jni, jstring text, struct buf *out);
 

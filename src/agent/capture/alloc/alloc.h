@@ -201,5 +201,3 @@ extern const struct thread_listener alloc_samples_threads;
 void alloc_samples_begin(void);
 void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object,
                              jclass class, jlong size);
-/* GarbageCollectionStart, which the weights of the samples need. */
-void JNICALL alloc_on_collection(jvmtiEnv *ti);

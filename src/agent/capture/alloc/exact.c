@@ -33,7 +33,7 @@ static void JNICALL on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject
 }
 
 static const struct vm_callbacks sample_events = {
-    .ti = {.SampledObjectAlloc = on_sample, .GarbageCollectionStart = alloc_on_collection}};
+    .ti = {.SampledObjectAlloc = on_sample, .GarbageCollectionStart = vm_sampler_collection}};
 
 /* ---- the capture ---- */
 

@@ -290,13 +290,8 @@ static void status(struct session *s, struct buf *out)
     sites_status(out);
 }
 
-void JNICALL alloc_on_collection(jvmtiEnv *ti)
-{
-    vm_sampler_collection();
-}
-
 static const struct vm_callbacks events = {
-    .ti = {.SampledObjectAlloc = alloc_on_sample, .GarbageCollectionStart = alloc_on_collection}};
+    .ti = {.SampledObjectAlloc = alloc_on_sample, .GarbageCollectionStart = vm_sampler_collection}};
 
 /* doc/format.md describes it. */
 static const struct jfr_type type = {

@@ -60,29 +60,14 @@ static int learn(void *context, const struct table_entry *e)
     return 0;
 }
 
-static int64_t env_in_thread(JNIEnv *jni)
-{
-    jclass c = (*jni)->FindClass(jni, "java/lang/Thread");
-    jfieldID eetop = c ? (*jni)->GetFieldID(jni, c, "eetop", "J") : NULL;
-    jthread self = NULL;
-    int64_t thread = 0;
-    if (eetop && (*vm.ti)->GetCurrentThread(vm.ti, &self) == JVMTI_ERROR_NONE && self)
-        thread = (*jni)->GetLongField(jni, self, eetop);
-    vm_clear_exception(jni);
-    if (self)
-        (*jni)->DeleteLocalRef(jni, self);
-    if (c)
-        (*jni)->DeleteLocalRef(jni, c);
-    return thread ? (int64_t)(intptr_t)jni - thread : 0;
-}
-
 void vm_sampler_find(JNIEnv *jni)
 {
     /* With -Xcheck:jni the VM prints on the program's output that a signal handler was replaced. */
     if (at.env || !vm.hotspot || vm.version < 11 || vm_flag("CheckJNICalls") ||
         memory_guard_init() < 0 || hotspot_tables_visit(&vm_image, learn, NULL) < 0)
         return;
-    int64_t env = env_in_thread(jni);
+    uint64_t thread = vm_thread_address(jni, NULL);
+    int64_t env = thread ? (int64_t)((uint64_t)(uintptr_t)jni - thread) : 0;
     /* The VM keeps a buffer's real end between the end that it compares with and the next field. */
     at.buffers = vm.version <= BEFORE_25 && at.buffer > 0 && at.desired == at.end + 2 * WORD &&
                  at.top > at.start && at.refills > at.desired && at.waste > at.desired;
@@ -279,7 +264,7 @@ static uint32_t given_up(const char *buffer, uint32_t times)
     return (uint32_t)((uint64_t)half_at(buffer + at.waste) * WORD / times);
 }
 
-void vm_sampler_collection(void)
+void JNICALL vm_sampler_collection(jvmtiEnv *ti)
 {
     if (!at.env || !at.buffers)
         return;

@@ -43,8 +43,8 @@ void vm_sampler_next(JNIEnv *jni, uint64_t interval);
  */
 uint64_t vm_sampler_rest(const struct thread *t, JNIEnv *jni, uint64_t size);
 
-/* A collection begins, all threads stand still. No JNI. */
-void vm_sampler_collection(void);
+/* GarbageCollectionStart: all threads stand still. Must be enabled while samples are taken. */
+void JNICALL vm_sampler_collection(jvmtiEnv *ti);
 
 /*
  * From now on counts what the threads of the program allocate, by the VM's own counters. False:
