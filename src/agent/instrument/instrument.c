@@ -184,7 +184,7 @@ static void restore(JNIEnv *jni)
         return;
     if (!vm.dying)
         loaded_restore(jni, slots);
-    to_restore = 0;
+    to_restore &= ~slots;
     forget_clients(slots);
 }
 
@@ -201,22 +201,14 @@ bool instrument_restoring(void)
     return to_restore != 0;
 }
 
-/* Takes restore_lock, for which a thread that restores classes makes no more pauses. */
-static void lock_to_restore(void)
+/* Has what is still to be restored done at once, by another thread that is at it or by this one. */
+static void restore_now(JNIEnv *jni)
 {
     batches_hurry(true);
     pthread_mutex_lock(&restore_lock);
-    batches_hurry(false);
-}
-
-/* Has what is still to be restored done at once. */
-static void restore_now(JNIEnv *jni)
-{
-    lock_to_restore();
-    batches_hurry(true);
     restore(jni);
-    batches_hurry(false);
     pthread_mutex_unlock(&restore_lock);
+    batches_hurry(false);
 }
 
 int instrument_on(const struct instrument_client *c, JNIEnv *jni, struct buf *why)
@@ -289,7 +281,9 @@ void instrument_off(const struct instrument_client *c, JNIEnv *jni)
         forget_clients(slot);
         return;
     }
-    lock_to_restore();
+    batches_hurry(true); /* a thread that restores the classes of others makes no more pauses */
+    pthread_mutex_lock(&restore_lock);
+    batches_hurry(false);
     loaded_transform(jni, NULL, slot);
     forget_clients(slot);
     pthread_mutex_unlock(&restore_lock);
