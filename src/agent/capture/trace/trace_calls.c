@@ -182,6 +182,7 @@ static const struct known_method *known_method(struct jfr_writer *w, int32_t num
         pthread_mutex_lock(&method_trace.lock);
         k->method = method_trace.methods.methods.data[at];
         pthread_mutex_unlock(&method_trace.lock);
+        k->takes_class = strstr(k->method.descriptor, "Ljava/lang/Class;");
         k->changed = changed;
     }
     if (!k->name)
@@ -336,15 +337,17 @@ static bool is_of_agent(const struct trace_record *r)
     return false;
 }
 
-/* The same for a class itself: the VM asks its loader whether it may be used. */
+/*
+ * The same for a class itself, given to a method with such a parameter: the VM asks a class's
+ * loader whether it may be used.
+ */
 static bool has_class_of_agent(const struct traced_method *m, const struct trace_record *entry)
 {
     const uint8_t *at = entry->values, *end = (const uint8_t *)entry + entry->size;
     struct str d = {m->descriptor, strlen(m->descriptor)};
     struct value v;
     unsigned slots;
-    bool is = false, more = strstr(m->descriptor, "Ljava/lang/Class;") != NULL;
-    more = more && (!m->has_this || value_take(&at, end, 'L', &v));
+    bool is = false, more = !m->has_this || value_take(&at, end, 'L', &v);
     for (size_t p = 1, len; more && !is && (len = descriptor_next(d, p, &slots)); p += len) {
         _cleanup_(buf_release) struct buf text = BUF(16 << 10);
         more = value_take(&at, end, d.data[p], &v);
@@ -364,7 +367,7 @@ static bool read_record(struct jfr_writer *w, const struct trace_record *r)
     if (r->kind < 0)
         return call_ended(w, r);
     const struct known_method *m = known_method(w, r->kind);
-    bool of_agent = is_of_agent(r) || (m && has_class_of_agent(&m->method, r));
+    bool of_agent = is_of_agent(r) || (m && m->takes_class && has_class_of_agent(&m->method, r));
     if (open_calls_add(&method_trace.open, r, of_agent) < 0)
         jfr_lose(w, LOSS_TRACE_MEMORY, 1);
     return true;

@@ -20,6 +20,7 @@
 struct known_method {
     struct traced_method method;
     uint64_t name;    /* 0: not seen yet */
+    bool takes_class; /* a parameter is a java.lang.Class */
     unsigned changed; /* trace.methods_changed at the time of the copy */
 };
 

@@ -5,9 +5,10 @@ import sun.misc.Unsafe;
 
 /**
  * The probes of exceptions=counts. thrown runs before each throw of the code and counts it as not seen to be caught; caught runs
- * where a handler begins, and where an exception ends its thread. The handler knows the throw by what its thread threw last; what is thrown otherwise (by an instruction, the VM,
- * native code) is counted there, by the innermost frame of its stack trace as the VM keeps it. Counts lie in native memory; each
- * site remembers those it had before, so that no more than a look into an array and an addition are done.
+ * where a handler begins, and where an exception ends its thread. The handler knows the throw by what its thread threw last; what
+ * is thrown otherwise (by an instruction, the VM, native code) is counted there, by the innermost frame of its stack trace as the
+ * VM keeps it. Counts lie in native memory; each site remembers those it had before, so that no more than a look into an array and
+ * an addition are done.
  */
 public final class JvmscopeThrown {
     private static final Unsafe U = Unsafe.getUnsafe();
