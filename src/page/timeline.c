@@ -5,6 +5,7 @@
 #include "analysis/monitor_stats.h"
 #include "analysis/path_samples.h"
 #include "base/map.h"
+#include "page/bands.h"
 #include "page/data.h"
 #include "page/pyramid.h"
 
@@ -466,7 +467,9 @@ int page_timeline_json(struct json *j, const struct timeline *t, const char *fil
     json_key_u64(j, "n_nodes", t->n_nodes);
     struct critical_path path = {0};
     struct path_samples ran = {0};
-    int r = critical_path(t, &PATH_OPTIONS, &path);
+    int r = page_bands_json(j, t, file);
+    if (r == 0)
+        r = critical_path(t, &PATH_OPTIONS, &path);
     if (r == 0)
         r = path_samples(t, file, false, &path, &ran);
     if (r == 0)

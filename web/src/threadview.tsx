@@ -3,6 +3,7 @@
 // part of time and rows; threadpaint.ts draws them.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Asking } from "./asking";
+import { Bands } from "./bands";
 import { count, duration } from "./format";
 import type { Kept } from "./link";
 import { MANY } from "./picture";
@@ -42,6 +43,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
   const size = useSize(box);
   const canvas = useRef<HTMLCanvasElement>(null);
   const painter = useRef(new ThreadPainter());
+  const drawBands = useRef(() => {});
   const arrowNote = useRef<HTMLParagraphElement>(null);
   const finestNote = useRef<HTMLParagraphElement>(null);
   const drag = useRef<{ x: number; view: [number, number]; moved: boolean } | null>(null);
@@ -108,6 +110,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
     }
     const fresh = String(want());
     painter.current.paint(c.getContext("2d")!, scene(), ratio);
+    drawBands.current();
     if (c.dataset.fresh !== fresh) c.dataset.fresh = fresh;
     if (source.finest !== undefined) finestNote.current?.classList.toggle("warn", (latestView.current[1] - latestView.current[0]) / (w - gutter(w)) < source.finest * 0.9);
   };
@@ -344,6 +347,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
         />
         <div style={{ height: `${Math.max(0, height - size[1])}px` }} />
       </div>
+      {json.bands && <Bands json={json.bands} view={latestView} onView={setView} drawer={drawBands} />}
       <p class="note small-note" ref={arrowNote} />
       {picked ? (
         <Details json={json} node={picked.node} segment={picked.segment} onShow={(n) => (turn.current = turn.current.then(() => show(n)).catch(() => {}))} onLock={(lock) => setFilter({ lock })} onClose={() => pick(null)} />
@@ -443,7 +447,8 @@ export const threadsView: View = {
         many states, by their shares. An arrow leads from the thread that ended a wait to the one that went on; it is dashed where the cause
         was concluded and not recorded. The thick line is the <b>critical path</b>: the chain of activities that the whole time depends on.
         Only what lies on it can make the program faster. A yellow box is a wait whose time ran out, a blue one a notifyAll; ticks above are
-        notify and locks taken, below locks let go. Click a state for its lock, its owner and both stacks.
+        notify and locks taken, below locks let go. Click a state for its lock, its owner and both stacks. The strip below the threads shows when the VM stopped all of them, for a
+        collection or for another reason, and when the container was out of CPU.
       </p>
     ),
   keys: threadKeys,

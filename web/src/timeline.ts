@@ -18,6 +18,7 @@ export interface TimelineJson {
   used_edges: number[];
   path_states: string[];
   threads: { name: string; group: string; id: number; start: number; end: number; system: boolean; quiet: boolean }[];
+  bands?: BandsJson; // where the recording has any
   nodes?: string;
   pyramid?: PyramidJson; // instead of all nodes
   contexts?: string;
@@ -40,6 +41,14 @@ export interface TimelineJson {
   stats?: Stats; // served, they are asked for
   stats_idle?: Stats; // with the waits of threads that have nothing to do
   by_thread?: { thread: number; stats: Stats; stats_idle?: Stats }[];
+}
+
+/** Times in which threads could not run, encoded as bands.tsx decodes them. */
+export interface BandsJson {
+  collections: string;
+  safepoints: string;
+  throttled: string;
+  names: string[];
 }
 
 /** Pictures of threads, each level twice as fine as the one before, and details of the states visible in them. */
