@@ -2,6 +2,7 @@
 """What holds for every command: help, manual and completion come from one table, and errors have one form."""
 import os
 import re
+import shlex
 import shutil
 import subprocess
 
@@ -151,6 +152,17 @@ def test_bash_completes(jvmscope):
 
 
 TRANSCRIPTS = lab.ROOT / "doc" / "examples"
+# Whose output is one line about something outside, or whose answer takes as long as it is told to.
+NOT_RERUN = {"run", "attach", "slow", "serve", "collect", "fleet"}
+
+
+def headers(lines):
+    """The words of each table's heading: a line of three columns and more without a figure; dots stand for what was left out.
+
+    The columns of `inspect` are in the order in which its rows have them.
+    """
+    return [set(line.removesuffix("...").split()) for line in lines
+            if len(re.findall(r"\S {2,}(?=\S)", line)) >= 2 and not re.search(r"\d", line)]
 
 
 def test_commands_have_a_transcript_in_their_manual_page():
@@ -158,3 +170,36 @@ def test_commands_have_a_transcript_in_their_manual_page():
     assert there == set(commands()) - {"completion", "manual", "host"}
     for name in there:
         assert "# EXAMPLE\n" in (lab.BUILD / f"jvmscope-{name}.1.scd").read_text(), name
+
+
+@pytest.mark.jdks(17)
+def test_the_transcripts_in_manual_pages_can_be_repeated(jdk, tmp_path):
+    """All commands on one program, its recordings and dumps succeed, and their tables have the headings that the pages show."""
+    assert jdk.run("javac", "-g", "-d", tmp_path, lab.ROOT / "examples" / "Shop.java").returncode == 0
+    process = jdk.start("java", "-Xmx128m", jdk.agent(
+        f"format=r,file={tmp_path / 'live.jfr'},cpu=samples,threads=y,requests=Shop.serve(..),alloc=sampled,events=y,cover=y,"
+        "trace=Shop$Tax.rate,if=time > 5ms,allow-control=y"), "-cp", tmp_path, "Shop", "600", stdout=subprocess.DEVNULL)
+
+    def run(*args):
+        done = lab.jvmscope(*(arg.replace("4711", str(process.pid)) for arg in args), cwd=tmp_path)
+        assert done.returncode == 0, (args, done.stderr)
+        return done.stdout
+
+    def requests():
+        status = lab.jvmscope("status", process.pid).stdout
+        return int((re.search(r"requests.begun +(\d+)", status) or [0, 0])[1]) > 2000
+
+    lab.wait_for(requests, 120, "2,000 orders")
+    shown = {}
+    for path in TRANSCRIPTS.glob("*.txt"):
+        for part in re.split(r"(?m)^\$ ", path.read_text())[1:] if path.stem not in NOT_RERUN else ():
+            command, *lines = part.splitlines()
+            shown[command] = headers(lines)
+    live = [c for c in shown if "4711" in c]
+    for command in sorted(live, key=lambda c: "stop" in c) + ["jvmscope heap dump -o later.hprof 4711"] + sorted(set(shown) - set(live)):
+        if command.startswith("jvmscope heap dump -o later"):  # what is compared with the first dump and the first recording
+            assert run("attach", "--cpu", "-t", "1s", "-o", "after.jfr", "4711") == ""
+        printed = [set(line.split()) for line in run(*shlex.split(command)[1:]).splitlines()]
+        for header in shown.get(command, ()):
+            assert any(header <= line for line in printed), (command, header, printed)
+    assert sum(map(len, shown.values())) > 15
