@@ -88,7 +88,7 @@ static void manual_body(const struct command *c)
 /* Prints commands with their output. */
 static void manual_transcript(const char *text)
 {
-    puts("# EXAMPLE\n\nThe program is examples/Shop.java. Three dots stand for lines that are left "
+    puts("# OUTPUT\n\nThe program is examples/Shop.java. Three dots stand for lines that are left "
          "out.\n\n```");
     print_own(stdout, text);
     puts("```\n");
@@ -106,7 +106,7 @@ static void print_manual(const struct command *c, const char *transcript)
     if (!c->run && c->description) {
         puts("# DESCRIPTION\n");
         print_own(stdout, c->description);
-        putchar('\n');
+        puts("\n");
     }
     if (c->verbs)
         puts("# VERBS\n");

@@ -169,7 +169,7 @@ def test_commands_have_a_transcript_in_their_manual_page():
     there = {path.stem for path in TRANSCRIPTS.glob("*.txt")}
     assert there == set(commands()) - {"completion", "manual", "host"}
     for name in there:
-        assert "# EXAMPLE\n" in (lab.BUILD / f"jvmscope-{name}.1.scd").read_text(), name
+        assert "# OUTPUT\n" in (lab.BUILD / f"jvmscope-{name}.1.scd").read_text(), name
 
 
 @pytest.mark.jdks(17)
