@@ -112,11 +112,14 @@ static __attribute__((noinline)) jmethodID find_method(uint32_t number)
     jmethodID method = i < n ? frames[i].method : NULL;
     /*
      * The VM calls a class linked before its ClassPrepare event, so that this thread may use a
-     * class that another one is about to report.
+     * class that another one is about to report. The running code may be older than the class's,
+     * which has been instrumented again since.
      */
     my.probe_inside++;
-    if (method)
+    if (method) {
         report_class_of(vm_jni(), method);
+        method = current_method(method);
+    }
     my.probe_inside--;
     /* What another thread is still reporting, or nobody reports any more, others must look at. */
     if ((flight_may_wait() || !flights_any()) && atomic_load(&layer.stage) == STAGE_OPEN)

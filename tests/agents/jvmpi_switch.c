@@ -5,6 +5,8 @@
  * lock. The handler lets a thread of the agent enable MONITOR_CONTENDED_EXIT, for which the layer
  * changes all classes and the VM waits for that lock. Then it enables events itself, for which it
  * must not wait.
+ * Later the program calls held(), whose code the layer changes while it runs: the METHOD_EXIT that
+ * follows is the first event of that method, and names it as CLASS_LOAD did.
  */
 #include "jvmpi.h"
 
@@ -19,9 +21,9 @@
 enum { POLL_MS = 10, SLEEPS = 30 /* polls in a row */, LIMIT = 1000 /* polls */ };
 
 static JVMPI_Interface *jvmpi;
-static jmethodID marker;
+static jmethodID marker, held;
 static atomic_int tid, entered, switched;
-static atomic_long exits, objects;
+static atomic_long exits, exits_of_held, objects;
 static jint answers[3]; /* of the other thread, and of the handler */
 
 /* Returns true when the other thread sleeps; its state follows the name in parentheses. */
@@ -65,9 +67,13 @@ static void on_class_load(const JVMPI_Event *e)
     jint i;
     if (strcmp(e->u.class_load.class_name, "JvmpiSwitch"))
         return;
-    for (i = 0; i < e->u.class_load.num_methods; i++)
-        if (!strcmp(e->u.class_load.methods[i].method_name, "marker"))
-            marker = e->u.class_load.methods[i].method_id;
+    for (i = 0; i < e->u.class_load.num_methods; i++) {
+        const JVMPI_Method *m = &e->u.class_load.methods[i];
+        if (!strcmp(m->method_name, "marker"))
+            marker = m->method_id;
+        if (!strcmp(m->method_name, "held"))
+            held = m->method_id;
+    }
 }
 
 static void notify_event(JVMPI_Event *e)
@@ -82,6 +88,7 @@ static void notify_event(JVMPI_Event *e)
         break;
     case JVMPI_EVENT_METHOD_EXIT:
         atomic_fetch_add(&exits, 1);
+        atomic_fetch_add(&exits_of_held, held && e->u.method.method_id == held);
         break;
     case JVMPI_EVENT_OBJECT_ALLOC:
         atomic_fetch_add(&objects, 1);
@@ -94,11 +101,23 @@ JNIEXPORT jboolean JNICALL Java_JvmpiSwitch_switched(JNIEnv *env, jclass class)
     return atomic_load(&switched);
 }
 
+JNIEXPORT void JNICALL Java_JvmpiSwitch_methods(JNIEnv *env, jclass class, jboolean on)
+{
+    if (!on) {
+        jvmpi->DisableEvent(JVMPI_EVENT_METHOD_ENTRY, NULL);
+        jvmpi->DisableEvent(JVMPI_EVENT_METHOD_EXIT, NULL);
+        return;
+    }
+    jvmpi->EnableEvent(JVMPI_EVENT_INSTRUCTION_START, NULL); /* which needs probes of its own */
+    jvmpi->DisableEvent(JVMPI_EVENT_INSTRUCTION_START, NULL);
+    jvmpi->EnableEvent(JVMPI_EVENT_METHOD_EXIT, NULL);
+}
+
 JNIEXPORT void JNICALL Java_JvmpiSwitch_report(JNIEnv *env, jclass class)
 {
-    printf("entered %d answers %d %d %d exits %d objects %d\n", atomic_load(&entered),
+    printf("entered %d answers %d %d %d exits %d of held %ld objects %d\n", atomic_load(&entered),
            (int)answers[0], (int)answers[1], (int)answers[2], atomic_load(&exits) > 0,
-           atomic_load(&objects) >= 100);
+           atomic_load(&exits_of_held), atomic_load(&objects) >= 100);
     fflush(stdout);
 }
 

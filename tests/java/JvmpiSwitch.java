@@ -44,7 +44,14 @@ public class JvmpiSwitch {
     static void marker() {
     }
 
+    /** Its code is changed while it runs. */
+    static void held() {
+        methods(true);
+    }
+
     static native boolean switched();
+
+    static native void methods(boolean on);
 
     static native void report();
 
@@ -62,6 +69,8 @@ public class JvmpiSwitch {
         while (!switched())
             Thread.sleep(1);
         allocate();
+        methods(false);
+        held();
         report();
     }
 }
