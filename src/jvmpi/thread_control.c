@@ -45,8 +45,8 @@ jint get_thread_status(JNIEnv *env)
 jobjectID get_thread_object(JNIEnv *env)
 {
     thread_table_lock();
-    const struct thread_entry *t = thread_find(env);
-    jobjectID id = t ? t->id : NULL;
+    struct thread_entry *t = thread_find(env);
+    jobjectID id = t && (t == my_entry || !thread_has_ended(t)) ? t->id : NULL;
     thread_table_unlock();
     return id;
 }

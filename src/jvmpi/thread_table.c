@@ -37,6 +37,12 @@ struct thread_entry *thread_find(JNIEnv *env)
     return NULL;
 }
 
+bool thread_has_ended(struct thread_entry *t)
+{
+    return atomic_load(&t->ending) &&
+           (t == my_entry || atomic_load(&t->agent_table) != TABLE_CHANGING);
+}
+
 static __thread int depth;                    /* number of the layer's locks held */
 static __thread struct thread_entry *counted; /* the entry that counted the outermost lock */
 static pthread_mutex_t resumption = PTHREAD_MUTEX_INITIALIZER;

@@ -24,7 +24,7 @@ struct thread_entry {
     struct thread_entry *_Atomic suspender; /* the thread that suspended it, if it has an entry */
     atomic_bool locked;                     /* it holds a lock of the layer, or waits for one */
     atomic_bool reported;                   /* THREAD_START has reported it */
-    atomic_bool ending;                     /* THREAD_END is being sent, or was sent */
+    atomic_bool ending;                     /* its handler of THREAD_END runs or has returned */
     /* Odd while the thread reports something (report_begin); each report has another number. */
     _Atomic unsigned reporting;
     atomic_bool asked;        /* a request has reported it to the agent */
@@ -44,6 +44,11 @@ struct thread_entry {
 extern __thread struct thread_entry *my_entry;
 
 struct thread_entry *thread_find(JNIEnv *env);
+/*
+ * Returns true when the thread's THREAD_END was sent, or is being sent and has been handled as far
+ * as can be seen. The calling thread has ended as soon as its own THREAD_END is being sent.
+ */
+bool thread_has_ended(struct thread_entry *t);
 /*
  * Returns the entry of an environment, which is created if necessary, or NULL when out of memory.
  * *ret_new: it was created now.

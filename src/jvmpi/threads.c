@@ -73,9 +73,12 @@ static void send_thread(JNIEnv *self, jint type, JNIEnv *env, jthread thread)
     e.u.thread_start.parent_name = parent.name ? parent.name : (char *)"";
     e.u.thread_start.thread_id = report_object(self, thread);
     e.u.thread_start.thread_env_id = env;
-    struct thread_entry *own = type & JVMPI_REQUESTED_EVENT || env != self ? NULL : my_entry;
+    struct thread_entry *own =
+        type & JVMPI_REQUESTED_EVENT || env != self ? NULL : thread_find(env);
     if (own)
         atomic_store(&own->agent_table, TABLE_CHANGING);
+    if (own && type == JVMPI_EVENT_THREAD_END)
+        atomic_store(&own->ending, true);
     layer_notify_naming(self, &e, e.u.thread_start.thread_id, thread);
     if (own)
         atomic_store(&own->agent_table, TABLE_UNCHANGED);
@@ -111,8 +114,8 @@ static void end(JNIEnv *self, JNIEnv *env, jthread thread)
     bool wanted = t && event_enabled(JVMPI_EVENT_THREAD_END) &&
                   (atomic_load(&t->reported) || !event_enabled(JVMPI_EVENT_THREAD_START));
     known_change_begin();
-    bool reports = wanted && report_begin(my_own()); /* before others see that it is ending */
-    if (t && (reports || !wanted))
+    bool reports = wanted && report_begin(my_own());
+    if (t && !wanted)
         atomic_store(&t->ending, true);
     known_change_end();
     if (wanted && !reports) {
@@ -298,13 +301,6 @@ void threads_replay(JNIEnv *self)
     vm_free(all);
 }
 
-/* Its THREAD_END was sent, or is being sent and has been handled as far as can be seen. */
-static bool has_ended(struct thread_entry *t)
-{
-    return atomic_load(&t->ending) &&
-           (t == my_entry || atomic_load(&t->agent_table) != TABLE_CHANGING);
-}
-
 static bool is_thread(JNIEnv *env, jobject object)
 {
     jclass of_threads = object ? boot_class(env, "java/lang/Thread") : NULL;
@@ -318,19 +314,16 @@ jint request_thread_start(JNIEnv *self, jobjectID id)
     jobject thread = object_of(self, id);
     JNIEnv *env = is_thread(self, thread) ? env_of(self, thread) : NULL;
     struct thread_entry *t = thread_find(env);
-    if (t && has_ended(t) && env != self)
-        env = NULL;
-    else if (t)
+    bool known = t && get_thread_object(env) == id;
+    if (known) {
         flight_requested((uintptr_t)t, &t->reported);
-    if (env) {
         request_in_flight(self, id);
         send_thread(self, JVMPI_EVENT_THREAD_START | JVMPI_REQUESTED_EVENT, env, thread);
-        if (t)
-            atomic_store(&t->asked, true);
+        atomic_store(&t->asked, true);
     }
     if (thread)
         (*self)->DeleteLocalRef(self, thread);
-    return env ? JVMPI_SUCCESS : JVMPI_FAIL;
+    return known ? JVMPI_SUCCESS : JVMPI_FAIL;
 }
 
 /*
@@ -339,7 +332,7 @@ jint request_thread_start(JNIEnv *self, jobjectID id)
  */
 static bool is_reported(struct thread_entry *t)
 {
-    if (has_ended(t))
+    if (thread_has_ended(t))
         return false;
     if (!event_enabled(JVMPI_EVENT_THREAD_START))
         return true;
@@ -376,8 +369,8 @@ static int table_threads(JNIEnv *self, reported_thread_vec *all)
          t = thread_next(t, &bucket)) {
         JNIEnv *env = atomic_load(&t->env);
         if (env && t->object && is_reported(t))
-            r = vec_push(
-                all, ((struct reported_thread){env, (*self)->NewLocalRef(self, t->object), false}));
+            r = vec_push(all, ((struct reported_thread){
+                                  env, t->id, (*self)->NewLocalRef(self, t->object), false}));
     }
     thread_table_unlock();
     return r;

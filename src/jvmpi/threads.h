@@ -60,6 +60,7 @@ bool thread_is_virtual(JNIEnv *env, jthread thread);
 
 struct reported_thread {
     JNIEnv *env;
+    jobjectID id;
     jthread thread; /* a local reference; NULL when the object of one that JVM TI forgot is gone */
     bool hidden;    /* JVM TI does not list it */
 };
@@ -91,6 +92,7 @@ void thread_waits_on(JNIEnv *env, jobject object);
 void thread_took_monitor(void);
 /* Returns the object on which a thread waits in Object.wait, as far as that is known, or NULL. */
 jobjectID thread_waited_object(JNIEnv *env);
+/* Sends THREAD_START for the id of a thread's object for which get_thread_object answers. */
 jint request_thread_start(JNIEnv *env, jobjectID id);
 /*
  * Returns the thread object of an environment as a local reference, or NULL when there is no such
@@ -128,6 +130,10 @@ static inline bool vm_end_waits(void)
 void suspend_thread_list(jint n, JNIEnv **list, jint *results);
 void resume_thread_list(jint n, JNIEnv **list, jint *results);
 jint create_system_thread(char *name, jint priority, void (*f)(void *));
+/*
+ * Returns the id of a thread's object, or NULL when the thread has not begun or has ended: when it
+ * is not in the agent's table. A thread that asks for itself in its THREAD_END has not ended.
+ */
 jobjectID get_thread_object(JNIEnv *env);
 jlong get_current_thread_cpu_time(void);
 void profiler_exit(jint code);

@@ -80,7 +80,7 @@ static void add_frameless(const reported_thread_vec *threads, struct traces *t)
         const struct reported_thread *r = &threads->data[i];
         if (map_get(&seen, (uintptr_t)r->env))
             continue;
-        t->threads[t->n] = (jlong)(intptr_t)get_thread_object(r->env);
+        t->threads[t->n] = (jlong)(intptr_t)r->id;
         t->all[t->n++] = (JVMPI_CallTrace){r->env, 0, t->frames};
     }
     map_release(&seen);

@@ -68,8 +68,31 @@ static void handle(JNIEnv *env)
         jvmpi->RawMonitorExit(wanted);
 }
 
+/* Of a thread that ends: 1 in the handler of its THREAD_END, 2 when that has taken a monitor. */
+static JNIEnv *volatile ending;
+static volatile jobjectID ending_id;
+static volatile int ending_stage, ending_asked;
+
+static void reach(int stage)
+{
+    int i;
+    ending_stage = stage;
+    for (i = 0; i < 10000 && ending_asked < stage; i++)
+        pause_ms(1);
+}
+
+static void on_ending(void)
+{
+    reach(1);
+    jvmpi->RawMonitorEnter(wanted);
+    jvmpi->RawMonitorExit(wanted);
+    reach(2);
+}
+
 void rules_event(JVMPI_Event *e, int type)
 {
+    if (type == JVMPI_EVENT_THREAD_END && ending && e->env_id == ending)
+        on_ending();
     if (type == JVMPI_EVENT_OBJECT_ALLOC && handling)
         handle(e->env_id);
     if (asking && e->event_type & JVMPI_REQUESTED_EVENT && e->env_id == asking)
@@ -252,6 +275,38 @@ static long suspends(JNIEnv *env)
     return n == BUSY && traced >= n * 50 ? 1 : traced;
 }
 
+static void end_soon(void *unused)
+{
+    JNIEnv *env = NULL;
+    (*java_vm)->GetEnv(java_vm, (void **)&env, JNI_VERSION_1_2);
+    ending_id = jvmpi->GetThreadObject(env);
+    ending = env;
+}
+
+/*
+ * GetThreadObject and RequestEvent agree on whether a thread has ended: it has not before the
+ * handler of its THREAD_END has taken a raw monitor, as it does when it takes the thread out of its
+ * table. Returns two digits for each stage and for what follows: whether each answers.
+ */
+static long asks_for_ending(void)
+{
+    long r = 0;
+    int i, stage;
+    wanted = jvmpi->RawMonitorCreate("_wanted");
+    jvmpi->CreateSystemThread("ending", JVMPI_NORMAL_PRIORITY, end_soon);
+    for (stage = 1; stage <= 3; stage++) {
+        for (i = 0; i < 10000 && ending_stage < stage && stage < 3; i++)
+            pause_ms(1);
+        for (i = 0; i < 10000 && stage == 3 && jvmpi->GetThreadObject(ending); i++)
+            pause_ms(1);
+        r = r * 10 + (jvmpi->GetThreadObject(ending) == ending_id);
+        r = r * 10 + (jvmpi->RequestEvent(JVMPI_EVENT_THREAD_START, ending_id) == JVMPI_SUCCESS);
+        ending_asked = stage;
+    }
+    ending = NULL;
+    return r;
+}
+
 static int all(const volatile int *flags)
 {
     int i;
@@ -328,6 +383,8 @@ long rules_ask(JNIEnv *env, const char *what, jobject o)
         return suspends(env);
     if (!strcmp(what, "rule suspended dumps"))
         return suspended_dumps();
+    if (!strcmp(what, "rule ending"))
+        return asks_for_ending();
     if (!strcmp(what, "rule meet")) {
         r = met;
         meeting = !meeting;

@@ -35,7 +35,7 @@ SCENARIOS = {
         status_blocked=2, monitor_dump=11, monitor_traces=1, parties_waiting=3, parties_owned=1000003, parties_notified=1002001, parties_entering=1004001,
         parties_all_entering=1005000, status_parked=3, status_spinning=1, suspend=1410,
         status_suspended=1, suspended_runs=0, resumed_runs=1, suspended_one_runs=0, resume_list=0, resumed_list_runs=1, has_run=1, has_run_parked=0, thread_object=1, trace=1,
-        trace_depth=1, own_trace=None, storage=1, system_thread=11, cpu=1)),
+        trace_depth=1, own_trace=None, storage=1, system_thread=11, ending=110000, cpu=1)),
     "monitors": ("33+42+51+52+53+54+55+57+58", 8, dict(
         enter=1, not_entered=0, entered=1, wait_timeout=70, wait_object=1, waited=1, sleeps=70, slept=1, interrupted=1,
         raw_dump=11, raw_dump_waiting=101, raw=4, raw_silent=0)),

@@ -462,6 +462,7 @@ public class JvmpiWork {
         say("own_trace", own % 100000);
         say("storage", ask("storage", null, 0));
         say("system_thread", ask("system thread", null, 0));
+        say("ending", ask("rule ending", null, 0));
         long cpu = ask("cpu", null, 0), time = System.nanoTime();
         while (System.nanoTime() - time < 50000000)
             sink++;
