@@ -50,11 +50,14 @@ static bool is_monitor(JVMPI_RawMonitor m)
     return i;
 }
 
-static void report(JVMPI_RawMonitor m, jint type)
+/* Returns true when the event is enabled. */
+static bool report(JVMPI_RawMonitor m, jint type)
 {
     JVMPI_Event e = {.event_type = type, .u.raw_monitor = {m->name, m}};
-    if (!m->silent && event_enabled(type))
+    bool on = !m->silent && event_enabled(type);
+    if (on)
         layer_notify(vm_jni(), &e);
+    return on;
 }
 
 JVMPI_RawMonitor raw_monitor_create(char *name)
@@ -125,16 +128,16 @@ void raw_monitor_enter(JVMPI_RawMonitor m)
         pthread_mutex_unlock(&m->mutex);
         return;
     }
-    bool contended = m->owned;
+    bool contended = m->owned, begun = false;
     if (contended) {
         pthread_mutex_unlock(&m->mutex);
-        report(m, JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTER);
+        begun = report(m, JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTER);
         pthread_mutex_lock(&m->mutex);
     }
     acquire(m, 1);
     pthread_mutex_unlock(&m->mutex);
-    if (contended)
-        report(m, JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTERED);
+    if (contended && (begun || !event_enabled(JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTER)))
+        (void)report(m, JVMPI_EVENT_RAW_MONITOR_CONTENDED_ENTERED);
 }
 
 void raw_monitor_exit(JVMPI_RawMonitor m)
@@ -286,33 +289,50 @@ void raw_monitors_put(struct buf *out, const struct map *threads)
 
 /* ---- Java monitors ---- */
 
-static void report_java(JNIEnv *env, jint type, jthread thread, jobject object)
+/*
+ * Of an event that ends what another event begins, only those are sent whose beginning the agent
+ * was told of, if it wants to be told: threads begin to wait before the layer may report it, or
+ * while the event is disabled. This is also true of Thread.sleep (sleep.c).
+ */
+static __thread bool told_of_entering, told_of_waiting;
+
+static bool may_report(JNIEnv *env, jint type, jthread thread)
 {
-    if (!event_enabled(type) || !atomic_load(&layer.live) || thread_is_virtual(env, thread))
-        return;
+    return event_enabled(type) && atomic_load(&layer.live) && thread_ready(my_own(), env) &&
+           !thread_is_virtual(env, thread);
+}
+
+static void report_java(JNIEnv *env, jint type, jobject object)
+{
     JVMPI_Event e = {.event_type = type, .u.monitor = {report_object(env, object)}};
     layer_notify_naming(env, &e, e.u.monitor.object, object);
 }
 
 static void JNICALL on_contended_enter(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object)
 {
-    report_java(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTER, thread, object);
-    if (atomic_load(&layer.live) && thread_ready(my_own(), env) && !thread_is_virtual(env, thread))
+    if (thread_is_virtual(env, thread))
+        return;
+    bool may = may_report(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTER, thread);
+    if (may)
+        report_java(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTER, object);
+    told_of_entering = may; /* only now, for its handler may enter monitors as well */
+    if (atomic_load(&layer.live) && thread_ready(my_own(), env))
         contention_began(object);
 }
 
 static void JNICALL on_contended_entered(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object)
 {
     contention_ended();
-    report_java(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTERED, thread, object);
+    if ((told_of_entering || !event_enabled(JVMPI_EVENT_MONITOR_CONTENDED_ENTER)) &&
+        may_report(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTERED, thread))
+        report_java(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTERED, object);
+    told_of_entering = false;
 }
 
 static __thread uint64_t wait_began_ns;
 
-static void report_wait(JNIEnv *env, jint type, jthread thread, jobject object, jlong ms)
+static void report_wait(JNIEnv *env, jint type, jobject object, jlong ms)
 {
-    if (!event_enabled(type) || !atomic_load(&layer.live) || thread_is_virtual(env, thread))
-        return;
     JVMPI_Event e = {.event_type = type, .u.monitor_wait = {report_object(env, object), ms}};
     layer_notify_naming(env, &e, e.u.monitor_wait.object, object);
 }
@@ -320,8 +340,10 @@ static void report_wait(JNIEnv *env, jint type, jthread thread, jobject object, 
 static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
                             jlong timeout)
 {
-    report_wait(env, JVMPI_EVENT_MONITOR_WAIT, thread, object, timeout);
-    wait_began_ns = atomic_load(&layer.live) ? now_ns() : 0;
+    bool may = may_report(env, JVMPI_EVENT_MONITOR_WAIT, thread);
+    if (may)
+        report_wait(env, JVMPI_EVENT_MONITOR_WAIT, object, timeout);
+    told_of_waiting = may;
 }
 
 /* Comes with every WAITED, so that the time is known. */
@@ -331,18 +353,19 @@ static void JNICALL on_wait_began(jvmtiEnv *ti, JNIEnv *env, jthread thread, job
     wait_began_ns = now_ns();
 }
 
+/*
+ * A thread that waits for another one to initialize a class ends a wait whose beginning JVM TI does
+ * not report.
+ */
 static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object,
                               jboolean timed_out)
 {
     uint64_t now = now_ns();
-    /*
-     * A thread that waits for another one to initialize a class ends a wait whose beginning JVM TI
-     * does not report.
-     */
-    if (!wait_began_ns && event_enabled(JVMPI_EVENT_MONITOR_WAIT))
-        return;
-    report_wait(env, JVMPI_EVENT_MONITOR_WAITED, thread, object,
-                wait_began_ns ? (jlong)((now - wait_began_ns) / NS_PER_MS) : 0);
+    if ((told_of_waiting || !event_enabled(JVMPI_EVENT_MONITOR_WAIT)) &&
+        may_report(env, JVMPI_EVENT_MONITOR_WAITED, thread))
+        report_wait(env, JVMPI_EVENT_MONITOR_WAITED, object,
+                    wait_began_ns ? (jlong)((now - wait_began_ns) / NS_PER_MS) : 0);
+    told_of_waiting = false;
     wait_began_ns = 0;
 }
 

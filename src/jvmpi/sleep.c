@@ -16,21 +16,26 @@ static void(JNICALL *vm_sleep)(JNIEnv *, jclass, jlong);
 static bool in_ns;
 static bool bound;
 
-static void report(JNIEnv *env, jint type, jlong ms)
+/* Returns true when the event may be sent. */
+static bool report(JNIEnv *env, jint type, jlong ms)
 {
     JVMPI_Event e = {.event_type = type, .u.monitor_wait = {NULL, ms}};
-    if (event_enabled(type) && !my.quiet && thread_known(env))
+    bool may = event_enabled(type) && !my.quiet && thread_known(env);
+    if (may)
         layer_notify(env, &e);
+    return may;
 }
 
 static void JNICALL our_sleep(JNIEnv *env, jclass thread, jlong time)
 {
     uint64_t began = now_ns();
-    report(env, JVMPI_EVENT_MONITOR_WAIT, in_ns ? (time + NS_PER_MS - 1) / NS_PER_MS : time);
+    bool told =
+        report(env, JVMPI_EVENT_MONITOR_WAIT, in_ns ? (time + NS_PER_MS - 1) / NS_PER_MS : time);
     vm_sleep(env, thread, time);
     jthrowable interrupted = (*env)->ExceptionOccurred(env);
-    vm_clear_exception(env); /* the agent may call JNI */
-    report(env, JVMPI_EVENT_MONITOR_WAITED, (jlong)((now_ns() - began) / NS_PER_MS));
+    vm_clear_exception(env);                              /* the agent may call JNI */
+    if (told || !event_enabled(JVMPI_EVENT_MONITOR_WAIT)) /* see monitors.c */
+        (void)report(env, JVMPI_EVENT_MONITOR_WAITED, (jlong)((now_ns() - began) / NS_PER_MS));
     if (interrupted)
         (*env)->Throw(env, interrupted);
 }

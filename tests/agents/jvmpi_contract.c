@@ -238,7 +238,7 @@ static void on_monitor(const JVMPI_Event *e, struct thread_record *t, jint type)
         t->in_wait = true;
         t->waiting = id;
     } else if (type == JVMPI_EVENT_MONITOR_WAITED) {
-        if ((!t->in_wait || t->waiting != id) && !t->early)
+        if (!t->in_wait || t->waiting != id)
             breach("MONITOR_WAITED without its WAIT", "%s", t->name);
         t->in_wait = false;
     }
