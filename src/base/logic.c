@@ -159,7 +159,7 @@ int logic_parse(struct logic_parser *p, const char *text)
     int root = parse_or(p);
     logic_skip_blanks(p);
     if (root >= 0 && *p->at)
-        root = logic_fail(p, "not understood");
+        root = logic_fail(p, *p->at == '=' ? "equal is written ==:" : "not understood");
     if (root < 0)
         return root;
     p->logic->root = root;

@@ -124,10 +124,15 @@ static const char *set_value(const struct arg *a, void *values, const char *text
     return r == 0 ? NULL : r == -ERANGE ? "out of range" : !*text ? "empty" : expected[a->kind];
 }
 
+static void tells_more(const struct command *c)
+{
+    fprintf(stderr, "jvmscope: `jvmscope %s --help` tells more\n", c->name);
+}
+
 static void usage_error(const struct command *c, const char *what, const char *why)
 {
     complain(c->name, what, why);
-    fprintf(stderr, "jvmscope: `jvmscope %s --help` tells more\n", c->name);
+    tells_more(c);
 }
 
 /*
@@ -138,9 +143,9 @@ static int take(const struct command *c, const struct arg_set *set, void *values
                 char **argv, int *i, uint64_t *given)
 {
     if (!set->args) {
-        int r = capture_take(values, c->name, argc, argv, i);
+        int r = capture_take(values, c, argc, argv, i);
         if (r < 0)
-            fprintf(stderr, "jvmscope: `jvmscope %s --help` tells more\n", c->name);
+            tells_more(c);
         return r;
     }
     for (const struct arg *a = set->args; a->name; a++) {
@@ -152,11 +157,11 @@ static int take(const struct command *c, const struct arg_set *set, void *values
             return -EINVAL;
         }
         if (a->kind != ARG_FLAG && !value) {
-            if (*i + 1 >= argc || strcmp(argv[*i + 1], "--") == 0) {
-                usage_error(c, word, "needs a value");
+            value = args_next_value(c, a->name, argc, argv, i);
+            if (!value) {
+                tells_more(c);
                 return -EINVAL;
             }
-            value = argv[++*i];
         }
         uint64_t bit = UINT64_C(1) << (a - set->args);
         if (*given & bit && a->kind != ARG_LIST) {
@@ -176,6 +181,40 @@ static int take(const struct command *c, const struct arg_set *set, void *values
         return 1;
     }
     return 0;
+}
+
+static bool is_option(const struct command *c, const char *word)
+{
+    struct arg_shown a;
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        return true;
+    for (const struct arg_set *const *set = c->sets; set && *set; set++)
+        for (size_t i = 0; arg_at(*set, i, &a); i++) {
+            size_t n = strlen(a.name);
+            if ((strncmp(word, a.name, n) == 0 && (!word[n] || word[n] == '=')) ||
+                (a.letter && word[0] == '-' && word[1] == a.letter && (!word[2] || a.value)))
+                return true;
+        }
+    return false;
+}
+
+const char *args_next_value(const struct command *c, const char *name, int argc, char **argv,
+                            int *i)
+{
+    const char *next = *i + 1 < argc ? argv[*i + 1] : NULL;
+    char why[400] = "needs a value";
+    if (!next || strcmp(next, "--") == 0) {
+        complain(c->name, argv[*i], why);
+        return NULL;
+    }
+    if (is_option(c, next)) {
+        snprintf(why, sizeof(why), "needs a value, and %.80s is an option; as a value: %s=%.80s",
+                 next, name, next);
+        complain(c->name, argv[*i], why);
+        return NULL;
+    }
+    ++*i;
+    return next;
 }
 
 /* Complains about an option that no set has, and names the one that was most likely meant. */

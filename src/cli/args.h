@@ -83,4 +83,12 @@ struct arg_values {
 bool args_parse(const struct command *c, const struct arg_values *values, int argc, char **argv,
                 struct operands *ret, int *ret_status);
 
+/*
+ * Takes the word after the option at argv[*i], whose long name is `name`, as its value and sets *i
+ * to it. Returns NULL after a complaint when there is none, or when it is another option of the
+ * command.
+ */
+const char *args_next_value(const struct command *c, const char *name, int argc, char **argv,
+                            int *i);
+
 void args_help(const struct command *c, FILE *to);

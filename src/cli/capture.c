@@ -215,8 +215,8 @@ static bool is_method_alone(const char *word)
            access(word, F_OK) < 0 && !is_program(word);
 }
 
-static int take_row(struct capture *c, const struct option_row *row, const char *command, int argc,
-                    char **argv, int *i)
+static int take_row(struct capture *c, const struct option_row *row, const struct command *command,
+                    int argc, char **argv, int *i)
 {
     const char *word = argv[*i];
     size_t n = strlen(row->flag);
@@ -236,20 +236,18 @@ static int take_row(struct capture *c, const struct option_row *row, const char 
         _cleanup_(buf_release) struct buf hint = BUF(1 << 20);
         buf_printf(&hint, "is not a program; for requests to this method: %s=%s", row->flag,
                    argv[*i + 1]);
-        complain(command, argv[*i + 1], buf_str(&hint));
+        complain(command->name, argv[*i + 1], buf_str(&hint));
         return -EINVAL;
     }
     if (!value) {
-        if (*i + 1 >= argc || strcmp(argv[*i + 1], "--") == 0) {
-            complain(command, word, "needs a value");
+        value = args_next_value(command, row->flag, argc, argv, i);
+        if (!value)
             return -EINVAL;
-        }
-        value = argv[++*i];
     }
-    return take_value(c, row, command, value);
+    return take_value(c, row, command->name, value);
 }
 
-int capture_take(struct capture *c, const char *command, int argc, char **argv, int *i)
+int capture_take(struct capture *c, const struct command *command, int argc, char **argv, int *i)
 {
     const struct option_row *row;
     int r = 0;
@@ -258,13 +256,14 @@ int capture_take(struct capture *c, const char *command, int argc, char **argv, 
     if (r != 0 || strncmp(argv[*i], agent_words.name, strlen(agent_words.name)) != 0)
         return r;
     const char *rest = argv[*i] + strlen(agent_words.name);
-    if (*rest != '=' && (*rest || *i + 1 >= argc || strcmp(argv[*i + 1], "--") == 0)) {
-        complain(command, argv[*i], *rest ? "no such option" : "needs a value");
+    if (*rest && *rest != '=')
+        return 0;
+    const char *words =
+        *rest ? rest + 1 : args_next_value(command, agent_words.name, argc, argv, i);
+    if (!words)
         return -EINVAL;
-    }
-    const char *words = *rest ? rest + 1 : argv[++*i];
     if (!*words) {
-        complain(command, agent_words.name, "empty");
+        complain(command->name, agent_words.name, "empty");
         return -EINVAL;
     }
     add_words(c, words, NULL);

@@ -29,7 +29,7 @@ void capture_release(struct capture *c);
  * Takes the flag at argv[*i], with the value after it, and sets *i to the last word taken. Returns
  * 1 if it was one of these flags, 0 if not, and -EINVAL after a complaint.
  */
-int capture_take(struct capture *c, const char *command, int argc, char **argv, int *i);
+int capture_take(struct capture *c, const struct command *command, int argc, char **argv, int *i);
 /* Adds an option as if it had been given, with a valid value. */
 void capture_add(struct capture *c, enum option which, const char *value);
 bool capture_arg_at(size_t i, struct arg_shown *ret);

@@ -79,6 +79,41 @@ static int parse_text(struct logic_parser *p, char text[TEXT_MAX], struct cond_t
     return 0;
 }
 
+static bool in_name(char c)
+{
+    return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'
+               ? true
+               : (c >= '0' && c <= '9') || c == '_' || c == '$' || c & 0x80;
+}
+
+/* Length of an identifier path: names with dots between them. */
+static size_t names_length(const char *at)
+{
+    size_t n = 0;
+    while (in_name(at[n]) && !(at[n] >= '0' && at[n] <= '9')) {
+        while (in_name(at[n]))
+            n++;
+        if (at[n] != '.' || !in_name(at[n + 1]))
+            break;
+        n++;
+    }
+    return n;
+}
+
+/* Reports a word that is neither a number nor a text. */
+static int not_a_value(struct logic_parser *p, const struct cond_test *t, const char *word)
+{
+    char what[128] = "not a number";
+    const char *dot = strrchr(word, '.');
+    bool is_value = t->what <= COND_THIS || t->what == COND_STATIC;
+    if (t->what == COND_TIME)
+        snprintf(what, sizeof(what), "not a duration");
+    else if (is_value && !t->length && *word && names_length(word) == strlen(word))
+        snprintf(what, sizeof(what),
+                 "texts and enum constants need quotes, as in '%s':", dot ? dot + 1 : word);
+    return logic_fail(p, what);
+}
+
 static int parse_literal(struct logic_parser *p, int number, struct cond_test *t)
 {
     struct condition *c = p->context;
@@ -118,30 +153,9 @@ static int parse_literal(struct logic_parser *p, int number, struct cond_test *t
         t->number = (double)ns;
     else if (*end) {
         p->at = before;
-        return logic_fail(p, t->what == COND_TIME ? "not a duration" : "not a number");
+        return not_a_value(p, t, word);
     }
     return 0;
-}
-
-static bool in_name(char c)
-{
-    return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'
-               ? true
-               : (c >= '0' && c <= '9') || c == '_' || c == '$' || c & 0x80;
-}
-
-/* Length of an identifier path: names with dots between them. */
-static size_t names_length(const char *at)
-{
-    size_t n = 0;
-    while (in_name(at[n]) && !(at[n] >= '0' && at[n] <= '9')) {
-        while (in_name(at[n]))
-            n++;
-        if (at[n] != '.' || !in_name(at[n + 1]))
-            break;
-        n++;
-    }
-    return n;
 }
 
 /* Parses what follows a value: names of fields, and .length at the end. */

@@ -33,8 +33,10 @@ void option_put_part(struct buf *message, enum option which, const char *part, s
     size_t n = MIN(len, SHOWN_MAX);
     while (n < len && n > 0 && ((uint8_t)part[n] & 0xc0) == 0x80) /* within a character */
         n--;
-    buf_printf(message, "%s=%.*s%s", flags && row->flag ? row->flag : row->name, (int)n, part,
-               n < len ? "..." : "");
+    buf_printf(message, "%s=", flags && row->flag ? row->flag : row->name);
+    for (size_t i = 0; i < n; i++) /* a list's separator as the command's help has it */
+        buf_u8(message, flags && row->separator == ':' && part[i] == ':' ? ',' : (uint8_t)part[i]);
+    buf_string(message, n < len ? "..." : "");
 }
 
 void option_put(struct buf *message, enum option which, const char *value)

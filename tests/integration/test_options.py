@@ -215,6 +215,38 @@ def test_an_option_that_is_wrong_or_empty_is_refused_before_the_program_starts(c
     assert "needs a unit: 30s, 30ms, 30us" in command.options("-t", "30")[1]
 
 
+def test_a_forgotten_value_does_not_take_the_next_option_for_one(command):
+    """With = a value may begin with a dash, and may be the name of an option."""
+    for row in table():
+        if row["bare"]:
+            continue
+        for following in (row["flag"], "-o", "--cpu=samples", "--help"):
+            text, said = command.options(row["flag"], following)
+            assert text is None, row["flag"]
+            assert said.startswith(f"jvmscope: {command.name}: {row['flag']}: needs a value, and {following} is an option; as a value: {row['flag']}={following}\n")
+    for flag in ("--locks", "--show"):
+        text, said = command.options("--trace=a.B", f"{flag}=-o")
+        assert text is not None and (not text or read([text])[0][flag[2:]] == "-o"), said
+
+
+def test_messages_show_lists_as_the_command_takes_them(command):
+    """With commas, not with the colons by which they reach the agent."""
+    for row in table():
+        if row["separator"] == ":" and row["goes_with"]:
+            text, said = command.options(f"{row['flag']}=a.B,c.D", f"{row['flag']}=e.F")
+            assert text is None and f"{row['flag']}=a.B,c.D,e.F: changes nothing without " in said, said
+
+
+def test_a_condition_says_what_is_wrong_with_it(command):
+    quotes = "condition: texts and enum constants need quotes, as in 'GLAD': at \"%s\" (character 14)\n"
+    for condition, why in (("arg4.mood == GLAD", quotes % "GLAD"), ("arg4.mood == Mood.GLAD", quotes % "Mood.GLAD"), ("arg1 != yes && depth > 1", "as in 'yes': at \"yes && depth > 1\""),
+                           ("a.B.mood == GLAD", "as in 'GLAD'"), ("arg1 == 5x", "not a number at \"5x\""), ("arg1.length == GLAD", "not a number at \"GLAD\""),
+                           ("time > GLAD", "not a duration at"), ("arg1 = 5", "equal is written ==: at \"= 5\" (character 6)")):
+        text, said = command.options("--trace=a.B", f"--if={condition}")
+        assert text is None and said.startswith(f"jvmscope: {command.name}: --if") and why in said, said
+    assert command.options("--trace=a.B", "--if=arg4.mood == 'GLAD' || arg1 == Infinity")[0] is not None
+
+
 def test_options_at_their_limits(command):
     unit = {DURATION: "ns"}
     for value in ("0.01%", "100%"):  # the limits of --budget
@@ -267,7 +299,7 @@ def test_quotes_reach_a_vm_that_a_script_starts(tmp_path):
     field = """it's.x-"quoted"-'twice'"""
     command = [lab.BUILD / "jvmscope", "run", "--watch", field, "-o", tmp_path / "out.jfr", "--", *lab.Jdk(17).command("java", "-version")]
     done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=60)
-    assert f"jvmscope: {field}: no code that was loaded reads or writes this field\n" in done.stderr, done.stderr
+    assert f"jvmscope: {field}: nothing was watched: no class of this name is loaded\n" in done.stderr, done.stderr
 
 
 TEXTS = ("x", "a.b", "a.b.c", "a.b.c(..)", "*", "*.*", ".", "a.", ".a", "a..b", "a b", "a.b(", "a.b(I)V", "@", "@a.B", "implements", "implements a.B", "'", '"',

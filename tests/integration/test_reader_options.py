@@ -144,6 +144,11 @@ def test_every_option_twice_wrong_and_at_its_limits(name):
             said = verb.refused(flag, flag)
             assert said and f"{flag}: given twice" in said, (flag, said)
             continue
+        # A forgotten value does not take the next option for one.
+        for option in (f"-{letter}" if letter else flag, flag):
+            for following in (flag, f"{flag}={good(value, flag)}", "--help", *([f"-{letter}"] if letter else [])):
+                said = verb.refused(option, following)
+                assert said and f"{option}: needs a value, and {following} is an option; as a value: {flag}={following}\n" in said, (option, said)
         said = verb.refused(flag, good(value, flag), f"{flag}={good(value, flag)}")
         assert said is None or "given twice" in said or "without --push" in said, (flag, said)
         for given in wrong(value, flag):

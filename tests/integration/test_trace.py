@@ -446,14 +446,16 @@ def test_patterns_that_match_nothing_are_reported_on_attach_and_add(jvmscope, tm
     try:
         assert process.stdout.readline() == "ready\n"
         done = jvmscope("attach", "--trace", "TracedForever.one," + ",".join(UNMATCHED), "--log", "no.Such:1 x;TracedForever:9999 y",
-                        "--watch", "TracedForever.nosuch", "-o", tmp_path / "a.jfr", process.pid)
+                        "--watch", "TracedForever.nosuch,TracedForever.quiet,no.Such.field", "-o", tmp_path / "a.jfr", process.pid)
         assert done.returncode == 0, done.stderr
         notes = [l.removeprefix("jvmscope: note: ") for l in done.stderr.splitlines() if "so far" in l]
         assert sorted(notes) == sorted(
             [f"--trace {p}: traces nothing so far: {why}" for p, why in UNMATCHED.items()] +
             ["--log no.Such:1: nothing is logged so far: no class of this name is loaded",
              "--log TracedForever:9999: nothing is logged so far: the class is loaded and has no code of this line",
-             "--watch TracedForever.nosuch: nothing is watched so far: no loaded code reads or writes this field"])
+             "--watch TracedForever.nosuch: nothing is watched so far: the class is loaded and declares no field of this name",
+             "--watch TracedForever.quiet: nothing is watched so far: no loaded code reads or writes this field",
+             "--watch no.Such.field: nothing is watched so far: no class of this name is loaded"])
         added = json.loads(jvmscope("trace", "--json", process.pid, "add", "TracedForever.thre").stdout)
         assert {"pattern": "TracedForever.thre", "why": "TracedForever is loaded and has no such method"} in added["unmatched"]
         assert len(added["unmatched"]) == len(UNMATCHED) + 1

@@ -30,7 +30,8 @@ def test_what_is_hard_to_trace(jdk, jvmscope, tmp_path):
     seen = [(c["method"].split("HostileTrace")[-1].split("(")[0], c["args"], c.get("return"), c["exception"]) for c in calls(jvmscope, out)]
     events = json.loads(jvmscope("trace", "--json", out).stdout)["events"]
     assert [e["text"] for e in events] == [
-        "0", "1", "2", "note: nothing was logged: the class is loaded and has no code of this line", "note: no code that was loaded reads or writes this field"]
+        "0", "1", "2", "note: nothing was logged: the class is loaded and has no code of this line", 
+        "note: nothing was watched: the class is loaded and declares no field of this name"]
     assert [s for s in seen if s[0] == "$Guest.hello"] == [("$Guest.hello", [i], i + 1, None) for i in range(3)], "classes that unload"
     halves = [s for s in seen if s[0] == "$Half.<init>"]
     # What leaves this() or super() cannot be caught there: that the outer constructor threw is known once its caller ends.

@@ -20,6 +20,9 @@ public class TracedForever {
         System.out.println("done");
     }
 
+    /** No code reads or writes it. */
+    static int quiet;
+
     private static final Thread reader = new Thread(() -> {
         try {
             System.in.read();

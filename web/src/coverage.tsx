@@ -58,7 +58,7 @@ export function CoverageView({ json, kept, keep, name }: Kept & { json: Coverage
       <div class="tools" role="toolbar" aria-label="Coverage">
         <div class="search">
           <input type="search" placeholder="Class ( / )" aria-label="Class" value={text} onInput={(e) => keep({ kc: e.currentTarget.value })} />
-          <output aria-live="polite">{text ? `${shown.length} of ${rows.length} classes` : ""}</output>
+          <output aria-live="polite">{text ? `${shown.length} of ${plural(rows.length, "class", "classes")}` : ""}</output>
         </div>
         <Meter what="lines" hit={t.lines_hit} all={t.lines} />
         <Meter what="methods" hit={t.methods_hit} all={t.methods} />
@@ -116,7 +116,7 @@ function Source({ json, c }: { json: CoverageJson; c: CoverClass }) {
   return (
     <>
       <h2 class="break">
-        {c.class} <small>{percent(share(c.lines_hit, c.lines), 1)} of {c.lines} lines</small>
+        {c.class} <small>{percent(share(c.lines_hit, c.lines), 1)} of {plural(c.lines, "line")}</small>
       </h2>
       {text === undefined ? (
         <>
@@ -139,7 +139,7 @@ function Source({ json, c }: { json: CoverageJson; c: CoverClass }) {
             const k = kind(i + 1);
             const l = lines.get(i + 1);
             return (
-              <div key={i} data-line={i + 1} class={k} title={k && `${say[k]}${l!.branches ? `; ${l!.taken} of ${l!.branches} branches` : ""}`}>
+              <div key={i} data-line={i + 1} class={k} title={k && `${say[k]}${l!.branches ? `; ${l!.taken} of ${plural(l!.branches, "branch", "branches")}` : ""}`}>
                 <span class="no">{i + 1}</span>
                 <span class="hit">{k === "missed" ? "✗" : k === "partly" ? `${l!.taken}/${l!.branches}` : k === "ran" ? "✓" : ""}</span>
                 <code>{line}</code>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A heap dump: what occupies the memory as areas and as a tree, classes, suspects, queries; beside them the chosen object.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { bytes, count, percent } from "./format";
+import { bytes, count, percent, plural } from "./format";
 import { asker, Ask, ClassRow, HeapJson, HeapObject, QueryAnswer, simple, Suspect, Summary, useAnswer } from "./heapdata";
 import { HeapMap } from "./heapmap";
 import { Inspector, Why } from "./heapobject";
@@ -38,7 +38,7 @@ export function HeapView({ json, kept, keep, name, file }: Props) {
           ))}
         </div>
         <span class="dim">
-          {count(summary.objects)} objects, {bytes(summary.bytes)}
+          {plural(summary.objects, "object")}, {bytes(summary.bytes)}
           {summary.reachableBytes < summary.bytes && `; ${bytes(summary.bytes - summary.reachableBytes)} of it not reachable`}
         </span>
         <div class="grow" />
@@ -160,7 +160,7 @@ function Classes(p: { ask: Ask; text: string; onText: (t: string) => void; chose
     <>
       <div class="tools inner">
         <input type="search" placeholder="Class" aria-label="Class" value={p.text} onInput={(e) => p.onText(e.currentTarget.value)} />
-        <output aria-live="polite">{p.text ? `${shown.length} of ${rows.length} classes` : `${rows.length} classes`}</output>
+        <output aria-live="polite">{p.text ? `${shown.length} of ${plural(rows.length, "class", "classes")}` : plural(rows.length, "class", "classes")}</output>
         <div class="grow" />
         <button onClick={() => download(`${p.name}-classes.csv`, "text/csv", table(["class", "objects", "shallow", "retained"], shown.map((r) => r.cells)))}>Save CSV</button>
       </div>
@@ -309,7 +309,7 @@ function Query(p: { ask: Ask; served: boolean; sql: string; onSql: (s: string) =
           {examples.map((q) => <option key={q} value={q}>{q.slice(0, 70)}</option>)}
         </select>
         <output aria-live="polite">
-          {state.busy ? "…" : answer ? `${count(answer.rows.length)} rows${answer.truncated ? ", and more" : ""}${answer.seconds !== undefined ? ` in ${(answer.seconds * 1000).toFixed(0)} ms` : ""}` : ""}
+          {state.busy ? "…" : answer ? `${plural(answer.rows.length, "row")}${answer.truncated ? ", and more" : ""}${answer.seconds !== undefined ? ` in ${(answer.seconds * 1000).toFixed(0)} ms` : ""}` : ""}
         </output>
         <div class="grow" />
         {answer && <button onClick={() => download(`${p.name}-query.csv`, "text/csv", table(answer.columns, answer.rows.map((r) => r.map((v) => v ?? ""))))}>Save CSV</button>}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The details of a state or an interaction: lock, owner, causes and stacks; and the critical path in numbers.
-import { count, duration, moment, percent } from "./format";
+import { count, duration, moment, percent, plural } from "./format";
 import { edgeTitles, QUIET, stateTitles } from "./threadpaint";
 import type { Cause, Frame, NodeDetails, SegmentDetails, TimelineJson } from "./timeline";
 
@@ -93,7 +93,7 @@ export function PathSummary({ json, onFirst, file }: { json: TimelineJson; onFir
     <aside class="details" aria-label="Critical path">
       <div>
         <h3>Critical path: {duration(path.length_ns)}</h3>
-        <p class="dim">{path.n_segments} segments, {duration(path.makespan_ns)} from beginning to end</p>
+        <p class="dim">{plural(path.n_segments, "segment")}, {duration(path.makespan_ns)} from beginning to end</p>
         <button onClick={onFirst} title="Next segment (n)">Walk along it</button>
       </div>
       <table class="small">

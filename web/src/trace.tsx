@@ -94,7 +94,7 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
           <input type="text" size={7} placeholder="1ms" aria-label="Shortest time" aria-invalid={Number.isNaN(minNs)} value={filter.min} onInput={(e) => keep({ cn: e.currentTarget.value, call: "" })} />
         </label>
         <button class="toggle" aria-pressed={filter.threw} onClick={() => keep({ cx: filter.threw ? "" : "1", call: "" })}>Threw</button>
-        <output aria-live="polite">{filtered ? `${count(matches)} of ${count(shown.total)} calls` : `${count(json.total)} calls`}</output>
+        <output aria-live="polite">{filtered ? `${count(matches)} of ${plural(shown.total, "call")}` : plural(json.total, "call")}</output>
         <div class="grow" />
         <div class="seg" role="group" aria-label="Tree">
           <button onClick={() => setClosed(new Set())}>Open all</button>
@@ -104,7 +104,7 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
       </div>
       {shown.total > shown.calls.length && (
         <p class="note">
-          The first {count(shown.calls.length)} of {count(shown.total)} calls. {served ? "A filter looks through all of them." : "jvmscope serve looks through all of them, and so does jvmscope trace."}
+          The first {count(shown.calls.length)} of {plural(shown.total, "call")}. {served ? "A filter looks through all of them." : "jvmscope serve looks through all of them, and so does jvmscope trace."}
         </p>
       )}
       <div class="beside">

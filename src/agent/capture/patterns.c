@@ -78,25 +78,6 @@ static void split(struct patterns *ret, enum option option, const char *list)
     }
 }
 
-/* Whether a class declares a field of this name. */
-static bool has_field(jclass c, const char *field)
-{
-    jint n = 0;
-    jfieldID *fields = NULL;
-    bool found = false;
-    if ((*vm.ti)->GetClassFields(vm.ti, c, &n, &fields) != JVMTI_ERROR_NONE)
-        return true;
-    for (jint i = 0; i < n && !found; i++) {
-        char *name = NULL;
-        if ((*vm.ti)->GetFieldName(vm.ti, c, fields[i], &name, NULL, NULL) != JVMTI_ERROR_NONE)
-            continue;
-        found = strcmp(name, field) == 0;
-        vm_free(name);
-    }
-    vm_free(fields);
-    return found;
-}
-
 /* Whether a class is one of those that a pattern of the option means. */
 static bool is_meant(const struct pattern *p, jclass c, struct str name)
 {
@@ -114,7 +95,7 @@ static bool is_meant(const struct pattern *p, jclass c, struct str name)
     if (!dot || (size_t)(dot - p->text) >= sizeof(class_name))
         return false;
     snprintf(class_name, sizeof(class_name), "%.*s", (int)(dot - p->text), p->text);
-    return choice_is_class(name, class_name) && has_field(c, dot + 1);
+    return choice_is_class(name, class_name) && class_declares_field(vm.ti, c, dot + 1);
 }
 
 static bool match(void *context, jclass c, struct str name)

@@ -41,3 +41,21 @@ int loaded_classes_each(jvmtiEnv *ti, JNIEnv *jni,
     }
     return r < 0 ? r : done;
 }
+
+bool class_declares_field(jvmtiEnv *ti, jclass c, const char *field)
+{
+    jint n = 0;
+    jfieldID *fields = NULL;
+    bool found = false;
+    if ((*ti)->GetClassFields(ti, c, &n, &fields) != JVMTI_ERROR_NONE)
+        return true;
+    for (jint i = 0; i < n && !found; i++) {
+        char *name = NULL;
+        if ((*ti)->GetFieldName(ti, c, fields[i], &name, NULL, NULL) != JVMTI_ERROR_NONE)
+            continue;
+        found = strcmp(name, field) == 0;
+        (*ti)->Deallocate(ti, (unsigned char *)name);
+    }
+    (*ti)->Deallocate(ti, (unsigned char *)fields);
+    return found;
+}

@@ -32,6 +32,9 @@ static inline jclass loaded_class_take(struct loaded_classes *l, jint i)
 /* Releases the references that have not been taken. */
 void loaded_classes_release(struct loaded_classes *l);
 
+/* Whether a class declares a field of this name; true when the VM does not tell. */
+bool class_declares_field(jvmtiEnv *ti, jclass c, const char *field);
+
 /*
  * Calls f with each loaded class that is not an array and its name (pkg/Class), both valid during
  * the call, until f returns true. Returns 1 if it did, 0 if it never did, or -ENOTSUP when the VM

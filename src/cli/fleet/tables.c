@@ -155,9 +155,9 @@ static void print_diff(struct json_object *root, size_t limit)
     size_t changed = 0;
     while (changed < length(list) && has_changed(json_object_array_get_idx(list, changed)))
         changed++;
-    printf("%s: base %llu samples, new %llu samples: ", text_at(root, "metric"),
-           (unsigned long long)number_at(base, "samples"),
-           (unsigned long long)number_at(new, "samples"));
+    printf("%s: base %s, new %s: ", text_at(root, "metric"),
+           COUNT_TEXT(number_at(base, "samples"), "samples"),
+           COUNT_TEXT(number_at(new, "samples"), "samples"));
     if (strcmp(verdict, "changed") == 0)
         printf("%s changed\n\n", COUNT_TEXT(changed, "methods"));
     else

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `heap query`: SQL over a heap. */
 #include "base/clock.h"
+#include "base/parse.h"
 #include "cli/heap/sql.h"
 #include "cli/heap/verbs.h"
 
@@ -80,7 +81,7 @@ static int run_statement(struct page *p, struct heap_sql *q, sqlite3_stmt *s, ui
         return status;
     page_fact_real(p, "seconds", (double)(now_ns() - start) / 1e9);
     page_fact(p, "truncated", NULL, PAGE_BOOL, more);
-    page_note(p, "%llu rows%s in %.3f s.", (unsigned long long)(rows - more),
+    page_note(p, "%s%s in %.3f s.", COUNT_TEXT(rows - more, "rows"),
               more ? ", and more (--limit)," : "", (double)(now_ns() - start) / 1e9);
     return 0;
 }

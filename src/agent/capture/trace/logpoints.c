@@ -176,10 +176,9 @@ static void say_not_found(struct session *s, JNIEnv *jni)
             session_message(s, "log %s:%u: nothing is logged so far: %s", spec->place, spec->line,
                             why_not_found(jni, spec));
     char field[512];
-    for (unsigned i = 0; watches_not_found(jni, &i, field, sizeof(field));)
-        session_message(
-            s, "watch %s: nothing is watched so far: no loaded code reads or writes this field",
-            field);
+    const char *reason;
+    for (unsigned i = 0; (reason = watches_not_found(jni, &i, field, sizeof(field)));)
+        session_message(s, "watch %s: nothing is watched so far: %s", field, reason);
 }
 
 /* Names with dots may be static fields, whose classes must be known before any line is logged. */
@@ -232,9 +231,12 @@ static void log_stop(struct session *s, JNIEnv *jni)
         if (!spec->found)
             log_note(s, place, text);
     }
-    char field[512];
-    for (unsigned i = 0; watches_not_found(jni, &i, field, sizeof(field));)
-        log_note(s, field, "note: no code that was loaded reads or writes this field");
+    char field[512], text[128];
+    const char *reason;
+    for (unsigned i = 0; (reason = watches_not_found(jni, &i, field, sizeof(field)));) {
+        snprintf(text, sizeof(text), "note: nothing was watched: %s", reason);
+        log_note(s, field, text);
+    }
     drain_close(&log_reader, s->out.jfr, jni);
     log_note_missing_fields(s);
 }

@@ -15,10 +15,10 @@ int log_value(struct edit *e, struct buf *code, char type) must_check;
 int watches_set(const char *fields) must_check;
 void watches_clear(void);
 /*
- * Returns one by one the patterns whose field no loaded code reads or writes. *at starts at 0.
- * False when there are no more.
+ * Fills ret with one pattern after the other that watches nothing, and returns why. *at starts at
+ * 0. NULL when there are no more.
  */
-bool watches_not_found(JNIEnv *jni, unsigned *at, char *ret, size_t size);
+const char *watches_not_found(JNIEnv *jni, unsigned *at, char *ret, size_t size);
 extern const struct instrument_client watch_client;
 /* number of places before super(), where the object must not be accessed */
 uint64_t watches_without_object(void);

@@ -200,3 +200,26 @@ bool trace_class_is_loaded(JNIEnv *jni, const char *name)
 {
     return loaded_classes_each(vm.ti, jni, is_named, (void *)name) > 0;
 }
+
+struct field_search {
+    const char *class, *field;
+    bool loaded;
+};
+
+static bool has_field(void *context, jclass c, struct str name)
+{
+    struct field_search *s = context;
+    if (!choice_is_class(name, s->class))
+        return false;
+    s->loaded = true;
+    return class_declares_field(vm.ti, c, s->field);
+}
+
+const char *trace_explain_field(JNIEnv *jni, const char *class_name, const char *field)
+{
+    struct field_search s = {class_name, field, false};
+    return loaded_classes_each(vm.ti, jni, has_field, &s) != 0
+               ? "no loaded code reads or writes this field"
+           : s.loaded ? "the class is loaded and declares no field of this name"
+                      : "no class of this name is loaded";
+}

@@ -20,5 +20,11 @@ void trace_left_clear(void);
  */
 void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct buf *why);
 
+/*
+ * Why no access to a field is recorded, as half a sentence: its class is not loaded, the class
+ * declares no such field, or no loaded code uses it.
+ */
+const char *trace_explain_field(JNIEnv *jni, const char *class_name, const char *field);
+
 /* Whether a class of this name, "pkg.Outer$Inner", is loaded. */
 bool trace_class_is_loaded(JNIEnv *jni, const char *name);

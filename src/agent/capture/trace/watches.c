@@ -62,17 +62,17 @@ void watches_clear(void)
     n_watches = 0;
 }
 
-bool watches_not_found(JNIEnv *jni, unsigned *at, char *ret, size_t size)
+const char *watches_not_found(JNIEnv *jni, unsigned *at, char *ret, size_t size)
 {
     while (*at < n_watches) {
         const struct watch *w = &watches[(*at)++];
         /* Instructions that name a field of this name through another class were counted too. */
         if (!atomic_load(&w->found) || !trace_class_is_loaded(jni, w->class)) {
             snprintf(ret, size, "%s.%s", w->class, w->field);
-            return true;
+            return trace_explain_field(jni, w->class, w->field);
         }
     }
-    return false;
+    return NULL;
 }
 
 uint64_t watches_without_object(void)
