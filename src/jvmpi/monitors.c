@@ -290,11 +290,11 @@ void raw_monitors_put(struct buf *out, const struct map *threads)
 /* ---- Java monitors ---- */
 
 /*
- * Of an event that ends what another event begins, only those are sent whose beginning the agent
- * was told of, if it wants to be told: threads begin to wait before the layer may report it, or
- * while the event is disabled. This is also true of Thread.sleep (sleep.c).
+ * The end of a wait is reported only if its beginning was, unless the event of the beginning is
+ * disabled: threads begin to wait before the layer may report it, or while that event is disabled.
+ * This is also true of Thread.sleep (sleep.c).
  */
-static __thread bool told_of_entering, told_of_waiting;
+static __thread bool entering_reported, waiting_reported;
 
 static bool may_report(JNIEnv *env, jint type, jthread thread)
 {
@@ -315,7 +315,7 @@ static void JNICALL on_contended_enter(jvmtiEnv *ti, JNIEnv *env, jthread thread
     bool may = may_report(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTER, thread);
     if (may)
         report_java(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTER, object);
-    told_of_entering = may; /* only now, for its handler may enter monitors as well */
+    entering_reported = may; /* only now, for its handler may enter monitors as well */
     if (atomic_load(&layer.live) && thread_ready(my_own(), env))
         contention_began(object);
 }
@@ -323,10 +323,10 @@ static void JNICALL on_contended_enter(jvmtiEnv *ti, JNIEnv *env, jthread thread
 static void JNICALL on_contended_entered(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject object)
 {
     contention_ended();
-    if ((told_of_entering || !event_enabled(JVMPI_EVENT_MONITOR_CONTENDED_ENTER)) &&
+    if ((entering_reported || !event_enabled(JVMPI_EVENT_MONITOR_CONTENDED_ENTER)) &&
         may_report(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTERED, thread))
         report_java(env, JVMPI_EVENT_MONITOR_CONTENDED_ENTERED, object);
-    told_of_entering = false;
+    entering_reported = false;
 }
 
 static __thread uint64_t wait_began_ns;
@@ -343,7 +343,7 @@ static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject o
     bool may = may_report(env, JVMPI_EVENT_MONITOR_WAIT, thread);
     if (may)
         report_wait(env, JVMPI_EVENT_MONITOR_WAIT, object, timeout);
-    told_of_waiting = may;
+    waiting_reported = may;
 }
 
 /* Comes with every WAITED, so that the time is known. */
@@ -361,11 +361,11 @@ static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *env, jthread thread, jobject
                               jboolean timed_out)
 {
     uint64_t now = now_ns();
-    if ((told_of_waiting || !event_enabled(JVMPI_EVENT_MONITOR_WAIT)) &&
+    if ((waiting_reported || !event_enabled(JVMPI_EVENT_MONITOR_WAIT)) &&
         may_report(env, JVMPI_EVENT_MONITOR_WAITED, thread))
         report_wait(env, JVMPI_EVENT_MONITOR_WAITED, object,
                     wait_began_ns ? (jlong)((now - wait_began_ns) / NS_PER_MS) : 0);
-    told_of_waiting = false;
+    waiting_reported = false;
     wait_began_ns = 0;
 }
 

@@ -29,12 +29,12 @@ static bool report(JNIEnv *env, jint type, jlong ms)
 static void JNICALL our_sleep(JNIEnv *env, jclass thread, jlong time)
 {
     uint64_t began = now_ns();
-    bool told =
+    bool reported =
         report(env, JVMPI_EVENT_MONITOR_WAIT, in_ns ? (time + NS_PER_MS - 1) / NS_PER_MS : time);
     vm_sleep(env, thread, time);
     jthrowable interrupted = (*env)->ExceptionOccurred(env);
-    vm_clear_exception(env);                              /* the agent may call JNI */
-    if (told || !event_enabled(JVMPI_EVENT_MONITOR_WAIT)) /* see monitors.c */
+    vm_clear_exception(env);                                  /* the agent may call JNI */
+    if (reported || !event_enabled(JVMPI_EVENT_MONITOR_WAIT)) /* see monitors.c */
         (void)report(env, JVMPI_EVENT_MONITOR_WAITED, (jlong)((now_ns() - began) / NS_PER_MS));
     if (interrupted)
         (*env)->Throw(env, interrupted);
