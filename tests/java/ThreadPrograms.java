@@ -517,31 +517,24 @@ public class ThreadPrograms {
         }
     }
 
-    static long timed(String... args) throws Exception {
+    static void timed(String... args) throws Exception {
         late.set(0);
         blocked.set(0);
         inside.set(0);
         goesOn();
-        long begin = System.nanoTime(), limit = Math.round(expected * 1.05e6);
+        long begin = System.nanoTime();
         run(args);
         long end = System.nanoTime();
         if (scale > 0)
             System.out.println(String.join(" ", args) + " " + begin + " " + end + " " + late + " " + blocked + " " + inside);
-        long delayed = late.get();
         sleep(5);
-        return Math.max(end - begin - limit, delayed - 3000000);
     }
 
-    /** What the program takes that is timed, ms. */
-    static double expected;
-
-    /** Each of PROGRAM:FACTOR:MS, five times at most until it takes no more than 1.05 MS, and no sleep was 3 ms late. */
+    /** Each of PROGRAM:FACTOR. */
     static void factors(String[] args) throws Exception {
         for (int i = 1; i < args.length; i++) {
             String[] one = args[i].split(":");
-            expected = Double.parseDouble(one[2]);
-            for (int k = 0; k < 5 && timed(one[0], one[1]) > 0 && scale > 0; k++)
-                ;
+            timed(one[0], one[1]);
         }
     }
 
