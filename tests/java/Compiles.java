@@ -11,11 +11,33 @@ public class Compiles {
 
     public static void main(String[] args) throws Exception {
         JavaCompiler javac = ToolProvider.getSystemJavaCompiler();
-        StandardJavaFileManager files = javac.getStandardFileManager(null, null, null);
-        File[] sources = new File(args[0]).listFiles((folder, name) -> name.endsWith(".java"));
+        analyze(javac, javac.getStandardFileManager(null, null, null), args[0]);
+    }
+
+    /** Units of UnderLoad: all sources of a folder, parsed and attributed. Arguments: FOLDER THREADS. */
+    public static Runnable[] units(String[] args) {
+        Runnable[] units = new Runnable[Integer.parseInt(args[1])];
+        for (int i = 0; i < units.length; i++) {
+            JavaCompiler javac = ToolProvider.getSystemJavaCompiler();
+            StandardJavaFileManager files = javac.getStandardFileManager(null, null, null);
+            units[i] = () -> {
+                try {
+                    analyze(javac, files, args[0]);
+                } catch (Exception e) {
+                    throw new RuntimeException(e);
+                }
+            };
+        }
+        return units;
+    }
+
+    private static void analyze(JavaCompiler javac, StandardJavaFileManager files, String folder) throws Exception {
+        File[] sources = new File(folder).listFiles((in, name) -> name.endsWith(".java"));
         Arrays.sort(sources);
-        task = javac.getTask(null, files, null, Arrays.asList("-nowarn", "-proc:none"), null, files.getJavaFileObjects(sources));
+        Object task = javac.getTask(null, files, null, Arrays.asList("-nowarn", "-proc:none"), null, files.getJavaFileObjects(sources));
         // Not by name: JDK 8 has it in a jar beside the class path.
-        trees = Class.forName("com.sun.source.util.JavacTask", false, task.getClass().getClassLoader()).getMethod("analyze").invoke(task);
+        Object trees = Class.forName("com.sun.source.util.JavacTask", false, task.getClass().getClassLoader()).getMethod("analyze").invoke(task);
+        Compiles.task = task;
+        Compiles.trees = trees;
     }
 }
