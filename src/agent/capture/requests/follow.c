@@ -464,10 +464,9 @@ uint64_t follow_thread_ended(JNIEnv *jni, jthread thread)
 
 /* ---- the recording ---- */
 
-/* Since JDK 21; other versions have neither. */
-static void find_carriers(JNIEnv *jni)
+void follow_find_carriers(JNIEnv *jni, jclass probe)
 {
-    if (vm.version < 21 || follow.carrier)
+    if (vm.version < 21)
         return;
     jclass carrier = (*jni)->FindClass(jni, "jdk/internal/misc/CarrierThread");
     vm_clear_exception(jni);
@@ -482,8 +481,15 @@ static void find_carriers(JNIEnv *jni)
         scheduler = f ? (*jni)->GetStaticObjectField(jni, v, f) : NULL;
         vm_clear_exception(jni);
     }
-    follow.carrier = carrier ? (*jni)->NewGlobalRef(jni, carrier) : NULL;
-    follow.scheduler = scheduler ? (*jni)->NewGlobalRef(jni, scheduler) : NULL;
+    jfieldID its_carrier = (*jni)->GetStaticFieldID(jni, probe, "carrier", "Ljava/lang/Class;"),
+             its_scheduler = its_carrier ? (*jni)->GetStaticFieldID(jni, probe, "scheduler",
+                                                                    "Ljava/lang/Object;")
+                                         : NULL;
+    if (its_scheduler) {
+        (*jni)->SetStaticObjectField(jni, probe, its_scheduler, scheduler);
+        (*jni)->SetStaticObjectField(jni, probe, its_carrier, carrier);
+    }
+    vm_clear_exception(jni);
     if (carrier)
         (*jni)->DeleteLocalRef(jni, carrier);
     if (v)
@@ -504,7 +510,6 @@ int follow_start(JNIEnv *jni, struct buf *why)
         buf_string(why, "requests: the layout of java.lang.Thread is not known");
         return -ENOTSUP;
     }
-    find_carriers(jni);
     task_names_start(jni);
     follow_empty();
     follow_texts_forget();
@@ -513,6 +518,8 @@ int follow_start(JNIEnv *jni, struct buf *why)
     follow.overwritten = follow.any = 0;
     follow_kept_start();
     int r = probe_define(jni, PROBE, &follow.probe, why);
+    if (r == 0 && vm.late)
+        follow_find_carriers(jni, follow.probe);
     if (r == 0)
         inside_open(&follow_inside);
     return r;

@@ -101,8 +101,7 @@ struct follow {
     _Atomic uint64_t any;
     int64_t tid_offset;
     jfieldID tid;
-    jclass carrier, probe;
-    jobject scheduler;
+    jclass probe;
     uint64_t session; /* the number of the recording, 1 to 127 */
     _Atomic uint64_t begun, open, no_record, no_slot;
     _Atomic int64_t allowance; /* details that may still be written */
@@ -197,6 +196,12 @@ void follow_request_end(JNIEnv *jni, struct request *r, uint64_t token, int stat
  * thread. False when the thread handles none.
  */
 bool follow_task_end(JNIEnv *jni, uint64_t java_id, jclass exception);
+/*
+ * Tells the probe class which threads carry virtual threads, and the pool of these threads. Called
+ * only when virtual threads are used, or may be: it initializes VirtualThread, which takes the VM
+ * 20 to 40 ms.
+ */
+void follow_find_carriers(JNIEnv *jni, jclass probe);
 
 /* ---- natives.c ---- */
 

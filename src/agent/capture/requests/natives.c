@@ -56,8 +56,7 @@ void follow_texts_forget(void)
 
 #define NATIVE(type, name) EXPORT type JNICALL Java_java_lang_JvmscopeRequests_##name
 NATIVE(jlong, constant)(JNIEnv *, jclass, jint);
-NATIVE(jclass, carrierClass)(JNIEnv *, jclass);
-NATIVE(jobject, scheduler)(JNIEnv *, jclass);
+NATIVE(void, findCarriers)(JNIEnv *, jclass);
 NATIVE(jint, name)(JNIEnv *, jclass, jint, jstring, jstring, jlong);
 NATIVE(jlong, begin)(JNIEnv *, jclass, jint, jint, jlong);
 NATIVE(void, rename)(JNIEnv *, jclass, jlong, jint);
@@ -96,14 +95,9 @@ NATIVE(jlong, constant)(JNIEnv *jni, jclass probe, jint which)
     return which >= 0 && which < (jint)ARRAY_SIZE(values) ? values[which] : 0;
 }
 
-NATIVE(jclass, carrierClass)(JNIEnv *jni, jclass probe)
+NATIVE(void, findCarriers)(JNIEnv *jni, jclass probe)
 {
-    return follow.carrier ? (*jni)->NewLocalRef(jni, follow.carrier) : NULL;
-}
-
-NATIVE(jobject, scheduler)(JNIEnv *jni, jclass probe)
-{
-    return follow.scheduler ? (*jni)->NewLocalRef(jni, follow.scheduler) : NULL;
+    follow_find_carriers(jni, probe);
 }
 
 /* The first characters of a string, as modified UTF-8. */

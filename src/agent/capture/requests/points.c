@@ -116,7 +116,7 @@ static const struct point points[] = {
     {"sun/net/www/http/KeepAliveCache", "run", "()V", point_entry, "pooled()V"},
     {"jdk/internal/net/http/HttpClientImpl$SelectorManager", "run", "()V", point_entry, "pooled()V"},
     {"java/lang/Thread", "start", NULL, point_entry, "starting" OBJECT, NULL, 0, "0"},
-    {"java/lang/VirtualThread", "start", "(Ljdk/internal/vm/ThreadContainer;)", point_entry, "starting" OBJECT, NULL, 0, "0"},
+    {"java/lang/VirtualThread", "start", "(Ljdk/internal/vm/ThreadContainer;)", point_entry, "startingVirtual" OBJECT, NULL, 0, "0"},
     /* those of servers */
     {TOMCAT_POOL, "executeInternal", NULL, point_entry, "handed" OBJECT, RUNNABLE, 0, "p"},
     {TOMCAT_POOL, "runWorker", NULL, point_runs, "started", RUNNABLE, WAY_EXECUTOR},

@@ -71,21 +71,30 @@ uint64_t mounts_ready_since(const struct waiter *w)
 
 /* VirtualThread.timeout, of a thread that is about to park for a time (JDK 24 and later). */
 static struct {
-    jfieldID state, timeout;
+    _Atomic(jfieldID) state; /* published last */
+    jfieldID timeout;
     jint timed;
+    atomic_bool sought;
 } fields;
 
-void mounts_fields(JNIEnv *jni)
+/*
+ * Finds the fields of the class of a virtual thread. This is done when a thread is there, and not
+ * when the recording begins, because it would initialize the class, which takes the VM 20 to 40 ms.
+ */
+static void find_fields(JNIEnv *jni, jthread thread)
 {
-    jclass c = vm.version >= 24 ? (*jni)->FindClass(jni, "java/lang/VirtualThread") : NULL;
-    jfieldID timed = c ? (*jni)->GetStaticFieldID(jni, c, "TIMED_PARKING", "I") : NULL;
+    if (vm.version < 24 || atomic_exchange(&fields.sought, true))
+        return;
+    jclass c = (*jni)->GetObjectClass(jni, thread);
+    jfieldID timed = (*jni)->GetStaticFieldID(jni, c, "TIMED_PARKING", "I"), state = NULL;
     fields.timeout = timed ? (*jni)->GetFieldID(jni, c, "timeout", "J") : NULL;
-    fields.state = fields.timeout ? (*jni)->GetFieldID(jni, c, "state", "I") : NULL;
-    if (fields.state)
+    if (fields.timeout)
+        state = (*jni)->GetFieldID(jni, c, "state", "I");
+    if (state)
         fields.timed = (*jni)->GetStaticIntField(jni, c, timed);
     vm_clear_exception(jni);
-    if (c)
-        (*jni)->DeleteLocalRef(jni, c);
+    (*jni)->DeleteLocalRef(jni, c);
+    atomic_store(&fields.state, state);
 }
 
 static uint64_t deadline_of(JNIEnv *jni, const struct waiter *w, jthread thread)
@@ -94,7 +103,10 @@ static uint64_t deadline_of(JNIEnv *jni, const struct waiter *w, jthread thread)
     uint64_t start = atomic_load(&at->start);
     if (start)
         return at->timeout > 0 ? start + (uint64_t)at->timeout * NS_PER_MS : 0;
-    if (!fields.state || (*jni)->GetIntField(jni, thread, fields.state) != fields.timed)
+    if (!atomic_load_explicit(&fields.sought, memory_order_relaxed))
+        find_fields(jni, thread);
+    jfieldID state = atomic_load(&fields.state);
+    if (!state || (*jni)->GetIntField(jni, thread, state) != fields.timed)
         return 0;
     jlong timeout = (*jni)->GetLongField(jni, thread, fields.timeout);
     return timeout > 0 ? now_ns() + (uint64_t)timeout : 0;

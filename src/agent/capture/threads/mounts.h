@@ -16,7 +16,6 @@ void mounts_late(struct waiter *w, const struct wait *was, bool timed_out, uint6
  * only just now.
  */
 uint64_t mounts_ready_since(const struct waiter *w);
-void mounts_fields(JNIEnv *jni);
 
 /* on returns whether the VM has events of mounting and unmounting. */
 bool mounts_on(void);

@@ -138,7 +138,6 @@ static void put_analysis(const char *locks)
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     int r = find_fields(jni);
-    mounts_fields(jni);
     if (r < 0) {
         buf_printf(why, "threads=y: java.lang.Thread has no tid or parkBlocker in this VM");
         return r;

@@ -33,18 +33,20 @@ public final class JvmscopeRequests {
     private static final long PREPARED = constant(9), HOT = constant(10), SPILLED = constant(11);
     private static final long CHOICE = constant(12), DRAWS = constant(13);
     private static final int DRAW_MASK = (1 << 8) - 1, DRAW_SHIFT = 6, CHOICE_BITS = 63;
-    /** The class of the threads that carry virtual ones, and the pool that they belong to; null before JDK 21. */
-    private static final Class<?> CARRIER = carrierClass();
-    private static final Object SCHEDULER = scheduler();
+    /**
+     * The class of the threads that carry virtual ones, and the pool that they belong to. The agent sets them in a program that runs,
+     * and findCarriers when the first virtual thread starts; null until then.
+     */
+    private static Class<?> carrier;
+    private static Object scheduler;
 
     private JvmscopeRequests() {
     }
 
     private static native long constant(int which);
 
-    private static native Class<?> carrierClass();
-
-    private static native Object scheduler();
+    /** Sets carrier and scheduler. */
+    private static native void findCarriers();
 
     /** The number of a request's name; key is a hash of both texts. */
     private static native int name(int kind, String method, String path, long key);
@@ -647,7 +649,7 @@ public final class JvmscopeRequests {
 
     /** The same by a method of a pool; that of the virtual threads continues those, which have an identity of their own. */
     public static void pushed(Object pool, Object task) {
-        if (pool != SCHEDULER || pool == null)
+        if (pool != scheduler || pool == null)
             forked(task);
     }
 
@@ -688,12 +690,19 @@ public final class JvmscopeRequests {
             slot == 0 ? 0 : U.getLong(slot + THREAD));
     }
 
+    /** The same of a virtual thread. */
+    public static void startingVirtual(Object thread) {
+        if (carrier == null)
+            findCarriers();
+        starting(thread);
+    }
+
     /** A task begins to run: what ended takes. */
     public static long started(Object task, int way) {
         if (task == null || U.getLong(ANY) == 0)
             return 0;
         Thread thread = Thread.currentThread();
-        if (CARRIER != null && thread.getClass() == CARRIER)
+        if (carrier != null && thread.getClass() == carrier)
             return 0;
         long key = key(task), e, request, time, by, tid = U.getLong(thread, TID);
         do {
