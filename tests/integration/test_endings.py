@@ -228,3 +228,14 @@ def test_without_a_collection_it_is_said(version, collector, mode, status, tmp_p
     assert live(tmp_path / "s.txt", "Endings$Kept") == (KEPT, KEPT) and "(exact;" not in err
     assert re.search(r"^hprof: .*heap=sites: .*last collection", err, re.M), err
     assert re.search(r"^hprof: .*heap dump: the VM did not collect before it", err, re.M), err
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_no_collection_is_forced_for_what_says_nothing_of_live_objects(jdk, tmp_path):
+    """A collection of a large heap at the end of a program takes minutes."""
+    captures = "cpu=samples,threads=y,requests=auto,exceptions=stacks,events=y,cover=y,trace=Endings.*"
+    sampled = ",alloc=sampled" if jdk.version >= 11 else ""
+    for options, forced in ((f"format=r,{captures}{sampled}", False), ("format=r,always=y,maxsize=4m", False), ("heap=sites", True)):
+        done = jdk.java("Endings", "return", jvm=["-verbose:gc", jdk.agent(f"{options},file={tmp_path}/x")])
+        assert done.returncode == 0, done.stderr
+        assert ("Force" in done.stdout) == forced, (options, done.stdout)

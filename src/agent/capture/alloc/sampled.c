@@ -275,9 +275,11 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
         sites_report(s, jni, 0, s->options.v[OPT_CUTOFF].fraction, NULL);
 }
 
+/* Events of single allocations say nothing of what is alive, so that no collection is needed. */
 static void ending(struct session *s, JNIEnv *jni)
 {
-    sites_ending(jni);
+    if (!events_to)
+        sites_ending(jni);
 }
 
 static void request(struct session *s, JNIEnv *jni, const struct hprof_request *r)
