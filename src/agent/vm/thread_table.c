@@ -49,6 +49,11 @@ at_each_sample uint32_t thread_index(const struct thread *t)
     return (uint32_t)(t - table);
 }
 
+uint32_t threads_used(void)
+{
+    return atomic_load(&table_used);
+}
+
 struct thread *threads_next(struct thread *after)
 {
     uint32_t used = atomic_load(&table_used);

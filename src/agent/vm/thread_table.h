@@ -57,6 +57,8 @@ bool threads_had_tid(pid_t tid);
 void threads_forget_tid(pid_t tid);
 /* The index of an entry in the table, below THREADS_MAX. */
 uint32_t thread_index(const struct thread *t);
+/* All entries that were ever used have indices below this. Any thread. */
+uint32_t threads_used(void);
 struct thread *threads_by_serial(uint32_t serial);
 /* The entry of any live thread; NULL when it has none. */
 struct thread *threads_find(JNIEnv *jni, jthread thread);

@@ -81,7 +81,7 @@ static void JNICALL on_unmount(jvmtiEnv *env, JNIEnv *jni, jthread thread)
 uint64_t virtual_threads_mounted_ns(void)
 {
     uint64_t ns = atomic_load(&mounted_ns), now = now_ns();
-    for (uint32_t i = 0; i < THREADS_MAX; i++) {
+    for (uint32_t i = 0; i < threads_used(); i++) {
         uint64_t since = atomic_load(&mounted_since[i]);
         ns += since && since < now ? now - since : 0;
     }
@@ -233,7 +233,7 @@ void virtual_threads_off(void)
     if (users == 0 || --users > 0)
         return;
     switch_events(JVMTI_DISABLE);
-    for (uint32_t i = 0; i < THREADS_MAX; i++)
+    for (uint32_t i = 0; i < threads_used(); i++)
         if (atomic_load(&mounted[i])) {
             atomic_store(&mounted[i], 0);
             atomic_store(&mounted_since[i], 0);

@@ -90,7 +90,7 @@ void carriers_thread_ends(const struct thread *t)
 
 void carriers_release(void)
 {
-    for (int i = 0; i < THREADS_MAX; i++)
+    for (uint32_t i = 0; i < threads_used(); i++)
         if (atomic_load(&carries[i]))
             atomic_store(&carries[i], 0);
 }

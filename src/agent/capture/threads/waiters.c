@@ -352,7 +352,7 @@ void waiters_release(void)
             waiter_free((struct waiter *)(uintptr_t)value);
         map_release(&shards[i].waiters);
     }
-    for (int i = 0; platform && i < THREADS_MAX; i++) {
+    for (uint32_t i = 0; platform && i < threads_used(); i++) {
         free(platform[i].locks);
         free(platform[i].last);
     }
