@@ -46,6 +46,25 @@ async function saved(page) {
   return sums;
 }
 
+test("with more arrows than a picture has room for, only those of the selected thread have lines", async () => {
+  const page = await open(browser, `${url}#v=threads`);
+  const lines = async () => {
+    await ready(page);
+    await page.click(".save summary");
+    const [file] = await Promise.all([page.waitForEvent("download"), page.click('.save button:has-text("SVG")')]);
+    return readFileSync(await file.path(), "utf8").split("<line ").slice(1).map((l) => ["y1", "y2"].map((y) => Number(l.match(`${y}="([^"]*)"`)[1])));
+  };
+  assert.equal((await lines()).length, 0);
+  assert.match(await page.locator(".small-note").last().textContent(), /is drawn as its head alone\. Choose a thread/);
+  await page.locator(".rows canvas").click({ position: { x: 700, y: 100 } });
+  await page.waitForSelector(".details:not(:has-text('Critical path:'))");
+  const own = await lines();
+  assert.ok(own.length > 5, String(own.length));
+  // Each begins or ends in one row, that of the selected thread.
+  assert.ok(own[0].some((y) => own.every((l) => l.includes(y))), String(own));
+  assert.deepEqual(page.problems, []);
+});
+
 test("one file stays under its cap and shows what the server shows, whole and zoomed", async () => {
   assert.ok(statSync(html).size < 40e6, String(statSync(html).size));
   const data = JSON.parse(readFileSync(html, "utf8").match(/id="data">([^<]*)/)[1]).timeline;

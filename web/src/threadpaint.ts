@@ -3,7 +3,7 @@
 import { Names } from "./flamepaint";
 import { axisTime } from "./format";
 import { pixel } from "./palette";
-import { MANY, Picture } from "./picture";
+import { type Arrow, MANY, Picture } from "./picture";
 import type { TimelineJson } from "./timeline";
 
 /** The least height of a row. Few threads get higher rows, so that they fill their part of the page (rowHeight). */
@@ -337,13 +337,15 @@ export function arrowsOf(s: Scene) {
   return s.picture.arrows.filter((a) => a.time >= s.view[0] && a.cause <= s.view[1] && !s.options.hidden.has(s.json.edges[a.edge]) && s.rowOf.has(a.thread) && s.rowOf.has(a.from));
 }
 
-/** With more visible arrows than this, those that leave the view are drawn paler. */
-const CROWDED = 120;
+/** With more visible arrows than this, lines would hide the states: only the selected thread's arrows have theirs, the others their heads. */
+export const CROWDED = 120;
+const isWhole = (s: Scene, a: Arrow, crowded: boolean) => !crowded || a.from === s.picked?.thread || a.thread === s.picked?.thread;
 
 /** Arrows of one style are drawn together, so that thousands cost little more than one. */
 function paintArrows(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => number, y: (row: number) => number) {
   const arrows = arrowsOf(s);
-  const looks = new Map<string, { edge: number; inferred: boolean; far: boolean; lines: Path2D; heads: Path2D }>();
+  const crowded = arrows.length > CROWDED;
+  const looks = new Map<string, { edge: number; inferred: boolean; whole: boolean; lines: Path2D; heads: Path2D }>();
   for (const a of arrows) {
     const from = s.rowOf.get(a.from)!;
     const to = s.rowOf.get(a.thread)!;
@@ -352,27 +354,27 @@ function paintArrows(ctx: CanvasRenderingContext2D, s: Scene, x: (t: number) => 
     const y0 = y(from) + (down ? s.row - 5 : 5);
     const y1 = y(to) + (down ? 5 : s.row - 5);
     if ((y0 < 0 && y1 < 0) || (y0 > s.h && y1 > s.h)) continue;
-    // When there are many, arrows that leave the view are drawn paler.
-    const far = arrows.length > 200 && (Math.min(y0, y1) < 0 || Math.max(y0, y1) > s.h);
-    const key = `${a.edge}/${a.inferred}/${far}`;
+    const whole = isWhole(s, a, crowded);
+    const key = `${a.edge}/${a.inferred}/${whole}`;
     let look = looks.get(key);
-    if (!look) looks.set(key, (look = { edge: a.edge, inferred: a.inferred, far, lines: new Path2D(), heads: new Path2D() }));
+    if (!look) looks.set(key, (look = { edge: a.edge, inferred: a.inferred, whole, lines: new Path2D(), heads: new Path2D() }));
     // A line that runs far outside the view is cut there; its slope is kept.
     const cut = (at: number) => Math.max(-60, Math.min(s.h + 60, at));
     const along = (at: number) => (y1 === y0 ? x1 : x0 + ((x1 - x0) * (at - y0)) / (y1 - y0));
-    look.lines.moveTo(along(cut(y0)), cut(y0));
-    look.lines.lineTo(along(cut(y1)), cut(y1));
+    if (whole) {
+      look.lines.moveTo(along(cut(y0)), cut(y0));
+      look.lines.lineTo(along(cut(y1)), cut(y1));
+    }
     if (y1 < -8 || y1 > s.h + 8) continue;
     const angle = Math.atan2(y1 - y0, x1 - x0);
     look.heads.moveTo(x1, y1);
     look.heads.lineTo(x1 - 7 * Math.cos(angle - 0.4), y1 - 7 * Math.sin(angle - 0.4));
     look.heads.lineTo(x1 - 7 * Math.cos(angle + 0.4), y1 - 7 * Math.sin(angle + 0.4));
   }
-  const crowded = arrows.length > CROWDED;
-  ctx.lineWidth = crowded || s.picture.arrowEvery > 1 ? 0.8 : 1.4;
+  ctx.lineWidth = s.picture.arrowEvery > 1 ? 0.8 : 1.4;
   for (const l of looks.values()) {
     ctx.strokeStyle = ctx.fillStyle = colourOf(edgeColours, s.json.edges[l.edge], s.dark);
-    ctx.globalAlpha = l.far ? 0.15 : crowded ? 0.35 : 1; // what the threads do shows through
+    ctx.globalAlpha = l.whole ? 1 : 0.6;
     ctx.setLineDash(l.inferred ? [4, 3] : []);
     ctx.stroke(l.lines);
     ctx.setLineDash([]);
@@ -461,9 +463,10 @@ export function threadsSvg(s: Scene, title: string): string {
     }
   }
   const seen = new Set(rows.map(({ i }) => i));
-  for (const a of arrowsOf(s)) {
+  const arrows = arrowsOf(s);
+  for (const a of arrows) {
     const [from, to] = [s.rowOf.get(a.from)!, s.rowOf.get(a.thread)!];
-    if (!seen.has(from) && !seen.has(to)) continue;
+    if ((!seen.has(from) && !seen.has(to)) || !isWhole(s, a, arrows.length > CROWDED)) continue;
     out.push(`<line x1="${x(a.cause).toFixed(2)}" y1="${y(from) + ROW / 2}" x2="${x(a.time).toFixed(2)}" y2="${y(to) + ROW / 2}" stroke="${colourOf(edgeColours, s.json.edges[a.edge], s.dark)}"${a.inferred ? ' stroke-dasharray="4 3"' : ""}/>`);
   }
   const marks = ticks(s.view, s.w - gutter(s.w));

@@ -10,7 +10,7 @@ import { MANY } from "./picture";
 import { download, table } from "./save";
 import { Details, PathSummary } from "./threaddetails";
 import { ThreadFilter } from "./threadfilter";
-import { AXIS, colourOf, edgeColours, edgeTitles, gutter, Line, Options, rowHeight, rowsHeight, Scene, stateColours, stateTitles, ThreadPainter, threadsRows, threadsSvg } from "./threadpaint";
+import { AXIS, arrowsOf, colourOf, CROWDED, edgeColours, edgeTitles, gutter, Line, Options, rowHeight, rowsHeight, Scene, stateColours, stateTitles, ThreadPainter, threadsRows, threadsSvg } from "./threadpaint";
 import { useSize } from "./size";
 import { useDark } from "./theme";
 import type { NodeDetails, SegmentDetails, Source, TimelineJson } from "./timeline";
@@ -118,7 +118,8 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
   // before that frame is drawn instead.
   const onPicture = () => {
     const { arrowEvery, arrowsInAll } = asking.shown;
-    const drawn = arrowEvery > 1 ? `: one arrow of ${count(arrowEvery)} is drawn. Zoom in for each of them.` : ".";
+    const every = arrowEvery > 1 ? `: one arrow of ${count(arrowEvery)} is drawn` : "";
+    const drawn = arrowsOf(scene()).length > CROWDED ? `${every || ": each arrow is drawn"} as its head alone. Choose a thread for its arrows, or zoom in.` : `${every}${every && ". Zoom in for each of them"}.`;
     const text = `${arrowsInAll ? count(arrowsInAll) : "No"} interaction${arrowsInAll === 1 ? "" : "s"} in sight${drawn}`;
     if (!arrowNote.current) return; // the view has changed since this was asked for
     if (arrowNote.current.textContent !== text) arrowNote.current.textContent = text;
