@@ -442,6 +442,18 @@ def test_classes_of_several_loaders_and_components(tmp_path):
     assert len(plugins) == 200 and all(100000 < o["retained"] < 102000 for o in plugins)
 
 
+def test_classes_without_instances_retain_what_their_static_fields_hold(tmp_path):
+    """200 loaders of a class with a static array of 100,000 bytes and no instance: neither the class nor its loader retains 0."""
+    with Program(lab.Jdk(17), "HeapLeaks", "classes") as p:
+        dump = take(p, tmp_path / "classes.hprof")
+    found = heap("classes", dump)
+    twins = [d for d in found["duplicates"] if d["class"] == "HeapLeaks$Plugin"]
+    assert len(twins) == 200 and {t["objects"] for t in twins} == {0}
+    assert all(100000 < t["retained"] < 102000 for t in twins), twins[:3]
+    own = [l for l in found["loaders"] if l["name"] == "HeapLeaks$Loader"]
+    assert len(own) == 200 and all((l["objects"], l["classes"]) == (0, 1) and 100000 < l["retained"] < 102000 for l in own), own[:3]
+
+
 def test_diff_and_unreachable(tmp_path):
     with Program(lab.Jdk(17), "HeapGraph") as p:
         all_objects, live = take(p, tmp_path / "all.hprof", "--all"), take(p, tmp_path / "live.hprof")

@@ -20,11 +20,17 @@ struct group {
 struct grouping {
     VEC(struct group) groups;
     int32_t *of_class; /* class number -> group; -1: none */
+    /*
+     * The object that stands for a class -> its group: what static fields hold is the group's too.
+     * Empty where such objects belong to java.lang.Class.
+     */
+    struct map of_class_object;
 };
 
 static void grouping_release(struct grouping *g)
 {
     vec_release(&g->groups);
+    map_release(&g->of_class_object);
     free(g->of_class);
     g->of_class = NULL;
 }
@@ -36,6 +42,14 @@ static int32_t add_to_group(struct grouping *g, struct map *known, uint64_t key,
     if (!row || (added && vec_push(&g->groups, new) < 0))
         return -1;
     return (int32_t)*row;
+}
+
+static int32_t group_of(const struct grouping *g, const struct heap *h, uint64_t i)
+{
+    int32_t class_number = heap_class_of(h, i);
+    const uint64_t *own =
+        class_number == h->dump->class_class ? map_get(&g->of_class_object, i) : NULL;
+    return own ? (int32_t)*own : g->of_class[class_number];
 }
 
 static void count_class(struct grouping *g, size_t k, const struct heap_class *c, int32_t row)
@@ -52,6 +66,7 @@ static int by_loader(struct page *p, const struct heap *h, struct grouping *ret)
 {
     const struct heap_dump *d = h->dump;
     struct map known = {0};
+    int error = 0;
     ret->of_class = calloc(d->classes.len + 1, sizeof(int32_t));
     for (size_t k = 0; ret->of_class && k < d->classes.len; k++) {
         const struct heap_class *c = &d->classes.data[k];
@@ -59,10 +74,15 @@ static int by_loader(struct page *p, const struct heap *h, struct grouping *ret)
         struct group new = {.name = "<boot loader>", .object = loader};
         if (loader != HEAP_NONE)
             new.name = heap_class_name(h, loader);
-        count_class(ret, k, c, add_to_group(ret, &known, c->loader_id, new));
+        int32_t row = add_to_group(ret, &known, c->loader_id, new);
+        count_class(ret, k, c, row);
+        uint64_t object = c->record && !c->made ? heap_ids_find(&h->ids, c->id) : HEAP_NONE;
+        if (row < 0 || object == HEAP_NONE)
+            continue;
+        error = error ? error : map_put(&ret->of_class_object, object, (uint64_t)row);
     }
     map_release(&known);
-    return ret->of_class ? 0 : -ENOMEM;
+    return ret->of_class ? error : -ENOMEM;
 }
 
 /*
@@ -115,7 +135,7 @@ static int sum_groups(const struct heap *h, struct grouping *g)
     heap_children(h, h->n, &first, &count);
     for (struct step s = {h->n, first, first + count}; !error;) {
         if (s.at == s.end) {
-            int32_t own = s.node < h->n ? g->of_class[heap_class_of(h, s.node)] : -1;
+            int32_t own = s.node < h->n ? group_of(g, h, s.node) : -1;
             if (own >= 0)
                 above[own]--;
             if (!way.len)
@@ -124,7 +144,7 @@ static int sum_groups(const struct heap *h, struct grouping *g)
             continue;
         }
         uint64_t child = heap_child(h, s.at++);
-        int32_t group = g->of_class[heap_class_of(h, child)];
+        int32_t group = group_of(g, h, child);
         if (group >= 0 && (size_t)group < g->groups.len && !above[group])
             g->groups.data[group].retained += heap_retained(h, child);
         if (heap_retained(h, child) == heap_shallow(h, child))
@@ -250,7 +270,10 @@ static int heap_answer_classes(const struct heap_call *c)
         page_number(c->page, sorted[k]->loader_id);
         page_text(c->page, loader == HEAP_NONE ? "<boot loader>" : heap_class_name(h, loader));
         page_number(c->page, sorted[k]->objects);
-        page_number(c->page, sorted[k]->retained);
+        /* What static fields hold is retained by the class, also without an instance. */
+        uint64_t object = heap_ids_find(&h->ids, sorted[k]->id);
+        uint64_t of_class = object == HEAP_NONE ? 0 : heap_retained(h, object);
+        page_number(c->page, MAX(sorted[k]->retained, of_class));
     }
     return 0;
 }
