@@ -25,7 +25,7 @@ static const struct arg report_args[] = {
      "count wall-clock samples of idle threads too"},
     {"--inverted", 0, ARG_FLAG, offsetof(struct report, inverted), NULL,
      "show who calls the hottest methods instead of the hottest stacks"},
-    {"--limit", 'n', ARG_NUMBER, offsetof(struct report, limit), "N",
+    {"--limit", 'n', ARG_COUNT, offsetof(struct report, limit), "N",
      "rows of the ranked table (20)"},
     {"--stacks", 0, ARG_NUMBER, offsetof(struct report, stacks), "N",
      "how many of the hottest stacks (5)"},

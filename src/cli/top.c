@@ -31,7 +31,7 @@ static const struct arg top_args[] = {
      "time between two tables (1s, at least 10ms)"},
     {"--count", 'n', ARG_COUNT, offsetof(struct top, count), "N",
      "tables to show, as with top(1) (until interrupted)"},
-    {"--rows", 'r', ARG_NUMBER, offsetof(struct top, rows), "N", "threads to show (15)"},
+    {"--rows", 'r', ARG_COUNT, offsetof(struct top, rows), "N", "threads to show (15)"},
     {"--states", 0, ARG_FLAG, offsetof(struct top, states), NULL,
      "count threads by state, show their whole names and which virtual threads they carry; loads "
      "the agent into the VM"},

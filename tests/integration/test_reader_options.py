@@ -173,9 +173,11 @@ def test_nothing_lies_before_the_start_of_a_recording():
                 assert f": {flag}={zero}: must be above 0\n" in said, (verb.name, said)
                 refused.add((verb.name, flag))
     ranges = {"report", "diff", "convert", "trace", "requests", "requests slow", "vm", *(f"threads {v}" for v in ("summary", "monitors", "timeline", "critical-path", "what-if"))}
+    # No table has 0 rows, and 0 does not stand for all of them.
+    assert {v.name for v in map(Verb, verbs()) if any(o[1] == "--limit" for o in v.options)} == {name for name, flag in refused if flag == "--limit"}, refused
     assert {name for name, flag in refused if flag == "--to"} >= ranges, refused
     assert {("requests slow", "--over"), ("slow", "--over"), ("dump", "--last"), ("trace", "--limit"), ("vm", "--limit"), ("heap summary", "--limit"),
-            ("serve", "--query-limit"), ("top", "--count")} <= refused, refused
+            ("serve", "--query-limit"), ("top", "--count"), ("top", "--rows")} <= refused, refused
 
 
 def test_a_verb_lists_its_own_options_alone():

@@ -209,7 +209,7 @@ def test_calls_that_never_returned_do_not_lead(jdk, tmp_path):
     text = lab.jvmscope("report", "--limit", "3", "--stacks", "0", out).stdout
     table, told = text.split("In calls that had not returned")
     assert "TimesOpen.works" in table and "TimesOpen.waitsForEver" not in table and "TimesOpen.waitsForEver" in told, text
-    stacks = lab.jvmscope("report", "--limit", "0", "--stacks", "3", out).stdout.split("Hottest stacks")[1]
+    stacks = lab.jvmscope("report", "--limit", "1", "--stacks", "3", out).stdout.split("Hottest stacks")[1]
     assert "TimesOpen.works" in stacks and "TimesOpen.waitsForEver" not in stacks, stacks
     # In every output their time lies under a mark of its own, so that it is no method's.
     for name in ("t.html", "t.collapsed", "t.pb.gz"):
