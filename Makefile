@@ -49,7 +49,8 @@ check:
 	@$(PYTEST) -n $(JOBS) --dist loadfile tests -m 'not slow and not soak and not measured' $(ARGS)
 
 # The tests that need no clock, on arm64's JDKs in an emulator (hours: an emulated VM takes ten times as long). ARM_JDKS says
-# on which JDKs. The list names what passes there; what measures time, or starts a debugger or a container, is not in it.
+# on which JDKs; 17 is there in any case, because its tools read recordings. The list names what passes there; what measures
+# time, or starts a debugger or a container, is not in it.
 ARM_JDKS ?= 17
 ARM_TESTS = \
 	test_walker.py::test_tiny_methods test_walker.py::test_shares_are_known test_walker.py::test_ten_thousand_frames \
@@ -62,7 +63,7 @@ ARM_TESTS = \
 	test_attach.py::test_every_output_of_hprof_is_reported_and_fetched test_jvmpi.py::test_profiler_exit
 check-arm:
 	@tools/setup build check jdks
-	@tools/jdks setup --arch aarch64 $(ARM_JDKS)
+	@tools/jdks setup --arch aarch64 17 $(ARM_JDKS)
 	@$(MAKE) --no-print-directory all
 	@$(MAKE) --no-print-directory CROSS=aarch64 all
 	@JVMSCOPE_TEST_ARCH=aarch64 $(PYTEST) $(ARM_TESTS:%=tests/integration/%) $(ARGS)

@@ -128,14 +128,16 @@ def test_what_is_installed_records(package, jdk, tmp_path):
 
 
 @pytest.mark.slow
-def test_two_packages_are_the_same_to_the_byte(package, tmp_path):
+@pytest.mark.parametrize("which,arch", [("package", []), ("arm_package", ["arm64"])], ids=["amd64", "arm64"])
+def test_two_packages_are_the_same_to_the_byte(request, tmp_path, which, arch):
     """A second build, from a copy of the sources elsewhere, is identical."""
+    package = request.getfixturevalue(which)
     copy = tmp_path / "copy of the sources"
     files = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=lab.ROOT, capture_output=True, check=True).stdout
     copy.mkdir()
     subprocess.run(["git", "init", "-q", copy], check=True)
     subprocess.run(f"tar -c --null -T - | tar -x -C '{copy}'", shell=True, cwd=lab.ROOT, input=files, check=True)
-    assert package.read_bytes() == built(copy).read_bytes()
+    assert package.read_bytes() == built(copy, *arch).read_bytes()
 
 
 def test_units_are_valid(tmp_path):
