@@ -30,9 +30,9 @@ def states(out):
     return found, end
 
 
-@pytest.mark.usefixtures("on_time")
-@pytest.mark.jdks(21, 25, 27)
-def test_ready_without_a_carrier_is_a_state_of_its_own(jdk, tmp_path):
+def check_ready(jdk, tmp_path, to_the_ms):
+    """to_the_ms: also from when they are ready. A thread of the VM makes a virtual thread ready when its timer has run out or it has
+    been notified, and before that the thread is not ready; on a busy machine it came 98 ms late, which no program can see."""
     out = tmp_path / "out.jfr"
     done = jdk.java("VirtualReady", 300, jvm=[jdk.agent(f"threads=y,format=r,file={out}"), CARRIER], release=21)
     assert done.returncode == 0, done.stderr
@@ -44,7 +44,8 @@ def test_ready_without_a_carrier_is_a_state_of_its_own(jdk, tmp_path):
         own = by_thread[name]
         ready = {a["time"]: b["time"] - a["time"] for a, b in zip(own, own[1:]) if a["type"] == "TRCThreadUnmountedEvent"}
         # Time in which the carrier lost its processor before it read the clock is not time without a carrier.
-        assert 0.95 * least - 10 * MS <= sum(ready.values()) <= most + MS, (name, ready, least, most)
+        assert sum(ready.values()) >= to_the_ms * (0.95 * least - 10 * MS), (name, ready, least, most)
+        assert 0 < sum(ready.values()) <= most + MS, (name, ready, least, most)
         since, ns = max(ready.items(), key=lambda r: r[1])
         waited = [e for e in own if e["time"] in (since, since - 1) and e.get("cause")]
         causes = {"slept": "timer", "timed": "timer", "entered": "handoff", "notified": "notify", "yielded": None}
@@ -53,11 +54,25 @@ def test_ready_without_a_carrier_is_a_state_of_its_own(jdk, tmp_path):
         assert mark["frames"], mark
         occupants.append(mark["occupantThread"])
     # The JDK may start another carrier in place of one that is pinned for a moment; a thread that runs on it has followed nobody.
-    assert set(occupants) <= {"occupant", None} and occupants.count("occupant") > len(occupants) / 2, occupants
+    assert occupants.count("occupant") > len(occupants) / 2, occupants
+    assert set(occupants) <= {"occupant", None} or not to_the_ms, occupants
     # That time is reported as nothing else, neither on the path nor as a wait for the lock.
     path = json.loads(lab.jvmscope("threads", "critical-path", "--json", "--thread", "parked", out).stdout)
     taken = sum(s["ns"] for s in path["segments"] if s["thread"] == "parked" and s["state"] == "preempted")
     assert taken >= 0.95 * truth["parked"][0] - 10 * MS, path["segments"]
+
+
+@pytest.mark.usefixtures("on_time")
+@pytest.mark.jdks(21, 25, 27)
+def test_ready_without_a_carrier_is_a_state_of_its_own(jdk, tmp_path):
+    check_ready(jdk, tmp_path, False)
+
+
+@pytest.mark.measured
+@pytest.mark.usefixtures("on_time")
+@pytest.mark.jdks(21, 25, 27)
+def test_how_long_threads_are_ready_without_a_carrier(jdk, tmp_path):
+    check_ready(jdk, tmp_path, True)
 
 
 @pytest.mark.usefixtures("on_time")
