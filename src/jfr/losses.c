@@ -73,7 +73,12 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_VM_COLLECTION] = {"events", "collections",
                             "more of them came in a tenth of a second than "
                             "are kept"},
-    [LOSS_VM_LOG] = {"events", "lines of the VM's log", "they came faster than they are read"},
+    [LOSS_VM_LOG] = {"events", "VM log lines", "they came faster than they are read"},
+    [LOSS_VM_LINES] = {"events", "VM log lines", "they are not in the form expected"},
+    [LOSS_VM_LOG_CUT] = {"events", "read positions",
+                         "something in the process cut off the VM's log, and what it held is gone"},
+    [LOSS_VM_PAUSES] = {"events", "collection pauses",
+                        "the VM counted them, but its log had no line of them"},
     [LOSS_STACK] = {"recording", "stacks", "there was no memory for them"},
     [LOSS_NAME] = {"recording", "names", "the VM did not know them any more"},
     [LOSS_CONSTANT] = {"recording", "names", "there was no room for them in the chunk"},

@@ -55,6 +55,9 @@ enum jfr_loss {
     LOSS_BUDGET_WAKES,
     LOSS_VM_COLLECTION,
     LOSS_VM_LOG,
+    LOSS_VM_LINES,
+    LOSS_VM_LOG_CUT,
+    LOSS_VM_PAUSES,
     /* Losses that the writer itself counts. */
     LOSS_STACK,
     LOSS_NAME,

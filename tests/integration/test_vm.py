@@ -76,6 +76,7 @@ def test_totals_are_those_of_the_log(version, collector, tmp_path):
     assert done.returncode == 0 and not done.stderr, done.stderr
     (stops, stopped, way), (pauses, paused) = logged(version, log)
     vm = shown(out)
+    assert not [x for x in vm["losses"] if x["capture"] == "events"], vm["losses"]
     safepoints, collections = vm["safepoints"], vm["collections"]
     # What came before the recording and after it is in the log alone.
     assert stops - 4 <= safepoints["count"] <= stops, (safepoints, stops)
@@ -101,6 +102,29 @@ def test_totals_are_those_of_the_log(version, collector, tmp_path):
     assert len(heaps) > 10 and all(c["after_bytes"] <= c["capacity_bytes"] or not c["capacity_bytes"] for c in heaps)
     if version >= 9:  # JDK 8 says what the heap held up to 50 ms before
         assert collections["allocated_bytes"] > 100 << 20
+
+
+@pytest.mark.parametrize("version, collector", [(11, "G1"), (17, "Serial"), (25, "Serial")])
+def test_what_the_log_lacks_is_told(version, collector, tmp_path):
+    """The program cuts the VM's log, or writes into it: the pauses that are there and those told to be lost are what the VM counted."""
+    for what in ("cut", "write"):
+        jdk, out = lab.Jdk(version), tmp_path / f"{what}.jfr"
+        done = jdk.run("java", *lab.COLLECTORS[version][collector], f"-agentpath:{lab.BUILD}/libhprof.so=events=y,format=r,file={out}",
+                       "-cp", lab.compiled("LogCut"), "LogCut", what)
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        vm = json.loads(lab.jvmscope("vm", "--json", out).stdout)
+        lost = {x["what"]: x["amount"] for x in vm["losses"] if x["capture"] == "events"}
+        asked = sum(c["count"] for c in vm["collections"]["causes"] if c["cause"] == "System.gc()")
+        pauses, cuts, lines = (lost.pop(w, 0) for w in ("collection pauses", "read positions", "VM log lines"))
+        assert not lost and asked + pauses == 41, (vm["collections"]["causes"], vm["losses"])
+        text = lab.jvmscope("vm", out)
+        if what == "cut":
+            assert pauses and cuts, vm["losses"]
+            told = f" {pauses} collection pauses were lost"
+        else:
+            assert (pauses, cuts, lines) == (0, 0, 60), vm["losses"]
+            told = " 60 VM log lines were lost"
+        assert told in text.stdout + text.stderr, (text.stdout[:800], text.stderr)
 
 
 @pytest.mark.parametrize("version", (8, 17, 25))

@@ -5,11 +5,12 @@
  */
 #include "agent/capture/triggers/alarms.h"
 #include "agent/capture/vm/vm.h"
+#include "agent/vm/counters.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { OPEN_MAX = 8 };
+enum { OPEN_MAX = 8, COLLECTORS = 3 };
 
 #define QUIET_NS (5 * NS_PER_SECOND) /* after that a collection without a last line has ended */
 
@@ -22,6 +23,8 @@ struct open_collection {
 static struct {
     struct open_collection open[OPEN_MAX];
     char trigger[64]; /* Shenandoah says why it begins before it has a number */
+    const int64_t *invocations[COLLECTORS];
+    uint64_t counted_before, pauses, pauses_lost;
 } all;
 
 void collections_reset(void)
@@ -168,6 +171,7 @@ static void put_heap(struct open_collection *o, const struct log_gc *g, uint64_t
 
 static void on_pause(struct open_collection *o, const struct log_gc *g, uint64_t start)
 {
+    all.pauses++;
     o->c.pauses_ns += g->duration_ns;
     o->c.longest_ns = MAX(o->c.longest_ns, g->duration_ns);
     collection_put_phase(JFR_GC_PHASE_PAUSE, o->c.id, start, g->duration_ns, g->name.data,
@@ -241,4 +245,42 @@ void collections_idle(uint64_t now, bool at_end)
                         (strcmp(o->c.name, "Shenandoah") == 0 && followed(o))))
             end(o);
     }
+}
+
+/* ---- whether the log has all of them ---- */
+
+static uint64_t counted(void)
+{
+    uint64_t n = 0;
+    for (int i = 0; i < COLLECTORS; i++)
+        n += (uint64_t)counter_value(all.invocations[i]);
+    return n;
+}
+
+/*
+ * All collectors but Shenandoah count each pause once, when it begins. ZGC of JDK 11 counts
+ * nothing. A pause that begins at the very moment in which this is called is not missed.
+ */
+void collections_count(void)
+{
+    for (int i = 0; i < COLLECTORS; i++) {
+        char name[64];
+        snprintf(name, sizeof(name), "sun.gc.collector.%d.invocations", i);
+        all.invocations[i] = strcmp(gc_name(true), "Shenandoah") == 0 ? NULL : counter_number(name);
+    }
+    all.counted_before = counted();
+    all.pauses = all.pauses_lost = 0;
+}
+
+uint64_t collections_missing(void)
+{
+    uint64_t n = counted() - all.counted_before, seen = all.pauses + all.pauses_lost;
+    return n - MIN(n, seen);
+}
+
+void collections_compare(struct jfr_writer *w, uint64_t may_come)
+{
+    uint64_t missing = collections_missing(), n = missing - MIN(missing, may_come);
+    all.pauses_lost += n;
+    jfr_lose_since(w, LOSS_VM_PAUSES, n);
 }

@@ -30,7 +30,8 @@ enum {
 };
 
 static struct {
-    int fd; /* 0: closed */
+    int fd;    /* 0: closed */
+    ino_t ino; /* which file it is: a program that closes numbers it does not own may close this */
     char name[64];
     uint64_t read;     /* bytes of whole lines */
     uint64_t released; /* bytes whose memory was given back */
@@ -60,6 +61,7 @@ static int order(JNIEnv *jni, const char *what)
 int vm_log_open(JNIEnv *jni)
 {
     struct rlimit limit;
+    struct stat st;
     if (vm.version < 9 || !vm.hotspot)
         return -ENOTSUP;
     /*
@@ -69,8 +71,9 @@ int vm_log_open(JNIEnv *jni)
     if (getrlimit(RLIMIT_FSIZE, &limit) < 0 || limit.rlim_cur != RLIM_INFINITY)
         return -ENOTSUP;
     int fd = (int)syscall(SYS_memfd_create, "jvmscope-vm-log", 1u /* MFD_CLOEXEC */);
-    if (fd <= 0)
+    if (fd <= 0 || fstat(fd, &st) < 0)
         return -ENOTSUP;
+    vm_log.ino = st.st_ino;
     vm_log.read = vm_log.released = 0;
     snprintf(vm_log.name, sizeof(vm_log.name), "/proc/self/fd/%d", fd);
     if (order(jni, selections[0]) < 0) {
@@ -116,21 +119,36 @@ static void release_memory(void)
     vm_log.released = until;
 }
 
-uint64_t vm_log_read(void (*see)(const struct log_line *line))
+/* Hands over the whole lines of a block; returns where the rest begins. */
+static const char *see_lines(const char *at, const char *end,
+                             void (*see)(const struct log_line *line), uint64_t *unknown)
+{
+    struct log_line line;
+    for (const char *newline; (newline = memchr(at, '\n', (size_t)(end - at))); at = newline + 1)
+        if (log_line_read(at, (size_t)(newline - at), &line))
+            see(&line);
+        else
+            ++*unknown;
+    return at;
+}
+
+int vm_log_read(JNIEnv *jni, void (*see)(const struct log_line *line), struct vm_log_lost *ret)
 {
     struct stat st;
-    uint64_t skipped = 0;
-    if (vm_log.fd <= 0 || fstat(vm_log.fd, &st) < 0)
-        return 0;
+    *ret = (struct vm_log_lost){0};
+    if (fstat(vm_log.fd, &st) < 0 || st.st_ino != vm_log.ino) {
+        vm_log.fd = -1; /* somebody else's */
+        vm_log_close(jni);
+        return -ESTALE;
+    }
+    if ((uint64_t)st.st_size < vm_log.read) {
+        vm_log.read = vm_log.released = 0;
+        ret->cuts = 1;
+    }
     if ((uint64_t)st.st_size > vm_log.read + BACKLOG_MAX)
-        skipped = skip_to((uint64_t)st.st_size - BLOCK);
+        ret->skipped = skip_to((uint64_t)st.st_size - BLOCK);
     for (ssize_t n; (n = pread(vm_log.fd, vm_log.block, BLOCK, (off_t)vm_log.read)) > 0;) {
-        const char *at = vm_log.block, *end = at + n;
-        struct log_line line;
-        for (const char *newline; (newline = memchr(at, '\n', (size_t)(end - at)));
-             at = newline + 1)
-            if (log_line_read(at, (size_t)(newline - at), &line))
-                see(&line);
+        const char *end = vm_log.block + n, *at = see_lines(vm_log.block, end, see, &ret->unknown);
         if (at == vm_log.block) {
             if (n < BLOCK)
                 break;
@@ -139,15 +157,16 @@ uint64_t vm_log_read(void (*see)(const struct log_line *line))
         vm_log.read += (uint64_t)(at - vm_log.block);
     }
     release_memory();
-    return skipped;
+    return 0;
 }
 
 void vm_log_close(JNIEnv *jni)
 {
-    if (vm_log.fd <= 0)
+    if (!vm_log.fd)
         return;
     if (jni)
         (void)order(jni, "all=off");
-    close(vm_log.fd);
+    if (vm_log.fd > 0)
+        close(vm_log.fd);
     vm_log.fd = 0;
 }

@@ -16,7 +16,17 @@
  */
 int vm_log_open(JNIEnv *jni) must_check;
 bool vm_log_is_open(void);
-/* Calls see() for each line since the last call. Returns how many lines had to be skipped. */
-uint64_t vm_log_read(void (*see)(const struct log_line *line));
+/* What a call of vm_log_read could not hand over. */
+struct vm_log_lost {
+    uint64_t skipped; /* lines; they came faster than they are read */
+    uint64_t unknown; /* lines of another form than the one that the agent requested */
+    uint64_t cuts;    /* 1: the file was cut off; what it held since the last call is gone */
+};
+
+/*
+ * Calls see() for each line since the last call. 0; -ESTALE: the agent's descriptor no longer
+ * belongs to the log, which is closed then.
+ */
+int vm_log_read(JNIEnv *jni, void (*see)(const struct log_line *line), struct vm_log_lost *ret);
 /* Ends the log. jni is NULL when the VM is about to end and need not be asked any more. */
 void vm_log_close(JNIEnv *jni);

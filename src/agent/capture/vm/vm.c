@@ -3,6 +3,10 @@
 
 #include "agent/capture/vm/log.h"
 
+#include <time.h>
+
+enum { LAST_LINE_MS = 20 };
+
 static const struct jfr_type types[] = {
     {
         .name = "jvmscope.SafepointTotals",
@@ -138,9 +142,36 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     gc_reset(false);
     if (vm_log_open(jni) < 0)
         gc_reset(true);
+    else
+        collections_count();
     figures_flush(now_ns(), true);
     recording_pauses = true;
     return 0;
+}
+
+static void flush_log(struct session *s, JNIEnv *jni)
+{
+    struct vm_log_lost lost;
+    if (vm_log_read(jni, on_line, &lost) < 0) {
+        session_message(s, "something in this process has closed the file in memory that the VM's "
+                           "log was written to; collections are taken from JVM TI from now on");
+        gc_reset(true);
+    }
+    jfr_lose_since(s->out.jfr, LOSS_VM_LOG, lost.skipped);
+    jfr_lose_since(s->out.jfr, LOSS_VM_LINES, lost.unknown);
+    jfr_lose_since(s->out.jfr, LOSS_VM_LOG_CUT, lost.cuts);
+    collections_compare(s->out.jfr, 1);
+}
+
+/* The line of the last pause comes when its counters have been updated already. */
+static void end_log(struct session *s, JNIEnv *jni)
+{
+    for (int ms = 0; vm_log_is_open() && collections_missing() && ms < LAST_LINE_MS; ms++) {
+        nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
+        flush_log(s, jni);
+    }
+    if (vm_log_is_open())
+        collections_compare(s->out.jfr, 0);
 }
 
 static void flush(struct session *s, JNIEnv *jni)
@@ -148,7 +179,7 @@ static void flush(struct session *s, JNIEnv *jni)
     static unsigned rounds;
     uint64_t now = now_ns();
     if (vm_log_is_open()) {
-        jfr_lose_since(s->out.jfr, LOSS_VM_LOG, vm_log_read(on_line));
+        flush_log(s, jni);
         collections_idle(now, false);
         compilers_flush();
     } else {
@@ -170,6 +201,7 @@ static void stop(struct session *s, JNIEnv *jni)
     if (!vm_activity.jfr)
         return;
     flush(s, jni);
+    end_log(s, jni);
     collections_idle(now_ns(), true);
     figures_flush(now_ns(), true);
     loaders_flush(now_ns());

@@ -49,6 +49,13 @@ void collections_line(const struct log_line *line);
 /* Ends collections of which the log reports no end, and all of them at the end of a recording. */
 void collections_idle(uint64_t now, bool all);
 
+/* Begins to compare the pauses in the log with the VM's own counters. */
+void collections_count(void);
+/* How many pauses the VM has counted of which the log has had no line; one may be going on. */
+uint64_t collections_missing(void);
+/* Reports those as lost, but for so many, which may still come. */
+void collections_compare(struct jfr_writer *w, uint64_t may_come);
+
 struct collection {
     uint32_t id;
     uint64_t start_ns, end_ns, pauses_ns, longest_ns;
