@@ -102,11 +102,48 @@ static int allocate(struct jfr_writer *w, uint64_t end)
         return -EFBIG; /* the attempt would raise SIGXFSZ */
     if (w->options.max_bytes && end > w->options.max_bytes)
         return -EFBIG;
-    int error;
+    /* The file's size stays, if the file system can do that (extend). */
+    int r;
     do
-        error = posix_fallocate(w->fd, (off_t)w->file_end, (off_t)(end - w->file_end));
-    while (error == EINTR);
-    return -error;
+        r = fallocate(w->fd, FALLOC_FL_KEEP_SIZE, (off_t)w->file_end, (off_t)(end - w->file_end));
+    while (r < 0 && errno == EINTR);
+    if (r == 0 || errno != EOPNOTSUPP)
+        return r < 0 ? -errno : 0;
+    do
+        r = posix_fallocate(w->fd, (off_t)w->file_end, (off_t)(end - w->file_end));
+    while (r == EINTR);
+    return -r;
+}
+
+/*
+ * Adds n allocated blocks to the file and to its last chunk. A program may be killed at any time,
+ * and other tools refuse a file that is longer than its chunks; so the size of the file, that of
+ * the chunk, and the pad that covers the new blocks change at once: the pad is the last block, if
+ * it is unused, and its page and the header's are made writable before. Only then the blocks are
+ * formatted, which takes a thousand times as long.
+ */
+static int extend(struct jfr_writer *w, uint64_t end, uint32_t n)
+{
+    struct region *r = w->chunk.region;
+    uint8_t *last = r->blocks + (uint64_t)(r->ready - 1) * JFR_BLOCK;
+    bool unused = !w->ring.head && r->ready > (uint32_t)atomic_load(&r->bump);
+    if (unused) {
+        chunk_touch(&w->chunk);
+        store_size(last, JFR_BLOCK);
+    } else if (w->ring.head) {
+        region_cover(r, n); /* an earlier chunk is there */
+    }
+    if (!w->ring.head && ftruncate(w->fd, (off_t)end) < 0)
+        return -errno;
+    if (!unused && !w->ring.head)
+        region_cover(r, n);
+    header_store(&w->chunk, HEAD_SIZE, end - w->chunk.start);
+    if (unused)
+        store_size(last, (1 + n) * JFR_BLOCK);
+    region_format(r, n);
+    if (unused)
+        store_size(last, JFR_BLOCK);
+    return 0;
 }
 
 static void set_limit(struct region *r)
@@ -140,13 +177,9 @@ int region_grow(struct jfr_writer *w, uint32_t least)
         if (step < 16)
             return ret;
     }
-    /*
-     * If the process is killed in between, the chunk ends at the end of the file or before an
-     * incomplete page.
-     */
-    region_cover(r, step);
-    header_store(&w->chunk, HEAD_SIZE, end - w->chunk.start);
-    region_format(r, step);
+    ret = extend(w, end, step);
+    if (ret)
+        return ret;
     if (!w->ring.head) {
         w->file_end = end;
         atomic_store(&w->bytes, end);

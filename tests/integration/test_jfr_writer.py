@@ -146,6 +146,17 @@ def test_killed_and_read_by_the_jfr_tool(jdk, tmp_path):
     assert printed.stdout.count("test.pack.Class") > int(ours["jvmscope.test.Tick"])
 
 
+def test_killed_while_the_file_grows(tmp_path):
+    """Other tools read a file that consists of whole chunks and refuse any other; the first chunk here has grown twice."""
+    path = tmp_path / "grown.jfr"
+    process = subprocess.run([STRESS, path, "ms=60000"], env=dict(os.environ, LD_PRELOAD=f"{lab.BUILD}/tests/agents/libkillgrow.so"),
+                             capture_output=True, text=True, timeout=60)
+    assert process.returncode == -signal.SIGKILL, process
+    data = path.read_bytes()
+    assert data[:4] == b"FLR\0" and int.from_bytes(data[8:16], "big") == len(data)
+    assert int(totals(path)["jvmscope.test.Tick"]) > 0
+
+
 def read_after_failure(path, counted, error):
     assert counted["error"] == error and counted["close"] == error
     assert counted["lost_room"] > 0 and counted["lost_constants"] == 0
