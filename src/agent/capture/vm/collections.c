@@ -249,17 +249,17 @@ void collections_idle(uint64_t now, bool at_end)
 
 /* ---- whether the log has all of them ---- */
 
-static uint64_t counted(void)
+uint64_t collections_counted(void)
 {
     uint64_t n = 0;
     for (int i = 0; i < COLLECTORS; i++)
         n += (uint64_t)counter_value(all.invocations[i]);
-    return n;
+    return n - all.counted_before;
 }
 
 /*
- * All collectors but Shenandoah count each pause once, when it begins. ZGC of JDK 11 counts
- * nothing. A pause that begins at the very moment in which this is called is not missed.
+ * All collectors but Shenandoah count each pause once. ZGC of JDK 11 counts nothing. A pause that
+ * begins at the very moment in which this is called is not missed.
  */
 void collections_count(void)
 {
@@ -268,19 +268,13 @@ void collections_count(void)
         snprintf(name, sizeof(name), "sun.gc.collector.%d.invocations", i);
         all.invocations[i] = strcmp(gc_name(true), "Shenandoah") == 0 ? NULL : counter_number(name);
     }
-    all.counted_before = counted();
-    all.pauses = all.pauses_lost = 0;
+    all.counted_before = all.pauses = all.pauses_lost = 0;
+    all.counted_before = collections_counted();
 }
 
-uint64_t collections_missing(void)
+void collections_compare(struct jfr_writer *w, uint64_t counted, uint64_t may_come)
 {
-    uint64_t n = counted() - all.counted_before, seen = all.pauses + all.pauses_lost;
-    return n - MIN(n, seen);
-}
-
-void collections_compare(struct jfr_writer *w, uint64_t may_come)
-{
-    uint64_t missing = collections_missing(), n = missing - MIN(missing, may_come);
+    uint64_t seen = all.pauses + all.pauses_lost + may_come, n = counted - MIN(counted, seen);
     all.pauses_lost += n;
     jfr_lose_since(w, LOSS_VM_PAUSES, n);
 }

@@ -16,6 +16,7 @@
  */
 int vm_log_open(JNIEnv *jni) must_check;
 bool vm_log_is_open(void);
+
 /* What a call of vm_log_read could not hand over. */
 struct vm_log_lost {
     uint64_t skipped; /* lines; they came faster than they are read */

@@ -3,10 +3,6 @@
 
 #include "agent/capture/vm/log.h"
 
-#include <time.h>
-
-enum { LAST_LINE_MS = 20 };
-
 static const struct jfr_type types[] = {
     {
         .name = "jvmscope.SafepointTotals",
@@ -152,6 +148,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
 static void flush_log(struct session *s, JNIEnv *jni)
 {
     struct vm_log_lost lost;
+    uint64_t counted = collections_counted();
     if (vm_log_read(jni, on_line, &lost) < 0) {
         session_message(s, "something in this process has closed the file in memory that the VM's "
                            "log was written to; collections are taken from JVM TI from now on");
@@ -160,18 +157,21 @@ static void flush_log(struct session *s, JNIEnv *jni)
     jfr_lose_since(s->out.jfr, LOSS_VM_LOG, lost.skipped);
     jfr_lose_since(s->out.jfr, LOSS_VM_LINES, lost.unknown);
     jfr_lose_since(s->out.jfr, LOSS_VM_LOG_CUT, lost.cuts);
-    collections_compare(s->out.jfr, 1);
+    collections_compare(s->out.jfr, counted, 1);
 }
 
-/* The line of the last pause comes when its counters have been updated already. */
+/* The last lines. A pause that goes on is over, and its line is written, before the VM lets us in.
+ */
 static void end_log(struct session *s, JNIEnv *jni)
 {
-    for (int ms = 0; vm_log_is_open() && collections_missing() && ms < LAST_LINE_MS; ms++) {
-        nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
-        flush_log(s, jni);
-    }
+    uint64_t counted = collections_counted();
+    jstring text = (*jni)->NewStringUTF(jni, "");
+    vm_clear_exception(jni);
+    if (text)
+        (*jni)->DeleteLocalRef(jni, text);
+    flush_log(s, jni);
     if (vm_log_is_open())
-        collections_compare(s->out.jfr, 0);
+        collections_compare(s->out.jfr, counted, 0);
 }
 
 static void flush(struct session *s, JNIEnv *jni)
@@ -201,7 +201,8 @@ static void stop(struct session *s, JNIEnv *jni)
     if (!vm_activity.jfr)
         return;
     flush(s, jni);
-    end_log(s, jni);
+    if (vm_log_is_open())
+        end_log(s, jni);
     collections_idle(now_ns(), true);
     figures_flush(now_ns(), true);
     loaders_flush(now_ns());

@@ -51,10 +51,11 @@ void collections_idle(uint64_t now, bool all);
 
 /* Begins to compare the pauses in the log with the VM's own counters. */
 void collections_count(void);
-/* How many pauses the VM has counted of which the log has had no line; one may be going on. */
-uint64_t collections_missing(void);
-/* Reports those as lost, but for so many, which may still come. */
-void collections_compare(struct jfr_writer *w, uint64_t may_come);
+/* How many pauses the VM has counted since; each counts when it begins. */
+uint64_t collections_counted(void);
+/* Reports those of them as lost that the log had no line of, but for so many that may still come.
+ */
+void collections_compare(struct jfr_writer *w, uint64_t counted, uint64_t may_come);
 
 struct collection {
     uint32_t id;
