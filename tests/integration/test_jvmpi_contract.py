@@ -27,6 +27,8 @@ def program(name, tmp_path):
         return ["-cp", f"{lab.compiled('SqlRows')}:{workloads.H2_JAR}", "SqlRows", 300], None
     if name == "hello":
         return ["-cp", lab.compiled("JvmpiWork"), "JvmpiWork", "hello"], "hello\n"
+    if name == "escapes":
+        return ["-cp", lab.compiled("JvmpiEscapes"), "JvmpiEscapes", 3000], "done\n"
     return ["-cp", lab.compiled("JvmpiContract"), "JvmpiContract", *name], RIGHT
 
 
@@ -246,6 +248,15 @@ def test_events_are_enabled_in_a_handler_while_another_thread_enables_some(jdk):
     done = jdk.run("env", f"LD_LIBRARY_PATH={AGENTS}", "java", "-Xmx256m", f"-agentpath:{LAYER}", "-Xrunjvmpiswitch", "-cp",
                    lab.compiled("JvmpiSwitch"), "JvmpiSwitch", timeout=100)
     assert (done.returncode, done.stdout) == (0, "entered 1 answers 0 0 0 exits 1 of held 1 objects 1\n"), done
+
+
+@pytest.mark.jdks(21)
+def test_a_dump_has_the_vm_make_objects_that_compiled_code_had_done_without(jdk, tmp_path):
+    """The VM reports them on the dump's own thread, which holds a lock that their events would wait for: the dump hung."""
+    found, _ = breaches(jdk, "escapes", tmp_path, ",methods=0,sample=0,dumps=500")
+    assert not found, found
+    dumps = re.search(r"dumps (\d+) ", (tmp_path / "breaches").read_text())
+    assert int(dumps[1]) > 2, dumps  # besides those at the start and at the end some while work() was compiled
 
 
 @pytest.mark.jdks(8, 25)
