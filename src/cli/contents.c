@@ -81,7 +81,8 @@ static bool asks_for(const struct asked *row, const char *name, const char *valu
 {
     bool all = strcmp(row->option, "heap") == 0 && strcmp(value, "all") == 0;
     return strcmp(row->option, name) == 0 &&
-           (all || (row->value ? strcmp(value, row->value) == 0 : strcmp(value, "n") != 0));
+           (all || (row->value ? option_has_word(value, row->value, strlen(row->value))
+                               : strcmp(value, "n") != 0));
 }
 
 /*

@@ -200,7 +200,7 @@ def test_what_was_written_names_a_command_that_shows_it(jdk, busy, tmp_path):
     """Each command that is suggested has an answer, whatever was recorded; where there is nothing to show, none is suggested."""
     pid = busy()
     for name, words, shows in (("a.jfr", ["--trace=Busy.work", "--limit=3"], "trace"), ("b.jfr", ["--trace=Busy.nosuch", "--log=No:1 x"], None),
-                               ("c.hprof", ["--cpu", "-i", "1ms"], "report"), ("d.hprof", ["--heap=dump"], "heap leaks"),
+                               ("c.hprof", ["--cpu", "-i", "1ms"], "report"), ("g.jfr", ["--cpu=samples", "--cpu=times", "-i", "1ms", "--include=Busy*"], "report"), ("d.hprof", ["--heap=dump"], "heap leaks"),
                                ("e.hprof.txt", ["--cpu", "-i", "1ms"], "report"), ("f.hprof.txt", ["--cpu=times", "--agent", "include=No"], None)):
         out = tmp_path / name
         said(lab.jvmscope("attach", *words, "-o", out, pid))

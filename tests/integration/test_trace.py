@@ -420,8 +420,7 @@ def test_json_of_a_recording_with_other_texts(jvmscope, tmp_path):
 
 
 def test_patterns_that_match_nothing_are_reported_at_the_end(tmp_path):
-    command = [lab.BUILD / "jvmscope", "run", "--trace", 
-               "TracedForever.one:no.such.Class.*:TracedForever.on:java.lang.Runnable.run:java.lang.String.length:java.lang.Math.max(II)I:TracedForever$$Lambda*.nosuch:TracedForever$$Lambda.run", "-o", tmp_path / "n.jfr", "--",
+    command = [lab.BUILD / "jvmscope", "run", "--trace", ":".join(["TracedForever.one", *UNMATCHED]), "-o", tmp_path / "n.jfr", "--",
                *lab.Jdk(17).command("java", "-cp", lab.compiled("TracedForever"), "TracedForever")]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and done.stdout == "ready\ndone\n", done.stderr
@@ -434,6 +433,8 @@ UNMATCHED = {
     "TracedForever.on": "TracedForever is loaded and has no such method",
     "TracedForever$$Lambda*.nosuch": "TracedForever$$Lambda is loaded and has no such method",
     "TracedForever$$Lambda.run": "TracedForever$$Lambda.run cannot be traced: the VM lets nobody change its class",
+    "TracedForever$$Lambda[lambda$static$0].run": "the code of a lambda is traced as TracedForever.lambda$static$0",
+    "TracedForever$$Lambda[a.B.c].run": "the code of a lambda is traced as a.B.c",
     "java.lang.Runnable.run": "java.lang.Runnable.run cannot be traced: it is abstract: trace the methods that implement it, as in "
                               "'implements pkg.Type'",
     "java.lang.String.length": "java.lang.String.length cannot be traced: the trace itself calls methods of its class",

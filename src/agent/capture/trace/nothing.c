@@ -177,7 +177,16 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
     dotted_in_place(s.class, strlen(s.class));
     dotted_in_place(s.method, strlen(s.method));
     s.class[generated_name_normalize(s.class, strlen(s.class))] = 0;
-    if (!s.classes)
+    /* Tables show a lambda's class as X$$Lambda[method], with the method's class if it is another.
+     */
+    const char *lambda = strstr(pattern, "$$Lambda["), *end = lambda ? strchr(lambda, ']') : NULL;
+    const char *method = lambda ? lambda + strlen("$$Lambda[") : NULL;
+    bool whole = end && memchr(method, '.', (size_t)(end - method));
+    if (!s.classes && end)
+        buf_printf(why, "the code of a lambda is traced as %.*s%s%.*s",
+                   whole ? 0 : (int)(lambda - pattern), pattern, whole ? "" : ".",
+                   (int)(end - method), method);
+    else if (!s.classes)
         buf_string(why, "no class of this name is loaded");
     else if (!s.methods && s.classes == 1)
         buf_printf(why, "%s is loaded and has no such method", s.class);
