@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What holds for every command: help, manual and completion come from one table, and errors have one form."""
+import concurrent.futures
 import os
 import re
 import shlex
@@ -156,10 +157,30 @@ TRANSCRIPTS = lab.ROOT / "doc" / "examples"
 NOT_RERUN = {"run", "attach", "slow", "serve", "collect", "fleet"}
 
 
-def headers(lines):
+def transcript(text):
+    """The commands that a text shows after "$ ", each with the lines that it prints there."""
+    parts = [part.splitlines() for part in re.split(r"(?m)^\$ ", text)[1:]]
+    return {command: lines for command, *lines in parts}
+
+
+def headings(lines):
     """The words of each table's heading: a line of three columns and more without a figure; dots stand for what was left out."""
     return [set(line.removesuffix("...").split()) for line in lines
             if len(re.findall(r"\S {2,}(?=\S)", line)) >= 2 and not re.search(r"\d", line)]
+
+
+def readme():
+    """The commands of the README, likewise."""
+    shown = {}
+    for block in re.findall(r"(?m)(?:^    .*\n|^\n)+", (lab.ROOT / "README.md").read_text()):
+        shown |= transcript(re.sub(r"(?m)^    ", "", block))
+    return shown
+
+
+def assert_has_headings(command, lines, printed):
+    rows = [set(line.split()) for line in printed.splitlines()]
+    for heading in headings(lines):
+        assert any(heading <= row for row in rows), (command, heading, printed)
 
 
 def test_commands_have_a_transcript_in_their_manual_page():
@@ -189,15 +210,32 @@ def test_the_transcripts_in_manual_pages_can_be_repeated(jdk, tmp_path):
     lab.wait_for(requests, 120, "2,000 orders")
     shown = {}
     for path in sorted(TRANSCRIPTS.glob("*.txt")):
-        for part in re.split(r"(?m)^\$ ", path.read_text())[1:] if path.stem not in NOT_RERUN else ():
-            command, *lines = part.splitlines()
-            # Which columns inspect prints depends on what the threads do, and on what is compiled, at that moment.
-            shown[command] = headers(lines) if path.stem != "inspect" else []
+        if path.stem not in NOT_RERUN:
+            shown |= transcript(path.read_text())
+    # What the README reads of five recordings is in this one, too.
+    shown |= {re.sub(r"\S+\.jfr$", "shop.jfr", command): lines for command, lines in readme().items() if re.search(r" [a-z]+\.jfr$", command)}
     live = [c for c in shown if "4711" in c]
     for command in sorted(live, key=lambda c: "stop" in c) + ["jvmscope heap dump -o later.hprof 4711"] + sorted(set(shown) - set(live)):
         if command.startswith("jvmscope heap dump -o later"):  # what is compared with the first dump and the first recording
             assert run("attach", "--cpu", "-t", "1s", "-o", "after.jfr", "4711") == ""
-        printed = [set(line.split()) for line in run(*shlex.split(command)[1:]).splitlines()]
-        for header in shown.get(command, ()):
-            assert any(header <= line for line in printed), (command, header, printed)
-    assert sum(map(len, shown.values())) > 15
+        printed = run(*shlex.split(command)[1:])
+        if " inspect " not in command:  # whose columns depend on what the threads do, and on what is compiled, at that moment
+            assert_has_headings(command, shown.get(command, ()), printed)
+    assert sum(len(headings(lines)) for lines in shown.values()) > 15
+
+
+@pytest.mark.jdks(17)
+def test_the_recordings_of_the_readme_can_be_repeated(jdk, tmp_path):
+    assert "`javac -g -d . examples/Shop.java`" in (lab.ROOT / "README.md").read_text()
+    assert jdk.run("javac", "-g", "-d", tmp_path, lab.ROOT / "examples" / "Shop.java").returncode == 0
+
+    def record(command):
+        own, _ = command.split(" -- java Shop ")
+        done = lab.jvmscope(*shlex.split(own)[1:], "--", *jdk.command("java", "-cp", tmp_path, "Shop", 1), cwd=tmp_path)
+        assert done.returncode == 0 and re.fullmatch(r"\d+ sessions\n", done.stdout), (command, done.stdout, done.stderr)
+        assert f"jvmscope: wrote {re.search(r'-o (.+)', own)[1]} (" in done.stderr, (command, done.stderr)
+
+    recording = [command for command in readme() if " -- java Shop " in command]
+    assert len(recording) == 5
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        list(pool.map(record, recording))
