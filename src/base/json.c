@@ -145,6 +145,18 @@ void json_raw(struct json *j, const char *value, size_t len)
     buf_bytes(j->out, value, len);
 }
 
+void json_key_object(struct json *j, const char *key)
+{
+    json_key(j, key);
+    json_begin_object(j);
+}
+
+void json_key_array(struct json *j, const char *key)
+{
+    json_key(j, key);
+    json_begin_array(j);
+}
+
 void json_key_u64(struct json *j, const char *key, uint64_t v)
 {
     json_key(j, key);

@@ -33,6 +33,9 @@ void json_key_i64(struct json *j, const char *key, int64_t v);
 void json_key_double(struct json *j, const char *key, double v);
 void json_key_bool(struct json *j, const char *key, bool v);
 void json_key_string(struct json *j, const char *key, const char *s);
+/* Write a key and begin its value. */
+void json_key_object(struct json *j, const char *key);
+void json_key_array(struct json *j, const char *key);
 
 /*
  * Appends len bytes as valid UTF-8. Understands the JVM's modified UTF-8. Every byte that is part

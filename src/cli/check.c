@@ -37,8 +37,7 @@ static void print_json(const struct vm *vm, const struct check checks[CHECKS])
     json_begin_object(&j);
     json_key_u64(&j, "pid", (uint64_t)vm->pid);
     json_key_string(&j, "version", vm->version);
-    json_key(&j, "checks");
-    json_begin_array(&j);
+    json_key_array(&j, "checks");
     for (size_t i = 0; i < CHECKS; i++) {
         json_begin_object(&j);
         json_key_string(&j, "name", checks[i].name);

@@ -163,8 +163,7 @@ static int put_class(struct json *j, const struct coverage *c, const struct cove
     json_key_string(j, "class", class->name);
     json_key_string(j, "source", class->source);
     put_sum(j, &s, false);
-    json_key(j, "by_line");
-    json_begin_array(j);
+    json_key_array(j, "by_line");
     for (size_t i = 0; i < n; i++) {
         json_begin_object(j);
         json_key_u64(j, "line", lines[i].line);
@@ -176,8 +175,7 @@ static int put_class(struct json *j, const struct coverage *c, const struct cove
         json_end_object(j);
     }
     json_end_array(j);
-    json_key(j, "by_method");
-    json_begin_array(j);
+    json_key_array(j, "by_method");
     for (size_t i = 0; i < class->bodies.len && r == 0; i++) {
         const struct cover_body *b = &c->bodies.data[class->bodies.data[i]];
         struct cover_sum of_method = {0};
@@ -202,12 +200,10 @@ static int put_coverage(struct json *j, const struct coverage *c)
     int r = coverage_sum(c, NULL, &s);
     if (r < 0)
         return r;
-    json_key(j, "total");
-    json_begin_object(j);
+    json_key_object(j, "total");
     put_sum(j, &s, false);
     json_end_object(j);
-    json_key(j, "classes");
-    json_begin_array(j);
+    json_key_array(j, "classes");
     for (size_t i = 0; r == 0 && i < c->classes.len; i++)
         r = put_class(j, c, &c->classes.data[i]);
     json_end_array(j);
@@ -233,8 +229,7 @@ static void put_sources(struct json *j, const struct coverage *c, const char *fo
 {
     size_t room = COVERAGE_PAGE_SOURCES;
     _cleanup_free_ char *before = NULL;
-    json_key(j, "texts");
-    json_begin_object(j);
+    json_key_object(j, "texts");
     for (size_t i = 0; i < c->classes.len; i++) {
         _cleanup_free_ char *path = cover_source_path(folder, &c->classes.data[i]);
         char *name = cover_source_path(NULL, &c->classes.data[i]);

@@ -102,8 +102,7 @@ static void print_table(const struct comparison *c, uint64_t limit)
 
 static void json_side(struct json *j, const char *key, struct side s)
 {
-    json_key(j, key);
-    json_begin_object(j);
+    json_key_object(j, key);
     json_key_u64(j, "self", s.self);
     json_key_u64(j, "total", s.total);
     json_end_object(j);
@@ -115,12 +114,10 @@ static int print_json(const struct comparison *c, char *const paths[2])
     _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 2);
     struct json j = {&out, false};
     json_begin_object(&j);
-    json_key(&j, profile_metrics[c->metric].name);
-    json_begin_object(&j);
+    json_key_object(&j, profile_metrics[c->metric].name);
     json_key_u64(&j, "base_total", c->weight[0]);
     json_key_u64(&j, "new_total", c->weight[1]);
-    json_key(&j, "methods");
-    json_begin_array(&j);
+    json_key_array(&j, "methods");
     for (size_t i = 0; i < c->rows.len; i++) {
         const struct row *r = &c->rows.data[i];
         json_begin_object(&j);
@@ -134,8 +131,7 @@ static int print_json(const struct comparison *c, char *const paths[2])
     json_end_array(&j);
     json_end_object(&j);
     for (int side = 0; side < 2; side++) {
-        json_key(&j, side ? "new" : "base");
-        json_begin_object(&j);
+        json_key_object(&j, side ? "new" : "base");
         losses_json_of_file(paths[side], NULL, true, &j);
         json_end_object(&j);
     }

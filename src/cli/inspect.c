@@ -63,8 +63,7 @@ static int print_properties(const struct vm *vm, const char *pid, bool as_json)
                    : complain(pid, "properties", r < 0 ? buf_str(&why) : "the VM refused");
     struct json j = {.out = &out};
     json_begin_object(&j);
-    json_key(&j, "properties");
-    json_begin_object(&j);
+    json_key_object(&j, "properties");
     char *line, *rest = (char *)buf_str(&answer);
     while ((line = strsep(&rest, "\n"))) {
         const char *end = *line == '#' ? "" : take_property(line, true, &key);

@@ -145,8 +145,7 @@ static void json_times(struct json *j, const struct profile_view *v)
     read_times(v, &t);
     if (!t.process_ns)
         return;
-    json_key(j, "cpu_time_ns");
-    json_begin_object(j);
+    json_key_object(j, "cpu_time_ns");
     json_key_u64(j, VM_TIME_PROCESS, t.process_ns);
     json_key_u64(j, "java", t.java_ns);
     json_key_u64(j, "not sampled", t.rest_ns);
@@ -179,8 +178,7 @@ static void json_sampler(struct json *j, const struct profile_view *v)
         {"lost", s->lost},
     };
 
-    json_key(j, "sampler");
-    json_begin_object(j);
+    json_key_object(j, "sampler");
     for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
         json_key_u64(j, values[i].key, values[i].value);
     }
@@ -396,8 +394,7 @@ static int put_ranks(struct json *j, const struct profile_view *v)
     }
     json_sampler(j, v);
     json_times(j, v);
-    json_key(j, "methods");
-    json_begin_array(j);
+    json_key_array(j, "methods");
     for (size_t i = 0; i < n; i++) {
         struct str label = profile_text(v->profile, ranks[i].label);
         json_begin_object(j);
@@ -421,8 +418,7 @@ static int put_metric(struct json *j, const struct profile *p, const struct prof
         return report_times_json(j, p, filter);
     if (!p->series[m].samples.len && !sites)
         return 0;
-    json_key(j, profile_metrics[m].name);
-    json_begin_object(j);
+    json_key_object(j, profile_metrics[m].name);
     if (p->series[m].samples.len) {
         _cleanup_(profile_view_release) struct profile_view v = {0};
         r = profile_view_init(&v, p, m, filter);

@@ -320,8 +320,7 @@ static void print_times(const struct times_table *t, const struct profile *p, si
 
 static void json_left(struct json *j, const struct profile *p)
 {
-    json_key(j, "left");
-    json_begin_array(j);
+    json_key_array(j, "left");
     for (size_t i = 0; i < p->left.len; i++) {
         struct str label = profile_text(p, p->left.data[i].label),
                    reason = profile_text(p, p->left.data[i].reason);
@@ -337,8 +336,7 @@ static void json_left(struct json *j, const struct profile *p)
 
 static void json_times(struct json *j, const struct times_table *t, const struct profile *p)
 {
-    json_key(j, "times");
-    json_begin_object(j);
+    json_key_object(j, "times");
     json_key_i64(j, "total_ns", t->total_ns);
     if (p->times_rounded) {
         json_key_bool(j, "rounded", true);
@@ -347,8 +345,7 @@ static void json_times(struct json *j, const struct times_table *t, const struct
     }
     if (t->timed_by_readings)
         json_key_u64(j, "readings", t->samples);
-    json_key(j, "methods");
-    json_begin_array(j);
+    json_key_array(j, "methods");
     for (size_t i = 0; i < t->rows.len; i++) {
         const struct times_row *row = &t->rows.data[i];
         struct str label = profile_text(p, row->label);
@@ -531,16 +528,14 @@ static void print_sites(const struct profile *p, const uint32_t *order, size_t n
 static void json_sites(struct json *j, const struct profile *p, const uint32_t *order, size_t n)
 {
     struct buf frame = BUF(65536);
-    json_key(j, "sites");
-    json_begin_array(j);
+    json_key_array(j, "sites");
     for (size_t i = 0; i < n; i++) {
         const struct profile_site *s = &p->sites.data[order[i]];
         struct str class_name = profile_text(p, s->class_name);
         json_begin_object(j);
         json_key(j, "class");
         json_string_n(j, class_name.data, class_name.len);
-        json_key(j, "trace");
-        json_begin_array(j);
+        json_key_array(j, "trace");
         for (uint32_t node = s->node; node; node = p->nodes.data[node].parent) {
             buf_clear(&frame);
             site_frame(p, node, &frame);

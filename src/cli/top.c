@@ -393,8 +393,7 @@ static void print_json(const struct sample *s, const struct sample *before, uint
     key_number(&j, "compile_ns", s->compile_ns);
     key_number(&j, "safepoints", s->safepoints);
     key_number(&j, "safepoint_ns", s->safepoint_ns);
-    json_key(&j, "pools");
-    json_begin_array(&j);
+    json_key_array(&j, "pools");
     for (size_t i = 0; i < s->n_pools; i++) {
         json_begin_object(&j);
         json_key_string(&j, "name", s->pools[i].name);
@@ -403,8 +402,7 @@ static void print_json(const struct sample *s, const struct sample *before, uint
         json_end_object(&j);
     }
     json_end_array(&j);
-    json_key(&j, "collectors");
-    json_begin_array(&j);
+    json_key_array(&j, "collectors");
     for (size_t i = 0; i < s->n_collectors; i++) {
         json_begin_object(&j);
         json_key_string(&j, "name", s->collectors[i].name);
@@ -413,13 +411,11 @@ static void print_json(const struct sample *s, const struct sample *before, uint
         json_end_object(&j);
     }
     json_end_array(&j);
-    json_key(&j, "states");
-    json_begin_object(&j);
+    json_key_object(&j, "states");
     for (size_t i = 0; i < s->n_states; i++)
         key_number(&j, s->states[i].name, s->states[i].count);
     json_end_object(&j);
-    json_key(&j, "busiest");
-    json_begin_array(&j);
+    json_key_array(&j, "busiest");
     for (size_t i = 0; i < MIN(s->tasks.len, rows); i++) {
         json_begin_object(&j);
         key_number(&j, "tid", s->tasks.data[i].tid);

@@ -65,8 +65,7 @@ static int slice(void *context, uint32_t state, uint64_t start, uint64_t stop, u
              (unsigned long long)((stop - start) % 1000));
     buf_string(&c->b, dur);
     c->j.comma = true;
-    json_key(&c->j, "args");
-    json_begin_object(&c->j);
+    json_key_object(&c->j, "args");
     if (x->stack != TL_NONE && c->t->stacks[x->stack].len) {
         json_key_string(&c->j, "at",
                         tl_string(c->t, c->t->frames[c->t->stacks[x->stack].first].method));
@@ -100,8 +99,7 @@ static int thread_names(struct chrome *c)
     int r = 0;
     for (size_t i = 0; r == 0 && i < c->t->n_threads; i++) {
         begin(c, "M", "thread_name", "__metadata", (uint32_t)i, 0);
-        json_key(&c->j, "args");
-        json_begin_object(&c->j);
+        json_key_object(&c->j, "args");
         json_key_string(&c->j, "name", tl_thread_name(c->t, (uint32_t)i));
         json_end_object(&c->j);
         r = end(c);
@@ -119,8 +117,7 @@ static int export_chrome(const struct export_source *s, FILE *out, struct buf *w
     c.j.out = &c.b;
     json_begin_object(&c.j);
     json_key_string(&c.j, "displayTimeUnit", "ns");
-    json_key(&c.j, "traceEvents");
-    json_begin_array(&c.j);
+    json_key_array(&c.j, "traceEvents");
     r = thread_names(&c);
     if (r == 0)
         r = thread_slices(t, &(struct slice_visitor){&c, slice, arrow});

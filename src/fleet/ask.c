@@ -226,8 +226,7 @@ static int answer_services(struct asker *a)
         e = store_each_series(a->store, r, on_series, &sums);
     if (e == 0)
         e = store_each_block(a->store, r, false, on_service_block, &sums);
-    json_key(a->j, "services");
-    json_begin_array(a->j);
+    json_key_array(a->j, "services");
     for (size_t i = 0; e == 0 && i < sums.list.len; i++) {
         const struct service_sum *s = &sums.list.data[i];
         if (!s->to_s)
@@ -276,8 +275,7 @@ static int answer_top_services(struct asker *a)
     if (e == 0)
         e = store_each_block(a->store, r, false, on_service_block, &sums);
     vec_sort(&sums.list, compare_services);
-    json_key(a->j, "services");
-    json_begin_array(a->j);
+    json_key_array(a->j, "services");
     for (size_t i = 0; e == 0 && i < sums.list.len; i++) {
         const struct service_sum *s = &sums.list.data[i];
         if (!s->to_s || (a->q->limit && shown++ >= a->q->limit))
@@ -317,8 +315,7 @@ static int answer_top_methods(struct asker *a)
     ask_put_sums(a->j, a->q->metric, stacks.all);
     json_key_u64(a->j, "unattributed",
                  weights ? methods.unattributed.weight : methods.unattributed.samples);
-    json_key(a->j, "methods");
-    json_begin_array(a->j);
+    json_key_array(a->j, "methods");
     for (size_t i = 0; e == 0 && i < methods.list.len; i++) {
         const struct method_sum *m = &methods.list.data[i];
         if ((a->q->limit && i >= a->q->limit) ||
@@ -399,8 +396,7 @@ static void open_node(struct flame *f, const struct flame_node *n, const char *n
     json_key_string(f->a->j, "name", name);
     json_key_u64(f->a->j, "self", f->weights ? n->self.weight : n->self.samples);
     json_key_u64(f->a->j, "total", f->weights ? n->total.weight : n->total.samples);
-    json_key(f->a->j, "children");
-    json_begin_array(f->a->j);
+    json_key_array(f->a->j, "children");
 }
 
 /* Writes the tree without recursion: stacks of thousands of frames are allowed. */
@@ -522,8 +518,7 @@ static void put_request(struct json *j, const struct request_sum *s)
         json_key_u64(j, quantiles[i].key,
                      fleet_counts_quantile(&s->counts, quantiles[i].share, s->max_ns));
     json_key_u64(j, "max_ns", s->max_ns);
-    json_key(j, "histogram");
-    json_begin_array(j);
+    json_key_array(j, "histogram");
     for (size_t i = 0; i < s->counts.list.len; i++) {
         json_begin_array(j);
         json_u64(j, latency_least_ns(s->counts.list.data[i].bucket));
@@ -542,8 +537,7 @@ static int answer_requests(struct asker *a)
     if (e == 0)
         e = store_each_latency(a->store, r, on_latency, &sums);
     vec_sort(&sums.list, compare_requests);
-    json_key(a->j, "requests");
-    json_begin_array(a->j);
+    json_key_array(a->j, "requests");
     for (size_t i = 0; e == 0 && i < sums.list.len; i++)
         if (!a->q->limit || i < a->q->limit)
             put_request(a->j, &sums.list.data[i]);

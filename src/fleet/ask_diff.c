@@ -16,8 +16,7 @@ void ask_put_change(struct json *j, const struct comparison *c, const struct com
 {
     static const char *const names[] = {"self", "total"};
     const struct stat_change *x = &m->change[part];
-    json_key(j, names[part]);
-    json_begin_object(j);
+    json_key_object(j, names[part]);
     json_key_u64(j, "base", (uint64_t)m->of[0][part].x);
     json_key_u64(j, "new", (uint64_t)m->of[1][part].x);
     ask_put_double(j, "base_share",
@@ -33,8 +32,7 @@ void ask_put_change(struct json *j, const struct comparison *c, const struct com
 
 static void put_side(struct json *j, const char *key, const struct compare_side *s)
 {
-    json_key(j, key);
-    json_begin_object(j);
+    json_key_object(j, key);
     json_key_u64(j, "samples", s->all.samples);
     json_key_u64(j, "weight", s->all.weight);
     json_key_u64(j, "clusters", (uint64_t)s->blocks.clusters);
@@ -57,8 +55,7 @@ static void put_answer(struct asker *a, struct comparison *c)
     put_side(j, "new", &c->sides[1]);
     json_key_string(j, "verdict", !enough ? "no data" : changed ? "changed" : "no change");
     ask_put_double(j, "confidence", confidence);
-    json_key(j, "methods");
-    json_begin_array(j);
+    json_key_array(j, "methods");
     for (size_t i = 0; i < c->methods.len; i++) {
         const struct compared *m = &c->methods.data[i];
         if (a->q->limit && i >= a->q->limit)

@@ -267,15 +267,13 @@ int ask_findings(struct asker *a)
         e = find_pairs(&x, &pairs);
     json_key_string(a->j, "metric", a->q->metric);
     ask_put_double(a->j, "false_alarm", false_alarm);
-    json_key(a->j, "findings");
-    json_begin_array(a->j);
+    json_key_array(a->j, "findings");
     for (size_t i = 0; i < pairs.list.len && e == 0; i++)
         e = put_pair(&x, &pairs.list.data[i], (double)pairs.list.len, &compared, &shown);
     if (e == 0)
         e = put_recorded(a);
     json_end_array(a->j);
-    json_key(a->j, "compared");
-    json_begin_array(a->j);
+    json_key_array(a->j, "compared");
     buf_bytes(a->j->out, compared.data, compared.len);
     json_end_array(a->j);
     vec_release(&pairs.list);

@@ -187,8 +187,7 @@ static void put_rows(struct querying *q, const char *key, struct query_rows *row
     uint64_t limit = q->a->q->limit;
     bool weights = ask_counts_weights(q->a->q->metric);
     vec_sort(&rows->list, compare_rows);
-    json_key(j, key);
-    json_begin_array(j);
+    json_key_array(j, key);
     for (size_t i = 0; i < rows->list.len && (!limit || i < limit); i++) {
         const struct query_row *row = &rows->list.data[i];
         json_begin_object(j);

@@ -8,9 +8,6 @@
 
 #include <errno.h>
 
-const struct batch_limits batch_default_limits = {
-    .depth = 2048, .stacks = 200000, .samples = 2000000, .text = 4096, .requests = 2000};
-
 void batch_release(struct batch *b)
 {
     strpool_release(&b->strings);

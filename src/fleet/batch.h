@@ -106,8 +106,6 @@ struct batch_limits {
     uint64_t depth, stacks, samples, text, requests;
 };
 
-extern const struct batch_limits batch_default_limits;
-
 void batch_release(struct batch *b);
 
 /*

@@ -311,8 +311,7 @@ static int readings_json(struct json *j, const struct profile *p, struct labels 
             row->mark = i + 1;
         }
     }
-    json_key(j, "readings");
-    json_begin_array(j);
+    json_key_array(j, "readings");
     for (size_t i = 0; i < rows.len && r == 0; i++) {
         int64_t label = label_number(labels, rows.data[i].label);
         r = label < 0 ? (int)label : 0;
@@ -375,15 +374,13 @@ static int metric_json(struct json *j, const struct profile *p, enum profile_met
 
 static void strings_json(struct json *j, const struct profile *p, const struct labels *l)
 {
-    json_key(j, "labels");
-    json_begin_array(j);
+    json_key_array(j, "labels");
     for (size_t i = 0; i < l->strings.len; i++) {
         struct str s = profile_text(p, l->strings.data[i]);
         json_string_n(j, s.data, s.len);
     }
     json_end_array(j);
-    json_key(j, "threads");
-    json_begin_array(j);
+    json_key_array(j, "threads");
     for (size_t i = 0; i < p->threads.len; i++) {
         struct str s = profile_text(p, p->threads.data[i].name);
         json_string_n(j, s.data, s.len);
@@ -396,8 +393,7 @@ int page_profile_json(struct json *j, const struct profile *p, const struct prof
 {
     struct labels labels = {0};
     int r = 0;
-    json_key(j, "metrics");
-    json_begin_array(j);
+    json_key_array(j, "metrics");
     for (int m = 0; m < PROFILE_METRICS && r == 0; m++) {
         if (p->series[m].samples.len)
             r = metric_json(j, p, (enum profile_metric)m, filter, &labels, blob);

@@ -36,11 +36,9 @@ static int threads_json(struct json *j, const struct page_source *s)
 
 static void site_json(struct json *j, const struct page_site *site)
 {
-    json_key(j, "site");
-    json_begin_object(j);
+    json_key_object(j, "site");
     json_key_u64(j, "at", site->at);
-    json_key(j, "files");
-    json_begin_array(j);
+    json_key_array(j, "files");
     for (size_t i = 0; i < site->count; i++)
         json_string(j, site->files[i]);
     json_end_array(j);

@@ -98,8 +98,7 @@ static int part_json(struct json *j, struct pyramid *p, uint64_t from, uint64_t 
         return -ENOMEM;
     struct view_range r = {.from = from, .to = to, .width = p->width, .threads = threads};
     json_begin_object(j);
-    json_key(j, "rows");
-    json_begin_array(j);
+    json_key_array(j, "rows");
     int e = 0;
     for (uint32_t first = 0; first < t->n_threads && e == 0; first += PYRAMID_GROUP) {
         for (r.n_threads = 0; r.n_threads < PYRAMID_GROUP && first + r.n_threads < t->n_threads;
@@ -132,8 +131,7 @@ static int level_json(struct json *j, struct pyramid *p, uint64_t parts, size_t 
     uint64_t span = p->t->end_ns / parts + 1;
     json_begin_object(j);
     json_key_u64(j, "span", span);
-    json_key(j, "parts");
-    json_begin_array(j);
+    json_key_array(j, "parts");
     int r = 0;
     for (uint64_t i = 0; i < parts && r == 0; i++)
         r = part_json(j, p, i * span, (i + 1) * span, bytes);
@@ -170,8 +168,7 @@ static int levels_json(struct json *j, struct pyramid *p)
     size_t used = 0, bytes = 0;
     int r = choose_width(p);
     json_key_u64(j, "width", p->width);
-    json_key(j, "levels");
-    json_begin_array(j);
+    json_key_array(j, "levels");
     for (uint64_t parts = 1;
          r == 0 && parts < 1 << LEVELS_MAX && (parts == 1 || used + 2 * bytes <= PYRAMID_BYTES);
          parts *= 2) {
@@ -250,8 +247,7 @@ int page_pyramid_json(struct json *j, const struct timeline *t, const struct cri
     int r = p.named ? timeline_view_new(&view, t) : -ENOMEM;
     if (r == 0) {
         p.view = view;
-        json_key(j, "pyramid");
-        json_begin_object(j);
+        json_key_object(j, "pyramid");
         json_key_u64(j, "group", PYRAMID_GROUP);
         r = levels_json(j, &p);
     }

@@ -260,8 +260,7 @@ static void held_json(const struct losses *l, const struct loss *loss, struct js
         if (!holds(loss, row))
             continue;
         if (!any) {
-            json_key(j, "with");
-            json_begin_array(j);
+            json_key_array(j, "with");
         }
         any = true;
         json_begin_object(j);
@@ -276,8 +275,7 @@ static void held_json(const struct losses *l, const struct loss *loss, struct js
 void losses_json(const struct losses *l, const char *const *captures, struct json *j)
 {
     json_key_u64(j, "lost", losses_sum(l, captures));
-    json_key(j, "losses");
-    json_begin_array(j);
+    json_key_array(j, "losses");
     for (size_t i = 0; i < l->rows.len; i++) {
         const struct loss *row = &l->rows.data[i];
         if (loss_is_held(l, row))
@@ -296,8 +294,7 @@ void losses_json(const struct losses *l, const char *const *captures, struct jso
     for (size_t i = 0; i < l->reduced.len; i++) {
         const struct reduced *row = &l->reduced.data[i];
         if (i == 0) {
-            json_key(j, "reduced");
-            json_begin_array(j);
+            json_key_array(j, "reduced");
         }
         json_begin_object(j);
         json_key_string(j, "what", row->what);

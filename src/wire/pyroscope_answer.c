@@ -59,8 +59,7 @@ int pyroscope_put_names(const char *const *names, size_t n, bool json, struct bu
         return buf_error(to);
     }
     json_begin_object(&j);
-    json_key(&j, "names");
-    json_begin_array(&j);
+    json_key_array(&j, "names");
     for (size_t i = 0; i < n; i++)
         json_string(&j, names[i]);
     json_end_array(&j);
@@ -96,8 +95,7 @@ int pyroscope_put_profile_types(const struct pyroscope_profile_type *types, size
     struct buf part = BUF(1 << 16);
     if (json) {
         json_begin_object(&j);
-        json_key(&j, "profileTypes");
-        json_begin_array(&j);
+        json_key_array(&j, "profileTypes");
     }
     for (size_t i = 0; i < n; i++) {
         struct str parts[5];
@@ -141,8 +139,7 @@ static void put_labels(struct buf *to, unsigned field, const struct pyroscope_la
 
 static void json_labels(struct json *j, const struct pyroscope_labels *labels)
 {
-    json_key(j, "labels");
-    json_begin_array(j);
+    json_key_array(j, "labels");
     for (size_t i = 0; i < labels->len; i++) {
         json_begin_object(j);
         json_key_string(j, "name", labels->list[i].name);
@@ -159,8 +156,7 @@ int pyroscope_put_label_sets(const struct pyroscope_labels *sets, size_t n, bool
     struct buf part = BUF(LIMIT_PART);
     if (json) {
         json_begin_object(&j);
-        json_key(&j, "labelsSet");
-        json_begin_array(&j);
+        json_key_array(&j, "labelsSet");
     }
     for (size_t i = 0; i < n; i++) {
         if (json) {
@@ -186,8 +182,7 @@ static void json_series(struct json *j, const struct pyroscope_series *s)
 {
     json_begin_object(j);
     json_labels(j, &s->labels);
-    json_key(j, "points");
-    json_begin_array(j);
+    json_key_array(j, "points");
     for (size_t i = 0; i < s->len; i++) {
         json_begin_object(j);
         json_key_double(j, "value", s->points[i].value);
@@ -218,8 +213,7 @@ int pyroscope_put_series(const struct pyroscope_series *series, size_t n, bool j
     struct json j = {.out = to};
     if (json) {
         json_begin_object(&j);
-        json_key(&j, "series");
-        json_begin_array(&j);
+        json_key_array(&j, "series");
     }
     for (size_t i = 0; i < n; i++) {
         if (json)
@@ -339,8 +333,7 @@ static void put_row(struct flame *f, struct json *j, struct buf *part)
     struct buf list = BUF(LIMIT_PART), level = BUF(LIMIT_PART);
     if (j) {
         json_begin_object(j);
-        json_key(j, "values");
-        json_begin_array(j);
+        json_key_array(j, "values");
         for (size_t i = 0; i < f->values.len; i++)
             json_int64(j, f->values.data[i]);
         json_end_array(j);
@@ -401,17 +394,14 @@ static int put_json(struct flame *f, struct buf *to)
     struct json j = {.out = to};
     int64_t max_self = 0;
     json_begin_object(&j);
-    json_key(&j, "flamegraph");
-    json_begin_object(&j);
-    json_key(&j, "names");
-    json_begin_array(&j);
+    json_key_object(&j, "flamegraph");
+    json_key_array(&j, "names");
     for (size_t i = 0; i < f->f->names_len; i++)
         json_string(&j, f->f->names[i]);
     if (f->least)
         json_string(&j, "other");
     json_end_array(&j);
-    json_key(&j, "levels");
-    json_begin_array(&j);
+    json_key_array(&j, "levels");
     int r = put_rows(f, &j, NULL, &max_self);
     json_end_array(&j);
     json_key(&j, "total");

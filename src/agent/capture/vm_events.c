@@ -315,16 +315,6 @@ static void keep_loaded(JNIEnv *jni)
     }
 }
 
-static jclass global_class(JNIEnv *jni, const char *name)
-{
-    jclass local = (*jni)->FindClass(jni, name),
-           global = local ? (*jni)->NewGlobalRef(jni, local) : NULL;
-    vm_clear_exception(jni);
-    if (local)
-        (*jni)->DeleteLocalRef(jni, local);
-    return global;
-}
-
 /* ---- collections ---- */
 
 static void JNICALL on_gc_start(jvmtiEnv *ti)
@@ -362,13 +352,9 @@ static int events_load(struct session *s, struct buf *why)
 static int events_start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     all.not_found =
-        all.not_found ? all.not_found : global_class(jni, "java/lang/ClassNotFoundException");
-    all.linkage = all.linkage ? all.linkage : global_class(jni, "java/lang/LinkageError");
-    jclass throwable = (*jni)->FindClass(jni, "java/lang/Throwable");
-    all.message = throwable
-                      ? (*jni)->GetFieldID(jni, throwable, "detailMessage", "Ljava/lang/String;")
-                      : NULL;
-    vm_clear_exception(jni);
+        all.not_found ? all.not_found : vm_class(jni, "java/lang/ClassNotFoundException");
+    all.linkage = all.linkage ? all.linkage : vm_class(jni, "java/lang/LinkageError");
+    all.message = vm_field(jni, "java/lang/Throwable", "detailMessage", "Ljava/lang/String;");
     keep_loaded(jni);
     /*
      * Enabled once and never disabled. Since JDK 16, changing an event mode makes the VM report

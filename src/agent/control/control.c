@@ -206,8 +206,7 @@ int control_error(struct control_call *c, const char *what, jvmtiError e)
 
 static void put_list(struct inspection *i)
 {
-    json_key(i->out, "held");
-    json_begin_array(i->out);
+    json_key_array(i->out, "held");
     for (int k = 0; k < HALTED_MAX; k++) {
         char place[512];
         if (!halted[k].thread)

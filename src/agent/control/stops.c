@@ -326,8 +326,7 @@ int control_clear(struct control_call *c)
 
 void control_put_breakpoints(struct inspection *i)
 {
-    json_key(i->out, "breakpoints");
-    json_begin_array(i->out);
+    json_key_array(i->out, "breakpoints");
     for (int k = 0; k < BREAKPOINTS_MAX; k++) {
         char where[512];
         if (!breakpoints[k].class)

@@ -53,8 +53,7 @@ int inspect_classes(struct inspection *i)
     if (loaded_classes(i->ti, i->jni, &all) < 0)
         return -ENOTSUP;
     json_key_i64(i->out, "loaded", all.n);
-    json_key(i->out, "classes");
-    json_begin_array(i->out);
+    json_key_array(i->out, "classes");
     for (jint k = 0; k < all.n; k++) {
         _cleanup_free_ char *name = inspect_class_name(i, all.of[k]);
         if (name && matches(i->operand, name)) {
@@ -83,8 +82,7 @@ static void put_fields(struct inspection *i, jclass c, bool statics_alone)
     (*i->ti)->GetClassStatus(i->ti, c, &status);
     if ((*i->ti)->GetClassFields(i->ti, c, &n, &fields) != JVMTI_ERROR_NONE)
         return;
-    json_key(i->out, statics_alone ? "statics" : "fields");
-    json_begin_array(i->out);
+    json_key_array(i->out, statics_alone ? "statics" : "fields");
     for (jint k = 0; k < n; k++) {
         char *name = NULL, *signature = NULL;
         jint modifiers = 0;
@@ -163,8 +161,7 @@ static void put_lines(struct inspection *i, jmethodID m)
     if (!i->have.can_get_line_numbers ||
         (*i->ti)->GetLineNumberTable(i->ti, m, &n, &lines) != JVMTI_ERROR_NONE)
         return;
-    json_key(i->out, "lines");
-    json_begin_array(i->out);
+    json_key_array(i->out, "lines");
     for (jint k = 0; k < n; k++) {
         json_begin_object(i->out);
         json_key_i64(i->out, "bci", lines[k].start_location);
@@ -227,8 +224,7 @@ static void put_methods(struct inspection *i, jclass c)
     jmethodID *methods = NULL;
     if ((*i->ti)->GetClassMethods(i->ti, c, &n, &methods) != JVMTI_ERROR_NONE)
         return;
-    json_key(i->out, "methods");
-    json_begin_array(i->out);
+    json_key_array(i->out, "methods");
     for (jint k = 0; k < n; k++)
         put_method(i, methods[k]);
     json_end_array(i->out);
@@ -237,8 +233,7 @@ static void put_methods(struct inspection *i, jclass c)
 
 static void put_names(struct inspection *i, const char *key, jclass *list, jint n)
 {
-    json_key(i->out, key);
-    json_begin_array(i->out);
+    json_key_array(i->out, key);
     for (jint k = 0; k < n; k++) {
         _cleanup_free_ char *name = inspect_class_name(i, list[k]);
         json_string(i->out, name);
@@ -249,8 +244,7 @@ static void put_names(struct inspection *i, const char *key, jclass *list, jint 
 /* Superclasses, interfaces, and the loaded classes that extend this one. */
 static void put_hierarchy(struct inspection *i, jclass c)
 {
-    json_key(i->out, "supers");
-    json_begin_array(i->out);
+    json_key_array(i->out, "supers");
     for (jclass s = (*i->jni)->GetSuperclass(i->jni, c); s;
          s = (*i->jni)->GetSuperclass(i->jni, s)) {
         _cleanup_free_ char *name = inspect_class_name(i, s);
@@ -266,8 +260,7 @@ static void put_hierarchy(struct inspection *i, jclass c)
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
     if (loaded_classes(i->ti, i->jni, &all) < 0)
         return;
-    json_key(i->out, "subclasses");
-    json_begin_array(i->out);
+    json_key_array(i->out, "subclasses");
     for (jint k = 0; k < all.n; k++) {
         jclass super = (*i->jni)->GetSuperclass(i->jni, all.of[k]);
         if (super && (*i->jni)->IsSameObject(i->jni, super, c)) {
@@ -357,8 +350,7 @@ int inspect_modules(struct inspection *i)
         buf_printf(i->why, "the VM does not list its modules (JVM TI error %d)", (int)e);
         return -ENOTSUP;
     }
-    json_key(i->out, "modules");
-    json_begin_array(i->out);
+    json_key_array(i->out, "modules");
     for (jint k = 0; k < n; k++) {
         json_begin_object(i->out);
         inspect_put_string(i, "name", field_of(i, list[k], "name", "Ljava/lang/String;"));

@@ -93,8 +93,7 @@ static void put_of(struct inspection *i, jobject info)
     jobjectArray held = call(i, info, method.monitors);
     jlong owner = (*i->jni)->CallLongMethod(i->jni, info, method.owner);
     vm_clear_exception(i->jni);
-    json_key(i->out, "holds");
-    json_begin_array(i->out);
+    json_key_array(i->out, "holds");
     for (jsize k = 0, n = held ? (*i->jni)->GetArrayLength(i->jni, held) : 0; k < n; k++) {
         jobject lock = (*i->jni)->GetObjectArrayElement(i->jni, held, k);
         put_lock(i, lock, 0);
@@ -174,8 +173,7 @@ static void put_blocked(struct inspection *i, jobject info)
     inspect_put_string(i, "waits_for", call(i, info, method.lock_name));
     inspect_put_string(i, "owned_by", call(i, info, method.owner_name));
     jobjectArray stack = call(i, info, method.stack);
-    json_key(i->out, "frames");
-    json_begin_array(i->out);
+    json_key_array(i->out, "frames");
     for (jsize k = 0, n = stack ? (*i->jni)->GetArrayLength(i->jni, stack) : 0; k < n; k++) {
         jobject frame = (*i->jni)->GetObjectArrayElement(i->jni, stack, k);
         put_frame(i, frame);
@@ -206,8 +204,7 @@ static jsize place_of(struct inspection *i, jobjectArray all, jsize n, jlong id)
 static void put_cycle(struct inspection *i, jobjectArray all, jsize n, jsize first, bool *done)
 {
     json_begin_object(i->out);
-    json_key(i->out, "cycle");
-    json_begin_array(i->out);
+    json_key_array(i->out, "cycle");
     for (jsize at = first; at < n && !done[at];) {
         jobject info = (*i->jni)->GetObjectArrayElement(i->jni, all, at);
         done[at] = true;
@@ -245,8 +242,7 @@ int inspect_deadlocks(struct inspection *i)
     bool *done = calloc((size_t)n + 1, sizeof(*done));
     if (!done)
         return -ENOMEM;
-    json_key(i->out, "deadlocks");
-    json_begin_array(i->out);
+    json_key_array(i->out, "deadlocks");
     for (jsize k = 0; k < n; k++) {
         jobject info = (*i->jni)->GetObjectArrayElement(i->jni, all, k);
         if (!info) /* it has ended since */

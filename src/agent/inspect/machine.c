@@ -22,8 +22,7 @@ static void put_property(struct inspection *i, const char *key, const char *name
 
 static void put_timer(struct inspection *i, const char *key, const jvmtiTimerInfo *t)
 {
-    json_key(i->out, key);
-    json_begin_object(i->out);
+    json_key_object(i->out, key);
     json_key_string(i->out, "max_value", t->max_value == -1 ? "2^64-1" : "bounded");
     json_key_bool(i->out, "skips_forward", t->may_skip_forward);
     json_key_bool(i->out, "skips_backward", t->may_skip_backward);
@@ -39,15 +38,13 @@ static void put_extensions(struct inspection *i)
     jint n = 0;
     jvmtiExtensionFunctionInfo *functions = NULL;
     jvmtiExtensionEventInfo *events = NULL;
-    json_key(i->out, "extension_functions");
-    json_begin_array(i->out);
+    json_key_array(i->out, "extension_functions");
     if ((*i->ti)->GetExtensionFunctions(i->ti, &n, &functions) == JVMTI_ERROR_NONE) {
         for (jint k = 0; k < n; k++)
             json_string(i->out, functions[k].id);
     }
     json_end_array(i->out);
-    json_key(i->out, "extension_events");
-    json_begin_array(i->out);
+    json_key_array(i->out, "extension_events");
     if ((*i->ti)->GetExtensionEvents(i->ti, &n, &events) == JVMTI_ERROR_NONE) {
         for (jint k = 0; k < n; k++)
             json_string(i->out, events[k].id);

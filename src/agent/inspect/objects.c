@@ -51,8 +51,7 @@ int inspect_instances(struct inspection *i)
     json_key_string(i->out, "class", i->operand);
     json_key_u64(i->out, "objects", t.objects);
     json_key_u64(i->out, "bytes", t.bytes);
-    json_key(i->out, "instances");
-    json_begin_array(i->out);
+    json_key_array(i->out, "instances");
     const jlong fresh = TAG_NEW;
     jint n = 0;
     jobject *list = NULL;
@@ -70,8 +69,7 @@ int inspect_instances(struct inspection *i)
 
 static void put_instance_fields(struct inspection *i, jobject o, jclass c)
 {
-    json_key(i->out, "fields");
-    json_begin_array(i->out);
+    json_key_array(i->out, "fields");
     for (; c; c = (*i->jni)->GetSuperclass(i->jni, c)) {
         _cleanup_free_ char *declared_in = inspect_class_name(i, c);
         jint n = 0;
@@ -142,8 +140,7 @@ static void put_elements(struct inspection *i, jarray a, const char *signature)
 {
     jsize n = (*i->jni)->GetArrayLength(i->jni, a);
     json_key_i64(i->out, "length", n);
-    json_key(i->out, "elements");
-    json_begin_array(i->out);
+    json_key_array(i->out, "elements");
     for (jsize k = 0; k < MIN(n, ELEMENTS_SHOWN); k++)
         inspect_put_value(i, signature + 1, element(i->jni, a, signature[1], k));
     json_end_array(i->out);
@@ -155,8 +152,7 @@ static void put_usage(struct inspection *i, jobject o)
     jvmtiMonitorUsage use;
     (void)!monitor_entrants_find(i->ti, i->jni, &entrants); /* none: what the VM says stands */
     if (i->have.can_get_monitor_info && !monitor_usage(i->ti, i->jni, &entrants, o, &use)) {
-        json_key(i->out, "monitor");
-        json_begin_object(i->out);
+        json_key_object(i->out, "monitor");
         inspect_put_object_key(i, "owner", use.owner);
         use.owner = NULL; /* inspect_put_object_key has released it */
         json_key_i64(i->out, "entries", use.entry_count);

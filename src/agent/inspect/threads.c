@@ -32,11 +32,8 @@ static const char *state_name(jint state)
 /* Thread.getId() without calling it: the field has had the same name since JDK 5. */
 static jlong java_thread_id(struct inspection *i, jthread t)
 {
-    jclass c = (*i->jni)->FindClass(i->jni, "java/lang/Thread");
-    jfieldID f = c ? (*i->jni)->GetFieldID(i->jni, c, "tid", "J") : NULL;
-    jlong id = f ? (*i->jni)->GetLongField(i->jni, t, f) : -1;
-    vm_clear_exception(i->jni);
-    return id;
+    jfieldID f = vm_field(i->jni, "java/lang/Thread", "tid", "J");
+    return f ? (*i->jni)->GetLongField(i->jni, t, f) : -1;
 }
 
 static void put_os_thread(struct inspection *i, jthread thread, jlong java_id)
@@ -55,17 +52,13 @@ static void put_os_thread(struct inspection *i, jthread thread, jlong java_id)
 /* The kernel's id of the thread that carries a virtual thread, if one does and it is known. */
 static void put_carrier(struct inspection *i, jthread t)
 {
-    jclass c = (*i->jni)->FindClass(i->jni, "java/lang/VirtualThread");
-    jfieldID f = c ? (*i->jni)->GetFieldID(i->jni, c, "carrierThread", "Ljava/lang/Thread;") : NULL;
+    jfieldID f = vm_field(i->jni, "java/lang/VirtualThread", "carrierThread", "Ljava/lang/Thread;");
     jobject on = f ? (*i->jni)->GetObjectField(i->jni, t, f) : NULL;
-    vm_clear_exception(i->jni);
     pid_t tid = on ? os_thread_id(i->jni, on) : 0;
     if (tid)
         json_key_i64(i->out, "carrier_tid", tid);
     if (on)
         (*i->jni)->DeleteLocalRef(i->jni, on);
-    if (c)
-        (*i->jni)->DeleteLocalRef(i->jni, c);
 }
 
 static void put_thread(struct inspection *i, jthread t)
@@ -139,8 +132,7 @@ int inspect_threads(struct inspection *i)
     if (vm_all_threads(&n, &list) != JVMTI_ERROR_NONE)
         return -ENOTSUP;
     inspect_find_locks(i);
-    json_key(i->out, "threads");
-    json_begin_array(i->out);
+    json_key_array(i->out, "threads");
     for (jint k = 0; k < n; k++) {
         put_thread(i, list[k]);
         (*i->jni)->DeleteLocalRef(i->jni, list[k]);
@@ -169,8 +161,7 @@ static void put_group(struct inspection *i, jthreadGroup g, int depth)
     json_key_string(i->out, "name", info.name);
     json_key_i64(i->out, "max_priority", info.max_priority);
     json_key_bool(i->out, "daemon", info.is_daemon);
-    json_key(i->out, "threads");
-    json_begin_array(i->out);
+    json_key_array(i->out, "threads");
     for (jint k = 0; k < n_threads; k++) {
         jvmtiThreadInfo t = {0};
         if ((*i->ti)->GetThreadInfo(i->ti, threads[k], &t) == JVMTI_ERROR_NONE) {
@@ -179,8 +170,7 @@ static void put_group(struct inspection *i, jthreadGroup g, int depth)
         }
     }
     json_end_array(i->out);
-    json_key(i->out, "groups");
-    json_begin_array(i->out);
+    json_key_array(i->out, "groups");
     for (jint k = 0; k < n_groups && depth < GROUP_DEPTH; k++)
         put_group(i, groups[k], depth + 1);
     json_end_array(i->out);
@@ -196,8 +186,7 @@ int inspect_groups(struct inspection *i)
     jthreadGroup *top = NULL;
     if ((*i->ti)->GetTopThreadGroups(i->ti, &n, &top) != JVMTI_ERROR_NONE)
         return -ENOTSUP;
-    json_key(i->out, "groups");
-    json_begin_array(i->out);
+    json_key_array(i->out, "groups");
     for (jint k = 0; k < n; k++)
         put_group(i, top[k], 0);
     json_end_array(i->out);
@@ -316,8 +305,7 @@ static void put_locals(struct inspection *i, jthread t, jint depth, const jvmtiF
         inspect_put_object_key(i, "this", self);
     if ((*i->ti)->GetLocalVariableTable(i->ti, f->method, &n, &table) != JVMTI_ERROR_NONE)
         return;
-    json_key(i->out, "locals");
-    json_begin_object(i->out);
+    json_key_object(i->out, "locals");
     for (jint k = 0; k < n; k++) {
         const jvmtiLocalVariableEntry *e = &table[k];
         jvalue v;
@@ -376,8 +364,7 @@ int inspect_stack(struct inspection *i)
         json_key(i->out, "thread");
         put_thread(i, t);
         json_key_i64(i->out, "depth", all);
-        json_key(i->out, "frames");
-        json_begin_array(i->out);
+        json_key_array(i->out, "frames");
         /*
          * A thread that is not suspended moves on while it is read, so each frame is shown as the
          * VM returns it at that moment.

@@ -202,14 +202,8 @@ static void find_fields(JNIEnv *jni)
 {
     if (eetop || !vm.hotspot)
         return;
-    jclass thread_class = (*jni)->FindClass(jni, "java/lang/Thread");
-    if (thread_class) {
-        tid_field = (*jni)->GetFieldID(jni, thread_class, "tid", "J");
-        vm_clear_exception(jni);
-        eetop = (*jni)->GetFieldID(jni, thread_class, "eetop", "J");
-        (*jni)->DeleteLocalRef(jni, thread_class);
-    }
-    vm_clear_exception(jni);
+    tid_field = vm_field(jni, "java/lang/Thread", "tid", "J");
+    eetop = vm_field(jni, "java/lang/Thread", "eetop", "J");
 }
 
 static void report(struct thread *t, JNIEnv *jni, jthread thread, bool started)

@@ -22,16 +22,10 @@ const struct thread *virtual_thread_carrier(JNIEnv *jni, jthread thread)
 {
     static jfieldID carrier_field, tid_field;
     if (!carrier_field) {
-        jclass c = (*jni)->FindClass(jni, "java/lang/VirtualThread");
-        jclass t = c ? (*jni)->FindClass(jni, "java/lang/Thread") : NULL;
-        tid_field = t ? (*jni)->GetFieldID(jni, t, "tid", "J") : NULL;
+        tid_field = vm_field(jni, "java/lang/Thread", "tid", "J");
         if (tid_field)
-            carrier_field = (*jni)->GetFieldID(jni, c, "carrierThread", "Ljava/lang/Thread;");
-        vm_clear_exception(jni);
-        if (c)
-            (*jni)->DeleteLocalRef(jni, c);
-        if (t)
-            (*jni)->DeleteLocalRef(jni, t);
+            carrier_field =
+                vm_field(jni, "java/lang/VirtualThread", "carrierThread", "Ljava/lang/Thread;");
     }
     jobject on = carrier_field ? (*jni)->GetObjectField(jni, thread, carrier_field) : NULL;
     if (!on)
@@ -123,9 +117,7 @@ static jobject find_root(struct listing *l)
     l->children = vm_method(jni, container, "children", stream);
     l->count = vm_method(jni, container, "threadCount", "()J");
     l->to_array = vm_method(jni, "java/util/stream/Stream", "toArray", "()[Ljava/lang/Object;");
-    jclass thread = (*jni)->FindClass(jni, "java/lang/Thread");
-    l->tid = thread ? (*jni)->GetFieldID(jni, thread, "tid", "J") : NULL;
-    vm_clear_exception(jni);
+    l->tid = vm_field(jni, "java/lang/Thread", "tid", "J");
     jclass all = (*jni)->FindClass(jni, "jdk/internal/vm/ThreadContainers");
     vm_clear_exception(jni);
     l->counting = (*jni)->FindClass(

@@ -102,9 +102,17 @@ at_each_sample uint64_t virtual_thread_id(const struct thread *t)
     return id ? THREAD_VIRTUAL | id : atomic_load(&t->serial);
 }
 
-void virtual_threads_free_events(jvmtiExtensionEventInfo *list, jint n)
+void virtual_threads_events(jvmtiEnv *env, jint *mount, jint *unmount)
 {
+    jvmtiExtensionEventInfo *list = NULL;
+    jint n = 0;
+    if ((*env)->GetExtensionEvents(env, &n, &list) != JVMTI_ERROR_NONE)
+        return;
     for (jint i = 0; i < n; i++) {
+        if (strstr(list[i].id, "VirtualThreadMount"))
+            *mount = list[i].extension_event_index;
+        if (strstr(list[i].id, "VirtualThreadUnmount"))
+            *unmount = list[i].extension_event_index;
         for (jint k = 0; k < list[i].param_count; k++)
             vm_free(list[i].params[k].name);
         vm_free(list[i].params);
@@ -114,36 +122,17 @@ void virtual_threads_free_events(jvmtiExtensionEventInfo *list, jint n)
     vm_free(list);
 }
 
-static void find_events(void)
-{
-    jvmtiExtensionEventInfo *list = NULL;
-    jint n = 0;
-    if ((*ti)->GetExtensionEvents(ti, &n, &list) != JVMTI_ERROR_NONE)
-        return;
-    for (jint i = 0; i < n; i++) {
-        if (strstr(list[i].id, "VirtualThreadMount"))
-            mount_event = list[i].extension_event_index;
-        if (strstr(list[i].id, "VirtualThreadUnmount"))
-            unmount_event = list[i].extension_event_index;
-    }
-    virtual_threads_free_events(list, n);
-}
-
 static bool prepare(JNIEnv *jni)
 {
     jvmtiCapabilities wanted = {0};
-    jclass class = (*jni)->FindClass(jni, "java/lang/Thread");
-    tid_field = class ? (*jni)->GetFieldID(jni, class, "tid", "J") : NULL;
-    name_field = tid_field ? (*jni)->GetFieldID(jni, class, "name", "Ljava/lang/String;") : NULL;
-    vm_clear_exception(jni);
-    if (class)
-        (*jni)->DeleteLocalRef(jni, class);
+    tid_field = vm_field(jni, "java/lang/Thread", "tid", "J");
+    name_field = tid_field ? vm_field(jni, "java/lang/Thread", "name", "Ljava/lang/String;") : NULL;
     if (!name_field || (*vm.java)->GetEnv(vm.java, (void **)&ti, JVMTI_VERSION_1_2) != JNI_OK)
         return false;
     vm_capability_virtual_threads(&wanted);
     if ((*ti)->AddCapabilities(ti, &wanted) != JVMTI_ERROR_NONE)
         return false;
-    find_events();
+    virtual_threads_events(ti, &mount_event, &unmount_event);
     return mount_event && unmount_event &&
            (*ti)->SetExtensionEventCallback(
                ti, mount_event, (jvmtiExtensionEvent)(void *)on_mount) == JVMTI_ERROR_NONE &&

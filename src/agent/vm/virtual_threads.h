@@ -30,5 +30,8 @@ uint64_t virtual_thread_id(const struct thread *t);
  * known.
  */
 bool virtual_thread_name(uint64_t id, char *ret, size_t size);
-/* Frees a list that GetExtensionEvents returned. */
-void virtual_threads_free_events(jvmtiExtensionEventInfo *list, jint n);
+/*
+ * Finds the numbers of the extension events that report mounting and unmounting. Leaves a number
+ * alone when the environment does not have its event.
+ */
+void virtual_threads_events(jvmtiEnv *env, jint *mount, jint *unmount);

@@ -450,13 +450,9 @@ uint64_t vm_thread_address(JNIEnv *jni, jthread thread)
     jthread self = NULL;
     if (!thread && (*vm.ti)->GetCurrentThread(vm.ti, &self) != JVMTI_ERROR_NONE)
         self = NULL;
-    jclass class = (*jni)->FindClass(jni, "java/lang/Thread");
-    jfieldID field = class ? (*jni)->GetFieldID(jni, class, "eetop", "J") : NULL;
+    jfieldID field = vm_field(jni, "java/lang/Thread", "eetop", "J");
     jthread of = thread ? thread : self;
     uint64_t address = field && of ? (uint64_t)(*jni)->GetLongField(jni, of, field) : 0;
-    vm_clear_exception(jni);
-    if (class)
-        (*jni)->DeleteLocalRef(jni, class);
     if (self)
         (*jni)->DeleteLocalRef(jni, self);
     return address;
@@ -500,6 +496,26 @@ jmethodID vm_method(JNIEnv *jni, const char *class_name, const char *name, const
     if (c)
         (*jni)->DeleteLocalRef(jni, c);
     return m;
+}
+
+jfieldID vm_field(JNIEnv *jni, const char *class_name, const char *name, const char *descriptor)
+{
+    jclass c = (*jni)->FindClass(jni, class_name);
+    jfieldID f = c ? (*jni)->GetFieldID(jni, c, name, descriptor) : NULL;
+    vm_clear_exception(jni);
+    if (c)
+        (*jni)->DeleteLocalRef(jni, c);
+    return f;
+}
+
+jclass vm_class(JNIEnv *jni, const char *name)
+{
+    jclass local = (*jni)->FindClass(jni, name),
+           global = local ? (*jni)->NewGlobalRef(jni, local) : NULL;
+    vm_clear_exception(jni);
+    if (local)
+        (*jni)->DeleteLocalRef(jni, local);
+    return global;
 }
 
 jlong vm_size_of_new(JNIEnv *jni, jobject o)

@@ -117,6 +117,10 @@ jvmtiError vm_all_stacks(jint depth, jint *ret_n, jvmtiStackInfo **ret_infos) mu
  * exception is left behind.
  */
 jmethodID vm_method(JNIEnv *jni, const char *class_name, const char *name, const char *descriptor);
+/* The same for an instance field. */
+jfieldID vm_field(JNIEnv *jni, const char *class_name, const char *name, const char *descriptor);
+/* A class of the JDK as a global reference; NULL when there is none. */
+jclass vm_class(JNIEnv *jni, const char *name);
 
 /* Whether the VM has finished starting: an agent that is loaded at start-up begins before. */
 bool vm_is_live(void);

@@ -128,8 +128,7 @@ int heap_embed_json(const struct heap *h, struct json *j)
     const struct heap_options top = {.json = true, .limit = 300, .children = "root"};
     struct embedding e = {h, j, j->out->len + HEAP_EMBED_BYTES};
     json_begin_object(j);
-    json_key(j, "answers");
-    json_begin_object(j);
+    json_key_object(j, "answers");
     int r = embed(&e, "summary", NULL, NULL, &all, NULL);
     if (r == 0)
         r = embed(&e, "histogram", "retained", "1", &classes, NULL);

@@ -298,13 +298,11 @@ static void cell_json(struct json *j, const struct page_cell *c)
 /* Writes "columns" and "rows" of a table whose column names come from the user. */
 static void arrays_json(struct json *j, const struct page_block *b)
 {
-    json_key(j, "columns");
-    json_begin_array(j);
+    json_key_array(j, "columns");
     for (size_t c = 0; c < b->columns_n; c++)
         json_string(j, b->columns[c].key);
     json_end_array(j);
-    json_key(j, b->key);
-    json_begin_array(j);
+    json_key_array(j, b->key);
     for (size_t c = 0; b->columns_n && c < b->cells.len; c++) {
         if (c % b->columns_n == 0)
             json_begin_array(j);
@@ -347,8 +345,7 @@ int page_json(const struct page *p, struct buf *out)
     for (size_t i = 0; i < p->blocks.len; i++)
         notes = notes || (!p->blocks.data[i].key && !is_heading(&p->blocks.data[i]));
     if (notes) {
-        json_key(&j, "notes");
-        json_begin_array(&j);
+        json_key_array(&j, "notes");
         for (size_t i = 0; i < p->blocks.len; i++) {
             if (!p->blocks.data[i].key && !is_heading(&p->blocks.data[i]))
                 json_string(&j, p->blocks.data[i].title);

@@ -161,8 +161,7 @@ static int put_all(struct request_view *v, struct json *j)
     json_key_u64(j, "rows", ROWS);
     json_key_u64(j, "end_ns", (uint64_t)MAX(v->r.end_ns - v->r.start_ns, INT64_C(1)));
     json_key_u64(j, "total", v->r.list.len);
-    json_key(j, "causes");
-    json_begin_array(j);
+    json_key_array(j, "causes");
     for (int k = 0; k < REQUEST_CAUSES; k++)
         json_string(j, request_cause_name((enum request_cause)k));
     json_end_array(j);
@@ -170,18 +169,15 @@ static int put_all(struct request_view *v, struct json *j)
     int e = requests_names_json(v, j);
     json_key(j, "groups");
     e = e ? e : requests_groups_json(v, j);
-    json_key(j, "heat");
-    json_begin_array(j);
+    json_key_array(j, "heat");
     for (size_t i = 0; e == 0 && i < v->r.names.len; i++)
         e = heat_json(v, &v->r.names.data[i], j);
     json_end_array(j);
-    json_key(j, "requests");
-    json_begin_array(j);
+    json_key_array(j, "requests");
     for (uint32_t i = 0; e == 0 && i < v->r.names.len; i++)
         e = some_json(v, i, &pool, j);
     json_end_array(j);
-    json_key(j, "texts");
-    json_begin_array(j);
+    json_key_array(j, "texts");
     for (size_t i = 0; i < pool.strings.len; i++)
         json_string_n(j, pool.strings.data[i].data, pool.strings.data[i].len);
     json_end_array(j);

@@ -257,8 +257,7 @@ static void row_json(const struct request_view *v, const struct request_name *n,
         json_key_u64(j, "alloc_bytes", each(rows->allocated[at], s->requests));
     json_key_double(j, "unknown_share", part(s->ns[CAUSE_UNKNOWN], s->latency_ns));
     json_key_string(j, "most", request_cause_name(most(s)));
-    json_key(j, "causes");
-    json_begin_object(j);
+    json_key_object(j, "causes");
     for (int k = 0; k < REQUEST_CAUSES; k++)
         json_key_u64(j, request_cause_name((enum request_cause)k), each(s->ns[k], s->requests));
     json_end_object(j);

@@ -203,8 +203,7 @@ static int show_json(struct request_view *v, const struct request *q, const stru
     json_key_string(&j, "thread", requests_thread(&v->r, q->thread));
     key_i64(&j, "start_ns", q->start_ns - v->r.start_ns);
     json_key_u64(&j, "latency_ns", (uint64_t)(q->end_ns - q->start_ns));
-    json_key(&j, "parts");
-    json_begin_array(&j);
+    json_key_array(&j, "parts");
     for (size_t i = 0; i < p->rows.len; i++) {
         const struct request_part *part = &p->rows.data[i];
         struct group_cause c;
@@ -226,8 +225,7 @@ static int show_json(struct request_view *v, const struct request *q, const stru
         json_end_object(&j);
     }
     json_end_array(&j);
-    json_key(&j, "works");
-    json_begin_array(&j);
+    json_key_array(&j, "works");
     for (uint32_t i = 0; i < q->works; i++) {
         const struct request_work *w = &v->r.works.data[q->first_work + i];
         json_begin_object(&j);
@@ -241,8 +239,7 @@ static int show_json(struct request_view *v, const struct request *q, const stru
         json_end_object(&j);
     }
     json_end_array(&j);
-    json_key(&j, "calls");
-    json_begin_array(&j);
+    json_key_array(&j, "calls");
     for (uint32_t i = 0; i < q->children; i++) {
         const struct request_child *c = &v->r.children.data[q->first_child + i];
         json_begin_object(&j);

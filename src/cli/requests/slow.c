@@ -92,8 +92,7 @@ static void cause_json(struct json *j, const struct request_view *v, const struc
 
 static void side_json(struct json *j, const char *key, size_t count, double mean)
 {
-    json_key(j, key);
-    json_begin_object(j);
+    json_key_object(j, key);
     json_key_u64(j, "count", count);
     json_key_u64(j, "mean_ns", (uint64_t)mean);
     json_end_object(j);
@@ -123,13 +122,11 @@ static int group_json(struct json *j, const struct request_view *v, const struct
     json_key_u64(j, "p99_ns", request_quantile(&v->r, n, 0.99));
     side_json(j, "slow", g->slow.len, g->slow_mean_ns);
     side_json(j, "typical", g->typical.len, g->typical_mean_ns);
-    json_key(j, "causes");
-    json_begin_array(j);
+    json_key_array(j, "causes");
     for (size_t k = 0; k < g->causes.len; k++)
         cause_json(j, v, &g->causes.data[k], k < (size_t)known ? &without[k] : NULL);
     json_end_array(j);
-    json_key(j, "slowest");
-    json_begin_array(j);
+    json_key_array(j, "slowest");
     for (size_t k = 0; k < MIN(g->slow.len, (size_t)EXAMPLES); k++)
         json_u64(j, v->r.list.data[g->slow.data[g->slow.len - 1 - k]].id);
     json_end_array(j);

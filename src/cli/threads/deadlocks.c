@@ -21,14 +21,12 @@ int threads_deadlocks(struct thread_view *v)
     json_begin_object(&j);
     json_key_bool(&j, "looked", looked);
     losses_json_of_file(v->path, losses_of_threads, v->t->lost_any, &j);
-    json_key(&j, "deadlocks");
-    json_begin_array(&j);
+    json_key_array(&j, "deadlocks");
     for (size_t i = 0; i < d.list.len; i++) {
         char at[24];
         json_begin_object(&j);
         json_key_u64(&j, "formed_ns", d.list.data[i].formed_ns);
-        json_key(&j, "cycle");
-        json_begin_array(&j);
+        json_key_array(&j, "cycle");
         if (!v->options->json)
             printf("deadlock of %zu threads, formed at %s:\n", d.list.data[i].waits.len,
                    format_duration(at, d.list.data[i].formed_ns));

@@ -19,8 +19,7 @@ static void path_json(struct thread_view *v, const struct critical_path *p,
     json_begin_object(&j);
     json_key_u64(&j, "makespan_ns", p->makespan);
     json_key_u64(&j, "length_ns", p->length);
-    json_key(&j, "segments");
-    json_begin_array(&j);
+    json_key_array(&j, "segments");
     for (size_t i = 0; i < p->segments.len; i++) {
         const struct path_segment *s = &p->segments.data[i];
         json_begin_object(&j);
@@ -42,8 +41,7 @@ static void path_json(struct thread_view *v, const struct critical_path *p,
         json_end_object(&j);
     }
     json_end_array(&j);
-    json_key(&j, "locks");
-    json_begin_array(&j);
+    json_key_array(&j, "locks");
     for (size_t i = 0; i < locks->rows.len; i++) {
         const struct tl_share *row = &locks->rows.data[i];
         json_begin_object(&j);
@@ -58,8 +56,7 @@ static void path_json(struct thread_view *v, const struct critical_path *p,
         json_end_object(&j);
     }
     json_end_array(&j);
-    json_key(&j, "methods");
-    json_begin_array(&j);
+    json_key_array(&j, "methods");
     for (size_t i = 0; i < samples->rows.len; i++) {
         json_begin_object(&j);
         json_key_string(&j, "method", samples->rows.data[i].name);
@@ -72,8 +69,7 @@ static void path_json(struct thread_view *v, const struct critical_path *p,
     json_key_u64(&j, "samples", samples->samples);
     json_key_u64(&j, "run_ns", samples->run_ns);
     json_key_u64(&j, "sampled_run_ns", samples->known_ns);
-    json_key(&j, "edges");
-    json_begin_object(&j);
+    json_key_object(&j, "edges");
     for (int e = TL_BY_START; e < TL_EDGES; e++) {
         json_key(&j, tl_edge_name(e));
         json_u64(&j, p->edges[e]);

@@ -259,8 +259,7 @@ static uint64_t gain(struct thread_view *v, uint32_t class, double factor)
 
 static void json_times(struct json *j, const char *key, const struct wait_times *w)
 {
-    json_key(j, key);
-    json_begin_object(j);
+    json_key_object(j, key);
     json_key_u64(j, "count", w->count);
     json_key_u64(j, "total_ns", w->total_ns);
     json_key_u64(j, "min_ns", w->min_ns);
@@ -324,8 +323,7 @@ static int monitors_json(struct thread_view *v, const struct monitor_stats *s,
     json_begin_object(&j);
     json_key(&j, "threads");
     json_threads(v, &j, s);
-    json_key(&j, "classes");
-    json_begin_array(&j);
+    json_key_array(&j, "classes");
     for (size_t i = 0; i < s->classes.len; i++) {
         const struct class_stats *row = &s->classes.data[i];
         json_begin_object(&j);
@@ -337,8 +335,7 @@ static int monitors_json(struct thread_view *v, const struct monitor_stats *s,
         uint64_t ns = path_ns(g, row->class);
         json_key_u64(&j, "path_ns", ns);
         json_key_double(&j, "path_share", g->path.length ? (double)ns / (double)g->path.length : 0);
-        json_key(&j, "gain_ns");
-        json_begin_object(&j);
+        json_key_object(&j, "gain_ns");
 
         static const struct {
             const char *name;

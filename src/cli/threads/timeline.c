@@ -217,8 +217,7 @@ static void implied_interaction(struct json *j, const struct timeline *t, uint32
         key_object(j, "lockedObject", t,
                    node.prev == TL_NONE ? TL_NONE : tl_context_of(t, node.prev)->object);
     }
-    json_key(j, "runningEvents");
-    json_begin_array(j);
+    json_key_array(j, "runningEvents");
     json_u64(j, n);
     json_end_array(j);
     json_key_bool(j, "inferred", node.flags & TL_INFERRED);
@@ -274,8 +273,7 @@ static int timeline_json(struct thread_view *v, const struct causes *c, const ui
     json_begin_object(&j);
     json_key_u64(&j, "origin_ns", t->origin_ns);
     json_key_u64(&j, "end_ns", t->end_ns);
-    json_key(&j, "events");
-    json_begin_array(&j);
+    json_key_array(&j, "events");
     int r = 0;
     for (size_t i = 0; r == 0 && i < t->n_nodes; i++) {
         uint32_t n = (uint32_t)i;

@@ -116,8 +116,7 @@ static void print(const struct table *t, bool as_json, size_t n, const struct lo
     if (!as_json)
         printf("%12s  %-44s %-44s %s\n", "COUNT", "EXCEPTION", "THROWN AT", "CAUGHT AT");
     json_begin_object(&j);
-    json_key(&j, "exceptions");
-    json_begin_array(&j);
+    json_key_array(&j, "exceptions");
     for (size_t i = 0; i < n; i++) {
         const struct row *row = &t->rows.data[i];
         if (!as_json) {

@@ -155,8 +155,7 @@ static void put_access(struct json *j, const struct rec_object *o)
 
 static void put_stack(struct json *j, const struct rec_stack *stack)
 {
-    json_key(j, "stack");
-    json_begin_array(j);
+    json_key_array(j, "stack");
     for (uint32_t i = 0; stack && i < stack->n; i++) {
         char text[1024];
         snprintf(text, sizeof(text), "%s:%d", stack->frames[i].method->full,

@@ -463,8 +463,7 @@ static int page_calls(struct recording *r, const struct trace_options *o, int64_
     int e = recording_by_time(r, &marks, &n);
     if (e < 0)
         return e;
-    json_key(j, "calls");
-    json_begin_array(j);
+    json_key_array(j, "calls");
     uint64_t wanted_n = 0;
     for (size_t i = 0; i < n; i++) {
         struct rec_event event;

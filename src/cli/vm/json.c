@@ -22,8 +22,7 @@ static void safepoint_json(const struct vm_view *w, const struct vm_safepoint *s
     const struct vm_frame *f = vm_late_frame(w, s);
     key_text(w, j, "late_method", f ? f->method : VM_NONE);
     json_key_u64(j, "late_line", f ? f->line : 0);
-    json_key(j, "late_stack");
-    json_begin_array(j);
+    json_key_array(j, "late_stack");
     for (uint32_t i = 0; i < s->late_n; i++, f++) {
         json_begin_object(j);
         key_text(w, j, "method", f->method);
@@ -37,8 +36,7 @@ static void safepoint_json(const struct vm_view *w, const struct vm_safepoint *s
 static void listed_json(const struct vm_view *w, const char *key, const uint32_t *list, size_t n,
                         struct json *j)
 {
-    json_key(j, key);
-    json_begin_array(j);
+    json_key_array(j, key);
     for (size_t i = 0; i < MIN(n, w->limit); i++)
         safepoint_json(w, &w->v.safepoints.data[list[i]], j);
     json_end_array(j);
@@ -46,14 +44,12 @@ static void listed_json(const struct vm_view *w, const char *key, const uint32_t
 
 static void safepoints_json(const struct vm_view *w, struct json *j)
 {
-    json_key(j, "safepoints");
-    json_begin_object(j);
+    json_key_object(j, "safepoints");
     json_key_u64(j, "count", w->totals.count);
     json_key_u64(j, "time_ns", w->totals.time_ns);
     json_key_u64(j, "way_ns", w->totals.sync_ns);
     json_key_u64(j, "each_known", w->v.safepoints.len);
-    json_key(j, "operations");
-    json_begin_array(j);
+    json_key_array(j, "operations");
     for (size_t i = 0; i < w->operations.len; i++) {
         const struct vm_group *g = &w->operations.data[i];
         json_begin_object(j);
@@ -73,16 +69,14 @@ static void safepoints_json(const struct vm_view *w, struct json *j)
 
 static void collections_json(const struct vm_view *w, struct json *j)
 {
-    json_key(j, "collections");
-    json_begin_object(j);
+    json_key_object(j, "collections");
     json_key_u64(j, "count", w->v.collections.len);
     json_key_u64(j, "pauses", w->v.pauses.len);
     json_key_u64(j, "pause_ns", w->pause_ns);
     json_key_u64(j, "longest_pause_ns", w->pause_longest_ns);
     json_key_u64(j, "allocated_bytes", w->allocated);
     json_key_u64(j, "old_generation_grown_bytes", w->v.figures[VM_OLD_GENERATION].grown);
-    json_key(j, "causes");
-    json_begin_array(j);
+    json_key_array(j, "causes");
     for (size_t i = 0; i < w->collections.len; i++) {
         const struct vm_group *g = &w->collections.data[i];
         json_begin_object(j);
@@ -95,8 +89,7 @@ static void collections_json(const struct vm_view *w, struct json *j)
         json_end_object(j);
     }
     json_end_array(j);
-    json_key(j, "kinds");
-    json_begin_array(j);
+    json_key_array(j, "kinds");
     for (size_t i = 0; i < w->pauses.len; i++) {
         const struct vm_group *g = &w->pauses.data[i];
         json_begin_object(j);
@@ -107,8 +100,7 @@ static void collections_json(const struct vm_view *w, struct json *j)
         json_end_object(j);
     }
     json_end_array(j);
-    json_key(j, "phases");
-    json_begin_array(j);
+    json_key_array(j, "phases");
     for (size_t i = 0; i < w->phases.len; i++) {
         const struct vm_group *g = &w->phases.data[i];
         json_begin_object(j);
@@ -120,8 +112,7 @@ static void collections_json(const struct vm_view *w, struct json *j)
         json_end_object(j);
     }
     json_end_array(j);
-    json_key(j, "list");
-    json_begin_array(j);
+    json_key_array(j, "list");
     for (size_t i = 0; i < w->v.collections.len; i++) {
         const struct vm_collection *c = &w->v.collections.data[i];
         json_begin_object(j);

@@ -20,16 +20,14 @@ static uint64_t grown(const struct vm_figure *f)
 static void compilations_json(const struct vm_view *w, struct json *j)
 {
     const struct vm_figure *f = w->v.figures;
-    json_key(j, "compilations");
-    json_begin_object(j);
+    json_key_object(j, "compilations");
     json_key_u64(j, "count", MAX(grown(&f[VM_COMPILATIONS]), (uint64_t)w->v.compilations.len));
     json_key_u64(j, "time_ns", grown(&f[VM_COMPILE_TIME]));
     json_key_u64(j, "bailouts", grown(&f[VM_BAILOUTS]));
     json_key_u64(j, "invalidated", grown(&f[VM_INVALIDATED]));
     json_key_u64(j, "code_bytes", grown(&f[VM_CODE_BYTES]));
     json_key_u64(j, "each_known", w->v.compilations.len);
-    json_key(j, "methods");
-    json_begin_array(j);
+    json_key_array(j, "methods");
     for (size_t i = 0; i < MIN(w->methods.len, w->limit); i++) {
         json_begin_object(j);
         key_text(w, j, "method", w->methods.data[i].name);
@@ -39,8 +37,7 @@ static void compilations_json(const struct vm_view *w, struct json *j)
     }
     json_end_array(j);
     json_end_object(j);
-    json_key(j, "deoptimizations");
-    json_begin_array(j);
+    json_key_array(j, "deoptimizations");
     for (size_t i = 0; i < w->v.deoptimizations.len; i++) {
         const struct vm_deoptimization *d = &w->v.deoptimizations.data[i];
         json_begin_object(j);
@@ -60,8 +57,7 @@ static void compilations_json(const struct vm_view *w, struct json *j)
 
 static void loaders_json(const struct vm_view *w, struct json *j)
 {
-    json_key(j, "class_loaders");
-    json_begin_array(j);
+    json_key_array(j, "class_loaders");
     for (size_t i = 0; i < w->v.loaders.len; i++) {
         const struct vm_loader *l = &w->v.loaders.data[i];
         json_begin_object(j);
@@ -75,8 +71,7 @@ static void loaders_json(const struct vm_view *w, struct json *j)
 
 static void pools_json(const struct vm_view *w, struct json *j)
 {
-    json_key(j, "memory");
-    json_begin_array(j);
+    json_key_array(j, "memory");
     for (size_t i = 0; i < w->v.pools.len; i++) {
         const struct vm_pool *p = &w->v.pools.data[i];
         json_begin_object(j);
@@ -126,14 +121,12 @@ static void put(struct json *j, const char *key, double v, double scale)
 
 static void process_json(const struct vm_view *w, struct json *j)
 {
-    json_key(j, "process");
-    json_begin_object(j);
+    json_key_object(j, "process");
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
         const struct vm_figure *f = &w->v.figures[rows[i].kind];
         if (!f->n)
             continue;
-        json_key(j, rows[i].name);
-        json_begin_object(j);
+        json_key_object(j, rows[i].name);
         put(j, "last", (double)f->last, rows[i].scale);
         if (rows[i].counted) {
             json_key_u64(j, "grown", grown(f));
@@ -150,8 +143,7 @@ static void process_json(const struct vm_view *w, struct json *j)
 static void container_json(const struct vm_view *w, struct json *j)
 {
     const struct vm_figure *f = w->v.figures;
-    json_key(j, "container");
-    json_begin_object(j);
+    json_key_object(j, "container");
     json_key_u64(j, "memory_limit_bytes", w->v.memory_limit);
     json_key_u64(j, "memory_most_bytes", f[VM_MEMORY].high);
     json_key_u64(j, "memory_limit_hits", grown(&f[VM_MEMORY_FAILURES]));
@@ -160,8 +152,7 @@ static void container_json(const struct vm_view *w, struct json *j)
     json_key_u64(j, "slices", grown(&f[VM_SLICES]));
     json_key_u64(j, "throttled_slices", grown(&f[VM_THROTTLED_SLICES]));
     json_key_u64(j, "throttled_ns", grown(&f[VM_THROTTLED_TIME]));
-    json_key(j, "throttled");
-    json_begin_array(j);
+    json_key_array(j, "throttled");
     for (size_t i = 0; i < w->v.throttles.len; i++) {
         const struct vm_throttle *t = &w->v.throttles.data[i];
         json_begin_object(j);

@@ -75,19 +75,11 @@ static int load(struct session *s, struct buf *why)
 /* Finds the offset of the JNIEnv in a JavaThread from the two addresses of the current thread. */
 static int learn_offsets(JNIEnv *jni)
 {
-    jthread thread = NULL;
     alloc_exact.eetop = probe_field_offset(jni, "java/lang/Thread", "eetop", "J");
-    if (alloc_exact.eetop <= 0 || sizeof(void *) != 8 ||
-        (*vm.ti)->GetCurrentThread(vm.ti, &thread) != JVMTI_ERROR_NONE)
+    if (alloc_exact.eetop <= 0 || sizeof(void *) != 8)
         return -ENOTSUP;
-    jclass class = (*jni)->FindClass(jni, "java/lang/Thread");
-    jfieldID field = class ? (*jni)->GetFieldID(jni, class, "eetop", "J") : NULL;
-    jlong eetop = field ? (*jni)->GetLongField(jni, thread, field) : 0;
+    uint64_t eetop = vm_thread_address(jni, NULL);
     alloc_exact.env_offset = (intptr_t)jni - (intptr_t)eetop;
-    vm_clear_exception(jni);
-    if (class)
-        (*jni)->DeleteLocalRef(jni, class);
-    (*jni)->DeleteLocalRef(jni, thread);
     return eetop && alloc_exact.env_offset >= 0 && alloc_exact.env_offset < 65536 ? 0 : -ENOTSUP;
 }
 

@@ -281,11 +281,7 @@ static int exceptions_start(struct session *s, JNIEnv *jni, struct buf *why)
         int r = instrument_choose(include, exclude);
         return r < 0 ? r : thrown_probes_on(jni, vm.late || include || exclude, why);
     }
-    jclass c = (*jni)->FindClass(jni, "java/lang/Throwable");
-    thrown.message = c ? (*jni)->GetFieldID(jni, c, "detailMessage", "Ljava/lang/String;") : NULL;
-    vm_clear_exception(jni);
-    if (c)
-        (*jni)->DeleteLocalRef(jni, c);
+    thrown.message = vm_field(jni, "java/lang/Throwable", "detailMessage", "Ljava/lang/String;");
     return vm_events_on(&events);
 }
 

@@ -118,30 +118,16 @@ static void JNICALL our_park(JNIEnv *jni, jobject unsafe, jboolean absolute, jlo
 
 static const struct rebind_row rows[] = {{"park", (void *)our_park, (void **)&park.real}};
 
-static jclass find(JNIEnv *jni, const char *name)
-{
-    jclass local = (*jni)->FindClass(jni, name),
-           global = local ? (*jni)->NewGlobalRef(jni, local) : NULL;
-    vm_clear_exception(jni);
-    if (local)
-        (*jni)->DeleteLocalRef(jni, local);
-    return global;
-}
-
 /* Done once; the results remain valid. */
 static int learn(JNIEnv *jni)
 {
     if (park.blocker)
         return 0;
     park.current = (current_thread)vm_libjvm_function("JVM_CurrentThread");
-    jclass thread = (*jni)->FindClass(jni, "java/lang/Thread");
-    park.locks[0] = find(jni, "java/util/concurrent/locks/AbstractOwnableSynchronizer");
-    park.locks[1] = find(jni, "java/util/concurrent/locks/StampedLock");
-    if (vm.hotspot && park.current && park.locks[0] && thread)
-        park.blocker = (*jni)->GetFieldID(jni, thread, "parkBlocker", "Ljava/lang/Object;");
-    vm_clear_exception(jni);
-    if (thread)
-        (*jni)->DeleteLocalRef(jni, thread);
+    park.locks[0] = vm_class(jni, "java/util/concurrent/locks/AbstractOwnableSynchronizer");
+    park.locks[1] = vm_class(jni, "java/util/concurrent/locks/StampedLock");
+    if (vm.hotspot && park.current && park.locks[0])
+        park.blocker = vm_field(jni, "java/lang/Thread", "parkBlocker", "Ljava/lang/Object;");
     return park.blocker ? 0 : -ENOTSUP;
 }
 

@@ -501,11 +501,7 @@ void follow_find_carriers(JNIEnv *jni, jclass probe)
 int follow_start(JNIEnv *jni, struct buf *why)
 {
     follow.tid_offset = probe_field_offset(jni, "java/lang/Thread", "tid", "J");
-    jclass c = (*jni)->FindClass(jni, "java/lang/Thread");
-    follow.tid = c ? (*jni)->GetFieldID(jni, c, "tid", "J") : NULL;
-    vm_clear_exception(jni);
-    if (c)
-        (*jni)->DeleteLocalRef(jni, c);
+    follow.tid = vm_field(jni, "java/lang/Thread", "tid", "J");
     if (follow.tid_offset < 0 || !follow.tid) {
         buf_string(why, "requests: the layout of java.lang.Thread is not known");
         return -ENOTSUP;

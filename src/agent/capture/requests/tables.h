@@ -40,22 +40,20 @@ struct slots {
 };
 
 /*
- * A task that waits to be run. The key is HANDED_TASK | the identity hash of an object, or
+ * A task that waits to be run. The key is 1 << 32 | the identity hash of an object, or
  * HANDED_THREAD | the Java id of a thread that was started. Entries are made in a table that is
  * small enough for a processor's cache; when a bucket of it is full, its oldest entry moves to the
  * large one. For each small bucket there is a number of entries that are in the large table
  * instead.
  */
-#define HANDED_BUSY   UINT64_C(1) /* the key of an entry that is being written */
-#define HANDED_TASK   (UINT64_C(1) << 32)
 #define HANDED_THREAD (UINT64_C(1) << 62)
-#define HANDED_WAY    56 /* from this bit on `by` holds an enum request_way; 0: the place's own */
 
 struct handed {
-    _Atomic uint64_t key;     /* 0: free */
+    _Atomic uint64_t key;     /* 0: free, 1: being written */
     _Atomic uint64_t request; /* 0: the thread that handed it over works for no request */
     _Atomic uint64_t time;    /* when, in ns */
-    _Atomic uint64_t by;      /* the thread's id in the recording */
+    _Atomic uint64_t by; /* the thread's id in the recording; from bit 56 on an enum request_way,
+                            or 0 for the way of the place where it was handed over */
 };
 
 /*

@@ -421,25 +421,15 @@ int io_bind(JNIEnv *jni, bool ours)
     return bound;
 }
 
-static jfieldID find_field(JNIEnv *jni, const char *class, const char *name, const char *signature)
-{
-    jclass c = (*jni)->FindClass(jni, class);
-    jfieldID f = c ? (*jni)->GetFieldID(jni, c, name, signature) : NULL;
-    vm_clear_exception(jni);
-    if (c)
-        (*jni)->DeleteLocalRef(jni, c);
-    return f;
-}
-
 void io_start(JNIEnv *jni)
 {
     jvmtiCapabilities want = {.can_generate_native_method_bind_events = 1};
     if (!vm.hotspot || vm_need(&want, NULL) < 0 || !vm.have.can_generate_native_method_bind_events)
         return;
-    descriptor_fd = find_field(jni, "java/io/FileDescriptor", "fd", "I");
-    stream_fd = find_field(jni, "java/io/FileInputStream", "fd", "Ljava/io/FileDescriptor;");
-    random_fd = find_field(jni, "java/io/RandomAccessFile", "fd", "Ljava/io/FileDescriptor;");
-    plain_fd = find_field(jni, "java/net/SocketImpl", "fd", "Ljava/io/FileDescriptor;");
+    descriptor_fd = vm_field(jni, "java/io/FileDescriptor", "fd", "I");
+    stream_fd = vm_field(jni, "java/io/FileInputStream", "fd", "Ljava/io/FileDescriptor;");
+    random_fd = vm_field(jni, "java/io/RandomAccessFile", "fd", "Ljava/io/FileDescriptor;");
+    plain_fd = vm_field(jni, "java/net/SocketImpl", "fd", "Ljava/io/FileDescriptor;");
     find_addresses();
     (void)!vm_events_on(&bind_events);
 }

@@ -184,17 +184,7 @@ static bool listen(jint event, jvmtiExtensionEvent callback)
 
 bool mounts_on(void)
 {
-    jvmtiExtensionEventInfo *list = NULL;
-    jint n = 0;
-    if ((*vm.ti)->GetExtensionEvents(vm.ti, &n, &list) != JVMTI_ERROR_NONE)
-        return false;
-    for (jint i = 0; i < n; i++) {
-        if (strstr(list[i].id, "VirtualThreadMount"))
-            mount_event = list[i].extension_event_index;
-        if (strstr(list[i].id, "VirtualThreadUnmount"))
-            unmount_event = list[i].extension_event_index;
-    }
-    virtual_threads_free_events(list, n);
+    virtual_threads_events(vm.ti, &mount_event, &unmount_event);
     return listen(unmount_event, (jvmtiExtensionEvent)(void *)on_unmount) &&
            listen(mount_event, (jvmtiExtensionEvent)(void *)on_mount);
 }

@@ -71,25 +71,15 @@ void owner_init(JNIEnv *jni)
 {
     if (!vm.hotspot || layout.owner >= 0)
         return;
-    jclass c = (*jni)->FindClass(jni, "java/lang/Thread");
-    jfieldID eetop = c ? (*jni)->GetFieldID(jni, c, "eetop", "J") : NULL;
-    jthread self = NULL;
-    if (eetop && (*vm.ti)->GetCurrentThread(vm.ti, &self) == JVMTI_ERROR_NONE && self) {
-        uint64_t vm_thread = (uint64_t)(*jni)->GetLongField(jni, self, eetop);
-        layout.env_offset = (uint64_t)(uintptr_t)jni - vm_thread;
-        layout.pending = field_offset("JavaThread", "_current_pending_monitor");
-        if (layout.pending < 0)
-            layout.pending = field_offset("Thread", "_current_pending_monitor");
-        layout.owner = field_offset("ObjectMonitor", "_owner");
-        layout.by_id = vm.version >= 24;
-        if (!vm_thread || layout.env_offset > 1 << 16)
-            layout.owner = -1;
-    }
-    vm_clear_exception(jni);
-    if (self)
-        (*jni)->DeleteLocalRef(jni, self);
-    if (c)
-        (*jni)->DeleteLocalRef(jni, c);
+    uint64_t vm_thread = vm_thread_address(jni, NULL);
+    layout.env_offset = (uint64_t)(uintptr_t)jni - vm_thread;
+    if (!vm_thread || layout.env_offset > 1 << 16)
+        return;
+    layout.pending = field_offset("JavaThread", "_current_pending_monitor");
+    if (layout.pending < 0)
+        layout.pending = field_offset("Thread", "_current_pending_monitor");
+    layout.owner = field_offset("ObjectMonitor", "_owner");
+    layout.by_id = vm.version >= 24;
 }
 
 uint64_t owner_vm_thread(JNIEnv *jni)

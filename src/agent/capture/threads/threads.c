@@ -103,16 +103,12 @@ static bool wanted(const struct options *o)
 
 static int find_fields(JNIEnv *jni)
 {
-    jclass c = (*jni)->FindClass(jni, "java/lang/Thread");
-    if (c && !thread_capture.tid)
-        thread_capture.tid = (*jni)->GetFieldID(jni, c, "tid", "J");
-    vm_clear_exception(jni);
-    if (c && !thread_capture.park_blocker)
-        thread_capture.park_blocker =
-            (*jni)->GetFieldID(jni, c, "parkBlocker", "Ljava/lang/Object;");
-    vm_clear_exception(jni);
-    if (c)
-        (*jni)->DeleteLocalRef(jni, c);
+    static const char thread[] = "java/lang/Thread";
+
+    if (!thread_capture.tid)
+        thread_capture.tid = vm_field(jni, thread, "tid", "J");
+    if (!thread_capture.park_blocker)
+        thread_capture.park_blocker = vm_field(jni, thread, "parkBlocker", "Ljava/lang/Object;");
     return thread_capture.tid && thread_capture.park_blocker ? 0 : -ENOTSUP;
 }
 

@@ -204,8 +204,7 @@ static void put_state(JNIEnv *jni, struct buf *out)
     put_patterns(&j, false);
     json_key(&j, "conditions");
     put_patterns(&j, true);
-    json_key(&j, "methods"); /* those that match now */
-    json_begin_array(&j);
+    json_key_array(&j, "methods"); /* those that match now */
     for (size_t i = 0; i < method_trace.methods.methods.len; i++) {
         const struct traced_method *m = &method_trace.methods.methods.data[i];
         if (m->rules && m->patterns == method_trace.patterns_changed)
@@ -213,8 +212,7 @@ static void put_state(JNIEnv *jni, struct buf *out)
     }
     json_end_array(&j);
     pthread_mutex_unlock(&method_trace.lock);
-    json_key(&j, "unmatched");
-    json_begin_array(&j);
+    json_key_array(&j, "unmatched");
     each_unmatched(jni, put_unmatched, &j);
     json_end_array(&j);
     json_end_object(&j);
