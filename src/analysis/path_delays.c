@@ -28,7 +28,7 @@ static int split(struct critical_path *p, struct path_segment *s, const struct t
     bool inferred = s->inferred;
     if (ns == 0)
         return 0;
-    /* The last of it is what the container's quota took. */
+    /* The time that the container's quota took is put last. */
     uint64_t throttled = MIN((uint64_t)(1000.0 * d->throttled_us * part), ns);
     int r = cut(p, s, to - ns);
     s->state = PATH_PREEMPTED;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For which request a thread worked at a time. */
+/* Finds the request for which a thread worked at a given time. */
 #pragma once
 
 #include "profile/requests.h"
@@ -7,24 +7,27 @@
 
 struct batch_request {
     uint32_t name;         /* a string of requests.strings */
-    struct wire_link link; /* zeros: it has no trace */
+    struct wire_link link; /* zero when the request belongs to no trace */
 };
 
-/* A thread worked for a request. Sorted by thread, then by start, the longer one first. */
+/* A thread's work for a request. Sorted by thread, then by start; the longer one comes first. */
 struct batch_work {
     uint64_t thread;
     int64_t start_ns, end_ns;
     uint32_t request;
-    uint32_t outer; /* the work, + 1, within which this one begins; 0: none */
+    uint32_t outer; /* 1 + the index of the work within which this one begins; 0: none */
 };
 
 struct batch_requests {
     struct requests r;
-    VEC(struct batch_request) requests; /* as requests.list */
+    VEC(struct batch_request) requests; /* in the order of r.list */
     VEC(struct batch_work) works;
 };
 
-/* Returns 1 if the recording has requests, 0, or a negative errno with the reason in why. */
+/*
+ * Returns 1 if the recording has requests, 0 if it has none, or a negative errno with the reason in
+ * why.
+ */
 int batch_requests_load(struct batch_requests *ret, const char *path, struct buf *why) must_check;
 void batch_requests_release(struct batch_requests *q);
 /* Returns the innermost request, or NULL. The thread is a number as in profile_thread. */

@@ -8,8 +8,8 @@
 static int export_html(const struct export_source *s, FILE *out, struct buf *why)
 {
     if (!page_head[0]) {
-        buf_string(why, "this build has no page: npm or its packages were not to be had when it "
-                        "was made (see to npm and build again)");
+        buf_string(why, "this build has no page: npm or its packages were missing when it was "
+                        "built; install npm and build again");
         return -ENOTSUP;
     }
     _cleanup_(buf_release) struct buf data = BUF(SIZE_MAX / 2);

@@ -46,11 +46,11 @@ struct fleet_choice {
     size_t n_labels;
     int64_t from_s, to_s; /* since 1970; to_s 0: up to the end */
     const char *type;     /* "cpu", "wall" ... */
-    bool merged;          /* the times and series of the blocks do not matter, and may be wrong */
-    int64_t step_s;       /* resolutions coarser than this are of no use; 0: any will do */
+    bool merged;    /* the caller ignores the times and series of blocks, so they may be wrong */
+    int64_t step_s; /* resolutions coarser than this are of no use; 0: any will do */
 };
 
-/* A series: what one origin sent. Valid as long as the store's list of them. */
+/* A series: everything that one origin sent. Valid until store_end. */
 struct store_series {
     uint64_t id;
     const char *tenant, *service, *version, *host, *instance;
@@ -63,7 +63,7 @@ struct store_block {
     const char *type, *unit;
     int64_t start_s, length_s;
     uint64_t samples, weight;
-    /* NULL when only sums were asked for. A request that was chosen leaves others out. */
+    /* NULL when only sums are wanted; limited to the chosen request, if there is one */
     const struct fleet_entries *entries;
 };
 
@@ -124,9 +124,10 @@ struct store {
 };
 
 /*
- * Opens "sqlite:FILE" or "clickhouse://HOST:PORT/DATABASE"; what is missing of it is made when
- * `create` says so. Returns 0, or a negative errno with the reason in why: -EPROTONOSUPPORT for a
- * store that a newer version of this program made, -EINVAL for an address that it does not know.
+ * Opens "sqlite:FILE" or "clickhouse://HOST:PORT/DATABASE". With `create`, makes the database and
+ * the tables that are missing. Returns 0, or a negative errno with the reason in why:
+ * -EPROTONOSUPPORT for a store of a newer version of this program, -EINVAL for an address of
+ * another form.
  */
 int store_open(struct store **ret, const char *url, bool create, struct buf *why) must_check;
 void store_close(struct store *s);
@@ -138,7 +139,7 @@ DEFINE_CLEANUP(struct store *, store_close)
  */
 int store_add(struct store *s, const struct fleet_origin *origin, const struct fleet_hash *upload,
               const struct batch *b, bool *ret_new, struct buf *why) must_check;
-/* Removes what is older than is to be kept, and stacks that nothing refers to any more. */
+/* Removes samples that are older than `keep` allows, and stacks that no sample refers to. */
 int store_tidy(struct store *s, const struct store_keep *keep, int64_t now_s,
                struct buf *why) must_check;
 
@@ -159,8 +160,10 @@ static inline int store_each_series(struct store *s, struct store_read *r,
     return s->ops->series(r, visit, context);
 }
 
-/* One type after the other, and the blocks of a series in the order of time. entries: whether they
- * are wanted. */
+/*
+ * Visits one type after the other, and the blocks of a series in the order of time. Without
+ * `entries`, blocks have sums only.
+ */
 static inline int store_each_block(struct store *s, struct store_read *r, bool entries,
                                    int (*visit)(void *, const struct store_block *), void *context)
 {
@@ -182,9 +185,8 @@ static inline int store_each_finding(struct store *s, struct store_read *r,
 }
 
 /*
- * Frames and stacks of what was visited. The numbers of stacks are small: an array can have them as
- * its indexes. The list of a stack is valid until the next stack is asked for, a label until
- * store_end.
+ * Look up stacks and frames of visited blocks. Their numbers are small enough to index an array.
+ * The frames of a stack are valid until the next call of store_stack, a label until store_end.
  */
 static inline int store_stack(struct store *s, struct store_read *r, uint64_t stack,
                               struct store_stack *ret)
@@ -210,19 +212,19 @@ enum { STORE_SPANS = 2 * STORE_RESOLUTIONS * STORE_RESOLUTIONS };
 
 /*
  * Divides a range into spans of the coarsest resolutions that it allows, in the order of time.
- * removed_until_s says up to when each resolution has been removed: multiples of an hour, the
- * coarser the smaller. Returns their number.
+ * removed_until_s is the time up to which each resolution was removed: a multiple of an hour,
+ * earlier for coarser resolutions. Returns the number of spans.
  */
 int store_spans(const struct fleet_choice *choice, const int64_t removed_until_s[STORE_RESOLUTIONS],
                 struct store_span ret[STORE_SPANS]);
-/* The same from what an engine has stored of removed_until_s, in any order; it is brought into
- * order. */
+/* The same for removed_until_s as an engine stored it; corrects values that contradict each other.
+ */
 int store_spans_kept(const struct fleet_choice *choice, int64_t removed_until_s[STORE_RESOLUTIONS],
                      struct store_span ret[STORE_SPANS]);
-/* Whether a text is what a choice asks for; NULL asks for everything. */
+/* Returns whether a text matches a member of a choice; NULL matches everything. */
 bool store_matches(const char *wanted, const char *text);
 bool store_chooses(const struct fleet_choice *choice, const struct store_series *series);
-/* The name of a series in all stores: of its origin. */
+/* The hash of an origin, which identifies its series in every store. */
 struct fleet_hash store_hash_origin(const struct fleet_origin *origin);
 
 int store_sqlite_open(struct store **ret, const char *path, bool create,

@@ -71,13 +71,13 @@ struct jfr_loss_row {
     const char *of; /* what held these, such as "sites" for bytes; NULL if nothing did */
 };
 
-/* What events that hold sums held when there was no room for them (jfr_lose_held). */
+/* What lost events stood for, when an event holds a sum (jfr_lose_held). */
 enum jfr_held { HELD_OBJECTS, HELD_BYTES, HELD_EXCEPTIONS, HELD_CALLS, HELD_REQUESTS, JFR_HELDS };
 
 extern const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES];
 
 /*
- * Returns the capture that an event type belongs to and what its events are, or "recording" and
+ * Returns the capture that an event type belongs to and the word for its events; "recording" and
  * "events" for an unknown type.
  */
 struct jfr_loss_row jfr_loss_of_type(const char *type);
@@ -102,8 +102,8 @@ void jfr_lose(struct jfr_writer *w, enum jfr_loss loss, uint64_t n);
  */
 void jfr_lose_total(struct jfr_writer *w, enum jfr_loss loss, uint64_t total);
 /*
- * Adds to what the events held that jfr_lose_events counts: an event lost can stand for any number
- * of calls, bytes and so on.
+ * Adds n to what the events that jfr_lose_events counts stood for. One lost event can stand for any
+ * number of calls, bytes and so on.
  */
 void jfr_lose_held(struct jfr_writer *w, enum jfr_held what, uint64_t n);
 /* Counts n more losses that happened at some time since the last call for this kind. */

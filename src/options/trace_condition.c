@@ -120,10 +120,11 @@ static int parse_literal(struct logic_parser *p, int number, struct cond_test *t
     logic_skip_blanks(p);
     bool is_text = *p->at == '\'' || *p->at == '"';
     if (t->what == COND_THREAD && !is_text)
-        return logic_fail(p, "a thread's name is a text, as in thread == 'main':");
+        return logic_fail(p, "a thread's name is a text, as in thread == 'main',");
     if ((t->what == COND_TIME || t->what == COND_DEPTH || t->what == COND_THROWN || t->length) &&
         (is_text || strncmp(p->at, "null", 4) == 0))
-        return logic_fail(p, "time, depth, thrown and lengths are numbers:");
+        return logic_fail(
+            p, "time, depth, thrown and lengths are compared with numbers only; this is none");
     if (logic_take_word(p, "null")) {
         t->kind = COND_NULL;
         return t->op == LOGIC_EQ || t->op == LOGIC_NE

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What may stand behind a measure's name. */
+/* What may follow the name of a measure. */
 enum form {
     FORM_NAME = 1,     /* (NAME) */
     FORM_CLASS = 2,    /* a class's name */
@@ -46,10 +46,10 @@ static const struct row {
     {"p", "percentile", MEASURE_PERCENTILE, FORM_NAME | FORM_DURATION | FORM_FOR, false},
 };
 
-#define UNDERSTOOD                                                                              \
-    "request > 500ms, p99(GET /cart) > 200ms, cpu > 90% for 30s, pause > 200ms, safepoint > "   \
-    "100ms, deadlock, oom, exception pkg.Class > 10/s, rss > 90%, rss grows 100M/h, threads > " \
-    "2000, fd > 90% and every 1h are understood, joined by && and ||; they are not what stands"
+#define UNDERSTOOD                                                                               \
+    "its parts are such as request > 500ms, p99(GET /cart) > 200ms, cpu > 90% for 30s, pause > " \
+    "200ms, safepoint > 100ms, deadlock, oom, exception pkg.Class > 10/s, rss > 90%, rss grows " \
+    "100M/h, threads > 2000, fd > 90%, every 1h, joined by && and ||; none of them is understood"
 
 static const struct row *row_of(enum measure m)
 {
@@ -69,7 +69,7 @@ bool measure_is_momentary(enum measure m)
     return row_of(m)->momentary;
 }
 
-/* "p99", "p99.9": takes the number behind the letter. */
+/* "p99", "p99.9": takes the number after the letter. */
 static bool take_percentile(struct logic_parser *p, struct trigger_test *t)
 {
     const char *before = p->at;
@@ -111,7 +111,7 @@ static int take_name(struct logic_parser *p, struct trigger_test *t)
             break;
     }
     if (depth || n >= sizeof(t->name))
-        return logic_fail(p, depth ? ") is missing behind the name of requests"
+        return logic_fail(p, depth ? ") is missing after the name of requests"
                                    : "the name of requests is too long");
     if (n == 0)
         return logic_fail(p, "the name of requests is missing");
@@ -125,10 +125,11 @@ static int take_class(struct logic_parser *p, struct trigger_test *t)
 {
     const char *before = p->at;
     if (!logic_take_value(p, t->name, sizeof(t->name)))
-        return logic_fail(p, "behind exception the name of a class is missing");
+        return logic_fail(p, "the name of a class is missing after exception");
     if (strpbrk(t->name, "/*;[,%") || (t->name[0] >= '0' && t->name[0] <= '9')) {
         p->at = before;
-        return logic_fail(p, "not the name of a class, as in exception com.shop.Lost > 10/s:");
+        return logic_fail(p,
+                          "this is not the name of a class, as in exception com.shop.Lost > 10/s,");
     }
     return 0;
 }
@@ -164,15 +165,15 @@ static bool parse_number(const char *text, double *ret)
 static const char *form_text(unsigned form)
 {
     if (form & FORM_RATE)
-        return form & FORM_SIZE ? "memory grows by a size a second, minute or hour, as in 100M/h:"
-                                : "a number a second, minute or hour is missing, as in 10/s:";
+        return form & FORM_SIZE ? "expected a size per second, minute or hour, as in 100M/h,"
+                                : "expected a number per second, minute or hour, as in 10/s,";
     if (form & FORM_DURATION)
-        return "a time with its unit is missing, as in 500ms:";
+        return "expected a time with its unit, as in 500ms,";
     if (form & FORM_SHARE)
-        return form & FORM_SIZE     ? "a share or a size is missing, as in 90% or 2G:"
-               : form & FORM_NUMBER ? "a share or a number is missing, as in 90% or 5000:"
-                                    : "a share is missing, as in 90%:";
-    return "a number is missing, as in 2000:";
+        return form & FORM_SIZE     ? "expected a share or a size, as in 90% or 2G,"
+               : form & FORM_NUMBER ? "expected a share or a number, as in 90% or 5000,"
+                                    : "expected a share, as in 90%,";
+    return "expected a number, as in 2000,";
 }
 
 static bool has_unit(const char *value)
@@ -210,8 +211,8 @@ static int take_limit(struct logic_parser *p, struct trigger_test *t, unsigned f
         if (t->op == LOGIC_IS || t->op == LOGIC_EQ || t->op == LOGIC_NE ||
             (less && measure_is_momentary(t->measure)))
             return logic_fail(p, measure_is_momentary(t->measure)
-                                     ? "a comparison is missing: > or >="
-                                     : "a comparison is missing: > or >= or < or <=");
+                                     ? "expected a comparison, > or >=,"
+                                     : "expected a comparison, > or >= or < or <=,");
     } else {
         t->op = LOGIC_GT;
     }
@@ -223,7 +224,7 @@ static int take_limit(struct logic_parser *p, struct trigger_test *t, unsigned f
     return logic_fail(p, form_text(form));
 }
 
-/* A time that stands alone: behind `every` and `for`. */
+/* A time without a comparison, after `every` and `for`. */
 static int take_time(struct logic_parser *p, uint64_t *ret)
 {
     char value[64];
@@ -233,7 +234,7 @@ static int take_time(struct logic_parser *p, uint64_t *ret)
         parse_duration(value, 1, ret) == 0 && *ret >= NS_PER_SECOND)
         return 0;
     p->at = before;
-    return logic_fail(p, "a time of a second or more is missing, as in 30s:");
+    return logic_fail(p, "expected a time of a second or more, as in 30s,");
 }
 
 static int parse_test(struct logic_parser *p, int number)
@@ -260,8 +261,8 @@ static int parse_test(struct logic_parser *p, int number)
         r = row->form & FORM_FOR
                 ? take_time(p, &t->for_ns)
                 : logic_fail(p,
-                             "only cpu, rss, threads, fd and percentiles last for a time; behind "
-                             "it stands");
+                             "only cpu, rss, threads, fd and percentiles can be followed by for; "
+                             "this is not one of them");
     return r;
 }
 
@@ -276,7 +277,7 @@ int trigger_file_check(const char *pattern, struct buf *message)
     size_t n = strlen(pattern);
     bool time = false;
     if (n < 5 || strcmp(pattern + n - 4, ".jfr") != 0) {
-        put_fault(message, pattern, "has to end with .jfr");
+        put_fault(message, pattern, "must end with .jfr");
         return -EINVAL;
     }
     for (const char *p = pattern; (p = strchr(p, '%')); p += 2) {

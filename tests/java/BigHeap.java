@@ -5,7 +5,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Fills the heap with about N million objects: lists, maps, strings, arrays. With a file name it has the VM dump it, timed. */
+/** Fills the heap with about N million objects: lists, maps, strings, arrays. With a file name, it lets the VM dump the heap and prints how long that took. */
 public class BigHeap {
     static final class Node {
         Node next;

@@ -5,7 +5,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Writes a dump of sessions that pile up in a map, with text in them that would be markup if a page let it. */
+/** Writes a heap dump of sessions that accumulate in a map. They contain text that is markup unless a page escapes it. */
 public class HeapPage {
     static final class Session {
         final String user;

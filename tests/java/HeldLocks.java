@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Monitors that are held for known times: each case prints its name, how often its lock was had, and bounds of how long in all, by
- * the program's own clock: from the first statement inside to the last, and from before the lock is taken until it is let go. On
- * stderr, for the VM tells of its compiler on stdout. Arguments: N [LIBRARY].
+ * Holds monitors for known times. Each case prints its name, how often its lock was held, and a lower and an upper bound of the total
+ * time by the program's own clock: from the first statement inside to the last, and from before the lock is taken to after its release.
+ * They go to stderr, because the VM reports compilations on stdout. Arguments: N [LIBRARY].
  */
 import java.util.concurrent.CountDownLatch;
 
@@ -37,7 +37,7 @@ public class HeldLocks {
             }
         }
 
-        /** Has its lock more than once at a time: one hold. */
+        /** Takes its lock again while holding it, which is still one hold. */
         synchronized void again(int depth) {
             if (depth > 0)
                 again(depth - 1);
@@ -80,7 +80,7 @@ public class HeldLocks {
         tell("Block", n, inner, outer);
     }
 
-    /** The outer one is had again within itself. */
+    /** The outer lock is taken again inside of the inner one. */
     static void nested(int n) {
         Object lock = new Nested(), other = new Other();
         long inner = 0, outer = 0;
@@ -122,14 +122,14 @@ public class HeldLocks {
             try {
                 leave(lock, i, inner);
             } catch (IllegalArgumentException | ArithmeticException e) {
-                // that is what is tried
+                // the exception is part of the test
             }
             outer += System.nanoTime() - before;
         }
         tell("Thrown", n, inner[0], outer);
     }
 
-    /** wait() lets the monitor go in the middle: two holds. */
+    /** wait() releases the monitor in the middle, which makes two holds. */
     static void waits(int n) throws InterruptedException {
         Object lock = new Waits();
         long inner = 0, outer = 0;
@@ -152,7 +152,7 @@ public class HeldLocks {
         tell("Waits", 2 * n, inner, outer);
     }
 
-    /** A loop that begins with the block's first instruction: the jump back is no new hold. */
+    /** A loop that begins with the block's first instruction. Its jump back must not count as a new hold. */
     static void loops(int n) {
         Object lock = new Loops();
         long outer = 0;
@@ -179,7 +179,7 @@ public class HeldLocks {
             try {
                 thrown.thrown(i);
             } catch (IllegalStateException e) {
-                // that is what is tried
+                // the exception is part of the test
             }
             outer += System.nanoTime() - before;
         }
@@ -196,7 +196,7 @@ public class HeldLocks {
         tell("OfClass", n, OfClass.inner, outer);
     }
 
-    /** tests/agents/lock_jni.c: runs it with the monitor held. */
+    /** Implemented in tests/agents/lock_jni.c: runs the task while it holds the monitor. */
     static native void held(Object lock, Runnable inside);
 
     static void ofNative(int n) {
@@ -209,14 +209,14 @@ public class HeldLocks {
             try {
                 held(lock, () -> inner[0] += leaveAgain(lock, k));
             } catch (IllegalStateException e) {
-                // that is what is tried
+                // the exception is part of the test
             }
             outer += System.nanoTime() - before;
         }
         tell("Native", n, inner[0], outer);
     }
 
-    /** What native code holds already is no hold of its own. */
+    /** Taking a monitor that native code already holds is not a new hold. */
     static long leaveAgain(Object lock, int i) {
         long begin = System.nanoTime();
         synchronized (lock) {
@@ -257,7 +257,7 @@ public class HeldLocks {
         tell("Contended", threads.length * n, in, out);
     }
 
-    /** Nobody asks for these: as fast as can be, so that it is seen whether the method is compiled. */
+    /** Not one of the recorded locks. Runs fast, so that the test can see whether the method is compiled. */
     static int hot(int n) {
         Object lock = new Other();
         int sum = 0;

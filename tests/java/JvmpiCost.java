@@ -4,12 +4,12 @@ import java.io.InputStream;
 import java.lang.management.ManagementFactory;
 import java.util.Arrays;
 
-/** For bench/jvmpi: prints "ns X Y", the time of one operation: in the quickest of ten rounds, and in the last five with collections. */
+/** For bench/jvmpi: prints "ns X Y", the time of one operation in the quickest of ten rounds, and in the last five including collections. */
 public class JvmpiCost {
     static int sink;
     static Object kept;
 
-    /** Recursive, so that no compiler inlines it as a whole: N calls. */
+    /** Makes N calls. It is recursive so that no compiler can inline all of them. */
     static int down(int n) {
         return n == 0 ? sink : down(n - 1) + 1;
     }
@@ -25,7 +25,7 @@ public class JvmpiCost {
         }
     }
 
-    /** Prints the processor time of the whole process for 300 classes that are loaded beside a million objects. */
+    /** Prints the CPU time of the whole process while it loads 300 classes, with a million objects in the heap. */
     static void classes() throws Exception {
         Object[] living = new Object[1000000], made = new Object[300];
         for (int i = 0; i < living.length; i++)

@@ -6,8 +6,8 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
 /**
- * Many requests: "fast N" on one thread, "virtual N" on as many virtual threads at once, "open N" that never end, "alloc N" that allocate
- * a mebibyte each, half of it on another thread, beside another thread that allocates for nobody.
+ * Makes many requests: "fast N" on one thread, "virtual N" concurrently on N virtual threads, "open N" that never end, or "alloc N" that
+ * allocate a MiB each, half of it on another thread, while a third thread allocates for no request.
  */
 public class RequestsMany {
     static long sum;
@@ -33,7 +33,7 @@ public class RequestsMany {
             last = new byte[(16 << 10) - 16];
     }
 
-    /** Its task is handed over, as the other half. */
+    /** Allocates one half itself, and the other half in a task that it hands over. */
     static void large(ExecutorService pool) throws Exception {
         fill();
         pool.submit(RequestsMany::fill).get();

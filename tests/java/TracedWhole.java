@@ -14,13 +14,13 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
 /**
- * For traces of the whole JDK: each round does a little of many things, makes STEPS calls of step() and prints what came of it.
- * Its argument is the number of rounds; without one there is a round for each line of the standard input.
+ * For traces of the whole JDK. Each round uses many parts of the JDK, calls step() STEPS times and prints the results.
+ * The argument is the number of rounds; without it, each line of standard input starts a round.
  */
 public class TracedWhole {
     static final int STEPS = 100, THREADS = 2;
 
-    /** Its class is a value before it is initialised, and its initialiser is seen by what it prints. */
+    /** Its class is used as a value before it is initialized. Its initializer prints a line. */
     static class Late {
         static final BigInteger SUM = new BigInteger("5").add(BigInteger.TEN);
         static {

@@ -345,7 +345,7 @@ static int cmd_serve(const struct command *self, int argc, char **argv)
     if (!page_head[0])
         return complain(
             self->name, "this build has no page",
-            "npm or its packages were not to be had when it was made (see to npm and build again)");
+            "npm or its packages were missing when it was built; install npm and build again");
     struct site site = {.paths = operands.list,
                         .count = (size_t)operands.count,
                         .sources = options.sources,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * threads timeline: the events of the TRCThread model, with the attributes that the design gives
- * them.
+ * threads timeline: the events of the TRCThread model, with the attributes that the model
+ * defines.
  */
 #include "analysis/graph.h"
 #include "base/parse.h"

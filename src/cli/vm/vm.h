@@ -5,9 +5,9 @@
 #include "base/json.h"
 #include "profile/vm_activity.h"
 
-/* Sums over what has the same texts. */
+/* Sums over the events with the same name and, of collections, the same cause. */
 struct vm_group {
-    uint32_t name, cause; /* texts */
+    uint32_t name, cause; /* for vm_text */
     uint64_t n, total_ns, sync_ns, longest_ns, longest_sync_ns, freed;
     bool concurrent; /* phases that run concurrently with the program */
 };
@@ -21,33 +21,34 @@ struct vm_view {
     const char *path;
     struct vm_activity v;
     size_t limit;
-    bool filtered;                /* by time: the VM's own totals do not apply */
-    uint64_t window_ns;           /* the time that is looked at */
-    struct vm_groups operations;  /* safepoints by operation; most time first, like all */
+    bool filtered;                /* by time, so the VM's own totals do not apply */
+    uint64_t window_ns;           /* the length of the chosen interval */
+    struct vm_groups operations;  /* safepoints by operation; longest sum first, like all groups */
     struct vm_groups collections; /* by collector and cause */
-    struct vm_groups pauses;      /* by their names */
-    struct vm_groups phases;      /* by their names; */
-    struct vm_groups methods;     /* compilations by method; the most often compiled first */
-    VEC(uint32_t) longest;        /* safepoints by length */
-    VEC(uint32_t) late;           /* safepoints with a long way, by its length */
-    struct vm_totals totals;      /* of safepoints */
+    struct vm_groups pauses;      /* by name */
+    struct vm_groups phases;      /* by name */
+    struct vm_groups
+        methods; /* compilations by method, except that the most often compiled come first */
+    VEC(uint32_t) longest;   /* safepoints, the longest first */
+    VEC(uint32_t) late;      /* safepoints that were slow to reach, the slowest first */
+    struct vm_totals totals; /* of safepoints */
     uint64_t pause_ns, pause_longest_ns;
-    uint64_t allocated; /* between the collections, as far as they give the heap's use */
+    uint64_t allocated; /* bytes between collections that report the use of the heap */
 };
 
-/* Fills what follows from v. 0 or -ENOMEM. */
+/* Computes everything else from `v`. Returns 0 or -ENOMEM. */
 int vm_view_fill(struct vm_view *w) must_check;
 void vm_view_release(struct vm_view *w);
 void vm_view_json(const struct vm_view *w, struct json *j);
 void vm_view_text(const struct vm_view *w);
 
-/* The frame that a thread was in that was late to a safepoint; NULL: unknown. */
+/* The frame in which the thread that was late to the safepoint ran; NULL if unknown. */
 static inline const struct vm_frame *vm_late_frame(const struct vm_view *w,
                                                    const struct vm_safepoint *s)
 {
     return s->late_n ? &w->v.frames.data[s->late_first] : NULL;
 }
 
-/* Of compilers, process and container; called by the two above. */
+/* The parts about compilers, process and container; called by the two functions above. */
 void vm_view_process_json(const struct vm_view *w, struct json *j);
 void vm_view_process_text(const struct vm_view *w);

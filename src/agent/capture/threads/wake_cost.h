@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The time that waking another thread takes. */
+/* How long a thread takes to wake another one. */
 #pragma once
 
 #include <stdint.h>
 
-/*
- * The time in ns that a thread spends on waking another one; measured by the call,
- * which takes 2 ms. 0: unknown.
- */
+/* Measures that time, in ns, which takes 2 ms. Returns 0 if it cannot be measured. */
 uint64_t wake_cost(void);

@@ -5,13 +5,13 @@ import jvmscope.ForceInline;
 import jvmscope.Stable;
 
 /**
- * The probe of cover=y: a byte for each line start and branch edge, 1 once it was passed. What is not zero in a stable array is
- * a constant to the JIT: of a probe that was passed before its method is compiled, nothing is left in the machine code.
+ * The probe of cover=y: a byte for each line start and branch edge, which becomes 1 when it is first passed. The JIT treats an
+ * element of a stable array as a constant once it is not zero, so it compiles nothing for a probe that was passed before.
  */
 public final class JvmscopeCover {
     private static final int CHUNK = 14; // bits
 
-    /** By number of a point; a chunk is put in before there is code with its points. */
+    /** Indexed by the number of a point. A chunk is added before code that contains its points is loaded. */
     @Stable
     private static final byte[][] PASSED = new byte[1 << 26 - CHUNK][];
 
