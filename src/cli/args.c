@@ -124,7 +124,7 @@ static const char *set_value(const struct arg *a, void *values, const char *text
     return r == 0 ? NULL : r == -ERANGE ? "out of range" : !*text ? "empty" : expected[a->kind];
 }
 
-static void tells_more(const struct command *c)
+static void refer_to_help(const struct command *c)
 {
     fprintf(stderr, "jvmscope: `jvmscope %s --help` tells more\n", c->name);
 }
@@ -132,7 +132,7 @@ static void tells_more(const struct command *c)
 static void usage_error(const struct command *c, const char *what, const char *why)
 {
     complain(c->name, what, why);
-    tells_more(c);
+    refer_to_help(c);
 }
 
 /*
@@ -145,7 +145,7 @@ static int take(const struct command *c, const struct arg_set *set, void *values
     if (!set->args) {
         int r = capture_take(values, c, argc, argv, i);
         if (r < 0)
-            tells_more(c);
+            refer_to_help(c);
         return r;
     }
     for (const struct arg *a = set->args; a->name; a++) {
@@ -159,7 +159,7 @@ static int take(const struct command *c, const struct arg_set *set, void *values
         if (a->kind != ARG_FLAG && !value) {
             value = args_next_value(c, a->name, argc, argv, i);
             if (!value) {
-                tells_more(c);
+                refer_to_help(c);
                 return -EINVAL;
             }
         }
