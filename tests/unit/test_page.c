@@ -59,6 +59,7 @@ static void write_safepoints(int n)
         jfr_commit(&e);
     }
     assert_int_equal(jfr_writer_close(writer), 0);
+    jfr_writer_free(writer);
 }
 
 struct sums {
