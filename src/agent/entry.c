@@ -6,6 +6,7 @@
 #include "agent/session/message.h"
 #include "agent/session/outcome.h"
 #include "agent/session/session.h"
+#include "agent/vm/other_agent.h"
 #include "agent/vm/thread_table.h"
 #include "agent/vm/vm.h"
 #include "options/options.h"
@@ -65,7 +66,10 @@ static const struct vm_callbacks entry_events = {
 
 static int open_vm(JavaVM *java, bool attached, struct buf *why)
 {
-    int r = vm_open(java, attached);
+    int r = other_agent_check(why);
+    if (r < 0)
+        return r;
+    r = vm_open(java, attached);
     if (r == 0)
         r = threads_init();
     if (r == 0)

@@ -290,40 +290,15 @@ int agent_placeable(const struct vm *vm, struct buf *why)
     return 0;
 }
 
-/*
- * True when a library that the VM has mapped is our build: either our own file or a copy named
- * after its contents.
- */
-static bool is_our_build(const struct vm *vm, const char *mapped)
-{
-    char ours[PATH_MAX], name[64];
-    struct stat a, b;
-    if (agent_find_library(ours, sizeof(ours)) < 0)
-        return false;
-    _cleanup_close_ int fd = vm_locate(vm, mapped);
-    if (fd >= 0 && stat(ours, &a) == 0 && fstat(fd, &b) == 0 && a.st_ino == b.st_ino &&
-        a.st_dev == b.st_dev)
-        return true;
-    _cleanup_free_ uint8_t *data = NULL;
-    size_t len;
-    if (read_file(ours, 1 << 28, &data, &len) < 0)
-        return false;
-    uint64_t hash = hash_bytes(data, len), lent;
-    char path[64];
-    if (lend_parse(strrchr(mapped, '/') + 1, &lent, path, sizeof(path)))
-        return lent == hash;
-    snprintf(name, sizeof(name), COPY_NAME, hash);
-    return strcmp(strrchr(mapped, '/') + 1, name) == 0;
-}
-
-/* True when the library is mapped and is recording. */
-static bool is_recording(const struct vm *vm, const char *library)
+/* Whether a mapped library is an agent of ours that answers; says whether it is recording. */
+static bool answers(const struct vm *vm, const char *library, bool *ret_recording)
 {
     _cleanup_(buf_release) struct buf answer = BUF(CONTROL_ANSWER_MAX * 2), why = BUF(4096);
     if (exchange(vm, library, "control=status", &answer, &why) < 0)
         return false;
     _cleanup_free_ char *state = agent_answer_value(buf_str(&answer), "state", 0);
-    return state && strcmp(state, "recording") == 0;
+    *ret_recording = state && strcmp(state, "recording") == 0;
+    return true;
 }
 
 int agent_message(const struct vm *vm, const char *options, bool load, struct buf *answer,
@@ -341,17 +316,14 @@ int agent_message(const struct vm *vm, const char *options, bool load, struct bu
     if (r < 0)
         return say(why, r, "cannot see what it has loaded");
     /*
-     * Talk to the agent that is recording. If none is, a message that starts a recording goes to
-     * the agent of this build.
+     * A VM keeps the agent that it loaded first, even if the command is of another build, because
+     * two agents in one VM would disturb each other. Up to JDK 8 the VM's own HPROF agent has a
+     * library of the same name.
      */
     const char *library = NULL;
     for (char **m = mapped; *m; m++) {
-        bool only = !mapped[1] && !load;
-        if (only || is_recording(vm, *m))
-            library = *m;
-    }
-    for (char **m = mapped; *m && !library; m++) {
-        if (!load || is_our_build(vm, *m))
+        bool only = !mapped[1] && !load, recording = false;
+        if (only || (answers(vm, *m, &recording) && (recording || !library)))
             library = *m;
     }
     r = library ? exchange(vm, library, options, answer, why)
