@@ -7,7 +7,7 @@
 #include <link.h>
 #include <stdint.h>
 
-/* A function that every build exports; the native methods of probe classes are looked up by name. */
+/* A native method of a probe class; every build exports it. */
 #define MARK Java_java_lang_JvmscopeEnding_ending
 
 EXPORT void JNICALL MARK(JNIEnv *jni, jclass class, jboolean now);
