@@ -20,8 +20,9 @@ int agent_find_library(char *path, size_t size) must_check;
 /*
  * Sends `options` (which begin with control=) to the agent in the VM, of whatever build. With
  * `load`, our library is loaded if the VM has none; without, the call fails with -ESRCH if the VM
- * has no agent. *answer receives the agent's text. Returns 0 when the agent answers `ok`. Otherwise, also
- * when the agent reports an error, returns a negative errno with a sentence in `why`.
+ * has no agent. *answer receives the agent's text. Returns 0 when the agent answers `ok`.
+ * Otherwise, also when the agent reports an error, returns a negative errno with a sentence in
+ * `why`.
  */
 int agent_message(const struct vm *vm, const char *options, bool load, struct buf *answer,
                   struct buf *why) must_check;
