@@ -13,7 +13,11 @@
 
 #include <stdlib.h>
 
-static jniNativeInterface *original;
+/*
+ * The VM's own functions. Other threads read it at any time, so it is set when the table is filled:
+ * the VM stores the address of a table before its contents.
+ */
+static _Atomic(jniNativeInterface *) original;
 
 /* Strong global references, for the roots of heap dumps. */
 static pthread_mutex_t globals_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -144,10 +148,11 @@ jint references_on(JNIEnv *env)
 {
     static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
     static bool on;
-    jniNativeInterface *table = NULL;
+    jniNativeInterface *table = NULL, *copy = NULL;
     pthread_mutex_lock(&once);
-    if (!on && !(*vm.ti)->GetJNIFunctionTable(vm.ti, &original) &&
+    if (!on && !(*vm.ti)->GetJNIFunctionTable(vm.ti, &copy) &&
         !(*vm.ti)->GetJNIFunctionTable(vm.ti, &table)) {
+        atomic_store(&original, copy);
         table->NewGlobalRef = new_global;
         table->DeleteGlobalRef = delete_global;
         table->NewWeakGlobalRef = new_weak;
