@@ -46,7 +46,7 @@ check:
 	@tools/setup build check
 	@tools/setup jdks || true
 	@$(MAKE) --no-print-directory all sanitized
-	@$(PYTEST) -n $(JOBS) --dist loadfile tests -m 'not slow and not soak and not measured' $(ARGS)
+	@$(PYTEST) -n $(JOBS) --dist loadfile --run-again tests -m 'not slow and not soak and not measured' $(ARGS)
 
 # The tests that need no clock, on arm64's JDKs in an emulator (hours: an emulated VM takes ten times as long). ARM_JDKS says
 # on which JDKs; 17 is there in any case, because its tools read recordings. The list names what passes there; what measures
