@@ -322,8 +322,12 @@ public class JvmpiWork {
             }, "left " + i);
             t.setDaemon(true);
             t.start();
-            Thread.sleep(20);
-            say("left_" + i, ask("suspend one", "left " + i, 0));
+            long answer, until = System.nanoTime() + 20_000_000_000L;
+            do {
+                Thread.sleep(20);
+                answer = ask("suspend one", "left " + i, 0);
+            } while (answer == -999 && System.nanoTime() < until); // the agent has not heard of the thread yet
+            say("left_" + i, answer);
         }
     }
 
