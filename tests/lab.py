@@ -159,6 +159,17 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def run_times(jdk, *command):
+    """Time and CPU time, in seconds, of a program that runs to its end without an error."""
+    begin = time.monotonic()
+    process = subprocess.Popen([str(c) for c in jdk.command(*command)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    took = time.monotonic() - begin
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, command
+    return took, used.ru_utime + used.ru_stime
+
+
 def use_cpu(process, seconds):
     """Waits until a process has used this much more CPU time, however long that takes on a busy machine."""
     until = cpu_seconds(process.pid) + seconds
