@@ -54,7 +54,8 @@ int agent_find_library(char *path, size_t size)
 static bool is_agent(const char *base_name)
 {
     const char *end = strrchr(base_name, '.');
-    return strcmp(base_name, LIBRARY) == 0 || lend_is_lent(base_name) ||
+    char path[64];
+    return strcmp(base_name, LIBRARY) == 0 || lend_path(base_name, path, sizeof(path)) ||
            (strncmp(base_name, SCRATCH_PREFIX, strlen(SCRATCH_PREFIX)) == 0 &&
             strcmp(end, ".so") == 0);
 }
@@ -178,8 +179,7 @@ static int exchange(const struct vm *vm, const char *library, const char *option
     size_t verb = strcspn(options, ",");
     buf_printf(&words, "%.*s,reply=%s%s", (int)verb, options, reply.path, options + verb);
     char lent[64];
-    uint64_t hash;
-    bool is_lent = lend_parse(strrchr(library, '/') + 1, &hash, lent, sizeof(lent));
+    bool is_lent = lend_path(strrchr(library, '/') + 1, lent, sizeof(lent));
     const char *const args[ATTACH_ARGS] = {is_lent ? lent : library, "true", buf_str(&words)};
     const struct attach_waiting waiting = {show_progress, &reply.fd};
     uint64_t limit = limit_of(options);

@@ -227,14 +227,7 @@ void lender_release(struct lender *l)
     *l = LENDER;
 }
 
-bool lend_is_lent(const char *base_name)
-{
-    uint64_t hash;
-    char path[64];
-    return lend_parse(base_name, &hash, path, sizeof(path));
-}
-
-bool lend_parse(const char *base_name, uint64_t *ret_hash, char *path, size_t size)
+bool lend_path(const char *base_name, char *path, size_t size)
 {
     char again[96];
     uint64_t hash;
@@ -244,7 +237,6 @@ bool lend_parse(const char *base_name, uint64_t *ret_hash, char *path, size_t si
     snprintf(again, sizeof(again), MAPPED NAME, hash, pid, fd);
     if (strcmp(again, base_name) != 0)
         return false;
-    *ret_hash = hash;
     snprintf(path, size, "/proc/%d/fd/%d", pid, fd);
     return true;
 }

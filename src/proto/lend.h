@@ -32,10 +32,8 @@ int lend_library(const struct vm *vm, uint64_t hash, const void *data, size_t le
                  size_t size, struct lender *ret, struct buf *why) must_check;
 void lender_release(struct lender *l);
 
-/* True for the last component of the name that /proc/PID/maps has for a library that was lent. */
-bool lend_is_lent(const char *base_name);
 /*
- * The hash and the path of such a library, of which base_name is the last component there. False
- * for other files.
+ * The path of a library that was lent, of which base_name is the last component of the name that
+ * /proc/PID/maps has for it. False for other files.
  */
-bool lend_parse(const char *base_name, uint64_t *ret_hash, char *path, size_t size);
+bool lend_path(const char *base_name, char *path, size_t size);

@@ -114,7 +114,7 @@ def test_what_the_log_lacks_is_told(version, collector, tmp_path):
         assert done.returncode == 0 and not done.stderr, done.stderr
         vm = json.loads(lab.jvmscope("vm", "--json", out).stdout)
         lost = {x["what"]: x["amount"] for x in vm["losses"] if x["capture"] == "events"}
-        pauses, cuts, lines = (lost.pop(w, 0) for w in ("collection pauses", "read positions", "VM log lines"))
+        pauses, cuts, lines = (lost.pop(w, 0) for w in ("collection pauses", "VM log parts", "VM log lines"))
         assert not lost and vm["collections"]["pauses"] + pauses == 41, (vm["collections"]["causes"], vm["losses"])
         text = lab.jvmscope("vm", out)
         if what == "cut":
