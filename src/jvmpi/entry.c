@@ -356,6 +356,8 @@ static void JNICALL on_vm_init(jvmtiEnv *ti, JNIEnv *env, jthread thread)
             fprintf(stderr, "jvmpi: the VM refuses event %d\n", (int)i);
     pending = 0;
     pthread_mutex_unlock(&switching);
+    if (event_enabled(JVMPI_EVENT_OBJECT_ALLOC))
+        allocations_see_all();
     boot_classes_find(env);
     my.replayer = true;
     atomic_store(&layer.replaying, true);

@@ -291,10 +291,15 @@ jint enable_allocations(bool on)
     if (vm_events_on(sampled ? &alloc_events : &vm_alloc_events))
         return -1;
     begun = true;
-    if (sampled && (vm.live || vm_jni()))
-        /* The threads' buffers were handed out without counting; a collection retires them. */
-        (void)(*vm.ti)->ForceGarbageCollection(vm.ti);
+    if (atomic_load(&layer.live))
+        allocations_see_all();
     return 0;
+}
+
+void allocations_see_all(void)
+{
+    if (vm.have.can_generate_sampled_object_alloc_events)
+        (void)(*vm.ti)->ForceGarbageCollection(vm.ti);
 }
 
 void request_in_flight(JNIEnv *env, jobjectID id)

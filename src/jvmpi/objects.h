@@ -40,3 +40,9 @@ jint request_object_alloc(JNIEnv *env, jobjectID id);
  */
 void request_in_flight(JNIEnv *env, jobjectID id);
 jint enable_allocations(bool on);
+/*
+ * Retires the threads' allocation buffers by a collection. The VM handed them out without a point
+ * at which it calls the layer, so what is allocated in them would not be reported. In the live
+ * phase, after enable_allocations.
+ */
+void allocations_see_all(void);

@@ -217,6 +217,17 @@ def test_loading_by_ourselves(jdk):
     assert done.returncode == 1 and "hello" not in done.stdout
 
 
+@pytest.mark.jdks(8, 17, 21, slow=(11, 25, 27))
+@pytest.mark.parametrize("by", ["lib=", "-Xrun"])
+def test_the_first_objects_are_reported(jdk, by):
+    """Those of the main thread, whose allocation buffer is there before the events are. Enabled in JVM_OnLoad."""
+    agent = f"-agentpath:{LAYER}=lib={AGENTS / 'libjvmpitest.so'},opts=4+42+47"
+    for collector in ("Serial", "Parallel", "G1")[:1 if jdk.version == 8 else None]:
+        done = run(jdk, "first", agent=None if by == "lib=" else "-Xrunjvmpitest:4+42+47", layer=agent if by == "lib=" else f"-agentpath:{LAYER}",
+                   jvm=[f"-XX:+Use{collector}GC"])
+        assert done.returncode == 0 and "work first 1000\n" in done.stdout, (collector, done)
+
+
 @pytest.mark.jdks(8, 17, 27)
 def test_second_agent_is_refused(jdk):
     done = run(jdk, "hello", agent="-Xrunjvmpitest", jvm=["-Xruncalls"])

@@ -907,6 +907,11 @@ public class JvmpiWork {
             case "exit late":
                 ask("exit at end", null, 7);
                 break;
+            case "first":
+                for (int i = 0; i < 1000; i++)
+                    kept[0] = new Marker();
+                say("first", ask("markers", null, 0));
+                break;
             case "left":
                 left();
                 break;
