@@ -369,7 +369,7 @@ public class JvmpiWork {
 
     static volatile boolean stop;
 
-    static final int PARK_LINE = 372;
+    static final int PARK_LINE = 376; // where parked() calls park()
 
     static void parked() {
         while (!stop)
