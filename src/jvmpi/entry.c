@@ -366,7 +366,7 @@ static void JNICALL on_vm_init(jvmtiEnv *ti, JNIEnv *env, jthread thread)
      * Report what exists before anything names it. Each of these functions reports what it needs
      * itself.
      */
-    my.thread_is_seen = true;
+    my.known_env = env;
     if (mutation("early-done"))
         layer_notify(env, &done);
     if (event_enabled(JVMPI_EVENT_ARENA_NEW) && !mutation("no-arena"))

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <jni.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
@@ -37,7 +38,11 @@ struct my {
     /* The kinds of the two classes of which the thread allocated last (objects.c), or NULL. */
     struct known_kind *recent_kinds[2];
     struct weak_buffer *weak_buffer; /* the thread's (weak_ids.c), or NULL */
-    bool thread_is_seen;             /* the agent knows the thread */
+    /*
+     * The environment with which the agent knows the thread, or NULL. A thread that detaches itself
+     * and attaches itself again has another one, and the VM may not have reported its end.
+     */
+    JNIEnv *known_env;
     bool ending;                     /* the thread ends the VM */
     bool replayer;                   /* the thread reports what existed at the start */
 };

@@ -96,12 +96,19 @@ void layer_unlock(pthread_mutex_t *mutex)
         atomic_store(&counted->locked, false);
 }
 
+/* True when another thread had this entry, whose end was not reported. */
+static bool is_former(const struct thread_entry *t)
+{
+    pid_t tid = atomic_load(&t->tid);
+    return t != my_entry && tid != 0 && tid != (pid_t)syscall(SYS_gettid);
+}
+
 bool thread_known(JNIEnv *env)
 {
     struct thread_entry *t = thread_find(env);
-    if (t)
-        thread_use(t); /* no event reports the start of the main thread */
-    return t;
+    bool known = t && !is_former(t);
+    thread_use(known ? t : NULL); /* no event reports the start of the main thread */
+    return known;
 }
 
 /* The thread is not known yet, so the VM is not called under the lock. */
@@ -158,7 +165,7 @@ void thread_use(struct thread_entry *t)
     if (t)
         atomic_store(&t->tid, (pid_t)syscall(SYS_gettid));
     else
-        my.thread_is_seen = false;
+        my.known_env = NULL;
 }
 
 void thread_leave(JNIEnv *self, JNIEnv *env)

@@ -141,19 +141,23 @@ static void end(JNIEnv *self, JNIEnv *env, jthread thread)
 static void end_former(JNIEnv *env, jthread thread)
 {
     jthread former = thread_of(env, env); /* NULL too when the former thread's object has ended */
-    if (thread_find(env) && !(*env)->IsSameObject(env, former, thread))
+    struct thread_entry *t = thread_find(env);
+    if (t && !(*env)->IsSameObject(env, former, thread)) {
+        thread_use(t); /* this thread sends the end of the other one */
         end(env, env, former);
+    }
     (*env)->DeleteLocalRef(env, former);
 }
 
 void thread_begin(JNIEnv *env, jthread thread)
 {
     bool fresh;
+    end_former(env, thread);
     gone = NULL;
     known_change_begin();
     struct thread_entry *t = thread_enter(env, env, thread, &fresh);
     thread_use(t);
-    my.thread_is_seen = t;
+    my.known_env = t ? env : NULL;
     bool reports = t && event_enabled(JVMPI_EVENT_THREAD_START) && report_begin(my_own());
     known_change_end();
     if (reports) {
@@ -166,7 +170,6 @@ static void JNICALL on_start(jvmtiEnv *ti, JNIEnv *env, jthread thread)
 {
     if (!atomic_load(&layer.live) || (atomic_load(&layer.replaying) && !my.replayer))
         return; /* VMInit reports it */
-    end_former(env, thread);
     thread_begin(env, thread);
     classes_owed(env);
 }
@@ -224,7 +227,8 @@ bool thread_check(JNIEnv *env)
         return false;
     if (thread_known(env)) { /* it existed at the start */
         flight_wait((uintptr_t)my_entry);
-        return my.thread_is_seen = true;
+        my.known_env = env;
+        return true;
     }
     if ((*vm.ti)->GetCurrentThread(vm.ti, &thread) || !thread)
         return false;

@@ -47,7 +47,7 @@ bool thread_check(JNIEnv *env);
 
 static inline bool thread_ready(const struct my *own, JNIEnv *env)
 {
-    return likely(own->thread_is_seen) || thread_check(env);
+    return likely(own->known_env == env) || thread_check(env);
 }
 
 /* The calling thread begins. Also called for a thread that JVM TI does not report in time. */

@@ -552,18 +552,25 @@ JNIEXPORT void JNICALL Java_JvmpiContract_references(JNIEnv *env, jclass class)
 static JavaVM *program_vm; /* the program also runs without the agent */
 static jclass program;
 static jmethodID in_attached;
+enum { ATTACHES = 3 }; /* also in JvmpiContract.java */
 
-static void *attach_one(void *unused)
+/*
+ * Attaches itself several times, as libraries do that call back. The VM gives it and the other one
+ * of its pair new environments each time, or those that either had before.
+ */
+static void *attach_repeatedly(void *unused)
 {
-    JNIEnv *env = NULL;
-    if ((*program_vm)->AttachCurrentThread(program_vm, (void **)&env, NULL) != JNI_OK) {
-        breach("a thread that cannot attach itself", "%s", "");
-        return NULL;
+    for (int i = 0; i < ATTACHES; i++) {
+        JNIEnv *env = NULL;
+        if ((*program_vm)->AttachCurrentThread(program_vm, (void **)&env, NULL) != JNI_OK) {
+            breach("a thread that cannot attach itself", "%s", "");
+            return NULL;
+        }
+        (*env)->CallStaticVoidMethod(env, program, in_attached);
+        if ((*env)->ExceptionCheck(env))
+            breach("an exception in a thread that has attached itself", "%s", "");
+        (*program_vm)->DetachCurrentThread(program_vm);
     }
-    (*env)->CallStaticVoidMethod(env, program, in_attached);
-    if ((*env)->ExceptionCheck(env))
-        breach("an exception in a thread that has attached itself", "%s", "");
-    (*program_vm)->DetachCurrentThread(program_vm);
     return NULL;
 }
 
@@ -578,7 +585,7 @@ JNIEXPORT void JNICALL Java_JvmpiContract_attach(JNIEnv *env, jclass class, jint
     for (jint i = 0; i < n; i++) {
         pthread_t pair[2];
         int started = 0;
-        while (started < 2 && !pthread_create(&pair[started], NULL, attach_one, NULL))
+        while (started < 2 && !pthread_create(&pair[started], NULL, attach_repeatedly, NULL))
             started++;
         while (started > 0)
             pthread_join(pair[--started], NULL);

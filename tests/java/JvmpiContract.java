@@ -163,6 +163,7 @@ public class JvmpiContract {
     static native void attach(int pairs);
 
     static final AtomicInteger ATTACHED = new AtomicInteger();
+    static final int ATTACHES = 3; // also in jvmpi_contract.c
 
     /** Called by each thread that has attached itself. */
     static void attached() {
@@ -172,7 +173,7 @@ public class JvmpiContract {
     /** Threads attach themselves, and wait now and then for the locks that Thread's constructor and its group need. Returns how many failed. */
     static int attach(int pairs, ThreadGroup group) throws Exception {
         Thread holder = new Thread(() -> {
-            while (ATTACHED.get() < 2 * pairs) {
+            while (ATTACHED.get() < 2 * ATTACHES * pairs) {
                 synchronized (group) {
                     synchronized (Thread.class) {
                         pause();
@@ -184,7 +185,7 @@ public class JvmpiContract {
         holder.setDaemon(true);
         holder.start();
         attach(pairs);
-        return 2 * pairs - ATTACHED.get();
+        return 2 * ATTACHES * pairs - ATTACHED.get();
     }
 
     static void pause() {
