@@ -43,8 +43,8 @@ struct my {
      * and attaches itself again has another one, and the VM may not have reported its end.
      */
     JNIEnv *known_env;
-    bool ending;                     /* the thread ends the VM */
-    bool replayer;                   /* the thread reports what existed at the start */
+    bool ending;   /* the thread ends the VM */
+    bool replayer; /* the thread reports what existed at the start */
 };
 
 extern __thread struct my my;

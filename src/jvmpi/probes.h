@@ -67,7 +67,8 @@ struct probe_switch probe_switch(jint number);
  */
 static inline bool probe_may_report(const struct my *own, JNIEnv *env)
 {
-    return !own->probe_inside && !own->quiet && (likely(own->known_env == env) || thread_known(env));
+    return !own->probe_inside && !own->quiet &&
+           (likely(own->known_env == env) || thread_known(env));
 }
 
 /* The VM finds these functions by name. */
