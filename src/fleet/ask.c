@@ -82,7 +82,13 @@ static int read_label(struct fleet_choice *c, struct fleet_label *labels, struct
         return ask_time(value, now_s, &c->to_s) < 0 ? bad(why, "base", text) : 0;
     if (!key || c->n_labels == ASK_LABELS)
         return key ? bad(why, with_names ? "base" : "label", "too many") : -ENOMEM;
-    labels[c->n_labels++] = (struct fleet_label){key, value};
+    size_t at = c->n_labels;
+    /* The base differs from the selection in this label; otherwise both values must match. */
+    for (size_t i = 0; with_names && i < c->n_labels; i++)
+        if (strcmp(labels[i].key, key) == 0)
+            at = i;
+    c->n_labels += at == c->n_labels;
+    labels[at] = (struct fleet_label){key, value};
     c->labels = labels;
     return 0;
 }
@@ -151,99 +157,7 @@ int ask_check(const struct ask_param *params, size_t n, struct buf *why)
     return read_question(&q, &arena, params, n, why);
 }
 
-/* ---- services and their cost */
-
-struct service_sum {
-    const char *service, *version;
-    struct sum sum;
-    uint64_t series, hosts;
-    const char *last_host;
-    int64_t from_s, to_s;
-};
-
-/* Sums by service and version; the series of a view come sorted by both and by host. */
-struct service_sums {
-    VEC(struct service_sum) list;
-    struct map of_series; /* id of a series: number in list */
-};
-
-static void service_sums_release(struct service_sums *s)
-{
-    vec_release(&s->list);
-    map_release(&s->of_series);
-}
-
-static int on_series(void *context, const struct store_series *series)
-{
-    struct service_sums *s = context;
-    struct service_sum *last = s->list.len ? &s->list.data[s->list.len - 1] : NULL;
-    if (!last || strcmp(last->service, series->service) != 0 ||
-        strcmp(last->version, series->version) != 0) {
-        struct service_sum one = {.service = series->service, .version = series->version};
-        int r = vec_push(&s->list, one);
-        if (r < 0)
-            return r;
-        last = &s->list.data[s->list.len - 1];
-    }
-    last->series++;
-    if (!last->last_host || strcmp(last->last_host, series->host) != 0)
-        last->hosts++;
-    last->last_host = series->host;
-    return map_put(&s->of_series, series->id, s->list.len - 1);
-}
-
-static int on_service_block(void *context, const struct store_block *b)
-{
-    struct service_sums *s = context;
-    const uint64_t *at = map_get(&s->of_series, b->series->id);
-    if (!at)
-        return 0;
-    struct service_sum *one = &s->list.data[*at];
-    int64_t end = b->start_s + b->length_s;
-    one->from_s = one->to_s ? MIN(one->from_s, b->start_s) : b->start_s;
-    one->to_s = MAX(one->to_s, end);
-    sum_add_block(&one->sum, b);
-    return 0;
-}
-
-static int compare_services(const void *left, const void *right)
-{
-    const struct service_sum *a = left, *b = right;
-    if (a->sum.weight != b->sum.weight)
-        return a->sum.weight < b->sum.weight ? 1 : -1;
-    int c = strcmp(a->service, b->service);
-    return c ? c : strcmp(a->version, b->version);
-}
-
-static int answer_services(struct asker *a)
-{
-    _cleanup_(service_sums_release) struct service_sums sums = {0};
-    struct fleet_choice all = a->q->choice;
-    struct store_read *r = NULL;
-    all.type = NULL;
-    int e = store_begin(a->store, &all, &r, a->why);
-    if (e == 0)
-        e = store_each_series(a->store, r, on_series, &sums);
-    if (e == 0)
-        e = store_each_block(a->store, r, false, on_service_block, &sums);
-    json_key_array(a->j, "services");
-    for (size_t i = 0; e == 0 && i < sums.list.len; i++) {
-        const struct service_sum *s = &sums.list.data[i];
-        if (!s->to_s)
-            continue;
-        json_begin_object(a->j);
-        json_key_string(a->j, "service", s->service);
-        json_key_string(a->j, "version", s->version);
-        json_key_u64(a->j, "hosts", s->hosts);
-        json_key_u64(a->j, "instances", s->series);
-        json_key_i64(a->j, "from", s->from_s);
-        json_key_i64(a->j, "to", s->to_s);
-        json_end_object(a->j);
-    }
-    json_end_array(a->j);
-    store_end(a->store, r);
-    return e;
-}
+/* ---- what answers share */
 
 /* Keys of a metric's sums: "cpu_samples" and "cpu_ns", and how many samples the latter lacks. */
 void ask_put_sums(struct json *j, const char *metric, struct sum sum)
@@ -259,45 +173,25 @@ void ask_put_sums(struct json *j, const char *metric, struct sum sum)
     }
 }
 
+/* There is no cost where no sample has a time. */
+void ask_put_cost(struct asker *a, struct sum sum)
+{
+    bool known = sum.weight || !sum.samples;
+    if (a->q->price > 0 && strcmp(a->q->metric, "cpu") == 0 && known)
+        json_key_double(a->j, "cost", (double)sum.weight / 3600e9 * a->q->price);
+}
+
 const char *ask_unit_of(const char *metric)
 {
     return strcmp(metric, "allocations") == 0 || strcmp(metric, "live") == 0 ? "bytes" : "ns";
-}
-
-static int answer_top_services(struct asker *a)
-{
-    _cleanup_(service_sums_release) struct service_sums sums = {0};
-    struct store_read *r = NULL;
-    size_t shown = 0;
-    int e = store_begin(a->store, &a->q->choice, &r, a->why);
-    if (e == 0)
-        e = store_each_series(a->store, r, on_series, &sums);
-    if (e == 0)
-        e = store_each_block(a->store, r, false, on_service_block, &sums);
-    vec_sort(&sums.list, compare_services);
-    json_key_array(a->j, "services");
-    for (size_t i = 0; e == 0 && i < sums.list.len; i++) {
-        const struct service_sum *s = &sums.list.data[i];
-        if (!s->to_s || (a->q->limit && shown++ >= a->q->limit))
-            continue;
-        json_begin_object(a->j);
-        json_key_string(a->j, "service", s->service);
-        json_key_string(a->j, "version", s->version);
-        ask_put_sums(a->j, a->q->metric, s->sum);
-        if (a->q->price > 0 && strcmp(a->q->metric, "cpu") == 0) {
-            json_key_double(a->j, "cost", (double)s->sum.weight / 3600e9 * a->q->price);
-        }
-        json_end_object(a->j);
-    }
-    json_end_array(a->j);
-    store_end(a->store, r);
-    return e;
 }
 
 bool ask_counts_weights(const char *metric)
 {
     return strcmp(metric, "cpu") != 0 && strcmp(metric, "wall") != 0;
 }
+
+/* ---- methods */
 
 static int answer_top_methods(struct asker *a)
 {
@@ -306,6 +200,7 @@ static int answer_top_methods(struct asker *a)
     struct store_read *r = NULL;
     bool weights = ask_counts_weights(a->q->metric);
     struct fleet_choice choice = a->q->choice;
+    size_t shown = 0;
     choice.merged = true;
     int e = store_begin(a->store, &choice, &r, a->why);
     if (e == 0)
@@ -318,13 +213,14 @@ static int answer_top_methods(struct asker *a)
     json_key_array(a->j, "methods");
     for (size_t i = 0; e == 0 && i < methods.list.len; i++) {
         const struct method_sum *m = &methods.list.data[i];
-        if ((a->q->limit && i >= a->q->limit) ||
-            (a->q->method && !store_matches(a->q->method, m->label)))
+        if ((a->q->method && !store_matches(a->q->method, m->label)) ||
+            (a->q->limit && shown++ >= a->q->limit))
             continue;
         json_begin_object(a->j);
         json_key_string(a->j, "method", m->label);
         json_key_u64(a->j, "self", weights ? m->self.weight : m->self.samples);
         json_key_u64(a->j, "total", weights ? m->total.weight : m->total.samples);
+        ask_put_cost(a, m->total);
         json_end_object(a->j);
     }
     json_end_array(a->j);
@@ -334,7 +230,7 @@ static int answer_top_methods(struct asker *a)
 
 static int answer_top(struct asker *a)
 {
-    return a->q->choice.service || a->q->method ? answer_top_methods(a) : answer_top_services(a);
+    return a->q->choice.service || a->q->method ? answer_top_methods(a) : ask_top_services(a);
 }
 
 /* ---- flame graph */
@@ -549,7 +445,7 @@ static int answer_requests(struct asker *a)
     return e;
 }
 
-const struct ask_verb ask_verbs[] = {{"services", answer_services}, {"top", answer_top},
+const struct ask_verb ask_verbs[] = {{"services", ask_services},    {"top", answer_top},
                                      {"flame", answer_flame},       {"diff", ask_diff},
                                      {"requests", answer_requests}, {"findings", ask_findings},
                                      {"query", ask_query},          {0}};

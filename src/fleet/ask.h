@@ -64,6 +64,8 @@ int ask_time(const char *text, int64_t now_s, int64_t *ret) must_check;
 int ask_diff(struct asker *a);
 int ask_findings(struct asker *a);
 int ask_query(struct asker *a);
+int ask_services(struct asker *a);
+int ask_top_services(struct asker *a);
 
 /* Whether a metric is compared and ranked by its weights (bytes, ns) instead of by samples. */
 bool ask_counts_weights(const char *metric);
@@ -71,6 +73,8 @@ bool ask_counts_weights(const char *metric);
 const char *ask_unit_of(const char *metric);
 /* Members "METRIC_samples" and "METRIC_UNIT". */
 void ask_put_sums(struct json *j, const char *metric, struct sum sum);
+/* A member "cost", if the question has a price. */
+void ask_put_cost(struct asker *a, struct sum sum);
 void ask_put_double(struct json *j, const char *key, double v);
 /* A member "self" (part 0) or "total" (1). */
 void ask_put_change(struct json *j, const struct comparison *c, const struct compared *m, int part);

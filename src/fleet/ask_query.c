@@ -171,8 +171,7 @@ static void put_row(struct querying *q, const struct query_row *row)
     json_key_u64(j, "self", weights ? row->self.weight : row->self.samples);
     json_key_u64(j, "total", weights ? row->total.weight : row->total.samples);
     ask_put_sums(j, q->a->q->metric, row->total);
-    if (q->a->q->price > 0 && strcmp(q->a->q->metric, "cpu") == 0)
-        ask_put_double(j, "cost", (double)row->total.weight / 3600e9 * q->a->q->price);
+    ask_put_cost(q->a, row->total);
 }
 
 static double share_of(const struct sum *part, const struct sum *whole, bool weights)

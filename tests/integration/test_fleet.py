@@ -75,14 +75,22 @@ def test_samples_without_a_time_are_in_no_sum_of_times(tmp_path, store):
             status, text, _ = c.request("POST", "/ingest", stacks(main_work=80), name=service, format="folded", sampleRate=rate, **{"from": NOW, "until": NOW + 10})
             assert status == 200, text
         rows = {s["service"]: s for s in fleet(c, "top", "--price", "1")["services"]}
-        seen = {name: (s["cpu_samples"], s["cpu_ns"], s.get("cpu_samples_without_time", 0), s["cost"] > 0) for name, s in rows.items()}
+        seen = {name: (s["cpu_samples"], s["cpu_ns"], s.get("cpu_samples_without_time", 0), s.get("cost", 0) > 0) for name, s in rows.items()}
         assert seen == {"plain": (307, 0, 307, False), "mixed": (120, 80 * 20_000_000, 40, True), "rated": (80, 80 * 10_000_000, 0, True)}
+        assert "cost" not in rows["plain"]  # nobody knows it
+        methods = {m["method"]: m.get("cost") for m in fleet(c, "top", "--service", "rated", "--price", "3600")["methods"]}
+        assert methods == {"Main.main": 0.8, "Main.work": 0.8}
         for verb in ("top", "flame"):
             answer = fleet(c, verb, "--service", "mixed")
             assert (answer["cpu_samples"], answer["cpu_ns"], answer["cpu_samples_without_time"]) == (120, 80 * 20_000_000, 40)
         table = lab.jvmscope("fleet", "top", "--store", c.store, check=True).stdout
         assert "307     unknown  plain" in table and "80      800 ms  rated" in table, table
-        assert "347 samples came without the time that each stands for" in table
+        assert "347 samples came without the time that each stands for: the cpu column lacks them" in table
+        table = lab.jvmscope("fleet", "top", "--store", c.store, "--price", "3600", check=True).stdout
+        assert "307     unknown     unknown  plain" in table and "80      800 ms        0.80  rated" in table, table
+        assert "the cpu column and the costs lack them" in table
+        table = lab.jvmscope("fleet", "top", "--store", c.store, "--price", "0.04", "--service", "*", check=True).stdout
+        assert "   <0.01  Main.work" in table and "   unknown  Main.rest" in table, table
 
 
 @pytest.mark.jdks(8, 17, 25)
@@ -163,6 +171,20 @@ def test_uploads_as_other_agents_make_them(jdk, tmp_path):
         assert c.request("POST", "/v1development/profiles", otlp[:-7], {"Content-Type": "application/x-protobuf"})[0] == 400
         assert c.request("POST", "/v1development/profiles", "{}", {"Content-Type": "application/json"})[0] == 415
         assert total(c) == before
+
+
+def test_services_say_when_they_sent_and_answers_are_as_long_as_asked(tmp_path, store):
+    """Times are those of the first and the last profile, although hours are read from roll-ups; a limit counts what is shown."""
+    with collector(tmp_path, store=store) as c:
+        for service, first, last in (("early", NOW - 7200 + 1230, NOW - 3600 + 40), ("late", NOW - 3600 + 70, NOW - 3600 + 70)):
+            for at in (first, (first + last) // 20 * 10, last):
+                c.send(stacks(main_often=90, main_seldom=at % 7 + 1), service=service, id=f"{service}{at}", **{"from": at})
+        rows = fleet(c, "services")["services"]
+        assert {s["service"]: (s["from"], s["to"]) for s in rows} == {"early": (NOW - 7200 + 1230, NOW - 3600 + 50), "late": (NOW - 3600 + 70, NOW - 3600 + 80)}
+        [row] = fleet(c, "services", "--from", NOW - 3600, "--to", NOW - 3600 + 60)["services"]
+        assert (row["service"], row["from"], row["to"]) == ("early", NOW - 3600 + 40, NOW - 3600 + 50)
+        assert [s["service"] for s in fleet(c, "services", "--limit", "1")["services"]] == ["early"]
+        assert [m["method"] for m in fleet(c, "top", "--method", "Main.*d*m", "--limit", "1")["methods"]] == ["Main.seldom"]
 
 
 def test_an_upload_that_is_sent_again_counts_once(tmp_path, store):
@@ -419,7 +441,8 @@ def test_a_difference_is_seen_and_chance_is_not(tmp_path, store):
         for version, weights in (("1", USUAL), ("2", USUAL), ("3", SLOWER)):
             for host in range(3):
                 for bucket in range(20):
-                    c.send(draw_stacks(600, weights), service="shop", version=version, host=f"h{host}", **{"from": NOW - 3600 + 10 * bucket})
+                    c.send(draw_stacks(600, weights), service="shop", version=version, host=f"h{host}", labels={"region": "us" if version == "3" else "eu"},
+                           **{"from": NOW - 3600 + 10 * bucket})
         same = fleet(c, "diff", "--service", "shop", "--version", "2", "--base", "version=1")
         assert same["verdict"] == "no change" and same["new"]["samples"] == same["base"]["samples"] == 36000
         other = fleet(c, "diff", "--service", "shop", "--version", "3", "--base", "version=1")
@@ -427,6 +450,10 @@ def test_a_difference_is_seen_and_chance_is_not(tmp_path, store):
         [first] = [m for m in other["methods"] if m["self"]["verdict"] == "more"]
         assert first["method"] == "App.f6" and first["self"]["low"] <= 14 / (sum(USUAL.values()) + 7) - 7 / sum(USUAL.values()) <= first["self"]["high"]
         assert fleet(c, "diff", "--service", "shop", "--version", "2", "--base", "version=9")["verdict"] == "no data"
+        # A label of the base takes the place of the selection's; another one is added to it.
+        of_label = fleet(c, "diff", "--service", "shop", "--label", "region=us", "--base", "region=eu")
+        assert of_label["base"]["samples"] == 2 * 36000 and of_label["new"]["samples"] == 36000
+        assert fleet(c, "diff", "--service", "shop", "--label", "region=us", "--base", "zone=a")["base"]["samples"] == 0
         text = lab.jvmscope("fleet", "diff", "--store", c.store, "--service", "shop", "--version", "2", "--base", "version=1").stdout
         assert "no change" in text
 
@@ -505,7 +532,7 @@ def test_who_calls_a_method_in_the_fleet(tmp_path, store):
         both = fleet(c, "query", "--method", "Lib.*", "--service", "shop")
         assert {r["method"]: r["total"] for r in both["services"]} == {"Lib.sort": 12, "Lib.less": 3}
         priced = fleet(c, "query", "--method", "Lib.less", "--price", "36")
-        assert all(abs(r["cost"] - r["cpu_ns"] / 1e11) < 1e-9 for r in priced["services"])
+        assert len(priced["services"]) == 2 and not any("cost" in r for r in priced["services"])  # no sample has a time
         nothing = fleet(c, "query", "--method", "No.such")
         assert nothing["services"] == nothing["callers"] == []
         status, text, _ = c.request("GET", "/v1/fleet/query?method=Lib.sort")
@@ -513,4 +540,7 @@ def test_who_calls_a_method_in_the_fleet(tmp_path, store):
         assert c.request("GET", "/v1/fleet/query")[0] == 400
         shown = lab.jvmscope("fleet", "query", "--store", c.store, "--method", "Lib.sort").stdout
         assert "shop 1: Lib.sort" in shown and "A.main > Lib.sort" in shown
+        c.request("POST", "/ingest", b"A.main;Own.part 50\n", name="rated", format="folded", sampleRate=100, **{"from": NOW, "until": NOW + 10})
+        priced = fleet(c, "query", "--method", "Own.part", "--price", "3600")
+        assert [(r["cpu_ns"], r["cost"]) for r in priced["services"] + priced["callers"]] == [(500_000_000, 0.5)] * 2
     assert lab.jvmscope("fleet", "query", "--store", store).returncode == 2

@@ -71,6 +71,10 @@ def test_grafana_gets_the_totals_that_were_sent(tmp_path, messages, kind, reques
             assert sum(p["value"] for s in series for p in s["points"]) == n
         by_host = asked(c, "SelectSeries", profileTypeID=SAMPLES, labelSelector="{}", groupBy=["hostname"], step=60, **SPAN)["series"]
         assert {s["labels"][0]["value"]: [p["value"] for p in s["points"]] for s in by_host} == {"web1": [20] * 3, "web2": [9] * 3}
+        # A line of several series has one point for each time, in order.
+        [line] = asked(c, "SelectSeries", profileTypeID=SAMPLES, labelSelector="{}", step=60, **SPAN)["series"]
+        times = [int(p["timestamp"]) for p in line["points"]]
+        assert times == sorted(set(times)) and [p["value"] for p in line["points"]] == [29] * 3
         # The same in protobuf.
         question = messages.SelectMergeStacktracesRequest(profile_typeID=SAMPLES, label_selector='{service_name="shop"}', **SPAN)
         status, body, answer = c.ask_bytes("/querier.v1.QuerierService/SelectMergeStacktraces", question.SerializeToString())

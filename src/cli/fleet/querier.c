@@ -281,15 +281,35 @@ static int add_point(void *context, const struct store_block *b)
     int64_t time_ms = x->query.start_ms + MAX(behind, INT64_C(0)) / step_ms * step_ms;
     double value = (double)(x->counts ? b->samples : b->weight);
     struct line *line = &l->list.data[*at];
-    for (size_t i = line->points.len; i-- > 0;) {
-        if (line->points.data[i].time_ms == time_ms) {
-            line->points.data[i].value += value;
-            return 0;
-        }
-        if (line->points.data[i].time_ms < time_ms)
-            break;
+    struct pyroscope_point *last =
+        line->points.len ? &line->points.data[line->points.len - 1] : NULL;
+    if (last && last->time_ms == time_ms) {
+        last->value += value;
+        return 0;
     }
     return vec_push(&line->points, ((struct pyroscope_point){time_ms, value}));
+}
+
+static int compare_points(const void *left, const void *right)
+{
+    const struct pyroscope_point *a = left, *b = right;
+    return (a->time_ms > b->time_ms) - (a->time_ms < b->time_ms);
+}
+
+/* Blocks come one series after the other; a line of several has one point for each time, in order.
+ */
+static void order_points(struct line *line)
+{
+    struct pyroscope_point *p = line->points.data;
+    size_t kept = 0;
+    vec_sort(&line->points, compare_points);
+    for (size_t i = 0; i < line->points.len; i++) {
+        if (kept && p[kept - 1].time_ms == p[i].time_ms)
+            p[kept - 1].value += p[i].value;
+        else
+            p[kept++] = p[i];
+    }
+    line->points.len = kept;
 }
 
 static int answer_points(struct querying *x)
@@ -300,7 +320,8 @@ static int answer_points(struct querying *x)
     if (e == 0)
         e = store_each_block(x->c->store, x->r, false, add_point, &l);
     for (size_t i = 0; i < l.list.len && e == 0; i++) {
-        const struct line *line = &l.list.data[i];
+        struct line *line = &l.list.data[i];
+        order_points(line);
         struct pyroscope_series one = {.labels = {line->labels.list, line->labels.n},
                                        .points = line->points.data,
                                        .len = line->points.len};

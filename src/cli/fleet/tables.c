@@ -6,6 +6,7 @@
 #include "cli/fleet/fleet.h"
 
 #include <json.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -70,14 +71,32 @@ static void print_services(struct json_object *root, size_t limit)
 }
 
 /* Says how many samples are in no sum of times. */
-static void print_timeless(uint64_t n, const char *metric)
+static void print_timeless(uint64_t n, const char *metric, bool cost)
 {
     if (n)
-        printf("\n%s came without the time that each stands for: the %s column lacks them\n",
-               COUNT_TEXT(n, "samples"), metric);
+        printf("\n%s came without the time that each stands for: the %s column%s\n",
+               COUNT_TEXT(n, "samples"), metric, cost ? " and the costs lack them" : " lacks them");
 }
 
-static void print_top_services(struct json_object *root, const char *metric, size_t limit)
+/* The column in front of the names; rows of samples without a time have no cost. */
+static void print_cost(struct json_object *row)
+{
+    double cost = real_at(row, "cost");
+    if (!at(row, "cost"))
+        printf("%10s  ", "unknown");
+    else if (cost > 0 && cost < 0.005)
+        printf("%10s  ", "<0.01");
+    else
+        printf("%10.2f  ", cost);
+}
+
+static bool has_cost(const struct fleet_options *o)
+{
+    return o->price && strtod(o->price, NULL) > 0 && (!o->metric || strcmp(o->metric, "cpu") == 0);
+}
+
+static void print_top_services(struct json_object *root, const char *metric, bool cost,
+                               size_t limit)
 {
     struct json_object *list = at(root, "services");
     char samples[64], weight[64], timeless[64], shown[24];
@@ -86,7 +105,6 @@ static void print_top_services(struct json_object *root, const char *metric, siz
     snprintf(samples, sizeof(samples), "%.40s_samples", metric);
     snprintf(weight, sizeof(weight), "%.40s_%s", metric, bytes ? "bytes" : "ns");
     snprintf(timeless, sizeof(timeless), "%.40s_samples_without_time", metric);
-    bool cost = length(list) && at(json_object_array_get_idx(list, 0), "cost");
     printf("   samples  %10s  %sservice, version\n", metric, cost ? "      cost  " : "");
     for (size_t i = 0; i < MIN(length(list), limit); i++) {
         struct json_object *s = json_object_array_get_idx(list, i);
@@ -97,11 +115,11 @@ static void print_top_services(struct json_object *root, const char *metric, siz
                : bytes ? format_size(shown, w)
                        : format_duration(shown, w));
         if (cost)
-            printf("%10.2f  ", real_at(s, "cost"));
+            print_cost(s);
         printf("%s %s\n", text_at(s, "service"), text_at(s, "version"));
     }
     print_more(length(list), limit, "services");
-    print_timeless(all_timeless, metric);
+    print_timeless(all_timeless, metric, cost);
 }
 
 static uint64_t whole_of(struct json_object *root, const char *metric)
@@ -118,18 +136,20 @@ static double percent(uint64_t part, uint64_t whole)
     return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-static void print_top_methods(struct json_object *root, const char *metric, size_t limit)
+static void print_top_methods(struct json_object *root, const char *metric, bool cost, size_t limit)
 {
     struct json_object *list = at(root, "methods");
     uint64_t whole = whole_of(root, metric);
-    printf("       self         total           method (%s, of %llu)\n", metric,
-           (unsigned long long)whole);
+    printf("       self         total           %smethod (%s, of %llu)\n",
+           cost ? "      cost  " : "", metric, (unsigned long long)whole);
     for (size_t i = 0; i < MIN(length(list), limit); i++) {
         struct json_object *m = json_object_array_get_idx(list, i);
         uint64_t self = number_at(m, "self"), total = number_at(m, "total");
-        printf("%7llu %5.1f %%  %7llu %5.1f %%  %s\n", (unsigned long long)self,
-               percent(self, whole), (unsigned long long)total, percent(total, whole),
-               text_at(m, "method"));
+        printf("%7llu %5.1f %%  %7llu %5.1f %%  ", (unsigned long long)self, percent(self, whole),
+               (unsigned long long)total, percent(total, whole));
+        if (cost)
+            print_cost(m);
+        printf("%s\n", text_at(m, "method"));
     }
     print_more(length(list), limit, "methods");
 }
@@ -225,9 +245,8 @@ static void print_findings(struct json_object *root, size_t limit)
 }
 
 static void print_query_rows(struct json_object *list, const char *what, uint64_t whole,
-                             size_t limit, bool places)
+                             size_t limit, bool cost, bool places)
 {
-    bool cost = length(list) && at(json_object_array_get_idx(list, 0), "cost");
     printf("       self         total           %s%s\n", cost ? "      cost  " : "",
            places ? "service, version: method" : "caller > method");
     for (size_t i = 0; i < MIN(length(list), limit); i++) {
@@ -236,7 +255,7 @@ static void print_query_rows(struct json_object *list, const char *what, uint64_
         printf("%7llu %5.1f %%  %7llu %5.1f %%  ", (unsigned long long)self, percent(self, whole),
                (unsigned long long)total, percent(total, whole));
         if (cost)
-            printf("%10.2f  ", real_at(m, "cost"));
+            print_cost(m);
         if (places)
             printf("%s %s: %s\n", text_at(m, "service"), text_at(m, "version"),
                    text_at(m, "method"));
@@ -247,13 +266,13 @@ static void print_query_rows(struct json_object *list, const char *what, uint64_
     print_more(length(list), limit, what);
 }
 
-static void print_query(struct json_object *root, const char *metric, size_t limit)
+static void print_query(struct json_object *root, const char *metric, bool cost, size_t limit)
 {
     uint64_t whole = whole_of(root, metric);
     printf("%s, %llu in all that is chosen\n\n", metric, (unsigned long long)whole);
-    print_query_rows(at(root, "services"), "rows", whole, limit, true);
+    print_query_rows(at(root, "services"), "rows", whole, limit, cost, true);
     printf("\n");
-    print_query_rows(at(root, "callers"), "callers", whole, limit, false);
+    print_query_rows(at(root, "callers"), "callers", whole, limit, cost, false);
 }
 
 /* Prints the stacks of a tree in collapsed form. */
@@ -287,11 +306,11 @@ static void print_table(const char *verb, struct json_object *root, const struct
     else if (strcmp(verb, "findings") == 0)
         print_findings(root, o->limit);
     else if (strcmp(verb, "query") == 0)
-        print_query(root, metric, o->limit);
+        print_query(root, metric, has_cost(o), o->limit);
     else if (at(root, "methods"))
-        print_top_methods(root, metric, o->limit);
+        print_top_methods(root, metric, has_cost(o), o->limit);
     else
-        print_top_services(root, metric, o->limit);
+        print_top_services(root, metric, has_cost(o), o->limit);
 }
 
 enum { DEPTH_MAX = 10000 };
