@@ -69,6 +69,11 @@ bool measure_is_momentary(enum measure m)
     return row_of(m)->momentary;
 }
 
+bool trigger_is_momentary(const struct trigger_test *t)
+{
+    return measure_is_momentary(t->measure) && !(t->measure == MEASURE_EXCEPTION && t->unit_ns);
+}
+
 /* "p99", "p99.9": takes the number after the letter. */
 static bool take_percentile(struct logic_parser *p, struct trigger_test *t)
 {

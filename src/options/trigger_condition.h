@@ -65,6 +65,9 @@ struct trigger_test {
     char name[TRIGGER_NAME_SIZE]; /* of requests, or a class; "" means all */
 };
 
+/* The same for a test: a rate of exceptions is a state. */
+bool trigger_is_momentary(const struct trigger_test *t);
+
 struct trigger_condition {
     struct logic logic;
     struct trigger_test tests[LOGIC_NODES]; /* by the numbers of their nodes */

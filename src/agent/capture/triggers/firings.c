@@ -33,7 +33,7 @@ struct firing {
     int fd;                  /* of the ring */
     uint64_t since_ticks;    /* the beginning of the part of the ring that is wanted */
     uint64_t max_files;
-    char path[PATH_MAX], pattern[PATH_MAX];
+    char pattern[PATH_MAX];
     char reason[32], measured[320];
     char *condition, *actions[ACTIONS_MAX];
     unsigned n_actions;
@@ -52,7 +52,7 @@ static struct {
  */
 static struct child {
     struct ran ran;
-    unsigned trigger;
+    uint64_t trigger; /* its serial number */
 } children[CHILDREN_MAX];
 
 static void firing_free(struct firing *s)
@@ -68,7 +68,7 @@ static void firing_free(struct firing *s)
 /* ---- files ---- */
 
 /* Replaces %r, and leaves the rest to expand_file_name. */
-static int name_file(const char *pattern, const char *reason, char ret[PATH_MAX])
+static int expand(const char *pattern, const char *reason, char ret[PATH_MAX])
 {
     char named[PATH_MAX];
     size_t n = 0;
@@ -84,6 +84,33 @@ static int name_file(const char *pattern, const char *reason, char ret[PATH_MAX]
     }
     named[n] = 0;
     return expand_file_name(named, (long)getpid(), ret, PATH_MAX);
+}
+
+/* Replaces the extension ".jfr". */
+static int with_ending(const char *path, const char *ending, char ret[PATH_MAX])
+{
+    int len = (int)(strlen(path) - strlen(".jfr"));
+    return snprintf(ret, PATH_MAX, "%.*s%s", len, path, ending) < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+/*
+ * Chooses a name that no file has yet: several triggers may act in one second. They act one after
+ * the other, so the files of those before have their names. "f-TIME.jfr", "f-TIME-2.jfr", ...
+ */
+static int name_file(const struct firing *s, char ret[PATH_MAX])
+{
+    enum { TRIES = 1000 };
+
+    char plain[PATH_MAX], heap[PATH_MAX], ending[32];
+    int r = expand(s->pattern, s->reason, plain);
+    for (int i = 1; r == 0 && i < TRIES; i++) {
+        snprintf(ending, sizeof(ending), "-%d.jfr", i);
+        r = with_ending(plain, i == 1 ? ".jfr" : ending, ret);
+        r = r < 0 ? r : with_ending(ret, ".hprof", heap);
+        if (r == 0 && access(ret, F_OK) < 0 && access(heap, F_OK) < 0)
+            return 0;
+    }
+    return r < 0 ? r : -EEXIST;
 }
 
 /* The length of a process id of ours, or of a process that has ended; else 0. */
@@ -107,8 +134,11 @@ static size_t time_length(const char *name)
  */
 static bool is_made_by(const char *pattern, const char *name)
 {
-    if (strcmp(pattern, ".jfr") == 0)
+    if (strcmp(pattern, ".jfr") == 0) {
+        size_t n = *name == '-' ? strspn(name + 1, "0123456789") : 0;
+        name += n ? n + 1 : 0;
         return strcmp(name, ".jfr") == 0 || strcmp(name, ".hprof") == 0;
+    }
     if (pattern[0] != '%')
         return *name && pattern[0] == *name && is_made_by(pattern + 1, name + 1);
     size_t n = pattern[1] == 'p'   ? dead_or_own(name)
@@ -170,7 +200,7 @@ static void remove_oldest(const char *pattern, uint64_t max)
 /* ---- actions ---- */
 
 /* Writes the end of the ring. */
-static int dump_ring(const struct firing *s, const char **ret_why)
+static int dump_ring(const struct firing *s, const char *path, const char **ret_why)
 {
     /*
      * The ring keeps moving, so a distance from its end would not determine where the part begins.
@@ -178,7 +208,7 @@ static int dump_ring(const struct firing *s, const char **ret_why)
     struct jfr_ring_cut cut = {.since_ticks = s->since_ticks, .flushed = true};
     struct jfr_ring_part part;
     _cleanup_(out_file_release) struct out_file out = OUT_FILE;
-    int r = out_file_open_private(&out, s->path);
+    int r = out_file_open_private(&out, path);
     if (r == 0)
         r = jfr_ring_take(s->fd, &cut, out.fd, &part, ret_why);
     return r < 0 ? r : out_file_commit(&out);
@@ -206,7 +236,7 @@ static int start_command(const struct firing *s, const char *command, const char
         struct child *c = &children[i];
         int status;
         bool ongoing = c->ran.pid && run_is_alive(&c->ran, &status);
-        if (ongoing && c->trigger == s->trigger->number) {
+        if (ongoing && c->trigger == s->trigger->serial) {
             *ret_why = "the previous command is still running";
             return -EBUSY;
         }
@@ -227,7 +257,7 @@ static int start_command(const struct firing *s, const char *command, const char
             n++;
     if (asprintf(&variables[n], "JVMSCOPE_PID=%ld", (long)getpid()) >= 0)
         n++;
-    free_one->trigger = s->trigger->number;
+    free_one->trigger = s->trigger->serial;
     int r = run_command(command, variables, n, &free_one->ran);
     for (size_t i = 0; i < n; i++)
         free(variables[i]);
@@ -251,18 +281,19 @@ static void report_result(struct trigger *t, int error, const char *why, const c
 
 static void carry_out(const struct firing *s, JNIEnv *jni)
 {
-    char last[PATH_MAX] = "";
+    char last[PATH_MAX] = "", name[PATH_MAX] = "";
     bool any = s->n_actions == 0;
+    int named = name_file(s, name);
     for (unsigned i = 0; i < MAX(s->n_actions, 1u); i++) {
         const char *action = any ? "dump" : s->actions[i], *why = NULL;
         char path[PATH_MAX] = "";
-        int r;
+        int r = named;
         if (strcmp(action, "dump") == 0) {
-            snprintf(path, sizeof(path), "%s", s->path);
-            r = dump_ring(s, &why);
+            memcpy(path, name, sizeof(path));
+            r = r < 0 ? r : dump_ring(s, path, &why);
         } else if (strcmp(action, "heap-dump") == 0) {
-            snprintf(path, sizeof(path), "%.*s.hprof", (int)(strlen(s->path) - 4), s->path);
-            r = dump_heap(path, jni, &why);
+            r = r < 0 ? r : with_ending(name, ".hprof", path);
+            r = r < 0 ? r : dump_heap(path, jni, &why);
         } else {
             r = start_command(s, action + strlen(ACTION_EXEC), last, &why);
         }
@@ -353,14 +384,7 @@ static struct firing *firing_of(struct session *session, struct trigger *t)
     memcpy(s->reason, t->reason, sizeof(s->reason));
     memcpy(s->measured, t->measured, sizeof(s->measured));
     snprintf(s->pattern, sizeof(s->pattern), "%s", t->pattern);
-    int r = name_file(t->pattern, t->reason, s->path);
-    /* another trigger has written a file in the same second */
-    if (r == 0 && access(s->path, F_OK) == 0) {
-        char other[sizeof(t->reason) + 16];
-        snprintf(other, sizeof(other), "%s-%u", t->reason, t->number);
-        r = name_file(t->pattern, other, s->path);
-    }
-    bool good = s->fd >= 0 && s->condition && r == 0;
+    bool good = s->fd >= 0 && s->condition;
     for (unsigned i = 0; i < t->n_actions && good; i++) {
         s->actions[i] = strdup(t->actions[i]);
         s->n_actions += s->actions[i] != NULL;

@@ -52,6 +52,7 @@ static void each_test(enum measure measure,
                       void *context)
 {
     struct trigger *t;
+    triggers_enter();
     for (unsigned i = 0; (t = trigger_at(i)); i++) {
         if (!atomic_load(&t->active))
             continue;
@@ -60,6 +61,7 @@ static void each_test(enum measure measure,
                 t->condition->tests[k].measure == measure)
                 f(&t->condition->tests[k], &t->tests[k], context);
     }
+    triggers_leave();
 }
 
 static bool is_named(const struct trigger_test *t, const char *name)
@@ -444,6 +446,15 @@ static void set_request_limit(void)
     atomic_store(&alarm_request_ns, least == NO_LIMIT_HERE || !least ? least : least - 1);
 }
 
+/* What the triggers that are active have to measure. */
+static void find_wanted(void)
+{
+    memset(machine.wanted, 0, sizeof(machine.wanted));
+    for (int i = 0; i < MEASURES; i++)
+        each_test((enum measure)i, want, &machine.wanted[i]);
+    set_request_limit();
+}
+
 static int events_for(const struct vm_callbacks *table, const jvmtiCapabilities *wanted, bool *on,
                       const char *what, struct buf *why)
 {
@@ -516,17 +527,15 @@ int measures_begin(struct trigger *t, struct session *s, JNIEnv *jni, struct buf
         return r;
     }
     atomic_store(&t->active, true);
-    for (int i = 0; i < MEASURES; i++)
-        each_test((enum measure)i, want, &machine.wanted[i]);
+    find_wanted();
     machine.limits_next_ns = machine.next_ns = 0;
-    set_request_limit();
     return 0;
 }
 
 void measures_end(struct trigger *t, JNIEnv *jni)
 {
     atomic_store(&t->active, false);
-    set_request_limit();
+    find_wanted();
 }
 
 void measures_stop(JNIEnv *jni)

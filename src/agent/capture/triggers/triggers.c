@@ -12,8 +12,6 @@
 
 /* The shortest time between two actions of a trigger. */
 #define ACTS_EVERY (60 * NS_PER_SECOND)
-/* The shortest time between two events of a condition that holds repeatedly. */
-#define WRITES_EVERY NS_PER_SECOND
 
 static const struct jfr_type trigger_type = {
     .name = "jvmscope.Trigger",
@@ -32,14 +30,27 @@ static const struct jfr_type trigger_type = {
 };
 
 static struct {
-    struct trigger *_Atomic of[TRIGGERS_EVER];
+    struct trigger *_Atomic of[TRIGGERS_AT_ONCE];
     _Atomic unsigned n;
+    _Atomic unsigned readers;
+    struct trigger *retired; /* removed from the list; a reader may still have them */
+    uint64_t serial;
     uint32_t type;
 } triggers;
 
 struct trigger *trigger_at(unsigned i)
 {
     return i < atomic_load(&triggers.n) ? atomic_load(&triggers.of[i]) : NULL;
+}
+
+void triggers_enter(void)
+{
+    atomic_fetch_add(&triggers.readers, 1);
+}
+
+void triggers_leave(void)
+{
+    atomic_fetch_sub(&triggers.readers, 1);
 }
 
 /* ---- firing ---- */
@@ -73,10 +84,6 @@ static bool test_holds(void *context, int number)
 static void fire(struct session *s, struct trigger *t, uint64_t now)
 {
     bool held_back = atomic_load(&t->busy) || (t->taken_ns && now - t->taken_ns < ACTS_EVERY);
-    if (held_back && t->fired_ns && now - t->fired_ns < WRITES_EVERY && t->held_back) {
-        t->held_back++;
-        return;
-    }
     measures_report(t);
     put_event(s, t, now, held_back);
     t->fired++;
@@ -172,7 +179,7 @@ static struct trigger *trigger_new(const struct session *s, const struct options
     t->started_ns = now_ns();
     for (int i = 0; i < t->condition->logic.count; i++)
         if (t->condition->logic.nodes[i].kind == LOGIC_TEST)
-            t->momentary = t->momentary || measure_is_momentary(t->condition->tests[i].measure);
+            t->momentary = t->momentary || trigger_is_momentary(&t->condition->tests[i]);
     return t;
 
 failed:
@@ -180,17 +187,39 @@ failed:
     return NULL;
 }
 
+/* Frees what has lost its place, once no callback can have found it there. */
+static void free_retired(void)
+{
+    while (triggers.retired && !atomic_load(&triggers.readers)) {
+        struct trigger *t = triggers.retired;
+        triggers.retired = t->retired;
+        trigger_free(t);
+    }
+}
+
+/* The place of a trigger that has been removed and acts no more, or a new one; -ENOSPC. */
+static int free_place(void)
+{
+    unsigned n = atomic_load(&triggers.n);
+    for (unsigned i = 0; i < n; i++) {
+        struct trigger *t = trigger_at(i);
+        if (!atomic_load(&t->active) && !atomic_load(&t->busy))
+            return (int)i;
+    }
+    return n < TRIGGERS_AT_ONCE ? (int)n : -ENOSPC;
+}
+
 /*
  * Callbacks may read the list at any time. A trigger is therefore added before it becomes active,
- * and stays in the list until the recording ends.
+ * and keeps its place until another one needs it.
  */
 static int add(struct session *s, JNIEnv *jni, const struct options *o,
                const struct option_trigger *from, struct buf *why)
 {
-    unsigned n = atomic_load(&triggers.n);
-    if (n == TRIGGERS_EVER) {
-        buf_printf(why, "on=%s: a recording takes %d triggers", from->condition, TRIGGERS_EVER);
-        return -ENOSPC;
+    int place = free_place();
+    if (place < 0) {
+        buf_printf(why, "on=%s: a recording takes %d triggers", from->condition, TRIGGERS_AT_ONCE);
+        return place;
     }
     int r = firings_start(jni);
     if (r < 0) {
@@ -200,9 +229,16 @@ static int add(struct session *s, JNIEnv *jni, const struct options *o,
     struct trigger *t = trigger_new(s, o, from, why);
     if (!t)
         return -ENOMEM;
-    t->number = n + 1;
-    atomic_store(&triggers.of[n], t);
-    atomic_store(&triggers.n, n + 1);
+    t->number = (unsigned)place + 1;
+    t->serial = ++triggers.serial;
+    struct trigger *before = atomic_exchange(&triggers.of[place], t);
+    if (before) {
+        before->retired = triggers.retired;
+        triggers.retired = before;
+    } else {
+        atomic_store(&triggers.n, t->number);
+    }
+    free_retired();
     return measures_begin(t, s, jni, why);
 }
 
@@ -215,7 +251,7 @@ static void remove_all(JNIEnv *jni)
 
 int triggers_change(struct session *s, JNIEnv *jni, const struct options *o, struct buf *why)
 {
-    unsigned before = atomic_load(&triggers.n);
+    uint64_t before = triggers.serial;
     int r = 0;
     if (!option_always(&s->options)) {
         buf_string(why, "the recording is not always on: begin one with attach --always");
@@ -228,8 +264,9 @@ int triggers_change(struct session *s, JNIEnv *jni, const struct options *o, str
             r = add(s, jni, o, &o->triggers[i], why);
     }
     struct trigger *t;
-    for (unsigned i = before; r < 0 && (t = trigger_at(i)); i++)
-        measures_end(t, jni);
+    for (unsigned i = 0; r < 0 && (t = trigger_at(i)); i++)
+        if (t->serial > before)
+            measures_end(t, jni);
     return r;
 }
 
@@ -262,6 +299,8 @@ static void triggers_release(struct session *s)
     /* While the VM ends the thread may still be at work. */
     for (unsigned i = 0; i < n && !vm.dying; i++)
         trigger_free(atomic_exchange(&triggers.of[i], NULL));
+    if (!vm.dying)
+        free_retired();
 }
 
 static void triggers_flush(struct session *s, JNIEnv *jni)

@@ -14,8 +14,8 @@
 #include <limits.h>
 #include <stdatomic.h>
 
-/* TRIGGERS_EVER: the number of triggers that a recording may have in all, removed ones included. */
-enum { TRIGGERS_EVER = 64, WINDOW_SLOTS = 10 };
+/* The number of triggers that a recording may have at once. */
+enum { TRIGGERS_AT_ONCE = 64, WINDOW_SLOTS = 10 };
 
 /* A growing number, read at equal intervals of time. */
 struct window {
@@ -48,8 +48,10 @@ struct trigger {
     char *text;
     struct trigger_condition *condition;
     char *actions[ACTIONS_MAX];
-    unsigned n_actions, number;
-    char *pattern; /* of the names of files */
+    unsigned n_actions;
+    unsigned number; /* 1 and up; that of a removed trigger is given again */
+    uint64_t serial; /* is not given again */
+    char *pattern;   /* of the names of files */
     uint64_t before_ns, after_ns, max_files;
     bool momentary;      /* the condition may become true again while it still holds */
     _Atomic bool active; /* it has not been removed */
@@ -65,10 +67,17 @@ struct trigger {
     uint64_t fired, held_back, last_ms;
     _Atomic uint64_t written, failed;
     char last_file[PATH_MAX], last_error[256];
+    struct trigger *retired; /* the next one, when this one has lost its place in the list */
 };
 
-/* All triggers, those that were removed too; NULL after the last. */
+/*
+ * All triggers, removed ones too as long as no other has taken their place; NULL after the last.
+ * Without the session's lock only between triggers_enter and triggers_leave, which any thread may
+ * call and which wait for nothing.
+ */
 struct trigger *trigger_at(unsigned i);
+void triggers_enter(void);
+void triggers_leave(void);
 
 /* ---- measures.c ---- */
 /* Whether its tests can be measured in this session: -ENOTSUP with a sentence in `why`. */
