@@ -70,6 +70,8 @@ static int64_t list_of(struct joining *j, const struct rec_event *e, const struc
         return (int64_t)*known;
     struct hit list = {.first = (uint32_t)j->frames.len};
     for (uint32_t i = probe_frames(s); i < s->n; i++) {
+        if (is_of_agents_library(s->frames[i].method))
+            continue;
         int64_t number = number_of(j, s->frames[i].method);
         bool again = false;
         for (size_t k = list.first; k < j->frames.len && !again; k++)

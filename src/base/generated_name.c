@@ -109,6 +109,15 @@ bool generated_name_is_agents(const char *name, size_t len)
     return false;
 }
 
+bool generated_name_is_agents_library(const char *name, size_t len)
+{
+    static const char *const begins[] = {"libhprof.so.", ".jvmscope-", "memfd:.jvmscope-"};
+    for (size_t k = 0; k < ARRAY_SIZE(begins); k++)
+        if (len >= strlen(begins[k]) && memcmp(name, begins[k], strlen(begins[k])) == 0)
+            return true;
+    return false;
+}
+
 static bool ends(struct str s, const char *with)
 {
     size_t n = strlen(with);

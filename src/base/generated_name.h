@@ -33,6 +33,12 @@ bool generated_name_is_lambda(const char *name, size_t len, size_t *ret_host);
 bool generated_name_is_agents(const char *name, size_t len);
 
 /*
+ * True for the name of a function of the agent's library, "libhprof.so.f", also of a copy that was
+ * lent to a VM. Stacks are shown without such functions, whose time counts as that of their caller.
+ */
+bool generated_name_is_agents_library(const char *name, size_t len);
+
+/*
  * The method that implements a lambda, chosen among those that the lambda's class refers to. A
  * zeroed struct has no method yet.
  */

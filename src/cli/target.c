@@ -48,9 +48,7 @@ int target_find(struct vm *ret, const char *pid)
     }
 }
 
-#define PLAIN_NS                                                                    \
-    (10 * NS_PER_SECOND) /* between two lines when standard error is not a terminal \
-                          */
+#define PLAIN_NS (5 * NS_PER_SECOND) /* between two lines that are not for a terminal */
 
 /* Prints a number as "1,200". */
 static void print_number(char to[16], unsigned n)

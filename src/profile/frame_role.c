@@ -124,3 +124,8 @@ uint32_t probe_frames(const struct rec_stack *s)
     }
     return 0;
 }
+
+bool is_of_agents_library(const struct rec_method *m)
+{
+    return m && m->full && generated_name_is_agents_library(m->full, strlen(m->full));
+}

@@ -76,7 +76,8 @@ static int64_t method_of(struct names *n, const struct rec_method *m)
         profile_method(n->p, (uint32_t)class_name, (uint32_t)name, (uint32_t)signature, 0);
     if (number >= 0)
         *known = (struct name_method){(uint32_t)number + 1, is_mark(m),
-                                      generated_name_is_agents(m->full, strlen(m->full))};
+                                      generated_name_is_agents(m->full, strlen(m->full)),
+                                      is_of_agents_library(m)};
     return number;
 }
 
@@ -96,8 +97,9 @@ static enum frame_kind kind_of_type(struct names *n, const char *type)
 }
 
 /*
- * Collects the profile's frames of a stack down to the first one of our agent, which no stack
- * shows. The outermost frame is the first. Returns 0 or an error.
+ * Collects the profile's frames of a stack down to the first one of our agent's classes, which no
+ * stack shows, and without the functions of its library, through which the VM also calls code of
+ * the program. The outermost frame is the first. Returns 0 or an error.
  */
 static int collect_frames(struct names *n, const struct rec_stack *s)
 {
@@ -112,6 +114,8 @@ static int collect_frames(struct names *n, const struct rec_stack *s)
         const struct name_method *m = &n->methods.data[f->method->number];
         if (m->is_agents)
             break;
+        if (m->is_library)
+            continue;
         int64_t frame = profile_frame(n->p, (uint32_t)method, f->line,
                                       m->is_mark ? FRAME_MARK : kind_of_type(n, f->type));
         if (frame < 0)

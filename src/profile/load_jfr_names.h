@@ -28,7 +28,7 @@ struct answers {
 
 struct name_method {
     uint32_t number; /* the number in the profile, + 1; 0: not seen yet */
-    bool is_mark, is_agents;
+    bool is_mark, is_agents, is_library; /* of the agent's library */
 };
 
 struct names {

@@ -154,11 +154,13 @@ static uint32_t stack_field(struct reading *r)
     if (known)
         return (uint32_t)*known;
     struct request_frame frames[FRAMES_MAX];
-    uint32_t ours = probe_frames(s), n = MIN(s->n - ours, (uint32_t)FRAMES_MAX);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct rec_frame *f = &s->frames[ours + i];
-        frames[i].method = text_of(r, f->method->full);
-        frames[i].line = f->line > 0 ? (uint32_t)f->line : 0;
+    uint32_t n = 0;
+    for (uint32_t i = probe_frames(s); i < s->n && n < FRAMES_MAX; i++) {
+        const struct rec_frame *f = &s->frames[i];
+        if (is_of_agents_library(f->method))
+            continue;
+        frames[n++] = (struct request_frame){.method = text_of(r, f->method->full),
+                                             .line = f->line > 0 ? (uint32_t)f->line : 0};
     }
     uint32_t stack = n ? add_frames(r, frames, n) : REQUEST_NONE;
     if (map_put(&r->chunk_stacks, s->id, stack) < 0)

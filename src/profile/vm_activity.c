@@ -168,11 +168,15 @@ static void find_late(struct activity_reading *r, struct recording *recording)
         s->late_thread = activity_text(r, t->name);
         s->late_first = (uint32_t)r->out->frames.len;
         s->late_n = 0;
-        for (uint32_t i = ours; i < stack->n && s->late_n < LATE_FRAMES; i++, s->late_n++)
+        for (uint32_t i = ours; i < stack->n && s->late_n < LATE_FRAMES; i++) {
+            if (is_of_agents_library(stack->frames[i].method))
+                continue;
+            s->late_n++;
             if (vec_push(&r->out->frames,
                          ((struct vm_frame){activity_text(r, stack->frames[i].method->full),
                                             (uint32_t)MAX(stack->frames[i].line, 0)})) < 0)
                 r->error = -ENOMEM;
+        }
     }
 }
 

@@ -247,16 +247,17 @@ static uint32_t find_stack(struct loader *l, enum field f, int slot)
     if (known)
         return (uint32_t)*known;
     struct tl_frame frames[1024];
-    uint32_t ours = probe_frames(s);
-    if (ours == s->n)
-        return TL_NONE;
-    const struct rec_frame *from = s->frames + ours;
-    uint32_t n = MIN(s->n - ours, (uint32_t)ARRAY_SIZE(frames));
-    memset(frames, 0, n * sizeof(*frames));
-    for (uint32_t i = 0; i < n; i++) {
-        frames[i].method = method_of(l, from[i].method);
-        frames[i].line = from[i].line > 0 ? (uint32_t)from[i].line : 0;
+    uint32_t n = 0;
+    for (uint32_t i = probe_frames(s); i < s->n && n < ARRAY_SIZE(frames); i++) {
+        const struct rec_frame *at = &s->frames[i];
+        if (is_of_agents_library(at->method))
+            continue;
+        memset(&frames[n], 0, sizeof(frames[n]));
+        frames[n].method = method_of(l, at->method);
+        frames[n++].line = at->line > 0 ? (uint32_t)at->line : 0;
     }
+    if (!n)
+        return TL_NONE;
     uint32_t stack = loader_checked(l, timeline_stack(l->b, frames, n));
     if (stack != TL_NONE && map_put(&l->stacks, key, stack) < 0)
         l->error = -ENOMEM;

@@ -6,6 +6,7 @@ import pty
 import re
 import signal
 import subprocess
+import time
 
 import lab
 import pytest
@@ -98,7 +99,7 @@ PRIVATE_TMP = ("unshare", "--mount", "--propagation", "unchanged", "sh", "-c", '
 class Changing:
     """Runs `attach` to a program with many classes, or `stop`, on a terminal, and returns what it shows while it changes them."""
 
-    def __init__(self, jdk, folder, classes, options=("--cover",), stops=False, before=()):
+    def __init__(self, jdk, folder, classes, options=("--cover",), stops=False, before=(), terminal=True):
         self.program = jdk.start(*before, "java", "-Xmx128m", "-cp", lab.compiled("ManyClasses"), "ManyClasses", classes,
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert self.program.stdout.readline() == "ready\n"
@@ -106,7 +107,7 @@ class Changing:
         if stops:
             assert lab.jvmscope("attach", *options, "-o", folder / "x.jfr", self.program.pid).returncode == 0
             words = ["stop", "-o", folder / "x.jfr"] if before else ["stop"]
-        self.terminal, child = pty.openpty()
+        self.terminal, child = pty.openpty() if terminal else os.pipe()
         self.command = subprocess.Popen([str(c) for c in (lab.BUILD / "jvmscope", *words, self.program.pid)], stderr=child)
         os.close(child)
         self.shown = ""
@@ -124,9 +125,12 @@ class Changing:
         """Waits until a text is shown, or the command ends."""
         while until is None or until not in self.shown:
             try:
-                self.shown += os.read(self.terminal, 4096).decode()
-            except OSError:  # the other end is closed
+                more = os.read(self.terminal, 4096).decode()
+            except OSError:  # the other end of the terminal is closed
                 return
+            if not more:
+                return
+            self.shown += more
 
     def steps(self):
         return [(int(a.replace(",", "")), int(b.replace(",", "")))
@@ -141,6 +145,21 @@ def test_changing_classes_is_done_in_parts_and_shown(jdk, tmp_path):
         steps = changing.steps()
         assert steps and all(0 < done <= of and of > 700 for done, of in steps), changing.shown
         assert len(set(steps)) > 3, "the program runs between the parts"
+
+
+@pytest.mark.jdks(8)  # a few classes at a time, with pauses, so that this takes half a minute
+def test_the_progress_is_told_in_lines_where_there_is_no_terminal(jdk, tmp_path):
+    """Every five seconds, so that the log of a script shows that the command works and how far it is."""
+    with Changing(jdk, tmp_path, 2000, terminal=False) as changing:
+        began = time.monotonic()
+        changing.read("\n")
+        assert time.monotonic() - began > 4.5
+        assert re.fullmatch(r"jvmscope: changing [\d,]+ of 2,\d+ classes\n", changing.shown), changing.shown
+        [(done, of)] = changing.steps()
+        assert 0 < done < of
+        changing.program.communicate("end\n", timeout=120)
+        changing.read()
+        assert changing.command.wait() in (0, 1)
 
 
 @pytest.mark.jdks(8, 17)

@@ -239,6 +239,13 @@ def test_leaks_are_named(jdk, tmp_path, way):
         first, *rest = heap("paths", dump, class_name)["paths"] if way != "classes" else [{"depth": 0, "path": "class of the program: class HeapLeaks"}]
         assert first["depth"] == 0 and first["path"].startswith("class of the program: class HeapLeaks"), first
         assert not [row for row in rest if row["depth"] == 0 and row["objects"] > count / 10], rest
+    if way == "threadlocal":  # a chain of 50,000 links, of which every third is taken
+        notes = heap("paths", dump, "--limit", 1000, "HeapLeaks$Link")["notes"]
+        cut = [re.fullmatch(r"Paths longer than 4096 steps: (\d+) of (\d+); these objects are counted on the last 4096 steps of their path alone\.", n) for n in notes]
+        [(longer, taken)] = [map(int, c.groups()) for c in cut if c]
+        assert taken in (16666, 16667) and (taken - longer) * 3 == pytest.approx(4096, abs=12), notes
+        assert "Steps behind the first 201 of a path are not shown." in notes
+        assert not [n for n in heap("paths", dump, "--limit", 100, "byte[]")["notes"] if "Steps behind" in n]
     text = lab.jvmscope("heap", "leaks", dump).stdout
     assert ("loaded by 200 class loaders, one each." in text) == loaders
     assert ("which keep class HeapLeaks$Plugin, loaded by" in text) == (way == "loadersalone")

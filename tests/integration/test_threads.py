@@ -328,6 +328,8 @@ def test_10_deadlock_of_a_running_vm(jdk, tmp_path):
     frames = re.findall(r"(?m)^ +at (.*)$", shown.stdout)
     assert frames == [f for c in found[0]["cycle"] for f in c["frames"]] and any(re.match(r"ThreadPrograms\S*:\d+$", f) for f in frames)
     assert all(re.fullmatch(r"[\w.$<>\[\]:]+?(:\d+)?", f) and "0x" not in f for f in frames), "no modules, loaders and addresses"
+    lambdas = [f for f in frames if "$$Lambda" in f]
+    assert lambdas and all(re.fullmatch(r"ThreadPrograms\$\$Lambda\[lambda\$\w+\$\d+\]\.run", f) for f in lambdas), lambdas
 
 
 def deadlock_on_demand(jdk):

@@ -104,10 +104,36 @@ public class Known {
                 URI.create("http://h/a/b").resolve("../c"), new URI("http", "h", "/a b", "x y"), new URL("http://h:1/p?q#r"), new URL("file:/tmp/x"),
                 TimeZone.getTimeZone("Europe/Zurich"), new SimpleTimeZone(3600000, "own"), Currency.getInstance("CHF"), Pattern.compile("a\"*"),
                 Locale.US, Locale.GERMAN, Locale.ROOT, new Locale("", "CH"), new Locale("no", "NO", "NY"), Locale.forLanguageTag("zh-Hant-TW"),
+                Locale.forLanguageTag("de-CH-u-ca-japanese"), Locale.forLanguageTag("th-TH-u-nu-thai"), Locale.forLanguageTag("sr-Latn-RS-x-own"),
+                InetAddress.getByName("2001:db8::a0"), InetAddress.getByAddress("six", InetAddress.getByName("::1").getAddress()),
+                Inet6Address.getByAddress(null, InetAddress.getByName("fe80::1").getAddress(), 3),
+                new InetSocketAddress(InetAddress.getByAddress("name", new byte[] {127, 0, 0, 1}), 80), new InetSocketAddress(InetAddress.getByName("::1"), 8080),
+                InetSocketAddress.createUnresolved("nowhere.example", 443),
                 InetAddress.getByAddress("name", new byte[] {(byte) 192, 0, 2, 1}), InetAddress.getByAddress(new byte[] {127, 0, 0, 1}),
                 StandardCharsets.UTF_16LE, Charset.forName("windows-1252"), builder("hello"), builder("w\u00efd\u20ac \ud83d\ude00"), builder(""), new StringBuffer("buffer")};
         for (Object o : others)
             one(o);
+    }
+
+    /** Parts of lists, and parts of such parts. */
+    static void sublists() throws Exception {
+        List<Integer> numbers = Arrays.asList(0, 1, 2, 3, 4, 5);
+        List<List<Integer>> all = new ArrayList<>(Arrays.asList(numbers, new ArrayList<>(numbers), new LinkedList<>(numbers), new Vector<>(numbers),
+                new java.util.concurrent.CopyOnWriteArrayList<>(numbers), Collections.unmodifiableList(numbers),
+                Collections.synchronizedList(new ArrayList<>(numbers))));
+        try { // JDK 9
+            @SuppressWarnings("unchecked")
+            List<Integer> of = (List<Integer>) List.class.getMethod("of", Object[].class).invoke(null, (Object) numbers.toArray());
+            all.add(of);
+        } catch (NoSuchMethodException e) {
+            // has no List.of
+        }
+        for (List<Integer> l : all) {
+            one(l.subList(1, 4));
+            one(l.subList(4, 6));
+            one(l.subList(1, 6).subList(2, 4));
+            one(l.subList(3, 3));
+        }
     }
 
     static void atomics() throws Exception {
@@ -123,6 +149,7 @@ public class Known {
         numbers();
         times();
         texts();
+        sublists();
         atomics();
         for (Object o : new Object[] {new BigDecimal("10.5"), new BigInteger("11"), new BigDecimal("9.99"), OptionalInt.of(12), new AtomicInteger(10),
                 OptionalInt.empty(), UUID.fromString("123e4567-e89b-12d3-a456-426614174000"), new File("/tmp/f"), builder("abc"), new AtomicBoolean(true)})

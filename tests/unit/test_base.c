@@ -356,6 +356,11 @@ static void names_of_made_classes_mean_the_same_in_every_run(void **state)
                 generated_name_is_agents("jvmscope.Binder", 15));
     assert_false(generated_name_is_agents("java/lang/Jvm", 13) ||
                  generated_name_is_agents("com/shop/JvmscopeTrace", 22));
+    assert_true(generated_name_is_agents_library("libhprof.so.start", 17) &&
+                generated_name_is_agents_library("memfd:.jvmscope-1.2.3.so.f", 26) &&
+                generated_name_is_agents_library(".jvmscope-1.so.f", 16));
+    assert_false(generated_name_is_agents_library("libhprof", 8) ||
+                 generated_name_is_agents_library("libjvm.so.start", 15));
 }
 
 static void a_proxy_is_called_by_its_interfaces(void **state)

@@ -170,31 +170,37 @@ static void a_thread_is_there_since_its_first_event_wherever_that_is_read(void *
     unlink(name);
 }
 
-/* Methods 1 and 2 belong to a class of the agent, others to the program. */
+/* Methods 1 and 2 belong to a class of the agent, 20 is of its library, others of the program. */
 static int name_method_or_probe(void *context, uint64_t method, uint32_t type,
                                 struct jfr_method *ret)
 {
     int r = name_method(context, method, type, ret);
     if (method <= 2)
         ret->class.name = "java/lang/JvmscopeContents";
+    if (method == 20)
+        ret->class.name = "libhprof.so";
     return r;
 }
 
-/* A sample at time; n_frames methods of it are the agent's, and then `program` of the program. */
-static void put_sample(uint64_t time, uint32_t agents, uint32_t program)
+static void put_sample_of(uint64_t time, uint64_t trace)
 {
-    struct jfr_frame frames[4];
     struct jfr_event e;
-    for (uint32_t k = 0; k < agents + program; k++)
-        frames[k] =
-            (struct jfr_frame){.method = k < agents ? 1 + k : 10 + k, .type = JFR_FRAME_JIT};
-    uint64_t trace = jfr_trace(writer, frames, agents + program, false);
     assert_true(jfr_begin(writer, JFR_EXECUTION_SAMPLE, 0, &e));
     jfr_put_time(&e, time);
     jfr_put_long(&e, 1);
     jfr_put_long(&e, (int64_t)trace);
     jfr_put_long(&e, 0);
     jfr_commit(&e);
+}
+
+/* A sample at time; n_frames methods of it are the agent's, and then `program` of the program. */
+static void put_sample(uint64_t time, uint32_t agents, uint32_t program)
+{
+    struct jfr_frame frames[4];
+    for (uint32_t k = 0; k < agents + program; k++)
+        frames[k] =
+            (struct jfr_frame){.method = k < agents ? 1 + k : 10 + k, .type = JFR_FRAME_JIT};
+    put_sample_of(time, jfr_trace(writer, frames, agents + program, false));
 }
 
 /* Samples in the agent's own classes, before any method of the program, show no method. */
@@ -217,6 +223,13 @@ static void samples_of_the_agents_classes_alone_are_no_methods_of_the_path(void 
     put_park(1, now + 20 * NS_PER_MS);
     /* The last list of methods would be behind the others. */
     put_sample(now + 30 * NS_PER_MS, 1, 0);
+    /* The VM's event runs a function of the agent's library, below which it runs code again. */
+    uint64_t through = jfr_trace(writer,
+                                 (struct jfr_frame[]){{.method = 12, .type = JFR_FRAME_JIT},
+                                                      {.method = 20, .type = JFR_FRAME_JIT},
+                                                      {.method = 13, .type = JFR_FRAME_JIT}},
+                                 3, false);
+    put_sample_of(now + 13 * NS_PER_MS, through);
     put_park(2, now + 40 * NS_PER_MS);
     assert_int_equal(jfr_writer_close(writer), 0);
     jfr_writer_free(writer);
@@ -227,11 +240,13 @@ static void samples_of_the_agents_classes_alone_are_no_methods_of_the_path(void 
     assert_int_equal(timeline_read(&t, name, SIZE_MAX, NULL, &why), 0);
     assert_int_equal(critical_path(t, &PATH_OPTIONS, &path), 0);
     assert_int_equal(path_samples(t, name, false, &path, &found), 0);
-    assert_int_equal(found.samples, 1);
+    assert_int_equal(found.samples, 2);
     for (size_t i = 0; i < path.segments.len; i++)
         assert_true(!found.sampled[i] || strcmp(found.top[i], "C.m12") == 0);
-    for (size_t i = 0; i < found.rows.len; i++)
+    for (size_t i = 0; i < found.rows.len; i++) {
         assert_null(strstr(found.rows.data[i].name, "Jvmscope"));
+        assert_null(strstr(found.rows.data[i].name, "libhprof"));
+    }
     path_samples_release(&found);
     critical_path_release(&path);
     timeline_free(t);

@@ -112,3 +112,5 @@ void inspect_put_locks(struct inspection *i, jlong java_id);
  * why) when there is none.
  */
 jthread thread_of_operand(struct inspection *i);
+/* The live platform thread with this java.lang.Thread id, as a local reference; NULL: none. */
+jthread inspect_thread_of_java_id(struct inspection *i, jlong java_id);

@@ -5,16 +5,17 @@
  * not requested, because the VM would have to walk the heap for them.
  */
 #include "agent/inspect/inspect.h"
-#include "base/generated_name.h"
+#include "agent/vm/names.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static jobjectArray infos; /* ThreadInfo[], a local reference that is valid for this question */
 
 static struct {
-    jmethodID id, lock, owner, monitors, class_name, hash, name, lock_name, owner_name, stack, text;
+    jmethodID id, lock, owner, monitors, class_name, hash, name, lock_name, owner_name;
 } method;
 
 static jobject call(struct inspection *i, jobject o, jmethodID m)
@@ -52,13 +53,10 @@ static jobject thread_bean(struct inspection *i)
     method.name = find_method(i, info, "getThreadName", string);
     method.lock_name = find_method(i, info, "getLockName", string);
     method.owner_name = find_method(i, info, "getLockOwnerName", string);
-    method.stack = find_method(i, info, "getStackTrace", "()[Ljava/lang/StackTraceElement;");
-    method.text = find_method(i, "java/lang/StackTraceElement", "toString", string);
     method.class_name = find_method(i, lock, "getClassName", string);
     method.hash = find_method(i, lock, "getIdentityHashCode", "()I");
     bool all = method.id && method.lock && method.owner && method.monitors && method.name &&
-               method.lock_name && method.owner_name && method.stack && method.text &&
-               method.class_name && method.hash;
+               method.lock_name && method.owner_name && method.class_name && method.hash;
     return all ? bean : NULL;
 }
 
@@ -126,44 +124,32 @@ void inspect_put_locks(struct inspection *i, jlong java_id)
     }
 }
 
-/*
- * Length of what StackTraceElement.toString has in front of the class: the loader and the module,
- * as in "app//Shop.main(Shop.java:3)". A slash in front of a number belongs to a hidden class.
- */
-static size_t before_class(const char *text, size_t len)
+/* A frame as "Class.method:line", as the views of a recording show it. */
+static void put_frame(struct inspection *i, const jvmtiFrameInfo *frame)
 {
-    size_t start = 0;
-    for (size_t k = 0; k < len; k++) {
-        const char *rest = text + k + 1;
-        if (text[k] == '/' && !(rest[0] == '0' && rest[1] == 'x') &&
-            rest[strspn(rest, "0123456789")] != '.')
-            start = k + 1;
-    }
-    return start;
+    const struct method *m = names_method(i->jni, frame->method);
+    char class[512] = "?", text[1024];
+    if (m)
+        names_dotted(m->class_name, class, sizeof(class));
+    uint32_t line = m ? names_method_line(m, (int32_t)frame->location) : 0;
+    snprintf(text, sizeof(text), line ? "%s.%s:%u" : "%s.%s", class, m ? m->name : "?", line);
+    json_string(i->out, text);
 }
 
-/* A StackTraceElement as "Class.method:line", as the views of a recording show frames. */
-static void put_frame(struct inspection *i, jobject frame)
+static void put_stack(struct inspection *i, jlong java_id)
 {
-    _cleanup_(buf_release) struct buf text = BUF(1 << 16), out = BUF(1 << 16);
-    jstring string = call(i, frame, method.text);
-    if (!vm_put_string(i->jni, string, &text))
-        buf_string(&text, "?");
-    if (string)
-        (*i->jni)->DeleteLocalRef(i->jni, string);
-    char *all = (char *)buf_str(&text);
-    size_t end = strcspn(all, "("), start = before_class(all, end);
-    char *dot = memrchr(all + start, '.', end - start);
-    size_t class_len = dot ? (size_t)(dot - all) - start : 0;
-    const char *line = memrchr(all + end, ':', strlen(all + end));
-    buf_bytes(&out, all + start, generated_name_normalize(all + start, class_len));
-    if (dot)
-        buf_printf(&out, ".%.*s", (int)(all + end - dot - 1), dot + 1);
-    else
-        buf_bytes(&out, all + start, end - start);
-    if (line)
-        buf_printf(&out, ":%.*s", (int)strspn(line + 1, "0123456789"), line + 1);
-    json_string_n(i->out, (const char *)out.data, out.len);
+    jthread thread = inspect_thread_of_java_id(i, java_id);
+    jint n = 0;
+    if (!thread || (*vm.ti)->GetFrameCount(vm.ti, thread, &n) != JVMTI_ERROR_NONE)
+        n = 0;
+    jvmtiFrameInfo *frames = calloc((size_t)n + 1, sizeof(*frames));
+    if (!frames || (*vm.ti)->GetStackTrace(vm.ti, thread, 0, n, frames, &n) != JVMTI_ERROR_NONE)
+        n = 0;
+    for (jint k = 0; k < n; k++)
+        put_frame(i, &frames[k]);
+    free(frames);
+    if (thread)
+        (*i->jni)->DeleteLocalRef(i->jni, thread);
 }
 
 static void put_blocked(struct inspection *i, jobject info)
@@ -172,17 +158,12 @@ static void put_blocked(struct inspection *i, jobject info)
     inspect_put_string(i, "thread", call(i, info, method.name));
     inspect_put_string(i, "waits_for", call(i, info, method.lock_name));
     inspect_put_string(i, "owned_by", call(i, info, method.owner_name));
-    jobjectArray stack = call(i, info, method.stack);
+    jlong id = (*i->jni)->CallLongMethod(i->jni, info, method.id);
     json_key_array(i->out, "frames");
-    for (jsize k = 0, n = stack ? (*i->jni)->GetArrayLength(i->jni, stack) : 0; k < n; k++) {
-        jobject frame = (*i->jni)->GetObjectArrayElement(i->jni, stack, k);
-        put_frame(i, frame);
-        (*i->jni)->DeleteLocalRef(i->jni, frame);
-    }
+    if (!vm_clear_exception(i->jni))
+        put_stack(i, id);
     json_end_array(i->out);
     json_end_object(i->out);
-    if (stack)
-        (*i->jni)->DeleteLocalRef(i->jni, stack);
 }
 
 /* The index of a thread's Java id in an array of ThreadInfo, or n. */
@@ -229,10 +210,16 @@ int inspect_deadlocks(struct inspection *i)
     jmethodID get = bean ? find_method(i, bean_class, "getThreadInfo",
                                        "([JI)[Ljava/lang/management/ThreadInfo;")
                          : NULL;
+    /* to find the method that a lambda implements */
+    static const jvmtiCapabilities likes = {
+        .can_get_source_file_name = 1, .can_get_line_numbers = 1, .can_get_constant_pool = 1};
+    jvmtiCapabilities missing;
     if (!find || !get) {
         buf_string(i->why, "the VM has no java.lang.management");
         return -ENOTSUP;
     }
+    if (vm_need(&likes, &missing) < 0)
+        return -ENOTSUP;
     jlongArray ids = call(i, bean, find);
     jobjectArray all =
         ids ? (*i->jni)->CallObjectMethod(i->jni, bean, get, ids, (jint)INT32_MAX) : NULL;

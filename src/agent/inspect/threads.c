@@ -36,6 +36,22 @@ static jlong java_thread_id(struct inspection *i, jthread t)
     return f ? (*i->jni)->GetLongField(i->jni, t, f) : -1;
 }
 
+jthread inspect_thread_of_java_id(struct inspection *i, jlong java_id)
+{
+    jint n = 0;
+    jthread *all = NULL, found = NULL;
+    if ((*vm.ti)->GetAllThreads(vm.ti, &n, &all) != JVMTI_ERROR_NONE)
+        return NULL;
+    for (jint k = 0; k < n; k++) {
+        if (!found && java_thread_id(i, all[k]) == java_id)
+            found = all[k];
+        else
+            (*i->jni)->DeleteLocalRef(i->jni, all[k]);
+    }
+    vm_free(all);
+    return found;
+}
+
 static void put_os_thread(struct inspection *i, jthread thread, jlong java_id)
 {
     pid_t tid = 0;

@@ -270,6 +270,16 @@ static uint32_t own_frames(JNIEnv *jni, const struct jfr_frame *frames, uint32_t
     return 0;
 }
 
+/* As is_of_agents_library of profile/frame_role.h. */
+static bool is_of_own_library(const struct method *m)
+{
+    char function[NAME_MAX_BYTES];
+    if (!m || !m->code)
+        return false;
+    int len = snprintf(function, sizeof(function), "%s.", m->class_name);
+    return generated_name_is_agents_library(function, MIN((size_t)len, sizeof(function) - 1));
+}
+
 uint32_t dictionary_trace(struct dictionary *d, JNIEnv *jni, const struct jfr_frame *frames,
                           uint32_t n, uint32_t thread)
 {
@@ -285,11 +295,15 @@ uint32_t dictionary_trace(struct dictionary *d, JNIEnv *jni, const struct jfr_fr
     uint32_t own = own_frames(jni, frames, n);
     frames += own;
     n -= own;
+    uint32_t shown = 0;
     for (uint32_t i = 0; i < n && number >= 0; i++) {
-        number =
-            frame_number(d, names_method(jni, (jmethodID)(uintptr_t)frames[i].method), &frames[i]);
-        key[1 + i] = (uint32_t)number;
+        const struct method *m = names_method(jni, (jmethodID)(uintptr_t)frames[i].method);
+        if (is_of_own_library(m))
+            continue;
+        number = frame_number(d, m, &frames[i]);
+        key[1 + shown++] = (uint32_t)number;
     }
+    n = shown;
     if (!n) {
         number = frame_number(d, &own_method, &(struct jfr_frame){.bci = -1});
         key[++n] = (uint32_t)number;

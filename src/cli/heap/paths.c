@@ -12,7 +12,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-enum { MAX_PATH_ROWS = 400, MAX_MERGED = 20000, MAX_DEPTH = 4096 };
+enum { MAX_PATH_ROWS = 400, MAX_MERGED = 20000, MAX_DEPTH = 4096, SHOWN_DEPTH = 200 };
 
 static const struct {
     uint8_t tag;
@@ -284,6 +284,7 @@ struct merging {
     const struct merged *rows;
     size_t n;
     uint64_t left, least;
+    bool too_deep;
 };
 
 /*
@@ -318,8 +319,10 @@ static void show_merged(struct merging *m, uint64_t parent, unsigned depth)
         page_number(m->page, row->count);
         page_number(m->page, row->bytes);
         page_text(m->page, buf_str(&text));
-        if (depth < 200)
+        if (depth < SHOWN_DEPTH)
             show_merged(m, row->object, depth + 1);
+        else
+            m->too_deep = true;
     }
 }
 
@@ -332,7 +335,7 @@ static int merged_paths(const struct heap_call *c, const struct heap_selection *
     const struct heap *h = c->heap;
     struct map index = {0};
     VEC(struct merged) rows = {0};
-    uint64_t every = s->count / MAX_MERGED + 1, seen = 0, taken = 0;
+    uint64_t every = s->count / MAX_MERGED + 1, seen = 0, taken = 0, cut = 0;
     bool classes = false; /* of classes themselves, whole paths say what keeps them */
     int error = 0;
     for (uint64_t i = 0; i < h->n && !error; i++) {
@@ -352,6 +355,7 @@ static int merged_paths(const struct heap_call *c, const struct heap_selection *
                 rows.data[*row].bytes += size;
             }
         }
+        cut += at < h->n;
     }
     if (!error && !classes)
         error = begin_at_classes(h, &index, rows.data, rows.len);
@@ -362,6 +366,11 @@ static int merged_paths(const struct heap_call *c, const struct heap_selection *
             page_note(c->page,
                       "Paths of a sample: %" PRIu64 " of %" PRIu64 " objects, one in %" PRIu64 ".",
                       taken, s->count, every);
+        if (cut)
+            page_note(c->page,
+                      "Paths longer than %d steps: %" PRIu64 " of %" PRIu64
+                      "; these objects are counted on the last %d steps of their path alone.",
+                      MAX_DEPTH, cut, taken, MAX_DEPTH);
         page_fact(c->page, "objects", "objects", PAGE_COUNT, s->count);
         page_table(c->page, "paths", "Shortest paths from GC roots, merged", columns,
                    ARRAY_SIZE(columns));
@@ -371,8 +380,12 @@ static int merged_paths(const struct heap_call *c, const struct heap_selection *
                             rows.data,
                             rows.len,
                             heap_rows(c->options, 60, 2000),
-                            MAX(taken / 100, (uint64_t)1)};
+                            MAX(taken / 100, (uint64_t)1),
+                            false};
         show_merged(&m, h->n, 0);
+        if (m.too_deep)
+            page_note(c->page, "Steps behind the first %d of a path are not shown.",
+                      SHOWN_DEPTH + 1);
     }
     vec_release(&rows);
     map_release(&index);

@@ -2,6 +2,7 @@
 #include "agent/capture/trace/known_texts.h"
 #include "agent/capture/trace/ring.h"
 
+#include "agent/vm/vm.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>
@@ -319,16 +320,17 @@ void known_put_joined(struct buf *b, const struct value *v)
             value_text(b, &parts[i]);
 }
 
-/* As Locale.toString, without extensions: language, region, variant and script. */
-void known_put_locale(struct buf *b, const struct value *v)
+/* Language, region, variant and script, followed by extensions if there are any. */
+static void put_locale(struct buf *b, const struct value *base, const struct value *extensions)
 {
-    struct value p[SHOWN_FIELDS_MAX];
-    if (value_parts(v, p) != 4)
+    struct value p[SHOWN_FIELDS_MAX], id[SHOWN_FIELDS_MAX];
+    if (value_parts(base, p) != 4)
         return;
     bool language = p[0].n_chars, region = p[1].n_chars, variant = p[2].n_chars,
          script = p[3].n_chars;
+    bool extended = extensions && value_parts(extensions, id) == 1 && id[0].n_chars;
     value_text(b, &p[0]);
-    if (region || (language && (variant || script))) {
+    if (region || (language && (variant || script || extended))) {
         buf_string(b, "_");
         if (region)
             value_text(b, &p[1]);
@@ -341,6 +343,23 @@ void known_put_locale(struct buf *b, const struct value *v)
         buf_string(b, "_#");
         value_text(b, &p[3]);
     }
+    if (extended && (language || region)) {
+        buf_string(b, script ? "_" : "_#");
+        value_text(b, &id[0]);
+    }
+}
+
+void known_put_base_locale(struct buf *b, const struct value *v)
+{
+    put_locale(b, v, NULL);
+}
+
+/* As Locale.toString. */
+void known_put_locale(struct buf *b, const struct value *v)
+{
+    struct value p[SHOWN_FIELDS_MAX];
+    if (value_parts(v, p) == 2)
+        put_locale(b, &p[0], is_null(&p[1]) ? NULL : &p[1]);
 }
 
 /* As InetAddress.toString: "name/1.2.3.4", without the name when it is not known. */
@@ -353,6 +372,60 @@ void known_put_inet4(struct buf *b, const struct value *v)
     if (!is_null(&p[0]))
         value_text(b, &p[0]);
     buf_printf(b, "/%u.%u.%u.%u", a >> 24, a >> 16 & 255, a >> 8 & 255, a & 255);
+}
+
+/* As Inet6Address.getHostAddress: eight groups, and the scope if there is one. */
+void known_put_inet6_number(struct buf *b, const struct value *v)
+{
+    enum { ADDRESS, SCOPE_ID, SCOPE_IS_SET, INTERFACE, N };
+    struct value p[SHOWN_FIELDS_MAX], name[SHOWN_FIELDS_MAX];
+    uint32_t bytes[16];
+    if (value_parts(v, p) != N || value_ints(&p[ADDRESS], bytes, 16) != 16)
+        return;
+    for (unsigned i = 0; i < 16; i += 2)
+        buf_printf(b, "%s%x", i ? ":" : "", (bytes[i] & 255) << 8 | (bytes[i + 1] & 255));
+    if (value_known(&p[INTERFACE]) && value_parts(&p[INTERFACE], name) == 1) {
+        buf_string(b, "%");
+        value_text(b, &name[0]);
+    } else if (p[SCOPE_IS_SET].number) {
+        buf_printf(b, "%%%" PRId64, p[SCOPE_ID].number);
+    }
+}
+
+/* As InetAddress.toString, of the holder of the name and that of the address. */
+void known_put_inet6(struct buf *b, const struct value *v)
+{
+    struct value p[SHOWN_FIELDS_MAX], named[SHOWN_FIELDS_MAX];
+    if (value_parts(v, p) != 2)
+        return;
+    if (value_parts(&p[0], named) == 2 && !is_null(&named[0]))
+        value_text(b, &named[0]);
+    buf_string(b, "/");
+    known_put_inet6_number(b, &p[1]);
+}
+
+/* As InetSocketAddress.toString, which JDK 14 changed. */
+void known_put_socket_address(struct buf *b, const struct value *v)
+{
+    enum { HOST, ADDRESS, PORT, N };
+    struct value p[SHOWN_FIELDS_MAX];
+    _cleanup_(buf_release) struct buf address = BUF(16 << 10);
+    if (value_parts(v, p) != N)
+        return;
+    if (is_null(&p[ADDRESS])) {
+        value_text(&address, &p[HOST]);
+        if (vm.version >= 14)
+            buf_string(&address, "/<unresolved>");
+    } else if (value_known(&p[ADDRESS])) {
+        p[ADDRESS].shown->put(&address, &p[ADDRESS]);
+    } else {
+        value_text(&address, &p[ADDRESS]);
+    }
+    const char *text = buf_str(&address), *slash = strrchr(text, '/');
+    size_t before = slash ? (size_t)(slash + 1 - text) : 0;
+    bool in_brackets = vm.version >= 14 && slash && strchr(slash, ':');
+    buf_printf(b, "%.*s%s%s%s:%" PRId64, (int)before, text, in_brackets ? "[" : "", text + before,
+               in_brackets ? "]" : "", p[PORT].number);
 }
 
 /* The bytes of a path are what the file system has: UTF-8 in most. */

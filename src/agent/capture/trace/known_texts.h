@@ -29,7 +29,11 @@ void known_put_timestamp(struct buf *b,
 /* The instant; "not computed" while there are only the fields that were set. */
 void known_put_calendar(struct buf *b, const struct value *v);
 void known_put_path(struct buf *b, const struct value *v);
+void known_put_base_locale(struct buf *b, const struct value *v); /* without extensions */
 void known_put_locale(struct buf *b, const struct value *v);
 void known_put_inet4(struct buf *b, const struct value *v);
+void known_put_inet6(struct buf *b, const struct value *v);
+void known_put_inet6_number(struct buf *b, const struct value *v); /* without a name */
+void known_put_socket_address(struct buf *b, const struct value *v);
 void known_put_uri(struct buf *b, const struct value *v);
 void known_put_url(struct buf *b, const struct value *v);

@@ -14,6 +14,7 @@
 #define STRING   ":Ljava/lang/String;"
 #define STAMPED  "java.util.concurrent.atomic.AtomicStampedReference"
 #define MARKABLE "java.util.concurrent.atomic.AtomicMarkableReference"
+#define COWAL    "java.util.concurrent.CopyOnWriteArrayList"
 #define STRIPED  "java/util/concurrent/atomic/Striped64"
 #define CHM      "java/util/concurrent/ConcurrentHashMap"
 #define CLQ      "java/util/concurrent/ConcurrentLinkedQueue"
@@ -82,13 +83,25 @@ static const struct shape_row rows[] = {
     {"java.util.Calendar", SHAPE_PARTS, STYLE_HELD, SHAPE_LATE | SHAPE_BELOW, 2, {"time:J", "isTimeSet:Z"}, known_put_calendar},
     {"java.util.TimeZone", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE | SHAPE_BELOW, 1, {"ID" STRING}, known_put_joined},
     {"java.util.Currency", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 1, {"currencyCode" STRING}, known_put_joined},
-    {"java.util.Locale", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE, 1, {"baseLocale:Lsun/util/locale/BaseLocale;"}, known_put_joined},
+    {"java.util.Locale", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE, 2,
+     {"baseLocale:Lsun/util/locale/BaseLocale;", "localeExtensions:Lsun/util/locale/LocaleExtensions;"}, known_put_locale},
+    {"sun.util.locale.LocaleExtensions", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 1, {"id" STRING}, known_put_joined},
     {"sun.util.locale.BaseLocale", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 4,
-     {"language" STRING, "region" STRING, "variant" STRING, "script" STRING}, known_put_locale},
+     {"language" STRING, "region" STRING, "variant" STRING, "script" STRING}, known_put_base_locale},
     {"java.net.Inet4Address", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE, 1,
      {"holder:Ljava/net/InetAddress$InetAddressHolder;"}, known_put_joined},
     {"java.net.InetAddress$InetAddressHolder", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 2,
      {"hostName" STRING, "address:I"}, known_put_inet4},
+    {"java.net.Inet6Address", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE, 2,
+     {"java/net/InetAddress.holder:Ljava/net/InetAddress$InetAddressHolder;", "holder6:Ljava/net/Inet6Address$Inet6AddressHolder;"},
+     known_put_inet6},
+    {"java.net.Inet6Address$Inet6AddressHolder", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 4,
+     {"ipaddress:[B", "scope_id:I", "scope_id_set:Z", "scope_ifname:Ljava/net/NetworkInterface;"}, known_put_inet6_number},
+    {"java.net.NetworkInterface", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE, 1, {"name" STRING}, known_put_joined},
+    {"java.net.InetSocketAddress", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE | SHAPE_BELOW, 1,
+     {"holder:Ljava/net/InetSocketAddress$InetSocketAddressHolder;"}, known_put_joined},
+    {"java.net.InetSocketAddress$InetSocketAddressHolder", SHAPE_PARTS, STYLE_TEXT, SHAPE_LATE, 3,
+     {"hostname" STRING, "addr:Ljava/net/InetAddress;", "port:I"}, known_put_socket_address},
     {"java.util.regex.Pattern", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE, 1, {"pattern" STRING}, known_put_joined},
     {"java.nio.charset.Charset", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE | SHAPE_BELOW, 1, {"name" STRING}, known_put_joined},
     {"java.io.File", SHAPE_PARTS, STYLE_QUOTED, SHAPE_BELOW, 1, {"path:Ljava/lang/String;"}, known_put_joined},
@@ -173,8 +186,15 @@ static const struct shape_row rows[] = {
     {"java.util.HashMap$Node", SHAPE_FIXED, STYLE_OBJECT, SHAPE_MAP, 2, {"key" OBJECT, "value" OBJECT}},
 
     {"java.util.Collections$CopiesList", SHAPE_COPIES, STYLE_SIZED, 0, 2, {"n:I", "element" OBJECT}},
-    {"java.util.ArrayList$SubList", SHAPE_WINDOW, STYLE_SIZED, 0, 5,
-     {"size:I", "root:Ljava/util/ArrayList;|", "this$0:Ljava/util/ArrayList;|", "offset:I", "java/util/ArrayList.elementData" OBJECTS}},
+    {"java.util.ArrayList$SubList", SHAPE_WINDOW, STYLE_SIZED, 0, 4,
+     {"size:I", "root:Ljava/util/ArrayList;|", "this$0:Ljava/util/ArrayList;|", "offset:I"}},
+    {"java.util.AbstractList$SubList", SHAPE_WINDOW, STYLE_SIZED, SHAPE_LATE, 4,
+     {"size:I", "root:Ljava/util/AbstractList;", NULL, "offset:I"}},
+    {"java.util.SubList", SHAPE_WINDOW, STYLE_SIZED, SHAPE_LATE, 4, {"size:I", "l:Ljava/util/AbstractList;", NULL, "offset:I"}},
+    {"java.util.ImmutableCollections$SubList", SHAPE_WINDOW, STYLE_SIZED, SHAPE_LATE, 4,
+     {"size:I", "root:Ljava/util/ImmutableCollections$AbstractImmutableList;", NULL, "offset:I"}},
+    {COWAL "$COWSubList", SHAPE_WINDOW, STYLE_SIZED, SHAPE_LATE, 4,
+     {"size:I", "l:Ljava/util/concurrent/CopyOnWriteArrayList;|", "this$0:Ljava/util/concurrent/CopyOnWriteArrayList;|", "offset:I"}},
     {"java.util.BitSet", SHAPE_BIT_SET, STYLE_SIZED, 0, 2, {"words:[J", "wordsInUse:I"}},
 
     {"java.util.concurrent.ConcurrentSkipListSet", SHAPE_WRAP, STYLE_SIZED, SHAPE_KEYS, 1,

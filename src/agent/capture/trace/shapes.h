@@ -40,7 +40,7 @@ enum shape_kind {
     SHAPE_PAIRS,   /* size, keys, values */
     SHAPE_NUMBERS, /* an int[] or a long[] */
     SHAPE_COPIES,  /* size, the element that it has everywhere */
-    SHAPE_WINDOW,  /* size, list or other list, first, array of such a list */
+    SHAPE_WINDOW,  /* size, list or other list, how many elements come before */
     SHAPE_BIT_SET, /* words, how many are used */
 };
 

@@ -18,7 +18,7 @@ final class JvmscopeContents {
     private static final int COPIES = 17, WINDOW = 18, BIT_SET = 19;
     private static final int MAP = 1, SKIP_NULL = 2, KEYS = 4, WIDE_SIZE = 8;
     private static final int IS_MAP = 1 << 30;
-    private static final int STEPS_MAX = 512, CHARS_MAX = 64;
+    private static final int STEPS_MAX = 512, CHARS_MAX = 64, WRAPPED_MAX = 8;
 
     /** What ImmutableCollections has where there is no element; null when that is null. */
     private static Object nothing;
@@ -33,41 +33,52 @@ final class JvmscopeContents {
         learn();
     }
 
+    /**
+     * The contents of the object itself, or of what it wraps. A window, the part of another list, has: size, that list under one of
+     * two names, how many elements come before.
+     */
     static long write(long p, Object o, long[] s, int most) {
         boolean keys = false;
-        for (int i = 0; i < 4 && o != null && s != null && s[0] == WRAP; i++) {
+        int from = 0, size = -1;
+        for (int i = 0; i < WRAPPED_MAX && o != null && s != null && (s[0] == WRAP || s[0] == WINDOW); i++) {
             keys |= (s[1] & KEYS) != 0;
-            o = U.getObject(o, s[2]);
+            if (s[0] == WINDOW) {
+                size = size < 0 ? sizeOf(o, s) : size;
+                from += U.getInt(o, s[5]);
+            }
+            o = U.getObject(o, s[0] == WRAP ? s[2] : s[3] < 0 ? s[4] : s[3]);
             s = o == null ? null : JvmscopeTrace.shapeOf(o);
         }
-        boolean known = o != null && s != null && s[0] > WRAP;
+        boolean known = o != null && s != null && s[0] > WRAP && s[0] != WINDOW;
         U.putInt(p, -1);
         U.putInt(p + 4, known && (s[1] & MAP) != 0 && !keys ? IS_MAP : 0);
-        return known ? elements(p, o, s, most) : p + 8;
+        long end = known && from >= 0 ? elements(p, o, s, size >= 0 && size < most ? size : most, from) : p + 8;
+        if (size >= 0)
+            U.putInt(p, size);
+        return end;
     }
 
-    private static long elements(long start, Object o, long[] s, int most) {
+    /** from: how many elements of a list come before those that are written. */
+    private static long elements(long start, Object o, long[] s, int most, int from) {
         switch ((int) s[0]) {
             case ARRAY:
-                return array(start, o, s, most);
+                return array(start, o, s, most, from);
             case RING:
                 return ring(start, o, s, most);
             case HASH:
                 return hash(start, o, s, most);
             case CHAIN:
-                return chain(start, o, s, most);
+                return chain(start, o, s, most, from);
             case TREE:
                 return tree(start, o, s, most);
             case FIXED:
-                return fixed(start, o, s, most);
+                return fixed(start, o, s, most, from);
             case BITS:
                 return bits(start, o, s, most);
             case PAIRS:
                 return pairs(start, o, s, most);
             case COPIES:
                 return copies(start, o, s, most);
-            case WINDOW:
-                return window(start, o, s, most);
             case BIT_SET:
                 return bitSet(start, o, s, most);
             default:
@@ -133,16 +144,16 @@ final class JvmscopeContents {
     }
 
     /** size or -1, array; sparse ones have nulls between their elements, a map's keys and values alternate. */
-    private static long array(long start, Object o, long[] s, int most) {
+    private static long array(long start, Object o, long[] s, int most, int from) {
         Object[] a = (Object[]) U.getObject(o, s[3]);
         long p = start + 8;
         int length = a == null ? 0 : a.length, size = sizeOf(o, s), step = (s[1] & MAP) != 0 ? 2 : 1;
         boolean sparse = (s[1] & SKIP_NULL) != 0;
         U.putInt(start, size < 0 ? length : size);
         int end = sparse || size < 0 || size > length ? length : size;
-        if (end > STEPS_MAX)
-            end = STEPS_MAX;
-        for (int i = 0; i + step <= end && !isFull(start, most); i += step)
+        if (end - from > STEPS_MAX)
+            end = from + STEPS_MAX;
+        for (int i = from; i <= end - step && !isFull(start, most); i += step)
             if (!sparse || a[i] != null)
                 p = put(start, p, a[i], step == 2 ? a[i + 1] : null);
         return p;
@@ -191,7 +202,7 @@ final class JvmscopeContents {
      * size, or -1 where it is counted unless the chain is long; first, next, key, value or -1; where "first" is an object that has
      * the first node: that field, and what the value is called in other JDKs or -1.
      */
-    private static long chain(long start, Object o, long[] s, int most) {
+    private static long chain(long start, Object o, long[] s, int most, int from) {
         long p = start + 8;
         U.putInt(start, sizeOf(o, s));
         Object node = U.getObject(o, s[3]);
@@ -204,8 +215,7 @@ final class JvmscopeContents {
         for (; node != null && steps < STEPS_MAX && (s[2] < 0 || !isFull(start, most)); steps++) {
             Object key = U.getObject(node, s[5]), next = U.getObject(node, s[4]);
             if (key != null || (s[1] & SKIP_NULL) == 0) {
-                counted++;
-                if (!isFull(start, most))
+                if (counted++ >= from && !isFull(start, most))
                     p = put(start, p, key, at(node, value));
             }
             node = next == node ? null : next;
@@ -241,14 +251,14 @@ final class JvmscopeContents {
     }
 
     /** The fields themselves; with SKIP_NULL up to the first that is null or marks an empty place. */
-    private static long fixed(long start, Object o, long[] s, int most) {
+    private static long fixed(long start, Object o, long[] s, int most, int from) {
         long p = start + 8;
         int n = 0, step = (s[1] & MAP) != 0 ? 2 : 1;
         for (int i = 2; i + step <= s.length; i += step, n++) {
             Object first = U.getObject(o, s[i]);
             if ((s[1] & SKIP_NULL) != 0 && (first == null || first == nothing))
                 break;
-            if (!isFull(start, most))
+            if (n >= from && !isFull(start, most))
                 p = put(start, p, first, step == 2 ? U.getObject(o, s[i + 1]) : null);
         }
         U.putInt(start, n);
@@ -289,18 +299,6 @@ final class JvmscopeContents {
         U.putInt(start, size);
         for (int i = 0; i < size && !isFull(start, most); i++)
             p = put(start, p, U.getObject(o, s[3]), null);
-        return p;
-    }
-
-    /** size, the list that it is a part of, under one of two names; where it begins there, and that list's array. */
-    private static long window(long start, Object o, long[] s, int most) {
-        Object list = U.getObject(o, s[3] < 0 ? s[4] : s[3]);
-        Object[] a = list == null ? null : (Object[]) U.getObject(list, s[6]);
-        long p = start + 8;
-        int size = sizeOf(o, s), from = U.getInt(o, s[5]);
-        U.putInt(start, size);
-        for (int i = 0; i < size && a != null && from >= 0 && from < a.length - i && !isFull(start, most); i++)
-            p = put(start, p, a[from + i], null);
         return p;
     }
 
