@@ -212,6 +212,8 @@ static int wait_add(struct counting *c, uint32_t begin, uint32_t end)
         return 0;
     }
     thread_add(&c->s->threads.data[n.thread], n.kind, w.ns, w.idle);
+    if (c->f->only_threads)
+        return 0;
     uint32_t class = class_of(c, &w);
     if (n.kind == TL_IO || n.kind == TL_PREEMPTED || n.kind == TL_UNMOUNTED)
         return 0;

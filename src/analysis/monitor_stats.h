@@ -71,6 +71,9 @@ struct stats_filter {
     uint64_t over_ns;  /* threshold for the members intervals, caused and inferred */
     /* treat idle waits as waits, which then appear among sites and classes */
     bool idle;
+    /* fills only the table of threads and the sums: those of classes and sites take most of the
+     * time */
+    bool only_threads;
 };
 
 int monitor_stats(const struct timeline *t, const struct stats_filter *f,

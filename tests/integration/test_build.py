@@ -3,7 +3,9 @@
 import ast
 import importlib.machinery
 import importlib.util
+import os
 import re
+import shutil
 import subprocess
 import urllib.request
 
@@ -115,13 +117,27 @@ def test_the_includes_of_a_room_are_found(tmp_path):
     assert documented_rooms("| `base` | | x |\n| `upper` | base, other | x |\n") == {"base": set(), "upper": {"base", "other"}}
 
 
-def test_overhead_quotes_what_was_measured():
-    """Each figure in doc/overhead.md is in the section of doc/measured.md that its row names, and that file is made of its parts."""
+def test_measured_figures_are_in_the_order_of_the_topics(tmp_path):
+    """doc/measured.md is what bench/run makes of its parts: in groups, each topic once, each section with a heading of its own."""
+    lines = [line for line in (lab.ROOT / "bench" / "topics").read_text().splitlines() if line[0] != "#"]
+    topics = [line for line in lines if line[0] != "="]
+    assert lines[0][0] == "=" and len(set(topics)) == len(topics)
+    assert set(topics) == {p.name for p in (lab.ROOT / "bench").iterdir() if p.is_file() and not p.suffix and os.access(p, os.X_OK)} - {"run"}
+    parts = list((lab.ROOT / "doc" / "measured").glob("*.md"))
+    assert {p.stem for p in parts} <= set(topics)
+    assert all(p.read_text().startswith("## ") for p in parts)
     measured = (lab.ROOT / "doc" / "measured.md").read_text()
-    assert measured.split("\n", 3)[3] == "".join("\n" + p.read_text() for p in sorted((lab.ROOT / "doc" / "measured").glob("*.md")))
-    sections = {}
-    for title, text in re.findall(r"(?ms)^## (.*?)\n(.*?)(?=^## |\Z)", measured):
-        sections[title] = sections.get(title, "") + text
+    headings = re.findall(r"(?m)^##? .*", measured)
+    assert len(set(headings)) == len(headings)
+    shutil.copytree(lab.ROOT / "bench", tmp_path / "bench", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(lab.ROOT / "doc" / "measured", tmp_path / "doc" / "measured")
+    subprocess.run([tmp_path / "bench" / "run", "--join"], check=True)
+    assert measured == (tmp_path / "doc" / "measured.md").read_text()
+
+
+def test_overhead_quotes_what_was_measured():
+    """Each figure in doc/overhead.md is in the section of doc/measured.md that its row names."""
+    sections = dict(re.findall(r"(?ms)^## (.*?)\n(.*?)(?=^##? |\Z)", (lab.ROOT / "doc" / "measured.md").read_text()))
 
     def figures(text):
         return set(re.findall(r"\d+(?:\.\d+)?", text.replace(",", "")))

@@ -70,3 +70,49 @@ def test_memory_does_not_grow_with_the_number_of_samples(recordings, tmp_path, o
     few, many = (most_memory(*(["report", path] if output == "report" else ["convert", path, "-o", tmp_path / f"x.{output}"]))
                  for path in (recordings(n, stacks=20, chunk=chunk) for n in (1000000, 4000000)))
     assert many - few < 8, (few, many)
+
+
+EVENTS = 1300000  # as many as a recording has at least that gets an index
+
+# Instructions for each event of a timeline, a quarter above what they were when this was written: reading it and writing its index, and
+# answers from the index. If you reduce them, lower the bound.
+TIMELINE_BOUNDS = {"deadlocks": 3720, "critical-path": 2420, "critical-path again": 437, "summary": 831}
+WHAT_IF_EVENTS, WHAT_IF_BOUND = (20000, 60000), 14250
+INDEX_BYTES = 24
+
+
+@pytest.fixture(scope="module")
+def timeline(tmp_path_factory):
+    """Returns a function that records contended monitors and parks, as many events as it is told."""
+    folder = tmp_path_factory.mktemp("timelines")
+    subprocess.run(["gcc", "-O2", "-std=gnu17", "-D_GNU_SOURCE", f"-I{lab.ROOT / 'src'}", lab.ROOT / "bench" / "threads_generate.c",
+                    lab.BUILD / "src/jfr/libjfr.a", lab.BUILD / "src/base/libbase.a", "-lpthread", "-lz", "-o", folder / "generate"], check=True)
+
+    def make(events):
+        path = folder / f"{events}.jfr"
+        subprocess.run([folder / "generate", path, str(events)], check=True, stdout=subprocess.DEVNULL)
+        return path
+
+    return make
+
+
+def test_an_event_of_a_timeline_takes_few_instructions_and_bytes(timeline):
+    """The index is made by the first command and gets the holds of locks by the second, which both write; the others read it."""
+    if not shutil.which("valgrind"):
+        pytest.skip("valgrind is not there (tools/setup check)")
+    file = timeline(EVENTS)
+    each = {step: instructions("threads", step.split()[0], file) / EVENTS for step in TIMELINE_BOUNDS}
+    size = file.with_suffix(".jfr.timeline").stat().st_size / EVENTS
+    print(f"instructions an event: {each}; bytes: {size:.1f}")
+    assert not {step: n for step, n in each.items() if n > TIMELINE_BOUNDS[step]}
+    assert size <= INDEX_BYTES
+
+
+def test_an_event_of_a_what_if_takes_few_instructions(timeline):
+    """Both orders: that of the recording and the one decided anew."""
+    if not shutil.which("valgrind"):
+        pytest.skip("valgrind is not there (tools/setup check)")
+    few, many = (instructions("threads", "what-if", "--lock", "Server", "--factor", "0.5", timeline(n)) for n in WHAT_IF_EVENTS)
+    each = (many - few) / (WHAT_IF_EVENTS[1] - WHAT_IF_EVENTS[0])
+    print(f"what-if: {each:.0f} instructions an event")
+    assert each <= WHAT_IF_BOUND

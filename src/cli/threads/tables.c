@@ -24,9 +24,10 @@ static struct stats_filter filter_of(const struct thread_view *v, uint64_t over_
                                  .idle = v->options->idle};
 }
 
-static int stats_of(struct thread_view *v, uint64_t over_ns, struct monitor_stats *ret)
+static int stats_of(struct thread_view *v, bool only_threads, struct monitor_stats *ret)
 {
-    struct stats_filter f = filter_of(v, over_ns);
+    struct stats_filter f = filter_of(v, 1000000);
+    f.only_threads = only_threads;
     int r = monitor_stats(v->t, &f, ret);
     return r < 0 ? complain_errno(v->path, "cannot analyse", r) : 0;
 }
@@ -185,7 +186,7 @@ static void print_threads(struct thread_view *v, struct monitor_stats *s, size_t
 int threads_summary(struct thread_view *v)
 {
     struct monitor_stats s;
-    int status = stats_of(v, 1000000, &s);
+    int status = stats_of(v, true, &s);
     if (status)
         return status;
     char d[24];
@@ -429,7 +430,7 @@ int threads_monitors(struct thread_view *v)
 {
     struct monitor_stats s;
     struct gains g = {0};
-    int status = stats_of(v, 1000000, &s);
+    int status = stats_of(v, false, &s);
     if (status)
         return status;
     (void)gains_of(v, &g); /* without an end point there is no path, and no share of it */
