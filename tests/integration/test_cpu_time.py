@@ -52,6 +52,8 @@ def test_all_cpu_time_of_a_process_is_reported(jdk, tmp_path):
     page = tmp_path / "c.html"
     assert lab.jvmscope("convert", out, "-o", page).returncode == 0
     assert '"[compilers]"' in page.read_text()
+    compilers = set(re.findall(r'"(C[12] Comp[^"]*)"', page.read_text()))
+    assert compilers and all(re.fullmatch(r"C[12] CompilerThread\d*", name) for name in compilers), "not cut as the kernel cuts them"
 
 
 def time_of(recording):

@@ -20,7 +20,10 @@ const char *const task_group_names[TASK_GROUPS] = {
     [TASK_JAVA] = "Java threads",     [TASK_PROCESS] = "process",
 };
 
-enum { NAME_BYTES = 16 }; /* the size of the kernel's names, including the NUL */
+enum {
+    KEPT_BYTES = 15, /* of a name, by the kernel */
+    NAME_BYTES = 64,
+};
 
 struct task {
     pid_t tid;
@@ -89,6 +92,58 @@ static enum task_group group_of(const char *name)
     return TASK_NATIVE;
 }
 
+/* Names of the VM's threads that are longer than what the kernel keeps; a number may follow. */
+static const char *const long_names[] = {
+    "C1 CompilerThread",
+    "C2 CompilerThread",
+    "VM Periodic Task Thread",
+    "Signal Dispatcher",
+    "Monitor Deflation Thread",
+    "Notification Thread",
+    "G1 Concurrent Refinement Thread",
+    "G1 Refinement Control",
+    "G1 Refinement Workers#",
+    "Concurrent Mark-Sweep GC Thread",
+    "Surrogate Locker Thread (Concurrent GC)",
+    "StringDedupThread",
+    "StringDedupProcessor",
+    "Shenandoah Control Thread",
+    "Shenandoah Regulator Thread",
+    "Shenandoah GC Threads#",
+    "JFR Thread Sampler",
+    "JFR Sampler Thread",
+    "JFR Recorder Thread",
+};
+
+/*
+ * Completes a name that was cut, if only one of the VM's names can be meant: "C2 CompilerThre", or
+ * from JDK 27 on "C2 Comp..hread0". Such a number is kept.
+ */
+static void complete_name(char name[NAME_BYTES])
+{
+    enum { FIRST = 7, DOTS = 2 };
+
+    const char *end = name + KEPT_BYTES, *tail = name + FIRST + DOTS;
+    if (strlen(name) != KEPT_BYTES)
+        return;
+    bool middle = strncmp(name + FIRST, "..", DOTS) == 0;
+    const char *number = end;
+    while (middle && number > tail && number[-1] >= '0' && number[-1] <= '9')
+        number--;
+    for (size_t i = 0; i < ARRAY_SIZE(long_names); i++) {
+        const char *full = long_names[i];
+        size_t len = strlen(full), n = (size_t)(number - tail);
+        bool is = middle ? strncmp(full, name, FIRST) == 0 && memcmp(full + len - n, tail, n) == 0
+                         : strncmp(full, name, KEPT_BYTES) == 0;
+        if (!is)
+            continue;
+        char digits[KEPT_BYTES + 1];
+        snprintf(digits, sizeof(digits), "%.*s", middle ? (int)(end - number) : 0, number);
+        snprintf(name, NAME_BYTES, "%s%s", full, digits);
+        return;
+    }
+}
+
 static void read_name(pid_t tid, char ret[NAME_BYTES])
 {
     char path[64];
@@ -98,6 +153,7 @@ static void read_name(pid_t tid, char ret[NAME_BYTES])
     n = MAX(n, 0);
     ret[n] = 0;
     ret[strcspn(ret, "\n")] = 0;
+    complete_name(ret);
 }
 
 /*

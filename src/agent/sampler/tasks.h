@@ -28,7 +28,7 @@ extern const char *const task_group_names[TASK_GROUPS];
 /* The CPU time that a thread or the process has used since it was last reported. */
 struct task_time {
     enum task_group group;
-    const char *name; /* the kernel's name, of at most 15 bytes; "" for the process */
+    const char *name; /* as far as the kernel keeps it (tasks.c); "" for the process */
     uint64_t cpu_ns;
 };
 
