@@ -84,7 +84,7 @@ static void print_status_json(const char *answer)
 
 enum { REDUCTIONS_MAX = 16 };
 
-/* Prints the members "ring" and "cost" for people. */
+/* Prints the members "ring", "cost" and "memory" for people. */
 static void print_ring(const char *answer)
 {
     struct ring_status ring;
@@ -97,6 +97,8 @@ static void print_ring(const char *answer)
     if (ring.process_ns)
         printf("%-16s %.2f %% of the CPU time of the process\n", "cost",
                100 * (double)ring.own_ns / (double)ring.process_ns);
+    printf("%-16s %s for tables, stacks and names, beside the ring\n", "memory",
+           format_size(size, ring.memory));
 }
 
 /* A value of the answer's trigger `number`; NULL: there is none. The caller frees it. */

@@ -42,7 +42,9 @@ bool ring_status_read(const char *answer, struct ring_status *ret)
         .own_ns = number_of(answer, "cost.threads_ns") + number_of(answer, "cost.handlers_ns") +
                   number_of(answer, "cost.waits_ns") + number_of(answer, "cost.allocations_ns") +
                   number_of(answer, "cost.requests_ns"),
-        .process_ns = number_of(answer, "cost.process_ns")};
+        .process_ns = number_of(answer, "cost.process_ns"),
+        .memory = number_of(answer, "memory.tables_bytes") + number_of(answer, "names.bytes") +
+                  number_of(answer, "ring.name_bytes")};
     return ret->size != 0;
 }
 

@@ -9,6 +9,7 @@ struct ring_status {
     int descriptor; /* the VM's descriptor of a ring in memory; otherwise -1 */
     uint64_t size, used, rate, from_ms, to_ms, keep_ms;
     uint64_t own_ns, process_ns; /* CPU time of the agent and of the process since it began */
+    uint64_t memory;             /* bytes of the agent's tables and names that are in memory */
 };
 
 /* Reads an agent's answer. Returns false when it does not record into a ring. */

@@ -4,11 +4,11 @@
  * async-signal-safe.
  */
 #include "base/hash.h"
+#include "base/mapped.h"
 #include "base/pages.h"
 #include "jfr/internal.h"
 
 #include <sched.h>
-#include <sys/mman.h>
 
 #define MAX_PROBES 128
 
@@ -272,15 +272,11 @@ int traces_init(struct traces *t, uint64_t bytes, bool again)
     while (slots < bytes / (again ? 128 : 512) && slots < UINT64_C(1) << 30)
         slots *= 2;
     /* Pages that are never touched take no memory. */
-    void *arena = mmap(NULL, bytes + TAIL_BYTES, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    void *table = mmap(NULL, (FIRST_SLOTS + slots) * 8, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    *t = (struct traces){.arena = arena == MAP_FAILED ? NULL : arena,
+    *t = (struct traces){.arena = mapped_new(bytes + TAIL_BYTES),
                          .end = bytes,
                          .bytes = bytes,
                          .part = part,
-                         .slots = table == MAP_FAILED ? NULL : table,
+                         .slots = mapped_new((FIRST_SLOTS + slots) * 8),
                          .mask = (uint32_t)(slots - 1)};
     if (t->arena && t->slots) {
         for (size_t i = 0; i < FIRST_SLOTS; i += 512)
@@ -293,10 +289,8 @@ int traces_init(struct traces *t, uint64_t bytes, bool again)
 
 void traces_release(struct traces *t)
 {
-    if (t->arena)
-        munmap(t->arena, t->bytes + TAIL_BYTES);
-    if (t->slots)
-        munmap(t->slots, (FIRST_SLOTS + (uint64_t)t->mask + 1) * 8);
+    mapped_free(t->arena, t->bytes + TAIL_BYTES);
+    mapped_free(t->slots, (FIRST_SLOTS + (uint64_t)t->mask + 1) * 8);
     *t = (struct traces){0};
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unwind/sites.h"
 
+#include "base/mapped.h"
 #include "base/seqlock.h"
-
-#include <sys/mman.h>
 
 enum {
     SITES_BYTES = sizeof(struct site) << SITES_LOG2,
@@ -13,52 +12,24 @@ enum {
 
 _Static_assert(WALK_KINDS <= 1 << KIND_BITS, "a kind has its bits");
 
-/*
- * Allocates zeroed memory, aligned to its size, whose pages exist at once, so that the signal
- * handler takes no page faults.
- */
-static void *table_new(size_t bytes)
-{
-    char *memory = mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
-        return NULL;
-    size_t before = -(uintptr_t)memory % bytes;
-    if (before)
-        munmap(memory, before);
-    munmap(memory + before + bytes, bytes - before);
-    memory += before;
-    /* With a huge page, one entry of the TLB covers it all. */
-    (void)madvise(memory, bytes, MADV_HUGEPAGE);
-    for (size_t at = 0; at < bytes; at += 4096)
-        *(volatile char *)(memory + at) = 0;
-    return memory;
-}
-
-static void table_free(void *table, size_t bytes)
-{
-    if (table)
-        munmap(table, bytes);
-}
-
 struct site *sites_new(void)
 {
-    return table_new(SITES_BYTES);
+    return mapped_new_present(SITES_BYTES);
 }
 
 void sites_free(struct site *sites)
 {
-    table_free(sites, SITES_BYTES);
+    mapped_free(sites, SITES_BYTES);
 }
 
 struct known_method *known_methods_new(void)
 {
-    return table_new(KNOWN_BYTES);
+    return mapped_new_present(KNOWN_BYTES);
 }
 
 void known_methods_free(struct known_method *known)
 {
-    table_free(known, KNOWN_BYTES);
+    mapped_free(known, KNOWN_BYTES);
 }
 
 /* Notes that it was valid at another epoch, if it is still the same entry. */

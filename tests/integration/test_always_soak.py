@@ -11,13 +11,14 @@ import time
 import pytest
 
 import lab
+from test_always import memory_of
 
 
 class Churn:
     """A program that creates and drops classes and threads; `rounds` is its progress."""
 
     def __init__(self, jdk, agent=None, rate=100):
-        self.rounds = 0
+        self.rounds, self.recorded = 0, agent is not None
         jvm = ["-Xmx64m", "-XX:MaxMetaspaceSize=64m", *([jdk.agent(agent)] if agent else [])]
         self.process = jdk.start_java("Churns", rate, jvm=jvm, stdout=subprocess.PIPE)
         assert self.process.stdout.readline() == "ready\n"
@@ -30,7 +31,8 @@ class Churn:
 
     def figures(self):
         lines = dict(line.split(":", 1) for line in open(f"/proc/{self.pid}/status") if ":" in line)
-        return {"rss": int(lines["RssAnon"].split()[0]) << 10, "files": len(os.listdir(f"/proc/{self.pid}/fd")), "threads": int(lines["Threads"])}
+        own = memory_of(json.loads(lab.jvmscope("status", "--json", self.pid).stdout)) if self.recorded else 0
+        return {"own": own, "rss": int(lines["RssAnon"].split()[0]) << 10, "files": len(os.listdir(f"/proc/{self.pid}/fd")), "threads": int(lines["Threads"])}
 
 
 def churn(jdk, folder, seconds, rate):
@@ -68,8 +70,9 @@ def check(jdk, folder, seconds, rate):
     grown = {name: late[1][name] - early[1][name] for name in early[1]}
     without = {name: late[2][name] - early[2][name] for name in early[2]}
     print(f"JDK {jdk.version}: {late[3]} loaders, {2 * late[3]} threads, {attaches} attaches in {seconds} s; "
-          f"anonymous memory {grown['rss'] / 2**20:+.1f} MiB, without the agent {without['rss'] / 2**20:+.1f} MiB, in {hours * 60:.0f} min")
+          f"the agent has {late[1]['own'] / 2**20:.1f} MiB ({grown['own'] / 2**20:+.1f} MiB); anonymous memory {grown['rss'] / 2**20:+.1f} MiB, without the agent {without['rss'] / 2**20:+.1f} MiB, in {hours * 60:.0f} min")
     assert late[3] > early[3] + 100
+    assert 2 << 20 < late[1]["own"] < 24 << 20, late
     assert abs(grown["files"]) <= 4 and abs(grown["threads"]) <= 4, (grown, without)
     # Classes and their loaders go although the recorder has seen them; so does their metadata.
     own = next(c for c in vm["class_loaders"] if c["class"] == "Churns$Loader")

@@ -10,13 +10,16 @@
 #include "base/json_check.h"
 #include "base/latency.h"
 #include "base/map.h"
+#include "base/mapped.h"
 #include "base/parse.h"
 #include "base/strpool.h"
 #include "base/vec.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static void map_agrees_with_a_plain_array(void **state)
 {
@@ -436,6 +439,33 @@ static void buckets_of_latencies_touch_and_are_narrow(void **state)
     assert_int_equal(latency_least_ns(UINT32_MAX), UINT64_MAX);
 }
 
+static void memory_that_was_touched_is_counted_until_it_is_freed(void **state)
+{
+    enum { BYTES = 40 << 20 };
+
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint64_t before = mapped_resident();
+    char *lazy = mapped_new(BYTES);
+    assert_non_null(lazy);
+    assert_int_equal(madvise(lazy, BYTES, MADV_NOHUGEPAGE), 0);
+    assert_int_equal(mapped_resident(), before);
+    for (size_t i = 0; i < 100; i++)
+        lazy[i * (BYTES / 100)] = 1;
+    lazy[BYTES - 1] = 1;
+    assert_int_equal(mapped_resident(), before + 101 * page);
+    char *present = mapped_new_present(1 << 20);
+    assert_non_null(present);
+    assert_int_equal((uintptr_t)present % (1 << 20), 0);
+    for (size_t i = 0; i < 1 << 20; i++)
+        assert_int_equal(present[i], 0);
+    assert_int_equal(mapped_resident(), before + 101 * page + (1 << 20));
+    mapped_free(lazy, BYTES);
+    assert_int_equal(mapped_resident(), before + (1 << 20));
+    mapped_free(present, 1 << 20);
+    mapped_free(NULL, 1 << 20);
+    assert_int_equal(mapped_resident(), before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -448,6 +478,7 @@ int main(void)
         cmocka_unit_test(json_values_end_where_they_end),
         cmocka_unit_test(json_is_always_valid_text),
         cmocka_unit_test(arena_allocations_do_not_overlap),
+        cmocka_unit_test(memory_that_was_touched_is_counted_until_it_is_freed),
         cmocka_unit_test(no_link_leads_out_of_a_root),
         cmocka_unit_test(a_file_appears_whole_or_not_at_all),
         cmocka_unit_test(names_of_made_classes_mean_the_same_in_every_run),

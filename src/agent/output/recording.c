@@ -145,7 +145,7 @@ int recording_begin(struct jfr_writer **ret, const char *path, const struct opti
     if (option_always(o)) {
         options.ring_bytes = o->v[OPT_MAX_SIZE].number;
         options.keep_ns = o->v[OPT_KEEP].number;
-        options.trace_bytes = UINT64_C(32) << 20; /* used again and again */
+        options.trace_bytes = UINT64_C(8) << 20; /* used again and again */
     }
     struct jfr_writer *w = NULL;
     int r = jfr_writer_open(&w, path, &options);

@@ -3,11 +3,11 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/mapped.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
 enum { ROUND_SHARE = 50 }; /* a round may take at most this part of the time between rounds */
 
@@ -138,9 +138,8 @@ int sampler_jvmti_start(const struct sampler_jvmti *o)
     if (r < 0)
         return r;
     size_t bytes = THREADS_MAX * sizeof(*jvmti.seen);
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
+    void *memory = mapped_new(bytes);
+    if (!memory)
         return -ENOMEM;
     jvmti.options = *o;
     jvmti.seen = memory;
@@ -162,8 +161,7 @@ void sampler_jvmti_stop(void)
 
 void sampler_jvmti_release(void)
 {
-    if (jvmti.seen)
-        munmap(jvmti.seen, THREADS_MAX * sizeof(*jvmti.seen));
+    mapped_free(jvmti.seen, THREADS_MAX * sizeof(*jvmti.seen));
     jvmti.seen = NULL;
 }
 

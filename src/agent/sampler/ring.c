@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/sampler/ring.h"
 
-#include "base/pages.h"
+#include "base/mapped.h"
 
 #include <errno.h>
 
@@ -9,29 +9,16 @@ enum { UNIT = 64 };
 
 int ring_open(struct ring *r, uint64_t size)
 {
-    /*
-     * The memory is aligned to its size, so that a single TLB entry covers it if it is one huge
-     * page.
-     */
-    char *memory = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
+    char *memory = mapped_new_present(size);
+    if (!memory)
         return -ENOMEM;
-    size_t before = -(uintptr_t)memory % size;
-    if (before)
-        munmap(memory, before);
-    munmap(memory + before + size, size - before);
-    *r = (struct ring){.memory = memory + before, .size = size};
-    (void)madvise(r->memory, size, MADV_HUGEPAGE);
-    for (size_t at = 0; at < size; at += 4096)
-        *(volatile char *)(r->memory + at) = 0;
+    *r = (struct ring){.memory = memory, .size = size};
     return 0;
 }
 
 void ring_close(struct ring *r)
 {
-    if (r->memory)
-        munmap(r->memory, r->size);
+    mapped_free(r->memory, r->size);
     *r = (struct ring){0};
 }
 

@@ -9,6 +9,7 @@
 #include "agent/vm/virtual_threads.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/mapped.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -16,7 +17,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -434,12 +434,8 @@ static int make_pool(const struct sampler_options *o)
     p->n = MAX(o->keep, (unsigned)sysconf(_SC_NPROCESSORS_CONF) * 2 + 14);
     p->bytes = p->stride * p->n;
     /* Pages take memory only when they are used. */
-    void *memory = mmap(NULL, p->bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
-        return -ENOMEM;
-    p->memory = memory;
-    return 0;
+    p->memory = mapped_new(p->bytes);
+    return p->memory ? 0 : -ENOMEM;
 }
 
 /*
@@ -464,8 +460,7 @@ static void free_pool(void)
     ring_close(&sampler.ring);
     free(later.frames);
     later.frames = NULL;
-    if (sampler.pool.memory)
-        munmap(sampler.pool.memory, sampler.pool.bytes);
+    mapped_free(sampler.pool.memory, sampler.pool.bytes);
     sampler.pool = (struct pool){0};
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/mapped.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,7 +13,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -553,21 +553,13 @@ static int start_visitor(void)
 
 /* ---- life ---- */
 
-/* Returns zeroed memory whose pages are allocated when they are used. It is never freed. */
-static void *map_table(size_t bytes)
-{
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return memory == MAP_FAILED ? NULL : memory;
-}
-
 int slots_start(const struct slots_options *o)
 {
     if (fault_here())
         return -ENOMEM;
-    if (!by_descriptor && !(by_descriptor = map_table(DESCRIPTORS_MAX * sizeof(*by_descriptor))))
+    if (!by_descriptor && !(by_descriptor = mapped_new(DESCRIPTORS_MAX * sizeof(*by_descriptor))))
         return -ENOMEM;
-    if (!slots && !(slots = map_table(SLOTS_MAX * sizeof(*slots))))
+    if (!slots && !(slots = mapped_new(SLOTS_MAX * sizeof(*slots))))
         return -ENOMEM;
     pthread_mutex_lock(&lock);
     options = *o;

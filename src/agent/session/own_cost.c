@@ -5,6 +5,7 @@
 #include "agent/sampler/sampler.h"
 #include "agent/vm/thread_table.h"
 #include "base/clock.h"
+#include "base/mapped.h"
 
 #include <time.h>
 
@@ -62,6 +63,7 @@ void own_cost_status(struct buf *out)
     buf_printf(out, "cost.threads_ns %llu\ncost.handlers_ns %llu\ncost.process_ns %llu\n",
                (unsigned long long)threads_so_far(), (unsigned long long)c.handler_ns,
                (unsigned long long)cost.process_ns);
+    buf_printf(out, "memory.tables_bytes %llu\n", (unsigned long long)mapped_resident());
     for (int i = 0; i < COST_CALLBACKS; i++)
         buf_printf(out, "cost.%s_ns %llu\n", names[i],
                    (unsigned long long)cost.parts[OWN_WAITS + i]);

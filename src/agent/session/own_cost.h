@@ -25,6 +25,7 @@ void own_cost_start(void);
 void own_cost_read(struct own_cost *ret);
 /*
  * Lines "cost.NAME N": CPU time in ns since own_cost_start of the agent's threads, of its signal
- * handlers and of its callbacks, and of the whole process.
+ * handlers and of its callbacks, and of the whole process; "memory.tables_bytes N": what of its
+ * tables is in memory.
  */
 void own_cost_status(struct buf *out);

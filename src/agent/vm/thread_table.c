@@ -5,12 +5,12 @@
 #include "agent/vm/os_thread.h"
 
 #include "base/clock.h"
+#include "base/mapped.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 
 enum { LISTENERS_MAX = 8 };
@@ -36,9 +36,8 @@ int threads_init(void)
     if (table)
         return 0;
     /* Pages are committed as threads are added. */
-    void *memory = mmap(NULL, THREADS_MAX * sizeof(*table), PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
+    void *memory = mapped_new(THREADS_MAX * sizeof(*table));
+    if (!memory)
         return -ENOMEM;
     table = memory;
     return 0;

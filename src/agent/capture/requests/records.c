@@ -6,6 +6,7 @@
 #include "agent/capture/requests/follow.h"
 
 #include "agent/session/fault.h"
+#include "base/mapped.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -77,13 +78,6 @@ void follow_unlock(struct request *r)
 
 /* ---- the tables ---- */
 
-static void *map_zero(size_t size)
-{
-    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                   -1, 0);
-    return p == MAP_FAILED ? NULL : p;
-}
-
 static const struct {
     void **at;
     size_t size;
@@ -110,7 +104,7 @@ int follow_load(void)
     if (fault_here())
         return -ENOMEM;
     for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
-        if (!*tables[i].at && !(*tables[i].at = map_zero(tables[i].size)))
+        if (!*tables[i].at && !(*tables[i].at = mapped_new(tables[i].size)))
             return -ENOMEM;
     return 0;
 }

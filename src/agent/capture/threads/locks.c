@@ -25,11 +25,11 @@
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/probe_class.h"
 #include "base/clock.h"
+#include "base/mapped.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define PROBE "java/lang/JvmscopeLocks"
 
@@ -500,9 +500,8 @@ int locks_on(const char *which, JNIEnv *jni, struct buf *why)
 {
     static jclass probe;
     if (!sites) {
-        void *p = mmap(NULL, SITES_MAX * sizeof(*sites), PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (p == MAP_FAILED)
+        void *p = mapped_new(SITES_MAX * sizeof(*sites));
+        if (!p)
             return -ENOMEM;
         sites = p;
     }

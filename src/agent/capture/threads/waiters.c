@@ -11,6 +11,7 @@
 #include "agent/vm/vm.h"
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/mapped.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -321,9 +322,8 @@ int waiters_init(void)
 {
     if (platform)
         return 0;
-    void *memory = mmap(NULL, THREADS_MAX * sizeof(*platform), PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
+    void *memory = mapped_new(THREADS_MAX * sizeof(*platform));
+    if (!memory)
         return -ENOMEM;
     platform = memory;
     for (int i = 0; i < SHARDS; i++)
