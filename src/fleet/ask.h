@@ -64,6 +64,7 @@ int ask_time(const char *text, int64_t now_s, int64_t *ret) must_check;
 int ask_diff(struct asker *a);
 int ask_findings(struct asker *a);
 int ask_query(struct asker *a);
+int ask_requests(struct asker *a);
 int ask_services(struct asker *a);
 int ask_top_services(struct asker *a);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a store finds by itself: methods that take a larger share since a version of their service
- * came, and what recordings found out.
+ * came.
  */
 #include "fleet/ask.h"
 
@@ -231,31 +231,6 @@ static int put_pair(struct searching *x, const struct pair *p, double comparison
     return 0;
 }
 
-static int on_finding(void *context, const struct store_finding *f)
-{
-    struct json *j = ((struct asker *)context)->j;
-    json_begin_object(j);
-    json_key_string(j, "kind", f->kind);
-    json_key_string(j, "service", f->series->service);
-    json_key_string(j, "version", f->series->version);
-    json_key_i64(j, "since", f->start_s);
-    json_key_string(j, "text", f->text);
-    json_key_u64(j, "count", f->count);
-    json_key_u64(j, "weight_ns", f->weight_ns);
-    json_end_object(j);
-    return 0;
-}
-
-static int put_recorded(struct asker *a)
-{
-    struct store_read *r = NULL;
-    int e = store_begin(a->store, &a->q->choice, &r, a->why);
-    if (e == 0)
-        e = store_each_finding(a->store, r, on_finding, a);
-    store_end(a->store, r);
-    return e;
-}
-
 int ask_findings(struct asker *a)
 {
     struct searching x = {.a = a};
@@ -270,8 +245,6 @@ int ask_findings(struct asker *a)
     json_key_array(a->j, "findings");
     for (size_t i = 0; i < pairs.list.len && e == 0; i++)
         e = put_pair(&x, &pairs.list.data[i], (double)pairs.list.len, &compared, &shown);
-    if (e == 0)
-        e = put_recorded(a);
     json_end_array(a->j);
     json_key_array(a->j, "compared");
     buf_bytes(a->j->out, compared.data, compared.len);

@@ -69,6 +69,9 @@ struct fleet_latency {
     uint64_t count, errors, total_ns, max_ns;
 };
 
+/* The finding of a slow request: its text is "UPLOAD TRACE ID NAME"; "-" for no trace. */
+#define FLEET_SLOW_REQUEST "slow request"
+
 /* A finding: something that a recording says about its program. */
 struct fleet_finding {
     int64_t start_s;

@@ -36,6 +36,8 @@ struct fleet_reading {
      * generously, and their parts must not overlap. 0: everything.
      */
     int64_t after_ns, until_ns;
+    /* The name under which the upload is kept, for its slowest requests to say; NULL: it is not. */
+    const char *kept;
 };
 
 /* The contents of an upload: one batch for each program that it is about. */

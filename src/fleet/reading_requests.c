@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <string.h>
 
 /* A trace id of W3C's trace context: 32 hexadecimal digits. */
 static bool read_trace(const char *text, struct fleet_hash *ret)
@@ -122,14 +123,18 @@ static int add_bucket(struct sample_requests *s, size_t name, const uint32_t *nu
     return vec_push(&b->latencies, l);
 }
 
+static bool is_in_window(const struct sample_requests *s, const struct request *q)
+{
+    return (!s->how->after_ns || q->end_ns >= s->how->after_ns) &&
+           (!s->how->until_ns || q->end_ns < s->how->until_ns);
+}
+
 /* Leaves those that ended in the window. Returns how many. */
 static uint32_t keep_window(const struct sample_requests *s, uint32_t *numbers, uint32_t n)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < n; i++) {
-        int64_t end = s->requests.list.data[numbers[i]].end_ns;
-        if ((!s->how->after_ns || end >= s->how->after_ns) &&
-            (!s->how->until_ns || end < s->how->until_ns))
+        if (is_in_window(s, &s->requests.list.data[numbers[i]]))
             numbers[kept++] = numbers[i];
     }
     return kept;
@@ -152,6 +157,64 @@ static int add_listed(struct sample_requests *s, size_t name)
     return r;
 }
 
+/* ---- the slowest, for which the recording is kept */
+
+enum { SLOWEST = 3 };
+
+static int add_slow(struct sample_requests *s, const struct request *q)
+{
+    _cleanup_(buf_release) struct buf text = BUF(1 << 16);
+    struct batch *b = s->b;
+    struct fleet_hash trace;
+    const char *name = requests_text(&s->requests, s->requests.names.data[q->name].name);
+    const char *of = q->trace == REQUEST_NONE ? "-" : requests_text(&s->requests, q->trace);
+    buf_printf(&text, "%s %s %llu %s", s->how->kept, read_trace(of, &trace) ? of : "-",
+               (unsigned long long)q->id, name);
+    int64_t kind = strpool_add(&b->strings, FLEET_SLOW_REQUEST, strlen(FLEET_SLOW_REQUEST));
+    int64_t at = buf_error(&text) ? -ENOMEM : strpool_add(&b->strings, buf_str(&text), text.len);
+    if (kind < 0 || at < 0)
+        return -ENOMEM;
+    return vec_push(&b->findings,
+                    ((struct fleet_finding){.start_s = q->end_ns / 1000000000,
+                                            .kind = (uint32_t)kind,
+                                            .text = (uint32_t)at,
+                                            .count = 1,
+                                            .weight_ns = (uint64_t)(q->end_ns - q->start_ns)}));
+}
+
+static int64_t length_of(const struct request *q)
+{
+    return q->end_ns - q->start_ns;
+}
+
+/* The slowest request of each name, of the names whose slowest are the slowest of all. */
+static int add_slowest(struct sample_requests *s)
+{
+    const struct request *slowest[SLOWEST];
+    size_t n = 0;
+    int r = 0;
+    for (size_t i = 0; i < s->requests.names.len; i++) {
+        const struct request_name *name = &s->requests.names.data[i];
+        const struct request *longest = NULL;
+        for (size_t k = 0; k < name->count; k++) {
+            const struct request *q =
+                &s->requests.list.data[s->requests.by_name.data[name->first + k]];
+            if (is_in_window(s, q) && length_of(q) > (longest ? length_of(longest) : 0))
+                longest = q;
+        }
+        if (!longest || (n == SLOWEST && length_of(longest) <= length_of(slowest[n - 1])))
+            continue;
+        n += n < SLOWEST;
+        size_t at = n - 1;
+        for (; at && length_of(slowest[at - 1]) < length_of(longest); at--)
+            slowest[at] = slowest[at - 1];
+        slowest[at] = longest;
+    }
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = add_slow(s, slowest[i]);
+    return r;
+}
+
 int sample_requests_load(struct sample_requests *ret, struct batch *b, const char *path,
                          const struct fleet_reading *how, struct buf *why)
 {
@@ -166,6 +229,8 @@ int sample_requests_load(struct sample_requests *ret, struct batch *b, const cha
     r = add_names(ret);
     if (r == 0)
         r = add_traces(ret);
+    if (r == 0 && how->kept)
+        r = add_slowest(ret);
     for (size_t i = 0; r == 0 && i < ret->requests.names.len; i++) {
         const struct request_name *n = &ret->requests.names.data[i];
         /*

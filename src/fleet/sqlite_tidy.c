@@ -103,7 +103,7 @@ static int tidy_all(struct sqlite_store *s, const struct store_keep *keep, int64
         int64_t before;
     } steps[] = {
         {"DELETE FROM upload WHERE received < ?1", now_s - UPLOADS_KEPT_S},
-        {"DELETE FROM finding WHERE start < ?1", oldest},
+        {"DELETE FROM finding WHERE start < ?1", removed_until(keep, 0, now_s)},
         {"DELETE FROM label WHERE series IN (SELECT id FROM series WHERE seen < ?1)", day},
         {"DELETE FROM series WHERE seen < ?1", day},
         {"DELETE FROM request WHERE seen < ?1", day},

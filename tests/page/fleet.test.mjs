@@ -12,6 +12,7 @@ const hostile = `<img src=x onerror="document.title='owned'">`;
 let browser;
 let collector;
 let url;
+let recorded;
 
 const fleet = (verb, ...args) => JSON.parse(jvmscope("fleet", verb, "--json", "--store", store, ...args));
 
@@ -25,7 +26,7 @@ async function send(service, version, host, ago, slow, more = "") {
 }
 
 before(async () => {
-  collector = spawn(join(root, "build/jvmscope"), ["collect", "--store", store, "--listen", "127.0.0.1:0"]);
+  collector = spawn(join(root, "build/jvmscope"), ["collect", "--store", store, "--listen", "127.0.0.1:0", "--recordings", join(folder, "kept")]);
   url = await new Promise((resolve) => collector.stdout.once("data", (d) => resolve(String(d).trim())));
   for (const [version, slow] of [["1.7", 20], ["1.8", 60]])
     for (let i = 0; i < 8; i++) await send("shop", version, `web${i % 4}`, (version === "1.7" ? 1200 : 600) - 60 * i, slow + (i % 3));
@@ -33,7 +34,8 @@ before(async () => {
   const { command, classes } = java("RequestCauses");
   const recording = join(folder, "requests.jfr");
   jvmscope("run", "--requests", "-o", recording, "--", command, "-Xmx512m", "-cp", classes, "RequestCauses");
-  const r = await fetch(`${url}v1/upload?service=causes&version=1&host=web9`, { method: "POST", body: readFileSync(recording) });
+  recorded = readFileSync(recording);
+  const r = await fetch(`${url}v1/upload?service=causes&version=1&host=web9`, { method: "POST", body: recorded });
   assert.equal(r.status, 200, await r.text());
   browser = await launch();
 });
@@ -117,6 +119,17 @@ test("requests with their latencies over time", async () => {
   await page.keyboard.press("Enter");
   await page.waitForURL(/request=GET/);
   await page.waitForSelector("tr[aria-selected=true]:has-text('GET /lock')");
+  await page.goto(`${url}#v=requests&service=causes`);
+  const { slowest } = fleet("requests", "--service", "causes");
+  assert.equal(slowest.length, 3);
+  const links = page.locator("section[aria-label^='Slow requests'] li");
+  await links.nth(2).waitFor();
+  for (const [i, s] of slowest.entries()) {
+    assert.ok((await links.nth(i).textContent()).includes(`${s.request}, causes 1,`));
+    const kept = await fetch(new URL(await links.nth(i).locator("a").getAttribute("href"), url));
+    assert.equal(kept.status, 200);
+    assert.deepEqual(Buffer.from(await kept.arrayBuffer()), recorded);
+  }
   assert.deepEqual(await faults(page), []);
   assert.deepEqual(page.problems, []);
 });

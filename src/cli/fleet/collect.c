@@ -15,8 +15,8 @@
 #include <string.h>
 
 struct collect {
-    const char *store, *listen, *tokens, *keep;
-    uint64_t max_upload, rate, max_series;
+    const char *store, *listen, *tokens, *keep, *recordings;
+    uint64_t max_upload, rate, max_series, recordings_size;
 };
 
 static const struct arg collect_args[] = {
@@ -28,6 +28,8 @@ static const struct arg collect_args[] = {
     {"--token", 0, ARG_LIST, offsetof(struct collect, tokens), "TENANT=TOKEN",
      "the token of a tenant; @FILE reads one from each line; required unless --listen is a "
      "loopback address"},
+    {"--recordings", 0, ARG_TEXT, offsetof(struct collect, recordings), "DIR",
+     "keep uploaded recordings that contain requests there; the slowest requests point to them"},
     {0},
 };
 static const struct arg limit_args[] = {
@@ -39,6 +41,8 @@ static const struct arg limit_args[] = {
      "how many uploads a second a tenant may send (200)"},
     {"--max-series", 0, ARG_NUMBER, offsetof(struct collect, max_series), "N",
      "the sets of service, version, host, instance and labels that a tenant may have (100000)"},
+    {"--recordings-size", 0, ARG_SIZE, offsetof(struct collect, recordings_size), "SIZE",
+     "how much --recordings may hold; the oldest are removed (1G)"},
     {0},
 };
 
@@ -231,7 +235,10 @@ static int run(struct collector *c, const struct collect *o)
         return wrong("--listen: other machines can reach this address; --token TENANT=TOKEN says "
                      "who may",
                      listen);
-    int r = store_open(&c->store, o->store, true, &why);
+    int r = kept_open(&c->kept);
+    if (r < 0)
+        return complain_errno(o->recordings, "cannot keep recordings there", r);
+    r = store_open(&c->store, o->store, true, &why);
     if (r == -EINVAL)
         return wrong("--store", buf_str(&why));
     if (r < 0)
@@ -256,11 +263,13 @@ static void release(struct collector *c)
     pthread_cond_destroy(&c->room.freed);
     pthread_mutex_destroy(&c->storing);
     pthread_mutex_destroy(&c->asking);
+    pthread_mutex_destroy(&c->kept.lock);
 }
 
 static int cmd_collect(const struct command *self, int argc, char **argv)
 {
-    struct collect options = {.max_upload = 32 << 20, .rate = 200, .max_series = 100000};
+    struct collect options = {
+        .max_upload = 32 << 20, .rate = 200, .max_series = 100000, .recordings_size = 1 << 30};
     struct collect *limits = &options;
     struct operands operands;
     int status;
@@ -272,18 +281,21 @@ static int cmd_collect(const struct command *self, int argc, char **argv)
                      "--store sqlite:FILE or clickhouse://HOST:PORT/DATABASE");
     if (!options.rate || !options.max_upload || !options.max_series)
         return wrong("--rate, --max-upload and --max-series", "at least 1");
-    struct collector c = {.store_url = options.store,
-                          .limits = {.body = options.max_upload,
-                                     .rate = options.rate,
-                                     .labels = 32,
-                                     .text = 512,
-                                     .series = options.max_series,
-                                     .reading = reading_default_limits}};
+    struct collector c = {
+        .store_url = options.store,
+        .kept = {.folder = options.recordings, .size_max = options.recordings_size},
+        .limits = {.body = options.max_upload,
+                   .rate = options.rate,
+                   .labels = 32,
+                   .text = 512,
+                   .series = options.max_series,
+                   .reading = reading_default_limits}};
     pthread_mutex_init(&c.credit, NULL);
     pthread_mutex_init(&c.room.lock, NULL);
     pthread_cond_init(&c.room.freed, NULL);
     pthread_mutex_init(&c.storing, NULL);
     pthread_mutex_init(&c.asking, NULL);
+    pthread_mutex_init(&c.kept.lock, NULL);
     if (read_keep(options.keep, &c.keep) < 0)
         status =
             wrong("--keep takes three times of an hour or more, the longest last, as 2d,30d,400d",

@@ -6,6 +6,7 @@
 #include "cli/fleet/collector.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "fleet/ask.h"
 #include "page/page.h"
 #include "wire/otlp.h"
@@ -219,6 +220,8 @@ static int answer_metrics(struct collector *c, struct intake_reply *reply)
         {"uploads_failed", "Uploads that could not be stored", atomic_load(&c->counts.failed)},
         {"uploads_shifted", "Uploads whose clock was wrong", atomic_load(&c->counts.shifted)},
         {"samples", "Samples that were taken", atomic_load(&c->counts.samples)},
+        {"recordings_not_kept", "Recordings with slow requests that could not be kept",
+         atomic_load(&c->counts.not_kept)},
     };
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
@@ -243,9 +246,33 @@ static int answer_page(struct intake_reply *reply)
     return 200;
 }
 
+/* ---- recordings that were kept */
+
+static int answer_recording(struct collector *c, const struct tenant *t, const char *id,
+                            struct intake_reply *reply)
+{
+    _cleanup_close_ int fd = kept_get(&c->kept, t->name, id);
+    struct file_map map = {0};
+    int r = fd < 0 ? fd : file_map_fd(&map, fd);
+    if (r == -ENOENT)
+        return reply_line(reply, 404,
+                          c->kept.folder ? "no such recording, or none any more"
+                                         : "this collector keeps no recordings "
+                                           "(--recordings)");
+    if (r < 0)
+        return reply_line(reply, 500, "%s", strerror(-r));
+    reply->body = BUF(map.len + 1);
+    buf_bytes(&reply->body, map.data, map.len);
+    file_map_release(&map);
+    if (buf_error(&reply->body))
+        return reply_line(reply, 500, "out of memory");
+    reply->type = "application/octet-stream";
+    return 200;
+}
+
 int collector_answer(void *context, const struct intake_request *q, struct intake_reply *reply)
 {
-    static const char questions[] = "/v1/fleet/";
+    static const char questions[] = "/v1/fleet/", recordings[] = "/v1/recordings/";
     struct collector *c = context;
     const struct tenant *t = q->admitted;
     bool sends = strcmp(q->method, "POST") == 0;
@@ -261,6 +288,8 @@ int collector_answer(void *context, const struct intake_request *q, struct intak
         return collector_query(c, t, q, q->path + strlen(QUERIER), reply);
     if (!sends && strncmp(q->path, questions, strlen(questions)) == 0)
         return answer_question(c, t, q, q->path + strlen(questions), reply);
+    if (!sends && strncmp(q->path, recordings, strlen(recordings)) == 0)
+        return answer_recording(c, t, q->path + strlen(recordings), reply);
     if (!sends && strcmp(q->path, "/") == 0)
         return answer_page(reply);
     if (!sends && strcmp(q->path, "/metrics") == 0)

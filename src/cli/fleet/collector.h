@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/vec.h"
+#include "cli/fleet/kept.h"
 #include "fleet/reading.h"
 #include "fleet/store.h"
 #include "serve/intake.h"
@@ -38,7 +39,8 @@ struct collector_limits {
 
 /* What has happened since the start, for /metrics. */
 struct collector_counts {
-    atomic_ullong uploads, repeated, damaged, too_large, limited, failed, shifted, samples, bytes;
+    atomic_ullong uploads, repeated, damaged, too_large, limited, failed, shifted, samples, bytes,
+        not_kept;
 };
 
 /*
@@ -60,6 +62,7 @@ struct collector {
     struct store_keep keep;
     struct collector_counts counts;
     pthread_mutex_t credit; /* guards the tenants' state */
+    struct kept kept;
     struct reading_room room;
     pthread_mutex_t storing; /* one upload is stored at a time; guards the tenants' series */
     pthread_mutex_t asking;  /* one question is answered at a time, so that memory is bounded */

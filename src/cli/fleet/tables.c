@@ -193,6 +193,21 @@ static void print_diff(struct json_object *root, size_t limit)
     print_more(changed, limit, "methods");
 }
 
+/* The slowest requests whose recordings a collector kept, and how to ask it for them. */
+static void print_slowest(struct json_object *list, size_t limit)
+{
+    char shown[24];
+    if (length(list))
+        printf("\n  duration  ended              service, request (id): recording\n");
+    for (size_t i = 0; i < MIN(length(list), limit); i++) {
+        struct json_object *s = json_object_array_get_idx(list, i);
+        printf("%10s", format_duration(shown, number_at(s, "duration_ns")));
+        print_time(number_at(s, "at"));
+        printf("   %s %s (%s): /v1/recordings/%s\n", text_at(s, "service"), text_at(s, "request"),
+               text_at(s, "id"), text_at(s, "recording"));
+    }
+}
+
 static void print_requests(struct json_object *root, size_t limit)
 {
     static const char *const keys[] = {"mean_ns", "p50_ns", "p99_ns", "max_ns"};
@@ -210,6 +225,7 @@ static void print_requests(struct json_object *root, size_t limit)
     print_more(length(list), limit, "requests");
     if (length(list))
         printf("\n%s\n", text_at(root, "note"));
+    print_slowest(at(root, "slowest"), limit);
 }
 
 static void print_findings(struct json_object *root, size_t limit)
@@ -223,10 +239,6 @@ static void print_findings(struct json_object *root, size_t limit)
         if (i == 0)
             printf("     extra  self: change of share (99 %% sure)   total: change of share"
                    "         service, version, method\n");
-        if (!at(f, "method")) {
-            printf("%s %s: %s\n", text_at(f, "service"), text_at(f, "version"), text_at(f, "text"));
-            continue;
-        }
         uint64_t extra = number_at(f, bytes ? "extra_bytes" : "extra_ns");
         printf("%10s", !extra  ? "unknown"
                        : bytes ? format_size(shown, extra)

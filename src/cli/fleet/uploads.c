@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/parse.h"
 #include "base/utf8.h"
+#include "cli/commands.h"
 #include "fleet/ask.h"
 
 #include <errno.h>
@@ -239,9 +240,8 @@ static void put_taken(struct intake_reply *reply, const struct fleet_hash *id, u
                       bool is_new)
 {
     struct json j = {&reply->body, false};
-    char hex[2 * FLEET_HASH_BYTES + 1];
-    for (int i = 0; i < FLEET_HASH_BYTES; i++)
-        snprintf(hex + 2 * (size_t)i, 3, "%02x", id->bytes[i]);
+    char hex[KEPT_ID_LEN + 1];
+    kept_id(id, hex);
     reply->type = "application/json";
     json_begin_object(&j);
     json_key_string(&j, "upload", hex);
@@ -388,6 +388,24 @@ static int read_upload(struct collector *c, struct fleet_batches *ret,
     return fleet_read_apart(ret, upload, why);
 }
 
+/*
+ * A recording that slow requests point to is kept before they are stored. If that fails, the upload
+ * is taken all the same, and nothing points to it.
+ */
+static void keep_recording(struct collector *c, const struct upload_origin *from,
+                           struct fleet_batches *b, const struct fleet_hash *id, const char *path)
+{
+    struct batch *one = b->list.len ? &b->list.data[0] : NULL;
+    if (!one || !one->findings.len)
+        return;
+    int r = kept_put(&c->kept, from->origin.tenant, id, path);
+    if (r == 0)
+        return;
+    one->findings.len = 0;
+    if (atomic_fetch_add(&c->counts.not_kept, 1) == 0)
+        complain_errno(c->kept.folder, "cannot keep a recording; /metrics counts them", r);
+}
+
 int collector_take(struct collector *c, struct upload_origin *from, const char *path,
                    const struct fleet_hash *content, struct intake_reply *reply)
 {
@@ -412,11 +430,16 @@ int collector_take(struct collector *c, struct upload_origin *from, const char *
                                 .interval_ns = from->interval_ns,
                                 .after_ns = from->after_ns,
                                 .until_ns = from->until_ns};
+    char kept[KEPT_ID_LEN + 1];
     unsigned shares;
+    kept_id(&id, kept);
+    if (c->kept.folder && from->format == FLEET_FILE)
+        how.kept = kept;
     int r = read_upload(c, &b, &how, &shares, &why);
     if (r < 0) {
         status = status_of_reading(c, r, &why, reply);
     } else {
+        keep_recording(c, from, &b, &id, path);
         pthread_mutex_lock(&c->storing);
         status = store_batches(c, from, &b, &id, reply);
         pthread_mutex_unlock(&c->storing);

@@ -38,7 +38,7 @@ export interface QueryRow extends MethodRow {
   cost?: number;
 }
 
-/** A row of `findings`; what recordings found out has no method. */
+/** A row of `findings`. */
 export interface Finding {
   kind: string;
   service: string;
@@ -87,6 +87,18 @@ export interface RequestRow {
   p999_ns: number;
   max_ns: number;
   histogram: [number, number][]; // least latency of a bucket in ns, and how many requests are in it
+}
+
+/** A slow request whose recording the collector kept. */
+export interface SlowRow {
+  service: string;
+  version: string;
+  host: string;
+  request: string;
+  id: string;
+  at: number;
+  duration_ns: number;
+  recording: string;
 }
 
 /** Asks; an answer that is no success is thrown as an Error with its text. */

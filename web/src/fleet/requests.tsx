@@ -5,7 +5,7 @@ import { count, duration } from "../format";
 import { Box, Heat, HeatMap } from "../requests";
 import { SortableTable } from "../sortable";
 import { useDark } from "../theme";
-import { question, RequestRow, useAnswer } from "./ask";
+import { question, RequestRow, SlowRow, useAnswer } from "./ask";
 import { ViewProps, Waiting } from "./fleet";
 import { choice, seconds, State } from "./state";
 
@@ -15,6 +15,7 @@ const ROWS = 9 * OF_TEN; // from 1 us on
 
 interface Answers {
   requests: RequestRow[];
+  slowest: SlowRow[];
 }
 
 const rowOf = (ns: number) => Math.max(0, Math.min(ROWS - 1, Math.floor(Math.log10(Math.max(ns, 1000) / 1000) * OF_TEN + 1e-9)));
@@ -53,6 +54,24 @@ function useHeat(state: State, from: number, to: number): Heat & { requests: num
   return heat;
 }
 
+/** Those slow requests whose recordings can be fetched. */
+function Slowest({ rows }: { rows: SlowRow[] }) {
+  if (!rows.length) return null;
+  return (
+    <section aria-label="Slow requests whose recordings are kept">
+      <p class="dim">Recordings of the slowest requests. `jvmscope requests show ID FILE` shows what one of them did.</p>
+      <ol>
+        {rows.map((r) => (
+          <li key={`${r.recording} ${r.id}`}>
+            {duration(r.duration_ns)}, {r.request}, {`${r.service} ${r.version}`.trim()}, {new Date(r.at * 1000).toISOString().slice(0, 19).replace("T", " ")} UTC, ID {r.id}:{" "}
+            <a href={`v1/recordings/${r.recording}`} download={`${r.recording}.jfr`}>recording</a>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
 export function RequestsView({ state, change, known }: ViewProps) {
   const { data, error } = useAnswer<Answers>("requests", { ...choice(state), request: undefined });
   const dark = useDark();
@@ -86,6 +105,7 @@ export function RequestsView({ state, change, known }: ViewProps) {
           { title: "Service", minor: true }, { title: "Request", name: true }, { title: "Count", numeric: true, format: count }, { title: "Errors", numeric: true, format: count },
           { title: "Mean", ...time }, { title: "p50", ...time, minor: true }, { title: "p99", ...time }, { title: "p99.9", ...time, minor: true }, { title: "Max", ...time },
         ]} />
+      <Slowest rows={data.slowest.filter((r) => !state.request || r.request === state.request)} />
     </main>
   );
 }

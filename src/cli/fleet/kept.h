@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Recordings that a collector keeps, because slow requests point to them. They
+ * are files of one folder, named by tenant and upload; when they exceed a size together, the oldest
+ * are removed.
+ */
+#pragma once
+
+#include "fleet/hash.h"
+
+#include <pthread.h>
+#include <stdint.h>
+
+struct kept {
+    const char *folder; /* NULL: nothing is kept */
+    uint64_t size_max;  /* bytes */
+    uint64_t size;      /* of all files; guarded by lock, as is the folder */
+    pthread_mutex_t lock;
+};
+
+/* The number of an upload in hexadecimal digits. */
+enum { KEPT_ID_LEN = 2 * FLEET_HASH_BYTES };
+
+void kept_id(const struct fleet_hash *upload, char ret[KEPT_ID_LEN + 1]);
+
+/* Makes the folder if it is missing. Returns 0 or a negative errno. */
+int kept_open(struct kept *k) must_check;
+/*
+ * Copies the file at path, without its compression. Returns 0, or a negative errno: -EFBIG for one
+ * that is larger than all may be.
+ */
+int kept_put(struct kept *k, const char *tenant, const struct fleet_hash *upload,
+             const char *path) must_check;
+/* Opens the recording of an upload, whose id may be any text. A descriptor or a negative errno. */
+int kept_get(const struct kept *k, const char *tenant, const char *id) must_check;

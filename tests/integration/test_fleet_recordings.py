@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slow requests of the fleet point to the recordings that hold them, where a collector kept these."""
+import gzip
+import os
+
+import pytest
+
+import clickhouse
+import lab
+from fleet_lab import NOW, collector, fleet, stacks
+
+TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    path = tmp_path_factory.mktemp("recording") / "shop.jfr"
+    done = lab.Jdk(17).run(lab.BUILD / "jvmscope", "run", "--requests", "-o", path, "java", "-cp", lab.compiled("TracedRequests"), "TracedRequests", "40",
+                           f"00-{TRACE}-00f067aa0ba902b7-01")
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "clickhouse"])
+def test_a_slow_request_leads_to_its_recording(recording, tmp_path, kind, request):
+    store = None if kind == "sqlite" else clickhouse.new_store(request.getfixturevalue("shards"))
+    folder = tmp_path / "kept"
+    tokens = [{"Authorization": f"Bearer {t}"} for t in ("t1", "t2")]
+    with collector(tmp_path, "--token", "one=t1,two=t2", "--recordings", str(folder), store=store) as c:
+        for body in (recording.read_bytes(), gzip.compress(recording.read_bytes())):
+            c.send(body, headers=tokens[0], service="shop", version="1.8", host=f"web{len(body)}")
+        c.send(recording.read_bytes(), headers=tokens[0], service="shop", version="1.8", host=f"web{recording.stat().st_size}")  # again
+        c.send(stacks(a_b=3), headers=tokens[0], service="other", **{"from": NOW})
+        answer = fleet(c, "requests", "--tenant", "one")
+        [row] = answer["requests"]
+        assert (row["request"], row["count"]) == ("GET /work", 80)
+        # The slowest of each upload.
+        assert {s["host"] for s in answer["slowest"]} == {f"web{len(b)}" for b in (recording.read_bytes(), gzip.compress(recording.read_bytes()))}
+        assert len(answer["slowest"]) == 2 == len(list(folder.iterdir()))
+        for s in answer["slowest"]:
+            assert (s["service"], s["version"], s["request"], s["trace"], s["duration_ns"]) == ("shop", "1.8", "GET /work", TRACE, row["max_ns"])
+            got = tmp_path / "got.jfr"
+            status, data = get(c, s["recording"], tokens[0])
+            assert status == 200 and data == recording.read_bytes()
+            got.write_bytes(data)
+            shown = lab.jvmscope("requests", "show", s["id"], got, check=True).stdout
+            assert "GET /work" in shown
+            assert get(c, s["recording"], tokens[1])[0] == 404 and get(c, s["recording"], {})[0] == 401
+        for nobody in ("", "0" * 32, "../fleet.db", f"{s['recording']}.jfr"):
+            assert get(c, nobody, tokens[0])[0] == 404
+        assert fleet(c, "requests", "--tenant", "two")["slowest"] == []
+        assert fleet(c, "requests", "--tenant", "one", "--request", "GET /other")["slowest"] == []
+        assert len(fleet(c, "requests", "--tenant", "one", "--limit", "1")["slowest"]) == 1
+        table = lab.jvmscope("fleet", "requests", "--store", c.store, "--tenant", "one", check=True).stdout
+        assert f"shop GET /work ({s['id']}): /v1/recordings/{s['recording']}" in table, table
+
+
+def get(c, recording, headers):
+    import http.client
+    connection = http.client.HTTPConnection("127.0.0.1", c.port, timeout=60)
+    connection.request("GET", f"/v1/recordings/{recording}", headers=headers)
+    answer = connection.getresponse()
+    data = answer.read()
+    connection.close()
+    return answer.status, data
+
+
+def test_the_oldest_recordings_make_room(recording, tmp_path):
+    size = recording.stat().st_size
+    folder = tmp_path / "kept"
+    with collector(tmp_path, "--recordings", str(folder), "--recordings-size", str(3 * size + 10)) as c:
+        ids = []
+        for i in range(6):
+            ids.append(c.send(recording.read_bytes(), service="shop", host=f"h{i}")["upload"])
+            assert sum(f.stat().st_size for f in folder.iterdir()) <= 3 * size + 10
+        found = [get(c, i, {})[0] for i in ids]
+        assert found[0] == 404 and found[-1] == 200 and found == sorted(found, reverse=True)
+        assert folder.stat().st_mode & 0o77 == 0 and all(f.stat().st_mode & 0o77 == 0 for f in folder.iterdir())
+    # Those that are there count after a start, and none is kept that is larger than all may be.
+    with collector(tmp_path, "--recordings", str(folder), "--recordings-size", str(size + 10)) as c:
+        assert [f.name for f in folder.iterdir()] == [f"default-{ids[-1]}.jfr"]
+    without = tmp_path / "without"
+    without.mkdir()
+    with collector(without) as c:
+        upload = c.send(recording.read_bytes(), service="shop")["upload"]
+        assert get(c, upload, {})[0] == 404 and fleet(c, "requests")["slowest"] == []
+    c = lab.jvmscope("collect", "--store", f"sqlite:{tmp_path / 'x.db'}", "--recordings", os.devnull + "/x")
+    assert c.returncode == 1 and "cannot keep recordings there" in c.stderr
