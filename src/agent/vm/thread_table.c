@@ -66,6 +66,9 @@ struct thread *threads_next(struct thread *after)
 enum { PLACES_LOG2 = 15 };
 
 static _Atomic uint32_t places[1 << PLACES_LOG2];
+/* The same by the number that Java gave a thread: thousands may be looked up one after the other.
+ */
+static _Atomic uint32_t id_places[1 << PLACES_LOG2];
 
 at_each_sample struct thread *threads_by_env(JNIEnv *env)
 {
@@ -333,9 +336,18 @@ struct thread *threads_self(JNIEnv *jni)
 struct thread *threads_find(JNIEnv *jni, jthread thread)
 {
     uint64_t id = tid_field ? (uint64_t)(*jni)->GetLongField(jni, thread, tid_field) : 0;
+    _Atomic uint32_t *place = &id_places[id % ARRAY_SIZE(id_places)];
+    uint32_t i = atomic_load(place);
     struct thread *t = NULL;
-    while (id && (t = threads_next(t)) && t->java_id != id)
+    if (!id)
+        return NULL;
+    if (i < atomic_load(&table_used) && table[i].java_id == id && atomic_load(&table[i].serial) &&
+        !atomic_load(&table[i].ended_ns))
+        return &table[i];
+    while ((t = threads_next(t)) && t->java_id != id)
         ;
+    if (t)
+        atomic_store(place, thread_index(t));
     return t;
 }
 
