@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # jvmscope. `make` builds (half a minute), `make demo` shows (three minutes), `make check` tests (up to 30 minutes),
 # `make check-all` tests every combination (hours), `make check-arm` tests on an emulated aarch64 (an hour),
-# `make bench` measures what doc/measured.md quotes (an hour).
+# `make bench` measures what doc/measured.md quotes (an hour), `make bench-quick` says what got slower (ten minutes).
 # Set-up is automatic as root on Debian 12; otherwise each target says what to install.
 
 # `make CROSS=aarch64` builds for another architecture, by tools/cross/aarch64.ini, into build-aarch64/.
@@ -78,6 +78,12 @@ bench:
 	@$(MAKE) --no-print-directory all
 	@bench/run $(ARGS)
 
+# CPU times by those of an anchor in the same round, compared with bench/quick.json; ARGS=--save writes that.
+bench-quick:
+	@tools/setup build check jdks
+	@$(MAKE) --no-print-directory all
+	@bench/quick $(ARGS)
+
 # In a minute: the form of all sources, and clang-tidy on the changed ones. lint-all: other compilers and tools on everything.
 lint:
 	@tools/setup build lint
@@ -112,4 +118,4 @@ install: all
 clean:
 	rm -rf $(BUILD) build-*
 
-.PHONY: dist deb all sanitized demo demo-fleet check check-arm check-all bench lint lint-all fuzz soak install clean
+.PHONY: dist deb all sanitized demo demo-fleet check check-arm check-all bench bench-quick lint lint-all fuzz soak install clean

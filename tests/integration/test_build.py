@@ -3,6 +3,7 @@
 import ast
 import importlib.machinery
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -122,7 +123,7 @@ def test_measured_figures_are_in_the_order_of_the_topics(tmp_path):
     lines = [line for line in (lab.ROOT / "bench" / "topics").read_text().splitlines() if line[0] != "#"]
     topics = [line for line in lines if line[0] != "="]
     assert lines[0][0] == "=" and len(set(topics)) == len(topics)
-    assert set(topics) == {p.name for p in (lab.ROOT / "bench").iterdir() if p.is_file() and not p.suffix and os.access(p, os.X_OK)} - {"run"}
+    assert set(topics) == {p.name for p in (lab.ROOT / "bench").iterdir() if p.is_file() and not p.suffix and os.access(p, os.X_OK)} - {"run", "quick"}
     parts = list((lab.ROOT / "doc" / "measured").glob("*.md"))
     assert {p.stem for p in parts} <= set(topics)
     assert all(p.read_text().startswith("## ") for p in parts)
@@ -133,6 +134,27 @@ def test_measured_figures_are_in_the_order_of_the_topics(tmp_path):
     shutil.copytree(lab.ROOT / "doc" / "measured", tmp_path / "doc" / "measured")
     subprocess.run([tmp_path / "bench" / "run", "--join"], check=True)
     assert measured == (tmp_path / "doc" / "measured.md").read_text()
+
+
+def test_bench_quick_names_what_got_slower(capsys):
+    """Slower is what lies above the saved figure by more than the noise, with no overlap."""
+    loader = importlib.machinery.SourceFileLoader("quick", str(lab.ROOT / "bench" / "quick"))
+    quick = importlib.util.module_from_spec(importlib.util.spec_from_loader("quick", loader))
+    loader.exec_module(quick)
+    then, calm = (0.98, 1.0, 1.02), (0.99, 1.0, 1.01)
+    assert quick.verdict(then, (1.17, 1.2, 1.23), calm) == "SLOWER"
+    assert quick.verdict(then, (0.8, 0.82, 0.84), calm) == "quicker"
+    assert quick.verdict(then, (1.03, 1.04, 1.05), calm) == "", "less than 5 %"
+    assert quick.verdict(then, (1.01, 1.2, 1.4), calm) == "", "the middle halves overlap"
+    assert quick.verdict(then, (1.17, 1.2, 1.23), (1.1, 1.25, 1.3)) == "", "no more than its A/A"
+    steps = {"same": quick.Step("gzip", []), "slow": quick.Step("gzip", []), "added": quick.Step("gzip", [])}
+    for name, step in steps.items():
+        step.figures, step.again = [2.0 if name == "slow" else 1.0] * 3, [1.0] * 3
+    assert quick.report(steps, {"figures": {"same": then, "slow": then}}) == ["slow"]
+    rows = {line.split(" | ")[0][2:]: line.split(" | ")[-1].strip("| ") for line in capsys.readouterr().out.splitlines()}
+    assert (rows["same"], rows["slow"], rows["added"]) == ("", "SLOWER", "new")
+    saved = json.loads(quick.SAVED.read_text())
+    assert all(0 < low <= median <= high for low, median, high in saved["figures"].values())
 
 
 def test_overhead_quotes_what_was_measured():
