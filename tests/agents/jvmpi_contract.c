@@ -552,6 +552,7 @@ JNIEXPORT void JNICALL Java_JvmpiContract_references(JNIEnv *env, jclass class)
 static JavaVM *program_vm; /* the program also runs without the agent */
 static jclass program;
 static jmethodID in_attached;
+
 enum { ATTACHES = 3 }; /* also in JvmpiContract.java */
 
 /*
