@@ -287,6 +287,11 @@ void slot_commit(struct jfr_event *e, uint16_t code);
 void slot_retire(struct jfr_slot *slot);
 void slot_acquire(struct jfr_slot *slot); /* may wait */
 void slot_release(struct jfr_slot *slot);
+/* As jfr_begin, which counts what is lost; the reason is valid if the result is false. */
+bool event_begin(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_event *ret,
+                 enum lost_reason *ret_reason);
+
+/* ---- stacks.c ---- */
 /* again: memory is used again for new stacks (a ring). */
 int traces_init(struct traces *t, uint64_t bytes, bool again) must_check;
 /* Frees the memory of a retired part, and finds out whether another has to go. By the worker. */

@@ -242,6 +242,13 @@ void jfr_forget_thread(struct jfr_writer *w, uint64_t id);
  */
 uint64_t jfr_trace(struct jfr_writer *w, const struct jfr_frame *frames, uint32_t n,
                    bool truncated);
+/*
+ * Like jfr_trace, for the thread that calls jfr_writer_work and writes many stacks. The stack is in
+ * the file only after the next such call, and once; jfr_trace writes it at once for readers of a
+ * program that dies before, and the worker again with its names.
+ */
+uint64_t jfr_trace_growing(struct jfr_writer *w, const struct jfr_frame *frames, uint32_t n,
+                           bool truncated);
 
 /*
  * The memory for the stacks of a ring is used again. When jfr_traces_due, the owner passes the id

@@ -134,6 +134,10 @@ def recorded(jdk, tmp_path, program, *args, options=""):
 def test_recordings_report_calls_times_and_their_errors(jdk, tmp_path, clock):
     out, times = recorded(jdk, tmp_path, "TimesTruth", 1000, options=f",clock={clock},include=TimesTruth")
     assert times["clock"] == clock
+    if jdk.version == 17:  # each stack is in the file once, many in a checkpoint
+        summary = lab.Jdk(25).run("jfr", "summary", out).stdout
+        stacks, checkpoints = (int(re.search(rf"{kind} +(\d+)", summary)[1]) for kind in ("jvmscope.CallTimes", "jdk.Checkpoint"))
+        assert stacks > 20 and checkpoints < stacks / 2, summary
     methods = {m["method"]: m for m in times["methods"]}
     assert methods["TimesTruth.recurse"]["calls"] == 21000
     assert methods["TimesTruth.plain"]["calls"] == 1800

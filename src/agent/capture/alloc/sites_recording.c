@@ -113,7 +113,7 @@ static bool write_event(struct session *s, const struct site_rows *r, const stru
         return true;
     uint32_t n = sites_frames_of(row->site, frames, &thread);
     monitors_source_name(sites_class_of(row->site), name, sizeof(name));
-    uint64_t trace = jfr_trace(w, frames, n, n == sites_depth());
+    uint64_t trace = jfr_trace_growing(w, frames, n, n == sites_depth());
     if (!jfr_begin_growing(w, event_type, strlen(name) + 256, &e))
         return false;
     jfr_put_time(&e, now);

@@ -344,7 +344,7 @@ static int write_marks(struct jfr_writer *w, uint32_t type, uint64_t now)
         struct jfr_event e;
         const struct jfr_frame frame = {
             .method = (uintptr_t)times_method_id(at), .bci = -1, .type = JFR_FRAME_JIT};
-        uint64_t trace = jfr_trace(w, &frame, 1, false);
+        uint64_t trace = jfr_trace_growing(w, &frame, 1, false);
         if (!jfr_begin_growing(w, type, 0, &e))
             return -ENOSPC;
         jfr_put_time(&e, now);
@@ -424,7 +424,7 @@ static int write_recording(struct report *r, JNIEnv *jni, uint64_t *ret_events)
         if (is_empty(row))
             continue;
         uint32_t n = trace_frames(r, row, frames);
-        uint64_t trace = jfr_trace(w, frames, n, false);
+        uint64_t trace = jfr_trace_growing(w, frames, n, false);
         if (!jfr_begin_growing(w, event_type, 0, &e)) {
             lose_rows(r, i, event_type);
             return -ENOSPC;
