@@ -70,8 +70,8 @@ static void print_head(const struct profile_view *v, const char *path)
         putchar('\n');
     }
     if (series->listed_only)
-        printf("  of the sites that the file lists: what those below its cutoff allocated, none of "
-               "it live, is not in it\n");
+        printf("  of the sites that the file lists: what those below its cutoff allocated is not "
+               "in it\n");
     if (v->unattributed)
         printf("  without a method: %s (%.2f %%)\n",
                format_weight(weight, v->metric, v->unattributed),

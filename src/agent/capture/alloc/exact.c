@@ -172,7 +172,7 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     alloc_busy = true;
     alloc_settle_begun(jni);
-    sites_report(s, jni, 0, s->options.v[OPT_CUTOFF].fraction, alloc_settle);
+    sites_dump(s, jni, alloc_settle);
     alloc_busy = false;
 }
 

@@ -272,7 +272,7 @@ static void release(struct session *s)
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     if (!events_to)
-        sites_report(s, jni, 0, s->options.v[OPT_CUTOFF].fraction, NULL);
+        sites_dump(s, jni, NULL);
 }
 
 /* Events of single allocations say nothing of what is alive, so that no collection is needed. */

@@ -98,8 +98,8 @@ double sites_chance(jlong size, uint64_t interval);
 /* Updates the counts; under the lock. */
 typedef void sites_settle(JNIEnv *jni);
 
-void sites_report(struct session *s, JNIEnv *jni, unsigned flags, double cutoff,
-                  sites_settle *settle);
+/* The dump function of capture.h. Sites are ordered by what lives where that was asked for. */
+void sites_dump(struct session *s, JNIEnv *jni, sites_settle *settle);
 /*
  * The save function of capture.h: writes what was allocated. What is alive is known only after a
  * collection, which only a report requests.

@@ -193,8 +193,8 @@ static double order_bytes(const struct site_rows *r, size_t i)
                             : sites_certain_bytes(&r->rows.data[i]);
 }
 
-void sites_report(struct session *s, JNIEnv *jni, unsigned flags, double cutoff,
-                  sites_settle *settle)
+static void write_report(struct session *s, JNIEnv *jni, unsigned flags, double cutoff,
+                         sites_settle *settle)
 {
     struct site_rows r = {.collected = true};
     int error = sites_take_rows(jni, flags, settle, &r);
@@ -219,6 +219,14 @@ void sites_report(struct session *s, JNIEnv *jni, unsigned flags, double cutoff,
     if (!error)
         report_errors(s, &r, &all);
     vec_release(&r.rows);
+}
+
+void sites_dump(struct session *s, JNIEnv *jni, sites_settle *settle)
+{
+    /* Who asks for allocations alone wants those of sites without live objects, too. */
+    bool live = s->options.v[OPT_HEAP].text || s->options.v[OPT_LIVE].text;
+    write_report(s, jni, live ? 0 : HPROF_SITES_BY_ALLOCATION, s->options.v[OPT_CUTOFF].fraction,
+                 settle);
 }
 
 uint64_t sites_save(struct session *s, JNIEnv *jni, sites_settle *settle)
@@ -247,7 +255,7 @@ void sites_request(struct session *s, JNIEnv *jni, const struct hprof_request *r
                    sites_settle *settle)
 {
     if (r->command == HPROF_CMD_ALLOC_SITES)
-        sites_report(s, jni, r->flags, (double)r->cutoff, settle);
+        write_report(s, jni, r->flags, (double)r->cutoff, settle);
     else if (r->command == HPROF_CMD_HEAP_SUMMARY)
         summarize(s, jni, settle);
     else if (r->command == HPROF_CMD_CONTROL && r->control == HPROF_CONTROL_TRACES_ON)
