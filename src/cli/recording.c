@@ -102,14 +102,19 @@ static bool check_gives(const char *words, const char *output)
 {
     const struct export_format *format =
         recording_is_direct(output) ? NULL : export_format_of(output);
-    int gives = captures_give(words);
-    if (!format || (format->any && !format->threads) ||
-        gives & (format->threads ? GIVES_WAITS : GIVES_STACKS))
+    if (!format)
         return true;
-    complain(output,
-             format->threads ? "this format holds threads, which nothing that is asked for records"
-                             : "this format holds stacks, which nothing that is asked for records",
-             format->threads ? "add --threads, or write a .jfr" : "add --cpu, or write a .jfr");
+    int gives = captures_give(words);
+    if (format->threads && !(gives & GIVES_WAITS))
+        complain(output, "this format holds threads, which nothing that is asked for records",
+                 "add --threads, or write a .jfr");
+    else if (format->any && !(gives & (GIVES_STACKS | GIVES_WAITS | GIVES_PAGE)))
+        complain(output, "a page shows nothing of what is asked for", "add --cpu, or write a .jfr");
+    else if (!format->threads && !format->any && !(gives & GIVES_STACKS))
+        complain(output, "this format holds stacks, which nothing that is asked for records",
+                 "add --cpu, or write a .jfr");
+    else
+        return true;
     return false;
 }
 

@@ -122,8 +122,17 @@ struct option_row {
     const char *shown_by;
 };
 
-/* What was recorded is good for these outputs. GIVES_EVENTS: for recordings alone. */
-enum option_gives { GIVES_STACKS = 1, GIVES_WAITS = 2, GIVES_HPROF = 4, GIVES_EVENTS = 8 };
+/*
+ * What was recorded is good for these outputs. A page has stacks and waits, too. GIVES_EVENTS: for
+ * recordings alone.
+ */
+enum option_gives {
+    GIVES_STACKS = 1,
+    GIVES_WAITS = 2,
+    GIVES_HPROF = 4,
+    GIVES_EVENTS = 8,
+    GIVES_PAGE = 16
+};
 
 /* The table, by enum option. */
 extern const struct option_row option_table[OPTION_COUNT];
