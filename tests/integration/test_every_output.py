@@ -113,8 +113,9 @@ def blocked_threads(path, form, truth):
                 open_[track[1]] = (int(at[1]), 'name: "wait-lock java.lang.Object"' in packet)
             elif "TYPE_SLICE_END" in packet and open_[track[1]][1]:
                 waits.append(int(at[1]) - open_[track[1]][0])
-    assert len(waits) == 1
-    held(waits[0], form, truth)
+    # The JDK has locks of this class, too, which a thread may wait for; none is held for long.
+    held(max(waits), form, truth)
+    assert sum(waits) - max(waits) < 1e6 * HOLD_MS / 4, waits
 
 
 def locks(path, form, truth):
@@ -125,7 +126,8 @@ def times(path, form, truth):
     metric("times", "Amounts.spin", False, cpu_time)(path, form, truth)
     if form in (".jfr", ".hprof.txt"):
         calls = {m["method"]: m["calls"] for m in js("report", "--json", "-n", "100000", path)["times"]["methods"]}
-        assert (calls["Amounts.called"], calls["Amounts.fail"]) == (CALLS, THROWS)
+        assert calls["Amounts.called"] == CALLS
+        assert form != ".jfr" or calls["Amounts.fail"] == THROWS  # HPROF's text leaves out what is below cutoff=
 
 
 def calls(path, form, truth):
@@ -146,7 +148,8 @@ def covered(path, form, truth):
 def thrown(path, form, truth):
     table = {(e["place"], e["caught"]): e["count"] for e in js("trace", "--exceptions", "--json", path)["exceptions"]}
     assert table[f"Amounts.fail:{line('thrown')}", f"Amounts.main:{line('caught')}"] == THROWS
-    assert table[f"Amounts.ends:{line('uncaught')}", None] == 1
+    # "not known": a method that ran when the recording began may have a handler without a probe (doc/format.md).
+    assert sum(n for (place, caught), n in table.items() if place == f"Amounts.ends:{line('uncaught')}" and caught in (None, "not known")) == 1
 
 
 def events(kind):

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
+
 /** Known amounts of everything that is recorded at once: calls, throws, catches, objects, waits for a lock, lines that run. */
 public class Amounts {
     static final int CALLS = 50_000, THROWS = 30, OBJECTS = 20_000, BYTES = 1000, HOLD_MS = 200;
@@ -7,7 +10,7 @@ public class Amounts {
     static long sum;
 
     static int called(int i) {
-        return i * 2;
+        return i * 2; // called
     }
 
     static int through(int i) {
@@ -49,6 +52,26 @@ public class Amounts {
         sum--;
     }
 
+    /** Uses this much CPU time, more or less, and says how much it was. */
+    static void spin(int ms) {
+        ThreadMXBean threads = ManagementFactory.getThreadMXBean();
+        long began = threads.getCurrentThreadCpuTime(), now = began;
+        while (now < began + ms * 1_000_000L) {
+            for (int i = 0; i < 10_000; i++)
+                kept = null;
+            now = threads.getCurrentThreadCpuTime();
+        }
+        System.out.println("spun " + (now - began));
+    }
+
+    /** "all MS": everything, and CPU time, once for each line of standard input. No method runs from one line to the next but main. */
+    static void onDemand(int ms) throws Exception {
+        for (int i = 0; i < 9; i++)
+            allocate();
+        spin(ms);
+        main(new String[0]);
+    }
+
     /** "objects N", "calls N", "calls N wait": N of them alone; wait: until the program is killed. */
     static void alone(String what, int n) {
         long began = System.nanoTime();
@@ -62,6 +85,12 @@ public class Amounts {
     }
 
     public static void main(String[] args) throws Exception {
+        if (args.length > 0 && args[0].equals("all")) {
+            System.out.println("ready");
+            while (System.in.read() >= 0)
+                onDemand(Integer.parseInt(args[1]));
+            return;
+        }
         if (args.length > 0) {
             do
                 alone(args[0], Integer.parseInt(args[1]));
