@@ -29,3 +29,13 @@ static inline bool hex_read(const char *text, size_t len, uint8_t *ret, size_t n
         ret[i] = (uint8_t)(hex_digit(text[2 * i]) << 4 | hex_digit(text[2 * i + 1]));
     return true;
 }
+
+/* Writes n bytes as 2 n hexadecimal digits, without a terminating 0. */
+static inline void hex_write(const uint8_t *bytes, size_t n, char *ret)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < n; i++) {
+        ret[2 * i] = digits[bytes[i] >> 4];
+        ret[2 * i + 1] = digits[bytes[i] & 15];
+    }
+}

@@ -94,13 +94,16 @@ static int add_sample(void *context, const struct profile_sample *s)
 {
     struct filling *f = context;
     uint64_t time = f->p->start_epoch_ns ? f->p->start_epoch_ns + s->time_ns : 0;
-    const struct batch_request *q =
-        f->requests && s->thread < f->p->threads.len
-            ? batch_requests_at(f->requests, f->p->threads.data[s->thread].id, (int64_t)time)
-            : NULL;
+    const struct batch_request *q = NULL;
+    struct wire_link trace = {0};
+    if (f->requests && s->thread < f->p->threads.len) {
+        uint64_t thread = f->p->threads.data[s->thread].id;
+        q = batch_requests_at(f->requests, thread, (int64_t)time);
+        trace = batch_requests_link(f->requests, thread, (int64_t)time, q);
+    }
     int64_t node = node_of(f, s->node);
     int64_t labels = node < 0 ? node : labels_of(f, s->thread, q);
-    int64_t link = labels < 0 ? labels : q ? wire_link(f->b, &q->link) : 0;
+    int64_t link = labels < 0 ? labels : wire_link(f->b, &trace);
     if (link < 0)
         return (int)link;
     return wire_sample(f->b, f->to,

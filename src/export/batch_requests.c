@@ -15,15 +15,14 @@ static int compare_works(const void *a, const void *b)
     return (x->end_ns < y->end_ns) - (x->end_ns > y->end_ns);
 }
 
-static struct batch_request request_of(const struct requests *r, const struct request *q)
+static struct wire_link link_of(const struct requests *r, uint32_t trace_text, uint32_t span_text)
 {
-    struct batch_request one = {.name = r->names.data[q->name].name};
     struct wire_link link = {0};
-    const char *trace = requests_text(r, q->trace), *span = requests_text(r, q->span);
-    if (hex_read(trace, strlen(trace), link.trace, sizeof(link.trace)) &&
-        hex_read(span, strlen(span), link.span, sizeof(link.span)))
-        one.link = link;
-    return one;
+    const char *trace = requests_text(r, trace_text), *span = requests_text(r, span_text);
+    return hex_read(trace, strlen(trace), link.trace, sizeof(link.trace)) &&
+                   hex_read(span, strlen(span), link.span, sizeof(link.span))
+               ? link
+               : (struct wire_link){0};
 }
 
 /* Requests of other recorders have no works: their thread works for them all the time. */
@@ -33,7 +32,8 @@ static int collect(struct batch_requests *q)
     int e = 0;
     for (uint32_t i = 0; e == 0 && i < r->list.len; i++) {
         const struct request *one = &r->list.data[i];
-        e = vec_push(&q->requests, request_of(r, one));
+        e = vec_push(&q->requests, ((struct batch_request){r->names.data[one->name].name,
+                                                           link_of(r, one->trace, one->span)}));
         if (e == 0 && !one->works)
             e = vec_push(&q->works,
                          ((struct batch_work){one->thread, one->start_ns, one->end_ns, i, 0}));
@@ -59,7 +59,7 @@ static void find_outer(struct batch_requests *q)
 
 int batch_requests_load(struct batch_requests *ret, const char *path, struct buf *why)
 {
-    if (!requests_any(path))
+    if (!requests_any(path) && !requests_any_contexts(path))
         return 0;
     int r = requests_load(&ret->r, path, &(struct request_filter){0}, why);
     if (r == 0)
@@ -68,7 +68,7 @@ int batch_requests_load(struct batch_requests *ret, const char *path, struct buf
         return r;
     vec_sort(&ret->works, compare_works);
     find_outer(ret);
-    return ret->works.len > 0;
+    return ret->works.len > 0 || ret->r.contexts.len > 0;
 }
 
 void batch_requests_release(struct batch_requests *q)
@@ -95,6 +95,15 @@ const struct batch_request *batch_requests_at(const struct batch_requests *q, ui
         low = q->works.data[low - 1].outer;
     const struct batch_work *w = low ? &q->works.data[low - 1] : NULL;
     return w && w->thread == thread ? &q->requests.data[w->request] : NULL;
+}
+
+struct wire_link batch_requests_link(const struct batch_requests *q, uint64_t thread,
+                                     int64_t time_ns, const struct batch_request *request)
+{
+    const struct request_context *c = requests_context_at(&q->r, thread, time_ns);
+    if (c && c->trace != REQUEST_NONE)
+        return link_of(&q->r, c->trace, c->span);
+    return request ? request->link : (struct wire_link){0};
 }
 
 const char *batch_requests_name(const struct batch_requests *q, const struct batch_request *one)

@@ -25,12 +25,18 @@ struct batch_requests {
 };
 
 /*
- * Returns 1 if the recording has requests, 0 if it has none, or a negative errno with the reason in
- * why.
+ * Returns 1 if the recording has requests or traces, 0 if it has neither, or a negative errno with
+ * the reason in why.
  */
 int batch_requests_load(struct batch_requests *ret, const char *path, struct buf *why) must_check;
 void batch_requests_release(struct batch_requests *q);
 /* Returns the innermost request, or NULL. The thread is a number as in profile_thread. */
 const struct batch_request *batch_requests_at(const struct batch_requests *q, uint64_t thread,
                                               int64_t time_ns);
+/*
+ * Returns the trace and the span of a sample: those that the program's tracer had published, or
+ * else those of the request (NULL: of none).
+ */
+struct wire_link batch_requests_link(const struct batch_requests *q, uint64_t thread,
+                                     int64_t time_ns, const struct batch_request *request);
 const char *batch_requests_name(const struct batch_requests *q, const struct batch_request *one);

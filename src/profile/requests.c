@@ -30,6 +30,7 @@ enum tag {
     ENDPOINT,
     CONTEXTUAL,
     SAMPLE,
+    SAMPLE_CONTEXT,
     ALLOCATION,
     SOCKET,
     FILE_IO,
@@ -51,6 +52,7 @@ static const struct rec_select selected[] = {
     {"datadog.Endpoint", ENDPOINT},
     {"jdk.ExecutionSample", SAMPLE},
     {"jdk.CPUTimeSample", SAMPLE},
+    {"jvmscope.SampleContext", SAMPLE_CONTEXT},
     {"jdk.ObjectAllocationSample", ALLOCATION},
     {"jdk.SocketRead", SOCKET},
     {"jdk.SocketWrite", SOCKET},
@@ -348,6 +350,14 @@ static void on_sample(struct reading *r)
         r->error = vec_push(&r->out->samples, s);
 }
 
+static void on_sample_context(struct reading *r)
+{
+    struct request_context c = {r->e->start_ns, thread_field(r, "sampledThread"),
+                                text_field(r, "traceId"), text_field(r, "spanId")};
+    if (r->error == 0)
+        r->error = vec_push(&r->out->contexts, c);
+}
+
 /* The weight of a sample is what was allocated since the last one. */
 static void on_allocation(struct reading *r)
 {
@@ -441,6 +451,9 @@ static void on_event(struct reading *r)
     case SAMPLE:
         on_sample(r);
         break;
+    case SAMPLE_CONTEXT:
+        on_sample_context(r);
+        break;
     case ALLOCATION:
         on_allocation(r);
         break;
@@ -509,11 +522,8 @@ int requests_load(struct requests *ret, const char *path, const struct request_f
     return 0;
 }
 
-bool requests_any(const char *path)
+static bool has_any(const char *path, const struct rec_select *any)
 {
-    static const struct rec_select any[] = {
-        {"jvmscope.Request", REQUEST},  {"jvmscope.RequestTotals", TOTALS}, {"profiler.Span", SPAN},
-        {"datadog.Endpoint", ENDPOINT}, {REC_CONTEXTUAL, CONTEXTUAL},       {0}};
     _cleanup_(recording_closep) struct recording *r = NULL;
     const char *why = NULL;
     struct rec_event e;
@@ -523,6 +533,20 @@ bool requests_any(const char *path)
         if (e.tag != CONTEXTUAL || strncmp(e.object.type->name, "jvmscope.", 9) != 0)
             return true;
     return false;
+}
+
+bool requests_any(const char *path)
+{
+    static const struct rec_select any[] = {
+        {"jvmscope.Request", REQUEST},  {"jvmscope.RequestTotals", TOTALS}, {"profiler.Span", SPAN},
+        {"datadog.Endpoint", ENDPOINT}, {REC_CONTEXTUAL, CONTEXTUAL},       {0}};
+    return has_any(path, any);
+}
+
+bool requests_any_contexts(const char *path)
+{
+    static const struct rec_select any[] = {{"jvmscope.SampleContext", SAMPLE_CONTEXT}, {0}};
+    return has_any(path, any);
 }
 
 void requests_release(struct requests *r)
@@ -538,6 +562,7 @@ void requests_release(struct requests *r)
     vec_release(&r->samples);
     vec_release(&r->spans);
     vec_release(&r->allocations);
+    vec_release(&r->contexts);
     vec_release(&r->stacks);
     vec_release(&r->frames);
     vec_release(&r->threads);

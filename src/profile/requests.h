@@ -28,7 +28,9 @@ struct request {
     int64_t start_ns, end_ns;
     uint64_t thread, end_thread;
     uint32_t name; /* number of requests.names */
-    uint32_t exception, trace, span;
+    uint32_t exception;
+    /* Of its caller, or else those that the program's tracer had published in its first sample. */
+    uint32_t trace, span;
     int32_t status; /* 0: none */
     int64_t bytes;  /* -1: unknown */
     uint32_t first_work, works;
@@ -77,6 +79,13 @@ struct request_sample {
     uint32_t stack;
 };
 
+/* What the program's tracer had published for a thread when it was sampled. */
+struct request_context {
+    int64_t time_ns;
+    uint64_t thread;
+    uint32_t trace, span; /* REQUEST_NONE: nothing */
+};
+
 /* Bytes that a thread has allocated since its last sample. */
 struct request_allocation {
     int64_t time_ns;
@@ -116,6 +125,7 @@ struct requests {
     VEC(struct request_sample) samples; /* sorted by thread, then by time */
     VEC(struct request_span) spans;
     VEC(struct request_allocation) allocations; /* sorted by thread, then by time */
+    VEC(struct request_context) contexts;       /* sorted by thread, then by time */
     VEC(struct request_stack) stacks;
     VEC(struct request_frame) frames;
     VEC(struct request_thread) threads; /* sorted by id */
@@ -141,6 +151,8 @@ int requests_load(struct requests *ret, const char *path, const struct request_f
                   struct buf *why) must_check;
 /* Returns whether a file is a recording with requests, without reading all of it. */
 bool requests_any(const char *path);
+/* Returns whether a file is a recording of a program whose tracer published contexts. */
+bool requests_any_contexts(const char *path);
 void requests_release(struct requests *r);
 
 static inline const char *requests_text(const struct requests *r, uint32_t text)
@@ -159,6 +171,11 @@ const char *requests_thread(const struct requests *r, uint64_t id);
 uint64_t request_quantile(const struct requests *r, const struct request_name *n, double share);
 /* Returns the first sample of a thread at or after a time. */
 size_t requests_sample_at(const struct requests *r, uint64_t thread, int64_t time_ns);
+/* Returns the first context of a thread at or after a time. */
+size_t requests_context_from(const struct requests *r, uint64_t thread, int64_t time_ns);
+/* Returns the last context of a thread at or before a time, or NULL when there is none. */
+const struct request_context *requests_context_at(const struct requests *r, uint64_t thread,
+                                                  int64_t time_ns);
 /* Returns the first element of by_thread of a thread that starts at or after a time. */
 size_t requests_work_at(const struct requests *r, uint64_t thread, int64_t time_ns);
 /* Returns the first span of a thread that starts at or after a time. */

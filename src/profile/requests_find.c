@@ -70,6 +70,28 @@ size_t requests_sample_at(const struct requests *r, uint64_t thread, int64_t tim
     return low;
 }
 
+size_t requests_context_from(const struct requests *r, uint64_t thread, int64_t time_ns)
+{
+    size_t low = 0, high = r->contexts.len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        const struct request_context *c = &r->contexts.data[mid];
+        if (c->thread < thread || (c->thread == thread && c->time_ns < time_ns))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+const struct request_context *requests_context_at(const struct requests *r, uint64_t thread,
+                                                  int64_t time_ns)
+{
+    size_t after = requests_context_from(r, thread, time_ns + 1);
+    const struct request_context *c = after ? &r->contexts.data[after - 1] : NULL;
+    return c && c->thread == thread ? c : NULL;
+}
+
 size_t requests_work_at(const struct requests *r, uint64_t thread, int64_t time_ns)
 {
     size_t low = 0, high = r->by_thread.len;

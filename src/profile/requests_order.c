@@ -38,6 +38,13 @@ static int samples_of_threads(const void *a, const void *b)
     return by ? by : ORDER(x->time_ns, y->time_ns);
 }
 
+static int contexts_of_threads(const void *a, const void *b)
+{
+    const struct request_context *x = a, *y = b;
+    int by = ORDER(x->thread, y->thread);
+    return by ? by : ORDER(x->time_ns, y->time_ns);
+}
+
 static int allocations_of_threads(const void *a, const void *b)
 {
     const struct request_allocation *x = a, *y = b;
@@ -160,6 +167,41 @@ static int order_names(struct requests *r)
     return e;
 }
 
+/* Finds the first context with a trace in a thread's time; NULL when there is none. */
+static const struct request_context *find_trace(const struct requests *r, uint64_t thread,
+                                                int64_t start_ns, int64_t end_ns)
+{
+    for (size_t i = requests_context_from(r, thread, start_ns); i < r->contexts.len; i++) {
+        const struct request_context *c = &r->contexts.data[i];
+        if (c->thread != thread || c->time_ns >= end_ns)
+            return NULL;
+        if (c->trace != REQUEST_NONE)
+            return c;
+    }
+    return NULL;
+}
+
+/* Gives requests whose caller named no trace the one that was published for them. */
+static void assign_traces(struct requests *r)
+{
+    for (size_t i = 0; r->contexts.len && i < r->list.len; i++) {
+        struct request *q = &r->list.data[i];
+        const struct request_context *c = NULL;
+        if (q->trace != REQUEST_NONE)
+            continue;
+        if (!q->works) /* of another recorder */
+            c = find_trace(r, q->thread, q->start_ns, q->end_ns);
+        for (uint32_t k = 0; k < q->works && !c; k++) {
+            const struct request_work *w = &r->works.data[q->first_work + k];
+            c = find_trace(r, w->thread, w->start_ns, w->end_ns);
+        }
+        if (c) {
+            q->trace = c->trace;
+            q->span = c->span;
+        }
+    }
+}
+
 int requests_order(struct requests *r)
 {
     int e = 0;
@@ -177,6 +219,8 @@ int requests_order(struct requests *r)
         e = order_names(r);
     assign_children(r);
     vec_sort(&r->samples, samples_of_threads);
+    vec_sort(&r->contexts, contexts_of_threads);
+    assign_traces(r);
     vec_sort(&r->spans, spans_of_threads);
     vec_sort(&r->allocations, allocations_of_threads);
     vec_sort(&r->threads, requests_threads_by_id);

@@ -31,6 +31,31 @@ def otlp(tmp_path_factory):
     sys.path.remove(str(folder))
 
 
+@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.parametrize("model", ["global-dynamic", "initial-exec"])
+def test_a_published_trace_is_that_of_its_samples(otlp, jdk, model, tmp_path):
+    """OTEP 4947: a tracer's thread-local variable, in a library that the program loads while it is recorded."""
+    out, to = tmp_path / "t.jfr", tmp_path / "t.otlp"
+    done = jdk.run(lab.BUILD / "jvmscope", "run", "--cpu", "--interval", "1ms", "--requests", "TracerContext.inSpan(..)", "-o", out, "java",
+                   f"-Djava.library.path={lab.BUILD / 'tests' / 'agents'}", "-cp", lab.compiled("TracerContext"), "TracerContext", f"tracer-{model}", "400")
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+    lab.jvmscope("convert", "-o", to, out, check=True)
+    found = collections.defaultdict(collections.Counter)
+    for kind, _, rows in profiles_of(decoded(otlp, to)):
+        for stack, value, _, labels, link in rows if kind[0] == "samples" else ():
+            methods = [m for m in ("inSpan", "outside", "astray") if f"TracerContext.{m}" in stack]
+            found[(labels.get("thread.name"), *methods)][link.trace_id[:1] + link.span_id[:1]] += value
+    for thread, number in (("one", 1), ("two", 2)):
+        # The last and the first sample of a part may belong to the other one, by a frame that is being entered or left.
+        for method, expected in (("inSpan", bytes([number, 16 + number])), ("outside", b"")):
+            counts = found[(thread, method)]
+            assert counts[expected] > 20 and sum(counts.values()) - counts[expected] <= 1, (thread, method, counts)
+    for nobody in (("astray", "astray"), ("without", "outside")):
+        assert set(found[nobody]) == {b""}, (nobody, found[nobody])
+    requests = [json.loads(lab.jvmscope("requests", "show", "--json", str(n), out, check=True).stdout) for n in (1, 2)]
+    assert {(r["trace_id"], r["span_id"]) for r in requests} == {("01" * 16, "11" * 8), ("02" * 16, "12" * 8)}
+
+
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory):
     """A server whose requests carry a traceparent, with CPU samples and allocation sites."""

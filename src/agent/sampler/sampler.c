@@ -218,6 +218,7 @@ at_each_sample static void take_interrupted(const struct tick *tick, struct thre
                             .weight = tick->weight,
                             .idle = sampler.options.wall && in_blocking_call(ucontext),
                             .mark = &tick->slot->mark};
+    trace_context_read(&sample.context);
     atomic_store_explicit(&tick->slot->sampled_ns, now_ns(), memory_order_relaxed);
     atomic_store_explicit(&tick->slot->blocked, sample.idle, memory_order_relaxed);
     if (!sampler.options.later || !keep_for_later(tick, &sample, env, ucontext))

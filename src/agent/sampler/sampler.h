@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "agent/sampler/trace_context.h"
 #include "agent/stacks/stack.h"
 #include "agent/vm/thread_table.h"
 
@@ -28,6 +29,7 @@ struct sample {
     bool idle;              /* WALL: the thread waits in a system call */
     _Atomic uint64_t *mark; /* a word that stays with the thread, passed to `idle` and `unheard` */
     struct jfr_frame *frames;
+    struct trace_context context; /* only of samples taken in a handler */
 };
 
 struct sampler_options {

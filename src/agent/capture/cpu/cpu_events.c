@@ -3,13 +3,14 @@
 
 #include "agent/vm/virtual_lives.h"
 #include "base/clock.h"
+#include "base/hex.h"
 #include "jfr/writer.h"
 
 #include <string.h>
 
 enum { REPEAT_MAX = 1600, CHECK_EVERY_NS = 1000000000 };
 
-/* jvmscope.UnattributedSample, jvmscope.SamplerCost and jvmscope.CpuTime: doc/format.md. */
+/* doc/format.md describes these events. */
 static const struct jfr_type types[] = {
     {.name = "jvmscope.UnattributedSample",
      .label = "Unattributed Sample",
@@ -46,11 +47,20 @@ static const struct jfr_type types[] = {
      .fields = JFR_FIELDS({"what", "What Used It", "java.lang.String"},
                           {"name", "Thread Name", "java.lang.String"},
                           {"cpuTime", "CPU Time", "long", JFR_NANOS})},
+    {.name = "jvmscope.SampleContext",
+     .label = "Trace of a Sample",
+     .category = "jvmscope",
+     .description = "The trace and the span that the program's tracer had published for a thread "
+                    "when it was sampled",
+     .kind = JFR_EVENT,
+     .fields = JFR_FIELDS({"sampledThread", "Thread", "java.lang.Thread"},
+                          {"traceId", "Trace ID", "java.lang.String"},
+                          {"spanId", "Span ID", "java.lang.String"})},
 };
 
 static struct {
     struct jfr_writer *jfr;
-    uint32_t unattributed_type, cost_type, time_type;
+    uint32_t unattributed_type, cost_type, time_type, context_type;
     uint64_t groups[TASK_GROUPS];    /* strings of the recording, as are the following */
     uint64_t reasons[WALK_FAILURES]; /* strings of the recording */
     uint64_t checked_ns;
@@ -96,8 +106,26 @@ static void put_unattributed(const struct sample *s)
     jfr_commit(&e);
 }
 
+static void put_context(const struct sample *s)
+{
+    const struct trace_context *c = &s->context;
+    char trace[2 * TRACE_ID_BYTES], span[2 * SPAN_ID_BYTES];
+    struct jfr_event e;
+    if (!jfr_begin(events.jfr, events.context_type, 0, &e))
+        return;
+    hex_write(c->trace, TRACE_ID_BYTES, trace);
+    hex_write(c->span, SPAN_ID_BYTES, span);
+    jfr_put_time(&e, s->time_ns);
+    jfr_put_long(&e, (int64_t)s->id);
+    jfr_put_string_n(&e, c->present ? trace : NULL, sizeof(trace));
+    jfr_put_string_n(&e, c->present ? span : NULL, sizeof(span));
+    jfr_commit(&e);
+}
+
 at_each_sample bool cpu_events_record(void *context, const struct sample *s)
 {
+    if (unlikely(s->context.known))
+        put_context(s);
     if (s->n < 0) {
         put_unattributed(s);
         return true;
@@ -225,6 +253,7 @@ int cpu_events_start(struct jfr_writer *w)
     events.unattributed_type = ids[0];
     events.cost_type = ids[1];
     events.time_type = ids[2];
+    events.context_type = ids[3];
     for (int i = 0; i < TASK_GROUPS; i++)
         events.groups[i] = jfr_define_string(w, task_group_names[i]);
     for (int i = 0; i < WALK_FAILURES; i++)

@@ -163,6 +163,8 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
     cpu.follows = recording && virtual_threads_on(jni);
     cpu.unmounted_ms = 0;
     cpu.lives = cpu.wall && cpu.follows && virtual_lives_start(jni);
+    if (recording && options.walk)
+        trace_context_find();
     r = sampler_start(&options, jni, why);
     cpu.sampling = r == 0;
     return r;
@@ -179,6 +181,8 @@ static void flush(struct session *s, JNIEnv *jni)
     drain(s, jni);
     sampler_work();
     stack_vm_work();
+    if (s->out.format == OUT_RECORDING)
+        trace_context_find();
     struct sampler_counters c;
     sampler_counters(&c);
     if (c.uncovered && !cpu.uncovered_reported) {
@@ -202,6 +206,7 @@ static void stop_sampler(struct session *s, JNIEnv *jni)
         drain(s, jni);
         sampler_settle();
         sampler_release();
+        trace_context_release();
     }
     describe_less();
     if (cpu.lives) {

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A signal handler must not ask the loader for the address of a thread-local variable, because the
+ * first use in a thread allocates it. The variable is found without that, in one of two ways:
+ * either it is at the same distance from the thread pointer in all threads (static TLS), or the
+ * thread's vector of blocks (DTV) has an entry for the library, which is empty as long as the
+ * thread has not used it (U. Drepper, "ELF Handling For Thread-Local Storage", section 3). Which
+ * one it is, and that the vector looks as expected, is tried on a second thread.
+ */
+#include "agent/sampler/trace_context.h"
+
+#include "base/macro.h"
+#include "hotspot/memory.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+
+#define VARIABLE "otel_thread_ctx_v1"
+
+enum { NOWHERE, AT_DISTANCE, IN_BLOCK };
+
+#if defined(__x86_64__)
+enum { DTV_AT = 8 }; /* from the thread pointer, with glibc and with musl */
+#else
+enum { DTV_AT = 0 };
+#endif
+
+static struct {
+    _Atomic int kind;
+    ptrdiff_t offset; /* from the thread pointer, or in the library's block */
+    size_t module;    /* the library's index in the vector */
+    bool glibc;
+    void *library;
+    unsigned long long adds; /* number of libraries that had been loaded at the last search */
+} place;
+
+/*
+ * Returns the thread's block of a library, or 0 when it has none. The loads are guarded, because
+ * another C library may keep the vector elsewhere.
+ */
+static uintptr_t block_of(const char *thread, size_t module)
+{
+    /* glibc has pairs, and the one before the first says how many there are; musl has words. */
+    uint64_t dtv, n, block, words = place.glibc ? 2 : 1, length_at = place.glibc ? -2ULL : 0;
+    bool has = load64(&process_memory, (uintptr_t)thread + DTV_AT, &dtv) &&
+               load64(&process_memory, dtv + length_at * sizeof(dtv), &n) && module <= n &&
+               load64(&process_memory, dtv + module * words * sizeof(dtv), &block);
+    return has && block != UINTPTR_MAX ? block : 0; /* -1: not allocated yet */
+}
+
+/* ---- finding it ---- */
+
+static int look(struct dl_phdr_info *info, size_t size, void *context)
+{
+    unsigned long long *adds = context;
+    if (!*adds) { /* the first one */
+        *adds = info->dlpi_adds;
+        if (place.adds == info->dlpi_adds)
+            return 1;
+    }
+    void *library = dlopen(*info->dlpi_name ? info->dlpi_name : NULL, RTLD_LAZY | RTLD_NOLOAD);
+    if (!library)
+        return 0;
+    if (dlsym(library, VARIABLE)) {
+        place.library = library;
+        return 1;
+    }
+    dlclose(library);
+    return 0;
+}
+
+/* The library that was found may only depend on the one that has the variable. */
+static int find_owner(struct dl_phdr_info *info, size_t size, void *context)
+{
+    uintptr_t address = (uintptr_t)context, block = (uintptr_t)info->dlpi_tls_data;
+    for (int i = 0; block && i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        if (p->p_type != PT_TLS || address < block || address - block >= p->p_memsz)
+            continue;
+        place.module = info->dlpi_tls_modid;
+        place.offset = (ptrdiff_t)(address - block);
+        return 1;
+    }
+    return 0;
+}
+
+struct view {
+    const char *thread; /* the thread pointer */
+    uintptr_t address, block;
+};
+
+static void *view_here(void *context)
+{
+    struct view *v = context;
+    v->thread = __builtin_thread_pointer();
+    v->address = (uintptr_t)dlsym(place.library, VARIABLE);
+    v->block = block_of(v->thread, place.module);
+    return NULL;
+}
+
+static int kind_of(const struct view *a, const struct view *b)
+{
+    if (a->address - (uintptr_t)a->thread == b->address - (uintptr_t)b->thread)
+        return AT_DISTANCE;
+    uintptr_t offset = (uintptr_t)place.offset;
+    return a->block + offset == a->address && b->block + offset == b->address ? IN_BLOCK : NOWHERE;
+}
+
+void trace_context_find(void)
+{
+    unsigned long long adds = 0;
+    if (place.library)
+        return;
+    (void)dl_iterate_phdr(look, &adds);
+    place.adds = adds;
+    if (!place.library)
+        return;
+    struct view mine, other;
+    pthread_t second;
+    place.glibc = dlsym(RTLD_DEFAULT, "gnu_get_libc_version");
+    void *address = dlsym(place.library, VARIABLE);
+    int kind = NOWHERE;
+    if (dl_iterate_phdr(find_owner, address) && memory_guard_init() == 0 &&
+        pthread_create(&second, NULL, view_here, &other) == 0) {
+        pthread_join(second, NULL);
+        view_here(&mine);
+        kind = kind_of(&mine, &other);
+        if (kind == AT_DISTANCE)
+            place.offset = (const char *)mine.address - mine.thread;
+    }
+    atomic_store_explicit(&place.kind, kind, memory_order_release);
+}
+
+void trace_context_release(void)
+{
+    atomic_store(&place.kind, NOWHERE);
+    if (place.library)
+        dlclose(place.library);
+    place.library = NULL;
+    place.adds = 0;
+}
+
+/* ---- in a signal handler ---- */
+
+void trace_context_read(struct trace_context *ret)
+{
+    struct {
+        uint8_t trace[TRACE_ID_BYTES], span[SPAN_ID_BYTES], valid;
+    } record;
+
+    static const uint8_t none[TRACE_ID_BYTES];
+    int kind = atomic_load_explicit(&place.kind, memory_order_acquire);
+    *ret = (struct trace_context){.known = kind != NOWHERE};
+    if (likely(kind == NOWHERE))
+        return;
+    const char *thread = __builtin_thread_pointer();
+    uintptr_t from = kind == AT_DISTANCE ? (uintptr_t)thread : block_of(thread, place.module);
+    uint64_t at = 0;
+    if (!from || !load64(&process_memory, from + (uintptr_t)place.offset, &at) || !at ||
+        !memory_read(&process_memory, at, &record, sizeof(record)) || record.valid != 1 ||
+        memcmp(record.trace, none, sizeof(none)) == 0)
+        return;
+    ret->present = true;
+    memcpy(ret->trace, record.trace, sizeof(ret->trace));
+    memcpy(ret->span, record.span, sizeof(ret->span));
+}
