@@ -248,9 +248,11 @@ static const char *marked_class(struct request_ledger *l, uint32_t state, uint8_
  * The VM leaves no event of a thread that waits until another one has initialized a class. But if
  * another thread initialized a class for most of this time and finished before its end, and this
  * thread hardly ran, then this thread waited for it. Returns the other thread's wait, or NULL.
+ * piece_end: the end of the part and of the time without a processor behind it, of which it is not
+ * known when it was; the other thread may finish in it.
  */
 static const struct initializing *init_during(const struct request_ledger *l,
-                                              const struct request_part *part)
+                                              const struct request_part *part, uint64_t piece_end)
 {
     const struct initializing *best = NULL;
     uint64_t ns = part->end - part->start, most = ns / 2, end = part->end;
@@ -260,11 +262,11 @@ static const struct initializing *init_during(const struct request_ledger *l,
         return NULL;
     for (size_t i = 0; i < l->inits.len && l->inits.data[i].start < end; i++) {
         const struct initializing *x = &l->inits.data[i];
-        uint64_t from = MAX(x->start, part->start);
-        if (x->thread == part->thread || x->end > end || x->end <= from || x->end - from < most)
+        uint64_t from = MAX(x->start, part->start), to = MIN(x->end, end);
+        if (x->thread == part->thread || x->end > piece_end || to <= from || to - from < most)
             continue;
         best = x;
-        most = x->end - from;
+        most = to - from;
     }
     return best;
 }
@@ -274,11 +276,10 @@ static int add_init(struct request_ledger *l, struct request_parts *p, struct re
                     const struct initializing *x)
 {
     struct request_part rest = part;
-    rest.start = x->end;
-    int e = add_cpu(l, p, rest);
+    rest.start = part.end = MIN(x->end, part.end);
+    int e = rest.start < rest.end ? add_cpu(l, p, rest) : 0;
     rest.start = part.start;
     part.start = MAX(part.start, x->start);
-    part.end = x->end;
     part.cause = CAUSE_CLASS_LOAD;
     part.node = x->node;
     part.behind = x->thread + 1;
@@ -315,7 +316,7 @@ static int add_piece(struct request_ledger *l, struct request_parts *p,
      */
     if (e || part.start >= part.end)
         return e;
-    const struct initializing *init = init_during(l, &part);
+    const struct initializing *init = init_during(l, &part, end);
     if (init)
         return add_init(l, p, part, init);
     if (did_run(l, part.thread, start, end, part.end - start))
