@@ -19,10 +19,9 @@ static struct wire_link link_of(const struct requests *r, uint32_t trace_text, u
 {
     struct wire_link link = {0};
     const char *trace = requests_text(r, trace_text), *span = requests_text(r, span_text);
-    return hex_read(trace, strlen(trace), link.trace, sizeof(link.trace)) &&
-                   hex_read(span, strlen(span), link.span, sizeof(link.span))
-               ? link
-               : (struct wire_link){0};
+    bool both = hex_read(trace, strlen(trace), link.trace, sizeof(link.trace)) &&
+                hex_read(span, strlen(span), link.span, sizeof(link.span));
+    return both ? link : (struct wire_link){0};
 }
 
 /* Requests of other recorders have no works: their thread works for them all the time. */
@@ -59,7 +58,7 @@ static void find_outer(struct batch_requests *q)
 
 int batch_requests_load(struct batch_requests *ret, const char *path, struct buf *why)
 {
-    if (!requests_any(path) && !requests_any_contexts(path))
+    if (!requests_any_or_contexts(path))
         return 0;
     int r = requests_load(&ret->r, path, &(struct request_filter){0}, why);
     if (r == 0)

@@ -127,28 +127,44 @@ static int compare_services(const void *left, const void *right)
     return c ? c : strcmp(a->version, b->version);
 }
 
+/* Sums a choice by service and version, whose names are valid until store_end(*ret_read). */
+static int sum_services(struct asker *a, const struct fleet_choice *choice,
+                        struct store_read **ret_read, struct service_sums *ret)
+{
+    int e = store_begin(a->store, choice, ret_read, a->why);
+    if (e == 0)
+        e = store_each_series(a->store, *ret_read, on_series, ret);
+    if (e == 0)
+        e = store_each_block(a->store, *ret_read, false, on_service_block, ret);
+    return e;
+}
+
+/* Begins the row of a service that has profiles, unless there are as many as asked for. */
+static bool begin_row(struct asker *a, const struct service_sum *s, uint64_t *shown)
+{
+    if (!s->to_s || (a->q->limit && (*shown)++ >= a->q->limit))
+        return false;
+    json_begin_object(a->j);
+    json_key_string(a->j, "service", s->service);
+    json_key_string(a->j, "version", s->version);
+    return true;
+}
+
 int ask_services(struct asker *a)
 {
     _cleanup_(service_sums_release) struct service_sums sums = {0};
     struct fleet_choice all = a->q->choice;
     struct store_read *r = NULL;
-    size_t shown = 0;
+    uint64_t shown = 0;
     all.type = NULL;
-    int e = store_begin(a->store, &all, &r, a->why);
-    if (e == 0)
-        e = store_each_series(a->store, r, on_series, &sums);
-    if (e == 0)
-        e = store_each_block(a->store, r, false, on_service_block, &sums);
+    int e = sum_services(a, &all, &r, &sums);
     if (e == 0)
         e = refine_times(a, &sums);
     json_key_array(a->j, "services");
     for (size_t i = 0; e == 0 && i < sums.list.len; i++) {
         const struct service_sum *s = &sums.list.data[i];
-        if (!s->to_s || (a->q->limit && shown++ >= a->q->limit))
+        if (!begin_row(a, s, &shown))
             continue;
-        json_begin_object(a->j);
-        json_key_string(a->j, "service", s->service);
-        json_key_string(a->j, "version", s->version);
         json_key_u64(a->j, "hosts", s->hosts);
         json_key_u64(a->j, "instances", s->series);
         json_key_i64(a->j, "from", s->from_s);
@@ -164,21 +180,14 @@ int ask_top_services(struct asker *a)
 {
     _cleanup_(service_sums_release) struct service_sums sums = {0};
     struct store_read *r = NULL;
-    size_t shown = 0;
-    int e = store_begin(a->store, &a->q->choice, &r, a->why);
-    if (e == 0)
-        e = store_each_series(a->store, r, on_series, &sums);
-    if (e == 0)
-        e = store_each_block(a->store, r, false, on_service_block, &sums);
+    uint64_t shown = 0;
+    int e = sum_services(a, &a->q->choice, &r, &sums);
     vec_sort(&sums.list, compare_services);
     json_key_array(a->j, "services");
     for (size_t i = 0; e == 0 && i < sums.list.len; i++) {
         const struct service_sum *s = &sums.list.data[i];
-        if (!s->to_s || (a->q->limit && shown++ >= a->q->limit))
+        if (!begin_row(a, s, &shown))
             continue;
-        json_begin_object(a->j);
-        json_key_string(a->j, "service", s->service);
-        json_key_string(a->j, "version", s->version);
         ask_put_sums(a->j, a->q->metric, s->sum);
         ask_put_cost(a, s->sum);
         json_end_object(a->j);

@@ -1,26 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fleet/reading_requests.h"
 
+#include "base/hex.h"
 #include "base/latency.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <string.h>
 
 /* A trace id of W3C's trace context: 32 hexadecimal digits. */
 static bool read_trace(const char *text, struct fleet_hash *ret)
 {
-    for (int i = 0; i < FLEET_HASH_BYTES; i++) {
-        unsigned byte = 0;
-        for (int k = 0; k < 2; k++) {
-            char c = text[2 * i + k];
-            if (!isxdigit((unsigned char)c))
-                return false;
-            byte = byte << 4 | (unsigned)(c <= '9' ? c - '0' : (c | 32) - 'a' + 10);
-        }
-        ret->bytes[i] = (uint8_t)byte;
-    }
-    return text[2 * FLEET_HASH_BYTES] == 0;
+    return hex_read(text, strlen(text), ret->bytes, FLEET_HASH_BYTES);
 }
 
 static int add_names(struct sample_requests *s)

@@ -535,18 +535,25 @@ static bool has_any(const char *path, const struct rec_select *any)
     return false;
 }
 
+/* Requests begin at the second row. */
+static const struct rec_select any_or_contexts[] = {
+    {"jvmscope.SampleContext", SAMPLE_CONTEXT},
+    {"jvmscope.Request", REQUEST},
+    {"jvmscope.RequestTotals", TOTALS},
+    {"profiler.Span", SPAN},
+    {"datadog.Endpoint", ENDPOINT},
+    {REC_CONTEXTUAL, CONTEXTUAL},
+    {0},
+};
+
 bool requests_any(const char *path)
 {
-    static const struct rec_select any[] = {
-        {"jvmscope.Request", REQUEST},  {"jvmscope.RequestTotals", TOTALS}, {"profiler.Span", SPAN},
-        {"datadog.Endpoint", ENDPOINT}, {REC_CONTEXTUAL, CONTEXTUAL},       {0}};
-    return has_any(path, any);
+    return has_any(path, any_or_contexts + 1);
 }
 
-bool requests_any_contexts(const char *path)
+bool requests_any_or_contexts(const char *path)
 {
-    static const struct rec_select any[] = {{"jvmscope.SampleContext", SAMPLE_CONTEXT}, {0}};
-    return has_any(path, any);
+    return has_any(path, any_or_contexts);
 }
 
 void requests_release(struct requests *r)

@@ -151,8 +151,8 @@ int requests_load(struct requests *ret, const char *path, const struct request_f
                   struct buf *why) must_check;
 /* Returns whether a file is a recording with requests, without reading all of it. */
 bool requests_any(const char *path);
-/* Returns whether a file is a recording of a program whose tracer published contexts. */
-bool requests_any_contexts(const char *path);
+/* The same for requests or contexts that the program's tracer published. */
+bool requests_any_or_contexts(const char *path);
 void requests_release(struct requests *r);
 
 static inline const char *requests_text(const struct requests *r, uint32_t text)

@@ -58,30 +58,12 @@ uint64_t request_quantile(const struct requests *r, const struct request_name *n
 
 size_t requests_sample_at(const struct requests *r, uint64_t thread, int64_t time_ns)
 {
-    size_t low = 0, high = r->samples.len;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        const struct request_sample *s = &r->samples.data[mid];
-        if (s->thread < thread || (s->thread == thread && s->time_ns < time_ns))
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
+    return first_sample(r->samples.data, r->samples.len, thread, time_ns);
 }
 
 size_t requests_context_from(const struct requests *r, uint64_t thread, int64_t time_ns)
 {
-    size_t low = 0, high = r->contexts.len;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        const struct request_context *c = &r->contexts.data[mid];
-        if (c->thread < thread || (c->thread == thread && c->time_ns < time_ns))
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
+    return first_context(r->contexts.data, r->contexts.len, thread, time_ns);
 }
 
 const struct request_context *requests_context_at(const struct requests *r, uint64_t thread,
@@ -108,16 +90,7 @@ size_t requests_work_at(const struct requests *r, uint64_t thread, int64_t time_
 
 size_t requests_span_at(const struct requests *r, uint64_t thread, int64_t time_ns)
 {
-    size_t low = 0, high = r->spans.len;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        const struct request_span *s = &r->spans.data[mid];
-        if (s->thread < thread || (s->thread == thread && s->start_ns < time_ns))
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
+    return first_span(r->spans.data, r->spans.len, thread, time_ns);
 }
 
 const struct request *requests_find(const struct requests *r, uint64_t id)

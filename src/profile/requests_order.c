@@ -31,34 +31,6 @@ static int children_of_requests(const void *a, const void *b)
     return by ? by : ORDER(x->start_ns, y->start_ns);
 }
 
-static int samples_of_threads(const void *a, const void *b)
-{
-    const struct request_sample *x = a, *y = b;
-    int by = ORDER(x->thread, y->thread);
-    return by ? by : ORDER(x->time_ns, y->time_ns);
-}
-
-static int contexts_of_threads(const void *a, const void *b)
-{
-    const struct request_context *x = a, *y = b;
-    int by = ORDER(x->thread, y->thread);
-    return by ? by : ORDER(x->time_ns, y->time_ns);
-}
-
-static int allocations_of_threads(const void *a, const void *b)
-{
-    const struct request_allocation *x = a, *y = b;
-    int by = ORDER(x->thread, y->thread);
-    return by ? by : ORDER(x->time_ns, y->time_ns);
-}
-
-static int spans_of_threads(const void *a, const void *b)
-{
-    const struct request_span *x = a, *y = b;
-    int by = ORDER(x->thread, y->thread);
-    return by ? by : ORDER(x->start_ns, y->start_ns);
-}
-
 static int numbers_of_threads(const void *a, const void *b, void *arg)
 {
     const struct requests *r = arg;
@@ -218,11 +190,11 @@ int requests_order(struct requests *r)
     if (e == 0)
         e = order_names(r);
     assign_children(r);
-    vec_sort(&r->samples, samples_of_threads);
-    vec_sort(&r->contexts, contexts_of_threads);
+    vec_sort(&r->samples, compare_sample);
+    vec_sort(&r->contexts, compare_context);
     assign_traces(r);
-    vec_sort(&r->spans, spans_of_threads);
-    vec_sort(&r->allocations, allocations_of_threads);
+    vec_sort(&r->spans, compare_span);
+    vec_sort(&r->allocations, compare_allocation);
     vec_sort(&r->threads, requests_threads_by_id);
     return e;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/server.h"
 
+#include "base/hex.h"
 #include "serve/pool.h"
 #include "serve/unproven.h"
 
@@ -292,8 +293,8 @@ static int make_token(char token[SERVER_TOKEN + 1])
     unsigned char bytes[SERVER_TOKEN / 2];
     if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
         return -errno;
-    for (size_t i = 0; i < sizeof(bytes); i++)
-        snprintf(token + 2 * i, 3, "%02x", bytes[i]);
+    hex_write(bytes, sizeof(bytes), token);
+    token[SERVER_TOKEN] = 0;
     return 0;
 }
 

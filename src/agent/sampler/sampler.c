@@ -505,6 +505,13 @@ static int start_source(const struct sampler_options *o)
                                                .coalesced = &sampler.coalesced});
 }
 
+/* Tracers may be loaded at any time. */
+static void find_contexts(void)
+{
+    if (sampler.options.contexts && sampler.options.walk)
+        trace_context_find();
+}
+
 int sampler_start(const struct sampler_options *o, JNIEnv *jni, struct buf *why)
 {
     clear_counters();
@@ -519,8 +526,10 @@ int sampler_start(const struct sampler_options *o, JNIEnv *jni, struct buf *why)
     r = make_pool(o);
     if (r == 0 && o->later)
         r = make_ring(o);
-    if (r == 0)
+    if (r == 0) {
+        find_contexts();
         r = start_source(o);
+    }
     if (r < 0) {
         buf_printf(why, "sampling cannot start: %s", strerror(-r));
         sampler_stop();
@@ -550,6 +559,7 @@ void sampler_release(void)
     if (atomic_load(&sampler.inside) > 0)
         return;
     slots_release();
+    trace_context_release();
     free_pool();
 }
 
@@ -609,6 +619,7 @@ bool sampler_can_thin(void)
 void sampler_work(void)
 {
     slots_work();
+    find_contexts();
 }
 
 void sampler_counters(struct sampler_counters *ret)

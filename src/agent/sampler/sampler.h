@@ -38,6 +38,7 @@ struct sampler_options {
     bool kernel; /* record their kernel frames */
     uint64_t interval_ns;
     uint32_t depth;
+    bool contexts; /* read what the program's tracer publishes, where the handler walks */
     /*
      * CPU with stack_vm: the handler copies stacks; sampler_drain walks them and receives the
      * samples.

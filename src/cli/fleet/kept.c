@@ -2,6 +2,7 @@
 #include "cli/fleet/kept.h"
 
 #include "base/file.h"
+#include "base/hex.h"
 #include "base/vec.h"
 #include "wire/unpack.h"
 
@@ -27,12 +28,11 @@ struct kept_files {
 
 void kept_id(const struct fleet_hash *upload, char ret[KEPT_ID_LEN + 1])
 {
-    for (size_t i = 0; i < FLEET_HASH_BYTES; i++)
-        snprintf(ret + 2 * i, 3, "%02x", upload->bytes[i]);
+    hex_write(upload->bytes, FLEET_HASH_BYTES, ret);
+    ret[KEPT_ID_LEN] = 0;
 }
 
-/* Tenants' names have neither slashes nor spaces, and ids have one length: no two names are equal.
- */
+/* Names are unique: those of tenants have neither slashes nor spaces, and ids have one length. */
 static int path_of(const struct kept *k, const char *tenant, const char *id, char path[PATH_LEN])
 {
     int len = snprintf(path, PATH_LEN, "%s/%s-%s.jfr", k->folder, tenant, id);

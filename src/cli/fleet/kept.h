@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recordings that a collector keeps, because slow requests point to them. They
- * are files of one folder, named by tenant and upload; when they exceed a size together, the oldest
- * are removed.
+ * Recordings that a collector keeps, because slow requests point to them. They are files of one
+ * folder, named by tenant and upload; when they exceed a size together, the oldest are removed.
  */
 #pragma once
 

@@ -296,8 +296,7 @@ static int compare_points(const void *left, const void *right)
     return (a->time_ms > b->time_ms) - (a->time_ms < b->time_ms);
 }
 
-/* Blocks come one series after the other; a line of several has one point for each time, in order.
- */
+/* Blocks come series by series, but a line of several series has one point for each time. */
 static void order_points(struct line *line)
 {
     struct pyroscope_point *p = line->points.data;

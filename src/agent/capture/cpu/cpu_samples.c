@@ -145,6 +145,7 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
         .kernel = option_on(o, OPT_NATIVE),
         .interval_ns = o->v[OPT_INTERVAL].number,
         .depth = (uint32_t)o->v[OPT_DEPTH].number,
+        .contexts = recording,
         .on_sample = recording ? cpu_events_record : cpu_counts_keep,
         .idle = recording ? cpu_events_record_idle : cpu_counts_count_idle,
         .unsignalled = recording ? cpu_events_record_unsignalled : cpu_counts_count_unsignalled,
@@ -163,8 +164,6 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
     cpu.follows = recording && virtual_threads_on(jni);
     cpu.unmounted_ms = 0;
     cpu.lives = cpu.wall && cpu.follows && virtual_lives_start(jni);
-    if (recording && options.walk)
-        trace_context_find();
     r = sampler_start(&options, jni, why);
     cpu.sampling = r == 0;
     return r;
@@ -181,8 +180,6 @@ static void flush(struct session *s, JNIEnv *jni)
     drain(s, jni);
     sampler_work();
     stack_vm_work();
-    if (s->out.format == OUT_RECORDING)
-        trace_context_find();
     struct sampler_counters c;
     sampler_counters(&c);
     if (c.uncovered && !cpu.uncovered_reported) {
@@ -206,7 +203,6 @@ static void stop_sampler(struct session *s, JNIEnv *jni)
         drain(s, jni);
         sampler_settle();
         sampler_release();
-        trace_context_release();
     }
     describe_less();
     if (cpu.lives) {

@@ -4,6 +4,7 @@
 #include "agent/vm/virtual_threads.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/hex.h"
 #include "base/map.h"
 
 #include <errno.h>
@@ -155,10 +156,10 @@ void requests_put_work(uint64_t request, const struct request_work *w)
 static const char *id_text(const uint8_t *id, size_t bytes, char *text)
 {
     bool any = false;
-    for (size_t i = 0; i < bytes; i++) {
+    for (size_t i = 0; i < bytes; i++)
         any = any || id[i];
-        snprintf(text + 2 * i, 3, "%02x", id[i]);
-    }
+    hex_write(id, bytes, text);
+    text[2 * bytes] = 0;
     return any ? text : NULL;
 }
 
