@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page in headless Chromium: each tests/page/*.test.mjs is a test here."""
+"""The page in headless Chromium, and its code that needs none: each tests/page/*.test.mjs is a test here."""
 import shutil
 import subprocess
 
