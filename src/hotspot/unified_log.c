@@ -100,13 +100,25 @@ static bool until(struct scan *s, char stop, struct log_text *ret)
     return true;
 }
 
+/*
+ * "[number unit", blanks, "]". The VM pads each decoration to the width of the longest one that it
+ * has written to the file, so a short thread number is padded once a longer one was there.
+ */
+static bool decoration(struct scan *s, const char *unit, uint64_t *ret)
+{
+    if (!skip(s, "[") || !number(s, ret) || !skip(s, unit))
+        return false;
+    skip_blanks(s);
+    return skip(s, "]");
+}
+
 bool log_line_read(const char *data, size_t len, struct log_line *ret)
 {
     struct scan s = {data, data + len};
     struct log_line line = {0};
     uint64_t tid;
-    if (!skip(&s, "[") || !number(&s, &line.ns) || !skip(&s, "ns][") || !number(&s, &tid) ||
-        !skip(&s, "][") || !until(&s, ']', &line.tags))
+    if (!decoration(&s, "ns", &line.ns) || !decoration(&s, "", &tid) || !skip(&s, "[") ||
+        !until(&s, ']', &line.tags))
         return false;
     skip(&s, " ");
     line.tid = (uint32_t)tid;

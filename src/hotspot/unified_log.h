@@ -4,7 +4,9 @@
  * and tags:
  *
  * [13144904443820ns][14589][gc,start ] GC(0) Pause Young (Normal) (G1 Evacuation Pause)
+ * [13144904543820ns][395  ][gc       ] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 9.366ms
  *
+ * Each decoration is padded to the width of the longest one before it in the file.
  * Nothing here allocates memory; texts point into the line.
  */
 #pragma once

@@ -10,10 +10,14 @@ import pytest
 import lab
 
 PROGRAM = "VmDoings"
+# In a number space of its own the program's first threads get numbers of two digits, and later ones of three. The VM pads the shorter
+# ones in its log, as it does wherever the numbers have passed a power of ten or begin again after the machine's limit.
+NUMBERS_GROW = ["unshare", "--pid", "--fork", "--mount", "--propagation", "unchanged", "sh", "-c", "mount --make-private /proc && "
+                'mount -t proc proc /proc && echo 94 >/proc/sys/kernel/ns_last_pid && exec "$@"', "-"]
 
 
-def run(jdk, out, *options, words="events=y", program=("1",)):
-    return jdk.run("java", "-Xmx100m", "-Xmn16m", *options, f"-agentpath:{lab.BUILD}/libhprof.so={words},format=r,file={out}",
+def run(jdk, out, *options, words="events=y", program=("1",), inside=()):
+    return jdk.run(*inside, "java", "-Xmx100m", "-Xmn16m", *options, f"-agentpath:{lab.BUILD}/libhprof.so={words},format=r,file={out}",
                    "-cp", lab.compiled(PROGRAM), PROGRAM, *program)
 
 
@@ -72,7 +76,8 @@ COLLECTORS = [(8, "Parallel"), (8, "G1"), (11, "G1"), (17, "Serial"), (21, "G1")
 @pytest.mark.parametrize("version, collector", COLLECTORS)
 def test_totals_are_those_of_the_log(version, collector, tmp_path):
     jdk, out, log = lab.Jdk(version), tmp_path / "vm.jfr", tmp_path / "vm.log"
-    done = run(jdk, out, *lab.COLLECTORS[version][collector], *log_options(version, log))
+    inside = NUMBERS_GROW if jdk.run(*NUMBERS_GROW, "true").returncode == 0 else []  # needs root
+    done = run(jdk, out, *lab.COLLECTORS[version][collector], *log_options(version, log), inside=inside)
     assert done.returncode == 0 and not done.stderr, done.stderr
     (stops, stopped, way), (pauses, paused) = logged(version, log)
     vm = shown(out)

@@ -425,6 +425,13 @@ static void lines_of_the_log(void **state)
         free(part);
     }
     assert_false(log_line_read("[12s][gc] x", 11, &line));
+    /* Thread numbers begin again at 300 when they have reached the limit. */
+    static const char padded[] = "[9904443820ns ][395  ][gc       ] GC(1) Pause Young (Normal) 1ms";
+    assert_true(log_line_read(padded, strlen(padded), &line));
+    assert_int_equal(line.ns, 9904443820);
+    assert_int_equal(line.tid, 395);
+    assert_text(line.tags, "gc");
+    assert_text(line.text, "GC(1) Pause Young (Normal) 1ms");
 }
 
 static void safepoints_of_the_log(void **state)
