@@ -108,6 +108,13 @@ function misplaced() {
       if (innerWidth < 900 && table.closest(".query, .suspects") && th.cellIndex === 0 && getComputedStyle(th).left !== "0px") bad.push(`the first column scrolls out of sight: ${name(th)}`);
     }
   }
+  // A note is whole, and what saves a view does not stand alone on a line of its own where there is room beside it.
+  for (const e of [...document.querySelectorAll(".note")].filter(seen)) if (e.scrollHeight > e.clientHeight + 1) bad.push(`a note is cut: ${name(e)}`);
+  for (const tools of [...document.querySelectorAll(".tools")].filter(seen)) {
+    const r = [...tools.children].map((e) => e.getBoundingClientRect()).filter((b) => b.height);
+    const last = r.at(-1);
+    if (innerWidth > 1000 && r.length > 2 && last.width < 120 && !r.slice(0, -1).some((b) => b.bottom > last.top + 1 && b.top < last.bottom)) bad.push(`alone on its line: ${name(tools.lastElementChild)}`);
+  }
   // Some of the view itself is to be seen, not controls alone.
   const main = document.querySelector("main")?.getBoundingClientRect();
   if (!main || main.height < innerHeight * 0.3) bad.push(`the view is ${Math.round(main?.height ?? 0)} pixels high`);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { Compare } from "./compare";
+import { Compare, CompareLegend } from "./compare";
 import { decodeMetric, isEmpty, kinds, Metric, PageJson } from "./data";
 import { Flame, flameHeight } from "./flame";
 import { duration, percent, plural, weightLong } from "./format";
@@ -257,7 +257,7 @@ function Profile({ page, metric: all, state, change, dark, searchBox, onHelp, he
           <output aria-live="polite">{match ? `${percent(matched(tree, match), whole)} in ${plural(shownRows.length, "method")}` : ""}</output>
         </div>
         <div class="grow" />
-        {comparing ? null : <div class="legend">
+        {comparing ? <CompareLegend file={page.site!.files[state.compare]} /> : <div class="legend">
           {used.map((k) => (
             <span key={k}>
               <i style={{ background: colour(k, 3, dark) }} /> {kindTitles[kinds[k]]}

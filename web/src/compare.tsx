@@ -43,6 +43,24 @@ function matchPaths(now: Side, other: Side): Float64Array {
 
 const signed = (v: number) => `${v > 0 ? "+" : ""}${(100 * v).toFixed(2)}\u00a0%`;
 
+// Orange means more than in the other recording, blue less; colour-blind readers can tell these apart.
+function tintOf(change: number, dark: boolean): string {
+  const strength = Math.min(1, Math.abs(change) * 12);
+  return `hsl(${change > 0 ? 28 : 212} ${(85 * strength).toFixed(0)}% ${((dark ? 26 : 90) + (dark ? 16 : -26) * strength).toFixed(0)}%)`;
+}
+
+export function CompareLegend({ file }: { file: string }) {
+  const dark = useDark();
+  const name = file.replace(/^.*\//, "");
+  return (
+    <div class="legend">
+      <span><i style={{ background: tintOf(1, dark) }} /> a larger share than in {name}</span>
+      <span><i style={{ background: tintOf(0, dark) }} /> the same share</span>
+      <span><i style={{ background: tintOf(-1, dark) }} /> a smaller share than in {name}</span>
+    </div>
+  );
+}
+
 interface CompareProps {
   page: PageJson;
   metric: Metric;
@@ -93,23 +111,11 @@ export function Compare({ page, metric, aside, at, text, match, onSelect, select
   if (!base || !before) return <p class="note">The other recording holds no {metric.title.toLowerCase()}.</p>;
   const whole = now.tree.total[0] || 1;
   const wholeBase = base.tree.total[0] || 1;
-  // Orange means more than in the other recording, blue less; colour-blind readers can tell these apart.
-  const tintOf = (change: number) => {
-    const strength = Math.min(1, Math.abs(change) * 12);
-    const grey = isDark ? 26 : 90;
-    return `hsl(${change > 0 ? 28 : 212} ${(85 * strength).toFixed(0)}% ${(grey + (isDark ? 16 : -26) * strength).toFixed(0)}%)`;
-  };
-  const tint = (node: number) => tintOf(now.tree.total[node] / whole - before[node] / wholeBase);
-  const name = page.site!.files[at].replace(/^.*\//, "");
+  const tint = (node: number) => tintOf(now.tree.total[node] / whole - before[node] / wholeBase, isDark);
   const change = { numeric: true, format: signed };
   const share = { numeric: true, format: (v: number) => percent(v, 1) };
   return (
     <main class="split">
-      <div class="legend tints">
-        <span><i style={{ background: tintOf(1) }} /> a larger share than in {name}</span>
-        <span><i style={{ background: tintOf(0) }} /> the same share</span>
-        <span><i style={{ background: tintOf(-1) }} /> a smaller share than in {name}</span>
-      </div>
       <section aria-label="Differential flame graph" style={{ maxHeight: flameHeight(now.tree) }}>
         <Flame tree={now.tree} labels={now.labels} metric={metric} whole={whole} upwards={false} match={match} selected={selected} title="Differential flame graph: orange is more than in the other recording, blue is less"
           onSelect={onSelect} onOpen={() => {}} tint={tint} />

@@ -96,11 +96,13 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
         <button class="toggle" aria-pressed={filter.threw} onClick={() => keep({ cx: filter.threw ? "" : "1", call: "" })}>Threw</button>
         <output aria-live="polite">{filtered ? `${count(matches)} of ${plural(shown.total, "call")}` : plural(json.total, "call")}</output>
         <div class="grow" />
-        <div class="seg" role="group" aria-label="Tree">
-          <button onClick={() => setClosed(new Set())}>Open all</button>
-          <button onClick={() => setClosed(new Set(calls.map((_, i) => i).filter((i) => calls[i].children)))}>Close all</button>
+        <div class="row">
+          <div class="seg" role="group" aria-label="Tree">
+            <button onClick={() => setClosed(new Set())}>Open all</button>
+            <button onClick={() => setClosed(new Set(calls.map((_, i) => i).filter((i) => calls[i].children)))}>Close all</button>
+          </div>
+          <button onClick={save} title="The calls shown, as CSV">Save CSV</button>
         </div>
-        <button onClick={save} title="The calls shown, as CSV">Save CSV</button>
       </div>
       {shown.total > shown.calls.length && (
         <p class="note">
