@@ -11,9 +11,9 @@
 #define P99       0.99
 #define CONFIDENT 1.96 /* standard deviations of a 95 % interval */
 
-/* A request without a cause, which stands for `weight` requests. */
+/* A request's latency without a cause and with it; the request stands for `weight` requests. */
 struct row {
-    uint64_t ns;
+    uint64_t ns, with_ns;
     double weight;
 };
 
@@ -68,19 +68,26 @@ static uint64_t quantile(const struct row *rows, size_t n, double all, double sh
     return n ? rows[n - 1].ns : 0;
 }
 
+/* The rows are in the order of their latency with the cause. */
 static struct request_without answer(struct row *rows, size_t n)
 {
-    double all = 0, squares = 0;
-    qsort(rows, n, sizeof(*rows), by_ns);
+    double all = 0, squares = 0, seen = 0;
+    uint64_t with_ns = 0;
     for (size_t i = 0; i < n; i++) {
         all += rows[i].weight;
         squares += rows[i].weight * rows[i].weight;
     }
+    for (size_t i = 0; i < n && seen < P99 * all - 1e-6; i++) {
+        seen += rows[i].weight;
+        with_ns = rows[i].with_ns;
+    }
+    qsort(rows, n, sizeof(*rows), by_ns);
     double size = squares > 0 ? all * all / squares : 0;
     double off = size > 0 ? CONFIDENT * sqrt(P99 * (1 - P99) / size) : 1;
     return (struct request_without){.p99_ns = quantile(rows, n, all, P99),
                                     .low_ns = quantile(rows, n, all, fmax(P99 - off, 0)),
-                                    .high_ns = quantile(rows, n, all, fmin(P99 + off, 1))};
+                                    .high_ns = quantile(rows, n, all, fmin(P99 + off, 1)),
+                                    .with_ns = with_ns};
 }
 
 static bool is_of(const struct request_part *p, const struct group_cause *c)
@@ -111,7 +118,7 @@ int request_without(struct request_ledger *l, const struct requests *r,
             for (size_t p = 0; p < parts.rows.len; p++)
                 if (is_of(&parts.rows.data[p], &g->causes.data[k]))
                     ns -= parts.rows.data[p].end - parts.rows.data[p].start;
-            rows[k * count + i] = (struct row){ns, weights[i]};
+            rows[k * count + i] = (struct row){ns, latency(r, list[i]), weights[i]};
         }
     }
     for (size_t k = 0; e == 0 && k < n; k++)

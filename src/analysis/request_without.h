@@ -8,9 +8,12 @@
 
 #include "analysis/request_groups.h"
 
-/* The latency that 99 % of the requests would not exceed, with a 95 % interval. */
+/*
+ * The latency that 99 % of the requests would not exceed, with a 95 % interval, and the one that
+ * they do not exceed with the cause, by the same way of counting.
+ */
 struct request_without {
-    uint64_t p99_ns, low_ns, high_ns;
+    uint64_t p99_ns, low_ns, high_ns, with_ns;
 };
 
 /*

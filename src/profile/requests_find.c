@@ -36,10 +36,10 @@ static uint64_t rank_of(double share, uint64_t n)
 
 uint64_t request_quantile(const struct requests *r, const struct request_name *n, double share)
 {
-    if (n->exact && n->histogram.len) {
-        uint64_t all = 0, seen = 0;
-        for (size_t i = 0; i < n->histogram.len; i++)
-            all += n->histogram.data[i].count;
+    uint64_t all = 0, seen = 0;
+    for (size_t i = 0; n->exact && i < n->histogram.len; i++)
+        all += n->histogram.data[i].count;
+    if (all && all != n->count) {
         uint64_t rank = rank_of(share, all);
         for (size_t i = 0; i < n->histogram.len; i++) {
             uint32_t bucket = n->histogram.data[i].bucket;

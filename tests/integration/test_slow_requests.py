@@ -143,6 +143,7 @@ def test_what_p99_would_be_without_a_cause(tmp_path):
         c = causes[cause]
         left = sorted(s["latency_ns"] - sum(p["ns"] for p in s["parts"] if (p["cause"], p["object"]) == (cause, c["object"])) for s in shown)
         assert c["p99_without_ns"] == left[98], (c, left)
+        assert group["p99_ns"] == sorted(s["latency_ns"] for s in shown)[98]  # every request was kept, so nothing is rounded
         assert left[90] <= c["p99_without_low_ns"] <= c["p99_without_ns"] <= c["p99_without_high_ns"] == left[99], (c, left)
     assert "without the first of these, p99 would be" in requests("slow", out)
 

@@ -223,9 +223,13 @@ void put_group_sentence(struct buf *b, const struct request_view *v, const struc
     const struct group_cause *c = g->causes.len ? &g->causes.data[0] : NULL;
     if (!c || !(c->share > 0))
         return;
-    buf_string(b, "; ");
-    put_count(b, c->largest);
-    buf_string(b, " of them ");
+    if (c->largest) {
+        buf_string(b, "; ");
+        put_count(b, c->largest);
+        buf_string(b, " of them ");
+    } else { /* each of them spent more time on something that the typical ones did as well */
+        buf_string(b, "; more than the typical ones, they ");
+    }
     put_did(b, c);
     if (has_culprit(c)) {
         put_culprit(b, c);
@@ -237,7 +241,7 @@ void put_group_sentence(struct buf *b, const struct request_view *v, const struc
     buf_printf(b, all ? " for %s" : ": %s", format_duration(text, (uint64_t)c->slow_ns));
     if (g->slow.len > 1)
         buf_string(b, " on average");
-    if (!all)
+    if (!all && c->largest)
         buf_printf(b, " over the %zu", (size_t)g->slow.len);
 }
 

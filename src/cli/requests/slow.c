@@ -185,17 +185,27 @@ static void print_stacks(const struct request_view *v, const struct group_cause 
     }
 }
 
-/* Prints what the slowest hundredth would begin at without the first cause. */
-static void print_without(const struct request_view *v, const struct request_group *g,
-                          const struct request_without *x)
+/*
+ * Prints what the slowest hundredth would begin at without the first cause. Where fewer requests
+ * than that had the cause, it would begin where it does, and their mean is what would change.
+ */
+static void print_without(const struct request_group *g, const struct request_without *x)
 {
-    const struct request_name *n = &v->r.names.data[g->name];
+    const struct group_cause *c = &g->causes.data[0];
     char now[24], then[24], low[24], high[24];
-    if (g->causes.data[0].share > 0)
+    if (!(c->share > 0))
+        return;
+    if (x->p99_ns < x->with_ns)
         printf("\n  without the first of these, p99 would be %s (%s to %s) instead of %s\n",
                format_duration(then, x->p99_ns), format_duration(low, x->low_ns),
-               format_duration(high, x->high_ns),
-               format_duration(now, request_quantile(&v->r, n, 0.99)));
+               format_duration(high, x->high_ns), format_duration(now, x->with_ns));
+    else
+        printf(
+            "\n  without the first of these, p99 would stay at %s; the mean of the slow requests "
+            "would be %s instead of %s\n",
+            format_duration(low, x->with_ns),
+            format_duration(then, (uint64_t)(g->slow_mean_ns - c->slow_ns)),
+            format_duration(now, (uint64_t)g->slow_mean_ns));
 }
 
 static int print_group(const struct request_view *v, const struct request_group *g, bool brief)
@@ -234,7 +244,7 @@ static int print_group(const struct request_view *v, const struct request_group 
         printf("  ... and %zu cause%s more, smaller ones (--json)\n", g->causes.len - shown,
                g->causes.len - shown == 1 ? "" : "s");
     if (known > 0)
-        print_without(v, g, &without[0]);
+        print_without(g, &without[0]);
     for (size_t i = 0; !brief && i < g->causes.len && i < limit; i++)
         if (g->causes.data[i].share >= STACK_SHARE)
             print_stacks(v, &g->causes.data[i], frames);
