@@ -75,7 +75,10 @@ size_t generated_name_normalize(char *name, size_t len)
     static const char *const accessors[] = {"GeneratedMethodAccessor",
                                             "GeneratedConstructorAccessor",
                                             "GeneratedSerializationConstructorAccessor"};
-    len = cut_address(name, len);
+    for (size_t before = 0; before != len;) { /* Flight Recorder has "+0x..." and "/" with a hash */
+        before = len;
+        len = cut_address(name, len);
+    }
     len = cut_number(name, len, lambda, true);
     if (find(name, len, "reflect"))
         for (size_t i = 0; i < ARRAY_SIZE(accessors); i++)

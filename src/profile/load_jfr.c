@@ -6,7 +6,7 @@
 #include "profile/load_jfr.h"
 
 #include "base/clock.h"
-#include "base/parse.h"
+#include "jfr/reader_setting.h"
 #include "profile/losses.h"
 #include "profile/vm_time.h"
 
@@ -228,31 +228,16 @@ static void read_allocated(struct allocated *a, const struct rec_event *e)
 /* "10 ms" in the period of jdk.ExecutionSample, "10" in our own interval. */
 static void read_setting(struct reading *r, const struct rec_event *e)
 {
-    const char *name = rec_string(&e->object, "name", ""),
-               *value = rec_string(&e->object, "value", "");
+    const char *name = rec_string(&e->object, "name", "");
     bool ours = strcmp(name, "interval") == 0;
     r->ours |= strcmp(name, "alloc") == 0;
-    if (!ours && strcmp(name, "period") != 0)
-        return;
-    char text[32];
-    size_t n = 0;
-    for (; *value && n + 1 < sizeof(text); value++) {
-        if (*value != ' ')
-            text[n++] = *value;
-    }
-    text[n] = 0;
     uint64_t ns;
-    if (parse_duration(text, 1000000, &ns) < 0)
+    if ((!ours && strcmp(name, "period") != 0) || rec_setting_duration(e, &ns) < 0)
         return;
-    int64_t id = rec_long(&e->object, "id", -1);
-    size_t types;
-    const struct rec_type *t = recording_types(e->object.recording, &types);
-    for (size_t i = 0; i < types; i++) {
-        if ((int64_t)t[i].id == id && strcmp(t[i].name, "jdk.ExecutionSample") == 0)
-            r->p->series[PROFILE_CPU].interval_ns = ns;
-        if ((int64_t)t[i].id == id && strcmp(t[i].name, "jvmscope.WallSample") == 0)
-            r->p->series[PROFILE_WALL].interval_ns = ns;
-    }
+    if (rec_setting_is_of(e, "jdk.ExecutionSample"))
+        r->p->series[PROFILE_CPU].interval_ns = ns;
+    if (rec_setting_is_of(e, "jvmscope.WallSample"))
+        r->p->series[PROFILE_WALL].interval_ns = ns;
     if (ours && !r->p->series[PROFILE_CPU].interval_ns)
         r->p->series[PROFILE_CPU].interval_ns = ns;
     if (ours && !r->p->series[PROFILE_WALL].interval_ns)

@@ -88,6 +88,7 @@ static void put_together(struct activity_reading *r)
         s->total_ns = s->sync_ns;
         if (p && p->has_end)
             s->total_ns = MAX(s->sync_ns, activity_length(p->end_ns - s->start_ns));
+        v->safepoint_ends |= p && p->has_end;
         s->operation = p ? p->operation : VM_NONE;
     }
     for (size_t i = 0; i < v->collections.len; i++) {

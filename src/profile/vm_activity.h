@@ -146,6 +146,8 @@ struct vm_activity {
     VEC(struct vm_pool) pools;     /* by name */
     VEC(struct vm_loader) loaders; /* the one that loaded most first */
     struct vm_figure figures[VM_FIGURES];
+    bool safepoint_ends;         /* some event says when a safepoint ended */
+    uint64_t safepoint_least_ns; /* shorter ways to safepoints were not recorded; 0: all were */
     /* What the VM counted itself, in the whole recording; only without a filter. */
     bool has_totals;
     struct vm_totals totals;

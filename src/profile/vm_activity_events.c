@@ -2,6 +2,7 @@
 #include "profile/vm_activity_private.h"
 
 #include "base/hash.h"
+#include "jfr/reader_setting.h"
 #include "profile/frame_role.h"
 
 #include <errno.h>
@@ -32,6 +33,7 @@ enum tag {
     POOL,
     METASPACE,
     LOADER,
+    SETTING,
 };
 
 const struct rec_select activity_events[] = {
@@ -64,6 +66,7 @@ const struct rec_select activity_events[] = {
     {"jvmscope.ClassLoading", LOADER},
     {"jdk.ClassLoad", LOADER},
     {"jdk.ClassUnload", LOADER},
+    {"jdk.ActiveSetting", SETTING},
     {0},
 };
 
@@ -327,6 +330,15 @@ static void on_container(struct activity_reading *r)
     r->out->cpu_period_us = period > 0 ? (uint64_t)period / 1000 : 0;
 }
 
+/* The VM's recorder leaves out events that are shorter than a threshold. */
+static void on_setting(struct activity_reading *r)
+{
+    uint64_t ns;
+    if (strcmp(rec_string(&r->e->object, "name", ""), "threshold") == 0 &&
+        rec_setting_is_of(r->e, "jdk.SafepointBegin") && rec_setting_duration(r->e, &ns) == 0)
+        r->out->safepoint_least_ns = ns;
+}
+
 static void on_event(struct activity_reading *r)
 {
     switch ((enum tag)r->e->tag) {
@@ -341,6 +353,9 @@ static void on_event(struct activity_reading *r)
         break;
     case TOTALS:
         on_totals(r);
+        break;
+    case SETTING:
+        on_setting(r);
         break;
     case COLLECTION:
         on_collection(r);

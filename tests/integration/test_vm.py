@@ -231,6 +231,26 @@ def test_recordings_of_the_jdk_are_read(jdk, tmp_path):
     assert "\nCollections\n" in lab.jvmscope("vm", out).stdout
 
 
+@pytest.mark.jdks(11, 17, 25)
+def test_what_the_jdks_settings_leave_out_is_told(jdk, tmp_path):
+    """Short ways to safepoints and the ends of safepoints, without which nobody knows how long threads stood."""
+    settings = tmp_path / "some.jfc"
+    settings.write_text("""<configuration version="2.0"><event name="jdk.SafepointBegin"><setting name="enabled">true</setting>
+        <setting name="threshold">%s</setting></event>
+        <event name="jdk.GarbageCollection"><setting name="enabled">true</setting></event></configuration>""" % ("1 h" if jdk.version == 17 else "0 ns"))
+    out = tmp_path / "some.jfr"
+    done = jdk.run("java", f"-XX:StartFlightRecording=filename={out},settings={settings}", "-cp", lab.compiled(PROGRAM), PROGRAM, "0.5")
+    assert done.returncode == 0, done.stderr
+    text = lab.jvmscope("vm", out).stdout.splitlines()
+    if jdk.version == 17:
+        assert text[1] == " no safepoint is recorded; those that took less than 1.00 h are not in this recording"
+        return
+    safepoints = shown(out)["safepoints"]
+    assert safepoints["count"] > 0 and not safepoints["time_known"] and safepoints["least_way_ns"] == 0, safepoints
+    assert re.fullmatch(rf" {safepoints['count']} safepoints? took [\d.]+ [mu]?s until all threads had stopped; how long the threads stood then is not known", text[1]), text[1]
+    assert {line.split()[1] for line in text[text.index("Safepoints") + 2:] if re.match(r" +\d+ +-  ", line)} == {"-"}
+
+
 def test_a_recording_that_says_nothing_of_it(tmp_path):
     out = tmp_path / "cpu.jfr"
     assert run(lab.Jdk(17), out, words="cpu=samples", program=("0.1",)).returncode == 0

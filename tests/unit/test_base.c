@@ -332,6 +332,7 @@ static void names_of_made_classes_mean_the_same_in_every_run(void **state)
         {"com/shop/Shop$$Lambda$1/471910020", "com/shop/Shop$$Lambda"},
         {"LShop$$Lambda.0x00007fa170001228;", "LShop$$Lambda;"},
         {"[Lcom/shop/Shop$$Lambda+0x00007fa170001228;", "[Lcom/shop/Shop$$Lambda;"},
+        {"Shop$$Lambda$74+0x00007fd9ec007400/1434568", "Shop$$Lambda"},
         {"Shop$$Lambda/0xab[]", "Shop$$Lambda[]"},
         {"Shop$$Lambda$7", "Shop$$Lambda"},
         {"java.lang.invoke.LambdaForm$MH.0x000000007d043400", "java.lang.invoke.LambdaForm$MH"},

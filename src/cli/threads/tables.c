@@ -196,7 +196,7 @@ int threads_summary(struct thread_view *v)
         printf("%s: %s, %s of %s, %" PRIu64 " lost%s\n", v->path, format_duration(d, v->t->end_ns),
                COUNT_TEXT(v->t->n_nodes, "events"), COUNT_TEXT(v->t->n_threads, "threads"),
                v->t->lost,
-               v->t->instrumented == TL_NONE ? "; recorded without jvmscope's agent" : "");
+               v->t->instrumented == TL_NONE ? "; without jvmscope's own capture of threads" : "");
         printf("waits of 1 ms or more: %" PRIu64 ", with a known cause %" PRIu64
                ", of these inferred %" PRIu64 "\n",
                s.intervals, s.caused, s.inferred);

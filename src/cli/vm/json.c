@@ -48,6 +48,8 @@ static void safepoints_json(const struct vm_view *w, struct json *j)
     json_key_u64(j, "count", w->totals.count);
     json_key_u64(j, "time_ns", w->totals.time_ns);
     json_key_u64(j, "way_ns", w->totals.sync_ns);
+    json_key_bool(j, "time_known", vm_stops_known(w));
+    json_key_u64(j, "least_way_ns", w->v.safepoint_least_ns);
     json_key_u64(j, "each_known", w->v.safepoints.len);
     json_key_array(j, "operations");
     for (size_t i = 0; i < w->operations.len; i++) {

@@ -26,11 +26,34 @@ static double seconds_at(const struct vm_view *w, int64_t ns)
     return (double)(ns - w->v.start_ns) / 1e9;
 }
 
+/* Formats the time for which threads stood, "-" where the recording has only the way there. */
+static const char *stood(const struct vm_view *w, char text[24], uint64_t ns)
+{
+    return vm_stops_known(w) ? format_duration(text, ns) : "-";
+}
+
+/* What other recorders leave out: short ways to safepoints, and when safepoints ended. */
+static void incomplete_safepoints(const struct vm_view *w)
+{
+    char least[24], sync[24];
+    if (w->totals.count)
+        printf(" %" PRIu64 " safepoint%s took %s until all threads had stopped", w->totals.count,
+               w->totals.count == 1 ? "" : "s", format_duration(sync, w->totals.sync_ns));
+    else
+        printf(" no safepoint is recorded");
+    if (w->v.safepoint_least_ns)
+        printf("; those that took less than %s are not in this recording",
+               format_duration(least, w->v.safepoint_least_ns));
+    printf("%s\n", w->totals.count ? "; how long the threads stood then is not known" : "");
+}
+
 static void summary(const struct vm_view *w)
 {
     char time[24], sync[24], pause[24], longest[24], length[24];
     printf("%s: %s\n", w->path, format_duration(length, w->window_ns));
-    if (w->totals.count)
+    if (w->totals.count ? !vm_stops_known(w) : w->v.safepoint_least_ns && !w->v.has_totals)
+        incomplete_safepoints(w);
+    else if (w->totals.count)
         printf(" %" PRIu64 " safepoint%s stopped all threads for %s (%.2f %% of the time), %s of "
                "it on the way there\n",
                w->totals.count, w->totals.count == 1 ? "" : "s",
@@ -118,8 +141,8 @@ static void operations_text(const struct vm_view *w)
     for (size_t i = 0; i < MIN(w->operations.len, w->limit); i++) {
         const struct vm_group *g = &w->operations.data[i];
         char total[24], sync[24], longest[24], way[24];
-        printf("%8" PRIu64 " %10s %10s %10s %10s  %s\n", g->n, format_duration(total, g->total_ns),
-               format_duration(sync, g->sync_ns), format_duration(longest, g->longest_ns),
+        printf("%8" PRIu64 " %10s %10s %10s %10s  %s\n", g->n, stood(w, total, g->total_ns),
+               format_duration(sync, g->sync_ns), stood(w, longest, g->longest_ns),
                format_duration(way, g->longest_sync_ns), shown(w, g->name));
     }
     more(w->operations.len, w->limit, "operations");
@@ -133,9 +156,8 @@ static void longest_text(const struct vm_view *w)
     for (size_t i = 0; i < MIN(w->longest.len, w->limit); i++) {
         const struct vm_safepoint *s = &w->v.safepoints.data[w->longest.data[i]];
         char total[24], sync[24];
-        printf("%8.3f s %10s %10s  %s\n", seconds_at(w, s->start_ns),
-               format_duration(total, s->total_ns), format_duration(sync, s->sync_ns),
-               shown(w, s->operation));
+        printf("%8.3f s %10s %10s  %s\n", seconds_at(w, s->start_ns), stood(w, total, s->total_ns),
+               format_duration(sync, s->sync_ns), shown(w, s->operation));
     }
 }
 

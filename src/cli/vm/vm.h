@@ -42,6 +42,12 @@ void vm_view_release(struct vm_view *w);
 void vm_view_json(const struct vm_view *w, struct json *j);
 void vm_view_text(const struct vm_view *w);
 
+/* False when the recording says nothing of how long threads stood at safepoints. */
+static inline bool vm_stops_known(const struct vm_view *w)
+{
+    return w->v.has_totals || w->v.safepoint_ends || !w->v.safepoints.len;
+}
+
 /* The frame in which the thread that was late to the safepoint ran; NULL if unknown. */
 static inline const struct vm_frame *vm_late_frame(const struct vm_view *w,
                                                    const struct vm_safepoint *s)
