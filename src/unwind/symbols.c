@@ -15,6 +15,12 @@
 
 enum { SECTIONS_MAX = 4096, NOTE_ID_MAX = 64 };
 
+/*
+ * To sort the 30,000 symbols of a C library takes 8 ms, which is much for a program that ends soon;
+ * this many searches without order take less.
+ */
+enum { SEARCHES_UNSORTED = 64 };
+
 struct symbol {
     uint64_t address; /* as in the file */
     uint32_t size;
@@ -25,7 +31,9 @@ struct symbol {
 struct library {
     const char *path; /* in the table of modules */
     const char *name;
-    VEC(struct symbol) symbols; /* by address */
+    VEC(struct symbol) symbols; /* by address once `sorted` */
+    unsigned searches;
+    bool sorted;
     char *strings;
     size_t strings_len;
 };
@@ -106,8 +114,6 @@ static int add_table(struct library *l, const struct elf *e, const ElfW(Shdr) * 
         if (vec_push(&l->symbols, symbol) < 0)
             return -ENOMEM;
     }
-    if (l->symbols.len)
-        qsort(l->symbols.data, l->symbols.len, sizeof(struct symbol), by_address);
     return 0;
 }
 
@@ -215,11 +221,18 @@ void symbols_free(struct symbols *s)
     free(s);
 }
 
-/*
- * Returns the last symbol that begins at or before the address and extends past it; one without a
- * size extends to the next symbol.
- */
-static const struct symbol *search(const struct library *l, uint64_t address)
+/* Returns the symbol that is last before or at the address; of several there, the preferred one. */
+static const struct symbol *search_unsorted(const struct library *l, uint64_t address)
+{
+    const struct symbol *best = NULL;
+    for (const struct symbol *s = l->symbols.data; s < l->symbols.data + l->symbols.len; s++)
+        if (s->address <= address && (!best || s->address > best->address ||
+                                      (s->address == best->address && by_address(s, best) < 0)))
+            best = s;
+    return best;
+}
+
+static const struct symbol *search_sorted(const struct library *l, uint64_t address)
 {
     size_t low = 0, high = l->symbols.len;
     while (low < high) {
@@ -234,6 +247,24 @@ static const struct symbol *search(const struct library *l, uint64_t address)
     const struct symbol *best = &l->symbols.data[low - 1];
     while (best > l->symbols.data && best[-1].address == best->address)
         best--;
+    return best;
+}
+
+/*
+ * Returns the last symbol that begins at or before the address and extends past it; one without a
+ * size extends to the next symbol.
+ */
+static const struct symbol *search(struct library *l, uint64_t address)
+{
+    if (!l->symbols.len)
+        return NULL;
+    if (!l->sorted && l->searches++ == SEARCHES_UNSORTED) {
+        qsort(l->symbols.data, l->symbols.len, sizeof(struct symbol), by_address);
+        l->sorted = true;
+    }
+    const struct symbol *best = l->sorted ? search_sorted(l, address) : search_unsorted(l, address);
+    if (!best)
+        return NULL;
     return best->size == 0 || address - best->address < best->size ? best : NULL;
 }
 

@@ -201,6 +201,28 @@ static void names_of_addresses(void **state)
     symbols_free(NULL);
 }
 
+/* The first searches in a library are made without order, later ones in sorted symbols. */
+static void names_stay_the_same(void **state)
+{
+    enum { N = 50 };
+
+    struct symbols *s = symbols_new();
+    struct symbol_place first[N], p;
+    uint64_t from = libc_function("qsort");
+    unsigned different = 0;
+    for (unsigned pass = 0; pass < 3; pass++)
+        for (unsigned i = 0; i < N; i++) {
+            assert_int_equal(symbols_find(s, from + 40 * i, pass ? &p : &first[i]), 0);
+            if (pass) {
+                assert_ptr_equal(p.name, first[i].name);
+                assert_int_equal(p.offset, first[i].offset);
+            }
+            different += pass == 0 && i > 0 && first[i].name != first[i - 1].name;
+        }
+    assert_true(different > 1);
+    symbols_free(s);
+}
+
 static void plain_names(void **state)
 {
     static const char *const pairs[][2] = {
@@ -232,6 +254,7 @@ int main(void)
         cmocka_unit_test(rules_of_libc),
         cmocka_unit_test(broken_tables_end),
         cmocka_unit_test(names_of_addresses),
+        cmocka_unit_test(names_stay_the_same),
         cmocka_unit_test(plain_names),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
