@@ -23,10 +23,11 @@
 
 enum { NOWHERE, AT_DISTANCE, IN_BLOCK };
 
+/* From the thread pointer to the address of the vector. */
 #if defined(__x86_64__)
-enum { DTV_AT = 8 }; /* from the thread pointer, with glibc and with musl */
+enum { DTV_AT_GLIBC = 8, DTV_AT_MUSL = 8 };
 #else
-enum { DTV_AT = 0 };
+enum { DTV_AT_GLIBC = 0, DTV_AT_MUSL = -8 };
 #endif
 
 static struct {
@@ -46,7 +47,8 @@ static uintptr_t block_of(const char *thread, size_t module)
 {
     /* glibc has pairs, and the one before the first says how many there are; musl has words. */
     uint64_t dtv, n, block, words = place.glibc ? 2 : 1, length_at = place.glibc ? -2ULL : 0;
-    bool has = load64(&process_memory, (uintptr_t)thread + DTV_AT, &dtv) &&
+    const char *vector = thread + (place.glibc ? DTV_AT_GLIBC : DTV_AT_MUSL);
+    bool has = load64(&process_memory, (uintptr_t)vector, &dtv) &&
                load64(&process_memory, dtv + length_at * sizeof(dtv), &n) && module <= n &&
                load64(&process_memory, dtv + module * words * sizeof(dtv), &block);
     return has && block != UINTPTR_MAX ? block : 0; /* -1: not allocated yet */
