@@ -35,26 +35,38 @@ def arm_package():
     return built(lab.ROOT, "arm64")
 
 
-def lintian_is_silent(package, *options):
+SPELLING = re.compile(r"I: jvmscope: spelling-error-in-binary (.*) (\S+) \[(\S+)\]")
+
+
+def is_a_text(word, path):
+    """Whether a program's constants have it; lintian also takes machine code for words."""
+    constants = subprocess.run(["readelf", "-p", ".rodata", path], capture_output=True, text=True, errors="replace", check=True).stdout
+    assert "jvmscope" in constants
+    return word in constants
+
+
+def lintian_is_silent(package, folder):
+    """No error, no warning and no information, except on misspelt words that no text has."""
     changes = next(package.parent.glob("*.changes"))
-    done = subprocess.run(["lintian", *options, "--allow-root", "--fail-on=error,warning,info", "--display-info", changes], capture_output=True, text=True)
-    assert done.returncode == 0 and done.stdout == "", done.stdout
+    done = subprocess.run(["lintian", "--allow-root", "--fail-on=error,warning", "--display-info", changes], capture_output=True, text=True)
+    subprocess.run(["dpkg-deb", "-x", package, folder], check=True)
+    said = [(line, SPELLING.fullmatch(line)) for line in done.stdout.splitlines()]
+    left = [line for line, m in said if not m or is_a_text(m[1], folder / m[3])]
+    assert (done.returncode, left) == (0, []), done
 
 
 @pytest.mark.slow
-def test_lintian_has_nothing_to_say(package):
-    lintian_is_silent(package)
+def test_lintian_has_nothing_to_say(package, tmp_path):
+    lintian_is_silent(package, tmp_path)
 
 
 @pytest.mark.slow
 def test_the_package_for_arm64(arm_package, tmp_path):
     """Cross-built: the programs are of that architecture and linked with the system's libraries, and the command runs in an
     emulator."""
-    # Machine code of aarch64 that happens to be the letters of a misspelt word is none; the amd64 package has the same texts.
-    lintian_is_silent(arm_package, "--suppress-tags", "spelling-error-in-binary")
+    lintian_is_silent(arm_package, tmp_path)
     fields = dict(re.findall(r"^(\S+): (.*)$", subprocess.run(["dpkg-deb", "-f", arm_package], capture_output=True, text=True).stdout, re.M))
     assert fields["Architecture"] == "arm64" and {"libc6", "libjson-c5", "libsqlite3-0"} <= {d.split()[0] for d in fields["Depends"].split(", ")}
-    subprocess.run(["dpkg-deb", "-x", arm_package, tmp_path], check=True)
     for name in ("bin/jvmscope", "lib/jvmscope/libhprof.so", "lib/jvmscope/libjvmpi.so"):
         assert (tmp_path / "usr" / name).read_bytes()[18:20] == b"\xb7\0", "EM_AARCH64"
     (tmp_path / "a.collapsed").write_text("main;work 5\nmain;rest 7\n")
