@@ -55,6 +55,7 @@ ARM_JDKS ?= 17
 ARM_TESTS = \
 	test_walker.py::test_tiny_methods test_walker.py::test_shares_are_known test_walker.py::test_ten_thousand_frames \
 	test_amounts.py::test_all_captures_at_once_give_what_the_program_did test_agent.py::test_program_is_left_alone \
+	test_agent.py::test_the_agents_run_on_musl test_agent.py::test_traces_of_tracers_are_found_with_each_c_library \
 	test_times.py::test_counts_are_exact test_times.py::test_every_construct_runs_as_before \
 	test_hprof_monitors.py::test_time_blocked_is_what_the_program_measured \
 	test_hprof_monitors.py::test_a_recording_has_monitor_events test_hprof_heap.py::test_text_has_the_known_heap \

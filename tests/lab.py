@@ -16,6 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 JDKS = ROOT / "tools" / "jdks"
 # make check-arm sets this to aarch64: the programs under test are those of build-aarch64/, on arm64's JDKs, in an emulator.
 ARCH = os.environ.get("JVMSCOPE_TEST_ARCH", "")
+FOREIGN = pathlib.Path(f"/var/cache/jvmscope/libraries-{ARCH}")  # tools/setup cross-aarch64
 VERSIONS = (8, 11, 17, 21, 25, 27)
 
 
@@ -89,8 +90,22 @@ def jni_headers():
     return java_home / "include", java_home / "include" / "linux"
 
 
+def c_libraries(folder):
+    """For glibc and musl, the words of the compiler and what stands in front of a program. A file of the compiler's is put into
+    the folder."""
+    if not ARCH:
+        return {"glibc": (["gcc"], []), "musl": (["musl-gcc"], [])}
+    specs = musl_libc().with_name("musl-gcc.specs").read_text()
+    (folder / "specs").write_text(specs.replace("/usr/", f"{FOREIGN}/usr/"))
+    compiler = f"{ARCH}-linux-gnu-gcc"
+    return {"glibc": ([compiler], [f"qemu-{ARCH}", "-L", f"/usr/{ARCH}-linux-gnu"]),
+            "musl": ([compiler, f"-specs={folder / 'specs'}", "-mno-outline-atomics"], [f"qemu-{ARCH}", musl_libc()])}
+
+
 def musl_libc():
     """musl's library, which is its loader too (package musl)."""
+    if ARCH:
+        return FOREIGN / "usr" / "lib" / f"{ARCH}-linux-musl" / "libc.so"
     return next(pathlib.Path("/lib").glob("*-linux-musl/libc.so"), None) or next(pathlib.Path("/usr/lib").glob("*-linux-musl/libc.so"))
 
 

@@ -58,12 +58,12 @@ def test_the_agents_run_on_musl(name, tmp_path):
     defined = subprocess.run(["nm", "-D", "--defined-only", libc], capture_output=True, text=True, check=True).stdout
     assert undefined(lab.BUILD / name) - {line.split()[-1] for line in defined.splitlines()} == set()
     answers = {}
-    for compiler in ("gcc", "musl-gcc"):
-        host = tmp_path / compiler
-        include = [f"-I{folder}" for folder in lab.jni_headers()]
-        subprocess.run([compiler, *include, lab.ROOT / "tests" / "native" / "fake_vm.c", "-o", host, "-ldl", "-lpthread"], check=True)
+    include = [f"-I{folder}" for folder in lab.jni_headers()]
+    for library, (compiler, prefix) in lab.c_libraries(tmp_path).items():
+        host = tmp_path / library
+        subprocess.run([*compiler, *include, lab.ROOT / "tests" / "native" / "fake_vm.c", "-o", host, "-ldl", "-lpthread"], check=True)
         for options in ("nonsense=1", "cpu=samples", "help"):
-            done = subprocess.run([host, lab.BUILD / name, options], capture_output=True, text=True, timeout=60)
+            done = subprocess.run([*prefix, host, lab.BUILD / name, options], capture_output=True, text=True, timeout=60)
             text = re.sub("Operation not supported|Not supported", "ENOTSUP", done.stdout + done.stderr)
             answers.setdefault(options, []).append((done.returncode, text))
     for options, (glibc, musl) in answers.items():
@@ -73,6 +73,18 @@ def test_the_agents_run_on_musl(name, tmp_path):
         assert answers["cpu=samples"][0] == (1, "hprof: the VM has no usable JVM TI: ENOTSUP\n")
     else:
         assert answers["cpu=samples"][0] == (0, "answer -1\njvmpi: the VM has no JVM TI\n")
+
+
+def test_traces_of_tracers_are_found_with_each_c_library(tmp_path):
+    """glibc and musl keep thread-local variables in different places; the library is loaded after the start."""
+    include = [*(f"-I{folder}" for folder in lab.jni_headers()), f"-I{lab.ROOT / 'src'}"]
+    sources = [lab.ROOT / "tests/native/trace_host.c", lab.ROOT / "src/agent/sampler/trace_context.c", lab.ROOT / "src/hotspot/memory.c"]
+    for library, (compiler, prefix) in lab.c_libraries(tmp_path).items():
+        host, tracer = tmp_path / library, tmp_path / f"{library}.so"
+        subprocess.run([*compiler, *include, "-D_GNU_SOURCE", *sources, "-o", host, "-ldl", "-lpthread"], check=True)
+        subprocess.run([*compiler, *include, "-shared", "-fPIC", lab.ROOT / "tests/agents/tracer_jni.c", "-o", tracer], check=True)
+        done = subprocess.run([*prefix, host, tracer], capture_output=True, text=True, timeout=60)
+        assert done.stdout == "known 1: 0 before, then 1: 01 11\nknown 1: 0 before, then 1: 02 12\n", (library, done)
 
 
 def test_static_library_shows_three_names():
