@@ -237,13 +237,14 @@ def test_what_the_jdks_settings_leave_out_is_told(jdk, tmp_path):
     settings = tmp_path / "some.jfc"
     settings.write_text("""<configuration version="2.0"><event name="jdk.SafepointBegin"><setting name="enabled">true</setting>
         <setting name="threshold">%s</setting></event>
+        <event name="jdk.ActiveSetting"><setting name="enabled">true</setting></event>
         <event name="jdk.GarbageCollection"><setting name="enabled">true</setting></event></configuration>""" % ("1 h" if jdk.version == 17 else "0 ns"))
     out = tmp_path / "some.jfr"
     done = jdk.run("java", f"-XX:StartFlightRecording=filename={out},settings={settings}", "-cp", lab.compiled(PROGRAM), PROGRAM, "0.5")
     assert done.returncode == 0, done.stderr
     text = lab.jvmscope("vm", out).stdout.splitlines()
     if jdk.version == 17:
-        assert text[1] == " no safepoint is recorded; those that took less than 1.00 h are not in this recording"
+        assert text[1] == " no safepoint is recorded; those that took less than 3600 s are not in this recording"
         return
     safepoints = shown(out)["safepoints"]
     assert safepoints["count"] > 0 and not safepoints["time_known"] and safepoints["least_way_ns"] == 0, safepoints
