@@ -54,8 +54,9 @@ static int load(struct session *s, struct buf *why)
                                  .can_generate_garbage_collection_events = 1},
                       missing = {0};
     if (option_is(&s->options, OPT_ALLOC, "sampled"))
-        session_message(s, "alloc=sampled: this VM does not sample allocations: all are counted, "
-                           "as alloc=exact does");
+        session_message(s, "alloc=sampled: %s: all are counted, as alloc=exact does",
+                        vm.version < 11 ? "this VM does not sample allocations"
+                                        : "live=exact follows every object");
     alloc_follow = s->options.v[OPT_LIVE].text || option_is(&s->options, OPT_HEAP, "all")
                        ? FOLLOW_ALL
                    : vm.version < 11 ? FOLLOW_STACKS

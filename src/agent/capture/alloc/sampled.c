@@ -54,7 +54,8 @@ static struct jfr_writer *events_to;
 
 static bool wanted(const struct options *o)
 {
-    return option_is(o, OPT_ALLOC, "sampled") && vm.version >= 11;
+    /* live=exact follows each object from its allocation, so exact.c counts them all */
+    return option_is(o, OPT_ALLOC, "sampled") && vm.version >= 11 && !o->v[OPT_LIVE].text;
 }
 
 static int load(struct session *s, struct buf *why)
