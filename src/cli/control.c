@@ -146,6 +146,7 @@ static void print_triggers(const char *answer)
             fputs(": has not held", stdout);
         if (fired)
             print_value(", ", trigger_value(answer, n, "measured"));
+        print_value("; nothing has loaded the class ", trigger_value(answer, n, "not_loaded"));
         if (held_back)
             printf("; %llu of them within a minute of another", (unsigned long long)held_back);
         if (written)

@@ -294,3 +294,19 @@ def test_a_wrong_condition_gets_its_place():
     assert done.returncode == 2 and "changes nothing without --always=y" in done.stderr
     done = lab.jvmscope("attach", "--on", "oom", "--cpu", "1")
     assert done.returncode == 2 and "without --always=y" in done.stderr
+
+
+@pytest.mark.jdks(8, 25)
+def test_run_says_what_its_triggers_wrote_and_which_never_can(jdk, folder):
+    """At the end nobody can ask the VM any more. A nested class with a dot is none."""
+    words = [lab.BUILD / "jvmscope", "run", "--always", "--max-size", "4M", "-o", folder / "r.ring", "--on-file", folder / "%r-%t.jfr",
+             "--on", "exception Triggers$Lost", "--on", "exception Triggers.Lost > 1/s", "--on", "exception Triggers$Nosuch",
+             "--", *jdk.command("java", "-Xmx64m", "-cp", lab.compiled("Triggers"), "Triggers")]
+    program = subprocess.Popen([str(w) for w in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    out, said = program.communicate("throw 40\n", timeout=120)
+    assert program.returncode == 0 and "done throw" in out, (out, said)
+    written, = folder.glob("exception-*.jfr")
+    notes = [line for line in said.splitlines() if line.startswith("hprof: on=")]
+    assert notes == [f"hprof: on=exception Triggers$Lost: wrote 1 file, the last is {written}",
+                     "hprof: on=exception Triggers.Lost > 1/s: no class Triggers.Lost was loaded; nested ones are Outer$Inner",
+                     "hprof: on=exception Triggers$Nosuch: no class Triggers$Nosuch was loaded"], said

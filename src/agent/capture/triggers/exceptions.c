@@ -24,6 +24,7 @@ static struct {
     char *names[COUNTERS_MAX]; /* pkg/Class */
     _Atomic int n;
     _Atomic uint64_t counts[COUNTERS_MAX];
+    _Atomic bool seen[COUNTERS_MAX]; /* the VM has loaded a class of this name */
     jclass probe;
     bool on;
 } alarms = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -49,7 +50,10 @@ static int counter_of(struct str class_name)
 
 static bool wants(struct str class_name)
 {
-    return counter_of(class_name) >= 0;
+    int counter = counter_of(class_name);
+    if (counter >= 0)
+        atomic_store(&alarms.seen[counter], true);
+    return counter >= 0;
 }
 
 /* Whether a constructor calls another one of its class. */
@@ -112,6 +116,7 @@ int exception_counter(JNIEnv *jni, const char *class_name, struct buf *why)
     int counter = alarms.n;
     alarms.names[counter] = name;
     atomic_store(&alarms.counts[counter], 0);
+    atomic_store(&alarms.seen[counter], false);
     alarms.n = counter + 1;
     pthread_mutex_unlock(&alarms.lock);
     r = alarms.on ? instrument_again(jni) : instrument_on(&client, jni, why);
@@ -122,6 +127,11 @@ int exception_counter(JNIEnv *jni, const char *class_name, struct buf *why)
 uint64_t exception_count(int counter)
 {
     return counter < 0 ? 0 : atomic_load(&alarms.counts[counter]);
+}
+
+bool exception_class_seen(int counter)
+{
+    return counter < 0 || atomic_load(&alarms.seen[counter]);
 }
 
 void exception_counters_stop(JNIEnv *jni)

@@ -3,6 +3,7 @@
 #include "agent/capture/triggers/triggers.h"
 
 #include "base/clock.h"
+#include "base/parse.h"
 #include "jfr/writer.h"
 
 #include <errno.h>
@@ -287,10 +288,44 @@ static int triggers_start(struct session *s, JNIEnv *jni, struct buf *why)
     return triggers_change(s, jni, &s->options, why);
 }
 
+/* The class for whose exceptions a trigger waits and that was never loaded; NULL: none. */
+static const char *class_never_loaded(const struct trigger *t)
+{
+    for (int i = 0; i < t->condition->logic.count; i++)
+        if (t->condition->logic.nodes[i].kind == LOGIC_TEST &&
+            t->condition->tests[i].measure == MEASURE_EXCEPTION &&
+            !exception_class_seen(t->tests[i].counter))
+            return t->condition->tests[i].name;
+    return NULL;
+}
+
+/* Says what the triggers wrote, because nobody can ask any more, and what could never hold. */
+static void report_triggers(struct session *s)
+{
+    struct trigger *t;
+    for (unsigned i = 0; (t = trigger_at(i)); i++) {
+        char file[PATH_MAX], error[256];
+        const char *class_name = class_never_loaded(t);
+        if (!atomic_load(&t->active))
+            continue;
+        firings_last(t, file, error);
+        if (class_name)
+            session_report(s, "on=%s: no class %s was loaded%s", t->text, class_name,
+                           strchr(class_name, '$') ? "" : "; nested ones are Outer$Inner");
+        if (file[0])
+            session_report(s, "on=%s: wrote %s, the last is %s", t->text,
+                           COUNT_TEXT(atomic_load(&t->written), "files"), file);
+        if (error[0])
+            session_report(s, "on=%s: %llu failed, the last: %s", t->text,
+                           (unsigned long long)atomic_load(&t->failed), error);
+    }
+}
+
 static void triggers_stop(struct session *s, JNIEnv *jni)
 {
     measures_stop(jni);
     firings_stop(s, jni);
+    report_triggers(s);
 }
 
 static void triggers_release(struct session *s)
@@ -339,6 +374,8 @@ static void triggers_status(struct session *s, struct buf *out)
         for (size_t k = 0; k < ARRAY_SIZE(rows); k++)
             buf_printf(out, "trigger.%u.%s %llu\n", t->number, rows[k].name,
                        (unsigned long long)rows[k].value);
+        if (class_never_loaded(t))
+            buf_printf(out, "trigger.%u.not_loaded %s\n", t->number, class_never_loaded(t));
         if (t->fired)
             buf_printf(out, "trigger.%u.measured %s\n", t->number, t->measured);
         if (file[0])

@@ -102,6 +102,8 @@ void measures_stop(JNIEnv *jni);
  */
 int exception_counter(JNIEnv *jni, const char *class_name, struct buf *why) must_check;
 uint64_t exception_count(int counter);
+/* Whether the VM has loaded a class of the counter's name; true for a negative number. */
+bool exception_class_seen(int counter);
 void exception_counters_stop(JNIEnv *jni);
 
 /* ---- firings.c ---- */
