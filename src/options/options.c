@@ -167,6 +167,13 @@ static int parse_one(struct options *o, char *item, struct buf *message)
     return give(o, (enum option)i, item + len + 1, message);
 }
 
+/* An option as it is usually given: without the value that it has then. */
+static void option_put_short(struct buf *message, enum option which, const char *value)
+{
+    const char *bare = option_table[which].bare;
+    option_put(message, which, bare && strcmp(value, bare) == 0 ? NULL : value);
+}
+
 /* Data that is counted from the beginning of a recording cannot be limited to the last minutes. */
 static int check_always(const struct options *o, struct buf *message)
 {
@@ -185,9 +192,9 @@ static int check_always(const struct options *o, struct buf *message)
         if (!text || (word && !option_is(o, refused[i].option, word)) ||
             (row->kind == OPTION_YES_NO && !option_on(o, refused[i].option)))
             continue;
-        option_put(message, OPT_ALWAYS, o->v[OPT_ALWAYS].text);
+        option_put_short(message, OPT_ALWAYS, o->v[OPT_ALWAYS].text);
         buf_string(message, " records without an end and keeps the last minutes: ");
-        option_put(message, refused[i].option, word ? word : text);
+        option_put_short(message, refused[i].option, word ? word : text);
         buf_string(message, " does not go with it");
         return -EINVAL;
     }
@@ -196,12 +203,12 @@ static int check_always(const struct options *o, struct buf *message)
         enum option file = o->v[OPT_FILE].given ? OPT_FILE : OPT_ONOOM;
         option_put(message, OPT_ALWAYS, "memory");
         buf_string(message, " writes no file: ");
-        option_put(message, file, o->v[file].text);
+        option_put(message, file, NULL);
         buf_string(message, " does not go with it");
         return -EINVAL;
     }
     if (always && !option_is(o, OPT_FORMAT, "r")) {
-        option_put(message, OPT_ALWAYS, o->v[OPT_ALWAYS].text);
+        option_put_short(message, OPT_ALWAYS, o->v[OPT_ALWAYS].text);
         buf_string(message, " is a recording: it goes with format=r");
         return -EINVAL;
     }
