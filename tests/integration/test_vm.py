@@ -27,9 +27,8 @@ def shown(out, *options):
     return json.loads(done.stdout)
 
 
-def logged(version, log):
+def logged(version, text):
     """Safepoints and pauses of the log: (number, seconds, seconds of the way there), (number, seconds)."""
-    text = log.read_text()
     if version >= 13:
         stops = [(int(m[2]) / 1e9, int(m[1]) / 1e9) for m in re.finditer(r"Reaching safepoint: (\d+) ns.* Total: (\d+) ns", text)]
     else:
@@ -64,6 +63,16 @@ def left_out_of(version, log):
     return sum(max(0, x - 2 * usual) for x in left_out)
 
 
+def phases_logged(text):
+    """The seconds of all parts of pauses. Their sum may exceed the pause: JDK 11 counts some times twice under load."""
+    return sum(float(m[1]) / 1000 for m in re.finditer(r"\]\[gc,phases *\] GC\(\d+\) +(?!Pause|Concurrent)\S.*?([\d.]+)ms$", text, re.M))
+
+
+def log_until(text, end):
+    """The lines that were written before a moment. JDK 8 has no such times: all."""
+    return "".join(line for line in text.splitlines(True) if not (m := re.match(r"\[(\d+)ns", line)) or int(m[1]) <= end)
+
+
 def log_options(version, log):
     if version >= 9:
         return [f"-Xlog:safepoint=info,gc=info,gc+phases=info:file={log}:tn,tg"]
@@ -79,18 +88,21 @@ def test_totals_are_those_of_the_log(version, collector, tmp_path):
     inside = NUMBERS_GROW if jdk.run(*NUMBERS_GROW, "true").returncode == 0 else []  # needs root
     done = run(jdk, out, *lab.COLLECTORS[version][collector], *log_options(version, log), inside=inside)
     assert done.returncode == 0 and not done.stderr, done.stderr
-    (stops, stopped, way), (pauses, paused) = logged(version, log)
+    whole = log.read_text()
+    (stops, stopped, way), (pauses, paused) = logged(version, whole)
+    ended = log_until(whole, int(re.search(r"ends (\d+)", done.stdout)[1]))
+    (_, (least, paused_least)) = logged(version, ended)
     vm = shown(out)
     assert not [x for x in vm["losses"] if x["capture"] == "events"], vm["losses"]
     safepoints, collections = vm["safepoints"], vm["collections"]
-    # What came before the recording and after it is in the log alone.
+    # What came before the recording and after it, as when main has returned, is in the log alone.
     assert stops - 4 <= safepoints["count"] <= stops, (safepoints, stops)
     assert safepoints["time_ns"] / 1e9 == pytest.approx(stopped, rel=0.01)
     assert safepoints["way_ns"] / 1e9 == pytest.approx(way, rel=0.01, abs=0.001)
     # JDK 8: the pause "remark" of a cycle that was given up is no collection for JVM TI.
-    assert pauses - log.read_text().count("concurrent-mark-abort") <= collections["pauses"] <= pauses
+    assert least - whole.count("concurrent-mark-abort") <= collections["pauses"] <= pauses
     allowed = max(0.01 * paused, 1e-5 * pauses)
-    assert paused - allowed <= collections["pause_ns"] / 1e9 <= paused + allowed + left_out_of(version, log)
+    assert paused_least - allowed <= collections["pause_ns"] / 1e9 <= paused + allowed + left_out_of(version, log)
     assert collections["pause_ns"] == sum(c["pause_ns"] for c in collections["causes"])
     assert any(c["cause"] == "System.gc()" for c in collections["causes"]), collections
     assert all(c["collector"] and c["cause"] for c in collections["list"] if c["pause_ns"] and "Old" not in c["collector"]), collections["list"]
@@ -98,10 +110,10 @@ def test_totals_are_those_of_the_log(version, collector, tmp_path):
         assert safepoints["each_known"] == safepoints["count"]
         assert sum(o["time_ns"] for o in safepoints["operations"]) == pytest.approx(safepoints["time_ns"], rel=0.01)
         assert any(o["operation"] == "ThreadDump" for o in safepoints["operations"])
-    # Phases have their times to a tenth of a millisecond, each within its pause.
-    phases = sum(p["time_ns"] for p in collections["phases"] if not p["concurrent"])
     if version >= 11 and collector in ("G1", "Parallel", "Serial"):
-        assert 0 < phases <= collections["pause_ns"] * 1.05 + 50_000 * collections["pauses"], collections["phases"]
+        phases = sum(p["time_ns"] for p in collections["phases"] if not p["concurrent"]) / 1e9
+        assert phases_logged(ended) - 1e-5 <= phases <= phases_logged(whole) + 1e-5, collections["phases"]
+        assert phases > 0
     assert any(p["concurrent"] for p in collections["phases"]) == (collector == "ZGC"), collections["phases"]
     heaps = [c for c in collections["list"] if "before_bytes" in c]
     assert len(heaps) > 10 and all(c["after_bytes"] <= c["capacity_bytes"] or not c["capacity_bytes"] for c in heaps)

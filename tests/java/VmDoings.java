@@ -2,6 +2,7 @@
 /**
  * Makes the VM do things of its own: collections, safepoints of other operations, and, with "late" as
  * the second argument, safepoints to which a thread in a counted loop is late.
+ * Its last line is the time.
  * VmDoings SECONDS [late]: the loops last that long, and 30 rounds at least, so that a slow machine has its collections too.
  */
 public class VmDoings {
@@ -86,5 +87,6 @@ public class VmDoings {
             counter.interrupt();
             counter.join();
         }
+        System.out.println("ends " + System.nanoTime()); // by the clock of the VM's log
     }
 }
