@@ -480,7 +480,8 @@ static void print_live_notes(const struct profile *p, const uint32_t *order, siz
                COUNT_TEXT(errors, "sites"));
     if (profile_may_share_places(p))
         printf(" where several stacks lead to a place, what each of them allocated is an estimated "
-               "part of the place's count\n");
+               "part of the place's count, with a standard error of at most %s\n",
+               PARTS_ERROR);
     if (below)
         printf(" < below that error: %zu sites, with together some %" PRIu64 " live bytes\n", below,
                bytes);

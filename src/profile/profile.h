@@ -349,6 +349,8 @@ uint64_t profile_readings(const struct profile *p);
  * nothing, because a stack that is rare there may never have been looked at.
  */
 bool profile_may_share_places(const struct profile *p);
+/* The error of these parts, after "a standard error of at most". */
+#define PARTS_ERROR "1.1 % of a count of many megabytes, and 9 % of a small one"
 /*
  * Appends a sentence about what the view's figures rest on; nothing where they are plain counts.
  * Every format that holds the figures holds it too.

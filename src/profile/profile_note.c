@@ -74,5 +74,6 @@ void profile_note(const struct profile_view *v, struct buf *to)
         note_allocated(v, to);
     } else if (v->metric == PROFILE_ALLOCATION && profile_may_share_places(p))
         buf_string(to, "counted: where several stacks lead to a place, the parts that each of them "
-                       "has of its count are estimated");
+                       "has of its count are estimated, with a standard error of at "
+                       "most " PARTS_ERROR);
 }

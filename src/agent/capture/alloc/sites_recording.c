@@ -16,8 +16,13 @@ static const struct jfr_type type = {
     .kind = JFR_EVENT,
     .has = JFR_HAS_THREAD | JFR_HAS_STACK,
     .fields = JFR_FIELDS(
-        {"class", "Class", "java.lang.String"}, {"objects", "Objects", "long", JFR_UNITS},
-        {"bytes", "Bytes", "long", JFR_BYTES}, {"liveObjects", "Live Objects", "long", JFR_UNITS},
+        {"class", "Class", "java.lang.String"},
+        {"objects", "Objects", "long", JFR_UNITS,
+         .description = "Where several stacks lead to a place, an estimated part of its count: the "
+                        "standard error is at most 1.1 % of a count of many megabytes, 9 % of a "
+                        "small one"},
+        {"bytes", "Bytes", "long", JFR_BYTES, .description = "As objects"},
+        {"liveObjects", "Live Objects", "long", JFR_UNITS},
         {"liveBytes", "Live Bytes", "long", JFR_BYTES},
         {"estimated", "Estimated", "boolean",
          .description = "The figures come from samples; not all objects were counted"},
