@@ -197,6 +197,13 @@ def jvmscope(*args, **kwargs):
     return subprocess.run([BUILD / "jvmscope", *map(str, args)], capture_output=True, text=True, errors="replace", **kwargs)
 
 
+def no_page(recording):
+    """A page of this recording would be empty, so none is made."""
+    page = recording.with_suffix(".html")
+    done = jvmscope("convert", recording, "-o", page)
+    assert (done.returncode, done.stdout) == (1, "") and "holds nothing that a page shows" in done.stderr and not page.exists(), done
+
+
 def lost(text):
     """Returns the lines that report a loss, except that of methods that were running when the recording began, which every attach
     has."""

@@ -6,7 +6,9 @@
 #include "cli/page_more.h"
 #include "cli/push.h"
 #include "export/export.h"
+#include "page/page.h"
 #include "profile/vm_time.h"
+#include "timeline/load.h"
 #include "wire/resource.h"
 
 #include <errno.h>
@@ -49,6 +51,15 @@ static const struct export_format *format_named(const char *name)
     return NULL;
 }
 
+/* Whether a page has something to show of a recording, besides what page_more() writes. */
+static bool shows_anything(const struct profile *p, const char *path)
+{
+    _cleanup_(buf_release) struct buf why = BUF(4096);
+    _cleanup_(timeline_freep) struct timeline *t = NULL;
+    return profile_has_samples(p) || p->calls.len || p->sites.len ||
+           (timeline_load(&t, path, &why) == 0 && page_has_threads(t));
+}
+
 static int convert(const struct selection *selection, const char *from, const char *to,
                    const struct convert *options, const char *labels)
 {
@@ -81,6 +92,10 @@ static int convert(const struct selection *selection, const char *from, const ch
     int r = p && format->any ? vm_time_samples(p) : 0;
     if (r == 0 && format == &export_format_html)
         r = page_more(&members, from, p, options->sources, false);
+    if (r == 0 && format == &export_format_html && p && !shows_anything(p, from)) {
+        complain(from, "holds nothing that a page shows", "see it with trace, threads or vm");
+        return 1;
+    }
     if (r < 0)
         return complain_errno(from, "cannot read", r);
     source.profile = p;

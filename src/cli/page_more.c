@@ -17,7 +17,7 @@ struct more {
     bool served;
 };
 
-/* Writes the member if the file has data for it. */
+/* Writes the member if the file has data for it. Returns 1 if it has, 0 if not, or -ENOMEM. */
 static int member(struct json *j, const char *key, const struct more *s,
                   int (*put)(const struct more *s, struct json *j))
 {
@@ -27,7 +27,8 @@ static int member(struct json *j, const char *key, const struct more *s,
         return r == -ENOMEM ? r : 0;
     json_key(j, key);
     json_raw(j, buf_str(&part), part.len);
-    return buf_error(&part);
+    r = buf_error(&part);
+    return r < 0 ? r : 1;
 }
 
 static int put_trace(const struct more *s, struct json *j)
@@ -75,8 +76,18 @@ int page_more(struct buf *out, const char *path, const struct profile *profile, 
     losses_json_of_file(path, NULL, !profile || profile->lost_any, &j);
     if (profile && profile->only_samples)
         return 0;
-    int r = member(&j, "trace", &s, put_trace);
-    if (r == 0)
-        r = member(&j, "requests", &s, put_requests);
-    return r < 0 ? r : member(&j, "coverage", &s, put_coverage);
+
+    static const struct {
+        const char *key;
+        int (*put)(const struct more *s, struct json *j);
+    } members[] = {{"trace", put_trace}, {"requests", put_requests}, {"coverage", put_coverage}};
+
+    int shown = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(members); i++) {
+        int r = member(&j, members[i].key, &s, members[i].put);
+        if (r < 0)
+            return r;
+        shown |= r;
+    }
+    return shown;
 }

@@ -221,6 +221,8 @@ def by_run(jdk, name, form, tmp_path):
                    "all", SPIN_MS, input="\n")
     assert done.returncode == 0 and not lab.lost(done.stderr), (name, form, done.stderr)
     CAPTURES[name].check(out, form, truth_of(done.stdout, jdk))
+    if form == ".jfr" and ".html" not in CAPTURES[name].formats:
+        lab.no_page(out)
 
 
 def by_attach(jdk, process, name, form, tmp_path):

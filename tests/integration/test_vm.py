@@ -92,6 +92,7 @@ def test_totals_are_those_of_the_log(version, collector, tmp_path):
     (stops, stopped, way), (pauses, paused) = logged(version, whole)
     ended = log_until(whole, int(re.search(r"ends (\d+)", done.stdout)[1]))
     (_, (least, paused_least)) = logged(version, ended)
+    lab.no_page(out)
     vm = shown(out)
     assert not [x for x in vm["losses"] if x["capture"] == "events"], vm["losses"]
     safepoints, collections = vm["safepoints"], vm["collections"]
