@@ -120,13 +120,6 @@ static int add_absolute(struct capture *c, const struct option_row *row, const c
     return buf_error(&path);
 }
 
-/* --jfr takes the name of settings that the JDK has, or a file. */
-static bool is_settings_file(const char *value)
-{
-    const char *extension = strrchr(value, '.');
-    return strchr(value, '/') || (extension && strcmp(extension, ".jfc") == 0);
-}
-
 /*
  * Adds a file with settings, which is looked for where the command was called: the VM may have
  * another folder. As take_value.
@@ -172,7 +165,7 @@ static int take_value(struct capture *c, const struct option_row *row, const cha
                 return complain_errno(value, "cannot write", -ENAMETOOLONG), -EINVAL;
             else if (which == OPT_ON_FILE && value[0] != '/')
                 return 1;
-            else if (which == OPT_JFR && is_settings_file(value))
+            else if (which == OPT_JFR && option_is_settings_file(value))
                 return take_settings(c, row, command, value);
             else if (which == OPT_DURATION)
                 (void)!parse_duration(value, 0, &c->time_ns); /* it has just been parsed */

@@ -38,7 +38,11 @@ static int unknown_format(const char *path)
         size_t n = strlen(known);
         snprintf(known + n, sizeof(known) - n, "%s%s", n ? ", " : "formats are ", f->extension);
     }
-    complain(path, "no format has this extension", known);
+    const char *dot = strrchr(path, '.');
+    if (dot && (strcmp(dot, ".info") == 0 || strcmp(dot, ".xml") == 0))
+        complain(path, "jvmscope coverage writes this format, convert does not", known);
+    else
+        complain(path, "no format has this extension", known);
     return 2;
 }
 

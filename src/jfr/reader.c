@@ -206,11 +206,9 @@ static int find_chunks(struct recording *r, const char **ret_why)
             break;
         }
         if (ret) {
-            *ret_why =
-                jfr_ring_begins(r->data, r->len) ? JFR_RING_ADVICE
-                : ret == -EBADMSG
-                    ? "not a flight recording: it does not start with a chunk of version 1 or 2"
-                    : "no memory";
+            *ret_why = jfr_ring_begins(r->data, r->len) ? JFR_RING_ADVICE
+                       : ret == -EBADMSG ? "not a flight recording (.jfr), which is needed here"
+                                         : "no memory";
             return ret;
         }
         r->info.cut = r->info.cut || k->cut;

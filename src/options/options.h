@@ -192,6 +192,8 @@ struct options {
  */
 int options_parse(struct options *ret, const char *text, struct buf *message) must_check;
 void options_release(struct options *o);
+/* True when the settings of --jfr are a file's, not one of the names that the JDK knows. */
+bool option_is_settings_file(const char *text);
 /* Checks the value of a single option: -EINVAL with a sentence in `message`. */
 int option_check(enum option which, const char *text, struct buf *message) must_check;
 /* The table as HPROF's help has it. */

@@ -105,6 +105,12 @@ static const char *format_bound(char text[24], const struct option_row *row, uin
     return text;
 }
 
+bool option_is_settings_file(const char *text)
+{
+    size_t len = strlen(text);
+    return strchr(text, '/') || (len > 4 && strcmp(text + len - 4, ".jfc") == 0);
+}
+
 /* Values that have a grammar of their own are checked before anything is changed. */
 static int check_text(enum option which, const char *text, struct buf *message)
 {
@@ -122,6 +128,13 @@ static int check_text(enum option which, const char *text, struct buf *message)
     }
     if (which == OPT_ON_FILE)
         return trigger_file_check(text, message);
+    if (which == OPT_JFR && !option_is_settings_file(text) && strcmp(text, "default") != 0 &&
+        strcmp(text, "profile") != 0) {
+        option_put(message, which, text);
+        buf_string(message,
+                   ": allowed: default, profile, a file with a slash or the extension .jfc");
+        return -EINVAL;
+    }
     if (which == OPT_IF) {
         struct condition *condition = NULL;
         int r = condition_parse(&condition, text, message);

@@ -97,6 +97,7 @@ def test_errors_are_one_line_and_say_what_and_why(jvmscope, tmp_path):
         (2, ("report", "--limit", "x", full), "report: --limit=x: not a whole number"),
         (2, ("convert", full), "-o OUT is missing"),
         (2, ("convert", full, "-o", tmp_path / "x.unknown"), "no format has this extension: formats are "),
+        (2, ("convert", full, "-o", tmp_path / "x.info"), "jvmscope coverage writes this format, convert does not: formats are "),
         (1, ("convert", full, "-o", tmp_path / "none" / "x.pb.gz"), "x.pb.gz: cannot write: No such file"),
         (2, ("nosuch",), "nosuch: no such command"),
         (1, ("run", "-o", tmp_path / "x.jfr", "--", "/nonexistent/java"), "/nonexistent/java: cannot run: No such file"),

@@ -112,8 +112,11 @@ def test_wrong_settings_are_refused_and_the_program_runs(jdk, tmp_path):
         line = next(l for l in done.stderr.splitlines() if l.startswith("hprof: "))
         assert line.startswith(f"hprof: jfr={settings}: the VM's Flight Recorder does not start: ") and why in line, line
     # The reason is the agent's alone, and run fails as the recording did.
-    done = lab.jvmscope("run", "--jfr=nosuch", "-o", tmp_path / "no.jfr", "--", *jdk.command("java", "-Xmx64m", "-version"))
-    assert done.returncode == 1 and "jfr=nosuch: the VM's Flight Recorder does not start: " in done.stderr and "no recording was written" not in done.stderr, done.stderr
+    done = lab.jvmscope("run", f"--jfr={bad}", "-o", tmp_path / "no.jfr", "--", *jdk.command("java", "-Xmx64m", "-version"))
+    assert done.returncode == 1 and f"jfr={bad}: the VM's Flight Recorder does not start: " in done.stderr and "no recording was written" not in done.stderr, done.stderr
+    for command in (("run", "--", "true"), ("attach", "1")):
+        done = lab.jvmscope(command[0], "--jfr=nosuch", *command[1:])
+        assert (done.returncode, done.stdout) == (2, "") and "--jfr=nosuch: allowed: default, profile, a file with a slash or the extension .jfc\n" in done.stderr, done
     # A file is looked for before the program starts, in the caller's folder.
     for words in (("run", "--jfr=no/such", "--", "true"), ("run", f"--jfr={tmp_path}/missing.jfc", "--", "true"), ("attach", "--jfr=nosuch.jfc", "1")):
         done = lab.jvmscope(*words)

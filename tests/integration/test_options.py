@@ -62,7 +62,7 @@ class Command:
 OF_ALWAYS = "always", "keep", "maxsize", "budget", "on", "then", "before", "after", "onfile", "files"
 # Their texts may have commas, and only some texts are right.
 WITH_COMMAS = "log", "on", "then"
-VALUES = {"if": "arg1 > 1", "log": "pkg.Name:1 x", "on": "oom", "then": "dump", "onfile": "/tmp/%t.jfr"}
+VALUES = {"if": "arg1 > 1", "log": "pkg.Name:1 x", "on": "oom", "then": "dump", "onfile": "/tmp/%t.jfr", "jfr": "profile"}
 
 
 class Attach:
@@ -115,7 +115,7 @@ def some_value(row, r):
     text = "".join(r.choice("abcABC.$*_0é ='\\\"%{,") for _ in range(r.choice([1, 2, 3, 7, 30, 300]))).strip(" ") or "x"
     # What has a grammar takes any text in its place.
     grammar = {"if": lambda: "arg1 == '" + text.translate({ord(c): "x" for c in "'\\"})[:200] + "'", "log": lambda: "a.B:12 " + text.replace("{", "x"),
-               "watch": lambda: some_name(r), "requests": lambda: some_name(r) + r.choice(["", "(..)"])}
+               "watch": lambda: some_name(r), "jfr": lambda: r.choice(["default", "profile"]), "requests": lambda: some_name(r) + r.choice(["", "(..)"])}
     return grammar.get(row["name"], lambda: text)()
 
 
@@ -313,7 +313,7 @@ def test_what_the_command_accepts_the_agent_accepts(jdk, tmp_path):
     """Every option that takes a text, with every text that the command takes, in one start of a VM; so the agent has none to refuse."""
     command = Command(tmp_path, lab.BUILD)
     taken = {row["name"]: [f"{row['flag']}={text}" for text in TEXTS if command.options(*company(row)[0], f"{row['flag']}={text}")[0] is not None]
-             for row in table() if row["kind"] == TEXT and row["name"] not in (*OF_ALWAYS, "jfr")}  # which settings there are, the VM knows
+             for row in table() if row["kind"] == TEXT and row["name"] not in (*OF_ALWAYS, "jfr")}  # test_flight.py has settings
     assert len(taken) >= 10 and all(len(words) >= 3 for words in taken.values()), taken
     pairs = list(itertools.zip_longest(taken.pop("trace"), taken.pop("if"), fillvalue="--if=thrown"))
     assert 30 < len(pairs) <= 63

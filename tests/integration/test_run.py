@@ -60,8 +60,10 @@ def test_a_program_that_records_nothing(tmp_path):
     done = lab.jvmscope("run", "-o", out, "--", "true")
     assert (done.returncode, out.read_bytes()) == (0, b"of before")
     assert done.stderr == f"jvmscope: {out}: no recording was written: the program started no VM that took the agent\n"
-    done = run(jdk, tmp_path / "new.jfr", *busy(0.1), flags=("--jfr=nosuch",))
-    assert done.returncode == 1 and "jfr=nosuch: the VM's Flight Recorder does not start" in done.stderr and "jvmscope: " not in done.stderr, done
+    bad = tmp_path / "bad.jfc"
+    bad.write_text("<configuration>")
+    done = run(jdk, tmp_path / "new.jfr", *busy(0.1), flags=(f"--jfr={bad}",))
+    assert done.returncode == 1 and f"jfr={bad}: the VM's Flight Recorder does not start" in done.stderr and "jvmscope: " not in done.stderr, done
     assert not (tmp_path / "new.jfr").exists()
 
 

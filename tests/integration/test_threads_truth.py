@@ -229,6 +229,8 @@ def test_filters_do_what_they_say(jdk, folder):
     assert 0 < len(kept) < len(events)
     assert any(e["thread"] == "main" and e.get("cause") == "unpark" for e in kept)
     assert not any(e["type"] == "TRCThreadSleepingEvent" for e in kept)
+    none = lab.jvmscope("threads", "timeline", path, "--min", "1h")
+    assert (none.returncode, none.stdout, none.stderr) == (1, "", f"jvmscope: {path}: no wait is as long as --min says\n"), none
     for verb, option, message in (("timeline", "--thread", "no thread's name matches"),
                                   ("summary", "--thread", "no thread's name matches"),
                                   ("monitors", "--class", "no lock's class matches"),

@@ -63,8 +63,7 @@ static jobject path_of(JNIEnv *jni, const char *text)
 /* The settings of a name that the JDK has a file for ("default", "profile"), or of a file. */
 static jobject configuration_of(JNIEnv *jni, const char *text)
 {
-    size_t len = strlen(text);
-    if (strchr(text, '/') || (len > 4 && strcmp(text + len - 4, ".jfc") == 0))
+    if (option_is_settings_file(text))
         return call_static(jni, "jdk/jfr/Configuration", "create",
                            "(Ljava/nio/file/Path;)Ljdk/jfr/Configuration;", path_of(jni, text),
                            NULL);

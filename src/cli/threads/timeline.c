@@ -303,7 +303,7 @@ static int timeline_json(struct thread_view *v, const struct causes *c, const ui
     return r < 0 ? complain_errno(NULL, "cannot write", r) : json_print(&b);
 }
 
-static void timeline_text(struct thread_view *v, const uint8_t *keep)
+static int timeline_text(struct thread_view *v, const uint8_t *keep)
 {
     const struct timeline *t = v->t;
     uint64_t limit = v->options->limit ? v->options->limit : UINT64_MAX, shown = 0;
@@ -332,6 +332,7 @@ static void timeline_text(struct thread_view *v, const uint8_t *keep)
         putchar('\n');
     }
     thread_view_left_out(shown - MIN(shown, limit), "events");
+    return shown || !keep ? 0 : complain(v->path, "no wait is as long as --min says", NULL);
 }
 
 int threads_timeline(struct thread_view *v)
@@ -343,7 +344,7 @@ int threads_timeline(struct thread_view *v)
     if (r == 0 && v->options->json)
         status = timeline_json(v, &c, keep);
     else if (r == 0)
-        timeline_text(v, keep);
+        status = timeline_text(v, keep);
     free(keep);
     free(c.list);
     free(c.next);
