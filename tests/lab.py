@@ -5,6 +5,7 @@ import ctypes
 import fcntl
 import functools
 import hashlib
+import json
 import os
 import pathlib
 import platform
@@ -202,6 +203,18 @@ def no_page(recording):
     page = recording.with_suffix(".html")
     done = jvmscope("convert", recording, "-o", page)
     assert (done.returncode, done.stdout) == (1, "") and "holds nothing that a page shows" in done.stderr and not page.exists(), done
+
+
+def output(*args, **kwargs):
+    """What the command prints; the test fails with the command's own words if the command does."""
+    done = jvmscope(*args, **kwargs)
+    assert done.returncode == 0, (args, done.returncode, done.stderr, done.stdout[-2000:])
+    return done.stdout
+
+
+def read_json(*args, **kwargs):
+    """The JSON that the command prints, as output() does; --json is among the arguments."""
+    return json.loads(output(*args, **kwargs))
 
 
 def lost(text):

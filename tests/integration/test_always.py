@@ -128,12 +128,12 @@ def test_the_last_seconds_are_exact(jdk, folder):
     assert_exact(folder / "other.jfr", steps.done)
     start, end = window(live)
     assert end - start == 2 * 10**9
-    summary = json.loads(lab.jvmscope("threads", "summary", "--json", live).stdout)
+    summary = lab.read_json("threads", "summary", "--json", live)
     rows = {row["name"]: row for row in summary["threads"]}
     for name in ("parked", "waiting"):
         assert rows[name]["waited_ns"] == summary["end_ns"] == end - start, "it began before and goes on"
     assert not summary["lost"]
-    assert "Always.spin" in lab.jvmscope("report", live).stdout
+    assert "Always.spin" in lab.output("report", live)
     assert "Always.lambda" in lab.jvmscope("report", "--metric", "allocations", live).stdout or jdk.version == 8
 
     now = status(process.pid)
@@ -267,7 +267,7 @@ def test_names_go_with_what_refers_to_them(jdk, folder):
     for wait in waits:
         n = int(re.search(r'monitorClass=\{[^{}]*\{string="Churns\$M(\d+)"', wait)[1])
         assert re.search(rf'javaName="churn-{n}-[01]"', wait) and f'{{string="Churns$M{n:08}"}}' in wait.split("monitorClass")[0], wait
-    report = json.loads(lab.jvmscope("threads", "summary", "--json", part).stdout)
+    report = lab.read_json("threads", "summary", "--json", part)
     assert not report["lost"], report["losses"]
 
 
@@ -301,7 +301,7 @@ def test_requests_of_the_last_seconds(jdk, folder):
     surely = [a for a in asked if a[0] > start + slack and a[1] < end - slack]
     maybe = [a for a in asked if a[1] > start - slack]
     assert len(surely) <= len(found) <= len(maybe) <= 7
-    told = json.loads(lab.jvmscope("requests", "--json", part).stdout)
+    told = lab.read_json("requests", "--json", part)
     assert sum(name["count"] for name in told["requests"]) == len(found), told
     process.kill()
     process.wait()

@@ -74,7 +74,7 @@ def test_all_captures_at_once_give_what_the_program_did(jdk, tmp_path):
     assert OBJECTS * BYTES <= allocated <= OBJECTS * (BYTES + 32)
     assert 0.5 * HOLD_MS < row(report["locks"], "Amounts.main")["self"] / 1e6 < 5 * HOLD_MS
     assert lab.jvmscope("convert", "--metric", "allocations", "-o", tmp_path / "a.collapsed", out).returncode == 0
-    for text in ((tmp_path / "a.collapsed").read_text(), json.dumps(report), json.dumps(traced), lab.jvmscope("coverage", out).stdout):
+    for text in ((tmp_path / "a.collapsed").read_text(), json.dumps(report), json.dumps(traced), lab.output("coverage", out)):
         assert "Jvmscope" not in text  # no class of the agent's is the program's
     # also of a thread that started while the captures did
     daemons = {t["name"]: t["daemon"] for t in js("threads", "summary", "--json", out)["threads"]}
@@ -97,7 +97,7 @@ def test_sampled_allocations(jdk, tmp_path):
     assert error < 0.05 * truth and (error > 0) == (jdk.version > 8)
     assert not table.get("unused_buffers_count")  # our recordings allow for them
     assert abs(got - truth) < 5 * error + 0.01 * truth, (got, truth, error)
-    shown = lab.jvmscope("report", out).stdout
+    shown = lab.output("report", out)
     assert "Jvmscope" not in shown + json.dumps(report)
     assert "estimated from" in shown if jdk.version > 8 else "Amounts.allocate" in shown
     collapsed = tmp_path / "a.collapsed"
@@ -115,7 +115,7 @@ def test_sampled_allocations(jdk, tmp_path):
     assert comments == ([f"jvmscope: {note}"] if note else [])
     assert ("# jvmscope note: " in collapsed.read_text()) == (note is not None)
     for again in (collapsed, tmp_path / "a.pb.gz"):
-        assert json.loads(lab.jvmscope("report", "--json", again).stdout)["allocations"].get("note") == note
+        assert lab.read_json("report", "--json", again)["allocations"].get("note") == note
 
 
 @pytest.mark.slow
@@ -144,7 +144,7 @@ def test_sampled_allocations_of_many_threads(jdk, tmp_path):
     # A sample stands for some 512 KB.
     error = {m: (2 ** 19 * truth) ** 0.5 for m, truth in (("briefly", brief), ("round", rounds))}
     assert brief + rounds <= table["counted_bytes"] < 1.03 * (brief + rounds)
-    note = lab.jvmscope("report", out).stdout.splitlines()[1]
+    note = lab.output("report", out).splitlines()[1]
     assert ", where the VM counted " in note, note
     # JDK 11 overlooks what is allocated in a buffer after an object that did not fit into it (doc/memory.md).
     if jdk.version > 11:
@@ -169,7 +169,7 @@ def test_sampled_allocations_by_attach(jdk, tmp_path):
     finally:
         process.kill()
         process.communicate()
-    table = json.loads(lab.jvmscope("report", "--json", out).stdout)["allocations"]
+    table = lab.read_json("report", "--json", out)["allocations"]
     assert row(table, "Amounts.allocate")["self"] > 200_000 * BYTES
 
 
@@ -180,7 +180,7 @@ def test_counted_allocations_are_there_for_other_readers_too(jdk, tmp_path):
     objects, out = 100_000, tmp_path / "a.jfr"
     done = jdk.java("Amounts", "objects", objects, jvm=("-Xmx64m", jdk.agent(f"format=r,alloc=exact,file={out}")))
     assert done.returncode == 0 and done.stdout.startswith("in "), done.stderr
-    table = json.loads(lab.jvmscope("report", "--json", out).stdout)["allocations"]
+    table = lab.read_json("report", "--json", out)["allocations"]
     assert row(table, "Amounts.allocate")["self"] == objects * (BYTES + 16) and "standard_error" not in table
     # One stack was found for each place, but a rare one may have been missed.
     assert "several stacks" in table["note"]
@@ -300,7 +300,7 @@ def test_a_killed_program_s_recording_says_so_in_every_verb(jdk, tmp_path):
 
 def sites_agree(out, sites):
     """The table of allocation sites agrees with its JSON on classes, counts and places."""
-    shown = lab.jvmscope("report", "--limit", len(sites), out).stdout
+    shown = lab.output("report", "--limit", len(sites), out)
     head = "allocated     objects  class and site\n"
     rows = [re.sub("^.{36}", "", x).split(maxsplit=3) for x in shown.split(head)[1].splitlines()[:len(sites)]]
     assert [(int(r[0]), int(r[1]), r[3].rsplit("  ", 1)[-1]) for r in rows] == [
@@ -339,7 +339,7 @@ def test_samples_of_a_running_program_are_in_every_output(jdk, tmp_path):
     error = (0.75 * 0.25 / 2048) ** 0.5 * (three + one) if jdk.version == 8 else allocations["standard_error"]
     assert abs(three - 0.75 * (three + one)) < 5 * error, (three, one, error)
     if jdk.version == 8:  # which is an estimate is told, and a site without a stack has no other one's place
-        table = lab.jvmscope("report", out).stdout
+        table = lab.output("report", out)
         assert "are estimated" in allocations["note"] and "is an estimated part" in table
         assert all("standard error of at most 1.1 % of a count of many megabytes" in text for text in (allocations["note"], table)), table
         sites_agree(out, allocations["sites"])

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands on a running VM: list, attach, status, stop; and their messages when they fail."""
-import json
 import re
 import signal
 import subprocess
 import time
 
 import pytest
+
+import lab
 
 
 @pytest.fixture
@@ -33,12 +34,12 @@ def busy(jdk):
 
 def test_list_shows_version_and_program(jdk, jvmscope, busy):
     process = busy("-Xmx32m")
-    vms = {vm["pid"]: vm for vm in json.loads(jvmscope("list", "--json").stdout)}
+    vms = {vm["pid"]: vm for vm in lab.read_json("list", "--json")}
     vm = vms[process.pid]
     assert vm["command"] == "Busy 30"
     assert vm["version"].startswith("1.8.0" if jdk.version == 8 else str(jdk.version))
     assert vm["container"] and vm["attachable"]
-    line = next(l for l in jvmscope("list").stdout.splitlines() if l.split()[0] == str(process.pid))
+    line = next(l for l in lab.output("list").splitlines() if l.split()[0] == str(process.pid))
     assert "Busy 30" in line and "(container" in line
 
 

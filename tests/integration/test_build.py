@@ -16,7 +16,7 @@ import lab
 
 
 def test_version_and_help(jvmscope):
-    assert jvmscope("--version").stdout.startswith("jvmscope ")
+    assert lab.output("--version").startswith("jvmscope ")
     assert jvmscope("--help").returncode == 0
     assert jvmscope().returncode == 2
     wrong = jvmscope("nonsense")
@@ -40,7 +40,7 @@ def test_the_command_runs_where_its_libraries_are_not_installed(jdk, tmp_path):
         assert not list(lab.chroot().glob(f"usr/lib/*/lib{library}.so*")), f"{library} is there after all"
     report = jdk.run(lab.BUILD / "jvmscope", "report", "--json", stacks)
     assert (report.returncode, report.stderr) == (0, "")
-    assert report.stdout == lab.jvmscope("report", "--json", stacks).stdout
+    assert report.stdout == lab.output("report", "--json", stacks)
     server = jdk.start(lab.BUILD / "jvmscope", "serve", stacks, stdout=subprocess.PIPE)
     with urllib.request.urlopen(server.stdout.readline().strip(), timeout=30) as page:
         assert page.status == 200

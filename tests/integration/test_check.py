@@ -81,7 +81,7 @@ def test_verdict_on_other_jdks(start, jdk, tmp_path):
     assert (found["kernel frames"][0] == "yes") == lab.perf_permitted()
     assert attach(process, tmp_path).returncode == 0
     # Its main class and version are found from outside.
-    shown = {vm["pid"]: vm for vm in json.loads(lab.jvmscope("list", "--json").stdout)}[process.pid]
+    shown = {vm["pid"]: vm for vm in lab.read_json("list", "--json")}[process.pid]
     assert shown["command"] == "Busy 60" and (jdk.version == 8 or shown["version"].startswith("25")), shown
 
 
@@ -180,7 +180,7 @@ def test_attach_to_all_that_match(jdk, tmp_path):
     assert f"{vms['C'].pid}: left out: attach is disabled" in done.stderr, done.stderr
     assert {p.name for p in tmp_path.glob("*.jfr")} == {f"{vms[w].pid}.jfr" for w in "ABD"}
     for which in "ABD":
-        shown = lab.jvmscope("report", tmp_path / f"{vms[which].pid}.jfr").stdout
+        shown = lab.output("report", tmp_path / f"{vms[which].pid}.jfr")
         assert f"{name}{which}.main" in shown and f"{name}A.main" not in shown.replace(f"{name}{which}", "")
     assert attach_each("--match", f"{name}E").returncode == 1
     for words in (["--all", "1"], ["--match", "x", "1"], ["--all", "--match", "x"], []):
@@ -205,10 +205,10 @@ def test_list_names_the_container(jdk):
                                         f"exec java -Xmx32m -cp {lab.compiled('Busy')} Busy 60", stdout=subprocess.PIPE)
         assert process.stdout.readline() == "ready\n"
         lab.use_cpu(process, 0.2)
-        vm = {vm["pid"]: vm for vm in json.loads(lab.jvmscope("list", "--json").stdout)}[process.pid]
+        vm = {vm["pid"]: vm for vm in lab.read_json("list", "--json")}[process.pid]
         assert (vm["container_id"], vm["container_name"]) == (digits[:12], "shop-7")
         assert vm["cpu_s"] >= 0.2 and 0 < vm["uptime_s"] < 600
-        line = next(x for x in lab.jvmscope("list").stdout.splitlines() if x.split()[0] == str(process.pid))
+        line = next(x for x in lab.output("list").splitlines() if x.split()[0] == str(process.pid))
         assert line.endswith(f"Busy 60  (container {digits[:12]} shop-7)"), line
     finally:
         jdk.kill_started()

@@ -83,7 +83,7 @@ def test_a_thread_is_held_looked_at_and_changed(jdk, start, tmp_path, jvmscope):
     assert held == {"thread": WORKER, "why": "breakpoint", "at": f"Controlled.work:{first + 1}"}
     listed = program.control("list")["breakpoints"]
     assert len(listed) == 1 and listed[0]["hits"] == 1
-    stack = json.loads(jvmscope("inspect", "--json", program.process.pid, "stack", WORKER).stdout)
+    stack = lab.read_json("inspect", "--json", program.process.pid, "stack", WORKER)
     assert stack["frames"][0]["locals"] == {"n": 7, "doubled": 14}
     program.control("set", WORKER, 0, "doubled", 100)
     program.control("set", WORKER, 0, "#0:I", 8)

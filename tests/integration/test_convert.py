@@ -52,7 +52,7 @@ def test_collapsed_comes_back(stacks, tmp_path):
     again = tmp_path / "again.collapsed"
     assert lab.jvmscope("convert", stacks, "-o", again).returncode == 0
     assert report(again) == report(stacks)
-    assert lab.jvmscope("diff", "--json", stacks, again).stdout.count('"change":0') == 5
+    assert lab.output("diff", "--json", stacks, again).count('"change":0') == 5
 
 
 def test_pprof_is_understood_by_protoc(stacks, tmp_path):
@@ -186,7 +186,7 @@ def test_hprof_of_elapsed_time_is_named_so_with_all_its_samples(jdk, tmp_path):
             text = hproftext.Text(out)
             rows = text.ranked["CPU SAMPLES"][0]
             assert text.wall and wall["wall"]["total"] == text.totals["CPU SAMPLES"][0] > sum(r.count for r in rows)
-        assert wall["wall"]["unattributed"] > 0 and lab.jvmscope("report", out).stdout.startswith(f"{out}: Wall-clock samples: ")
+        assert wall["wall"]["unattributed"] > 0 and lab.output("report", out).startswith(f"{out}: Wall-clock samples: ")
         assert lab.jvmscope("convert", "-o", again, out).returncode == 0
         assert again.read_text().startswith("# jvmscope: wall 0\n")
 
@@ -226,6 +226,6 @@ def test_what_the_profiler_itself_ran_is_no_gap(tmp_path):
     for again in (first, tmp_path / "a.pb.gz", tmp_path / "a.hprof.txt"):
         if again != first:
             assert lab.jvmscope("convert", "-o", again, first).returncode == 0
-        samples = json.loads(lab.jvmscope("report", "--json", again).stdout)["samples"]
+        samples = lab.read_json("report", "--json", again)["samples"]
         assert (samples["total"], samples["unattributed"], samples["profiler"]) == (13, 1, 5), again
-        assert "  of the profiler itself: 5 (38.46 %)\n" in lab.jvmscope("report", again).stdout
+        assert "  of the profiler itself: 5 (38.46 %)\n" in lab.output("report", again)

@@ -44,7 +44,7 @@ def test_all_cpu_time_of_a_process_is_reported(jdk, tmp_path):
     process, times = check(samples(out), used.ru_utime + used.ru_stime)
     assert times["compilers"] > 0.1 * process and times["collector"] + times.get("VM", 0) > 0, times
     assert times.get("native threads", 0) < 0.03 * process, "all threads of the VM are known by their names"
-    text = lab.jvmscope("report", out).stdout
+    text = lab.output("report", out)
     assert re.search(r"^  CPU time of the process \S+ \w+: Java threads .*compilers \S+ m?s \(\d+\.\d %\)", text, re.M), text[:400]
     assert "cpu_time_ns" not in samples(out, "--thread", "main"), "of one thread nothing is said of the process"
     half = samples(out, "--to", f"{time_of(out) / 2}s")["cpu_time_ns"]["process"] / 1e9
@@ -57,7 +57,7 @@ def test_all_cpu_time_of_a_process_is_reported(jdk, tmp_path):
 
 
 def time_of(recording):
-    return float(re.search(r"in (\S+) s,", lab.jvmscope("report", recording).stdout)[1])
+    return float(re.search(r"in (\S+) s,", lab.output("report", recording))[1])
 
 
 @pytest.mark.jdks(8, 17, 25)
@@ -157,7 +157,7 @@ def test_threads_that_run_for_less_than_a_tick_of_the_kernel_are_sampled_in_full
         assert found["unattributed"] < 0.055 * ms, found
         whole = samples(recording)
         java = whole["cpu_time_ns"]["java"] / 1e6
-        assert int(re.search(r", (\d+) threads with some\n", lab.jvmscope("report", recording).stdout)[1]) >= 100
+        assert int(re.search(r", (\d+) threads with some\n", lab.output("report", recording))[1]) >= 100
         # Even a thread that never got a signal is known to be a Java thread, with the CPU time that it used.
         assert java >= ms, (recording, whole["cpu_time_ns"], ms)
         assert abs(whole["total"] - java) < 0.02 * java + 20, (recording, whole["total"], java)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The clocks of cpu=samples: threads' CPU timers, or perf_event with the kernel's frames where the kernel permits it."""
-import json
 import os
 import pathlib
 import re
@@ -22,7 +21,7 @@ def sample(jdk, tmp_path, options, ms=1000, before=()):
     agent = jdk.agent(f"cpu=samples,format=r,file={out},{options}")
     done = jdk.run(*before, "java", agent, "-cp", lab.compiled("Syscalls"), "Syscalls", ms)
     assert done.returncode == 0, done.stderr
-    text = lab.jvmscope("report", "--limit", "1000", out).stdout
+    text = lab.output("report", "--limit", "1000", out)
     rows = {m[3]: (float(m[1]), float(m[2])) for m in re.finditer(r"^ +([\d.]+) % +([\d.]+) % +\d+ +(\S+)$", text, re.M)}
     total = int(re.search(r"CPU samples: (\d+),", text)[1])
     in_main = rows["Syscalls.main"][1] / 100 * total
@@ -88,7 +87,7 @@ def test_no_resonance(jdk, tmp_path):
     done = jdk.java("Beats", 3000, 2000, jvm=[jdk.agent(f"cpu=samples,interval=2,timer=perf,format=r,file={out}")])
     assert (done.returncode, done.stderr) == (0, "")
     first, second, cpu = map(int, re.findall(r"\d+", done.stdout))
-    text = lab.jvmscope("report", "--limit", "1000", out).stdout
+    text = lab.output("report", "--limit", "1000", out)
     assert 0.9 <= int(re.search(r"CPU samples: (\d+),", text)[1]) / (cpu / 2e6) <= 1.1
     found = {m[2]: float(m[1]) for m in re.finditer(r"^ +[\d.]+ % +([\d.]+) % +\d+ +Beats\.(first|second)$", text, re.M)}
     share = found["first"] / (found["first"] + found["second"])
@@ -113,7 +112,7 @@ def test_perf_leaves_nothing_behind(jdk, tmp_path):
         done = lab.jvmscope("attach", "--cpu", "--native", "-t", "1500ms", "-o", tmp_path / "a.jfr", process.pid)
         assert done.returncode == 0, done.stderr
         assert figures() == (0, 0)
-        report = lab.jvmscope("report", tmp_path / "a.jfr").stdout
+        report = lab.output("report", tmp_path / "a.jfr")
         assert "Hot.countedLoop" in report
     finally:
         process.kill()
@@ -153,7 +152,7 @@ def test_samples_that_wait_when_sampling_ends_are_counted(jdk, tmp_path):
             before = lab.cpu_seconds(process.pid)
             done = lab.jvmscope("attach", "--agent", "cpu=samples,walker=jvmti,interval=1ms", "-t", "200ms", "-o", out, process.pid)
             assert done.returncode == 0 and process.poll() is None, done.stderr
-            total = json.loads(lab.jvmscope("report", "--json", out).stdout)["samples"]["total"]
+            total = lab.read_json("report", "--json", out)["samples"]["total"]
             assert 0 < total <= 1000 * (lab.cpu_seconds(process.pid) - before) + 40
     finally:
         process.kill()
@@ -175,7 +174,7 @@ def test_wall_by_jvmti(jdk, tmp_path):
     out = tmp_path / "out.jfr"
     done = jdk.java("Hot", "native", 1000, jvm=[jdk.agent(f"cpu=wall,walker=jvmti,interval=20,format=r,file={out}")])
     assert done.returncode == 0, done.stderr
-    text = lab.jvmscope("report", "--idle", "--limit", "1000", out).stdout
+    text = lab.output("report", "--idle", "--limit", "1000", out)
     rows = {m[2]: int(m[1]) for m in re.finditer(r"^ +[\d.]+ % +[\d.]+ % +(\d+) +(\S+)$", text, re.M)}
     waits = sum(n for name, n in rows.items() if "accept" in name.lower() or "poll" in name.lower())
     assert waits >= 30, text

@@ -183,7 +183,7 @@ def test_manifests_are_valid():
     assert len(containers) == 2 and all(c["name"] and c["image"] for c in containers)
     for words in [c["args"] for c in containers if "args" in c] + [words_of(UNITS / "jvmscope-record@.service")]:
         options = {w for w in words if w.startswith("--")}
-        assert options <= set(re.findall(r"--[a-z-]+", lab.jvmscope(words[0], "--help").stdout)), words
+        assert options <= set(re.findall(r"--[a-z-]+", lab.output(words[0], "--help"))), words
 
 
 @pytest.mark.jdks(17)
@@ -204,4 +204,4 @@ def test_the_capabilities_of_the_examples_are_enough(jdk, tmp_path):
         limited = ["setpriv", "--inh-caps=-all", "--bounding-set=-all" + "".join(f",+{c}" for c in sorted(capabilities))]
         done = subprocess.run([*limited, lab.BUILD / "jvmscope", "attach", "--cpu", "-i", "1ms", "-t", "300ms", "-o", tmp_path / f"{i}.jfr",
                                str(process.pid)], capture_output=True, text=True, timeout=120)
-        assert done.returncode == 0 and "Busy.work" in lab.jvmscope("report", tmp_path / f"{i}.jfr").stdout, done.stderr
+        assert done.returncode == 0 and "Busy.work" in lab.output("report", tmp_path / f"{i}.jfr"), done.stderr

@@ -46,9 +46,9 @@ def test_exceptions_and_events_of_the_vm(jdk, jvmscope, tmp_path):
     assert vm.index(("class load", "main", "Throws$Guest")) < vm.index(("class unload", None, "Throws$Guest"))
     starts, ends = (sum(v[0] == f"gc {w}" for v in vm) for w in ("start", "finish"))
     assert starts >= 4 and starts == ends
-    text = jvmscope("trace", out).stdout
+    text = lab.output("trace", out)
     assert f"throw java.lang.IllegalStateException: at the bottom  at Throws.deep:{explicit}, out of 6 calls, caught at" in text
-    assert "THROWN AT" in jvmscope("trace", "--exceptions", out).stdout
+    assert "THROWN AT" in lab.output("trace", "--exceptions", out)
 
 
 def test_counts_by_probes(jdk, jvmscope, tmp_path):
@@ -96,8 +96,8 @@ def test_a_handler_without_a_probe_is_not_known(jdk, jvmscope, tmp_path):
     places = [f"ThrowsForever.thrower{at(m)}" for m in ("// for main", "// for a new frame", "// for nothing")]
 
     def caught(out):
-        rows = json.loads(jvmscope("trace", "--exceptions", "--json", out).stdout)["exceptions"]
-        table = jvmscope("trace", "--exceptions", out).stdout
+        rows = lab.read_json("trace", "--exceptions", "--json", out)["exceptions"]
+        table = lab.output("trace", "--exceptions", out)
         found = {e["place"]: e["caught"] for e in rows if e["place"] in places and e["count"] > 1}
         for place, handler in found.items():
             assert any(l.endswith(handler or "nowhere") and place in l for l in table.splitlines()), table
@@ -140,7 +140,7 @@ def test_rethrown_exceptions_count_at_each_throw_in_both_ways(jdk, jvmscope, tmp
         out = tmp_path / f"{mode}.jfr"
         done = jdk.java("ThrowsOn", 10, jvm=[jdk.agent(f"format=r,exceptions={mode},file={out}")])
         assert done.returncode == 0 and done.stdout == "70\n" and not done.stderr, done.stderr
-        table = json.loads(jvmscope("trace", "--exceptions", "--json", out).stdout)
+        table = lab.read_json("trace", "--exceptions", "--json", out)
         rows = table["exceptions"]
         # Which of them may be an earlier one, thrown on: all in methods that have a handler of it.
         again = {e["class"].partition("$")[2] for e in rows if e["after_handler"] and e["class"].startswith("ThrowsOn$")}
@@ -155,7 +155,7 @@ def test_rethrown_exceptions_count_at_each_throw_in_both_ways(jdk, jvmscope, tmp
     ended = {(c, True): 10 for c in ("Plain", "Rethrown", "Finally", "Method", "Block", "Resource", "Either")}
     assert found["counts"] == ended | {("Rethrown", False): 10, ("Finally", False): 10, ("Block", False): 10, ("Resource", False): 20}
     assert found["stacks"] == found["counts"]
-    events = json.loads(jvmscope("trace", "--json", tmp_path / "stacks.jfr").stdout)["events"]
+    events = lab.read_json("trace", "--json", tmp_path / "stacks.jfr")["events"]
     assert sum(e["kind"] == "exception" and e["exception"] == "ThrowsOn$Resource" for e in events) == 30
-    told = jvmscope("trace", "--exceptions", tmp_path / "counts.jfr").stdout.splitlines()[-1]
+    told = lab.output("trace", "--exceptions", tmp_path / "counts.jfr").splitlines()[-1]
     assert re.fullmatch(r"\d+ throws; what a handler throws on .* counts again, where it does: of these at most \d+", told), told

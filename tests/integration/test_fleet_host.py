@@ -97,7 +97,7 @@ def test_a_machine_sends_what_its_vms_recorded_each_sample_once(jdk, tmp_path):
                 host.start()
                 lab.wait_for(lambda: not host.waiting(), 120, "what waited is sent")
                 host.stop()
-                whole = json.loads(lab.jvmscope("report", "--json", tmp_path / "whole.jfr").stdout)["samples"]["total"]
+                whole = lab.read_json("report", "--json", tmp_path / "whole.jfr")["samples"]["total"]
                 assert total(again) == whole > 20
                 [row] = fleet(again, "services")["services"]
                 assert (row["service"], row["version"]) == ("shop", "1.8")
@@ -163,6 +163,6 @@ def test_a_vm_that_ends_while_the_host_is_away(jdk, tmp_path):
         finally:
             if host.process.poll() is None:
                 host.kill()
-        whole = json.loads(lab.jvmscope("report", "--json", tmp_path / "whole.jfr").stdout)["samples"]["total"]
+        whole = lab.read_json("report", "--json", tmp_path / "whole.jfr")["samples"]["total"]
         assert total(c) == whole > before
         assert not os.path.exists(ring)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """--jfr: the VM's own Flight Recorder records too, into the same file, and nothing is in it twice."""
 import collections
-import json
 import re
 import signal
 import struct
@@ -50,8 +49,8 @@ def test_both_record_and_nothing_twice(jdk, tmp_path):
     assert not set(ours) & set(theirs), set(ours) & set(theirs)
     assert theirs["jdk.CPUInformation"] and ours["jdk.ExecutionSample"] and ours["jdk.ThreadStart"]
     assert counts(out) == ours | theirs
-    report = json.loads(lab.jvmscope("report", "--json", out).stdout)
-    alone = json.loads(lab.jvmscope("report", "--json", tmp_path / "both-True.jfr").stdout)
+    report = lab.read_json("report", "--json", out)
+    alone = lab.read_json("report", "--json", tmp_path / "both-True.jfr")
     assert not report["unended"]
     if jdk.version < 11:  # allocations are the VM's alone
         report.pop("allocations", None)

@@ -246,7 +246,7 @@ def test_leaks_are_named(jdk, tmp_path, way):
         assert taken in (16666, 16667) and (taken - longer) * 3 == pytest.approx(4096, abs=12), notes
         assert "Steps behind the first 201 of a path are not shown." in notes
         assert not [n for n in heap("paths", dump, "--limit", 100, "byte[]")["notes"] if "Steps behind" in n]
-    text = lab.jvmscope("heap", "leaks", dump).stdout
+    text = lab.output("heap", "leaks", dump)
     assert ("loaded by 200 class loaders, one each." in text) == loaders
     assert ("which keep class HeapLeaks$Plugin, loaded by" in text) == (way == "loadersalone")
     assert ("200 versions of class HeapLeaks$Plugin, " in text) == (way == "classes")

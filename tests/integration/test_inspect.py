@@ -6,6 +6,8 @@ import subprocess
 
 import pytest
 
+import lab
+
 
 @pytest.fixture
 def program(jdk):
@@ -49,7 +51,7 @@ def test_threads_classes_objects_as_they_are(jdk, jvmscope, program):
     assert len(waiting) == 4 and all(f["class"] == "Inspected" for f in waiting)
     assert "locals" not in waiting[0], "HotSpot gives locals to agents that were there from start-up alone"
     assert "loaded at its start" in stack["locals_unknown"]
-    assert re.search(r"^locals_unknown +the VM reports them only to", jvmscope("inspect", program.pid, "stack", "holder").stdout, re.M)
+    assert re.search(r"^locals_unknown +the VM reports them only to", lab.output("inspect", program.pid, "stack", "holder"), re.M)
 
 
 def test_classes_and_statics(jdk, jvmscope, program):
@@ -140,13 +142,13 @@ def test_top_shows_the_counters(jdk, jvmscope, program):
     assert last["states"]["blocked"] == 1 and last["states"]["parked"] >= 1
     assert any(p["name"] == "metaspace" and p["used"] > 0 for p in last["pools"]) and last["busiest"]
     # The kernel keeps 15 bytes of a name; the VM, which is asked for states, has the rest.
-    names = {t["tid"]: t["name"] for t in json.loads(jvmscope("inspect", "--json", program.pid, "threads").stdout)["threads"] if "tid" in t}
+    names = {t["tid"]: t["name"] for t in lab.read_json("inspect", "--json", program.pid, "threads")["threads"] if "tid" in t}
     shown = {t["tid"]: t for t in last["busiest"]}
     assert any(len(name.encode()) > 15 for name in names.values()), names
     assert {tid: (t["name"], t["name_cut"]) for tid, t in shown.items() if tid in names} == {
         tid: (name, False) for tid, name in names.items() if tid in shown}
     # Without being asked it is not, and what may be more is marked. (Until JDK 9 threads have the name of the process.)
-    last = json.loads(jvmscope("top", "--json", "-n", 1, "-i", "50ms", "-r", 200, program.pid).stdout)
+    last = lab.read_json("top", "--json", "-n", 1, "-i", "50ms", "-r", 200, program.pid)
     assert {t["name_cut"] for t in last["busiest"]} == {True, False}
     assert all(t["name_cut"] == (len(t["name"].encode()) >= 15) for t in last["busiest"]), last["busiest"]
     done = jvmscope("top", "-i", 0, program.pid)
@@ -157,11 +159,11 @@ def test_top_shows_the_counters(jdk, jvmscope, program):
 
 
 def test_tables_are_in_the_words_of_java(jdk, jvmscope, program):
-    methods = jvmscope("inspect", program.pid, "class", "Inspected").stdout
+    methods = lab.output("inspect", program.pid, "class", "Inspected")
     assert re.search(r"^ +main +void \(java\.lang\.String\[\]\) +public", methods, re.M), methods
     assert not re.search(r"\([A-Z\[;/a-z]*\)[VIJZ\[L]", methods), methods
-    assert jvmscope("inspect", program.pid, "deadlocks").stdout == "no deadlocks\n"
-    threads = jvmscope("inspect", program.pid, "threads").stdout
+    assert lab.output("inspect", program.pid, "deadlocks") == "no deadlocks\n"
+    threads = lab.output("inspect", program.pid, "threads")
     assert re.search(r"^ +\d+ +holder +the group .*alive, waiting, indefinitely, parked", threads, re.M), threads
 
 
@@ -183,7 +185,7 @@ def test_text_shows_what_json_has(jdk, jvmscope, tmp_path):
         assert process.stdout.readline() == "ready\n"
         for question in (("stack", "holder"), ("class", "Inspected"), ("class", "Inspected$Known"), ("statics", "Inspected"), ("groups",)):
             answer = ask(jvmscope, process, *question)
-            text = jvmscope("inspect", process.pid, *question).stdout
+            text = lab.output("inspect", process.pid, *question)
             changing = {str(answer.get("thread", {}).get(key)) for key in ("cpu_ns", "id", "flags")} | {"None"}
             hexadecimal = {s for s in scalars(answer) if s.isdigit() and f"#{int(s):x}" in text}  # identity hashes
             # Descriptors are told in Java's words, and the bits of a state by their names.
@@ -192,7 +194,7 @@ def test_text_shows_what_json_has(jdk, jvmscope, tmp_path):
         stack = ask(jvmscope, process, "stack", "holder")
         assert any(f.get("locals") for f in stack["frames"] if f["method"] == "waiting"), "JSON has no locals either"
         assert "locals_unknown" not in stack
-        text = jvmscope("inspect", process.pid, "class", "Inspected").stdout
+        text = lab.output("inspect", process.pid, "class", "Inspected")
         assert re.search(r"^ +nothing +java\.lang\.Object +static +null$", text, re.M), text
         assert re.search(r"^ +tenth +double +static +0\.1$", text, re.M) and re.search(r"^ +third +float +static +0\.33333334$", text, re.M), text
         for name, bad in (("Inspected$Known", {"strictfp", "super", "synchronized"}), ("java.lang.String", {"strictfp", "super"})):

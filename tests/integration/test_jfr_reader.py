@@ -126,7 +126,7 @@ def test_pprof_has_the_samples_of_a_stack_together(jdk, recording, tmp_path):
     assert len(set(stacks)) < len(stacks), "no stack is of two threads"
     assert len(list(itertools.groupby(stacks))) == len(set(stacks))
     assert len({(sample.get(1), sample.get(3)) for sample in samples}) == len(samples)
-    total = json.loads(lab.jvmscope("report", recording, "--json").stdout)["allocations"]["total"]
+    total = lab.read_json("report", recording, "--json")["allocations"]["total"]
     assert sum(varints(sample[2])[0] for sample in samples) == total
 
 

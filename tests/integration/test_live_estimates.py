@@ -74,7 +74,7 @@ def test_errors_in_a_recording(jdk, tmp_path):
     """In JSON, and as a column of the table; what is below its error is marked."""
     run(jdk, 1000000, "alloc=exact,format=r", tmp_path / "s.jfr")
     check(json_rows(tmp_path / "s.jfr"), 1000000, 0.25 if jdk.version == 8 else 0.1)
-    table = lab.jvmscope("report", "--limit", "1000", tmp_path / "s.jfr").stdout
+    table = lab.output("report", "--limit", "1000", tmp_path / "s.jfr")
     assert re.search(r"^ *\d+ +\d+ +\d+ +\d+ +1000000  *LiveAmounts\$Kept6 ", table, re.M), table
     assert re.search(r"^ *<\d+ +\d+ +<\d+ +\d+ +1000000  *LiveAmounts\$Dropped6 ", table, re.M), table
     assert re.search(r"< below that error: \d+ sites", table) and "+- is the standard error" in table
@@ -100,7 +100,7 @@ def test_errors_by_attach(jdk, tmp_path):
         vm.communicate()
     if jdk.version == 8:  # later ones sample at first in buffers that were handed out before, so that small amounts have an error
         check(json_rows(tmp_path / "s.jfr"), 1000000, 0.25)
-    sites = json.loads(lab.jvmscope("report", "--json", tmp_path / "s.jfr").stdout)["allocations"]["sites"]
+    sites = lab.read_json("report", "--json", tmp_path / "s.jfr")["allocations"]["sites"]
     wasted = [s for s in sites if s["class"] == "byte[]" and any("LiveAmounts.waste" in f for f in s["trace"])]
     assert sum(s["objects"] for s in wasted) == 1500000, wasted
     for s in wasted:

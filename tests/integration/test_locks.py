@@ -78,7 +78,7 @@ def test_a_method_with_probes_is_compiled(jdk):
 
 def test_the_recording_says_what_is_exact(jdk):
     _, out, _ = held(jdk.version)
-    text = lab.jvmscope("threads", "monitors", out).stdout
+    text = lab.output("threads", "monitors", out)
     assert "Holds by method that took the lock, exact" in text
     assert re.search(r"^\s+100 .* HeldLocks\.block, HeldLocks\$Block$", text, re.M), text
 

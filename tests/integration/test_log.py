@@ -141,7 +141,7 @@ def test_attach_and_stop_leave_the_program_as_it_was(jdk, jvmscope, tmp_path):
         assert process.stdout.readline() == "ready\n"
         done = jvmscope("attach", "--log", "TracedForever:5 one {n}", "--trace", "TracedForever.two", "-t", "1s", "-o", out, process.pid)
         assert done.returncode == 0, done.stderr
-        listed = json.loads(jvmscope("trace", "--json", out).stdout)
+        listed = lab.read_json("trace", "--json", out)
         assert len(listed["events"]) > 10 and all(re.fullmatch(r"one \d+", e["text"]) for e in listed["events"])
         assert len(listed["calls"]) > 10 and {c["method"] for c in listed["calls"]} == {"TracedForever.two(I)I"}
         process.stdin.close()
@@ -174,7 +174,7 @@ def test_a_line_reaches_fields_lengths_statics_and_the_thread(jdk, jvmscope, tmp
     done = jdk.run("java", "-Xmx64m", jdk.agent(f"format=r,log=Reached$Base:{at} {'|'.join(f'{{{v}}}' for v in values)},file={out}"),
                    "-cp", lab.compiled("Reached"), "Reached")
     assert done.returncode == 0 and done.stdout == "done\n", done.stderr
-    events = json.loads(jvmscope("trace", "--json", out).stdout)["events"]
+    events = lab.read_json("trace", "--json", out)["events"]
     got = [e["text"].split("|") for e in events if e["kind"] == "log" and e["thread"]]
     none = "(no such field)"
     want = [[str(10 * i) if i < 5 else "null", "null" if i == 3 else "2", none if i % 2 else str(1000 + i), f"n{10 * i}" if i < 5 else "null",
@@ -206,7 +206,7 @@ def test_a_name_that_matches_nothing_is_reported_at_once_and_only_once(jdk, jvms
     place = f"jvmscope: note: --log TracedForever.one:{at}: "
     assert sorted(line.removeprefix(place).split(" ")[0] for line in said) == ["n.nosuch", "nosuch", "{TracedForever.nosuch}:"], said
     assert "nosuch" not in rest and "wrote" in rest, rest
-    assert len(notes(json.loads(jvmscope("trace", "--json", tmp_path / "l.jfr").stdout)["events"])) == 3
+    assert len(notes(lab.read_json("trace", "--json", tmp_path / "l.jfr")["events"])) == 3
 
 
 @pytest.mark.jdks(8, 27)
@@ -219,7 +219,7 @@ def test_records_and_stacks_that_are_missing_are_counted(jdk, jvmscope, tmp_path
             out = tmp_path / f"{kind}-{limit}.jfr"
             done = jdk.java("ThrowsOn", 10, jvm=[jdk.agent(f"format=r,{options},limit={limit},file={out}")])
             assert done.returncode == 0 and done.stdout == "70\n", done.stderr
-            found[limit] = json.loads(jvmscope("trace", "--json", out).stdout)
+            found[limit] = lab.read_json("trace", "--json", out)
         whole, cut = found[1000000], found[30]
         events = [e for e in whole["events"] if e["kind"] == kind and "ThrowsOn" in e["place"]]
         assert len(events) + whole["lost"] >= there and len(cut["events"]) == 30

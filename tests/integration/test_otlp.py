@@ -52,7 +52,7 @@ def test_a_published_trace_is_that_of_its_samples(otlp, jdk, model, tmp_path):
             assert counts[expected] > 20 and sum(counts.values()) - counts[expected] <= 1, (thread, method, counts)
     for nobody in (("astray", "astray"), ("without", "outside")):
         assert set(found[nobody]) == {b""}, (nobody, found[nobody])
-    requests = [json.loads(lab.jvmscope("requests", "show", "--json", str(n), out, check=True).stdout) for n in (1, 2)]
+    requests = [lab.read_json("requests", "show", "--json", str(n), out) for n in (1, 2)]
     assert {(r["trace_id"], r["span_id"]) for r in requests} == {("01" * 16, "11" * 8), ("02" * 16, "12" * 8)}
 
 

@@ -395,7 +395,7 @@ def test_statements_connections_and_calls(jdk, tmp_path):
     trace = "0af7651916cd43dd8448eb211c80319c"
     assert told == {("http", peer, trace, 16 * letter): rounds for peer, letter in (
         ("127.0.0.1", "a"), ("localhost", "b"), ("127.0.0.2", "c"), ("127.0.0.3", "d"))}, told
-    shown = [json.loads(lab.jvmscope("requests", "show", "--json", r.id, out).stdout) for r in requests.values() if r.name == call]
+    shown = [lab.read_json("requests", "show", "--json", r.id, out) for r in requests.values() if r.name == call]
     assert all([(c["trace_id"], c["span_id"]) for c in s["calls"]] == [(trace, 16 * letter) for letter in "abcd"] for s in shown), shown
 
 
@@ -419,14 +419,14 @@ def test_many_are_counted_and_a_sample_is_kept(jdk, tmp_path):
     assert len(requests) + left_out == n, (kept, lost)
     assert len(requests) < 60000 and kept["slow"] >= 20, kept
     # The whole is counted. A part of the time has only the details that were kept, and says so, in text and JSON.
-    whole = json.loads(lab.jvmscope("requests", "--json", out).stdout)["requests"]
+    whole = lab.read_json("requests", "--json", out)["requests"]
     assert [(r["count"], r["exact"]) for r in whole if r["name"] == "RequestsMany.quick"] == [(n, True)]
     part = lab.jvmscope("requests", "--from", "0s", out)
     assert "are those of the requests whose details were kept" not in part.stdout
     part = lab.jvmscope("requests", "--to", "1000s", out)
     more = re.search(r"^ counts and times are those of the requests whose details were kept; ([\d,]+) more ended in this time", part.stdout, re.M)
     assert int(more[1].replace(",", "")) == lost["details of requests", max(r for w, r in lost if w == "details of requests")], part.stdout
-    part = json.loads(lab.jvmscope("requests", "--json", "--to", "1000s", out).stdout)["requests"]
+    part = lab.read_json("requests", "--json", "--to", "1000s", out)["requests"]
     assert [(r["count"] == r["kept"], r["exact"]) for r in part if r["name"] == "RequestsMany.quick"] == [(True, False)]
 
 
@@ -463,7 +463,7 @@ def test_a_million_names_and_loaders_that_are_dropped(jdk, jvmscope, tmp_path):
     assert sum(t[1] for t in totals.values()) == n + 2 * loaders, sorted(totals)[:5]
     assert len(totals) == 1001 and totals["[other names]"][1] == n - 999, (len(totals), totals["[other names]"])
     assert totals["RequestNames$Shop.order"][:3] == ("method", loaders, loaders)
-    table = json.loads(jvmscope("requests", "--json", out).stdout)["requests"]
+    table = lab.read_json("requests", "--json", out)["requests"]
     assert {r["name"]: r["count"] for r in table} == {name: t[1] for name, t in totals.items()}
     assert out.stat().st_size < 40_000_000, out.stat().st_size
 
@@ -473,8 +473,8 @@ def test_what_a_request_allocates(jdk, jvmscope, tmp_path):
     """Allocations of all threads that work for a request, and nothing that they or others allocate for no request."""
     out, n = tmp_path / "a.jfr", 800
     run_many(jdk, out, "alloc", n, more=",alloc=sampled")
-    row, = json.loads(jvmscope("requests", "--json", "--name", "RequestsMany.large", out).stdout)["requests"]
+    row, = lab.read_json("requests", "--json", "--name", "RequestsMany.large", out)["requests"]
     # A sample is taken every 512 KiB on average: 1,600 samples are off by a fortieth, as standard deviation.
     assert row["count"] == n and 0.85 < row["alloc_bytes"] / (1 << 20) < 1.15, row
-    head, first = jvmscope("requests", out).stdout.splitlines()[2:4]
+    head, first = lab.output("requests", out).splitlines()[2:4]
     assert head.split()[9] == "alloc" and ("KiB" in first or "MiB" in first), (head, first)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent under hard conditions: ends of the VM, full disks, read-only folders, class unloading, attaching in the middle."""
-import json
 import os
 import pathlib
 import re
@@ -119,7 +118,7 @@ def test_attach_in_the_middle(jdk, tmp_path, record_property):
         for name in ("first.jfr", "second.jfr"):
             done = attach(process, "--cpu", "-t", "1500ms", "-o", tmp_path / name)
             assert done.returncode == 0, done.stderr
-            used = json.loads(lab.jvmscope("report", "--json", tmp_path / name).stdout)["samples"]["cpu_time_ns"]["java"] / 1e9
+            used = lab.read_json("report", "--json", tmp_path / name)["samples"]["cpu_time_ns"]["java"] / 1e9
             ratio = events(tmp_path / name) / (used / 0.010)
             record_property(name, f"{ratio:.2f} of the samples expected, of {used:.2f} s")
             assert used > 0.1 and 0.8 <= ratio <= 1.2
@@ -127,7 +126,7 @@ def test_attach_in_the_middle(jdk, tmp_path, record_property):
     finally:
         process.kill()
         process.communicate()
-    report = lab.jvmscope("report", tmp_path / "first.jfr").stdout
+    report = lab.output("report", tmp_path / "first.jfr")
     assert "Hot.countedLoop" in report
 
 

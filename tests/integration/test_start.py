@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How recordings begin: each step of each capture's start fails in turn (the hidden option fail=), in many recordings of one VM."""
 import collections
-import json
 import socket
 import subprocess
 import threading
@@ -174,6 +173,6 @@ def test_a_vm_takes_many_recordings(jdk, tmp_path):
                                 program.process.pid)
             assert done.returncode == 0, (i, done.stderr)
             program.goes_on()
-        shown = json.loads(lab.jvmscope("trace", "--exceptions", "--json", tmp_path / "x.jfr").stdout)
+        shown = lab.read_json("trace", "--exceptions", "--json", tmp_path / "x.jfr")
         assert shown
         program.end()

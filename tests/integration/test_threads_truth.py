@@ -93,7 +93,7 @@ def test_what_waits_at_attach_is_known(jdk, attached_waits):
     assert {t["name"] for t in summary["threads"]} >= set(STATES)
     assert not any("jvmscope" in t["name"] for t in summary["threads"])
     # The spinning thread is the only one that runs all the time, so it is what the time depends on.
-    shown = lab.jvmscope("threads", "summary", attached_waits).stdout
+    shown = lab.output("threads", "summary", attached_waits)
     assert "Finalizer" not in shown and not re.search(r"\bpool\b", shown.split("idle threads")[0]), shown
     assert re.search(r"idle waits are left out: \d+, .* in all", shown), shown
 
@@ -161,7 +161,7 @@ def test_wall_clock_samples_leave_idle_threads_out(jdk, attached_waits):
     assert not any("ReferenceQueue" in m or "ReferenceHandler" in m for m in shown), shown
     assert any("AttachedWaits.lambda$main" in m for m in shown), shown
     assert "java.util.concurrent.ThreadPoolExecutor.getTask" in {m["method"] for m in everything["methods"]}
-    text = lab.jvmscope("report", "--metric", "wall", attached_waits).stdout
+    text = lab.output("report", "--metric", "wall", attached_waits)
     assert f"left out: {found['idle']} of threads with nothing to do (--idle)" in text, text
 
 
@@ -238,9 +238,9 @@ def test_filters_do_what_they_say(jdk, folder):
         done = lab.jvmscope("threads", verb, option, "nosuch", path)
         assert done.returncode == 1 and f"{message}: nosuch" in done.stderr and not done.stdout, (verb, done)
     # Times are all of one form, so that a column can be read from top to bottom.
-    lines = lab.jvmscope("threads", "timeline", path).stdout.splitlines()
+    lines = lab.output("threads", "timeline", path).splitlines()
     assert all(re.match(r" +\d+\.\d{6} s  [a-z]", line) for line in lines), lines[:3]
-    cut = lab.jvmscope("threads", "timeline", "-n", "3", path).stdout.splitlines()
+    cut = lab.output("threads", "timeline", "-n", "3", path).splitlines()
     assert cut == [*lines[:3], f" ... and {len(lines) - 3} events more (--limit)"]
 
 
@@ -258,7 +258,7 @@ def test_a_lock_is_handed_over_by_an_owner_that_ends(jdk, folder):
 def test_no_deadlock_is_said_where_one_was_looked_for(jdk, folder):
     """The JDK's own recordings do not contain who owns a lock."""
     path = path_truth(jdk.version, folder)[1]
-    assert lab.jvmscope("threads", "deadlocks", path).stdout == "no deadlock at the end of the recording\n"
+    assert lab.output("threads", "deadlocks", path) == "no deadlock at the end of the recording\n"
     path = folder / "jdk.jfr"
     assert jdk.java("PathTruth", jvm=[f"-XX:StartFlightRecording=filename={path}"]).returncode == 0
     done = lab.jvmscope("threads", "deadlocks", path)
@@ -293,9 +293,9 @@ def test_an_owner_that_the_vm_does_not_report_is_shown_as_unknown(jdk, tmp_path)
     assert summary["owner_unknown"] == summary["owner_unknown_virtual"] == len(unknown)
     if jdk.version == 21:  # pinned: the carrier has the monitor, and the VM says so
         assert not unknown
-    text = lab.jvmscope("threads", "timeline", out).stdout
+    text = lab.output("threads", "timeline", out)
     assert text.count("owner unknown") == len(unknown)
-    assert ("owner is unknown" in lab.jvmscope("threads", "summary", out).stdout) == bool(unknown)
+    assert ("owner is unknown" in lab.output("threads", "summary", out)) == bool(unknown)
 
 
 @pytest.mark.measured
@@ -322,8 +322,8 @@ def recorded_virtual(jdk, out, parked, *options, jvm=()):
     try:
         assert process.stdout.readline() == "ready\n"
         asked = lab.jvmscope("inspect", "--json", process.pid, "threads")
-        stack = json.loads(lab.jvmscope("inspect", "--json", process.pid, "stack", "takes", check=True).stdout) if trackable else None
-        top = json.loads(lab.jvmscope("top", "--json", "--states", "-n", 1, "-i", "200ms", "-r", 200, process.pid).stdout)
+        stack = lab.read_json("inspect", "--json", process.pid, "stack", "takes") if trackable else None
+        top = lab.read_json("top", "--json", "--states", "-n", 1, "-i", "200ms", "-r", 200, process.pid)
         assert not trackable or (stack["thread"]["virtual"] and stack["thread"]["state"] == "parked"), stack
         assert not trackable or "AttachedVirtual.takes" in {f"{f['class']}.{f['method']}" for f in stack["frames"]}, stack
         done = lab.jvmscope("attach", "--threads", "--cpu", *options, "-o", out, process.pid)
@@ -369,7 +369,7 @@ def test_virtual_threads_that_are_there_at_attach(jdk, tmp_path):
     ended = next(e for e in events if e["thread"] == "at-the-lock" and e["type"] == "TRCThreadRunningEvent" and e.get("cause"))
     assert ended["cause"] == "unpark", ended
     # The samples of the one that runs are its own.
-    found = json.loads(lab.jvmscope("report", "--json", "--thread", "spins", out).stdout)
+    found = lab.read_json("report", "--json", "--thread", "spins", out)
     assert found["samples"]["total"] > 5, found
     assert not lab.jvmscope("threads", "summary", out).stderr
 
@@ -395,7 +395,7 @@ def test_virtual_threads_that_want_a_monitor_or_a_class_are_not_ready(jdk, tmp_p
     for own in (waits, needs):
         ends = {(e["thread"], e["time"] + 1) for e in own if e["type"] == "TRCThreadRunningEvent"}
         assert all((e["thread"], e["time"]) in ends for e in own if e["type"] == "TRCThreadUnmountedEvent"), own
-    text = lab.jvmscope("threads", "timeline", out).stdout
+    text = lab.output("threads", "timeline", out)
     assert text.count("  class-init ") == len(stopped)
     for needs in stopped:
         path = threads("critical-path", out, "--thread", needs["thread"])

@@ -94,7 +94,7 @@ def as_reported(name):
 
 def told_by_report(path, text):
     """`report` prints what the text contains: calls, the total, and shares of it."""
-    table = json.loads(lab.jvmscope("report", "--json", path).stdout)["times"]
+    table = lab.read_json("report", "--json", path)["times"]
     rows, methods = hprof_times.rows(text), {m["method"]: m for m in table["methods"]}
     calls, shares = {}, {}
     for share, count, frames in rows:
@@ -159,7 +159,7 @@ def test_recordings_report_calls_times_and_their_errors(jdk, tmp_path, clock):
     text = tmp_path / "times.hprof.txt"
     assert lab.jvmscope("convert", "-o", text, out).returncode == 0
     told_by_report(text, text.read_text())
-    converted = {m["method"]: m["calls"] for m in json.loads(lab.jvmscope("report", "--json", text).stdout)["times"]["methods"]}
+    converted = {m["method"]: m["calls"] for m in lab.read_json("report", "--json", text)["times"]["methods"]}
     assert {m: converted.get(m) for m in methods} == {m: v["calls"] for m, v in methods.items()}
     if jdk.version >= 11:
         said = jdk.run("jfr", "print", "--events", "jvmscope.CallTimes", out)
@@ -174,7 +174,7 @@ def test_old_format_pairs_callers_and_callees(jdk, tmp_path):
     assert text.startswith("count callee caller time\n")
     assert re.search(r"^2000 TimesTruth\.recurse\(I\)I TimesTruth\.recurse\(I\)I \d+$", text, re.M)
     assert re.search(r"^100 TimesTruth\.recurse\(I\)I TimesTruth\.main\(\[Ljava/lang/String;\)V \d+$", text, re.M)
-    table = json.loads(lab.jvmscope("report", "--json", out).stdout)["times"]
+    table = lab.read_json("report", "--json", out)["times"]
     rows = re.findall(r"^(\d+) (\S+?)\(\S* \S.* (\d+)$", text, re.M)
     calls = {}
     for count, callee, _ in rows:
@@ -210,10 +210,10 @@ def test_calls_that_never_returned_do_not_lead(jdk, tmp_path):
     assert max(methods.index("TimesOpen.main"), methods.index("TimesOpen.works")) < methods.index("TimesOpen.waitsForEver")
     assert sum(m["open_ns"] for m in times["methods"]) > 1_400_000_000  # both daemons
     assert sum(m["self_ns"] for m in times["methods"]) == times["total_ns"]
-    text = lab.jvmscope("report", "--limit", "3", "--stacks", "0", out).stdout
+    text = lab.output("report", "--limit", "3", "--stacks", "0", out)
     table, told = text.split("In calls that had not returned")
     assert "TimesOpen.works" in table and "TimesOpen.waitsForEver" not in table and "TimesOpen.waitsForEver" in told, text
-    stacks = lab.jvmscope("report", "--limit", "1", "--stacks", "3", out).stdout.split("Hottest stacks")[1]
+    stacks = lab.output("report", "--limit", "1", "--stacks", "3", out).split("Hottest stacks")[1]
     assert "TimesOpen.works" in stacks and "TimesOpen.waitsForEver" not in stacks, stacks
     # In every output their time lies under a mark of its own, so that it is no method's.
     for name in ("t.html", "t.collapsed", "t.pb.gz"):
@@ -224,6 +224,6 @@ def test_calls_that_never_returned_do_not_lead(jdk, tmp_path):
         assert found.own["TimesOpen.waitsForEver"] == 0 and found.total["TimesOpen.waitsForEver"] == waits["self_ns"]
         assert found.own["TimesOpen.works"] == works["self_ns"]
         assert abs(found.sum - times["total_ns"]) < 0.01 * times["total_ns"]  # some are below 0
-    assert "In calls that had not returned" in lab.jvmscope("report", tmp_path / "t.collapsed").stdout
-    again = json.loads(lab.jvmscope("report", "--json", tmp_path / "t.collapsed").stdout)["times"]
+    assert "In calls that had not returned" in lab.output("report", tmp_path / "t.collapsed")
+    again = lab.read_json("report", "--json", tmp_path / "t.collapsed")["times"]
     assert again["unattributed"] == 0 and again["open_ns"] == sum(m["open_ns"] for m in times["methods"]), again["open_ns"]

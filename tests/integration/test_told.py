@@ -42,7 +42,7 @@ def test_heap_into_a_recording_has_sites_and_a_dump_that_is_named(jdk, tmp_path)
     out, dump = tmp_path / "x.jfr", tmp_path / "x.hprof"
     wrote, beside = run(jdk, out, "--heap")
     assert wrote.startswith(f"jvmscope: wrote {out} (") and beside.startswith(f"jvmscope: wrote {dump} (")
-    assert json.loads(lab.jvmscope("report", "--json", out).stdout)["allocations"]["methods"]
+    assert lab.read_json("report", "--json", out)["allocations"]["methods"]
     assert lab.jvmscope("heap", "summary", dump).returncode == 0
     # With a dump alone there is nothing for report to show, and an older dump is not named.
     (wrote,) = run(jdk, out, "--cpu")
@@ -71,7 +71,7 @@ def test_a_vm_that_attach_would_end_is_shown_and_left_alone(jdk, busy):
     assert vms[pid]["command"] == "Busy 600"
     assert (vms[pid]["attachable"], vms[other]["attachable"]) == (False, True)
     assert vms[pid]["version"].startswith("1.8.0" if jdk.version == 8 else str(jdk.version))
-    line = next(l for l in lab.jvmscope("list").stdout.splitlines() if l.split()[0] == str(pid))
+    line = next(l for l in lab.output("list").splitlines() if l.split()[0] == str(pid))
     assert line.endswith("(no attach: -Xrs, or still starting)")
     assert "Busy 600" in said_out(lab.jvmscope("top", "-n", 1, "-i", "50ms", pid))
     for command in (["status"], ["attach", "-t", "1s"], ["top", "--states", "-n", 1], ["heap", "dump"]):
@@ -267,8 +267,8 @@ def test_a_command_with_verbs_names_them_and_a_method_is_no_program(tmp_path):
                        (["run", "--then", "dump", "java"], "--then=dump: changes nothing without --on")):
         done = lab.jvmscope(*words)
         assert done.returncode == 2 and why in done.stderr, done
-    assert lab.jvmscope("list", "--help").stdout.splitlines()[0] == "usage: jvmscope list [OPTION ...]"
-    assert not [line for command in ("list", "completion", "report") for line in lab.jvmscope(command, "--help").stdout.splitlines() if line != line.rstrip()]
+    assert lab.output("list", "--help").splitlines()[0] == "usage: jvmscope list [OPTION ...]"
+    assert not [line for command in ("list", "completion", "report") for line in lab.output(command, "--help").splitlines() if line != line.rstrip()]
 
 
 @pytest.mark.jdks(8, 17, 25)
@@ -286,7 +286,7 @@ def test_methods_that_run_when_it_begins_are_reported(jdk, tmp_path, capture, op
         vm.kill()
         vm.communicate()
     verb = ["report"] if capture == "alloc" else ["coverage"]
-    found = json.loads(lab.jvmscope(*verb, "--json", out).stdout)
+    found = lab.read_json(*verb, "--json", out)
     told = [loss for loss in found["losses"] if (loss["capture"], loss["what"]) == (capture, "methods") and "they ran when" in loss["reason"]]
     assert made > 100000 and len(told) == 1 and told[0]["amount"] >= 1, found["losses"]
     done = lab.jvmscope(*verb, out)

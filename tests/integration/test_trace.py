@@ -108,7 +108,7 @@ def test_values_are_readable_without_options(jdk, jvmscope, tmp_path):
     assert sum(".changing(" in c["method"] for c in listed) == 4000
     failed = [(c["exception"], c.get("message")) for c in listed if ".fail(" in c["method"]]
     assert failed == [(None, None), ("Values$Silent", 'no "room"')]
-    shown = jvmscope("trace", out).stdout
+    shown = lab.output("trace", out)
     for text in ('Values.one("long", 1152921504606846976) = 1152921504606846976\n', "Values.real(0.1, 0.1) = 0.1\n",
                  "Values.real(2.0, 1e30) = 2.0\n", 'threw Values$Silent: no "room"\n', 'Values.one("quoted", "a\\"b\\\\c\\nd")',
                  'Values.one("enum", Values$Color.RED)', "Values.one(\"char\", 'x') = 'x'\n"):
@@ -119,8 +119,8 @@ def test_values_are_readable_without_options(jdk, jvmscope, tmp_path):
     times = [round(float(line.split()[0]) * 1e9) for line in lines]
     k = max(range(1, len(times)), key=lambda i: times[i] - times[i - 1])
     at = f"{(times[k] + times[k - 1]) // 2}ns"
-    assert jvmscope("trace", "--to", at, out).stdout.splitlines()[1:] == lines[:k]
-    assert jvmscope("trace", "--from", at, out).stdout.splitlines()[1:] == lines[k:]
+    assert lab.output("trace", "--to", at, out).splitlines()[1:] == lines[:k]
+    assert lab.output("trace", "--from", at, out).splitlines()[1:] == lines[k:]
     nothing = jvmscope("trace", "--from", "1h", out)
     assert nothing.returncode == 1 and "is not before the end of the recording" in nothing.stderr
 
@@ -148,7 +148,7 @@ def test_objects_of_the_jdk_are_shown_as_they_print_themselves(jdk, jvmscope, tm
     atomic = r"java\.util\.concurrent\.atomic\.AtomicStampedReference@[0-9a-f]+"
     assert re.fullmatch(rf'{atomic}\{{"r", 1\}}', stamped)
     assert re.fullmatch(rf"{atomic}\{{{atomic}\{{{atomic}, 2\}}, 2\}}", itself), itself
-    shown = [re.sub("@[0-9a-f]+", "", line.split("Known.", 1)[1]) for line in jvmscope("trace", out).stdout.splitlines() if "Known." in line]
+    shown = [re.sub("@[0-9a-f]+", "", line.split("Known.", 1)[1]) for line in lab.output("trace", out).splitlines() if "Known." in line]
     assert [t for t in shown if t.startswith("compared")] == [f"compared({v})" for v in (
         "10.5", "11", "java.util.OptionalInt[12]", "123e4567-e89b-12d3-a456-426614174000", 'java.io.File{"/tmp/f"}',
         'java.lang.StringBuilder{"abc"}', "java.util.concurrent.atomic.AtomicBoolean{true}")]
@@ -308,7 +308,7 @@ def test_a_condition_that_can_never_hold_is_refused_on_attach_and_add(jdk, jvmsc
         assert one.returncode == 0, one.stderr
         done = jvmscope("trace", process.pid, "add", "TracedForever.main", "--if", "return != 'x'")
         assert done.returncode == 1 and "return of TracedForever.main is not there: the method returns nothing" in done.stderr, done.stderr
-        listed = json.loads(jvmscope("trace", "--json", process.pid, "list").stdout)
+        listed = lab.read_json("trace", "--json", process.pid, "list")
         assert listed["patterns"] == ["TracedForever.one"]
         assert jvmscope("stop", "-o", out, process.pid).returncode == 0
         assert {c["method"].split("(")[0] for c in calls(jvmscope, out)} == {"TracedForever.one"}
@@ -326,7 +326,7 @@ def test_a_condition_belongs_to_the_trace_before_it(jdk, jvmscope, tmp_path):
         done = jvmscope("attach", "--trace", "TracedForever.one", "--if", "arg1 > 1000000000", "--trace", "TracedForever.two,no.Such.x",
                         "--if", "return > 0", "--trace", array, "-o", out, process.pid)
         assert done.returncode == 0, done.stderr
-        listed = json.loads(jvmscope("trace", "--json", process.pid, "list").stdout)
+        listed = lab.read_json("trace", "--json", process.pid, "list")
         assert listed["patterns"] == ["TracedForever.one", "TracedForever.two", "no.Such.x", array]
         assert listed["conditions"] == [{"pattern": "TracedForever.one", "if": "arg1 > 1000000000"},
                                         {"pattern": "TracedForever.two", "if": "return > 0"},
@@ -375,14 +375,14 @@ def test_switching_in_a_running_vm(jdk, jvmscope, tmp_path):
         done = jvmscope("attach", "--trace", "TracedForever.one", process.pid, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         wait_for_calls(jvmscope, process)
-        listed = json.loads(jvmscope("trace", "--json", process.pid, "list").stdout)
+        listed = lab.read_json("trace", "--json", process.pid, "list")
         assert listed["patterns"] == ["TracedForever.one"] and listed["methods"] == ["TracedForever.one(I)I"]
-        assert "\n  int TracedForever.one(int)\n" in jvmscope("trace", process.pid, "list").stdout
-        added = json.loads(jvmscope("trace", "--json", process.pid, "add", "TracedForever.two,java.lang.reflect.Array.getInt").stdout)
+        assert "\n  int TracedForever.one(int)\n" in lab.output("trace", process.pid, "list")
+        added = lab.read_json("trace", "--json", process.pid, "add", "TracedForever.two,java.lang.reflect.Array.getInt")
         assert added["patterns"] == ["TracedForever.one", "TracedForever.two", "java.lang.reflect.Array.getInt"] and added["unmatched"] == []
         two = ["TracedForever.two(I)I", "java.lang.reflect.Array.getInt(Ljava/lang/Object;I)I"]
         assert sorted(added["methods"]) == ["TracedForever.one(I)I", *two]
-        left = json.loads(jvmscope("trace", "--json", process.pid, "remove", "TracedForever.one").stdout)
+        left = lab.read_json("trace", "--json", process.pid, "remove", "TracedForever.one")
         assert sorted(left["methods"]) == two and left["patterns"] == added["patterns"][1:]  # only what is traced now
         wait_for_calls(jvmscope, process, 40)
         assert jvmscope("trace", process.pid, "remove", "java.lang.reflect.Array.getInt").returncode == 0
@@ -457,10 +457,10 @@ def test_patterns_that_match_nothing_are_reported_on_attach_and_add(jvmscope, tm
              "--watch TracedForever.nosuch: nothing is watched so far: the class is loaded and declares no field of this name",
              "--watch TracedForever.quiet: nothing is watched so far: no loaded code reads or writes this field",
              "--watch no.Such.field: nothing is watched so far: no class of this name is loaded"])
-        added = json.loads(jvmscope("trace", "--json", process.pid, "add", "TracedForever.thre").stdout)
+        added = lab.read_json("trace", "--json", process.pid, "add", "TracedForever.thre")
         assert {"pattern": "TracedForever.thre", "why": "TracedForever is loaded and has no such method"} in added["unmatched"]
         assert len(added["unmatched"]) == len(UNMATCHED) + 1
-        assert "TracedForever is loaded and has no such method" in jvmscope("trace", process.pid, "list").stdout
+        assert "TracedForever is loaded and has no such method" in lab.output("trace", process.pid, "list")
     finally:
         process.communicate("\n")
 
@@ -579,7 +579,7 @@ def test_a_million_calls_a_second_for_a_minute(jdk, jvmscope, tmp_path):
         time.sleep(2)
     calls_made, total, slowest_us, most_us, waits = map(int, process.stdout.read().split())
     assert process.returncode == 0 and process.stderr.read() == "" and total == calls_made == seconds * 1_000_000
-    lost = json.loads(jvmscope("trace", "--json", "-n", 1, out).stdout)["lost"]
+    lost = lab.read_json("trace", "--json", "-n", 1, out)["lost"]
     print(f"calls {calls_made}, {counters}, resident {resident[0]} to {max(resident)} MB, slowest 1000 calls {slowest_us} us "
           f"({most_us} us of CPU at most), untraced {slowest_alone_us} ({most_alone_us}); waits a second {waits / seconds:.2f}, untraced {waits_alone / short:.2f}")
     # The first thousand calls are interpreted. Longer by the clock is who waits for a processor, which the agent's thread uses too.
@@ -617,7 +617,7 @@ def test_calls_after_the_end_are_not_waited_for(jdk, jvmscope, tmp_path):
             assert jvmscope("stop", process.pid).returncode == 0
         finally:
             process.kill()
-    seen = json.loads(jvmscope("trace", "--json", out).stdout)
+    seen = lab.read_json("trace", "--json", out)
     told = len(seen["calls"]) + seen["lost"]
     assert made - 2 <= told <= ended + 2, (made, told, ended)
 
@@ -660,7 +660,7 @@ def test_what_is_printed_of_a_value_can_be_compared_with_it(jdk, jvmscope, tmp_p
     done = jvmscope("run", *given, "--log", f"Kinds:{logged} {{h.some}} {{h.list}}", "-o", out, "--",
                     *jdk.command("java", "-cp", lab.compiled("Kinds"), "Kinds"))
     assert done.returncode == 0, done.stderr
-    lines = [re.sub("@[0-9a-f]+", "", line) for line in jvmscope("trace", out).stdout.splitlines()]
+    lines = [re.sub("@[0-9a-f]+", "", line) for line in lab.output("trace", out).splitlines()]
     for name, _, want in PRINTED:
         calls = [line.split("Kinds.", 1)[1] for line in lines if f" Kinds.{name}(" in line]
         assert len(calls) == 1 and calls[0] == "held(Kinds$Holder, 1) = 1" if want is None else calls == want, (name, calls)
@@ -684,7 +684,7 @@ def test_texts_of_classes_that_a_pattern_means(jdk, jvmscope, tmp_path):
     out = tmp_path / "t.jfr"
     done = jvmscope("run", "--trace=Kinds.optional", "--to-string=java.util.Opt*,no.*", "-o", out, "--", *jdk.command("java", "-cp", lab.compiled("Kinds"), "Kinds"))
     assert "--to-string: no class that was loaded matches: no.*\n" in done.stderr and done.stderr.count("matches: ") == 1, done.stderr
-    assert "{Optional[x]}" in jvmscope("trace", out).stdout
+    assert "{Optional[x]}" in lab.output("trace", out)
 
 
 @pytest.mark.jdks(8, 17)

@@ -28,7 +28,7 @@ def test_what_is_hard_to_trace(jdk, jvmscope, tmp_path):
     line = (lab.ROOT / "tests" / "java" / "HostileTrace.java").read_text().split("return n + 1;")[0].count("\n") + 1
     out = run(jdk, tmp_path, "trace=HostileTrace", f"log=HostileTrace:1 {{x}};HostileTrace$Guest:{line} {{n}}", "watch=HostileTrace.nothing", "cover=y")
     seen = [(c["method"].split("HostileTrace")[-1].split("(")[0], c["args"], c.get("return"), c["exception"]) for c in calls(jvmscope, out)]
-    events = json.loads(jvmscope("trace", "--json", out).stdout)["events"]
+    events = lab.read_json("trace", "--json", out)["events"]
     assert [e["text"] for e in events] == [
         "0", "1", "2", "note: nothing was logged: the class is loaded and has no code of this line", 
         "note: nothing was watched: the class is loaded and declares no field of this name"]

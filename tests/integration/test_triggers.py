@@ -194,7 +194,7 @@ def test_triggers_of_a_recording_that_goes_on(jdk, folder):
     said = out.read_text()
     files = {path.suffix: path for path in folder.glob(f"threads-{pid}-*")}
     assert set(files) == {".jfr", ".hprof"}
-    assert "java.lang.String" in lab.jvmscope("heap", "histogram", files[".hprof"]).stdout
+    assert "java.lang.String" in lab.output("heap", "histogram", files[".hprof"])
     assert stat.S_IMODE(files[".hprof"].stat().st_mode) == 0o600
     for name, value in (("REASON", "threads"), ("CONDITION", "threads > 300"), ("MEASURED", r"3\d\d"), ("PID", pid), ("FILE", files[".hprof"])):
         assert re.search(rf"^JVMSCOPE_{name}={value}$", said, re.M), said

@@ -38,7 +38,7 @@ def test_the_vm_keeps_the_agent_that_it_loaded_first(jdk, jvmscope, other, tmp_p
             done = jvmscope("attach", *PROBES, "-t", "300ms", "-o", tmp_path / f"b{i}.jfr", process.pid)
             assert done.returncode == 0, done.stderr
             assert agents(process.pid) == {"other"}
-            assert '"thread":"main"' in jvmscope("threads", "timeline", "--json", tmp_path / f"b{i}.jfr").stdout
+            assert '"thread":"main"' in lab.output("threads", "timeline", "--json", tmp_path / f"b{i}.jfr")
         # By another way than ours the second agent is loaded, and leaves at once.
         asked = jdk.run("jcmd", process.pid, "JVMTI.agent_load", lab.BUILD / "libhprof.so", "cpu=times,file=/dev/null") if jdk.version > 8 else None
         assert asked is None or "return code: 0" not in asked.stdout, asked

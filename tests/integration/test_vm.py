@@ -130,7 +130,7 @@ def test_what_the_log_lacks_is_told(version, collector, tmp_path):
         done = jdk.run("java", *lab.COLLECTORS[version][collector], f"-agentpath:{lab.BUILD}/libhprof.so=events=y,format=r,file={out}",
                        "-cp", lab.compiled("LogCut"), "LogCut", what)
         assert done.returncode == 0 and not done.stderr, done.stderr
-        vm = json.loads(lab.jvmscope("vm", "--json", out).stdout)
+        vm = lab.read_json("vm", "--json", out)
         lost = {x["what"]: x["amount"] for x in vm["losses"] if x["capture"] == "events"}
         pauses, cuts, lines = (lost.pop(w, 0) for w in ("collection pauses", "VM log parts", "VM log lines"))
         assert not lost and vm["collections"]["pauses"] + pauses == 41, (vm["collections"]["causes"], vm["losses"])
@@ -157,7 +157,7 @@ def test_a_late_thread_is_named(version, tmp_path):
     for s in named:
         assert (s["late_stack"][0]["method"], s["late_stack"][0]["line"]) == (s["late_method"], s["late_line"])
         assert s["late_stack"][-1]["method"] in ("VmDoings$1.run", "java.lang.Thread.run", "java.lang.Thread.runWith"), s
-    text = lab.jvmscope("vm", out).stdout
+    text = lab.output("vm", out)
     assert re.search(r"ms +.* the counter +VmDoings.countsLong:\d+\n +by VmDoings", text), text
 
 
@@ -202,7 +202,7 @@ def test_figures_of_the_process(jdk, tmp_path):
         assert 0 < p["used_bytes"] <= p["most_bytes"] and p["used_bytes"] <= p["committed_bytes"], p
         assert not p["limit_bytes"] or p["committed_bytes"] <= p["limit_bytes"], p
     assert sum(p["limit_bytes"] for p in code) >= 40 << 20
-    text = lab.jvmscope("vm", out).stdout
+    text = lab.output("vm", out)
     assert re.search(r"^ Metaspace +\d.* -$", text, re.M), text
 
 
@@ -220,7 +220,7 @@ def test_classes_by_their_loaders(jdk, tmp_path):
     assert loading["bootstrap"]["loaded"] > 20
     [app] = [c for name, c in loading.items() if name.endswith("AppClassLoader")]
     assert app["loaded"] >= 2 and app["unloaded"] == 0
-    assert re.search(r"^ +40 +\d+  Unload\$Loader$", lab.jvmscope("vm", out).stdout, re.M)
+    assert re.search(r"^ +40 +\d+  Unload\$Loader$", lab.output("vm", out), re.M)
 
 
 @pytest.mark.jdks(8, 17, 25)
@@ -241,7 +241,7 @@ def test_recordings_of_the_jdk_are_read(jdk, tmp_path):
     assert vm["collections"]["phases"] and {p["pool"] for p in vm["memory"]} >= {"Metaspace"} and len(vm["memory"]) >= 2, vm["memory"]
     assert all(0 < p["used_bytes"] <= 256 << 20 for p in vm["memory"]), vm["memory"]
     assert 0 < vm["process"]["cpu_user"]["most"] <= 1 and vm["process"]["classes_loaded"]["last"] > 400
-    assert "\nCollections\n" in lab.jvmscope("vm", out).stdout
+    assert "\nCollections\n" in lab.output("vm", out)
 
 
 @pytest.mark.jdks(11, 17, 25)
@@ -324,7 +324,7 @@ def test_a_container_out_of_cpu_is_a_cause_of_its_own(jdk, cpu_group, tmp_path):
     assert 0.5 * told < served["count"] * served["causes"]["throttled"] < 1.05 * lost, (served, told, lost)
     if group > 0.6 * lost:  # and other programs took less from it than its limit did
         assert served["most"] == "throttled", (served, group, lost)
-    assert "the container was out of CPU" in lab.jvmscope("requests", "slow", out).stdout
-    path = json.loads(lab.jvmscope("threads", "critical-path", "--end", "main", "--json", out).stdout)
+    assert "the container was out of CPU" in lab.output("requests", "slow", out)
+    path = lab.read_json("threads", "critical-path", "--end", "main", "--json", out)
     throttled = sum(s["ns"] for s in path["segments"] if s["state"] == "throttled")
     assert 0.5 * told < throttled < 1.05 * lost, (throttled, told)

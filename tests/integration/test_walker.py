@@ -406,7 +406,7 @@ def test_unloaded_classes_get_no_samples_of_later_ones(jdk, tmp_path, mode):
     done = jdk.java("Generations", 12, 150, jvm=[mode, "-XX:+UseSerialGC", "-Xmx64m",
                                                  jdk.agent(f"cpu=samples,interval=2,format=r,file={out}")])
     assert (done.returncode, done.stderr) == (0, "")
-    samples = json.loads(lab.jvmscope("report", "--json", out).stdout)["samples"]
+    samples = lab.read_json("report", "--json", out)["samples"]
     rows = {m["method"]: m["total"] for m in samples["methods"]}
     # Gone before the agent came to walk the stack or to ask for the name: lost and said so, but nobody else's. From JDK 22 on the
     # code is freed with its class.
@@ -468,11 +468,11 @@ def test_faults_are_in_the_report(jdk, tmp_path):
     out = tmp_path / "out.jfr"
     done = jdk.java("WalkStress", 2500, 20, jvm=["-Xmx300m", jdk.agent(f"cpu=samples,interval=1,depth=3000,format=r,file={out}")])
     assert (done.returncode, done.stdout.strip()) == (0, "done true"), done.stderr
-    text = lab.jvmscope("report", out).stdout
+    text = lab.output("report", out)
     line = re.search(r"^  a sample took [\d.]+ .?s, 99 of 100 at most [\d.]+ .?s; walks resumed (\d+), faults survived (\d+), lost \d+$",
                      text, re.M)
     assert line, text[:2000]
-    sampler = json.loads(lab.jvmscope("report", "--json", out).stdout)["samples"]["sampler"]
+    sampler = lab.read_json("report", "--json", out)["samples"]["sampler"]
     assert (sampler["walks_resumed"], sampler["faults_survived"]) == (int(line[1]), int(line[2]))
     assert 0 < sampler["handler_p50_ns"] <= sampler["handler_p99_ns"] < sampler["handler_ns"]
 
