@@ -5,7 +5,8 @@ import java.nio.charset.StandardCharsets;
 
 /**
  * Classes G000, G001 ... of the same code, each loaded by a loader of its own, run for MILLISECONDS of CPU time and unloaded
- * before the next one comes, which is given the memory of the last. Arguments: COUNT MILLISECONDS. Prints the CPU time of each.
+ * before the next one comes, which is given the memory of the last. Arguments: COUNT MILLISECONDS. Prints the CPU time of each, and
+ * from when to when it was there, in milliseconds since 1970; between two of them is a pause.
  */
 public class Generations {
     static final java.lang.management.ThreadMXBean THREADS = java.lang.management.ManagementFactory.getThreadMXBean();
@@ -59,15 +60,18 @@ public class Generations {
                 out.write(b);
         }
         for (int i = 1; i <= count; i++) {
+            Thread.sleep(20);
             String name = String.format("G%03d", i);
+            long first = System.currentTimeMillis();
             Class<?> c = new Loader().define(renamed(out.toByteArray(), name));
             java.util.function.LongUnaryOperator g = (java.util.function.LongUnaryOperator) c.getDeclaredConstructor().newInstance();
             long begin = THREADS.getCurrentThreadCpuTime();
             sink += g.applyAsLong(begin + each);
-            System.out.println(name + " " + (THREADS.getCurrentThreadCpuTime() - begin));
+            long used = THREADS.getCurrentThreadCpuTime() - begin;
             c = null;
             g = null;
             System.gc();
+            System.out.println(name + " " + used + " " + first + " " + System.currentTimeMillis());
         }
     }
 }
