@@ -267,7 +267,7 @@ def test_names_go_with_what_refers_to_them(jdk, folder):
     for wait in waits:
         n = int(re.search(r'monitorClass=\{[^{}]*\{string="Churns\$M(\d+)"', wait)[1])
         assert re.search(rf'javaName="churn-{n}-[01]"', wait) and f'{{string="Churns$M{n:08}"}}' in wait.split("monitorClass")[0], wait
-    report = lab.read_json("threads", "summary", "--json", part)
+    report = json.loads(lab.jvmscope("threads", "summary", "--json", part).stdout)
     assert not report["lost"], report["losses"]
 
 

@@ -58,7 +58,7 @@ def churn(jdk, folder, seconds, rate):
     late = (time.monotonic(), recorded.figures(), plain.figures(), recorded.rounds)
     out = folder / "end.jfr"
     assert lab.jvmscope("dump", "--last", "20s", "-o", out, recorded.pid).returncode == 0
-    vm = lab.read_json("vm", "--json", out)
+    vm = json.loads(lab.jvmscope("vm", "--json", out).stdout)
     for p in (recorded, plain):
         p.process.kill()
     return early, late, attaches, vm

@@ -300,7 +300,7 @@ def test_a_killed_program_s_recording_says_so_in_every_verb(jdk, tmp_path):
 
 def sites_agree(out, sites):
     """The table of allocation sites agrees with its JSON on classes, counts and places."""
-    shown = lab.output("report", "--limit", len(sites), out)
+    shown = lab.jvmscope("report", "--limit", len(sites), out).stdout
     head = "allocated     objects  class and site\n"
     rows = [re.sub("^.{36}", "", x).split(maxsplit=3) for x in shown.split(head)[1].splitlines()[:len(sites)]]
     assert [(int(r[0]), int(r[1]), r[3].rsplit("  ", 1)[-1]) for r in rows] == [

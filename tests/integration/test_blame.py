@@ -45,7 +45,7 @@ class Trace:
         done = lab.jvmscope("threads", "timeline", "--json", path)
         assert done.returncode == 0, done.stderr
         events = json.loads(done.stdout)["events"]
-        text = lab.output("threads", "timeline", path)
+        text = lab.jvmscope("threads", "timeline", path).stdout
         hands = [e for e in events if e["type"] == "TRCThreadHandoffLockEvent"]
         assert text.count("  handoff  ") == len(hands)
         return events, [(e["thread"], e["receiverThread"]) for e in hands]
@@ -83,6 +83,6 @@ def test_who_has_left_is_not_to_blame(tmp_path):
         events, hands = t.read(tmp_path / f"{name}.trcxml")
         assert waits_of(events, "C") == blamed, name
         assert hands == [("A", "B")] + [("B", "C")] * (blamed == ["B"]), name
-        monitors = lab.read_json("threads", "monitors", "--json", tmp_path / f"{name}.trcxml")
-        summary = lab.read_json("threads", "summary", "--json", tmp_path / f"{name}.trcxml")
+        monitors = json.loads(lab.jvmscope("threads", "monitors", "--json", tmp_path / f"{name}.trcxml").stdout)
+        summary = json.loads(lab.jvmscope("threads", "summary", "--json", tmp_path / f"{name}.trcxml").stdout)
         assert monitors["classes"][0]["blocks"]["total_ns"] == 250_000_000 and summary["owner_unknown"] == blamed.count(None), name

@@ -86,7 +86,7 @@ def bomb(jdk, tmp_path, mode, *words):
 
 
 def reduced_in(part):
-    return {r["what"]: r["one_of"] for r in lab.read_json("report", "--json", part)["reduced"]}
+    return {r["what"]: r["one_of"] for r in json.loads(lab.jvmscope("report", "--json", part).stdout)["reduced"]}
 
 
 @pytest.mark.jdks(8, 25)

@@ -16,7 +16,7 @@ import lab
 
 
 def test_version_and_help(jvmscope):
-    assert lab.output("--version").startswith("jvmscope ")
+    assert jvmscope("--version").stdout.startswith("jvmscope ")
     assert jvmscope("--help").returncode == 0
     assert jvmscope().returncode == 2
     wrong = jvmscope("nonsense")

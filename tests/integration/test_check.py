@@ -81,7 +81,7 @@ def test_verdict_on_other_jdks(start, jdk, tmp_path):
     assert (found["kernel frames"][0] == "yes") == lab.perf_permitted()
     assert attach(process, tmp_path).returncode == 0
     # Its main class and version are found from outside.
-    shown = {vm["pid"]: vm for vm in lab.read_json("list", "--json")}[process.pid]
+    shown = {vm["pid"]: vm for vm in json.loads(lab.jvmscope("list", "--json").stdout)}[process.pid]
     assert shown["command"] == "Busy 60" and (jdk.version == 8 or shown["version"].startswith("25")), shown
 
 

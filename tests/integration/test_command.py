@@ -13,7 +13,7 @@ import lab
 
 
 def commands():
-    out = lab.output("--help")
+    out = lab.jvmscope("--help").stdout
     return re.findall(r"^  (\w+)  ", out, re.M)
 
 
@@ -23,7 +23,7 @@ def flags(text):
 
 def test_every_command_has_help_and_a_manual_page_with_the_same_options(jvmscope):
     assert {"run", "attach", "list", "status", "dump", "stop", "report", "convert", "diff"} <= set(commands())
-    completion = lab.output("completion", "bash")
+    completion = jvmscope("completion", "bash").stdout
     for command in commands():
         help_text = jvmscope(command, "--help")
         assert help_text.returncode == 0 and not help_text.stderr
@@ -44,7 +44,7 @@ def test_every_format_is_in_help_manual_and_readme(jvmscope):
     extensions = set(re.findall(r'\.extension = "(\.[a-z.]+)"', source))
     assert len(extensions) >= len(names) > 7 and {".trcxml", ".pftrace", ".json", ".html"} <= extensions
     page = re.sub(r"\\(f[A-Z]|&)", "", (lab.BUILD / "jvmscope-convert.1").read_text())
-    for where, text in (("help", lab.output("convert", "--help")), ("manual", page), ("README.md", (lab.ROOT / "README.md").read_text())):
+    for where, text in (("help", jvmscope("convert", "--help").stdout), ("manual", page), ("README.md", (lab.ROOT / "README.md").read_text())):
         missing = {e for e in extensions if not re.search(rf"\{e}(?![\w.])", text)}
         assert not missing, (where, missing)
 
@@ -52,14 +52,14 @@ def test_every_format_is_in_help_manual_and_readme(jvmscope):
 def test_every_verb_has_help_in_each_way(jvmscope):
     """COMMAND --help lists verbs, and each has its own text by `help COMMAND VERB` and `COMMAND VERB --help`."""
     for command in ("threads", "heap", "requests", "fleet"):
-        listed = lab.output("help", command)
-        assert listed == lab.output(command, "--help")
+        listed = jvmscope("help", command).stdout
+        assert listed == jvmscope(command, "--help").stdout
         verbs = re.findall(rf"(?m)^  {command} (\S+)  ", listed)
         assert len(verbs) >= 2, listed
         for verb in verbs:
             text = jvmscope("help", command, verb)
             assert text.returncode == 0 and text.stdout.startswith(f"usage: jvmscope {command} {verb} "), text
-            assert text.stdout == lab.output(command, verb, "--help")
+            assert text.stdout == jvmscope(command, verb, "--help").stdout
             assert f"\n  jvmscope {command} {verb}" in text.stdout, f"{command} {verb} has no example"
         if command == "requests":  # which takes a file too
             continue
@@ -72,7 +72,7 @@ def test_capture_flags_are_the_agents(jvmscope):
     source = (lab.ROOT / "src" / "options" / "table.c").read_text()
     table = set(re.findall(r'"[\w-]+", "(--[a-z-]+)"', source))
     for command in ("run", "attach"):
-        shown = set(re.findall(r"^\s+(?:-\w, )?(--[a-z-]+)", lab.output(command, "--help"), re.M))
+        shown = set(re.findall(r"^\s+(?:-\w, )?(--[a-z-]+)", jvmscope(command, "--help").stdout, re.M))
         own = {"--agent", "--push", "--label", "--token-file"} | ({"--all", "--match"} if command == "attach" else set())
         assert shown - own <= table
         assert {"--cpu", "--interval", "--depth", "--output", "--time"} <= shown
@@ -139,7 +139,7 @@ def test_no_progress_in_a_pipe(jvmscope, tmp_path):
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_understood(shell, jvmscope):
-    script = lab.output("completion", shell)
+    script = jvmscope("completion", shell).stdout
     if not shutil.which(shell):
         assert "jvmscope" in script  # the shell itself is not here to ask
         return

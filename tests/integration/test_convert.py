@@ -52,7 +52,7 @@ def test_collapsed_comes_back(stacks, tmp_path):
     again = tmp_path / "again.collapsed"
     assert lab.jvmscope("convert", stacks, "-o", again).returncode == 0
     assert report(again) == report(stacks)
-    assert lab.output("diff", "--json", stacks, again).count('"change":0') == 5
+    assert lab.jvmscope("diff", "--json", stacks, again).stdout.count('"change":0') == 5
 
 
 def test_pprof_is_understood_by_protoc(stacks, tmp_path):
@@ -226,6 +226,6 @@ def test_what_the_profiler_itself_ran_is_no_gap(tmp_path):
     for again in (first, tmp_path / "a.pb.gz", tmp_path / "a.hprof.txt"):
         if again != first:
             assert lab.jvmscope("convert", "-o", again, first).returncode == 0
-        samples = lab.read_json("report", "--json", again)["samples"]
+        samples = json.loads(lab.jvmscope("report", "--json", again).stdout)["samples"]
         assert (samples["total"], samples["unattributed"], samples["profiler"]) == (13, 1, 5), again
-        assert "  of the profiler itself: 5 (38.46 %)\n" in lab.output("report", again)
+        assert "  of the profiler itself: 5 (38.46 %)\n" in lab.jvmscope("report", again).stdout

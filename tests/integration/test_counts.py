@@ -112,11 +112,11 @@ def test_calls_of_many_stacks_are_saved_as_totals_of_methods(tmp_path):
             process.stdin.write("\n")
             process.stdin.flush()
             lab.wait_for(lambda: {**(saved := calls()), **want(number)} == saved, 90, f"a save of {want(number)}")
-        assert "[callers not saved]" in lab.output("report", out)
+        assert "[callers not saved]" in lab.jvmscope("report", out).stdout
     finally:
         said = process.communicate(timeout=120)
     assert {**calls(), **want(2)} == calls(), said
-    assert "[callers not saved]" not in lab.output("report", "--stacks", "100000", out)
+    assert "[callers not saved]" not in lab.jvmscope("report", "--stacks", "100000", out).stdout
 
 
 def test_a_short_program_has_its_counts_and_no_times_from_a_few_readings(tmp_path):
@@ -145,7 +145,7 @@ def test_report_ranks_no_time_of_too_few_readings(tmp_path):
     assert times["clock"] == "cpu" and known == sorted(known, reverse=True)
     assert all(m["readings"] >= 10 for m, is_known in zip(times["methods"], known) if is_known)
     assert times["readings"] == sum(m["readings"] for m in times["methods"])
-    table = lab.output("report", out)
+    table = lab.jvmscope("report", out).stdout
     called = next(l for l in table.splitlines() if l.endswith(" Counted.called"))
     assert called.split()[:5] == ["1000", "-", "-", "-", "-"] or method(times["methods"], "Counted.called")["readings"]
     assert times["readings"] >= 10 or "%" not in table.partition("Hottest stacks")[2]
@@ -198,7 +198,7 @@ def test_coverage_says_the_same_in_every_format(tmp_path):
     # The head of `for` is two entries of javac's table; `later()` does not run, nor does the end of a try that always throws.
     assert (counted["lines"], counted["lines_hit"]) == (11, 9)
     # The table.
-    table = lab.output("coverage", "--methods", out)
+    table = lab.jvmscope("coverage", "--methods", out).stdout
     all_of = next(l for l in table.splitlines() if l.endswith(" (all)"))
     assert [*map(int, re.findall(r"\d+", all_of.split("%")[1]))] == [
         total[k] for k in ("lines_hit", "lines", "methods_hit", "methods", "branches_hit", "branches")]

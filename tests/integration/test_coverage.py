@@ -73,7 +73,7 @@ def test_outputs_for_other_tools(jvmscope, tmp_path):
     assert int(root.getAttribute("lines-valid")) >= len(lines)
     page = (tmp_path / "out.html").read_text()
     assert "static int shortCircuit" in page and 'title="2 of 4 branches"' in page and "<script" not in page
-    table = lab.output("coverage", "--methods", recording)
+    table = jvmscope("coverage", "--methods", recording).stdout
     assert re.search(r"0\.0 %.*neverCalled", table) and re.search(r"100\.0 %.*recursive", table)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The clocks of cpu=samples: threads' CPU timers, or perf_event with the kernel's frames where the kernel permits it."""
+import json
 import os
 import pathlib
 import re
@@ -21,7 +22,7 @@ def sample(jdk, tmp_path, options, ms=1000, before=()):
     agent = jdk.agent(f"cpu=samples,format=r,file={out},{options}")
     done = jdk.run(*before, "java", agent, "-cp", lab.compiled("Syscalls"), "Syscalls", ms)
     assert done.returncode == 0, done.stderr
-    text = lab.output("report", "--limit", "1000", out)
+    text = lab.jvmscope("report", "--limit", "1000", out).stdout
     rows = {m[3]: (float(m[1]), float(m[2])) for m in re.finditer(r"^ +([\d.]+) % +([\d.]+) % +\d+ +(\S+)$", text, re.M)}
     total = int(re.search(r"CPU samples: (\d+),", text)[1])
     in_main = rows["Syscalls.main"][1] / 100 * total
@@ -152,7 +153,7 @@ def test_samples_that_wait_when_sampling_ends_are_counted(jdk, tmp_path):
             before = lab.cpu_seconds(process.pid)
             done = lab.jvmscope("attach", "--agent", "cpu=samples,walker=jvmti,interval=1ms", "-t", "200ms", "-o", out, process.pid)
             assert done.returncode == 0 and process.poll() is None, done.stderr
-            total = lab.read_json("report", "--json", out)["samples"]["total"]
+            total = json.loads(lab.jvmscope("report", "--json", out).stdout)["samples"]["total"]
             assert 0 < total <= 1000 * (lab.cpu_seconds(process.pid) - before) + 40
     finally:
         process.kill()

@@ -183,7 +183,7 @@ def test_manifests_are_valid():
     assert len(containers) == 2 and all(c["name"] and c["image"] for c in containers)
     for words in [c["args"] for c in containers if "args" in c] + [words_of(UNITS / "jvmscope-record@.service")]:
         options = {w for w in words if w.startswith("--")}
-        assert options <= set(re.findall(r"--[a-z-]+", lab.output(words[0], "--help"))), words
+        assert options <= set(re.findall(r"--[a-z-]+", lab.jvmscope(words[0], "--help").stdout)), words
 
 
 @pytest.mark.jdks(17)

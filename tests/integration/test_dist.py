@@ -30,7 +30,7 @@ def test_the_command_needs_no_file_of_the_system(unpacked, tmp_path):
     inside = ["chroot", tmp_path, "/jvmscope"]
     report = subprocess.run([*inside, "report", "--json", "/a.collapsed"], capture_output=True, text=True)
     assert (report.returncode, report.stderr) == (0, "")
-    assert report.stdout == lab.output("report", "--json", tmp_path / "a.collapsed").replace(str(tmp_path), "")
+    assert report.stdout == lab.jvmscope("report", "--json", tmp_path / "a.collapsed").stdout.replace(str(tmp_path), "")
     written = subprocess.run([*inside, "convert", "-o", "/x.html", "/a.collapsed"], capture_output=True, text=True)
     assert written.returncode == 0, written.stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.collapsed", "jvmscope", "x.html"]

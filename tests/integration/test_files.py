@@ -197,7 +197,7 @@ def test_a_recording_is_not_fetched_onto_itself(vm, open_folder):
         lab.use_cpu(process, 1)
         done = lab.jvmscope(verb, "-o", "s1.jfr", process.pid, cwd=open_folder)
         assert done.returncode == 0, done
-        assert "samples" in lab.output("report", output)
+        assert "samples" in lab.jvmscope("report", output).stdout
     # A name that the user gave is not taken away when something else is made of the recording.
     assert lab.jvmscope("attach", "--cpu", "-o", output, process.pid).returncode == 0
     lab.use_cpu(process, 0.5)
@@ -241,7 +241,7 @@ def test_paths_of_the_vm_that_lead_elsewhere_are_marked(vm, open_folder, jvmscop
 def test_list_marks_a_vm_with_a_tmp_of_its_own(hostile, jvmscope):
     # What is mounted here must not show outside.
     process = hostile("link", [*PRIVATE_TMP[:2], "--propagation", "private", *PRIVATE_TMP[4:]])
-    line = next(x for x in lab.output("list").splitlines() if x.split()[0] == str(process.pid))
+    line = next(x for x in jvmscope("list").stdout.splitlines() if x.split()[0] == str(process.pid))
     assert line.endswith("(private /tmp)"), line
 
 
@@ -256,7 +256,7 @@ def test_a_stopped_vm_is_reported_at_once_and_prints_nothing_later(vm, tmp_path)
             assert lab.jvmscope("attach", "--cpu", "-t", "100ms", "-o", tmp_path / "b.jfr", process.pid).returncode == 0
         process.send_signal(signal.SIGSTOP)
         lab.wait_for(lambda: lab.is_stopped(process.pid), 60, "the stop")
-        line = next(x for x in lab.output("list").splitlines() if x.split()[0] == str(process.pid))
+        line = next(x for x in lab.jvmscope("list").stdout.splitlines() if x.split()[0] == str(process.pid))
         assert line.endswith("(stopped)"), line
         for command in commands[:5]:
             done = lab.jvmscope(*command, process.pid, timeout=20)

@@ -62,7 +62,7 @@ def test_totals_are_what_was_sent(tmp_path, store):
                 ["--store", c.store], ["--collector", f"http://127.0.0.1:{c.port}/"])]
             assert ask[0].returncode == 0 and (ask[0].stdout, ask[0].stderr) == (ask[1].stdout, ask[1].stderr)
     assert total(c.store) == 114 + 11
-    lines = lab.output("fleet", "flame", "--store", c.store, "--service", "pay")
+    lines = lab.jvmscope("fleet", "flame", "--store", c.store, "--service", "pay").stdout
     assert lines == "Main.main;Main.pay 11\n"
 
 
@@ -83,13 +83,13 @@ def test_samples_without_a_time_are_in_no_sum_of_times(tmp_path, store):
         for verb in ("top", "flame"):
             answer = fleet(c, verb, "--service", "mixed")
             assert (answer["cpu_samples"], answer["cpu_ns"], answer["cpu_samples_without_time"]) == (120, 80 * 20_000_000, 40)
-        table = lab.output("fleet", "top", "--store", c.store)
+        table = lab.jvmscope("fleet", "top", "--store", c.store, check=True).stdout
         assert "307     unknown  plain" in table and "80      800 ms  rated" in table, table
         assert "347 samples came without the time that each stands for: the cpu column lacks them" in table
-        table = lab.output("fleet", "top", "--store", c.store, "--price", "3600")
+        table = lab.jvmscope("fleet", "top", "--store", c.store, "--price", "3600", check=True).stdout
         assert "307     unknown     unknown  plain" in table and "80      800 ms        0.80  rated" in table, table
         assert "the cpu column and the costs lack them" in table
-        table = lab.output("fleet", "top", "--store", c.store, "--price", "0.04", "--service", "*")
+        table = lab.jvmscope("fleet", "top", "--store", c.store, "--price", "0.04", "--service", "*", check=True).stdout
         assert "   <0.01  Main.work" in table and "   unknown  Main.rest" in table, table
 
 
@@ -454,7 +454,7 @@ def test_a_difference_is_seen_and_chance_is_not(tmp_path, store):
         of_label = fleet(c, "diff", "--service", "shop", "--label", "region=us", "--base", "region=eu")
         assert of_label["base"]["samples"] == 2 * 36000 and of_label["new"]["samples"] == 36000
         assert fleet(c, "diff", "--service", "shop", "--label", "region=us", "--base", "zone=a")["base"]["samples"] == 0
-        text = lab.output("fleet", "diff", "--store", c.store, "--service", "shop", "--version", "2", "--base", "version=1")
+        text = lab.jvmscope("fleet", "diff", "--store", c.store, "--service", "shop", "--version", "2", "--base", "version=1").stdout
         assert "no change" in text
 
 
@@ -463,7 +463,7 @@ def test_the_words_of_the_command(tmp_path):
     with collector(tmp_path) as c:
         c.send(stacks(a=1), service="s\u001b[31m<b>", **{"from": NOW}, status=400)
         c.send(stacks(a=1), service="<b>s</b>", **{"from": NOW})
-    assert "<b>s</b>" in lab.output("fleet", "top", "--store", f"sqlite:{good}")
+    assert "<b>s</b>" in lab.jvmscope("fleet", "top", "--store", f"sqlite:{good}").stdout
     other = tmp_path / "other.db"
     import sqlite3
     sqlite3.connect(other).executescript("CREATE TABLE t(x)")
@@ -513,10 +513,10 @@ def test_what_got_slower_is_found_by_itself(tmp_path, store):
         assert fleet(c, "findings", "--service", "same")["findings"] == []
         status, text, _ = c.request("GET", "/v1/fleet/findings", **{"from": NOW - 86400})
         assert status == 200 and json.loads(text) == answer
-        shown = lab.output("fleet", "findings", "--store", c.store)
+        shown = lab.jvmscope("fleet", "findings", "--store", c.store).stdout
         assert "worse 2 (after 1) App.f6" in shown and "same" not in shown
-        assert "so nothing was compared" in lab.output("fleet", "findings", "--store", c.store, "--service", "nosuch")
-        assert "nothing got slower: 1 new version compared" in lab.output("fleet", "findings", "--store", c.store, "--service", "same")
+        assert "so nothing was compared" in lab.jvmscope("fleet", "findings", "--store", c.store, "--service", "nosuch").stdout
+        assert "nothing got slower: 1 new version compared" in lab.jvmscope("fleet", "findings", "--store", c.store, "--service", "same").stdout
 
 
 def test_who_calls_a_method_in_the_fleet(tmp_path, store):
@@ -538,7 +538,7 @@ def test_who_calls_a_method_in_the_fleet(tmp_path, store):
         status, text, _ = c.request("GET", "/v1/fleet/query?method=Lib.sort")
         assert status == 200 and json.loads(text) == answer
         assert c.request("GET", "/v1/fleet/query")[0] == 400
-        shown = lab.output("fleet", "query", "--store", c.store, "--method", "Lib.sort")
+        shown = lab.jvmscope("fleet", "query", "--store", c.store, "--method", "Lib.sort").stdout
         assert "shop 1: Lib.sort" in shown and "A.main > Lib.sort" in shown
         c.request("POST", "/ingest", b"A.main;Own.part 50\n", name="rated", format="folded", sampleRate=100, **{"from": NOW, "until": NOW + 10})
         priced = fleet(c, "query", "--method", "Own.part", "--price", "3600")

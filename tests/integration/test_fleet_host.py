@@ -97,7 +97,7 @@ def test_a_machine_sends_what_its_vms_recorded_each_sample_once(jdk, tmp_path):
                 host.start()
                 lab.wait_for(lambda: not host.waiting(), 120, "what waited is sent")
                 host.stop()
-                whole = lab.read_json("report", "--json", tmp_path / "whole.jfr")["samples"]["total"]
+                whole = json.loads(lab.jvmscope("report", "--json", tmp_path / "whole.jfr").stdout)["samples"]["total"]
                 assert total(again) == whole > 20
                 [row] = fleet(again, "services")["services"]
                 assert (row["service"], row["version"]) == ("shop", "1.8")

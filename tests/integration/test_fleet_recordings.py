@@ -43,7 +43,7 @@ def test_a_slow_request_leads_to_its_recording(recording, tmp_path, kind, reques
             status, data = get(c, s["recording"], tokens[0])
             assert status == 200 and data == recording.read_bytes()
             got.write_bytes(data)
-            shown = lab.output("requests", "show", s["id"], got)
+            shown = lab.jvmscope("requests", "show", s["id"], got, check=True).stdout
             assert "GET /work" in shown
             assert get(c, s["recording"], tokens[1])[0] == 404 and get(c, s["recording"], {})[0] == 401
         for nobody in ("", "0" * 32, "../fleet.db", f"{s['recording']}.jfr"):
@@ -51,7 +51,7 @@ def test_a_slow_request_leads_to_its_recording(recording, tmp_path, kind, reques
         assert fleet(c, "requests", "--tenant", "two")["slowest"] == []
         assert fleet(c, "requests", "--tenant", "one", "--request", "GET /other")["slowest"] == []
         assert len(fleet(c, "requests", "--tenant", "one", "--limit", "1")["slowest"]) == 1
-        table = lab.output("fleet", "requests", "--store", c.store, "--tenant", "one")
+        table = lab.jvmscope("fleet", "requests", "--store", c.store, "--tenant", "one", check=True).stdout
         assert f"shop GET /work ({s['id']}): /v1/recordings/{s['recording']}" in table, table
 
 

@@ -109,7 +109,7 @@ def test_several_dumps_in_a_file(tmp_path):
     for which, nodes in (("1", 3), ("2", 5)):
         rows = json.loads(ask(path, "histogram", "--dump", which).stdout)["classes"]
         assert [c["objects"] for c in rows if c["class"] == "app.Node"] == [nodes]
-    assert "holds 2 dumps; this is number 2" in lab.output("heap", "summary", path)
+    assert "holds 2 dumps; this is number 2" in lab.jvmscope("heap", "summary", path).stdout
     assert lab.jvmscope("heap", "summary", "--dump", "3", path).stderr == f"jvmscope: {path}: cannot analyse: there are fewer dumps in it\n"
 
 

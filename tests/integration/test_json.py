@@ -30,7 +30,7 @@ def read(*words, codes=(0,)):
 
 def verbs_with_json():
     names = {name for name in (*test_reader_options.verbs(), "list") if not name.startswith("fleet ")}  # those read a store, in test_fleet.py
-    return {name for name in names if " --json " in lab.output(*name.split(), "--help")}
+    return {name for name in names if " --json " in lab.jvmscope(*name.split(), "--help").stdout}
 
 
 def test_the_guard_refuses_a_key_twice():

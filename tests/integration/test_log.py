@@ -206,7 +206,7 @@ def test_a_name_that_matches_nothing_is_reported_at_once_and_only_once(jdk, jvms
     place = f"jvmscope: note: --log TracedForever.one:{at}: "
     assert sorted(line.removeprefix(place).split(" ")[0] for line in said) == ["n.nosuch", "nosuch", "{TracedForever.nosuch}:"], said
     assert "nosuch" not in rest and "wrote" in rest, rest
-    assert len(notes(lab.read_json("trace", "--json", tmp_path / "l.jfr")["events"])) == 3
+    assert len(notes(json.loads(jvmscope("trace", "--json", tmp_path / "l.jfr").stdout)["events"])) == 3
 
 
 @pytest.mark.jdks(8, 27)
@@ -219,7 +219,7 @@ def test_records_and_stacks_that_are_missing_are_counted(jdk, jvmscope, tmp_path
             out = tmp_path / f"{kind}-{limit}.jfr"
             done = jdk.java("ThrowsOn", 10, jvm=[jdk.agent(f"format=r,{options},limit={limit},file={out}")])
             assert done.returncode == 0 and done.stdout == "70\n", done.stderr
-            found[limit] = lab.read_json("trace", "--json", out)
+            found[limit] = json.loads(jvmscope("trace", "--json", out).stdout)
         whole, cut = found[1000000], found[30]
         events = [e for e in whole["events"] if e["kind"] == kind and "ThrowsOn" in e["place"]]
         assert len(events) + whole["lost"] >= there and len(cut["events"]) == 30

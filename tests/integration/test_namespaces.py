@@ -125,7 +125,7 @@ def tried(box, row, tmp_path):
                                   capture_output=True, text=True, timeout=120)
         assert (attached.returncode == 0) == (cause is None), attached.stderr
         if cause is None:
-            assert "Busy.work" in lab.output("report", out / "x.jfr")
+            assert "Busy.work" in lab.jvmscope("report", out / "x.jfr").stdout
             (out / "x.jfr").unlink()
         else:
             assert len(attached.stderr.splitlines()) == 1 and cause in attached.stderr, attached.stderr

@@ -395,7 +395,7 @@ def test_statements_connections_and_calls(jdk, tmp_path):
     trace = "0af7651916cd43dd8448eb211c80319c"
     assert told == {("http", peer, trace, 16 * letter): rounds for peer, letter in (
         ("127.0.0.1", "a"), ("localhost", "b"), ("127.0.0.2", "c"), ("127.0.0.3", "d"))}, told
-    shown = [lab.read_json("requests", "show", "--json", r.id, out) for r in requests.values() if r.name == call]
+    shown = [json.loads(lab.jvmscope("requests", "show", "--json", r.id, out).stdout) for r in requests.values() if r.name == call]
     assert all([(c["trace_id"], c["span_id"]) for c in s["calls"]] == [(trace, 16 * letter) for letter in "abcd"] for s in shown), shown
 
 
@@ -463,7 +463,7 @@ def test_a_million_names_and_loaders_that_are_dropped(jdk, jvmscope, tmp_path):
     assert sum(t[1] for t in totals.values()) == n + 2 * loaders, sorted(totals)[:5]
     assert len(totals) == 1001 and totals["[other names]"][1] == n - 999, (len(totals), totals["[other names]"])
     assert totals["RequestNames$Shop.order"][:3] == ("method", loaders, loaders)
-    table = lab.read_json("requests", "--json", out)["requests"]
+    table = json.loads(jvmscope("requests", "--json", out).stdout)["requests"]
     assert {r["name"]: r["count"] for r in table} == {name: t[1] for name, t in totals.items()}
     assert out.stat().st_size < 40_000_000, out.stat().st_size
 

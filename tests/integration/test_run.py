@@ -201,7 +201,7 @@ def test_another_users_vm_in_other_namespaces(jdk, jvmscope, tmp_path):
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert outer.stdout.readline() == "ready\n", outer.stderr.read()
-        vms = lab.read_json("list", "--json")
+        vms = json.loads(jvmscope("list", "--json").stdout)
         vm = next(v for v in vms if v["uid"] == 65534 and v["inner_pid"] != v["pid"] and v["command"] == "Busy 30")
         out = tmp_path / "inside.jfr"
         done = jvmscope("attach", "-t", "1s", "-o", out, vm["pid"])

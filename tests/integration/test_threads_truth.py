@@ -293,9 +293,9 @@ def test_an_owner_that_the_vm_does_not_report_is_shown_as_unknown(jdk, tmp_path)
     assert summary["owner_unknown"] == summary["owner_unknown_virtual"] == len(unknown)
     if jdk.version == 21:  # pinned: the carrier has the monitor, and the VM says so
         assert not unknown
-    text = lab.output("threads", "timeline", out)
+    text = lab.jvmscope("threads", "timeline", out).stdout
     assert text.count("owner unknown") == len(unknown)
-    assert ("owner is unknown" in lab.output("threads", "summary", out)) == bool(unknown)
+    assert ("owner is unknown" in lab.jvmscope("threads", "summary", out).stdout) == bool(unknown)
 
 
 @pytest.mark.measured
@@ -322,8 +322,8 @@ def recorded_virtual(jdk, out, parked, *options, jvm=()):
     try:
         assert process.stdout.readline() == "ready\n"
         asked = lab.jvmscope("inspect", "--json", process.pid, "threads")
-        stack = lab.read_json("inspect", "--json", process.pid, "stack", "takes") if trackable else None
-        top = lab.read_json("top", "--json", "--states", "-n", 1, "-i", "200ms", "-r", 200, process.pid)
+        stack = json.loads(lab.jvmscope("inspect", "--json", process.pid, "stack", "takes", check=True).stdout) if trackable else None
+        top = json.loads(lab.jvmscope("top", "--json", "--states", "-n", 1, "-i", "200ms", "-r", 200, process.pid).stdout)
         assert not trackable or (stack["thread"]["virtual"] and stack["thread"]["state"] == "parked"), stack
         assert not trackable or "AttachedVirtual.takes" in {f"{f['class']}.{f['method']}" for f in stack["frames"]}, stack
         done = lab.jvmscope("attach", "--threads", "--cpu", *options, "-o", out, process.pid)
@@ -369,7 +369,7 @@ def test_virtual_threads_that_are_there_at_attach(jdk, tmp_path):
     ended = next(e for e in events if e["thread"] == "at-the-lock" and e["type"] == "TRCThreadRunningEvent" and e.get("cause"))
     assert ended["cause"] == "unpark", ended
     # The samples of the one that runs are its own.
-    found = lab.read_json("report", "--json", "--thread", "spins", out)
+    found = json.loads(lab.jvmscope("report", "--json", "--thread", "spins", out).stdout)
     assert found["samples"]["total"] > 5, found
     assert not lab.jvmscope("threads", "summary", out).stderr
 
@@ -395,7 +395,7 @@ def test_virtual_threads_that_want_a_monitor_or_a_class_are_not_ready(jdk, tmp_p
     for own in (waits, needs):
         ends = {(e["thread"], e["time"] + 1) for e in own if e["type"] == "TRCThreadRunningEvent"}
         assert all((e["thread"], e["time"]) in ends for e in own if e["type"] == "TRCThreadUnmountedEvent"), own
-    text = lab.output("threads", "timeline", out)
+    text = lab.jvmscope("threads", "timeline", out).stdout
     assert text.count("  class-init ") == len(stopped)
     for needs in stopped:
         path = threads("critical-path", out, "--thread", needs["thread"])

@@ -94,7 +94,7 @@ def as_reported(name):
 
 def told_by_report(path, text):
     """`report` prints what the text contains: calls, the total, and shares of it."""
-    table = lab.read_json("report", "--json", path)["times"]
+    table = json.loads(lab.jvmscope("report", "--json", path).stdout)["times"]
     rows, methods = hprof_times.rows(text), {m["method"]: m for m in table["methods"]}
     calls, shares = {}, {}
     for share, count, frames in rows:

@@ -71,7 +71,7 @@ def test_nothing_is_claimed_on_few_readings_and_negative_times_are_reported(jdk,
     assert all((m["raw_self_ns_95"] is None) == (m["readings"] < 10) for m in methods.values())
     unseen = [m for m in methods.values() if m["readings"] == 0 and m["calls"] >= 3000 and m.get("timed", True)]
     assert unseen and all(m["self_ns"] < 0 == m["raw_self_ns"] for m in unseen), unseen
-    text = lab.output("report", "--limit", "1000", out)
+    text = lab.jvmscope("report", "--limit", "1000", out).stdout
     name = unseen[0]["method"]
     row = next(line for line in text.splitlines() if line.endswith("  " + name))
     assert re.search(r" -[\d.]+ (ns|us|ms) ", row) and "too few readings" in row, row

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """cpu=times together with other agents, and with calls that began before the recording or continue after it."""
+import json
 import pathlib
 import re
 import signal
@@ -40,7 +41,7 @@ class Middle:
         during()
         attached.send_signal(signal.SIGINT)
         assert attached.communicate(timeout=60) and attached.returncode == 0
-        times = lab.read_json("report", "--json", out)["times"]
+        times = json.loads(lab.jvmscope("report", "--json", out).stdout)["times"]
         return {m["method"].split(".")[-1]: m["calls"] for m in times["methods"] if m["calls"]}
 
 

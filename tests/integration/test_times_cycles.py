@@ -75,7 +75,7 @@ def test_fifty_cycles_leave_no_metaspace(jdk, tmp_path, record_property):
         added = server.recordings(tmp_path, 5, 50)
         record_property("added", f"{added} KiB")
         assert added <= 1024
-        text = lab.output("report", tmp_path / "out.jfr")
+        text = lab.jvmscope("report", tmp_path / "out.jfr").stdout
         assert re.search(r"TimesServer\.(step|twice|portion|serve)\b", text), text
     finally:
         server.end()

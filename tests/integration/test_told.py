@@ -267,8 +267,8 @@ def test_a_command_with_verbs_names_them_and_a_method_is_no_program(tmp_path):
                        (["run", "--then", "dump", "java"], "--then=dump: changes nothing without --on")):
         done = lab.jvmscope(*words)
         assert done.returncode == 2 and why in done.stderr, done
-    assert lab.output("list", "--help").splitlines()[0] == "usage: jvmscope list [OPTION ...]"
-    assert not [line for command in ("list", "completion", "report") for line in lab.output(command, "--help").splitlines() if line != line.rstrip()]
+    assert lab.jvmscope("list", "--help").stdout.splitlines()[0] == "usage: jvmscope list [OPTION ...]"
+    assert not [line for command in ("list", "completion", "report") for line in lab.jvmscope(command, "--help").stdout.splitlines() if line != line.rstrip()]
 
 
 @pytest.mark.jdks(8, 17, 25)

@@ -148,7 +148,7 @@ def test_objects_of_the_jdk_are_shown_as_they_print_themselves(jdk, jvmscope, tm
     atomic = r"java\.util\.concurrent\.atomic\.AtomicStampedReference@[0-9a-f]+"
     assert re.fullmatch(rf'{atomic}\{{"r", 1\}}', stamped)
     assert re.fullmatch(rf"{atomic}\{{{atomic}\{{{atomic}, 2\}}, 2\}}", itself), itself
-    shown = [re.sub("@[0-9a-f]+", "", line.split("Known.", 1)[1]) for line in lab.output("trace", out).splitlines() if "Known." in line]
+    shown = [re.sub("@[0-9a-f]+", "", line.split("Known.", 1)[1]) for line in jvmscope("trace", out).stdout.splitlines() if "Known." in line]
     assert [t for t in shown if t.startswith("compared")] == [f"compared({v})" for v in (
         "10.5", "11", "java.util.OptionalInt[12]", "123e4567-e89b-12d3-a456-426614174000", 'java.io.File{"/tmp/f"}',
         'java.lang.StringBuilder{"abc"}', "java.util.concurrent.atomic.AtomicBoolean{true}")]
@@ -457,10 +457,10 @@ def test_patterns_that_match_nothing_are_reported_on_attach_and_add(jvmscope, tm
              "--watch TracedForever.nosuch: nothing is watched so far: the class is loaded and declares no field of this name",
              "--watch TracedForever.quiet: nothing is watched so far: no loaded code reads or writes this field",
              "--watch no.Such.field: nothing is watched so far: no class of this name is loaded"])
-        added = lab.read_json("trace", "--json", process.pid, "add", "TracedForever.thre")
+        added = json.loads(jvmscope("trace", "--json", process.pid, "add", "TracedForever.thre").stdout)
         assert {"pattern": "TracedForever.thre", "why": "TracedForever is loaded and has no such method"} in added["unmatched"]
         assert len(added["unmatched"]) == len(UNMATCHED) + 1
-        assert "TracedForever is loaded and has no such method" in lab.output("trace", process.pid, "list")
+        assert "TracedForever is loaded and has no such method" in jvmscope("trace", process.pid, "list").stdout
     finally:
         process.communicate("\n")
 
@@ -579,7 +579,7 @@ def test_a_million_calls_a_second_for_a_minute(jdk, jvmscope, tmp_path):
         time.sleep(2)
     calls_made, total, slowest_us, most_us, waits = map(int, process.stdout.read().split())
     assert process.returncode == 0 and process.stderr.read() == "" and total == calls_made == seconds * 1_000_000
-    lost = lab.read_json("trace", "--json", "-n", 1, out)["lost"]
+    lost = json.loads(jvmscope("trace", "--json", "-n", 1, out).stdout)["lost"]
     print(f"calls {calls_made}, {counters}, resident {resident[0]} to {max(resident)} MB, slowest 1000 calls {slowest_us} us "
           f"({most_us} us of CPU at most), untraced {slowest_alone_us} ({most_alone_us}); waits a second {waits / seconds:.2f}, untraced {waits_alone / short:.2f}")
     # The first thousand calls are interpreted. Longer by the clock is who waits for a processor, which the agent's thread uses too.

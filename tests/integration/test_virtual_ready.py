@@ -57,7 +57,7 @@ def check_ready(jdk, tmp_path, to_the_ms):
     assert occupants.count("occupant") > len(occupants) / 2, occupants
     assert set(occupants) <= {"occupant", None} or not to_the_ms, occupants
     # That time is reported as nothing else, neither on the path nor as a wait for the lock.
-    path = lab.read_json("threads", "critical-path", "--json", "--thread", "parked", out)
+    path = json.loads(lab.jvmscope("threads", "critical-path", "--json", "--thread", "parked", out).stdout)
     taken = sum(s["ns"] for s in path["segments"] if s["thread"] == "parked" and s["state"] == "preempted")
     assert taken >= 0.95 * truth["parked"][0] - 10 * MS, path["segments"]
 
@@ -116,7 +116,7 @@ def test_wall_clock_samples_tell_of_threads_without_a_carrier(jdk, tmp_path):
     finally:
         vm.kill()
         vm.communicate()
-    seconds = float(re.search(r", in ([\d.]+) s,", lab.output("report", out)).group(1))
+    seconds = float(re.search(r", in ([\d.]+) s,", lab.jvmscope("report", out).stdout).group(1))
     assert 100000 <= told_of(out) <= 100000 * seconds, seconds
 
 

@@ -130,7 +130,7 @@ def test_what_the_log_lacks_is_told(version, collector, tmp_path):
         done = jdk.run("java", *lab.COLLECTORS[version][collector], f"-agentpath:{lab.BUILD}/libhprof.so=events=y,format=r,file={out}",
                        "-cp", lab.compiled("LogCut"), "LogCut", what)
         assert done.returncode == 0 and not done.stderr, done.stderr
-        vm = lab.read_json("vm", "--json", out)
+        vm = json.loads(lab.jvmscope("vm", "--json", out).stdout)
         lost = {x["what"]: x["amount"] for x in vm["losses"] if x["capture"] == "events"}
         pauses, cuts, lines = (lost.pop(w, 0) for w in ("collection pauses", "VM log parts", "VM log lines"))
         assert not lost and vm["collections"]["pauses"] + pauses == 41, (vm["collections"]["causes"], vm["losses"])
@@ -157,7 +157,7 @@ def test_a_late_thread_is_named(version, tmp_path):
     for s in named:
         assert (s["late_stack"][0]["method"], s["late_stack"][0]["line"]) == (s["late_method"], s["late_line"])
         assert s["late_stack"][-1]["method"] in ("VmDoings$1.run", "java.lang.Thread.run", "java.lang.Thread.runWith"), s
-    text = lab.output("vm", out)
+    text = lab.jvmscope("vm", out).stdout
     assert re.search(r"ms +.* the counter +VmDoings.countsLong:\d+\n +by VmDoings", text), text
 
 

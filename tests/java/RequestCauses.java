@@ -74,6 +74,7 @@ public class RequestCauses {
     }
 
     static final String[] PATHS = {"park", "queue", "sleep", "socket", "cpu", "class-init", "class-load", "gc"};
+    static final java.lang.management.ThreadMXBean THREADS = java.lang.management.ManagementFactory.getThreadMXBean();
     static final Store store = new Store();
     static final Audit audit = new Audit();
     static final ExecutorService reports = Executors.newSingleThreadExecutor(named("reports-"));
@@ -98,10 +99,13 @@ public class RequestCauses {
             live.add(new Object[] {i, live});
     }
 
+    /** Uses this much CPU time, however long that takes on a busy machine. */
     static void spin(long nanos) {
-        long end = System.nanoTime() + nanos, x = sink;
-        while (System.nanoTime() < end)
-            x = x * 31 + 7;
+        long end = THREADS.getCurrentThreadCpuTime() + nanos, x = sink;
+        while (THREADS.getCurrentThreadCpuTime() < end) {
+            for (int i = 0; i < 20_000; i++)
+                x = x * 31 + 7;
+        }
         sink = x;
     }
 
