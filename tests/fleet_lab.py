@@ -71,11 +71,14 @@ def collector(folder, *options, store=None):
 
 
 def fleet(c, verb, *options):
-    """Returns the answer of `jvmscope fleet`, read from the store itself."""
+    """The answer of `jvmscope fleet`, read from the store itself. One that holds nothing says why, and its status is 1."""
     store = c.store if isinstance(c, Collector) else c
     done = lab.jvmscope("fleet", verb, "--json", "--store", store, *options)
-    assert done.returncode == 0 and not done.stderr, done.stderr
-    return json.loads(done.stdout)
+    assert done.stdout, done.stderr
+    answer = json.loads(done.stdout)
+    nothing = answer.get("nothing")
+    assert (done.returncode, done.stderr) == ((1, f"jvmscope: fleet: {nothing}\n") if nothing else (0, "")), done.stderr
+    return answer
 
 
 def total(c, *options):
@@ -95,14 +98,28 @@ def form(**parts):
     return body + b"--x-x--\r\n", {"Content-Type": "multipart/form-data; boundary=x-x"}
 
 
+def varint(n):
+    out = b""
+    while n > 127:
+        out, n = out + bytes([n & 127 | 128]), n >> 7
+    return out + bytes([n])
+
+
 def field(number, data):
     """A field of protobuf that holds bytes."""
-    def varint(n):
-        out = b""
-        while n > 127:
-            out, n = out + bytes([n & 127 | 128]), n >> 7
-        return out + bytes([n])
     return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def pprof(kind, unit, **weights):
+    """A pprof profile of one type: `main_work=5` weighs the stack Main.main;Main.work with 5."""
+    names = sorted({f for path in weights for f in path.split("_")})
+    def number(n, value): return varint(n << 3) + varint(value)
+    out = field(1, number(1, 1) + number(2, 2))
+    for path, weight in weights.items():
+        out += field(2, field(1, b"".join(varint(names.index(f) + 1) for f in reversed(path.split("_")))) + field(2, varint(weight)))
+    for i in range(1, len(names) + 1):
+        out += field(4, number(1, i) + field(4, number(1, i))) + field(5, number(1, i) + number(2, i + 2))
+    return out + b"".join(field(6, text.encode()) for text in ("", kind, unit, *(f"Main.{f}" for f in names)))
 
 
 def children_of(pid):

@@ -140,6 +140,7 @@ static int read_question(struct question *q, struct arena *arena, const struct a
     q->metric = "cpu";
     for (size_t i = 0; i < n && r == 0; i++)
         r = read_param(q, arena, &params[i], why);
+    q->metric = ask_metric(q->metric);
     q->choice.type = q->metric;
     q->base = q->choice;
     memcpy(q->base_labels, q->labels, sizeof(q->labels));
@@ -207,14 +208,17 @@ static int answer_top_methods(struct asker *a)
         e = stack_sums_read(&stacks, a->store, r);
     if (e == 0)
         e = method_sums_of(&methods, a->store, r, &stacks, weights);
+    a->found = !a->q->method && (stacks.all.samples || stacks.all.weight);
     ask_put_sums(a->j, a->q->metric, stacks.all);
     json_key_u64(a->j, "unattributed",
                  weights ? methods.unattributed.weight : methods.unattributed.samples);
     json_key_array(a->j, "methods");
     for (size_t i = 0; e == 0 && i < methods.list.len; i++) {
         const struct method_sum *m = &methods.list.data[i];
-        if ((a->q->method && !store_matches(a->q->method, m->label)) ||
-            (a->q->limit && shown++ >= a->q->limit))
+        if (a->q->method && !store_matches(a->q->method, m->label))
+            continue;
+        a->found = true;
+        if (a->q->limit && shown++ >= a->q->limit)
             continue;
         json_begin_object(a->j);
         json_key_string(a->j, "method", m->label);
@@ -339,6 +343,7 @@ static int answer_flame(struct asker *a)
             e = add_to_flame(&f, i, stacks.by_stack.data[i]);
     json_key_string(a->j, "metric", a->q->metric);
     ask_put_sums(a->j, a->q->metric, stacks.all);
+    a->found = stacks.all.samples || stacks.all.weight;
     if (e == 0)
         e = put_flame(&f);
     vec_release(&f.nodes);
@@ -347,10 +352,21 @@ static int answer_flame(struct asker *a)
     return e;
 }
 
-const struct ask_verb ask_verbs[] = {{"services", ask_services}, {"top", answer_top},
-                                     {"flame", answer_flame},    {"diff", ask_diff},
-                                     {"requests", ask_requests}, {"findings", ask_findings},
-                                     {"query", ask_query},       {0}};
+const struct ask_verb ask_verbs[] = {
+    {"services", ASK_ABOUT_SERVICES, ask_services}, {"top", ASK_ABOUT_METRIC, answer_top},
+    {"flame", ASK_ABOUT_METRIC, answer_flame},      {"diff", ASK_ABOUT_METRIC, ask_diff},
+    {"requests", ASK_ABOUT_REQUESTS, ask_requests}, {"findings", ASK_ABOUT_METRIC, ask_findings},
+    {"query", ASK_ABOUT_METRIC, ask_query},         {0}};
+
+static int put_nothing(struct asker *a)
+{
+    _cleanup_(buf_release) struct buf text = BUF(8192);
+    if (a->base_lacks)
+        buf_string(&text, "base: ");
+    int r = ask_nothing(a, a->base_lacks ? &a->q->base : &a->q->choice, &text);
+    json_key_string(a->j, "nothing", buf_str(&text));
+    return r;
+}
 
 int ask_answer(struct store *s, const char *verb, const char *tenant,
                const struct ask_param *params, size_t n, struct buf *out, struct buf *why)
@@ -358,7 +374,7 @@ int ask_answer(struct store *s, const char *verb, const char *tenant,
     struct question q = {0};
     struct arena arena = {0};
     struct json j = {out, false};
-    struct asker a = {s, &q, &j, why};
+    struct asker a = {.store = s, .q = &q, .j = &j, .why = why, .tenant = tenant};
     const struct ask_verb *v = ask_verbs;
     while (v->name && strcmp(v->name, verb) != 0)
         v++;
@@ -369,9 +385,14 @@ int ask_answer(struct store *s, const char *verb, const char *tenant,
     int r = read_question(&q, &arena, params, n, why);
     if (tenant)
         q.choice.tenant = q.base.tenant = tenant;
+    a.about = v->about;
+    if (r == 0 && v->about == ASK_ABOUT_METRIC)
+        r = ask_check_metric(&a);
     if (r == 0) {
         json_begin_object(&j);
         r = v->answer(&a);
+        if (r == 0 && !a.found)
+            r = put_nothing(&a);
         json_end_object(&j);
     }
     arena_release(&arena);

@@ -26,16 +26,23 @@ struct question {
     const char *method;
 };
 
+enum ask_about { ASK_ABOUT_METRIC, ASK_ABOUT_SERVICES, ASK_ABOUT_REQUESTS };
+
 struct asker {
     struct store *store;
     const struct question *q;
     struct json *j;
     struct buf *why;
+    const char *tenant; /* the only one whose profiles may be seen; NULL: all */
+    enum ask_about about;
+    bool found;      /* the answer holds something */
+    bool base_lacks; /* what is compared with is empty */
 };
 
 struct ask_verb {
     const char *name;
-    /* Writes members of the open object. */
+    enum ask_about about;
+    /* Writes members of the open object, and sets `found`. */
     int (*answer)(struct asker *a);
 };
 
@@ -43,8 +50,9 @@ struct ask_verb {
 extern const struct ask_verb ask_verbs[];
 
 /*
- * Appends the answer. `tenant` limits it to one tenant; NULL: all. Returns 0, or a negative errno
- * with the reason in why: -ENOENT for an unknown verb, -EINVAL for a bad parameter.
+ * Appends the answer. `tenant` limits it to one tenant; NULL: all. An answer that holds nothing has
+ * a member "nothing" that says which parameter chose nothing. Returns 0, or a negative errno with
+ * the reason in why: -ENOENT for an unknown verb, -EINVAL for a bad parameter.
  */
 int ask_answer(struct store *s, const char *verb, const char *tenant,
                const struct ask_param *params, size_t n, struct buf *out,
@@ -67,6 +75,13 @@ int ask_query(struct asker *a);
 int ask_requests(struct asker *a);
 int ask_services(struct asker *a);
 int ask_top_services(struct asker *a);
+
+/* Says in `to` which filter of a choice leaves nothing. */
+int ask_nothing(struct asker *a, const struct fleet_choice *choice, struct buf *to) must_check;
+/* The store's name of a metric: "cpu" for "samples", which `report` calls it. */
+const char *ask_metric(const char *name);
+/* Returns -EINVAL, with all names in a->why, for a metric that nobody knows. */
+int ask_check_metric(struct asker *a) must_check;
 
 /* Whether a metric is compared and ranked by its weights (bytes, ns) instead of by samples. */
 bool ask_counts_weights(const char *metric);

@@ -43,6 +43,8 @@ static void put_answer(struct asker *a, struct comparison *c)
 {
     struct json *j = a->j;
     bool enough = c->sides[0].all.samples && c->sides[1].all.samples, changed = false;
+    a->found = enough;
+    a->base_lacks = c->sides[1].all.samples && !enough;
     if (enough)
         compare_methods(c, confidence, 1);
     else

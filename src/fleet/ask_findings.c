@@ -231,6 +231,13 @@ static int put_pair(struct searching *x, const struct pair *p, double comparison
     return 0;
 }
 
+/* Whether a version ran in the range and has the name that is asked for. */
+static bool is_chosen(const struct asker *a, const struct version_span *v)
+{
+    return v->from_s < INT64_MAX && v->to_s > a->q->choice.from_s &&
+           store_matches(a->q->choice.version, v->version);
+}
+
 int ask_findings(struct asker *a)
 {
     struct searching x = {.a = a};
@@ -238,6 +245,8 @@ int ask_findings(struct asker *a)
     _cleanup_(buf_release) struct buf compared = BUF(1 << 26);
     uint64_t shown = 0;
     int e = find_versions(&x);
+    for (size_t i = 0; i < x.versions.len; i++)
+        a->found = a->found || is_chosen(a, &x.versions.data[i]);
     if (e == 0)
         e = find_pairs(&x, &pairs);
     json_key_string(a->j, "metric", a->q->metric);

@@ -232,6 +232,7 @@ int ask_query(struct asker *a)
     if (e == 0)
         e = store_each_block(a->store, q.r, true, on_block, &q);
     if (e == 0) {
+        a->found = q.places.list.len > 0;
         json_key_string(a->j, "metric", a->q->metric);
         ask_put_sums(a->j, a->q->metric, q.all);
         put_rows(&q, "services", &q.places, true);

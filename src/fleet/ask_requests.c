@@ -182,6 +182,7 @@ int ask_requests(struct asker *a)
         e = store_each_latency(a->store, r, on_latency, &sums);
     if (e == 0)
         e = store_each_finding(a->store, r, on_finding, &slow);
+    a->found = sums.list.len || slow.list.len;
     vec_sort(&sums.list, compare_requests);
     json_key_array(a->j, "requests");
     for (size_t i = 0; e == 0 && i < sums.list.len; i++)

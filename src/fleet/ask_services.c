@@ -142,6 +142,7 @@ static int sum_services(struct asker *a, const struct fleet_choice *choice,
 /* Begins the row of a service that has profiles, unless there are as many as asked for. */
 static bool begin_row(struct asker *a, const struct service_sum *s, uint64_t *shown)
 {
+    a->found = a->found || s->to_s;
     if (!s->to_s || (a->q->limit && (*shown)++ >= a->q->limit))
         return false;
     json_begin_object(a->j);

@@ -136,10 +136,15 @@ static int add_trace(struct crossing *c, uint32_t link, struct fleet_sample *to)
     return at < 0 ? (int)at : 0;
 }
 
-/* Java agents of Pyroscope and of OpenTelemetry name the span that a sample was taken in. */
+/*
+ * `convert` and `--push` name the request that a sample was taken in; Java agents of Pyroscope and
+ * of OpenTelemetry name the span.
+ */
 static int add_request(struct crossing *c, uint32_t labels, struct fleet_sample *to)
 {
-    struct str name = wire_label(c->w, labels, "span_name");
+    struct str name = wire_label(c->w, labels, "request");
+    if (!name.len)
+        name = wire_label(c->w, labels, "span_name");
     if (!name.len)
         return 0;
     int64_t at = batch_request(c->b, name.data, name.len);

@@ -82,5 +82,6 @@ struct stat_change stat_compare(const struct stat_share *a, const struct stat_sh
     double p = (1 - confidence) / (2 * MAX(tests, 1));
     double width = stat_t_quantile(1 - p, freedom > 0 ? freedom : 1) * sqrt(variance);
     double change = b->share - a->share;
-    return (struct stat_change){change, change - width, change + width};
+    /* A share lies between 0 and 1, so its change cannot be larger than 1. */
+    return (struct stat_change){change, MAX(change - width, -1.0), MIN(change + width, 1.0)};
 }

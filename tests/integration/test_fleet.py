@@ -16,7 +16,7 @@ import pytest
 
 import clickhouse
 import lab
-from fleet_lab import NOW, Collector, children_of, collector, field, fleet, form, peak_mb, stacks, total
+from fleet_lab import NOW, Collector, children_of, collector, field, fleet, form, peak_mb, pprof, stacks, total
 
 
 @pytest.fixture(params=["sqlite", "clickhouse"])
@@ -60,7 +60,8 @@ def test_totals_are_what_was_sent(tmp_path, store):
         for arguments in (["top"], ["top", "--service", "shop", "--from", NOW - 3600, "--label", "zone=a"], ["diff", "--base", "version=1.7"], ["flame"]):
             ask = [lab.jvmscope("fleet", *arguments, "--json", *where) for where in (
                 ["--store", c.store], ["--collector", f"http://127.0.0.1:{c.port}/"])]
-            assert ask[0].returncode == 0 and (ask[0].stdout, ask[0].stderr) == (ask[1].stdout, ask[1].stderr)
+            assert ask[0].returncode == ("zone=a" in arguments)  # nothing of shop has this label
+            assert (ask[0].returncode, ask[0].stdout, ask[0].stderr) == (ask[1].returncode, ask[1].stdout, ask[1].stderr)
     assert total(c.store) == 114 + 11
     lines = lab.jvmscope("fleet", "flame", "--store", c.store, "--service", "pay").stdout
     assert lines == "Main.main;Main.pay 11\n"
@@ -458,6 +459,73 @@ def test_a_difference_is_seen_and_chance_is_not(tmp_path, store):
         assert "no change" in text
 
 
+def test_names_that_choose_nothing_are_said(tmp_path, store):
+    """Each filter that leaves nothing is named, with what there is instead; a metric that nobody knows is refused."""
+    with collector(tmp_path, store=store) as c:
+        assert fleet(c, "services")["nothing"] == "there are no profiles"
+        for version, host in (("1.7", "web1"), ("1.8", "web2")):
+            c.send(stacks(main_work=5), service="shop", version=version, host=host, labels={"zone": "a"}, **{"from": NOW - 3600})
+        c.send(stacks(main_pay=3), service="pay", **{"from": NOW - 3600})
+        for filters, said in (
+                (("--service", "nosuch"), "service nosuch chooses nothing; there are pay, shop"),
+                (("--service", "n*"), "service n* chooses nothing; there are pay, shop"),
+                (("--version", "9"), "version 9 chooses nothing; there are (none), 1.7, 1.8"),
+                (("--service", "shop", "--version", "1.8", "--host", "web1"), "host web1 chooses nothing of service shop, version 1.8; there is web2"),
+                (("--label", "zone=z"), "label zone=z chooses nothing; there is zone=a"),
+                (("--service", "pay", "--label", "zone=a"), "label zone=a chooses nothing of service pay"),
+                (("--tenant", "nosuch"), "tenant nosuch chooses nothing; there is default"),
+                (("--service", "shop", "--from", "2030-01-01T00:00Z"), "the time from 2030-01-01T00:00:00Z chooses nothing of service shop; there are profiles from "),
+                (("--to", "1970-01-02T00:00Z"), "the time to 1970-01-02T00:00:00Z chooses nothing; there are profiles from ")):
+            for verb in (("services",), ("top",), ("top", "--method", "*"), ("flame",), ("query", "--method", "*"), ("findings",), ("diff", "--base", "request=x")):
+                assert fleet(c, *verb, *filters)["nothing"].startswith(said), (verb, filters)
+        for verb in (("top",), ("top", "--service", "*"), ("flame",), ("query", "--method", "*"), ("findings",)):
+            assert fleet(c, *verb, "--metric", "locks")["nothing"] == "metric locks chooses nothing" + (" of service *" if "--service" in verb else "") + "; there is cpu"
+            assert fleet(c, *verb, "--metric", "samples") == fleet(c, *verb, "--metric", "cpu") == fleet(c, *verb)
+            assert fleet(c, *verb, "--request", "GET /x")["nothing"].startswith("request GET /x chooses nothing")
+            if verb[0] != "findings":
+                assert "nothing" not in fleet(c, *verb)
+        for verb in (("top",), ("query",)):
+            assert fleet(c, *verb, "--service", "pay", "--method", "No.such")["nothing"] == "method No.such chooses nothing of service pay"
+        assert fleet(c, "requests", "--service", "pay")["nothing"] == "there are no requests of service pay"
+        assert fleet(c, "diff", "--version", "1.8", "--base", "version=1.6")["nothing"] == "base: version 1.6 chooses nothing; there are (none), 1.7, 1.8"
+        known = "cpu, wall, allocations, locks, times, live"
+        for where in (("--store", c.store), ("--collector", f"http://127.0.0.1:{c.port}")):
+            done = lab.jvmscope("fleet", "top", "--metric", "nosuch", *where)
+            assert done.returncode == (2 if where[0] == "--store" else 1) and not done.stdout
+            assert f"metric: there is none of this name: nosuch; metrics are {known}\n" in done.stderr
+            done = lab.jvmscope("fleet", "top", "--service", "nosuch", *where)
+            assert (done.returncode, done.stdout) == (1, "") and "service nosuch chooses nothing; there are pay, shop" in done.stderr
+        status, text, _ = c.request("GET", "/v1/fleet/top", metric="nosuch")
+        assert status == 400 and known in text
+        status, text, _ = c.request("GET", "/v1/fleet/top", service="nosuch")
+        assert status == 200 and json.loads(text) == fleet(c, "top", "--service", "nosuch")
+
+
+def test_tables_have_units(tmp_path, store):
+    """Allocated bytes and times are printed as report prints them, one method is not "1 methods", and no interval is beyond what can be."""
+    with collector(tmp_path, store=store) as c:
+        c.send(pprof("alloc_space", "bytes", main_big=446693376, main_small=4096), service="s", **{"from": NOW})
+        c.send(pprof("delay", "nanoseconds", main_wait=1036687357, main_brief=2500), service="s", **{"from": NOW})
+        c.send(stacks(main_work=1234567), service="s", **{"from": NOW})
+
+        def table(verb, *options):
+            return lab.jvmscope("fleet", verb, "--store", c.store, *options, check=True).stdout
+        assert table("top", "--service", "s", "--metric", "allocations").splitlines() == [
+            "             self              total  method (allocations, of 426 MiB)",
+            "  426 MiB 100.0 %    426 MiB 100.0 %  Main.big",
+            " 4.00 KiB   0.0 %   4.00 KiB   0.0 %  Main.small",
+            "      0 B   0.0 %    426 MiB 100.0 %  Main.main"]
+        assert table("top", "--service", "s", "--metric", "locks", "-n", "2").splitlines() == [
+            "             self              total  method (locks, of 1.04 s)",
+            "   1.04 s 100.0 %     1.04 s 100.0 %  Main.wait",
+            "  2.50 us   0.0 %    2.50 us   0.0 %  Main.brief",
+            " ... and 1 method more (--limit)"]
+        assert "  1234567 100.0 %    1234567 100.0 %  Main.work\n" in table("top", "--service", "s", "--metric", "samples")
+        lines = table("query", "--method", "Main.big", "--metric", "allocations").splitlines()
+        assert lines[0] == "allocations, 426 MiB in all that is chosen"
+        assert "  426 MiB 100.0 %    426 MiB 100.0 %  s : Main.big" in lines and "  426 MiB 100.0 %    426 MiB 100.0 %  Main.main > Main.big" in lines
+
+
 def test_the_words_of_the_command(tmp_path):
     good = tmp_path / "fleet.db"
     with collector(tmp_path) as c:
@@ -509,13 +577,13 @@ def test_what_got_slower_is_found_by_itself(tmp_path, store):
         assert first["self"]["low"] <= 14 / (sum(USUAL.values()) + 7) - 7 / sum(USUAL.values()) <= first["self"]["high"]
         assert 0 < first["extra_samples"] < 9000 and answer["false_alarm"] == 0.01
         # A version that came before the range is not new.
-        assert fleet(c, "findings", "--from", NOW - 3600) == {**answer, "findings": [], "compared": []}
+        assert fleet(c, "findings", "--from", NOW - 6500) == {**answer, "findings": [], "compared": []}
         assert fleet(c, "findings", "--service", "same")["findings"] == []
         status, text, _ = c.request("GET", "/v1/fleet/findings", **{"from": NOW - 86400})
         assert status == 200 and json.loads(text) == answer
         shown = lab.jvmscope("fleet", "findings", "--store", c.store).stdout
         assert "worse 2 (after 1) App.f6" in shown and "same" not in shown
-        assert "so nothing was compared" in lab.jvmscope("fleet", "findings", "--store", c.store, "--service", "nosuch").stdout
+        assert "so nothing was compared" in lab.jvmscope("fleet", "findings", "--store", c.store, "--version", "1").stdout
         assert "nothing got slower: 1 new version compared" in lab.jvmscope("fleet", "findings", "--store", c.store, "--service", "same").stdout
 
 

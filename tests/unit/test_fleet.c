@@ -256,6 +256,17 @@ static void quantiles_are_those_of_tables(void **state)
     assert_true(fabs(stat_t_quantile(0.995, 30) - 2.749996) < 1e-3);
 }
 
+static void changes_of_shares_are_within_what_can_be(void **state)
+{
+    (void)state;
+    struct stat_share none = {.share = 0, .variance = 0.002, .freedom = 20},
+                      most = {.share = 0.96, .variance = 0.002, .freedom = 20};
+    struct stat_change more = stat_compare(&none, &most, 0.99, 1),
+                       less = stat_compare(&most, &none, 0.99, 1);
+    assert_true(more.change == 0.96 && more.low > 0.75 && more.low < 0.85 && more.high == 1);
+    assert_true(less.change == -0.96 && less.low == -1 && less.high == -more.low);
+}
+
 static void add_one(struct store *s, const char *id, uint64_t n)
 {
     struct fleet_origin origin = {
@@ -540,6 +551,7 @@ int main(void)
         cmocka_unit_test(spans_cover_a_range_once),
         cmocka_unit_test(batches_go_from_process_to_process),
         cmocka_unit_test(quantiles_are_those_of_tables),
+        cmocka_unit_test(changes_of_shares_are_within_what_can_be),
         cmocka_unit_test(tables_of_every_version_are_taken_over),
         cmocka_unit_test(what_is_old_is_removed),
     };

@@ -50,7 +50,7 @@ static const struct arg shown_args[] = {
 
 static const struct arg metric_args[] = {
     {"--metric", 0, ARG_TEXT, offsetof(struct fleet_options, metric), "NAME",
-     "count cpu, wall, allocations, locks, times or live (cpu)"},
+     "count cpu (or samples), wall, allocations, locks, times or live (cpu)"},
     {0},
 };
 
@@ -196,9 +196,13 @@ static int ask_store(const struct command *self, const struct fleet_options *o,
     if (r < 0)
         return complain(o->store, "cannot open", why.len ? buf_str(&why) : strerror(-r));
     r = ask_answer(s, command_word(self), NULL, a->params, a->n, out, &why);
-    if (r < 0)
-        complain(o->store, "cannot answer", why.len ? buf_str(&why) : strerror(-r));
-    return r == 0 ? 0 : r == -EINVAL ? 2 : 1;
+    if (r == -EINVAL && why.len) {
+        char option[4096];
+        snprintf(option, sizeof(option), "--%s", buf_str(&why));
+        complain(self->name, option, NULL);
+        return 2;
+    }
+    return r == 0 ? 0 : complain(o->store, "cannot answer", why.len ? buf_str(&why) : strerror(-r));
 }
 
 enum { ROWS = 30 };
@@ -233,6 +237,8 @@ static int cmd_question(const struct command *self, int argc, char **argv)
     if (!args_parse(self, ARGS({NULL, &o}), argc, argv, &operands, &status))
         return status;
     const char *verb = command_word(self);
+    if (o.metric)
+        o.metric = ask_metric(o.metric);
     snprintf(limit, sizeof(limit), "%llu", (unsigned long long)o.limit);
     status = make_params(&a, &o, o.json && o.limit ? limit : NULL);
     if (status)
@@ -260,10 +266,6 @@ static int cmd_question(const struct command *self, int argc, char **argv)
     status = o.store ? ask_store(self, &o, &a, &out) : ask_collector(&o, verb, &a, &out);
     if (status)
         return status;
-    if (o.json) {
-        puts(buf_str(&out));
-        return 0;
-    }
     o.limit = o.limit ? o.limit : ROWS;
     return fleet_print(verb, &out, &o);
 }

@@ -18,5 +18,8 @@ struct fleet_options {
     bool json;
 };
 
-/* Prints the answer to a question for a person. Returns the exit status. */
+/*
+ * Prints the answer to a question: as it is with `json`, otherwise as a table. An answer that holds
+ * nothing says why, in a message. Returns the exit status.
+ */
 int fleet_print(const char *verb, const struct buf *answer, const struct fleet_options *o);

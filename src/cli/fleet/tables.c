@@ -39,10 +39,15 @@ static size_t length(struct json_object *list)
     return list ? json_object_array_length(list) : 0;
 }
 
+static bool is_bytes(const char *metric)
+{
+    return strcmp(metric, "allocations") == 0 || strcmp(metric, "live") == 0;
+}
+
 static void print_more(size_t n, size_t limit, const char *what)
 {
     if (n > limit)
-        printf(" ... and %zu %s more (--limit)\n", n - limit, what);
+        printf(" ... and %s more (--limit)\n", COUNT_TEXT(n - limit, what));
 }
 
 static void print_time(uint64_t seconds)
@@ -101,7 +106,7 @@ static void print_top_services(struct json_object *root, const char *metric, boo
     struct json_object *list = at(root, "services");
     char samples[64], weight[64], timeless[64], shown[24];
     uint64_t all_timeless = 0;
-    bool bytes = strcmp(metric, "allocations") == 0 || strcmp(metric, "live") == 0;
+    bool bytes = is_bytes(metric);
     snprintf(samples, sizeof(samples), "%.40s_samples", metric);
     snprintf(weight, sizeof(weight), "%.40s_%s", metric, bytes ? "bytes" : "ns");
     snprintf(timeless, sizeof(timeless), "%.40s_samples_without_time", metric);
@@ -125,10 +130,23 @@ static void print_top_services(struct json_object *root, const char *metric, boo
 static uint64_t whole_of(struct json_object *root, const char *metric)
 {
     char key[64];
-    bool bytes = strcmp(metric, "allocations") == 0 || strcmp(metric, "live") == 0;
     bool samples = strcmp(metric, "cpu") == 0 || strcmp(metric, "wall") == 0;
-    snprintf(key, sizeof(key), "%.40s_%s", metric, samples ? "samples" : bytes ? "bytes" : "ns");
+    snprintf(key, sizeof(key), "%.40s_%s", metric,
+             samples            ? "samples"
+             : is_bytes(metric) ? "bytes"
+                                : "ns");
     return number_at(root, key);
+}
+
+/* How much of a metric, in its unit; what other programs count has none that is known. */
+static const char *amount(char text[24], const char *metric, uint64_t n)
+{
+    if (is_bytes(metric))
+        return format_size(text, n);
+    if (strcmp(metric, "locks") == 0 || strcmp(metric, "times") == 0)
+        return format_duration(text, n);
+    snprintf(text, 24, "%llu", (unsigned long long)n);
+    return text;
 }
 
 static double percent(uint64_t part, uint64_t whole)
@@ -136,17 +154,32 @@ static double percent(uint64_t part, uint64_t whole)
     return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
+static void print_shares_head(bool cost)
+{
+    printf("%17s  %17s  %s", "self", "total", cost ? "      cost  " : "");
+}
+
+/* The columns "self" and "total" of a row. */
+static void print_shares(struct json_object *row, const char *metric, uint64_t whole)
+{
+    static const char *const keys[] = {"self", "total"};
+    char text[24];
+    for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+        uint64_t n = number_at(row, keys[i]);
+        printf("%9s %5.1f %%  ", amount(text, metric, n), percent(n, whole));
+    }
+}
+
 static void print_top_methods(struct json_object *root, const char *metric, bool cost, size_t limit)
 {
     struct json_object *list = at(root, "methods");
     uint64_t whole = whole_of(root, metric);
-    printf("       self         total           %smethod (%s, of %llu)\n",
-           cost ? "      cost  " : "", metric, (unsigned long long)whole);
+    char text[24];
+    print_shares_head(cost);
+    printf("method (%s, of %s)\n", metric, amount(text, metric, whole));
     for (size_t i = 0; i < MIN(length(list), limit); i++) {
         struct json_object *m = json_object_array_get_idx(list, i);
-        uint64_t self = number_at(m, "self"), total = number_at(m, "total");
-        printf("%7llu %5.1f %%  %7llu %5.1f %%  ", (unsigned long long)self, percent(self, whole),
-               (unsigned long long)total, percent(total, whole));
+        print_shares(m, metric, whole);
         if (cost)
             print_cost(m);
         printf("%s\n", text_at(m, "method"));
@@ -232,8 +265,7 @@ static void print_findings(struct json_object *root, size_t limit)
 {
     struct json_object *list = at(root, "findings"), *compared = at(root, "compared");
     char shown[24];
-    bool bytes = strcmp(text_at(root, "metric"), "allocations") == 0 ||
-                 strcmp(text_at(root, "metric"), "live") == 0;
+    bool bytes = is_bytes(text_at(root, "metric"));
     for (size_t i = 0; i < MIN(length(list), limit); i++) {
         struct json_object *f = json_object_array_get_idx(list, i);
         if (i == 0)
@@ -256,16 +288,14 @@ static void print_findings(struct json_object *root, size_t limit)
                COUNT_TEXT(length(compared), "new versions"));
 }
 
-static void print_query_rows(struct json_object *list, const char *what, uint64_t whole,
-                             size_t limit, bool cost, bool places)
+static void print_query_rows(struct json_object *list, const char *what, const char *metric,
+                             uint64_t whole, size_t limit, bool cost, bool places)
 {
-    printf("       self         total           %s%s\n", cost ? "      cost  " : "",
-           places ? "service, version: method" : "caller > method");
+    print_shares_head(cost);
+    printf("%s\n", places ? "service, version: method" : "caller > method");
     for (size_t i = 0; i < MIN(length(list), limit); i++) {
         struct json_object *m = json_object_array_get_idx(list, i);
-        uint64_t self = number_at(m, "self"), total = number_at(m, "total");
-        printf("%7llu %5.1f %%  %7llu %5.1f %%  ", (unsigned long long)self, percent(self, whole),
-               (unsigned long long)total, percent(total, whole));
+        print_shares(m, metric, whole);
         if (cost)
             print_cost(m);
         if (places)
@@ -281,10 +311,11 @@ static void print_query_rows(struct json_object *list, const char *what, uint64_
 static void print_query(struct json_object *root, const char *metric, bool cost, size_t limit)
 {
     uint64_t whole = whole_of(root, metric);
-    printf("%s, %llu in all that is chosen\n\n", metric, (unsigned long long)whole);
-    print_query_rows(at(root, "services"), "rows", whole, limit, cost, true);
+    char text[24];
+    printf("%s, %s in all that is chosen\n\n", metric, amount(text, metric, whole));
+    print_query_rows(at(root, "services"), "rows", metric, whole, limit, cost, true);
     printf("\n");
-    print_query_rows(at(root, "callers"), "callers", whole, limit, cost, false);
+    print_query_rows(at(root, "callers"), "callers", metric, whole, limit, cost, false);
 }
 
 /* Prints the stacks of a tree in collapsed form. */
@@ -329,13 +360,23 @@ enum { DEPTH_MAX = 10000 };
 
 int fleet_print(const char *verb, const struct buf *out, const struct fleet_options *o)
 {
+    /* In a string of JSON the quotes would be escaped, so this is a key. */
+    static const char nothing_key[] = ",\"nothing\":\"";
+    if (o->json) {
+        puts(buf_str(out));
+        if (!memmem(out->data, out->len, nothing_key, strlen(nothing_key)))
+            return 0;
+    }
     struct json_tokener *t = json_tokener_new_ex(DEPTH_MAX);
     struct json_object *root =
         t ? json_tokener_parse_ex(t, (const char *)out->data, (int)out->len) : NULL;
     json_tokener_free(t);
     if (!root)
         return complain("fleet", "cannot read the answer", NULL);
-    print_table(verb, root, o);
+    struct json_object *nothing = at(root, "nothing");
+    int status = nothing ? complain("fleet", json_object_get_string(nothing), NULL) : 0;
+    if (!nothing && !o->json)
+        print_table(verb, root, o);
     json_object_put(root);
-    return 0;
+    return status;
 }

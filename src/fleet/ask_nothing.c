@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why a question found nothing: the first filter that leaves nothing of what those before it do. */
+#include "fleet/ask.h"
+
+#include "base/strpool.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { FILTERS = 5 + ASK_LABELS, SHOWN = 8 };
+
+struct filter {
+    const char *key, *wanted;
+    bool is_label;
+};
+
+/* What there is of one kind, to be named in place of what is not there. */
+struct names {
+    struct strpool texts;
+    VEC(uint32_t) list; /* in texts, each once */
+};
+
+struct explaining {
+    struct asker *a;
+    const struct fleet_choice *choice;
+    struct filter filters[FILTERS];
+    size_t n;
+    bool any;      /* whether there is a series at all */
+    size_t passed; /* the most filters that a series passes, in their order */
+    struct names names;
+    int64_t from_s, to_s; /* of what was seen; to_s is 0 if nothing was */
+};
+
+static void names_clear(struct names *n)
+{
+    strpool_release(&n->texts);
+    vec_clear(&n->list);
+}
+
+static int names_add(struct names *n, const char *text)
+{
+    int64_t at = strpool_add(&n->texts, text, strlen(text));
+    for (size_t i = 0; at >= 0 && i < n->list.len; i++)
+        if (n->list.data[i] == (uint32_t)at)
+            return 0;
+    return at < 0 ? (int)at : vec_push(&n->list, (uint32_t)at);
+}
+
+/* With `label` each of them is a value of this label. */
+static void put_names(struct buf *to, const struct names *n, const char *label)
+{
+    for (size_t i = 0; i < n->list.len && i < SHOWN; i++) {
+        const char *text = strpool_get(&n->texts, n->list.data[i]).data;
+        buf_string(to, i ? ", " : n->list.len > 1 ? "; there are " : "; there is ");
+        if (label)
+            buf_printf(to, "%s=", label);
+        buf_printf(to, "%.100s", *text ? text : "(none)");
+    }
+    if (n->list.len > SHOWN)
+        buf_printf(to, " and %zu more", n->list.len - SHOWN);
+}
+
+/* ---- series */
+
+static void add_filter(struct explaining *x, const char *key, const char *wanted, bool is_label)
+{
+    if (wanted && x->n < FILTERS)
+        x->filters[x->n++] = (struct filter){key, wanted, is_label};
+}
+
+/* NULL where a series has no such label. */
+static const char *value_of(const struct store_series *s, const struct filter *f)
+{
+    const char *const values[][2] = {{"tenant", s->tenant},
+                                     {"service", s->service},
+                                     {"version", s->version},
+                                     {"host", s->host},
+                                     {"instance", s->instance}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(values) && !f->is_label; i++)
+        if (strcmp(f->key, values[i][0]) == 0)
+            return values[i][1];
+    for (size_t i = 0; i < s->n_labels && f->is_label; i++)
+        if (strcmp(s->labels[i].key, f->key) == 0)
+            return s->labels[i].value;
+    return NULL;
+}
+
+static int on_series(void *context, const struct store_series *s)
+{
+    struct explaining *x = context;
+    size_t passed = 0;
+    const char *value = NULL;
+    while (passed < x->n && (value = value_of(s, &x->filters[passed])) &&
+           store_matches(x->filters[passed].wanted, value))
+        passed++;
+    x->any = true;
+    if (passed > x->passed) {
+        x->passed = passed;
+        names_clear(&x->names);
+    }
+    return passed == x->passed && passed < x->n && value ? names_add(&x->names, value) : 0;
+}
+
+/* " of service shop, version 1.8": the filters that leave something. */
+static void put_passed(struct buf *to, const struct explaining *x)
+{
+    for (size_t i = 0; i < x->passed; i++)
+        buf_printf(to, "%s %s%s%c%.100s", i ? "," : " of", x->filters[i].is_label ? "label " : "",
+                   x->filters[i].key, x->filters[i].is_label ? '=' : ' ', x->filters[i].wanted);
+}
+
+/* Sets *ret when a filter of names leaves nothing, or nothing is there. */
+static int explain_series(struct explaining *x, struct buf *to, bool *ret)
+{
+    const struct fleet_choice *c = x->choice;
+    struct fleet_choice all = {.tenant = x->a->tenant};
+    struct store_read *r = NULL;
+    add_filter(x, "tenant", x->a->tenant ? NULL : c->tenant, false);
+    add_filter(x, "service", c->service, false);
+    add_filter(x, "version", c->version, false);
+    add_filter(x, "host", c->host, false);
+    add_filter(x, "instance", c->instance, false);
+    for (size_t i = 0; i < c->n_labels; i++)
+        add_filter(x, c->labels[i].key, c->labels[i].value, true);
+    int e = store_begin(x->a->store, &all, &r, x->a->why);
+    if (e == 0)
+        e = store_each_series(x->a->store, r, on_series, x);
+    store_end(x->a->store, r);
+    if (e < 0 || (x->any && x->passed == x->n))
+        return e;
+    *ret = true;
+    if (!x->any) {
+        buf_string(to, "there are no profiles");
+        return 0;
+    }
+    const struct filter *f = &x->filters[x->passed];
+    buf_printf(to, f->is_label ? "label %s=%.200s chooses nothing" : "%s %.200s chooses nothing",
+               f->key, f->wanted);
+    put_passed(to, x);
+    put_names(to, &x->names, f->is_label ? f->key : NULL);
+    return 0;
+}
+
+/* ---- times, metrics and requests */
+
+static void widen(struct explaining *x, int64_t from_s, int64_t length_s)
+{
+    x->from_s = x->to_s ? MIN(x->from_s, from_s) : from_s;
+    x->to_s = MAX(x->to_s, from_s + length_s);
+}
+
+static int on_block(void *context, const struct store_block *b)
+{
+    struct explaining *x = context;
+    widen(x, b->start_s, b->length_s);
+    return names_add(&x->names, b->type);
+}
+
+static int on_latency(void *context, const struct store_latency *l)
+{
+    struct explaining *x = context;
+    widen(x, l->start_s, l->length_s);
+    return names_add(&x->names, l->request);
+}
+
+/* Collects what there is of any metric and request: types, or names of requests. */
+static int look(struct explaining *x, bool in_range, bool requests)
+{
+    struct fleet_choice any = *x->choice;
+    struct store_read *r = NULL;
+    any.type = any.request = NULL;
+    if (!in_range)
+        any.from_s = any.to_s = 0;
+    names_clear(&x->names);
+    x->from_s = x->to_s = 0;
+    int e = store_begin(x->a->store, &any, &r, x->a->why);
+    if (e == 0)
+        e = requests ? store_each_latency(x->a->store, r, on_latency, x)
+                     : store_each_block(x->a->store, r, false, on_block, x);
+    store_end(x->a->store, r);
+    return e;
+}
+
+static void put_time(struct buf *to, const char *before, int64_t seconds)
+{
+    char text[32];
+    struct tm tm;
+    time_t t = (time_t)seconds;
+    gmtime_r(&t, &tm);
+    strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
+    buf_printf(to, "%s %s", before, text);
+}
+
+static void put_range(struct explaining *x, struct buf *to)
+{
+    const struct fleet_choice *c = x->choice;
+    buf_string(to, "the time");
+    if (c->from_s)
+        put_time(to, " from", c->from_s);
+    if (c->to_s)
+        put_time(to, " to", c->to_s);
+    buf_string(to, " chooses nothing");
+    put_passed(to, x);
+}
+
+static bool has_name(const struct names *n, const char *name)
+{
+    for (size_t i = 0; i < n->list.len; i++)
+        if (store_matches(name, strpool_get(&n->texts, n->list.data[i]).data))
+            return true;
+    return false;
+}
+
+/* What is left when names of services, hosts and labels choose something. */
+static int explain_rest(struct explaining *x, struct buf *to)
+{
+    const struct asker *a = x->a;
+    bool requests = a->about == ASK_ABOUT_REQUESTS, ranged = x->choice->from_s || x->choice->to_s;
+    int e = look(x, true, requests);
+    if (e == 0 && !x->to_s && ranged) {
+        e = look(x, false, requests);
+        if (x->to_s) {
+            put_range(x, to);
+            put_time(to, "; there are profiles from", x->from_s);
+            put_time(to, " to", x->to_s);
+            return e;
+        }
+    }
+    if (e < 0)
+        return e;
+    if (!x->to_s) {
+        buf_string(to, requests ? "there are no requests" : "there are no samples");
+        put_passed(to, x);
+    } else if (a->about == ASK_ABOUT_METRIC && !has_name(&x->names, a->q->metric)) {
+        buf_printf(to, "metric %.100s chooses nothing", a->q->metric);
+        put_passed(to, x);
+        put_names(to, &x->names, NULL);
+    } else if (x->choice->request) {
+        buf_printf(to, "request %.200s chooses nothing", x->choice->request);
+        e = look(x, true, true);
+        put_passed(to, x);
+        put_names(to, &x->names, NULL);
+    } else if (a->q->method) {
+        buf_printf(to, "method %.200s chooses nothing", a->q->method);
+        put_passed(to, x);
+    } else {
+        buf_string(to, "what is chosen together holds nothing");
+        put_passed(to, x);
+    }
+    return e;
+}
+
+int ask_nothing(struct asker *a, const struct fleet_choice *choice, struct buf *to)
+{
+    struct explaining x = {.a = a, .choice = choice};
+    bool done = false;
+    int e = explain_series(&x, to, &done);
+    if (e == 0 && !done)
+        e = explain_rest(&x, to);
+    strpool_release(&x.names.texts);
+    vec_release(&x.names.list);
+    return e;
+}
+
+/* ---- names of metrics */
+
+static const char *const metrics[] = {"cpu", "wall", "allocations", "locks", "times", "live"};
+
+const char *ask_metric(const char *name)
+{
+    return strcmp(name, "samples") == 0 ? "cpu" : name;
+}
+
+/* Other programs send types with names of their own. */
+int ask_check_metric(struct asker *a)
+{
+    struct fleet_choice all = {.tenant = a->tenant};
+    struct explaining x = {.a = a, .choice = &all};
+    const char *name = a->q->metric;
+    for (size_t i = 0; i < ARRAY_SIZE(metrics); i++)
+        if (strcmp(name, metrics[i]) == 0)
+            return 0;
+    int e = look(&x, false, false);
+    bool known = e == 0 && has_name(&x.names, name);
+    if (e == 0 && !known) {
+        buf_printf(a->why, "metric: there is none of this name: %.100s; metrics are", name);
+        for (size_t i = 0; i < ARRAY_SIZE(metrics); i++)
+            buf_printf(a->why, "%s %s", i ? "," : "", metrics[i]);
+        for (size_t i = 0; i < x.names.list.len && i < SHOWN; i++) {
+            const char *other = strpool_get(&x.names.texts, x.names.list.data[i]).data;
+            bool is_ours = false;
+            for (size_t k = 0; k < ARRAY_SIZE(metrics); k++)
+                is_ours = is_ours || strcmp(other, metrics[k]) == 0;
+            if (!is_ours)
+                buf_printf(a->why, ", %.100s", other);
+        }
+        e = -EINVAL;
+    }
+    strpool_release(&x.names.texts);
+    vec_release(&x.names.list);
+    return e;
+}
