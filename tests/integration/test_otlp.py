@@ -16,6 +16,7 @@ import urllib.parse
 
 import pytest
 
+import fleet_lab
 import lab
 
 TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -144,6 +145,22 @@ def test_samples_know_their_thread_their_request_and_their_trace(otlp, recording
     assert all(r[3]["request"] == "GET /work" and "thread.name" in r[3] for r in traced)
     # All of the handler's work is within its requests.
     assert all(r[4].trace_id for r in worked)
+
+
+def test_requests_are_those_of_the_recording(recording, tmp_path):
+    """A collector finds as many samples of a request in our OTLP as in the recording; report needs the recording for that, and says so."""
+    out = tmp_path / "r.otlp"
+    lab.jvmscope("convert", "-o", out, "--label", "service.name=otlp", recording, check=True)
+    with fleet_lab.collector(tmp_path) as c:
+        c.send(recording.read_bytes(), service="jfr")
+        status, text, _ = c.request("POST", "/v1development/profiles", out.read_bytes(), {"Content-Type": "application/x-protobuf"})
+        assert status == 200, text
+        found = [fleet_lab.total(c, "--service", service, "--request", "GET /work") for service in ("jfr", "otlp")]
+        assert found[0] == found[1] > 20
+        assert fleet_lab.total(c, "--service", "jfr") == fleet_lab.total(c, "--service", "otlp")
+    for option in (("--request", "GET /work"), ("--slowest", "1%")):
+        done = lab.jvmscope("report", *option, out)
+        assert (done.returncode, done.stdout, done.stderr) == (1, "", f"jvmscope: {out}: --request and --slowest need a recording: a .jfr with requests\n")
 
 
 def test_what_was_written_is_read(recording, tmp_path):

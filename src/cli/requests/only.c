@@ -1,9 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/requests/only.h"
 
+#include "base/file.h"
 #include "cli/requests/requests.h"
+#include "jfr/ring_read.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
+
+/* Other formats tell samples from each other, but not when each request ran. */
+static bool is_recording(const char *path)
+{
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char magic[4];
+    return fd < 0 || pread(fd, magic, sizeof(magic), 0) != sizeof(magic) ||
+           memcmp(magic, "FLR", sizeof(magic)) == 0 || jfr_is_ring(fd);
+}
 
 int only_requests_times(const struct only_requests *o, const char *path, struct request_times *ret)
 {
@@ -11,6 +24,8 @@ int only_requests_times(const struct only_requests *o, const char *path, struct 
     _cleanup_(requests_release) struct requests r = {0};
     struct group_options slow = {.share = o->slowest};
     int e = requests_load(&r, path, &(struct request_filter){.name = o->name}, &why);
+    if (e < 0 && !is_recording(path))
+        return complain(path, "--request and --slowest need a recording", "a .jfr with requests");
     if (e < 0)
         return why.len ? complain(path, "cannot read", buf_str(&why))
                        : complain_errno(path, "cannot read", e);
