@@ -4,11 +4,10 @@
  * reflection. The VM adds addresses and running numbers, which differ from run to run. They look
  * like "Shop$$Lambda$14/0x0000000800c031f0", with a dot in place of the slash in JVM TI, a plus in
  * the VM's structures, and a decimal number in JDK 8; Flight Recorder adds a slash and a hash. All
- * outputs shorten these names to
- * "Shop$$Lambda", followed by the method that implements the lambda where it is known:
- * "Shop$$Lambda[lambda$main$0]", "Shop$$Lambda[String::length]". A proxy keeps its number unless
- * its interfaces are known, by which it is called then: "jdk.proxy.$Proxy[Greeter]" for
- * "jdk.proxy2.$Proxy14".
+ * outputs shorten these names to "Shop$$Lambda", followed by the method that implements the lambda
+ * where it is known: "Shop$$Lambda[lambda$main$0]", "Shop$$Lambda[String::length]". A proxy keeps
+ * its number unless its interfaces are known, by which it is called then:
+ * "jdk.proxy.$Proxy[Greeter]" for "jdk.proxy2.$Proxy14".
  */
 #pragma once
 

@@ -16,50 +16,35 @@ struct filter {
     bool is_label;
 };
 
-/* What there is of one kind, to be named in place of what is not there. */
-struct names {
-    struct strpool texts;
-    VEC(uint32_t) list; /* in texts, each once */
-};
-
 struct explaining {
     struct asker *a;
     const struct fleet_choice *choice;
     struct filter filters[FILTERS];
     size_t n;
-    bool any;      /* whether there is a series at all */
-    size_t passed; /* the most filters that a series passes, in their order */
-    struct names names;
+    bool any;             /* whether there is a series at all */
+    size_t passed;        /* the most filters that a series passes, in their order */
+    struct strpool names; /* what there is, to be named in place of what is not there */
     int64_t from_s, to_s; /* of what was seen; to_s is 0 if nothing was */
 };
 
-static void names_clear(struct names *n)
+static int names_add(struct strpool *n, const char *text)
 {
-    strpool_release(&n->texts);
-    vec_clear(&n->list);
-}
-
-static int names_add(struct names *n, const char *text)
-{
-    int64_t at = strpool_add(&n->texts, text, strlen(text));
-    for (size_t i = 0; at >= 0 && i < n->list.len; i++)
-        if (n->list.data[i] == (uint32_t)at)
-            return 0;
-    return at < 0 ? (int)at : vec_push(&n->list, (uint32_t)at);
+    int64_t at = strpool_add(n, text, strlen(text));
+    return at < 0 ? (int)at : 0;
 }
 
 /* With `label` each of them is a value of this label. */
-static void put_names(struct buf *to, const struct names *n, const char *label)
+static void put_names(struct buf *to, const struct strpool *n, const char *label)
 {
-    for (size_t i = 0; i < n->list.len && i < SHOWN; i++) {
-        const char *text = strpool_get(&n->texts, n->list.data[i]).data;
-        buf_string(to, i ? ", " : n->list.len > 1 ? "; there are " : "; there is ");
+    for (size_t i = 0; i < n->strings.len && i < SHOWN; i++) {
+        const char *text = n->strings.data[i].data;
+        buf_string(to, i ? ", " : n->strings.len > 1 ? "; there are " : "; there is ");
         if (label)
             buf_printf(to, "%s=", label);
         buf_printf(to, "%.100s", *text ? text : "(none)");
     }
-    if (n->list.len > SHOWN)
-        buf_printf(to, " and %zu more", n->list.len - SHOWN);
+    if (n->strings.len > SHOWN)
+        buf_printf(to, " and %zu more", n->strings.len - SHOWN);
 }
 
 /* ---- series */
@@ -99,7 +84,7 @@ static int on_series(void *context, const struct store_series *s)
     x->any = true;
     if (passed > x->passed) {
         x->passed = passed;
-        names_clear(&x->names);
+        strpool_release(&x->names);
     }
     return passed == x->passed && passed < x->n && value ? names_add(&x->names, value) : 0;
 }
@@ -174,7 +159,7 @@ static int look(struct explaining *x, bool in_range, bool requests)
     any.type = any.request = NULL;
     if (!in_range)
         any.from_s = any.to_s = 0;
-    names_clear(&x->names);
+    strpool_release(&x->names);
     x->from_s = x->to_s = 0;
     int e = store_begin(x->a->store, &any, &r, x->a->why);
     if (e == 0)
@@ -206,10 +191,10 @@ static void put_range(struct explaining *x, struct buf *to)
     put_passed(to, x);
 }
 
-static bool has_name(const struct names *n, const char *name)
+static bool has_name(const struct strpool *n, const char *name)
 {
-    for (size_t i = 0; i < n->list.len; i++)
-        if (store_matches(name, strpool_get(&n->texts, n->list.data[i]).data))
+    for (size_t i = 0; i < n->strings.len; i++)
+        if (store_matches(name, n->strings.data[i].data))
             return true;
     return false;
 }
@@ -260,8 +245,7 @@ int ask_nothing(struct asker *a, const struct fleet_choice *choice, struct buf *
     int e = explain_series(&x, to, &done);
     if (e == 0 && !done)
         e = explain_rest(&x, to);
-    strpool_release(&x.names.texts);
-    vec_release(&x.names.list);
+    strpool_release(&x.names);
     return e;
 }
 
@@ -289,8 +273,8 @@ int ask_check_metric(struct asker *a)
         buf_printf(a->why, "metric: there is none of this name: %.100s; metrics are", name);
         for (size_t i = 0; i < ARRAY_SIZE(metrics); i++)
             buf_printf(a->why, "%s %s", i ? "," : "", metrics[i]);
-        for (size_t i = 0; i < x.names.list.len && i < SHOWN; i++) {
-            const char *other = strpool_get(&x.names.texts, x.names.list.data[i]).data;
+        for (size_t i = 0; i < x.names.strings.len && i < SHOWN; i++) {
+            const char *other = x.names.strings.data[i].data;
             bool is_ours = false;
             for (size_t k = 0; k < ARRAY_SIZE(metrics); k++)
                 is_ours = is_ours || strcmp(other, metrics[k]) == 0;
@@ -299,7 +283,6 @@ int ask_check_metric(struct asker *a)
         }
         e = -EINVAL;
     }
-    strpool_release(&x.names.texts);
-    vec_release(&x.names.list);
+    strpool_release(&x.names);
     return e;
 }
