@@ -64,6 +64,20 @@ static bool shows_anything(const struct profile *p, const char *path)
            (timeline_load(&t, path, &why) == 0 && page_has_threads(t));
 }
 
+/* Says which kinds of samples the format has no place for, unless one kind was chosen. */
+static void report_left_out(const struct export_format *format, const struct profile *p,
+                            enum profile_metric metric, const char *to)
+{
+    for (int m = 0; format->one_metric && m < PROFILE_METRICS; m++) {
+        char text[128];
+        if (m == (int)metric || !p->series[m].samples.len)
+            continue;
+        snprintf(text, sizeof(text), "note: without %s (--metric %s)", profile_metrics[m].title,
+                 profile_metrics[m].name);
+        complain(to, text, NULL);
+    }
+}
+
 static int convert(const struct selection *selection, const char *from, const char *to,
                    const struct convert *options, const char *labels)
 {
@@ -127,6 +141,8 @@ static int convert(const struct selection *selection, const char *from, const ch
     if (r < 0)
         return why.len ? complain(to, "cannot write", buf_str(&why))
                        : complain_errno(to, "cannot write", r);
+    if (options->output && p && !selection->metric)
+        report_left_out(format, p, source.metric, to);
     return 0;
 }
 

@@ -275,6 +275,7 @@ static int export_hprof(const struct export_source *s, FILE *out, struct buf *wh
 const struct export_format export_format_hprof_text = {
     .extension = ".hprof.txt",
     .what = "HPROF's text: traces and ranked samples",
+    .one_metric = true,
     .write = export_hprof_text,
     .detail = LOAD_SUMS,
 };
@@ -282,6 +283,7 @@ const struct export_format export_format_hprof_text = {
 const struct export_format export_format_hprof = {
     .extension = ".hprof",
     .what = "HPROF's binary records",
+    .one_metric = true,
     .write = export_hprof,
     .detail = LOAD_SUMS,
 };

@@ -310,6 +310,7 @@ static int export_pprof(const struct export_source *s, FILE *out, struct buf *wh
 const struct export_format export_format_pprof = {
     .extension = ".pb.gz",
     .what = "pprof",
+    .one_metric = true,
     .write = export_pprof,
     .detail = LOAD_THREADS,
 };

@@ -214,8 +214,26 @@ def test_a_part_of_our_recording(jdk, jvmscope, tmp_path):
     wanted = report(whole, "--thread", "main")["samples"]
     del wanted["sampler"]  # what sampling cost is of the whole
     assert report(part)["samples"] == wanted and wanted["total"] > 0
-    summary = jdk.run("jfr", "summary", part)
-    assert summary.returncode == 0 and re.search(rf"jdk.ExecutionSample +{wanted['total'] - wanted['unattributed']} ", summary.stdout)
+    printed = jdk.run("jfr", "print", "--events", "jdk.ExecutionSample,jvmscope.UnattributedSample", part)
+    assert printed.returncode == 0, printed.stderr
+    whole_stacks = len(re.findall(r"^jdk\.ExecutionSample \{", printed.stdout, re.M))
+    assert whole_stacks + sum(map(int, re.findall(r"^  samples = (\d+)", printed.stdout, re.M))) == wanted["total"]
+
+
+def test_what_a_format_has_no_place_for_is_told(tmp_path):
+    """Samples, allocations and locks: formats of one kind name the others, unless a kind is chosen."""
+    out = tmp_path / "all.jfr"
+    done = lab.Jdk(17).java("Amounts", jvm=("-Xmx128m", lab.Jdk(17).agent(f"cpu=samples,alloc=sampled,threads=y,format=r,file={out}")))
+    assert done.returncode == 0, done.stderr
+    there = re.findall(r"^  also there: (.*)$", lab.output("report", out), re.M)
+    assert len(there) == 2, there
+    for extension, others in ((".collapsed", there), (".pb.gz", there), (".hprof", there), (".hprof.txt", there), (".otlp", ()), (".jfr", ()), (".html", ())):
+        other = tmp_path / f"x{extension}"
+        done = lab.jvmscope("convert", out, "-o", other)
+        assert (done.returncode, done.stderr) == (0, "".join(f"jvmscope: {other}: note: without {kind}\n" for kind in others)), done
+        if ".hprof" not in extension:  # which has no place for allocations at all, and says that
+            done = lab.jvmscope("convert", "--metric", "allocations", out, "-o", other)
+            assert (done.returncode, done.stderr) == (0, ""), done
 
 
 def test_what_the_profiler_itself_ran_is_no_gap(tmp_path):
