@@ -99,6 +99,7 @@ def test_a_handler_without_a_probe_is_not_known(jdk, jvmscope, tmp_path):
         rows = lab.read_json("trace", "--exceptions", "--json", out)["exceptions"]
         table = lab.output("trace", "--exceptions", out)
         found = {e["place"]: e["caught"] for e in rows if e["place"] in places and e["count"] > 1}
+        assert ("\n not known: the handler has no probe" in table) == ("not known" in [e["caught"] for e in rows]), table
         for place, handler in found.items():
             assert any(l.endswith(handler or "nowhere") and place in l for l in table.splitlines()), table
         return found

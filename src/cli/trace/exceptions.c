@@ -132,6 +132,14 @@ static void print(const struct table *t, bool as_json, size_t n, const struct lo
         json_key_bool(&j, "after_handler", row->after_handler);
         json_end_object(&j);
     }
+    for (size_t i = 0; !as_json && i < n; i++) {
+        if (t->rows.data[i].caught && strcmp(t->rows.data[i].caught, "not known") == 0) {
+            printf(
+                " not known: the handler has no probe, as in methods that ran when the recording "
+                "began, and in classes left out\n");
+            break;
+        }
+    }
     json_end_array(&j);
     json_key_i64(&j, "throws", throws);
     json_key_i64(&j, "throws_after_handler", again);
