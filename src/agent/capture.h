@@ -68,9 +68,14 @@ struct capture {
     /*
      * Every few seconds, for recordings only: writes what is only counted and has changed since the
      * last time, so that the file contains it if the VM is killed. Returns the number of events
-     * written.
+     * written, and clears *ret_all when it left some for a later time.
      */
-    uint64_t (*save)(struct session *s, JNIEnv *jni);
+    uint64_t (*save)(struct session *s, JNIEnv *jni, bool *ret_all);
+    /*
+     * The capture whose counts save writes, as jvmscope.Counted events name it ("times"); NULL:
+     * none of its figures depends on save.
+     */
+    const char *counts;
     /*
      * A new chunk of a ring has begun: writes the events again that say what holds now, because the
      * chunk that has them may be overwritten.

@@ -76,7 +76,7 @@ static int read_recording(struct coverage *c, const char *path, struct found *re
     }
     _cleanup_(losses_release) struct losses own = {0};
     if (e >= 0)
-        e = losses_read(&own, r);
+        e = losses_read(&own, r, true);
     if (e < 0)
         return complain_errno(path, "cannot read", e);
     if (!ret->reported)

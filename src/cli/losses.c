@@ -30,30 +30,27 @@ void losses_report(const char *path, const struct losses *l, struct buf *ret_tex
         report(path, &text, ret_text);
 }
 
-/* without_events: read only the headers of its chunks. */
-static void read_file(const char *path, struct losses *ret, bool without_events)
+static void read_file(const char *path, struct losses *ret, bool any)
 {
     _cleanup_(recording_closep) struct recording *r = NULL;
     const char *why = NULL;
     if (recording_open(&r, path, &why) < 0)
         return;
-    if (without_events)
-        losses_of_recording(ret, r);
-    else if (losses_read(ret, r) < 0)
+    if (losses_read(ret, r, any) < 0)
         losses_release(ret);
 }
 
 void losses_report_file(const char *path, struct buf *ret_text)
 {
     _cleanup_(losses_release) struct losses l = {0};
-    read_file(path, &l, false);
+    read_file(path, &l, true);
     losses_report(path, &l, ret_text);
 }
 
 void losses_report_as(const char *path, const char *shown, bool ended)
 {
     _cleanup_(losses_release) struct losses l = {0};
-    read_file(path, &l, false);
+    read_file(path, &l, true);
     l.unended = l.unended && ended;
     losses_report(shown, &l, NULL);
 }
@@ -61,14 +58,14 @@ void losses_report_as(const char *path, const char *shown, bool ended)
 void losses_report_known(const char *path, bool any)
 {
     _cleanup_(losses_release) struct losses l = {0};
-    read_file(path, &l, !any);
+    read_file(path, &l, any);
     losses_report(path, &l, NULL);
 }
 
 void losses_report_read(const char *path, bool any, const char *why)
 {
     _cleanup_(losses_release) struct losses l = {0};
-    read_file(path, &l, !any);
+    read_file(path, &l, any);
     if (why && !l.cut)
         complain(path, "read as far as possible", why);
     losses_report(path, &l, NULL);
@@ -77,6 +74,6 @@ void losses_report_read(const char *path, bool any, const char *why)
 void losses_json_of_file(const char *path, const char *const *captures, bool any, struct json *j)
 {
     _cleanup_(losses_release) struct losses l = {0};
-    read_file(path, &l, !any);
+    read_file(path, &l, any);
     losses_json(&l, captures, j);
 }

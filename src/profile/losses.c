@@ -19,6 +19,9 @@ void losses_release(struct losses *l)
     for (size_t i = 0; i < l->reduced.len; i++)
         free(l->reduced.data[i].what);
     vec_release(&l->reduced);
+    for (size_t i = 0; i < l->counted.len; i++)
+        free(l->counted.data[i].capture);
+    vec_release(&l->counted);
     *l = (struct losses){0};
 }
 
@@ -102,11 +105,35 @@ static int add_reduced(struct losses *l, const struct rec_event *e)
     return 0;
 }
 
-int losses_add(struct losses *l, const struct rec_event *e)
+/* Returns the row of a capture, a new one with the moment given, or NULL when out of memory. */
+static struct counted *counted_at(struct losses *l, const char *capture, int64_t until_ns)
+{
+    for (size_t i = 0; i < l->counted.len; i++)
+        if (strcmp(l->counted.data[i].capture, capture) == 0)
+            return &l->counted.data[i];
+    struct counted row = {strdup(capture), until_ns};
+    if (row.capture && vec_push(&l->counted, row) == 0)
+        return &l->counted.data[l->counted.len - 1];
+    free(row.capture);
+    return NULL;
+}
+
+static int add_counted(struct losses *l, const struct rec_event *e)
+{
+    struct counted *row = counted_at(l, rec_string(&e->object, "capture", "?"), e->start_ns);
+    if (row)
+        row->until_ns = MAX(row->until_ns, e->start_ns);
+    return row ? 0 : -ENOMEM;
+}
+
+/* Adds one event of the types that are selected below. Returns 0 or -ENOMEM. */
+static int add_event(struct losses *l, const struct rec_event *e)
 {
     const struct rec_object *o = &e->object;
     if (strcmp(o->type->name, "jvmscope.Budget") == 0)
         return add_reduced(l, e);
+    if (strcmp(o->type->name, "jvmscope.Counted") == 0)
+        return add_counted(l, e);
     /*
      * Recordings of the first release lack the capture and the kind of thing; jdk.DataLoss has only
      * an amount in bytes.
@@ -118,6 +145,11 @@ int losses_add(struct losses *l, const struct rec_event *e)
         rec_string(o, "reason", other ? "the VM's recorder was too slow" : "not reported");
     return add(l, capture, what, reason, rec_string(o, "of", ""),
                (uint64_t)rec_long(o, "amount", 0), e->start_ns, e->start_ns + e->duration_ns);
+}
+
+static bool lacks_end(const struct losses *l)
+{
+    return l->unended || l->cut;
 }
 
 int losses_merge(struct losses *to, const struct losses *from)
@@ -140,6 +172,14 @@ int losses_merge(struct losses *to, const struct losses *from)
         at->ongoing = row->last_ns >= at->last_ns ? row->ongoing : at->ongoing;
         at->last_ns = MAX(at->last_ns, row->last_ns);
     }
+    /* Of recordings that have their end, the moments say nothing. */
+    for (size_t i = 0; i < from->counted.len && r == 0 && lacks_end(from); i++) {
+        const struct counted *row = &from->counted.data[i];
+        struct counted *at = counted_at(to, row->capture, row->until_ns);
+        r = at ? 0 : -ENOMEM;
+        if (at)
+            at->until_ns = MIN(at->until_ns, row->until_ns);
+    }
     to->start_ns = to->start_ns ? MIN(to->start_ns, from->start_ns) : from->start_ns;
     to->unended = to->unended || from->unended;
     to->cut = to->cut || from->cut;
@@ -147,7 +187,8 @@ int losses_merge(struct losses *to, const struct losses *from)
     return r;
 }
 
-void losses_of_recording(struct losses *l, const struct recording *r)
+/* What the recording itself says about its span and end. */
+static void read_info(struct losses *l, const struct recording *r)
 {
     struct rec_info info;
     recording_info(r, &info);
@@ -157,17 +198,20 @@ void losses_of_recording(struct losses *l, const struct recording *r)
     l->end_s = (double)(info.end_ns - info.start_ns) / 1e9;
 }
 
-int losses_read(struct losses *ret, struct recording *r)
+int losses_read(struct losses *ret, struct recording *r, bool any)
 {
-    static const struct rec_select wanted[] = {LOSSES_SELECT(0), {0}};
+    static const struct rec_select wanted[] = {LOSSES_SELECT(0), {"jvmscope.Counted", 0}, {0}};
     struct rec_event e;
+    read_info(ret, r);
+    if (!any && !lacks_end(ret))
+        return 0;
     int n = recording_select(r, wanted);
     if (n < 0)
         return n;
     recording_rewind(r);
     while (n >= 0 && (n = recording_next(r, &e)) > 0)
-        n = losses_add(ret, &e);
-    losses_of_recording(ret, r);
+        n = add_event(ret, &e);
+    read_info(ret, r);
     return n;
 }
 
@@ -242,13 +286,38 @@ void reduced_sentence(const struct losses *l, const struct reduced *r, struct bu
     buf_printf(out, " %s were kept, to stay within the budget", r->what);
 }
 
+/* "; the counts of alloc and times are those of 7.50 s, of requests those of 6.02 s" */
+static void counted_sentence(const struct losses *l, struct buf *out)
+{
+    for (size_t i = 0; i < l->counted.len; i++) {
+        const char *text = i ? ", of " : "; the counts of ";
+        int64_t until_ns = l->counted.data[i].until_ns;
+        size_t left = 0, first = 0;
+        while (l->counted.data[first].until_ns != until_ns)
+            first++;
+        if (first < i)
+            continue; /* with those of the same moment */
+        for (size_t k = i; k < l->counted.len; k++)
+            left += l->counted.data[k].until_ns == until_ns;
+        for (size_t k = i; k < l->counted.len; k++) {
+            if (l->counted.data[k].until_ns != until_ns)
+                continue;
+            buf_printf(out, "%s%s", text, l->counted.data[k].capture);
+            text = --left == 1 ? " and " : ", ";
+        }
+        buf_printf(out, "%s those of %.2f s", i ? "" : " are", seconds(l, until_ns));
+    }
+}
+
 bool losses_unended_sentence(const struct losses *l, struct buf *out)
 {
     if (l->unended)
         buf_printf(out, "it was never ended: what came after %.2f s is missing", l->end_s);
     else if (l->cut) /* its header says how long it was, not how far what is left reaches */
         buf_string(out, "the file is cut: the end of the recording is missing");
-    return l->unended || l->cut;
+    if (lacks_end(l))
+        counted_sentence(l, out);
+    return lacks_end(l);
 }
 
 /* Writes the member "with": what the things held that were lost. */
@@ -308,5 +377,15 @@ void losses_json(const struct losses *l, const char *const *captures, struct jso
         if (i + 1 == l->reduced.len)
             json_end_array(j);
     }
-    json_key_bool(j, "unended", l->unended || l->cut);
+    json_key_bool(j, "unended", lacks_end(l));
+    if (!lacks_end(l) || !l->counted.len)
+        return;
+    json_key_array(j, "counted");
+    for (size_t i = 0; i < l->counted.len; i++) {
+        json_begin_object(j);
+        json_key_string(j, "capture", l->counted.data[i].capture);
+        json_key_i64(j, "until_ns", MAX(l->counted.data[i].until_ns - l->start_ns, INT64_C(0)));
+        json_end_object(j);
+    }
+    json_end_array(j);
 }

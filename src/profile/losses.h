@@ -29,9 +29,20 @@ struct reduced {
     bool ongoing;                    /* otherwise to_ns is its end */
 };
 
+/*
+ * What a capture only counts is in the recording up to a moment, the last that it saved. Counts are
+ * saved every few seconds, so those of a program that was killed are older than its last events
+ * (jvmscope.Counted events).
+ */
+struct counted {
+    char *capture;
+    int64_t until_ns; /* ns since 1970 */
+};
+
 struct losses {
     VEC(struct loss) rows;
     VEC(struct reduced) reduced;
+    VEC(struct counted) counted; /* to be told when the recording is unended or cut */
     int64_t start_ns; /* the start of the recording, from which the times in sentences count */
     /* written by our agent and never closed: it is still recording, or it was killed */
     bool unended;
@@ -41,20 +52,18 @@ struct losses {
 
 void losses_release(struct losses *l);
 
-/* Adds one event of the types that LOSSES_SELECT names. Returns 0 or -ENOMEM. */
-int losses_add(struct losses *l, const struct rec_event *e) must_check;
+/* The events by which a recording says that it lost something. */
 #define LOSSES_SELECT(tag)                            \
     {"jvmscope.Lost", tag}, {"jvmscope.Budget", tag}, \
     {                                                 \
         "jdk.DataLoss", tag                           \
     }
-/* To be called after all events: adds what the recording itself says about its span and end. */
-void losses_of_recording(struct losses *l, const struct recording *r);
 /*
  * Reads all of a recording, which changes its selection and position. Returns 0 or a negative
- * errno.
+ * errno. any: otherwise it is known to hold no such events, and its headers are enough when it was
+ * ended.
  */
-int losses_read(struct losses *ret, struct recording *r) must_check;
+int losses_read(struct losses *ret, struct recording *r, bool any) must_check;
 
 /* Adds the losses of another recording, each at its time since 1970. Returns 0 or -ENOMEM. */
 int losses_merge(struct losses *to, const struct losses *from) must_check;
@@ -82,13 +91,14 @@ void loss_sentence(const struct losses *l, const struct loss *loss, struct buf *
 /* "budget: between 3.10 s and 60.25 s one in 16 stacks of short waits was kept". */
 void reduced_sentence(const struct losses *l, const struct reduced *r, struct buf *out);
 /*
- * Writes "it was never ended: what came after 12.3 s is missing" if that is so, and returns whether
- * it is.
+ * Writes "it was never ended: what came after 12.3 s is missing; the counts of alloc and times are
+ * those of 10.1 s" if that is so, and returns whether it is.
  */
 bool losses_unended_sentence(const struct losses *l, struct buf *out);
 /*
  * Writes the members "lost", "losses" and "unended" of the open object. "lost" counts what these
  * captures lost (NULL: all captures); "losses" lists the losses of all captures. Where the budget
- * reduced something, "reduced" lists it.
+ * reduced something, "reduced" lists it. Where the end is missing, "counted" says until when each
+ * capture's counts are there.
  */
 void losses_json(const struct losses *l, const char *const *captures, struct json *j);

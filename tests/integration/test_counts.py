@@ -92,6 +92,62 @@ def test_counts_are_saved_while_the_program_runs_and_none_twice(version, end, tm
     assert (found["live"] is None) == (end == "killed"), rest
 
 
+STAGES = [n for n, text in enumerate((lab.ROOT / "tests" / "java" / "Ticks.java").read_text().splitlines(), 1) if " stages += " in text]
+
+
+def ticks_counted(out):
+    """What a recording of Ticks says of its ticks, by capture; for coverage the number of its stages."""
+    report = shown("report", "--json", out)
+    found = {"times": method(report["times"]["methods"], "Ticks.tick")["calls"]}
+    found["alloc"] = sum(s["objects"] for s in report["allocations"]["sites"] if "Ticks.allocate" in "".join(s["trace"][:1]))
+    rows = shown("trace", "--exceptions", "--json", out)["exceptions"]
+    found["exceptions"] = sum(r["count"] for r in rows if r["class"] == "java.lang.IllegalStateException")
+    found["requests"] = sum(n["count"] for n in shown("requests", "--json", out)["requests"])
+    lines = next(c for c in shown("coverage", "--json", out)["classes"] if c["class"] == "Ticks")["by_line"]
+    found["coverage"] = sum(r["hit"] for r in lines if r["line"] in STAGES)
+    return found
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_the_counts_of_a_killed_program_are_those_of_the_moment_that_is_told(jdk, tmp_path):
+    """What is only counted is saved every few seconds, so after a kill it is older than the last events; every verb says of when."""
+    out, said = tmp_path / "t.jfr", tmp_path / "said"
+    options = "alloc=exact,cpu=times,cover=y,exceptions=counts,requests=Ticks.request(..),include=Ticks"
+    with said.open("w") as stdout:
+        process = jdk.start_java("Ticks", jvm=(jdk.agent(f"{options},format=r,file={out}"), "-Xmx64m"), stdout=stdout, stderr=-1)
+
+    def saved():
+        """All captures have been saved at one moment, and there had been ticks."""
+        done = lab.jvmscope("report", "--json", out)
+        report = json.loads(done.stdout) if done.returncode == 0 else {}
+        calls = method(report.get("times", {}).get("methods", []), "Ticks.tick")
+        return calls and calls["calls"] > 200 and len({c["until_ns"] for c in report["counted"]}) == 1
+
+    lab.wait_for(saved, 60, "the counts of all captures")
+    printed = len(said.read_text())
+    lab.wait_for(lambda: len(said.read_text()) > printed + 500, 60, "ticks that are counted after them")
+    process.kill()
+    process.communicate()
+    told = shown("report", "--json", out)
+    assert told["unended"] is True and lab.jvmscope("convert", "-o", tmp_path / "t.html", out).returncode == 0
+    page = outputs.page(tmp_path / "t.html")
+    assert page["counted"] == told["counted"]
+    until = {c["capture"]: c["until_ns"] for c in told["counted"]}
+    ticks = [tuple(map(int, line.split())) for line in said.read_text().splitlines()]
+    found = ticks_counted(out)
+    assert sorted(found) == sorted(until)
+    for capture, ns in until.items():
+        # The clocks of the program and of the recording are compared to within some milliseconds.
+        before = max((n for ms, n in ticks if ms < page["start_ms"] + ns / 1e6 - 20), default=0)
+        least, most = (min(before // 100, 6), 6) if capture == "coverage" else (before, ticks[-1][1] + 10)
+        assert least <= found[capture] <= most, (capture, ns, before, found)
+    first = told["counted"][0]["until_ns"] / 1e9
+    for verb in (["report"], ["trace", "--exceptions"], ["coverage"], ["requests"], ["convert", "-o", tmp_path / "t.html"]):
+        sentences = [s for s in lab.jvmscope(*verb, out).stderr.splitlines() if "it was never ended" in s]
+        assert len(sentences) == 1 and "is missing; the counts of " in sentences[0], (verb, sentences)
+        assert f"those of {first:.2f} s" in sentences[0] and all(c in sentences[0] for c in until), (verb, sentences)
+
+
 def test_calls_of_many_stacks_are_saved_as_totals_of_methods(tmp_path):
     """This many stacks are not written every few seconds; at the end they are, and nothing counts twice."""
     out = tmp_path / "t.jfr"

@@ -57,6 +57,7 @@ export interface PageJson {
   timeline?: TimelineJson;
   losses?: Loss[];
   unended?: boolean; // the recording: it still records, or its VM was killed
+  counted?: { capture: string; until_ns: number }[]; // then: until when what is only counted is there
   requests?: RequestsJson;
   trace?: TraceJson;
   coverage?: CoverageJson;

@@ -14,13 +14,21 @@ const amountOf = (l: Loss) => [plural(l.amount, l.what, l.what), ...(l.with ?? [
 const sentence = (l: Loss) =>
   `${l.capture}: ${amountOf(l)} ${l.amount === 1 ? "was" : "were"} lost between ${duration(l.from_ns)} and ${duration(l.to_ns)}: ${l.reason}`;
 
+/** "; the counts of alloc and times are those of 7.5 s" */
+function counts(page: PageJson) {
+  const of = new Map<number, string[]>();
+  for (const c of page.counted ?? []) of.set(c.until_ns, [...(of.get(c.until_ns) ?? []), c.capture]);
+  const list = (names: string[]) => names.join(", ").replace(/, ([^,]*)$/, " and $1");
+  return [...of].map(([ns, names], i) => (i ? `, of ${list(names)} those of ${duration(ns)}` : `; the counts of ${list(names)} are those of ${duration(ns)}`)).join("");
+}
+
 export function Losses({ page, view, metric }: { page: PageJson; view: string; metric: string }) {
   const losses = page.losses ?? [];
   const mine = losses.filter((l) => captureOf(view, metric).test(l.capture));
   const others = losses.filter((l) => !mine.includes(l));
   return (
     <>
-      {page.unended && <p class="note lost">This recording was never ended: what came after {duration(page.duration_ns)} is missing.</p>}
+      {page.unended && <p class="note lost">This recording was never ended: what came after {duration(page.duration_ns)} is missing{counts(page)}.</p>}
       {mine.map((l) => (
         <p class="note lost">Lost here: {sentence(l)}.</p>
       ))}

@@ -14,6 +14,15 @@
 
 #define SAVE_EVENT_NS (1500 * UINT64_C(1000)) /* pause for each event that a save wrote */
 
+static const struct jfr_type counted_type = {
+    .name = "jvmscope.Counted",
+    .label = "Counted",
+    .category = "jvmscope",
+    .description = "What a capture only counts is in the recording up to this moment",
+    .kind = JFR_EVENT,
+    .fields = JFR_FIELDS({"capture", "Capture", "java.lang.String"}),
+};
+
 bool session_row_on(const struct session *s, int i)
 {
     return rows_has(s->on, i);
@@ -93,14 +102,39 @@ static void report_saturated(struct session *s)
                  UINT32_MAX);
 }
 
+/* Writes that the counts of row i up to ns are in the recording. */
+static void write_counted(struct session *s, int i, uint64_t ns)
+{
+    uint32_t type;
+    struct jfr_event e;
+    if (!s->out.jfr || !session_row_on(s, i) || !captures[i]->counts ||
+        jfr_declare(s->out.jfr, &counted_type, 1, &type) < 0 ||
+        !jfr_begin(s->out.jfr, type, 64, &e))
+        return;
+    jfr_put_time(&e, ns);
+    jfr_put_string(&e, captures[i]->counts);
+    jfr_commit(&e);
+}
+
+void session_begin_counts(struct session *s)
+{
+    for (int i = 0; i < captures_count; i++)
+        write_counted(s, i, s->started_ns);
+}
+
 void session_save_rows(struct session *s, JNIEnv *jni)
 {
     uint64_t began = now_ns(), events = 0;
     if (!s->out.jfr || began < s->save_due_ns)
         return;
-    for (int i = 0; i < captures_count; i++)
-        if (session_row_on(s, i) && captures[i]->save)
-            events += captures[i]->save(s, jni);
+    for (int i = 0; i < captures_count; i++) {
+        bool all = true;
+        if (!session_row_on(s, i) || !captures[i]->save)
+            continue;
+        events += captures[i]->save(s, jni, &all);
+        if (all)
+            write_counted(s, i, began);
+    }
     if (events)
         jfr_writer_work(s->out.jfr);
     uint64_t now = now_ns(), wait = MAX(SESSION_SAVE_NS, 50 * (now - began));
@@ -115,6 +149,7 @@ int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
     const char *before = "Dumping";
     /* at exit no class has been reported as unloaded */
     int failed_before = reason == DUMP_EXIT ? 0 : s->failure;
+    uint64_t until = now_ns();
     for (int i = 0; i < captures_count; i++) {
         const struct capture *row = captures[i];
         if (!session_row_on(s, i) || !row->dump ||
@@ -126,6 +161,7 @@ int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
             session_line_open = true;
         }
         row->dump(s, jni, reason);
+        write_counted(s, i, until);
     }
     session_line_open = false;
     /* What the sections refer to may no longer exist. */

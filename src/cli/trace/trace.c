@@ -513,7 +513,7 @@ static int show_file(const char *path, struct trace_options *o)
     if (e < 0)
         return complain(path, "cannot read", why);
     _cleanup_(losses_release) struct losses l = {0};
-    e = losses_read(&l, r);
+    e = losses_read(&l, r, true);
     if (e < 0)
         return complain_errno(path, "cannot read", e);
     losses_report(path, &l, NULL);

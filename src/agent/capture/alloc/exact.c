@@ -160,11 +160,11 @@ static void flush(struct session *s, JNIEnv *jni)
     jfr_lose_total(s->out.jfr, LOSS_ALLOC_SIZE, alloc_no_size(false));
 }
 
-static uint64_t save(struct session *s, JNIEnv *jni)
+static uint64_t save(struct session *s, JNIEnv *jni, bool *ret_all)
 {
     alloc_busy = true;
     alloc_settle_begun(jni);
-    uint64_t written = sites_save(s, jni, alloc_settle);
+    uint64_t written = sites_save(s, jni, alloc_settle, ret_all);
     alloc_busy = false;
     return written;
 }
@@ -221,6 +221,7 @@ const struct capture capture_alloc_exact = {
     .release = release,
     .flush = flush,
     .save = save,
+    .counts = "alloc",
     .dump = dump,
     .ending = ending,
     .request = request,

@@ -320,7 +320,7 @@ static uint64_t write_allocated(struct session *s, uint64_t bytes)
     return 1;
 }
 
-static uint64_t save(struct session *s, JNIEnv *jni)
+static uint64_t save(struct session *s, JNIEnv *jni, bool *ret_all)
 {
     uint64_t bytes;
     return vm_sampler_counted(&bytes) ? write_allocated(s, bytes) : 0;
@@ -341,7 +341,8 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
 
 static void stop(struct session *s, JNIEnv *jni)
 {
-    (void)save(s, jni);
+    bool all;
+    (void)save(s, jni, &all);
     threads_unlisten(&alloc_samples_threads);
 }
 

@@ -104,7 +104,7 @@ void sites_dump(struct session *s, JNIEnv *jni, sites_settle *settle);
  * The save function of capture.h: writes what was allocated. What is alive is known only after a
  * collection, which only a report requests.
  */
-uint64_t sites_save(struct session *s, JNIEnv *jni, sites_settle *settle);
+uint64_t sites_save(struct session *s, JNIEnv *jni, sites_settle *settle, bool *ret_all);
 void sites_request(struct session *s, JNIEnv *jni, const struct hprof_request *r,
                    sites_settle *settle);
 /*

@@ -157,18 +157,18 @@ static void lose_rows(struct jfr_writer *w, const struct site_rows *r, size_t fr
     }
 }
 
-uint64_t sites_write_recording(struct session *s, JNIEnv *jni, const struct site_rows *r,
-                               bool later)
+bool sites_write_recording(struct session *s, JNIEnv *jni, const struct site_rows *r, bool later,
+                           uint64_t *ret_events)
 {
     enum { DRAIN_EVERY = 256 };
 
     uint32_t event_type;
-    uint64_t now = now_ns(), events = 0;
+    uint64_t now = now_ns();
     size_t i = 0;
     if (jfr_declare(s->out.jfr, &type, 1, &event_type) < 0)
-        return 0;
+        return false;
     for (; i < r->rows.len; i++) {
-        if (!write_event(s, r, &r->rows.data[i], event_type, now, &events))
+        if (!write_event(s, r, &r->rows.data[i], event_type, now, ret_events))
             break;
         if (i % DRAIN_EVERY == DRAIN_EVERY - 1)
             session_drain(s, jni);
@@ -177,5 +177,5 @@ uint64_t sites_write_recording(struct session *s, JNIEnv *jni, const struct site
         lose_rows(s->out.jfr, r, i, event_type);
         session_message(s, "allocation sites: the recording has no room for all");
     }
-    return events;
+    return i == r->rows.len;
 }

@@ -211,7 +211,7 @@ static void write_report(struct session *s, JNIEnv *jni, unsigned flags, double 
     if (error)
         session_message(s, "heap=sites: no memory for a report");
     else if (s->out.format == OUT_RECORDING)
-        sites_write_recording(s, jni, &r, false);
+        sites_write_recording(s, jni, &r, false, &(uint64_t){0});
     else if (s->out.format == OUT_TEXT)
         write_text(s, &r, kept, &all);
     else
@@ -229,11 +229,13 @@ void sites_dump(struct session *s, JNIEnv *jni, sites_settle *settle)
                  settle);
 }
 
-uint64_t sites_save(struct session *s, JNIEnv *jni, sites_settle *settle)
+uint64_t sites_save(struct session *s, JNIEnv *jni, sites_settle *settle, bool *ret_all)
 {
     struct site_rows r = {0};
-    uint64_t events =
-        sites_take_rows(jni, 0, settle, &r) == 0 ? sites_write_recording(s, jni, &r, true) : 0;
+    uint64_t events = 0;
+    *ret_all = sites_take_rows(jni, 0, settle, &r) == 0;
+    if (*ret_all)
+        *ret_all = sites_write_recording(s, jni, &r, true, &events);
     vec_release(&r.rows);
     return events;
 }

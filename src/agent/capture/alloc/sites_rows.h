@@ -60,8 +60,9 @@ uint32_t sites_frames_of(uint32_t site, struct jfr_frame frames[SITE_DEPTH_MAX],
 
 /* ---- sites_recording.c ---- */
 /*
- * Writes the rows' changes since the last time as events and returns their number. later: a change
- * for which there is no room is left to the next report and does not count as lost.
+ * Writes the rows' changes since the last time as events, adds their number to *ret_events, and
+ * returns whether there was room for all. later: a change for which there is no room is left to the
+ * next report and does not count as lost.
  */
-uint64_t sites_write_recording(struct session *s, JNIEnv *jni, const struct site_rows *r,
-                               bool later);
+bool sites_write_recording(struct session *s, JNIEnv *jni, const struct site_rows *r, bool later,
+                           uint64_t *ret_events);

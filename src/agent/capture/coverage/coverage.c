@@ -294,10 +294,12 @@ static uint64_t write_changed(struct session *s, JNIEnv *jni, uint64_t *ret_lost
     return events;
 }
 
-static uint64_t cover_save(struct session *s, JNIEnv *jni)
+static uint64_t cover_save(struct session *s, JNIEnv *jni, bool *ret_all)
 {
     uint64_t later = 0; /* what does not fit is written the next time */
-    return write_changed(s, jni, &later);
+    uint64_t events = write_changed(s, jni, &later);
+    *ret_all = !later;
+    return events;
 }
 
 static void cover_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
@@ -331,6 +333,7 @@ const struct capture capture_coverage = {
     .start = cover_start,
     .stop = cover_stop,
     .save = cover_save,
+    .counts = "coverage",
     .dump = cover_dump,
     .status = cover_status,
 };

@@ -301,7 +301,7 @@ static void exceptions_flush(struct session *s, JNIEnv *jni)
 }
 
 /* Writes the rows that have changed since the last time. Each event has the total count. */
-static uint64_t exceptions_save(struct session *s, JNIEnv *jni)
+static uint64_t exceptions_save(struct session *s, JNIEnv *jni, bool *ret_all)
 {
     uint64_t n = 0;
     for (unsigned i = 0; i < thrown_rows(); i++) {
@@ -312,8 +312,10 @@ static uint64_t exceptions_save(struct session *s, JNIEnv *jni)
                       (row->caught ? strlen(row->caught) : 0) + 128;
         if (count == row->written)
             continue;
-        if (!jfr_begin_growing(s->out.jfr, thrown.types[0], room, &e))
+        if (!jfr_begin_growing(s->out.jfr, thrown.types[0], room, &e)) {
+            *ret_all = false;
             continue;
+        }
         jfr_put_time(&e, now_ns());
         jfr_put_string(&e, row->class_name);
         jfr_put_string(&e, row->place);
@@ -329,7 +331,8 @@ static uint64_t exceptions_save(struct session *s, JNIEnv *jni)
 
 static void exceptions_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
-    exceptions_save(s, jni);
+    bool all = true; /* what is not written is counted as lost below */
+    exceptions_save(s, jni, &all);
     exceptions_flush(s, jni);
     for (unsigned i = 0; i < thrown_rows(); i++) {
         struct thrown_row *row = thrown_row_at(i);
@@ -374,6 +377,7 @@ const struct capture capture_exceptions = {
     .release = exceptions_release,
     .flush = exceptions_flush,
     .save = exceptions_save,
+    .counts = "exceptions",
     .dump = exceptions_dump,
     .status = exceptions_status,
 };

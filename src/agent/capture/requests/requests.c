@@ -351,12 +351,13 @@ static void requests_flush(struct session *s, JNIEnv *jni)
  * Writes the totals of names that have changed. With many names the rest follow in the next save,
  * unless this is the last one.
  */
-static uint64_t save(bool all)
+static uint64_t save(bool all, bool *ret_all)
 {
     unsigned names = request_names_count(), at = state.save_at;
     uint64_t written = 0;
     size_t bytes = 0;
-    for (unsigned i = 0; i < names && (all || bytes < SAVE_BYTES); i++, at++) {
+    unsigned i = 0;
+    for (; i < names && (all || bytes < SAVE_BYTES); i++, at++) {
         struct request_name *n = request_name_at(at % names);
         uint64_t count = n ? atomic_load(&n->count) : 0;
         if (!n || count == n->reported)
@@ -369,19 +370,21 @@ static uint64_t save(bool all)
         written++;
     }
     state.save_at = names ? at % names : 0;
+    *ret_all = i == names;
     return written;
 }
 
-static uint64_t requests_save(struct session *s, JNIEnv *jni)
+static uint64_t requests_save(struct session *s, JNIEnv *jni, bool *ret_all)
 {
-    return save(false);
+    return save(false, ret_all);
 }
 
 static void requests_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     if (reason != DUMP_REQUEST)
         follow_stop(); /* a request that ended after the last save would be in no total */
-    save(true);
+    bool all;          /* what is not written is counted as lost below */
+    save(true, &all);
     follow_losses(s->out.jfr);
     if (reason != DUMP_REQUEST)
         jfr_lose_total(s->out.jfr, LOSS_REQUEST_OPEN, follow_open());
@@ -416,6 +419,7 @@ const struct capture capture_requests = {
     .release = requests_release,
     .flush = requests_flush,
     .save = requests_save,
+    .counts = "requests",
     .dump = requests_dump,
     .status = requests_status,
 };

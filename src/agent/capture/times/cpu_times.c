@@ -573,12 +573,11 @@ static void stop(struct session *s, JNIEnv *jni)
     times_methods_forget();
 }
 
-static uint64_t save(struct session *s, JNIEnv *jni)
+static uint64_t save(struct session *s, JNIEnv *jni, bool *ret_all)
 {
     uint64_t events = 0;
-    if (tree.active)
-        (void)!times_report(s, jni, &tree, &state.costs, state.elapsed, state.by_thread, true,
-                            &events);
+    *ret_all = tree.active && times_report(s, jni, &tree, &state.costs, state.elapsed,
+                                           state.by_thread, true, &events) == 0;
     return events;
 }
 
@@ -619,6 +618,7 @@ const struct capture capture_cpu_times = {
     .start = start,
     .stop = stop,
     .save = save,
+    .counts = "times",
     .dump = dump,
     .status = status,
 };
