@@ -30,16 +30,19 @@ struct side {
     uint64_t self, total;
 };
 
+/* few: both sides rest on so few readings that the change is not known. */
+
 struct row {
     struct str label;
     struct side of[2]; /* base and new recording */
     double change;     /* of self, as a fraction of the whole */
+    bool few;
 };
 
 struct comparison {
     struct strpool labels;
     VEC(struct row) rows;
-    uint64_t weight[2];
+    uint64_t weight[2], least[2]; /* least: profile_least_weight */
     enum profile_metric metric;
 };
 
@@ -54,6 +57,7 @@ static int add_side(struct comparison *c, int side, const struct profile_view *v
     size_t n = 0;
     int r = profile_rank(v, &ranks, &n);
     c->weight[side] = v->weight;
+    c->least[side] = profile_least_weight(v);
     for (size_t i = 0; i < n && r == 0; i++) {
         struct str label = profile_text(v->profile, ranks[i].label);
         int64_t at = strpool_add(&c->labels, label.data, label.len);
@@ -73,6 +77,8 @@ static int add_side(struct comparison *c, int side, const struct profile_view *v
 static int compare_rows(const void *a, const void *b)
 {
     const struct row *x = a, *y = b;
+    if (x->few != y->few)
+        return x->few ? 1 : -1;
     double dx = fabs(x->change), dy = fabs(y->change);
     if (dx != dy)
         return dx < dy ? 1 : -1;
@@ -83,21 +89,26 @@ static int compare_rows(const void *a, const void *b)
 static void print_table(const struct comparison *c, uint64_t limit)
 {
     char base[24], new[24];
+    bool any_few = false;
     printf("%s: base %s, new %s; shares of each\n\n", profile_metrics[c->metric].title,
            format_weight(base, c->metric, c->weight[0]),
            format_weight(new, c->metric, c->weight[1]));
     printf("   change      base       new   total of both  method\n");
     for (size_t i = 0; i < MIN(c->rows.len, limit); i++) {
         const struct row *r = &c->rows.data[i];
-        printf(" %+6.2f %%  %6.2f %%  %6.2f %%  %5.1f / %5.1f %%  ", 100 * r->change,
-               100 * share(r->of[0].self, c->weight[0]), 100 * share(r->of[1].self, c->weight[1]),
-               100 * share(r->of[0].total, c->weight[0]),
+        any_few = any_few || r->few;
+        printf("%c%+6.2f %%  %6.2f %%  %6.2f %%  %5.1f / %5.1f %%  ", r->few ? '~' : ' ',
+               100 * r->change, 100 * share(r->of[0].self, c->weight[0]),
+               100 * share(r->of[1].self, c->weight[1]), 100 * share(r->of[0].total, c->weight[0]),
                100 * share(r->of[1].total, c->weight[1]));
         print_text(stdout, r->label);
         putchar('\n');
     }
     if (c->rows.len > limit)
         printf(" ... and %s more (--limit)\n", COUNT_TEXT(c->rows.len - (size_t)limit, "methods"));
+    if (any_few)
+        printf(" ~ not known: its times rest on fewer than %d readings of the CPU clock\n",
+               FEWEST_READINGS);
 }
 
 static void json_side(struct json *j, const char *key, struct side s)
@@ -126,6 +137,9 @@ static int print_json(const struct comparison *c, char *const paths[2])
         json_side(&j, "base", r->of[0]);
         json_side(&j, "new", r->of[1]);
         json_key_double(&j, "change", r->change);
+        if (r->few) {
+            json_key_bool(&j, "few_readings", true);
+        }
         json_end_object(&j);
     }
     json_end_array(&j);
@@ -175,9 +189,11 @@ static int cmd_diff(const struct command *self, int argc, char **argv)
     if (status == 0)
         status = read_side(&c, 1, &selection, operands.list[1]);
     if (status == 0) {
-        for (size_t i = 0; i < c.rows.len; i++)
-            c.rows.data[i].change = share(c.rows.data[i].of[1].self, c.weight[1]) -
-                                    share(c.rows.data[i].of[0].self, c.weight[0]);
+        for (size_t i = 0; i < c.rows.len; i++) {
+            struct row *row = &c.rows.data[i];
+            row->change = share(row->of[1].self, c.weight[1]) - share(row->of[0].self, c.weight[0]);
+            row->few = row->of[0].self < c.least[0] && row->of[1].self < c.least[1];
+        }
         if (c.rows.len)
             qsort(c.rows.data, c.rows.len, sizeof(*c.rows.data), compare_rows);
         if (options.json)

@@ -188,11 +188,14 @@ static void json_sampler(struct json *j, const struct profile_view *v)
 static void print_methods(const struct profile_view *v, const struct profile_rank *ranks, size_t n,
                           size_t limit)
 {
-    char self[24];
+    char self[25];
     printf("\n    self     total        self  method\n");
     for (size_t i = 0; i < MIN(n, limit); i++) {
+        bool few = ranks[i].few && ranks[i].self;
+        self[0] = '~'; /* the note says what is not known */
+        format_weight(self + few, v->metric, ranks[i].self);
         printf(" %6.2f %%  %6.2f %%  %10s  ", percent(ranks[i].self, v->weight),
-               percent(ranks[i].total, v->weight), format_weight(self, v->metric, ranks[i].self));
+               percent(ranks[i].total, v->weight), self);
         print_text(stdout, profile_text(v->profile, ranks[i].label));
         putchar('\n');
     }
@@ -213,16 +216,6 @@ static int compare_hot(const void *a, const void *b)
                               : (x->node > y->node) - (x->node < y->node);
 }
 
-/*
- * Returns the weight below which a stack of the view means nothing: that of too few readings, where
- * times rest on readings.
- */
-static uint64_t least_weight(const struct profile_view *v)
-{
-    uint64_t readings = v->metric == PROFILE_EXACT ? profile_readings(v->profile) : 0;
-    return readings ? v->weight / readings * FEWEST_READINGS : 0;
-}
-
 static int print_stacks(const struct profile_view *v, size_t limit)
 {
     struct profile_tree t;
@@ -231,11 +224,12 @@ static int print_stacks(const struct profile_view *v, size_t limit)
         return r;
     VEC(struct hot) hot = {0};
     size_t few = 0;
+    uint64_t least = profile_least_weight(v);
     for (size_t i = 1; i < t.nodes.len && r == 0; i++) {
         if (v->open && profile_is_open(v->profile, t.nodes.data[i].label))
             continue;
-        few += t.nodes.data[i].self && t.nodes.data[i].self < least_weight(v);
-        if (t.nodes.data[i].self && t.nodes.data[i].self >= least_weight(v))
+        few += t.nodes.data[i].self && t.nodes.data[i].self < least;
+        if (t.nodes.data[i].self && t.nodes.data[i].self >= least)
             r = vec_push(&hot, ((struct hot){t.nodes.data[i].self, (uint32_t)i}));
     }
     if (hot.len)
@@ -292,11 +286,11 @@ static int print_callers(const struct profile_view *v, size_t limit)
     int r = profile_tree_init(&t, v, true);
     if (r < 0)
         return r;
+    uint64_t least = profile_least_weight(v);
     printf("\nCallers of the hottest methods (from 0.5 %% on)\n");
     for (uint32_t c = t.nodes.data[0].first_child; c && limit;
          c = t.nodes.data[c].next_sibling, limit--)
-        if (t.nodes.data[c].total >= least_weight(v) &&
-            !profile_is_open(v->profile, t.nodes.data[c].label))
+        if (t.nodes.data[c].total >= least && !profile_is_open(v->profile, t.nodes.data[c].label))
             print_branch(v, &t, c, 0);
     profile_tree_release(&t);
     return 0;
@@ -402,6 +396,9 @@ static int put_ranks(struct json *j, const struct profile_view *v)
         json_string_n(j, label.data, label.len);
         json_key_u64(j, "self", ranks[i].self);
         json_key_u64(j, "total", ranks[i].total);
+        if (ranks[i].few && ranks[i].self) {
+            json_key_bool(j, "few_readings", true);
+        }
         json_end_object(j);
     }
     json_end_array(j);

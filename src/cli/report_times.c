@@ -83,7 +83,6 @@ static int add_calls(struct times_table *t, const struct profile *p, uint32_t nu
         }
         row->mark = number + 1;
     }
-    t->total_ns += c->self_ns;
     t->samples += c->samples;
     return 0;
 }
@@ -118,6 +117,13 @@ static int by_self(const void *a, const void *b)
                                 : (x->label > y->label) - (x->label < y->label);
 }
 
+/* Without a reading nothing is known of a time: what is left is the estimated cost of the probes.
+ */
+static bool has_time(const struct times_table *t, uint64_t readings)
+{
+    return !t->timed_by_readings || readings;
+}
+
 static int times_table(struct times_table *t, const struct profile *p,
                        const struct profile_filter *filter)
 {
@@ -137,10 +143,11 @@ static int times_table(struct times_table *t, const struct profile *p,
     mark_small(t, p);
     t->timed_by_readings = p->timed_by_readings;
     t->ns_a_reading = t->samples ? (double)raw / (double)t->samples : 0;
-    for (size_t i = 0; i < t->rows.len; i++)
-        t->rows.data[i].claimed =
-            !t->rows.data[i].small &&
-            (!t->timed_by_readings || t->rows.data[i].samples >= FEWEST_READINGS);
+    for (size_t i = 0; i < t->rows.len; i++) {
+        struct times_row *row = &t->rows.data[i];
+        row->claimed = !row->small && (!t->timed_by_readings || row->samples >= FEWEST_READINGS);
+        t->total_ns += has_time(t, row->samples) ? row->self_ns : 0;
+    }
     if (t->rows.len)
         qsort(t->rows.data, t->rows.len, sizeof(*t->rows.data), by_self);
     return 0;
@@ -334,6 +341,15 @@ static void json_left(struct json *j, const struct profile *p)
     json_end_array(j);
 }
 
+static void json_time(struct json *j, const char *key, bool known, int64_t ns)
+{
+    json_key(j, key);
+    if (known)
+        json_i64(j, ns);
+    else
+        json_null(j);
+}
+
 static void json_times(struct json *j, const struct times_table *t, const struct profile *p)
 {
     json_key_object(j, "times");
@@ -354,8 +370,8 @@ static void json_times(struct json *j, const struct times_table *t, const struct
         json_key(j, "method");
         json_string_n(j, label.data, label.len);
         json_key_u64(j, "calls", row->calls);
-        json_key_i64(j, "self_ns", row->self_ns);
-        json_key_i64(j, "total_ns", row->total_ns);
+        json_time(j, "self_ns", has_time(t, row->samples), row->self_ns);
+        json_time(j, "total_ns", has_time(t, row->total_samples), row->total_ns);
         if (!p->times_rounded) {
             json_key_i64(j, "raw_self_ns", row->raw_ns);
         }

@@ -346,7 +346,9 @@ static int settle(struct reading *r)
         cpu->interval_ns = r->period_ns;
     load_pay_owed(r, PROFILE_EXACT);
     load_pay_owed(r, PROFILE_ALLOCATION);
-    int e = r->totals.len ? load_settle_totals(r) : 0;
+    int e = load_pay_by_method(r);
+    if (e == 0 && r->totals.len)
+        e = load_settle_totals(r);
     if (e == 0)
         e = sums_move(&r->sums[timed ? TIMED : CPU], cpu);
     if (e == 0)

@@ -76,6 +76,12 @@ uint64_t load_since_start(struct reading *r, int64_t start_ns) must_check;
 
 /* Subtracts the amounts in `owed` from the latest samples. */
 void load_pay_owed(struct reading *r, enum profile_metric metric);
+/*
+ * Times below zero, where the probes cost more than was measured, are subtracted from the same
+ * method's other stacks, so that the views of weights and the table of calls agree on each method.
+ * To be called after load_pay_owed. Returns 0 or -ENOMEM.
+ */
+int load_pay_by_method(struct reading *r) must_check;
 
 /*
  * Adds the calls of a method up to now, which are saved from time to time when there are many

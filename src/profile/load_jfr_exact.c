@@ -51,6 +51,43 @@ void load_pay_owed(struct reading *r, enum profile_metric metric)
     s->samples.len = kept;
 }
 
+/* Returns the string that names a node's method, or 0 for the root and marks. */
+static uint32_t method_label(const struct profile *p, uint32_t node)
+{
+    const struct profile_frame *f = node ? profile_node_frame(p, node) : NULL;
+    return f && f->kind != FRAME_MARK ? p->methods.data[f->method].label : 0;
+}
+
+int load_pay_by_method(struct reading *r)
+{
+    struct profile_series *s = &r->p->series[PROFILE_EXACT];
+    struct map owed = {0}; /* by the method's label */
+    uint64_t key, left;
+    size_t kept = 0;
+    int error = 0;
+    for (size_t i = 0; error == 0 && map_next(&r->owed[PROFILE_EXACT], &i, &key, &left);) {
+        uint32_t label = left ? method_label(r->p, (uint32_t)key) : 0;
+        uint64_t *of = label ? map_at(&owed, label, 0, NULL) : NULL;
+        if (of)
+            *of += left;
+        error = label && !of ? -ENOMEM : 0;
+    }
+    for (size_t i = 0; error == 0 && owed.len && i < s->samples.len; i++) {
+        struct profile_sample *sample = &s->samples.data[i];
+        uint64_t *of = map_get(&owed, method_label(r->p, sample->node));
+        uint64_t paid = of ? MIN(*of, sample->weight) : 0;
+        sample->weight -= paid;
+        if (paid)
+            *of -= paid;
+        if (sample->weight)
+            s->samples.data[kept++] = *sample;
+    }
+    if (error == 0 && owed.len)
+        s->samples.len = kept;
+    map_release(&owed);
+    return error;
+}
+
 static int64_t read_calls(struct reading *r, const struct rec_row *row, struct profile_calls *ret)
 {
     int64_t node = load_node_of_row(r, row), thread = load_thread_of_row(r, row);

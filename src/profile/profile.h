@@ -344,6 +344,11 @@ enum { FEWEST_READINGS = 10 };
 /* How many readings the times of calls rest on; 0 where every call was timed. */
 uint64_t profile_readings(const struct profile *p);
 /*
+ * Returns the weight below which a method or a stack of the view means nothing: that of
+ * FEWEST_READINGS readings where times rest on readings, and 0 otherwise.
+ */
+uint64_t profile_least_weight(const struct profile_view *v);
+/*
  * Whether there are counted places to which more than one stack may lead: how many objects are of
  * each stack is estimated (doc/allocation-sites.md). That a place has a single stack here proves
  * nothing, because a stack that is rare there may never have been looked at.
@@ -362,11 +367,12 @@ struct profile_rank {
     uint32_t label;
     enum frame_kind kind; /* the kind in which most of its total was spent */
     uint64_t self, total;
+    bool few; /* self is below profile_least_weight, so it is not known */
 };
 
 /*
- * Ranks all methods that have a weight: by self, then by total, then by name. Marks are left out.
- * The caller frees the result.
+ * Ranks all methods that have a weight: by self, then by total, then by name, those of which self
+ * is not known after the others. Marks are left out. The caller frees the result.
  */
 int profile_rank(const struct profile_view *v, struct profile_rank **ret,
                  size_t *ret_len) must_check;

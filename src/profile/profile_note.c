@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 uint64_t profile_allocated(const struct profile_view *v)
 {
@@ -16,12 +17,30 @@ uint64_t profile_allocated(const struct profile_view *v)
     return all && v->profile->series[v->metric].estimated ? v->profile->allocated : 0;
 }
 
+/* The number of readings follows. Formats that have no calls keep the note, and so the number. */
+#define READINGS_NOTE "all calls are counted, and times rest on "
+
 uint64_t profile_readings(const struct profile *p)
 {
+    static const struct str before = {READINGS_NOTE, sizeof(READINGS_NOTE) - 1};
+    struct str note = profile_text(p, p->series[PROFILE_EXACT].note);
     uint64_t readings = 0;
     for (size_t i = 0; i < p->calls.len && p->timed_by_readings; i++)
         readings += p->calls.data[i].samples;
+    if (readings || note.len < before.len || memcmp(note.data, before.data, before.len) != 0)
+        return readings;
+    for (size_t i = before.len; i < note.len && note.data[i] >= '0' && note.data[i] <= '9'; i++)
+        readings = MIN(readings, UINT64_MAX / 100) * 10 + (uint64_t)(note.data[i] - '0');
     return readings;
+}
+
+uint64_t profile_least_weight(const struct profile_view *v)
+{
+    const struct profile_series *series = &v->profile->series[PROFILE_EXACT];
+    uint64_t readings = v->metric == PROFILE_EXACT ? profile_readings(v->profile) : 0, whole = 0;
+    for (size_t i = 0; i < series->samples.len && readings; i++)
+        whole += series->samples.data[i].weight;
+    return readings ? whole / readings * FEWEST_READINGS : 0;
 }
 
 bool profile_may_share_places(const struct profile *p)
@@ -61,8 +80,8 @@ void profile_note(const struct profile_view *v, struct buf *to)
         buf_bytes(to, note.data, note.len);
     else if (v->metric == PROFILE_EXACT && p->timed_by_readings && p->calls.len)
         buf_printf(to,
-                   "all calls are counted, and times rest on %" PRIu64
-                   " readings of the CPU clock: those from fewer than %d are not known",
+                   READINGS_NOTE
+                   "%" PRIu64 " readings of the CPU clock: those from fewer than %d are not known",
                    profile_readings(p), FEWEST_READINGS);
     else if (series->estimated && v->weight) {
         buf_printf(to, "estimated from %zu samples, standard error at most %.1f %%%s", v->samples,

@@ -99,6 +99,8 @@ static int walk(struct ranking *r)
 static int compare_ranks(const void *a, const void *b, void *profile)
 {
     const struct profile_rank *x = a, *y = b;
+    if (x->few != y->few)
+        return x->few ? 1 : -1;
     if (x->self != y->self)
         return x->self < y->self ? 1 : -1;
     if (x->total != y->total)
@@ -113,8 +115,11 @@ int profile_rank(const struct profile_view *v, struct profile_rank **ret, size_t
     struct ranking r = {.view = v};
     int error = walk(&r);
     if (error == 0) {
-        for (size_t i = 0; i < r.rows.len; i++)
+        uint64_t least = profile_least_weight(v);
+        for (size_t i = 0; i < r.rows.len; i++) {
             r.rows.data[i].kind = heaviest(&r.kinds.data[i]);
+            r.rows.data[i].few = r.rows.data[i].self < least;
+        }
         if (r.rows.len)
             qsort_r(r.rows.data, r.rows.len, sizeof(*r.rows.data), compare_ranks,
                     (void *)v->profile);

@@ -198,6 +198,7 @@ def test_report_ranks_no_time_of_too_few_readings(tmp_path):
     process.communicate("\n", timeout=120)
     times = shown("report", "--json", out)["times"]
     known = [m["raw_self_ns_95"] is not None for m in times["methods"]]
+    assert all((m["self_ns"] is None) == (m["readings"] == 0) for m in times["methods"])
     assert times["clock"] == "cpu" and known == sorted(known, reverse=True)
     assert all(m["readings"] >= 10 for m, is_known in zip(times["methods"], known) if is_known)
     assert times["readings"] == sum(m["readings"] for m in times["methods"])
@@ -209,7 +210,17 @@ def test_report_ranks_no_time_of_too_few_readings(tmp_path):
     if lab.jvmscope("convert", "--metric", "times", "-o", tmp_path / "t.pb.gz", out).returncode == 0:
         assert lab.jvmscope("convert", "-o", tmp_path / "t.collapsed", tmp_path / "t.pb.gz").returncode == 0
         for made in ("t.pb.gz", "t.collapsed"):
-            assert f"times rest on {times['readings']} readings" in shown("report", "--json", tmp_path / made)["times"]["note"]
+            again = shown("report", "--json", tmp_path / made)["times"]
+            assert f"times rest on {times['readings']} readings" in again["note"]
+            unknown = [m.get("few_readings", False) or not m["self"] for m in again["methods"]]
+            assert unknown == sorted(unknown), again["methods"]
+            few = sum(m.get("few_readings", False) for m in again["methods"])
+            table = lab.jvmscope("report", "--stacks", 0, "-n", 100000, tmp_path / made).stdout.split("self  method")[1]
+            assert table.count(" ~") == few and few >= sum(0 < m["readings"] < 3 and m["self_ns"] > 0 for m in times["methods"]), table
+            rows = shown("diff", "--json", "--metric", "times", out, tmp_path / made)["times"]["methods"]
+            unknown = [r.get("few_readings", False) for r in rows]
+            assert unknown == sorted(unknown) and sum(unknown) >= few, rows
+            assert (" ~ not known: " in lab.jvmscope("diff", "--metric", "times", "-n", 100000, out, tmp_path / made).stdout) == any(unknown)
 
 
 def run_counted(tmp_path, options, rounds=1, version=17, args=()):

@@ -47,8 +47,8 @@ def metric(name, method, own, check):
             table = js("report", "--json", "-n", "100000", path)[name]
             found = outputs.Weights(table["total"] if "total" in table else table["total_ns"])
             for m in table["methods"]:
-                found.own[m["method"]] = m["self"] if "self" in m else m["self_ns"]
-                found.total[m["method"]] = m["total"] if "total" in m else m["total_ns"]
+                found.own[m["method"]] = m["self"] if "self" in m else m["self_ns"] or 0
+                found.total[m["method"]] = m["total"] if "total" in m else m["total_ns"] or 0
         got = (found.own if own else found.total)[method]
         check(got, form, truth)
         assert found.sum >= got

@@ -148,7 +148,7 @@ def test_recordings_report_calls_times_and_their_errors(jdk, tmp_path, clock):
     assert left["TimesTruth.neverBound"] == "native" and left["TimesTruth.accessor"] == "small"
     assert methods["TimesTruth.accessor"]["calls"] == 3000 and methods["TimesTruth.accessor"]["timed"] is False
     assert {m for m in methods if "timed" in methods[m]} <= set(left)
-    assert sum(m["self_ns"] for m in methods.values()) == times["total_ns"]
+    assert sum(m["self_ns"] or 0 for m in methods.values()) == times["total_ns"]
     if clock == "elapsed":
         main = methods["TimesTruth.main"]
         assert main["slowest_ns"] > methods["TimesTruth.threads"]["slowest_ns"] > 0
@@ -156,6 +156,15 @@ def test_recordings_report_calls_times_and_their_errors(jdk, tmp_path, clock):
     else:
         for m in times["methods"]:
             assert (m["raw_self_ns_95"] is None) == (m["readings"] < 10)
+            assert (m["self_ns"] is None) == (m["readings"] == 0)
+        # Formats without calls have the same time of each method, and tell which rest on too little.
+        true = {name: m["self_ns"] for name, m in methods.items() if (m["self_ns"] or 0) > 0}
+        for made in (tmp_path / "t.otlp", tmp_path / "t.pb.gz"):
+            assert lab.jvmscope("convert", "--metric", "times", "-o", made, out).returncode == 0
+            rows = lab.read_json("report", "--json", made)["times"]["methods"]
+            assert {m["method"]: m["self"] for m in rows if m["self"]} == true, made
+            unknown = [m.get("few_readings", False) or not m["self"] for m in rows]
+            assert unknown == sorted(unknown), rows
     text = tmp_path / "times.hprof.txt"
     assert lab.jvmscope("convert", "-o", text, out).returncode == 0
     told_by_report(text, text.read_text())

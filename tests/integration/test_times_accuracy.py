@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """cpu=times against the truth that programs measure themselves: shares of CPU time, their intervals, elapsed time a call."""
 import json
-import re
 import subprocess
 
 import lab
@@ -28,7 +27,7 @@ def shares(jdk, tmp_path, seconds):
     """Runs TimesShares: ({part: (true share, found share)}, {method: (its interval, true raw time)}, methods)."""
     own, methods, _ = recorded(jdk, tmp_path, "TimesShares", seconds, options="include=TimesShares,exclude=TimesShares.work")
     plain = dict(line.split() for line in jdk.java("TimesShares", max(2, seconds / 4)).stdout.splitlines())
-    found = {part: sum(methods[m]["self_ns"] for m in names) for part, names in PARTS.items()}
+    found = {part: sum(methods[m]["self_ns"] or 0 for m in names) for part, names in PARTS.items()}
     true = {part: int(plain[part]) for part in PARTS}
     parts = {p: (true[p] / sum(true.values()), found[p] / sum(found.values())) for p in PARTS}
     raw = sum(methods[m]["raw_self_ns"] for m in FORTY)
@@ -39,9 +38,9 @@ def shares(jdk, tmp_path, seconds):
 
 def check_ranks(methods):
     """Tiny methods that are called by the million rank after what takes the time; the original ranks them first."""
-    tiny = sum(methods[m]["self_ns"] for m in PARTS["tiny"])
+    tiny = sum(methods[m]["self_ns"] or 0 for m in PARTS["tiny"])
     assert methods["tiny"]["calls"] > 1000000
-    assert max(methods.values(), key=lambda m: m["self_ns"])["method"] == "TimesShares.heavy"
+    assert max(methods.values(), key=lambda m: m["self_ns"] or 0)["method"] == "TimesShares.heavy"
     assert methods["heavy"]["self_ns"] > 3 * tiny
 
 
@@ -66,15 +65,15 @@ def test_shares_and_their_intervals(jdk, tmp_path, record_property):
 
 @pytest.mark.measured
 @pytest.mark.jdks(8, 25)
-def test_nothing_is_claimed_on_few_readings_and_negative_times_are_reported(jdk, tmp_path):
+def test_nothing_is_claimed_on_few_readings(jdk, tmp_path):
     _, methods, out = recorded(jdk, tmp_path, "TimesTruth", 3000, options="include=TimesTruth*")
     assert all((m["raw_self_ns_95"] is None) == (m["readings"] < 10) for m in methods.values())
     unseen = [m for m in methods.values() if m["readings"] == 0 and m["calls"] >= 3000 and m.get("timed", True)]
-    assert unseen and all(m["self_ns"] < 0 == m["raw_self_ns"] for m in unseen), unseen
+    assert unseen and all(m["self_ns"] is None and m["raw_self_ns"] == 0 for m in unseen), unseen
     text = lab.jvmscope("report", "--limit", "1000", out).stdout
     name = unseen[0]["method"]
     row = next(line for line in text.splitlines() if line.endswith("  " + name))
-    assert re.search(r" -[\d.]+ (ns|us|ms) ", row) and "too few readings" in row, row
+    assert row.split()[1:3] == ["-", "-"] and "too few readings" in row, row
 
 
 SHAPES = ("straight", "nested", "recursive", "virtual", "throwing")
