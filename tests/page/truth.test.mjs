@@ -1,24 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a recording lost is told in every view; what is idle is hidden by default with its sum, and shown by a switch.
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { folder, java, jvmscope, launch, open, serve } from "./lab.mjs";
+import { folder, java, jvmscope, launch, open, root, serve } from "./lab.mjs";
 
 const file = (name) => join(folder, name);
-const recordings = ["lost.jfr", "wall.jfr", "threads.jfr", "times.jfr"];
+const recordings = ["lost.jfr", "wall.jfr", "threads.jfr", "times.jfr", "killed.jfr"];
 let browser;
 let server;
 let base;
 
+/** Waits until the condition is true; an error counts as false. */
+async function until(condition) {
+  for (const limit = Date.now() + 60_000; ; await new Promise((done) => setTimeout(done, 100))) {
+    try {
+      if (condition()) return;
+      if (Date.now() > limit) throw new Error("not within a minute");
+    } catch (e) {
+      if (Date.now() > limit) throw e;
+    }
+  }
+}
+
 before(async () => {
-  const { command, classes } = java("Traced", "ThreadPrograms");
+  const { command, classes } = java("Traced", "ThreadPrograms", "Ticks");
   const run = (options, name, ...program) => jvmscope("run", ...options, "-o", file(name), "--", command, "-Xmx64m", "-cp", classes, ...program);
   run(["--trace", "Traced*", "--limit", "20", "--cpu", "--threads"], "lost.jfr", "Traced");
   run(["--cpu=wall"], "wall.jfr", "ThreadPrograms", "7");
   run(["--threads"], "threads.jfr", "ThreadPrograms", "7");
   run(["--cpu=times"], "times.jfr", "ThreadPrograms", "7");
+  const agent = `-agentpath:${join(root, "build/libhprof.so")}=format=r,alloc=exact,cover=y,include=Ticks,file=${file("killed.jfr")}`;
+  const program = spawn(command, [agent, "-Xmx64m", "-cp", classes, "Ticks"], { stdio: "ignore" });
+  await until(() => JSON.parse(jvmscope("report", "--json", file("killed.jfr"))).allocations.sites.some((s) => s.trace[0]?.startsWith("Ticks.")));
+  program.kill("SIGKILL");
+  await once(program, "exit");
   for (const name of recordings) jvmscope("convert", file(name), "-o", file(name).replace("jfr", "html"));
   [server, base] = await serve(...recordings.map(file));
   browser = await launch();
@@ -105,5 +124,20 @@ test("times from too few readings of the clock are marked and stand behind the o
     assert.deepEqual(marked, [...marked].sort());
     assert.deepEqual(page.problems, []);
     await page.context().close();
+  }
+});
+
+test("a recording of a killed program says in every view of when its counts are", async () => {
+  const { counted } = JSON.parse(jvmscope("report", "--json", file("killed.jfr")));
+  assert.deepEqual(counted.map((c) => c.capture).sort(), ["alloc", "coverage"]);
+  for (const url of both(4)) {
+    for (const view of ["profile", "coverage"]) {
+      const page = await open(browser, `${url}#v=${view}`);
+      const told = plain(await page.locator(".lost").first().textContent());
+      assert.match(told, /never ended: what came after .* is missing; the counts of .*(alloc|coverage).* those of [\d.]+ m?s\.$/, `${url} ${view}`);
+      assert.ok(told.includes("alloc") && told.includes("coverage"), told);
+      assert.deepEqual(page.problems, []);
+      await page.context().close();
+    }
   }
 });

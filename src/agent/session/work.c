@@ -109,7 +109,7 @@ static void write_counted(struct session *s, int i, uint64_t ns)
     struct jfr_event e;
     if (!s->out.jfr || !session_row_on(s, i) || !captures[i]->counts ||
         jfr_declare(s->out.jfr, &counted_type, 1, &type) < 0 ||
-        !jfr_begin(s->out.jfr, type, 64, &e))
+        !jfr_begin_growing(s->out.jfr, type, 64, &e))
         return;
     jfr_put_time(&e, ns);
     jfr_put_string(&e, captures[i]->counts);
