@@ -75,7 +75,9 @@ def shown(words, output):
     assert not acting, (words, ascii(text[max(0, acting.start() - 60):acting.end() + 20]))
     assert not re.search("^ *INJECTED", text, re.M), words
     descriptor = DESCRIPTOR.search(text)
-    assert not descriptor or "--json" in words, (words, descriptor)
+    # What strings of the program's heap hold is shown as it is; some of the JDK's own are descriptors.
+    values = words[0] == "heap" and words[1] in ("query", "strings")
+    assert not descriptor or values or "--json" in words, (words, descriptor)
     return text
 
 
