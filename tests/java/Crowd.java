@@ -69,7 +69,8 @@ public class Crowd {
             threads[t].start();
         }
         for (int t = 0; t < threads.length; t++) {
-            threads[t].join();
+            while (threads[t].isAlive()) // join() would hold the lock that a thread takes as it ends
+                LockSupport.parkNanos(5_000_000L);
             System.out.println(threads[t].getName() + " " + told[t]);
         }
     }
