@@ -102,13 +102,16 @@ static void report_saturated(struct session *s)
                  UINT32_MAX);
 }
 
-/* Writes that the counts of row i up to ns are in the recording. */
+/*
+ * Writes that the counts of row i up to ns are in the recording. Figures of a part of a ring do not
+ * come from such counts, which are those since its beginning.
+ */
 static void write_counted(struct session *s, int i, uint64_t ns)
 {
     uint32_t type;
     struct jfr_event e;
-    if (!s->out.jfr || !session_row_on(s, i) || !captures[i]->counts ||
-        jfr_declare(s->out.jfr, &counted_type, 1, &type) < 0 ||
+    if (!s->out.jfr || option_always(&s->options) || !session_row_on(s, i) ||
+        !captures[i]->counts || jfr_declare(s->out.jfr, &counted_type, 1, &type) < 0 ||
         !jfr_begin_growing(s->out.jfr, type, 64, &e))
         return;
     jfr_put_time(&e, ns);
