@@ -42,7 +42,7 @@ struct counted {
 struct losses {
     VEC(struct loss) rows;
     VEC(struct reduced) reduced;
-    VEC(struct counted) counted; /* to be told when the recording is unended or cut */
+    VEC(struct counted) counted; /* to be reported when the recording is unended or cut */
     int64_t start_ns; /* the start of the recording, from which the times in sentences count */
     /* written by our agent and never closed: it is still recording, or it was killed */
     bool unended;
