@@ -30,13 +30,11 @@ struct side {
     uint64_t self, total;
 };
 
-/* few: both sides rest on so few readings that the change is not known. */
-
 struct row {
     struct str label;
     struct side of[2]; /* base and new recording */
     double change;     /* of self, as a fraction of the whole */
-    bool few;
+    bool few;          /* both sides rest on so few readings that the change is not known */
 };
 
 struct comparison {

@@ -188,12 +188,12 @@ static void json_sampler(struct json *j, const struct profile_view *v)
 static void print_methods(const struct profile_view *v, const struct profile_rank *ranks, size_t n,
                           size_t limit)
 {
-    char self[25];
+    char weight[24], self[26];
     printf("\n    self     total        self  method\n");
     for (size_t i = 0; i < MIN(n, limit); i++) {
-        bool few = ranks[i].few && ranks[i].self;
-        self[0] = '~'; /* the note says what is not known */
-        format_weight(self + few, v->metric, ranks[i].self);
+        bool few = ranks[i].few && ranks[i].self; /* the note says that this is not known */
+        snprintf(self, sizeof(self), "%s%s", few ? "~" : "",
+                 format_weight(weight, v->metric, ranks[i].self));
         printf(" %6.2f %%  %6.2f %%  %10s  ", percent(ranks[i].self, v->weight),
                percent(ranks[i].total, v->weight), self);
         print_text(stdout, profile_text(v->profile, ranks[i].label));

@@ -101,8 +101,7 @@ static int by_self(const void *a, const void *b)
                                 : (x->label > y->label) - (x->label < y->label);
 }
 
-/* Without a reading nothing is known of a time: what is left is the estimated cost of the probes.
- */
+/* Without a reading no time is known: what is left is the estimated cost of the probes. */
 static bool has_time(const struct times_table *t, uint64_t readings)
 {
     return !t->timed_by_readings || readings;
