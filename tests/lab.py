@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What integration tests and bench share: the JDK matrix, compiled Java programs, the command."""
+import atexit
 import contextlib
 import ctypes
 import fcntl
@@ -143,6 +144,10 @@ def on_time():
             pass
 
 
+class TooLate(AssertionError):
+    """What a test waited for did not happen."""
+
+
 def wait_for(condition, limit, what):
     """
     Waits until the condition is true, and returns its value. limit: seconds after which the test fails, far more than a busy
@@ -150,7 +155,8 @@ def wait_for(condition, limit, what):
     """
     deadline = time.monotonic() + limit
     while not (value := condition()):
-        assert time.monotonic() < deadline, f"not within {limit} s: {what}"
+        if time.monotonic() >= deadline:
+            raise TooLate(f"not within {limit} s: {what}")
         time.sleep(0.05)
     return value
 
@@ -223,6 +229,42 @@ def lost(text):
     return [line for line in text.splitlines() if " lost " in line and "ran when it began" not in line]
 
 
+STARTED = []  # what Jdk.start began, to look into it when a test fails because something hangs
+HUNG = []  # what Jdk.run waited for in vain
+
+
+@atexit.register
+def kill_hung():
+    """Kills what Jdk.run waited for in vain."""
+    while HUNG:
+        process = HUNG.pop()
+        process.kill()
+        process.communicate()
+
+
+def stacks(pid):
+    """What each thread of a process does: its name, its state, what it waits for in the kernel, and its stack as gdb sees it."""
+    text = []
+    for task in sorted(pathlib.Path(f"/proc/{pid}/task").glob("*"), key=lambda t: int(t.name)):
+        with contextlib.suppress(OSError):
+            state = (task / "stat").read_text().rsplit(")", 1)[1].split()[0]
+            text.append(f"{task.name} {(task / 'comm').read_text().strip()}: {state} {(task / 'wchan').read_text()}")
+    # A VM sees other libraries than gdb does: those of its chroot.
+    commands = ["set pagination off", "set auto-load safe-path /", f"attach {pid}", f"set sysroot /proc/{pid}/root", "thread apply all bt 40"]
+    try:
+        done = subprocess.run(["gdb", "-nx", "-batch", *(word for c in commands for word in ("-ex", c))], capture_output=True, text=True,
+                              errors="replace", stdin=subprocess.DEVNULL, timeout=120)
+        text.append(done.stdout[done.stdout.find("\nThread ") + 1:] or done.stderr)
+    except (OSError, subprocess.TimeoutExpired) as e:
+        text.append(f"no stacks: {e}")
+    return "\n".join(text)
+
+
+def stacks_of_started():
+    """The stacks of all programs that Jdk.start began and that still run, by their command lines."""
+    return {" ".join(map(str, p.args)): stacks(p.pid) for p in STARTED if p.poll() is None}
+
+
 def compiled(name, release=8, jars=()):
     """The class path of tests/java/NAME.java (or the folder tests/java/NAME), compiled once for the release given, against jars.
 
@@ -257,14 +299,26 @@ class Jdk:
         return _matrix("run", self.version, *args)
 
     def run(self, *args, **kwargs):
-        """Runs a command inside to its end; output captured as text."""
-        kwargs.setdefault("timeout", 300)
-        return subprocess.run(self.command(*args), capture_output=True, text=True, errors="replace", **kwargs)
+        """Runs a command inside to its end; output captured as text. One that does not end in time is left running until the test's
+        report has its stacks (conftest.py)."""
+        timeout, check, given = kwargs.pop("timeout", 300), kwargs.pop("check", False), kwargs.pop("input", None)
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **({} if given is None else {"stdin": subprocess.PIPE})}
+        process = self.start(*args, **{**pipes, **kwargs})
+        try:
+            out, err = process.communicate(given, timeout)
+        except subprocess.TimeoutExpired:
+            HUNG.append(process)
+            raise
+        done = subprocess.CompletedProcess(process.args, process.returncode, out, err)
+        if check:
+            done.check_returncode()
+        return done
 
     def start(self, *args, **kwargs):
         """Starts a command inside. The process id is the command's own: the wrapper executes it."""
         process = subprocess.Popen(self.command(*args), text=True, errors="replace", **kwargs)
         self.started.append(process)
+        STARTED.append(process)
         return process
 
     def kill_started(self):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unwind/modules.h"
 
-#include "base/vec.h"
+#include "base/macro.h"
 
 #include <link.h>
 #include <pthread.h>
@@ -12,15 +12,30 @@
 static const struct modules *current;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* What the loader lists, as far as there is room; the paths follow each other in `text`. */
 struct collection {
-    VEC(struct module) list;
+    struct module *list;
+    char *text;
+    size_t n, n_room, text_n, text_room;
     unsigned long long adds, subs; /* of the loader */
-    bool counted, failed;
+    bool counted;
 };
 
 /* The loader's counts of loads and unloads when the last table was made. */
 static unsigned long long last_adds, last_subs;
 
+static void note_path(struct collection *c, struct module *m, const char *path)
+{
+    size_t n = strlen(path) + 1;
+    if (m && c->text_n + n <= c->text_room)
+        m->path = memcpy(c->text + c->text_n, path, n);
+    c->text_n += n;
+}
+
+/*
+ * Called with a lock of the loader's held, for which whoever allocates memory may be waiting: it
+ * allocates none.
+ */
 static int collect(struct dl_phdr_info *info, size_t size, void *context)
 {
     struct collection *c = context;
@@ -45,10 +60,37 @@ static int collect(struct dl_phdr_info *info, size_t size, void *context)
     }
     if (m.begin >= m.end)
         return 0;
-    m.path = strdup(info->dlpi_name ? info->dlpi_name : "");
-    if (!m.path || vec_push(&c->list, m) < 0)
-        c->failed = true;
-    return c->failed;
+    struct module *to = c->n < c->n_room ? &c->list[c->n] : NULL;
+    c->n++;
+    if (to)
+        *to = m;
+    note_path(c, to, info->dlpi_name ? info->dlpi_name : "");
+    return 0;
+}
+
+/*
+ * Collects until everything that is loaded has room. False: there is nothing new, or no memory.
+ */
+static bool collect_all(struct collection *c)
+{
+    enum { SPARE = 8, SPARE_TEXT = 4096 }; /* for libraries that are loaded meanwhile */
+
+    *c = (struct collection){0};
+    for (;;) {
+        c->n = c->text_n = 0;
+        if (dl_iterate_phdr(collect, c) != 0)
+            return false;
+        if (c->n <= c->n_room && c->text_n <= c->text_room)
+            return true;
+        free(c->list);
+        free(c->text);
+        c->n_room = c->n + SPARE;
+        c->text_room = c->text_n + SPARE_TEXT;
+        c->list = malloc(c->n_room * sizeof(*c->list));
+        c->text = malloc(c->text_room);
+        if (!c->list || !c->text)
+            return false;
+    }
 }
 
 static int by_address(const void *a, const void *b)
@@ -57,40 +99,52 @@ static int by_address(const void *a, const void *b)
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* Each path is stored once, however many tables contain it. */
-static void share_paths(struct collection *c, const struct modules *old)
+/* Each path is stored once, however many tables contain it. False: out of memory. */
+static bool keep_paths(struct modules *m, const struct modules *old)
 {
-    for (size_t i = 0; old && i < c->list.len; i++)
-        for (uint32_t k = 0; k < old->count; k++)
-            if (strcmp(c->list.data[i].path, old->modules[k].path) == 0) {
-                free((char *)c->list.data[i].path);
-                c->list.data[i].path = old->modules[k].path;
-                break;
-            }
+    for (uint32_t i = 0; i < m->count; i++) {
+        const char *path = NULL;
+        for (uint32_t k = 0; old && k < old->count && !path; k++)
+            path =
+                strcmp(m->modules[i].path, old->modules[k].path) == 0 ? old->modules[k].path : NULL;
+        m->modules[i].path = path ? path : strdup(m->modules[i].path);
+        if (!m->modules[i].path)
+            return false;
+    }
+    return true;
+}
+
+/* NULL: out of memory. */
+static struct modules *table_of(const struct collection *c, const struct modules *old)
+{
+    struct modules *m = malloc(sizeof(*m) + c->n * sizeof(m->modules[0]));
+    if (!m)
+        return NULL;
+    m->count = (uint32_t)c->n;
+    m->generation = old ? old->generation + 1 : 1;
+    if (c->n) {
+        memcpy(m->modules, c->list, c->n * sizeof(m->modules[0]));
+        qsort(m->modules, c->n, sizeof(struct module), by_address);
+    }
+    if (keep_paths(m, old))
+        return m;
+    free(m);
+    return NULL;
 }
 
 const struct modules *modules_refresh(void)
 {
-    struct collection c = {0};
+    struct collection c;
     pthread_mutex_lock(&lock);
-    const struct modules *old = current, *result = old;
-    int r = dl_iterate_phdr(collect, &c);
-    if (r == 0 && !c.failed) {
-        struct modules *m = malloc(sizeof(*m) + c.list.len * sizeof(m->modules[0]));
-        if (m) {
-            if (c.list.len)
-                qsort(c.list.data, c.list.len, sizeof(struct module), by_address);
-            share_paths(&c, old);
-            m->count = (uint32_t)c.list.len;
-            m->generation = old ? old->generation + 1 : 1;
-            memcpy(m->modules, c.list.data, c.list.len * sizeof(m->modules[0]));
-            last_adds = c.counted ? c.adds : last_adds;
-            last_subs = c.counted ? c.subs : last_subs;
-            __atomic_store_n(&current, m, __ATOMIC_RELEASE);
-            result = m;
-        }
+    const struct modules *m = collect_all(&c) ? table_of(&c, current) : NULL;
+    if (m) {
+        last_adds = c.counted ? c.adds : last_adds;
+        last_subs = c.counted ? c.subs : last_subs;
+        __atomic_store_n(&current, m, __ATOMIC_RELEASE);
     }
-    vec_release(&c.list);
+    const struct modules *result = current;
+    free(c.list);
+    free(c.text);
     pthread_mutex_unlock(&lock);
     return result;
 }

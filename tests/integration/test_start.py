@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How recordings begin: each step of each capture's start fails in turn (the hidden option fail=), in many recordings of one VM."""
 import collections
+import re
 import socket
 import subprocess
 import threading
@@ -176,3 +177,16 @@ def test_a_vm_takes_many_recordings(jdk, tmp_path):
         shown = lab.read_json("trace", "--exceptions", "--json", tmp_path / "x.jfr")
         assert shown
         program.end()
+
+
+@pytest.mark.jdks(8, 21, 27)
+def test_another_thread_loads_a_library_while_the_agent_visits_them(jdk, tmp_path):
+    """The VM's compilers load libraries while it starts, and the program does at any time. A callback of the loader's that needed
+    another of its locks kept the VM from starting, about once in thousands of starts."""
+    agents = lab.BUILD / "tests" / "agents"
+    agent = jdk.agent(f"requests=auto,trace=TracedNative,format=r,file={tmp_path}/out.jfr")
+    done = jdk.run("env", f"LD_PRELOAD={agents}/libloaderbusy.so", f"LOADER_BUSY={agents}/libnothing.so", "java", agent, "-Xmx64m",
+                   "-cp", lab.compiled("TracedNative"), "TracedNative", agents / "libtracejni.so", timeout=120)
+    assert done.returncode == 0, done
+    visits = int(re.search(r"^(\d+) visits beside a load$", done.stderr, re.M)[1])
+    assert visits >= 10, done.stderr

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/instrument/native_symbols.h"
 
+#include "agent/vm/libraries.h"
 #include "base/buf.h"
 
 #include <dlfcn.h>
-#include <link.h>
 
 /* The JNI specification, "Resolving Native Method Names"; s is modified UTF-8. */
 static void mangle(struct buf *out, struct str s)
@@ -37,24 +37,20 @@ struct search {
     bool several;
 };
 
-static int find_in(struct dl_phdr_info *info, size_t size, void *context)
+static int find_in(void *library, const char *path, void *context)
 {
     struct search *s = context;
-    void *library = dlopen(*info->dlpi_name ? info->dlpi_name : NULL, RTLD_LAZY | RTLD_NOLOAD);
-    if (!library)
-        return 0;
     void *f = dlsym(library, s->name);
     s->several |= f && s->found && f != s->found;
     if (f)
         s->found = f;
-    dlclose(library);
     return 0;
 }
 
 static void *find(const char *name)
 {
     struct search s = {.name = name};
-    dl_iterate_phdr(find_in, &s);
+    (void)libraries_visit(find_in, &s);
     return s.several ? NULL : s.found;
 }
 

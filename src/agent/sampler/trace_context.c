@@ -9,6 +9,7 @@
  */
 #include "agent/sampler/trace_context.h"
 
+#include "agent/vm/libraries.h"
 #include "base/macro.h"
 #include "hotspot/memory.h"
 
@@ -36,7 +37,7 @@ static struct {
     size_t module;    /* the library's index in the vector */
     bool glibc;
     void *library;
-    unsigned long long adds; /* number of libraries that had been loaded at the last search */
+    unsigned long long loaded; /* number of libraries that had been loaded at the last search */
 } place;
 
 /*
@@ -56,23 +57,12 @@ static uintptr_t block_of(const char *thread, size_t module)
 
 /* ---- finding it ---- */
 
-static int look(struct dl_phdr_info *info, size_t size, void *context)
+static int look(void *library, const char *path, void *unused)
 {
-    unsigned long long *adds = context;
-    if (!*adds) { /* the first one */
-        *adds = info->dlpi_adds;
-        if (place.adds == info->dlpi_adds)
-            return 1;
-    }
-    void *library = dlopen(*info->dlpi_name ? info->dlpi_name : NULL, RTLD_LAZY | RTLD_NOLOAD);
-    if (!library)
+    if (!dlsym(library, VARIABLE))
         return 0;
-    if (dlsym(library, VARIABLE)) {
-        place.library = library;
-        return 1;
-    }
-    dlclose(library);
-    return 0;
+    place.library = dlopen(*path ? path : NULL, RTLD_LAZY | RTLD_NOLOAD); /* to keep it */
+    return 1;
 }
 
 /* The library that was found may only depend on the one that has the variable. */
@@ -114,11 +104,11 @@ static int kind_of(const struct view *a, const struct view *b)
 
 void trace_context_find(void)
 {
-    unsigned long long adds = 0;
-    if (place.library)
+    unsigned long long loaded = place.library ? 0 : libraries_loaded();
+    if (place.library || (loaded && loaded == place.loaded))
         return;
-    (void)dl_iterate_phdr(look, &adds);
-    place.adds = adds;
+    place.loaded = loaded;
+    (void)libraries_visit(look, NULL);
     if (!place.library)
         return;
     struct view mine, other;
@@ -143,7 +133,7 @@ void trace_context_release(void)
     if (place.library)
         dlclose(place.library);
     place.library = NULL;
-    place.adds = 0;
+    place.loaded = 0;
 }
 
 /* ---- in a signal handler ---- */
