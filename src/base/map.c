@@ -71,6 +71,15 @@ uint64_t *map_get(const struct map *m, uint64_t key)
     return m->used[i] ? &m->slots[i].value : NULL;
 }
 
+void map_soon(const struct map *m, uint64_t key)
+{
+    if (!m->cap)
+        return;
+    size_t i = hash_u64(key) & (m->cap - 1);
+    __builtin_prefetch(&m->used[i]);
+    __builtin_prefetch(&m->slots[i]);
+}
+
 bool map_remove(struct map *m, uint64_t key)
 {
     if (!m->cap)

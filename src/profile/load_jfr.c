@@ -160,6 +160,16 @@ static enum kind kind_of(enum tag tag)
     }
 }
 
+/*
+ * Whether a sample is only a weight to be added to that of its stack: of no sum of squares, and
+ * whatever its time.
+ */
+static bool is_tallied(const struct reading *r, enum kind kind)
+{
+    return r->how.detail == LOAD_SUMS && !r->sums[kind].estimated && !r->how.from_ns &&
+           !r->how.to_ns;
+}
+
 /* Adds the samples of a batch, which are all of one chunk. */
 static int read_samples(struct reading *r, const struct rec_sample *list, size_t n)
 {
@@ -168,24 +178,44 @@ static int read_samples(struct reading *r, const struct rec_sample *list, size_t
     const struct rec_plan *plan = NULL;
     struct rec_object o = {0};
     enum kind kind = CPU;
+    struct tally *tally = NULL;
+    int64_t latest_ns = r->start_ns;
     int e = 0;
     for (size_t i = 0; i < n && e >= 0; i++) {
         const struct rec_sample *s = &list[i];
-        names_stack_soon(&r->names, list[MIN(i + AHEAD, n - 1)].stack);
         if (unlikely(plan != s->plan)) {
             plan = s->plan;
             kind = kind_of((enum tag)plan->type->tag);
             rec_sample_object(s, &o);
+            const struct rec_type *type = plan->field[STACK]->type;
+            tally = is_tallied(r, kind) ? &r->tallies[kind] : NULL;
+            if (tally && (tally->chunk != plan->chunk || tally->stacks != type))
+                e = tally_begin(tally, &r->sums[kind], plan->chunk, type);
+            if (e < 0)
+                break;
         }
-        int64_t node = names_stack(&r->names, &o, plan->field[STACK], s->stack),
-                thread = names_thread(&r->names, &o, plan->field[plan->thread], s->thread);
+        uint32_t ahead = list[MIN(i + AHEAD, n - 1)].stack;
+        if (tally)
+            tally_soon(tally, ahead);
+        else
+            names_stack_soon(&r->names, ahead);
         uint64_t weight = s->weight;
         if (kind == TIMED) {
             r->period_ns = rec_sample_ns(s, PERIOD, r->period_ns);
             weight = 1;
         }
+        int64_t thread = names_thread(&r->names, &o, plan->field[plan->thread], s->thread);
+        bool simple = tally && thread >= 0 && r->names.of_thread.data[thread].counts;
+        if (simple && tally_add(tally, s->stack, weight)) {
+            latest_ns = MAX(latest_ns, s->start_ns);
+            continue;
+        }
+        int64_t node = names_stack(&r->names, &o, plan->field[STACK], s->stack);
         e = add_sample(r, kind, s->start_ns, node, thread, weight);
+        if (simple && e >= 0)
+            e = tally_know(tally, s->stack, (uint32_t)node);
     }
+    r->p->duration_ns = MAX(r->p->duration_ns, load_since_start(r, latest_ns));
     return e;
 }
 
@@ -344,9 +374,13 @@ static int settle(struct reading *r)
     bool wall = sums_any(&r->sums[ELAPSED]) && !timed && !sums_any(&r->sums[CPU]);
     if (timed)
         cpu->interval_ns = r->period_ns;
+    int e = 0;
+    for (int i = 0; e == 0 && i < KINDS; i++)
+        e = tally_end(&r->tallies[i], &r->sums[i]);
     load_pay_owed(r, PROFILE_EXACT);
     load_pay_owed(r, PROFILE_ALLOCATION);
-    int e = load_pay_by_method(r);
+    if (e == 0)
+        e = load_pay_by_method(r);
     if (e == 0 && r->totals.len)
         e = load_settle_totals(r);
     if (e == 0)
@@ -461,8 +495,10 @@ int load_jfr(struct load *l)
                    (unsigned long long)info.at);
     recording_close(recording);
     names_release(&r.names);
-    for (int i = 0; i < KINDS; i++)
+    for (int i = 0; i < KINDS; i++) {
+        tally_release(&r.tallies[i]);
         sums_release(&r.sums[i]);
+    }
     map_release(&r.sites);
     map_release(&r.calls);
     map_release(&r.total_of);

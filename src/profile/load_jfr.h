@@ -11,6 +11,7 @@
 #include "jfr/reader_rows.h"
 #include "profile/load.h"
 #include "profile/load_jfr_names.h"
+#include "profile/load_tally.h"
 
 /* The fields that are read from events of which there may be millions. */
 enum column {
@@ -47,6 +48,7 @@ struct reading {
     struct names names;
     struct sum_options how;
     struct sums sums[KINDS];
+    struct tally tallies[KINDS];
     struct allocated allocated;
     bool ours, rests_count; /* a recording of ours with sampled allocation; see read_vm() */
     uint64_t period_ns;     /* of the samples by CPU timers */

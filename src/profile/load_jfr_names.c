@@ -96,6 +96,14 @@ static enum frame_kind kind_of_type(struct names *n, const char *type)
     return known->kind;
 }
 
+/* Brings the place of a frame into the cache, if its method is known. */
+static void frame_soon(struct names *n, const struct rec_frame *f)
+{
+    uint32_t i = f->method->number;
+    if (i < n->methods.len && n->methods.data[i].number)
+        profile_frame_soon(n->p, n->methods.data[i].number - 1, f->line, kind_of_type(n, f->type));
+}
+
 /*
  * Collects the profile's frames of a stack down to the first one of our agent's classes, which no
  * stack shows, and without the functions of its library, through which the VM also calls code of
@@ -103,10 +111,14 @@ static enum frame_kind kind_of_type(struct names *n, const char *type)
  */
 static int collect_frames(struct names *n, const struct rec_stack *s)
 {
+    enum { AHEAD = 8 };
+
     vec_clear(&n->frames);
     if (vec_reserve(&n->frames, s->n) < 0)
         return -ENOMEM;
     for (uint32_t i = s->n; i-- > 0;) {
+        if (i >= AHEAD)
+            frame_soon(n, &s->frames[i - AHEAD]);
         const struct rec_frame *f = &s->frames[i];
         int64_t method = method_of(n, f->method);
         if (method < 0)

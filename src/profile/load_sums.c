@@ -272,6 +272,18 @@ int sums_add(struct sums *s, const struct profile_sample *sample, const struct s
     return r == 0 && how->cell_ns ? add_later(s, &s->merged, sample, t->stand_in, spread) : r;
 }
 
+int sums_settle(struct sums *s)
+{
+    return flush(s, &s->rows);
+}
+
+void sums_add_weight(struct sums *s, uint32_t node, uint64_t weight)
+{
+    uint32_t row = node < s->of_node.len ? s->of_node.data[node] : 0;
+    if (row)
+        s->rows.rows.data[row - 1].weight += weight;
+}
+
 static int append(struct profile_samples *to, const struct profile_samples *from)
 {
     size_t at = to->len;

@@ -57,6 +57,13 @@ struct sum_thread {
 int sums_add(struct sums *s, const struct profile_sample *sample, const struct sum_thread *t,
              const struct profile_spread *spread) must_check;
 /*
+ * LOAD_SUMS: makes the rows of all samples that were added, to which weights can then be added.
+ * Returns 0 or -ENOMEM.
+ */
+int sums_settle(struct sums *s) must_check;
+/* Adds to the row of a node of which a sample was added, unless that one did not count. */
+void sums_add_weight(struct sums *s, uint32_t node, uint64_t weight);
+/*
  * Moves the rows to the end of a series. If the filter leaves none, the series still gets one
  * sample from outside the filter, so that it can be distinguished from a series that the recording
  * lacks.

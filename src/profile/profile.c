@@ -137,11 +137,22 @@ int64_t profile_method(struct profile *p, uint32_t class_name, uint32_t name, ui
     }
 }
 
+static uint64_t frame_key(uint32_t method, int32_t line, enum frame_kind kind)
+{
+    return (uint64_t)method << 32 | (uint64_t)line << 8 | kind;
+}
+
+void profile_frame_soon(const struct profile *p, uint32_t method, int32_t line,
+                        enum frame_kind kind)
+{
+    map_soon(&p->frame_index, frame_key(method, line, kind));
+}
+
 int64_t profile_frame(struct profile *p, uint32_t method, int32_t line, enum frame_kind kind)
 {
     if (line < 0 || line >= PROFILE_LINES)
         line = 0;
-    uint64_t key = (uint64_t)method << 32 | (uint64_t)line << 8 | kind;
+    uint64_t key = frame_key(method, line, kind);
     bool added;
     int64_t n = number_of(&p->frame_index, key, p->frames.len, &added);
     if (n >= 0 && added) {

@@ -239,6 +239,9 @@ int64_t profile_method(struct profile *p, uint32_t class_name, uint32_t name, ui
                        uint32_t file) must_check;
 int64_t profile_frame(struct profile *p, uint32_t method, int32_t line,
                       enum frame_kind kind) must_check;
+/* Brings what profile_frame looks up into the cache. */
+void profile_frame_soon(const struct profile *p, uint32_t method, int32_t line,
+                        enum frame_kind kind);
 /* returns the frame of a mark */
 int64_t profile_mark(struct profile *p, const char *text) must_check;
 int64_t profile_node(struct profile *p, uint32_t parent, uint32_t frame) must_check;

@@ -21,7 +21,7 @@ static enum frame_kind heaviest(const struct by_kind *k)
 
 struct ranking {
     const struct profile_view *view;
-    struct map index; /* label to the position in rows */
+    uint32_t *index; /* by label: the position in rows, + 1 */
     VEC(struct profile_rank) rows;
     VEC(struct by_kind) kinds;
     VEC(uint32_t) depth; /* by row: how often it occurs on the current path */
@@ -34,18 +34,15 @@ static int64_t row_of(struct ranking *r, uint32_t node)
     const struct profile_frame *f = profile_node_frame(p, node);
     if (f->kind == FRAME_MARK)
         return -ENODATA;
-    uint32_t label = p->methods.data[f->method].label;
-    bool added;
-    uint64_t *slot = map_at(&r->index, label, r->rows.len, &added);
-    if (!slot)
-        return -ENOMEM;
-    if (added) {
+    uint32_t label = p->methods.data[f->method].label, *known = &r->index[label];
+    if (!*known) {
         struct profile_rank row = {.label = label};
         if (vec_push(&r->rows, row) < 0 || vec_extend(&r->kinds, 1) < 0 ||
             vec_extend(&r->depth, 1) < 0)
             return -ENOMEM;
+        *known = (uint32_t)r->rows.len;
     }
-    return (int64_t)*slot;
+    return *known - 1;
 }
 
 /* Enters or leaves a node on the walk through the tree. */
@@ -113,7 +110,8 @@ static int compare_ranks(const void *a, const void *b, void *profile)
 int profile_rank(const struct profile_view *v, struct profile_rank **ret, size_t *ret_len)
 {
     struct ranking r = {.view = v};
-    int error = walk(&r);
+    r.index = calloc(v->profile->strings.strings.len + 1, sizeof(*r.index));
+    int error = r.index ? walk(&r) : -ENOMEM;
     if (error == 0) {
         uint64_t least = profile_least_weight(v);
         for (size_t i = 0; i < r.rows.len; i++) {
@@ -126,7 +124,7 @@ int profile_rank(const struct profile_view *v, struct profile_rank **ret, size_t
         *ret = TAKE(r.rows.data);
         *ret_len = r.rows.len;
     }
-    map_release(&r.index);
+    free(r.index);
     vec_release(&r.rows);
     vec_release(&r.kinds);
     vec_release(&r.depth);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Weights by the ids of stacks in one chunk, for sums that need nothing else of a sample
+ * (LOAD_SUMS): a sample is then added with little access to memory. The first sample of each id
+ * goes to the sums, which thereby know its time and thread; the weights of those after it are added
+ * at the chunk's end.
+ */
+#pragma once
+
+#include "profile/load_sums.h"
+
+struct rec_chunk;
+struct rec_type;
+
+/* Samples with larger ids are not tallied. */
+enum { TALLY_MAX = 1 << 22 };
+
+struct tallied {
+    uint32_t id, node;
+    uint64_t weight; /* of the samples after the first */
+};
+
+struct tally {
+    const struct rec_chunk *chunk; /* whose ids these are */
+    const struct rec_type *stacks; /* of this type */
+    VEC(uint32_t) of_id;           /* the place in `known`, + 1; 0: not known */
+    VEC(struct tallied) known;
+};
+
+/* Begins with the ids of another chunk, after tally_end. Returns 0 or -ENOMEM. */
+int tally_begin(struct tally *t, struct sums *s, const struct rec_chunk *chunk,
+                const struct rec_type *stacks) must_check;
+/* To be called once the first sample of an id was added to the sums. Returns 0 or -ENOMEM. */
+int tally_know(struct tally *t, uint64_t id, uint32_t node) must_check;
+/* Adds the weights to the sums. Returns 0 or -ENOMEM. */
+int tally_end(struct tally *t, struct sums *s) must_check;
+void tally_release(struct tally *t);
+
+/* Brings what is known about an id into the cache. */
+static inline void tally_soon(const struct tally *t, uint32_t id)
+{
+    if (id < t->of_id.len)
+        __builtin_prefetch(&t->of_id.data[id]);
+}
+
+/* Adds a sample whose thread counts; false: the id is not known. */
+static inline bool tally_add(struct tally *t, uint32_t id, uint64_t weight)
+{
+    if (unlikely(id >= t->of_id.len || !t->of_id.data[id]))
+        return false;
+    t->known.data[t->of_id.data[id] - 1].weight += weight;
+    return true;
+}
