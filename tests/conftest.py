@@ -85,19 +85,6 @@ def pytest_runtest_logreport(report):
         print(f"\nFAILED {report.nodeid}", flush=True)
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item, call):
-    """A test that waited in vain says what the programs that it started do: a hang that happens once in a thousand runs explains
-    itself."""
-    report = (yield).get_result()
-    if call.when == "call" and call.excinfo and call.excinfo.errisinstance((subprocess.TimeoutExpired, lab.TooLate)):
-        for command, text in lab.stacks_of_started().items():
-            report.sections.append((f"threads of {command}", text))
-    if call.when == "teardown":
-        lab.kill_hung()
-        lab.STARTED[:] = [p for p in lab.STARTED if p.poll() is None]
-
-
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session, exitstatus):
     """Runs in the process that reports the results; the others have no reporter."""

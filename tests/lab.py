@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """What integration tests and bench share: the JDK matrix, compiled Java programs, the command."""
-import atexit
 import contextlib
 import ctypes
 import fcntl
@@ -144,10 +143,6 @@ def on_time():
             pass
 
 
-class TooLate(AssertionError):
-    """What a test waited for did not happen."""
-
-
 def wait_for(condition, limit, what):
     """
     Waits until the condition is true, and returns its value. limit: seconds after which the test fails, far more than a busy
@@ -156,7 +151,8 @@ def wait_for(condition, limit, what):
     deadline = time.monotonic() + limit
     while not (value := condition()):
         if time.monotonic() >= deadline:
-            raise TooLate(f"not within {limit} s: {what}")
+            tell_stacks()
+            raise AssertionError(f"not within {limit} s: {what}")
         time.sleep(0.05)
     return value
 
@@ -201,7 +197,11 @@ def use_cpu(process, seconds):
 def jvmscope(*args, **kwargs):
     """Runs the command outside the chroot, with output captured as text."""
     kwargs.setdefault("timeout", 120)
-    return subprocess.run([BUILD / "jvmscope", *map(str, args)], capture_output=True, text=True, errors="replace", **kwargs)
+    try:
+        return subprocess.run([BUILD / "jvmscope", *map(str, args)], capture_output=True, text=True, errors="replace", **kwargs)
+    except subprocess.TimeoutExpired:
+        tell_stacks()  # it may wait for a program
+        raise
 
 
 def no_page(recording):
@@ -229,19 +229,6 @@ def lost(text):
     return [line for line in text.splitlines() if " lost " in line and "ran when it began" not in line]
 
 
-STARTED = []  # what Jdk.start began, to look into it when a test fails because something hangs
-HUNG = []  # what Jdk.run waited for in vain
-
-
-@atexit.register
-def kill_hung():
-    """Kills what Jdk.run waited for in vain."""
-    while HUNG:
-        process = HUNG.pop()
-        process.kill()
-        process.communicate()
-
-
 def stacks(pid):
     """What each thread of a process does: its name, its state, what it waits for in the kernel, and its stack as gdb sees it."""
     text = []
@@ -260,9 +247,35 @@ def stacks(pid):
     return "\n".join(text)
 
 
-def stacks_of_started():
-    """The stacks of all programs that Jdk.start began and that still run, by their command lines."""
-    return {" ".join(map(str, p.args)): stacks(p.pid) for p in STARTED if p.poll() is None}
+class Program(subprocess.Popen):
+    """A program that Jdk.start began. One that does not end in time says what its threads do, in the output of the failed test."""
+    USUAL = 5  # seconds; the end of a shorter wait may be what a test expects
+    all = []
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        Program.all = [p for p in Program.all if p.poll() is None] + [self]
+
+    def _in_time(self, wait, timeout):
+        try:
+            return wait()
+        except subprocess.TimeoutExpired:
+            if timeout >= self.USUAL:
+                tell_stacks()
+            raise
+
+    def wait(self, timeout=None):
+        return self._in_time(lambda: super(Program, self).wait(timeout), timeout)
+
+    def communicate(self, input=None, timeout=None):
+        return self._in_time(lambda: super(Program, self).communicate(input, timeout), timeout)
+
+
+def tell_stacks():
+    """Prints what the threads of all programs do that Jdk.start began and that still run: something did not happen in time."""
+    for process in Program.all:
+        if process.poll() is None:
+            print(f"threads of {' '.join(map(str, process.args))}\n{stacks(process.pid)}")
 
 
 def compiled(name, release=8, jars=()):
@@ -299,16 +312,15 @@ class Jdk:
         return _matrix("run", self.version, *args)
 
     def run(self, *args, **kwargs):
-        """Runs a command inside to its end; output captured as text. One that does not end in time is left running until the test's
-        report has its stacks (conftest.py)."""
+        """Runs a command inside to its end; output captured as text."""
         timeout, check, given = kwargs.pop("timeout", 300), kwargs.pop("check", False), kwargs.pop("input", None)
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **({} if given is None else {"stdin": subprocess.PIPE})}
-        process = self.start(*args, **{**pipes, **kwargs})
-        try:
-            out, err = process.communicate(given, timeout)
-        except subprocess.TimeoutExpired:
-            HUNG.append(process)
-            raise
+        with self.start(*args, **{**pipes, **kwargs}) as process:
+            try:
+                out, err = process.communicate(given, timeout)
+            except BaseException:
+                process.kill()
+                raise
         done = subprocess.CompletedProcess(process.args, process.returncode, out, err)
         if check:
             done.check_returncode()
@@ -316,9 +328,8 @@ class Jdk:
 
     def start(self, *args, **kwargs):
         """Starts a command inside. The process id is the command's own: the wrapper executes it."""
-        process = subprocess.Popen(self.command(*args), text=True, errors="replace", **kwargs)
+        process = Program(self.command(*args), text=True, errors="replace", **kwargs)
         self.started.append(process)
-        STARTED.append(process)
         return process
 
     def kill_started(self):

@@ -188,3 +188,12 @@ def test_a_thousand_attach_cycles(jdk, tmp_path, record_property):
     record_property("growth", f"{growth}, with agents that do nothing {alone}")
     assert growth["threads"] <= 0 and growth["descriptors"] <= 0
     assert growth["memory"] <= 1024
+
+
+@pytest.mark.jdks(21)
+def test_what_hangs_explains_itself(jdk, capsys):
+    """A hang that happens once in thousands of starts leaves the stacks of all threads in the output of the test that failed."""
+    with pytest.raises(subprocess.TimeoutExpired):
+        jdk.java("Busy", 60, timeout=lab.Program.USUAL)
+    told = capsys.readouterr().out
+    assert re.search(r"^\d+ VM Thread: S ", told, re.M) and "VMThread::" in told and "Busy 60" in told, told[:2000]
