@@ -38,7 +38,7 @@ def test_a_published_trace_is_that_of_its_samples(otlp, jdk, model, tmp_path):
     """OTEP 4947: a tracer's thread-local variable, in a library that the program loads while it is recorded."""
     out, to = tmp_path / "t.jfr", tmp_path / "t.otlp"
     done = jdk.run(lab.BUILD / "jvmscope", "run", "--cpu", "--interval", "1ms", "--requests", "TracerContext.inSpan(..)", "-o", out, "java",
-                   f"-Djava.library.path={lab.BUILD / 'tests' / 'agents'}", "-cp", lab.compiled("TracerContext"), "TracerContext", f"tracer-{model}", "400")
+                   f"-Djava.library.path={lab.BUILD / 'tests' / 'agents'}", "-cp", lab.compiled("TracerContext"), "TracerContext", f"tracer-{model}", "200")
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
     lab.jvmscope("convert", "-o", to, out, check=True)
     found = collections.defaultdict(collections.Counter)

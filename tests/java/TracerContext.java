@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
+import java.lang.management.ManagementFactory;
+import java.lang.management.ThreadMXBean;
 
 /**
  * Threads whose tracer publishes a trace, one that publishes nothing, and one whose pointer leads nowhere.
- * Arguments: the library, the milliseconds that each thread computes.
+ * Arguments: the library, the milliseconds of CPU time for which each thread computes.
  */
 public class TracerContext {
     static native void enter(int trace, int span);
     static native void leave();
     static native void nowhere();
 
+    static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
     static volatile double sink;
     static int millis;
 
     static void spin() {
-        long end = System.nanoTime() + millis * 1_000_000L;
+        long end = THREADS.getCurrentThreadCpuTime() + millis * 1_000_000L;
         double x = 1;
-        while (System.nanoTime() < end)
-            for (int i = 0; i < 1000; i++)
+        while (THREADS.getCurrentThreadCpuTime() < end)
+            for (int i = 0; i < 100_000; i++)
                 x = Math.sqrt(x + i);
         sink = x;
     }
