@@ -185,7 +185,7 @@ def test_a_program_ends_while_its_classes_are_changed(jdk, tmp_path):
         assert changing.command.wait() in (0, 1)
 
 
-@pytest.mark.jdks(8, 25)
+@pytest.mark.jdks(8, slow=(25,))
 @pytest.mark.parametrize("ends", ["by itself", "killed"])
 def test_a_program_ends_while_its_recording_is_stopped(jdk, ends, tmp_path):
     """The command that was stopping the recording gets the file nevertheless, also from mounts that disappeared with the VM."""

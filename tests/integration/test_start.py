@@ -109,12 +109,12 @@ def fail_at_start_up(jdk, folder, words, captures):
         assert done.stdout == "ready\ndone\n"
 
 
-@pytest.mark.jdks(11, 27)
+@pytest.mark.jdks(27, slow=(11,))
 def test_a_start_up_that_fails_at_any_step_leaves_the_program_alone(jdk, tmp_path):
     fail_at_start_up(jdk, tmp_path, f"format=r,{SAMPLED}", ("cpu", "log"))
 
 
-@pytest.mark.jdks(8, 27)
+@pytest.mark.jdks(8, slow=(27,))
 def test_a_start_up_over_a_socket_that_fails_at_any_step(jdk):
     """net= has a thread of its own in addition to the worker: neither is waited for, or used, when it could not be started."""
     def take(server):

@@ -591,7 +591,7 @@ def test_a_million_calls_a_second_for_a_minute(jdk, jvmscope, tmp_path):
     assert max(steady) - min(steady) < 64 and max(resident) < 512
 
 
-@pytest.mark.jdks(17, 25)
+@pytest.mark.jdks(25, slow=(17,))
 def test_calls_after_the_end_are_not_waited_for(jdk, jvmscope, tmp_path):
     """Threads that call as fast as they can used to fill their buffers while these were written at the end. `stop` therefore first
     says that the recording ends ("ending"): no later call is recorded or counted, however long the rest takes."""

@@ -102,7 +102,7 @@ def test_tiny_methods(jdk):
     check_against_oracle(report)
 
 
-@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
+@pytest.mark.jdks(8, 27, slow=(11, 17, 21, 25))
 def test_javac(jdk, sources, tmp_path):
     out = pathlib.Path("/var/tmp") / f"jvmscope-walk-{uuid.uuid4().hex}"
     out.mkdir()
@@ -121,6 +121,7 @@ def shares(report):
     return {method: found.count(method) / len(found) for method in ("half", "third", "rest")}
 
 
+@pytest.mark.jdks(8, 17, 27, slow=(11, 21, 25))
 def test_shares_are_known(jdk):
     """Each method's share of the samples is within 3 points of its share of the time as measured by the program itself."""
     report, done = walk(jdk, java("WalkShares", 3500), "mode=busy,interval=400,compare=0,stacks=40000")
