@@ -34,7 +34,32 @@ static const char *const operation_names[] = {
     [IO_FILE] = "read",  [IO_SOCKET] = "read",   [IO_POLL] = "poll",
     [IO_EPOLL] = "poll", [IO_ACCEPT] = "accept", [IO_FORCE] = "force"};
 
-static jfieldID descriptor_fd, stream_fd, random_fd, plain_fd;
+/*
+ * A field that has a native's descriptor. It is looked up when it is first read, because to look up
+ * a field initializes its class, which takes java.net.SocketImpl a third of a small program's
+ * start.
+ */
+struct fd_field {
+    const char *class, *type;
+    _Atomic(jfieldID) id;
+};
+
+#define DESCRIPTOR "Ljava/io/FileDescriptor;"
+
+static struct fd_field descriptor_fd = {"java/io/FileDescriptor", "I", NULL},
+                       stream_fd = {"java/io/FileInputStream", DESCRIPTOR, NULL},
+                       random_fd = {"java/io/RandomAccessFile", DESCRIPTOR, NULL},
+                       plain_fd = {"java/net/SocketImpl", DESCRIPTOR, NULL};
+
+static jfieldID field_of(JNIEnv *jni, struct fd_field *f)
+{
+    jfieldID id = atomic_load_explicit(&f->id, memory_order_relaxed);
+    if (!id) {
+        id = vm_field(jni, f->class, "fd", f->type);
+        atomic_store_explicit(&f->id, id, memory_order_relaxed);
+    }
+    return id;
+}
 
 static void io_begins(JNIEnv *jni)
 {
@@ -49,11 +74,13 @@ static void io_begins(JNIEnv *jni)
 
 static int fd_of(JNIEnv *jni, jobject descriptor)
 {
-    return descriptor && descriptor_fd ? (*jni)->GetIntField(jni, descriptor, descriptor_fd) : -1;
+    jfieldID field = descriptor ? field_of(jni, &descriptor_fd) : NULL;
+    return field ? (*jni)->GetIntField(jni, descriptor, field) : -1;
 }
 
-static int fd_of_holder(JNIEnv *jni, jobject holder, jfieldID field)
+static int fd_of_holder(JNIEnv *jni, jobject holder, struct fd_field *in)
 {
+    jfieldID field = field_of(jni, in);
     jobject descriptor = field ? (*jni)->GetObjectField(jni, holder, field) : NULL;
     int fd = fd_of(jni, descriptor);
     if (descriptor)
@@ -235,11 +262,11 @@ static void io_resume(JNIEnv *jni, jthrowable pending)
     IO_NATIVE(id, jint, IO_FORCE, fd_of(jni, fdo), fdo, \
               (JNIEnv * jni, jclass c, jobject fdo, jboolean metadata), (jni, c, fdo, metadata))
 
-BYTE_READ(stream_read, stream_fd)
-BYTE_ARRAY_READ(stream_bytes, stream_fd)
-BYTE_READ(random_read, random_fd)
-BYTE_ARRAY_READ(random_bytes, random_fd)
-BYTE_ARRAY_READ(random_bytes0, random_fd)
+BYTE_READ(stream_read, &stream_fd)
+BYTE_ARRAY_READ(stream_bytes, &stream_fd)
+BYTE_READ(random_read, &random_fd)
+BYTE_ARRAY_READ(random_bytes, &random_fd)
+BYTE_ARRAY_READ(random_bytes0, &random_fd)
 MEMORY_READ(socket_read, IO_SOCKET)
 VECTOR_READ(socket_vector, IO_SOCKET)
 MEMORY_READ(file_read, IO_FILE)
@@ -276,7 +303,7 @@ static void JNICALL our_plain_accept(JNIEnv *jni, jobject self, jobject to)
 {
     io_begins(jni);
     real_plain_accept(jni, self, to);
-    IO_REPORT(IO_ACCEPT, fd_of_holder(jni, self, plain_fd), NULL, 0)
+    IO_REPORT(IO_ACCEPT, fd_of_holder(jni, self, &plain_fd), NULL, 0)
 }
 
 #define ROW(class, name, signature, id)                                     \
@@ -426,10 +453,6 @@ void io_start(JNIEnv *jni)
     jvmtiCapabilities want = {.can_generate_native_method_bind_events = 1};
     if (!vm.hotspot || vm_need(&want, NULL) < 0 || !vm.have.can_generate_native_method_bind_events)
         return;
-    descriptor_fd = vm_field(jni, "java/io/FileDescriptor", "fd", "I");
-    stream_fd = vm_field(jni, "java/io/FileInputStream", "fd", "Ljava/io/FileDescriptor;");
-    random_fd = vm_field(jni, "java/io/RandomAccessFile", "fd", "Ljava/io/FileDescriptor;");
-    plain_fd = vm_field(jni, "java/net/SocketImpl", "fd", "Ljava/io/FileDescriptor;");
     find_addresses();
     (void)!vm_events_on(&bind_events);
 }
