@@ -12,7 +12,9 @@
 
 /* Returns memory that mapped_free takes back, or NULL. */
 void *mapped_new(size_t bytes) must_check;
-/* The same, aligned to its size, which is a power of two; all of its pages exist at once. */
+/* The same, aligned to its size, which is a power of two, and in huge pages if it can be. */
+void *mapped_new_huge(size_t bytes) must_check;
+/* The same, with all of its pages allocated. */
 void *mapped_new_present(size_t bytes) must_check;
 /* The size must be the one that the memory was made with. NULL is ignored. */
 void mapped_free(void *memory, size_t bytes);

@@ -47,17 +47,20 @@ int image_u32(const struct hotspot_image *image, uint64_t address, uint32_t *ret
 
 int image_string(const struct hotspot_image *image, uint64_t address, char *ret, size_t size)
 {
-    char c = 0;
     if (!address) {
         ret[0] = 0;
         return 0;
     }
-    for (size_t i = 0; i < size; i++) {
-        int r = image->read(image->context, address + i, &c, 1);
+    for (size_t i = 0, n; i < size; i += n) {
+        /* Up to the next aligned word, so that no read extends into a page that the string does
+         * not. */
+        n = MIN(size - i, 8 - ((address + i) & 7));
+        int r = image->read(image->context, address + i, ret + i, n);
+        if (r < 0 && n > 1)
+            r = image->read(image->context, address + i, ret + i, n = 1);
         if (r < 0)
             return r;
-        ret[i] = c;
-        if (!c)
+        if (memchr(ret + i, 0, n))
             return 0;
     }
     return -ENAMETOOLONG;

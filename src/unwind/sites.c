@@ -14,7 +14,7 @@ _Static_assert(WALK_KINDS <= 1 << KIND_BITS, "a kind has its bits");
 
 struct site *sites_new(void)
 {
-    return mapped_new_present(SITES_BYTES);
+    return mapped_new_huge(SITES_BYTES);
 }
 
 void sites_free(struct site *sites)
@@ -24,7 +24,7 @@ void sites_free(struct site *sites)
 
 struct known_method *known_methods_new(void)
 {
-    return mapped_new_present(KNOWN_BYTES);
+    return mapped_new_huge(KNOWN_BYTES);
 }
 
 void known_methods_free(struct known_method *known)

@@ -142,16 +142,18 @@ static void JNICALL binder_bind(JNIEnv *jni, jclass binder)
 
 static void call_binder(JNIEnv *jni)
 {
-    jclass c = (*jni)->FindClass(jni, "jvmscope/Binder");
-    vm_clear_exception(jni);
+    static jclass c; /* a global reference */
     if (!c) {
         struct buf b = BUF(1024);
         binder_class(&b);
-        c = buf_error(&b) == 0 ? (*jni)->DefineClass(jni, "jvmscope/Binder", NULL,
-                                                     (const jbyte *)b.data, (jsize)b.len)
-                               : NULL;
+        jclass made = buf_error(&b) == 0 ? (*jni)->DefineClass(jni, "jvmscope/Binder", NULL,
+                                                               (const jbyte *)b.data, (jsize)b.len)
+                                         : NULL;
+        c = made ? (*jni)->NewGlobalRef(jni, made) : NULL;
         vm_clear_exception(jni);
         buf_release(&b);
+        if (made)
+            (*jni)->DeleteLocalRef(jni, made);
     }
     JNINativeMethod bind = {(char *)"bind", (char *)"()V", (void *)binder_bind};
     jmethodID method = NULL;
@@ -160,8 +162,6 @@ static void call_binder(JNIEnv *jni)
     if (method)
         (*jni)->CallStaticVoidMethod(jni, c, method);
     vm_clear_exception(jni);
-    if (c)
-        (*jni)->DeleteLocalRef(jni, c);
 }
 
 int rebind_natives(JNIEnv *jni, const struct rebind_row *rows, size_t n, bool ours,

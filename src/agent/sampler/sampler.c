@@ -445,7 +445,7 @@ static int make_pool(const struct sampler_options *o)
  */
 static int make_ring(const struct sampler_options *o)
 {
-    enum { USUAL = 8 << 10, LEAST = 2 << 20, MOST = 64 << 20, ROUNDS_NS = 200000000 };
+    enum { USUAL = 8 << 10, LEAST = 512 << 10, MOST = 64 << 20, ROUNDS_NS = 200000000 };
 
     uint64_t wanted =
                  (uint64_t)sysconf(_SC_NPROCESSORS_CONF) * (ROUNDS_NS / o->interval_ns + 1) * USUAL,

@@ -506,7 +506,6 @@ int follow_start(JNIEnv *jni, struct buf *why)
         buf_string(why, "requests: the layout of java.lang.Thread is not known");
         return -ENOTSUP;
     }
-    task_names_start(jni);
     follow_empty();
     follow_texts_forget();
     follow.session = follow.session % 127 + 1;

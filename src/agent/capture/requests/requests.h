@@ -122,11 +122,6 @@ uint64_t follow_thread_ended(JNIEnv *jni, jthread thread);
 
 /* ---- tasks.c: the names of scheduled tasks ---- */
 
-/*
- * Looks up the classes in which the JDK wraps tasks. Without this a task is named after its
- * wrapper.
- */
-void task_names_start(JNIEnv *jni);
 /* Names a task by its class. False when the task is housekeeping of the JDK, a server or a pool. */
 bool task_name(JNIEnv *jni, jobject task, unsigned *ret);
 

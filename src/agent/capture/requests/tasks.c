@@ -5,6 +5,7 @@
 #include "agent/vm/names.h"
 #include "agent/vm/vm.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,8 +18,8 @@ static const struct {
 };
 
 static struct {
-    jclass class;
-    jfieldID field;
+    _Atomic(jclass) class;
+    _Atomic(jfieldID) field; /* published last */
 } wrapped[ARRAY_SIZE(wrappers)];
 
 /* Tasks with which the JDK, servers and pools maintain themselves. */
@@ -40,21 +41,22 @@ static const char *const house_keepers[] = {
     "com.mchange.",
 };
 
-void task_names_start(JNIEnv *jni)
+/*
+ * Finds the class and the field of a wrapper, when there is a task and not when the recording
+ * begins: to look up the field initializes the class, which takes a small program 4 to 7 ms.
+ */
+static void find_wrapper(JNIEnv *jni, size_t i)
 {
-    for (size_t i = 0; i < ARRAY_SIZE(wrappers); i++) {
-        if (wrapped[i].field)
-            continue;
-        jclass c = (*jni)->FindClass(jni, wrappers[i].class);
-        jfieldID f = c ? (*jni)->GetFieldID(jni, c, wrappers[i].field, wrappers[i].type) : NULL;
-        vm_clear_exception(jni);
-        if (f) {
-            wrapped[i].class = (*jni)->NewGlobalRef(jni, c);
-            wrapped[i].field = wrapped[i].class ? f : NULL;
-        }
-        if (c)
-            (*jni)->DeleteLocalRef(jni, c);
-    }
+    jclass c = (*jni)->FindClass(jni, wrappers[i].class), none = NULL;
+    jfieldID f = c ? (*jni)->GetFieldID(jni, c, wrappers[i].field, wrappers[i].type) : NULL;
+    vm_clear_exception(jni);
+    jclass global = f ? (*jni)->NewGlobalRef(jni, c) : NULL;
+    if (global && !atomic_compare_exchange_strong(&wrapped[i].class, &none, global))
+        (*jni)->DeleteGlobalRef(jni, global); /* another thread was at it, too */
+    if (global)
+        atomic_store(&wrapped[i].field, f);
+    if (c)
+        (*jni)->DeleteLocalRef(jni, c);
 }
 
 /* The task that the program scheduled, without its wrappers, as a new local reference. */
@@ -62,9 +64,12 @@ static jobject unwrap(JNIEnv *jni, jobject task)
 {
     jobject inner = (*jni)->NewLocalRef(jni, task);
     for (size_t i = 0; inner && i < ARRAY_SIZE(wrapped); i++) {
-        if (!wrapped[i].field || !(*jni)->IsInstanceOf(jni, inner, wrapped[i].class))
+        if (!atomic_load(&wrapped[i].field))
+            find_wrapper(jni, i);
+        jfieldID field = atomic_load(&wrapped[i].field);
+        if (!field || !(*jni)->IsInstanceOf(jni, inner, atomic_load(&wrapped[i].class)))
             continue;
-        jobject next = (*jni)->GetObjectField(jni, inner, wrapped[i].field);
+        jobject next = (*jni)->GetObjectField(jni, inner, field);
         if (!next)
             break;
         (*jni)->DeleteLocalRef(jni, inner);
