@@ -240,6 +240,13 @@ struct ring {
     } segment[JFR_RING_SEGMENTS];
 };
 
+/* The parts of the metadata event that stay the same when types are added (metadata.c). */
+struct metadata {
+    struct strpool strings;
+    struct buf types, string_bytes;
+    size_t types_done, strings_done; /* the numbers of types and strings in them */
+};
+
 struct jfr_writer {
     int fd;
     struct jfr_writer_options options;
@@ -275,6 +282,7 @@ struct jfr_writer {
     struct strpool names; /* of types; the number is the type's number */
     VEC(struct type_info *) types;
     size_t described;            /* types in the chunk's metadata; 0: none was written */
+    struct metadata metadata;    /* used with `work` held */
     VEC(struct pending) pending; /* used by the worker only */
 };
 
@@ -385,6 +393,8 @@ void ring_end(struct jfr_writer *w, uint64_t bytes);
 extern const struct jfr_field jfr_event_fields[4];
 /* Writes the metadata of all types into the chunk and points the header to it. */
 int metadata_write(struct jfr_writer *w, struct chunk *c) must_check;
+void metadata_init(struct metadata *m);
+void metadata_release(struct metadata *m);
 
 /* ---- dictionary.c ---- */
 int dictionary_add_types(struct jfr_writer *w, const struct jfr_type *rows, size_t n,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The metadata event: a table of strings and a tree of elements with attributes, both of which are
- * numbers of strings.
+ * numbers of strings. It is written again when types are added, which happens several times when a
+ * recording begins, so the strings and the elements of types are kept and only new ones are made.
  */
 #include "base/buf.h"
 #include "jfr/internal.h"
@@ -69,24 +70,27 @@ static const struct {
     [JFR_UNITS] = {A_UNSIGNED},
 };
 
+#define PART BUF(UINT32_C(1) << 26)
+
+/* A part of the tree. */
 struct tree {
-    struct strpool strings;
-    struct buf out;
+    struct strpool *strings;
+    struct buf *out;
     bool failed;
 };
 
 static void put_text(struct tree *t, const char *s, size_t len)
 {
-    int64_t number = strpool_add(&t->strings, s, len);
+    int64_t number = strpool_add(t->strings, s, len);
     if (number < 0)
         t->failed = true;
-    buf_jfr_long(&t->out, (uint64_t)MAX(number, 0));
+    buf_jfr_long(t->out, (uint64_t)MAX(number, 0));
 }
 
 static void open_element(struct tree *t, const char *name, unsigned attributes)
 {
     put_text(t, name, strlen(name));
-    buf_jfr_long(&t->out, attributes);
+    buf_jfr_long(t->out, attributes);
 }
 
 static void attribute(struct tree *t, const char *name, const char *value)
@@ -104,7 +108,7 @@ static void attribute_number(struct tree *t, const char *name, uint64_t value)
 
 static void children(struct tree *t, unsigned n)
 {
-    buf_jfr_long(&t->out, n);
+    buf_jfr_long(t->out, n);
 }
 
 /* value may be NULL. For an annotation with an array, "A|B" becomes value-0 and value-1. */
@@ -218,7 +222,7 @@ static void put_named_class(struct tree *t, const char *name, uint32_t id, const
         attribute(t, "superType", super);
 }
 
-static void put_tree(struct jfr_writer *w, struct tree *t)
+static void put_beginning(const struct jfr_writer *w, struct tree *t)
 {
     open_element(t, "root", 0);
     children(t, 2);
@@ -228,8 +232,10 @@ static void put_tree(struct jfr_writer *w, struct tree *t)
         put_named_class(t, primitives[i].name, primitives[i].id, NULL);
         children(t, 0);
     }
-    for (uint32_t i = 0; i < w->types.len; i++)
-        put_class(w, t, i);
+}
+
+static void put_ending(struct tree *t)
+{
     for (unsigned a = 0; a < N_ANNOTATIONS; a++) {
         put_named_class(t, annotations[a].name, ANNOTATION_BASE + a,
                         "java.lang.annotation.Annotation");
@@ -249,14 +255,59 @@ static void put_tree(struct jfr_writer *w, struct tree *t)
     children(t, 0);
 }
 
+static void put_strings(struct metadata *m)
+{
+    for (; m->strings_done < m->strings.strings.len; m->strings_done++) {
+        struct str s = strpool_get(&m->strings, m->strings_done);
+        buf_u8(&m->string_bytes, s.len ? 3 : 1);
+        if (s.len) {
+            buf_jfr_long(&m->string_bytes, s.len);
+            buf_bytes(&m->string_bytes, s.data, s.len);
+        }
+    }
+}
+
+/* Adds the types that are new to what is kept, and puts what comes before and after all of them. */
+static int put_tree(struct jfr_writer *w, struct buf *beginning, struct buf *ending)
+{
+    struct metadata *m = &w->metadata;
+    struct tree before = {&m->strings, beginning, false}, types = {&m->strings, &m->types, false},
+                after = {&m->strings, ending, false};
+    pthread_mutex_lock(&w->dict);
+    put_beginning(w, &before);
+    for (; m->types_done < w->types.len; m->types_done++)
+        put_class(w, &types, (uint32_t)m->types_done);
+    pthread_mutex_unlock(&w->dict);
+    put_ending(&after);
+    put_strings(m);
+    if (before.failed || types.failed || after.failed)
+        return -ENOMEM;
+    int errors[] = {buf_error(beginning), buf_error(&m->types), buf_error(ending),
+                    buf_error(&m->string_bytes)};
+    for (size_t i = 0; i < ARRAY_SIZE(errors); i++)
+        if (errors[i])
+            return errors[i];
+    return 0;
+}
+
+void metadata_init(struct metadata *m)
+{
+    *m = (struct metadata){.types = PART, .string_bytes = PART};
+}
+
+void metadata_release(struct metadata *m)
+{
+    strpool_release(&m->strings);
+    buf_release(&m->types);
+    buf_release(&m->string_bytes);
+    metadata_init(m);
+}
+
 int metadata_write(struct jfr_writer *w, struct chunk *c)
 {
-    struct tree t = {.out = BUF(UINT32_C(1) << 26)};
-    struct buf head = BUF(UINT32_C(1) << 26);
-    pthread_mutex_lock(&w->dict);
-    put_tree(w, &t);
-    size_t types = w->types.len;
-    pthread_mutex_unlock(&w->dict);
+    struct metadata *m = &w->metadata;
+    struct buf head = PART, beginning = PART, ending = PART;
+    int ret = put_tree(w, &beginning, &ending);
     buf_jfr_long(&head, 0); /* start time */
     buf_jfr_long(&head, 0); /* duration */
     /*
@@ -264,34 +315,32 @@ int metadata_write(struct jfr_writer *w, struct chunk *c)
      * VM's recorder, whose chunks may follow, counts from 1.
      */
     buf_jfr_long(&head, clock_ns(CLOCK_REALTIME));
-    buf_jfr_long(&head, t.strings.strings.len);
-    for (size_t i = 0; i < t.strings.strings.len; i++) {
-        struct str s = strpool_get(&t.strings, i);
-        buf_u8(&head, s.len ? 3 : 1);
-        if (s.len) {
-            buf_jfr_long(&head, s.len);
-            buf_bytes(&head, s.data, s.len);
-        }
-    }
-    int ret = t.failed ? -ENOMEM : buf_error(&t.out) ? buf_error(&t.out) : buf_error(&head);
+    buf_jfr_long(&head, m->strings.strings.len);
+    ret = ret ? ret : buf_error(&head);
+    const struct buf *parts[] = {&head, &m->string_bytes, &beginning, &m->types, &ending};
+    size_t len = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+        len += parts[i]->len;
     struct jfr_event e;
-    if (!ret && !slot_begin(w, &c->own, c->region, true, head.len + t.out.len, &e))
+    if (!ret && !slot_begin(w, &c->own, c->region, true, len, &e))
         ret = -ENOSPC;
     if (!ret) {
-        if ((JFR_EVENT_HEAD + head.len + t.out.len) % 4 == 0)
+        if ((JFR_EVENT_HEAD + len) % 4 == 0)
             /*
              * Encode the start time in one byte more. The event is then not aligned, and
              * slot_commit lengthens the type as CODE_METADATA requires.
              */
             jfr_put_byte(&e, 0x80);
-        jfr_put_bytes_(&e, head.data, head.len);
-        jfr_put_bytes_(&e, t.out.data, t.out.len);
+        for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+            jfr_put_bytes_(&e, parts[i]->data, parts[i]->len);
         slot_commit(&e, CODE_METADATA);
         header_store(c, HEAD_METADATA, offset_in_chunk(c, e.start));
     }
-    w->described = ret ? 0 : types;
-    strpool_release(&t.strings);
-    buf_release(&t.out);
+    w->described = ret ? 0 : m->types_done;
+    if (ret && ret != -ENOSPC)
+        metadata_release(m); /* the next attempt makes all of it anew */
     buf_release(&head);
+    buf_release(&beginning);
+    buf_release(&ending);
     return ret;
 }

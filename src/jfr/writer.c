@@ -122,6 +122,7 @@ static void writer_release(struct jfr_writer *w)
     ring_release(w);
     traces_release(&w->traces);
     types_release(w);
+    metadata_release(&w->metadata);
     free(w->slots);
     if (w->fd >= 0)
         close(w->fd);
@@ -133,6 +134,7 @@ static void writer_release(struct jfr_writer *w)
 static int writer_init(struct jfr_writer *w, const struct jfr_writer_options *options)
 {
     w->fd = -1;
+    metadata_init(&w->metadata);
     w->options = *options;
     struct jfr_writer_options *o = &w->options;
     if (!o->chunk_bytes)
