@@ -1,41 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unwind/symbols.h"
 
+#include "base/arena.h"
 #include "base/file.h"
+#include "base/map.h"
+#include "base/pages.h"
 #include "base/vec.h"
 #include "unwind/modules.h"
 
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { SECTIONS_MAX = 4096, NOTE_ID_MAX = 64 };
 
 /*
- * To sort the 60,000 symbols of a VM takes almost 10 ms, which is much for a program that ends
- * soon; this many searches without order take less.
+ * A library with many symbols, which is usually libjvm alone, is read again for what a search
+ * found, since to copy all of it takes a program that ends soon 3 ms and 4 MiB.
  */
-enum { SEARCHES_UNSORTED = 64 };
+enum { COPIED_MAX = 256 << 10, NAME_LEN_MAX = 4096 };
 
 struct symbol {
-    uint64_t address; /* as in the file */
-    uint32_t size;
-    uint32_t name : 31; /* offset in the strings */
-    uint32_t local : 1;
+    uint32_t distance; /* from the library's lowest address */
+    uint32_t index;    /* in the table */
 };
 
+/* A section of the file. */
+struct part {
+    uint64_t offset;
+    size_t len;
+    uint8_t *copy; /* NULL: it is read from the file */
+};
+
+/*
+ * The symbols of a library are in groups of neighbours, in the order of addresses; in a group they
+ * are in any order. To sort the 60,000 symbols of a VM takes almost 10 ms; this takes a tenth.
+ */
 struct library {
     const char *path; /* in the table of modules */
     const char *name;
-    VEC(struct symbol) symbols; /* by address once `sorted` */
-    unsigned searches;
-    bool sorted;
-    char *strings;
-    size_t strings_len;
+    int fd; /* -1: everything is copied */
+    dev_t device;
+    ino_t inode;
+    struct part table, strings;
+    struct symbol *symbols;
+    uint32_t *groups; /* the first symbol of each group, and of the one after the last */
+    size_t count;     /* of groups; 0: no symbols */
+    uint64_t low;     /* the lowest address */
+    unsigned shift;   /* an address's distance from `low` >> shift is the number of its group */
+    struct map names; /* offset in the strings -> text */
+    struct arena texts;
 };
 
 struct symbols {
@@ -74,19 +95,66 @@ static const uint8_t *section(const struct elf *e, unsigned index, size_t *ret_l
     return e->data + s->sh_offset;
 }
 
-static int by_address(const void *a, const void *b)
+/* Finds the next function of a table from *i on, and moves *i behind it. */
+static bool next_function(const uint8_t *table, size_t n, size_t *i, ElfW(Sym) * ret)
 {
-    const struct symbol *x = a, *y = b;
-    /*
-     * Of several names for one address it prefers an exported one, then one with a size, then the
-     * first.
-     */
-    if (x->address != y->address)
-        return x->address < y->address ? -1 : 1;
-    if (x->local != y->local)
-        return x->local ? 1 : -1;
-    return x->size != y->size ? (x->size > y->size ? -1 : 1)
-                              : (x->name > y->name) - (x->name < y->name);
+    while (*i < n) {
+        memcpy(ret, table + (*i)++ * sizeof(*ret), sizeof(*ret));
+        unsigned type = ELF64_ST_TYPE(ret->st_info);
+        if ((type == STT_FUNC || type == STT_GNU_IFUNC) && ret->st_shndx != SHN_UNDEF)
+            return true;
+    }
+    return false;
+}
+
+static size_t group_of(const struct library *l, uint64_t distance)
+{
+    return MIN(distance >> l->shift, l->count - 1);
+}
+
+/* Counts the symbols of each group, and then puts each where the groups before its own end. */
+static int group(struct library *l, const uint8_t *table)
+{
+    enum { USUAL = 8 /* symbols of a group */ };
+
+    ElfW(Sym) s;
+    size_t entries = MIN(l->table.len / sizeof(s), UINT32_MAX), n = 0, i;
+    uint64_t high = 0;
+    l->low = UINT64_MAX;
+    for (i = 0; next_function(table, entries, &i, &s); n++) {
+        l->low = MIN(l->low, s.st_value);
+        high = MAX(high, s.st_value);
+    }
+    if (n == 0)
+        return 0;
+    high = MIN(high - l->low, UINT32_MAX); /* those beyond are in no group */
+    while (high >> l->shift > n / USUAL)
+        l->shift++;
+    l->count = (high >> l->shift) + 1;
+    l->symbols = malloc(n * sizeof(*l->symbols));
+    l->groups = calloc(l->count + 2, sizeof(*l->groups));
+    if (!l->symbols || !l->groups)
+        return -ENOMEM;
+    /* While the symbols are put in place, a group's beginning is in the element after its own. */
+    for (i = 0; next_function(table, entries, &i, &s);)
+        if (s.st_value - l->low <= high)
+            l->groups[group_of(l, s.st_value - l->low) + 2]++;
+    for (size_t k = 2; k < l->count + 2; k++)
+        l->groups[k] += l->groups[k - 1];
+    for (i = 0; next_function(table, entries, &i, &s);)
+        if (s.st_value - l->low <= high)
+            l->symbols[l->groups[group_of(l, s.st_value - l->low) + 1]++] =
+                (struct symbol){(uint32_t)(s.st_value - l->low), (uint32_t)(i - 1)};
+    return 0;
+}
+
+static int copy_part(struct part *p, const uint8_t *bytes)
+{
+    p->copy = malloc(p->len);
+    if (!p->copy)
+        return -ENOMEM;
+    memcpy(p->copy, bytes, p->len);
+    return 0;
 }
 
 static int add_table(struct library *l, const struct elf *e, const ElfW(Shdr) * table)
@@ -94,27 +162,16 @@ static int add_table(struct library *l, const struct elf *e, const ElfW(Shdr) * 
     size_t len = 0, strings_len = 0;
     const uint8_t *bytes = section(e, (unsigned)(table - e->sections), &len),
                   *strings = section(e, table->sh_link, &strings_len);
-    if (!bytes || !strings || strings_len == 0 || strings_len > INT32_MAX ||
-        strings[strings_len - 1] != 0)
+    if (!bytes || !strings || strings_len == 0 || strings[strings_len - 1] != 0)
         return 0;
-    l->strings = malloc(strings_len);
-    if (!l->strings)
-        return -ENOMEM;
-    memcpy(l->strings, strings, strings_len);
-    l->strings_len = strings_len;
-    for (size_t i = 0; i + sizeof(ElfW(Sym)) <= len; i += sizeof(ElfW(Sym))) {
-        ElfW(Sym) s;
-        memcpy(&s, bytes + i, sizeof(s));
-        unsigned type = ELF64_ST_TYPE(s.st_info);
-        if ((type != STT_FUNC && type != STT_GNU_IFUNC) || s.st_shndx == SHN_UNDEF ||
-            s.st_name >= strings_len)
-            continue;
-        struct symbol symbol = {s.st_value, (uint32_t)MIN(s.st_size, UINT32_MAX),
-                                s.st_name & INT32_MAX, ELF64_ST_BIND(s.st_info) == STB_LOCAL};
-        if (vec_push(&l->symbols, symbol) < 0)
-            return -ENOMEM;
-    }
-    return 0;
+    pages_to_read(bytes, len);
+    l->table = (struct part){.offset = (uint64_t)(bytes - e->data), .len = len};
+    l->strings = (struct part){.offset = (uint64_t)(strings - e->data), .len = strings_len};
+    int r = group(l, bytes);
+    if (r < 0 || !l->count || len + strings_len > COPIED_MAX)
+        return r;
+    r = copy_part(&l->table, bytes);
+    return r < 0 ? r : copy_part(&l->strings, strings);
 }
 
 /* Uses the full symbol table if there is one, otherwise the exported symbols. */
@@ -125,10 +182,8 @@ static int add_symbols(struct library *l, const struct elf *e, bool full_only)
         for (unsigned i = 0; i < e->count; i++)
             if (e->sections[i].sh_type == types[t]) {
                 int r = add_table(l, e, &e->sections[i]);
-                if (r < 0 || l->symbols.len)
+                if (r < 0 || l->count)
                     return r;
-                free(l->strings);
-                l->strings = NULL;
             }
     return 0;
 }
@@ -155,31 +210,59 @@ static bool debug_file_name(const struct elf *e, char *ret, size_t size)
     return false;
 }
 
+static bool open_elf(const char *path, int *ret_fd, struct file_map *ret_file, struct elf *ret)
+{
+    *ret_fd = open(path, O_RDONLY | O_CLOEXEC);
+    return *ret_fd >= 0 && file_map_fd(ret_file, *ret_fd) == 0 && elf_open(ret, ret_file);
+}
+
+/* The file remains open if it is read again. */
+static void keep_file(struct library *l, int *fd)
+{
+    struct stat st;
+    if (l->strings.copy || fstat(*fd, &st) < 0)
+        return;
+    l->device = st.st_dev;
+    l->inode = st.st_ino;
+    l->fd = *fd;
+    *fd = -1;
+}
+
 static int load(struct library *l, const char *path)
 {
     struct file_map file = {0}, debug = {0};
-    struct elf e;
+    struct elf e, d;
+    int fd = -1, debug_fd = -1, r = 0;
     char name[512];
-    if (file_map_open(&file, path) < 0)
-        return 0; /* the vdso, a deleted file: no names */
-    int r = 0;
-    if (elf_open(&e, &file)) {
-        struct elf d;
-        if (debug_file_name(&e, name, sizeof(name)) && file_map_open(&debug, name) == 0 &&
-            elf_open(&d, &debug))
+    /* The vdso and a deleted file have no names. */
+    if (open_elf(path, &fd, &file, &e)) {
+        if (debug_file_name(&e, name, sizeof(name)) && open_elf(name, &debug_fd, &debug, &d))
             r = add_symbols(l, &d, true);
-        if (r == 0 && !l->symbols.len)
+        int *from = l->count ? &debug_fd : &fd;
+        if (r == 0 && !l->count)
             r = add_symbols(l, &e, false);
+        if (r == 0 && l->count)
+            keep_file(l, from);
     }
     file_map_release(&debug);
     file_map_release(&file);
+    if (debug_fd >= 0)
+        close(debug_fd);
+    if (fd >= 0)
+        close(fd);
     return r;
 }
 
 static void library_free(struct library *l)
 {
-    vec_release(&l->symbols);
-    free(l->strings);
+    free(l->symbols);
+    free(l->groups);
+    free(l->table.copy);
+    free(l->strings.copy);
+    map_release(&l->names);
+    arena_release(&l->texts);
+    if (l->fd >= 0)
+        close(l->fd);
     free(l);
 }
 
@@ -194,6 +277,7 @@ static int library_of(struct symbols *s, const struct module *m, struct library 
     if (!l)
         return -ENOMEM;
     const char *slash = strrchr(m->path, '/');
+    l->fd = -1;
     l->path = m->path;
     l->name = slash ? slash + 1 : m->path[0] ? m->path : "program";
     int r = load(l, m->path[0] ? m->path : "/proc/self/exe");
@@ -221,51 +305,76 @@ void symbols_free(struct symbols *s)
     free(s);
 }
 
-/* Returns the symbol that is last before or at the address; of several there, the preferred one. */
-static const struct symbol *search_unsorted(const struct library *l, uint64_t address)
+/* A program may have closed our descriptor and opened another file with it. */
+static bool part_read(const struct library *l, const struct part *p, uint64_t at, void *to,
+                      size_t n)
 {
-    const struct symbol *best = NULL;
-    for (const struct symbol *s = l->symbols.data; s < l->symbols.data + l->symbols.len; s++)
-        if (s->address <= address && (!best || s->address > best->address ||
-                                      (s->address == best->address && by_address(s, best) < 0)))
-            best = s;
-    return best;
+    struct stat st;
+    if (at > p->len || n > p->len - at)
+        return false;
+    if (p->copy) {
+        memcpy(to, p->copy + at, n);
+        return true;
+    }
+    return l->fd >= 0 && fstat(l->fd, &st) == 0 && st.st_dev == l->device &&
+           st.st_ino == l->inode && pread(l->fd, to, n, (off_t)(p->offset + at)) == (ssize_t)n;
 }
 
-static const struct symbol *search_sorted(const struct library *l, uint64_t address)
+static bool symbol_read(const struct library *l, const struct symbol *s, ElfW(Sym) * ret)
 {
-    size_t low = 0, high = l->symbols.len;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (l->symbols.data[middle].address <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == 0)
-        return NULL;
-    const struct symbol *best = &l->symbols.data[low - 1];
-    while (best > l->symbols.data && best[-1].address == best->address)
-        best--;
-    return best;
+    return part_read(l, &l->table, (uint64_t)s->index * sizeof(*ret), ret, sizeof(*ret));
 }
 
 /*
- * Returns the last symbol that begins at or before the address and extends past it; one without a
+ * Whether of two symbols at one address the first is preferred: an exported one, then one with a
+ * size, then the one whose name is first.
+ */
+static bool is_preferred(const struct library *l, const struct symbol *a, const struct symbol *b)
+{
+    ElfW(Sym) x, y;
+    if (!symbol_read(l, a, &x) || !symbol_read(l, b, &y))
+        return false;
+    bool x_local = ELF64_ST_BIND(x.st_info) == STB_LOCAL,
+         y_local = ELF64_ST_BIND(y.st_info) == STB_LOCAL;
+    if (x_local != y_local)
+        return y_local;
+    return x.st_size != y.st_size ? x.st_size > y.st_size : x.st_name < y.st_name;
+}
+
+/*
+ * Finds the last symbol that begins at or before the address and extends past it; one without a
  * size extends to the next symbol.
  */
-static const struct symbol *search(struct library *l, uint64_t address)
+static bool search(const struct library *l, uint64_t address, ElfW(Sym) * ret)
 {
-    if (!l->symbols.len)
+    const struct symbol *best = NULL;
+    uint64_t distance = address - l->low;
+    if (!l->count || address < l->low)
+        return false;
+    for (size_t g = group_of(l, distance) + 1; !best && g-- > 0;)
+        for (uint32_t i = l->groups[g]; i < l->groups[g + 1]; i++) {
+            const struct symbol *s = &l->symbols[i];
+            if (s->distance <= distance &&
+                (!best || s->distance > best->distance ||
+                 (s->distance == best->distance && is_preferred(l, s, best))))
+                best = s;
+        }
+    return best && symbol_read(l, best, ret) &&
+           (ret->st_size == 0 || address - ret->st_value < ret->st_size);
+}
+
+/* NULL when it cannot be read. */
+static const char *name_of(struct library *l, uint32_t offset)
+{
+    char text[NAME_LEN_MAX];
+    const uint64_t *known = map_get(&l->names, offset);
+    if (known)
+        return (const char *)(uintptr_t)*known;
+    size_t n = MIN(sizeof(text), l->strings.len - MIN(offset, l->strings.len));
+    if (n == 0 || !part_read(l, &l->strings, offset, text, n))
         return NULL;
-    if (!l->sorted && l->searches++ == SEARCHES_UNSORTED) {
-        qsort(l->symbols.data, l->symbols.len, sizeof(struct symbol), by_address);
-        l->sorted = true;
-    }
-    const struct symbol *best = l->sorted ? search_sorted(l, address) : search_unsorted(l, address);
-    if (!best)
-        return NULL;
-    return best->size == 0 || address - best->address < best->size ? best : NULL;
+    const char *copy = arena_copy(&l->texts, text, strnlen(text, n));
+    return copy && map_put(&l->names, offset, (uintptr_t)copy) == 0 ? copy : NULL;
 }
 
 int symbols_find(struct symbols *s, uint64_t address, struct symbol_place *ret)
@@ -280,11 +389,12 @@ int symbols_find(struct symbols *s, uint64_t address, struct symbol_place *ret)
     if (r < 0)
         return r;
     uint64_t in_file = address - m->base;
-    const struct symbol *symbol = search(l, in_file);
+    ElfW(Sym) symbol;
+    const char *name = search(l, in_file, &symbol) ? name_of(l, symbol.st_name) : NULL;
     *ret = (struct symbol_place){
         .library = l->name,
-        .name = symbol ? l->strings + symbol->name : NULL,
-        .offset = in_file - (symbol ? symbol->address : 0),
+        .name = name,
+        .offset = in_file - (name ? symbol.st_value : 0),
     };
     return 0;
 }

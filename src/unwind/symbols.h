@@ -2,7 +2,7 @@
 /*
  * Names of native functions, from the ELF symbol tables of the mapped files (.symtab, else .dynsym;
  * a separate debug file below /usr/lib/debug when there is one). A file is read when the first
- * address in it is requested, which may take tens of milliseconds. Call this from an ordinary
+ * address in it is requested, which may take some milliseconds. Call this from an ordinary
  * native thread, never from one that the VM's safepoints wait for, and never from a signal handler.
  */
 #pragma once
