@@ -63,6 +63,8 @@ int ring_create(struct jfr_writer *w)
     void *head = mmap(NULL, JFR_RING_HEAD, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd, 0);
     if (head == MAP_FAILED)
         return -errno;
+    /* Without this the kernel reads megabytes of the file ahead when the head is touched. */
+    (void)madvise(head, JFR_RING_HEAD, MADV_RANDOM);
     g->head = head;
     *g->head = (struct jfr_ring_head){.version = JFR_RING_VERSION,
                                       .segments = htole32(g->segments),
