@@ -205,11 +205,58 @@ void chunk_skip_value(const struct rec_chunk *k, const struct rec_field *f, stru
 /* ---- checkpoints ---- */
 
 /*
+ * Makes room in the array for a pool that has so many constants more. What a file says of ids that
+ * are not dense takes no more memory than its constants do.
+ */
+static int pool_reserve(struct type *t, uint64_t more)
+{
+    uint64_t n = MIN(DENSE + 4 * (t->n_constants + more), (uint64_t)DIRECT_IDS);
+    t->n_constants += more;
+    if (n <= t->constants.len)
+        return 0;
+    return vec_extend(&t->constants, n - t->constants.len);
+}
+
+/* Adds a constant unless there is one with its id. */
+static int pool_add(struct type *t, uint64_t id, uint64_t place)
+{
+    uint64_t before;
+    if (t->far.len && pool_get(t, id, &before))
+        return 0;
+    if (id >= t->constants.len)
+        return map_put(&t->far, id, place);
+    struct constant *c = &t->constants.data[id];
+    if (c->placed != t->round) {
+        c->placed = t->round;
+        c->place = place;
+    }
+    return 0;
+}
+
+bool chunk_constant_next(const struct type *t, size_t *i, uint64_t *ret_id, uint64_t *ret_place)
+{
+    for (; *i < t->constants.len; ++*i) {
+        const struct constant *c = &t->constants.data[*i];
+        if (c->placed != t->round)
+            continue;
+        *ret_id = (*i)++;
+        *ret_place = c->place;
+        return true;
+    }
+    size_t far = *i - t->constants.len;
+    bool found = map_next(&t->far, &far, ret_id, ret_place);
+    *i = t->constants.len + far;
+    return found;
+}
+
+/*
  * Records where the entries of one type lie. Later checkpoints are read first and take precedence.
  */
 static bool read_pool(struct rec_chunk *k, struct type *t, struct cursor *c, uint64_t flags)
 {
     uint32_t count = (uint32_t)read_int(k, c);
+    if (pool_reserve(t, MIN(count, cursor_left(c))) < 0)
+        return false;
     for (uint32_t i = 0; i < count && !c->failed; i++) {
         uint64_t id = (uint64_t)read_long(k, c);
         uint64_t place = (uint64_t)(c->at - k->recording->data) | flags;
@@ -219,7 +266,7 @@ static bool read_pool(struct rec_chunk *k, struct type *t, struct cursor *c, uin
             c->failed = true;
         for (uint32_t f = 0; f < t->pub.n_fields && !c->failed; f++)
             chunk_skip_value(k, &t->fields[f], c, 0);
-        if (!c->failed && !map_at(&t->pool, id, place, NULL))
+        if (!c->failed && pool_add(t, id, place) < 0)
             return false;
     }
     return true;
@@ -304,16 +351,15 @@ uint64_t chunk_constant_place(struct rec_chunk **chunk, struct type **type, uint
     struct rec_chunk *k = *chunk;
     if (!k->constants_read)
         read_chain(k);
-    const uint64_t *place = map_get(&(*type)->pool, id);
-    if (place)
-        return *place;
+    uint64_t place;
+    if (pool_get(*type, id, &place))
+        return place;
     if (!id)
         return 0;
     if (!k->searched)
         search_checkpoints(k);
-    place = map_get(&(*type)->pool, id);
-    if (place)
-        return *place;
+    if (pool_get(*type, id, &place))
+        return place;
     /*
      * The ids of our writer are valid in all chunks, and a killed process may not have repeated one
      * in its last chunk.
@@ -325,11 +371,10 @@ uint64_t chunk_constant_place(struct rec_chunk **chunk, struct type **type, uint
                 chunk_prepare(before) ? NULL : chunk_type_called(before, (*type)->pub.name);
             if (t && !before->constants_read)
                 read_chain(before);
-            place = t ? map_get(&t->pool, id) : NULL;
-            if (place) {
+            if (t && pool_get(t, id, &place)) {
                 *chunk = before;
                 *type = t;
-                return *place;
+                return place;
             }
         }
     }

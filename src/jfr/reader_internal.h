@@ -21,8 +21,9 @@
 #define DIRECT_TYPES    4096u  /* types with smaller ids are found by index */
 #define MAX_FIELDS      65536u /* in one chunk's metadata */
 #define DIRECT_IDS      65536u
-#define LONG_MAX_BYTES  9  /* of a compressed number */
-#define SPARE_TYPES     8u /* one more than chunks are open at a time */
+#define DENSE           64u /* constants with ids below this are in an array anyway */
+#define LONG_MAX_BYTES  9   /* of a compressed number */
+#define SPARE_TYPES     8u  /* one more than chunks are open at a time */
 
 /*
  * The position of a constant: its offset in the file, and a flag for a stack that has the writer's
@@ -61,6 +62,17 @@ enum usual {
     USUAL_LOADER
 };
 
+/*
+ * A constant of a pool. What it was decoded to depends on the type's `usual`: struct rec_stack *,
+ * rec_thread *, rec_class *, rec_method *, char * (of frame types), package *, or, for symbols and
+ * loaders, the number of a text, + 1.
+ */
+struct constant {
+    uint64_t place;   /* valid when `placed` is the type's round */
+    const void *what; /* likewise with `decoded`; of an earlier chunk otherwise, or NULL */
+    uint32_t placed, decoded;
+};
+
 struct type {
     struct rec_type pub; /* must be the first member */
     enum usual usual;
@@ -68,16 +80,16 @@ struct type {
     uint8_t *roles;     /* of fields: enum role */
     bool starts, lasts; /* whether the first field is startTime and the second is duration */
     uint32_t n_longs;   /* a struct of nothing but so many compressed numbers; else 0 */
-    struct map pool;    /* id -> position */
     bool seen;          /* the chunk has an event of the type; rows note it */
     struct plan *plan;  /* how reader_rows.c reads its events; NULL if it does not */
     /*
-     * id -> what it was decoded to, according to `usual`: struct rec_stack *, rec_thread *,
-     * rec_class *, rec_method *, char * (of frame types), package *, or, for symbols and loaders,
-     * the number of a text, + 1. Ids below DIRECT_IDS are in the array.
+     * The pool by id: an array as far as ids are dense, and maps from ids to positions and to what
+     * they were decoded to. The array is not cleared for another chunk, which has another round.
      */
-    struct map decoded;
-    VEC(void *) direct;
+    VEC(struct constant) constants;
+    uint64_t n_constants; /* of the chunk, at most */
+    uint32_t round;
+    struct map far, far_decoded;
 };
 
 /* Types that are looked up by name. */
@@ -227,6 +239,21 @@ struct type *chunk_type_named(const struct rec_chunk *k, enum named_type which);
 struct type *chunk_type_called(const struct rec_chunk *k, const char *name);
 
 /* ---- reader_constants.c ---- */
+/* Finds a constant of the chunk's pool. */
+static inline bool pool_get(const struct type *t, uint64_t id, uint64_t *ret_place)
+{
+    if (likely(id < t->constants.len && t->constants.data[id].placed == t->round)) {
+        *ret_place = t->constants.data[id].place;
+        return true;
+    }
+    const uint64_t *place = t->far.len ? map_get(&t->far, id) : NULL;
+    if (place)
+        *ret_place = *place;
+    return place != NULL;
+}
+
+/* Visits the constants of a pool as map_next does. */
+bool chunk_constant_next(const struct type *t, size_t *i, uint64_t *ret_id, uint64_t *ret_place);
 /*
  * Returns the position of a constant in *chunk, which may be changed to an earlier chunk, or 0 when
  * it is not defined.

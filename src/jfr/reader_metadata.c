@@ -123,6 +123,7 @@ static struct type *add_class(struct parse *p, const struct attribute *a, unsign
                                .event = super && strstr(super, "Event"),
                                .simple = is_true(attribute_of(a, n, "simpleType")),
                                .tag = -1};
+    t->round = 1;
     t->usual = usual_of(name);
     if (map_put(&k->types.by_id, t->pub.id, k->types.list.len - 1)) {
         p->error = -ENOMEM;
@@ -350,9 +351,9 @@ static bool link_fields(struct parse *p)
 void described_release(struct described *types)
 {
     for (size_t i = 0; i < types->list.len; i++) {
-        map_release(&types->list.data[i]->pool);
-        map_release(&types->list.data[i]->decoded);
-        vec_release(&types->list.data[i]->direct);
+        map_release(&types->list.data[i]->far);
+        map_release(&types->list.data[i]->far_decoded);
+        vec_release(&types->list.data[i]->constants);
     }
     vec_release(&types->list);
     vec_release(&types->public);
@@ -379,9 +380,10 @@ void described_keep(struct rec_chunk *k)
         return;
     for (size_t i = 0; i < k->types.list.len; i++) {
         struct type *t = k->types.list.data[i];
-        map_empty(&t->pool);
-        map_empty(&t->decoded);
-        vec_clear(&t->direct);
+        map_empty(&t->far);
+        map_empty(&t->far_decoded);
+        t->n_constants = 0;
+        t->round++;
     }
     r->spare[r->n_spare++] = k->types;
     k->types = (struct described){0};

@@ -7,7 +7,7 @@ static void read_method_keys(struct rec_chunk *k)
 {
     struct type *t = chunk_type_named(k, TYPE_OF_METHOD_KEYS);
     uint64_t id, place;
-    for (size_t i = 0; t && map_next(&t->pool, &i, &id, &place);) {
+    for (size_t i = 0; t && chunk_constant_next(t, &i, &id, &place);) {
         struct rec_object o = {k->recording, k, &t->pub, k->recording->data + (place & ~PLACE_RAW),
                                k->end};
         struct reference method;

@@ -12,11 +12,12 @@
 
 void usual_remember(struct type *t, uint64_t id, const void *what)
 {
-    if (id < DIRECT_IDS) {
-        if (id < t->direct.len || vec_extend(&t->direct, id + 1 - t->direct.len) == 0)
-            t->direct.data[id] = (void *)(uintptr_t)what;
-    } else if (map_put(&t->decoded, id, (uintptr_t)what))
+    if (id < t->constants.len) {
+        t->constants.data[id].what = what;
+        t->constants.data[id].decoded = t->round;
+    } else if (map_put(&t->far_decoded, id, (uintptr_t)what)) {
         return;
+    }
 }
 
 bool usual_reference(const struct rec_object *o, const char *path, enum usual usual,
@@ -71,7 +72,8 @@ const char *usual_text_at(const struct rec_object *o, const char *path)
 
 /* ---- threads ---- */
 
-static const struct rec_thread *decode_thread(const struct rec_object *o)
+static const struct rec_thread *decode_thread(const struct rec_object *o,
+                                              const struct rec_thread *before)
 {
     struct recording *r = o->recording;
     struct rec_thread t = {.java_name = usual_text_at(o, "javaName"),
@@ -180,8 +182,11 @@ static size_t plain_text(const uint8_t *s, size_t len)
     return len;
 }
 
-/* The text of a struct with nothing but a string, such as jdk.types.Symbol. */
-static int64_t symbol_text(const struct rec_object *o)
+/*
+ * The text of a struct with nothing but a string, such as jdk.types.Symbol. It is probably the one
+ * with the number `before`, if that is not negative.
+ */
+static int64_t symbol_text(const struct rec_object *o, int64_t before)
 {
     enum { UTF8 = 3 };
 
@@ -191,6 +196,10 @@ static int64_t symbol_text(const struct rec_object *o)
     if (o->type->fields[0].type->kind == REC_STRING && cursor_u8(&c) == UTF8) {
         uint32_t n = (uint32_t)read_int(o->chunk, &c);
         const uint8_t *bytes = cursor_take(&c, n);
+        struct str text =
+            before < 0 ? (struct str){0} : strpool_get(&o->recording->texts, (uint64_t)before);
+        if (bytes && n && n == text.len && memcmp(bytes, text.data, n) == 0 && plain_text(bytes, n))
+            return before;
         if (bytes && plain_text(bytes, n))
             return text_number(o->recording, (const char *)bytes, n);
     }
@@ -214,8 +223,11 @@ static int64_t slot_text(const struct rec_object *o, const struct slots *s, enum
     struct reference ref = {o->chunk, type, s->number[role]};
     struct rec_object at;
     bool raw;
-    int64_t number = usual_look_up(&ref, &at, &raw) ? symbol_text(&at) : NO_TEXT;
-    if (number >= 0 && type->usual == USUAL_SYMBOL)
+    bool is_symbol = type->usual == USUAL_SYMBOL;
+    int64_t before =
+        is_symbol ? (int64_t)(uintptr_t)usual_before(type, s->number[role]) - 1 : NO_TEXT;
+    int64_t number = usual_look_up(&ref, &at, &raw) ? symbol_text(&at, before) : NO_TEXT;
+    if (number >= 0 && is_symbol)
         usual_remember(type, s->number[role], (const void *)(uintptr_t)(number + 1));
     return number;
 }
@@ -313,7 +325,15 @@ static int64_t loader_of(const struct rec_object *o, const struct slots *s)
     return name;
 }
 
-static const struct rec_class *decode_class(const struct rec_object *o)
+/* Whether two texts, which are interned, are the same, or both are null or empty. */
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || ((!a || !*a) && (!b || !*b));
+}
+
+/* `before`: what the constant probably is, or NULL. */
+static const struct rec_class *decode_class(const struct rec_object *o,
+                                            const struct rec_class *before)
 {
     struct recording *r = o->recording;
     struct slots s;
@@ -323,6 +343,9 @@ static const struct rec_class *decode_class(const struct rec_object *o)
     }
     int64_t name = class_name(r, slot_text(o, &s, ROLE_NAME, "name")), loader = loader_of(o, &s);
     const char *loader_text = text_of(r, loader);
+    if (before && name >= 0 && before->name == text_of(r, name) &&
+        same_text(before->loader, loader_text))
+        return before;
     int64_t key[2] = {name, loader_text && *loader_text ? loader : NO_TEXT};
     int64_t number = strpool_add(&r->class_keys, (const char *)key, sizeof(key));
     if (number < 0)
@@ -345,11 +368,18 @@ static const struct rec_class *decode_class(const struct rec_object *o)
 
 /* ---- methods ---- */
 
-/* Returns the method of this class, name and descriptor, which is made from *m if it is new. */
+/*
+ * Returns the method of this class, name and descriptor, which is made from *m if it is new.
+ * `before`: the method that it probably is, or NULL.
+ */
 static const struct rec_method *intern_method(struct recording *r, const struct rec_method *m,
-                                              int64_t name, int64_t descriptor)
+                                              int64_t name, int64_t descriptor,
+                                              const struct rec_method *before)
 {
     const char *text = text_of(r, descriptor);
+    if (before && name >= 0 && before->class == m->class && before->name == text_of(r, name) &&
+        same_text(before->descriptor, text))
+        return before;
     int64_t key[3] = {m->class ? (int64_t)m->class->number : -1, name,
                       text && *text ? descriptor : NO_TEXT};
     int64_t number = strpool_add(&r->method_keys, (const char *)key, sizeof(key));
@@ -374,7 +404,8 @@ static const struct rec_method *intern_method(struct recording *r, const struct 
 
 static const struct rec_class *class_by(struct reference ref);
 
-static const struct rec_method *decode_method(const struct rec_object *o)
+static const struct rec_method *decode_method(const struct rec_object *o,
+                                              const struct rec_method *before)
 {
     struct slots s;
     if (!read_slots(o, &s)) {
@@ -391,7 +422,7 @@ static const struct rec_method *decode_method(const struct rec_object *o)
     if (m.class && !*m.class->name)
         m.class = NULL;
     return intern_method(o->recording, &m, slot_text(o, &s, ROLE_NAME, "name"),
-                         slot_text(o, &s, ROLE_DESCRIPTOR, "descriptor"));
+                         slot_text(o, &s, ROLE_DESCRIPTOR, "descriptor"), before);
 }
 
 const struct rec_method *usual_method(struct reference ref)
@@ -408,9 +439,9 @@ const struct rec_method *usual_method(struct reference ref)
     struct type *type = ref.type;
     uint64_t id = ref.id;
     m = type->usual == USUAL_METHOD && usual_look_up(&ref, &o, &raw)
-            ? decode_method(&o)
+            ? decode_method(&o, usual_before(type, id))
             : intern_method(r, &(struct rec_method){0},
-                            text_number(r, unresolved, sizeof(unresolved) - 1), NO_TEXT);
+                            text_number(r, unresolved, sizeof(unresolved) - 1), NO_TEXT, NULL);
     if (m && type->usual == USUAL_METHOD)
         usual_remember(type, id, m);
     return m ? m : &none;
@@ -429,7 +460,7 @@ const struct rec_method *usual_method(struct reference ref)
         const struct rec_##name *found = decoded(type, usual, ref.id); \
         if (found || !usual_look_up(&ref, &at, &raw))                  \
             return found;                                              \
-        found = decode(&at);                                           \
+        found = decode(&at, usual_before(type, ref.id));               \
         if (found)                                                     \
             usual_remember(type, ref.id, found);                       \
         return found;                                                  \

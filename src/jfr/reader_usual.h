@@ -12,14 +12,24 @@ struct reference {
 };
 
 /* Returns what an id was decoded to before, or NULL if it was not or the type is another one. */
-static inline void *decoded(const struct type *t, enum usual usual, uint64_t id)
+static inline const void *decoded(const struct type *t, enum usual usual, uint64_t id)
 {
     if (t->usual != usual)
         return NULL;
-    if (id < DIRECT_IDS)
-        return id < t->direct.len ? t->direct.data[id] : NULL;
-    const uint64_t *known = map_get(&t->decoded, id);
-    return known ? (void *)(uintptr_t)*known : NULL;
+    if (likely(id < t->constants.len && t->constants.data[id].decoded == t->round))
+        return t->constants.data[id].what;
+    const uint64_t *known = t->far_decoded.len ? map_get(&t->far_decoded, id) : NULL;
+    return known ? (const void *)(uintptr_t)*known : NULL;
+}
+
+/*
+ * Returns what an id of this type was decoded to in an earlier chunk, or NULL. It is probably the
+ * same in this one, which must be checked, but costs less than finding it among all that are known.
+ * Only for what is valid as long as the recording: classes, methods, numbers of texts.
+ */
+static inline const void *usual_before(const struct type *t, uint64_t id)
+{
+    return id < t->constants.len ? t->constants.data[id].what : NULL;
 }
 
 /* Keeps it for the chunk. When out of memory it is decoded again later. */
