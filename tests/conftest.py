@@ -14,6 +14,7 @@ and never for a time, compares CPU time and not elapsed time, or runs its progra
 There is one place where failed tests are run again, `run_again` below, and the closing lines name
 and count what it let pass. No test repeats itself.
 """
+import collections
 import functools
 import json
 import os
@@ -102,7 +103,7 @@ def pytest_sessionfinish(session, exitstatus):
 
 # The files that take longest, in that order; they are begun first, so that no worker is alone with one of them at the end.
 LONGEST = ("test_page", "test_jvmpi", "test_threads", "test_hprof_sites", "test_walker", "test_trace", "test_robust", "test_base", "test_times",
-           "test_made_names", "test_attach_hard", "test_full_disk", "test_cpu_samples", "test_requests", "test_vm",
+           "test_made_names", "test_attach_hard", "test_endings", "test_start", "test_otlp", "test_full_disk", "test_cpu_samples", "test_requests", "test_vm",
            "test_hprof_socket", "test_jfr_writer", "test_cpu_time", "test_jvmpi_contract", "test_threads_truth", "test_classfile_vms",
            "test_jfr_reader", "test_coverage", "test_run")
 
@@ -209,9 +210,19 @@ class UnitTest(pytest.Item):
         return str(excinfo.value)
 
 
+def longest_files(stats):
+    """The files whose tests took longest, with their seconds: LONGEST should begin with these."""
+    seconds = collections.Counter()
+    for report in (r for reports in stats.values() for r in reports if hasattr(r, "duration")):
+        seconds[report.nodeid.split("::")[0].rpartition("/")[2].removesuffix(".py")] += report.duration
+    return ", ".join(f"{name} {spent:.0f} s" for name, spent in seconds.most_common(len(LONGEST)))
+
+
 def pytest_terminal_summary(terminalreporter, config):
     """Reports what was skipped and what was run again. The failures of tests that passed in the end are printed above."""
     stats = terminalreporter.stats
+    if getattr(config.option, "numprocesses", None):
+        terminalreporter.write_line(f"longest files: {longest_files(stats)}")
     skipped = stats.get("skipped", [])
     for report in skipped:
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
