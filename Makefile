@@ -61,7 +61,10 @@ ARM_TESTS = \
 	test_hprof_monitors.py::test_a_recording_has_monitor_events test_hprof_heap.py::test_text_has_the_known_heap \
 	test_trace.py::test_every_type_of_argument_and_result test_exceptions.py::test_exceptions_and_events_of_the_vm \
 	test_coverage.py::test_each_line_and_branch_as_it_ran \
-	test_attach.py::test_every_output_of_hprof_is_reported_and_fetched test_jvmpi.py::test_profiler_exit
+	test_attach.py::test_every_output_of_hprof_is_reported_and_fetched test_jvmpi.py::test_profiler_exit \
+	test_trace.py::test_values_are_readable_without_options test_trace.py::test_conditions \
+	test_log.py::test_locals_and_fields_at_lines test_inspect.py::test_classes_and_statics \
+	test_coverage.py::test_runs_add_up_and_totals_are_stable test_hprof_sites.py::test_counts_are_the_truth
 check-arm:
 	@tools/setup build check jdks
 	@tools/jdks setup --arch aarch64 17 $(ARM_JDKS)
