@@ -20,7 +20,6 @@ def unpacked(tmp_path_factory):
     return next(folder.iterdir())
 
 
-@pytest.mark.slow
 def test_the_command_needs_no_file_of_the_system(unpacked, tmp_path):
     """In a root folder that contains only the command and its input: no libc, no /proc, no /tmp."""
     if os.geteuid() != 0:
