@@ -310,3 +310,23 @@ def test_run_says_what_its_triggers_wrote_and_which_never_can(jdk, folder):
     assert notes == [f"hprof: on=exception Triggers$Lost: wrote 1 file, the last is {written}",
                      "hprof: on=exception Triggers.Lost > 1/s: no class Triggers.Lost was loaded; nested ones are Outer$Inner",
                      "hprof: on=exception Triggers$Nosuch: no class Triggers$Nosuch was loaded"], said
+
+
+@pytest.mark.jdks(8, 25)
+def test_a_trigger_for_a_class_that_is_not_loaded_is_told_at_once(jdk, folder):
+    """The trigger may be right and the class come later, but a wrong name used to be silent until the end."""
+    program = Program(jdk)
+    note = "jvmscope: note: --on=exception {0}: no class {0} is loaded so far{1}\n"
+    nested, dotted = note.format("Triggers$Nosuch", ""), note.format("com.shop.Nosuch", "; nested ones are Outer$Inner")
+    try:
+        pid = program.process.pid
+        done = lab.jvmscope("attach", "--always", "--max-size", "4M", "-o", folder / "r.ring", "--on", "exception Triggers$Nosuch",
+                            "--on", "exception java.lang.OutOfMemoryError", pid)
+        notes = [line for line in done.stderr.splitlines(True) if "--on" in line]
+        assert done.returncode == 0 and notes == [nested], done.stderr
+        done = lab.jvmscope("attach", "--on", "exception com.shop.Nosuch", "--on", "exception Triggers$Nosuch > 5/s", pid)
+        assert done.returncode == 0 and dotted in done.stderr, done.stderr
+        assert "--on=exception Triggers$Nosuch > 5/s: no class Triggers$Nosuch is loaded so far\n" in done.stderr and nested not in done.stderr
+    finally:
+        program.process.kill()
+        program.process.communicate()

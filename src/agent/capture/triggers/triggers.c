@@ -210,6 +210,26 @@ static int free_place(void)
     return n < TRIGGERS_AT_ONCE ? (int)n : -ENOSPC;
 }
 
+/* The class for whose exceptions a trigger waits and that was never loaded; NULL: none. */
+static const char *class_never_loaded(const struct trigger *t)
+{
+    for (int i = 0; i < t->condition->logic.count; i++)
+        if (t->condition->logic.nodes[i].kind == LOGIC_TEST &&
+            t->condition->tests[i].measure == MEASURE_EXCEPTION &&
+            !exception_class_seen(t->tests[i].counter))
+            return t->condition->tests[i].name;
+    return NULL;
+}
+
+/* tense: "was loaded" at the end of a recording. */
+static void say_not_loaded(struct buf *ret, const struct trigger *t, const char *tense)
+{
+    const char *class_name = class_never_loaded(t);
+    if (class_name)
+        buf_printf(ret, "on=%s: no class %s %s%s", t->text, class_name, tense,
+                   strchr(class_name, '$') ? "" : "; nested ones are Outer$Inner");
+}
+
 /*
  * Callbacks may read the list at any time. A trigger is therefore added before it becomes active,
  * and keeps its place until another one needs it.
@@ -240,7 +260,14 @@ static int add(struct session *s, JNIEnv *jni, const struct options *o,
         atomic_store(&triggers.n, t->number);
     }
     free_retired();
-    return measures_begin(t, s, jni, why);
+    r = measures_begin(t, s, jni, why);
+    /* When a program begins, its classes are yet to be loaded. */
+    _cleanup_(buf_release) struct buf note = BUF(4096);
+    if (r == 0 && (vm.late || s->running))
+        say_not_loaded(&note, t, "is loaded so far");
+    if (note.len)
+        session_message(s, "%s", buf_str(&note));
+    return r;
 }
 
 static void remove_all(JNIEnv *jni)
@@ -288,30 +315,19 @@ static int triggers_start(struct session *s, JNIEnv *jni, struct buf *why)
     return triggers_change(s, jni, &s->options, why);
 }
 
-/* The class for whose exceptions a trigger waits and that was never loaded; NULL: none. */
-static const char *class_never_loaded(const struct trigger *t)
-{
-    for (int i = 0; i < t->condition->logic.count; i++)
-        if (t->condition->logic.nodes[i].kind == LOGIC_TEST &&
-            t->condition->tests[i].measure == MEASURE_EXCEPTION &&
-            !exception_class_seen(t->tests[i].counter))
-            return t->condition->tests[i].name;
-    return NULL;
-}
-
 /* Says what the triggers wrote, because nobody can ask any more, and what could never hold. */
 static void report_triggers(struct session *s)
 {
     struct trigger *t;
     for (unsigned i = 0; (t = trigger_at(i)); i++) {
         char file[PATH_MAX], error[256];
-        const char *class_name = class_never_loaded(t);
+        _cleanup_(buf_release) struct buf note = BUF(4096);
         if (!atomic_load(&t->active))
             continue;
         firings_last(t, file, error);
-        if (class_name)
-            session_report(s, "on=%s: no class %s was loaded%s", t->text, class_name,
-                           strchr(class_name, '$') ? "" : "; nested ones are Outer$Inner");
+        say_not_loaded(&note, t, "was loaded");
+        if (note.len)
+            session_report(s, "%s", buf_str(&note));
         if (file[0])
             session_report(s, "on=%s: wrote %s, the last is %s", t->text,
                            COUNT_TEXT(atomic_load(&t->written), "files"), file);
