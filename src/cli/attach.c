@@ -347,6 +347,7 @@ static int attach_one(struct capture *capture, const struct push_options *push, 
     int status = target_open(&vm, pid);
     if (status)
         return status;
+    target_typed(capture->given);
     if (capture_adds_triggers(capture))
         return add_triggers(&vm, capture);
     bool always = capture_always(capture);

@@ -108,13 +108,43 @@ int target_open(struct vm *ret, const char *pid)
 /* Notes of this process about what has no match so far; a recording says the same at its end. */
 static struct buf reported_so_far = BUF(1 << 20);
 
+/* The options of this command's recording; without one, all. */
+static uint64_t typed = UINT64_MAX;
+
+void target_typed(uint64_t options)
+{
+    typed = options;
+}
+
+/*
+ * The option that a note is about, -1 if none was typed. The agent writes NAME=VALUE or, of a list,
+ * NAME ITEM for what was given; NAME: may be a capture that another option includes.
+ */
+static int subject_of(const char *text, size_t len)
+{
+    int i = len ? option_find(text, len) : -1;
+    bool is = i >= 0 && option_table[i].flag &&
+              (text[len] == '=' || (text[len] == ' ' && option_table[i].separator) ||
+               (text[len] == ':' && typed != UINT64_MAX && typed >> i & 1));
+    return is ? i : -1;
+}
+
+/* Length of "=VALUE" if that is what the option without a value stands for. */
+static size_t needless(const char *value, const char *bare)
+{
+    size_t n = bare ? strlen(bare) : 0;
+    return n && value[0] == '=' && strncmp(value + 1, bare, n) == 0 && value[n + 1] == ':' ? n + 1
+                                                                                           : 0;
+}
+
 void target_report_note(const char *text)
 {
     size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyz-");
-    int i = len && strchr("=: ", text[len]) ? option_find(text, len) : -1;
+    int i = subject_of(text, len);
     _cleanup_(buf_release) struct buf note = BUF(1 << 20);
-    if (i >= 0 && option_table[i].flag)
-        buf_printf(&note, "%s%s", option_table[i].flag, text + len);
+    if (i >= 0)
+        buf_printf(&note, "%s%s", option_table[i].flag,
+                   text + len + needless(text + len, option_table[i].bare));
     else
         buf_string(&note, text);
     complain("note", buf_str(&note), NULL);

@@ -42,8 +42,13 @@ int target_show(const struct vm *vm, const char *what, const char *options, bool
  * match so far.
  */
 bool target_has_reported(const char *subject);
-/* Prints a note of the agent's. The option that it may begin with is called by its flag. */
+/*
+ * Prints a note of the agent's. An option that it is about is called by its flag, but only one that
+ * was typed: others are what an option such as --always includes.
+ */
 void target_report_note(const char *text);
+/* Says which options were typed, as bits by enum option (struct capture's given). */
+void target_typed(uint64_t options);
 /* Prints on standard error those of the agent's messages that were not printed before. */
 void target_print_messages(const struct buf *answer);
 /*

@@ -291,3 +291,51 @@ def test_methods_that_run_when_it_begins_are_reported(jdk, tmp_path, capture, op
     assert made > 100000 and len(told) == 1 and told[0]["amount"] >= 1, found["losses"]
     done = lab.jvmscope(*verb, out)
     assert "ran when it began" in done.stdout + done.stderr
+
+
+# What needs more than one option, or a value that is not in the table.
+OF_OTHERS = {"trace": "pkg.Name.x", "locks": "nosuch", "log": "pkg.Name:1 x", "watch": "pkg.Name.field", "requests": "auto"}
+
+
+def sets_of_options():
+    """Each option of the agent's table that records something, alone and with each other value, and none at all."""
+    table = [json.loads(line) for line in subprocess.run([lab.BUILD / "tests" / "unit" / "options_read", "table"], capture_output=True, text=True,
+                                                             check=True).stdout.splitlines()]
+    sets = [[]]
+    for row in table:
+        if not row["flag"] or row["hidden"] or row["goes_with"] or row["name"] in ("file", "duration", "depth", "interval", "chunk", "cover", "contanalysis"):
+            continue
+        values = [OF_OTHERS[row["name"]]] if row["name"] in OF_OTHERS else row["values"].split("|") if "<" not in row["values"] else []
+        sets += [[row["flag"]]] * bool(row["bare"]) + [[f"{row['flag']}={value}"] for value in values if value not in ("n", row["bare"])]
+    return sets
+
+
+@pytest.mark.jdks(8, 25)
+def test_notes_name_only_options_that_were_typed(jdk, tmp_path, busy):
+    """--always includes events of the VM, CPU samples and more: a note about one of them is not about an option of that name."""
+    out, sets = tmp_path / "x.jfr", sets_of_options()
+    assert len(sets) > 20 and ["--always"] in sets and ["--requests"] in sets and ["--cpu=wall"] in sets
+    notes, pid = set(), busy()
+
+    def check(words, *command):
+        text = lab.jvmscope(*command, timeout=240).stderr
+        for option in re.findall(r"(?:note|attach|run|dump|stop|not all was recorded|cannot record): (--[a-z-]+)", text):
+            notes.add(option)
+            assert option in [word.split("=")[0] for word in words], (words, text)
+        return text
+
+    for words in sets:
+        always = words and words[0] == "--always"
+        flag, _, value = words[0].partition("=") if words else ("", "", "")
+        changes = flag in ("--live", "--heap", "--exceptions") or value in ("times", "old", "exact") or (flag == "--alloc" and jdk.version < 11)
+        few = ["--include", "nosuch"] if changes and value not in ("stacks", "dump") else []
+        if flag == "--locks":
+            continue  # changes all classes that lock, whatever is recorded
+        check(words + few, "attach", *words, *few, *(["--max-size", "4M"] if always else ["-t", "50ms"]), "-o", out, pid)
+        if always:
+            check(words, "dump", "--last", "1s", "-o", tmp_path / "y.jfr", pid)
+            check(words, "stop", pid)
+        if all("=" not in word for word in words):
+            check(words + few, "run", *words, *few, *(["--max-size", "4M"] if always else []), "-o", out, "--",
+                  *jdk.command("java", "-Xmx32m", "-cp", lab.compiled("Busy"), "Busy", "0.1"))
+    assert "--events" in notes, "what an option is told of keeps its name"
