@@ -42,6 +42,11 @@ struct capture {
     bool own_stacks;   /* it reads stacks with own_stack.h */
     bool records_only; /* it requires format=r */
     /*
+     * Its start and stop change loaded classes, which in a VM that runs already takes many seconds:
+     * it starts before the other rows and stops after them.
+     */
+    bool changes_classes;
+    /*
      * Names of events of the VM's Flight Recorder, each followed by a space, that it writes itself:
      * with jfr= the recorder leaves them out.
      */
@@ -53,6 +58,11 @@ struct capture {
     int (*check)(const struct options *o, struct buf *why);
     int (*load)(struct session *s, struct buf *why);
     int (*start)(struct session *s, JNIEnv *jni, struct buf *why);
+    /*
+     * All rows have started, and the recording begins. A row that changes classes and has this
+     * records nothing before; of the others it is said since when they did (session.c).
+     */
+    void (*begin)(struct session *s, JNIEnv *jni);
     /*
      * A recording is about to end: what happens from now on does not belong to it. Called whether
      * or not the row is active, from any thread, possibly more than once, and concurrently with its

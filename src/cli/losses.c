@@ -20,6 +20,11 @@ void losses_report(const char *path, const struct losses *l, struct buf *ret_tex
         loss_sentence(l, &l->rows.data[i], &text);
         report(path, &text, ret_text);
     }
+    for (size_t i = 0; i < l->early.len; i++) {
+        buf_clear(&text);
+        losses_early_sentence(&l->early.data[i], &text);
+        report(path, &text, ret_text);
+    }
     for (size_t i = 0; i < l->reduced.len; i++) {
         buf_clear(&text);
         reduced_sentence(l, &l->reduced.data[i], &text);

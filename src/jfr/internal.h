@@ -252,6 +252,7 @@ struct jfr_writer {
     struct jfr_writer_options options;
     uint64_t base_ns; /* the time of tick 0 */
     int64_t epoch_ns; /* the real time of tick 0 */
+    uint64_t ends_ns; /* the recording's span ends here; UINT64_MAX: it goes on */
 
     /* The members below are used in signal handlers. */
     struct region *_Atomic region;
@@ -368,7 +369,7 @@ void region_format(struct region *r, uint32_t n);
 void chunk_init(struct jfr_writer *w, struct chunk *c, struct region *r, unsigned lead,
                 uint32_t number, uint64_t bytes);
 /* Stores how long the chunk has lasted. */
-void chunk_touch(struct chunk *c);
+void chunk_touch(const struct jfr_writer *w, struct chunk *c);
 /*
  * Reads everything that was begun before, waiting for a block that a preempted thread is about to
  * open.

@@ -128,7 +128,7 @@ static int extend(struct jfr_writer *w, uint64_t end, uint32_t n)
     uint8_t *last = r->blocks + (uint64_t)(r->ready - 1) * JFR_BLOCK;
     bool unused = !w->ring.head && r->ready > (uint32_t)atomic_load(&r->bump);
     if (unused) {
-        chunk_touch(&w->chunk);
+        chunk_touch(w, &w->chunk);
         store_size(last, JFR_BLOCK);
     } else if (w->ring.head) {
         region_cover(r, n); /* an earlier chunk is there */

@@ -151,7 +151,7 @@ static int make_chunk(struct jfr_writer *w, uint32_t segment, uint32_t number, s
         return error;
     }
     constants_start(w, ret);
-    chunk_touch(ret);
+    chunk_touch(w, ret);
     return 0;
 }
 
@@ -203,7 +203,7 @@ int ring_rotate(struct jfr_writer *w)
     }
     update_fully(w);
     slot_retire(&old->own);
-    chunk_touch(old);
+    chunk_touch(w, old);
     uint64_t bytes = (uint64_t)(uint32_t)atomic_load(&r->bump) * JFR_BLOCK;
     header_store(old, HEAD_SIZE, bytes);
     w->ring.current = before;

@@ -33,7 +33,7 @@ void chunk_init(struct jfr_writer *w, struct chunk *c, struct region *r, unsigne
     *c = (struct chunk){.region = r,
                         .header = r->blocks + lead,
                         .start = r->file_offset + lead,
-                        .start_ns = now_ns(),
+                        .start_ns = MIN(now_ns(), w->ends_ns),
                         .number = number};
     uint8_t *h = c->header;
     static const uint8_t magic[8] = {'F', 'L', 'R', 0, 0, 2, 0, 1};
@@ -57,9 +57,31 @@ void chunk_init(struct jfr_writer *w, struct chunk *c, struct region *r, unsigne
     r->scanned[0] = lead + JFR_CHUNK_HEAD;
 }
 
-void chunk_touch(struct chunk *c)
+void chunk_touch(const struct jfr_writer *w, struct chunk *c)
 {
-    header_store(c, HEAD_DURATION, now_ns() - c->start_ns);
+    uint64_t until = MIN(now_ns(), w->ends_ns);
+    header_store(c, HEAD_DURATION, until - MIN(c->start_ns, until));
+}
+
+void jfr_writer_starts(struct jfr_writer *w, uint64_t ns)
+{
+    pthread_mutex_lock(&w->work);
+    struct chunk *c = &w->chunk;
+    if (c->number == 1 && !w->ring.head && ns > c->start_ns) {
+        c->start_ns = ns;
+        header_store(c, HEAD_DURATION, 0);
+        header_store(c, HEAD_START, (uint64_t)w->epoch_ns + (ns - w->base_ns));
+        header_store(c, HEAD_TICKS, ns - w->base_ns);
+        chunk_touch(w, c);
+    }
+    pthread_mutex_unlock(&w->work);
+}
+
+void jfr_writer_ends(struct jfr_writer *w, uint64_t ns)
+{
+    pthread_mutex_lock(&w->work);
+    w->ends_ns = MIN(w->ends_ns, ns);
+    pthread_mutex_unlock(&w->work);
 }
 
 static uint64_t window_bytes(const struct jfr_writer *w)
@@ -89,7 +111,7 @@ static int first_chunk(struct jfr_writer *w)
         return ret;
     }
     constants_start(w, &w->chunk);
-    chunk_touch(&w->chunk);
+    chunk_touch(w, &w->chunk);
     atomic_store(&w->chunks, 1);
     atomic_store_explicit(&w->region, r, memory_order_release);
     return 0;
@@ -150,6 +172,7 @@ static int writer_init(struct jfr_writer *w, const struct jfr_writer_options *op
     w->base_ns = now > BEFORE_OPEN_NS ? now - BEFORE_OPEN_NS : 0;
     w->epoch_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - (now - w->base_ns));
     w->opened_ns = w->reported_ns = now;
+    w->ends_ns = UINT64_MAX;
     pthread_mutexattr_t attributes;
     pthread_mutexattr_init(&attributes);
     pthread_mutex_init(&w->work, &attributes);
@@ -215,7 +238,7 @@ static int do_work(struct jfr_writer *w)
         atomic_store(&w->failure, ret);
     constants_update(w, &w->chunk);
     losses_write(w, false);
-    chunk_touch(&w->chunk);
+    chunk_touch(w, &w->chunk);
     if (w->ring.head) {
         ret = ring_is_due(w) ? ring_rotate(w) : 0;
         if (ret)
@@ -251,7 +274,7 @@ int jfr_writer_flush(struct jfr_writer *w)
             slot_release(&w->slots[i]);
         }
         update_fully(w);
-        chunk_touch(&w->chunk);
+        chunk_touch(w, &w->chunk);
     }
     pthread_mutex_unlock(&w->work);
     return ret;
@@ -331,8 +354,8 @@ static int rotate(struct jfr_writer *w)
     constants_start(w, &next);
     update_fully(w);
     slot_retire(&old->own);
-    chunk_touch(old);
-    chunk_touch(&next);
+    chunk_touch(w, old);
+    chunk_touch(w, &next);
     header_store(old, HEAD_SIZE, next.start - old->start);
     store_size(fresh->blocks, JFR_MIN_PAD);
     uint64_t own_events = atomic_load(&old->own.events);
@@ -371,7 +394,7 @@ static int finish(struct jfr_writer *w)
     /* If the file could not grow, the reserve is used here. */
     update_fully(w);
     slot_retire(&c->own);
-    chunk_touch(c);
+    chunk_touch(w, c);
     uint64_t end =
         c->region->file_offset + (uint64_t)(uint32_t)atomic_load(&c->region->bump) * JFR_BLOCK;
     header_store(c, HEAD_SIZE, end - c->start);

@@ -140,6 +140,14 @@ int jfr_writer_flush(struct jfr_writer *w);
 /* Ends the chunk and starts the next one. No event is lost while other threads keep writing. */
 int jfr_writer_rotate(struct jfr_writer *w);
 /*
+ * The recording's span begins at ns, not when the file was opened: what is written before is
+ * preparation. Changes nothing in a ring or after the first chunk.
+ */
+void jfr_writer_starts(struct jfr_writer *w, uint64_t ns);
+/* The span ends at ns, however long it still takes to write and close the file. The first counts.
+ */
+void jfr_writer_ends(struct jfr_writer *w, uint64_t ns);
+/*
  * Ends the recording. Later calls of jfr_begin return false and count as lost. Returns 0 or the
  * first failure. The memory remains.
  */

@@ -22,6 +22,9 @@ void losses_release(struct losses *l)
     for (size_t i = 0; i < l->counted.len; i++)
         free(l->counted.data[i].capture);
     vec_release(&l->counted);
+    for (size_t i = 0; i < l->early.len; i++)
+        free(l->early.data[i].capture);
+    vec_release(&l->early);
     *l = (struct losses){0};
 }
 
@@ -85,6 +88,22 @@ static struct reduced *reduced_at(struct losses *l, const char *what)
     return NULL;
 }
 
+static int add_early(struct losses *l, const char *capture, uint64_t ns)
+{
+    for (size_t i = 0; i < l->early.len; i++) {
+        struct early *row = &l->early.data[i];
+        if (strcmp(row->capture, capture) == 0) {
+            row->ns = MAX(row->ns, ns);
+            return 0;
+        }
+    }
+    struct early row = {strdup(capture), ns};
+    if (row.capture && vec_push(&l->early, row) == 0)
+        return 0;
+    free(row.capture);
+    return -ENOMEM;
+}
+
 /* Events need not come in the order of their times. */
 static int add_reduced(struct losses *l, const struct rec_event *e)
 {
@@ -134,6 +153,8 @@ static int add_event(struct losses *l, const struct rec_event *e)
         return add_reduced(l, e);
     if (strcmp(o->type->name, "jvmscope.Counted") == 0)
         return add_counted(l, e);
+    if (strcmp(o->type->name, "jvmscope.RecordedBefore") == 0)
+        return add_early(l, rec_string(o, "capture", "?"), (uint64_t)MAX(e->duration_ns, 0));
     /*
      * Recordings of the first release lack the capture and the kind of thing; jdk.DataLoss has only
      * an amount in bytes.
@@ -172,6 +193,8 @@ int losses_merge(struct losses *to, const struct losses *from)
         at->ongoing = row->last_ns >= at->last_ns ? row->ongoing : at->ongoing;
         at->last_ns = MAX(at->last_ns, row->last_ns);
     }
+    for (size_t i = 0; i < from->early.len && r == 0; i++)
+        r = add_early(to, from->early.data[i].capture, from->early.data[i].ns);
     /* Of recordings that have their end, the moments say nothing. */
     for (size_t i = 0; i < from->counted.len && r == 0 && lacks_end(from); i++) {
         const struct counted *row = &from->counted.data[i];
@@ -269,6 +292,14 @@ void loss_sentence(const struct losses *l, const struct loss *loss, struct buf *
                        COUNT_TEXT(l->rows.data[i].amount, l->rows.data[i].what));
     buf_printf(out, " %s lost between %.2f s and %.2f s: %s", loss->amount == 1 ? "was" : "were",
                seconds(l, loss->from_ns), seconds(l, loss->to_ns), loss->reason);
+}
+
+void losses_early_sentence(const struct early *e, struct buf *out)
+{
+    buf_printf(out,
+               "%s: some was recorded up to %.2f s before the recording began, while classes were "
+               "changed",
+               e->capture, (double)e->ns / 1e9);
 }
 
 void reduced_sentence(const struct losses *l, const struct reduced *r, struct buf *out)
@@ -375,6 +406,17 @@ void losses_json(const struct losses *l, const char *const *captures, struct jso
         }
         json_end_object(j);
         if (i + 1 == l->reduced.len)
+            json_end_array(j);
+    }
+    for (size_t i = 0; i < l->early.len; i++) {
+        if (i == 0) {
+            json_key_array(j, "before");
+        }
+        json_begin_object(j);
+        json_key_string(j, "capture", l->early.data[i].capture);
+        json_key_u64(j, "ns", l->early.data[i].ns);
+        json_end_object(j);
+        if (i + 1 == l->early.len)
             json_end_array(j);
     }
     json_key_bool(j, "unended", lacks_end(l));

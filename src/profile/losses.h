@@ -39,8 +39,18 @@ struct counted {
     int64_t until_ns; /* ns since 1970 */
 };
 
+/*
+ * A capture that recorded before the recording began, while classes were still being changed
+ * (jvmscope.RecordedBefore events).
+ */
+struct early {
+    char *capture;
+    uint64_t ns; /* how long before */
+};
+
 struct losses {
     VEC(struct loss) rows;
+    VEC(struct early) early;
     VEC(struct reduced) reduced;
     VEC(struct counted) counted; /* to be reported when the recording is unended or cut */
     int64_t start_ns; /* the start of the recording, from which the times in sentences count */
@@ -53,10 +63,10 @@ struct losses {
 void losses_release(struct losses *l);
 
 /* The events by which a recording says that it lost something. */
-#define LOSSES_SELECT(tag)                            \
-    {"jvmscope.Lost", tag}, {"jvmscope.Budget", tag}, \
-    {                                                 \
-        "jdk.DataLoss", tag                           \
+#define LOSSES_SELECT(tag)                                                              \
+    {"jvmscope.Lost", tag}, {"jvmscope.Budget", tag}, {"jvmscope.RecordedBefore", tag}, \
+    {                                                                                   \
+        "jdk.DataLoss", tag                                                             \
     }
 /*
  * Reads all of a recording, which changes its selection and position. Returns 0 or a negative
@@ -88,6 +98,8 @@ uint64_t losses_sum(const struct losses *l, const char *const *captures);
  * their thread was full", or "alloc: 3 sites with 70 objects and 9120 bytes were lost ...".
  */
 void loss_sentence(const struct losses *l, const struct loss *loss, struct buf *out);
+/* "times: some was recorded up to 7.20 s before the recording began, while classes were changed" */
+void losses_early_sentence(const struct early *e, struct buf *out);
 /* "budget: between 3.10 s and 60.25 s one in 16 stacks of short waits was kept". */
 void reduced_sentence(const struct losses *l, const struct reduced *r, struct buf *out);
 /*
@@ -98,7 +110,8 @@ bool losses_unended_sentence(const struct losses *l, struct buf *out);
 /*
  * Writes the members "lost", "losses" and "unended" of the open object. "lost" counts what these
  * captures lost (NULL: all captures); "losses" lists the losses of all captures. Where the budget
- * reduced something, "reduced" lists it. Where the end is missing, "counted" says until when each
- * capture's counts are there.
+ * reduced something, "reduced" lists it. Where something was recorded before the recording began,
+ * "before" says by which capture and how long. Where the end is missing, "counted" says until when
+ * each capture's counts are there.
  */
 void losses_json(const struct losses *l, const char *const *captures, struct json *j);

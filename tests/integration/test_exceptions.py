@@ -2,7 +2,9 @@
 """exceptions= and events=: throws, threads, classes and collections of a program that counts them itself."""
 import json
 import re
+import struct
 import subprocess
+import time
 
 import pytest
 
@@ -79,12 +81,63 @@ def test_when_the_vm_runs_already(jvmscope, tmp_path):
         done = jvmscope("attach", "--exceptions", "-t", "300ms", "-o", tmp_path / "a.jfr", process.pid)
         assert done.returncode == 0 and "records without" not in done.stderr, done.stderr
         done = jvmscope("attach", "--events", "-t", "1s", "-o", tmp_path / "a.jfr", process.pid)
-        assert done.returncode == 0 and "note: --events=y: records without exception events, which this VM reports only to an agent that was there when it started\n" in done.stderr
+        assert done.returncode == 0 and "note: --events: records without exception events, which this VM reports only to an agent that was there when it started\n" in done.stderr
         process.stdin.close()
         assert process.wait(20) == 0 and process.stdout.read() == "done\n" and process.stderr.read() == ""
     finally:
         process.kill()
         process.wait()
+
+
+def span(recording):
+    """The start (in seconds since 1970) and the duration that the head of the only chunk states."""
+    start, duration = struct.unpack(">QQ", recording.read_bytes()[32:48])
+    return start / 1e9, duration / 1e9
+
+
+@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.parametrize("capture", ["--exceptions", "--cpu=times"])
+def test_the_span_of_a_recording_is_the_time_in_which_it_counts(jdk, jvmscope, tmp_path, capture):
+    """Changing the classes takes longer than the recording itself. Exceptions are counted, and samples taken, from the moment all
+    probes are there; what counts with the first classes already is told of in every output."""
+    out = tmp_path / "a.jfr"
+    samples = [] if "cpu" in capture else ["--cpu", "--interval", "1ms"]
+    process = jdk.start_java("ThrowsForever", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        began = time.time()
+        done = jvmscope("attach", capture, *samples, "-t", "1s", "-o", out, process.pid)
+        ended = time.time()
+        assert done.returncode == 0, done.stderr
+    finally:
+        process.kill()
+        process.communicate()
+    start, duration = span(out)
+    assert 1 <= duration < 1.5 and ended - began > 2, (duration, ended - began, done.stderr)
+    assert began + (ended - began - duration) / 4 < start < ended - 1, "the classes were changed before"
+    if jdk.version >= 17:
+        summary = jdk.run("jfr", "summary", out).stdout
+        assert re.search(r"^ Duration: 1 s$", summary, re.M), summary
+    head = jvmscope("report", out)
+    in_s, = map(float, re.search(r", in ([\d.]+) s", head.stdout).groups())
+    assert abs(in_s - duration) < 0.4, head.stdout
+    before = lab.read_json("report", "--json", out).get("before")
+    page = tmp_path / "p.html"
+    assert jvmscope("convert", "-o", page, out).returncode == 0
+    in_page = '"before":[{"capture":"times"' in page.read_text()
+    sentence = "recorded up to"
+    if samples:
+        used = re.search(r"CPU time of the process ([\d.]+) (ms|s)", head.stdout)
+        assert float(used[1]) / (1000 if used[2] == "ms" else 1) < 2 * 1.5, "two processors"
+        assert before is None and not in_page and sentence not in head.stderr + done.stderr
+        told = jvmscope("trace", "--exceptions", out)
+        assert "ThrowsForever.thrower" in told.stdout and sentence not in told.stderr
+    else:
+        row, = before
+        assert row["capture"] == "times" and 0.1 < row["ns"] / 1e9 < start - began + 1, (before, start - began)
+        for text in (head.stderr, done.stderr):
+            assert f"times: some was {sentence} {row['ns'] / 1e9:.2f} s before the recording began, while classes were changed\n" in text, text
+        assert in_page
 
 
 @pytest.mark.jdks(8, 17, 25)

@@ -58,6 +58,7 @@ export interface PageJson {
   losses?: Loss[];
   unended?: boolean; // the recording: it still records, or its VM was killed
   counted?: { capture: string; until_ns: number }[]; // then: until when what is only counted is there
+  before?: { capture: string; ns: number }[]; // what recorded before the recording began
   requests?: RequestsJson;
   trace?: TraceJson;
   coverage?: CoverageJson;

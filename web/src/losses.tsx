@@ -29,6 +29,11 @@ export function Losses({ page, view, metric }: { page: PageJson; view: string; m
   return (
     <>
       {page.unended && <p class="note lost">This recording was never ended: what came after {duration(page.duration_ns)} is missing{counts(page)}.</p>}
+      {(page.before ?? []).map((b) => (
+        <p class="note lost">
+          {b.capture}: some was recorded up to {duration(b.ns)} before the recording began, while classes were changed.
+        </p>
+      ))}
       {mine.map((l) => (
         <p class="note lost">Lost here: {sentence(l)}.</p>
       ))}

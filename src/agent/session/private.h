@@ -56,8 +56,11 @@ void session_flush_rows(struct session *s, JNIEnv *jni);
  * second.
  */
 void session_save_rows(struct session *s, JNIEnv *jni);
-/* Writes which rows count, and that nothing of that is in the recording before its first save. */
-void session_begin_counts(struct session *s);
+/*
+ * All rows have started: the recording begins. Writes what rows recorded before, which rows count,
+ * and that nothing of that is in the recording before its first save.
+ */
+void session_begin_span(struct session *s);
 /* Flushes the rows and has them write their sections. Returns 0 or a negative errno. */
 int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason);
 

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/session/rows.h"
 
+#include "agent/instrument/batches.h"
 #include "agent/session/fault.h"
+#include "base/clock.h"
+#include "jfr/writer.h"
 
 #include <errno.h>
 #include <string.h>
+
+/* What a recording without a duration is supposed to last at least. */
+#define OPEN_END_NS (10 * NS_PER_SECOND)
 
 /*
  * The k-th row to load and start. This is the table's order, except in tests, which can move one
@@ -17,6 +23,27 @@ static int nth_row(int k)
         if (fault_is_of(captures[i]->name))
             last = i;
     return (last + 1 + k) % captures_count;
+}
+
+/*
+ * The k-th row to start in a VM that runs already. The other rows would record while classes are
+ * changed, which nobody asked for.
+ */
+static int nth_row_late(int k)
+{
+    for (int changes = 1; changes >= 0; changes--)
+        for (int i = 0; i < captures_count; i++) {
+            const struct capture *row = captures[nth_row(i)];
+            bool first = row->changes_classes && !fault_is_of(row->name);
+            if (first == changes && k-- == 0)
+                return nth_row(i);
+        }
+    return -1; /* k is too large */
+}
+
+static int nth_row_to_start(int k)
+{
+    return vm.late ? nth_row_late(k) : nth_row(k);
 }
 
 /* "cpu=samples", the option that requested a row. */
@@ -115,6 +142,7 @@ static int start_row(struct session *s, JNIEnv *jni, int i, struct buf *why)
 {
     const struct capture *row = captures[i];
     s->on |= UINT64_C(1) << i;
+    s->row_started_ns[i] = now_ns();
     int r = row->start ? row->start(s, jni, why) : 0;
     return r == 0 && fault_here() ? -EIO : r;
 }
@@ -134,7 +162,7 @@ static int each_row(struct session *s, JNIEnv *jni, bool load, struct buf *why)
 {
     int r = 0;
     for (int k = 0; k < captures_count && r == 0; k++) {
-        int i = nth_row(k);
+        int i = load ? nth_row(k) : nth_row_to_start(k);
         if (!rows_has(load ? s->wanted : s->loaded, i))
             continue;
         fault_steps_of(captures[i]->name);
@@ -154,7 +182,13 @@ int rows_load(struct session *s, struct buf *why)
 
 int rows_start(struct session *s, JNIEnv *jni, struct buf *why)
 {
+    const struct option_value *duration = &s->options.v[OPT_DURATION];
+    batches_leave_alone(duration->given ? duration->number : OPEN_END_NS);
     int r = each_row(s, jni, false, why);
+    batches_leave_alone(0);
+    for (int i = 0; i < captures_count && r == 0; i++)
+        if (rows_has(s->on, i) && captures[i]->begin)
+            captures[i]->begin(s, jni);
     s->running = r == 0;
     return r;
 }
@@ -163,8 +197,11 @@ void rows_stop(struct session *s, JNIEnv *jni)
 {
     s->running = false;
     for (int k = captures_count - 1; k >= 0; k--) {
-        int i = nth_row(k);
+        int i = nth_row_to_start(k);
         const struct capture *row = captures[i];
+        /* Changing classes back is no part of the recording. */
+        if (rows_has(s->on, i) && row->changes_classes && s->out.jfr)
+            jfr_writer_ends(s->out.jfr, now_ns());
         if (rows_has(s->on, i) && row->stop)
             row->stop(s, jni);
         s->on &= ~(UINT64_C(1) << i);

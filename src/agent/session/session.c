@@ -240,7 +240,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
             own_stack_start(jni, &s->options);
     int r = rows_start(s, jni, why);
     if (r == 0)
-        session_begin_counts(s);
+        session_begin_span(s);
     s->due_ns = s->options.v[OPT_DURATION].given ? now_ns() + s->options.v[OPT_DURATION].number : 0;
     if (r == 0 && s->out.format == OUT_BINARY && class_watch_start(jni) < 0)
         session_message(s, "this VM does not report the unloading of classes");

@@ -24,11 +24,12 @@ struct session {
     struct options options;
     char *text; /* the options as given */
     struct out out;
-    uint64_t wanted; /* requested rows of captures[], as bits */
-    uint64_t loaded; /* rows whose load was called */
-    uint64_t events; /* rows whose events are enabled */
-    uint64_t on;     /* rows whose start was called */
-    uint64_t started_ns;
+    uint64_t wanted;             /* requested rows of captures[], as bits */
+    uint64_t loaded;             /* rows whose load was called */
+    uint64_t events;             /* rows whose events are enabled */
+    uint64_t on;                 /* rows whose start was called */
+    uint64_t row_started_ns[64]; /* when it was called, by row */
+    uint64_t started_ns;         /* when all had started: the beginning of the recording */
     uint64_t due_ns; /* when its duration ends, counted from the end of its start; 0: never */
     uint64_t last_work_ns;
     uint64_t last_drain_ns;

@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 
+#define EARLY_NS      (100 * NS_PER_MS)
 #define SAVE_EVENT_NS (1500 * UINT64_C(1000)) /* pause for each event that a save wrote */
 
 static const struct jfr_type counted_type = {
@@ -20,6 +21,16 @@ static const struct jfr_type counted_type = {
     .category = "jvmscope",
     .description = "What a capture only counts is in the recording up to this moment",
     .kind = JFR_EVENT,
+    .fields = JFR_FIELDS({"capture", "Capture", "java.lang.String"}),
+};
+
+static const struct jfr_type early_type = {
+    .name = "jvmscope.RecordedBefore",
+    .label = "Recorded Before",
+    .category = "jvmscope",
+    .description = "A capture recorded some of this time before the recording began",
+    .kind = JFR_EVENT,
+    .has = JFR_DURATION,
     .fields = JFR_FIELDS({"capture", "Capture", "java.lang.String"}),
 };
 
@@ -119,8 +130,35 @@ static void write_counted(struct session *s, int i, uint64_t ns)
     jfr_commit(&e);
 }
 
-void session_begin_counts(struct session *s)
+/* Writes which rows recorded before the recording began, because they change classes one by one. */
+static void write_early(struct session *s)
 {
+    for (int i = 0; i < captures_count; i++) {
+        uint64_t since = s->row_started_ns[i];
+        uint32_t type;
+        struct jfr_event e;
+        if (!session_row_on(s, i) || !captures[i]->changes_classes || captures[i]->begin ||
+            s->started_ns - since < EARLY_NS ||
+            jfr_declare(s->out.jfr, &early_type, 1, &type) < 0 ||
+            !jfr_begin_growing(s->out.jfr, type, 64, &e))
+            continue;
+        jfr_put_time(&e, since);
+        jfr_put_long(&e, (int64_t)(s->started_ns - since));
+        jfr_put_string(&e, captures[i]->counts ? captures[i]->counts : captures[i]->name);
+        jfr_commit(&e);
+    }
+}
+
+void session_begin_span(struct session *s)
+{
+    if (vm.late) {
+        s->started_ns = now_ns();
+        s->save_due_ns = s->started_ns + SESSION_SAVE_NS;
+    }
+    if (vm.late && s->out.jfr) {
+        jfr_writer_starts(s->out.jfr, s->started_ns);
+        write_early(s);
+    }
     for (int i = 0; i < captures_count; i++)
         write_counted(s, i, s->started_ns);
 }

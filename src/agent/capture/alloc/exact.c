@@ -212,6 +212,7 @@ const struct capture capture_alloc_exact = {
     .name = "alloc",
     .title = "allocation sites",
     .options = OPTION_BIT(OPT_HEAP) | OPTION_BIT(OPT_ALLOC) | OPTION_BIT(OPT_LIVE),
+    .changes_classes = true,
     .needs = {.can_retransform_classes = 1, .can_generate_vm_object_alloc_events = 1},
     .own_stacks = true,
     .wanted = wanted,

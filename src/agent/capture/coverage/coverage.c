@@ -326,6 +326,7 @@ static void cover_status(struct session *s, struct buf *out)
 const struct capture capture_coverage = {
     .name = "cover",
     .options = OPTION_BIT(OPT_COVER),
+    .changes_classes = true,
     .needs = {.can_retransform_classes = 1},
     .records_only = true,
     .wanted = cover_wanted,

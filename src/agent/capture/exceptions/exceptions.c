@@ -285,6 +285,11 @@ static int exceptions_start(struct session *s, JNIEnv *jni, struct buf *why)
     return vm_events_on(&events);
 }
 
+static void exceptions_begin(struct session *s, JNIEnv *jni)
+{
+    thrown_probes_begin();
+}
+
 static void exceptions_stop(struct session *s, JNIEnv *jni)
 {
     if (thrown.with_stacks)
@@ -366,6 +371,7 @@ const struct capture capture_exceptions = {
     .name = "exceptions",
     .options = OPTION_BIT(OPT_EXCEPTIONS),
     .jdk_events = "jdk.JavaExceptionThrow jdk.JavaErrorThrow ",
+    .changes_classes = true,
     .needs = {.can_retransform_classes = 1},
     .own_stacks = true,
     .records_only = true,
@@ -373,6 +379,7 @@ const struct capture capture_exceptions = {
     .check = exceptions_check,
     .load = exceptions_load,
     .start = exceptions_start,
+    .begin = exceptions_begin,
     .stop = exceptions_stop,
     .release = exceptions_release,
     .flush = exceptions_flush,

@@ -246,10 +246,13 @@ int thrown_probes_on(JNIEnv *jni, bool partial, struct buf *why)
         return -ENOTSUP;
     }
     int r = probe_define(jni, PROBE, &thrown.probe, why);
-    thrown.off = true; /* until all classes have their probes, so that all count the same time */
-    r = r < 0 ? r : instrument_on(&client, jni, why);
+    thrown.off = true;
+    return r < 0 ? r : instrument_on(&client, jni, why);
+}
+
+void thrown_probes_begin(void)
+{
     thrown.off = false;
-    return r;
 }
 
 void thrown_probes_off(JNIEnv *jni)

@@ -20,6 +20,8 @@
  * classes were not selected. What no probe sees end is then THROWN_NOT_KNOWN.
  */
 int thrown_probes_on(JNIEnv *jni, bool partial, struct buf *why) must_check;
+/* The probes count from now on: all classes have theirs, so that all count the same time. */
+void thrown_probes_begin(void);
 void thrown_probes_off(JNIEnv *jni);
 /* Throws that were not counted because there were too many rows. */
 uint64_t thrown_probes_lost(void);

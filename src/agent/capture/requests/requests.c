@@ -410,6 +410,7 @@ static void requests_status(struct session *s, struct buf *out)
 const struct capture capture_requests = {
     .name = "requests",
     .options = OPTION_BIT(OPT_REQUESTS),
+    .changes_classes = true,
     .needs = {.can_retransform_classes = 1},
     .records_only = true,
     .wanted = requests_wanted,

@@ -269,6 +269,7 @@ const struct capture capture_threads = {
     .needs = {.can_generate_monitor_events = 1},
     .own_stacks = true,
     .records_only = true,
+    .changes_classes = true,
     .likes = {.can_generate_garbage_collection_events = 1, .can_get_monitor_info = 1},
     .wanted = wanted,
     .load = deadlock_watch_load,

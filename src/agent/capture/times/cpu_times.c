@@ -613,6 +613,7 @@ const struct capture capture_cpu_times = {
     .name = "cpu",
     .title = "CPU usage by timing methods",
     .options = OPTION_BIT(OPT_CPU),
+    .changes_classes = true,
     .needs = {.can_retransform_classes = 1},
     .wanted = wanted,
     .start = start,

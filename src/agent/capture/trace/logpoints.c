@@ -274,6 +274,7 @@ static void log_status(struct session *s, struct buf *out)
 const struct capture capture_logpoints = {
     .name = "log",
     .options = OPTION_BIT(OPT_LOG) | OPTION_BIT(OPT_WATCH),
+    .changes_classes = true,
     .needs = {.can_retransform_classes = 1},
     .records_only = true,
     .wanted = log_wanted,

@@ -412,6 +412,7 @@ static void trace_status(struct session *s, struct buf *out)
 const struct capture capture_method_trace = {
     .name = "trace",
     .options = OPTION_BIT(OPT_TRACE) | OPTION_BIT(OPT_IF),
+    .changes_classes = true,
     .needs = {.can_retransform_classes = 1},
     .records_only = true,
     .wanted = trace_wanted,
