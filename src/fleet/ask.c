@@ -352,11 +352,15 @@ static int answer_flame(struct asker *a)
     return e;
 }
 
-const struct ask_verb ask_verbs[] = {
-    {"services", ASK_ABOUT_SERVICES, ask_services}, {"top", ASK_ABOUT_METRIC, answer_top},
-    {"flame", ASK_ABOUT_METRIC, answer_flame},      {"diff", ASK_ABOUT_METRIC, ask_diff},
-    {"requests", ASK_ABOUT_REQUESTS, ask_requests}, {"findings", ASK_ABOUT_METRIC, ask_findings},
-    {"query", ASK_ABOUT_METRIC, ask_query},         {0}};
+const struct ask_verb ask_verbs[] = {{"services", ASK_ABOUT_SERVICES, ask_services},
+                                     {"top", ASK_ABOUT_METRIC, answer_top},
+                                     {"flame", ASK_ABOUT_METRIC, answer_flame},
+                                     {"diff", ASK_ABOUT_METRIC, ask_diff},
+                                     {"requests", ASK_ABOUT_REQUESTS, ask_requests},
+                                     {"findings", ASK_ABOUT_METRIC, ask_findings},
+                                     {"query", ASK_ABOUT_METRIC, ask_query},
+                                     {"vm", ASK_ABOUT_VM, ask_vm},
+                                     {0}};
 
 static int put_nothing(struct asker *a)
 {
@@ -369,12 +373,13 @@ static int put_nothing(struct asker *a)
 }
 
 int ask_answer(struct store *s, const char *verb, const char *tenant,
-               const struct ask_param *params, size_t n, struct buf *out, struct buf *why)
+               const struct ask_param *params, size_t n, const struct ask_kept *kept,
+               struct buf *out, struct buf *why)
 {
     struct question q = {0};
     struct arena arena = {0};
     struct json j = {out, false};
-    struct asker a = {.store = s, .q = &q, .j = &j, .why = why, .tenant = tenant};
+    struct asker a = {.store = s, .q = &q, .j = &j, .why = why, .tenant = tenant, .kept = kept};
     const struct ask_verb *v = ask_verbs;
     while (v->name && strcmp(v->name, verb) != 0)
         v++;

@@ -26,14 +26,21 @@ struct question {
     const char *method;
 };
 
-enum ask_about { ASK_ABOUT_METRIC, ASK_ABOUT_SERVICES, ASK_ABOUT_REQUESTS };
+/* Whether the recording of an upload is still there. Where nobody can say, it is taken to be. */
+struct ask_kept {
+    bool (*is_there)(void *context, const char *tenant, const char *upload);
+    void *context;
+};
+
+enum ask_about { ASK_ABOUT_METRIC, ASK_ABOUT_SERVICES, ASK_ABOUT_REQUESTS, ASK_ABOUT_VM };
 
 struct asker {
     struct store *store;
     const struct question *q;
     struct json *j;
     struct buf *why;
-    const char *tenant; /* the only one whose profiles may be seen; NULL: all */
+    const char *tenant;          /* the only one whose profiles may be seen; NULL: all */
+    const struct ask_kept *kept; /* or NULL */
     enum ask_about about;
     bool found;      /* the answer holds something */
     bool base_lacks; /* what is compared with is empty */
@@ -50,13 +57,14 @@ struct ask_verb {
 extern const struct ask_verb ask_verbs[];
 
 /*
- * Appends the answer. `tenant` limits it to one tenant; NULL: all. An answer that holds nothing has
- * a member "nothing" that says which parameter chose nothing. Returns 0, or a negative errno with
- * the reason in why: -ENOENT for an unknown verb, -EINVAL for a bad parameter.
+ * Appends the answer. `tenant` limits it to one tenant; NULL: all. `kept` may be NULL. An answer
+ * that holds nothing has a member "nothing" that says which parameter chose nothing. Returns 0, or
+ * a negative errno with the reason in why: -ENOENT for an unknown verb, -EINVAL for a bad
+ * parameter.
  */
 int ask_answer(struct store *s, const char *verb, const char *tenant,
-               const struct ask_param *params, size_t n, struct buf *out,
-               struct buf *why) must_check;
+               const struct ask_param *params, size_t n, const struct ask_kept *kept,
+               struct buf *out, struct buf *why) must_check;
 
 /* Checks parameters as ask() does, without a store. */
 int ask_check(const struct ask_param *params, size_t n, struct buf *why) must_check;
@@ -75,6 +83,7 @@ int ask_query(struct asker *a);
 int ask_requests(struct asker *a);
 int ask_services(struct asker *a);
 int ask_top_services(struct asker *a);
+int ask_vm(struct asker *a);
 
 /* Says in `to` which filter of a choice leaves nothing. */
 int ask_nothing(struct asker *a, const struct fleet_choice *choice, struct buf *to) must_check;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a store finds by itself: methods that take a larger share since a version of their service
- * came.
+ * What a store finds by itself, methods that take a larger share since a version of their service
+ * came, and what recordings reported.
  */
+#include "base/hash.h"
 #include "fleet/ask.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -231,6 +233,104 @@ static int put_pair(struct searching *x, const struct pair *p, double comparison
     return 0;
 }
 
+/* ---- what recordings report */
+
+struct reported {
+    const char *service, *version;
+    char *kind, *text;
+    uint64_t count, weight_ns;
+    int64_t last_s;
+    struct map series; /* those of which it was reported */
+};
+
+struct all_reported {
+    VEC(struct reported) list;
+    struct map at;
+};
+
+static void all_reported_release(struct all_reported *all)
+{
+    for (size_t i = 0; i < all->list.len; i++) {
+        free(all->list.data[i].kind);
+        free(all->list.data[i].text);
+        map_release(&all->list.data[i].series);
+    }
+    vec_release(&all->list);
+    map_release(&all->at);
+}
+
+static uint64_t hash_of(uint64_t h, const char *text)
+{
+    return hash_u64(h ^ hash_bytes(text, strlen(text)));
+}
+
+static int on_reported(void *context, const struct store_finding *f)
+{
+    struct all_reported *all = context;
+    bool added = false;
+    if (strcmp(f->kind, FLEET_SLOW_REQUEST) == 0)
+        return 0; /* of a single one: `requests` lists them */
+    uint64_t key = hash_of(
+        hash_of(hash_of(hash_of(0, f->series->service), f->series->version), f->kind), f->text);
+    uint64_t *at = map_at(&all->at, key, all->list.len, &added);
+    if (!at)
+        return -ENOMEM;
+    if (added) {
+        struct reported one = {.service = f->series->service,
+                               .version = f->series->version,
+                               .kind = strdup(f->kind),
+                               .text = strdup(f->text)};
+        if (!one.kind || !one.text || vec_push(&all->list, one) < 0) {
+            free(one.kind);
+            free(one.text);
+            return -ENOMEM;
+        }
+    }
+    struct reported *r = &all->list.data[*at];
+    r->count += f->count;
+    r->weight_ns += f->weight_ns;
+    r->last_s = MAX(r->last_s, f->start_s);
+    return map_put(&r->series, f->series->id, 1);
+}
+
+static int by_weight(const void *left, const void *right)
+{
+    const struct reported *a = left, *b = right;
+    if (a->weight_ns != b->weight_ns)
+        return a->weight_ns < b->weight_ns ? 1 : -1;
+    return a->count != b->count ? (a->count < b->count ? 1 : -1) : strcmp(a->text, b->text);
+}
+
+/* A member "reported". */
+static int put_reported(struct asker *a)
+{
+    _cleanup_(all_reported_release) struct all_reported all = {0};
+    struct store_read *r = NULL;
+    uint64_t limit = a->q->limit;
+    int e = store_begin(a->store, &a->q->choice, &r, a->why);
+    if (e == 0)
+        e = store_each_finding(a->store, r, on_reported, &all);
+    vec_sort(&all.list, by_weight);
+    a->found = a->found || all.list.len;
+    json_key_array(a->j, "reported");
+    for (size_t i = 0; e == 0 && i < all.list.len && (!limit || i < limit); i++) {
+        const struct reported *one = &all.list.data[i];
+        json_begin_object(a->j);
+        json_key_string(a->j, "kind", one->kind);
+        json_key_string(a->j, "service", one->service);
+        json_key_string(a->j, "version", one->version);
+        json_key_string(a->j, "text", one->text);
+        json_key_u64(a->j, "count", one->count);
+        json_key_u64(a->j, "weight_ns", one->weight_ns);
+        json_key_u64(a->j, "instances", one->series.len);
+        json_key_i64(a->j, "last", one->last_s);
+        json_end_object(a->j);
+    }
+    json_end_array(a->j);
+    store_end(a->store, r);
+    return e;
+}
+
 /* Whether a version ran in the range and has the name that is asked for. */
 static bool is_chosen(const struct asker *a, const struct version_span *v)
 {
@@ -258,6 +358,8 @@ int ask_findings(struct asker *a)
     json_key_array(a->j, "compared");
     buf_bytes(a->j->out, compared.data, compared.len);
     json_end_array(a->j);
+    if (e == 0)
+        e = put_reported(a);
     vec_release(&pairs.list);
     vec_release(&x.versions);
     map_release(&x.of_series);

@@ -157,6 +157,7 @@ static int look(struct explaining *x, bool in_range, bool requests)
     struct fleet_choice any = *x->choice;
     struct store_read *r = NULL;
     any.type = any.request = NULL;
+    any.names = x->a->about == ASK_ABOUT_VM ? FLEET_FIGURE : FLEET_REQUEST;
     if (!in_range)
         any.from_s = any.to_s = 0;
     strpool_release(&x->names);
@@ -203,7 +204,8 @@ static bool has_name(const struct strpool *n, const char *name)
 static int explain_rest(struct explaining *x, struct buf *to)
 {
     const struct asker *a = x->a;
-    bool requests = a->about == ASK_ABOUT_REQUESTS, ranged = x->choice->from_s || x->choice->to_s;
+    bool requests = a->about == ASK_ABOUT_REQUESTS || a->about == ASK_ABOUT_VM,
+         ranged = x->choice->from_s || x->choice->to_s;
     int e = look(x, true, requests);
     if (e == 0 && !x->to_s && ranged) {
         e = look(x, false, requests);
@@ -217,7 +219,10 @@ static int explain_rest(struct explaining *x, struct buf *to)
     if (e < 0)
         return e;
     if (!x->to_s) {
-        buf_string(to, requests ? "there are no requests" : "there are no samples");
+        buf_printf(to, "there are no %s",
+                   a->about == ASK_ABOUT_VM ? "figures of the VM"
+                   : requests               ? "requests"
+                                            : "samples");
         put_passed(to, x);
     } else if (a->about == ASK_ABOUT_METRIC && !has_name(&x->names, a->q->metric)) {
         buf_printf(to, "metric %.100s chooses nothing", a->q->metric);
@@ -251,7 +256,8 @@ int ask_nothing(struct asker *a, const struct fleet_choice *choice, struct buf *
 
 /* ---- names of metrics */
 
-static const char *const metrics[] = {"cpu", "wall", "allocations", "locks", "times", "live"};
+static const char *const metrics[] = {"cpu",   "wall", "allocations", "locks",
+                                      "times", "live", FLEET_LATENCY};
 
 const char *ask_metric(const char *name)
 {

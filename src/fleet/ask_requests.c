@@ -2,6 +2,7 @@
 /* Requests: how often they came, how long they took, and where the slowest were recorded. */
 #include "base/latency.h"
 #include "fleet/ask.h"
+#include "fleet/ask_causes.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -55,13 +56,15 @@ static int compare_requests(const void *left, const void *right)
     return c ? c : strcmp(a->request, b->request);
 }
 
-static void put_request(struct json *j, const struct request_sum *s)
+static int put_request(struct asker *a, struct store_read *r, const struct request_sum *s,
+                       const struct cause_sums *causes)
 {
     static const struct {
         const char *key;
         double share;
     } quantiles[] = {{"p50_ns", 0.5}, {"p90_ns", 0.9}, {"p99_ns", 0.99}, {"p999_ns", 0.999}};
 
+    struct json *j = a->j;
     json_begin_object(j);
     json_key_string(j, "service", s->service);
     json_key_string(j, "request", s->request);
@@ -80,7 +83,9 @@ static void put_request(struct json *j, const struct request_sum *s)
         json_end_array(j);
     }
     json_end_array(j);
+    int e = cause_sums_put(a, r, causes, s->service, s->request);
     json_end_object(j);
+    return e;
 }
 
 /* ---- the slowest whose recordings were kept */
@@ -88,7 +93,7 @@ static void put_request(struct json *j, const struct request_sum *s)
 enum { SLOWEST = 20 };
 
 struct slow_request {
-    const char *service, *version, *host, *instance;
+    const char *tenant, *service, *version, *host, *instance;
     char *text;                    /* "UPLOAD TRACE ID NAME" */
     const char *trace, *id, *name; /* in it */
     int64_t at_s;
@@ -126,7 +131,8 @@ static int on_finding(void *context, const struct store_finding *f)
         at--;
     if (strcmp(f->kind, FLEET_SLOW_REQUEST) != 0 || at == s->max)
         return 0;
-    struct slow_request one = {.service = f->series->service,
+    struct slow_request one = {.tenant = f->series->tenant,
+                               .service = f->series->service,
                                .version = f->series->version,
                                .host = f->series->host,
                                .instance = f->series->instance,
@@ -154,8 +160,12 @@ static int on_finding(void *context, const struct store_finding *f)
     return 0;
 }
 
-static void put_slow(struct json *j, const struct slow_request *s)
+/* A recording that was removed is null. */
+static void put_slow(struct asker *a, const struct slow_request *s)
 {
+    const struct ask_kept *kept = a->kept;
+    bool is_there = !kept || kept->is_there(kept->context, s->tenant, s->text);
+    struct json *j = a->j;
     json_begin_object(j);
     json_key_string(j, "service", s->service);
     json_key_string(j, "version", s->version);
@@ -167,7 +177,7 @@ static void put_slow(struct json *j, const struct slow_request *s)
         json_key_string(j, "trace", s->trace);
     json_key_i64(j, "at", s->at_s);
     json_key_u64(j, "duration_ns", s->duration_ns);
-    json_key_string(j, "recording", s->text);
+    json_key_string(j, "recording", is_there ? s->text : NULL);
     json_end_object(j);
 }
 
@@ -176,10 +186,15 @@ int ask_requests(struct asker *a)
     _cleanup_(request_sums_release) struct request_sums sums = {0};
     _cleanup_(slow_requests_release) struct slow_requests slow = {
         .name = a->q->choice.request, .max = a->q->limit ? a->q->limit : SLOWEST};
+    _cleanup_(cause_sums_release) struct cause_sums causes = {0};
+    struct fleet_choice choice = a->q->choice;
     struct store_read *r = NULL;
-    int e = store_begin(a->store, &a->q->choice, &r, a->why);
+    choice.type = FLEET_LATENCY;
+    int e = store_begin(a->store, &choice, &r, a->why);
     if (e == 0)
         e = store_each_latency(a->store, r, on_latency, &sums);
+    if (e == 0)
+        e = cause_sums_read(&causes, a->store, r);
     if (e == 0)
         e = store_each_finding(a->store, r, on_finding, &slow);
     a->found = sums.list.len || slow.list.len;
@@ -187,11 +202,11 @@ int ask_requests(struct asker *a)
     json_key_array(a->j, "requests");
     for (size_t i = 0; e == 0 && i < sums.list.len; i++)
         if (!a->q->limit || i < a->q->limit)
-            put_request(a->j, &sums.list.data[i]);
+            e = put_request(a, r, &sums.list.data[i], &causes);
     json_end_array(a->j);
     json_key_array(a->j, "slowest");
     for (size_t i = 0; e == 0 && i < slow.list.len; i++)
-        put_slow(a->j, &slow.list.data[i]);
+        put_slow(a, &slow.list.data[i]);
     json_end_array(a->j);
     json_key_string(a->j, "note",
                     "VMs that jvmscope host records count only requests whose details the ring "

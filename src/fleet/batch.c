@@ -107,16 +107,17 @@ int64_t batch_stack(struct batch *b, const uint32_t *frames, size_t depth)
     return r < 0 ? r : (int64_t)b->stacks.len - 1;
 }
 
-int64_t batch_request(struct batch *b, const char *name, size_t len)
+int64_t batch_name(struct batch *b, enum fleet_name_kind kind, const char *name, size_t len)
 {
     int64_t string = strpool_add(&b->strings, name, len);
     if (string < 0)
         return string;
     bool is_new;
-    uint64_t *at = map_at(&b->request_of, (uint64_t)string, b->requests.len, &is_new);
+    uint64_t *at =
+        map_at(&b->request_of, (uint64_t)kind << 32 | (uint64_t)string, b->requests.len, &is_new);
     if (!at)
         return -ENOMEM;
-    int r = is_new ? vec_push(&b->requests, (uint32_t)string) : 0;
+    int r = is_new ? vec_push(&b->requests, ((struct fleet_name){(uint32_t)string, kind})) : 0;
     return r < 0 ? r : (int64_t)*at;
 }
 
@@ -135,6 +136,19 @@ int batch_sample(struct batch *b, int64_t time_ns, struct fleet_sample sample)
 {
     sample.start_s = fleet_floor(time_ns / 1000000000, FLEET_BUCKET_S);
     return vec_push(&b->samples, sample);
+}
+
+int batch_finding(struct batch *b, int64_t time_ns, const char *kind, const char *text,
+                  uint64_t count, uint64_t weight_ns)
+{
+    int64_t k = strpool_add(&b->strings, kind, strlen(kind));
+    int64_t t = k < 0 ? k : strpool_add(&b->strings, text, strlen(text));
+    struct fleet_finding f = {.start_s = time_ns / 1000000000,
+                              .kind = (uint32_t)k,
+                              .text = (uint32_t)t,
+                              .count = count,
+                              .weight_ns = weight_ns};
+    return t < 0 ? (int)t : vec_push(&b->findings, f);
 }
 
 static int compare_samples(const void *left, const void *right)
@@ -286,7 +300,8 @@ static bool is_sound(const struct batch *b)
     for (size_t i = 0; i < b->path.len; i++)
         ok = ok && b->path.data[i] < b->frames.len;
     for (size_t i = 0; i < b->requests.len; i++)
-        ok = ok && b->requests.data[i] < n_strings;
+        ok = ok && b->requests.data[i].text < n_strings &&
+             b->requests.data[i].kind < FLEET_NAME_KINDS;
     for (size_t i = 0; i < b->samples.len; i++) {
         const struct fleet_sample *s = &b->samples.data[i];
         ok = ok && s->type < b->types.len && s->stack < b->stacks.len &&

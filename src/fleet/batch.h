@@ -61,7 +61,17 @@ struct fleet_count {
     uint64_t count;
 };
 
-/* The requests of one name that ended in one bucket of time. */
+/* What a name is of: a request, or a figure of the VM (fleet/figures.h). */
+enum fleet_name_kind { FLEET_REQUEST, FLEET_FIGURE, FLEET_NAME_KINDS };
+
+struct fleet_name {
+    uint32_t text, kind;
+};
+
+/*
+ * The requests of one name that ended in one bucket of time; or the readings of a figure, whose
+ * values take the place of latencies.
+ */
 struct fleet_latency {
     int64_t start_s;
     uint32_t request;        /* number in requests */
@@ -71,6 +81,19 @@ struct fleet_latency {
 
 /* The finding of a slow request: its text is "UPLOAD TRACE ID NAME"; "-" for no trace. */
 #define FLEET_SLOW_REQUEST "slow request"
+
+/* The finding of what made requests slow: "NAME: CAUSE". The weight is what it cost them. */
+#define FLEET_SLOW_CAUSE "slow requests"
+
+/* The finding of what ran while all other threads waited for a safepoint: its text is a method. */
+#define FLEET_LATE_THREAD "late to safepoints"
+/* The finding of a container that used up its CPU. */
+#define FLEET_OUT_OF_CPU "out of CPU"
+/* The finding that something of an upload was not read. */
+#define FLEET_INCOMPLETE "incomplete"
+
+/* The type of samples that say where the latencies of requests went (fleet/reading_causes.h). */
+#define FLEET_LATENCY "latency"
 
 /* A finding: something that a recording says about its program. */
 struct fleet_finding {
@@ -90,8 +113,8 @@ struct batch {
     VEC(struct fleet_type) types;
     VEC(struct fleet_frame) frames;
     VEC(struct fleet_stack) stacks;
-    VEC(uint32_t) path;     /* numbers of frames */
-    VEC(uint32_t) requests; /* names */
+    VEC(uint32_t) path; /* numbers of frames */
+    VEC(struct fleet_name) requests;
     VEC(struct fleet_hash) traces;
     VEC(struct fleet_sample) samples; /* sorted, each key once, after batch_close */
     VEC(struct fleet_latency) latencies;
@@ -121,10 +144,15 @@ int64_t batch_frame(struct batch *b, enum fleet_kind kind, const char *label,
                     size_t len) must_check;
 /* Frames are numbers of frames, the outermost first. */
 int64_t batch_stack(struct batch *b, const uint32_t *frames, size_t depth) must_check;
-int64_t batch_request(struct batch *b, const char *name, size_t len) must_check;
+int64_t batch_name(struct batch *b, enum fleet_name_kind kind, const char *name,
+                   size_t len) must_check;
 int64_t batch_trace(struct batch *b, const struct fleet_hash *trace) must_check;
 /* time_ns is since 1970. */
 int batch_sample(struct batch *b, int64_t time_ns, struct fleet_sample sample) must_check;
+
+/* time_ns is since 1970. */
+int batch_finding(struct batch *b, int64_t time_ns, const char *kind, const char *text,
+                  uint64_t count, uint64_t weight_ns) must_check;
 
 /* Sorts the samples and adds up those of one key. Returns 0 or -ENOMEM. */
 int batch_close(struct batch *b) must_check;

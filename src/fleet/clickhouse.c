@@ -21,8 +21,8 @@ static const struct {
 } tables[CH_TABLES] = {
     [CH_TYPE] = {"type", "name String, unit String", "ReplacingMergeTree ORDER BY (name, unit)",
                  "sipHash64(name)"},
-    [CH_REQUEST] = {"request", "hash UInt64, name String", "ReplacingMergeTree ORDER BY hash",
-                    "hash"},
+    [CH_REQUEST] = {"request", "hash UInt64, name String, kind UInt8",
+                    "ReplacingMergeTree ORDER BY hash", "hash"},
     [CH_FRAME] = {"frame", "hash UInt64, kind UInt8, label String",
                   "ReplacingMergeTree ORDER BY hash", "hash"},
     [CH_STACK] = {"stack", "hash UInt64, seen UInt32, frames Array(UInt64)",
@@ -70,7 +70,8 @@ static const struct {
                  "ReplacingMergeTree ORDER BY (resolution, up_to)", "resolution"},
 };
 
-enum { SCHEMA_VERSION = 1 };
+/* 2: requests have a kind. */
+enum { SCHEMA_VERSION = 2 };
 
 /* Names of the whole cluster's tables. */
 static const char *const all_tables[CH_TABLES] = {
@@ -199,16 +200,56 @@ int clickhouse_drop_partitions(struct clickhouse_store *s, const char *select, c
 
 /* ---- tables */
 
-static int make_on(struct clickhouse_store *s, const char *host, struct buf *why)
+/* Reads one number. */
+static int ask_number(struct clickhouse_store *s, const char *host, const char *sql, uint64_t *ret,
+                      struct buf *why)
+{
+    _cleanup_(buf_release) struct buf answer = BUF(4096);
+    int r = run_on(s, host, s->database, sql, NULL, &answer, why);
+    if (r == 0)
+        *ret = strtoull(buf_str(&answer), NULL, 10);
+    return r;
+}
+
+static int mark_version(struct clickhouse_store *s, const char *host, struct buf *why)
+{
+    char sql[128];
+    snprintf(sql, sizeof(sql),
+             "CREATE TABLE IF NOT EXISTS schema_version_%d (unused UInt8) ENGINE = Memory",
+             SCHEMA_VERSION);
+    return run_on(s, host, s->database, sql, NULL, NULL, why);
+}
+
+/* From version 1 to 2. Names that are there are of requests. */
+static int add_kind(struct clickhouse_store *s, const char *host, struct buf *why)
+{
+    static const char *const names[] = {"request", "all_request"};
+    int r = 0;
+    for (size_t i = 0; i < (s->cluster ? 2 : 1) && r == 0; i++) {
+        char sql[256];
+        uint64_t has = 0;
+        snprintf(sql, sizeof(sql),
+                 "SELECT count() FROM system.columns WHERE database = currentDatabase()"
+                 " AND table = '%s' AND name = 'kind'",
+                 names[i]);
+        r = ask_number(s, host, sql, &has, why);
+        snprintf(sql, sizeof(sql), "ALTER TABLE %s ADD COLUMN kind UInt8", names[i]);
+        if (r == 0 && !has)
+            r = run_on(s, host, s->database, sql, NULL, NULL, why);
+    }
+    return r;
+}
+
+/* old: the version of the tables that are there; 0: none are. */
+static int make_on(struct clickhouse_store *s, const char *host, uint64_t old, struct buf *why)
 {
     _cleanup_(buf_release) struct buf sql = BUF(1 << 16);
     buf_printf(&sql, "CREATE DATABASE IF NOT EXISTS `%s`", s->database);
     int r = run_on(s, host, NULL, buf_str(&sql), NULL, NULL, why);
-    buf_clear(&sql);
-    buf_printf(&sql, "CREATE TABLE IF NOT EXISTS schema_version_%d (unused UInt8) ENGINE = Memory",
-               SCHEMA_VERSION);
-    if (r == 0)
-        r = run_on(s, host, s->database, buf_str(&sql), NULL, NULL, why);
+    if (r == 0 && !old)
+        r = mark_version(s, host, why);
+    if (r == 0 && old == 1)
+        r = add_kind(s, host, why);
     for (int i = 0; i < CH_TABLES && r == 0; i++) {
         buf_clear(&sql);
         buf_printf(&sql, "CREATE TABLE IF NOT EXISTS %s (%s) ENGINE = %s", tables[i].name,
@@ -223,18 +264,8 @@ static int make_on(struct clickhouse_store *s, const char *host, struct buf *why
                    tables[i].shard);
         r = run_on(s, host, s->database, buf_str(&sql), NULL, NULL, why);
     }
-    return r;
-}
-
-/* Reads one number. */
-static int ask_number(struct clickhouse_store *s, const char *host, const char *sql, uint64_t *ret,
-                      struct buf *why)
-{
-    _cleanup_(buf_release) struct buf answer = BUF(4096);
-    int r = run_on(s, host, s->database, sql, NULL, &answer, why);
-    if (r == 0)
-        *ret = strtoull(buf_str(&answer), NULL, 10);
-    return r;
+    /* Not before the tables are of this version. */
+    return r == 0 && old ? mark_version(s, host, why) : r;
 }
 
 /*
@@ -275,13 +306,15 @@ static int prepare_server(struct clickhouse_store *s, const char *host, bool cre
     if (!create) {
         if (!version)
             buf_printf(why, "there is no store in the database %s", s->database);
-        return version ? 0 : -ENOENT;
+        else if (version < SCHEMA_VERSION)
+            buf_string(why, "an older version of jvmscope made it; `jvmscope collect` upgrades it");
+        return !version ? -ENOENT : version < SCHEMA_VERSION ? -EPROTONOSUPPORT : 0;
     }
     if (!version && others) {
         buf_string(why, "a database of another program");
         return -EPROTONOSUPPORT;
     }
-    return make_on(s, host, why);
+    return make_on(s, host, version, why);
 }
 
 /* ---- opening */
@@ -374,6 +407,7 @@ static const struct store_ops ops = {
     .findings = clickhouse_read_findings,
     .stack = clickhouse_read_stack,
     .frame = clickhouse_read_frame,
+    .request = clickhouse_read_request,
     .end = clickhouse_read_end,
 };
 

@@ -80,6 +80,7 @@ int clickhouse_read_findings(struct store_read *r,
                              int (*visit)(void *, const struct store_finding *), void *context);
 int clickhouse_read_stack(struct store_read *r, uint64_t stack, struct store_stack *ret);
 int clickhouse_read_frame(struct store_read *r, uint32_t frame, struct store_frame *ret);
+const char *clickhouse_read_request(struct store_read *r, uint64_t request);
 void clickhouse_read_end(struct store_read *r);
 
 /* ---- RowBinary */

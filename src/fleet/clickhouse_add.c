@@ -3,6 +3,7 @@
 #include "fleet/clickhouse.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "fleet/rollup.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@ enum { DAY_S = 86400, UPLOADS_KEPT_S = 40 * DAY_S, REMEMBERED = 1 << 20, ROWS_MA
 
 static const char *const columns[CH_TABLES] = {
     [CH_TYPE] = "name, unit",
-    [CH_REQUEST] = "hash, name",
+    [CH_REQUEST] = "hash, name, kind",
     [CH_FRAME] = "hash, kind, label",
     [CH_STACK] = "hash, seen, frames",
     [CH_SERIES] = "hash, seen, tenant, service, version, host, instance, keys, values",
@@ -89,6 +90,13 @@ static uint64_t hash_of_text(struct str text)
     return key ? key : 1; /* 0: no request */
 }
 
+/* Those of requests are as they were when there was nothing else. */
+static uint64_t hash_of_name(uint32_t kind, struct str text)
+{
+    uint64_t hash = hash_of_text(text);
+    return kind ? hash_u64(hash + kind) | 1 : hash;
+}
+
 static int add_types(struct adding *a)
 {
     for (size_t i = 0; i < a->b->types.len; i++) {
@@ -116,11 +124,13 @@ static int add_requests(struct adding *a)
     if (!a->requests)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++) {
-        a->requests[i] = hash_of_text(strpool_get(&a->b->strings, a->b->requests.data[i]));
+        const struct fleet_name *name = &a->b->requests.data[i];
+        a->requests[i] = hash_of_name(name->kind, strpool_get(&a->b->strings, name->text));
         if (is_known(a, CH_REQUEST, a->requests[i]))
             continue;
         row_u64(&a->rows, a->requests[i]);
-        row_string(a, a->b->requests.data[i]);
+        row_string(a, name->text);
+        buf_u8(&a->rows, (uint8_t)name->kind);
     }
     int r = insert(a, CH_REQUEST);
     for (size_t i = 0; i < n && r == 0; i++)

@@ -173,7 +173,8 @@ static int on_request_row(void *context, struct cursor *c)
 static int read_requests(struct store_read *r)
 {
     _cleanup_(buf_release) struct buf sql = BUF(4096);
-    buf_printf(&sql, "SELECT hash, name FROM %s", clickhouse_table(r->s, CH_REQUEST));
+    buf_printf(&sql, "SELECT hash, name FROM %s WHERE kind = %d",
+               clickhouse_table(r->s, CH_REQUEST), (int)r->choice->names);
     return each_row(r, &sql, on_request_row, r);
 }
 
@@ -631,4 +632,10 @@ int clickhouse_read_frame(struct store_read *r, uint32_t frame, struct store_fra
         return -ENOENT;
     *ret = r->frames.data[frame];
     return 0;
+}
+
+const char *clickhouse_read_request(struct store_read *r, uint64_t request)
+{
+    const uint64_t *at = map_get(&r->request_name_of, request);
+    return at ? strpool_get(&r->request_names, *at).data : NULL;
 }

@@ -2,7 +2,8 @@
 #include "fleet/reading.h"
 
 #include "base/file.h"
-#include "fleet/reading_requests.h"
+#include "fleet/figures.h"
+#include "fleet/reading_causes.h"
 #include "profile/load.h"
 #include "profile/profile.h"
 #include "wire/multipart.h"
@@ -104,12 +105,6 @@ static const char *unit_of(enum profile_metric metric, uint64_t interval_ns)
     return profile_metrics[metric].unit == UNIT_NS || interval_ns ? "nanoseconds" : FLEET_TIMELESS;
 }
 
-static bool is_in_window(const struct fleet_reading *how, int64_t time_ns)
-{
-    return (!how->after_ns || time_ns >= how->after_ns) &&
-           (!how->until_ns || time_ns < how->until_ns);
-}
-
 static int add_series(struct translation *t, enum profile_metric metric, int64_t from_ns,
                       const struct sample_requests *requests)
 {
@@ -126,7 +121,8 @@ static int add_series(struct translation *t, enum profile_metric metric, int64_t
         const struct profile_sample *from = &s->samples.data[i];
         int64_t time_ns = from_ns + (int64_t)from->time_ns;
         /* A wait is recorded when it ends. */
-        if (!is_in_window(t->how, time_ns + (metric == PROFILE_LOCK ? (int64_t)from->weight : 0)))
+        if (!fleet_reading_includes(t->how,
+                                    time_ns + (metric == PROFILE_LOCK ? (int64_t)from->weight : 0)))
             continue;
         int64_t stack = stack_in_batch(t, from->node);
         if (stack < 0)
@@ -191,6 +187,24 @@ static int translate(struct batch *b, const struct profile *p, const struct flee
     return r;
 }
 
+/*
+ * Causes need much more memory than all else. Where there is not enough, the rest is taken, and
+ * that they lack is reported.
+ */
+static int read_causes(struct batch *b, const char *path, const struct sample_requests *requests,
+                       struct buf *why)
+{
+    size_t samples = b->samples.len, findings = b->findings.len;
+    int r = causes_read(b, path, requests, why);
+    if (r != -ENOMEM || !requests->how->alone)
+        return r;
+    b->samples.len = samples;
+    b->findings.len = findings;
+    buf_clear(why);
+    return batch_finding(b, b->end_ns, FLEET_INCOMPLETE,
+                         "causes of requests: reading them takes too much memory", 1, 0);
+}
+
 static int read_plain(struct batch *b, const char *path, const struct fleet_reading *how,
                       struct buf *why)
 {
@@ -206,6 +220,10 @@ static int read_plain(struct batch *b, const char *path, const struct fleet_read
     r = sample_requests_load(&requests, b, path, how, why);
     if (r == 0)
         r = translate(b, p, how, &requests);
+    if (r == 0)
+        r = vm_figures_read(b, path, p, how, why);
+    if (r == 0)
+        r = read_causes(b, path, &requests, why);
     if (r == 0)
         r = batch_close(b);
     return r == 0 ? batch_check(b, &how->limits->batch, why) : r;

@@ -36,9 +36,17 @@ struct fleet_reading {
      * generously, and their parts must not overlap. 0: everything.
      */
     int64_t after_ns, until_ns;
+    bool alone; /* there is no more memory than this */
     /* The name under which the upload is kept, for its slowest requests to say; NULL: it is not. */
     const char *kept;
 };
+
+/* Whether what ended at a time belongs to the upload. */
+static inline bool fleet_reading_includes(const struct fleet_reading *how, int64_t end_ns)
+{
+    return (!how->after_ns || end_ns >= how->after_ns) &&
+           (!how->until_ns || end_ns < how->until_ns);
+}
 
 /* The contents of an upload: one batch for each program that it is about. */
 struct fleet_batches {

@@ -18,7 +18,7 @@ static int add_names(struct sample_requests *s)
     int r = vec_extend(&s->names, s->requests.names.len);
     for (size_t i = 0; r == 0 && i < s->requests.names.len; i++) {
         const char *name = requests_text(&s->requests, s->requests.names.data[i].name);
-        int64_t at = batch_request(s->b, name, strlen(name));
+        int64_t at = batch_name(s->b, FLEET_REQUEST, name, strlen(name));
         if (at < 0)
             return (int)at;
         s->names.data[i] = (uint32_t)at + 1;
@@ -113,30 +113,20 @@ static int add_bucket(struct sample_requests *s, size_t name, const uint32_t *nu
     return vec_push(&b->latencies, l);
 }
 
-static bool is_in_window(const struct sample_requests *s, const struct request *q)
-{
-    return (!s->how->after_ns || q->end_ns >= s->how->after_ns) &&
-           (!s->how->until_ns || q->end_ns < s->how->until_ns);
-}
-
-/* Leaves those that ended in the window. Returns how many. */
-static uint32_t keep_window(const struct sample_requests *s, uint32_t *numbers, uint32_t n)
-{
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        if (is_in_window(s, &s->requests.list.data[numbers[i]]))
-            numbers[kept++] = numbers[i];
-    }
-    return kept;
-}
-
 static int add_listed(struct sample_requests *s, size_t name)
 {
     const struct request_name *n = &s->requests.names.data[name];
-    uint32_t *numbers = s->requests.by_name.data + n->first;
+    VEC(uint32_t) in_window = {0};
     int r = 0;
-    qsort_r(numbers, n->count, sizeof(*numbers), by_end, s->requests.list.data);
-    uint32_t count = keep_window(s, numbers, n->count);
+    for (size_t i = 0; r == 0 && i < n->count; i++) {
+        uint32_t number = s->requests.by_name.data[n->first + i];
+        if (fleet_reading_includes(s->how, s->requests.list.data[number].end_ns))
+            r = vec_push(&in_window, number);
+    }
+    uint32_t *numbers = in_window.data;
+    size_t count = in_window.len;
+    if (count)
+        qsort_r(numbers, count, sizeof(*numbers), by_end, s->requests.list.data);
     for (size_t i = 0, end; r == 0 && i < count; i = end) {
         int64_t bucket = bucket_of_end(&s->requests.list.data[numbers[i]]);
         for (end = i + 1; end < count; end++)
@@ -144,6 +134,7 @@ static int add_listed(struct sample_requests *s, size_t name)
                 break;
         r = add_bucket(s, name, numbers + i, end - i);
     }
+    vec_release(&in_window);
     return r;
 }
 
@@ -154,22 +145,14 @@ enum { SLOWEST = 3 };
 static int add_slow(struct sample_requests *s, const struct request *q)
 {
     _cleanup_(buf_release) struct buf text = BUF(1 << 16);
-    struct batch *b = s->b;
     struct fleet_hash trace;
     const char *name = requests_text(&s->requests, s->requests.names.data[q->name].name);
     const char *of = q->trace == REQUEST_NONE ? "-" : requests_text(&s->requests, q->trace);
     buf_printf(&text, "%s %s %llu %s", s->how->kept, read_trace(of, &trace) ? of : "-",
                (unsigned long long)q->id, name);
-    int64_t kind = strpool_add(&b->strings, FLEET_SLOW_REQUEST, strlen(FLEET_SLOW_REQUEST));
-    int64_t at = buf_error(&text) ? -ENOMEM : strpool_add(&b->strings, buf_str(&text), text.len);
-    if (kind < 0 || at < 0)
-        return -ENOMEM;
-    return vec_push(&b->findings,
-                    ((struct fleet_finding){.start_s = q->end_ns / 1000000000,
-                                            .kind = (uint32_t)kind,
-                                            .text = (uint32_t)at,
-                                            .count = 1,
-                                            .weight_ns = (uint64_t)(q->end_ns - q->start_ns)}));
+    return buf_error(&text) ? buf_error(&text)
+                            : batch_finding(s->b, q->end_ns, FLEET_SLOW_REQUEST, buf_str(&text), 1,
+                                            (uint64_t)(q->end_ns - q->start_ns));
 }
 
 static int64_t length_of(const struct request *q)
@@ -189,7 +172,8 @@ static int add_slowest(struct sample_requests *s)
         for (size_t k = 0; k < name->count; k++) {
             const struct request *q =
                 &s->requests.list.data[s->requests.by_name.data[name->first + k]];
-            if (is_in_window(s, q) && length_of(q) > (longest ? length_of(longest) : 0))
+            if (fleet_reading_includes(s->how, q->end_ns) &&
+                length_of(q) > (longest ? length_of(longest) : 0))
                 longest = q;
         }
         if (!longest || (n == SLOWEST && length_of(longest) <= length_of(slowest[n - 1])))

@@ -147,7 +147,7 @@ static int add_request(struct crossing *c, uint32_t labels, struct fleet_sample 
         name = wire_label(c->w, labels, "span_name");
     if (!name.len)
         return 0;
-    int64_t at = batch_request(c->b, name.data, name.len);
+    int64_t at = batch_name(c->b, FLEET_REQUEST, name.data, name.len);
     to->request = at < 0 ? 0 : (uint32_t)at + 1;
     return at < 0 ? (int)at : 0;
 }

@@ -58,6 +58,12 @@ static const char *const steps[] = {
     "ALTER TABLE trace ADD COLUMN seen INTEGER NOT NULL DEFAULT 0;"
     "UPDATE request SET seen = unixepoch() / 86400;"
     "UPDATE trace SET seen = unixepoch() / 86400;",
+    /* 5: names of figures of the VM as well as of requests */
+    "ALTER TABLE request RENAME TO old_request;"
+    "CREATE TABLE request(id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, name TEXT NOT NULL,"
+    " seen INTEGER NOT NULL, UNIQUE(kind, name));"
+    "INSERT INTO request SELECT id, 0, name, seen FROM old_request;"
+    "DROP TABLE old_request;",
 };
 const int sqlite_schema_version = ARRAY_SIZE(steps);
 
@@ -201,6 +207,7 @@ static const struct store_ops ops = {
     .findings = sqlite_read_findings,
     .stack = sqlite_read_stack,
     .frame = sqlite_read_frame,
+    .request = sqlite_read_request,
     .end = sqlite_read_end,
 };
 

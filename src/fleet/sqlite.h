@@ -68,4 +68,5 @@ int sqlite_read_findings(struct store_read *r, int (*visit)(void *, const struct
                          void *context);
 int sqlite_read_stack(struct store_read *r, uint64_t stack, struct store_stack *ret);
 int sqlite_read_frame(struct store_read *r, uint32_t frame, struct store_frame *ret);
+const char *sqlite_read_request(struct store_read *r, uint64_t request);
 void sqlite_read_end(struct store_read *r);

@@ -259,14 +259,18 @@ static void add_stacks(struct adding *a)
 static void add_requests(struct adding *a)
 {
     _cleanup_(pair_release) struct pair p = {0};
-    if (!prepare_pair(a, &p, "UPDATE request SET seen = ?2 WHERE name = ?1 RETURNING id",
-                      "INSERT INTO request(name, seen) VALUES(?1, ?2)"))
+    if (!prepare_pair(a, &p,
+                      "UPDATE request SET seen = ?2 WHERE kind = ?3 AND name = ?1 RETURNING id",
+                      "INSERT INTO request(kind, name, seen) VALUES(?3, ?1, ?2)"))
         return;
     sqlite3_bind_int64(p.find, 2, a->day);
     sqlite3_bind_int64(p.insert, 2, a->day);
     for (size_t i = 0; a->error == 0 && i < a->b->requests.len; i++) {
-        bind_string(p.find, 1, a->b, a->b->requests.data[i]);
-        bind_string(p.insert, 1, a->b, a->b->requests.data[i]);
+        for (int k = 0; k < 2; k++) {
+            sqlite3_stmt *s = k ? p.insert : p.find;
+            bind_string(s, 1, a->b, a->b->requests.data[i].text);
+            sqlite3_bind_int64(s, 3, a->b->requests.data[i].kind);
+        }
         a->requests[i] = id_of(a, p.find, p.insert);
     }
 }

@@ -107,8 +107,10 @@ static int read_spans(struct store_read *r)
 static int read_requests(struct store_read *r)
 {
     _cleanup_(sqlite_finish) sqlite3_stmt *s =
-        sqlite_prepare(r->db, "SELECT id, name FROM request", r->why);
+        sqlite_prepare(r->db, "SELECT id, name FROM request WHERE kind = ?1", r->why);
     int e = s ? 0 : read_failed(r);
+    if (e == 0)
+        sqlite3_bind_int(s, 1, r->choice->names);
     while (e == 0 && sqlite3_step(s) == SQLITE_ROW) {
         const char *name = (const char *)sqlite3_column_text(s, 1);
         if (!name)
@@ -431,4 +433,10 @@ int sqlite_read_frame(struct store_read *r, uint32_t frame, struct store_frame *
         return -ENOENT;
     *ret = r->frames.data[frame];
     return 0;
+}
+
+const char *sqlite_read_request(struct store_read *r, uint64_t request)
+{
+    const uint64_t *at = map_get(&r->request_name_of, request);
+    return at ? strpool_get(&r->request_names, *at).data : NULL;
 }

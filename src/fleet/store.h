@@ -44,8 +44,9 @@ struct fleet_choice {
     const char *tenant, *service, *version, *host, *instance, *request;
     const struct fleet_label *labels;
     size_t n_labels;
-    int64_t from_s, to_s; /* since 1970; to_s 0: up to the end */
-    const char *type;     /* "cpu", "wall" ... */
+    int64_t from_s, to_s;       /* since 1970; to_s 0: up to the end */
+    const char *type;           /* "cpu", "wall" ... */
+    enum fleet_name_kind names; /* whose latencies are read */
     bool merged;    /* the caller ignores the times and series of blocks, so they may be wrong */
     int64_t step_s; /* resolutions coarser than this are of no use; 0: any will do */
 };
@@ -116,6 +117,7 @@ struct store_ops {
                     void *context);
     int (*stack)(struct store_read *r, uint64_t stack, struct store_stack *ret);
     int (*frame)(struct store_read *r, uint32_t frame, struct store_frame *ret);
+    const char *(*request)(struct store_read *r, uint64_t request);
     void (*end)(struct store_read *r);
 };
 
@@ -198,6 +200,12 @@ static inline int store_frame(struct store *s, struct store_read *r, uint32_t fr
                               struct store_frame *ret)
 {
     return s->ops->frame(r, frame, ret);
+}
+
+/* The name of an entry's request; NULL if it is not chosen. Valid until store_end. */
+static inline const char *store_request(struct store *s, struct store_read *r, uint64_t request)
+{
+    return s->ops->request(r, request);
 }
 
 /* ---- for engines */

@@ -51,9 +51,9 @@ static int by_ns(const void *a, const void *b)
     return (x->ns > y->ns) - (x->ns < y->ns);
 }
 
-static int by_sample_ns(const void *a, const void *b)
+static int by_reading_ns(const void *a, const void *b)
 {
-    const struct activity_sample *x = a, *y = b;
+    const struct vm_reading *x = a, *y = b;
     return (x->ns > y->ns) - (x->ns < y->ns);
 }
 
@@ -63,11 +63,11 @@ static int by_sample_ns(const void *a, const void *b)
             qsort((list).data, (list).len, sizeof((list).data[0]), by); \
     } while (0)
 
-static void add_samples(struct activity_reading *r)
+static void add_readings(struct activity_reading *r)
 {
     struct vm_activity *v = r->out;
-    for (size_t i = 0; i < r->samples.len; i++) {
-        const struct activity_sample *s = &r->samples.data[i];
+    for (size_t i = 0; i < v->readings.len; i++) {
+        const struct vm_reading *s = &v->readings.data[i];
         struct vm_figure *f = &v->figures[s->kind];
         struct vm_throttle t = {f->last_ns, s->ns, s->value - f->last};
         if (s->kind == VM_THROTTLED_TIME && f->n && s->value > f->last &&
@@ -80,8 +80,9 @@ static void add_samples(struct activity_reading *r)
 static void put_together(struct activity_reading *r)
 {
     struct vm_activity *v = r->out;
-    SORT(r->samples, by_sample_ns);
-    add_samples(r);
+    /* The file's order is not that of time. */
+    SORT(v->readings, by_reading_ns);
+    add_readings(r);
     for (size_t i = 0; i < v->safepoints.len; i++) {
         struct vm_safepoint *s = &v->safepoints.data[i];
         const struct activity_part *p = activity_part(r, &r->safepoints, s->id);
@@ -211,7 +212,6 @@ int vm_activity_load(struct vm_activity *ret, const char *path,
     map_release(&r.deoptimizations);
     vec_release(&r.parts);
     vec_release(&r.totals);
-    vec_release(&r.samples);
     if (error < 0) {
         buf_printf(why, "%s", strerror(-error));
         vm_activity_release(&out);
@@ -242,6 +242,7 @@ void vm_activity_release(struct vm_activity *v)
     vec_release(&v->compilations);
     vec_release(&v->deoptimizations);
     vec_release(&v->throttles);
+    vec_release(&v->readings);
     strpool_release(&v->strings);
     *v = (struct vm_activity){0};
 }

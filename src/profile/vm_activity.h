@@ -94,6 +94,13 @@ enum vm_figure_kind {
     VM_FIGURES
 };
 
+/* A figure as it was read at one time. */
+struct vm_reading {
+    int64_t ns;
+    uint64_t value;
+    enum vm_figure_kind kind;
+};
+
 /* A part of the VM's memory: of the heap, the code cache, the metaspace. */
 struct vm_pool {
     uint32_t name;
@@ -143,8 +150,9 @@ struct vm_activity {
     VEC(struct vm_compilation) compilations;
     VEC(struct vm_deoptimization) deoptimizations; /* the most frequent first */
     VEC(struct vm_throttle) throttles;
-    VEC(struct vm_pool) pools;     /* by name */
-    VEC(struct vm_loader) loaders; /* the one that loaded most first */
+    VEC(struct vm_pool) pools;       /* by name */
+    VEC(struct vm_loader) loaders;   /* the one that loaded most first */
+    VEC(struct vm_reading) readings; /* of all figures */
     struct vm_figure figures[VM_FIGURES];
     bool safepoint_ends;         /* some event says when a safepoint ended */
     uint64_t safepoint_least_ns; /* shorter ways to safepoints were not recorded; 0: all were */

@@ -285,10 +285,10 @@ static void on_deoptimization(struct activity_reading *r, bool discarded)
 
 /* ---- figures ---- */
 
-static void put_sample(struct activity_reading *r, enum vm_figure_kind kind, int64_t v)
+static void put_reading(struct activity_reading *r, enum vm_figure_kind kind, int64_t v)
 {
-    struct activity_sample s = {r->e->start_ns, (uint64_t)v, kind};
-    if (v >= 0 && vec_push(&r->samples, s) < 0)
+    struct vm_reading reading = {r->e->start_ns, (uint64_t)v, kind};
+    if (v >= 0 && vec_push(&r->out->readings, reading) < 0)
         r->error = -ENOMEM;
 }
 
@@ -306,7 +306,7 @@ static void on_figures(struct activity_reading *r)
         int64_t n = figure_fields[i].share  ? (int64_t)(rec_real(o, field, 0) * 1e6)
                     : figure_fields[i].time ? rec_ns(o, field, -1)
                                             : rec_long(o, field, -1);
-        put_sample(r, figure_fields[i].kind, n);
+        put_reading(r, figure_fields[i].kind, n);
     }
 }
 
@@ -315,9 +315,9 @@ static void on_throttling(struct activity_reading *r)
     const struct rec_object *o = &r->e->object;
     if (!wanted(r))
         return;
-    put_sample(r, VM_THROTTLED_TIME, rec_ns(o, "cpuThrottledTime", -1));
-    put_sample(r, VM_SLICES, rec_long(o, "cpuElapsedSlices", -1));
-    put_sample(r, VM_THROTTLED_SLICES, rec_long(o, "cpuThrottledSlices", -1));
+    put_reading(r, VM_THROTTLED_TIME, rec_ns(o, "cpuThrottledTime", -1));
+    put_reading(r, VM_SLICES, rec_long(o, "cpuElapsedSlices", -1));
+    put_reading(r, VM_THROTTLED_SLICES, rec_long(o, "cpuThrottledSlices", -1));
 }
 
 static void on_container(struct activity_reading *r)

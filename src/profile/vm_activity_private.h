@@ -27,13 +27,6 @@ struct activity_reading {
         struct vm_totals t;
     })
     totals;
-    /* Figures in the file's order, which is not that of time. */
-    VEC(struct activity_sample {
-        int64_t ns;
-        uint64_t value;
-        enum vm_figure_kind kind;
-    })
-    samples;
     int error;
 };
 

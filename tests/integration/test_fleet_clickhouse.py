@@ -116,3 +116,27 @@ def test_names_with_quotes_and_one_server_alone(tmp_path, shards):
         for i, name in enumerate(names):
             answer = fleet(c, "top", "--service", name, "--label", f"k={name}")
             assert answer["cpu_samples"] == 1 << i and {m["method"] for m in answer["methods"]} == {f"A.{i}", name}
+
+
+def test_tables_of_an_older_version_are_upgraded(tmp_path, shards):
+    """Version 1 had names of requests alone. A reader alone says what is to be done; a collector does it, and nothing is lost."""
+    store = clickhouse.new_store(shards)
+    database = store.split("/")[3].split("?")[0]
+    with collector(tmp_path, store=store) as c:
+        c.send(stacks(main_work=5), service="s", **{"from": NOW})
+    for server in shards:
+        server.ask(f"DROP TABLE {database}.schema_version_2")
+        server.ask(f"CREATE TABLE {database}.schema_version_1 (unused UInt8) ENGINE = Memory")
+        for table, engine in (("request", "ReplacingMergeTree ORDER BY hash"), ("all_request", f"Distributed({clickhouse.CLUSTER}, {database}, request, hash)")):
+            server.ask(f"DROP TABLE {database}.{table}")
+            server.ask(f"CREATE TABLE {database}.{table} (hash UInt64, name String) ENGINE = {engine}")
+    shards[0].ask(f"INSERT INTO {database}.request VALUES (77, 'GET /')")
+    asked = lab.jvmscope("fleet", "top", "--store", store)
+    assert asked.returncode == 1 and "`jvmscope collect` upgrades it" in asked.stderr and len(asked.stderr.splitlines()) == 1, asked
+    with collector(tmp_path, store=store) as c:
+        assert total(c) == 5
+        assert [s.ask(f"SELECT kind, name FROM {database}.request").split() for s in shards] == [["0", "GET", "/"], []]
+        c.send(stacks(main_work=2), service="s", **{"from": NOW})
+        assert total(c) == 7
+    with collector(tmp_path, store=store) as c:  # nothing is left to do
+        assert total(c) == 7

@@ -102,6 +102,11 @@ def test_a_machine_sends_what_its_vms_recorded_each_sample_once(jdk, tmp_path):
                 [row] = fleet(again, "services")["services"]
                 assert (row["service"], row["version"]) == ("shop", "1.8")
                 assert total(again, "--label", "rack=r1") == whole
+                # What the VM did by itself is what the whole ring says, however it was cut.
+                [row], vm = fleet(again, "vm")["services"], lab.read_json("vm", "--json", tmp_path / "whole.jfr")
+                assert row.get("safepoints", {"count": 0})["count"] == vm["safepoints"]["each_known"]
+                assert row.get("pauses", {"count": 0})["count"] == vm["collections"]["pauses"]
+                assert row["rss"]["most_bytes"] == vm["process"]["rss_bytes"]["most"] and row["threads"]["most"] == vm["process"]["threads"]["most"]
                 status, text, _ = again.request("GET", "/v1/fleet/top", label="region=eu,1")
                 assert json.loads(text)["services"][0]["cpu_samples"] == whole
         finally:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Slow requests of the fleet point to the recordings that hold them, where a collector kept these."""
 import gzip
+import json
 import os
 
 import pytest
@@ -75,6 +76,11 @@ def test_the_oldest_recordings_make_room(recording, tmp_path):
             assert sum(f.stat().st_size for f in folder.iterdir()) <= 3 * size + 10
         found = [get(c, i, {})[0] for i in ids]
         assert found[0] == 404 and found[-1] == 200 and found == sorted(found, reverse=True)
+        # A link to what was removed is none.
+        slowest = json.loads(c.request("GET", "/v1/fleet/requests")[1])["slowest"]
+        assert {s["host"]: s["recording"] for s in slowest} == {f"h{i}": upload if found[i] == 200 else None for i, upload in enumerate(ids)}
+        shown = lab.jvmscope("fleet", "requests", "--collector", f"http://127.0.0.1:{c.port}", check=True).stdout
+        assert shown.count("its recording has been removed") == found.count(404) and shown.count("/v1/recordings/") == found.count(200)
         assert folder.stat().st_mode & 0o77 == 0 and all(f.stat().st_mode & 0o77 == 0 for f in folder.iterdir())
     # Those that are there count after a start, and none is kept that is larger than all may be.
     with collector(tmp_path, "--recordings", str(folder), "--recordings-size", str(size + 10)) as c:

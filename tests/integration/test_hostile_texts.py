@@ -46,7 +46,7 @@ RECORDING = {
 FLEET = {
     "services": [[]], "top": [[], ["--service", "*"]], "flame": [[]], "requests": [[]],
     "diff": [["--service", "*", "--base", "version=1", "--version", "2"]],
-    "findings": [[]], "query": [["--method", "*"]],
+    "findings": [[]], "query": [["--method", "*"]], "vm": [[]],
 }
 # Nothing of a program is shown by these, by a page alone, or (slow) by what requests slow prints.
 NOT_SHOWN = {"slow", "completion", "manual", "serve", "attach", "run", "stop", "convert", "diff", "heap diff", "collect", "host"}

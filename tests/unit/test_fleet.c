@@ -279,7 +279,8 @@ static void add_one(struct store *s, const char *id, uint64_t n)
     uint32_t frame = (uint32_t)batch_frame(&b, FLEET_JAVA, "A.main", 6);
     struct fleet_sample sample = {.type = (uint32_t)batch_type(&b, "cpu", "nanoseconds"),
                                   .stack = (uint32_t)batch_stack(&b, &frame, 1),
-                                  .request = (uint32_t)batch_request(&b, "GET /", 5) + 1,
+                                  .request =
+                                      (uint32_t)batch_name(&b, FLEET_REQUEST, "GET /", 5) + 1,
                                   .trace = (uint32_t)batch_trace(&b, &trace) + 1,
                                   .count = n,
                                   .weight = n * 10};
@@ -313,6 +314,46 @@ static uint64_t samples_of(struct store *s, int64_t from_s)
     return sum;
 }
 
+static int sum_latencies(void *context, const struct store_latency *l)
+{
+    assert_string_equal(l->request, "GET /");
+    *(uint64_t *)context += l->count;
+    return 0;
+}
+
+/* How many requests there are, or readings of figures, of the name "GET /" alone. */
+static uint64_t latencies_of(struct store *s, enum fleet_name_kind names)
+{
+    struct fleet_choice choice = {.names = names};
+    struct buf why = BUF(1000);
+    struct store_read *r = NULL;
+    uint64_t sum = 0;
+    assert_int_equal(store_begin(s, &choice, &r, &why), 0);
+    assert_int_equal(store_each_latency(s, r, sum_latencies, &sum), 0);
+    store_end(s, r);
+    buf_release(&why);
+    return sum;
+}
+
+/* A figure that is called as a request is. */
+static void add_figure(struct store *s, uint64_t count)
+{
+    struct fleet_origin o = {
+        .tenant = "t", .service = "s", .version = "1", .host = "h", .instance = "i"};
+    struct fleet_hash id = {{77}};
+    struct buf why = BUF(1000);
+    struct batch b = {0};
+    bool is_new = false;
+    int64_t name = batch_name(&b, FLEET_FIGURE, "GET /", 5);
+    struct fleet_latency l = {.start_s = 1790000000, .request = (uint32_t)name, .count = count};
+    assert_true(name >= 0);
+    assert_int_equal(vec_push(&b.latencies, l), 0);
+    assert_int_equal(store_add(s, &o, &id, &b, &is_new, &why), 0);
+    assert_true(is_new);
+    batch_release(&b);
+    buf_release(&why);
+}
+
 /* A file of each earlier version is upgraded to the newest one and keeps its contents. */
 static void tables_of_every_version_are_taken_over(void **state)
 {
@@ -339,9 +380,27 @@ static void tables_of_every_version_are_taken_over(void **state)
                            " data) VALUES(2, 1, 1789999200, 1, 4, 40, x'00010a0104')",
                            &why),
                 0);
+        if (version > 1) {
+            assert_int_equal(sqlite_run(db,
+                                        version > 4 ? "INSERT INTO request VALUES(7, 0, 'GET /', 0)"
+                                                    : "INSERT INTO request(id, name)"
+                                                      " VALUES(7, 'GET /')",
+                                        &why),
+                             0);
+            assert_int_equal(
+                sqlite_run(db,
+                           "INSERT INTO latency(resolution, start, series, request, requests,"
+                           " errors, total_ns, max_ns, data)"
+                           " VALUES(2, 1789999200, 1, 7, 5, 0, 50, 10, x'')",
+                           &why),
+                0);
+        }
         sqlite3_close(db);
         assert_int_equal(store_open(&s, url, false, &why), 0);
         assert_int_equal(samples_of(s, 0), version > 0 ? 4 : 0);
+        add_figure(s, 3);
+        assert_int_equal(latencies_of(s, FLEET_REQUEST), version > 1 ? 5 : 0);
+        assert_int_equal(latencies_of(s, FLEET_FIGURE), 3);
         add_one(s, "a", 3);
         assert_int_equal(samples_of(s, 0), version > 0 ? 7 : 3);
         store_close(s);
@@ -490,7 +549,7 @@ static size_t findings_of(struct store *s, int service, bool *ret_right)
     size_t n = 0;
     snprintf(name, sizeof(name), "s%d", service);
     struct ask_param param = {"service", name};
-    assert_int_equal(ask_answer(s, "findings", NULL, &param, 1, &out, &why), 0);
+    assert_int_equal(ask_answer(s, "findings", NULL, &param, 1, NULL, &out, &why), 0);
     const char *text = buf_str(&out);
     assert_non_null(strstr(text, "\"base\":\"1\""));
     *ret_right = strstr(text, "\"method\":\"App.m9\"") != NULL;

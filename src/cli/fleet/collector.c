@@ -184,6 +184,12 @@ static int on_param(void *context, const char *key, const char *value)
     return 0;
 }
 
+static bool is_kept(void *context, const char *tenant, const char *upload)
+{
+    _cleanup_close_ int fd = kept_get(context, tenant, upload);
+    return fd >= 0;
+}
+
 static int answer_question(struct collector *c, const struct tenant *t,
                            const struct intake_request *q, const char *verb,
                            struct intake_reply *reply)
@@ -194,7 +200,9 @@ static int answer_question(struct collector *c, const struct tenant *t,
         return reply_line(reply, 400, "more than %d parameters", PARAMS_MAX);
     reply->body = BUF(64 << 20);
     pthread_mutex_lock(&c->asking);
-    int r = ask_answer(c->store, verb, c->open ? NULL : t->name, p.list, p.n, &reply->body, &why);
+    const struct ask_kept kept = {is_kept, &c->kept};
+    int r = ask_answer(c->store, verb, c->open ? NULL : t->name, p.list, p.n, &kept, &reply->body,
+                       &why);
     pthread_mutex_unlock(&c->asking);
     const char *text = why.len ? buf_str(&why) : strerror(-r);
     if (r < 0)

@@ -50,7 +50,7 @@ static const struct arg shown_args[] = {
 
 static const struct arg metric_args[] = {
     {"--metric", 0, ARG_TEXT, offsetof(struct fleet_options, metric), "NAME",
-     "count cpu (or samples), wall, allocations, locks, times or live (cpu)"},
+     "count cpu (or samples), wall, allocations, locks, times, live or latency (cpu)"},
     {0},
 };
 
@@ -195,7 +195,7 @@ static int ask_store(const struct command *self, const struct fleet_options *o,
     }
     if (r < 0)
         return complain(o->store, "cannot open", why.len ? buf_str(&why) : strerror(-r));
-    r = ask_answer(s, command_word(self), NULL, a->params, a->n, out, &why);
+    r = ask_answer(s, command_word(self), NULL, a->params, a->n, NULL, out, &why);
     if (r == -EINVAL && why.len) {
         char option[4096];
         snprintf(option, sizeof(option), "--%s", buf_str(&why));
@@ -332,6 +332,18 @@ static const struct command *const fleet_verbs[] = {
             "Merges the latency histograms of all instances, so the quantiles are those of all "
             "requests, not means of quantiles. Their error is below 1 % (doc/fleet.md).",
         .examples = "  jvmscope fleet requests --store sqlite:fleet.db --service shop\n",
+        .sets = services_sets,
+    },
+    &(const struct command){
+        .name = "fleet vm",
+        .run = cmd_question,
+        .summary = "show what the VMs did by themselves: collections, safepoints, memory, CPU",
+        .description =
+            "Prints a row for each service and version: the pauses for collections and the stops "
+            "at safepoints, with the longest of each; the heap after collections, the resident "
+            "memory, the threads and the CPU time of the process; and for how long its container "
+            "was out of CPU. *jvmscope vm* shows more of a single recording.",
+        .examples = "  jvmscope fleet vm --store sqlite:fleet.db --from 24h\n",
         .sets = services_sets,
     },
     &(const struct command){

@@ -44,7 +44,7 @@ static const struct arg how_args[] = {
     {"--every", 0, ARG_DURATION, offsetof(struct host_options, every), "TIME",
      "how often to send a profile of each VM (1m, at least 1s)"},
     {"--record", 0, ARG_TEXT, offsetof(struct host_options, record), "OPTIONS",
-     "what to record, as options of attach ('--cpu --alloc')"},
+     "what to record, as options of attach, instead of what --always records ('--cpu --alloc')"},
     {"--spool", 0, ARG_TEXT, offsetof(struct host_options, spool), "DIR",
      "keep profiles that could not be sent yet there (/var/tmp/jvmscope-host-UID)"},
     {"--spool-size", 0, ARG_SIZE, offsetof(struct host_options, spool_size), "SIZE",
@@ -212,7 +212,7 @@ static int attach(struct host *h, const struct vm *vm, struct watched *w)
     struct attach_words words;
     char pid[16];
     snprintf(pid, sizeof(pid), "%d", vm->pid);
-    if (!attach_words_split(&words, h->o->record ? h->o->record : "--cpu --alloc"))
+    if (!attach_words_split(&words, h->o->record ? h->o->record : ""))
         return -ENOMEM;
     words.list[words.n] = pid;
     int status = run_self(words.list, &messages);

@@ -143,7 +143,8 @@ static const char *amount(char text[24], const char *metric, uint64_t n)
 {
     if (is_bytes(metric))
         return format_size(text, n);
-    if (strcmp(metric, "locks") == 0 || strcmp(metric, "times") == 0)
+    if (strcmp(metric, "locks") == 0 || strcmp(metric, "times") == 0 ||
+        strcmp(metric, "latency") == 0)
         return format_duration(text, n);
     snprintf(text, 24, "%llu", (unsigned long long)n);
     return text;
@@ -236,9 +237,23 @@ static void print_slowest(struct json_object *list, size_t limit)
         struct json_object *s = json_object_array_get_idx(list, i);
         printf("%10s", format_duration(shown, number_at(s, "duration_ns")));
         print_time(number_at(s, "at"));
-        printf("   %s %s (%s): /v1/recordings/%s\n", text_at(s, "service"), text_at(s, "request"),
-               text_at(s, "id"), text_at(s, "recording"));
+        printf("   %s %s (%s): ", text_at(s, "service"), text_at(s, "request"), text_at(s, "id"));
+        if (at(s, "recording"))
+            printf("/v1/recordings/%s\n", text_at(s, "recording"));
+        else
+            printf("its recording has been removed\n");
     }
+}
+
+/* What most of the latency went into: "lock 61 %". */
+static void print_most(struct json_object *causes)
+{
+    struct json_object *most = length(causes) ? json_object_array_get_idx(causes, 0) : NULL;
+    char text[64] = "-";
+    if (most)
+        snprintf(text, sizeof(text), "%s %.0f %%", text_at(most, "cause"),
+                 100 * real_at(most, "share"));
+    printf("  %-16s", text);
 }
 
 static void print_requests(struct json_object *root, size_t limit)
@@ -246,19 +261,65 @@ static void print_requests(struct json_object *root, size_t limit)
     static const char *const keys[] = {"mean_ns", "p50_ns", "p99_ns", "max_ns"};
     struct json_object *list = at(root, "requests");
     char shown[24];
-    printf("     count   errors       mean        p50        p99        max  service, request\n");
+    printf("     count   errors       mean        p50        p99        max  most of it        "
+           "service, "
+           "request\n");
     for (size_t i = 0; i < MIN(length(list), limit); i++) {
         struct json_object *r = json_object_array_get_idx(list, i);
         printf("%10llu  %7llu", (unsigned long long)number_at(r, "count"),
                (unsigned long long)number_at(r, "errors"));
         for (size_t k = 0; k < ARRAY_SIZE(keys); k++)
             printf("  %9s", format_duration(shown, number_at(r, keys[k])));
+        print_most(at(r, "causes"));
         printf("  %s %s\n", text_at(r, "service"), text_at(r, "request"));
     }
     print_more(length(list), limit, "requests");
     if (length(list))
         printf("\n%s\n", text_at(root, "note"));
     print_slowest(at(root, "slowest"), limit);
+}
+
+/* A member of a figure: "412 MiB", or "-" where nothing was read. */
+static void print_figure(struct json_object *row, const char *figure, const char *member, int width)
+{
+    struct json_object *f = at(row, figure);
+    uint64_t n = number_at(f, member);
+    char text[24];
+    if (!f)
+        snprintf(text, sizeof(text), "-");
+    else if (strstr(member, "_ns"))
+        format_duration(text, n);
+    else if (strstr(member, "_bytes"))
+        format_size(text, n);
+    else
+        snprintf(text, sizeof(text), "%llu", (unsigned long long)n);
+    printf("%*s", width, text);
+}
+
+static void print_vm(struct json_object *root, size_t limit)
+{
+    static const struct {
+        const char *head, *figure, *member;
+    } columns[] = {
+        {"pauses", "pauses", "count"},          {"paused", "pauses", "total_ns"},
+        {"longest", "pauses", "most_ns"},       {"stopped", "safepoints", "total_ns"},
+        {"throttled", "throttled", "total_ns"}, {"cpu", "cpu", "total_ns"},
+        {"heap", "heap", "mean_bytes"},         {"most", "heap", "most_bytes"},
+        {"rss", "rss", "mean_bytes"},           {"most", "rss", "most_bytes"},
+        {"threads", "threads", "most"},
+    };
+
+    struct json_object *list = at(root, "services");
+    for (size_t k = 0; k < ARRAY_SIZE(columns); k++)
+        printf("%10s", columns[k].head);
+    printf("  service, version\n");
+    for (size_t i = 0; i < MIN(length(list), limit); i++) {
+        struct json_object *s = json_object_array_get_idx(list, i);
+        for (size_t k = 0; k < ARRAY_SIZE(columns); k++)
+            print_figure(s, columns[k].figure, columns[k].member, 10);
+        printf("  %s %s\n", text_at(s, "service"), text_at(s, "version"));
+    }
+    print_more(length(list), limit, "services");
 }
 
 static void print_findings(struct json_object *root, size_t limit)
@@ -286,6 +347,18 @@ static void print_findings(struct json_object *root, size_t limit)
     else if (!length(list))
         printf("nothing got slower: %s compared with the one before it\n",
                COUNT_TEXT(length(compared), "new versions"));
+    list = at(root, "reported");
+    if (length(list))
+        printf("\n     costs    count  VMs  what: service, version, where or why\n");
+    for (size_t i = 0; i < MIN(length(list), limit); i++) {
+        struct json_object *f = json_object_array_get_idx(list, i);
+        uint64_t ns = number_at(f, "weight_ns");
+        printf("%10s  %7llu  %3llu  %s: %s %s, %s\n", ns ? format_duration(shown, ns) : "unknown",
+               (unsigned long long)number_at(f, "count"),
+               (unsigned long long)number_at(f, "instances"), text_at(f, "kind"),
+               text_at(f, "service"), text_at(f, "version"), text_at(f, "text"));
+    }
+    print_more(length(list), limit, "findings");
 }
 
 static void print_query_rows(struct json_object *list, const char *what, const char *metric,
@@ -342,6 +415,8 @@ static void print_table(const char *verb, struct json_object *root, const struct
         print_services(root, o->limit);
     else if (strcmp(verb, "requests") == 0)
         print_requests(root, o->limit);
+    else if (strcmp(verb, "vm") == 0)
+        print_vm(root, o->limit);
     else if (strcmp(verb, "diff") == 0)
         print_diff(root, o->limit);
     else if (strcmp(verb, "flame") == 0)

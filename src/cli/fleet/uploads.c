@@ -385,7 +385,14 @@ static int read_upload(struct collector *c, struct fleet_batches *ret,
     buf_clear(why);
     *ret_shares = COLLECTOR_SHARES;
     enter_room(&c->room, COLLECTOR_SHARES);
-    return fleet_read_apart(ret, upload, why);
+    how = *upload;
+    how.alone = true;
+    return fleet_read_apart(ret, &how, why);
+}
+
+static bool points_to_recording(const struct batch *b, size_t finding)
+{
+    return str_is(strpool_get(&b->strings, b->findings.data[finding].kind), FLEET_SLOW_REQUEST);
 }
 
 /*
@@ -396,12 +403,18 @@ static void keep_recording(struct collector *c, const struct upload_origin *from
                            struct fleet_batches *b, const struct fleet_hash *id, const char *path)
 {
     struct batch *one = b->list.len ? &b->list.data[0] : NULL;
-    if (!one || !one->findings.len)
+    size_t kept = 0, n = one ? one->findings.len : 0, first = 0;
+    while (first < n && !points_to_recording(one, first))
+        first++;
+    if (first == n)
         return;
     int r = kept_put(&c->kept, from->origin.tenant, id, path);
     if (r == 0)
         return;
-    one->findings.len = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!points_to_recording(one, i))
+            one->findings.data[kept++] = one->findings.data[i];
+    one->findings.len = kept;
     if (atomic_fetch_add(&c->counts.not_kept, 1) == 0)
         complain_errno(c->kept.folder, "cannot keep a recording; /metrics counts them", r);
 }

@@ -2,7 +2,7 @@
 /* What the verbs of `jvmscope requests` share: options, reading, and the wording of causes. */
 #pragma once
 
-#include "analysis/request_groups.h"
+#include "analysis/request_words.h"
 #include "base/buf.h"
 #include "base/json.h"
 #include "cli/commands.h"
@@ -60,8 +60,6 @@ bool request_options_check(const struct request_options *o, const char *command)
 void put_count(struct buf *b, uint64_t n);
 /* Appends "118 of 119 ms". */
 void put_part_of(struct buf *b, uint64_t part, uint64_t whole);
-/* Appends a cause and the place of the slow requests: "lock of class Store in App.stock". */
-void put_cause(struct buf *b, const struct group_cause *c);
 /* Appends what made them wait: ": held by thread compactor in Store.compact, 118 of 119 ms". */
 void put_culprit(struct buf *b, const struct group_cause *c);
 /* Appends one sentence about a group: how many requests are slow, and what most of them did. */

@@ -52,85 +52,6 @@ static const char *activity(enum request_cause kind)
     return words[kind] ? words[kind] : "was there";
 }
 
-static void put_in(struct buf *b, const char *method)
-{
-    if (method)
-        buf_printf(b, " in %s", method);
-}
-
-/* Returns whether the requests waited for something that only one thread at a time can own. */
-static bool is_lock(const struct group_cause *c)
-{
-    return c->cause == CAUSE_LOCK || c->cause == CAUSE_POOL ||
-           (c->cause == CAUSE_PARK && c->object && strstr(c->object, "Lock"));
-}
-
-/* Appends what is known about the thing that was waited for. */
-static void put_thing(struct buf *b, const struct group_cause *c)
-{
-    const char *object = c->object;
-    switch (c->cause) {
-    case CAUSE_CPU:
-        buf_string(b, "CPU");
-        break;
-    case CAUSE_RUNNABLE:
-        buf_string(b, "ready to run, without a processor");
-        break;
-    case CAUSE_THROTTLED:
-        buf_string(b, "ready to run, but the container was out of CPU");
-        break;
-    case CAUSE_LOCK:
-        buf_printf(b, object ? "lock of class %s" : "a monitor", object);
-        break;
-    case CAUSE_PARK:
-        buf_printf(b,
-                   !object      ? "parked"
-                   : is_lock(c) ? "lock of class %s"
-                                : "parked on %s",
-                   object);
-        break;
-    case CAUSE_QUEUE:
-        buf_string(b, "queue of an executor");
-        break;
-    case CAUSE_POOL:
-        buf_printf(b, object && *object ? "connection pool %s" : "connection pool", object);
-        break;
-    case CAUSE_IO:
-        buf_string(b, object ? object : "reading or writing");
-        break;
-    case CAUSE_FAULT:
-        buf_string(b, "page faults");
-        break;
-    case CAUSE_SLEEP:
-        buf_string(b, "sleep");
-        break;
-    case CAUSE_GC:
-        buf_string(b, "garbage collection");
-        break;
-    case CAUSE_SAFEPOINT:
-        buf_string(b, "stopped by the VM");
-        if (object)
-            buf_printf(b, " (%s)", object);
-        break;
-    case CAUSE_CLASS_LOAD:
-        if (object)
-            buf_printf(b, "loading class %s", object);
-        else
-            buf_string(b, "loading classes");
-        break;
-    default:
-        buf_string(b, "unknown");
-        break;
-    }
-}
-
-void put_cause(struct buf *b, const struct group_cause *c)
-{
-    put_thing(b, c);
-    if (c->cause != CAUSE_GC && c->cause != CAUSE_UNKNOWN)
-        put_in(b, c->own.method);
-}
-
 static bool has_culprit(const struct group_cause *c)
 {
     return c->culprit.thread && c->culprit.ns >= REPORTED_SHARE * c->slow_ns;
@@ -157,12 +78,12 @@ void put_culprit(struct buf *b, const struct group_cause *c)
         buf_string(b, ": its carrier was taken by ");
         put_thread(b, &c->culprit);
     } else {
-        buf_string(b, is_lock(c) ? ": held by " : ": until ");
+        buf_string(b, request_cause_is_lock(c) ? ": held by " : ": until ");
         put_thread(b, &c->culprit);
-        if (!is_lock(c))
+        if (!request_cause_is_lock(c))
             buf_string(b, c->culprit.threads > 1 ? " were done" : " was done");
     }
-    put_in(b, c->culprit.method);
+    request_put_in(b, c->culprit.method);
     if (c->culprit.kind != CAUSE_CPU && c->culprit.kind != CAUSE_UNKNOWN)
         buf_printf(b, ", which %s", activity(c->culprit.kind));
     buf_string(b, ", ");
@@ -176,13 +97,13 @@ static void put_did(struct buf *b, const struct group_cause *c)
     switch (c->cause) {
     case CAUSE_CPU:
         buf_string(b, "ran");
-        put_in(b, c->own.method);
+        request_put_in(b, c->own.method);
         return;
     case CAUSE_LOCK:
         buf_string(b, "waited for the ");
         break;
     case CAUSE_PARK:
-        if (is_lock(c))
+        if (request_cause_is_lock(c))
             buf_string(b, "waited for the ");
         else
             buf_printf(b, "%s ", be);
@@ -195,7 +116,7 @@ static void put_did(struct buf *b, const struct group_cause *c)
         break;
     case CAUSE_SLEEP:
         buf_string(b, "slept");
-        put_in(b, c->own.method);
+        request_put_in(b, c->own.method);
         return;
     case CAUSE_RUNNABLE:
     case CAUSE_THROTTLED:
@@ -209,7 +130,7 @@ static void put_did(struct buf *b, const struct group_cause *c)
         buf_string(b, "waited for ");
         break;
     }
-    put_cause(b, c);
+    request_put_cause(b, c);
 }
 
 void put_group_sentence(struct buf *b, const struct request_view *v, const struct request_group *g)

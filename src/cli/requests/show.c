@@ -54,7 +54,7 @@ static int explain(struct request_view *v, const struct request_part *p, struct 
     vec_release(&own.rows);
     vec_release(&others.rows);
     if (e == 0 && text) {
-        put_cause(text, &c);
+        request_put_cause(text, &c);
         put_culprit(text, &c);
     }
     *ret = c;

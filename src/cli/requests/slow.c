@@ -84,7 +84,7 @@ static void cause_json(struct json *j, const struct request_view *v, const struc
     json_key_string(j, "busy_with", c->busy_with);
     json_key(j, "waiting_frames");
     json_frames_ref(j, v, &c->own.frames);
-    put_cause(&text, c);
+    request_put_cause(&text, c);
     put_culprit(&text, c);
     json_key_string(j, "sentence", buf_str(&text));
     json_end_object(j);
@@ -235,7 +235,7 @@ static int print_group(const struct request_view *v, const struct request_group 
             continue;
         shown++;
         buf_clear(&text);
-        put_cause(&text, c);
+        request_put_cause(&text, c);
         put_culprit(&text, c);
         printf("  %10s  %10s  %6.1f %%  %s\n", format_duration(slow, (uint64_t)c->slow_ns),
                format_duration(typical, (uint64_t)c->typical_ns), 100 * c->share, buf_str(&text));

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/request_words.h"
+
+#include <string.h>
+
+void request_put_in(struct buf *b, const char *method)
+{
+    if (method)
+        buf_printf(b, " in %s", method);
+}
+
+bool request_cause_is_lock(const struct group_cause *c)
+{
+    return c->cause == CAUSE_LOCK || c->cause == CAUSE_POOL ||
+           (c->cause == CAUSE_PARK && c->object && strstr(c->object, "Lock"));
+}
+
+/* Appends what is known about the thing that was waited for. */
+static void put_thing(struct buf *b, const struct group_cause *c)
+{
+    const char *object = c->object;
+    switch (c->cause) {
+    case CAUSE_CPU:
+        buf_string(b, "CPU");
+        break;
+    case CAUSE_RUNNABLE:
+        buf_string(b, "ready to run, without a processor");
+        break;
+    case CAUSE_THROTTLED:
+        buf_string(b, "ready to run, but the container was out of CPU");
+        break;
+    case CAUSE_LOCK:
+        buf_printf(b, object ? "lock of class %s" : "a monitor", object);
+        break;
+    case CAUSE_PARK:
+        buf_printf(b,
+                   !object                    ? "parked"
+                   : request_cause_is_lock(c) ? "lock of class %s"
+                                              : "parked on %s",
+                   object);
+        break;
+    case CAUSE_QUEUE:
+        buf_string(b, "queue of an executor");
+        break;
+    case CAUSE_POOL:
+        buf_printf(b, object && *object ? "connection pool %s" : "connection pool", object);
+        break;
+    case CAUSE_IO:
+        buf_string(b, object ? object : "reading or writing");
+        break;
+    case CAUSE_FAULT:
+        buf_string(b, "page faults");
+        break;
+    case CAUSE_SLEEP:
+        buf_string(b, "sleep");
+        break;
+    case CAUSE_GC:
+        buf_string(b, "garbage collection");
+        break;
+    case CAUSE_SAFEPOINT:
+        buf_string(b, "stopped by the VM");
+        if (object)
+            buf_printf(b, " (%s)", object);
+        break;
+    case CAUSE_CLASS_LOAD:
+        if (object)
+            buf_printf(b, "loading class %s", object);
+        else
+            buf_string(b, "loading classes");
+        break;
+    default:
+        buf_string(b, "unknown");
+        break;
+    }
+}
+
+void request_put_cause(struct buf *b, const struct group_cause *c)
+{
+    put_thing(b, c);
+    if (c->cause != CAUSE_GC && c->cause != CAUSE_UNKNOWN)
+        request_put_in(b, c->own.method);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fleet/ask_causes.h"
+
+#include "base/hash.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Of a cause, the places with the most time are shown. */
+enum { PLACES = 10 };
+
+struct reading_causes {
+    struct cause_sums *to;
+    struct store *s;
+    struct store_read *r;
+};
+
+/* The stack says the cause, "[lock]", then perhaps what it was about, "[Stock]", and the method. */
+static int64_t cause_of(struct reading_causes *x, uint64_t stack)
+{
+    struct store_stack path;
+    struct store_frame f = {"", FLEET_MARK};
+    int e = store_stack(x->s, x->r, stack, &path);
+    if (e == 0 && path.depth)
+        e = store_frame(x->s, x->r, path.frames[0], &f);
+    size_t len = strlen(f.label);
+    return e < 0 ? e : strpool_add(&x->to->texts, f.label + (len > 1), len > 1 ? len - 2 : len);
+}
+
+static int add_entry(struct reading_causes *x, uint32_t service, const struct fleet_entry *e)
+{
+    struct cause_sums *c = x->to;
+    const char *name = e->request ? store_request(x->s, x->r, e->request) : NULL;
+    if (!name)
+        return 0;
+    int64_t request = strpool_add(&c->texts, name, strlen(name));
+    if (request < 0)
+        return (int)request;
+    const uint64_t key[] = {service, (uint64_t)request, e->stack};
+    bool added = false;
+    uint64_t *at = map_at(&c->at, hash_bytes(key, sizeof(key)), c->list.len, &added);
+    struct cause_sum one = {service, (uint32_t)request, 0, e->stack, 0};
+    if (!at || (added && vec_push(&c->list, one) < 0))
+        return -ENOMEM;
+    c->list.data[*at].ns += e->weight;
+    return 0;
+}
+
+static int on_block(void *context, const struct store_block *b)
+{
+    struct reading_causes *x = context;
+    const char *name = b->series->service;
+    int64_t service = strpool_add(&x->to->texts, name, strlen(name));
+    int e = service < 0 ? (int)service : 0;
+    for (size_t i = 0; i < b->entries->list.len && e == 0; i++)
+        e = add_entry(x, (uint32_t)service, &b->entries->list.data[i]);
+    return e;
+}
+
+static int by_time(const void *left, const void *right)
+{
+    const struct cause_sum *a = left, *b = right;
+    return a->ns != b->ns ? (a->ns < b->ns) - (a->ns > b->ns)
+                          : (a->stack > b->stack) - (a->stack < b->stack);
+}
+
+int cause_sums_read(struct cause_sums *ret, struct store *s, struct store_read *r)
+{
+    struct reading_causes x = {ret, s, r};
+    int e = store_each_block(s, r, true, on_block, &x);
+    for (size_t i = 0; i < ret->list.len && e == 0; i++) {
+        int64_t cause = cause_of(&x, ret->list.data[i].stack);
+        ret->list.data[i].cause = (uint32_t)cause;
+        e = (int)MIN(cause, 0);
+    }
+    vec_sort(&ret->list, by_time);
+    return e;
+}
+
+void cause_sums_release(struct cause_sums *c)
+{
+    strpool_release(&c->texts);
+    vec_release(&c->list);
+    map_release(&c->at);
+}
+
+/* Those of one request and service, and the sums of each cause in it. */
+struct chosen {
+    VEC(const struct cause_sum *) list;
+    VEC(struct cause_sum) sums;
+    uint64_t ns;
+};
+
+static int choose(struct chosen *to, const struct cause_sums *c, const char *service,
+                  const char *request)
+{
+    int e = 0;
+    for (size_t i = 0; i < c->list.len && e == 0; i++) {
+        const struct cause_sum *one = &c->list.data[i];
+        size_t k = 0;
+        if (strcmp(strpool_get(&c->texts, one->service).data, service) != 0 ||
+            strcmp(strpool_get(&c->texts, one->request).data, request) != 0)
+            continue;
+        while (k < to->sums.len && to->sums.data[k].cause != one->cause)
+            k++;
+        e = k < to->sums.len ? 0 : vec_push(&to->sums, ((struct cause_sum){.cause = one->cause}));
+        if (e == 0)
+            e = vec_push(&to->list, one);
+        if (e == 0)
+            to->sums.data[k].ns += one->ns;
+        to->ns += one->ns;
+    }
+    vec_sort(&to->sums, by_time);
+    return e;
+}
+
+static void put_time(struct asker *a, uint64_t ns, uint64_t all)
+{
+    json_key_u64(a->j, "ns", ns);
+    ask_put_double(a->j, "share", all ? (double)ns / (double)all : 0);
+}
+
+static int put_place(struct asker *a, struct store_read *r, const struct cause_sum *c, uint64_t all)
+{
+    struct store_stack path;
+    int e = store_stack(a->store, r, c->stack, &path);
+    json_begin_object(a->j);
+    for (size_t i = 1; e == 0 && i < path.depth; i++) {
+        struct store_frame f;
+        e = store_frame(a->store, r, path.frames[i], &f);
+        if (e < 0)
+            break;
+        size_t mark = f.kind == FLEET_MARK && strlen(f.label) > 1;
+        json_key(a->j, mark ? "object" : "method");
+        json_string_n(a->j, f.label + mark, strlen(f.label) - 2 * mark);
+    }
+    put_time(a, c->ns, all);
+    json_end_object(a->j);
+    return e;
+}
+
+int cause_sums_put(struct asker *a, struct store_read *r, const struct cause_sums *c,
+                   const char *service, const char *request)
+{
+    struct chosen chosen = {.ns = 0};
+    int e = choose(&chosen, c, service, request);
+    json_key_array(a->j, "causes");
+    for (size_t i = 0; i < chosen.sums.len && e == 0; i++) {
+        uint32_t cause = chosen.sums.data[i].cause;
+        size_t shown = 0;
+        json_begin_object(a->j);
+        json_key_string(a->j, "cause", strpool_get(&c->texts, cause).data);
+        put_time(a, chosen.sums.data[i].ns, chosen.ns);
+        json_key_array(a->j, "where");
+        for (size_t k = 0; k < chosen.list.len && shown < PLACES && e == 0; k++) {
+            if (chosen.list.data[k]->cause != cause)
+                continue;
+            e = put_place(a, r, chosen.list.data[k], chosen.ns);
+            shown++;
+        }
+        json_end_array(a->j);
+        json_end_object(a->j);
+    }
+    json_end_array(a->j);
+    vec_release(&chosen.list);
+    vec_release(&chosen.sums);
+    return e;
+}

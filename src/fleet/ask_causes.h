@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the latencies of requests went: the causes of each request of each service. */
+#pragma once
+
+#include "base/json.h"
+#include "fleet/ask.h"
+
+struct cause_sum {
+    uint32_t service, request, cause; /* texts of cause_sums.texts */
+    uint64_t stack, ns;
+};
+
+struct cause_sums {
+    struct strpool texts;
+    VEC(struct cause_sum) list; /* the largest first */
+    struct map at;
+};
+
+/* Reads them; the view is one of the type FLEET_LATENCY. */
+int cause_sums_read(struct cause_sums *ret, struct store *s, struct store_read *r) must_check;
+void cause_sums_release(struct cause_sums *c);
+
+/* A member "causes" of a request of a service. */
+int cause_sums_put(struct asker *a, struct store_read *r, const struct cause_sums *c,
+                   const char *service, const char *request) must_check;

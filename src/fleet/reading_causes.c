@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "fleet/reading_causes.h"
+
+#include "analysis/request_words.h"
+#include "fleet/stable.h"
+#include "timeline/load.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Of the requests of a name in one upload, this share is slow ... */
+#define SLOW_SHARE 0.01
+/* ... and they are reported if they took so many times as long as the typical ones ... */
+#define SLOW_FACTOR 2
+/* ... by causes that explain at least this share of the difference. */
+#define CAUSE_SHARE 0.1
+
+enum { TYPICAL_LEAST = 10, CAUSES = 3, NAME_MAX_LEN = 1000 };
+
+struct causes {
+    struct batch *b;
+    const struct sample_requests *s;
+    struct request_ledger *l;
+    struct thread_activities activities;
+    uint32_t type;
+};
+
+/* "[lock]", "[shop.Stock]": what is no code. */
+static int64_t mark_of(struct batch *b, const char *text)
+{
+    char name[NAME_MAX_LEN + 8];
+    /* With an end like that of a method, because names of methods are made stable. */
+    int len = snprintf(name, sizeof(name), "%.*s.", NAME_MAX_LEN, text);
+    size_t stable = fleet_stable_label(name, (size_t)len) - 1;
+    char mark[NAME_MAX_LEN + 8];
+    len = snprintf(mark, sizeof(mark), "[%.*s]", (int)stable, name);
+    return batch_frame(b, FLEET_MARK, mark, (size_t)len);
+}
+
+/* Peers and files have too many names, and what request_cause_is_one has no name of its own. */
+static bool is_named(const struct request_part *p)
+{
+    return p->object && *p->object && p->cause != CAUSE_IO && !request_cause_is_one(p->cause);
+}
+
+/* A stack of the cause, what it was about, and the program's method in which it was met. */
+static int64_t stack_of(struct causes *c, const struct request_part *p, const char *method)
+{
+    uint32_t path[3];
+    size_t depth = 0;
+    int64_t frames[] = {mark_of(c->b, request_cause_name(p->cause)),
+                        is_named(p) ? mark_of(c->b, p->object) : -1,
+                        method ? batch_frame(c->b, FLEET_JAVA, method, strlen(method)) : -1};
+    for (size_t i = 0; i < ARRAY_SIZE(frames); i++) {
+        if (frames[i] == -ENOMEM)
+            return -ENOMEM;
+        if (frames[i] >= 0)
+            path[depth++] = (uint32_t)frames[i];
+    }
+    return batch_stack(c->b, path, depth);
+}
+
+static int add(struct causes *c, const struct request *q, const struct request_part *p,
+               const char *method, uint64_t ns, bool first)
+{
+    int64_t stack = stack_of(c, p, method);
+    struct fleet_sample sample = {.type = c->type,
+                                  .stack = (uint32_t)stack,
+                                  .request = c->s->names.data[q->name],
+                                  .count = first, /* so that the counts are those of requests */
+                                  .weight = ns};
+    return stack < 0 ? (int)stack : batch_sample(c->b, q->end_ns, sample);
+}
+
+static int add_part(struct causes *c, const struct request *q, const struct request_part *p,
+                    bool first)
+{
+    uint64_t left = p->end - p->start;
+    const char *method = NULL;
+    vec_clear(&c->activities.rows);
+    int r = request_part_stacks(c->l, p, &c->activities);
+    for (size_t i = 0; i < c->activities.rows.len && r == 0; i++) {
+        const struct thread_activity *a = &c->activities.rows.data[i];
+        bool last = i + 1 == c->activities.rows.len;
+        uint64_t ns = last ? left : MIN(a->ns, left);
+        method = frames_program(c->l, &a->frames);
+        r = add(c, q, p, method, ns, first);
+        first = false;
+        left -= ns;
+    }
+    return r == 0 && left ? add(c, q, p, method, left, first) : r;
+}
+
+static int add_latencies(struct causes *c)
+{
+    const struct requests *requests = &c->s->requests;
+    struct request_parts parts = {0};
+    int r = 0;
+    for (size_t i = 0; i < requests->list.len && r == 0; i++) {
+        const struct request *q = &requests->list.data[i];
+        if (!fleet_reading_includes(c->s->how, q->end_ns))
+            continue;
+        r = request_parts(c->l, q, &parts);
+        for (size_t k = 0; k < parts.rows.len && r == 0; k++)
+            r = add_part(c, q, &parts.rows.data[k], k == 0);
+    }
+    request_parts_release(&parts);
+    return r;
+}
+
+/* ---- the slow ones of a name */
+
+static void put_culprit(struct buf *text, const struct group_cause *c)
+{
+    if (!c->culprit.method)
+        return;
+    buf_string(text, request_cause_is_lock(c)     ? ": held"
+                     : c->cause == CAUSE_QUEUE    ? ": its workers were busy"
+                     : c->cause == CAUSE_RUNNABLE ? ": its carrier was taken"
+                                                  : ": until another thread was done");
+    request_put_in(text, c->culprit.method);
+}
+
+static int add_finding(struct causes *c, const struct request_group *g,
+                       const struct group_cause *cause)
+{
+    const struct requests *requests = &c->s->requests;
+    _cleanup_(buf_release) struct buf text = BUF(1 << 16);
+    const struct request *last = NULL;
+    uint64_t n = 0;
+    for (size_t i = 0; i < g->slow.len; i++) {
+        const struct request *q = &requests->list.data[g->slow.data[i]];
+        if (!fleet_reading_includes(c->s->how, q->end_ns))
+            continue;
+        last = !last || q->end_ns > last->end_ns ? q : last;
+        n++;
+    }
+    if (!n)
+        return 0;
+    buf_printf(&text, "%s: ", requests_text(requests, requests->names.data[g->name].name));
+    request_put_cause(&text, cause);
+    put_culprit(&text, cause);
+    if (buf_error(&text))
+        return buf_error(&text);
+    return batch_finding(c->b, last->end_ns, FLEET_SLOW_CAUSE, buf_str(&text), n,
+                         (uint64_t)MAX(cause->slow_ns - cause->typical_ns, 0.0) * n);
+}
+
+static int add_groups(struct causes *c, const struct timeline *t)
+{
+    const struct requests *requests = &c->s->requests;
+    const struct group_options options = {.share = SLOW_SHARE};
+    int r = 0;
+    for (uint32_t i = 0; i < requests->names.len && r == 0; i++) {
+        struct request_group g;
+        r = request_group(c->l, requests, t, i, &options, &g);
+        if (r == -ENOENT) {
+            r = 0;
+            continue;
+        }
+        if (r < 0)
+            break;
+        bool slow =
+            g.typical.len >= TYPICAL_LEAST && g.slow_mean_ns >= SLOW_FACTOR * g.typical_mean_ns;
+        for (size_t k = 0; k < MIN(g.causes.len, (size_t)CAUSES) && slow && r == 0; k++)
+            if (g.causes.data[k].share >= CAUSE_SHARE)
+                r = add_finding(c, &g, &g.causes.data[k]);
+        request_group_release(&g);
+    }
+    return r;
+}
+
+int causes_read(struct batch *b, const char *path, const struct sample_requests *s, struct buf *why)
+{
+    struct causes c = {.b = b, .s = s};
+    _cleanup_(timeline_freep) struct timeline *t = NULL;
+    if (!s->any || !s->requests.list.len)
+        return 0;
+    int64_t type = batch_type(b, FLEET_LATENCY, "nanoseconds");
+    c.type = (uint32_t)type;
+    /* Without an index: the file is an upload. */
+    int r = type < 0 ? (int)type : timeline_read(&t, path, UINT64_MAX, NULL, why);
+    if (r == 0)
+        r = request_ledger_new(&c.l, &s->requests, t);
+    if (r == 0)
+        r = add_latencies(&c);
+    if (r == 0)
+        r = add_groups(&c, t);
+    vec_release(&c.activities.rows);
+    request_ledger_free(c.l);
+    return r;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why the requests of an upload took as long as they did. */
+#pragma once
+
+#include "fleet/reading_requests.h"
+
+/*
+ * Adds to the batch where the latencies of requests went: samples of the type FLEET_LATENCY, whose
+ * weights add up to the latencies, and what made the slow ones of a name slow, as findings. Returns
+ * 0, or a negative errno with the reason in why.
+ */
+int causes_read(struct batch *b, const char *path, const struct sample_requests *s,
+                struct buf *why) must_check;

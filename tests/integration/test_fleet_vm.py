@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the VMs of a fleet did by themselves, and why their requests were slow: equal to what each recording says."""
+import json
+import re
+
+import pytest
+
+import clickhouse
+import lab
+from fleet_lab import collector, fleet
+
+
+@pytest.fixture(params=["sqlite", "clickhouse"])
+def store(request, tmp_path):
+    if request.param == "sqlite":
+        return f"sqlite:{tmp_path / 'fleet.db'}"
+    return clickhouse.new_store(request.getfixturevalue("shards"))
+
+
+def send_in_parts(c, recording, parts, **query):
+    """As `host` does: what is sent overlaps, each part says which times of it count, and some of it is sent again."""
+    whole = lab.read_json("vm", "--json", recording)
+    body = recording.read_bytes()
+    begin = int.from_bytes(body[32:40], "big")  # of a chunk's head: its start in ns
+    cuts = [begin + whole["duration_ns"] * k // parts for k in range(1, parts)]
+    for k, (after, until) in enumerate(zip([None, *cuts], [*cuts, None])):
+        window = {name: ns for name, ns in (("after_ns", after), ("until_ns", until)) if ns}
+        for again in range(2):
+            assert c.send(body, id=f"{query}{k}", **window, **query)["new"] == (again == 0)
+    return whole
+
+
+def head_in_manual(verb):
+    """The head of the verb's table in the manual page's example, which tools/fleet-example makes."""
+    lines = (lab.ROOT / "doc/examples/fleet.txt").read_text().splitlines()
+    return lines[lines.index(next(line for line in lines if line.startswith(f"$ jvmscope fleet {verb} "))) + 1]
+
+
+# With the collectors whose log says each pause.
+@pytest.mark.parametrize("version, collector_name", [(8, "Parallel"), (17, "Serial"), (21, "G1"), (27, "G1")])
+def test_figures_of_the_vm_are_those_of_its_log(version, collector_name, tmp_path, store):
+    jdk, out, log = lab.Jdk(version), tmp_path / "vm.jfr", tmp_path / "vm.log"
+    logging = [f"-Xlog:gc=info:file={log}"] if version >= 9 else [f"-Xloggc:{log}", "-XX:+PrintGC"]
+    done = jdk.java("VmDoings", "2", jvm=[jdk.agent(f"events=y,cpu=samples,format=r,file={out}"), *lab.COLLECTORS[version][collector_name], *logging])
+    assert done.returncode == 0, done.stderr
+    logged = len(re.findall(r"\] GC\(\d+\) Pause .*ms$", log.read_text(), re.M)) if version >= 9 else len(re.findall(r"secs\]$", log.read_text(), re.M))
+    with collector(tmp_path, store=store) as c:
+        vm = send_in_parts(c, out, 3, service="one", version="1")
+        send_in_parts(c, out, 1, service="two", version="2", host="a")
+        send_in_parts(c, out, 5, service="two", version="2", host="b")
+        one, two = fleet(c, "vm")["services"]
+        assert (one["service"], two["service"], two["version"]) == ("one", "two", "2")
+        pauses, each = vm["collections"], vm["safepoints"]
+        for row, times in ((one, 1), (two, 2)):
+            assert logged - 2 <= row["pauses"]["count"] / times == pauses["pauses"] <= logged > 5
+            assert row["pauses"]["total_ns"] == times * pauses["pause_ns"] and row["pauses"]["most_ns"] == pauses["longest_pause_ns"]
+            assert row["collections"]["count"] == times * pauses["count"]
+            assert row["heap"]["most_bytes"] == max(g["after_bytes"] for g in pauses["list"] if "after_bytes" in g)
+            assert row["safepoints"]["count"] == times * each["each_known"]
+            assert row["cpu"]["total_ns"] == times * one["cpu"]["total_ns"] > 0.1e9
+            for figure, key, unit in (("rss", "rss_bytes", "_bytes"), ("threads", "threads", "")):
+                assert row[figure][f"most{unit}"] == vm["process"][key]["most"]
+                assert row[figure][f"mean{unit}"] == pytest.approx(vm["process"][key]["mean"], abs=1)
+        # A quantile is that of the pauses, less than 1 % off.
+        exact = sorted(g["pause_ns"] for g in pauses["list"] if g["pause_ns"])[-1]
+        assert one["pauses"]["p99_ns"] <= exact * 1.01
+        status, text, _ = c.request("GET", "/v1/fleet/vm", service="two")
+        assert status == 200 and json.loads(text)["services"] == [two]
+        assert fleet(c, "vm", "--host", "a")["services"][0]["pauses"]["count"] == pauses["pauses"]
+        assert fleet(c, "vm", "--to", "2020-01-01")["nothing"].startswith("the time to 2020-01-01")
+        assert fleet(c, "requests")["nothing"] == "there are no requests"
+        lines = lab.jvmscope("fleet", "vm", "--store", c.store).stdout.splitlines()
+        assert lines[0] == head_in_manual("vm") and lines[1].split()[0] == str(pauses["pauses"]) and lines[2].endswith("two 2")
+        done = lab.jvmscope("fleet", "vm", "--store", c.store, "--request", "x")
+        assert done.returncode == 2 and "not of a request" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.jdks(17, 25)
+def test_causes_of_requests_are_those_of_the_recording(jdk, tmp_path, store):
+    """Each slow request of the program met one known cause; where all the time went is what `requests` says of the recording."""
+    out = tmp_path / "causes.jfr"
+    done = jdk.java("RequestCauses", jvm=[jdk.agent(f"requests=auto,format=r,file={out}"), "-Xmx512m"], timeout=240)
+    assert done.returncode == 0, done.stderr
+    known = {r["name"]: r for r in lab.read_json("requests", "--json", out)["requests"]}
+    with collector(tmp_path, store=store) as c:
+        send_in_parts(c, out, 3, service="shop", version="1.8")
+        rows = {r["request"]: r for r in fleet(c, "requests")["requests"]}
+        assert set(rows) == set(known) and len(rows) == 10
+        for name, row in rows.items():
+            causes = {x["cause"]: x["ns"] for x in row["causes"]}
+            means = {cause: ns for cause, ns in known[name]["causes"].items() if ns or cause in causes}
+            assert {cause: pytest.approx(ns / row["count"], abs=1) for cause, ns in causes.items()} == means, name
+            assert abs(sum(causes.values()) - row["count"] * row["mean_ns"]) <= row["count"]  # the mean is rounded
+            assert sum(x["share"] for x in row["causes"]) == pytest.approx(1)
+            assert [x["ns"] for x in row["causes"]] == sorted(causes.values(), reverse=True)
+            assert all(sum(w["ns"] for w in x["where"]) <= x["ns"] for x in row["causes"])
+        [wait] = [x for x in rows["GET /lock"]["causes"] if x["cause"] == "lock"]
+        assert (wait["where"][0]["object"], wait["where"][0]["method"]) == ("RequestCauses$Store", "RequestCauses$Store.read")
+        # The same as stacks; the samples are the requests.
+        flame = fleet(c, "flame", "--metric", "latency", "--request", "GET /lock")
+        assert flame["latency_ns"] == sum(x["ns"] for x in rows["GET /lock"]["causes"]) and flame["latency_samples"] == 120
+        assert {n["name"]: n["total"] for n in flame["root"]["children"]} == {f"[{x['cause']}]": x["ns"] for x in rows["GET /lock"]["causes"]}
+        # What made the slow ones slow, counted once each: as `requests slow` says of the recording.
+        reported = {f["text"]: f for f in fleet(c, "findings")["reported"] if f["kind"] == "slow requests"}
+        expected = 0
+        for group in lab.read_json("requests", "slow", "--json", out)["groups"]:
+            slow, typical = group["slow"], group["typical"]
+            clear = typical["count"] >= 10 and slow["mean_ns"] >= 2 * typical["mean_ns"]
+            for cause in group["causes"][:3]:
+                words = f"{group['name']}: {cause['sentence'].split(': ')[0]}"
+                found = [f for text, f in reported.items() if text.split(": ", 2)[:2] == words.split(": ", 1)]
+                if not clear or cause["share"] < 0.1:
+                    continue
+                [one] = found
+                assert (one["count"], one["instances"], one["service"], one["version"]) == (slow["count"], 1, "shop", "1.8"), one
+                assert one["weight_ns"] == pytest.approx((cause["slow_ns"] - cause["typical_ns"]) * slow["count"], abs=10), (one, cause)
+                expected += 1
+        assert len(reported) == expected >= 8
+        [held] = [f for text, f in reported.items() if text.startswith("GET /lock: lock of class RequestCauses$Store in ")]
+        assert held["text"].endswith(": held in RequestCauses$Store.compact") and held["weight_ns"] > 2 * 60e6, held
+        shown = lab.jvmscope("fleet", "findings", "--store", c.store).stdout
+        assert "held in RequestCauses$Store.compact" in shown and "slow requests: shop 1.8, GET /lock" in shown
+        lines = lab.jvmscope("fleet", "requests", "--store", c.store).stdout.splitlines()
+        assert lines[0] == head_in_manual("requests") and any(line.endswith("GET /gc") and " gc " in line for line in lines)
+        status, text, _ = c.request("GET", "/v1/fleet/requests")
+        assert status == 200 and {r["request"]: r for r in json.loads(text)["requests"]} == rows
