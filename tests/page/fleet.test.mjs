@@ -33,7 +33,7 @@ before(async () => {
   await send("mail", "2", "mx", 300, 0, `${hostile};Price.sum 7\n`);
   const { command, classes } = java("RequestCauses");
   const recording = join(folder, "requests.jfr");
-  jvmscope("run", "--requests", "-o", recording, "--", command, "-Xmx512m", "-cp", classes, "RequestCauses");
+  jvmscope("run", "--requests", "--events", "-o", recording, "--", command, "-Xmx512m", "-cp", classes, "RequestCauses");
   recorded = readFileSync(recording);
   const r = await fetch(`${url}v1/upload?service=causes&version=1&host=web9`, { method: "POST", body: recorded });
   assert.equal(r.status, 200, await r.text());
@@ -134,6 +134,32 @@ test("requests with their latencies over time", async () => {
   assert.deepEqual(page.problems, []);
 });
 
+test("causes of requests, findings and figures of the VM", async () => {
+  const page = await open(browser, `${url}#v=requests&service=causes`);
+  await rows(page).first().waitFor();
+  const { requests } = fleet("requests", "--service", "causes");
+  for (const r of requests) assert.match(await rows(page).filter({ hasText: r.request }).locator("td:last-child").textContent(), new RegExp(`^${r.causes[0].cause} `));
+  await page.goto(`${url}#v=findings&service=causes`);
+  const reported = page.locator("section[aria-label='What recordings report'] tbody tr");
+  await reported.first().waitFor();
+  assert.deepEqual((await texts(page, "section[aria-label='What recordings report'] td:nth-child(3)")).sort(), fleet("findings", "--service", "causes").reported.map((f) => f.text).sort());
+  await page.goto(`${url}#v=vm&service=causes`);
+  await rows(page).first().waitFor();
+  const { services } = fleet("vm", "--service", "causes");
+  assert.deepEqual((await texts(page, "tbody td:nth-child(3)")).map((t) => Number(t.replace(/\D/g, ""))), services.map((s) => s.pauses.count));
+  assert.deepEqual(await faults(page), []);
+  assert.deepEqual(page.problems, []);
+});
+
+test("an answer that holds nothing says which filter chose nothing", async () => {
+  for (const view of ["services", "profile", "requests", "vm"]) {
+    const page = await open(browser, `${url}#v=${view}&service=shop&label=zone%3Dnowhere`);
+    await page.waitForSelector("main .empty:has-text('Label zone=nowhere chooses nothing'), p.empty:has-text('Label zone=nowhere chooses nothing')");
+    assert.deepEqual(page.problems, []);
+    await page.context().close();
+  }
+});
+
 test("who calls a method; names are text, whatever they hold", async () => {
   const page = await open(browser, `${url}#v=method&q=Price.sum`);
   const places = "section[aria-label='Services that call it'] tbody td:first-child", callers = "section[aria-label='Callers'] tbody td:first-child";
@@ -149,8 +175,8 @@ test("who calls a method; names are text, whatever they hold", async () => {
 
 for (const [width, height] of [[1400, 900], [1024, 700], [390, 800]])
   test(`nothing is off the screen at ${width} pixels`, async () => {
-    for (const view of ["services", "profile", "difference", "requests", "findings", "method"]) {
-      const page = await open(browser, `${url}#v=${view}&service=${{ services: "", requests: "causes" }[view] ?? "shop"}&version=${view === "difference" ? "1.8" : ""}&q=${view === "method" ? "Price" : ""}`, { viewport: { width, height } });
+    for (const view of ["services", "profile", "difference", "requests", "vm", "findings", "method"]) {
+      const page = await open(browser, `${url}#v=${view}&service=${{ services: "", requests: "causes", vm: "causes" }[view] ?? "shop"}&version=${view === "difference" ? "1.8" : ""}&q=${view === "method" ? "Price" : ""}`, { viewport: { width, height } });
       await page.waitForFunction(() => !document.getElementById("app").textContent.includes("Asking the store"));
       assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= width, `${view} is wider than the screen`);
       if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, `${view}-${width}.png`) });

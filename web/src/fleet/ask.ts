@@ -38,6 +38,36 @@ export interface QueryRow extends MethodRow {
   cost?: number;
 }
 
+/** A figure of the VM in a row of `vm`: how often it was read, and the sums in its unit. */
+export interface Figure {
+  count: number;
+  total_ns?: number;
+  p99_ns?: number;
+  mean_bytes?: number;
+  mean?: number;
+  most_ns?: number;
+  most_bytes?: number;
+  most?: number;
+}
+
+export interface VmRow {
+  service: string;
+  version: string;
+  [figure: string]: string | Figure | undefined;
+}
+
+/** What recordings reported. */
+export interface Reported {
+  kind: string;
+  service: string;
+  version: string;
+  text: string;
+  count: number;
+  weight_ns: number; // 0: unknown
+  instances: number;
+  last: number;
+}
+
 /** A row of `findings`. */
 export interface Finding {
   kind: string;
@@ -86,6 +116,7 @@ export interface RequestRow {
   p99_ns: number;
   p999_ns: number;
   max_ns: number;
+  causes: { cause: string; ns: number; share: number }[]; // the largest first
   histogram: [number, number][]; // least latency of a bucket in ns, and how many requests are in it
 }
 
@@ -94,11 +125,12 @@ export interface SlowRow {
   service: string;
   version: string;
   host: string;
+  instance: string;
   request: string;
   id: string;
   at: number;
   duration_ns: number;
-  recording: string;
+  recording: string | null; // null: it is not there any more
 }
 
 /** Asks; an answer that is no success is thrown as an Error with its text. */
@@ -111,21 +143,23 @@ export async function question<T>(verb: string, params: Params, signal?: AbortSi
 }
 
 export interface Answer<T> {
+  nothing: string; // why the answer holds nothing
   data: T | null; // of the question that was asked last; null until it is there
   error: string;
 }
 
 /** The answer to a question, asked anew when it changes; null asks nothing. */
 export function useAnswer<T>(verb: string, params: Params | null): Answer<T> {
-  const [answer, set] = useState<Answer<T>>({ data: null, error: "" });
+  const none = { data: null, error: "", nothing: "" };
+  const [answer, set] = useState<Answer<T>>(none);
   const key = params && verb + JSON.stringify(params);
   useEffect(() => {
-    set({ data: null, error: "" });
+    set(none);
     if (!params) return;
     const stop = new AbortController();
     question<T>(verb, params, stop.signal).then(
-      (data) => set({ data, error: "" }),
-      (e: Error) => !stop.signal.aborted && set({ data: null, error: e.message }),
+      (data) => set({ ...none, data, nothing: (data as { nothing?: string }).nothing ?? "" }),
+      (e: Error) => !stop.signal.aborted && set({ ...none, error: e.message }),
     );
     return () => stop.abort();
   }, [key]);
@@ -139,6 +173,7 @@ export const metrics: { name: string; title: string; unit: Unit; sum: string }[]
   { name: "live", title: "Live objects", unit: "bytes", sum: "bytes" },
   { name: "locks", title: "Contended locks", unit: "ns", sum: "ns" },
   { name: "times", title: "Exact times", unit: "ns", sum: "ns" },
+  { name: "latency", title: "Latency of requests", unit: "ns", sum: "ns" },
 ];
 
 export const metricOf = (name: string) => metrics.find((m) => m.name === name) ?? metrics[0];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What got slower with new versions.
-import { percent, weight } from "../format";
+// What got slower with new versions, and what recordings reported.
+import { count, duration, percent, weight } from "../format";
 import { SortableTable } from "../sortable";
-import { Finding, metricOf, useAnswer } from "./ask";
+import { Finding, metricOf, Reported, useAnswer } from "./ask";
 import { ViewProps, Waiting } from "./fleet";
 import { choice } from "./state";
 
@@ -10,7 +10,7 @@ const points = (v: number) => `${v > 0 ? "+" : ""}${percent(v, 1)}`;
 
 export function FindingsView({ state, change }: ViewProps) {
   const m = metricOf(state.metric);
-  const { data, error } = useAnswer<{ findings: Finding[]; compared: object[]; false_alarm: number }>("findings", { ...choice(state), metric: state.metric });
+  const { data, error } = useAnswer<{ findings: Finding[]; compared: object[]; reported: Reported[]; false_alarm: number }>("findings", { ...choice(state), metric: state.metric });
   if (!data) return <main><Waiting error={error} /></main>;
   const n = data.compared.length;
   const slower = data.findings.filter((f) => f.method !== undefined);
@@ -34,7 +34,18 @@ export function FindingsView({ state, change }: ViewProps) {
             columns={[{ title: "Service, version" }, { title: "Costs more", numeric: true, format: (v: number) => (v ? weight(m.sum === "bytes" ? "bytes" : "ns", v) : "unknown") }, { title: "Self", ...share }, { title: "Total", ...share }, { title: "Method", name: true }]} />
         </section>
       ) : (
-        <p class="empty">{n ? "Nothing got slower." : "No new version of a service came in this time, so nothing was compared."}</p>
+        <p class={data.reported.length ? "note" : "empty"}>{n ? "Nothing got slower." : "No new version of a service came in this time, so nothing was compared."}</p>
+      )}
+      {data.reported.length > 0 && (
+        <section class="columns" aria-label="What recordings report">
+          <SortableTable caption="What recordings report. Enter shows the requests, or the VMs." by={3} selected={new Set()}
+            onSelect={(s) => {
+              const f = data.reported[[...s][0]];
+              if (f) change({ view: f.kind === "slow requests" ? "requests" : "vm", service: f.service, version: f.version });
+            }}
+            rows={data.reported.map((f, key) => ({ key, cells: [`${f.service} ${f.version}`.trim(), f.kind, f.text, f.weight_ns, f.count, f.instances] }))}
+            columns={[{ title: "Service, version" }, { title: "What" }, { title: "Where or why", name: true }, { title: "Costs", numeric: true, format: (v: number) => (v ? duration(v) : "unknown") }, { title: "Count", numeric: true, format: count }, { title: "VMs", numeric: true, format: count }]} />
+        </section>
       )}
     </main>
   );

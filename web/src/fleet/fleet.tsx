@@ -11,6 +11,7 @@ import { ProfileView } from "./profile";
 import { RequestsView } from "./requests";
 import { ServicesView } from "./services";
 import { decode, encode, State, View } from "./state";
+import { VmView } from "./vm";
 
 export interface ViewProps {
   state: State;
@@ -18,7 +19,7 @@ export interface ViewProps {
   known: ServiceRow[]; // all services and versions, of any time
 }
 
-const titles: Record<View, string> = { services: "Services", profile: "Profile", difference: "Difference", requests: "Requests", findings: "Slower", method: "Who calls" };
+const titles: Record<View, string> = { services: "Services", profile: "Profile", difference: "Difference", requests: "Requests", vm: "VMs", findings: "Findings", method: "Who calls" };
 const ranges: [string, string][] = [["1h", "last hour"], ["6h", "last 6 hours"], ["24h", "last day"], ["7d", "last week"], ["30d", "last 30 days"], ["", "everything"]];
 
 export function Fleet() {
@@ -71,6 +72,7 @@ export function Fleet() {
       {state.view === "profile" && <ProfileView {...view} />}
       {state.view === "difference" && <DifferenceView {...view} />}
       {state.view === "requests" && <RequestsView {...view} />}
+      {state.view === "vm" && <VmView {...view} />}
       {state.view === "findings" && <FindingsView {...view} />}
       {state.view === "method" && <MethodView {...view} />}
     </>
@@ -119,7 +121,7 @@ function Choice({ state, change, known }: ViewProps) {
           ))}
         </select>
       </label>
-      {state.view !== "requests" && (
+      {state.view !== "requests" && state.view !== "vm" && (
         <label class="field">
           Counted
           <select value={state.metric} onChange={(e) => change({ metric: e.currentTarget.value })}>
@@ -134,6 +136,11 @@ function Choice({ state, change, known }: ViewProps) {
       {(state.view === "services" || state.view === "method") && text("Price of an hour", state.price, "0.04", (price) => change({ price }))}
     </div>
   );
+}
+
+/** What stands in place of an answer that holds nothing: why it does. */
+export function Nothing({ why, otherwise }: { why: string; otherwise: string }) {
+  return <p class="empty">{why ? `${why[0].toUpperCase()}${why.slice(1)}.` : otherwise}</p>;
 }
 
 /** What stands where an answer is not there (yet). */

@@ -3,14 +3,14 @@
 import { percent, weight } from "../format";
 import { Column, SortableTable } from "../sortable";
 import { metricOf, QueryRow, useAnswer } from "./ask";
-import { ViewProps, Waiting } from "./fleet";
+import { Nothing, ViewProps, Waiting } from "./fleet";
 import { choice } from "./state";
 
 export function MethodView({ state, change }: ViewProps) {
   const m = metricOf(state.metric);
   const asked = state.search.trim();
   const method = /[*?]/.test(asked) ? asked : `*${asked}*`;
-  const { data, error } = useAnswer<{ services: QueryRow[]; callers: QueryRow[] } & Record<string, number>>("query", asked ? { ...choice(state), metric: state.metric, method, price: state.price } : null);
+  const { data, error, nothing } = useAnswer<{ services: QueryRow[]; callers: QueryRow[] } & Record<string, number>>("query", asked ? { ...choice(state), metric: state.metric, method, price: state.price } : null);
   const whole = data?.[`${m.name}_${m.unit === "samples" ? "samples" : m.sum}`] ?? 0;
   const share = { numeric: true, format: (v: number) => percent(v, 1) };
   const sum = { numeric: true, format: (v: number) => weight(m.unit, v), minor: true };
@@ -45,7 +45,7 @@ export function MethodView({ state, change }: ViewProps) {
             </section>
           </>
         ) : (
-          <p class="empty">No service ran a method of this name in that time.</p>
+          <Nothing why={nothing} otherwise="No service ran a method of this name in that time." />
         )}
       </main>
     </>

@@ -6,13 +6,13 @@ import { percent, plural, weightLong } from "../format";
 import { MethodTable } from "../table";
 import { matched, rank, search, unattributed } from "../tree";
 import { metricFor, metricOf, StackNode, treeOf, useAnswer } from "./ask";
-import { ViewProps, Waiting } from "./fleet";
+import { Nothing, ViewProps, Waiting } from "./fleet";
 import { choice } from "./state";
 
 type Stacks = { root: StackNode } & Record<string, number>;
 
 export function ProfileView({ state, change }: ViewProps) {
-  const { data, error } = useAnswer<Stacks>("flame", { ...choice(state), metric: state.metric });
+  const { data, error, nothing } = useAnswer<Stacks>("flame", { ...choice(state), metric: state.metric });
   const built = useMemo(() => {
     if (!data) return null;
     const { tree, labels } = treeOf(data.root);
@@ -27,7 +27,7 @@ export function ProfileView({ state, change }: ViewProps) {
   if (!built) return <Waiting error={error} />;
   const { tree, labels, metric } = built;
   const whole = tree.total[0];
-  if (!whole) return <p class="empty">Nothing of this kind was sent in that time.</p>;
+  if (!whole) return <Nothing why={nothing} otherwise="Nothing of this kind was sent in that time." />;
   const shown = match ? built.rows.filter((r) => match[r.label]) : built.rows;
   const at = labels.indexOf(selected);
   const onSelect = (l: number) => setSelected(l < 0 ? "" : labels[l]);

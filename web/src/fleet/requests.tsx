@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests of the whole fleet: how many, how long, and when the slow ones came.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { count, duration } from "../format";
+import { count, duration, percent } from "../format";
 import { Box, Heat, HeatMap } from "../requests";
 import { SortableTable } from "../sortable";
 import { useDark } from "../theme";
 import { question, RequestRow, SlowRow, useAnswer } from "./ask";
-import { ViewProps, Waiting } from "./fleet";
+import { Nothing, ViewProps, Waiting } from "./fleet";
 import { choice, seconds, State } from "./state";
 
 const COLUMNS = 48; // at most
@@ -54,6 +54,9 @@ function useHeat(state: State, from: number, to: number): Heat & { requests: num
   return heat;
 }
 
+/** What most of the latency went into. */
+const most = (r: RequestRow) => (r.causes.length ? `${r.causes[0].cause} ${percent(r.causes[0].share, 1)}` : "");
+
 /** Those slow requests whose recordings can be fetched. */
 function Slowest({ rows }: { rows: SlowRow[] }) {
   if (!rows.length) return null;
@@ -62,9 +65,9 @@ function Slowest({ rows }: { rows: SlowRow[] }) {
       <p class="dim">Recordings of the slowest requests. `jvmscope requests show ID FILE` shows what one of them did.</p>
       <ol>
         {rows.map((r) => (
-          <li key={`${r.recording} ${r.id}`}>
+          <li key={`${r.at} ${r.instance} ${r.id}`}>
             {duration(r.duration_ns)}, {r.request}, {`${r.service} ${r.version}`.trim()}, {new Date(r.at * 1000).toISOString().slice(0, 19).replace("T", " ")} UTC, ID {r.id}:{" "}
-            <a href={`v1/recordings/${r.recording}`} download={`${r.recording}.jfr`}>recording</a>
+            {r.recording ? <a href={`v1/recordings/${r.recording}`} download={`${r.recording}.jfr`}>recording</a> : "its recording has been removed"}
           </li>
         ))}
       </ol>
@@ -73,7 +76,7 @@ function Slowest({ rows }: { rows: SlowRow[] }) {
 }
 
 export function RequestsView({ state, change, known }: ViewProps) {
-  const { data, error } = useAnswer<Answers>("requests", { ...choice(state), request: undefined });
+  const { data, error, nothing } = useAnswer<Answers>("requests", { ...choice(state), request: undefined });
   const dark = useDark();
   const [box, setBox] = useState<Box | null>(null);
   const [from, to] = useMemo(() => {
@@ -84,7 +87,7 @@ export function RequestsView({ state, change, known }: ViewProps) {
   }, [known, state.service, state.range]);
   const heat = useHeat(state, from, to);
   if (!data) return <Waiting error={error} />;
-  if (!data.requests.length) return <p class="empty">No requests were sent in that time. A VM that records with --requests sends them.</p>;
+  if (!data.requests.length) return <main><Nothing why={nothing && `${nothing}. A VM that records with --requests sends them`} otherwise="" /></main>;
   const shown = data.requests.filter((r) => !state.request || r.request === state.request).reduce((n, r) => n + r.count, 0);
   const chosen = data.requests.findIndex((r) => r.request === state.request && (!state.service || r.service === state.service));
   const time = { numeric: true, format: duration };
@@ -100,10 +103,10 @@ export function RequestsView({ state, change, known }: ViewProps) {
           const row = data.requests[[...s].find((k) => k !== chosen) ?? -1];
           change({ request: row?.request ?? "" });
         }}
-        rows={data.requests.map((r, key) => ({ key, cells: [r.service, r.request, r.count, r.errors, r.mean_ns, r.p50_ns, r.p99_ns, r.p999_ns, r.max_ns] }))}
+        rows={data.requests.map((r, key) => ({ key, cells: [r.service, r.request, r.count, r.errors, r.mean_ns, r.p50_ns, r.p99_ns, r.p999_ns, r.max_ns, most(r)] }))}
         columns={[
           { title: "Service", minor: true }, { title: "Request", name: true }, { title: "Count", numeric: true, format: count }, { title: "Errors", numeric: true, format: count },
-          { title: "Mean", ...time }, { title: "p50", ...time, minor: true }, { title: "p99", ...time }, { title: "p99.9", ...time, minor: true }, { title: "Max", ...time },
+          { title: "Mean", ...time }, { title: "p50", ...time, minor: true }, { title: "p99", ...time }, { title: "p99.9", ...time, minor: true }, { title: "Max", ...time }, { title: "Most of it" },
         ]} />
       <Slowest rows={data.slowest.filter((r) => !state.request || r.request === state.request)} />
     </main>

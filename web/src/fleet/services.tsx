@@ -3,7 +3,7 @@
 import { bytes, count, duration, percent, plural } from "../format";
 import { SortableTable } from "../sortable";
 import { CostRow, metricOf, useAnswer } from "./ask";
-import { ViewProps, Waiting } from "./fleet";
+import { Nothing, ViewProps, Waiting } from "./fleet";
 import { choice } from "./state";
 
 const when = (s: number) => (s ? new Date(s * 1000).toISOString().slice(0, 16).replace("T", " ") : "");
@@ -12,7 +12,7 @@ export function ServicesView({ state, change, known }: ViewProps) {
   const m = metricOf(state.metric);
   const price = /^\d*\.?\d+$/.test(state.price) ? state.price : "";
   // The service would turn the answer into one about its methods.
-  const { data, error } = useAnswer<{ services: CostRow[] }>("top", { ...choice(state), service: undefined, metric: state.metric, price });
+  const { data, error, nothing } = useAnswer<{ services: CostRow[] }>("top", { ...choice(state), service: undefined, metric: state.metric, price });
   if (!data) return <Waiting error={error} />;
   const rows = data.services.filter((s) => !state.service || s.service === state.service);
   const sum = (s: CostRow) => Number(s[`${m.name}_${m.sum}`] ?? 0);
@@ -40,7 +40,7 @@ export function ServicesView({ state, change, known }: ViewProps) {
               if (row) change({ view: "profile", service: row.service, version: row.version });
             }} />
         ) : (
-          <p class="empty">Nothing of this kind was sent in that time.</p>
+          <Nothing why={nothing} otherwise="Nothing of this kind was sent in that time." />
         )}
       </section>
     </main>

@@ -2,7 +2,7 @@
 // What is asked, in the address's fragment, so that every answer can be linked to.
 import type { Params } from "./ask";
 
-export const views = ["services", "profile", "difference", "requests", "findings", "method"] as const;
+export const views = ["services", "profile", "difference", "requests", "vm", "findings", "method"] as const;
 export type View = (typeof views)[number];
 
 export interface State {
