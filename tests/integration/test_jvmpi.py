@@ -180,7 +180,7 @@ def stress(jdk, how, rounds):
 @pytest.mark.jdks(8, 27)
 @pytest.mark.parametrize("how", STRESS)
 def test_stress(jdk, how):
-    stress(jdk, how, 60)
+    stress(jdk, how, 100)
 
 
 @pytest.mark.slow
