@@ -93,6 +93,22 @@ static void assign_children(struct requests *r)
     }
 }
 
+/*
+ * Totals are saved every few seconds. Those of a program that was killed may be older than its last
+ * requests, and then these are what is known.
+ */
+static void drop_old_totals(struct requests *r)
+{
+    for (size_t i = 0; i < r->names.len; i++) {
+        struct request_name *n = &r->names.data[i];
+        if (!n->exact || n->count <= n->all)
+            continue;
+        n->exact = false;
+        n->all = n->errors = n->total_ns = n->max_ns = 0;
+        vec_clear(&n->histogram);
+    }
+}
+
 /* Sorts names by their time, and the requests of each name. */
 static int order_names(struct requests *r)
 {
@@ -100,10 +116,12 @@ static int order_names(struct requests *r)
              *place = calloc(r->names.len + 1, sizeof(*place));
     __typeof__(r->names) names = {0};
     int e = order && place ? vec_extend(&names, r->names.len) : -ENOMEM;
+    for (uint32_t i = 0; i < r->list.len && e == 0; i++)
+        r->names.data[r->list.data[i].name].count++;
+    drop_old_totals(r);
     for (uint32_t i = 0; i < r->list.len && e == 0; i++) {
         struct request *q = &r->list.data[i];
         struct request_name *n = &r->names.data[q->name];
-        n->count++;
         if (n->exact)
             continue;
         n->all++;

@@ -539,6 +539,32 @@ static void exact_totals_count(void **state)
     done(&f);
 }
 
+/* Totals that a killed program saved before its last requests ended say less than these do. */
+static void totals_older_than_the_requests_do_not_count(void **state)
+{
+    struct read f;
+    char buckets[64];
+    open_file(true);
+    put_mixed();
+    snprintf(buckets, sizeof(buckets), "%u:300", latency_bucket(MS));
+    begin(ids[TOTALS], 100);
+    jfr_put_string(&event, "GET /lock");
+    jfr_put_long(&event, 300);
+    jfr_put_long(&event, 0);
+    put_ms(300);
+    put_ms(1);
+    jfr_put_string(&event, buckets);
+    jfr_commit(&event);
+    read_file(&f, &(struct request_filter){0});
+    const struct request_name *n = &f.r.names.data[0];
+    assert_false(n->exact);
+    assert_int_equal(n->all, 303);
+    assert_int_equal(n->count, 303);
+    assert_int_equal(n->max_ns, 101 * MS);
+    assert_int_equal(request_quantile(&f.r, n, 0.999), 101 * MS);
+    done(&f);
+}
+
 static int remove_file(void **state)
 {
     unlink(file);
@@ -557,6 +583,7 @@ int main(void)
         cmocka_unit_test_teardown(spans_and_contextual_events_are_requests, remove_file),
         cmocka_unit_test_teardown(the_slow_ones_are_told_from_the_typical_ones, remove_file),
         cmocka_unit_test_teardown(exact_totals_count, remove_file),
+        cmocka_unit_test_teardown(totals_older_than_the_requests_do_not_count, remove_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
