@@ -143,6 +143,9 @@ static int convert(const struct selection *selection, const char *from, const ch
                        : complain_errno(to, "cannot write", r);
     if (options->output && p && !selection->metric)
         report_left_out(format, p, source.metric, to);
+    if (p && p->calls.len && !format->calls && !selection->metric)
+        complain(to, "note: without the counts of calls, which .jfr, .html and .hprof.txt hold",
+                 NULL);
     return 0;
 }
 

@@ -276,6 +276,7 @@ const struct export_format export_format_hprof_text = {
     .extension = ".hprof.txt",
     .what = "HPROF's text: traces and ranked samples",
     .one_metric = true,
+    .calls = true,
     .write = export_hprof_text,
     .detail = LOAD_SUMS,
 };

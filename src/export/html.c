@@ -30,6 +30,7 @@ const struct export_format export_format_html = {
     .extension = ".html",
     .what = "flame graph and table, one file that works offline",
     .any = true,
+    .calls = true,
     .write = export_html,
     .detail = LOAD_CELLS,
 };

@@ -236,6 +236,20 @@ def test_what_a_format_has_no_place_for_is_told(tmp_path):
             assert (done.returncode, done.stderr) == (0, ""), done
 
 
+def test_formats_without_counts_of_calls_say_so(tmp_path):
+    """By convert and by run."""
+    out = tmp_path / "times.jfr"
+    done = lab.Jdk(17).java("Amounts", jvm=(lab.Jdk(17).agent(f"cpu=times,format=r,file={out}"),))
+    assert done.returncode == 0, done.stderr
+    for extension in (".collapsed", ".pb.gz", ".otlp", ".hprof.txt", ".jfr", ".html"):
+        other = tmp_path / f"x{extension}"
+        done = lab.jvmscope("convert", out, "-o", other)
+        told = f"jvmscope: {other}: note: without the counts of calls, which .jfr, .html and .hprof.txt hold\n"
+        assert (done.returncode, done.stderr) == (0, told if extension in (".collapsed", ".pb.gz", ".otlp") else ""), done
+    done = lab.Jdk(17).run(lab.BUILD / "jvmscope", "run", "--cpu=times", "-o", tmp_path / "run.pb.gz", "--", "java", "-version")
+    assert done.returncode == 0 and "without the counts of calls" in done.stderr, done.stderr
+
+
 def test_what_the_profiler_itself_ran_is_no_gap(tmp_path):
     """Stacks that consist of the agent's classes only have a root of their own: they are counted and shown, and are not among
     those without a method."""
