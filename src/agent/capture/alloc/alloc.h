@@ -128,9 +128,8 @@ uint32_t alloc_points_count(void);
 
 /* Which objects are followed until they die. */
 enum alloc_follow {
-    FOLLOW_SAMPLES, /* those that the VM samples; the probes do not receive the object */
-    FOLLOW_STACKS,  /* one for each stack sample (JDK 8) */
-    FOLLOW_ALL,     /* live=exact, heap=all */
+    FOLLOW_STACKS, /* one for each stack sample: each, within the budget of sites.h */
+    FOLLOW_ALL,    /* live=exact, heap=all */
 };
 
 /* instrument.h's edit. */

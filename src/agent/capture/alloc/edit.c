@@ -277,16 +277,7 @@ static int put_large(struct editing *s, const char *element, int64_t number)
     code_op(&s->code, OP_ARRAYLENGTH);
     int r = code_int(s->e->rewrite, &s->code, (int32_t)number);
     r = r < 0 ? r : call_probe(s, name, "(II)V");
-    return r < 0 || alloc_follow == FOLLOW_SAMPLES ? r : put_follow(s, number);
-}
-
-/* A class that is always loaded. */
-static bool never_fails(struct str name)
-{
-    while (name.len && name.data[0] == '[')
-        name = (struct str){name.data + 1, name.len - 1};
-    return name.len == 1 || str_is(name, "java/lang/Object") || str_is(name, "java/lang/String") ||
-           str_is(name, "Ljava/lang/Object;") || str_is(name, "Ljava/lang/String;");
+    return r < 0 ? r : put_follow(s, number);
 }
 
 static uint32_t array_size(char element, unsigned length)
@@ -304,32 +295,18 @@ static uint32_t array_size(char element, unsigned length)
 }
 
 /*
- * An array of constant length. If it may be tracked, a single probe behind the instruction counts
- * and tracks it.
+ * An array of constant length. A single probe behind the instruction counts it and offers it for
+ * tracking.
  */
 static int at_fixed_array(struct editing *s, const struct insn *i, char element, unsigned length)
 {
-    const char *name = alloc_follow == FOLLOW_SAMPLES ? "fixed"
-                       : alloc_follow == FOLLOW_ALL   ? "fixedFollowed"
-                                                      : "fixedConstructed";
-    bool may_fail = element == 'L' && !never_fails(class_name_at(s->file, insn_constant(i)));
-    bool follow = alloc_follow != FOLLOW_SAMPLES,
-         class = !follow && may_fail && s->file->major >= CLASS_CONSTANTS;
+    const char *name = alloc_follow == FOLLOW_ALL ? "fixedFollowed" : "fixedConstructed";
     if (s->add)
         alloc_point((uint32_t)s->number)->size = array_size(element, length);
-    if (follow)
-        code_op(&s->code, OP_DUP);
-    if (class)
-        put_class(s, i);
+    code_op(&s->code, OP_DUP);
     int r = put_number(s, 1);
-    r = r < 0 ? r
-              : call_probe(s, name,
-                           follow  ? "(Ljava/lang/Object;I)V"
-                           : class ? "(Ljava/lang/Class;I)V"
-                                   : "(I)V");
-    return r < 0 ? r
-                 : edit_insert(s->e, follow || (may_fail && !class) ? EDIT_AFTER : EDIT_BEFORE,
-                               i->pc, 0, &s->code, 2);
+    r = r < 0 ? r : call_probe(s, name, "(Ljava/lang/Object;I)V");
+    return r < 0 ? r : edit_insert(s->e, EDIT_AFTER, i->pc, 0, &s->code, 2);
 }
 
 static int at_array(struct editing *s, const struct insn *before_this, const struct insn *i)
@@ -471,7 +448,7 @@ int alloc_edit(const struct instrument_class *c, struct edit *e)
         buf_clear(&s.code);
         if (counters_of(&s, &before, &i))
             r = at_instruction(&s, &before, &i);
-        if (r >= 0 && alloc_follow != FOLLOW_SAMPLES)
+        if (r >= 0)
             r = pair_constructors(&s, &i, number);
     }
     buf_release(&s.code);

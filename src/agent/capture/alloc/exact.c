@@ -5,9 +5,10 @@
  * place are exact. Their division among stacks is estimated (strata.c); with depth=1, or where only
  * one path leads to a place, every row is exact.
  *
- * What is still alive after a collection is estimated from tracked objects: those that the VM
- * samples (JDK 11 and later), or one object for each stack sample, which then represents its
- * stratum. It is exact when all objects are tracked (live=exact, heap=all).
+ * What is still alive after a collection is known of tracked objects. Each object is tracked until
+ * a budget is spent (sites.h), and then one for each stack sample, which represents its stratum.
+ * live=exact and heap=all track all objects without a budget. What code that cannot be instrumented
+ * has allocated is estimated from the VM's own samples (JDK 11 and later).
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/capture/alloc/exact_probes.h"
@@ -24,6 +25,7 @@
 #define PROBE "java/lang/JvmscopeSites"
 
 enum alloc_follow alloc_follow;
+static bool sampling; /* the VM's samples are taken as well */
 
 static void JNICALL on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject object,
                               jclass class, jlong size)
@@ -59,15 +61,12 @@ static int load(struct session *s, struct buf *why)
                                         : "live=exact follows every object");
     alloc_follow = s->options.v[OPT_LIVE].text || option_is(&s->options, OPT_HEAP, "all")
                        ? FOLLOW_ALL
-                   : vm.version < 11 ? FOLLOW_STACKS
-                                     : FOLLOW_SAMPLES;
+                       : FOLLOW_STACKS;
     sites_begin(&s->options, true, alloc_follow == FOLLOW_ALL);
-    if (alloc_follow != FOLLOW_SAMPLES)
+    sampling = alloc_follow != FOLLOW_ALL && vm.version >= 11 && vm_need(&samples, &missing) == 0 &&
+               vm_capabilities_empty(&missing);
+    if (!sampling)
         return 0;
-    if (vm_need(&samples, &missing) < 0 || !vm_capabilities_empty(&missing)) {
-        alloc_follow = FOLLOW_STACKS;
-        return 0;
-    }
     alloc_samples_begin();
     /* Before the first allocation buffers are handed to threads of a VM that is starting. */
     return vm.live ? 0 : vm_events_on(&sample_events);
@@ -107,7 +106,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         buf_printf(why, "exact allocation counts: the probe class is another's");
     if (r == 0)
         r = threads_listen(&alloc_exact_threads);
-    if (r == 0 && alloc_follow == FOLLOW_SAMPLES) {
+    if (r == 0 && sampling) {
         vm_sampler_find(jni);
         r = threads_listen(&alloc_samples_threads);
     }
@@ -126,11 +125,8 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         jfr_lose(s->out.jfr, LOSS_ALLOC_RUNNING, instrument_running(jni));
     if (r == 0)
         r = vm_events_on(&alloc_exact_events);
-    if (r == 0 && alloc_follow == FOLLOW_SAMPLES && vm.attached)
+    if (r == 0 && sampling && vm.attached)
         r = vm_events_on(&sample_events);
-    /* JDK 11 has handed out allocation buffers without sampling; a collection retires them. */
-    if (r == 0 && alloc_follow == FOLLOW_SAMPLES && !vm.attached && vm.version < 17)
-        collect_if_possible(jni);
     return r < 0 ? r : alloc_native_on(jni, why);
 }
 
@@ -141,7 +137,7 @@ static void stop(struct session *s, JNIEnv *jni)
     sites_unlock();
     alloc_native_off(jni);
     vm_events_off(&alloc_exact_events);
-    if (alloc_follow == FOLLOW_SAMPLES)
+    if (sampling)
         vm_events_off(&sample_events);
     instrument_off(&client, jni);
     threads_unlisten(&alloc_exact_threads);

@@ -88,16 +88,14 @@ uint64_t alloc_slot_key(JNIEnv *jni)
 /* ---- the probes' native methods ---- */
 
 /*
- * Tracks an object that belongs to no point: every such object, or on JDK 8 a selection such as the
- * VM's own sampling would make. Under the lock.
+ * Tracks an object that belongs to no point: every such object, or, once the budget is spent, a
+ * selection such as the VM's own sampling would make. Under the lock.
  */
 static void follow_counted(JNIEnv *jni, int64_t site, jobject o, jlong size)
 {
-    bool stacks = alloc_follow == FOLLOW_STACKS;
-    double chance = alloc_follow == FOLLOW_ALL || (stacks && sites_follow_each()) ? 1
-                    : stacks ? sites_chance(size, SITES_INTERVAL)
-                             : 0;
-    if (site >= 0 && chance > 0 && (double)alloc_random_below(1 << 20) < chance * (1 << 20))
+    double chance =
+        alloc_follow == FOLLOW_ALL || sites_follow_each(0) ? 1 : sites_chance(size, SITES_INTERVAL);
+    if (site >= 0 && (double)alloc_random_below(1 << 20) < chance * (1 << 20))
         sites_follow(jni, site, (*jni)->NewWeakGlobalRef(jni, o), 1 / chance, size);
 }
 
@@ -246,7 +244,7 @@ static void take_sample(JNIEnv *jni, struct alloc_block *b, uint32_t point, stru
     int64_t site = sites_find(alloc_point_class(point), threads_self(jni), frames, n);
     l->several = l->several || (l->site >= 0 && site != l->site);
     l->site = site;
-    bool once = sites_depth() <= 1 && alloc_follow != FOLLOW_STACKS;
+    bool once = sites_depth() <= 1 && alloc_follow == FOLLOW_ALL;
     __atomic_store_n(&c->next, once ? NEVER : l->end, __ATOMIC_RELAXED);
     if (alloc_follow == FOLLOW_STACKS)
         add_pick(point, (double)l->gap);
@@ -316,7 +314,7 @@ NATIVE(void, hold)(JNIEnv *jni, jclass class, jobject o, jint point)
         follow(jni, o, point, 1);
 }
 
-/* Counts n objects of the same class and size. */
+/* Counts n objects of the same class and size, of which `o` is one taken at random. */
 static void count_objects(JNIEnv *jni, jobject o, const struct site_frame *frames,
                           uint32_t n_frames, uint64_t n)
 {
@@ -331,6 +329,8 @@ static void count_objects(JNIEnv *jni, jobject o, const struct site_frame *frame
             alloc_add(site, (double)n, (double)size * (double)n);
         if (alloc_exact.on && n == 1)
             follow_counted(jni, site, o, size);
+        else if (alloc_exact.on && site >= 0)
+            sites_follow(jni, site, (*jni)->NewWeakGlobalRef(jni, o), (double)n, size);
         sites_unlock();
     }
     if (class)
@@ -460,15 +460,18 @@ NATIVE(void, arrays)(JNIEnv *jni, jclass class, jobject o, jint point, jint dime
         return;
     alloc_busy = true;
     uint32_t n_frames = sites_stack(jni, frames, NULL);
-    if (alloc_follow == FOLLOW_ALL)
+    bool each = alloc_follow == FOLLOW_ALL || sites_follow_each(0);
+    if (each)
         count_each(jni, o, dimensions, frames, n_frames);
     uint64_t n = 1;
-    jobject at = alloc_follow == FOLLOW_ALL ? NULL : (*jni)->NewLocalRef(jni, o);
+    jobject at = each ? NULL : (*jni)->NewLocalRef(jni, o);
     for (jint d = 0; at; d++) {
         count_objects(jni, at, frames, n_frames, n);
         jsize length = (*jni)->GetArrayLength(jni, at);
         n *= (uint64_t)length;
-        jobject inner = d + 1 < dimensions && n ? (*jni)->GetObjectArrayElement(jni, at, 0) : NULL;
+        jsize any = length ? (jsize)alloc_random_below((uint64_t)length) : 0;
+        jobject inner =
+            d + 1 < dimensions && n ? (*jni)->GetObjectArrayElement(jni, at, any) : NULL;
         (*jni)->DeleteLocalRef(jni, at);
         at = inner;
     }

@@ -3,20 +3,19 @@
  * Allocations found by the VM's own sampling (SampledObjectAlloc, JDK 11). An object of s bytes is
  * sampled with probability p = 1 - exp(-s / interval). Each sampled object represents 1 / p
  * objects, which makes counts and bytes unbiased; the sum of (1 - p) / p^2 is the variance of the
- * count. alloc=sampled reports these samples alone; together with exact counts they show what is
- * alive. In a recording each sample becomes a jdk.ObjectAllocationSample event at once, whose
- * weight is the bytes that it represents. In HPROF output, and where sites are requested, samples
- * are summed by site. JDK 8 has no such sampling, so exact.c counts there.
+ * count. alloc=sampled reports these samples alone; together with exact counts they show what code
+ * that cannot be instrumented has allocated. In a recording each sample becomes a
+ * jdk.ObjectAllocationSample event at once, whose weight is the bytes that it represents. In HPROF
+ * output, and where sites are requested, samples are summed by site. JDK 8 has no such sampling, so
+ * exact.c counts there.
  *
  * A sample costs about 8 us. A program that allocates gigabytes a second would produce ten thousand
  * of them a second, so after the first few thousand the interval is adjusted to the allocation
  * rate, for a thousand samples a second. A thread draws the distance to its next sample when it
  * takes one, using the interval of that time, and the next sample is weighted by that interval.
- *
- * Together with exact counts the interval is 0 at first: every object is a sample and represents
- * itself, until SITES_FREE objects are tracked. From then on the interval is a fraction of the
- * bytes allocated so far (about 2,800 more samples each time they double), or the interval that
- * gives a thousand samples a second where that is larger.
+ * Together with exact counts the interval is a fraction of the bytes allocated so far (about 700
+ * more samples each time they double), or the one that gives a thousand samples a second where that
+ * is smaller.
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/capture/alloc/sites_private.h"
@@ -36,8 +35,8 @@ enum {
     ROUND = 64,          /* samples between two adjustments of the interval */
     ROUND_NS = 64 * 1000 * 1000,
     INTERVAL_MAX = 1 << 30,
-    INTERVAL_LEAST = 1 << 10, /* with exact counts, after the first SITES_FREE */
-    INTERVAL_PART = 1 << 12,  /* as a fraction of the bytes so far */
+    INTERVAL_LEAST = 4 << 10, /* with exact counts, at first */
+    INTERVAL_PART = 1 << 10,  /* as a fraction of the bytes so far */
 };
 
 /* Protected by the lock, except for `interval`. */
@@ -80,16 +79,11 @@ static void set_interval(uint64_t bytes)
 
 void alloc_samples_begin(void)
 {
-    uint32_t first = site_table.exact ? 0 : SITES_INTERVAL;
+    uint32_t first = site_table.exact ? INTERVAL_LEAST : SITES_INTERVAL;
     pace.session++;
     pace.before = vm.live ? pace.interval : first;
     pace.in_round = pace.round_began = 0;
     pace.bytes = 0;
-    /*
-     * In a running VM, threads still allocate for a while in buffers that were handed out without
-     * sampling.
-     */
-    site_table.complete = site_table.exact && !vm.live;
     set_interval(first);
 }
 
@@ -164,9 +158,9 @@ void alloc_samples_reduce(unsigned level)
 }
 
 /* The same when exact counts are recorded as well. Under the lock. */
-static void keep_budget(void)
+static void keep_part(void)
 {
-    if (sites_follow_each() || (pace.interval && ++pace.in_round < ROUND))
+    if (++pace.in_round < ROUND)
         return;
     uint64_t now = now_ns();
     double part = pace.bytes / INTERVAL_PART, wanted = part;
@@ -177,7 +171,6 @@ static void keep_budget(void)
     }
     pace.in_round = 0;
     pace.round_began = now;
-    site_table.complete = false;
     set_interval((uint64_t)MIN(MAX(wanted, INTERVAL_LEAST), INTERVAL_MAX));
 }
 
@@ -187,7 +180,7 @@ static void count(JNIEnv *jni, int64_t number, jobject object, jlong size, doubl
     double weight = 1 / p;
     pace.bytes += weight * (double)size;
     if (site_table.exact)
-        keep_budget();
+        keep_part();
     else
         keep_pace();
     struct site *site = sites_at(number);
@@ -200,7 +193,11 @@ static void count(JNIEnv *jni, int64_t number, jobject object, jlong size, doubl
     sum->objects += weight;
     sum->bytes += weight * (double)size;
     site_table.variance_bytes += (1 - p) / (p * p) * (double)size * (double)size;
-    sites_follow(jni, number, (*jni)->NewWeakGlobalRef(jni, object), weight, size);
+    jweak weak = (*jni)->NewWeakGlobalRef(jni, object);
+    if (site_table.exact)
+        sites_follow_sample(jni, number, weak, weight, size);
+    else
+        sites_follow(jni, number, weak, weight, size);
 }
 
 static void write_sample(struct jfr_writer *w, const char *signature, const struct thread *self,

@@ -4,6 +4,7 @@
 #include "agent/session/ending.h"
 #include "agent/stacks/own_stack.h"
 #include "agent/vm/names.h"
+#include "base/clock.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@ void sites_begin(const struct options *o, bool exact, bool all)
     site_table.all = all;
     site_table.complete = all;
     site_table.interval = site_table.followed = 0;
+    site_table.began = now_ns();
     site_table.on = true;
     pthread_mutex_unlock(&site_table.lock);
 }
@@ -191,9 +193,13 @@ struct site *sites_at(int64_t number)
                                                                 : NULL;
 }
 
-bool sites_follow_each(void)
+bool sites_follow_each(uint64_t n)
 {
-    return __atomic_load_n(&site_table.followed, __ATOMIC_RELAXED) < SITES_FREE;
+    uint64_t followed = __atomic_load_n(&site_table.followed, __ATOMIC_RELAXED);
+    if (followed < SITES_FREE || n >= SITES_FEW)
+        return followed < SITES_FREE;
+    return followed < 2 * SITES_FREE ||
+           followed - 2 * SITES_FREE < (now_ns() - site_table.began) / NS_PER_MS;
 }
 
 /* Under the lock. */
@@ -210,9 +216,19 @@ static void sweep(JNIEnv *jni)
     site_table.live.len = kept;
 }
 
+/* What an object that is tracked adds to its site's squares. */
+static void add_squares(struct estimate *to, const struct followed *f, double sign)
+{
+    double w = f->weight, bytes = w * (double)f->size;
+    if (w > 1) {
+        to->objects += sign * w * w;
+        to->bytes += sign * bytes * bytes;
+    }
+}
+
 /*
- * Stops tracking half of the objects, except those of sites that have few, whose figures stay as
- * exact as they are. Under the lock.
+ * Stops tracking one object, drawn at random, of each two that follow each other in their site,
+ * except in sites that have few, whose figures stay as exact as they are. Under the lock.
  */
 static void thin_out(JNIEnv *jni)
 {
@@ -221,43 +237,70 @@ static void thin_out(JNIEnv *jni)
     if (site_table.live.len < SITES_HELD_MAX / 4 * 3)
         return;
     for (size_t i = 0; i < site_table.sites.len; i++)
-        site_table.sites.data[i].held = 0;
+        site_table.sites.data[i].held = site_table.sites.data[i].seen = 0;
     for (size_t i = 0; i < site_table.live.len; i++)
         site_table.sites.data[site_table.live.data[i].site].held++;
     for (size_t i = 0; i < site_table.live.len; i++) {
         struct followed f = site_table.live.data[i];
         struct site *s = &site_table.sites.data[f.site];
-        bool many = s->held > SITES_HELD_FEW;
-        if (many && alloc_random_below(2)) {
-            (*jni)->DeleteWeakGlobalRef(jni, f.object);
-            s->followed -= f.weight <= 1;
+        if (s->held <= SITES_HELD_FEW) {
+            site_table.live.data[kept++] = f;
             continue;
         }
-        f.weight *= many ? 2 : 1;
+        bool second = s->seen++ % 2;
+        s->released = second ? !s->released : alloc_random_below(2);
+        if (!f.sample) {
+            s->followed -= f.weight <= 1;
+            add_squares(&s->squares, &f, -1);
+        }
+        if (s->released) {
+            (*jni)->DeleteWeakGlobalRef(jni, f.object);
+            continue;
+        }
+        f.weight *= 2;
+        if (!f.sample) {
+            s->most = MAX(s->most, (double)f.weight);
+            add_squares(&s->squares, &f, 1);
+        }
         site_table.live.data[kept++] = f;
     }
     site_table.complete = site_table.complete && kept == site_table.live.len;
     site_table.live.len = kept;
 }
 
-void sites_follow(JNIEnv *jni, int64_t site, jweak object, double weight, jlong size)
+/* Under the lock. Returns the object's site, or NULL when the object is not tracked. */
+static struct site *track(JNIEnv *jni, struct followed f)
 {
-    struct followed f = {object, (uint32_t)site, (float)weight, (uint64_t)size};
-    struct site *s = sites_at(site);
+    struct site *s = sites_at(f.site);
     if (!site_table.all && site_table.live.len >= SITES_HELD_MAX)
         thin_out(jni);
-    if (s && object && site_table.live.len < MAX_LIVE && vec_push(&site_table.live, f) == 0) {
-        s->followed += weight <= 1;
-        s->tracked = true;
-        s->most = MAX(s->most, weight);
-        site_table.complete = site_table.complete && weight <= 1;
-        __atomic_store_n(&site_table.followed, site_table.followed + 1, __ATOMIC_RELAXED);
-        return;
-    }
-    if (object)
-        (*jni)->DeleteWeakGlobalRef(jni, object);
+    if (s && f.object && site_table.live.len < MAX_LIVE && vec_push(&site_table.live, f) == 0)
+        return s;
+    if (f.object)
+        (*jni)->DeleteWeakGlobalRef(jni, f.object);
     site_table.not_followed++;
     site_table.complete = false;
+    return NULL;
+}
+
+void sites_follow(JNIEnv *jni, int64_t site, jweak object, double weight, jlong size)
+{
+    struct followed f = {object, (uint32_t)site, (float)weight, (uint64_t)size, false};
+    struct site *s = track(jni, f);
+    if (!s)
+        return;
+    s->followed += weight <= 1;
+    s->tracked = true;
+    s->most = MAX(s->most, weight);
+    add_squares(&s->squares, &f, 1);
+    site_table.complete = site_table.complete && weight <= 1;
+    __atomic_store_n(&site_table.followed, site_table.followed + 1, __ATOMIC_RELAXED);
+}
+
+void sites_follow_sample(JNIEnv *jni, int64_t site, jweak object, double weight, jlong size)
+{
+    (void)track(jni,
+                (struct followed){object, (uint32_t)site, (float)weight, (uint64_t)size, true});
 }
 
 void sites_flush(JNIEnv *jni, struct jfr_writer *w)
@@ -281,19 +324,43 @@ void sites_flush(JNIEnv *jni, struct jfr_writer *w)
     pthread_mutex_unlock(&site_table.lock);
 }
 
+/*
+ * The VM samples each object by itself, so the number of samples varies as well; in strata there is
+ * one of each, and only whether it is alive varies: with the share p of those that are, by
+ * p (1 - p) of the squares at most.
+ */
+static double variance_of(double live_squares, double squares)
+{
+    return squares > 0 ? live_squares * MAX(1 - live_squares / squares, 0) : 0;
+}
+
 void sites_count_live(JNIEnv *jni)
 {
+    static const struct estimate none;
     sweep(jni);
-    for (size_t i = 0; i < site_table.sites.len; i++)
-        site_table.sites.data[i].live = site_table.sites.data[i].variance = (struct estimate){0};
+    for (size_t i = 0; i < site_table.sites.len; i++) {
+        struct site *s = &site_table.sites.data[i];
+        s->live = s->variance = s->sampled_live = s->sampled_variance = none;
+    }
     for (size_t i = 0; i < site_table.live.len; i++) {
         const struct followed *f = &site_table.live.data[i];
         struct site *s = &site_table.sites.data[f->site];
         double size = (double)f->size, spread = f->weight * (f->weight - 1);
-        s->live.objects += f->weight;
-        s->live.bytes += f->weight * size;
-        s->variance.objects += spread;
-        s->variance.bytes += spread * size * size;
+        struct estimate *live = f->sample ? &s->sampled_live : &s->live,
+                        *variance = f->sample ? &s->sampled_variance : &s->variance;
+        live->objects += f->weight;
+        live->bytes += f->weight * size;
+        if (f->sample || !site_table.exact) {
+            variance->objects += spread;
+            variance->bytes += spread * size * size;
+        } else {
+            add_squares(variance, f, 1);
+        }
+    }
+    for (size_t i = 0; i < site_table.sites.len && site_table.exact; i++) {
+        struct site *s = &site_table.sites.data[i];
+        s->variance.objects = variance_of(s->variance.objects, s->squares.objects);
+        s->variance.bytes = variance_of(s->variance.bytes, s->squares.bytes);
     }
 }
 

@@ -24,10 +24,18 @@ struct site {
     struct estimate allocated; /* counted */
     struct estimate sampled;   /* estimated from the VM's samples, where nothing is counted */
     struct estimate live;      /* as of the last report */
-    /* of `live`, the part estimated from tracked objects that represent more than themselves */
-    struct estimate variance;
+    struct estimate variance;  /* of `live` */
+    /* of the VM's samples, where nothing is counted or tracked */
+    struct estimate sampled_live, sampled_variance;
+    /*
+     * The squares of what tracked objects represent, or did until they died; those that represent
+     * themselves alone are left out.
+     */
+    struct estimate squares;
     double followed;          /* objects that are, or were until they died, tracked individually */
-    uint32_t held;            /* lost when tracked objects were thinned out */
+    uint32_t held;            /* objects that are tracked when they are thinned out */
+    uint32_t seen;            /* of these, so far */
+    bool released;            /* the last one of them is no longer tracked */
     double most;              /* the largest number of objects that one tracked one represented */
     bool tracked;             /* an object has been tracked */
     struct estimate reported; /* allocated, at the last incremental report */
@@ -43,8 +51,8 @@ struct site_frame {
 enum { SITE_DEPTH_MAX = 1024, SITE_SKIP_FEW = 3, SITE_SKIP_MAX = 8 };
 
 /*
- * Begins a session's table. exact: objects are counted, and samples only show what is alive; all:
- * every object is tracked.
+ * Begins a session's table. exact: objects are counted, and samples show what is not; all: every
+ * object is tracked.
  */
 void sites_begin(const struct options *o, bool exact, bool all);
 void sites_end(void);
@@ -80,18 +88,25 @@ void sites_unlock(void);
  * sites are dropped and the remaining ones represent twice as many.
  */
 void sites_follow(JNIEnv *jni, int64_t site, jweak object, double weight, jlong size);
+/* The same of one of the VM's samples, beside exact counts. */
+void sites_follow_sample(JNIEnv *jni, int64_t site, jweak object, double weight, jlong size);
 
 /* The probability that an object of `size` bytes is sampled at an interval in bytes. */
 enum { SITES_INTERVAL = 512 << 10 };
 
 /*
- * The budget: this many objects are tracked from the start, then a thousand more each second, and
- * at most this many at a time.
+ * The budget: this many objects are tracked whatever allocates them, then as many of places with
+ * fewer than SITES_FEW, then a thousand of these each second, and at most this many at a time.
  */
-enum { SITES_FREE = 1 << 15, SITES_HELD_MAX = 1 << 17, SITES_HELD_FEW = 64 };
+enum {
+    SITES_FREE = 1 << 15,
+    SITES_FEW = 1 << 14,
+    SITES_HELD_MAX = 1 << 17,
+    SITES_HELD_FEW = 64,
+};
 
-/* Whether every object is still to be tracked. Without the lock. */
-bool sites_follow_each(void);
+/* Whether every object of a place that has allocated `n` is tracked. Without the lock. */
+bool sites_follow_each(uint64_t n);
 
 double sites_chance(jlong size, uint64_t interval);
 

@@ -16,7 +16,8 @@ struct followed {
     jweak object;
     uint32_t site;
     float weight;
-    uint64_t size;
+    uint64_t size : 63;
+    bool sample : 1; /* of the VM, beside exact counts */
 };
 
 struct site_table {
@@ -29,9 +30,10 @@ struct site_table {
     VEC(struct followed) live;
     uint64_t samples, lost, not_followed;
     uint64_t followed; /* so far */
+    uint64_t began;    /* when the session did, in nanoseconds */
     /*
-     * the VM's sampling interval in bytes, which is what an object that was not sampled may stand
-     * for; 0: the VM does not sample
+     * the VM's sampling interval in bytes, which is what an object that was found by samples alone
+     * may stand for; 0: the VM does not sample
      */
     uint64_t interval;
     bool complete;         /* every object since the start of the session was tracked */

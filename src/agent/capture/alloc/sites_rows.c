@@ -42,10 +42,9 @@ static double stands_for(const struct site_row *r)
      * No object of this row could be tracked, because its constructor call cannot be found in the
      * bytecode.
      */
-    if (site_table.all || (!site_table.interval && !r->tracked))
-        return r->unseen.objects;
-    return site_table.interval ? 1 / sites_chance((jlong)MAX(each, 1), site_table.interval)
-                               : r->most;
+    if (r->sampled)
+        return 1 / sites_chance((jlong)MAX(each, 1), site_table.interval);
+    return site_table.all || !r->tracked ? r->unseen.objects : r->most;
 }
 
 /*
@@ -90,6 +89,7 @@ static void add_live(struct site_row *to, const struct site_row *row)
     to->followed += row->followed;
     to->most = MAX(to->most, row->most);
     to->tracked = to->tracked || row->tracked;
+    to->sampled = to->sampled || row->sampled;
 }
 
 static void subtract(struct estimate *from, const struct estimate *e)
@@ -169,32 +169,30 @@ static void cut_live(struct site_row *r)
 
 /*
  * Handles what was sampled where nothing is counted. With exact counts, a sample may find a stack
- * before a stack sample of its place's counter does; such live objects are given to the largest
- * site of the same class and method. The rest was allocated by code that cannot be instrumented and
- * by the VM itself, and is an estimate.
+ * before a stack sample of its place's counter does: such objects are counted in another site of
+ * the same class and method. The rest was allocated by code that cannot be instrumented and by the
+ * VM itself, and is an estimate. So is what is alive of objects that are counted and could not be
+ * tracked.
  */
 static int give_samples(struct site_rows *r)
 {
-    struct map largest = {0};
+    struct map counted = {0};
     struct site_row *rows = r->rows.data;
     int error = 0;
     for (size_t i = 0; i < r->rows.len && !error; i++) {
         if (rows[i].allocated.objects <= 0)
             continue;
-        uint64_t *at = map_at(&largest, place_of(rows[i].site), i, NULL);
-        error = at ? 0 : -1;
-        if (at && rows[*at].allocated.bytes < rows[i].allocated.bytes)
-            *at = i;
+        error = map_put(&counted, place_of(rows[i].site), 1);
     }
     for (size_t i = 0; i < r->rows.len && !error; i++) {
         const struct site *s = &site_table.sites.data[rows[i].site];
-        if (s->allocated.objects > 0 || s->sampled.objects <= 0)
+        bool nowhere = s->allocated.objects <= 0 && !map_get(&counted, place_of(rows[i].site));
+        if (s->sampled.objects <= 0 || !(nowhere || (s->allocated.objects > 0 && !s->tracked)))
             continue;
-        const uint64_t *at = map_get(&largest, place_of(rows[i].site));
-        if (at) {
-            add_live(&rows[*at], &rows[i]);
-            rows[i].live = rows[i].variance = (struct estimate){0};
-        } else {
+        rows[i].sampled = true;
+        rows[i].live = s->sampled_live;
+        rows[i].variance = s->sampled_variance;
+        if (nowhere) {
             rows[i].allocated = s->sampled;
             rows[i].estimated = true;
             add(&r->estimated, &s->sampled);
@@ -202,7 +200,7 @@ static int give_samples(struct site_rows *r)
     }
     for (size_t i = 0; i < r->rows.len; i++)
         cut_live(&rows[i]);
-    map_release(&largest);
+    map_release(&counted);
     return error;
 }
 
@@ -249,6 +247,7 @@ int sites_take_rows(JNIEnv *jni, unsigned flags, sites_settle *settle, struct si
                                                       .followed = s->followed,
                                                       .most = s->most,
                                                       .tracked = s->tracked,
+                                                      .sampled = !site_table.exact,
                                                       .allocated = s->allocated}));
     }
     if (!error && site_table.exact)

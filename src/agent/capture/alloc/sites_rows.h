@@ -19,6 +19,7 @@ struct site_row {
     double most;     /* the largest number of objects that one tracked object represented */
     bool tracked;    /* an object of the row has been tracked */
     bool estimated;  /* found only by samples, although exact counts were recorded */
+    bool sampled;    /* what is alive comes from the VM's samples */
 };
 
 struct site_rows {

@@ -108,7 +108,8 @@ bool alloc_sample_due(struct alloc_sampling *l, struct alloc_counter *c)
     if (c->count < l->end)
         return true;
     settle_sampling(l, c);
-    l->gap = !l->end || (alloc_follow == FOLLOW_STACKS && sites_follow_each()) ? 1 : stratum(l, c);
+    bool each = alloc_follow == FOLLOW_STACKS && sites_follow_each(c->count - l->begin);
+    l->gap = !l->end || each ? 1 : stratum(l, c);
     l->end = c->count + l->gap;
     uint64_t later = alloc_random_below(l->gap);
     __atomic_store_n(&c->next, c->count + later, __ATOMIC_RELAXED);

@@ -132,18 +132,6 @@ public final class JvmscopeSites {
             U.putLong(at, n + 1);
     }
 
-    /** An array whose length is a constant. */
-    @ForceInline
-    public static void fixed(int point) {
-        made(null, point);
-    }
-
-    /** The same, of a class that may fail to be resolved: then it has thrown. */
-    @ForceInline
-    public static void fixed(Class<?> type, int point) {
-        made(null, point);
-    }
-
     private static void array(long size, int length, int point) {
         long cell = CELLS + ((long) point << CELL_SHIFT), n = U.getLong(cell);
         if (U.getLong(cell + CELL_OWNER) == U.getLong(Carrier.carrier(), EETOP) && n < U.getLong(cell + NEXT)
@@ -246,10 +234,9 @@ public final class JvmscopeSites {
             } else
                 made(o.getClass(), point);
         }
-        int follow = U.getInt(FOLLOW);
-        if (follow == 1)
+        if (U.getInt(FOLLOW) == 0)
             constructed(o, point);
-        else if (follow == 2)
+        else
             hold(o, point);
     }
 
