@@ -88,7 +88,7 @@ void sites_unlock(void);
  * sites are dropped and the remaining ones represent twice as many.
  */
 void sites_follow(JNIEnv *jni, int64_t site, jweak object, double weight, jlong size);
-/* The same of one of the VM's samples, beside exact counts. */
+/* The same of one of the VM's samples, in addition to exact counts. */
 void sites_follow_sample(JNIEnv *jni, int64_t site, jweak object, double weight, jlong size);
 
 /* The probability that an object of `size` bytes is sampled at an interval in bytes. */

@@ -17,7 +17,7 @@ struct followed {
     uint32_t site;
     float weight;
     uint64_t size : 63;
-    bool sample : 1; /* of the VM, beside exact counts */
+    bool sample : 1; /* of the VM, in addition to exact counts */
 };
 
 struct site_table {
