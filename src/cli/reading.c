@@ -111,6 +111,13 @@ bool reading_check(const struct selection *s, struct profile *p, const char *pat
     return !only_requests_given(&s->requests) || only_requests_keep(&s->requests, path, p) == 0;
 }
 
+/* Whether a metric consists of counts, which are known of the recording as a whole only. */
+static bool is_counted(const struct profile *p, enum profile_metric metric)
+{
+    return (metric == PROFILE_EXACT && p->calls.len) ||
+           (metric == PROFILE_ALLOCATION && p->sites.len && !p->series[metric].estimated);
+}
+
 int reading_metric(const struct selection *s, const struct profile *p, const char *path,
                    enum profile_metric *ret)
 {
@@ -118,6 +125,9 @@ int reading_metric(const struct selection *s, const struct profile *p, const cha
         bool wanted = !s->metric || strcmp(s->metric, profile_metrics[i].name) == 0;
         if (wanted && (p->series[i].samples.len || s->metric)) {
             *ret = (enum profile_metric)i;
+            if ((s->filter.from_ns || s->filter.to_ns) && is_counted(p, *ret))
+                return complain(path, "--from and --to cannot select a part of what is counted",
+                                "counts are those of the whole recording");
             if (p->series[i].samples.len)
                 return 0;
             return complain(path, "holds none of this metric", s->metric);

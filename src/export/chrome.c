@@ -110,7 +110,7 @@ static int thread_names(struct chrome *c)
 static int export_chrome(const struct export_source *s, FILE *out, struct buf *why)
 {
     _cleanup_(timeline_freep) struct timeline *t = NULL;
-    int r = timeline_load(&t, s->path, why);
+    int r = thread_slices_load(&t, s->path, why);
     if (r < 0)
         return r;
     struct chrome c = {.t = t, .out = out, .b = BUF(64 << 20)};

@@ -40,11 +40,15 @@ static int compare_ranked(const void *a, const void *b)
                                 : (x->node > y->node) - (x->node < y->node);
 }
 
-/* Lists the nodes that have weight of their own, heaviest first; the caller frees *ret. */
+/*
+ * Lists the nodes that have weight of their own, heaviest first; the caller frees *ret. Times of
+ * too few readings are not known and count as none, as in the agent's own output.
+ */
 static int rank_nodes(const struct profile_view *v, struct ranked **ret, size_t *ret_n)
 {
     const struct profile *p = v->profile;
     bool exact = v->metric == PROFILE_EXACT;
+    uint64_t least = profile_least_weight(v);
     VEC(struct ranked) list = {0};
     _cleanup_free_ uint64_t *calls = exact ? calloc(p->nodes.len + 1, sizeof(*calls)) : NULL;
     if (exact && !calls)
@@ -56,9 +60,8 @@ static int rank_nodes(const struct profile_view *v, struct ranked **ret, size_t 
             calls[c->node] += c->calls;
     }
     for (size_t i = 0; i < p->nodes.len; i++) {
-        uint64_t count = exact ? calls[i] : v->self[i];
-        if ((v->self[i] || count) &&
-            vec_push(&list, ((struct ranked){v->self[i], count, (uint32_t)i})) < 0) {
+        uint64_t count = exact ? calls[i] : v->self[i], self = v->self[i] < least ? 0 : v->self[i];
+        if ((self || count) && vec_push(&list, ((struct ranked){self, count, (uint32_t)i})) < 0) {
             vec_release(&list);
             return -ENOMEM;
         }

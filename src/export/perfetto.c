@@ -193,7 +193,7 @@ static int put_locks(struct perfetto *p)
 static int export_perfetto(const struct export_source *s, FILE *out, struct buf *why)
 {
     _cleanup_(timeline_freep) struct timeline *t = NULL;
-    int r = timeline_load(&t, s->path, why);
+    int r = thread_slices_load(&t, s->path, why);
     if (r < 0)
         return r;
     struct perfetto p = {

@@ -1,9 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "export/thread_slices.h"
 
+#include "timeline/load.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+int thread_slices_load(struct timeline **ret, const char *path, struct buf *why)
+{
+    int r = timeline_load(ret, path, why);
+    if (r < 0 || (*ret)->n_nodes)
+        return r;
+    buf_printf(why, "%s holds nothing about threads: record with --threads", path);
+    return -ENODATA;
+}
 
 int thread_slices(const struct timeline *t, const struct slice_visitor *v)
 {

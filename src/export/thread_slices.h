@@ -2,6 +2,7 @@
 /* Presents a timeline as slices and arrows, for the formats of thread viewers. */
 #pragma once
 
+#include "base/buf.h"
 #include "timeline/timeline.h"
 
 /*
@@ -19,6 +20,11 @@ struct slice_visitor {
     int (*arrow)(void *context, uint64_t id, uint32_t waker, uint32_t woken);
 };
 
+/*
+ * Loads the timeline of a recording for a format of threads. Returns 0, or a negative errno with
+ * the reason in why: -ENODATA when the recording holds nothing about threads.
+ */
+int thread_slices_load(struct timeline **ret, const char *path, struct buf *why) must_check;
 int thread_slices(const struct timeline *t, const struct slice_visitor *v) must_check;
 
 /* Writes the name of a slice, such as "wait-lock java.lang.Object", into text[size]. */

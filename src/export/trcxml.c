@@ -7,6 +7,7 @@
  */
 #include "base/json.h"
 #include "export/export.h"
+#include "export/thread_slices.h"
 #include "timeline/load.h"
 
 #include <errno.h>
@@ -232,7 +233,7 @@ static void put_node(struct trcxml *x, uint32_t n)
 static int export_trcxml(const struct export_source *s, FILE *out, struct buf *why)
 {
     _cleanup_(timeline_freep) struct timeline *t = NULL;
-    int r = timeline_load(&t, s->path, why);
+    int r = thread_slices_load(&t, s->path, why);
     if (r < 0)
         return r;
     struct trcxml x = {t, out};

@@ -250,6 +250,29 @@ def test_formats_without_counts_of_calls_say_so(tmp_path):
     assert done.returncode == 0 and "without the counts of calls" in done.stderr, done.stderr
 
 
+def test_what_counts_have_not_is_said(tmp_path):
+    """Counts of a whole recording have no part, and nothing about threads. Times of too few readings are none in HPROF's text, whether
+    it is converted or written by the agent."""
+    jdk, out = lab.Jdk(17), tmp_path / "times.jfr"
+    done = jdk.java("Amounts", jvm=(jdk.agent(f"cpu=times,format=r,file={out}"),))
+    assert done.returncode == 0, done.stderr
+    for words in (("report", out), ("report", "--json", out), ("convert", "-o", tmp_path / "part.pb.gz", out)):
+        for part in (("--from", "1ms"), ("--to", "10s"), ("--from", "0s", "--to", "50ms")):
+            done = lab.jvmscope(*words, *part)
+            assert (done.returncode, done.stdout) == (1, "") and "cannot select a part of what is counted" in done.stderr, (words, part, done)
+    for extension in (".json", ".pftrace", ".trcxml"):
+        other = tmp_path / f"x{extension}"
+        done = lab.jvmscope("convert", out, "-o", other)
+        assert (done.returncode, done.stderr) == (1, f"jvmscope: {other}: cannot write: {out} holds nothing about threads: record with --threads\n")
+        assert not other.exists()
+    text = tmp_path / "x.hprof.txt"
+    assert lab.jvmscope("convert", out, "-o", text).returncode == 0
+    readings = {m["method"]: m["readings"] for m in lab.read_json("report", "--json", out)["times"]["methods"]}
+    rows = re.findall(r"^ *\d+ +([\d.]+)% +[\d.]+% +\d+ +\d+ (\S+)$", text.read_text(), re.M)
+    assert len(rows) > 100 and min(readings.values()) < 10
+    assert all(float(self) == 0 for self, method in rows if readings.get(method, 10) < 10), rows[:20]
+
+
 def test_what_the_profiler_itself_ran_is_no_gap(tmp_path):
     """Stacks that consist of the agent's classes only have a root of their own: they are counted and shown, and are not among
     those without a method."""

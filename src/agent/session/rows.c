@@ -91,12 +91,21 @@ int rows_check(const struct session *s, struct buf *why)
     return r;
 }
 
+/* Whether somebody asked for a row, which may also be on because of --always. */
+static bool is_asked_for(const struct session *s, const struct capture *row)
+{
+    bool given = false;
+    for (int i = 0; i < OPTION_COUNT; i++)
+        given |= row->options >> i & 1 && s->options.v[i].given;
+    return given;
+}
+
 static int ask_capabilities(struct session *s, const struct capture *row, struct buf *why)
 {
     jvmtiCapabilities missing = {0};
     int r = vm_need(&row->needs, NULL);
     r = r < 0 ? r : vm_need(&row->likes, &missing);
-    if (r == 0 && !vm_capabilities_empty(&missing)) {
+    if (r == 0 && is_asked_for(s, row) && !vm_capabilities_empty(&missing)) {
         struct buf text = BUF(4096);
         name_options(s, row, &text);
         buf_printf(&text, ": records without ");
