@@ -200,6 +200,8 @@ static int read_samples(struct reading *r, const struct rec_sample *list, size_t
         else
             names_stack_soon(&r->names, ahead);
         uint64_t weight = s->weight;
+        if (kind == SAMPLED)
+            r->allocated.sampled_ns = MAX(r->allocated.sampled_ns, s->start_ns);
         if (kind == TIMED) {
             r->period_ns = rec_sample_ns(s, PERIOD, r->period_ns);
             weight = 1;
@@ -484,9 +486,12 @@ int load_jfr(struct load *l)
     l->profile->start_epoch_ns = (uint64_t)MAX(info.start_ns, 0);
     e = read_all_events(&r, recording);
     recording_info(recording, &info);
-    /* The last one is written at the end. In a copy of a recording that goes on there is none. */
+    /*
+     * The last one is written when sampling ends. A copy of a recording that goes on may have
+     * samples behind it.
+     */
     if (r.allocated.whole && !info.unended && !info.truncated &&
-        info.end_ns - r.allocated.last_ns < (int64_t)NS_PER_SECOND)
+        r.allocated.sampled_ns - r.allocated.last_ns < (int64_t)NS_PER_SECOND)
         l->profile->allocated = r.allocated.before + r.allocated.last;
     l->profile->duration_ns =
         MAX(l->profile->duration_ns, (uint64_t)MAX(info.end_ns - info.start_ns, 0));

@@ -37,8 +37,8 @@ enum kind { CPU, TIMED, NOT_WALKED, ELAPSED, SAMPLED, TLAB, LOCKS, KINDS };
 /* jvmscope.AllocatedBytes so far, in bytes. */
 struct allocated {
     uint64_t events, before, last;
-    int64_t last_ns;
-    bool whole; /* there is an event of the recording's begin */
+    int64_t last_ns, sampled_ns; /* the last event, and the last sample of allocations */
+    bool whole;                  /* there is an event of the recording's begin */
 };
 
 struct reading {

@@ -114,7 +114,7 @@ def test_the_span_of_a_recording_is_the_time_in_which_it_counts(jdk, jvmscope, t
         process.communicate()
     start, duration = span(out)
     assert 1 <= duration < 1.5 and ended - began > 2, (duration, ended - began, done.stderr)
-    assert began + (ended - began - duration) / 4 < start < ended - 1, "the classes were changed before"
+    assert start < ended - 1
     if jdk.version >= 17:
         summary = jdk.run("jfr", "summary", out).stdout
         assert re.search(r"^ Duration: 1 s$", summary, re.M), summary
@@ -126,7 +126,9 @@ def test_the_span_of_a_recording_is_the_time_in_which_it_counts(jdk, jvmscope, t
     assert jvmscope("convert", "-o", page, out).returncode == 0
     in_page = '"before":[{"capture":"times"' in page.read_text()
     sentence = "recorded up to"
+    # The classes were changed before.
     if samples:
+        assert began + (ended - began - duration) / 4 < start
         used = re.search(r"CPU time of the process ([\d.]+) (ms|s)", head.stdout)
         assert float(used[1]) / (1000 if used[2] == "ms" else 1) < 2 * 1.5, "two processors"
         assert before is None and not in_page and sentence not in head.stderr + done.stderr
@@ -134,7 +136,7 @@ def test_the_span_of_a_recording_is_the_time_in_which_it_counts(jdk, jvmscope, t
         assert "ThrowsForever.thrower" in told.stdout and sentence not in told.stderr
     else:
         row, = before
-        assert row["capture"] == "times" and 0.1 < row["ns"] / 1e9 < start - began + 1, (before, start - began)
+        assert row["capture"] == "times" and 0.1 < row["ns"] / 1e9 < start - began, (before, start - began)
         for text in (head.stderr, done.stderr):
             assert f"times: some was {sentence} {row['ns'] / 1e9:.2f} s before the recording began, while classes were changed\n" in text, text
         assert in_page

@@ -25,11 +25,11 @@
 enum { AT_START_UP = 256, AT_ONCE = 128, AT_ONCE_9_TO_12 = 4, AT_ONCE_8 = 1 };
 
 /*
- * The bound: of a hundred requests that arrive until the recording's end, one is delayed by more
- * than FELT_NS. A stop delays those that arrive in its first (length - FELT_NS). The time that this
- * requires is the recording itself as far as its duration goes, and pauses for the rest. Half of
- * the budget is reserved for other effects: code that was discarded is interpreted until it is
- * compiled again, and a capture of the heap requests collections.
+ * The bound: of a hundred requests that arrive while classes are changed, one is delayed by more
+ * than FELT_NS. A stop delays those that arrive in its first (length - FELT_NS), and the next stop
+ * follows one pause later. Half of the budget is reserved for other effects: code that was
+ * discarded is interpreted until it is compiled again, and a capture of the heap requests
+ * collections.
  */
 enum { SHARE = 200 };
 
@@ -42,9 +42,8 @@ enum { SHARE = 200 };
 #define PAUSES_MOST_NS     (60 * NS_PER_SECOND)
 
 static atomic_bool ending;
-static atomic_int hurried;           /* threads that wait for the work in progress */
-static _Atomic uint64_t undisturbed; /* of the time after the work, what no stop has used yet */
-static _Atomic uint64_t progress;    /* done << 32 | of; 0: not at work */
+static atomic_int hurried;        /* threads that wait for the work in progress */
+static _Atomic uint64_t progress; /* done << 32 | of; 0: not at work */
 
 bool batches_progress(int *ret_done, int *ret_of)
 {
@@ -52,19 +51,6 @@ bool batches_progress(int *ret_done, int *ret_of)
     *ret_done = (int)(now >> 32);
     *ret_of = (int)(uint32_t)now;
     return now != 0;
-}
-
-void batches_leave_alone(uint64_t ns)
-{
-    undisturbed = ns;
-}
-
-/* The pause that a stop requires, after it has used what it can of the time after the work. */
-static uint64_t required_pause(uint64_t stop)
-{
-    uint64_t ns = SHARE * (stop - MIN(stop, FELT_NS)), later = MIN(ns, undisturbed);
-    undisturbed -= later;
-    return ns - later;
 }
 
 void batches_hurry(bool on)
@@ -113,7 +99,8 @@ void batches_run(JNIEnv *jni, const struct batches *b, const jclass *classes, in
                  stop = reported && stops_so_far(&after) ? after - before : took;
         uint64_t batches = (uint64_t)((n - i - count + size - 1) / size);
         stop = MIN(stop, LONG_NS);
-        uint64_t pause = MAX(MIN(required_pause(stop), budget / batches), 2 * MIN(took, stop));
+        uint64_t pause =
+            MAX(MIN(SHARE * (stop - MIN(stop, FELT_NS)), budget / batches), 2 * MIN(took, stop));
         budget -= MIN(budget, pause);
         batches_rest(jni, b->pause, pause);
     }

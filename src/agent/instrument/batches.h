@@ -21,16 +21,10 @@ struct batches {
 
 /*
  * Has the VM transform classes. In a VM that was running before the agent came, a batch stops the
- * program for a few milliseconds. The pauses are long enough that until the recording's end only
- * one request in a hundred is delayed by more than 4 ms, unless all pauses together would exceed 30
- * ms a class or 60 s.
+ * program for a few milliseconds. The pauses are long enough that only one request in a hundred is
+ * delayed by more than 4 ms, unless all pauses together would exceed 30 ms a class or 60 s.
  */
 void batches_run(JNIEnv *jni, const struct batches *b, const jclass *classes, int n);
-/*
- * How long the program is left alone after the next classes have been changed: the bound is kept
- * over both, so that less of the time has to be pauses. What batches_run uses of it is gone.
- */
-void batches_leave_alone(uint64_t ns);
 /* Whether batches_run is at work, and how far it is. Any thread. */
 bool batches_progress(int *ret_done, int *ret_of);
 /* Sleeps for a while. False: the VM is ending, and the remaining classes are to be skipped. */

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/session/rows.h"
 
-#include "agent/instrument/batches.h"
 #include "agent/session/fault.h"
 #include "base/clock.h"
 #include "jfr/writer.h"
 
 #include <errno.h>
 #include <string.h>
-
-/* What a recording without a duration is supposed to last at least. */
-#define OPEN_END_NS (10 * NS_PER_SECOND)
 
 /*
  * The k-th row to load and start. This is the table's order, except in tests, which can move one
@@ -191,10 +187,7 @@ int rows_load(struct session *s, struct buf *why)
 
 int rows_start(struct session *s, JNIEnv *jni, struct buf *why)
 {
-    const struct option_value *duration = &s->options.v[OPT_DURATION];
-    batches_leave_alone(duration->given ? duration->number : OPEN_END_NS);
     int r = each_row(s, jni, false, why);
-    batches_leave_alone(0);
     for (int i = 0; i < captures_count && r == 0; i++)
         if (rows_has(s->on, i) && captures[i]->begin)
             captures[i]->begin(s, jni);

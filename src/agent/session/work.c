@@ -151,11 +151,15 @@ static void write_early(struct session *s)
 
 void session_begin_span(struct session *s)
 {
-    if (vm.late) {
+    bool changes = false;
+    for (int i = 0; i < captures_count; i++)
+        changes |= session_row_on(s, i) && captures[i]->changes_classes;
+    bool later = vm.late && changes;
+    if (later) {
         s->started_ns = now_ns();
         s->save_due_ns = s->started_ns + SESSION_SAVE_NS;
     }
-    if (vm.late && s->out.jfr) {
+    if (later && s->out.jfr) {
         jfr_writer_starts(s->out.jfr, s->started_ns);
         write_early(s);
     }
