@@ -246,7 +246,8 @@ def test_formats_without_counts_of_calls_say_so(tmp_path):
         done = lab.jvmscope("convert", out, "-o", other)
         told = f"jvmscope: {other}: note: without the counts of calls, which .jfr, .html and .hprof.txt hold\n"
         assert (done.returncode, done.stderr) == (0, told if extension in (".collapsed", ".pb.gz", ".otlp") else ""), done
-    done = lab.Jdk(17).run(lab.BUILD / "jvmscope", "run", "--cpu=times", "-o", tmp_path / "run.pb.gz", "--", "java", "-version")
+    done = lab.Jdk(17).run(lab.BUILD / "jvmscope", "run", "--cpu=times", "-o", tmp_path / "run.pb.gz", "--",
+                           "java", "-cp", lab.compiled("Busy"), "Busy", "1")
     assert done.returncode == 0 and "without the counts of calls" in done.stderr, done.stderr
 
 
