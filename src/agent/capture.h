@@ -60,7 +60,8 @@ struct capture {
     int (*start)(struct session *s, JNIEnv *jni, struct buf *why);
     /*
      * All rows have started, and the recording begins. A row that changes classes and has this
-     * records nothing before; of the others it is said since when they did (session.c).
+     * function records nothing before. For the others the recording states since when they did
+     * (session/work.c).
      */
     void (*begin)(struct session *s, JNIEnv *jni);
     /*

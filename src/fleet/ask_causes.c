@@ -64,6 +64,21 @@ static int by_time(const void *left, const void *right)
                           : (a->stack > b->stack) - (a->stack < b->stack);
 }
 
+/* -1, 0 or 1: whether the service and the request of a row come before, are, or come after two. */
+static int place_of(const struct cause_sum *row, uint32_t service, uint32_t request)
+{
+    uint32_t x = row->service == service ? row->request : row->service,
+             y = row->service == service ? request : service;
+    return (x > y) - (x < y);
+}
+
+static int by_request(const void *left, const void *right)
+{
+    const struct cause_sum *a = left, *b = right;
+    int c = place_of(a, b->service, b->request);
+    return c ? c : by_time(a, b);
+}
+
 int cause_sums_read(struct cause_sums *ret, struct store *s, struct store_read *r)
 {
     struct reading_causes x = {ret, s, r};
@@ -73,7 +88,7 @@ int cause_sums_read(struct cause_sums *ret, struct store *s, struct store_read *
         ret->list.data[i].cause = (uint32_t)cause;
         e = (int)MIN(cause, 0);
     }
-    vec_sort(&ret->list, by_time);
+    vec_sort(&ret->list, by_request);
     return e;
 }
 
@@ -91,16 +106,33 @@ struct chosen {
     uint64_t ns;
 };
 
+/* The first row of a service and request, if there is one. */
+static size_t first_row(const struct cause_sums *c, uint32_t service, uint32_t request)
+{
+    size_t low = 0, high = c->list.len;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (place_of(&c->list.data[middle], service, request) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static int choose(struct chosen *to, const struct cause_sums *c, const char *service,
                   const char *request)
 {
+    int64_t s = strpool_find(&c->texts, service, strlen(service)),
+            q = strpool_find(&c->texts, request, strlen(request));
     int e = 0;
-    for (size_t i = 0; i < c->list.len && e == 0; i++) {
+    if (s < 0 || q < 0)
+        return 0;
+    for (size_t i = first_row(c, (uint32_t)s, (uint32_t)q); i < c->list.len && e == 0; i++) {
         const struct cause_sum *one = &c->list.data[i];
         size_t k = 0;
-        if (strcmp(strpool_get(&c->texts, one->service).data, service) != 0 ||
-            strcmp(strpool_get(&c->texts, one->request).data, request) != 0)
-            continue;
+        if (place_of(one, (uint32_t)s, (uint32_t)q) != 0)
+            break;
         while (k < to->sums.len && to->sums.data[k].cause != one->cause)
             k++;
         e = k < to->sums.len ? 0 : vec_push(&to->sums, ((struct cause_sum){.cause = one->cause}));

@@ -12,7 +12,7 @@ struct cause_sum {
 
 struct cause_sums {
     struct strpool texts;
-    VEC(struct cause_sum) list; /* the largest first */
+    VEC(struct cause_sum) list; /* by service and request, the largest first */
     struct map at;
 };
 

@@ -136,6 +136,12 @@ int fleet_counts_add(struct fleet_counts *to, const struct fleet_count *counts, 
     return 0;
 }
 
+int fleet_counts_add_latency(struct fleet_counts *to, const struct batch *b,
+                             const struct fleet_latency *l)
+{
+    return l->buckets ? fleet_counts_add(to, b->counts.data + l->first, l->buckets) : 0;
+}
+
 void fleet_counts_write(const struct fleet_counts *c, struct buf *to)
 {
     uint32_t before = 0;

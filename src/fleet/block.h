@@ -38,6 +38,9 @@ struct fleet_counts {
 
 int fleet_counts_add(struct fleet_counts *to, const struct fleet_count *counts,
                      size_t n) must_check;
+/* Adds the histogram of a row of a batch, which has none where it is a figure without one. */
+int fleet_counts_add_latency(struct fleet_counts *to, const struct batch *b,
+                             const struct fleet_latency *l) must_check;
 void fleet_counts_write(const struct fleet_counts *c, struct buf *to);
 /* Adds the histogram in these bytes. Returns 0, -ENOMEM or -EBADMSG. */
 int fleet_counts_read(struct fleet_counts *to, const void *bytes, size_t len) must_check;

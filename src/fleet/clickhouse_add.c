@@ -264,9 +264,7 @@ static int row_latency(struct adding *a, const struct latency_at *from, const st
         sum.errors += at->l->errors;
         sum.total_ns += at->l->total_ns;
         sum.max_ns = MAX(sum.max_ns, at->l->max_ns);
-        r = at->l->buckets
-                ? fleet_counts_add(&counts, a->b->counts.data + at->l->first, at->l->buckets)
-                : 0;
+        r = fleet_counts_add_latency(&counts, a->b, at->l);
     }
     row_u64(&a->rows, a->series);
     row_u32(&a->rows, (uint32_t)sum.start_s);

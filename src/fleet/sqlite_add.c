@@ -406,8 +406,8 @@ static void put_latency(struct adding *a, struct block_writer *w, int resolution
         r = fleet_counts_read(&counts, sqlite3_column_blob(w->find, 0),
                               (size_t)sqlite3_column_bytes(w->find, 0));
     sqlite3_reset(w->find);
-    if (r == 0 && l->buckets)
-        r = fleet_counts_add(&counts, a->b->counts.data + l->first, l->buckets);
+    if (r == 0)
+        r = fleet_counts_add_latency(&counts, a->b, l);
     if (r == 0) {
         fleet_counts_write(&counts, &data);
         r = buf_error(&data);

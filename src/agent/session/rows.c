@@ -42,17 +42,28 @@ static int nth_row_to_start(int k)
     return vm.late ? nth_row_late(k) : nth_row(k);
 }
 
+/* The next option from i on that was given and requests a row; OPTION_COUNT: there is none. */
+static int next_option(const struct session *s, const struct capture *row, int i)
+{
+    while (i < OPTION_COUNT && !(row->options >> i & 1 && s->options.v[i].given))
+        i++;
+    return i;
+}
+
+/* Whether an option requests a row, which may also be on because of --always. */
+static bool is_asked_for(const struct session *s, const struct capture *row)
+{
+    return next_option(s, row, 0) < OPTION_COUNT;
+}
+
 /* "cpu=samples", the option that requested a row. */
 static void name_options(const struct session *s, const struct capture *row, struct buf *out)
 {
     const char *between = "";
-    for (int i = 0; i < OPTION_COUNT; i++)
-        if (row->options >> i & 1 && s->options.v[i].given) {
-            buf_printf(out, "%s%s=%s", between, option_table[i].name, s->options.v[i].text);
-            between = ", ";
-        }
-    if (!*between)
-        buf_string(out, row->name); /* it is recorded without having been asked for */
+    for (int i = -1; (i = next_option(s, row, i + 1)) < OPTION_COUNT; between = ", ")
+        buf_printf(out, "%s%s=%s", between, option_table[i].name, s->options.v[i].text);
+    if (!is_asked_for(s, row))
+        buf_string(out, row->name);
 }
 
 /*
@@ -85,15 +96,6 @@ int rows_check(const struct session *s, struct buf *why)
         if (rows_has(s->wanted, i))
             r = check_row(s, captures[i], why);
     return r;
-}
-
-/* Whether somebody asked for a row, which may also be on because of --always. */
-static bool is_asked_for(const struct session *s, const struct capture *row)
-{
-    bool given = false;
-    for (int i = 0; i < OPTION_COUNT; i++)
-        given |= row->options >> i & 1 && s->options.v[i].given;
-    return given;
 }
 
 static int ask_capabilities(struct session *s, const struct capture *row, struct buf *why)

@@ -154,14 +154,13 @@ void session_begin_span(struct session *s)
     bool changes = false;
     for (int i = 0; i < captures_count; i++)
         changes |= session_row_on(s, i) && captures[i]->changes_classes;
-    bool later = vm.late && changes;
-    if (later) {
+    if (vm.late && changes) {
         s->started_ns = now_ns();
         s->save_due_ns = s->started_ns + SESSION_SAVE_NS;
-    }
-    if (later && s->out.jfr) {
-        jfr_writer_starts(s->out.jfr, s->started_ns);
-        write_early(s);
+        if (s->out.jfr) {
+            jfr_writer_starts(s->out.jfr, s->started_ns);
+            write_early(s);
+        }
     }
     for (int i = 0; i < captures_count; i++)
         write_counted(s, i, s->started_ns);

@@ -5,7 +5,7 @@
  * place are exact. Their division among stacks is estimated (strata.c); with depth=1, or where only
  * one path leads to a place, every row is exact.
  *
- * What is still alive after a collection is known of tracked objects. Each object is tracked until
+ * What is still alive after a collection is known for tracked objects. Each object is tracked until
  * a budget is spent (sites.h), and then one for each stack sample, which represents its stratum.
  * live=exact and heap=all track all objects without a budget. What code that cannot be instrumented
  * has allocated is estimated from the VM's own samples (JDK 11 and later).
