@@ -249,12 +249,19 @@ static void read_vm(struct reading *r, const struct rec_event *e)
 static void read_allocated(struct allocated *a, const struct rec_event *e)
 {
     uint64_t bytes = (uint64_t)MAX(rec_long(&e->object, "bytes", 0), 0);
-    if (!a->events++)
-        a->whole = bytes == 0;
-    if (bytes < a->last)
-        a->before += a->last; /* another recording in the same file */
-    a->last = bytes;
-    a->last_ns = e->start_ns;
+    if (a->chunk != e->object.chunk) {
+        a->chunk = e->object.chunk;
+        a->chunks++;
+        a->earlier = MAX(a->earlier, a->here);
+        a->here = 0;
+    }
+    if (bytes == 0) { /* in the first chunk of its recording */
+        a->whole |= a->chunks == 1;
+        a->others += a->earlier;
+        a->earlier = 0;
+    }
+    a->here = MAX(a->here, bytes);
+    a->last_ns = a->events++ ? MAX(a->last_ns, e->start_ns) : e->start_ns;
 }
 
 /* "10 ms" in the period of jdk.ExecutionSample, "10" in our own interval. */
@@ -276,10 +283,14 @@ static void read_setting(struct reading *r, const struct rec_event *e)
         r->p->series[PROFILE_WALL].interval_ns = ns;
 }
 
-/* Each event has the sums since the recording's start, so the last one counts. */
-static void read_sampler(struct profile *p, const struct rec_object *o)
+/* Each event has the sums since the recording's start, so the latest one counts. */
+static void read_sampler(struct reading *r, const struct rec_event *e)
 {
-    p->sampler = (struct profile_sampler){
+    const struct rec_object *o = &e->object;
+    if (r->p->sampler.known && e->start_ns < r->sampler_ns)
+        return;
+    r->sampler_ns = e->start_ns;
+    r->p->sampler = (struct profile_sampler){
         .known = true,
         .lost = (uint64_t)rec_long(o, "lost", 0),
         .handler_ns = (uint64_t)rec_ns(o, "handlerTime", 0),
@@ -308,7 +319,7 @@ static int read_by_name(struct reading *r, const struct rec_row *row)
         read_allocated(&r->allocated, &e);
         return 0;
     case SAMPLER_COST:
-        read_sampler(r->p, &e.object);
+        read_sampler(r, &e);
         return 0;
     case THREAD_TIME:
         return profile_cpu_time(r->p, (uint64_t)MAX(e.start_ns - r->start_ns, 0),
@@ -492,7 +503,7 @@ int load_jfr(struct load *l)
      */
     if (r.allocated.whole && !info.unended && !info.truncated &&
         r.allocated.sampled_ns - r.allocated.last_ns < (int64_t)NS_PER_SECOND)
-        l->profile->allocated = r.allocated.before + r.allocated.last;
+        l->profile->allocated = r.allocated.others + MAX(r.allocated.earlier, r.allocated.here);
     l->profile->duration_ns =
         MAX(l->profile->duration_ns, (uint64_t)MAX(info.end_ns - info.start_ns, 0));
     if (e == 0 && info.truncated)
@@ -508,6 +519,7 @@ int load_jfr(struct load *l)
     map_release(&r.calls);
     map_release(&r.total_of);
     vec_release(&r.totals);
+    vec_release(&r.site_times);
     for (int i = 0; i < PROFILE_METRICS; i++)
         map_release(&r.owed[i]);
     return e;

@@ -34,11 +34,29 @@ enum column {
 /* Where samples are collected until all is read, see settle(). */
 enum kind { CPU, TIMED, NOT_WALKED, ELAPSED, SAMPLED, TLAB, LOCKS, KINDS };
 
-/* jvmscope.AllocatedBytes so far, in bytes. */
+/*
+ * jvmscope.AllocatedBytes so far, in bytes. The events of a chunk are not in the order of time, but
+ * what a recording has counted only grows.
+ */
 struct allocated {
-    uint64_t events, before, last;
+    const struct rec_chunk *chunk; /* of the last event that was read */
+    uint64_t events, chunks;
+    /* in the other recordings of the file; the most in this one's earlier chunks, and in this chunk
+     */
+    uint64_t others, earlier, here;
     int64_t last_ns, sampled_ns; /* the last event, and the last sample of allocations */
     bool whole;                  /* there is an event of the recording's begin */
+};
+
+/* All calls of a method up to a moment. */
+struct load_total {
+    struct profile_calls calls;
+    int64_t at_ns;
+};
+
+/* When a site's latest event was written, and its latest with live figures. */
+struct load_site_time {
+    int64_t at_ns, live_ns;
 };
 
 struct reading {
@@ -53,9 +71,11 @@ struct reading {
     bool ours, rests_count; /* a recording of ours with sampled allocation; see read_vm() */
     uint64_t period_ns;     /* of the samples by CPU timers */
     struct map sites;       /* node and class to the site */
-    struct map calls;       /* node and thread to the row of calls */
-    struct map total_of;    /* the same to the row of totals */
-    VEC(struct profile_calls) totals; /* totals of methods; the node has one frame */
+    VEC(struct load_site_time) site_times; /* of each site */
+    int64_t sampler_ns;                    /* the time of the latest jvmscope.SamplerCost */
+    struct map calls;                      /* node and thread to the row of calls */
+    struct map total_of;                   /* the same to the row of totals */
+    VEC(struct load_total) totals;         /* totals of methods; the node has one frame */
     /*
      * node and thread to the amount that is still to be subtracted from its samples, see
      * add_change()
@@ -87,7 +107,7 @@ int load_pay_by_method(struct reading *r) must_check;
 
 /*
  * Adds the calls of a method up to now, which are saved from time to time when there are many
- * stacks; the last event counts.
+ * stacks; the latest event counts.
  */
 int load_total(struct reading *r, const struct rec_row *row) must_check;
 

@@ -108,17 +108,19 @@ static int64_t read_calls(struct reading *r, const struct rec_row *row, struct p
 
 int load_total(struct reading *r, const struct rec_row *row)
 {
-    struct profile_calls c;
+    struct load_total t = {.at_ns = row->start_ns};
     bool added = false;
-    int64_t node = read_calls(r, row, &c);
+    int64_t node = read_calls(r, row, &t.calls);
     if (node <= 0)
         return (int)node;
-    uint64_t *at = map_at(&r->total_of, (uint64_t)c.thread << 32 | c.node, r->totals.len, &added);
+    uint64_t key = (uint64_t)t.calls.thread << 32 | t.calls.node;
+    uint64_t *at = map_at(&r->total_of, key, r->totals.len, &added);
     if (!at)
         return -ENOMEM;
     if (added)
-        return vec_push(&r->totals, c);
-    r->totals.data[*at] = c;
+        return vec_push(&r->totals, t);
+    if (t.at_ns >= r->totals.data[*at].at_ns)
+        r->totals.data[*at] = t;
     return 0;
 }
 
@@ -128,7 +130,7 @@ int load_settle_totals(struct reading *r)
     struct profile *p = r->p;
     int error = 0;
     for (size_t i = 0; i < r->totals.len && error == 0; i++) {
-        const struct profile_calls *c = &r->totals.data[i];
+        const struct profile_calls *c = &r->totals.data[i].calls;
         error = map_put(&of_method,
                         (uint64_t)c->thread << 32 | profile_node_frame(p, c->node)->method, i);
     }
@@ -138,7 +140,7 @@ int load_settle_totals(struct reading *r)
                                  ? map_get(&of_method, (uint64_t)c->thread << 32 |
                                                            profile_node_frame(p, c->node)->method)
                                  : NULL;
-        struct profile_calls *rest = at ? &r->totals.data[*at] : NULL;
+        struct profile_calls *rest = at ? &r->totals.data[*at].calls : NULL;
         if (rest) {
             rest->calls -= MIN(rest->calls, c->calls);
             rest->samples -= MIN(rest->samples, c->samples);
@@ -151,7 +153,7 @@ int load_settle_totals(struct reading *r)
     int64_t mark = error == 0 ? profile_mark(p, "[callers not saved]") : error;
     int64_t above = mark < 0 ? mark : profile_node(p, 0, (uint32_t)mark);
     for (size_t i = 0; i < r->totals.len && above >= 0; i++) {
-        struct profile_calls rest = r->totals.data[i];
+        struct profile_calls rest = r->totals.data[i].calls;
         if (!rest.calls)
             continue;
         int64_t node = profile_node(p, (uint32_t)above, p->nodes.data[rest.node].frame);
@@ -232,20 +234,32 @@ int load_site(struct reading *r, const struct rec_row *row, const struct rec_eve
         site.live_bytes_error = (uint64_t)rec_long(&e->object, "liveBytesError", 0);
         site.uncollected = rec_long(&e->object, "collected", 1) == 0;
     }
-    /* Each event holds the difference from the one before. */
+    /*
+     * Each event holds the difference from the one before, and how exact all is up to then. The
+     * events of a chunk are not in the order of time.
+     */
     bool added = false;
     uint64_t *at =
         map_at(&r->sites, (uint64_t)site.node << 32 | site.class_name, r->p->sites.len, &added);
     int error = !at ? -ENOMEM : added ? vec_push(&r->p->sites, site) : 0;
+    if (at && added && error == 0)
+        error = vec_push(
+            &r->site_times,
+            ((struct load_site_time){e->start_ns, site.live_known ? e->start_ns : INT64_MIN}));
     if (at && !added) {
         struct profile_site *sum = &r->p->sites.data[*at];
+        struct load_site_time *latest = &r->site_times.data[*at];
         sum->objects += site.objects;
         sum->bytes += site.bytes;
         sum->live_objects += site.live_objects;
         sum->live_bytes += site.live_bytes;
-        sum->estimated = site.estimated;
+        if (e->start_ns >= latest->at_ns) {
+            latest->at_ns = e->start_ns;
+            sum->estimated = site.estimated;
+        }
         sum->live_known |= site.live_known;
-        if (site.live_known) {
+        if (site.live_known && e->start_ns >= latest->live_ns) {
+            latest->live_ns = e->start_ns;
             sum->live_objects_error = site.live_objects_error;
             sum->live_bytes_error = site.live_bytes_error;
             sum->uncollected = site.uncollected;

@@ -3,6 +3,7 @@
 #include "hotspot/layout.h"
 #include "hotspot/method.h"
 #include "hotspot/tables.h"
+#include "hotspot/thread_bytes.h"
 #include "hotspot/unified_log.h"
 #include "tests.h"
 #include "unwind/arch.h"
@@ -555,6 +556,53 @@ static void compilers_of_the_log(void **state)
     assert_false(log_trap_read(text_of("cid="), &t));
 }
 
+/* A thread that goes on while it is read: before its nth load it may take another buffer. */
+enum { ALLOCATED, START, TOP, END, WORDS, BUFFER = 4096, FAR = 1 << 30 };
+
+struct busy_thread {
+    uint64_t words[WORDS], truth;
+    uint64_t refills; /* a bit for each load */
+    int loads;
+};
+
+static void refill(struct busy_thread *t)
+{
+    t->words[ALLOCATED] += t->words[TOP] - t->words[START];
+    t->words[START] = t->words[START] > FAR ? FAR / 2 : FAR * UINT64_C(2); /* far away */
+    t->words[TOP] = t->words[START] + BUFFER / 2;
+    t->words[END] = t->words[START] + BUFFER;
+    t->truth += BUFFER / 2;
+}
+
+static int read_busy(void *context, uint64_t address, void *bytes, size_t len)
+{
+    struct busy_thread *t = context;
+    if (t->refills >> t->loads++ % 64 & 1)
+        refill(t);
+    if (address + len > sizeof(t->words))
+        return -EFAULT;
+    memcpy(bytes, (const char *)t->words + address, len);
+    return 0;
+}
+
+static void bytes_of_a_thread_that_goes_on(void **state)
+{
+    static const struct thread_bytes_at at = {ALLOCATED * 8, START * 8, TOP * 8, END * 8};
+    for (uint64_t i = 0; i < 1 << 16; i++) {
+        struct busy_thread t = {{0, FAR, FAR + 100, FAR + BUFFER}, 100, i, 0};
+        struct memory m = {&t, read_busy};
+        uint64_t before = t.truth, bytes = thread_bytes(&m, 0, &at);
+        /* of what is allocated during the call the last buffer may be missing */
+        if (bytes + BUFFER < before || bytes > t.truth)
+            fail_msg("refills %#llx: %llu of %llu to %llu", (unsigned long long)i,
+                     (unsigned long long)bytes, (unsigned long long)before,
+                     (unsigned long long)t.truth);
+    }
+    struct busy_thread t = {{5, FAR, FAR + 100, FAR + BUFFER}, 105, UINT64_MAX, 0};
+    assert_true(thread_bytes(&(struct memory){&t, read_busy}, 0, &at) <= t.truth);
+    assert_int_equal(thread_bytes(&(struct memory){&t, read_busy}, 1 << 20, &at), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -570,6 +618,7 @@ int main(void)
         cmocka_unit_test(adapters_and_linkage_of_aarch64),
         cmocka_unit_test(calls_are_known),
         cmocka_unit_test(faults_are_survived),
+        cmocka_unit_test(bytes_of_a_thread_that_goes_on),
         cmocka_unit_test(lines_of_the_log),
         cmocka_unit_test(safepoints_of_the_log),
         cmocka_unit_test(collections_of_the_log),

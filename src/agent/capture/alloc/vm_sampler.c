@@ -6,6 +6,7 @@
 #include "agent/vm/image.h"
 #include "hotspot/memory.h"
 #include "hotspot/tables.h"
+#include "hotspot/thread_bytes.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -23,13 +24,14 @@ static struct {
 
 /*
  * What each thread had allocated when counting began, and what those that have ended had allocated
- * since. A thread that has ended, or whose start was not seen, is not counted.
+ * since. A thread that has ended, or whose start was not seen, is not counted: entries of the table
+ * are used again, so each figure has the serial of the thread that it belongs to.
  */
 static struct {
     pthread_mutex_t lock;
     uint64_t ended;
     uint64_t from[THREADS_MAX];
-    bool known[THREADS_MAX];
+    uint32_t serial[THREADS_MAX]; /* 0: not counted */
 } count = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* What is left of each thread's buffer that the last collection has taken away, in bytes. */
@@ -186,24 +188,43 @@ static void set_distance(JNIEnv *jni, uint64_t interval)
 
 static uint64_t allocated_by(const char *thread)
 {
-    if (!at.counts)
+    struct thread_bytes_at fields = {.allocated = at.allocated,
+                                     .start = at.buffer + at.start,
+                                     .top = at.buffer + at.top,
+                                     .end = at.buffer + at.end};
+    return at.counts ? thread_bytes(&process_memory, (uint64_t)(uintptr_t)thread, &fields) : 0;
+}
+
+/* Under count.lock. */
+static void count_from_now(const struct thread *t, const char *thread)
+{
+    uint32_t index = thread_index(t);
+    count.from[index] = allocated_by(thread);
+    count.serial[index] = t->own ? 0 : atomic_load(&t->serial);
+}
+
+/*
+ * 0 for a thread that is not counted, and where the memory of one that ended belongs to another.
+ * Under count.lock.
+ */
+static uint64_t counted_of(const struct thread *t, const char *thread)
+{
+    uint32_t index = thread_index(t), serial = count.serial[index];
+    if (!serial || serial != atomic_load(&t->serial))
         return 0;
-    const char *buffer = thread + at.buffer;
-    uint64_t start = word_at(buffer + at.start), top = word_at(buffer + at.top);
-    return word_at(thread + at.allocated) + (start && top > start ? top - start : 0);
+    uint64_t bytes = allocated_by(thread);
+    return bytes - MIN(bytes, count.from[index]);
 }
 
 bool vm_sampler_count(void)
 {
     pthread_mutex_lock(&count.lock);
     count.ended = 0;
-    memset(count.known, 0, sizeof(count.known));
+    memset(count.serial, 0, sizeof(count.serial));
     for (struct thread *t = NULL; at.env && (t = threads_next(t));) {
         JNIEnv *env = atomic_load(&t->env);
-        if (!env || t->own)
-            continue;
-        count.from[thread_index(t)] = allocated_by(thread_of(env));
-        count.known[thread_index(t)] = true;
+        if (env)
+            count_from_now(t, thread_of(env));
     }
     pthread_mutex_unlock(&count.lock);
     return at.env && at.counts;
@@ -211,11 +232,10 @@ bool vm_sampler_count(void)
 
 void vm_sampler_thread_ended(const struct thread *t, JNIEnv *jni)
 {
-    uint32_t index = thread_index(t);
     pthread_mutex_lock(&count.lock);
-    if (at.env && count.known[index]) {
-        count.ended += allocated_by(thread_of(jni)) - count.from[index];
-        count.known[index] = false;
+    if (at.env) {
+        count.ended += counted_of(t, thread_of(jni));
+        count.serial[thread_index(t)] = 0;
     }
     pthread_mutex_unlock(&count.lock);
 }
@@ -229,9 +249,8 @@ bool vm_sampler_counted(uint64_t *ret)
     for (struct thread *t = NULL; (t = threads_next(t));) {
         /* It cannot end, and its entry cannot be used again, before it has the lock. */
         JNIEnv *env = atomic_load(&t->env);
-        uint32_t index = thread_index(t);
-        if (env && count.known[index])
-            sum += allocated_by(thread_of(env)) - count.from[index];
+        if (env)
+            sum += counted_of(t, thread_of(env));
     }
     pthread_mutex_unlock(&count.lock);
     *ret = sum;
@@ -242,11 +261,9 @@ void vm_sampler_thread(const struct thread *t, JNIEnv *jni, uint64_t now, uint64
 {
     if (!at.env)
         return;
-    uint32_t index = thread_index(t);
-    rests[index] = 0;
+    rests[thread_index(t)] = 0;
     pthread_mutex_lock(&count.lock);
-    count.from[index] = allocated_by(thread_of(jni));
-    count.known[index] = !t->own;
+    count_from_now(t, thread_of(jni));
     learn_distance(thread_of(jni), now, before);
     pthread_mutex_unlock(&count.lock);
     set_distance(jni, now);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a thread of the VM has allocated, by the VM's own counter: the bytes of the buffers that the
+ * thread has given up and of the objects outside of them, and the used part of its buffer.
+ */
+#pragma once
+
+#include "hotspot/memory.h"
+
+/* Offsets of fields from the beginning of the VM's thread. */
+struct thread_bytes_at {
+    int64_t allocated, start, top, end;
+};
+
+/*
+ * Any thread may ask, while the thread itself goes on: what it takes from a new buffer during the
+ * call may be missing, or a buffer that it gives up at this moment be counted twice. The beginning
+ * of one buffer and the used end of another are never taken together, whose distance may be as
+ * large as the heap. Memory that cannot be read counts as 0.
+ */
+uint64_t thread_bytes(const struct memory *m, uint64_t thread, const struct thread_bytes_at *at);
