@@ -236,7 +236,7 @@ public class ThreadPrograms {
             }
         }));
         startAll(all);
-        joinAll(all);
+        joinAll(all.subList(2, 3)); // C ends last; if main came late from B's end, C's would be over and not on the path
     }
 
     static void p8() throws Exception {
@@ -257,14 +257,14 @@ public class ThreadPrograms {
         for (int i = 0; i < 8; i++)
             all.add(thread("W" + (i + 1), () -> {
                 synchronized (lock) {
-                    waits();
+                    waits(); waiting.incrementAndGet();
                     lock.wait();
-                    goesOn();
+                    goesOn(); waiting.decrementAndGet();
                     sleep(10);
                 }
             }));
         startAll(all);
-        Thread.sleep(50);
+        do Thread.sleep(50); while (waiting.get() < 8); // on a busy machine a thread comes late, and would wait for ever
         synchronized (lock) {
             lock.notifyAll();
         }
@@ -465,7 +465,7 @@ public class ThreadPrograms {
             held.writeLock().unlock();
         }));
         startAll(all);
-        joinAll(all);
+        joinAll(all.subList(4, 5)); // W ends last, see program 7
     }
 
     static void p18() throws Exception {
