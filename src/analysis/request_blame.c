@@ -49,7 +49,7 @@ static struct frames_ref wait_frames(const struct request_ledger *l, uint32_t no
 
 /*
  * Adds where a run was, dividing its time equally among its samples. Where in a run the thread had
- * no processor is unknown, so a part without a sample takes the samples next to it in the same run.
+ * no processor is unknown, so a part without a sample takes those of the same run that are nearest.
  * If there are none, what was on the stack at both ends counts.
  */
 static int add_activity_run(const struct request_ledger *l, const struct request_part *p,
@@ -59,10 +59,13 @@ static int add_activity_run(const struct request_ledger *l, const struct request
     size_t end, first = ledger_samples(l, p->thread, p->start, p->end, &end);
     if (end == first) {
         struct stretch s = ledger_before(l, p->thread, 0, p->end);
-        uint64_t ns = p->end - p->start, from = p->start > ns ? p->start - ns : 0, to = p->end + ns;
-        if (p->node != TL_NONE && tl_node(l->t, p->node).time >= p->end)
-            to = MIN(to, (uint64_t)tl_node(l->t, p->node).time);
-        first = ledger_samples(l, p->thread, MAX(from, s.start), to, &end);
+        uint64_t ns = p->end - p->start, until = ledger_until(l, p->thread, p->end), from, to;
+        do {
+            from = MAX(s.start, p->start - MIN(p->start, ns));
+            to = MIN(until, p->end + ns);
+            first = ledger_samples(l, p->thread, from, to, &end);
+            ns *= 2;
+        } while (end == first && ns && (from > s.start || to < until));
     }
     struct thread_activity activity = {.thread = p->thread, .kind = p->cause};
     int e = 0;

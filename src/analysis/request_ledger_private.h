@@ -62,6 +62,8 @@ int64_t ledger_since_epoch(const struct request_ledger *l, uint64_t ns);
  */
 struct stretch ledger_before(const struct request_ledger *l, uint32_t thread, uint64_t floor,
                              uint64_t at);
+/* Returns when the thread's stretch that holds `at` ends. */
+uint64_t ledger_until(const struct request_ledger *l, uint32_t thread, uint64_t at);
 bool ledger_is_blocked(enum tl_kind kind);
 /* Returns the samples of a thread from start to end: the first one, and the one after the last. */
 size_t ledger_samples(const struct request_ledger *l, uint32_t thread, uint64_t start, uint64_t end,

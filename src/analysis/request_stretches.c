@@ -49,6 +49,14 @@ struct stretch ledger_before(const struct request_ledger *l, uint32_t thread, ui
     return s;
 }
 
+uint64_t ledger_until(const struct request_ledger *l, uint32_t thread, uint64_t at)
+{
+    for (uint32_t i = nodes_before(l, thread, at); i < l->first[thread + 1]; i++)
+        if (tl_is_state(tl_node(l->t, l->nodes[i]).kind))
+            return tl_node(l->t, l->nodes[i]).time;
+    return l->t->end_ns;
+}
+
 bool ledger_is_blocked(enum tl_kind kind)
 {
     switch (kind) {

@@ -271,6 +271,27 @@ def test_names_go_with_what_refers_to_them(jdk, folder):
     assert not report["lost"], report["losses"]
 
 
+@pytest.mark.jdks(8, 25)
+def test_parts_that_follow_one_another_are_all(jdk, folder):
+    """What the kernel has not signalled of a thread's time is known when the thread ends. The thread was seen long before: as of then
+    the sample would be in neither of two parts of which the second begins two seconds before the end of the first."""
+    ring, parts = folder / "ring.jfr", [folder / "first.jfr", folder / "second.jfr"]
+    vm = jdk.start_java("Bursts", 100, 25, jvm=[jdk.agent(f"always=y,cpu=samples,interval=10ms,file={ring}")],
+                        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert vm.stdout.readline() == "ready\n"
+    vm.stdin.write("\n")
+    vm.stdin.flush()
+    assert int(vm.stdout.readline()) > 100 * 25_000_000
+    time.sleep(3)  # for longer than samples may be late
+    take("-o", parts[0], vm.pid)
+    vm.communicate("\n", timeout=120)
+    take("-o", parts[1], ring)
+    until = window(parts[0])[1] - 2 * 10**9
+    times = [sorted(int(t.split("(")[1][:-1]) for t in events(part, "jdk.ExecutionSample", get="startTime")) for part in parts]
+    assert len(times[1]) > len(times[0]) > 100
+    assert [t for t in times[1] if t < until] == [t for t in times[0] if t < until]
+
+
 @pytest.mark.jdks(8, 17)
 def test_requests_of_the_last_seconds(jdk, folder):
     """The part contains each event of its time; totals, which count from the start, are not attributed to that time."""

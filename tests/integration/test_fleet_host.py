@@ -171,3 +171,31 @@ def test_a_vm_that_ends_while_the_host_is_away(jdk, tmp_path):
         whole = lab.read_json("report", "--json", tmp_path / "whole.jfr")["samples"]["total"]
         assert total(c) == whole > before
         assert not os.path.exists(ring)
+
+
+@pytest.mark.jdks(17)
+def test_the_ring_of_a_vm_that_has_ended_is_kept_for_the_host(jdk, tmp_path):
+    """While the host is away VMs end and others begin, whose agents remove all but the two newest rings of those that ended."""
+    jar = busy_jar(tmp_path)
+    vm = jdk.start("java", "-jar", jar, "6", stdout=subprocess.PIPE)
+    assert vm.stdout.readline().strip() == "ready"
+    with collector(tmp_path) as c:
+        host = Host(tmp_path, c.port, jar.name)
+        try:
+            lab.wait_for(lambda: total(c), 120, "a profile that is sent")
+            host.kill()
+            [ring] = [p.path for p in os.scandir("/var/tmp") if p.name.startswith(f"jvmscope-{vm.pid}-") and p.name.endswith(".ring")]
+            os.link(ring, tmp_path / "all.ring")
+            vm.wait(timeout=120)
+            for _ in range(3):
+                done = jdk.java("Busy", "0.1", jvm=[jdk.agent("always=y")])
+                assert done.returncode == 0, done.stderr
+            assert not os.path.exists(ring)
+            assert lab.jvmscope("dump", "-o", tmp_path / "whole.jfr", tmp_path / "all.ring").returncode == 0
+            host.start()
+            lab.wait_for(lambda: not left_in(tmp_path / "spool"), 120, "the rest is taken")
+            host.stop()
+        finally:
+            if host.process.poll() is None:
+                host.kill()
+        assert total(c) == lab.read_json("report", "--json", tmp_path / "whole.jfr")["samples"]["total"]

@@ -354,6 +354,7 @@ static void update_vm(struct host *h, const struct vm *vm)
         h->list.vms.len--; /* removes the VM that was added above */
         return;
     }
+    watched_hold(w, &h->spool);
     snprintf(pid, sizeof(pid), "%d", vm->pid);
     (void)!take(h, w, pid, false);
 }
@@ -364,6 +365,7 @@ static void update_vm(struct host *h, const struct vm *vm)
  */
 static void see_off(struct host *h)
 {
+    char held[WATCHED_HELD_LEN];
     size_t kept = 0;
     for (size_t i = 0; i < h->list.vms.len; i++) {
         struct watched w = h->list.vms.data[i];
@@ -371,16 +373,19 @@ static void see_off(struct host *h)
             h->list.vms.data[kept++] = w;
             continue;
         }
-        if (w.ring && access(w.ring, R_OK) == 0) {
+        watched_held(&w, &h->spool, held);
+        const char *ring = access(held, R_OK) == 0 ? held : w.ring;
+        if (ring && access(ring, R_OK) == 0) {
             /*
              * The disk may be full temporarily, so this is tried several times before a ring is
              * given up.
              */
-            if (take(h, &w, w.ring, true) < 0 && ++w.tries < TRIES_MAX) {
+            if (take(h, &w, ring, true) < 0 && ++w.tries < TRIES_MAX) {
                 h->list.vms.data[kept++] = w;
                 continue;
             }
-            unlink(w.ring);
+            if (w.ring)
+                unlink(w.ring);
         }
         watched_forget(&w, &h->spool);
         watched_release(&w);

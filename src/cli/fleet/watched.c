@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_LEN = 600, STATE_MAX = 1 << 20 };
+enum { PATH_LEN = WATCHED_HELD_LEN, STATE_MAX = 1 << 20 };
 
 void watched_release(struct watched *w)
 {
@@ -42,9 +42,24 @@ void watched_save(struct watched *w, const struct spool *s)
     w->is_saved = r == 0;
 }
 
+void watched_held(const struct watched *w, const struct spool *s, char path[WATCHED_HELD_LEN])
+{
+    snprintf(path, WATCHED_HELD_LEN, "%s/%d-%" PRIu64 ".ring", s->folder, w->pid, w->start);
+}
+
+void watched_hold(const struct watched *w, const struct spool *s)
+{
+    char path[WATCHED_HELD_LEN];
+    watched_held(w, s, path);
+    if (w->ring)
+        (void)!link(w->ring, path);
+}
+
 void watched_forget(const struct watched *w, const struct spool *s)
 {
     char path[PATH_LEN];
+    watched_held(w, s, path);
+    unlink(path);
     state_path(w, s, path);
     unlink(path);
 }

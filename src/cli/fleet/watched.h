@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+enum { WATCHED_HELD_LEN = 600 };
+
 struct watched {
     pid_t pid;
     uint64_t start;    /* of the process, in the kernel's ticks: pids are used again */
@@ -37,6 +39,14 @@ void watched_release(struct watched *w);
 /* Stores what is known of the VM in the spool's folder, and whether that succeeded. */
 void watched_save(struct watched *w, const struct spool *s);
 void watched_forget(const struct watched *w, const struct spool *s);
+/*
+ * Gives the ring a second name in the spool's folder, until the VM is forgotten. Agents that start
+ * remove all but the newest rings of VMs that have ended, which this process may not have seen yet.
+ * There is none when the ring is on another file system, and then its own name has to do.
+ */
+void watched_hold(const struct watched *w, const struct spool *s);
+/* That name. */
+void watched_held(const struct watched *w, const struct spool *s, char path[WATCHED_HELD_LEN]);
 /* Reads what earlier runs stored, and what they left in the spool. */
 void watched_read_all(struct watched_list *to, const struct spool *s);
 

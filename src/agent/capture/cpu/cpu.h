@@ -16,6 +16,7 @@ extern struct cpu_capture {
     bool lives;    /* the time for which virtual threads are not mounted is counted */
     uint64_t unmounted_ms;
     bool uncovered_reported;
+    bool in_ring; /* the recording is always on */
     bool listens; /* to compilations */
     uint64_t reported_ns;
 } cpu;

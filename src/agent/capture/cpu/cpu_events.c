@@ -144,10 +144,18 @@ at_each_sample bool cpu_events_record(void *context, const struct sample *s)
     return true;
 }
 
-/* They count where the thread was last seen, so that they belong to the request of that time. */
+/*
+ * They count where the thread was last seen, so that they belong to the request of that time. A
+ * thread that was seen long ago may have used the time at any moment since. In a ring it counts as
+ * of now then, because the ring is taken in parts that follow one another, and what is late by more
+ * than a second would be in none (MARGIN_NS of cli/fleet/host.c).
+ */
 void cpu_events_record_unsignalled(void *context, uint32_t serial, uint64_t mark, uint64_t time_ns,
                                    uint32_t weight)
 {
+    uint64_t now = now_ns();
+    if (cpu.in_ring && now > time_ns + NS_PER_SECOND)
+        time_ns = now;
     struct sample s = {
         .id = serial, .time_ns = time_ns, .weight = weight, .n = mark ? 0 : -1 - WALK_UNSIGNALLED};
     if (!mark)

@@ -155,6 +155,7 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
                     : (unsigned)MIN(65536, 64 + 2 * (uint64_t)sysconf(_SC_NPROCESSORS_CONF) * 150 *
                                                     NS_PER_MS / o->v[OPT_INTERVAL].number),
     };
+    cpu.in_ring = o->v[OPT_ALWAYS].given;
     int r = choose_walker(s, jni, &options.walk, why);
     if (r < 0)
         return r;
