@@ -4,6 +4,7 @@
 #include "jvmpi/boot_classes.h"
 #include "jvmpi/classes.h"
 #include "jvmpi/dumps.h"
+#include "jvmpi/heap_walks.h"
 #include "jvmpi/interface.h"
 #include "jvmpi/layer.h"
 #include "jvmpi/memory.h"
@@ -438,6 +439,7 @@ void layer_end(JNIEnv *env)
 
 static void JNICALL on_vm_death(jvmtiEnv *ti, JNIEnv *env)
 {
+    heap_walks_release();
     if (!atomic_load(&layer.down))
         layer_end(env);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jvmpi/heap_counts.h"
+#include "jvmpi/heap_walks.h"
 #include "jvmpi/layer.h"
 
 #include "agent/vm/flags.h"
@@ -39,7 +40,9 @@ void heap_count(void)
 {
     struct heap_counts c = {0, 0};
     jvmtiHeapCallbacks callbacks = {.heap_iteration_callback = count_object};
+    heap_walk_begin();
     (void)(*vm.ti)->IterateThroughHeap(vm.ti, 0, NULL, &callbacks, &c);
+    heap_walk_end();
     pthread_mutex_lock(&mutex);
     last = c;
     calls = 1;

@@ -9,6 +9,7 @@
 #include "base/buf.h"
 #include "jvmpi/classes.h"
 #include "jvmpi/dumps.h"
+#include "jvmpi/heap_walks.h"
 #include "jvmpi/ids.h"
 #include "jvmpi/interface.h"
 #include "jvmpi/layer.h"
@@ -514,7 +515,9 @@ static bool walk_once(JNIEnv *env, struct walk *w, jint level)
         return false;
     report_unreported(env);
     ids_walk_begin();
+    heap_walk_begin();
     ok = !(*vm.ti)->FollowReferences(vm.ti, 0, NULL, NULL, &callbacks, w) && !w->failed;
+    heap_walk_end();
     ids_walk_end(&w->found);
     report_found(env, &w->found);
     vec_clear(&w->found);
@@ -531,7 +534,7 @@ static bool add_monitors(JNIEnv *env, struct walk *w)
     for (jint i = 0; i < n_threads; i++) {
         jint n = 0;
         jobject *owned = NULL;
-        (void)(*vm.ti)->GetOwnedMonitorInfo(vm.ti, threads[i], &n, &owned);
+        (void)thread_owned_monitors(threads[i], &n, &owned);
         for (jint k = 0; k < n; k++) {
             struct root r = {.group = 3,
                              .type = JVMPI_GC_ROOT_MONITOR_USED,

@@ -164,11 +164,7 @@ void ids_walk_begin(void)
 {
     atomic_fetch_add(&n_unreported, 1); /* whoever sees an id from now on waits for the lock */
     ids_lock();
-    /*
-     * Since JDK 16 the VM first makes, on this thread, the objects that compiled code has done
-     * without. Their events would need the lock; the walk finds them anyway.
-     */
-    my.quiet++;
+    my.quiet++; /* the events of objects that the VM makes for the walk would need the lock */
 }
 
 bool ids_walk_unreported(jlong id)

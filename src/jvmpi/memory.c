@@ -10,6 +10,7 @@
 #include "jvmpi/boot_classes.h"
 #include "jvmpi/classes.h"
 #include "jvmpi/heap_counts.h"
+#include "jvmpi/heap_walks.h"
 #include "jvmpi/ids.h"
 #include "jvmpi/interface.h"
 #include "jvmpi/kernel_thread.h"
@@ -534,10 +535,12 @@ void memory_walk_begin(void)
     pthread_mutex_lock(&queue_mutex);
     walks++;
     pthread_mutex_unlock(&queue_mutex);
+    heap_walk_begin();
 }
 
 void memory_walk_end(void)
 {
+    heap_walk_end();
     pthread_mutex_lock(&queue_mutex);
     walks--;
     pthread_cond_broadcast(&queue_changed);
@@ -554,7 +557,9 @@ static void collect(void)
     if (count)
         hold_brackets(0);
     atomic_fetch_add(&forced, 1);
+    heap_walk_begin();
     (void)(*vm.ti)->ForceGarbageCollection(vm.ti);
+    heap_walk_end();
     atomic_fetch_sub(&forced, 1);
     if (count) {
         heap_count();

@@ -10,7 +10,8 @@ int memory_open(void);
 void memory_watch_class(JNIEnv *env, jclass class, jobjectID id);
 /*
  * Enclose calls of JVM TI that walk the heap or the layer's tags. These report freed tags on the
- * calling thread. No bracket begins meanwhile, because the queue may be incomplete.
+ * calling thread. No bracket begins meanwhile, because the queue may be incomplete. They enclose
+ * the same calls as heap_walk_begin.
  */
 void memory_walk_begin(void);
 void memory_walk_end(void);

@@ -107,7 +107,7 @@ static int add_monitors_of(struct monitors *m, const struct reported_thread *t)
     jint n = 0;
     int r = 0;
     jobject *owned = NULL, wanted = NULL;
-    if (!(*vm.ti)->GetOwnedMonitorInfo(vm.ti, t->thread, &n, &owned)) {
+    if (!thread_owned_monitors(t->thread, &n, &owned)) {
         for (jint i = 0; i < n; i++) {
             r = r ? r : add_monitor(m, owned[i]);
             (*m->env)->DeleteLocalRef(m->env, owned[i]);

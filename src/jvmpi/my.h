@@ -24,7 +24,12 @@ struct my {
     unsigned report; /* the last even number */
     int reports;     /* number of report_begin without report_end */
     /*
-     * Positive while the layer itself calls Java; what that allocates and enters is not reported.
+     * Positive while the layer itself calls Java, or a function of JVM TI that walks the heap or
+     * reads a thread's monitors. What the thread allocates and enters meanwhile is not reported.
+     * Since JDK 16 such a function first makes, on the thread that calls it, the objects that
+     * compiled code has done without, and suspends the threads of that code until it is done. One
+     * of these may hold a lock of ids.c, for which an event of such an object would wait for ever.
+     * These objects are reported when an event is about to name them.
      */
     int quiet;
     int notifying;    /* positive within NotifyEvent */

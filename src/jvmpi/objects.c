@@ -12,6 +12,7 @@
 #include "jvmpi/boot_classes.h"
 #include "jvmpi/buffer_gaps.h"
 #include "jvmpi/classes.h"
+#include "jvmpi/heap_walks.h"
 #include "jvmpi/ids.h"
 #include "jvmpi/interface.h"
 #include "jvmpi/layer.h"
@@ -298,8 +299,11 @@ jint enable_allocations(bool on)
 
 void allocations_see_all(void)
 {
-    if (vm.have.can_generate_sampled_object_alloc_events)
+    if (vm.have.can_generate_sampled_object_alloc_events) {
+        heap_walk_begin();
         (void)(*vm.ti)->ForceGarbageCollection(vm.ti);
+        heap_walk_end();
+    }
 }
 
 void request_in_flight(JNIEnv *env, jobjectID id)

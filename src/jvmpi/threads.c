@@ -4,6 +4,7 @@
 #include "base/map.h"
 #include "jvmpi/boot_classes.h"
 #include "jvmpi/classes.h"
+#include "jvmpi/heap_walks.h"
 #include "jvmpi/ids.h"
 #include "jvmpi/interface.h"
 #include "jvmpi/layer.h"
@@ -278,6 +279,7 @@ static void JNICALL on_end(jvmtiEnv *ti, JNIEnv *env, jthread thread)
         return;
     if (atomic_load(&layer.live) && ends_vm(ti, env, thread)) {
         vm_ends(env);
+        heap_walks_hold();
         return; /* JVM_SHUT_DOWN comes from it */
     }
     end(env, env, thread);
@@ -431,4 +433,12 @@ void threads_hide(JNIEnv *self, object_vec *held)
     for (size_t i = 0; i < held->len; i++)
         layer_delete_global(self, held->data[i]);
     vec_release(held);
+}
+
+jvmtiError thread_owned_monitors(jthread thread, jint *ret_n, jobject **ret_owned)
+{
+    my.quiet++;
+    jvmtiError e = (*vm.ti)->GetOwnedMonitorInfo(vm.ti, thread, ret_n, ret_owned);
+    my.quiet--;
+    return e;
 }

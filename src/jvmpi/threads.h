@@ -137,4 +137,9 @@ jint create_system_thread(char *name, jint priority, void (*f)(void *));
 jobjectID get_thread_object(JNIEnv *env);
 jlong get_current_thread_cpu_time(void);
 void profiler_exit(jint code);
+/*
+ * GetOwnedMonitorInfo, within which the calling thread is quiet (my.h). The caller deletes the
+ * references and frees the array with vm_free.
+ */
+jvmtiError thread_owned_monitors(jthread thread, jint *ret_n, jobject **ret_owned);
 extern const struct vm_callbacks thread_events;

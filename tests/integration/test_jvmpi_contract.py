@@ -252,7 +252,10 @@ def test_events_are_enabled_in_a_handler_while_another_thread_enables_some(jdk):
 
 @pytest.mark.jdks(21)
 def test_a_dump_has_the_vm_make_objects_that_compiled_code_had_done_without(jdk, tmp_path):
-    """The VM reports them on the dump's own thread, which holds a lock that their events would wait for: the dump hung."""
+    """
+    The VM reports them on the thread that walks the heap, for a dump or for the counts of GC_FINISH. The dump holds a lock that their
+    events would wait for, and at other walks a thread may hold it which the VM has suspended until the objects are made: the VM hung.
+    """
     found, _ = breaches(jdk, "escapes", tmp_path, ",methods=0,sample=0,dumps=500")
     assert not found, found
     dumps = re.search(r"dumps (\d+) ", (tmp_path / "breaches").read_text())
