@@ -303,10 +303,10 @@ def test_jdwp_and_the_linked_in_agent(jdk, tmp_path):
 @pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
 def test_objects_that_native_code_makes(jdk, tmp_path):
     """JNI's functions, constructors called by reflection, clones, Unsafe's objects and deserialized ones are counted to the last
-    object. They are called often enough for the JIT; on JDK 8 it replaces Unsafe's native method in the VM's own code for
+    object. They are called often enough for the JIT, which on JDK 8 would replace Unsafe's native method in the VM's own code for
     method handles too, where nothing can count."""
     library = lab.BUILD / "tests" / "agents" / "liballocjni.so"
-    done = jdk.java("AllocJni", library, "2000" if jdk.version == 8 else "15000", "3", jvm=[jdk.agent(f"heap=sites,cutoff=0,file={tmp_path}/s.txt")])
+    done = jdk.java("AllocJni", library, "15000", "3", jvm=[jdk.agent(f"heap=sites,cutoff=0,file={tmp_path}/s.txt")])
     assert done.returncode == 0, done.stderr
     compare(done.stdout, counted(hproftext.Text(tmp_path / "s.txt"))[0], lines=20)
 

@@ -7,9 +7,16 @@
  * From JDK 18 on capturing lambdas are created by Unsafe.allocateInstance. It is bound to
  * AllocObject, which does the same; the VM would post an event for each object of
  * Unsafe.allocateInstance, which is a million events in a second of javac.
+ *
+ * On JDK 8 method handles call that method from the VM's own code, which has no probes, and the JIT
+ * knows it by a number in the VM's structure of the method: code that it compiles creates the
+ * object itself. The number is 0, that of ordinary methods, while objects are counted.
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/instrument/rebind.h"
+#include "agent/vm/image.h"
+#include "hotspot/memory.h"
+#include "hotspot/tables.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -155,6 +162,45 @@ static int set(bool to_ours)
     return r;
 }
 
+/* The number by which the JIT of JDK 8 knows Unsafe.allocateInstance. */
+static struct {
+    uint8_t *place; /* NULL: not found, or not changed */
+    uint8_t number;
+} known_to_jit;
+
+static int find_number(void *context, const struct table_entry *e)
+{
+    if (e->kind == TABLE_FIELD && strcmp(e->type, "Method") == 0 &&
+        strcmp(e->name, "_intrinsic_id") == 0)
+        *(uint64_t *)context = (uint64_t)e->value;
+    return 0;
+}
+
+static void hide_from_jit(JNIEnv *jni)
+{
+    uint64_t offset = 0, method = 0;
+    if (vm.version != 8 || !vm.hotspot || memory_guard_init() < 0 ||
+        hotspot_tables_visit(&vm_image, find_number, &offset) < 0 || !offset)
+        return;
+    /* A jmethodID is the address of the method's address. */
+    jmethodID id = vm_method(jni, "sun/misc/Unsafe", "allocateInstance",
+                             "(Ljava/lang/Class;)Ljava/lang/Object;");
+    uint8_t number = 0;
+    if (!id || !load64(&process_memory, (uint64_t)(uintptr_t)id, &method) ||
+        !load8(&process_memory, method + offset, &number) || !number)
+        return;
+    known_to_jit.place = (uint8_t *)(uintptr_t)(method + offset);
+    known_to_jit.number = number;
+    __atomic_store_n(known_to_jit.place, 0, __ATOMIC_RELAXED);
+}
+
+static void show_to_jit(void)
+{
+    if (known_to_jit.place)
+        __atomic_store_n(known_to_jit.place, known_to_jit.number, __ATOMIC_RELAXED);
+    known_to_jit.place = NULL;
+}
+
 static bool on; /* possibly only some of them */
 
 int alloc_native_on(JNIEnv *jni, struct buf *why)
@@ -165,6 +211,8 @@ int alloc_native_on(JNIEnv *jni, struct buf *why)
         r = rebind_natives(jni, rows, ARRAY_SIZE(rows), true, NULL);
     if (r < 0)
         buf_printf(why, "the VM does not let JNI's functions be replaced");
+    else
+        hide_from_jit(jni);
     return MIN(r, 0);
 }
 
@@ -173,6 +221,7 @@ void alloc_native_off(JNIEnv *jni)
     if (!on)
         return;
     on = false;
+    show_to_jit();
     if (real_allocate && !vm.dying)
         (void)!rebind_natives(jni, rows, ARRAY_SIZE(rows), false, NULL);
     (void)!set(false);
