@@ -147,6 +147,8 @@ static void print_triggers(const char *answer)
         if (fired)
             print_value(", ", trigger_value(answer, n, "measured"));
         print_value("; nothing has loaded the class ", trigger_value(answer, n, "not_loaded"));
+        if (trigger_number(answer, n, "no_exception"))
+            fputs("; the class is no exception", stdout);
         if (held_back)
             printf("; %llu of them within a minute of another", (unsigned long long)held_back);
         if (written)
@@ -237,7 +239,12 @@ static int cmd_status(const struct command *self, int argc, char **argv)
             continue;
         bool note = strncmp(line + 1, "message ", 8) == 0;
         printf("%-16.*s ", note ? 4 : (int)key, note ? "note" : line + 1);
-        print_text(stdout, (struct str){line + 1 + MIN(key + 1, all), all - MIN(key + 1, all)});
+        struct str value = {line + 1 + MIN(key + 1, all), all - MIN(key + 1, all)};
+        _cleanup_free_ char *text = note ? strndup(value.data, value.len) : NULL;
+        _cleanup_(buf_release) struct buf said = BUF(1 << 16);
+        if (text)
+            target_put_said(&said, text);
+        print_text(stdout, text ? (struct str){buf_str(&said), strlen(buf_str(&said))} : value);
         putchar('\n');
     }
     return 0;

@@ -3,10 +3,14 @@
 
 #include "base/parse.h"
 #include "base/progress.h"
+#include "cli/contents.h"
 #include "cli/losses.h"
 #include "cli/selected.h"
+#include "wire/batch.h"
 
 #include <inttypes.h>
+#include <limits.h>
+#include <string.h>
 
 static const struct arg selection_args[] = {
     {"--thread", 0, ARG_LIST, offsetof(struct selection, filter.thread), "PATTERN",
@@ -32,13 +36,15 @@ static void show_progress(void *context, uint64_t done, uint64_t total)
 int reading_open(struct profile **ret, const char *path, enum load_detail detail,
                  const struct selection *s, struct buf *ret_warning)
 {
-    /* Requests select samples by thread and time after they were read. */
+    struct profile_filter filter = s->filter;
+    /* Of recordings, requests select samples by thread and time after they were read. */
     if (only_requests_given(&s->requests))
         detail = LOAD_SAMPLES;
+    filter.request = s->requests.name;
     _cleanup_(buf_release) struct buf why = BUF(4096);
     struct progress progress;
     progress_start(&progress, "reading");
-    int r = profile_load(ret, path, detail, &s->filter, &why, show_progress, &progress);
+    int r = profile_load(ret, path, detail, &filter, &why, show_progress, &progress);
     progress_end(&progress);
     if (r < 0)
         return why.len ? complain(path, "cannot read", buf_str(&why))
@@ -98,6 +104,25 @@ static int check_together(const struct profile *p, const struct profile_filter *
     return complain(path, "no sample is selected by", buf_str(&all));
 }
 
+static struct str request_name(const void *context, size_t i)
+{
+    const struct profile *p = context;
+    return profile_text(p, p->requests.data[i]);
+}
+
+/* What is known of requests in profiles that were sent: the samples of each name. */
+static bool check_sent(const struct selection *s, const struct profile *p, const char *path)
+{
+    if (s->requests.slowest > 0)
+        complain(path, "--slowest needs a recording", "it holds no times of requests");
+    else if (!p->requests.len)
+        complain(path, "holds no requests", "no sample has the label " WIRE_REQUEST);
+    else
+        return selected_by_name(path, "no request has this name", s->requests.name, request_name, p,
+                                p->requests.len) == 0;
+    return false;
+}
+
 bool reading_check(const struct selection *s, struct profile *p, const char *path)
 {
     const struct profile_filter *f = &s->filter;
@@ -108,6 +133,8 @@ bool reading_check(const struct selection *s, struct profile *p, const char *pat
                          p, p->methods.len) ||
         check_together(p, f, path))
         return false;
+    if (p->is_sent && only_requests_given(&s->requests))
+        return check_sent(s, p, path);
     return !only_requests_given(&s->requests) || only_requests_keep(&s->requests, path, p) == 0;
 }
 
@@ -133,7 +160,13 @@ int reading_metric(const struct selection *s, const struct profile *p, const cha
             return complain(path, "holds none of this metric", s->metric);
         }
     }
-    return complain(path, "holds no samples", "nothing that --cpu, --alloc or --monitors record");
+    const char *shown_by = contents_shown_by(path, NULL);
+    _cleanup_(buf_release) struct buf next = BUF(2 * PATH_MAX);
+    if (shown_by && strcmp(shown_by, "report") != 0)
+        buf_printf(&next, "; see what it holds with: jvmscope %s %s", shown_by, path);
+    _cleanup_(buf_release) struct buf what = BUF(3 * PATH_MAX);
+    buf_printf(&what, "nothing that --cpu, --alloc or --monitors record%s", buf_str(&next));
+    return complain(path, "holds no samples", buf_str(&what));
 }
 
 char *format_weight(char text[24], enum profile_metric metric, uint64_t weight)

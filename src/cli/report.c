@@ -65,7 +65,8 @@ static void print_head(const struct profile_view *v, const char *path)
     _cleanup_(buf_release) struct buf note = BUF(4096);
     profile_note(v, &note);
     if (note.len) {
-        printf("  ");
+        bool counts = v->metric == PROFILE_EXACT && p->calls.len && p->timed_by_readings;
+        printf("  %s", counts ? "all calls are counted, and " : "");
         print_text(stdout, (struct str){buf_str(&note), note.len});
         putchar('\n');
     }

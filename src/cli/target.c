@@ -137,16 +137,60 @@ static size_t needless(const char *value, const char *bare)
                                                                                            : 0;
 }
 
-void target_report_note(const char *text)
+/* Length of NAME=VALUE at `text` if the command has a flag for it, whose row is *ret_row. */
+static size_t agent_word(const char *text, const struct option_row **ret_row)
+{
+    size_t name = strspn(text, "abcdefghijklmnopqrstuvwxyz-");
+    int i = name && text[name] == '=' ? option_find(text, name) : -1;
+    if (i < 0 || !option_table[i].flag ||
+        (option_table[i].kind != OPTION_WORD && option_table[i].kind != OPTION_YES_NO))
+        return 0;
+    const char *value = text + name + 1;
+    size_t len = strspn(value, "abcdefghijklmnopqrstuvwxyz-");
+    *ret_row = &option_table[i];
+    return option_has_word(option_table[i].values, value, len) ? name + 1 + len : 0;
+}
+
+/* Appends a text of the agent's, whose words for options become the command's flags. */
+static void put_with_flags(struct buf *to, const char *text)
+{
+    bool between = true; /* a word may begin here */
+    while (*text) {
+        const struct option_row *row;
+        size_t len = between ? agent_word(text, &row) : 0;
+        if (len) {
+            const char *value = strchr(text, '=');
+            size_t n = len - (size_t)(value - text);
+            bool bare = row->bare && strlen(row->bare) == n - 1 &&
+                        strncmp(value + 1, row->bare, n - 1) == 0;
+            buf_printf(to, "%s%.*s", row->flag, bare ? 0 : (int)n, value);
+            text += len;
+            between = false;
+        } else {
+            between = *text == ' ' || *text == '(';
+            buf_u8(to, (uint8_t)*text++);
+        }
+    }
+}
+
+void target_put_said(struct buf *to, const char *text)
 {
     size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyz-");
     int i = subject_of(text, len);
-    _cleanup_(buf_release) struct buf note = BUF(1 << 20);
-    if (i >= 0)
-        buf_printf(&note, "%s%s", option_table[i].flag,
-                   text + len + needless(text + len, option_table[i].bare));
+    if (i >= 0) {
+        buf_string(to, option_table[i].flag);
+        text += len + needless(text + len, option_table[i].bare);
+    }
+    if (i >= 0 && option_table[i].kind == OPTION_TEXT)
+        buf_string(to, text); /* what the user wrote */
     else
-        buf_string(&note, text);
+        put_with_flags(to, text);
+}
+
+void target_report_note(const char *text)
+{
+    _cleanup_(buf_release) struct buf note = BUF(1 << 20);
+    target_put_said(&note, text);
     complain("note", buf_str(&note), NULL);
     if (strstr(text, " so far") || strncmp(text, "log ", 4) == 0)
         buf_printf(&reported_so_far, "%s\n", buf_str(&note));
@@ -179,7 +223,7 @@ int target_query(const struct vm *vm, const char *what, const char *options, boo
 int target_ask_last(const struct vm *vm, const char *what, const char *options, bool load,
                     struct buf *answer, bool *ret_ended)
 {
-    _cleanup_(buf_release) struct buf why = BUF(4096);
+    _cleanup_(buf_release) struct buf why = BUF(4096), said = BUF(1 << 14);
     char pid[16];
     snprintf(pid, sizeof(pid), "%d", vm->pid);
     int r = agent_message(vm, options, load, answer, &why);
@@ -189,7 +233,8 @@ int target_ask_last(const struct vm *vm, const char *what, const char *options, 
         return 0;
     if (r == -EBUSY)
         buf_printf(&why, "; end that recording with: jvmscope stop %s", pid);
-    return why.len ? complain(pid, what, buf_str(&why)) : complain_errno(pid, what, r);
+    target_put_said(&said, buf_str(&why));
+    return why.len ? complain(pid, what, buf_str(&said)) : complain_errno(pid, what, r);
 }
 
 int target_message(const struct vm *vm, const char *what, const char *options, bool load,

@@ -42,6 +42,8 @@ int target_show(const struct vm *vm, const char *what, const char *options, bool
  * match so far.
  */
 bool target_has_reported(const char *subject);
+/* Appends a text of the agent's in the words of the command, as target_report_note prints it. */
+void target_put_said(struct buf *to, const char *text);
 /*
  * Prints a note of the agent's. An option that it is about is called by its flag, but only one that
  * was typed: others are what an option such as --always includes.

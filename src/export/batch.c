@@ -83,7 +83,7 @@ static int64_t labels_of(struct filling *f, uint32_t thread, const struct batch_
     int64_t set = add_label(f, 0, WIRE_THREAD, name.data, name.len);
     const char *request = q ? batch_requests_name(f->requests, q) : NULL;
     if (request && set >= 0)
-        set = add_label(f, set, BATCH_REQUEST, request, strlen(request));
+        set = add_label(f, set, WIRE_REQUEST, request, strlen(request));
     /* The map may have moved, but nothing was put into it meanwhile. */
     if (set >= 0)
         *known = (uint64_t)set;

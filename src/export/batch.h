@@ -9,9 +9,6 @@
 #include "profile/profile.h"
 #include "wire/batch.h"
 
-/* The label of samples that names the request for which their thread worked. */
-#define BATCH_REQUEST "request"
-
 struct batch_source {
     const char *path; /* of the recording; NULL: requests are not read */
     const struct profile *profile;

@@ -127,6 +127,8 @@ struct region {
     uint32_t *scanned;
     uint32_t first_open;          /* worker only: all earlier blocks are completely scanned */
     uint32_t next_at_last_growth; /* worker only: for computing the pace */
+    /* worker only: a hash of the places that region_prefault last looked at, and when */
+    uint64_t prefaulted, prefaulted_ns;
 };
 
 /* A place for small events, used by one writer at a time. */
@@ -262,6 +264,7 @@ struct jfr_writer {
     struct waker own_waker, *waker; /* the options' or the writer's own */
     struct loss_counter losses[JFR_LOSSES], lost_of_type[JFR_LOST_TYPES][JFR_LOST_REASONS];
     struct loss_counter lost_held[JFR_HELDS];
+    char *_Atomic named_reasons[JFR_LOSSES]; /* reasons with names (jfr_lose_named) */
     _Atomic uint64_t lost_closed;
     struct traces traces;
     uint32_t shapes[JFR_MAX_TYPES]; /* of the types' fields (jfr_shape_add) */

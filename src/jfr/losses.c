@@ -7,52 +7,58 @@
 
 #include "jfr/internal.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #define REPORT_NS (100 * NS_PER_MS) /* losses of one kind within this time become one event */
 
+/* Names of methods follow. Reasons agree with one thing that was lost and with many. */
+#define RAN_BEFORE "what ran when it began is counted from its next call on"
+
 const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
-    [LOSS_TRACE_BUFFER] = {"trace", "calls", "the buffer of their thread was full"},
-    [LOSS_TRACE_NO_BUFFER] = {"trace", "calls", "no buffer was left for their thread"},
-    [LOSS_TRACE_MEMORY] = {"trace", "calls", "the agent had no memory for them"},
-    [LOSS_TRACE_TOO_LARGE] = {"trace", "calls", "their arguments and results were too large"},
-    [LOSS_TRACE_RESULT] = {"trace", "results", "the buffer of their thread was full"},
-    [LOSS_TRACE_UNPAIRED] = {"trace", "calls", "their beginning or their end was not seen"},
+    [LOSS_TRACE_BUFFER] = {"trace", "calls", "the buffer of the thread was full"},
+    [LOSS_TRACE_NO_BUFFER] = {"trace", "calls", "no buffer was left for the thread"},
+    [LOSS_TRACE_MEMORY] = {"trace", "calls", "the agent had no memory left"},
+    [LOSS_TRACE_TOO_LARGE] = {"trace", "calls", "arguments and results were too large"},
+    [LOSS_TRACE_RESULT] = {"trace", "results", "the buffer of the thread was full"},
+    [LOSS_TRACE_UNPAIRED] = {"trace", "calls", "the beginning or the end was not seen"},
     [LOSS_TRACE_LIMIT] = {"trace", "calls", "the number that --limit allows was reached"},
     [LOSS_TRACE_RATE] = {"trace", "calls", "the number a second that --rate allows was reached"},
     [LOSS_TRACE_BYTES] = {"trace", "calls", "the size that --bytes allows was reached"},
-    [LOSS_TRACE_OPEN] = {"trace", "calls", "they had not returned when tracing ended"},
-    [LOSS_LOG_BUFFER] = {"log", "records", "the buffer of their thread was full"},
-    [LOSS_LOG_NO_BUFFER] = {"log", "records", "no buffer was left for their thread"},
+    [LOSS_TRACE_OPEN] = {"trace", "calls", "not returned when tracing ended"},
+    [LOSS_LOG_BUFFER] = {"log", "records", "the buffer of the thread was full"},
+    [LOSS_LOG_NO_BUFFER] = {"log", "records", "no buffer was left for the thread"},
     [LOSS_LOG_LIMIT] = {"log", "records", "the number that --limit allows was reached"},
     [LOSS_LOG_RATE] = {"log", "records", "the number a second that --rate allows was reached"},
     [LOSS_LOG_BYTES] = {"log", "records", "the size that --bytes allows was reached"},
-    [LOSS_EXCEPTION_ROW] = {"exceptions", "exceptions", "the table of their places was full"},
-    [LOSS_EXCEPTION_PLACE] = {"exceptions", "places",
-                              "there were more of them than can be counted"},
+    [LOSS_EXCEPTION_ROW] = {"exceptions", "exceptions", "the table of places was full"},
+    [LOSS_EXCEPTION_PLACE] = {"exceptions", "places", "more were there than can be counted"},
     [LOSS_EXCEPTION_LIMIT] = {"exceptions", "stacks", "the number that --limit allows was reached"},
     [LOSS_CPU_BUFFER] = {"cpu", "samples", "the buffer of samples was full"},
     [LOSS_CPU_TIMER] = {"cpu", "threads",
-                        "the system gave them no timer, so they were not sampled"},
+                        "the system gave no timer, without which nothing is sampled"},
     [LOSS_CPU_UNMOUNTED] = {"cpu", "milliseconds of virtual threads",
-                            "they had no carrier, and --cpu=wall does not sample such threads; "
-                            "--threads records their waits"},
+                            "--cpu=wall does not sample virtual threads without a carrier; "
+                            "--threads records all waits"},
     [LOSS_ALLOC_SITE] = {"alloc", "objects", "the table of allocation sites was full"},
-    [LOSS_ALLOC_SIZE] = {"alloc", "places",
-                         "their class was not found, so their bytes are not known"},
-    [LOSS_ALLOC_FOLLOW] = {"alloc", "references", "there was no memory to follow them"},
-    [LOSS_ALLOC_RUNNING] = {"alloc", "methods",
-                            "they ran when it began; what they allocate themselves is counted from "
-                            "their next call on"},
-    [LOSS_COVER_RUNNING] = {"coverage", "methods",
-                            "they ran when it began; their lines are counted from their next call "
-                            "on"},
-    [LOSS_TIMES_THREAD] = {"times", "threads", "there was no memory for their calls"},
-    [LOSS_COVERAGE] = {"coverage", "methods", "there was no room for their lines"},
+    [LOSS_ALLOC_SIZE] = {"alloc", "places", "the class was not found, so the bytes are not known"},
+    [LOSS_ALLOC_FOLLOW] = {"alloc", "references", "there was no memory to follow more"},
+    [LOSS_ALLOC_RUNNING] = {"alloc", "methods", RAN_BEFORE},
+    [LOSS_COVER_RUNNING] = {"coverage", "methods", RAN_BEFORE},
+    [LOSS_TIMES_RUNNING] = {"times", "methods", RAN_BEFORE},
+    [LOSS_LOG_RUNNING] = {"log", "methods",
+                          "what ran when it began is recorded from its next call on"},
+    [LOSS_TRACE_RUNNING] = {"trace", "methods",
+                            "what ran when it began is traced from its next call on"},
+    [LOSS_TIMES_THREAD] = {"times", "threads", "there was no memory for more calls"},
+    [LOSS_COVERAGE] = {"coverage", "methods", "there was no room for more lines"},
     [LOSS_TIMES_TIMER] = {"times", "threads",
-                          "the system gave them no timer, so their CPU time is not known"},
-    [LOSS_THREAD_NAME] = {"threads", "names", "there was no memory for them"},
+                          "the system gave no timer, without which no CPU time is known"},
+    [LOSS_THREAD_NAME] = {"threads", "names", "there was no memory for more"},
     [LOSS_VIRTUAL_THERE] = {"threads", "virtual threads",
-                            "they existed before it began and the JDK does not track them, or they "
-                            "were too many; each is shown from when it next runs"},
+                            "the JDK does not track what existed before it began, or too much "
+                            "existed; each is shown from when it next runs"},
     [LOSS_VIRTUAL_LIST] = {"threads", "lists of virtual threads",
                            "the JDK does not list those that existed before, so each is shown from "
                            "when it next runs"},
@@ -64,24 +70,23 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_REQUEST_TABLE] = {"requests", "requests and works",
                             "more were in progress at once than can be followed"},
     [LOSS_REQUEST_TASK] = {"requests", "tasks", "more were waiting to be run than can be followed"},
-    [LOSS_REQUEST_OPEN] = {"requests", "requests", "they had not ended when the recording ended"},
+    [LOSS_REQUEST_OPEN] = {"requests", "requests", "not ended when the recording ended"},
     [LOSS_WAITS_AGAIN] = {"threads", "waits",
-                          "more of them went on at once than a ring repeats in each chunk"},
+                          "more went on at once than a ring repeats in each chunk"},
     [LOSS_BUDGET_WAITS] = {"threads", "waits",
-                           "they were shorter than 1 ms and the budget of the recording was spent"},
+                           "shorter than 1 ms, and the budget of the recording was spent"},
     [LOSS_BUDGET_WAKES] = {"threads", "wake-ups", "the budget of the recording was spent"},
     [LOSS_VM_COLLECTION] = {"events", "collections",
-                            "more of them came in a tenth of a second than "
-                            "are kept"},
-    [LOSS_VM_LOG] = {"events", "VM log lines", "they came faster than they are read"},
-    [LOSS_VM_LINES] = {"events", "VM log lines", "they are not in the form expected"},
+                            "more came in a tenth of a second than are kept"},
+    [LOSS_VM_LOG] = {"events", "VM log lines", "lines came faster than the agent reads"},
+    [LOSS_VM_LINES] = {"events", "VM log lines", "not in the form expected"},
     [LOSS_VM_LOG_CUT] = {"events", "VM log parts",
                          "something in the process cut off the log, and what it held is gone"},
     [LOSS_VM_PAUSES] = {"events", "collection pauses",
-                        "the VM counted them, but its log had no line of them"},
-    [LOSS_STACK] = {"recording", "stacks", "there was no memory for them"},
-    [LOSS_NAME] = {"recording", "names", "the VM did not know them any more"},
-    [LOSS_CONSTANT] = {"recording", "names", "there was no room for them in the chunk"},
+                        "the VM counted more than its log had lines of"},
+    [LOSS_STACK] = {"recording", "stacks", "there was no memory for more"},
+    [LOSS_NAME] = {"recording", "names", "no longer known to the VM"},
+    [LOSS_CONSTANT] = {"recording", "names", "there was no room for more in the chunk"},
 };
 
 /* The reason is that of the events: the file had no room. */
@@ -111,8 +116,8 @@ static const char *room_reason(int error)
 
 static const char *const writer_reasons[JFR_LOST_REASONS] = {
     [LOST_BUSY] = "more threads wrote at once than there are buffers",
-    [LOST_SIZE] = "they were larger than expected",
-    [LOST_SHAPE] = "their values were not those of their type: a defect of jvmscope",
+    [LOST_SIZE] = "larger than expected",
+    [LOST_SHAPE] = "values were not of the declared types: a defect of jvmscope",
 };
 
 struct jfr_loss_row jfr_loss_of_type(const char *type)
@@ -183,6 +188,27 @@ void jfr_lose(struct jfr_writer *w, enum jfr_loss loss, uint64_t n)
         atomic_fetch_add_explicit(&w->losses[loss].total, n, memory_order_relaxed);
 }
 
+void jfr_lose_named(struct jfr_writer *w, enum jfr_loss loss, uint64_t n, const char *names)
+{
+    char *reason = NULL, *none = NULL;
+    if (!w || !n)
+        return;
+    if (asprintf(&reason, "%s: %s", jfr_loss_rows[loss].reason, names) < 0)
+        reason = NULL;
+    if (reason && !atomic_compare_exchange_strong(&w->named_reasons[loss], &none, reason))
+        free(reason);
+    jfr_lose(w, loss, n);
+}
+
+/* The row of a loss, with the names that its reason has. */
+static struct jfr_loss_row row_of_loss(struct jfr_writer *w, size_t loss)
+{
+    struct jfr_loss_row row = jfr_loss_rows[loss];
+    const char *named = atomic_load(&w->named_reasons[loss]);
+    row.reason = named ? named : row.reason;
+    return row;
+}
+
 void jfr_lose_held(struct jfr_writer *w, enum jfr_held what, uint64_t n)
 {
     atomic_fetch_add_explicit(&w->lost_held[what].total, n, memory_order_relaxed);
@@ -249,7 +275,8 @@ static void report(struct jfr_writer *w, struct loss_counter *c, const struct jf
 {
     struct jfr_event e;
     uint64_t total = atomic_load(&c->total);
-    if (total <= c->reported || !slot_begin(w, &w->chunk.own, w->chunk.region, true, 300, &e))
+    if (total <= c->reported ||
+        !slot_begin(w, &w->chunk.own, w->chunk.region, true, 300 + strlen(row->reason), &e))
         return;
     uint64_t since = atomic_exchange(&c->since_ns, 0);
     since = since ? MIN(since, w->reported_ns) : w->reported_ns;
@@ -284,8 +311,10 @@ void jfr_each_loss(const struct jfr_writer *w,
     struct jfr_writer *v = (struct jfr_writer *)w; /* C17's atomic loads do not accept const */
     uint64_t total;
     for (size_t i = 0; i < JFR_LOSSES; i++)
-        if ((total = atomic_load(&v->losses[i].total)))
-            each(context, &jfr_loss_rows[i], total);
+        if ((total = atomic_load(&v->losses[i].total))) {
+            struct jfr_loss_row row = row_of_loss(v, i);
+            each(context, &row, total);
+        }
     pthread_mutex_lock(&v->dict);
     for (size_t i = 0; i < JFR_LOST_TYPES; i++)
         for (size_t k = 0; k < JFR_LOST_REASONS; k++)
@@ -304,8 +333,10 @@ void losses_write(struct jfr_writer *w, bool last)
     jfr_lose_total(w, LOSS_STACK, atomic_load(&w->traces.lost));
     jfr_lose_total(w, LOSS_NAME, atomic_load(&w->unresolved));
     jfr_lose_total(w, LOSS_CONSTANT, atomic_load(&w->lost_constants));
-    for (size_t i = 0; i < JFR_LOSSES; i++)
-        report(w, &w->losses[i], &jfr_loss_rows[i], now);
+    for (size_t i = 0; i < JFR_LOSSES; i++) {
+        struct jfr_loss_row row = row_of_loss(w, i);
+        report(w, &w->losses[i], &row, now);
+    }
     for (size_t i = 0; i < JFR_LOST_TYPES; i++)
         for (size_t k = 0; k < JFR_LOST_REASONS; k++) {
             if (atomic_load(&w->lost_of_type[i][k].total) == w->lost_of_type[i][k].reported)

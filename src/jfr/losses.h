@@ -37,6 +37,9 @@ enum jfr_loss {
     LOSS_ALLOC_SIZE,
     LOSS_ALLOC_FOLLOW,
     LOSS_ALLOC_RUNNING,
+    LOSS_TIMES_RUNNING,
+    LOSS_TRACE_RUNNING,
+    LOSS_LOG_RUNNING,
     LOSS_TIMES_THREAD,
     LOSS_COVERAGE,
     LOSS_COVER_RUNNING,
@@ -66,8 +69,8 @@ enum jfr_loss {
 };
 
 struct jfr_loss_row {
-    const char *capture, *what,
-        *reason;    /* such as "trace", "calls", "the buffer of their thread was full" */
+    const char *capture, *what, *reason; /* right for one thing and for many, such as "trace",
+                                            "calls", "the buffer of the thread was full" */
     const char *of; /* what held these, such as "sites" for bytes; NULL if nothing did */
 };
 
@@ -95,6 +98,11 @@ void jfr_each_loss(const struct jfr_writer *w,
  * writer is NULL.
  */
 void jfr_lose(struct jfr_writer *w, enum jfr_loss loss, uint64_t n);
+/*
+ * The same, with names of what was lost, which its reason then has. The first names of a recording
+ * remain.
+ */
+void jfr_lose_named(struct jfr_writer *w, enum jfr_loss loss, uint64_t n, const char *names);
 /*
  * For a capture that keeps its own count: sets the total so far in this recording. The capture
  * calls this periodically, also with a total of zero; any increase is reported as lost some time

@@ -192,9 +192,18 @@ void region_prefault(struct jfr_writer *w)
 {
     enum { AHEAD = 32 }; /* blocks */
 
-    const struct region *r = w->chunk.region;
+    struct region *r = w->chunk.region;
     uint32_t next = (uint32_t)atomic_load_explicit(&r->bump, memory_order_relaxed),
              end = MIN(next + AHEAD, r->ready);
+    /* Pages that are there need it again only when the system has written them to the disk. */
+    uint64_t now = now_ns(), places = next;
+    for (unsigned i = 0; i < w->n_slots; i++)
+        places =
+            places * 31 + (uintptr_t)__atomic_load_n(&w->slots[i].at, __ATOMIC_RELAXED) / JFR_BLOCK;
+    if (places == r->prefaulted && now - r->prefaulted_ns < NS_PER_SECOND)
+        return;
+    r->prefaulted = places;
+    r->prefaulted_ns = now;
     if (next < end)
         pages_to_write(r->blocks + (uint64_t)next * JFR_BLOCK, (uint64_t)(end - next) * JFR_BLOCK);
     for (unsigned i = 0; i < w->n_slots; i++) {

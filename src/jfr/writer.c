@@ -142,6 +142,8 @@ static void writer_release(struct jfr_writer *w)
 {
     region_free(w->chunk.region);
     ring_release(w);
+    for (size_t i = 0; i < JFR_LOSSES; i++)
+        free(atomic_load(&w->named_reasons[i]));
     traces_release(&w->traces);
     types_release(w);
     metadata_release(&w->metadata);

@@ -205,6 +205,19 @@ static bool read_value(struct trigger_test *t, unsigned form, char *value)
     return is || (form & FORM_NUMBER && parse_number(value, &t->limit));
 }
 
+/* Why a comparison with a limit can never change; NULL: it can. */
+static const char *why_never(const struct trigger_test *t)
+{
+    bool greater = t->op == LOGIC_GT, less = t->op == LOGIC_LT;
+    if (t->share && t->limit > 100)
+        return t->measure == MEASURE_CPU
+                   ? "expected a share from 0% to 100%, where 100% is all CPUs that the VM may use,"
+                   : "expected a share from 0% to 100%,";
+    if (t->share && greater && t->limit >= 100)
+        return "no share is more than 100%: this never holds,";
+    return less && t->limit <= 0 ? "nothing is less than 0: this never holds," : NULL;
+}
+
 static int take_limit(struct logic_parser *p, struct trigger_test *t, unsigned form)
 {
     char value[64];
@@ -223,10 +236,14 @@ static int take_limit(struct logic_parser *p, struct trigger_test *t, unsigned f
     }
     logic_skip_blanks(p);
     const char *before = p->at;
-    if (logic_take_value(p, value, sizeof(value)) && read_value(t, form, value))
-        return 0;
-    p->at = before;
-    return logic_fail(p, form_text(form));
+    if (!logic_take_value(p, value, sizeof(value)) || !read_value(t, form, value)) {
+        p->at = before;
+        return logic_fail(p, form_text(form));
+    }
+    const char *never = why_never(t);
+    if (never)
+        p->at = before;
+    return never ? logic_fail(p, never) : 0;
 }
 
 /* A time without a comparison, after `every` and `for`. */

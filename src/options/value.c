@@ -94,11 +94,35 @@ static int set_value(struct option_value *v, const struct option_row *row, const
     return r;
 }
 
+/* A time as the option takes it, in the largest unit of which it is a whole number: "30d". */
+static const char *format_time(char text[24], uint64_t ns)
+{
+    static const struct {
+        const char *text;
+        uint64_t ns;
+    } units[] = {{"d", 86400 * 1000 * MS},
+                 {"h", 3600 * 1000 * MS},
+                 {"m", 60 * 1000 * MS},
+                 {"s", 1000 * MS},
+                 {"ms", MS},
+                 {"us", 1000}};
+
+    size_t i = 0;
+    while (i < sizeof(units) / sizeof(units[0]) && (ns % units[i].ns || !ns))
+        i++;
+    bool whole = i < sizeof(units) / sizeof(units[0]);
+    snprintf(text, 24, "%llu%s", (unsigned long long)(whole ? ns / units[i].ns : ns),
+             whole ? units[i].text
+             : ns  ? "ns"
+                   : "");
+    return text;
+}
+
 /* A limit of an option's range, in the option's unit. */
 static const char *format_bound(char text[24], const struct option_row *row, uint64_t bound)
 {
     if (row->kind == OPTION_DURATION)
-        return format_duration(text, bound);
+        return format_time(text, bound);
     if (row->kind == OPTION_SIZE)
         return format_size(text, bound);
     snprintf(text, 24, "%llu", (unsigned long long)bound);

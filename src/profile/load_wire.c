@@ -5,6 +5,7 @@
  */
 #include "profile/load.h"
 
+#include "base/pattern.h"
 #include "wire/otlp.h"
 #include "wire/pprof.h"
 #include "wire/unpack.h"
@@ -19,6 +20,7 @@ struct filling {
     struct load *l;
     const struct wire_batch *b;
     VEC(uint32_t) frames, nodes, threads; /* by their numbers in the batch: here, + 1 */
+    VEC(uint32_t) requests;               /* of label sets: REQUEST_SELECTED or REQUEST_OTHER */
     VEC(uint32_t) path;                   /* of node_of */
     uint64_t start_ns;                    /* since 1970: of the first profile */
 };
@@ -87,6 +89,25 @@ static int64_t thread_of(struct filling *f, uint32_t labels)
     return thread;
 }
 
+enum { REQUEST_UNKNOWN, REQUEST_SELECTED, REQUEST_OTHER };
+
+/* Whether the filter selects the request that a set of labels names. */
+static int request_selected(struct filling *f, uint32_t labels)
+{
+    uint32_t *known = &f->requests.data[labels];
+    struct profile *p = f->l->profile;
+    struct str name = wire_label(f->b, labels, WIRE_REQUEST);
+    if (*known)
+        return *known == REQUEST_SELECTED;
+    int64_t text = name.len ? profile_string(p, name.data, name.len) : 0;
+    if (text < 0 || (text && vec_push(&p->requests, (uint32_t)text) < 0))
+        return -ENOMEM;
+    const char *wanted = f->l->filter ? f->l->filter->request : NULL;
+    bool selected = !wanted || (name.len && pattern_match(wanted, name.data, name.len));
+    *known = selected ? REQUEST_SELECTED : REQUEST_OTHER;
+    return selected;
+}
+
 /* What is read of a type: nothing (PROFILE_METRICS), or as which metric and in which unit. */
 struct reading {
     enum profile_metric metric;
@@ -130,10 +151,11 @@ static int add_sample(struct filling *f, const struct wire_profile *p, const str
 {
     uint64_t weight = s->value > 0 ? (uint64_t)s->value : 0;
     weight = weight / r.divisor + (weight % r.divisor * 2 >= r.divisor && r.divisor > 1);
+    int selected = request_selected(f, s->labels);
     int64_t node = node_of(f, s->node), thread = thread_of(f, s->labels);
-    if (node < 0 || thread < 0)
+    if (node < 0 || thread < 0 || selected < 0)
         return -ENOMEM;
-    if (!weight)
+    if (!weight || !selected)
         return 0;
     struct profile *to = f->l->profile;
     uint64_t time = s->time_ns > f->start_ns ? s->time_ns - f->start_ns : 0;
@@ -186,11 +208,14 @@ static int fill(struct filling *f, const char *unknown)
         r = vec_extend(&f->nodes, f->b->nodes.len);
     if (r == 0)
         r = vec_extend(&f->threads, f->b->sets.len);
+    if (r == 0)
+        r = vec_extend(&f->requests, f->b->sets.len);
     for (size_t i = 0; i < f->b->profiles.len; i++) {
         uint64_t start = f->b->profiles.data[i].start_ns;
         f->start_ns = start && (!f->start_ns || start < f->start_ns) ? start : f->start_ns;
     }
     to->start_epoch_ns = f->start_ns;
+    to->is_sent = true;
     for (size_t i = 0; r == 0 && i < f->b->profiles.len; i++) {
         const struct wire_profile *p = &f->b->profiles.data[i];
         uint64_t begin = p->start_ns > f->start_ns ? p->start_ns - f->start_ns : 0;
@@ -211,6 +236,7 @@ static int load_batch(struct load *l, const struct wire_batch *b, const char *un
     vec_release(&f.frames);
     vec_release(&f.nodes);
     vec_release(&f.threads);
+    vec_release(&f.requests);
     vec_release(&f.path);
     return r;
 }

@@ -12,7 +12,7 @@
 #include "jfr/reader.h"
 
 struct loss {
-    char *capture, *what, *reason; /* "trace", "calls", "the buffer of their thread was full" */
+    char *capture, *what, *reason; /* "trace", "calls", "the buffer of the thread was full" */
     char *of; /* the kind of thing that held these, such as "sites" for bytes; "" if none */
     uint64_t amount;
     int64_t from_ns, to_ns; /* the time span of the losses, in ns since 1970 */
@@ -95,7 +95,7 @@ bool losses_is_of(const char *const *captures, const char *capture);
 uint64_t losses_sum(const struct losses *l, const char *const *captures);
 /*
  * Writes a sentence such as "trace: 12 calls were lost between 0.51 s and 0.83 s: the buffer of
- * their thread was full", or "alloc: 3 sites with 70 objects and 9120 bytes were lost ...".
+ * the thread was full", or "alloc: 3 sites with 70 objects and 9120 bytes were lost ...".
  */
 void loss_sentence(const struct losses *l, const struct loss *loss, struct buf *out);
 /* "times: some was recorded up to 7.20 s before the recording began, while classes were changed" */

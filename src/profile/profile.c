@@ -61,6 +61,7 @@ void profile_free(struct profile *p)
     vec_release(&p->left);
     vec_release(&p->sites);
     vec_release(&p->cpu_times);
+    vec_release(&p->requests);
     vec_release(&p->vm.samples);
     map_release(&p->method_index);
     map_release(&p->frame_index);

@@ -218,6 +218,9 @@ struct profile {
     bool lost_any;           /* the recording reports losses (profile/losses.h) */
     uint64_t start_epoch_ns; /* wall-clock time of time 0; 0: unknown */
     uint64_t duration_ns;
+    /* Names of the requests in which samples of pprof and OTLP were taken, as such samples say. */
+    VEC(uint32_t) requests;
+    bool is_sent; /* pprof or OTLP */
     struct map method_index, frame_index, thread_index;
     /*
      * Nodes that have siblings, by parent and frame, in open addressing. 0 marks a free place,
@@ -279,6 +282,7 @@ static inline const struct profile_frame *profile_node_frame(const struct profil
 struct profile_filter {
     const char *thread, *class_name;
     uint64_t from_ns, to_ns; /* to_ns = 0: to the end */
+    const char *request;     /* of pprof and OTLP, only samples of these requests are loaded */
     bool with_vm;            /* PROFILE_CPU: include threads without Java code */
     /* exclude wall-clock samples of threads that have nothing to do (profile/frame_role.h) */
     bool without_idle;

@@ -17,13 +17,27 @@ uint64_t profile_allocated(const struct profile_view *v)
     return all && v->profile->series[v->metric].estimated ? v->profile->allocated : 0;
 }
 
-/* The number of readings follows. Formats that have no calls keep the note, and so the number. */
-#define READINGS_NOTE "all calls are counted, and times rest on "
+/*
+ * The number of readings follows. Formats that have no calls keep the note, and so the number.
+ * Earlier versions wrote COUNTED_NOTE before it, also where there are no counts.
+ */
+#define READINGS_NOTE "times rest on "
+#define COUNTED_NOTE  "all calls are counted, and "
+
+/* The note of a series that came with its file. */
+static struct str own_note(const struct profile *p, enum profile_metric metric)
+{
+    static const struct str counted = {COUNTED_NOTE, sizeof(COUNTED_NOTE) - 1};
+    struct str note = profile_text(p, p->series[metric].note);
+    if (note.len < counted.len || memcmp(note.data, counted.data, counted.len) != 0)
+        return note;
+    return (struct str){note.data + counted.len, note.len - counted.len};
+}
 
 uint64_t profile_readings(const struct profile *p)
 {
     static const struct str before = {READINGS_NOTE, sizeof(READINGS_NOTE) - 1};
-    struct str note = profile_text(p, p->series[PROFILE_EXACT].note);
+    struct str note = own_note(p, PROFILE_EXACT);
     uint64_t readings = 0;
     for (size_t i = 0; i < p->calls.len && p->timed_by_readings; i++)
         readings += p->calls.data[i].samples;
@@ -75,7 +89,7 @@ void profile_note(const struct profile_view *v, struct buf *to)
 {
     const struct profile *p = v->profile;
     const struct profile_series *series = &p->series[v->metric];
-    struct str note = profile_text(p, series->note);
+    struct str note = own_note(p, v->metric);
     if (note.len)
         buf_bytes(to, note.data, note.len);
     else if (v->metric == PROFILE_EXACT && p->timed_by_readings && p->calls.len)

@@ -430,7 +430,7 @@ def test_what_does_not_go_together_is_said(tmp_path):
         assert done.returncode == 2 and "keeps the last minutes" in done.stderr and said in done.stderr, done.stderr
         assert len(done.stderr.splitlines()) == 1
     for flags, said in ((["--keep", "1m"], "changes nothing without --always=y"), (["--max-size", "8M"], "changes nothing without --always=y"),
-                        (["--always", "--max-size", "1M"], "4.00 MiB"), (["--always", "--keep", "0.5s"], "1.00 s"),
+                        (["--always", "--max-size", "1M"], "4.00 MiB"), (["--always", "--keep", "0.5s"], "out of range: 1s to 30d"), (["--always", "--keep", "31d"], "out of range: 1s to 30d"),
                         (["--always=memory", "-o", "x.ring"], "writes no file: --output does not")):
         done = lab.jvmscope("run", *flags, "--", "true")
         assert done.returncode == 2 and said in done.stderr, done.stderr

@@ -25,7 +25,7 @@ def check(jvmscope, out, at_start):
     assert steps - sum(losses.values()) <= seen <= steps, losses
     assert sum(c["exception"] == "java.lang.IllegalStateException" for c in trace["calls"]) <= 1 + WORKERS
     # Where a call that began while another one was being recorded took its place, one of them has no end.
-    assert not at_start or "their beginning or their end was not seen" not in losses, losses
+    assert not at_start or "the beginning or the end was not seen" not in losses, losses
     everything = json.loads(jvmscope("trace", "--json", "-n", 1, out).stdout)
     assert everything["calls_all"] > 2 * steps, "of the JDK's methods there are calls too"
 

@@ -281,7 +281,11 @@ def test_a_wrong_condition_gets_its_place():
                             ("p0 > 1ms", "understood"), ("rss grows 100M", "as in 100M/h"), ("rss > 90% for 30", "as in 30s"),
                             ("pause > 1ms for 3s", "only cpu"), ("exception > 3/s", "name of a class"), ("every", "a second or more"),
                             ("threads > 5 and fd > 3", '"and fd > 3" (character 13)'), ("(oom", ") is missing"), ("cpu = 3%", "a comparison"),
-                            ("oom || ", "understood"), ("fd > -1", "as in 90% or 5000")):
+                            ("oom || ", "understood"), ("fd > -1", "as in 90% or 5000"),
+                            # What can never change is refused.
+                            ("cpu > 200%", 'from 0% to 100%, where 100% is all CPUs that the VM may use, at "200%"'), ("cpu < 101%", "from 0% to 100%"),
+                            ("cpu > 100%", "more than 100%"), ("rss > 101%", "from 0% to 100%"), ("fd > 100%", "more than 100%"),
+                            ("threads < 0", "less than 0"), ("cpu < 0%", "less than 0")):
         done = lab.jvmscope("run", "--always", "--on", condition, "--", "true")
         assert done.returncode == 2 and said in done.stderr.splitlines()[0], (condition, done.stderr)
     for flags, said in ((["--on", "oom", "--then", "exec:"], "dump, heap-dump, exec:COMMAND"), (["--then", "dump"], "changes nothing without --on"),
@@ -301,15 +305,16 @@ def test_run_says_what_its_triggers_wrote_and_which_never_can(jdk, folder):
     """At the end nobody can ask the VM any more. A nested class with a dot is none."""
     words = [lab.BUILD / "jvmscope", "run", "--always", "--max-size", "4M", "-o", folder / "r.ring", "--on-file", folder / "%r-%t.jfr",
              "--on", "exception Triggers$Lost", "--on", "exception Triggers.Lost > 1/s", "--on", "exception Triggers$Nosuch",
-             "--", *jdk.command("java", "-Xmx64m", "-cp", lab.compiled("Triggers"), "Triggers")]
+             "--on", "exception java.lang.String", "--", *jdk.command("java", "-Xmx64m", "-cp", lab.compiled("Triggers"), "Triggers")]
     program = subprocess.Popen([str(w) for w in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     out, said = program.communicate("throw 40\n", timeout=120)
     assert program.returncode == 0 and "done throw" in out, (out, said)
     written, = folder.glob("exception-*.jfr")
-    notes = [line for line in said.splitlines() if line.startswith("hprof: on=")]
-    assert notes == [f"hprof: on=exception Triggers$Lost: wrote 1 file, the last is {written}",
-                     "hprof: on=exception Triggers.Lost > 1/s: no class Triggers.Lost was loaded; nested ones are Outer$Inner",
-                     "hprof: on=exception Triggers$Nosuch: no class Triggers$Nosuch was loaded"], said
+    notes = [line for line in said.splitlines() if line.startswith("jvmscope: note: --on=") or line.startswith("hprof:")]
+    assert notes == ["jvmscope: note: --on=exception java.lang.String: java.lang.String is no exception: it is not below java.lang.Throwable",
+                     f"jvmscope: note: --on=exception Triggers$Lost: wrote 1 file, the last is {written}",
+                     "jvmscope: note: --on=exception Triggers.Lost > 1/s: no class Triggers.Lost was loaded, but Triggers$Lost was",
+                     "jvmscope: note: --on=exception Triggers$Nosuch: no class Triggers$Nosuch was loaded"], said
 
 
 @pytest.mark.jdks(8, 25)
@@ -327,6 +332,14 @@ def test_a_trigger_for_a_class_that_is_not_loaded_is_told_at_once(jdk, folder):
         done = lab.jvmscope("attach", "--on", "exception com.shop.Nosuch", "--on", "exception Triggers$Nosuch > 5/s", pid)
         assert done.returncode == 0 and dotted in done.stderr, done.stderr
         assert "--on=exception Triggers$Nosuch > 5/s: no class Triggers$Nosuch is loaded so far\n" in done.stderr and nested not in done.stderr
+        # A class that is there and is no exception never can be one.
+        for name in ("java.lang.String", "java.util.Map$Entry", "java.lang.Object", "Triggers"):
+            done = lab.jvmscope("attach", "--on", f"exception {name}", pid)
+            assert done.returncode == 1 and done.stderr.endswith(f": --on=exception {name}: {name} is no exception: it is not below java.lang.Throwable\n"), done.stderr
+        done = lab.jvmscope("attach", "--on", "exception java.util.Map.Entry > 1/s", pid)
+        assert done.returncode == 0 and "no class java.util.Map.Entry is loaded so far, but java.util.Map$Entry is\n" in done.stderr, done.stderr
+        told = lab.output("status", pid)
+        assert "exception java.lang.String" not in told and "note             --on=exception com.shop.Nosuch: no class" in told, told
     finally:
         program.process.kill()
         program.process.communicate()

@@ -2,10 +2,12 @@
 #include "tests.h"
 
 #include "base/file.h"
+#include "jfr/losses.h"
 #include "jfr/reader.h"
 #include "jfr/writer.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -429,9 +431,24 @@ static void a_cut_recording_is_shorter_and_says_so(void **state)
     free(bytes);
 }
 
+/* "1 call was lost: their buffer was full" is wrong: a reason must be right for one and for many.
+ */
+static void reasons_are_right_for_one_thing(void **state)
+{
+    static const char *const plural[] = {" they ", " their ", " them", " themselves "};
+    for (int i = 0; i < JFR_LOSSES; i++) {
+        char reason[512];
+        snprintf(reason, sizeof(reason), " %s ", jfr_loss_rows[i].reason);
+        for (size_t k = 0; k < ARRAY_SIZE(plural); k++)
+            if (strstr(reason, plural[k]))
+                fail_msg("%s", reason);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reasons_are_right_for_one_thing),
         cmocka_unit_test_setup_teardown(every_kind_of_field_comes_back, open_writer, close_writer),
         cmocka_unit_test_setup_teardown(threads_are_renamed_found_and_forgotten, open_writer,
                                         close_writer),

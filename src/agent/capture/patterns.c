@@ -38,6 +38,7 @@ struct pattern {
     enum option option;
     char *text;
     bool matched;
+    char nested[256]; /* a class that has $ where the pattern has dots; "" for none */
 };
 
 struct patterns {
@@ -73,7 +74,7 @@ static void split(struct patterns *ret, enum option option, const char *list)
         size_t n = strcspn(p, separators), shown = MIN(length(option, p), n);
         char *text = shown ? strndup(p, shown) : NULL;
         if (text)
-            ret->of[ret->n++] = (struct pattern){option, text, false};
+            ret->of[ret->n++] = (struct pattern){option, text, false, ""};
         p += n + (p[n] != 0);
     }
 }
@@ -101,8 +102,16 @@ static bool is_meant(const struct pattern *p, jclass c, struct str name)
 static bool match(void *context, jclass c, struct str name)
 {
     struct patterns *p = context;
-    for (unsigned i = 0; i < p->n; i++)
-        p->of[i].matched = p->of[i].matched || is_meant(&p->of[i], c, name);
+    char text[512];
+    struct str unnested = choice_unnested(name, text, sizeof(text));
+    for (unsigned i = 0; i < p->n; i++) {
+        struct pattern *one = &p->of[i];
+        one->matched = one->matched || is_meant(one, c, name);
+        if (one->matched || one->nested[0] || !unnested.len || !is_meant(one, c, unnested))
+            continue;
+        snprintf(one->nested, sizeof(one->nested), "%.*s", (int)name.len, name.data);
+        dotted_in_place(one->nested, strlen(one->nested));
+    }
     return false;
 }
 
@@ -136,9 +145,10 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         fill(&p, s, jni);
     for (unsigned i = 0; i < p.n; i++)
         if (!p.of[i].matched)
-            session_message(s, "%s %s: no class that is loaded so far %s",
+            session_message(s, "%s %s: no class that is loaded so far %s%s%s",
                             option_table[p.of[i].option].name, p.of[i].text,
-                            p.of[i].option == OPT_SHOW ? "has this field" : "matches");
+                            p.of[i].option == OPT_SHOW ? "has this field" : "matches",
+                            p.of[i].nested[0] ? ", but there is " : "", p.of[i].nested);
     return 0;
 }
 

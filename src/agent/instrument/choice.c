@@ -192,3 +192,22 @@ bool choice_is_class(struct str class_name, const char *name)
             return false;
     return true;
 }
+
+struct str choice_unnested(struct str class_name, char *to, size_t size)
+{
+    if (!memchr(class_name.data, '$', class_name.len) || class_name.len >= size)
+        return (struct str){"", 0};
+    for (size_t i = 0; i < class_name.len; i++)
+        to[i] = class_name.data[i] == '$' ? '/' : class_name.data[i];
+    return (struct str){to, class_name.len};
+}
+
+bool choice_is_nested(struct str class_name, const char *name)
+{
+    char text[512];
+    struct str outer = choice_unnested(class_name, text, sizeof(text));
+    bool is = outer.len && outer.len == strlen(name);
+    for (size_t i = 0; i < outer.len && is; i++)
+        is = dotted(outer.data[i]) == dotted(name[i]) || name[i] == class_name.data[i];
+    return is;
+}

@@ -26,3 +26,10 @@ bool choice_thread_changes(struct str method);
 bool choice_intrinsic_8(struct str class_name, struct str method);
 /* True if this is the class's name, "pkg.Outer$Inner"; class_name is as in class files. */
 bool choice_is_class(struct str class_name, const char *name);
+/* True if this is the name of a nested class, except that dots stand where the class has $. */
+bool choice_is_nested(struct str class_name, const char *name);
+/*
+ * The class name "pkg/Outer$Inner" as people may write it, "pkg/Outer/Inner", into to[size]; empty
+ * if it has no $.
+ */
+struct str choice_unnested(struct str class_name, char *to, size_t size);

@@ -4,32 +4,88 @@
 #include "agent/instrument/instrument.h"
 #include "agent/vm/names.h"
 #include "agent/vm/thread_table.h"
+#include "base/buf.h"
+#include "base/dotted.h"
 #include "base/map.h"
 
 #include <string.h>
 
-/* Frames of each thread that are looked at. */
-enum { RUNNING_DEPTH = 128 };
+/* RUNNING_DEPTH: frames of each thread that are looked at. NAMES_MAX: methods that are named. */
+enum { RUNNING_DEPTH = 128, NAMES_MAX = 12 };
 
-static bool runs_old_code(JNIEnv *jni, jmethodID method)
+struct running {
+    const struct method *named[NAMES_MAX]; /* the program's before the JDK's */
+    unsigned n_named, of_program;
+    uint64_t n;
+};
+
+static bool is_chosen(const struct method *m)
 {
-    jboolean old = JNI_FALSE;
-    if ((*vm.ti)->IsMethodObsolete(vm.ti, method, &old) != JVMTI_ERROR_NONE || !old)
-        return false;
-    const struct method *m = names_method(jni, method);
-    return m && instrument_chosen((struct str){m->class_name, strlen(m->class_name)},
-                                  (struct str){m->name, strlen(m->name)});
+    return instrument_chosen((struct str){m->class_name, strlen(m->class_name)},
+                             (struct str){m->name, strlen(m->name)});
 }
 
-uint64_t instrument_running(JNIEnv *jni)
+static bool is_of_jdk(const struct method *m)
 {
+    static const char *const packages[] = {"java", "javax", "jdk", "sun", "com/sun"};
+    for (size_t i = 0; i < ARRAY_SIZE(packages); i++) {
+        size_t n = strlen(packages[i]);
+        bool is = strlen(m->class_name) > n && dotted(m->class_name[n]) == '.';
+        for (size_t k = 0; k < n && is; k++)
+            is = dotted(m->class_name[k]) == dotted(packages[i][k]);
+        if (is)
+            return true;
+    }
+    return false;
+}
+
+/* The JDK's methods make room for those of the program. */
+static void add(struct running *r, const struct method *m)
+{
+    bool jdk = is_of_jdk(m);
+    unsigned at = jdk ? r->n_named : r->of_program;
+    r->n++;
+    if (at == NAMES_MAX)
+        return;
+    r->of_program += !jdk;
+    r->n_named = MIN(r->n_named + 1, (unsigned)NAMES_MAX);
+    memmove(&r->named[at + 1], &r->named[at], (r->n_named - 1 - at) * sizeof(r->named[0]));
+    r->named[at] = m;
+}
+
+static void look_at(JNIEnv *jni, jmethodID id, bool (*is_meant)(const struct method *m),
+                    struct running *r)
+{
+    jboolean old = JNI_FALSE;
+    if ((*vm.ti)->IsMethodObsolete(vm.ti, id, &old) != JVMTI_ERROR_NONE || !old)
+        return;
+    const struct method *m = names_method(jni, id);
+    if (m && is_meant(m))
+        add(r, m);
+}
+
+static void put_names(const struct running *r, struct buf *names)
+{
+    for (unsigned i = 0; i < r->n_named; i++) {
+        buf_string(names, i ? ", " : "");
+        buf_dotted(names, r->named[i]->class_name, strlen(r->named[i]->class_name));
+        buf_printf(names, ".%s", r->named[i]->name);
+    }
+    if (r->n > r->n_named)
+        buf_printf(names, " and %llu more", (unsigned long long)(r->n - r->n_named));
+}
+
+void instrument_lose_running(struct jfr_writer *w, JNIEnv *jni, enum jfr_loss loss,
+                             bool (*is_meant)(const struct method *m))
+{
+    _cleanup_(buf_release) struct buf names = BUF(8192);
     struct map seen = {0};
+    struct running running = {0};
     jvmtiStackInfo *infos = NULL;
     jint threads = 0;
-    uint64_t n = 0;
     if ((*jni)->PushLocalFrame(jni, 64) != 0) {
         vm_clear_exception(jni);
-        return 0;
+        return;
     }
     if (vm_all_stacks(RUNNING_DEPTH, &threads, &infos) != JVMTI_ERROR_NONE)
         threads = 0;
@@ -38,10 +94,11 @@ uint64_t instrument_running(JNIEnv *jni)
             jmethodID method = infos[i].frame_buffer[k].method;
             bool added = false;
             if (map_at(&seen, (uint64_t)(uintptr_t)method, 0, &added) && added)
-                n += runs_old_code(jni, method);
+                look_at(jni, method, is_meant ? is_meant : is_chosen, &running);
         }
+    put_names(&running, &names);
+    jfr_lose_named(w, loss, running.n, buf_str(&names));
     vm_free(infos);
     map_release(&seen);
     (*jni)->PopLocalFrame(jni, NULL);
-    return n;
 }

@@ -2,12 +2,19 @@
 /* Methods that still run the code that they had before they were instrumented. */
 #pragma once
 
+#include "jfr/losses.h"
+
 #include <jni.h>
-#include <stdint.h>
+#include <stdbool.h>
+
+struct jfr_writer;
+struct method;
 
 /*
- * How many of the chosen methods (instrument_choose) run in any platform thread with code that the
- * VM has replaced since. Such a call contains no probe; the next call of the method does. To be
- * called after instrument_on() in a VM that was already running.
+ * Counts as lost the methods that run in any platform thread with code that the VM has replaced
+ * since, of those that `is_meant` says (NULL: that were chosen, instrument_choose), and names them,
+ * those of the program first. Such a call contains no probe; the next call of the method does. To
+ * be called after instrument_on() in a VM that was already running.
  */
-uint64_t instrument_running(JNIEnv *jni);
+void instrument_lose_running(struct jfr_writer *w, JNIEnv *jni, enum jfr_loss loss,
+                             bool (*is_meant)(const struct method *m));

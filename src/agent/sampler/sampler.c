@@ -5,6 +5,7 @@
 #include "agent/sampler/ring.h"
 #include "agent/sampler/slots.h"
 #include "agent/session/fault.h"
+#include "agent/session/session.h"
 #include "agent/vm/names.h"
 #include "agent/vm/virtual_threads.h"
 #include "base/clock.h"
@@ -342,6 +343,7 @@ at_each_sample static void on_signal(int number, siginfo_t *info, void *ucontext
         if (!sampler.options.later || tick.slot->perf.fd)
             slot_shift(tick.slot, tick.weight);
         count_cost(start);
+        session_round_due();
     }
     atomic_fetch_sub(&sampler.inside, 1);
     errno = saved;

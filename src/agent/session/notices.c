@@ -34,17 +34,19 @@ void session_message(struct session *s, const char *format, ...)
 void session_report(struct session *s, const char *format, ...)
 {
     char text[1024], one_line[1024];
+    int outcome = outcome_file(&s->options);
+    size_t n = 0;
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof(text), format, args);
     va_end(args);
-    session_message(s, "%s", text);
-    size_t n = 0;
+    va_start(args, format);
+    add_message(s, !s->running && outcome < 0, format, args);
+    va_end(args);
     for (const char *p = text; *p; p++)
         one_line[n++] = (char)(*p == '\n' || *p == '\t' ? ' ' : *p);
     one_line[n] = 0;
-    if (s->running)
-        outcome_report(outcome_file(&s->options), "", 0, one_line, false);
+    outcome_report(outcome, "", 0, one_line, false);
 }
 
 void session_warn(struct session *s, const char *format, ...)

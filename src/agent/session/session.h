@@ -12,6 +12,13 @@
 #include <stdatomic.h>
 
 /*
+ * Something waits for the agent's thread's next round. That thread rests longer while the program
+ * is idle, and resumes its usual rounds now. Async-signal-safe.
+ */
+void session_round_due(void);
+/* The recording needs its rounds, of which there are ten a second, also of an idle program. */
+void session_need_rounds(void);
+/*
  * Wakes the agent's thread at once instead of after up to a twentieth of a second; for a capture's
  * flush and drain.
  */

@@ -7,12 +7,22 @@
 #include <pthread.h>
 #include <time.h>
 
-enum { WORK_MS = 100, DRAIN_MS = SESSION_DRAIN_MS, SOON_MS = 1, DISMISS_MS = 20 };
+/* IDLE_MS: between rounds while the program uses less than one part in IDLE_SHARE of a processor.
+ */
+enum {
+    WORK_MS = 100,
+    DRAIN_MS = SESSION_DRAIN_MS,
+    SOON_MS = 1,
+    DISMISS_MS = 20,
+    IDLE_MS = 250,
+    IDLE_SHARE = 50
+};
 
 /* used with the session's lock: the worker has to check worker_stop */
 static pthread_cond_t worker_due;
 static bool worker_there, worker_stop;
 static atomic_bool drain_soon; /* the worker's next round is due at once */
+static atomic_bool rests, needs_rounds;
 
 struct waker session_waker;
 
@@ -21,6 +31,37 @@ struct waker session_waker;
 void session_drain_soon(void)
 {
     atomic_store(&drain_soon, true);
+}
+
+void session_round_due(void)
+{
+    if (atomic_load_explicit(&rests, memory_order_relaxed))
+        waker_wake(&session_waker);
+}
+
+void session_need_rounds(void)
+{
+    atomic_store(&needs_rounds, true);
+}
+
+/*
+ * Whether a recording that is always on may leave out rounds: what a round finds comes with CPU
+ * time.
+ */
+static bool is_idle(const struct session *s)
+{
+    static uint64_t at_ns, used_ns;
+    static bool idle;
+    uint64_t now = now_ns();
+    if (!option_always(&s->options) || atomic_load(&needs_rounds))
+        return false;
+    if (now - at_ns >= NS_PER_SECOND) {
+        uint64_t used = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+        idle = now - at_ns < 2 * NS_PER_SECOND && used - used_ns < (now - at_ns) / IDLE_SHARE;
+        at_ns = now;
+        used_ns = used;
+    }
+    return idle;
 }
 
 /* The time that far from now, for worker_due. */
@@ -66,7 +107,10 @@ static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
     pthread_mutex_lock(&session_lock);
     while (!worker_stop && !vm.dying && session_now) {
         bool at_once = atomic_exchange(&drain_soon, false);
-        bool low = wait_for_work(at_once ? SOON_MS : DRAIN_MS, can_grow);
+        bool rest = !at_once && can_grow && is_idle(session_now);
+        atomic_store(&rests, rest);
+        bool low = wait_for_work(at_once ? SOON_MS : rest ? IDLE_MS : DRAIN_MS, can_grow);
+        atomic_store(&rests, false);
         struct session *s = session_now;
         if (worker_stop || vm.dying || !s)
             break;
@@ -101,6 +145,7 @@ int session_worker_start(JNIEnv *jni)
         once = true;
     }
     worker_stop = false;
+    atomic_store(&needs_rounds, false);
     worker_there = true;
     int r = session_thread(jni, "jvmscope", work, NULL);
     worker_there = r == 0;

@@ -56,9 +56,10 @@ static int load(struct session *s, struct buf *why)
                                  .can_generate_garbage_collection_events = 1},
                       missing = {0};
     if (option_is(&s->options, OPT_ALLOC, "sampled"))
-        session_message(s, "alloc=sampled: %s: all are counted, as alloc=exact does",
-                        vm.version < 11 ? "this VM does not sample allocations"
-                                        : "live=exact follows every object");
+        session_message(s, "alloc=sampled: %s, so all are counted instead",
+                        vm.version < 11               ? "this VM does not sample allocations"
+                        : s->options.v[OPT_LIVE].text ? "live=exact follows every object"
+                                                      : "heap=all follows every object");
     alloc_follow = s->options.v[OPT_LIVE].text || option_is(&s->options, OPT_HEAP, "all")
                        ? FOLLOW_ALL
                        : FOLLOW_STACKS;
@@ -122,7 +123,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     sites_unlock();
     r = instrument_on(&client, jni, why);
     if (r == 0 && vm.late && s->out.jfr)
-        jfr_lose(s->out.jfr, LOSS_ALLOC_RUNNING, instrument_running(jni));
+        instrument_lose_running(s->out.jfr, jni, LOSS_ALLOC_RUNNING, NULL);
     if (r == 0)
         r = vm_events_on(&alloc_exact_events);
     if (r == 0 && sampling && vm.attached)

@@ -179,7 +179,7 @@ static int cover_start(struct session *s, JNIEnv *jni, struct buf *why)
     vec_release(&cover.reported);
     r = instrument_on(&client, jni, why);
     if (r == 0 && vm.late)
-        jfr_lose(s->out.jfr, LOSS_COVER_RUNNING, instrument_running(jni));
+        instrument_lose_running(s->out.jfr, jni, LOSS_COVER_RUNNING, NULL);
     return r;
 }
 

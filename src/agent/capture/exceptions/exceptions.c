@@ -257,9 +257,12 @@ static int exceptions_check(const struct options *o, struct buf *why)
     int r = option_is(o, OPT_EXCEPTIONS, "stacks") ? vm_could(&for_stacks, &missing) : 0;
     if (r < 0 || vm_capabilities_empty(&missing))
         return r;
-    buf_string(why, vm.attached ? "exceptions=stacks: the VM cannot any more once it runs: no "
-                                  "exception events; counts can be had"
-                                : "exceptions=stacks: the VM cannot: no exception events");
+    buf_string(why,
+               vm.attached
+                   ? "exceptions=stacks: the VM shows each exception only to an agent that was "
+                     "there when it started; exceptions=counts counts them now, and jvmscope "
+                     "run with exceptions=stacks has the stacks from the start"
+                   : "exceptions=stacks: this VM does not report exceptions");
     return -ENOTSUP;
 }
 

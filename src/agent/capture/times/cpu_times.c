@@ -11,6 +11,7 @@
 #include "agent/capture/times/report.h"
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/probe_class.h"
+#include "agent/instrument/running.h"
 #include "agent/instrument/shown_name.h"
 #include "agent/session/session.h"
 #include "agent/vm/thread_table.h"
@@ -551,6 +552,8 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         calibrate(jni);
     if (r == 0)
         r = instrument_on(&client, jni, why);
+    if (r == 0 && vm.late && s->out.jfr)
+        instrument_lose_running(s->out.jfr, jni, LOSS_TIMES_RUNNING, NULL);
     return r;
 }
 

@@ -14,6 +14,8 @@
 #include "agent/capture/trace/nothing.h"
 #include "agent/capture/trace/paths.h"
 #include "agent/instrument/choice.h"
+#include "agent/instrument/running.h"
+#include "agent/vm/names.h"
 #include "classfile/debug.h"
 
 #include <errno.h>
@@ -157,12 +159,14 @@ static int log_load(struct session *s, struct buf *why)
     return r < 0 ? r : log_records_begin(s);
 }
 
-static const char *why_not_found(JNIEnv *jni, const struct log_spec *spec)
+static void why_not_found(JNIEnv *jni, const struct log_spec *spec, struct buf *why)
 {
-    return spec->is_file ? "no loaded class has code of this line"
-           : trace_class_is_loaded(jni, spec->place)
-               ? "the class is loaded and has no code of this line"
-               : "no class of this name is loaded";
+    if (spec->is_file)
+        buf_string(why, "no loaded class has code of this line");
+    else if (trace_class_is_loaded(jni, spec->place))
+        buf_string(why, "the class is loaded and has no code of this line");
+    else
+        trace_explain_class(jni, spec->place, why);
 }
 
 /*
@@ -171,14 +175,19 @@ static const char *why_not_found(JNIEnv *jni, const struct log_spec *spec)
  */
 static void say_not_found(struct session *s, JNIEnv *jni)
 {
-    for (const struct log_spec *spec = points.specs; spec; spec = spec->next)
-        if (!spec->found)
-            session_message(s, "log %s:%u: nothing is logged so far: %s", spec->place, spec->line,
-                            why_not_found(jni, spec));
+    _cleanup_(buf_release) struct buf why = BUF(4096);
     char field[512];
-    const char *reason;
-    for (unsigned i = 0; (reason = watches_not_found(jni, &i, field, sizeof(field)));)
-        session_message(s, "watch %s: nothing is watched so far: %s", field, reason);
+    for (const struct log_spec *spec = points.specs; spec; spec = spec->next) {
+        if (spec->found)
+            continue;
+        buf_clear(&why);
+        why_not_found(jni, spec, &why);
+        session_message(s, "log %s:%u: nothing is logged so far: %s", spec->place, spec->line,
+                        buf_str(&why));
+    }
+    buf_clear(&why);
+    for (unsigned i = 0; watches_not_found(jni, &i, field, sizeof(field), &why); buf_clear(&why))
+        session_message(s, "watch %s: nothing is watched so far: %s", field, buf_str(&why));
 }
 
 /* Names with dots may be static fields, whose classes must be known before any line is logged. */
@@ -199,6 +208,13 @@ static int find_statics(JNIEnv *jni, struct buf *why)
     return MIN(r, 0);
 }
 
+static bool is_wanted(const struct method *m)
+{
+    struct str class_name = {m->class_name, strlen(m->class_name)};
+    return (points.log_on && log_wants(class_name)) ||
+           (points.watch_on && watch_client.wants(class_name));
+}
+
 static int log_start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     int r = drain_open(&log_reader, s, jni, why);
@@ -210,8 +226,10 @@ static int log_start(struct session *s, JNIEnv *jni, struct buf *why)
         r = instrument_on(&log_client, jni, why);
     if (r == 0 && points.watch_on)
         r = instrument_on(&watch_client, jni, why);
-    if (r >= 0 && points.live)
+    if (r >= 0 && points.live) {
         say_not_found(s, jni);
+        instrument_lose_running(s->out.jfr, jni, LOSS_LOG_RUNNING, is_wanted);
+    }
     return r;
 }
 
@@ -223,20 +241,23 @@ static void log_stop(struct session *s, JNIEnv *jni)
     if (points.watch_on)
         instrument_off(&watch_client, jni);
     points.log_on = points.watch_on = false;
+    _cleanup_(buf_release) struct buf text = BUF(4096);
     for (const struct log_spec *spec = points.specs; spec; spec = spec->next) {
         char place[512];
         snprintf(place, sizeof(place), "%s:%u", spec->place, spec->line);
-        char text[128];
-        snprintf(text, sizeof(text), "note: nothing was logged: %s", why_not_found(jni, spec));
-        if (!spec->found)
-            log_note(s, place, text);
+        if (spec->found)
+            continue;
+        buf_clear(&text);
+        buf_string(&text, "note: nothing was logged: ");
+        why_not_found(jni, spec, &text);
+        log_note(s, place, buf_str(&text));
     }
-    char field[512], text[128];
-    const char *reason;
-    for (unsigned i = 0; (reason = watches_not_found(jni, &i, field, sizeof(field)));) {
-        snprintf(text, sizeof(text), "note: nothing was watched: %s", reason);
-        log_note(s, field, text);
-    }
+    char field[512];
+    buf_clear(&text);
+    buf_string(&text, "note: nothing was watched: ");
+    size_t begin = text.len;
+    for (unsigned i = 0; watches_not_found(jni, &i, field, sizeof(field), &text); text.len = begin)
+        log_note(s, field, buf_str(&text));
     drain_close(&log_reader, s->out.jfr, jni);
     log_note_missing_fields(s);
 }

@@ -18,7 +18,7 @@ void watches_clear(void);
  * Fills ret with one pattern after the other that watches nothing, and returns why. *at starts at
  * 0. NULL when there are no more.
  */
-const char *watches_not_found(JNIEnv *jni, unsigned *at, char *ret, size_t size);
+bool watches_not_found(JNIEnv *jni, unsigned *at, char *ret, size_t size, struct buf *why);
 extern const struct instrument_client watch_client;
 /* number of places before super(), where the object must not be accessed */
 uint64_t watches_without_object(void);

@@ -11,7 +11,9 @@
 #include "agent/capture/trace/paths.h"
 #include "agent/capture/trace/trace_state.h"
 #include "agent/instrument/choice.h"
+#include "agent/instrument/running.h"
 #include "agent/session/session.h"
+#include "agent/vm/names.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "jfr/writer.h"
@@ -146,6 +148,13 @@ static void each_unmatched(JNIEnv *jni,
     }
 }
 
+static bool is_traced(const struct method *m)
+{
+    return trace_matches(
+        method_trace.rules.patterns.list, (struct str){m->class_name, strlen(m->class_name)},
+        (struct str){m->name, strlen(m->name)}, (struct str){m->descriptor, strlen(m->descriptor)});
+}
+
 static void say_unmatched(void *context, const char *pattern, const char *why)
 {
     session_message(context, "trace %s: traces nothing so far: %s", pattern, why);
@@ -159,8 +168,10 @@ static int trace_start(struct session *s, JNIEnv *jni, struct buf *why)
         r = apply(jni, why);
     if (r >= 0 && method_trace.live && any_never_fits(jni, why))
         return -EINVAL;
-    if (r >= 0 && method_trace.live)
+    if (r >= 0 && method_trace.live) {
         each_unmatched(jni, say_unmatched, s);
+        instrument_lose_running(s->out.jfr, jni, LOSS_TRACE_RUNNING, is_traced);
+    }
     return r;
 }
 

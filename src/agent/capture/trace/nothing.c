@@ -68,7 +68,8 @@ struct search {
     /* number of loaded classes that may have such methods; number of methods that match */
     uint64_t classes, methods;
     char class[256], method[256];
-    const char *why; /* reason for `method` */
+    const char *why;  /* reason for `method` */
+    char nested[256]; /* a class that has $ where the pattern has dots; "" for none */
 };
 
 static const char *why_not(const struct search *s, jclass class, struct str class_name,
@@ -143,6 +144,13 @@ static bool names_class(const struct search *s, struct str name)
     return strchr(class, '*') ? choice_matches(class, name, none) : choice_is_class(name, class);
 }
 
+static void say_not_loaded(struct buf *why, const char *nested)
+{
+    buf_string(why, "no class of this name is loaded");
+    if (nested[0])
+        buf_printf(why, ", but %s is", nested);
+}
+
 static bool on_loaded(void *context, jclass c, struct str name)
 {
     struct search *s = context;
@@ -157,6 +165,9 @@ static bool on_loaded(void *context, jclass c, struct str name)
         if (shown.len < name.len && names_class(s, shown))
             see_class(s, c, name, shown);
     }
+    shown = choice_unnested(name, text, sizeof(text));
+    if (shown.len && !s->nested[0] && !s->classes && names_class(s, shown))
+        snprintf(s->nested, sizeof(s->nested), "%.*s", (int)name.len, name.data);
     return false;
 }
 
@@ -175,6 +186,7 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
     if (names)
         loaded_classes_each(vm.ti, jni, on_loaded, &s);
     dotted_in_place(s.class, strlen(s.class));
+    dotted_in_place(s.nested, strlen(s.nested));
     dotted_in_place(s.method, strlen(s.method));
     s.class[generated_name_normalize(s.class, strlen(s.class))] = 0;
     /* Tables show a lambda's class as X$$Lambda[method], with the method's class if it is another.
@@ -187,7 +199,7 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
                    whole ? 0 : (int)(lambda - pattern), pattern, whole ? "" : ".",
                    (int)(end - method), method);
     else if (!s.classes)
-        buf_string(why, "no class of this name is loaded");
+        say_not_loaded(why, s.nested);
     else if (!s.methods && s.classes == 1)
         buf_printf(why, "%s is loaded and has no such method", s.class);
     else if (!s.methods)
@@ -210,6 +222,28 @@ bool trace_class_is_loaded(JNIEnv *jni, const char *name)
     return loaded_classes_each(vm.ti, jni, is_named, (void *)name) > 0;
 }
 
+struct nested_search {
+    const char *name;
+    char found[256];
+};
+
+static bool is_nested(void *context, jclass c, struct str name)
+{
+    struct nested_search *s = context;
+    if (!choice_is_nested(name, s->name))
+        return false;
+    snprintf(s->found, sizeof(s->found), "%.*s", (int)name.len, name.data);
+    dotted_in_place(s->found, strlen(s->found));
+    return true;
+}
+
+void trace_explain_class(JNIEnv *jni, const char *name, struct buf *why)
+{
+    struct nested_search s = {name, ""};
+    loaded_classes_each(vm.ti, jni, is_nested, &s);
+    say_not_loaded(why, s.found);
+}
+
 struct field_search {
     const char *class, *field;
     bool loaded;
@@ -224,11 +258,13 @@ static bool has_field(void *context, jclass c, struct str name)
     return class_declares_field(vm.ti, c, s->field);
 }
 
-const char *trace_explain_field(JNIEnv *jni, const char *class_name, const char *field)
+void trace_explain_field(JNIEnv *jni, const char *class_name, const char *field, struct buf *why)
 {
     struct field_search s = {class_name, field, false};
-    return loaded_classes_each(vm.ti, jni, has_field, &s) != 0
-               ? "no loaded code reads or writes this field"
-           : s.loaded ? "the class is loaded and declares no field of this name"
-                      : "no class of this name is loaded";
+    if (loaded_classes_each(vm.ti, jni, has_field, &s) != 0)
+        buf_string(why, "no loaded code reads or writes this field");
+    else if (s.loaded)
+        buf_string(why, "the class is loaded and declares no field of this name");
+    else
+        trace_explain_class(jni, class_name, why);
 }

@@ -21,10 +21,12 @@ void trace_left_clear(void);
 void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct buf *why);
 
 /*
- * Why no access to a field is recorded, as half a sentence: its class is not loaded, the class
- * declares no such field, or no loaded code uses it.
+ * Appends why no access to a field is recorded, as half a sentence: its class is not loaded, the
+ * class declares no such field, or no loaded code uses it.
  */
-const char *trace_explain_field(JNIEnv *jni, const char *class_name, const char *field);
+void trace_explain_field(JNIEnv *jni, const char *class_name, const char *field, struct buf *why);
 
+/* Appends that no class of this name is loaded, and the nested class that may be meant. */
+void trace_explain_class(JNIEnv *jni, const char *name, struct buf *why);
 /* Whether a class of this name, "pkg.Outer$Inner", is loaded. */
 bool trace_class_is_loaded(JNIEnv *jni, const char *name);

@@ -62,17 +62,18 @@ void watches_clear(void)
     n_watches = 0;
 }
 
-const char *watches_not_found(JNIEnv *jni, unsigned *at, char *ret, size_t size)
+bool watches_not_found(JNIEnv *jni, unsigned *at, char *ret, size_t size, struct buf *why)
 {
     while (*at < n_watches) {
         const struct watch *w = &watches[(*at)++];
         /* Instructions that name a field of this name through another class were counted too. */
         if (!atomic_load(&w->found) || !trace_class_is_loaded(jni, w->class)) {
             snprintf(ret, size, "%s.%s", w->class, w->field);
-            return trace_explain_field(jni, w->class, w->field);
+            trace_explain_field(jni, w->class, w->field, why);
+            return true;
         }
     }
-    return NULL;
+    return false;
 }
 
 uint64_t watches_without_object(void)

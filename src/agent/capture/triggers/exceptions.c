@@ -6,12 +6,15 @@
  * has.
  */
 #include "agent/capture/triggers/triggers.h"
+#include "agent/instrument/choice.h"
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/probe_class.h"
+#include "agent/vm/loaded_classes.h"
 #include "base/dotted.h"
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,16 +27,23 @@ static struct {
     char *names[COUNTERS_MAX]; /* pkg/Class */
     _Atomic int n;
     _Atomic uint64_t counts[COUNTERS_MAX];
-    _Atomic bool seen[COUNTERS_MAX]; /* the VM has loaded a class of this name */
+    _Atomic bool seen[COUNTERS_MAX];  /* the VM has loaded a class of this name */
+    _Atomic bool other[COUNTERS_MAX]; /* it is no subclass of Throwable */
     jclass probe;
     bool on;
 } alarms = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-EXPORT void JNICALL Java_java_lang_JvmscopeAlarm_count(JNIEnv *jni, jclass class, jint counter);
+EXPORT void JNICALL Java_java_lang_JvmscopeAlarm_count(JNIEnv *jni, jclass class, jint counter,
+                                                       jboolean is_thrown);
 
-void JNICALL Java_java_lang_JvmscopeAlarm_count(JNIEnv *jni, jclass class, jint counter)
+void JNICALL Java_java_lang_JvmscopeAlarm_count(JNIEnv *jni, jclass class, jint counter,
+                                                jboolean is_thrown)
 {
-    if (counter >= 0 && counter < COUNTERS_MAX)
+    if (counter < 0 || counter >= COUNTERS_MAX)
+        return;
+    if (!is_thrown)
+        atomic_store(&alarms.other[counter], true);
+    else
         atomic_fetch_add_explicit(&alarms.counts[counter], 1, memory_order_relaxed);
 }
 
@@ -73,12 +83,19 @@ static int edit_class(const struct instrument_class *c, struct edit *e)
     if (counter < 0 || !e->constructor || calls_this(c, e))
         return 0;
     _cleanup_(buf_release) struct buf code = BUF(16);
-    int ref = rewrite_methodref(e->rewrite, PROBE, "constructed", "(I)V");
+    int ref = rewrite_methodref(e->rewrite, PROBE, "constructed", "(Ljava/lang/Object;I)V");
     if (ref < 0)
         return ref;
+    /* Before super() the object cannot be passed. */
+    if (e->super_end)
+        code_load(&code, 'L', 0);
+    else
+        code_op(&code, OP_ACONST_NULL);
     int r = code_int(e->rewrite, &code, counter);
     code_invokestatic(&code, ref);
-    r = r < 0 ? r : edit_insert(e, EDIT_ENTRY, 0, 0, &code, 1);
+    r = r < 0 ? r
+              : edit_insert(e, e->super_end ? EDIT_AFTER : EDIT_ENTRY,
+                            e->super_end ? e->super_pc : 0, 0, &code, 2);
     return r < 0 ? r : 1;
 }
 
@@ -117,6 +134,7 @@ int exception_counter(JNIEnv *jni, const char *class_name, struct buf *why)
     alarms.names[counter] = name;
     atomic_store(&alarms.counts[counter], 0);
     atomic_store(&alarms.seen[counter], false);
+    atomic_store(&alarms.other[counter], false);
     alarms.n = counter + 1;
     pthread_mutex_unlock(&alarms.lock);
     r = alarms.on ? instrument_again(jni) : instrument_on(&client, jni, why);
@@ -132,6 +150,63 @@ uint64_t exception_count(int counter)
 bool exception_class_seen(int counter)
 {
     return counter < 0 || atomic_load(&alarms.seen[counter]);
+}
+
+struct class_search {
+    const char *name; /* pkg/Class */
+    JNIEnv *jni;
+    jclass throwable;
+    bool is_thrown;
+    char nested[256]; /* a class with $ where the name has dots */
+};
+
+static bool see_class(void *context, jclass c, struct str name)
+{
+    struct class_search *s = context;
+    if (str_is(name, s->name)) {
+        s->is_thrown = (*s->jni)->IsAssignableFrom(s->jni, c, s->throwable);
+        return true;
+    }
+    if (choice_is_nested(name, s->name)) {
+        snprintf(s->nested, sizeof(s->nested), "%.*s", (int)name.len, name.data);
+        dotted_in_place(s->nested, strlen(s->nested));
+    }
+    return false;
+}
+
+bool exception_never(JNIEnv *jni, int counter, const char *tense, struct buf *why)
+{
+    if (counter < 0)
+        return false;
+    struct class_search s = {.name = alarms.names[counter], .jni = jni};
+    s.throwable = (*jni)->FindClass(jni, "java/lang/Throwable");
+    if (!s.throwable) {
+        vm_clear_exception(jni);
+        return false;
+    }
+    bool is_loaded = loaded_classes_each(vm.ti, jni, see_class, &s) == 1;
+    (*jni)->DeleteLocalRef(jni, s.throwable);
+    _cleanup_free_ char *name = strdup(alarms.names[counter]);
+    bool was_there = !is_loaded && exception_class_seen(counter);
+    if (!name || was_there || (is_loaded && s.is_thrown))
+        return false;
+    dotted_in_place(name, strlen(name));
+    if (is_loaded)
+        buf_printf(why, "%s is no exception: it is not below java.lang.Throwable", name);
+    else if (s.nested[0])
+        buf_printf(why, "no class %s %s, but %s %.*s", name, tense, s.nested,
+                   (int)strcspn(tense, " "), tense);
+    else
+        buf_printf(why, "no class %s %s%s", name, tense,
+                   strchr(name, '$') ? "" : "; nested ones are Outer$Inner");
+    if (is_loaded)
+        atomic_store(&alarms.other[counter], true);
+    return true;
+}
+
+bool exception_is_other(int counter)
+{
+    return counter >= 0 && atomic_load(&alarms.other[counter]);
 }
 
 void exception_counters_stop(JNIEnv *jni)

@@ -221,13 +221,42 @@ static const char *class_never_loaded(const struct trigger *t)
     return NULL;
 }
 
-/* tense: "was loaded" at the end of a recording. */
-static void say_not_loaded(struct buf *ret, const struct trigger *t, const char *tense)
+static bool exception_is_told(const struct trigger *t)
 {
-    const char *class_name = class_never_loaded(t);
-    if (class_name)
-        buf_printf(ret, "on=%s: no class %s %s%s", t->text, class_name, tense,
-                   strchr(class_name, '$') ? "" : "; nested ones are Outer$Inner");
+    for (int i = 0; i < t->condition->logic.count; i++)
+        if (t->tests[i].is_other_told)
+            return true;
+    return false;
+}
+
+/*
+ * Says why a trigger cannot hold by its class. tense: "was loaded" at the end of a recording.
+ * Returns whether the class is there and is no exception.
+ */
+static bool say_never(JNIEnv *jni, struct buf *ret, struct trigger *t, const char *tense)
+{
+    for (int i = 0; i < t->condition->logic.count; i++) {
+        _cleanup_(buf_release) struct buf why = BUF(4096);
+        if (t->condition->logic.nodes[i].kind != LOGIC_TEST ||
+            t->condition->tests[i].measure != MEASURE_EXCEPTION || t->tests[i].is_other_told ||
+            !exception_never(jni, t->tests[i].counter, tense, &why))
+            continue;
+        buf_printf(ret, "on=%s: %s", t->text, buf_str(&why));
+        t->tests[i].is_other_told = exception_is_other(t->tests[i].counter);
+        return t->tests[i].is_other_told;
+    }
+    return false;
+}
+
+/* Tells of a class that was loaded later and whose objects are no exceptions. */
+static void tell_others(struct session *s, JNIEnv *jni, struct trigger *t)
+{
+    _cleanup_(buf_release) struct buf note = BUF(4096);
+    for (int i = 0; i < t->condition->logic.count; i++)
+        if (t->condition->logic.nodes[i].kind == LOGIC_TEST && !t->tests[i].is_other_told &&
+            t->condition->tests[i].measure == MEASURE_EXCEPTION &&
+            exception_is_other(t->tests[i].counter) && say_never(jni, &note, t, "is loaded"))
+            session_report(s, "%s", buf_str(&note));
 }
 
 /*
@@ -250,6 +279,7 @@ static int add(struct session *s, JNIEnv *jni, const struct options *o,
     struct trigger *t = trigger_new(s, o, from, why);
     if (!t)
         return -ENOMEM;
+    session_need_rounds();
     t->number = (unsigned)place + 1;
     t->serial = ++triggers.serial;
     struct trigger *before = atomic_exchange(&triggers.of[place], t);
@@ -261,12 +291,17 @@ static int add(struct session *s, JNIEnv *jni, const struct options *o,
     }
     free_retired();
     r = measures_begin(t, s, jni, why);
-    /* When a program begins, its classes are yet to be loaded. */
     _cleanup_(buf_release) struct buf note = BUF(4096);
-    if (r == 0 && (vm.late || s->running))
-        say_not_loaded(&note, t, "is loaded so far");
-    if (note.len)
-        session_message(s, "%s", buf_str(&note));
+    bool later = vm.late || s->running;
+    bool other = r == 0 && say_never(jni, &note, t, "is loaded so far");
+    if (other && later) {
+        buf_bytes(why, note.data, note.len);
+        measures_end(t, jni);
+        return -EINVAL;
+    }
+    /* When a program begins, its classes are yet to be loaded. */
+    if (note.len && (later || other))
+        session_report(s, "%s", buf_str(&note));
     return r;
 }
 
@@ -316,7 +351,7 @@ static int triggers_start(struct session *s, JNIEnv *jni, struct buf *why)
 }
 
 /* Says what the triggers wrote, because nobody can ask any more, and what could never hold. */
-static void report_triggers(struct session *s)
+static void report_triggers(struct session *s, JNIEnv *jni)
 {
     struct trigger *t;
     for (unsigned i = 0; (t = trigger_at(i)); i++) {
@@ -325,7 +360,7 @@ static void report_triggers(struct session *s)
         if (!atomic_load(&t->active))
             continue;
         firings_last(t, file, error);
-        say_not_loaded(&note, t, "was loaded");
+        say_never(jni, &note, t, "was loaded");
         if (note.len)
             session_report(s, "%s", buf_str(&note));
         if (file[0])
@@ -339,9 +374,9 @@ static void report_triggers(struct session *s)
 
 static void triggers_stop(struct session *s, JNIEnv *jni)
 {
-    measures_stop(jni);
     firings_stop(s, jni);
-    report_triggers(s);
+    report_triggers(s, jni);
+    measures_stop(jni);
 }
 
 static void triggers_release(struct session *s)
@@ -363,6 +398,9 @@ static void triggers_flush(struct session *s, JNIEnv *jni)
     measures_read(s, now);
     for (unsigned i = 0; (t = trigger_at(i)); i++)
         check(s, t, now);
+    for (unsigned i = 0; (t = trigger_at(i)); i++)
+        if (atomic_load(&t->active))
+            tell_others(s, jni, t);
 }
 
 static void triggers_status(struct session *s, struct buf *out)
@@ -390,6 +428,8 @@ static void triggers_status(struct session *s, struct buf *out)
         for (size_t k = 0; k < ARRAY_SIZE(rows); k++)
             buf_printf(out, "trigger.%u.%s %llu\n", t->number, rows[k].name,
                        (unsigned long long)rows[k].value);
+        if (exception_is_told(t))
+            buf_printf(out, "trigger.%u.no_exception 1\n", t->number);
         if (class_never_loaded(t))
             buf_printf(out, "trigger.%u.not_loaded %s\n", t->number, class_never_loaded(t));
         if (t->fired)

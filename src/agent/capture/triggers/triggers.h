@@ -39,8 +39,9 @@ struct measured {
     uint64_t since_ns;            /* since when the comparison has been true; 0: it is false */
     struct window window;
     struct latency_window *latencies;
-    int counter;  /* of exceptions; -1: none */
-    double value; /* as measured in the last round */
+    int counter;        /* of exceptions; -1: none */
+    bool is_other_told; /* the class was said to be no exception */
+    double value;       /* as measured in the last round */
     bool holds;
 };
 
@@ -104,6 +105,13 @@ int exception_counter(JNIEnv *jni, const char *class_name, struct buf *why) must
 uint64_t exception_count(int counter);
 /* Whether the VM has loaded a class of the counter's name; true for a negative number. */
 bool exception_class_seen(int counter);
+/*
+ * Whether the class of a counter is not loaded (tense: "is loaded so far") or is no exception; says
+ * so in `why`, with the nested class that may be meant.
+ */
+bool exception_never(JNIEnv *jni, int counter, const char *tense, struct buf *why);
+/* Whether objects of the class turned out to be no exceptions. Without JNI. */
+bool exception_is_other(int counter);
 void exception_counters_stop(JNIEnv *jni);
 
 /* ---- firings.c ---- */

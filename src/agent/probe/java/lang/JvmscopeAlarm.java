@@ -6,14 +6,15 @@ public final class JvmscopeAlarm {
     private JvmscopeAlarm() {
     }
 
-    private static native void count(int counter);
+    private static native void count(int counter, boolean thrown);
 
     /** Calls the native method once. */
     static void bind() {
-        count(-1);
+        count(-1, false);
     }
 
-    public static void constructed(int counter) {
-        count(counter);
+    /** made: null where the object cannot be passed. */
+    public static void constructed(Object made, int counter) {
+        count(counter, made == null || made instanceof Throwable);
     }
 }
