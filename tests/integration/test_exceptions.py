@@ -77,7 +77,9 @@ def test_when_the_vm_runs_already(jvmscope, tmp_path):
     try:
         assert process.stdout.readline() == "ready\n"
         done = jvmscope("attach", "--exceptions=stacks", "-t", "1s", "-o", tmp_path / "a.jfr", process.pid)
-        assert done.returncode == 1 and "cannot any more once it runs: no exception events" in done.stderr
+        assert done.returncode == 1 and done.stderr.endswith(
+            ": cannot record: --exceptions=stacks: the VM shows each exception only to an agent that was there when it started; --exceptions counts them now, "
+            "and jvmscope run with --exceptions=stacks has the stacks from the start\n"), done.stderr
         done = jvmscope("attach", "--exceptions", "-t", "300ms", "-o", tmp_path / "a.jfr", process.pid)
         assert done.returncode == 0 and "records without" not in done.stderr, done.stderr
         done = jvmscope("attach", "--events", "-t", "1s", "-o", tmp_path / "a.jfr", process.pid)
@@ -215,3 +217,16 @@ def test_rethrown_exceptions_count_at_each_throw_in_both_ways(jdk, jvmscope, tmp
     assert sum(e["kind"] == "exception" and e["exception"] == "ThrowsOn$Resource" for e in events) == 30
     told = lab.output("trace", "--exceptions", tmp_path / "counts.jfr").splitlines()[-1]
     assert re.fullmatch(r"\d+ throws; what a handler throws on .* counts again, where it does: of these at most \d+", told), told
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_report_names_the_command_that_shows_exceptions(jdk, tmp_path):
+    """A recording of exceptions alone has no samples, and whoever asks for a report learns what to ask instead."""
+    out = tmp_path / "e.jfr"
+    done = lab.jvmscope("run", "--exceptions", "-o", out, "--", *jdk.command("java", "-cp", lab.compiled("Throws"), "Throws"))
+    assert done.returncode == 0, done.stderr
+    for words in (["report"], ["report", "--json"], ["convert", "-o", tmp_path / "e.collapsed"]):
+        done = lab.jvmscope(*words, out)
+        assert done.returncode == 1 and done.stderr == (f"jvmscope: {out}: holds no samples: nothing that --cpu, --alloc or --monitors record; see what it holds with: "
+                                                        f"jvmscope trace --exceptions {out}\n"), done.stderr
+    assert "Throws." in lab.output("trace", "--exceptions", out)

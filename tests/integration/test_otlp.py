@@ -148,7 +148,7 @@ def test_samples_know_their_thread_their_request_and_their_trace(otlp, recording
 
 
 def test_requests_are_those_of_the_recording(recording, tmp_path):
-    """A collector finds as many samples of a request in our OTLP as in the recording; report needs the recording for that, and says so."""
+    """A collector, and report, find as many samples of a request in our OTLP as in the recording; its times are in the recording alone."""
     out = tmp_path / "r.otlp"
     lab.jvmscope("convert", "-o", out, "--label", "service.name=otlp", recording, check=True)
     with fleet_lab.collector(tmp_path) as c:
@@ -158,9 +158,21 @@ def test_requests_are_those_of_the_recording(recording, tmp_path):
         found = [fleet_lab.total(c, "--service", service, "--request", "GET /work") for service in ("jfr", "otlp")]
         assert found[0] == found[1] > 20
         assert fleet_lab.total(c, "--service", "jfr") == fleet_lab.total(c, "--service", "otlp")
-    for option in (("--request", "GET /work"), ("--slowest", "1%")):
-        done = lab.jvmscope("report", *option, out)
-        assert (done.returncode, done.stdout, done.stderr) == (1, "", f"jvmscope: {out}: --request and --slowest need a recording: a .jfr with requests\n")
+    pprof, plain = tmp_path / "r.pb.gz", tmp_path / "plain.pb.gz"
+    lab.jvmscope("convert", "-o", pprof, "--metric", "samples", recording, check=True)
+    both = [report(path, "--request", "GET *", "--metric", "samples")["samples"] for path in (recording, out, pprof)]
+    assert both[0]["total"] == both[1]["total"] == both[2]["total"] > 20, [b["total"] for b in both]
+    assert {m["method"]: m["self"] for m in both[0]["methods"]} == {m["method"]: m["self"] for m in both[1]["methods"]}
+    assert both[0]["total"] < report(out, "--metric", "samples")["samples"]["total"]
+    # The thread's own label goes with it, and a name that is not there is refused.
+    lab.jvmscope("convert", "-o", plain, "--request", "GET /work", "--metric", "samples", out, check=True)
+    assert report(plain)["samples"]["total"] == both[0]["total"]
+    collapsed = tmp_path / "r.collapsed"
+    lab.jvmscope("convert", "-o", collapsed, "--metric", "samples", recording, check=True)
+    for path, option, why in ((out, ("--request", "GET /work,nosuch"), f"no request has this name: nosuch"), (out, ("--slowest", "1%"), "--slowest needs a recording: it holds no times of requests"),
+                              (collapsed, ("--request", "GET /work"), "--request and --slowest need a recording: a .jfr with requests")):
+        done = lab.jvmscope("report", *option, path)
+        assert (done.returncode, done.stdout, done.stderr) == (1, "", f"jvmscope: {path}: {why}\n"), done
 
 
 def test_what_was_written_is_read(recording, tmp_path):

@@ -221,10 +221,10 @@ static const char *class_never_loaded(const struct trigger *t)
     return NULL;
 }
 
-static bool exception_is_told(const struct trigger *t)
+static bool exception_is_reported(const struct trigger *t)
 {
     for (int i = 0; i < t->condition->logic.count; i++)
-        if (t->tests[i].is_other_told)
+        if (t->tests[i].is_other_reported)
             return true;
     return false;
 }
@@ -238,22 +238,22 @@ static bool say_never(JNIEnv *jni, struct buf *ret, struct trigger *t, const cha
     for (int i = 0; i < t->condition->logic.count; i++) {
         _cleanup_(buf_release) struct buf why = BUF(4096);
         if (t->condition->logic.nodes[i].kind != LOGIC_TEST ||
-            t->condition->tests[i].measure != MEASURE_EXCEPTION || t->tests[i].is_other_told ||
+            t->condition->tests[i].measure != MEASURE_EXCEPTION || t->tests[i].is_other_reported ||
             !exception_never(jni, t->tests[i].counter, tense, &why))
             continue;
         buf_printf(ret, "on=%s: %s", t->text, buf_str(&why));
-        t->tests[i].is_other_told = exception_is_other(t->tests[i].counter);
-        return t->tests[i].is_other_told;
+        t->tests[i].is_other_reported = exception_is_other(t->tests[i].counter);
+        return t->tests[i].is_other_reported;
     }
     return false;
 }
 
 /* Tells of a class that was loaded later and whose objects are no exceptions. */
-static void tell_others(struct session *s, JNIEnv *jni, struct trigger *t)
+static void report_others(struct session *s, JNIEnv *jni, struct trigger *t)
 {
     _cleanup_(buf_release) struct buf note = BUF(4096);
     for (int i = 0; i < t->condition->logic.count; i++)
-        if (t->condition->logic.nodes[i].kind == LOGIC_TEST && !t->tests[i].is_other_told &&
+        if (t->condition->logic.nodes[i].kind == LOGIC_TEST && !t->tests[i].is_other_reported &&
             t->condition->tests[i].measure == MEASURE_EXCEPTION &&
             exception_is_other(t->tests[i].counter) && say_never(jni, &note, t, "is loaded"))
             session_report(s, "%s", buf_str(&note));
@@ -400,7 +400,7 @@ static void triggers_flush(struct session *s, JNIEnv *jni)
         check(s, t, now);
     for (unsigned i = 0; (t = trigger_at(i)); i++)
         if (atomic_load(&t->active))
-            tell_others(s, jni, t);
+            report_others(s, jni, t);
 }
 
 static void triggers_status(struct session *s, struct buf *out)
@@ -428,7 +428,7 @@ static void triggers_status(struct session *s, struct buf *out)
         for (size_t k = 0; k < ARRAY_SIZE(rows); k++)
             buf_printf(out, "trigger.%u.%s %llu\n", t->number, rows[k].name,
                        (unsigned long long)rows[k].value);
-        if (exception_is_told(t))
+        if (exception_is_reported(t))
             buf_printf(out, "trigger.%u.no_exception 1\n", t->number);
         if (class_never_loaded(t))
             buf_printf(out, "trigger.%u.not_loaded %s\n", t->number, class_never_loaded(t));

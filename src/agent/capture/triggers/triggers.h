@@ -40,7 +40,7 @@ struct measured {
     struct window window;
     struct latency_window *latencies;
     int counter;        /* of exceptions; -1: none */
-    bool is_other_told; /* the class was said to be no exception */
+    bool is_other_reported; /* the class was said to be no exception */
     double value;       /* as measured in the last round */
     bool holds;
 };
