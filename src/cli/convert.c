@@ -78,6 +78,12 @@ static void report_left_out(const struct export_format *format, const struct pro
     }
 }
 
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 static int convert(const struct selection *selection, const char *from, const char *to,
                    const struct convert *options, const char *labels)
 {
@@ -120,9 +126,11 @@ static int convert(const struct selection *selection, const char *from, const ch
     source.members = &members;
     source.warning = warning.len ? buf_str(&warning) : NULL;
     /* What was recorded only for this output is shown under the output's name. */
-    const char *slash = strrchr(to, '/');
-    if (strncmp(from, to, strlen(to)) == 0 || strncmp(from, "/proc/self/fd/", 14) == 0)
-        source.name = slash ? slash + 1 : to;
+    const char *to_name = base_name(to), *from_name = base_name(from);
+    size_t n = strlen(to_name);
+    bool is_for_it = strncmp(from_name, to_name, n) == 0 && strcmp(from_name + n, ".jfr") == 0;
+    if (is_for_it || strncmp(from, "/proc/self/fd/", 14) == 0)
+        source.name = to_name;
     _cleanup_(out_file_release) struct out_file file = OUT_FILE;
     _cleanup_(buf_release) struct buf why = BUF(4096);
     r = out_file_open_like(&file, to, from);

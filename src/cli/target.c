@@ -64,6 +64,27 @@ static void print_number(char to[16], unsigned n)
 }
 
 /*
+ * How long the rest of the classes will take, by how long those since the first call took: "", or
+ * ", about 12 s to go".
+ */
+static void print_rest(char to[48], unsigned done, unsigned of, uint64_t now)
+{
+    static uint64_t began_ns;
+    static unsigned began, last, all;
+    bool anew = of != all || done < last;
+    began_ns = anew ? now : began_ns;
+    began = anew ? done : began;
+    last = done;
+    all = of;
+    to[0] = 0;
+    if (done > began && done < of) {
+        uint64_t rest = (now - began_ns) / (done - began) * (of - done);
+        snprintf(to, 48, ", about %llu s to go",
+                 (unsigned long long)((rest + NS_PER_SECOND - 1) / NS_PER_SECOND));
+    }
+}
+
+/*
  * Shows progress: on a terminal in one line that is overwritten, elsewhere in a line from time to
  * time.
  */
@@ -79,16 +100,17 @@ static void show_progress(unsigned done, unsigned of)
         next_ns = 0;
         return;
     }
+    char a[16], b[16], rest[48];
+    print_rest(rest, done, of, now);
     next_ns = next_ns ? next_ns : now + (terminal ? NS_PER_SECOND / 2 : PLAIN_NS);
     if (now < next_ns)
         return;
-    char a[16], b[16];
     print_number(a, done);
     print_number(b, of);
     fprintf(stderr,
-            terminal ? "\r\033[Kjvmscope: changing %s of %s classes"
-                     : "jvmscope: changing %s of %s classes\n",
-            a, b);
+            terminal ? "\r\033[Kjvmscope: changing %s of %s classes%s"
+                     : "jvmscope: changing %s of %s classes%s\n",
+            a, b, rest);
     fflush(stderr);
     shown = true;
     next_ns = now + (terminal ? NS_PER_SECOND / 10 : PLAIN_NS);

@@ -333,8 +333,21 @@ static void note_json(struct json *j, const struct profile_view *v)
     json_string_n(j, buf_str(&note), note.len);
 }
 
+/* How a metric is shown that is not a profile's own. */
+struct shown {
+    const char *name, *title, *note;
+};
+
+/* Whether a metric consists of counts of the whole recording, which have no times. */
+static bool is_untimed(const struct profile *p, enum profile_metric metric)
+{
+    return (metric == PROFILE_EXACT && p->calls.len) ||
+           (metric == PROFILE_ALLOCATION && p->sites.len && !p->series[metric].estimated);
+}
+
 static int metric_json(struct json *j, const struct profile *p, enum profile_metric metric,
-                       const struct profile_filter *filter, struct labels *labels, struct buf *blob)
+                       const struct shown *shown, const struct profile_filter *filter,
+                       struct labels *labels, struct buf *blob)
 {
     static const char *const units[] = {
         [UNIT_SAMPLES] = "samples", [UNIT_BYTES] = "bytes", [UNIT_NS] = "ns"};
@@ -354,11 +367,17 @@ static int metric_json(struct json *j, const struct profile *p, enum profile_met
         r = merge(&tree, &v, limit);
     if (r == 0) {
         json_begin_object(j);
-        json_key_string(j, "name", profile_metrics[metric].name);
-        json_key_string(j, "title", profile_metrics[metric].title);
+        json_key_string(j, "name", shown ? shown->name : profile_metrics[metric].name);
+        json_key_string(j, "title", shown ? shown->title : profile_metrics[metric].title);
         json_key_string(j, "unit", units[profile_metrics[metric].unit]);
         json_key_u64(j, "interval_ns", p->series[metric].interval_ns);
-        note_json(j, &v);
+        if (is_untimed(p, metric)) {
+            json_key_bool(j, "untimed", true);
+        }
+        if (shown)
+            json_key_string(j, "note", shown->note);
+        else
+            note_json(j, &v);
         r = tree_json(j, &tree, labels, blob);
     }
     if (r == 0)
@@ -388,6 +407,36 @@ static void strings_json(struct json *j, const struct profile *p, const struct l
     json_end_array(j);
 }
 
+/*
+ * The bytes that were live at the end, by site: they replace the allocated ones in a profile that
+ * shares everything else with this one.
+ */
+static int live_json(struct json *j, const struct profile *p, const struct profile_filter *filter,
+                     struct labels *labels, struct buf *blob)
+{
+    struct profile live = *p;
+    struct profile_series *s = &live.series[PROFILE_ALLOCATION];
+    bool estimated = false;
+    int r = 0;
+    *s = (struct profile_series){0};
+    for (size_t i = 0; i < p->sites.len && r == 0; i++) {
+        const struct profile_site *site = &p->sites.data[i];
+        if (site->live_known && site->live_bytes)
+            r = vec_push(&s->samples,
+                         ((struct profile_sample){.weight = site->live_bytes, .node = site->node}));
+        estimated |= site->live_bytes_error != 0;
+    }
+    live.allocated = 0;
+    live.threads.len = MIN(live.threads.len, (size_t)1);
+    const struct shown shown = {"live", "Live bytes",
+                                estimated ? "estimated: report shows the error of each site"
+                                          : "counted: what was reachable at the end"};
+    if (r == 0 && s->samples.len)
+        r = metric_json(j, &live, PROFILE_ALLOCATION, &shown, filter, labels, blob);
+    vec_release(&s->samples);
+    return r;
+}
+
 int page_profile_json(struct json *j, const struct profile *p, const struct profile_filter *filter,
                       struct buf *blob)
 {
@@ -396,7 +445,9 @@ int page_profile_json(struct json *j, const struct profile *p, const struct prof
     json_key_array(j, "metrics");
     for (int m = 0; m < PROFILE_METRICS && r == 0; m++) {
         if (p->series[m].samples.len)
-            r = metric_json(j, p, (enum profile_metric)m, filter, &labels, blob);
+            r = metric_json(j, p, (enum profile_metric)m, NULL, filter, &labels, blob);
+        if (r == 0 && m == PROFILE_ALLOCATION && !filter->thread)
+            r = live_json(j, p, filter, &labels, blob);
     }
     json_end_array(j);
     if (r == 0)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What commands report about a recording: the files that they wrote, what was lost, and what the recording lacks."""
+import base64
 import json
 import re
 import subprocess
@@ -7,6 +8,7 @@ import subprocess
 import pytest
 
 import lab
+import outputs
 
 
 @pytest.fixture
@@ -355,3 +357,18 @@ def test_notes_name_only_options_that_were_typed(jdk, tmp_path, busy):
             check(words + few, "run", *words, *few, *(["--max-size", "4M"] if always else []), "-o", out, "--",
                   *jdk.command("java", "-Xmx32m", "-cp", lab.compiled("Busy"), "Busy", "0.1"))
     assert "--events" in notes, "what an option is told of keeps its name"
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_the_page_of_live_objects_has_them(jdk, tmp_path):
+    """Under the output's own name, and without a strip of times, which counts of the whole recording do not have."""
+    out, page = tmp_path / "x.jfr", tmp_path / "x.html"
+    run(jdk, out, "--live", "--include", "Amounts", program=("Amounts", "calls", "20000"))
+    lab.jvmscope("convert", "-o", page, out, check=True)
+    metrics = {m["name"]: m for m in outputs.page(page)["metrics"]}
+    assert list(metrics) == ["allocations", "live"] and all(m["untimed"] for m in metrics.values()), metrics
+    sites = lab.read_json("report", "--json", out)["allocations"]["sites"]
+    live = sum(site.get("live_bytes", 0) for site in sites)
+    assert sum(list(outputs.numbers(base64.b64decode(metrics["live"]["cells"])))[3::4]) == live > 0
+    done = lab.jvmscope("run", "--cpu", "-o", "y.html", "--", *jdk.command("java", "-Xmx32m", "-cp", lab.compiled("Busy"), "Busy", "0.5"), cwd=tmp_path)
+    assert done.returncode == 0 and outputs.page(tmp_path / "y.html")["file"] == "y.html", done.stderr

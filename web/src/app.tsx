@@ -163,7 +163,7 @@ function Profile({ page, metric: all, state, change, dark, searchBox, onHelp, he
   const metric = withAside ? all : (all.plain ?? all);
   const { labels } = page;
   const threads = useMemo(() => (state.threads.length ? new Set(state.threads) : null), [state.threads.join()]);
-  const window = state.window && state.window[1] <= metric.cells.buckets ? state.window : null;
+  const window = !metric.untimed && state.window && state.window[1] <= metric.cells.buckets ? state.window : null;
   const tree = useMemo(() => select(metric.shape, metric.cells, { threads, window }), [metric, threads, window?.join()]);
   const shownTree = useMemo(() => (state.inverted ? invert(tree, labels.length) : tree), [tree, state.inverted]);
   const rows = useMemo(() => rank(tree, labels.length), [tree]);
@@ -195,7 +195,7 @@ function Profile({ page, metric: all, state, change, dark, searchBox, onHelp, he
         </span>
         {page.duration_ns > 0 && <span>in {duration(page.duration_ns)}</span>}
         {metric.note && <span title={metric.note}>{metric.note.split(": ")[0]}</span>}
-        {lost > 0 && (
+        {lost > whole / 20000 && (
           <span class="warn" title="Samples whose stack could not be walked to a method">
             {percent(lost, whole)} without a method
           </span>
@@ -203,7 +203,7 @@ function Profile({ page, metric: all, state, change, dark, searchBox, onHelp, he
         {metric.threadsMerged && <span title="Too many stacks of too many threads for one page: convert --thread PATTERN makes one of some of them">all threads together</span>}
         {metric.pruned > 0 && <span title="The smallest stacks are counted to their callers">{plural(metric.pruned, "tiny stack")} merged</span>}
       </Header>
-      {metric.cells.buckets > 1 && <Ruler metric={metric} threads={threads} window={window} onWindow={(w) => change({ window: w, zoom: "" })} />}
+      {!metric.untimed && metric.cells.buckets > 1 && <Ruler metric={metric} threads={threads} window={window} onWindow={(w) => change({ window: w, zoom: "" })} />}
       <div class="tools" role="toolbar" aria-label="View">
         {state.view === "method" && selected >= 0 ? (
           <button onClick={() => change({ view: "profile" })}>← Flame graph</button>

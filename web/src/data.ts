@@ -14,6 +14,7 @@ export interface MetricJson {
   title: string;
   unit: Unit;
   interval_ns: number;
+  untimed?: boolean; // counts of the whole recording, which have no times
   note?: string; // what the figures rest on, where they are no plain counts
   nodes: number;
   pruned: number;
@@ -125,6 +126,7 @@ export interface Metric {
   title: string;
   unit: Unit;
   intervalNs: number;
+  untimed: boolean;
   note: string;
   pruned: number;
   threadsMerged: boolean;
@@ -249,6 +251,7 @@ export function decodeMetric(m: MetricJson): Metric {
     title: m.title,
     unit: m.unit,
     intervalNs: m.interval_ns,
+    untimed: !!m.untimed,
     note: m.note ?? "",
     pruned: m.pruned,
     threadsMerged: m.threads_merged,
