@@ -16,6 +16,13 @@ static const char *text_at(struct json_object *o, const char *key)
     return json_object_object_get_ex(o, key, &v) ? json_object_get_string(v) : "";
 }
 
+/* A version; profiles may have none. */
+static const char *version_at(struct json_object *o, const char *key)
+{
+    const char *text = text_at(o, key);
+    return *text ? text : "(no version)";
+}
+
 static uint64_t number_at(struct json_object *o, const char *key)
 {
     struct json_object *v;
@@ -70,7 +77,7 @@ static void print_services(struct json_object *root, size_t limit)
                (unsigned long long)number_at(s, "instances"));
         print_time(number_at(s, "from"));
         print_time(number_at(s, "to"));
-        printf("  %s %s\n", text_at(s, "service"), text_at(s, "version"));
+        printf("  %s %s\n", text_at(s, "service"), version_at(s, "version"));
     }
     print_more(length(list), limit, "services");
 }
@@ -121,7 +128,7 @@ static void print_top_services(struct json_object *root, const char *metric, boo
                        : format_duration(shown, w));
         if (cost)
             print_cost(s);
-        printf("%s %s\n", text_at(s, "service"), text_at(s, "version"));
+        printf("%s %s\n", text_at(s, "service"), version_at(s, "version"));
     }
     print_more(length(list), limit, "services");
     print_timeless(all_timeless, metric, cost);
@@ -317,7 +324,7 @@ static void print_vm(struct json_object *root, size_t limit)
         struct json_object *s = json_object_array_get_idx(list, i);
         for (size_t k = 0; k < ARRAY_SIZE(columns); k++)
             print_figure(s, columns[k].figure, columns[k].member, 10);
-        printf("  %s %s\n", text_at(s, "service"), text_at(s, "version"));
+        printf("  %s %s\n", text_at(s, "service"), version_at(s, "version"));
     }
     print_more(length(list), limit, "services");
 }
@@ -338,8 +345,8 @@ static void print_findings(struct json_object *root, size_t limit)
                                : format_duration(shown, extra));
         print_diff_part(f, "self");
         print_diff_part(f, "total");
-        printf("  %s %s (after %s) %s\n", text_at(f, "service"), text_at(f, "version"),
-               text_at(f, "base"), text_at(f, "method"));
+        printf("  %s %s (after %s) %s\n", text_at(f, "service"), version_at(f, "version"),
+               version_at(f, "base"), text_at(f, "method"));
     }
     print_more(length(list), limit, "findings");
     if (!length(compared) && !length(list))
@@ -356,7 +363,7 @@ static void print_findings(struct json_object *root, size_t limit)
         printf("%10s  %7llu  %3llu  %s: %s %s, %s\n", ns ? format_duration(shown, ns) : "unknown",
                (unsigned long long)number_at(f, "count"),
                (unsigned long long)number_at(f, "instances"), text_at(f, "kind"),
-               text_at(f, "service"), text_at(f, "version"), text_at(f, "text"));
+               text_at(f, "service"), version_at(f, "version"), text_at(f, "text"));
     }
     print_more(length(list), limit, "findings");
 }
@@ -372,7 +379,7 @@ static void print_query_rows(struct json_object *list, const char *what, const c
         if (cost)
             print_cost(m);
         if (places)
-            printf("%s %s: %s\n", text_at(m, "service"), text_at(m, "version"),
+            printf("%s %s: %s\n", text_at(m, "service"), version_at(m, "version"),
                    text_at(m, "method"));
         else
             printf("%s > %s\n", *text_at(m, "caller") ? text_at(m, "caller") : "(none)",
