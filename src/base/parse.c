@@ -100,13 +100,27 @@ char *format_size(char text[24], uint64_t bytes)
     return format_scaled(text, (double)bytes, units, ARRAY_SIZE(units), 1024);
 }
 
+/* Length of a noun without the ending of its plural: "classes" is 5. */
+static size_t singular(const char *noun, size_t len)
+{
+    size_t ending = len > 4 && memcmp(noun + len - 4, "sses", 4) == 0 ? 2
+                    : len > 1 && noun[len - 1] == 's'                 ? 1
+                                                                      : 0;
+    return len - ending;
+}
+
 char *format_count(char text[64], uint64_t n, const char *nouns)
 {
-    size_t len = strlen(nouns);
-    size_t ending = len > 4 && strcmp(nouns + len - 4, "sses") == 0 ? 2
-                    : len > 1 && nouns[len - 1] == 's'              ? 1
-                                                                    : 0;
-    snprintf(text, 64, "%" PRIu64 " %.*s", n, (int)(n == 1 ? len - ending : len), nouns);
+    const char *of = strstr(nouns, " of "), *and = strstr(nouns, " and ");
+    size_t len = of ? (size_t)(of - nouns) : strlen(nouns);
+    size_t first = and&&and < nouns + len ? (size_t)(and-nouns) : len;
+    if (n != 1)
+        snprintf(text, 64, "%" PRIu64 " %s", n, nouns);
+    else if (first < len)
+        snprintf(text, 64, "1 %.*s or %.*s%s", (int)singular(nouns, first), nouns,
+                 (int)singular(and+5, len - first - 5), and+5, nouns + len);
+    else
+        snprintf(text, 64, "1 %.*s%s", (int)singular(nouns, len), nouns, nouns + len);
     return text;
 }
 

@@ -220,7 +220,7 @@ static void print_open(const struct times_table *t, const struct profile *p)
         putchar('\n');
     }
     if (n > OPEN_ROWS)
-        printf(" ... and %zu methods more (--json)\n", n - OPEN_ROWS);
+        printf(" ... and %s more (--json)\n", COUNT_TEXT(n - OPEN_ROWS, "methods"));
 }
 
 /* Prints how many methods were left out for each reason, in the order of their first occurrence. */

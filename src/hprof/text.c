@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hprof/text.h"
 
+#include "base/parse.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -232,10 +234,9 @@ void hprof_text_live_errors_end(struct hprof_text *t, unsigned below, uint64_t b
                                 uint64_t all_bytes)
 {
     line(t,
-         "of all live bytes: %" PRIu64
-         "; %u sites are below their error and ranked last, with together %" PRIu64 " bytes\n"
+         "of all live bytes: %" PRIu64 "; below the error and ranked last: %s, with together %s\n"
          "LIVE ERRORS END\n",
-         all_bytes, below, below_bytes);
+         all_bytes, COUNT_TEXT(below, "sites"), COUNT_TEXT(below_bytes, "bytes"));
     section_end(t);
 }
 

@@ -93,12 +93,11 @@ void profile_note(const struct profile_view *v, struct buf *to)
     if (note.len)
         buf_bytes(to, note.data, note.len);
     else if (v->metric == PROFILE_EXACT && p->timed_by_readings && p->calls.len)
-        buf_printf(to,
-                   READINGS_NOTE
-                   "%" PRIu64 " readings of the CPU clock: those from fewer than %d are not known",
-                   profile_readings(p), FEWEST_READINGS);
+        buf_printf(to, READINGS_NOTE "%s of the CPU clock: those from fewer than %d are not known",
+                   COUNT_TEXT(profile_readings(p), "readings"), FEWEST_READINGS);
     else if (series->estimated && v->weight) {
-        buf_printf(to, "estimated from %zu samples, standard error at most %.1f %%%s", v->samples,
+        buf_printf(to, "estimated from %s, standard error at most %.1f %%%s",
+                   COUNT_TEXT(v->samples, "samples"),
                    100 * profile_standard_error(v) / (double)v->weight,
                    v->metric == PROFILE_ALLOCATION && p->rests_count
                        ? ": before JDK 25 with unused ends of allocation buffers, which are many "

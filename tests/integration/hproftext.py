@@ -123,7 +123,7 @@ class Text:
         """Returns a section of ours as {rank: (bytes, objects)}, and the standard error of all live bytes."""
         assert self.lines.popleft() == " rank     bytes objs"
         *rows, last = self.until("LIVE ERRORS END")
-        assert re.fullmatch(r"of all live bytes: \d+; \d+ sites are below their error and ranked last, with together \d+ bytes", last)
+        assert re.fullmatch(r"of all live bytes: \d+; below the error and ranked last: \d+ sites?, with together \d+ bytes?", last)
         self.live_errors.append({int(rank): (int(size), int(objects)) for rank, size, objects in map(str.split, rows)})
 
     def heap(self, objects, size):

@@ -144,6 +144,13 @@ static void durations_and_sizes(void **state)
     char text[24], path[20];
     assert_string_equal(format_duration(text, 1500000000), "1.50 s");
     assert_string_equal(format_size(text, 268435456), "256 MiB");
+    assert_string_equal(COUNT_TEXT(1, "classes"), "1 class");
+    assert_string_equal(COUNT_TEXT(2, "classes"), "2 classes");
+    assert_string_equal(COUNT_TEXT(1, "details of requests"), "1 detail of requests");
+    assert_string_equal(COUNT_TEXT(1, "milliseconds of virtual threads"),
+                        "1 millisecond of virtual threads");
+    assert_string_equal(COUNT_TEXT(1, "works and parts"), "1 work or part");
+    assert_string_equal(COUNT_TEXT(0, "works and parts"), "0 works and parts");
     assert_int_equal(expand_file_name("a-%p.jfr", 42, path, sizeof(path)), 0);
     assert_string_equal(path, "a-42.jfr");
     assert_int_equal(expand_file_name("%q", 42, path, sizeof(path)), -EINVAL);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The details of a state or an interaction: lock, owner, causes and stacks; and the critical path in numbers.
-import { count, duration, moment, percent, plural } from "./format";
+import { duration, moment, percent, plural } from "./format";
 import { edgeTitles, QUIET, stateTitles } from "./threadpaint";
 import type { Cause, Frame, NodeDetails, SegmentDetails, TimelineJson } from "./timeline";
 
@@ -138,7 +138,7 @@ export function PathSummary({ json, onFirst, file }: { json: TimelineJson; onFir
           </table>
           <p class="dim">
             {path.samples > 0
-              ? `${count(path.samples)} CPU samples tell what ran in ${Math.round((100 * path.sampled_run_ns) / path.run_ns)} % of the running time.`
+              ? `What ran in ${Math.round((100 * path.sampled_run_ns) / path.run_ns)} % of the running time is known by ${plural(path.samples, "CPU sample")}.`
               : path.run_ns > 0 && "A run counts for the methods on the stack before and after it."}
           </p>
         </section>

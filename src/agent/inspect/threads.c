@@ -4,6 +4,7 @@
 #include "agent/vm/names.h"
 #include "agent/vm/os_thread.h"
 #include "agent/vm/virtual_list.h"
+#include "base/parse.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -135,7 +136,7 @@ static void put_not_listed(struct inspection *i, bool listed, uint64_t left)
     if (listed && !left)
         return;
     if (listed)
-        snprintf(text, sizeof(text), "%llu virtual threads", (unsigned long long)left);
+        format_count(text, left, "virtual threads");
     else
         snprintf(text, sizeof(text), "virtual threads, which this VM does not list");
     json_key_string(i->out, "not_listed", text);

@@ -138,7 +138,7 @@ static void print_works(const struct request_view *v, const struct request *q)
         if (c->peer != REQUEST_NONE)
             printf(" at %s", requests_text(&v->r, c->peer));
         if (c->rows >= 0)
-            printf(", %" PRId64 " rows", c->rows);
+            printf(", %s", COUNT_TEXT((uint64_t)c->rows, "rows"));
         if (c->exception != REQUEST_NONE)
             printf(", %s", requests_text(&v->r, c->exception));
         if (c->span != REQUEST_NONE)
@@ -158,7 +158,7 @@ static void print_head(const struct request_view *v, const struct request *q)
     if (q->exception != REQUEST_NONE)
         printf("  exception %s\n", requests_text(&v->r, q->exception));
     if (q->bytes >= 0)
-        printf("  %" PRId64 " bytes\n", q->bytes);
+        printf("  %s\n", COUNT_TEXT((uint64_t)q->bytes, "bytes"));
     if (q->trace != REQUEST_NONE)
         printf("  trace %s, span %s\n", requests_text(&v->r, q->trace),
                requests_text(&v->r, q->span));

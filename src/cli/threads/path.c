@@ -104,8 +104,9 @@ static void path_method_rows(const struct critical_path *p, const struct path_sa
     }
     thread_view_left_out(shown - MIN(shown, limit), "methods");
     if (samples->samples)
-        printf(" %" PRIu64 " CPU samples tell what ran in %.0f %% of the running time\n",
-               samples->samples, share(samples->known_ns, samples->run_ns));
+        printf(" what ran in %.0f %% of the running time is known by %s\n",
+               share(samples->known_ns, samples->run_ns),
+               COUNT_TEXT(samples->samples, "CPU samples"));
     else if (samples->run_ns)
         printf(" a run counts for the methods on the stack before and after it: %s\n",
                samples->too_large ? "CPU samples of a recording above 1 GiB are not read"

@@ -151,10 +151,9 @@ static void process_text(const struct vm_view *w)
     count_row("open files", &f[VM_FILES]);
     count_row("classes loaded", &f[VM_CLASSES_LOADED]);
     if (f[VM_CLASSES_LOADED].n)
-        printf(" %" PRIu64 " classes were loaded and %" PRIu64 " unloaded, %" PRIu64
-               " threads started\n",
-               grown(&f[VM_CLASSES_LOADED]), grown(&f[VM_CLASSES_UNLOADED]),
-               grown(&f[VM_THREADS_STARTED]));
+        printf(" loaded %s, unloaded %" PRIu64 ", started %s\n",
+               COUNT_TEXT(grown(&f[VM_CLASSES_LOADED]), "classes"), grown(&f[VM_CLASSES_UNLOADED]),
+               COUNT_TEXT(grown(&f[VM_THREADS_STARTED]), "threads"));
     if (f[VM_FILES_LIMIT].n)
         printf(" at most %" PRIu64 " files may be open\n", f[VM_FILES_LIMIT].last);
 }
@@ -177,9 +176,9 @@ static void container_text(const struct vm_view *w)
         printf(" may use %.2f processors\n",
                (double)w->v.cpu_quota_us / (double)w->v.cpu_period_us);
     if (w->v.memory_limit)
-        printf(" may use %s of memory, used %s at most; the limit was hit %" PRIu64 " times\n",
+        printf(" may use %s of memory, used %s at most; the limit was hit %s\n",
                format_size(limit, w->v.memory_limit), format_size(text, f[VM_MEMORY].high),
-               grown(&f[VM_MEMORY_FAILURES]));
+               COUNT_TEXT(grown(&f[VM_MEMORY_FAILURES]), "times"));
     if (f[VM_THROTTLED_TIME].n)
         printf(" was out of CPU in %" PRIu64 " of %" PRIu64 " slices, for %s\n",
                grown(&f[VM_THROTTLED_SLICES]), grown(&f[VM_SLICES]),

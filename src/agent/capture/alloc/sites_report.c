@@ -113,9 +113,9 @@ static void report_errors(struct session *s, const struct site_rows *r,
     double bytes = (double)MAX(all->alloc_bytes, 1), live = (double)MAX(all->live_bytes, 1);
     char more[160] = "", error[80] = "exact, every object was followed";
     if (site_table.exact && sites_error_of_all(r) >= 0.5)
-        snprintf(error, sizeof(error),
-                 "estimated from %zu followed objects, standard error of live bytes %.2f %%",
-                 site_table.live.len, MIN(100 * sites_error_of_all(r) / live, 100));
+        snprintf(error, sizeof(error), "estimated from %s, standard error of live bytes %.2f %%",
+                 COUNT_TEXT(site_table.live.len, "followed objects"),
+                 MIN(100 * sites_error_of_all(r) / live, 100));
     if (r->estimated.bytes > 0)
         snprintf(
             more, sizeof(more),
@@ -130,9 +130,8 @@ static void report_errors(struct session *s, const struct site_rows *r,
     else if (site_table.exact)
         snprintf(text, sizeof(text), "allocated exact, live %s%s", error, more);
     else
-        snprintf(text, sizeof(text),
-                 "estimated from %llu samples, standard error of all bytes %.2f %%%s",
-                 (unsigned long long)site_table.samples,
+        snprintf(text, sizeof(text), "estimated from %s, standard error of all bytes %.2f %%%s",
+                 COUNT_TEXT(site_table.samples, "samples"),
                  100 * sites_square_root(site_table.variance_bytes) / bytes,
                  vm.version < 25 ? ", with unused ends of allocation buffers" : "");
     session_message(s, "heap=sites: %s", text);
