@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """--jfr: the VM's own Flight Recorder records too, into the same file, and nothing is in it twice."""
 import collections
+import datetime
+import json
 import re
 import signal
 import struct
 import subprocess
+import time
 
 import pytest
 
@@ -69,6 +72,28 @@ def test_both_record_and_nothing_twice(jdk, tmp_path):
     assert without_stack <= report["samples"]["unattributed"]
     assert set(kinds) >= set(ours) - {"jdk.types.FrameType"} and set(kinds) >= set(theirs), (set(ours) | set(theirs)) - set(kinds)
     assert not list(tmp_path.glob("*.vm"))
+
+
+@pytest.mark.jdks(8, 17, 25, slow=(11, 21, 27))
+def test_one_clock_for_both(jdk, tmp_path):
+    """Readers of JDK 25 and later convert all times of a file by the clock of its first chunk, which is ours: the VM's events once
+    were ten minutes early there."""
+    out, before = tmp_path / "both.jfr", time.time()
+    done = jdk.java("Amounts", "2000", "20", jvm=("-Xmx128m", jdk.agent(f"jfr=profile,format=r,events=y,file={out}")))
+    after = time.time()
+    assert done.returncode == 0, done.stderr
+    data = out.read_bytes()
+    second = struct.unpack_from(">Q", data, 8)[0]
+    clocks = {struct.unpack_from(">Q", data, at + 32)[0] - struct.unpack_from(">Q", data, at + 48)[0] for at in (0, second)}
+    assert len(clocks) == 1 and struct.unpack_from(">Q", data, second + 56)[0] == 10 ** 9, clocks
+    for reader in (17, 25, 27) if jdk.version == 25 else (25,):
+        printed = lab.Jdk(reader).run("jfr", "print", "--json", "--stack-depth", "1", out)
+        assert printed.returncode == 0, printed.stderr
+        events = json.loads(printed.stdout)["recording"]["events"]
+        times = [(datetime.datetime.fromisoformat(re.sub(r"\.(\d{1,6})\d*", lambda m: "." + m[1].ljust(6, "0"), e["values"]["startTime"])).timestamp(),
+                  e["type"]) for e in events]
+        wrong = [t for t in times if not before - 1 < t[0] < after + 1]
+        assert not wrong and len({kind for _, kind in times}) > 40, (reader, before, after, wrong[:5], len(wrong), len(times))
 
 
 @pytest.mark.jdks(8, 17, 27)

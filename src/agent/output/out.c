@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/parse.h"
 #include "base/vec.h"
+#include "jfr/append.h"
 #include "jfr/writer.h"
 #include "options/rings.h"
 
@@ -226,32 +227,11 @@ int out_append_later(struct out *out, const char *path)
     return out->appended ? 0 : -ENOMEM;
 }
 
-/* Copies a file to the end of the recording: all of it, or nothing. */
-static int append_file(int from, int to)
-{
-    static const char magic[4] = "FLR";
-    struct stat st;
-    char bytes[65536];
-    if (fstat(to, &st) < 0)
-        return -errno;
-    int r = lseek(to, st.st_size, SEEK_SET) < 0 ? -errno : 0;
-    bool begins = true;
-    for (ssize_t n; r == 0 && (n = read(from, bytes, sizeof(bytes))) != 0; begins = false) {
-        if (n > 0 && begins && (n < 4 || memcmp(bytes, magic, sizeof(magic)) != 0))
-            r = -EBADMSG;
-        else
-            r = n < 0 ? -errno : write_all(to, bytes, (size_t)n);
-    }
-    if (r < 0)
-        (void)!ftruncate(to, st.st_size);
-    return r;
-}
-
 /* Nothing is appended when the VM wrote no recording, which the capture has reported. */
 static int append_recording(struct out *out)
 {
     int from = open(out->appended, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    int r = from < 0 ? 0 : append_file(from, jfr_writer_descriptor(out->jfr));
+    int r = from < 0 ? 0 : jfr_append(jfr_writer_descriptor(out->jfr), from);
     if (from >= 0)
         close(from);
     unlink(out->appended);
