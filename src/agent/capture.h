@@ -7,12 +7,12 @@
  * done) -> load (once; in the OnLoad phase when the library was loaded at start-up, before any
  * class of the program; otherwise at attach) -> its events are enabled -> start (the VM is live) ->
  * any number of flush, save, dump and status -> stop -> its events are disabled and none of its
- * callbacks runs any more -> release. A failure in check, load or start is reported through `why`,
- * and the session does not begin. In that case stop runs for the rows whose start was called and
- * release for those whose load was called, whether that call succeeded, failed at its first step or
- * half-way: both undo only what has been done. flush, save, dump, status, stop and release run one
- * at a time, on an attached thread, under the session's lock. They may use JNI and JVM TI, and must
- * not wait for a Java thread.
+ * callbacks runs any more -> release. A failure in check, load, start or begin is reported through
+ * `why`, and the session does not begin. In that case stop runs for the rows whose start was called
+ * and release for those whose load was called, whether that call succeeded, failed at its first
+ * step or half-way: both undo only what has been done. flush, save, dump, status, stop and release
+ * run one at a time, on an attached thread, under the session's lock. They may use JNI and JVM TI,
+ * and must not wait for a Java thread.
  */
 #pragma once
 
@@ -59,11 +59,12 @@ struct capture {
     int (*load)(struct session *s, struct buf *why);
     int (*start)(struct session *s, JNIEnv *jni, struct buf *why);
     /*
-     * All rows have started, and the recording begins. A row that changes classes and has this
-     * function records nothing before. For the others the recording states since when they did
-     * (session/work.c).
+     * All rows have started, and the recording begins: in a VM that ran before (vm.late), what a
+     * row has counted since its start is of the time in which classes were changed. A row that
+     * changes classes and has this function records nothing of that time. For the others the
+     * recording states since when they did (session/work.c).
      */
-    void (*begin)(struct session *s, JNIEnv *jni);
+    int (*begin)(struct session *s, JNIEnv *jni, struct buf *why);
     /*
      * A recording is about to end: what happens from now on does not belong to it. Called whether
      * or not the row is active, from any thread, possibly more than once, and concurrently with its

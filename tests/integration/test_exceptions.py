@@ -98,12 +98,12 @@ def span(recording):
 
 
 @pytest.mark.jdks(8, 17, 25)
-@pytest.mark.parametrize("capture", ["--exceptions", "--cpu=times"])
+@pytest.mark.parametrize("capture", ["--exceptions", "--cover"])
 def test_the_span_of_a_recording_is_the_time_in_which_it_counts(jdk, jvmscope, tmp_path, capture):
     """Changing the classes takes longer than the recording itself. Exceptions are counted, and samples taken, from the moment all
-    probes are there; what counts with the first classes already is told of in every output."""
+    probes are there; lines that ran when only some are covered, which every output says."""
     out = tmp_path / "a.jfr"
-    samples = [] if "cpu" in capture else ["--cpu", "--interval", "1ms"]
+    samples = [] if "cover" in capture else ["--cpu", "--interval", "1ms"]
     process = jdk.start_java("ThrowsForever", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert process.stdout.readline() == "ready\n"
@@ -126,7 +126,7 @@ def test_the_span_of_a_recording_is_the_time_in_which_it_counts(jdk, jvmscope, t
     before = lab.read_json("report", "--json", out).get("before")
     page = tmp_path / "p.html"
     assert jvmscope("convert", "-o", page, out).returncode == 0
-    in_page = '"before":[{"capture":"times"' in page.read_text()
+    in_page = '"before":[{"capture":"coverage"' in page.read_text()
     sentence = "recorded up to"
     # The classes were changed before.
     if samples:
@@ -138,9 +138,9 @@ def test_the_span_of_a_recording_is_the_time_in_which_it_counts(jdk, jvmscope, t
         assert "ThrowsForever.thrower" in told.stdout and sentence not in told.stderr
     else:
         row, = before
-        assert row["capture"] == "times" and 0.1 < row["ns"] / 1e9 < start - began, (before, start - began)
+        assert row["capture"] == "coverage" and 0.1 < row["ns"] / 1e9 < start - began, (before, start - began)
         for text in (head.stderr, done.stderr):
-            assert f"times: some was {sentence} {row['ns'] / 1e9:.2f} s before the recording began, while classes were changed\n" in text, text
+            assert f"coverage: some was {sentence} {row['ns'] / 1e9:.2f} s before the recording began, while classes were changed\n" in text, text
         assert in_page
 
 

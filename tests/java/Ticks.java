@@ -1,12 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
+import java.io.InputStream;
 
 /**
  * Each tick is one call of `tick`, with one array from `allocate`, one throw in `fail` and one request; after every ten it prints
- * the time and how many there have been, until it is killed. A line of `stage` more runs after each hundred.
+ * the time and how many there have been, until it is killed. A line of `stage` more runs after each hundred. With an argument that
+ * many classes are loaded first.
  */
 public class Ticks {
     static Object kept;
     static int stages;
+
+    public static class Extra00000 implements Runnable {
+        static int runs;
+
+        public void run() {
+            runs++;
+        }
+    }
+
+    static class Loader extends ClassLoader {
+        Class<?> define(String name, byte[] bytes) {
+            return defineClass(name, bytes, 0, bytes.length);
+        }
+    }
+
+    /** Classes like Extra00000 with other numbers. */
+    static void load(int classes) throws Exception {
+        byte[] bytes = new byte[4096];
+        String text;
+        try (InputStream in = Ticks.class.getResourceAsStream("Ticks$Extra00000.class")) {
+            text = new String(bytes, 0, in.read(bytes), "ISO-8859-1");
+        }
+        Loader loader = new Loader();
+        for (int i = 1; i <= classes; i++) {
+            String name = String.format("Extra%05d", i);
+            Class<?> c = loader.define("Ticks$" + name, text.replace("Extra00000", name).getBytes("ISO-8859-1"));
+            ((Runnable) c.getDeclaredConstructor().newInstance()).run();
+        }
+    }
 
     static void allocate() {
         kept = new long[16];
@@ -54,6 +85,8 @@ public class Ticks {
     }
 
     public static void main(String[] args) throws Exception {
+        if (args.length > 0)
+            load(Integer.parseInt(args[0]));
         for (int ticks = 1;; ticks++) {
             tick();
             Thread.sleep(1);

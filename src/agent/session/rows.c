@@ -187,12 +187,30 @@ int rows_load(struct session *s, struct buf *why)
     return r < 0 ? r : each_row(s, NULL, true, why);
 }
 
+/*
+ * Begins the rows that have started; those that only count come last, because what they count has
+ * no time by which it differs from what came before the span.
+ */
+static int begin_rows(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    int r = 0;
+    for (int counts = 0; counts <= 1; counts++)
+        for (int i = 0; i < captures_count && r == 0; i++) {
+            const struct capture *row = captures[i];
+            if (!rows_has(s->on, i) || !row->begin || (row->counts != NULL) != counts)
+                continue;
+            r = row->begin(s, jni, why);
+            if (r < 0)
+                say_failed(s, row, r, why);
+        }
+    return r;
+}
+
 int rows_start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     int r = each_row(s, jni, false, why);
-    for (int i = 0; i < captures_count && r == 0; i++)
-        if (rows_has(s->on, i) && captures[i]->begin)
-            captures[i]->begin(s, jni);
+    if (r == 0)
+        r = begin_rows(s, jni, why);
     s->running = r == 0;
     return r;
 }

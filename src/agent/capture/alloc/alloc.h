@@ -152,6 +152,11 @@ void alloc_forget(struct alloc_block *b);
 void alloc_forget_sampling(struct alloc_block *b, struct alloc_sampling *l);
 void alloc_forget_all(void); /* takes the lock itself */
 /*
+ * The recording begins now: forgets all that was counted and followed before. Takes the lock
+ * itself.
+ */
+void alloc_start_again(JNIEnv *jni);
+/*
  * Called when a counter has reached its `next` value. Begins a new stratum if the last one has
  * ended. Returns true when the stack should be sampled now.
  */
@@ -171,6 +176,8 @@ enum alloc_class_state alloc_class_state(JNIEnv *jni, jclass class);
 /* Records a stack sample at a point whose class is not READY. Under the lock. */
 void alloc_begun(JNIEnv *jni, struct alloc_block *b, uint32_t point, jclass class,
                  enum alloc_class_state state);
+/* Objects that were counted so far are taken back no more. Under the lock. */
+void alloc_begun_forget(void);
 /*
  * Subtracts objects that were never created, and measures the others. Without the lock, while
  * alloc_busy.

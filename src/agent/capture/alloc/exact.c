@@ -131,6 +131,17 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     return r < 0 ? r : alloc_native_on(jni, why);
 }
 
+static int begin(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    if (!vm.late)
+        return 0;
+    alloc_start_again(jni);
+    sites_lock();
+    alloc_exact.stacks = alloc_exact.by_vm = 0;
+    sites_unlock();
+    return 0;
+}
+
 static void stop(struct session *s, JNIEnv *jni)
 {
     sites_lock();
@@ -215,6 +226,7 @@ const struct capture capture_alloc_exact = {
     .wanted = wanted,
     .load = load,
     .start = start,
+    .begin = begin,
     .stop = stop,
     .release = release,
     .flush = flush,

@@ -294,7 +294,8 @@ static void follow(JNIEnv *jni, jobject o, jint point, double weight)
     sites_lock();
     const struct alloc_sampling *l =
         alloc_sampling_of(block_for(jni, (uint32_t)point), (uint32_t)point);
-    if (alloc_exact.on && l && l->site >= 0)
+    /* Without a stratum the object was counted before the recording began. */
+    if (alloc_exact.on && l && l->site >= 0 && l->end)
         sites_follow(jni, l->site, weak, weight, size);
     else if (weak)
         (*jni)->DeleteWeakGlobalRef(jni, weak);

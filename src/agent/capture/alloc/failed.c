@@ -122,6 +122,12 @@ void alloc_begun(JNIEnv *jni, struct alloc_block *b, uint32_t point, jclass clas
         (*jni)->DeleteWeakGlobalRef(jni, n.class);
 }
 
+void alloc_begun_forget(void)
+{
+    for (size_t i = 0; i < all_begun.len; i++)
+        all_begun.data[i].objects = 0;
+}
+
 void alloc_settle_begun(JNIEnv *jni)
 {
     VEC(struct begun) now = {0};

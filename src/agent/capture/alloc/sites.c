@@ -28,12 +28,30 @@ void sites_begin(const struct options *o, bool exact, bool all)
     pthread_mutex_unlock(&site_table.lock);
 }
 
+static void forget_followed(JNIEnv *jni)
+{
+    for (size_t i = 0; i < site_table.live.len && jni; i++)
+        (*jni)->DeleteWeakGlobalRef(jni, site_table.live.data[i].object);
+    vec_clear(&site_table.live);
+}
+
+void sites_start_again(JNIEnv *jni)
+{
+    forget_followed(jni);
+    for (size_t i = 0; i < site_table.sites.len; i++)
+        site_table.sites.data[i] = (struct site){0};
+    site_table.samples = site_table.lost = site_table.not_followed = 0;
+    site_table.variance_bytes = 0;
+    site_table.complete = site_table.all;
+    __atomic_store_n(&site_table.followed, 0, __ATOMIC_RELAXED);
+    site_table.began = now_ns();
+}
+
 void sites_end(void)
 {
     JNIEnv *jni = vm_jni();
     pthread_mutex_lock(&site_table.lock);
-    for (size_t i = 0; i < site_table.live.len && jni; i++)
-        (*jni)->DeleteWeakGlobalRef(jni, site_table.live.data[i].object);
+    forget_followed(jni);
     if (site_table.garbage && jni)
         (*jni)->DeleteWeakGlobalRef(jni, site_table.garbage);
     site_table.garbage = NULL;

@@ -83,6 +83,17 @@ void alloc_forget_all(void)
     sites_unlock();
 }
 
+void alloc_start_again(JNIEnv *jni)
+{
+    sites_lock();
+    for (struct alloc_block *b = alloc_blocks; b; b = b->next)
+        alloc_forget(b);
+    alloc_begun_forget();
+    alloc_no_room = 0;
+    sites_start_again(jni);
+    sites_unlock();
+}
+
 uint64_t alloc_random_below(uint64_t n)
 {
     return budget_random() % n;

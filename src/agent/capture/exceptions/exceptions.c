@@ -288,9 +288,10 @@ static int exceptions_start(struct session *s, JNIEnv *jni, struct buf *why)
     return vm_events_on(&events);
 }
 
-static void exceptions_begin(struct session *s, JNIEnv *jni)
+static int exceptions_begin(struct session *s, JNIEnv *jni, struct buf *why)
 {
     thrown_probes_begin();
+    return 0;
 }
 
 static void exceptions_stop(struct session *s, JNIEnv *jni)

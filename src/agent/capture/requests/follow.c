@@ -515,9 +515,14 @@ int follow_start(JNIEnv *jni, struct buf *why)
     int r = probe_define(jni, PROBE, &follow.probe, why);
     if (r == 0 && vm.late)
         follow_find_carriers(jni, follow.probe);
-    if (r == 0)
-        inside_open(&follow_inside);
+    if (r == 0 && !vm.late)
+        follow_open_up();
     return r;
+}
+
+void follow_open_up(void)
+{
+    inside_open(&follow_inside);
 }
 
 void follow_stop(void)

@@ -323,6 +323,13 @@ static int requests_start(struct session *s, JNIEnv *jni, struct buf *why)
     return r < 0 ? r : points_on(s->options.v[OPT_REQUESTS].text, jni, why);
 }
 
+/* A request in progress is none of the recording, because it is not known since when. */
+static int requests_begin(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    follow_open_up();
+    return 0;
+}
+
 static void requests_stop(struct session *s, JNIEnv *jni)
 {
     points_off(jni);
@@ -416,6 +423,7 @@ const struct capture capture_requests = {
     .wanted = requests_wanted,
     .load = requests_load,
     .start = requests_start,
+    .begin = requests_begin,
     .stop = requests_stop,
     .release = requests_release,
     .flush = requests_flush,

@@ -92,8 +92,12 @@ void requests_lose(enum jfr_loss loss, uint64_t n);
 
 /* Creates the tables, before the probe class is defined. 0 or -ENOMEM. */
 int follow_load(void) must_check;
-/* Begins to follow requests; the tables are empty. */
+/*
+ * Begins to follow requests; the tables are empty. In a VM that runs already the probes do nothing
+ * until follow_open_up is called.
+ */
 int follow_start(JNIEnv *jni, struct buf *why) must_check;
+void follow_open_up(void);
 /* After this returns, no native method of the probe is in progress, and none begins. */
 void follow_stop(void);
 /* Called ten times a second: sets how many details may be kept from now on. */

@@ -334,7 +334,7 @@ uint64_t locks_class(JNIEnv *jni, jclass class)
 
 jlong JNICALL Java_java_lang_JvmscopeLocks_constant(JNIEnv *jni, jclass self, jclass class)
 {
-    if (!class || !threads_natives_enter())
+    if (!class || !threads_natives_enter_early())
         return 0;
     uint64_t constant = locks_class(jni, class);
     threads_natives_leave();

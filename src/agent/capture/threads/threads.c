@@ -42,20 +42,33 @@ static struct {
     atomic_int n;
 } __attribute__((aligned(64))) inside[INSIDE];
 
-static atomic_bool natives_on;
+/* What natives and probes may do: nothing, describe classes to the recording, or record. */
+enum natives_do { NATIVES_NOTHING, NATIVES_DESCRIBE, NATIVES_RECORD };
+
+static _Atomic enum natives_do natives_do;
 
 static atomic_int *inside_here(void)
 {
     return &inside[((uint64_t)pthread_self() >> 6) * UINT64_C(0x9e3779b97f4a7c15) >> 58].n;
 }
 
-bool threads_natives_enter(void)
+static bool enter(enum natives_do least)
 {
     atomic_fetch_add(inside_here(), 1);
-    if (likely(atomic_load(&natives_on)))
+    if (likely(atomic_load(&natives_do) >= least))
         return true;
     threads_natives_leave();
     return false;
+}
+
+bool threads_natives_enter(void)
+{
+    return enter(NATIVES_RECORD);
+}
+
+bool threads_natives_enter_early(void)
+{
+    return enter(NATIVES_DESCRIBE);
 }
 
 void threads_natives_leave(void)
@@ -66,7 +79,7 @@ void threads_natives_leave(void)
 /* Prevents new calls and waits until those in progress have finished with the writer. */
 static void natives_drain(void)
 {
-    atomic_store(&natives_on, false);
+    atomic_store(&natives_do, NATIVES_NOTHING);
     for (int i = 0, ms = 0; i < INSIDE; i++)
         for (; atomic_load(&inside[i].n) > 0 && ms < INSIDE_MAX_MS; ms++)
             nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
@@ -153,26 +166,36 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         r = deadlock_watch_start(jni, option_always(&s->options), why);
     if (r < 0)
         return r;
-    uint64_t wake_up = wake_cost();
+    analysis.wake_up = wake_cost();
     thread_capture.jfr = s->out.jfr;
-    atomic_store(&natives_on, true);
+    atomic_store(&natives_do, NATIVES_DESCRIBE);
     stack_init(jni);
-    struct waiter *self_waits = waiter_self(jni, NULL);
-    if (self_waits)
-        delays_run_begins(self_waits, now_ns(), 0);
-    uint64_t since = lifetimes_put_existing(jni);
     io_start(jni);
     int natives = natives_bind(jni, thread_capture.instrument, why);
     if (natives < 0)
         return natives;
     analysis.natives = natives;
-    analysis.wake_up = wake_up;
-    put_analysis(s->options.v[OPT_LOCKS].text);
     jvmtiCapabilities want = {0}, missing = {0};
     vm_capability_virtual_threads(&want);
     thread_capture.virtual_too =
         vm.version >= 21 && vm_need(&want, &missing) == 0 && vm_capabilities_empty(&missing);
-    r = lifetimes_on();
+    if (thread_capture.virtual_too && thread_capture.instrument)
+        r = unparks_on(jni, why);
+    if (r == 0 && s->options.v[OPT_LOCKS].text)
+        r = locks_on(s->options.v[OPT_LOCKS].text, jni, why);
+    return r;
+}
+
+/* The probes, which did nothing so far, record from now on, and so do the VM's events. */
+static int begin(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    atomic_store(&natives_do, NATIVES_RECORD);
+    struct waiter *self_waits = waiter_self(jni, NULL);
+    if (self_waits)
+        delays_run_begins(self_waits, now_ns(), 0);
+    uint64_t since = lifetimes_put_existing(jni);
+    put_analysis(s->options.v[OPT_LOCKS].text);
+    int r = lifetimes_on();
     if (r == 0) {
         /* Threads that started since the first call have posted no event. */
         lifetimes_put_existing(jni);
@@ -180,10 +203,6 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     }
     if (r == 0 && thread_capture.virtual_too)
         r = lifetimes_virtual_on();
-    if (r == 0 && thread_capture.virtual_too && thread_capture.instrument)
-        r = unparks_on(jni, why);
-    if (r == 0 && s->options.v[OPT_LOCKS].text)
-        r = locks_on(s->options.v[OPT_LOCKS].text, jni, why);
     thread_capture.mounts = r == 0 && thread_capture.virtual_too && mounts_on();
     if (r == 0)
         at_start_record(jni, since + 1);
@@ -274,6 +293,7 @@ const struct capture capture_threads = {
     .wanted = wanted,
     .load = deadlock_watch_load,
     .start = start,
+    .begin = begin,
     .stop = stop,
     .release = release,
     .flush = flush,

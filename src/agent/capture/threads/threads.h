@@ -52,9 +52,11 @@ extern const struct jfr_type thread_types[TYPES];
 
 /*
  * Encloses everything that our natives do for the capture, but not the wait itself. Returns false
- * when the capture is off. JVM TI's callbacks are counted by vm.c.
+ * unless the recording has begun. early: for what only describes something to the recording, which
+ * probes do once and rely on. JVM TI's callbacks are counted by vm.c.
  */
 bool threads_natives_enter(void);
+bool threads_natives_enter_early(void);
 void threads_natives_leave(void);
 
 /*

@@ -53,7 +53,9 @@ static struct times_tree tree;
 /* protects contexts, slots and timed threads */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct timed_thread *timed; /* TIMES_SLOTS of them, like the slots */
+/* The calling thread's; that of an earlier tree may be another thread's by now. */
 static __thread struct timed_thread *my_timed;
+static __thread uint64_t my_generation;
 static jclass probe_class;
 
 static struct {
@@ -131,6 +133,7 @@ NATIVE(jlong, newSlot)(JNIEnv *jni, jclass class, jlong eetop)
         } else {
             c->thread = thread ? atomic_load(&thread->serial) : THREAD_UNKNOWN;
             struct timed_thread *t = my_timed = &timed[s - tree.slots];
+            my_generation = tree.generation;
             *t = (struct timed_thread){0};
             atomic_store(&t->slot, s);
             if (!state.elapsed)
@@ -141,9 +144,15 @@ NATIVE(jlong, newSlot)(JNIEnv *jni, jclass class, jlong eetop)
     return address_of(s ? s : &tree.lost);
 }
 
+/* With the lock, because another tree may begin now. */
 NATIVE(jlong, newNode)(JNIEnv *jni, jclass class, jlong node, jint method)
 {
-    return node ? address_of(times_child(&tree, node_of(node), method)) : 0;
+    if (!node)
+        return 0;
+    pthread_mutex_lock(&lock);
+    const struct times_node *child = times_child(&tree, node_of(node), method);
+    pthread_mutex_unlock(&lock);
+    return address_of(child);
 }
 
 NATIVE(jlong, newContext)(JNIEnv *jni, jclass class)
@@ -246,7 +255,8 @@ static void on_thread_ended(struct thread *thread, JNIEnv *jni)
     if (!my_timed)
         return;
     pthread_mutex_lock(&lock);
-    forget_thread(my_timed);
+    if (my_generation == tree.generation)
+        forget_thread(my_timed);
     my_timed = NULL;
     pthread_mutex_unlock(&lock);
 }
@@ -557,6 +567,34 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     return r;
 }
 
+/* With the lock. */
+static void forget_threads(void)
+{
+    for (int i = 0; i < TIMES_SLOTS; i++)
+        if (timed[i].has_timer || atomic_load(&timed[i].slot))
+            forget_thread(&timed[i]);
+}
+
+/*
+ * The calls of the time in which classes were changed stay in the tree that ends here. Calls in
+ * progress find no context, as those of code that was entered before its class was changed, and
+ * what they call from now on has no caller.
+ */
+static int begin(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    int r = 0;
+    if (!vm.late)
+        return r;
+    pthread_mutex_lock(&lock);
+    forget_threads();
+    r = times_begin(&tree, TREE_LIMIT, state.elapsed);
+    state.calibration = NULL;
+    pthread_mutex_unlock(&lock);
+    if (r < 0)
+        buf_string(why, "cpu=times: no memory");
+    return r;
+}
+
 static void stop(struct session *s, JNIEnv *jni)
 {
     if (!tree.active)
@@ -564,9 +602,7 @@ static void stop(struct session *s, JNIEnv *jni)
     instrument_off(&client, jni);
     threads_unlisten(&listener);
     pthread_mutex_lock(&lock);
-    for (int i = 0; i < TIMES_SLOTS; i++)
-        if (timed[i].has_timer || atomic_load(&timed[i].slot))
-            forget_thread(&timed[i]);
+    forget_threads();
     if (vm.dying)
         tree.active = false;
     else
@@ -620,6 +656,7 @@ const struct capture capture_cpu_times = {
     .needs = {.can_retransform_classes = 1},
     .wanted = wanted,
     .start = start,
+    .begin = begin,
     .stop = stop,
     .save = save,
     .counts = "times",

@@ -43,13 +43,14 @@ static int map_once(struct times_tree *t, size_t limit)
     if (t->slots)
         return 0;
     struct times_slot *slots = map_memory(TIMES_SLOTS * sizeof(*slots));
-    struct times_context *contexts = map_memory(2 * TIMES_CONTEXTS * sizeof(*contexts));
+    size_t contexts_size = TIMES_ENDED * TIMES_CONTEXTS * sizeof(struct times_context);
+    struct times_context *contexts = map_memory(contexts_size);
     struct times_reading *readings = map_memory(limit / TIMES_NODE * sizeof(*readings));
     if (!slots || !contexts || !readings) {
         if (slots)
             munmap(slots, TIMES_SLOTS * sizeof(*slots));
         if (contexts)
-            munmap(contexts, 2 * TIMES_CONTEXTS * sizeof(*contexts));
+            munmap(contexts, contexts_size);
         if (readings)
             munmap(readings, limit / TIMES_NODE * sizeof(*readings));
         return -ENOMEM;
@@ -57,7 +58,7 @@ static int map_once(struct times_tree *t, size_t limit)
     for (int i = 0; i < TIMES_SLOTS; i++)
         atomic_init(&slots[i].key, TIMES_FREE);
     t->slots = slots;
-    t->both_contexts = contexts;
+    t->all_contexts = contexts;
     t->readings = readings;
     t->limit = limit;
     init_node(&t->lost_node, &t->lost_context, TIMES_BEYOND);
@@ -77,6 +78,8 @@ int times_begin(struct times_tree *t, size_t limit, bool timed)
     char *memory = map_memory(limit);
     if (!memory)
         return -ENOMEM;
+    if (t->active)
+        times_end(t);
     /*
      * Calls of large programs access their nodes in random order, and TLB misses are a quarter of
      * the cost. A refusal is harmless.
@@ -90,7 +93,7 @@ int times_begin(struct times_tree *t, size_t limit, bool timed)
     t->timed = timed;
     t->node_size = timed ? TIMES_NODE_TIMED : TIMES_NODE;
     t->generation++;
-    t->contexts = t->both_contexts + (t->generation & 1 ? TIMES_CONTEXTS : 0);
+    t->contexts = t->all_contexts + t->generation % TIMES_ENDED * TIMES_CONTEXTS;
     t->active = true;
     return 0;
 }
@@ -101,7 +104,7 @@ static struct times_node *node_at(const struct times_tree *t, const struct times
     return (struct times_node *)((char *)chunk->nodes + (size_t)i * t->node_size);
 }
 
-/* Late probes of calls that began in this session will find no context. */
+/* Late probes of calls that began in this tree will find no context. */
 static void disown_nodes(struct times_tree *t)
 {
     uint32_t n = atomic_load(&t->n_contexts);
@@ -122,13 +125,14 @@ void times_end(struct times_tree *t)
         t->slots[i].own = &t->lost_context;
     }
     /* Replaces the old nodes by zeros, as the header explains. The address range stays reserved. */
-    if (t->old.memory)
-        madvise(t->old.memory, t->old.size, MADV_DONTNEED);
+    const struct times_ended *oldest = &t->ended[TIMES_ENDED - 1];
+    if (oldest->memory)
+        madvise(oldest->memory, oldest->size, MADV_DONTNEED);
+    memmove(t->ended + 1, t->ended, (TIMES_ENDED - 1) * sizeof(*t->ended));
     size_t used = (MIN(atomic_load(&t->used), t->limit) + 4095) & ~(size_t)4095;
     if (used < t->limit)
         munmap(t->memory + used, t->limit - used);
-    t->old.memory = used ? t->memory : NULL;
-    t->old.size = used;
+    t->ended[0] = (struct times_ended){used ? t->memory : NULL, used};
     t->memory = NULL;
 }
 

@@ -14,8 +14,8 @@
  * in it alone; the handler, which interrupts that same thread, writes `readings` only; a node is
  * complete before anything points to it, a larger table before its mask is, and a node is in its
  * chunk before its chunk counts it. Slots, contexts and readings are never unmapped. Nodes of an
- * ended session stay readable until the session after the next begins, and then read as zeros: a
- * late probe sees context 0 and does nothing.
+ * ended tree stay readable until TIMES_ENDED others have ended, and then read as zeros: a late
+ * probe sees context 0 and does nothing.
  */
 #pragma once
 
@@ -92,25 +92,26 @@ struct times_slot {
 
 _Static_assert(sizeof(struct times_slot) == 32, "the probes know the layout");
 
-enum { TIMES_CONTEXTS = 1 << 16 };
+/* TIMES_ENDED: ended trees whose nodes are kept; a recording may have two trees (times_begin). */
+enum { TIMES_CONTEXTS = 1 << 16, TIMES_ENDED = 3 };
 
 struct times_tree {
     struct times_slot *slots;
-    /* sessions alternate between these, because a late probe must not touch the next session's */
-    struct times_context *both_contexts, *contexts;
+    /* trees take turns with these, because a late probe must not touch the next tree's */
+    struct times_context *all_contexts, *contexts;
     _Atomic uint32_t n_contexts;
     struct times_slot lost; /* where nothing is recorded: this context's nodes lead to themselves */
     struct times_context lost_context;
     struct times_node lost_node;
     struct times_reading *readings; /* one for each TIMES_NODE bytes of memory */
-    char *memory;                   /* of nodes and tables, for this session */
-    size_t limit;                   /* the same for all sessions */
+    char *memory;                   /* of nodes and tables, for this tree */
+    size_t limit;                   /* the same for all trees */
     _Atomic size_t used;
 
-    struct {
+    struct times_ended {
         char *memory;
         size_t size;
-    } old; /* nodes of the previous session */
+    } ended[TIMES_ENDED]; /* nodes of the previous trees, newest first */
 
     uint64_t generation;
     bool timed, active;
@@ -119,13 +120,13 @@ struct times_tree {
 };
 
 /*
- * Maps slots and contexts, once per process, and begins a session with room for `limit` bytes of
- * nodes. -ENOMEM.
+ * Maps slots and contexts, once per process, and begins a tree with room for `limit` bytes of
+ * nodes. If a tree is active, times_end comes first; otherwise nothing has changed after -ENOMEM.
+ * Under the caller's lock.
  */
 int times_begin(struct times_tree *t, size_t limit, bool timed) must_check;
 /*
- * Ends the session: no slot leads to a context any more. Call merge before. Under the caller's
- * lock.
+ * Ends the tree: no slot leads to a context any more. Call merge before. Under the caller's lock.
  */
 void times_end(struct times_tree *t);
 
@@ -144,8 +145,8 @@ void times_slot_remove(struct times_tree *t, struct times_slot *s);
 struct times_reading *times_reading_of(const struct times_tree *t, const struct times_node *n);
 
 /*
- * The child of a node, added if necessary; called on the thread that runs in its context. Never
- * NULL: when there is no room it is the node for such calls.
+ * The child of a node, added if necessary; called on the thread that runs in its context, under
+ * the caller's lock. Never NULL: when there is no room it is the node for such calls.
  */
 struct times_node *times_child(struct times_tree *t, struct times_node *parent, int32_t method);
 

@@ -7,6 +7,7 @@
 #include "agent/vm/thread_table.h"
 #include "agent/vm/virtual_threads.h"
 #include "agent/vm/vm.h"
+#include "base/clock.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "classfile/classfile.h"
@@ -49,7 +50,8 @@ static struct {
     atomic_bool shut;
     _Atomic unsigned shut_rings;
     uint64_t without_ring;
-    struct map names; /* java thread id -> char *, of threads that have or had a ring */
+    _Atomic uint64_t since; /* when the recording began; UINT64_MAX: it has not */
+    struct map names;       /* java thread id -> char *, of threads that have or had a ring */
 } drain = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- the probe's native methods, which the VM finds by name in the library ---- */
@@ -207,7 +209,7 @@ struct round {
 
 static void give_up(struct round *round)
 {
-    if (drain.readers[0] && drain.readers[0]->unmatched)
+    if (drain.readers[0] && drain.readers[0]->unmatched && drain.since != UINT64_MAX)
         drain.readers[0]->unmatched(round->w);
 }
 
@@ -249,6 +251,8 @@ static void report_lost(struct jfr_writer *w)
         more.results += now.results - reported->results;
         *reported = now;
     }
+    if (drain.since == UINT64_MAX)
+        return;
     jfr_lose_since(w, LOSS_TRACE_BUFFER, more.calls);
     jfr_lose_since(w, LOSS_LOG_BUFFER, more.sites);
     jfr_lose_since(w, LOSS_TRACE_RESULT, more.results);
@@ -273,6 +277,21 @@ static void drain_rings(struct jfr_writer *w)
     }
     vec_release(&round.later);
     report_lost(w);
+}
+
+void drain_begin(void)
+{
+    pthread_mutex_lock(&drain.lock);
+    if (drain.since == UINT64_MAX) {
+        drain.without_ring = 0;
+        drain.since = now_ns();
+    }
+    pthread_mutex_unlock(&drain.lock);
+}
+
+uint64_t drain_since(void)
+{
+    return drain.since;
 }
 
 void drain_shut(void)
@@ -335,6 +354,7 @@ static int begin(JNIEnv *jni, struct buf *why)
     drain.active = true;
     drain.shut = false;
     drain.without_ring = 0;
+    drain.since = vm.late ? UINT64_MAX : 0;
     /* Each thread requests a ring again, which also reads its name. */
     memset(drain.slots, 0, RING_SLOTS * sizeof(struct trace_slot));
     memset(drain.owners, 0, sizeof(drain.owners));

@@ -34,6 +34,14 @@ struct drain_reader {
 int drain_open(const struct drain_reader *reader, struct session *s, JNIEnv *jni,
                struct buf *why) must_check;
 /*
+ * The recording begins now. In a VM that ran before, probes have written records while classes were
+ * changed: nothing of these is written, and nothing counts as a loss.
+ */
+void drain_begin(void);
+/* When that was: calls that ended before, and sites before, are not written. 0: at the VM's start.
+ */
+uint64_t drain_since(void);
+/*
  * The recording ends: from now on no new call and no site is written for any user, and none of them
  * counts as a loss. Exits of calls in progress are still written. Any thread; may be called
  * repeatedly.

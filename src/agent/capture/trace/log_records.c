@@ -233,7 +233,7 @@ static void write_access(struct jfr_writer *w, const struct trace_record *r,
 static bool read_site(struct jfr_writer *w, const struct trace_record *r)
 {
     const struct log_site *site = log_site_at((unsigned)r->kind - RECORD_SITE);
-    if (!budget_allows(&log_budget, r->time_ns))
+    if (r->time_ns < drain_since() || !budget_allows(&log_budget, r->time_ns))
         return true;
     if (site && site->kind == SITE_LOG)
         write_log(w, r, site);

@@ -233,6 +233,12 @@ static int log_start(struct session *s, JNIEnv *jni, struct buf *why)
     return r;
 }
 
+static int log_begin(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    drain_begin();
+    return 0;
+}
+
 static void log_stop(struct session *s, JNIEnv *jni)
 {
     drain_shut();
@@ -301,6 +307,7 @@ const struct capture capture_logpoints = {
     .wanted = log_wanted,
     .load = log_load,
     .start = log_start,
+    .begin = log_begin,
     .shut = drain_shut,
     .stop = log_stop,
     .release = log_release,

@@ -175,6 +175,12 @@ static int trace_start(struct session *s, JNIEnv *jni, struct buf *why)
     return r;
 }
 
+static int trace_begin(struct session *s, JNIEnv *jni, struct buf *why)
+{
+    drain_begin();
+    return 0;
+}
+
 static void put_unmatched(void *context, const char *pattern, const char *why)
 {
     struct json *j = context;
@@ -429,6 +435,7 @@ const struct capture capture_method_trace = {
     .wanted = trace_wanted,
     .load = trace_load,
     .start = trace_start,
+    .begin = trace_begin,
     .shut = drain_shut,
     .stop = trace_stop,
     .release = trace_release,

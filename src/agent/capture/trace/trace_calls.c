@@ -261,7 +261,7 @@ static void end_call(struct jfr_writer *w, struct open_calls *o, uint32_t at,
     const struct known_method *m = known_method(w, own.entry->kind);
     struct ended c = {
         .method = m ? &m->method : NULL, .entry = own.entry, .exit = exit, .depth = at};
-    if (open_calls_within_agent(o, at)) {
+    if (exit->time_ns < drain_since() || open_calls_within_agent(o, at)) {
         open_calls_remove(&method_trace.open, o, at);
         return;
     }
@@ -292,7 +292,8 @@ static void end_without_exit(struct jfr_writer *w, struct open_calls *o, uint32_
         end_call(w, o, at, exit);
         return;
     }
-    jfr_lose(w, LOSS_TRACE_UNPAIRED, 1);
+    if (outer->time_ns >= drain_since())
+        jfr_lose(w, LOSS_TRACE_UNPAIRED, 1);
     open_calls_remove(&method_trace.open, o, at);
 }
 

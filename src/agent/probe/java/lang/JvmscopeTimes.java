@@ -182,8 +182,10 @@ public final class JvmscopeTimes {
         Thread thread = Thread.currentThread();
         long slot = otherSlot(thread, U.getLong(thread, EETOP));
         long context = U.getLong(slot + SLOT_CONTEXT), carriers = U.getLong(slot + SLOT_OWN);
-        if (context == carriers)
+        if (context == carriers) {
+            keepCarriers(slot, context);
             return;
+        }
         U.putLong(slot + SLOT_CONTEXT, carriers);
         if (U.getLong(context) == U.getLong(context + CONTEXT_ROOT)) {
             long[] own = VIRTUAL.get();
@@ -192,6 +194,19 @@ public final class JvmscopeTimes {
                 freeContext(context);
             }
         }
+    }
+
+    /**
+     * A virtual thread that was mounted when the slot was made has called in the carrier's context: with calls in progress it keeps
+     * that context, and the carrier gets another.
+     */
+    private static void keepCarriers(long slot, long context) {
+        if (U.getLong(context) == U.getLong(context + CONTEXT_ROOT))
+            return;
+        long carriers = newContext();
+        U.putLong(slot + SLOT_OWN, carriers);
+        U.putLong(slot + SLOT_CONTEXT, carriers);
+        VIRTUAL.set(new long[] {context, U.getLong(GENERATION)});
     }
 
     /** Shows another context where this thread runs, for calibration: answers the one before. */

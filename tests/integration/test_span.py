@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A recording that is begun in a running program contains what happened within its span, and nothing of the time in which the
+classes were changed for it."""
+import struct
+
+import lab
+import pytest
+from test_counts import method, shown
+
+CLASSES = 300
+
+
+def span(recording):
+    """The beginning and the end that the head of the only chunk states, in ms since 1970."""
+    start, duration = struct.unpack(">QQ", recording.read_bytes()[32:48])
+    return start / 1e6, (start + duration) / 1e6
+
+
+def times(out):
+    report = shown("report", "--json", out)["times"]
+    return [method(report["methods"], f"Ticks.{name}")["calls"] for name in ("tick", "allocate", "fail")]
+
+
+def alloc(out):
+    sites = shown("report", "--json", out)["allocations"]["sites"]
+    return [sum(s["objects"] for s in sites if "Ticks.allocate" in "".join(s["trace"][:1]))]
+
+
+def thrown(out):
+    rows = shown("trace", "--exceptions", "--json", out)["exceptions"]
+    return [sum(r["count"] for r in rows if r["class"] == "java.lang.IllegalStateException")]
+
+
+def requests(out):
+    rows = shown("requests", "--json", out)["requests"]
+    return [sum(r["count"] for r in rows)]
+
+
+def trace(out):
+    return [len(shown("trace", "--json", "--method", "Ticks.tick*", out)["calls"])]
+
+
+def log(out):
+    return [len(shown("trace", "--log", "--json", out)["log"])]
+
+
+def threads(out):
+    """The times that the thread has slept."""
+    main = next(t for t in shown("threads", "--json", out)["threads"] if t["name"] == "main")
+    return [main["sleeps"]]
+
+
+INCLUDE = ("--include", "Ticks*")  # fewer classes to change, and several hundred still
+CAPTURES = {
+    "times": (("--cpu=times", *INCLUDE), times),
+    "elapsed": (("--cpu=times", "--clock", "elapsed", *INCLUDE), times),
+    "alloc": (("--alloc=exact", *INCLUDE), alloc),
+    "live": (("--alloc=exact", "--live=exact", *INCLUDE), alloc),
+    "exceptions": (("--exceptions", *INCLUDE), thrown),
+    "requests": (("--requests=Ticks.request(..)",), requests),
+    "trace": (("--trace", "Ticks.tick"), trace),
+}
+
+
+class Ticking:
+    """Ticks, with its classes loaded, and how many ticks it had made at each moment."""
+
+    def __init__(self, jdk, path, *jvm):
+        self.path = path
+        with path.open("w") as stdout:
+            self.process = jdk.start_java("Ticks", CLASSES, jvm=("-Xmx128m", *jvm), stdout=stdout, stderr=-1)
+        lab.wait_for(lambda: path.stat().st_size > 2000, 60, "ticks")
+
+    def between(self, start_ms, end_ms):
+        """The number of ticks in a span: the fewest and the most that agree with what was printed."""
+        lab.wait_for(lambda: self.ticks()[-1][0] > end_ms + 50, 60, "the end of the span")
+        ticks = self.ticks()
+        before = [max(n for ms, n in ticks if ms <= at) for at in (start_ms, end_ms)]
+        after = [min(n for ms, n in ticks if ms >= at) for at in (start_ms, end_ms)]
+        return before[1] - after[0], after[1] - before[0]
+
+    def ticks(self):
+        return [tuple(map(int, line.split())) for line in self.path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+
+
+@pytest.mark.jdks(8, 17, 21, 25)
+def test_what_is_counted_is_of_the_span(jdk, tmp_path, record_property):
+    """Each capture alone, and all at once, twice in the same VM: the numbers are those of the program from the beginning to the end
+    that the recording states, and no note says anything else."""
+    ticking = Ticking(jdk, tmp_path / "said")
+    together = tuple(dict.fromkeys(option for name in ("times", "alloc", "exceptions", "requests") for option in CAPTURES[name][0]))
+    runs = [*((name, options, (counts,)) for name, (options, counts) in CAPTURES.items()),
+            *((f"together {n}", together, (times, alloc, thrown, requests)) for n in (1, 2))]
+    found, wrong = {}, {}
+    for name, options, counts in runs:
+        out = tmp_path / f"{name}.jfr"
+        done = lab.jvmscope("attach", *options, "-t", "2s", "-o", out, ticking.process.pid)
+        assert done.returncode == 0, (name, done.stderr)
+        least, most = ticking.between(*span(out))
+        numbers = [n for count in counts for n in count(out)]
+        found[name] = (round(span(out)[1] - span(out)[0]), least, most, *numbers)
+        # 20 ms: the clocks of the program and the recording are compared to within some milliseconds.
+        if not all(least - 20 <= n <= most + 20 for n in numbers) or "recorded up to" in done.stderr:
+            wrong[name] = found[name], done.stderr
+    record_property("found", str(found))
+    print(found)
+    assert not wrong, wrong
