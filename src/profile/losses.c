@@ -317,10 +317,15 @@ void reduced_sentence(const struct losses *l, const struct reduced *r, struct bu
     buf_printf(out, " %s were kept, to stay within the budget", r->what);
 }
 
-/* "; the counts of alloc and times are those of 7.50 s, of requests those of 6.02 s" */
+/*
+ * "; the counts of alloc and times are those of 7.50 s, of requests those of 6.02 s". Where the
+ * recording contains more requests than were counted, views show these (requests_order.c).
+ */
 static void counted_sentence(const struct losses *l, struct buf *out)
 {
+    bool requests = false;
     for (size_t i = 0; i < l->counted.len; i++) {
+        requests = requests || strcmp(l->counted.data[i].capture, "requests") == 0;
         const char *text = i ? ", of " : "; the counts of ";
         int64_t until_ns = l->counted.data[i].until_ns;
         size_t left = 0, first = 0;
@@ -338,6 +343,8 @@ static void counted_sentence(const struct losses *l, struct buf *out)
         }
         buf_printf(out, "%s those of %.2f s", i ? "" : " are", seconds(l, until_ns));
     }
+    if (requests)
+        buf_string(out, "; of a name with more requests than that in the recording, these count");
 }
 
 bool losses_unended_sentence(const struct losses *l, struct buf *out)

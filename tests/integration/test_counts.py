@@ -146,6 +146,7 @@ def test_the_counts_of_a_killed_program_are_those_of_the_moment_that_is_told(jdk
         sentences = [s for s in lab.jvmscope(*verb, out).stderr.splitlines() if "it was never ended" in s]
         assert len(sentences) == 1 and "is missing; the counts of " in sentences[0], (verb, sentences)
         assert f"those of {first:.2f} s" in sentences[0] and all(c in sentences[0] for c in until), (verb, sentences)
+        assert sentences[0].endswith("; of a name with more requests than that in the recording, these count"), sentences
 
 
 def test_calls_of_many_stacks_are_saved_as_totals_of_methods(tmp_path):
