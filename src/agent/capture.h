@@ -98,6 +98,11 @@ struct capture {
      * needs to jfr_trace_keep.
      */
     void (*keep_stacks)(struct session *s, JNIEnv *jni);
+    /*
+     * Before the dumps of all rows: does what takes long, so that the figures that these then write
+     * are of the same moment.
+     */
+    void (*prepare)(struct session *s, JNIEnv *jni, enum dump_reason reason);
     /* HPROF outputs: writes the section */
     void (*dump)(struct session *s, JNIEnv *jni, enum dump_reason reason);
     /*

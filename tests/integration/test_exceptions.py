@@ -98,12 +98,12 @@ def span(recording):
 
 
 @pytest.mark.jdks(8, 17, 25)
-@pytest.mark.parametrize("capture", ["--exceptions", "--cover"])
+@pytest.mark.parametrize("capture", ["--exceptions", "--cpu=times"])
 def test_the_span_of_a_recording_is_the_time_in_which_it_counts(jdk, jvmscope, tmp_path, capture):
-    """Changing the classes takes longer than the recording itself. Exceptions are counted, and samples taken, from the moment all
-    probes are there; lines that ran when only some are covered, which every output says."""
+    """Changing the classes takes longer than the recording itself. Exceptions and calls are counted, and samples taken, from the
+    moment all probes are there."""
     out = tmp_path / "a.jfr"
-    samples = [] if "cover" in capture else ["--cpu", "--interval", "1ms"]
+    samples = [] if "cpu" in capture else ["--cpu", "--interval", "1ms"]
     process = jdk.start_java("ThrowsForever", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert process.stdout.readline() == "ready\n"
@@ -124,24 +124,14 @@ def test_the_span_of_a_recording_is_the_time_in_which_it_counts(jdk, jvmscope, t
     in_s, = map(float, re.search(r", in ([\d.]+) s", head.stdout).groups())
     assert abs(in_s - duration) < 0.4, head.stdout
     before = lab.read_json("report", "--json", out).get("before")
-    page = tmp_path / "p.html"
-    assert jvmscope("convert", "-o", page, out).returncode == 0
-    in_page = '"before":[{"capture":"coverage"' in page.read_text()
-    sentence = "recorded up to"
-    # The classes were changed before.
+    assert before is None and "recorded up to" not in head.stderr + done.stderr
     if samples:
+        # The classes were changed before.
         assert began + (ended - began - duration) / 4 < start
         used = re.search(r"CPU time of the process ([\d.]+) (ms|s)", head.stdout)
         assert float(used[1]) / (1000 if used[2] == "ms" else 1) < 2 * 1.5, "two processors"
-        assert before is None and not in_page and sentence not in head.stderr + done.stderr
         told = jvmscope("trace", "--exceptions", out)
-        assert "ThrowsForever.thrower" in told.stdout and sentence not in told.stderr
-    else:
-        row, = before
-        assert row["capture"] == "coverage" and 0.1 < row["ns"] / 1e9 < start - began, (before, start - began)
-        for text in (head.stderr, done.stderr):
-            assert f"coverage: some was {sentence} {row['ns'] / 1e9:.2f} s before the recording began, while classes were changed\n" in text, text
-        assert in_page
+        assert "ThrowsForever.thrower" in told.stdout and "recorded up to" not in told.stderr
 
 
 @pytest.mark.jdks(8, 17, 25)

@@ -185,9 +185,18 @@ void session_save_rows(struct session *s, JNIEnv *jni)
     s->save_due_ns = now + MAX(wait, events * SAVE_EVENT_NS);
 }
 
+static bool row_dumps(const struct session *s, int i, enum dump_reason reason)
+{
+    return session_row_on(s, i) && captures[i]->dump &&
+           (reason != DUMP_EXIT || option_on(&s->options, OPT_DOE));
+}
+
 int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     session_flush_rows(s, jni);
+    for (int i = 0; i < captures_count; i++)
+        if (row_dumps(s, i, reason) && captures[i]->prepare)
+            captures[i]->prepare(s, jni, reason);
     /* Printed on standard error, as the original HPROF does. */
     bool print = s->out.dictionary && option_on(&s->options, OPT_VERBOSE) && !vm.attached;
     const char *before = "Dumping";
@@ -196,8 +205,7 @@ int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
     uint64_t until = now_ns();
     for (int i = 0; i < captures_count; i++) {
         const struct capture *row = captures[i];
-        if (!session_row_on(s, i) || !row->dump ||
-            (reason == DUMP_EXIT && !option_on(&s->options, OPT_DOE)))
+        if (!row_dumps(s, i, reason))
             continue;
         if (print && row->title) {
             fprintf(stderr, "%s %s ...", before, row->title);

@@ -177,6 +177,13 @@ static uint64_t save(struct session *s, JNIEnv *jni, bool *ret_all)
     return written;
 }
 
+static void prepare_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
+{
+    alloc_busy = true;
+    sites_prepare(jni, reason);
+    alloc_busy = false;
+}
+
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     alloc_busy = true;
@@ -232,6 +239,7 @@ const struct capture capture_alloc_exact = {
     .flush = flush,
     .save = save,
     .counts = "alloc",
+    .prepare = prepare_dump,
     .dump = dump,
     .ending = ending,
     .request = request,

@@ -61,7 +61,7 @@ void sites_end(void)
     vec_release(&site_table.live);
     site_table.samples = site_table.lost = site_table.not_followed = 0;
     site_table.variance_bytes = 0;
-    site_table.on = site_table.counted = false;
+    site_table.on = site_table.counted = site_table.prepared = false;
     pthread_mutex_unlock(&site_table.lock);
 }
 

@@ -115,6 +115,8 @@ double sites_chance(jlong size, uint64_t interval);
 /* Updates the counts; under the lock. */
 typedef void sites_settle(JNIEnv *jni);
 
+/* Collects and counts what is alive, for the dump that follows. */
+void sites_prepare(JNIEnv *jni, enum dump_reason reason);
 /* The dump function of capture.h. Sites are ordered by what lives where that was asked for. */
 void sites_dump(struct session *s, JNIEnv *jni, sites_settle *settle);
 /*

@@ -39,6 +39,7 @@ struct site_table {
     bool complete;         /* every object since the start of the session was tracked */
     jweak garbage;         /* cleared by the next collection */
     bool counted;          /* the live figures are those of the end of the VM and are final */
+    bool prepared;         /* the live figures are those of the dump that follows */
     bool collected;        /* a collection preceded the count of live objects */
     double heap;           /* the bytes in use when live objects were counted; 0: unknown */
     double variance_bytes; /* of all bytes sampled */

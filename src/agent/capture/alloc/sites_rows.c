@@ -231,10 +231,19 @@ void sites_ending(JNIEnv *jni)
     site_table.counted = true;
 }
 
+void sites_prepare(JNIEnv *jni, enum dump_reason reason)
+{
+    if (site_table.counted || reason == DUMP_EXIT)
+        return;
+    take_live(jni);
+    site_table.prepared = true;
+}
+
 int sites_take_rows(JNIEnv *jni, unsigned flags, sites_settle *settle, struct site_rows *r)
 {
-    if (r->collected && !site_table.counted)
+    if (r->collected && !site_table.counted && !site_table.prepared)
         take_live(jni);
+    site_table.prepared = false;
     pthread_mutex_lock(&site_table.lock);
     if (settle)
         settle(jni);

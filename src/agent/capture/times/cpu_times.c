@@ -620,12 +620,17 @@ static uint64_t save(struct session *s, JNIEnv *jni, bool *ret_all)
     return events;
 }
 
+static void prepare(struct session *s, JNIEnv *jni, enum dump_reason reason)
+{
+    if (tree.active)
+        calibrate(jni);
+}
+
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     uint64_t events = 0;
     if (!tree.active)
         return;
-    calibrate(jni);
     jfr_lose_total(s->out.jfr, LOSS_TIMES_THREAD,
                    atomic_load(&state.no_slot) + atomic_load(&state.no_context));
     jfr_lose_total(s->out.jfr, LOSS_TIMES_TIMER, atomic_load(&state.no_timer));
@@ -660,6 +665,7 @@ const struct capture capture_cpu_times = {
     .stop = stop,
     .save = save,
     .counts = "times",
+    .prepare = prepare,
     .dump = dump,
     .status = status,
 };
