@@ -99,8 +99,9 @@ def test_what_is_counted_is_of_the_span(jdk, tmp_path, record_property):
         least, most = ticking.between(*span(out))
         numbers = [n for count in counts for n in count(out)]
         found[name] = (round(span(out)[1] - span(out)[0]), least, most, *numbers)
-        # 20 ms: the clocks of the program and the recording are compared to within some milliseconds.
-        if not all(least - 20 <= n <= most + 20 for n in numbers) or "recorded up to" in done.stderr:
+        # 30 ms: the clocks of the program and the recording are compared to within some milliseconds, and on a busy machine captures
+        # write their counts one after the other.
+        if not all(least - 30 <= n <= most + 30 for n in numbers) or "recorded up to" in done.stderr:
             wrong[name] = found[name], done.stderr
     record_property("found", str(found))
     print(found)

@@ -149,12 +149,24 @@ static void write_early(struct session *s)
     }
 }
 
-void session_begin_span(struct session *s)
+static bool changes_classes(const struct session *s)
 {
     bool changes = false;
     for (int i = 0; i < captures_count; i++)
         changes |= session_row_on(s, i) && captures[i]->changes_classes;
-    if (vm.late && changes) {
+    return changes;
+}
+
+/* All counts have been written; changing classes back is no part of the recording. */
+static void end_span(struct session *s)
+{
+    if (changes_classes(s) && s->out.jfr)
+        jfr_writer_ends(s->out.jfr, now_ns());
+}
+
+void session_begin_span(struct session *s)
+{
+    if (vm.late && changes_classes(s)) {
         s->started_ns = now_ns();
         s->save_due_ns = s->started_ns + SESSION_SAVE_NS;
         if (s->out.jfr) {
@@ -216,6 +228,8 @@ int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
         write_counted(s, i, until);
     }
     session_line_open = false;
+    if (reason != DUMP_REQUEST)
+        end_span(s);
     /* What the sections refer to may no longer exist. */
     if (s->out.dictionary)
         dictionary_unloaded(s->out.dictionary);
