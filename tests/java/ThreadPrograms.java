@@ -18,7 +18,7 @@ import java.util.concurrent.locks.ReentrantReadWriteLock;
 /**
  * Eighteen programs whose critical path is known. Arguments: the number of the program, and what else it takes (factors of a
  * section, for what-if against the truth). Prints System.nanoTime() before and after, by how much the machine was late, and how long
- * its sections waited for their lock and had it (`blocked` and `inside`), ns.
+ * its sections waited for their lock and had it (`blocked` and `inside`), ns; and how often one waited for another thread's (`handed`).
  */
 public class ThreadPrograms {
     static final Object lock = new Object();
@@ -96,7 +96,8 @@ public class ThreadPrograms {
      * 6: the turns of Pong, and those of Ping.
      */
     static final AtomicLong blocked = new AtomicLong(), inside = new AtomicLong();
-    static final AtomicInteger waiting = new AtomicInteger();
+    static final AtomicInteger waiting = new AtomicInteger(), handed = new AtomicInteger();
+    static Thread owner;
 
     static void section(double ms) {
         waits();
@@ -108,6 +109,9 @@ public class ThreadPrograms {
             waiting.decrementAndGet();
             sleep(ms);
             blocked.addAndGet(begin - before);
+            if (owner != Thread.currentThread() && begin - before > 1000000)
+                handed.incrementAndGet();
+            owner = Thread.currentThread();
             if (begin - before > 1000000 || waiting.get() > 0)
                 inside.addAndGet(System.nanoTime() - begin);
         }
@@ -257,14 +261,18 @@ public class ThreadPrograms {
         for (int i = 0; i < 8; i++)
             all.add(thread("W" + (i + 1), () -> {
                 synchronized (lock) {
-                    waits(); waiting.incrementAndGet();
+                    waits();
+                    waiting.incrementAndGet();
                     lock.wait();
-                    goesOn(); waiting.decrementAndGet();
+                    goesOn();
+                    waiting.decrementAndGet();
                     sleep(10);
                 }
             }));
         startAll(all);
-        do Thread.sleep(50); while (waiting.get() < 8); // on a busy machine a thread comes late, and would wait for ever
+        do
+            Thread.sleep(50);
+        while (waiting.get() < 8); // on a busy machine a thread comes late, and would wait for ever
         synchronized (lock) {
             lock.notifyAll();
         }
@@ -521,12 +529,13 @@ public class ThreadPrograms {
         late.set(0);
         blocked.set(0);
         inside.set(0);
+        handed.set(0);
         goesOn();
         long begin = System.nanoTime();
         run(args);
         long end = System.nanoTime();
         if (scale > 0)
-            System.out.println(String.join(" ", args) + " " + begin + " " + end + " " + late + " " + blocked + " " + inside);
+            System.out.println(String.join(" ", args) + " " + begin + " " + end + " " + late + " " + blocked + " " + inside + " " + handed);
         sleep(5);
     }
 
