@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Burns CPU in work() for the seconds given (argument 1) on as many threads (argument 2, default 1), then prints its sum. */
+/** Burns CPU in work() for the seconds given (argument 1) on as many threads (argument 2, default 1), and until each has had argument 3 s of CPU. */
 public class Busy {
     static volatile long sink;
 
@@ -10,14 +10,22 @@ public class Busy {
         return x;
     }
 
+    /** How much CPU time each thread uses at least, ns; the bean that tells. */
+    static long least;
+    static java.lang.management.ThreadMXBean bean;
+
     static void loop(long until) {
-        while (System.nanoTime() < until)
+        while (System.nanoTime() < until || least > 0 && bean.getCurrentThreadCpuTime() < least)
             sink += work(100_000);
     }
 
     public static void main(String[] args) throws Exception {
         final long until = System.nanoTime() + (long) (Double.parseDouble(args[0]) * 1e9);
         int threads = args.length > 1 ? Integer.parseInt(args[1]) : 1;
+        if (args.length > 2) {
+            least = (long) (Double.parseDouble(args[2]) * 1e9);
+            bean = java.lang.management.ManagementFactory.getThreadMXBean();
+        }
         System.out.println("ready");
         Thread[] others = new Thread[threads - 1];
         for (int i = 0; i < others.length; i++) {
