@@ -224,6 +224,8 @@ static int answer_top_methods(struct asker *a)
         json_key_string(a->j, "method", m->label);
         json_key_u64(a->j, "self", weights ? m->self.weight : m->self.samples);
         json_key_u64(a->j, "total", weights ? m->total.weight : m->total.samples);
+        if (m->few && m->self.weight)
+            json_key_bool(a->j, "few_readings", true);
         ask_put_cost(a, m->total);
         json_end_object(a->j);
     }

@@ -27,6 +27,11 @@ enum { FLEET_BUCKET_S = 10 };
 
 /* The unit of a type whose samples stand for a time that nobody stated: their weight is 0. */
 #define FLEET_TIMELESS "samples"
+/*
+ * The unit of times that rest on readings of a clock; their samples count the readings. Few of them
+ * say nothing (profile_least_weight).
+ */
+#define FLEET_READ "nanoseconds by readings"
 
 struct fleet_type {
     uint32_t name, unit; /* "cpu", "samples" ... and "nanoseconds", "bytes", "count" */

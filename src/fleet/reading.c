@@ -105,6 +105,27 @@ static const char *unit_of(enum profile_metric metric, uint64_t interval_ns)
     return profile_metrics[metric].unit == UNIT_NS || interval_ns ? "nanoseconds" : FLEET_TIMELESS;
 }
 
+uint64_t readings_next(struct readings *r, uint64_t weight)
+{
+    if (!r->all)
+        return 1;
+    r->weight += (double)weight;
+    uint64_t n = (uint64_t)(r->weight * r->each + 0.5) - r->given;
+    r->given += n;
+    return n;
+}
+
+static struct readings readings_of(const struct profile *p, enum profile_metric metric)
+{
+    const struct profile_series *s = &p->series[metric];
+    struct readings r = {.all = metric == PROFILE_EXACT ? profile_readings(p) : 0};
+    double whole = 0;
+    for (size_t i = 0; i < s->samples.len; i++)
+        whole += (double)s->samples.data[i].weight;
+    r.each = whole > 0 ? (double)r.all / whole : 0;
+    return r;
+}
+
 static int add_series(struct translation *t, enum profile_metric metric, int64_t from_ns,
                       const struct sample_requests *requests)
 {
@@ -114,12 +135,15 @@ static int add_series(struct translation *t, enum profile_metric metric, int64_t
     bool counted = profile_metrics[metric].unit == UNIT_SAMPLES;
     uint64_t interval_ns = s->interval_ns ? s->interval_ns : t->how->interval_ns;
     uint64_t each = counted ? interval_ns : 1;
-    int64_t type = batch_type(t->b, name_of(metric), unit_of(metric, interval_ns));
+    struct readings readings = readings_of(t->p, metric);
+    int64_t type =
+        batch_type(t->b, name_of(metric), readings.all ? FLEET_READ : unit_of(metric, interval_ns));
     if (type < 0)
         return (int)type;
     for (size_t i = 0; i < s->samples.len; i++) {
         const struct profile_sample *from = &s->samples.data[i];
         int64_t time_ns = from_ns + (int64_t)from->time_ns;
+        uint64_t rests_on = readings_next(&readings, from->weight);
         /* A wait is recorded when it ends. */
         if (!fleet_reading_includes(t->how,
                                     time_ns + (metric == PROFILE_LOCK ? (int64_t)from->weight : 0)))
@@ -129,7 +153,7 @@ static int add_series(struct translation *t, enum profile_metric metric, int64_t
             return (int)stack;
         struct fleet_sample to = {.type = (uint32_t)type,
                                   .stack = (uint32_t)stack,
-                                  .count = counted ? from->weight : 1,
+                                  .count = counted ? from->weight : rests_on,
                                   .weight = from->weight * each};
         sample_requests_find(requests, t->p->threads.data[from->thread].id, time_ns, &to);
         int r = batch_sample(t->b, time_ns, to);

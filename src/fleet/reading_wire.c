@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Turns profiles that other programs send (wire/batch.h) into batches, one for each origin. */
 #include "fleet/reading.h"
+#include "profile/profile.h"
 #include "wire/batch.h"
 
 #include <errno.h>
@@ -12,6 +13,7 @@ struct crossing {
     struct batch *b;
     uint32_t *frames, *stacks; /* number + 1; 0: not yet */
     VEC(uint32_t) path;
+    struct readings readings; /* of the profile at hand */
 };
 
 static enum fleet_kind kind_of(struct str kind)
@@ -78,9 +80,10 @@ static bool has_metric(const struct wire_batch *w, const struct wire_profile *p,
     return false;
 }
 
-static struct target target_of(const struct wire_batch *w, const struct wire_profile *p,
+static struct target target_of(const struct crossing *c, const struct wire_profile *p,
                                uint32_t type, const struct wire_meaning *m)
 {
+    const struct wire_batch *w = c->w;
     switch (m->metric) {
     case WIRE_CPU:
         return (struct target){"cpu", m->ns ? "nanoseconds" : FLEET_TIMELESS, false, false};
@@ -99,7 +102,7 @@ static struct target target_of(const struct wire_batch *w, const struct wire_pro
     case WIRE_LOCK_COUNT:
         return (struct target){"locks", "nanoseconds", true, false};
     case WIRE_EXACT_NS:
-        return (struct target){"times", "nanoseconds", false, false};
+        return (struct target){"times", c->readings.all ? FLEET_READ : "nanoseconds", false, false};
     default:
         return (struct target){wire_text(w, p->types.data[type].name).data,
                                wire_text(w, p->types.data[type].unit).data, false, false};
@@ -155,11 +158,13 @@ static int add_request(struct crossing *c, uint32_t labels, struct fleet_sample 
 static int add_sample(struct crossing *c, const struct wire_profile *p, const struct wire_sample *s)
 {
     struct wire_meaning m = wire_meaning(c->w, p, s->type);
-    struct target t = target_of(c->w, p, s->type, &m);
+    struct target t = target_of(c, p, s->type, &m);
     struct fleet_sample to = {.count = 0};
     if (m.repeated || s->value <= 0)
         return 0;
     weigh(&to, (uint64_t)s->value, &m, &t);
+    if (m.metric == WIRE_EXACT_NS)
+        to.count = readings_next(&c->readings, to.weight);
     int64_t type = batch_type(c->b, t.name, t.unit);
     int64_t stack = type < 0 ? type : stack_of(c, s->node);
     if (stack < 0)
@@ -190,6 +195,20 @@ static int add_origin(struct batch *b, const struct wire_batch *w, uint32_t set)
     return 0;
 }
 
+/* Our own formats keep the readings of all times in a note. */
+static struct readings readings_of(const struct wire_batch *w, const struct wire_profile *p)
+{
+    struct readings r = {.all = profile_readings_noted(wire_label(w, p->labels, WIRE_NOTE))};
+    double whole = 0;
+    for (size_t i = 0; i < p->samples.len; i++) {
+        const struct wire_sample *s = &p->samples.data[i];
+        if (wire_meaning(w, p, s->type).metric == WIRE_EXACT_NS && s->value > 0)
+            whole += (double)s->value;
+    }
+    r.each = whole > 0 ? (double)r.all / whole : 0;
+    return r;
+}
+
 /* The profiles of one resource become one batch. */
 static int cross(struct fleet_batches *to, const struct wire_batch *w, uint32_t resource,
                  const struct fleet_reading *how)
@@ -205,6 +224,7 @@ static int cross(struct fleet_batches *to, const struct wire_batch *w, uint32_t 
     }
     for (size_t i = 0; i < w->profiles.len && r == 0; i++) {
         const struct wire_profile *p = &w->profiles.data[i];
+        c.readings = readings_of(w, p);
         for (size_t k = 0; p->resource == resource && k < p->samples.len && r == 0; k++)
             r = add_sample(&c, p, &p->samples.data[k]);
     }

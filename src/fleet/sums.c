@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fleet/sums.h"
 
+#include "profile/profile.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -18,12 +20,21 @@ static int reach(struct stack_sums *s, uint64_t stack)
     return stack < s->by_stack.len ? 0 : vec_extend(&s->by_stack, stack + 1 - s->by_stack.len);
 }
 
+static bool is_read(const struct store_block *b)
+{
+    return strcmp(b->unit, FLEET_READ) == 0;
+}
+
 void sum_add_block(struct sum *to, const struct store_block *b)
 {
     to->samples += b->samples;
     to->weight += b->weight;
     if (strcmp(b->unit, FLEET_TIMELESS) == 0)
         to->timeless += b->samples;
+    if (is_read(b)) {
+        to->readings += b->samples;
+        to->read += b->weight;
+    }
 }
 
 int stack_sums_add(struct stack_sums *s, const struct store_block *b)
@@ -36,6 +47,7 @@ int stack_sums_add(struct stack_sums *s, const struct store_block *b)
         struct sum *at = &s->by_stack.data[e[i].stack];
         at->samples += e[i].count;
         at->weight += e[i].weight;
+        at->read += is_read(b) ? e[i].weight : 0;
     }
     sum_add_block(&s->all, b);
     return r;
@@ -103,6 +115,7 @@ static int add_stack(struct ranking *k, uint64_t stack, struct sum sum)
     struct sum *to = top && top->kind != FLEET_MARK ? &top->self : &k->methods->unattributed;
     to->samples += sum.samples;
     to->weight += sum.weight;
+    to->read += sum.read;
     return e;
 }
 
@@ -115,7 +128,9 @@ static int compare_parts(struct sum a, struct sum b, bool weights)
 static int compare_methods(const void *left, const void *right, void *weights)
 {
     const struct method_sum *a = left, *b = right;
-    int c = compare_parts(a->self, b->self, *(bool *)weights);
+    int c = a->few - b->few;
+    if (!c)
+        c = compare_parts(a->self, b->self, *(bool *)weights);
     if (!c)
         c = compare_parts(a->total, b->total, *(bool *)weights);
     return c ? c : strcmp(a->label, b->label);
@@ -130,6 +145,16 @@ static void drop_marks(struct method_sums *m)
     m->list.len = kept;
 }
 
+/* The rule of profile_least_weight. */
+static void mark_few(struct method_sums *m, struct sum all)
+{
+    uint64_t least = all.readings ? all.read / all.readings * FEWEST_READINGS : 0;
+    for (size_t i = 0; i < m->list.len; i++) {
+        const struct sum *self = &m->list.data[i].self;
+        m->list.data[i].few = all.readings && self->read == self->weight && self->weight < least;
+    }
+}
+
 int method_sums_of(struct method_sums *ret, struct store *s, struct store_read *r,
                    const struct stack_sums *stacks, bool weights)
 {
@@ -139,6 +164,7 @@ int method_sums_of(struct method_sums *ret, struct store *s, struct store_read *
         if (stacks->by_stack.data[i].samples || stacks->by_stack.data[i].weight)
             e = add_stack(&k, i, stacks->by_stack.data[i]);
     drop_marks(ret);
+    mark_few(ret, stacks->all);
     if (ret->list.len)
         qsort_r(ret->list.data, ret->list.len, sizeof(*ret->list.data), compare_methods, &weights);
     map_release(&k.of_frame);

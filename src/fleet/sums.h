@@ -6,7 +6,8 @@
 
 struct sum {
     uint64_t samples, weight;
-    uint64_t timeless; /* the number of samples without a weight, see FLEET_TIMELESS */
+    uint64_t timeless;       /* the number of samples without a weight, see FLEET_TIMELESS */
+    uint64_t readings, read; /* the samples and the weight of these that are FLEET_READ */
 };
 
 /* Adds up a block without its entries. */
@@ -28,6 +29,7 @@ struct method_sum {
     const char *label; /* valid until store_end */
     enum fleet_kind kind;
     struct sum self, total;
+    bool few; /* self rests on too few readings to be known */
 };
 
 struct method_sums {
@@ -35,7 +37,10 @@ struct method_sums {
     struct sum unattributed;     /* the running method is not known */
 };
 
-/* Ranks by self, then total, then name; `weights` compares weights instead of samples. */
+/*
+ * Ranks by self, then total, then name, those of which self is not known after the others;
+ * `weights` compares weights instead of samples.
+ */
 int method_sums_of(struct method_sums *ret, struct store *s, struct store_read *r,
                    const struct stack_sums *stacks, bool weights) must_check;
 void method_sums_release(struct method_sums *m);

@@ -350,6 +350,8 @@ enum { FEWEST_READINGS = 10 };
 
 /* How many readings the times of calls rest on; 0 where every call was timed. */
 uint64_t profile_readings(const struct profile *p);
+/* The same as a format keeps it in the note of the times (profile_note). */
+uint64_t profile_readings_noted(struct str text);
 /*
  * Returns the weight below which a method or a stack of the view means nothing: that of
  * FEWEST_READINGS readings where times rest on readings, and 0 otherwise.

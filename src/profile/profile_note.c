@@ -24,24 +24,34 @@ uint64_t profile_allocated(const struct profile_view *v)
 #define READINGS_NOTE "times rest on "
 #define COUNTED_NOTE  "all calls are counted, and "
 
-/* The note of a series that came with its file. */
-static struct str own_note(const struct profile *p, enum profile_metric metric)
+/* A note that came with its file, without what earlier versions wrote before it. */
+static struct str without_counted(struct str note)
 {
     static const struct str counted = {COUNTED_NOTE, sizeof(COUNTED_NOTE) - 1};
-    struct str note = profile_text(p, p->series[metric].note);
     if (note.len < counted.len || memcmp(note.data, counted.data, counted.len) != 0)
         return note;
     return (struct str){note.data + counted.len, note.len - counted.len};
 }
 
+static struct str own_note(const struct profile *p, enum profile_metric metric)
+{
+    return without_counted(profile_text(p, p->series[metric].note));
+}
+
 uint64_t profile_readings(const struct profile *p)
 {
-    static const struct str before = {READINGS_NOTE, sizeof(READINGS_NOTE) - 1};
-    struct str note = own_note(p, PROFILE_EXACT);
     uint64_t readings = 0;
     for (size_t i = 0; i < p->calls.len && p->timed_by_readings; i++)
         readings += p->calls.data[i].samples;
-    if (readings || note.len < before.len || memcmp(note.data, before.data, before.len) != 0)
+    return readings ?: profile_readings_noted(profile_text(p, p->series[PROFILE_EXACT].note));
+}
+
+uint64_t profile_readings_noted(struct str text)
+{
+    static const struct str before = {READINGS_NOTE, sizeof(READINGS_NOTE) - 1};
+    struct str note = without_counted(text);
+    uint64_t readings = 0;
+    if (note.len < before.len || memcmp(note.data, before.data, before.len) != 0)
         return readings;
     for (size_t i = before.len; i < note.len && note.data[i] >= '0' && note.data[i] <= '9'; i++)
         readings = MIN(readings, UINT64_MAX / 100) * 10 + (uint64_t)(note.data[i] - '0');

@@ -92,3 +92,27 @@ def test_the_oldest_recordings_make_room(recording, tmp_path):
         assert get(c, upload, {})[0] == 404 and fleet(c, "requests")["slowest"] == []
     c = lab.jvmscope("collect", "--store", f"sqlite:{tmp_path / 'x.db'}", "--recordings", os.devnull + "/x")
     assert c.returncode == 1 and "cannot keep recordings there" in c.stderr
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "clickhouse"])
+@pytest.mark.parametrize("clock", ["cpu", "elapsed"])
+def test_times_of_too_few_readings_are_marked_as_report_marks_them(tmp_path, kind, clock, request):
+    """As the recording, and as a format that keeps the number of readings in a note; times of which every call was timed have no mark."""
+    out, jdk = tmp_path / "t.jfr", lab.Jdk(17)
+    process = jdk.start_java("Counted", jvm=(jdk.agent(f"cpu=times,clock={clock},format=r,file={out}"),), stdin=-1, stdout=-1, stderr=-1)
+    process.communicate("\n", timeout=120)
+    lab.jvmscope("convert", "--metric", "times", "-o", tmp_path / "t.pb.gz", out, check=True)
+    report = lab.read_json("report", "--json", tmp_path / "t.pb.gz")["times"]["methods"]
+    few = {m["method"] for m in report if m.get("few_readings")}
+    assert bool(few) == (clock == "cpu")
+    store = None if kind == "sqlite" else clickhouse.new_store(request.getfixturevalue("shards"))
+    with collector(tmp_path, store=store) as c:
+        for service, path in (("recording", out), ("pprof", tmp_path / "t.pb.gz")):
+            assert c.send(path.read_bytes(), service=service)["new"]
+            answer = fleet(c, "top", "--metric", "times", "--service", service)
+            rows = answer["methods"]
+            assert {m["method"] for m in rows if m.get("few_readings")} == few, service
+            unknown = [m.get("few_readings", False) or not m["self"] for m in rows]
+            assert unknown == sorted(unknown), rows
+            table = lab.jvmscope("fleet", "top", "--metric", "times", "--service", service, "--limit", "100000", "--store", c.store, check=True).stdout
+            assert table.count(" ~") == len(few), table

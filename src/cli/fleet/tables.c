@@ -174,7 +174,10 @@ static void print_shares(struct json_object *row, const char *metric, uint64_t w
     char text[24];
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
         uint64_t n = number_at(row, keys[i]);
-        printf("%9s %5.1f %%  ", amount(text, metric, n), percent(n, whole));
+        char shown[32];
+        snprintf(shown, sizeof(shown), "%s%s", i == 0 && at(row, "few_readings") ? "~" : "",
+                 amount(text, metric, n));
+        printf("%9s %5.1f %%  ", shown, percent(n, whole));
     }
 }
 
