@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Known amounts: what each capture records of a program that counts its own work, with all captures on at once and in their
 default forms, and what is reported as lost."""
+import collections
 import json
 import os
 import re
 import signal
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -158,17 +160,21 @@ def test_sampled_allocations_by_attach(jdk, tmp_path):
     """The same for a program that is already running: it allocates 200 MB a round, several rounds a second."""
     out = tmp_path / "a.jfr"
     process = jdk.start_java("Amounts", "objects", 200_000, "again", jvm=("-Xmx64m",), stdout=subprocess.PIPE)
+    rounds = collections.Counter()
     try:
-        assert process.stdout.readline().startswith("in ")
+        reader = threading.Thread(target=lambda: [rounds.update(["done"]) for line in process.stdout if line.startswith("in ")])
+        reader.start()
+        lab.wait_for(lambda: rounds["done"], 60, "a round")
         attached = lab.jvmscope("attach", "--alloc", process.pid, cwd=tmp_path)
         assert attached.returncode == 0, attached.stderr
-        for _ in range(3):  # of these two began after the recording
-            assert process.stdout.readline().startswith("in ")
+        before = rounds["done"]
+        lab.wait_for(lambda: rounds["done"] > before + 3, 60, "rounds")  # of these two at least began after the recording
         stopped = lab.jvmscope("stop", "-o", out, process.pid)
         assert stopped.returncode == 0 and not lab.lost(stopped.stderr), stopped.stderr
     finally:
         process.kill()
-        process.communicate()
+        reader.join()
+        process.wait()
     table = lab.read_json("report", "--json", out)["allocations"]
     assert row(table, "Amounts.allocate")["self"] > 200_000 * BYTES
 

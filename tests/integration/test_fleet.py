@@ -524,7 +524,7 @@ def test_tables_have_units(tmp_path, store):
         assert "  1234567 100.0 %    1234567 100.0 %  Main.work\n" in table("top", "--service", "s", "--metric", "samples")
         lines = table("query", "--method", "Main.big", "--metric", "allocations").splitlines()
         assert lines[0] == "allocations, 426 MiB in all that is chosen"
-        assert "  426 MiB 100.0 %    426 MiB 100.0 %  s : Main.big" in lines and "  426 MiB 100.0 %    426 MiB 100.0 %  Main.main > Main.big" in lines
+        assert "  426 MiB 100.0 %    426 MiB 100.0 %  s (no version): Main.big" in lines and "  426 MiB 100.0 %    426 MiB 100.0 %  Main.main > Main.big" in lines
 
 
 def test_the_words_of_the_command(tmp_path):

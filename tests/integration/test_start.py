@@ -150,7 +150,7 @@ def test_every_step_of_every_start_up_fails_in_turn(jdk, tmp_path):
 def test_what_cannot_be_recorded_is_said_before_the_vm_is_touched(jdk, tmp_path):
     """The first two killed servers: samples were on when the exceptions or the condition turned out to be impossible. The command
     itself refuses, with status 2, what can be seen without a VM."""
-    impossible = {("--exceptions=stacks",): (1, "no exception events"),
+    impossible = {("--exceptions=stacks",): (1, "shows each exception only to an agent that was there when it started"),
                   ("--trace", "a.B.c", "--if", "arg1 >"): (2, "condition: "),
                   ("--log", "nowhere"): (2, "nowhere"),
                   ("--watch", "no-field"): (2, "no-field: names no field: pkg.Class.field")}

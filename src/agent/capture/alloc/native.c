@@ -14,6 +14,7 @@
  */
 #include "agent/capture/alloc/alloc.h"
 #include "agent/instrument/rebind.h"
+#include "agent/vm/flags.h"
 #include "agent/vm/image.h"
 #include "hotspot/memory.h"
 #include "hotspot/tables.h"
@@ -179,7 +180,8 @@ static int find_number(void *context, const struct table_entry *e)
 static void hide_from_jit(JNIEnv *jni)
 {
     uint64_t offset = 0, method = 0;
-    if (vm.version != 8 || !vm.hotspot || memory_guard_init() < 0 ||
+    /* With -Xcheck:jni the VM prints on the program's output that a signal handler was replaced. */
+    if (vm.version != 8 || !vm.hotspot || vm_flag("CheckJNICalls") || memory_guard_init() < 0 ||
         hotspot_tables_visit(&vm_image, find_number, &offset) < 0 || !offset)
         return;
     /* A jmethodID is the address of the method's address. */
