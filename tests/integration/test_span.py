@@ -108,10 +108,11 @@ def test_what_is_counted_is_of_the_span(jdk, tmp_path, record_property):
     assert not wrong, wrong
 
 
-def test_that_coverage_begins_before_is_told_with_every_output(tmp_path):
+@pytest.mark.jdks(17)
+def test_that_coverage_begins_before_is_told_with_every_output(jdk, tmp_path):
     """Also where the format has no place for coverage, and where only that format is asked for. Some hundred classes are changed each
     time, which takes so long that the time before counts."""
-    ticking, out = Ticking(lab.Jdk(17), tmp_path / "said"), tmp_path / "c.jfr"
+    ticking, out = Ticking(jdk, tmp_path / "said"), tmp_path / "c.jfr"
     include = ("--include", "Ticks*,java.lang.*,java.util.*")
     sentence = ": coverage: some was recorded up to "
     done = lab.jvmscope("attach", "--cover", "--cpu", *include, "-t", "1s", "-o", out, ticking.process.pid)
