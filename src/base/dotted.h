@@ -6,6 +6,10 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/strpool.h"
+
+#include <stdio.h>
+#include <string.h>
 
 static inline char dotted(char c)
 {
@@ -16,6 +20,13 @@ static inline void dotted_in_place(char *name, size_t len)
 {
     for (size_t i = 0; i < len; i++)
         name[i] = dotted(name[i]);
+}
+
+/* A name with dots in to[size], cut where it is too long. */
+static inline void dotted_copy(char *to, size_t size, struct str name)
+{
+    snprintf(to, size, "%.*s", (int)name.len, name.data);
+    dotted_in_place(to, strlen(to));
 }
 
 /* The reverse: "java.lang.String" becomes "java/lang/String". */

@@ -45,6 +45,12 @@ void file_map_release(struct file_map *m)
     *m = (struct file_map){0};
 }
 
+const char *file_base(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 int read_all(int fd, size_t limit, uint8_t **ret, size_t *ret_len)
 {
     _cleanup_free_ uint8_t *data = NULL;

@@ -41,6 +41,8 @@ void file_limit_end(void);
  * mapped file shrinks while it is read or when its disk is full.
  */
 void file_fault_begin(void);
+/* The last component of a path, within it. */
+const char *file_base(const char *path);
 /* Writes all bytes, retrying after EINTR and short writes. Returns 0 or a negative errno. */
 int write_all(int fd, const void *bytes, size_t len) must_check;
 

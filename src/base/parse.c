@@ -111,14 +111,14 @@ static size_t singular(const char *noun, size_t len)
 
 char *format_count(char text[64], uint64_t n, const char *nouns)
 {
-    const char *of = strstr(nouns, " of "), *and = strstr(nouns, " and ");
+    const char *of = strstr(nouns, " of "), *joined = strstr(nouns, " and ");
     size_t len = of ? (size_t)(of - nouns) : strlen(nouns);
-    size_t first = and&&and < nouns + len ? (size_t)(and-nouns) : len;
+    size_t first = joined && joined < nouns + len ? (size_t)(joined - nouns) : len;
     if (n != 1)
         snprintf(text, 64, "%" PRIu64 " %s", n, nouns);
     else if (first < len)
         snprintf(text, 64, "1 %.*s or %.*s%s", (int)singular(nouns, first), nouns,
-                 (int)singular(and+5, len - first - 5), and+5, nouns + len);
+                 (int)singular(joined + 5, len - first - 5), joined + 5, nouns + len);
     else
         snprintf(text, 64, "1 %.*s%s", (int)singular(nouns, len), nouns, nouns + len);
     return text;

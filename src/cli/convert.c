@@ -78,12 +78,6 @@ static void report_left_out(const struct export_format *format, const struct pro
     }
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static int convert(const struct selection *selection, const char *from, const char *to,
                    const struct convert *options, const char *labels)
 {
@@ -126,7 +120,7 @@ static int convert(const struct selection *selection, const char *from, const ch
     source.members = &members;
     source.warning = warning.len ? buf_str(&warning) : NULL;
     /* What was recorded only for this output is shown under the output's name. */
-    const char *to_name = base_name(to), *from_name = base_name(from);
+    const char *to_name = file_base(to), *from_name = file_base(from);
     size_t n = strlen(to_name);
     bool is_for_it = strncmp(from_name, to_name, n) == 0 && strcmp(from_name + n, ".jfr") == 0;
     if (is_for_it || strncmp(from, "/proc/self/fd/", 14) == 0)

@@ -52,12 +52,6 @@ static bool has_no_place(const struct run *run)
     return capture_always(&run->capture) && !run->capture.output;
 }
 
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /*
  * Completes the names that depend on the program's process id; called in the child and in the
  * parent.
@@ -79,7 +73,7 @@ static int name_files(struct run *run, pid_t pid)
 
 static bool is_java(const struct run *run)
 {
-    return strcmp(base_name(run->program.list[0]), "java") == 0;
+    return strcmp(file_base(run->program.list[0]), "java") == 0;
 }
 
 /*

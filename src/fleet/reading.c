@@ -120,7 +120,7 @@ static struct readings readings_of(const struct profile *p, enum profile_metric 
     const struct profile_series *s = &p->series[metric];
     struct readings r = {.all = metric == PROFILE_EXACT ? profile_readings(p) : 0};
     double whole = 0;
-    for (size_t i = 0; i < s->samples.len; i++)
+    for (size_t i = 0; i < s->samples.len && r.all; i++)
         whole += (double)s->samples.data[i].weight;
     r.each = whole > 0 ? (double)r.all / whole : 0;
     return r;

@@ -72,9 +72,6 @@ int fleet_read(struct fleet_batches *ret, const struct fleet_reading *how,
 int fleet_read_apart(struct fleet_batches *ret, const struct fleet_reading *how,
                      struct buf *why) must_check;
 
-/* Makes the batches of what other programs send, with their origins; in reading_wire.c. */
-struct wire_batch;
-
 /* The readings on which times rest, as the samples of a series share them by their weights. */
 struct readings {
     uint64_t all; /* 0: each sample is one */
@@ -86,5 +83,7 @@ struct readings {
 /* How many belong to the next sample. */
 uint64_t readings_next(struct readings *r, uint64_t weight);
 
+/* Makes the batches of what other programs send, with their origins; in reading_wire.c. */
+struct wire_batch;
 int batches_of_wire(struct fleet_batches *to, const struct wire_batch *w,
                     const struct fleet_reading *how) must_check;

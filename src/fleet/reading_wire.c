@@ -200,7 +200,7 @@ static struct readings readings_of(const struct wire_batch *w, const struct wire
 {
     struct readings r = {.all = profile_readings_noted(wire_label(w, p->labels, WIRE_NOTE))};
     double whole = 0;
-    for (size_t i = 0; i < p->samples.len; i++) {
+    for (size_t i = 0; i < p->samples.len && r.all; i++) {
         const struct wire_sample *s = &p->samples.data[i];
         if (wire_meaning(w, p, s->type).metric == WIRE_EXACT_NS && s->value > 0)
             whole += (double)s->value;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "jfr/append.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "jfr/reader_internal.h"
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,14 +14,6 @@ enum {
     WRITE_BYTES = 1 << 20,
     SIZE_BYTES = 4,
     SIZE_BYTES_MOST = 5,
-    CHECKPOINT = 1,
-    /* in a chunk's header */
-    SIZE_AT = 8,
-    CONSTANTS_AT = 16,
-    METADATA_AT = 24,
-    START_AT = 32,
-    TICKS_AT = 48,
-    HZ_AT = 56,
 };
 
 struct appending {
@@ -31,19 +23,6 @@ struct appending {
     struct buf out, body;
     struct map moved; /* offsets in the chunk of events to which others lead: old to new */
 };
-
-static void put_big_endian(uint8_t *at, uint64_t v)
-{
-    v = htobe64(v);
-    memcpy(at, &v, sizeof(v));
-}
-
-static uint64_t big_endian(const uint8_t *at)
-{
-    uint64_t v;
-    memcpy(&v, at, sizeof(v));
-    return be64toh(v);
-}
 
 static uint64_t our_ticks(const struct appending *a, const struct rec_chunk *k, int64_t ticks)
 {
@@ -136,10 +115,10 @@ static int append_event(struct appending *a, const struct rec_chunk *k, const ui
     if (c.failed || size < (size_t)(c.at - begin) || size > (size_t)(k->end - begin))
         return -EBADMSG;
     *at = c.end = begin + size;
-    if ((id == CHECKPOINT || id == TYPE_METADATA) && map_put(&a->moved, offset, a->done) < 0)
+    if ((id == TYPE_CHECKPOINT || id == TYPE_METADATA) && map_put(&a->moved, offset, a->done) < 0)
         return -ENOMEM;
-    const struct type *t = id == CHECKPOINT ? NULL : chunk_type(k, id);
-    if (id != CHECKPOINT && (!t || !t->pub.event))
+    const struct type *t = id == TYPE_CHECKPOINT ? NULL : chunk_type(k, id);
+    if (id != TYPE_CHECKPOINT && (!t || !t->pub.event))
         return put(a, begin, size);
     buf_clear(&a->body);
     buf_bytes(&a->body, after_size, (size_t)(c.at - after_size));
@@ -149,7 +128,7 @@ static int append_event(struct appending *a, const struct rec_chunk *k, const ui
 
 static int append_changed(struct appending *a, struct rec_chunk *k, off_t begin)
 {
-    uint8_t head[CHUNK_HEAD];
+    uint8_t head[JFR_CHUNK_HEAD];
     int r = chunk_prepare(k);
     if (r < 0)
         return r;
@@ -159,7 +138,7 @@ static int append_changed(struct appending *a, struct rec_chunk *k, off_t begin)
     map_clear(&a->moved);
     memcpy(head, k->start, sizeof(head));
     r = put(a, head, sizeof(head));
-    for (const uint8_t *at = k->start + CHUNK_HEAD; at < k->end && r == 0;)
+    for (const uint8_t *at = k->start + JFR_CHUNK_HEAD; at < k->end && r == 0;)
         r = append_event(a, k, &at);
     const uint64_t *constants = map_get(&a->moved, k->constants),
                    *metadata = map_get(&a->moved, k->metadata);
@@ -169,11 +148,11 @@ static int append_changed(struct appending *a, struct rec_chunk *k, off_t begin)
         r = write_all(a->to, a->out.data, a->out.len);
     if (r < 0)
         return r;
-    put_big_endian(head + SIZE_AT, a->done);
-    put_big_endian(head + CONSTANTS_AT, *constants);
-    put_big_endian(head + METADATA_AT, *metadata);
-    put_big_endian(head + TICKS_AT, our_ticks(a, k, k->start_ticks));
-    put_big_endian(head + HZ_AT, 1000000000);
+    put_big_endian(head + HEAD_SIZE, a->done);
+    put_big_endian(head + HEAD_CONSTANTS, *constants);
+    put_big_endian(head + HEAD_METADATA, *metadata);
+    put_big_endian(head + HEAD_TICKS, our_ticks(a, k, k->start_ticks));
+    put_big_endian(head + HEAD_HZ, NS_PER_SECOND);
     ssize_t n = pwrite(a->to, head, sizeof(head), begin);
     return n == (ssize_t)sizeof(head) ? 0 : n < 0 ? -errno : -EIO;
 }
@@ -196,11 +175,11 @@ static int append_chunk(struct appending *a, struct rec_chunk *k)
 /* The clock of a recording's first chunk; its ticks are nanoseconds. */
 static int read_clock(int fd, int64_t *ret_epoch_ns)
 {
-    uint8_t head[CHUNK_HEAD];
+    uint8_t head[JFR_CHUNK_HEAD];
     ssize_t n = pread(fd, head, sizeof(head), 0);
     if (n != (ssize_t)sizeof(head))
         return n < 0 ? -errno : -EBADMSG;
-    *ret_epoch_ns = (int64_t)(big_endian(head + START_AT) - big_endian(head + TICKS_AT));
+    *ret_epoch_ns = (int64_t)(big_endian(head + HEAD_START) - big_endian(head + HEAD_TICKS));
     return 0;
 }
 
@@ -208,24 +187,24 @@ int jfr_append(int to, int from)
 {
     struct appending a = {.to = to, .out = BUF(SIZE_MAX / 4), .body = BUF(SIZE_MAX / 4)};
     struct recording *recording = NULL;
-    struct stat st, from_st;
+    _cleanup_(file_map_release) struct file_map map = {0};
+    struct stat st;
     const char *why;
-    if (fstat(to, &st) < 0 || fstat(from, &from_st) < 0)
+    if (fstat(to, &st) < 0)
         return -errno;
-    if (!from_st.st_size)
-        return -EBADMSG;
-    void *bytes = mmap(NULL, (size_t)from_st.st_size, PROT_READ, MAP_PRIVATE, from, 0);
-    if (bytes == MAP_FAILED)
-        return -errno;
-    int r = read_clock(to, &a.epoch_ns);
+    int r = file_map_fd(&map, from);
+    if (r == 0 && !map.len)
+        r = -EBADMSG;
+    if (r < 0)
+        return r;
+    r = read_clock(to, &a.epoch_ns);
     if (r == 0)
-        r = recording_open_mapped(&recording, bytes, (size_t)from_st.st_size, &why);
+        r = recording_open_mapped(&recording, map.data, map.len, &why);
     for (size_t i = 0; r == 0 && i < recording->chunks.len; i++)
         r = append_chunk(&a, recording->chunks.data[i]);
     if (r < 0)
         (void)!ftruncate(to, st.st_size);
     recording_close(recording);
-    munmap(bytes, (size_t)from_st.st_size);
     buf_release(&a.out);
     buf_release(&a.body);
     map_release(&a.moved);

@@ -9,13 +9,6 @@
 
 enum { FEATURES = 67, FINAL = 2 };
 
-static uint64_t big_endian(const uint8_t *at)
-{
-    uint64_t v;
-    memcpy(&v, at, sizeof(v));
-    return be64toh(v);
-}
-
 /*
  * Returns the start of the last chunk that the file contains completely and stores its length, or
  * returns SIZE_MAX when there is none. What was appended while the file was being copied is
@@ -99,8 +92,7 @@ int jfr_cut_copy(int fd)
     size_t len, at = 0, used;
     int r = map_file(fd, PROT_READ | PROT_WRITE, &file, &len, &at, &used);
     if (used) {
-        uint64_t size = htobe64(used);
-        memcpy(file + at + HEAD_SIZE, &size, sizeof(size));
+        put_big_endian(file + at + HEAD_SIZE, used);
         file[at + FEATURES] |= FINAL;
     }
     if (len)

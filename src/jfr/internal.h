@@ -19,6 +19,7 @@
 #include "base/map.h"
 #include "base/strpool.h"
 #include "base/vec.h"
+#include "jfr/chunk_head.h"
 #include "jfr/losses.h"
 #include "jfr/pool.h"
 #include "jfr/ring.h"
@@ -34,7 +35,6 @@ _Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "event headers are stored as lit
 #define JFR_EVENT_HEAD 6u
 #define JFR_MIN_PAD    8u
 #define JFR_MAX_TYPES  1024u
-#define JFR_CHUNK_HEAD 68u
 /*
  * The id of built-in type 0 in the file. The JDK's reader takes ids to mean the same in all chunks
  * of a file, and chunks of the VM's recorder may follow ours (jfr=). The VM numbers its types in
@@ -428,17 +428,6 @@ void dictionary_forget(struct jfr_writer *w, uint32_t before);
 bool constants_update(struct jfr_writer *w, struct chunk *c);
 /* Writes the constants that every chunk contains. */
 void constants_start(struct jfr_writer *w, struct chunk *c);
-
-/* ---- offsets of header fields from the chunk's start ---- */
-enum {
-    HEAD_SIZE = 8,
-    HEAD_CONSTANTS = 16,
-    HEAD_METADATA = 24,
-    HEAD_START = 32,
-    HEAD_DURATION = 40,
-    HEAD_TICKS = 48,
-    HEAD_HZ = 56
-};
 
 static inline void header_store(struct chunk *c, unsigned field, uint64_t value)
 {

@@ -66,7 +66,7 @@ static void apply_selection(const struct recording *r, struct rec_chunk *k)
 static uint64_t search_metadata(const struct rec_chunk *k)
 {
     uint64_t found = 0;
-    for (const uint8_t *at = k->start + CHUNK_HEAD; at < k->end;) {
+    for (const uint8_t *at = k->start + JFR_CHUNK_HEAD; at < k->end;) {
         struct cursor c = chunk_cursor(k, at);
         uint32_t size = (uint32_t)read_int(k, &c);
         int64_t type = read_long(k, &c);
@@ -160,7 +160,7 @@ static int add_chunk(struct recording *r, const uint8_t *at, struct rec_chunk **
     k->final = flags & 2;
     k->part_of_ring = flags & JFR_PART_OF_RING;
     k->ns_per_tick = hz && hz != 1000000000 ? 1e9 / (double)hz : 1.0;
-    k->cut = size > left || size < CHUNK_HEAD;
+    k->cut = size > left || size < JFR_CHUNK_HEAD;
     k->end = at + (k->cut ? left : size);
     int error = c.failed ? -EBADMSG : vec_push(&r->chunks, k);
     if (error) {
@@ -411,7 +411,7 @@ void recording_forget_strings(struct recording *r)
 /* Reads the next selected event of the chunk. Returns 1, or 0 at its end. */
 static int next_in_chunk(struct recording *r, struct rec_chunk *k, struct rec_event *ret)
 {
-    const uint8_t *at = r->at ? r->at : k->start + CHUNK_HEAD;
+    const uint8_t *at = r->at ? r->at : k->start + JFR_CHUNK_HEAD;
     while (at < k->end) {
         struct cursor c = cursor_of(at, (size_t)(k->end - at));
         uint32_t size = (uint32_t)read_int(k, &c);

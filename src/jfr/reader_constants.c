@@ -334,7 +334,7 @@ static void read_chain(struct rec_chunk *k)
 static void search_checkpoints(struct rec_chunk *k)
 {
     k->searched = true;
-    for (const uint8_t *at = k->start + CHUNK_HEAD; at < k->end;) {
+    for (const uint8_t *at = k->start + JFR_CHUNK_HEAD; at < k->end;) {
         struct cursor c = chunk_cursor(k, at);
         uint32_t size = (uint32_t)read_int(k, &c);
         int64_t type = read_long(k, &c), back;

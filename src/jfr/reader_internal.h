@@ -12,9 +12,9 @@
 #include "base/map.h"
 #include "base/strpool.h"
 #include "base/vec.h"
+#include "jfr/chunk_head.h"
 #include "jfr/reader.h"
 
-#define CHUNK_HEAD      68u
 #define TYPE_METADATA   0u
 #define TYPE_CHECKPOINT 1u
 #define MAX_NESTING     24     /* the depth of structs within structs */

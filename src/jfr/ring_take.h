@@ -122,19 +122,6 @@ static inline uint64_t ring_offset_of(const struct ring_taking *t, uint32_t segm
     return JFR_RING_HEAD + segment * t->head.segment_bytes;
 }
 
-static inline uint64_t big_endian(const uint8_t *at)
-{
-    uint64_t v;
-    memcpy(&v, at, sizeof(v));
-    return be64toh(v);
-}
-
-static inline void put_big_endian(uint8_t *at, uint64_t v)
-{
-    v = htobe64(v);
-    memcpy(at, &v, sizeof(v));
-}
-
 /* ---- ring_read.c */
 
 /* Reads n bytes at an offset of a file. -ENODATA: it ends before. */

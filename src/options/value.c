@@ -108,9 +108,9 @@ static const char *format_time(char text[24], uint64_t ns)
                  {"us", 1000}};
 
     size_t i = 0;
-    while (i < sizeof(units) / sizeof(units[0]) && (ns % units[i].ns || !ns))
+    while (i < ARRAY_SIZE(units) && (ns % units[i].ns || !ns))
         i++;
-    bool whole = i < sizeof(units) / sizeof(units[0]);
+    bool whole = i < ARRAY_SIZE(units);
     snprintf(text, 24, "%llu%s", (unsigned long long)(whole ? ns / units[i].ns : ns),
              whole ? units[i].text
              : ns  ? "ns"

@@ -371,9 +371,8 @@ static int metric_json(struct json *j, const struct profile *p, enum profile_met
         json_key_string(j, "title", shown ? shown->title : profile_metrics[metric].title);
         json_key_string(j, "unit", units[profile_metrics[metric].unit]);
         json_key_u64(j, "interval_ns", p->series[metric].interval_ns);
-        if (is_untimed(p, metric)) {
+        if (is_untimed(p, metric))
             json_key_bool(j, "untimed", true);
-        }
         if (shown)
             json_key_string(j, "note", shown->note);
         else

@@ -3,6 +3,7 @@
  * The document: the page from web/ with a recording's data in it. Names are always data and never
  * markup.
  */
+#include "base/file.h"
 #include "base/json.h"
 #include "page/data.h"
 #include "page/page.h"
@@ -47,11 +48,10 @@ static void site_json(struct json *j, const struct page_site *site)
 
 int page_of_recording(const struct page_source *s, struct buf *out)
 {
-    const char *slash = strrchr(s->path, '/');
     struct json j = {out, false};
     json_begin_object(&j);
     json_key_string(&j, "version", JVMSCOPE_VERSION);
-    json_key_string(&j, "file", s->name ? s->name : slash ? slash + 1 : s->path);
+    json_key_string(&j, "file", s->name ? s->name : file_base(s->path));
     json_key_string(&j, "warning", s->warning);
     json_key_u64(&j, "start_ms", s->profile->start_epoch_ns / 1000000);
     json_key_u64(&j, "duration_ns", s->profile->duration_ns);

@@ -84,8 +84,7 @@ static bool is_meant(const struct pattern *p, jclass c, struct str name)
 {
     char class_name[512];
     if (p->option == OPT_TOSTRING && strchr(p->text, '*')) {
-        snprintf(class_name, sizeof(class_name), "%.*s", (int)name.len, name.data);
-        dotted_in_place(class_name, strlen(class_name));
+        dotted_copy(class_name, sizeof(class_name), name);
         return pattern_match_one(p->text, class_name, strlen(class_name));
     }
     if (p->option == OPT_TOSTRING)
@@ -109,8 +108,7 @@ static bool match(void *context, jclass c, struct str name)
         one->matched = one->matched || is_meant(one, c, name);
         if (one->matched || one->nested[0] || !unnested.len || !is_meant(one, c, unnested))
             continue;
-        snprintf(one->nested, sizeof(one->nested), "%.*s", (int)name.len, name.data);
-        dotted_in_place(one->nested, strlen(one->nested));
+        dotted_copy(one->nested, sizeof(one->nested), name);
     }
     return false;
 }

@@ -19,9 +19,7 @@ static int name_of_file(const uint8_t *data, size_t len, char *to, size_t size)
     struct class_file file = {0};
     int r = class_parse(&file, data, len);
     if (r == 0) {
-        struct str name = class_name_at(&file, file.this_class);
-        snprintf(to, size, "%.*s", (int)name.len, name.data);
-        dotted_in_place(to, strlen(to));
+        dotted_copy(to, size, class_name_at(&file, file.this_class));
     }
     class_release(&file);
     return r;

@@ -25,24 +25,10 @@ static bool is_chosen(const struct method *m)
                              (struct str){m->name, strlen(m->name)});
 }
 
-static bool is_of_jdk(const struct method *m)
-{
-    static const char *const packages[] = {"java", "javax", "jdk", "sun", "com/sun"};
-    for (size_t i = 0; i < ARRAY_SIZE(packages); i++) {
-        size_t n = strlen(packages[i]);
-        bool is = strlen(m->class_name) > n && dotted(m->class_name[n]) == '.';
-        for (size_t k = 0; k < n && is; k++)
-            is = dotted(m->class_name[k]) == dotted(packages[i][k]);
-        if (is)
-            return true;
-    }
-    return false;
-}
-
 /* The JDK's methods make room for those of the program. */
 static void add(struct running *r, const struct method *m)
 {
-    bool jdk = is_of_jdk(m);
+    bool jdk = instrument_is_jdk((struct str){m->class_name, strlen(m->class_name)});
     unsigned at = jdk ? r->n_named : r->of_program;
     r->n++;
     if (at == NAMES_MAX)

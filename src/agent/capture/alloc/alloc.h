@@ -151,10 +151,7 @@ void alloc_settle(JNIEnv *jni);
 void alloc_forget(struct alloc_block *b);
 void alloc_forget_sampling(struct alloc_block *b, struct alloc_sampling *l);
 void alloc_forget_all(void); /* takes the lock itself */
-/*
- * The recording begins now: forgets all that was counted and followed before. Takes the lock
- * itself.
- */
+/* The recording begins now: forgets all that was counted and followed before. Under the lock. */
 void alloc_start_again(JNIEnv *jni);
 /*
  * Called when a counter has reached its `next` value. Begins a new stratum if the last one has

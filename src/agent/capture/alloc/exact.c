@@ -135,8 +135,8 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
 {
     if (!vm.late)
         return 0;
-    alloc_start_again(jni);
     sites_lock();
+    alloc_start_again(jni);
     alloc_exact.stacks = alloc_exact.by_vm = 0;
     sites_unlock();
     return 0;

@@ -28,20 +28,21 @@ void sites_begin(const struct options *o, bool exact, bool all)
     pthread_mutex_unlock(&site_table.lock);
 }
 
-static void forget_followed(JNIEnv *jni)
+/* Forgets what was followed and the figures of all sites together. */
+static void forget(JNIEnv *jni)
 {
     for (size_t i = 0; i < site_table.live.len && jni; i++)
         (*jni)->DeleteWeakGlobalRef(jni, site_table.live.data[i].object);
     vec_clear(&site_table.live);
+    site_table.samples = site_table.lost = site_table.not_followed = 0;
+    site_table.variance_bytes = 0;
 }
 
 void sites_start_again(JNIEnv *jni)
 {
-    forget_followed(jni);
+    forget(jni);
     for (size_t i = 0; i < site_table.sites.len; i++)
         site_table.sites.data[i] = (struct site){0};
-    site_table.samples = site_table.lost = site_table.not_followed = 0;
-    site_table.variance_bytes = 0;
     site_table.complete = site_table.all;
     __atomic_store_n(&site_table.followed, 0, __ATOMIC_RELAXED);
     site_table.began = now_ns();
@@ -51,7 +52,7 @@ void sites_end(void)
 {
     JNIEnv *jni = vm_jni();
     pthread_mutex_lock(&site_table.lock);
-    forget_followed(jni);
+    forget(jni);
     if (site_table.garbage && jni)
         (*jni)->DeleteWeakGlobalRef(jni, site_table.garbage);
     site_table.garbage = NULL;
@@ -59,8 +60,6 @@ void sites_end(void)
     strpool_release(&site_table.classes);
     vec_release(&site_table.sites);
     vec_release(&site_table.live);
-    site_table.samples = site_table.lost = site_table.not_followed = 0;
-    site_table.variance_bytes = 0;
     site_table.on = site_table.counted = site_table.prepared = false;
     pthread_mutex_unlock(&site_table.lock);
 }

@@ -75,23 +75,25 @@ void alloc_forget(struct alloc_block *b)
         alloc_forget_sampling(b, &b->samplings.data[i]);
 }
 
+static void forget_blocks(void)
+{
+    for (struct alloc_block *b = alloc_blocks; b; b = b->next)
+        alloc_forget(b);
+}
+
 void alloc_forget_all(void)
 {
     sites_lock();
-    for (struct alloc_block *b = alloc_blocks; b; b = b->next)
-        alloc_forget(b);
+    forget_blocks();
     sites_unlock();
 }
 
 void alloc_start_again(JNIEnv *jni)
 {
-    sites_lock();
-    for (struct alloc_block *b = alloc_blocks; b; b = b->next)
-        alloc_forget(b);
+    forget_blocks();
     alloc_begun_forget();
     alloc_no_room = 0;
     sites_start_again(jni);
-    sites_unlock();
 }
 
 uint64_t alloc_random_below(uint64_t n)

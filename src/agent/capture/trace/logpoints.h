@@ -15,8 +15,8 @@ int log_value(struct edit *e, struct buf *code, char type) must_check;
 int watches_set(const char *fields) must_check;
 void watches_clear(void);
 /*
- * Fills ret with one pattern after the other that watches nothing, and returns why. *at starts at
- * 0. NULL when there are no more.
+ * Fills ret with one pattern after the other that watches nothing, and appends to `why` why it does
+ * not. *at starts at 0. False when there are no more.
  */
 bool watches_not_found(JNIEnv *jni, unsigned *at, char *ret, size_t size, struct buf *why);
 extern const struct instrument_client watch_client;

@@ -167,7 +167,7 @@ static bool on_loaded(void *context, jclass c, struct str name)
     }
     shown = choice_unnested(name, text, sizeof(text));
     if (shown.len && !s->nested[0] && !s->classes && names_class(s, shown))
-        snprintf(s->nested, sizeof(s->nested), "%.*s", (int)name.len, name.data);
+        dotted_copy(s->nested, sizeof(s->nested), name);
     return false;
 }
 
@@ -186,7 +186,6 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
     if (names)
         loaded_classes_each(vm.ti, jni, on_loaded, &s);
     dotted_in_place(s.class, strlen(s.class));
-    dotted_in_place(s.nested, strlen(s.nested));
     dotted_in_place(s.method, strlen(s.method));
     s.class[generated_name_normalize(s.class, strlen(s.class))] = 0;
     /* Tables show a lambda's class as X$$Lambda[method], with the method's class if it is another.
@@ -232,8 +231,7 @@ static bool is_nested(void *context, jclass c, struct str name)
     struct nested_search *s = context;
     if (!choice_is_nested(name, s->name))
         return false;
-    snprintf(s->found, sizeof(s->found), "%.*s", (int)name.len, name.data);
-    dotted_in_place(s->found, strlen(s->found));
+    dotted_copy(s->found, sizeof(s->found), name);
     return true;
 }
 

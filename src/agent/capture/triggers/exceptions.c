@@ -167,10 +167,8 @@ static bool see_class(void *context, jclass c, struct str name)
         s->is_thrown = (*s->jni)->IsAssignableFrom(s->jni, c, s->throwable);
         return true;
     }
-    if (choice_is_nested(name, s->name)) {
-        snprintf(s->nested, sizeof(s->nested), "%.*s", (int)name.len, name.data);
-        dotted_in_place(s->nested, strlen(s->nested));
-    }
+    if (choice_is_nested(name, s->name))
+        dotted_copy(s->nested, sizeof(s->nested), name);
     return false;
 }
 

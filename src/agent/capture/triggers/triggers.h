@@ -39,9 +39,9 @@ struct measured {
     uint64_t since_ns;            /* since when the comparison has been true; 0: it is false */
     struct window window;
     struct latency_window *latencies;
-    int counter;        /* of exceptions; -1: none */
+    int counter;            /* of exceptions; -1: none */
     bool is_other_reported; /* the class was said to be no exception */
-    double value;       /* as measured in the last round */
+    double value;           /* as measured in the last round */
     bool holds;
 };
 
