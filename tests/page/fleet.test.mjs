@@ -62,7 +62,7 @@ test("services by cost, and from one to its profile and back", async () => {
   await page.getByLabel("Price of an hour").fill("3600");
   await page.keyboard.press("Tab");
   await page.waitForSelector("th:has-text('Cost')");
-  await rows(page).filter({ hasText: "1.8" }).focus();
+  await rows(page).filter({ has: page.locator("td:nth-child(2)", { hasText: /^1\.8$/ }) }).focus();
   await page.keyboard.press("Enter");
   await page.waitForSelector(".flame canvas");
   assert.match(page.url(), /service=shop/);
