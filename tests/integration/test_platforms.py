@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """doc/platforms.md says what was run where by the names of tests: each exists, and those said to pass on aarch64 are what
 check-arm runs."""
+import os
 import re
+import subprocess
+import sys
+
+import pytest
 
 import lab
+
+# Of check-arm's tests, what make check runs: they take three minutes on a busy machine.
+FAST = ("test_walker.py::test_tiny_methods", "test_trace.py::test_values_are_readable_without_options", "test_log.py::test_locals_and_fields_at_lines")
 
 DOCUMENT = (lab.ROOT / "doc" / "platforms.md").read_text()
 
@@ -27,3 +35,16 @@ def test_what_passes_on_aarch64_is_run_there():
     listed = set(re.findall(r"::(test_\w+)", (lab.ROOT / "Makefile").read_text()))
     named = set(re.findall(r"`(test_\w+)`", "\n".join(line for line in section.splitlines() if line.startswith("|"))))
     assert named == listed, (sorted(named - listed), sorted(listed - named))
+
+
+def test_a_selection_runs_on_aarch64():
+    """Samples, traced values and logpoints, as make check-arm runs them with all others, where it or a user has set up what it needs."""
+    libraries = lab.FOREIGN.parent / "libraries-aarch64" / ".jvmscope-ready"
+    if lab.ARCH or not libraries.exists() or "17" not in subprocess.run([lab.JDKS, "list", "--arch", "aarch64"], capture_output=True, text=True).stdout:
+        pytest.skip("JDK 17 for arm64 is not set up (tools/setup cross-aarch64; tools/jdks setup --arch aarch64 17)")
+    made = subprocess.run(["make", "CROSS=aarch64"], cwd=lab.ROOT, capture_output=True, text=True, timeout=900)
+    assert made.returncode == 0, made.stdout[-2000:] + made.stderr[-2000:]
+    tests = [f"{lab.ROOT}/tests/integration/{name}" for name in FAST]
+    done = subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, "-k", "jdk17"], cwd=lab.ROOT,
+                          env={**os.environ, "JVMSCOPE_TEST_ARCH": "aarch64"}, capture_output=True, text=True, timeout=1200)
+    assert done.returncode == 0 and f"{len(FAST)} passed, 0 failed, 0 skipped" in done.stdout, done.stdout[-4000:]
