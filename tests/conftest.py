@@ -3,9 +3,9 @@
 
 Markers: slow (make check-all only), soak (make soak only), measured (make check-all only: the test
 compares measured times with a bound, which needs a machine that does nothing else). A test with a
-`jdk` argument runs once under each JDK of the matrix; one that names a few says
-@pytest.mark.jdks(17, 25), and @pytest.mark.jdks(17, 25, slow=(8,)) if make check-all runs it under
-more. What cannot run is skipped, with the reason, and counted.
+`jdk` argument runs once under each JDK of the matrix (make check: under four of them, see
+daily_jdks); one that names a few says @pytest.mark.jdks(17, 25), and @pytest.mark.jdks(17, 25,
+slow=(8,)) if make check-all runs it under more. What cannot run is skipped, with the reason, and counted.
 
 `make check` runs several tests at once and must pass on a busy machine: a test waits for a condition
 and never for a time, compares CPU time and not elapsed time, or runs its program ahead of all others
@@ -23,6 +23,7 @@ import re
 import signal
 import subprocess
 import sys
+import zlib
 
 import pytest
 
@@ -113,10 +114,21 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: place.get(item.path.stem, len(place)))
 
 
+def daily_jdks(name):
+    """
+    The JDKs on which `make check` runs a test that names none: the oldest, the last one with long
+    support, and one of each pair between and behind them, chosen by the test's name, so that every
+    JDK runs at least half of these tests. `make check-all` runs them on all.
+    """
+    n = zlib.crc32(name.encode())
+    return 8, (11, 17)[n & 1], (21, 27)[n >> 1 & 1], 25
+
+
 def pytest_generate_tests(metafunc):
     if "jdk" in metafunc.fixturenames:
         mark = metafunc.definition.get_closest_marker("jdks")
-        daily, slow = (mark.args, mark.kwargs.get("slow", ())) if mark else (lab.VERSIONS, ())
+        daily = mark.args if mark else daily_jdks(metafunc.definition.name)
+        slow = mark.kwargs.get("slow", ()) if mark else set(lab.VERSIONS) - set(daily)
         metafunc.parametrize("jdk", [pytest.param(v, id=f"jdk{v}", marks=[pytest.mark.slow] * (v in slow)) for v in sorted({*daily, *slow})],
                              indirect=True)
 
