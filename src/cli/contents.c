@@ -136,11 +136,16 @@ void contents_report(const char *path, const char *shown)
         }
         if (e.tag == PATTERN) {
             const char *option = rec_string(&e.object, "option", "?");
+            const char *nested = rec_string(&e.object, "nested", NULL);
             int i = option_find(option, strlen(option));
+            _cleanup_(buf_release) struct buf text = BUF(4096);
+            buf_string(&text, subject);
+            if (nested && *nested)
+                buf_printf(&text, ", but %s %s", nested, i == OPT_SHOW ? "has" : "was");
             complain(i >= 0 && option_table[i].flag ? option_table[i].flag : option,
                      i == OPT_SHOW ? "no class that was loaded has this field"
                                    : "no class that was loaded matches",
-                     rec_string(&e.object, "pattern", "?"));
+                     buf_str(&text));
             continue;
         }
         note_setting(&s, &e);

@@ -202,6 +202,28 @@ def test_patterns_of_classes_that_match_nothing_are_reported(jdk, tmp_path, busy
         assert told.count(f"{pattern}: ") + told.count(f": {pattern}\n") == (2 if pattern == "no.Such" else 1), (pattern, told)
 
 
+@pytest.mark.jdks(8, 25)
+def test_a_nested_class_with_a_dot_is_answered_with_its_name_by_every_option_that_takes_classes(jdk, tmp_path, busy):
+    """Outer.Inner could also be a method of Outer, so each option looks whether it is."""
+    node, real = "java.util.HashMap.Node", "java.util.HashMap$Node"
+    options = {"--locks": node, "--include": f"{node},{node}.*,java.util.HashMap.put", "--exclude": f"{node}.getKey,{node}*", "--show": f"{node}.hash",
+               "--to-string": node}
+    words = ["--cover", "--trace=Busy.work", *(f"{option}={pattern}" for option, pattern in options.items())]
+    known = [pattern for patterns in options.values() for pattern in patterns.split(",") if pattern != "java.util.HashMap.put"]
+    told = [l for l in run(jdk, tmp_path / "r.jfr", *words) if real in l]
+    assert sorted(re.fullmatch(r".*: no class that was loaded .*: (\S+), but (\S+) (?:was|has)", l).groups() for l in told) == sorted((p, real) for p in known), told
+    told = [l for l in said(lab.jvmscope("attach", *words, "-t", "100ms", "-o", tmp_path / "a.jfr", busy())).splitlines() if real in l]
+    assert len(told) == len(known) and all(l.startswith("jvmscope: note: ") and l.endswith(f", but there is {real}") for l in told), told
+    # No method of the JDK's is a request.
+    process = jdk.start_java("Triggers", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    print("throw 2", file=process.stdin, flush=True)
+    lab.read_until(process.stdout, "done throw")
+    wrong, right = "Triggers.Lost.<init>(..)", "Triggers$Lost.<init>(..)"
+    told = said(lab.jvmscope("attach", "--requests", f"{wrong},{right}", "-t", "100ms", "-o", tmp_path / "q.jfr", process.pid))
+    assert [l for l in told.splitlines() if "Lost" in l] == [f"jvmscope: note: --requests {wrong[:-4]}: no class that is loaded so far matches, but there is Triggers$Lost"]
+    process.communicate("", timeout=60)
+
+
 @pytest.mark.jdks(8, 17)
 def test_what_was_written_names_a_command_that_shows_it(jdk, busy, tmp_path):
     """Each command that is suggested has an answer, whatever was recorded; where there is nothing to show, none is suggested."""

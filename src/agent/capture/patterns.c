@@ -26,7 +26,8 @@ static const struct jfr_type unmatched_type = {
     .description = "A pattern of an option that matched no class by the end of the recording",
     .kind = JFR_EVENT,
     .fields = JFR_FIELDS({"option", "Option", "java.lang.String"},
-                         {"pattern", "Pattern", "java.lang.String"}),
+                         {"pattern", "Pattern", "java.lang.String"},
+                         {"nested", "Nested Class", "java.lang.String"}),
 };
 
 enum { PATTERNS_MAX = 256 };
@@ -79,10 +80,44 @@ static void split(struct patterns *ret, enum option option, const char *list)
     }
 }
 
+static bool declares_method(jclass c, struct str class_name, const char *pattern)
+{
+    jint n = 0;
+    jmethodID *methods = NULL;
+    bool is = false;
+    if ((*vm.ti)->GetClassMethods(vm.ti, c, &n, &methods) != JVMTI_ERROR_NONE)
+        return true; /* the VM does not tell */
+    for (jint i = 0; i < n && !is; i++) {
+        char *name = NULL;
+        if ((*vm.ti)->GetMethodName(vm.ti, methods[i], &name, NULL, NULL) != JVMTI_ERROR_NONE)
+            continue;
+        is = choice_matches(pattern, class_name, (struct str){name, strlen(name)});
+        vm_free(name);
+    }
+    vm_free(methods);
+    return is;
+}
+
+/*
+ * Whether the class or one of its methods matches: pkg.Outer.Inner may also be the method Inner of
+ * pkg.Outer. The methods are looked at only where the pattern names their class without a star.
+ */
+static bool is_chosen(const char *pattern, jclass c, struct str name)
+{
+    const char *last = strrchr(pattern, '.');
+    if (choice_matches(pattern, name, (struct str){"", 0}))
+        return true;
+    return choice_may_match(pattern, name) &&
+           (!last || !last[1] || memchr(pattern, '*', (size_t)(last - pattern)) ||
+            declares_method(c, name, pattern));
+}
+
 /* Whether a class is one of those that a pattern of the option means. */
 static bool is_meant(const struct pattern *p, jclass c, struct str name)
 {
     char class_name[512];
+    if (p->option == OPT_LOCKS)
+        return choice_matches(p->text, name, (struct str){"", 0});
     if (p->option == OPT_TOSTRING && strchr(p->text, '*')) {
         dotted_copy(class_name, sizeof(class_name), name);
         return pattern_match_one(p->text, class_name, strlen(class_name));
@@ -90,7 +125,7 @@ static bool is_meant(const struct pattern *p, jclass c, struct str name)
     if (p->option == OPT_TOSTRING)
         return choice_is_class(name, p->text);
     if (p->option != OPT_SHOW)
-        return choice_may_match(p->text, name);
+        return is_chosen(p->text, c, name);
     const char *dot = strrchr(p->text, '.');
     if (!dot || (size_t)(dot - p->text) >= sizeof(class_name))
         return false;
@@ -159,11 +194,13 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
     for (unsigned i = 0; i < p.n; i++) {
         const char *name = option_table[p.of[i].option].name;
         if (p.of[i].matched ||
-            !jfr_begin(s->out.jfr, type, strlen(name) + strlen(p.of[i].text) + 64, &e))
+            !jfr_begin(s->out.jfr, type,
+                       strlen(name) + strlen(p.of[i].text) + strlen(p.of[i].nested) + 64, &e))
             continue;
         jfr_put_time(&e, now_ns());
         jfr_put_string(&e, name);
         jfr_put_string(&e, p.of[i].text);
+        jfr_put_string(&e, p.of[i].nested[0] ? p.of[i].nested : NULL);
         jfr_commit(&e);
     }
 }

@@ -59,9 +59,13 @@ bool choice_matches(const char *patterns, struct str class_name, struct str meth
  */
 static bool starts_like(const char *p, size_t n, struct str class_name)
 {
-    for (size_t i = 0; i < n && i <= class_name.len && p[i] != '*'; i++)
+    size_t i = 0;
+    for (; i < n && i <= class_name.len && p[i] != '*'; i++)
         if (p[i] != (i < class_name.len ? at(class_name, (struct str){"", 0}, i) : '.'))
             return false;
+    for (; i < n && p[i] != '*'; i++)
+        if (p[i] == '.')
+            return false; /* pkg.Outer.Inner.* is no method of pkg.Outer */
     return true;
 }
 
@@ -188,7 +192,7 @@ bool choice_is_class(struct str class_name, const char *name)
     if (class_name.len != n)
         return false;
     for (size_t i = 0; i < n; i++)
-        if (dotted(class_name.data[i]) != name[i])
+        if (dotted(class_name.data[i]) != dotted(name[i]))
             return false;
     return true;
 }

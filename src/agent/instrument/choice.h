@@ -24,7 +24,10 @@ bool choice_never(struct str class_name);
 bool choice_thread_changes(struct str method);
 /* True for methods that JDK 8's JIT replaces as a whole; JDK 8 has no annotation for these. */
 bool choice_intrinsic_8(struct str class_name, struct str method);
-/* True if this is the class's name, "pkg.Outer$Inner"; class_name is as in class files. */
+/*
+ * True if this is the class's name, "pkg.Outer$Inner" or "pkg/Outer$Inner"; class_name is as in
+ * class files.
+ */
 bool choice_is_class(struct str class_name, const char *name);
 /* True if this is the name of a nested class, except that dots stand where the class has $. */
 bool choice_is_nested(struct str class_name, const char *name);

@@ -5,6 +5,7 @@
 #include "agent/capture/trace/methods.h"
 #include "agent/instrument/choice.h"
 #include "agent/instrument/instrument.h"
+#include "agent/instrument/named_class.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
 #include "base/dotted.h"
@@ -211,35 +212,22 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
                    (unsigned long long)s.methods, s.method, s.why);
 }
 
-static bool is_named(void *context, jclass c, struct str name)
-{
-    return choice_is_class(name, context);
-}
-
 bool trace_class_is_loaded(JNIEnv *jni, const char *name)
 {
-    return loaded_classes_each(vm.ti, jni, is_named, (void *)name) > 0;
-}
-
-struct nested_search {
-    const char *name;
-    char found[256];
-};
-
-static bool is_nested(void *context, jclass c, struct str name)
-{
-    struct nested_search *s = context;
-    if (!choice_is_nested(name, s->name))
-        return false;
-    dotted_copy(s->found, sizeof(s->found), name);
-    return true;
+    char nested[NAMED_CLASS_SIZE];
+    jclass c = named_class(jni, name, nested);
+    if (c)
+        (*jni)->DeleteLocalRef(jni, c);
+    return c != NULL;
 }
 
 void trace_explain_class(JNIEnv *jni, const char *name, struct buf *why)
 {
-    struct nested_search s = {name, ""};
-    loaded_classes_each(vm.ti, jni, is_nested, &s);
-    say_not_loaded(why, s.found);
+    char nested[NAMED_CLASS_SIZE];
+    jclass c = named_class(jni, name, nested);
+    if (c)
+        (*jni)->DeleteLocalRef(jni, c);
+    say_not_loaded(why, nested);
 }
 
 struct field_search {

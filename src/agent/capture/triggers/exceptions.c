@@ -6,10 +6,10 @@
  * has.
  */
 #include "agent/capture/triggers/triggers.h"
-#include "agent/instrument/choice.h"
 #include "agent/instrument/instrument.h"
+#include "agent/instrument/named_class.h"
 #include "agent/instrument/probe_class.h"
-#include "agent/vm/loaded_classes.h"
+#include "agent/vm/vm.h"
 #include "base/dotted.h"
 
 #include <errno.h>
@@ -152,52 +152,35 @@ bool exception_class_seen(int counter)
     return counter < 0 || atomic_load(&alarms.seen[counter]);
 }
 
-struct class_search {
-    const char *name; /* pkg/Class */
-    JNIEnv *jni;
-    jclass throwable;
-    bool is_thrown;
-    char nested[256]; /* a class with $ where the name has dots */
-};
-
-static bool see_class(void *context, jclass c, struct str name)
-{
-    struct class_search *s = context;
-    if (str_is(name, s->name)) {
-        s->is_thrown = (*s->jni)->IsAssignableFrom(s->jni, c, s->throwable);
-        return true;
-    }
-    if (choice_is_nested(name, s->name))
-        dotted_copy(s->nested, sizeof(s->nested), name);
-    return false;
-}
-
 bool exception_never(JNIEnv *jni, int counter, const char *tense, struct buf *why)
 {
     if (counter < 0)
         return false;
-    struct class_search s = {.name = alarms.names[counter], .jni = jni};
-    s.throwable = (*jni)->FindClass(jni, "java/lang/Throwable");
-    if (!s.throwable) {
+    jclass throwable = (*jni)->FindClass(jni, "java/lang/Throwable");
+    if (!throwable) {
         vm_clear_exception(jni);
         return false;
     }
-    bool is_loaded = loaded_classes_each(vm.ti, jni, see_class, &s) == 1;
-    (*jni)->DeleteLocalRef(jni, s.throwable);
+    char nested[NAMED_CLASS_SIZE];
+    jclass c = named_class(jni, alarms.names[counter], nested);
+    bool is_thrown = c && (*jni)->IsAssignableFrom(jni, c, throwable);
+    if (c)
+        (*jni)->DeleteLocalRef(jni, c);
+    (*jni)->DeleteLocalRef(jni, throwable);
     _cleanup_free_ char *name = strdup(alarms.names[counter]);
-    bool was_there = !is_loaded && exception_class_seen(counter);
-    if (!name || was_there || (is_loaded && s.is_thrown))
+    bool was_there = !c && exception_class_seen(counter);
+    if (!name || was_there || is_thrown)
         return false;
     dotted_in_place(name, strlen(name));
-    if (is_loaded)
+    if (c)
         buf_printf(why, "%s is no exception: it is not below java.lang.Throwable", name);
-    else if (s.nested[0])
-        buf_printf(why, "no class %s %s, but %s %.*s", name, tense, s.nested,
+    else if (nested[0])
+        buf_printf(why, "no class %s %s, but %s %.*s", name, tense, nested,
                    (int)strcspn(tense, " "), tense);
     else
         buf_printf(why, "no class %s %s%s", name, tense,
                    strchr(name, '$') ? "" : "; nested ones are Outer$Inner");
-    if (is_loaded)
+    if (c)
         atomic_store(&alarms.other[counter], true);
     return true;
 }
