@@ -78,6 +78,11 @@ static void report_left_out(const struct export_format *format, const struct pro
     }
 }
 
+static void report_kind_left_out(void *context, const char *sentence)
+{
+    complain(context, "note", sentence);
+}
+
 static int convert(const struct selection *selection, const char *from, const char *to,
                    const struct convert *options, const char *labels)
 {
@@ -145,9 +150,8 @@ static int convert(const struct selection *selection, const char *from, const ch
                        : complain_errno(to, "cannot write", r);
     if (options->output && p && !selection->metric)
         report_left_out(format, p, source.metric, to);
-    if (p && p->calls.len && !format->calls && !selection->metric)
-        complain(to, "note: without the counts of calls, which .jfr, .html and .hprof.txt hold",
-                 NULL);
+    if (!selection->metric)
+        export_each_left_out(format, from, p, report_kind_left_out, (void *)to);
     return 0;
 }
 

@@ -134,6 +134,7 @@ static int export_chrome(const struct export_source *s, FILE *out, struct buf *w
 const struct export_format export_format_chrome = {
     .extension = ".json",
     .what = "threads for chrome://tracing and speedscope",
+    .holds = HOLDS_WAITS,
     .write = export_chrome,
     .threads = true,
 };

@@ -79,6 +79,7 @@ const struct export_format export_format_collapsed = {
     .extension = ".collapsed",
     .what = "stacks a line, for flame graph tools",
     .one_metric = true,
+    .holds = HOLDS_STACKS,
     .write = export_collapsed,
     .detail = LOAD_SUMS,
 };

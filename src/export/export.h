@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "export/kinds.h"
 #include "profile/load.h"
 
 #include <stdio.h>
@@ -25,7 +26,7 @@ struct export_format {
     const char *what;      /* shown in help */
     bool any;              /* also accepts recordings without samples */
     bool one_metric;       /* holds samples of one kind, not also the other ones */
-    bool calls;            /* holds the counts of calls that exact times come with */
+    unsigned holds;        /* enum export_kind: what it has a place for; the rest is left out */
     /*
      * Writes to `out`. Returns 0, or a negative errno with the reason in why, which may stay empty.
      * The caller checks for stdio errors.

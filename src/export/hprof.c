@@ -279,7 +279,7 @@ const struct export_format export_format_hprof_text = {
     .extension = ".hprof.txt",
     .what = "HPROF's text: traces and ranked samples",
     .one_metric = true,
-    .calls = true,
+    .holds = HOLDS_STACKS | HOLDS_CALLS,
     .write = export_hprof_text,
     .detail = LOAD_SUMS,
 };
@@ -288,6 +288,7 @@ const struct export_format export_format_hprof = {
     .extension = ".hprof",
     .what = "HPROF's binary records",
     .one_metric = true,
+    .holds = HOLDS_STACKS,
     .write = export_hprof,
     .detail = LOAD_SUMS,
 };

@@ -30,7 +30,7 @@ const struct export_format export_format_html = {
     .extension = ".html",
     .what = "flame graph and table, one file that works offline",
     .any = true,
-    .calls = true,
+    .holds = HOLDS_ALL & ~(HOLDS_EXCEPTIONS | HOLDS_VM),
     .write = export_html,
     .detail = LOAD_CELLS,
 };

@@ -256,7 +256,7 @@ const struct export_format export_format_jfr = {
     .extension = ".jfr",
     .what = "a part of a flight recording: a window, threads, classes",
     .any = true,
-    .calls = true,
+    .holds = HOLDS_ALL,
     .write = export_jfr,
     .detail = LOAD_SUMS,
 };

@@ -34,5 +34,6 @@ static int export_otlp(const struct export_source *s, FILE *out, struct buf *why
 const struct export_format export_format_otlp = {
     .extension = ".otlp",
     .what = "OpenTelemetry's profiles (OTLP 1.11)",
+    .holds = HOLDS_STACKS | HOLDS_REQUESTS,
     .write = export_otlp,
 };

@@ -212,6 +212,7 @@ static int export_perfetto(const struct export_source *s, FILE *out, struct buf 
 const struct export_format export_format_perfetto = {
     .extension = ".pftrace",
     .what = "threads for Perfetto",
+    .holds = HOLDS_WAITS,
     .write = export_perfetto,
     .threads = true,
 };

@@ -311,6 +311,7 @@ const struct export_format export_format_pprof = {
     .extension = ".pb.gz",
     .what = "pprof",
     .one_metric = true,
+    .holds = HOLDS_STACKS,
     .write = export_pprof,
     .detail = LOAD_THREADS,
 };

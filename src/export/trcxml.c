@@ -247,6 +247,7 @@ static int export_trcxml(const struct export_source *s, FILE *out, struct buf *w
 const struct export_format export_format_trcxml = {
     .extension = ".trcxml",
     .what = "the thread profiler's XML (TPTP)",
+    .holds = HOLDS_WAITS,
     .write = export_trcxml,
     .threads = true,
 };

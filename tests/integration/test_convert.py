@@ -220,35 +220,48 @@ def test_a_part_of_our_recording(jdk, jvmscope, tmp_path):
     assert whole_stacks + sum(map(int, re.findall(r"^  samples = (\d+)", printed.stdout, re.M))) == wanted["total"]
 
 
-def test_what_a_format_has_no_place_for_is_told(tmp_path):
-    """Samples, allocations and locks: formats of one kind name the others, unless a kind is chosen."""
+STACKS = (".html", ".collapsed", ".pb.gz", ".otlp", ".hprof.txt", ".hprof", ".jfr")
+THREADS = (".trcxml", ".pftrace", ".json")
+# What is left out, as it is told, and the formats that have it.
+KINDS = {"samples, which .html, .collapsed, .pb.gz, .otlp, .hprof.txt, .hprof and .jfr hold": STACKS,
+         "the counts of calls, which .html, .hprof.txt and .jfr hold": (".html", ".hprof.txt", ".jfr"),
+         "the waits of threads, which .html, .jfr, .trcxml, .pftrace and .json hold": (".html", ".jfr", *THREADS),
+         "requests, which .html, .otlp and .jfr hold": (".html", ".otlp", ".jfr"),
+         "traced calls and log records, which .html and .jfr hold": (".html", ".jfr"),
+         "the counts of exceptions, which .jfr holds and jvmscope trace --exceptions shows": (".jfr",),
+         "coverage, which .html and .jfr hold": (".html", ".jfr"),
+         "what the VM did by itself, which .jfr holds and jvmscope vm shows": (".jfr",)}
+
+
+@pytest.mark.jdks(8, 25)
+def test_what_a_format_has_no_place_for_is_told(jdk, tmp_path):
+    """Every kind of data and every format; formats of one kind of samples name the others, unless a kind is chosen."""
     out = tmp_path / "all.jfr"
-    done = lab.Jdk(17).java("Amounts", jvm=("-Xmx128m", lab.Jdk(17).agent(f"cpu=samples,alloc=sampled,threads=y,format=r,file={out}")))
+    options = ("cpu=samples,cpu=times,alloc=exact,threads=y,events=y,cover=y,include=Amounts,exceptions=counts,trace=Amounts.called,"
+               f"requests=Amounts.called(..),format=r,file={out}")
+    done = jdk.java("Amounts", jvm=("-Xmx128m", jdk.agent(options)))
     assert done.returncode == 0, done.stderr
     there = re.findall(r"^  also there: (.*)$", lab.output("report", out), re.M)
-    assert len(there) == 2, there
-    for extension, others in ((".collapsed", there), (".pb.gz", there), (".hprof", there), (".hprof.txt", there), (".otlp", ()), (".jfr", ()), (".html", ())):
+    assert len(there) >= 2, there
+    for extension in (*STACKS, *THREADS):
         other = tmp_path / f"x{extension}"
         done = lab.jvmscope("convert", out, "-o", other)
-        assert (done.returncode, done.stderr) == (0, "".join(f"jvmscope: {other}: note: without {kind}\n" for kind in others)), done
-        if ".hprof" not in extension:  # which has no place for allocations at all, and says that
+        told = [line.removeprefix(f"jvmscope: {other}: note: without ") for line in done.stderr.splitlines() if "note: without " in line]
+        metrics = there if extension in (".collapsed", ".pb.gz", ".hprof", ".hprof.txt") else []
+        assert done.returncode == 0 and told == metrics + [kind for kind, holds in KINDS.items() if extension not in holds], (extension, done.stderr)
+        if extension in STACKS and ".hprof" not in extension:  # which has no place for allocations at all, and says that
             done = lab.jvmscope("convert", "--metric", "allocations", out, "-o", other)
-            assert (done.returncode, done.stderr) == (0, ""), done
+            assert done.returncode == 0 and "without" not in done.stderr, done.stderr
 
 
-def test_formats_without_counts_of_calls_say_so(tmp_path):
-    """By convert and by run."""
-    out = tmp_path / "times.jfr"
-    done = lab.Jdk(17).java("Amounts", jvm=(lab.Jdk(17).agent(f"cpu=times,format=r,file={out}"),))
-    assert done.returncode == 0, done.stderr
-    for extension in (".collapsed", ".pb.gz", ".otlp", ".hprof.txt", ".jfr", ".html"):
-        other = tmp_path / f"x{extension}"
-        done = lab.jvmscope("convert", out, "-o", other)
-        told = f"jvmscope: {other}: note: without the counts of calls, which .jfr, .html and .hprof.txt hold\n"
-        assert (done.returncode, done.stderr) == (0, told if extension in (".collapsed", ".pb.gz", ".otlp") else ""), done
-    done = lab.Jdk(17).run(lab.BUILD / "jvmscope", "run", "--cpu=times", "-o", tmp_path / "run.pb.gz", "--",
-                           "java", "-cp", lab.compiled("Busy"), "Busy", "1")
-    assert done.returncode == 0 and "without the counts of calls" in done.stderr, done.stderr
+@pytest.mark.jdks(17)
+def test_run_says_what_its_output_has_no_place_for(jdk, tmp_path):
+    done = jdk.run(lab.BUILD / "jvmscope", "run", "--cpu=times", "-o", tmp_path / "run.pb.gz", "--", "java", "-cp", lab.compiled("Busy"), "Busy", "1")
+    told = [line for line in done.stderr.splitlines() if "note: without" in line]
+    assert done.returncode == 0 and told == [f"jvmscope: {tmp_path / 'run.pb.gz'}: note: without the counts of calls, which .html, .hprof.txt and .jfr hold"], done.stderr
+    # A plain file of samples has nothing else.
+    done = jdk.run(lab.BUILD / "jvmscope", "run", "--cpu", "-o", tmp_path / "s.pb.gz", "--", "java", "-cp", lab.compiled("Busy"), "Busy", "1")
+    assert done.returncode == 0 and "without" not in done.stderr, done.stderr
 
 
 def test_what_counts_have_not_is_said(tmp_path):

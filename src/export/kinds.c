@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "export/kinds.h"
+
+#include "export/export.h"
+#include "jfr/reader.h"
+
+enum { TYPES_MAX = 8 };
+
+/* The last part of a sentence names the command that shows what only recordings hold. */
+static const struct kind {
+    enum export_kind kind;
+    const char *name, *command, *types[TYPES_MAX];
+} kinds[] = {
+    {HOLDS_STACKS,
+     "samples",
+     "report",
+     {"jdk.ExecutionSample", "jdk.NativeMethodSample", "jdk.CPUTimeSample",
+      "jvmscope.UnattributedSample", "jvmscope.WallSample", "jdk.ObjectAllocationSample",
+      "jvmscope.AllocationSite", "jvmscope.CallTimes"}},
+    {HOLDS_CALLS, "the counts of calls", "report", {"jvmscope.CallTimes"}},
+    {HOLDS_WAITS,
+     "the waits of threads",
+     "threads summary",
+     {"jvmscope.ThreadAnalysis", "jdk.JavaMonitorEnter", "jdk.JavaMonitorWait", "jdk.ThreadPark",
+      "jdk.ThreadSleep", "jdk.SocketRead", "jdk.FileRead"}},
+    {HOLDS_REQUESTS, "requests", "requests", {"jvmscope.Request", "jvmscope.RequestTotals"}},
+    {HOLDS_TRACE,
+     "traced calls and log records",
+     "trace",
+     {"jvmscope.Call", "jvmscope.Log", "jvmscope.FieldAccess"}},
+    {HOLDS_EXCEPTIONS,
+     "the counts of exceptions",
+     "trace --exceptions",
+     {"jvmscope.ExceptionCount"}},
+    {HOLDS_COVERAGE, "coverage", "coverage", {"jvmscope.Coverage"}},
+    {HOLDS_VM,
+     "what the VM did by itself",
+     "vm",
+     {"jdk.GarbageCollection", "jdk.Compilation", "jvmscope.Compiled", "jvmscope.ClassLoading",
+      "jvmscope.SafepointTotals", "jvmscope.ProcessFigures"}},
+};
+
+/* Which of these kinds (HOLDS_... bits) a recording has; another file has none of them. */
+static unsigned kinds_in(const char *path, unsigned of)
+{
+    struct rec_select wanted[ARRAY_SIZE(kinds) * TYPES_MAX + 1] = {0};
+    _cleanup_(recording_closep) struct recording *r = NULL;
+    const char *why = NULL;
+    struct rec_event e;
+    unsigned found = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+        for (size_t k = 0; k < TYPES_MAX && kinds[i].types[k] && of & kinds[i].kind; k++)
+            wanted[n++] = (struct rec_select){kinds[i].types[k], (int)i};
+    if (!of || recording_open(&r, path, &why) < 0 || recording_select(r, wanted) < 0)
+        return 0;
+    while (found != of && recording_next(r, &e) > 0)
+        found |= kinds[e.tag].kind;
+    return found;
+}
+
+static void put_sentence(struct buf *to, const struct kind *k)
+{
+    unsigned n = 0, at = 0;
+    for (const struct export_format *const *f = export_formats; *f; f++)
+        n += ((*f)->holds & k->kind) != 0;
+    buf_printf(to, "without %s, which ", k->name);
+    for (const struct export_format *const *f = export_formats; *f; f++)
+        if ((*f)->holds & k->kind)
+            buf_printf(to, "%s%s", at++ == 0 ? "" : at == n ? " and " : ", ", (*f)->extension);
+    buf_printf(to, " %s", n == 1 ? "holds" : "hold");
+    if (n == 1)
+        buf_printf(to, " and jvmscope %s shows", k->command);
+}
+
+void export_each_left_out(const struct export_format *format, const char *path,
+                          const struct profile *profile,
+                          void (*f)(void *context, const char *sentence), void *context)
+{
+    unsigned left = HOLDS_ALL & ~(unsigned)format->holds, there = kinds_in(path, left);
+    if (profile && profile->calls.len)
+        there |= HOLDS_CALLS & left;
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        _cleanup_(buf_release) struct buf text = BUF(4096);
+        if (!(there & kinds[i].kind))
+            continue;
+        put_sentence(&text, &kinds[i]);
+        f(context, buf_str(&text));
+    }
+}

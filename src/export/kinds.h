@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kinds of data in a recording, and which of them a format has no place for. */
+#pragma once
+
+#include "base/buf.h"
+#include "profile/profile.h"
+
+enum export_kind {
+    HOLDS_STACKS = 1, /* samples and sums by stack */
+    HOLDS_CALLS = 2,  /* the counts of calls that exact times come with */
+    HOLDS_WAITS = 4,
+    HOLDS_REQUESTS = 8,
+    HOLDS_TRACE = 16,
+    HOLDS_EXCEPTIONS = 32,
+    HOLDS_COVERAGE = 64,
+    HOLDS_VM = 128,
+    HOLDS_ALL = 255
+};
+
+struct export_format;
+
+/*
+ * Calls f with "without requests, which .html, .otlp and .jfr hold" for each kind of data in a file
+ * that the format lacks. profile: the file's, or NULL.
+ */
+void export_each_left_out(const struct export_format *format, const char *path,
+                          const struct profile *profile,
+                          void (*f)(void *context, const char *sentence), void *context);
