@@ -192,8 +192,9 @@ static void print_methods(const struct profile_view *v, const struct profile_ran
     char weight[24], self[26];
     printf("\n    self     total        self  method\n");
     for (size_t i = 0; i < MIN(n, limit); i++) {
-        bool few = ranks[i].few && ranks[i].self; /* the note says that this is not known */
-        snprintf(self, sizeof(self), "%s%s", few ? "~" : "",
+        /* The note says that this is not known, or estimated. */
+        bool marked = ranks[i].self && (ranks[i].few || ranks[i].estimated);
+        snprintf(self, sizeof(self), "%s%s", marked ? "~" : "",
                  format_weight(weight, v->metric, ranks[i].self));
         printf(" %6.2f %%  %6.2f %%  %10s  ", percent(ranks[i].self, v->weight),
                percent(ranks[i].total, v->weight), self);
@@ -400,6 +401,8 @@ static int put_ranks(struct json *j, const struct profile_view *v)
         if (ranks[i].few && ranks[i].self) {
             json_key_bool(j, "few_readings", true);
         }
+        if (ranks[i].estimated)
+            json_key_bool(j, "estimated", true);
         json_end_object(j);
     }
     json_end_array(j);

@@ -240,6 +240,18 @@ void hprof_text_live_errors_end(struct hprof_text *t, unsigned below, uint64_t b
     section_end(t);
 }
 
+void hprof_text_not_counted(struct hprof_text *t, uint64_t bytes, uint64_t objects)
+{
+    line(t, "NOT COUNTED BEGIN (what the VM itself and code that cannot be changed allocated)\n");
+    if (objects)
+        line(t, "estimated from samples: %" PRIu64 " bytes in %s\n", bytes,
+             COUNT_TEXT(objects, "objects"));
+    else
+        line(t, "unknown: no samples were taken\n");
+    line(t, "NOT COUNTED END\n");
+    section_end(t);
+}
+
 static const struct {
     const char *lead, *title, *unit, *what, *suffix;
 } ranked[] = {

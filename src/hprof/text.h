@@ -69,6 +69,12 @@ void hprof_text_live_error(struct hprof_text *t, uint32_t rank, uint64_t bytes, 
 void hprof_text_live_errors_end(struct hprof_text *t, unsigned below, uint64_t below_bytes,
                                 uint64_t all_bytes);
 
+/*
+ * A section that we add after SITES: the estimate of what the counts leave out; 0 objects: there is
+ * none.
+ */
+void hprof_text_not_counted(struct hprof_text *t, uint64_t bytes, uint64_t objects);
+
 /* Ranked tables that have the same form. */
 enum hprof_ranked {
     HPROF_RANKED_SAMPLES,

@@ -325,6 +325,29 @@ static int readings_json(struct json *j, const struct profile *p, struct labels 
     return r;
 }
 
+/* The labels of the methods in which samples found what exact counts of allocations leave out. */
+static int estimated_json(struct json *j, const struct profile *p, struct labels *labels)
+{
+    struct map known = {0};
+    int r = 0;
+    json_key_array(j, "estimated");
+    for (size_t i = 0; i < p->sites.len && r == 0; i++) {
+        const struct profile_site *s = &p->sites.data[i];
+        bool added = false;
+        if (!s->estimated || !s->node)
+            continue;
+        uint32_t label = p->methods.data[profile_node_frame(p, s->node)->method].label;
+        r = map_at(&known, label, 1, &added) ? 0 : -ENOMEM;
+        int64_t number = added ? label_number(labels, label) : 0;
+        r = r == 0 && number < 0 ? (int)number : r;
+        if (r == 0 && added)
+            json_u64(j, (uint64_t)number);
+    }
+    json_end_array(j);
+    map_release(&known);
+    return r;
+}
+
 static void note_json(struct json *j, const struct profile_view *v)
 {
     _cleanup_(buf_release) struct buf note = BUF(4096);
@@ -383,6 +406,8 @@ static int metric_json(struct json *j, const struct profile *p, enum profile_met
         r = cells_json(j, &v, &plain, &tree, blob);
     if (r == 0 && metric == PROFILE_EXACT && p->timed_by_readings)
         r = readings_json(j, p, labels);
+    if (r == 0 && metric == PROFILE_ALLOCATION && p->sites.len)
+        r = estimated_json(j, p, labels);
     if (r == 0)
         json_end_object(j);
     vec_release(&tree.nodes);
@@ -427,9 +452,11 @@ static int live_json(struct json *j, const struct profile *p, const struct profi
     }
     live.allocated = 0;
     live.threads.len = MIN(live.threads.len, (size_t)1);
-    const struct shown shown = {"live", "Live bytes",
-                                estimated ? "estimated: report shows the error of each site"
-                                          : "counted: what was reachable at the end"};
+    const char *note = estimated         ? "estimated: report shows the error of each site"
+                       : p->only_counted ? "counted: what was reachable at the end, without what "
+                                           "the VM itself and code that cannot be changed allocated"
+                                         : "counted: what was reachable at the end";
+    const struct shown shown = {"live", "Live bytes", note};
     if (r == 0 && s->samples.len)
         r = metric_json(j, &live, PROFILE_ALLOCATION, &shown, filter, labels, blob);
     vec_release(&s->samples);

@@ -234,6 +234,7 @@ int load_site(struct reading *r, const struct rec_row *row, const struct rec_eve
         site.live_bytes_error = (uint64_t)rec_long(&e->object, "liveBytesError", 0);
         site.uncollected = rec_long(&e->object, "collected", 1) == 0;
     }
+    r->p->only_counted |= rec_long(&e->object, "onlyCounted", 0) != 0;
     /*
      * Each event holds the difference from the one before, and how exact all is up to then. The
      * events of a chunk are not in the order of time.

@@ -203,6 +203,11 @@ struct profile {
     uint64_t allocated;
     VEC(struct profile_left) left;
     VEC(struct profile_site) sites;
+    /*
+     * Of exact counts: the VM's samples did not stand beside them, so what the VM itself and code
+     * that cannot be changed allocated is missing.
+     */
+    bool only_counted;
     struct profile_sampler sampler;
     VEC(struct profile_cpu_time) cpu_times;
     /*
@@ -377,6 +382,8 @@ struct profile_rank {
     enum frame_kind kind; /* the kind in which most of its total was spent */
     uint64_t self, total;
     bool few; /* self is below profile_least_weight, so it is not known */
+    /* of exact allocation: self includes what is estimated from samples */
+    bool estimated;
 };
 
 /*

@@ -95,6 +95,45 @@ static void note_allocated(const struct profile_view *v, struct buf *to)
         buf_string(to, ": the error does not explain the difference");
 }
 
+/* The estimated bytes of the sites that a view shows; sites do not distinguish threads and times.
+ */
+static uint64_t estimated_bytes(const struct profile_view *v)
+{
+    const struct profile *p = v->profile;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < p->sites.len; i++) {
+        const struct profile_site *s = &p->sites.data[i];
+        if (s->estimated && v->self[s->node])
+            bytes += s->bytes;
+    }
+    return MIN(bytes, v->weight);
+}
+
+/* What exact counts of allocations leave to estimates, and what they leave out. */
+static void note_sites(const struct profile_view *v, struct buf *to)
+{
+    static const char uncounted[] = "what the VM itself and code that cannot be changed allocate";
+    uint64_t estimated = estimated_bytes(v);
+    bool shares = profile_may_share_places(v->profile), missing = v->profile->only_counted;
+    char size[24];
+    if (estimated && estimated == v->weight) {
+        buf_string(to, "estimated from samples of the VM");
+        return;
+    }
+    if (estimated)
+        buf_printf(
+            to, "counted, except for an estimated %.1f %%: %s, %s, is estimated from samples",
+            100 * (double)estimated / (double)v->weight, uncounted, format_size(size, estimated));
+    else if (missing)
+        buf_printf(to, "counted: %s, such as the stack traces of exceptions, is not in it",
+                   uncounted);
+    if (shares)
+        buf_printf(to,
+                   "%s where several stacks lead to a place, the parts that each of them "
+                   "has of its count are estimated, with a standard error of at most %s",
+                   estimated || missing ? ", and" : "counted:", PARTS_ERROR);
+}
+
 void profile_note(const struct profile_view *v, struct buf *to)
 {
     const struct profile *p = v->profile;
@@ -114,8 +153,7 @@ void profile_note(const struct profile_view *v, struct buf *to)
                          "where many threads allocate little"
                        : "");
         note_allocated(v, to);
-    } else if (v->metric == PROFILE_ALLOCATION && profile_may_share_places(p))
-        buf_string(to, "counted: where several stacks lead to a place, the parts that each of them "
-                       "has of its count are estimated, with a standard error of at "
-                       "most " PARTS_ERROR);
+    } else if (v->metric == PROFILE_ALLOCATION && p->sites.len) {
+        note_sites(v, to);
+    }
 }

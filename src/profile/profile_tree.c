@@ -107,6 +107,19 @@ static int compare_ranks(const void *a, const void *b, void *profile)
     return c ? c : (s.len > t.len) - (s.len < t.len);
 }
 
+static void mark_estimated(struct ranking *r)
+{
+    const struct profile *p = r->view->profile;
+    for (size_t i = 0; i < p->sites.len && r->view->metric == PROFILE_ALLOCATION; i++) {
+        const struct profile_site *s = &p->sites.data[i];
+        if (!s->estimated || !s->node || !r->view->self[s->node])
+            continue;
+        uint32_t row = r->index[p->methods.data[profile_node_frame(p, s->node)->method].label];
+        if (row)
+            r->rows.data[row - 1].estimated = true;
+    }
+}
+
 int profile_rank(const struct profile_view *v, struct profile_rank **ret, size_t *ret_len)
 {
     struct ranking r = {.view = v};
@@ -118,6 +131,7 @@ int profile_rank(const struct profile_view *v, struct profile_rank **ret, size_t
             r.rows.data[i].kind = heaviest(&r.kinds.data[i]);
             r.rows.data[i].few = r.rows.data[i].self < least;
         }
+        mark_estimated(&r);
         if (r.rows.len)
             qsort_r(r.rows.data, r.rows.len, sizeof(*r.rows.data), compare_ranks,
                     (void *)v->profile);

@@ -33,7 +33,7 @@ class Text:
         self.ranked = collections.defaultdict(list)
         self.totals = collections.defaultdict(list)
         self.sites, self.heaps, self.old = [], [], []
-        self.site_orders, self.live_errors = [], []
+        self.site_orders, self.live_errors, self.not_counted = [], [], []
         self.waits, self.monitor_dumps = [], []
         self.wall = False
         if lines[0] != "count callee caller time":
@@ -59,6 +59,8 @@ class Text:
         elif m := re.fullmatch(rf"SITES BEGIN \(ordered by ([a-z ]+)\) {DATE}", line):
             self.site_orders.append(m[1])
             self.site_table()
+        elif line.startswith("NOT COUNTED BEGIN "):
+            self.uncounted()
         elif line.startswith("LIVE ERRORS BEGIN "):
             self.live_error_table()
         elif m := re.fullmatch(rf"HEAP DUMP BEGIN \((\d+) objects, (\d+) bytes\) {DATE}", line):
@@ -118,6 +120,13 @@ class Text:
             rows.append(Site(int(m[1]), float(m[2][:-1]), float(m[3][:-1]), *map(int, m.groups()[3:8]), m[9]))
             assert rows[-1].trace in self.traces
         self.sites.append(rows)
+
+    def uncounted(self):
+        """Returns a section of ours as (bytes, objects); None: nobody knows."""
+        line, = self.until("NOT COUNTED END")
+        m = re.fullmatch(r"estimated from samples: (\d+) bytes in (\d+) objects?", line)
+        assert m or line == "unknown: no samples were taken", line
+        self.not_counted.append((int(m[1]), int(m[2])) if m else None)
 
     def live_error_table(self):
         """Returns a section of ours as {rank: (bytes, objects)}, and the standard error of all live bytes."""

@@ -24,6 +24,7 @@ export interface MetricJson {
   threads_merged: boolean; // too many stacks of too many threads: weights are of all of them
   aside: number; // weight of threads with nothing to do, or of the VM's own; not 0: the lowest bit of a cell's node says which cells are of it
   readings?: number[]; // times rest on readings of a clock: label, readings of its own and of its whole time, and so on
+  estimated?: number[]; // of exact allocations: labels of methods whose own bytes samples show
   n_cells: number;
   cells: Bytes;
 }
@@ -134,6 +135,7 @@ export interface Metric {
   fromNs: number;
   shape: Shape;
   cells: Cells;
+  estimated: Set<number>; // labels, see MetricJson
   readings: Map<number, [number, number]> | null; // by label, of the whole recording: what its own and its whole time rest on
   aside: number; // weight that `plain` leaves out
   plain?: Metric; // the same as `report` shows it: without threads that have nothing to do, and the VM's own
@@ -259,6 +261,7 @@ export function decodeMetric(m: MetricJson): Metric {
     fromNs: m.from_ns,
     shape: decodeShape(m),
     cells: decodeCells(m, aside),
+    estimated: new Set(m.estimated ?? []),
     readings: m.readings ? readingsOf(m.readings) : null,
     aside: m.aside ?? 0,
   };

@@ -30,7 +30,10 @@ export function MethodTable(p: Props) {
   const isDark = useDark();
   // Own (0) or total (1) time from too few readings is marked, and never ranked above known times.
   const few = (r: Row, of: 0 | 1) => !!p.metric.readings && (p.metric.readings.get(r.label)?.[of] ?? 0) < FEWEST_READINGS;
-  const mark = (r: Row, of: 0 | 1, text: string) => (few(r, of) ? <span title={`From ${p.metric.readings!.get(r.label)?.[of] ?? 0} readings of the clock: too few to rank by`}>~{text}</span> : text);
+  const why = (r: Row, of: 0 | 1) =>
+    few(r, of) ? `From ${p.metric.readings!.get(r.label)?.[of] ?? 0} readings of the clock: too few to rank by`
+    : of === 0 && r.self && p.metric.estimated.has(r.label) ? "Estimated from samples: the VM itself or code that cannot be changed allocated this" : "";
+  const mark = (r: Row, of: 0 | 1, text: string) => (why(r, of) ? <span title={why(r, of)}>~{text}</span> : text);
   const rows = useMemo(() => {
     const k = sort.down ? 1 : -1;
     const by = {

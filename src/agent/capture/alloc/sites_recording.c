@@ -33,7 +33,10 @@ static const struct jfr_type type = {
         {"liveBytesError", "Standard Error of Live Bytes", "long", JFR_BYTES,
          .description = "0: exact"},
         {"collected", "Collected", "boolean",
-         .description = "Otherwise live figures are as of the VM's last collection"}),
+         .description = "Otherwise live figures are as of the VM's last collection"},
+        {"onlyCounted", "Only Counted", "boolean",
+         .description = "No samples stand beside the counts: what the VM itself and code that "
+                        "cannot be changed allocated is not in the recording"}),
 };
 
 static int64_t change(double now, double reported)
@@ -134,6 +137,7 @@ static bool write_event(struct session *s, const struct site_rows *r, const stru
     jfr_put_long(&e, (int64_t)sites_rounded(row->error.objects));
     jfr_put_long(&e, (int64_t)sites_rounded(row->error.bytes));
     jfr_put_byte(&e, site_table.collected);
+    jfr_put_byte(&e, site_table.exact && !site_table.interval);
     jfr_commit(&e);
     set_reported(r, row);
     write_as_sample(w, row, thread, trace, now, c.bytes);

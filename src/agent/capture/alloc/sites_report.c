@@ -87,6 +87,11 @@ static void write_text(struct session *s, const struct site_rows *r, size_t n,
     }
     hprof_text_sites_end(&t);
     write_text_errors(&t, r, n);
+    if (r->estimated.objects >= 0.5)
+        hprof_text_not_counted(&t, sites_rounded(r->estimated.bytes),
+                               sites_rounded(r->estimated.objects));
+    else if (site_table.exact && !site_table.interval)
+        hprof_text_not_counted(&t, 0, 0);
     out_section_close(&s->out, &t, &bytes);
 }
 
@@ -123,7 +128,8 @@ static void report_errors(struct session *s, const struct site_rows *r,
             r->estimated.bytes, r->estimated.objects);
     if (site_table.all)
         snprintf(text, sizeof(text),
-                 "%s; followed %s that are alive from their allocation, and could not follow %llu",
+                 "%s; followed %s that are alive from their allocation, and could not follow %llu; "
+                 "what the VM itself and code that cannot be changed allocate is not counted",
                  site_table.collected ? "exact" : "allocated exact",
                  COUNT_TEXT(site_table.live.len, "objects"),
                  (unsigned long long)site_table.not_followed);
