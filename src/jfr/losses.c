@@ -44,6 +44,8 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_ALLOC_SITE] = {"alloc", "objects", "the table of allocation sites was full"},
     [LOSS_ALLOC_SIZE] = {"alloc", "places", "the class was not found, so the bytes are not known"},
     [LOSS_ALLOC_FOLLOW] = {"alloc", "references", "there was no memory to follow more"},
+    [LOSS_ALLOC_STOPPED] = {"alloc", "bytes",
+                            "another tool had stopped the thread that held the table of sites"},
     [LOSS_ALLOC_RUNNING] = {"alloc", "methods", RAN_BEFORE},
     [LOSS_COVER_RUNNING] = {"coverage", "methods", RAN_BEFORE},
     [LOSS_TIMES_RUNNING] = {"times", "methods", RAN_BEFORE},

@@ -204,8 +204,8 @@ struct profile {
     VEC(struct profile_left) left;
     VEC(struct profile_site) sites;
     /*
-     * Of exact counts: the VM's samples did not stand beside them, so what the VM itself and code
-     * that cannot be changed allocated is missing.
+     * Of exact counts: the VM took no samples as well, so what the VM itself and code that cannot
+     * be changed allocated is missing.
      */
     bool only_counted;
     struct profile_sampler sampler;

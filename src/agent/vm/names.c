@@ -5,6 +5,7 @@
 #include "agent/vm/class_watch.h"
 #include "agent/vm/lambda.h"
 #include "agent/vm/loaded_classes.h"
+#include "agent/vm/patience.h"
 #include "agent/vm/vm.h"
 #include "base/arena.h"
 #include "base/generated_name.h"
@@ -372,7 +373,8 @@ void names_drop(void)
 
 const struct method *names_method(JNIEnv *jni, jmethodID id)
 {
-    pthread_mutex_lock(&lock);
+    if (!patience_lock(&lock))
+        return NULL;
     const uint64_t *value = map_get(&methods, (uintptr_t)id);
     struct known *k = value ? (struct known *)(uintptr_t)*value : NULL;
     if (!k) {

@@ -8,6 +8,7 @@
 #include "agent/capture/alloc/alloc.h"
 #include "agent/vm/dump.h"
 #include "agent/vm/lambda.h"
+#include "agent/vm/patience.h"
 
 #include <errno.h>
 #include <string.h>
@@ -492,13 +493,14 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobje
     if (!signature)
         return;
     alloc_busy = true;
+    patience_begin();
     uint32_t n = sites_stack(jni, frames, &at_call);
-    if (sites_is_ours(jni, frames, n)) {
+    if (sites_is_ours(jni, frames, n) || !sites_lock_patiently((double)size)) {
+        (void)patience_end();
         free(signature);
         alloc_busy = false;
         return;
     }
-    sites_lock();
     alloc_exact.by_vm++;
     int64_t site = sites_find(signature, self, frames, n);
     settle_pending(jni, false);
@@ -512,6 +514,7 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobje
         follow_counted(jni, site, object, size);
     }
     sites_unlock();
+    (void)patience_end();
     free(signature);
     alloc_busy = false;
 }

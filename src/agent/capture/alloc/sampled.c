@@ -22,6 +22,7 @@
 #include "agent/capture/alloc/vm_sampler.h"
 #include "agent/capture/budget/budget.h"
 #include "agent/vm/lambda.h"
+#include "agent/vm/patience.h"
 #include "base/clock.h"
 #include "jfr/writer.h"
 
@@ -238,20 +239,22 @@ void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
         budget_end(COST_ALLOCATIONS, cost);
         return;
     }
+    patience_begin();
     uint32_t n = sites_stack(jni, frames, NULL);
-    if (sites_is_ours(jni, frames, n))
-        return;
+    bool ours = sites_is_ours(jni, frames, n);
     struct jfr_writer *w = NULL;
-    sites_lock();
-    if (site_table.on && !site_table.exact)
-        w = events_to;
-    if (w) {
-        site_table.samples++;
-        keep_pace();
-    } else if (site_table.on) {
-        count(jni, sites_find(signature, self, frames, n), object, size, p);
+    if (!ours && sites_lock_patiently((double)size / p)) {
+        if (site_table.on && !site_table.exact)
+            w = events_to;
+        if (w) {
+            site_table.samples++;
+            keep_pace();
+        } else if (site_table.on) {
+            count(jni, sites_find(signature, self, frames, n), object, size, p);
+        }
+        sites_unlock();
     }
-    sites_unlock();
+    (void)patience_end();
     if (w)
         write_sample(w, signature, self, frames, n, (double)size / p);
     budget_end(COST_ALLOCATIONS, cost);

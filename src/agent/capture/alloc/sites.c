@@ -4,13 +4,17 @@
 #include "agent/session/ending.h"
 #include "agent/stacks/own_stack.h"
 #include "agent/vm/names.h"
+#include "agent/vm/patience.h"
 #include "base/clock.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MAX_SITES = 1 << 20, MAX_LIVE = 1 << 28 };
+
+static _Atomic uint64_t bytes_stopped; /* of objects for which the lock was not to be had */
 
 struct site_table site_table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -36,6 +40,7 @@ static void forget(JNIEnv *jni)
     vec_clear(&site_table.live);
     site_table.samples = site_table.lost = site_table.not_followed = 0;
     site_table.variance_bytes = 0;
+    atomic_store(&bytes_stopped, 0);
 }
 
 void sites_start_again(JNIEnv *jni)
@@ -67,6 +72,15 @@ void sites_end(void)
 void sites_lock(void)
 {
     pthread_mutex_lock(&site_table.lock);
+}
+
+/* Stacks that were read without the lock of the names are of no use. */
+bool sites_lock_patiently(double bytes)
+{
+    if (!patience_lost() && patience_lock(&site_table.lock))
+        return true;
+    atomic_fetch_add(&bytes_stopped, (uint64_t)(bytes + 0.5));
+    return false;
 }
 
 void sites_unlock(void)
@@ -325,6 +339,7 @@ void sites_flush(JNIEnv *jni, struct jfr_writer *w)
     pthread_mutex_lock(&site_table.lock);
     jfr_lose_total(w, LOSS_ALLOC_SITE, site_table.lost + alloc_no_room);
     jfr_lose_total(w, LOSS_ALLOC_FOLLOW, site_table.not_followed);
+    jfr_lose_total(w, LOSS_ALLOC_STOPPED, atomic_load(&bytes_stopped));
     pthread_mutex_unlock(&site_table.lock);
     /* Without a collection no object has died. */
     if (site_table.garbage && !(*jni)->IsSameObject(jni, site_table.garbage, NULL))

@@ -79,6 +79,11 @@ int64_t sites_find(const char *signature, const struct thread *self,
 struct site *sites_at(int64_t number); /* under the lock */
 void sites_lock(void);
 /*
+ * The same within a section of patience.h. On failure the objects, which have these bytes, are
+ * counted as lost.
+ */
+bool sites_lock_patiently(double bytes) must_check;
+/*
  * Makes the VM take a fourth as many samples with each level; 0: as many as usual. The weights of
  * the samples are adjusted.
  */
