@@ -60,7 +60,7 @@ static bool shows_anything(const struct profile *p, const char *path)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
     _cleanup_(timeline_freep) struct timeline *t = NULL;
-    return profile_has_samples(p) || p->calls.len || p->sites.len ||
+    return profile_has_samples(p) || p->sites.len ||
            (timeline_load(&t, path, &why) == 0 && page_has_threads(t));
 }
 

@@ -298,28 +298,9 @@ static int print_callers(const struct profile_view *v, size_t limit)
     return 0;
 }
 
-/* Returns true when calls were counted, but so few or so short ones that none has a weight. */
-static bool counts_alone(const struct selection *s, const struct profile *p)
-{
-    for (int m = 0; m < PROFILE_METRICS; m++)
-        if (p->series[m].samples.len)
-            return false;
-    return !s->metric && p->calls.len;
-}
-
-static int print_counts(const struct report *o, const struct selection *s, const struct profile *p,
-                        const char *path)
-{
-    printf("%s: calls were counted; none has a time\n", path);
-    int r = report_exact_print(p, &s->filter, o->limit);
-    return r < 0 ? complain_errno(path, "cannot rank", r) : 0;
-}
-
 static int print_report(const struct report *o, const struct selection *s, const struct profile *p,
                         const char *path)
 {
-    if (counts_alone(s, p))
-        return print_counts(o, s, p, path);
     enum profile_metric metric;
     int status = reading_metric(s, p, path, &metric);
     if (status)
@@ -435,7 +416,7 @@ static int put_metric(struct json *j, const struct profile *p, const struct prof
 static int print_json(const struct selection *s, const struct profile *p, const char *path)
 {
     enum profile_metric only = PROFILE_CPU;
-    int status = counts_alone(s, p) ? 0 : reading_metric(s, p, path, &only);
+    int status = reading_metric(s, p, path, &only);
     if (status)
         return status;
     _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 2);

@@ -100,6 +100,23 @@ int load_unlisted(struct profile *p, enum profile_metric metric, uint64_t weight
     return profile_sample(p, metric, s);
 }
 
+/*
+ * Counted calls are a profile even where none has a time. A sample without weight distinguishes it
+ * from one that was not recorded.
+ */
+static int show_calls(struct profile *p)
+{
+    const struct profile_series *s = &p->series[PROFILE_EXACT];
+    if (s->samples.len || (!p->calls.len && !s->stated))
+        return 0;
+    int64_t thread = p->calls.len ? p->calls.data[0].thread : profile_thread(p, 0, "", 0);
+    uint32_t node = p->calls.len ? p->calls.data[0].node : 0;
+    return thread < 0
+               ? (int)thread
+               : profile_sample(p, PROFILE_EXACT,
+                                (struct profile_sample){.thread = (uint32_t)thread, .node = node});
+}
+
 int profile_load(struct profile **ret, const char *path, enum load_detail detail,
                  const struct profile_filter *filter, struct buf *why, load_progress *progress,
                  void *context)
@@ -126,6 +143,8 @@ int profile_load(struct profile **ret, const char *path, enum load_detail detail
                             ? JFR_RING_ADVICE
                             : "not a recording (JFR, HPROF, pprof, OTLP or collapsed stacks)");
     file_map_release(&map);
+    if (r == 0)
+        r = show_calls(l.profile);
     if (r < 0)
         profile_free(l.profile);
     else

@@ -37,7 +37,7 @@ static int64_t add_frame(struct profile *p, const char *text, size_t len)
  * Reads the line in which export/collapsed.c states what the numbers are. In other files they are
  * CPU samples.
  */
-static bool read_metric(const char *line, size_t len, enum profile_metric *ret)
+static bool read_metric(struct profile *p, const char *line, size_t len, enum profile_metric *ret)
 {
     const size_t start = strlen(COLLAPSED_METRIC), end = strlen(" 0");
     if (len <= start + end || memcmp(line, COLLAPSED_METRIC, start) != 0)
@@ -47,6 +47,7 @@ static bool read_metric(const char *line, size_t len, enum profile_metric *ret)
         if (len == start + n + end && memcmp(line + start, profile_metrics[m].name, n) == 0)
             *ret = (enum profile_metric)m;
     }
+    p->series[*ret].stated = true;
     return true;
 }
 
@@ -102,7 +103,7 @@ int load_collapsed(struct load *l)
         size_t len = (size_t)((stop ? stop : end) - at);
         if (len && at[len - 1] == '\r')
             len--;
-        if (len && !read_metric(at, len, &metric)) {
+        if (len && !read_metric(l->profile, at, len, &metric)) {
             r = read_note(l->profile, metric, at, len);
             r = r == 0 ? add_line(l, metric, at, len, number) : MIN(r, 0);
         }

@@ -390,12 +390,11 @@ static int settle(struct reading *r)
     int e = 0;
     for (int i = 0; e == 0 && i < KINDS; i++)
         e = tally_end(&r->tallies[i], &r->sums[i]);
-    load_pay_owed(r, PROFILE_EXACT);
-    load_pay_owed(r, PROFILE_ALLOCATION);
-    if (e == 0)
-        e = load_pay_by_method(r);
+    load_pay_owed(r);
     if (e == 0 && r->totals.len)
         e = load_settle_totals(r);
+    if (e == 0)
+        e = load_settle_times(r);
     if (e == 0)
         e = sums_move(&r->sums[timed ? TIMED : CPU], cpu);
     if (e == 0)
@@ -520,7 +519,7 @@ int load_jfr(struct load *l)
     map_release(&r.total_of);
     vec_release(&r.totals);
     vec_release(&r.site_times);
-    for (int i = 0; i < PROFILE_METRICS; i++)
-        map_release(&r.owed[i]);
+    vec_release(&r.call_times);
+    map_release(&r.owed);
     return e;
 }

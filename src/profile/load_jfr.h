@@ -74,13 +74,14 @@ struct reading {
     VEC(struct load_site_time) site_times; /* of each site */
     int64_t sampler_ns;                    /* the time of the latest jvmscope.SamplerCost */
     struct map calls;                      /* node and thread to the row of calls */
+    VEC(uint64_t) call_times;              /* of each row of calls: when it was last reported */
     struct map total_of;                   /* the same to the row of totals */
     VEC(struct load_total) totals;         /* totals of methods; the node has one frame */
     /*
      * node and thread to the amount that is still to be subtracted from its samples, see
      * add_change()
      */
-    struct map owed[PROFILE_METRICS];
+    struct map owed;
 };
 
 /* ---- load_jfr.c */
@@ -97,13 +98,7 @@ uint64_t load_since_start(struct reading *r, int64_t start_ns) must_check;
 /* ---- load_jfr_exact.c */
 
 /* Subtracts the amounts in `owed` from the latest samples. */
-void load_pay_owed(struct reading *r, enum profile_metric metric);
-/*
- * Times below zero, where the probes cost more than was measured, are subtracted from the same
- * method's other stacks, so that the views of weights and the table of calls agree on each method.
- * To be called after load_pay_owed. Returns 0 or -ENOMEM.
- */
-int load_pay_by_method(struct reading *r) must_check;
+void load_pay_owed(struct reading *r);
 
 /*
  * Adds the calls of a method up to now, which are saved from time to time when there are many
@@ -118,9 +113,19 @@ int load_total(struct reading *r, const struct rec_row *row) must_check;
 int load_settle_totals(struct reading *r) must_check;
 
 /*
- * Adds exact calls: a row of the table for each stack and thread, and self time for views and flame
- * graphs, where that of calls that have not returned lies under a mark of its own.
+ * Decides on the times of calls once all are read, and makes the samples of views from them, where
+ * the time of calls that have not returned lies under a mark of its own. To be called after
+ * load_settle_totals. Returns 0 or -ENOMEM.
+ *
+ * Which part of the probes' cost lies in a method and which in its caller is not known, so a time
+ * without that cost may be below zero, and another one is then too large by as much. What is below
+ * zero is added to the time of the nearest caller, and what has no caller is taken from all times
+ * in proportion. No time is negative afterwards, and the sum is the same, or zero if it was less:
+ * what every table, tree and format shows is this sum.
  */
+int load_settle_times(struct reading *r) must_check;
+
+/* Adds exact calls: a row of the table for each stack and thread. */
 int load_calls(struct reading *r, const struct rec_row *row) must_check;
 
 /* Adds a method that was left without probes, and why. */

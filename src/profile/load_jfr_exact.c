@@ -4,18 +4,17 @@
 #include <errno.h>
 
 /*
- * Adds a change of a sum that events report incrementally. A view has no negative weights. When a
- * sum decreases because a better figure became known, the difference is subtracted from later
- * changes, and what then remains from earlier ones (load_pay_owed).
+ * Adds a change of a site's bytes, which events report incrementally. A view has no negative
+ * weights. When a sum decreases because a better figure became known, the difference is subtracted
+ * from later changes, and what then remains from earlier ones (load_pay_owed).
  */
-static int add_change(struct reading *r, enum profile_metric metric, const struct rec_row *row,
-                      int64_t node, int64_t change)
+static int add_change(struct reading *r, const struct rec_row *row, int64_t node, int64_t change)
 {
     int64_t thread = load_thread_of_row(r, row);
     if (thread < 0 || node < 0)
         return -ENOMEM;
-    uint64_t key = (uint64_t)thread << 32 | (uint64_t)node, *owed = map_get(&r->owed[metric], key);
-    if (change < 0 && !owed && !(owed = map_at(&r->owed[metric], key, 0, NULL)))
+    uint64_t key = (uint64_t)thread << 32 | (uint64_t)node, *owed = map_get(&r->owed, key);
+    if (change < 0 && !owed && !(owed = map_at(&r->owed, key, 0, NULL)))
         return -ENOMEM;
     if (change < 0)
         *owed += 0 - (uint64_t)change;
@@ -28,18 +27,18 @@ static int add_change(struct reading *r, enum profile_metric metric, const struc
         return 0;
     struct profile_sample s = {load_since_start(r, row->start_ns), (uint64_t)change - paid,
                                (uint32_t)thread, (uint32_t)node};
-    return vec_push(&r->p->series[metric].samples, s);
+    return vec_push(&r->p->series[PROFILE_ALLOCATION].samples, s);
 }
 
-void load_pay_owed(struct reading *r, enum profile_metric metric)
+void load_pay_owed(struct reading *r)
 {
-    struct profile_series *s = &r->p->series[metric];
+    struct profile_series *s = &r->p->series[PROFILE_ALLOCATION];
     size_t kept = 0;
-    if (!r->owed[metric].len)
+    if (!r->owed.len)
         return;
     for (size_t i = s->samples.len; i-- > 0;) {
         struct profile_sample *sample = &s->samples.data[i];
-        uint64_t *owed = map_get(&r->owed[metric], (uint64_t)sample->thread << 32 | sample->node);
+        uint64_t *owed = map_get(&r->owed, (uint64_t)sample->thread << 32 | sample->node);
         uint64_t paid = owed ? MIN(*owed, sample->weight) : 0;
         sample->weight -= paid;
         if (paid)
@@ -49,43 +48,6 @@ void load_pay_owed(struct reading *r, enum profile_metric metric)
         if (s->samples.data[i].weight)
             s->samples.data[kept++] = s->samples.data[i];
     s->samples.len = kept;
-}
-
-/* Returns the string that names a node's method, or 0 for the root and marks. */
-static uint32_t method_label(const struct profile *p, uint32_t node)
-{
-    const struct profile_frame *f = node ? profile_node_frame(p, node) : NULL;
-    return f && f->kind != FRAME_MARK ? p->methods.data[f->method].label : 0;
-}
-
-int load_pay_by_method(struct reading *r)
-{
-    struct profile_series *s = &r->p->series[PROFILE_EXACT];
-    struct map owed = {0}; /* by the method's label */
-    uint64_t key, left;
-    size_t kept = 0;
-    int error = 0;
-    for (size_t i = 0; error == 0 && map_next(&r->owed[PROFILE_EXACT], &i, &key, &left);) {
-        uint32_t label = left ? method_label(r->p, (uint32_t)key) : 0;
-        uint64_t *of = label ? map_at(&owed, label, 0, NULL) : NULL;
-        if (of)
-            *of += left;
-        error = label && !of ? -ENOMEM : 0;
-    }
-    for (size_t i = 0; error == 0 && owed.len && i < s->samples.len; i++) {
-        struct profile_sample *sample = &s->samples.data[i];
-        uint64_t *of = map_get(&owed, method_label(r->p, sample->node));
-        uint64_t paid = of ? MIN(*of, sample->weight) : 0;
-        sample->weight -= paid;
-        if (paid)
-            *of -= paid;
-        if (sample->weight)
-            s->samples.data[kept++] = *sample;
-    }
-    if (error == 0 && owed.len)
-        s->samples.len = kept;
-    map_release(&owed);
-    return error;
 }
 
 static int64_t read_calls(struct reading *r, const struct rec_row *row, struct profile_calls *ret)
@@ -158,15 +120,8 @@ int load_settle_totals(struct reading *r)
             continue;
         int64_t node = profile_node(p, (uint32_t)above, p->nodes.data[rest.node].frame);
         rest.node = (uint32_t)node;
-        if (node < 0 || vec_push(&p->calls, rest) < 0)
-            return -ENOMEM;
-        int64_t open_ns = MAX(MIN(rest.open_ns, rest.self_ns), 0), ns = rest.self_ns - open_ns;
-        int64_t open = open_ns ? profile_open_node(p, rest.node) : 0;
-        struct profile_sample s = {p->duration_ns, (uint64_t)ns, rest.thread, rest.node},
-                              not_returned = {p->duration_ns, (uint64_t)open_ns, rest.thread,
-                                              (uint32_t)open};
-        if (open < 0 || (ns > 0 && vec_push(&p->series[PROFILE_EXACT].samples, s) < 0) ||
-            (open_ns && vec_push(&p->series[PROFILE_EXACT].samples, not_returned) < 0))
+        uint64_t time_ns = load_since_start(r, r->totals.data[i].at_ns);
+        if (node < 0 || vec_push(&p->calls, rest) < 0 || vec_push(&r->call_times, time_ns) < 0)
             return -ENOMEM;
     }
     return above < 0 ? (int)above : 0;
@@ -181,24 +136,99 @@ int load_calls(struct reading *r, const struct rec_row *row)
     /* Each event holds the difference from the one before. */
     bool added = false;
     uint64_t *at = map_at(&r->calls, (uint64_t)c.thread << 32 | c.node, r->p->calls.len, &added);
-    int error = !at ? -ENOMEM : added ? vec_push(&r->p->calls, c) : 0;
-    if (at && !added) {
-        struct profile_calls *sum = &r->p->calls.data[*at];
-        sum->calls += c.calls;
-        sum->samples += c.samples;
-        /* A file may contain any numbers. */
-        sum->self_ns = (int64_t)((uint64_t)sum->self_ns + (uint64_t)c.self_ns);
-        sum->raw_ns = (int64_t)((uint64_t)sum->raw_ns + (uint64_t)c.raw_ns);
-        sum->open_ns = (int64_t)((uint64_t)sum->open_ns + (uint64_t)c.open_ns);
-        sum->slowest_ns = MAX(sum->slowest_ns, c.slowest_ns);
+    uint64_t time_ns = load_since_start(r, row->start_ns);
+    if (!at || (added && (vec_push(&r->p->calls, c) < 0 || vec_push(&r->call_times, time_ns) < 0)))
+        return -ENOMEM;
+    if (added)
+        return 0;
+    struct profile_calls *sum = &r->p->calls.data[*at];
+    r->call_times.data[*at] = MAX(r->call_times.data[*at], time_ns);
+    sum->calls += c.calls;
+    sum->samples += c.samples;
+    /* A file may contain any numbers. */
+    sum->self_ns = (int64_t)((uint64_t)sum->self_ns + (uint64_t)c.self_ns);
+    sum->raw_ns = (int64_t)((uint64_t)sum->raw_ns + (uint64_t)c.raw_ns);
+    sum->open_ns = (int64_t)((uint64_t)sum->open_ns + (uint64_t)c.open_ns);
+    sum->slowest_ns = MAX(sum->slowest_ns, c.slowest_ns);
+    return 0;
+}
+
+static int by_node(const void *a, const void *b, void *calls)
+{
+    const struct profile_calls *x = (const struct profile_calls *)calls + *(const uint32_t *)a,
+                               *y = (const struct profile_calls *)calls + *(const uint32_t *)b;
+    return x->node != y->node ? (x->node < y->node ? 1 : -1)
+                              : (x->thread > y->thread) - (x->thread < y->thread);
+}
+
+/* Adds what is below zero to the nearest caller of the same thread. Returns what has no caller. */
+static uint64_t give_to_callers(struct reading *r, const uint32_t *callees_first)
+{
+    struct profile *p = r->p;
+    uint64_t rest = 0;
+    for (size_t i = 0; i < p->calls.len; i++) {
+        struct profile_calls *c = &p->calls.data[callees_first[i]];
+        if (c->self_ns >= 0)
+            continue;
+        const uint64_t *caller = NULL;
+        for (uint32_t n = p->nodes.data[c->node].parent; n && !caller; n = p->nodes.data[n].parent)
+            caller = map_get(&r->calls, (uint64_t)c->thread << 32 | n);
+        if (caller) {
+            int64_t *to = &p->calls.data[*caller].self_ns;
+            *to = (int64_t)((uint64_t)*to + (uint64_t)c->self_ns);
+        } else {
+            rest += 0 - (uint64_t)c->self_ns;
+        }
+        c->self_ns = 0;
     }
-    if (error == 0)
-        error = add_change(r, PROFILE_EXACT, row, node,
-                           (int64_t)((uint64_t)c.self_ns - (uint64_t)c.open_ns));
-    if (error < 0 || !c.open_ns)
-        return error;
-    int64_t open = profile_open_node(r->p, c.node);
-    return open < 0 ? (int)open : add_change(r, PROFILE_EXACT, row, open, c.open_ns);
+    return rest;
+}
+
+/* Takes an amount from all times, from each in proportion to it. */
+static void take_from_all(struct profile *p, uint64_t amount)
+{
+    uint64_t sum = 0, given = 0;
+    double before = 0;
+    for (size_t i = 0; i < p->calls.len; i++)
+        sum += (uint64_t)p->calls.data[i].self_ns;
+    uint64_t left = sum > amount ? sum - amount : 0;
+    for (size_t i = 0; i < p->calls.len && amount; i++) {
+        int64_t *self = &p->calls.data[i].self_ns;
+        before += (double)*self;
+        uint64_t to = sum ? (uint64_t)(before / (double)sum * (double)left + 0.5) : 0;
+        to = MAX(MIN(to, left), given);
+        *self = (int64_t)MIN(to - given, (uint64_t)*self);
+        given += (uint64_t)*self;
+    }
+}
+
+int load_settle_times(struct reading *r)
+{
+    struct profile *p = r->p;
+    struct profile_series *series = &p->series[PROFILE_EXACT];
+    _cleanup_free_ uint32_t *order = calloc(p->calls.len + 1, sizeof(*order));
+    if (!order)
+        return -ENOMEM;
+    for (size_t i = 0; i < p->calls.len; i++)
+        order[i] = (uint32_t)i;
+    if (p->calls.len)
+        qsort_r(order, p->calls.len, sizeof(*order), by_node, p->calls.data);
+    take_from_all(p, give_to_callers(r, order));
+    for (size_t i = 0; i < p->calls.len; i++) {
+        struct profile_calls *c = &p->calls.data[i];
+        uint64_t time_ns = r->call_times.data[i];
+        c->open_ns = MAX(MIN(c->open_ns, c->self_ns), 0);
+        int64_t ns = c->self_ns - c->open_ns;
+        int64_t open = c->open_ns ? profile_open_node(p, c->node) : 0;
+        struct profile_sample s = {time_ns, (uint64_t)ns, c->thread, c->node};
+        if (open < 0 || (ns && vec_push(&series->samples, s) < 0))
+            return -ENOMEM;
+        s.weight = (uint64_t)c->open_ns;
+        s.node = (uint32_t)open;
+        if (open && vec_push(&series->samples, s) < 0)
+            return -ENOMEM;
+    }
+    return 0;
 }
 
 int load_left(struct reading *r, const struct rec_object *o)
@@ -266,5 +296,5 @@ int load_site(struct reading *r, const struct rec_row *row, const struct rec_eve
             sum->uncollected = site.uncollected;
         }
     }
-    return error < 0 ? error : add_change(r, PROFILE_ALLOCATION, row, node, (int64_t)site.bytes);
+    return error < 0 ? error : add_change(r, row, node, (int64_t)site.bytes);
 }

@@ -183,6 +183,7 @@ static int add_profile(struct filling *f, const struct wire_profile *p, bool all
             continue;
         struct wire_meaning m = wire_meaning(f->b, p, t);
         *ret_any = true;
+        to->series[reading.metric].stated = true;
         if (text)
             to->series[reading.metric].note = (uint32_t)text;
         if (profile_metrics[reading.metric].unit == UNIT_SAMPLES && m.count)

@@ -120,7 +120,8 @@ struct profile_series {
     /* a weight is what the sample stands for, given its probability of being taken */
     bool estimated;
     bool listed_only; /* the file omits what is below a cutoff and does not say how much that is */
-    uint32_t note;    /* a string: what profile_note said where the samples come from; 0 is none */
+    bool stated; /* the file says that it holds this metric, whether or not a stack has any of it */
+    uint32_t note; /* a string: what profile_note said where the samples come from; 0 is none */
 };
 
 /*

@@ -236,3 +236,50 @@ def test_calls_that_never_returned_do_not_lead(jdk, tmp_path):
     assert "In calls that had not returned" in lab.output("report", tmp_path / "t.collapsed")
     again = lab.read_json("report", "--json", tmp_path / "t.collapsed")["times"]
     assert again["unattributed"] == 0 and again["open_ns"] == sum(m["open_ns"] for m in times["methods"]), again["open_ns"]
+
+
+def every_total(out, folder):
+    """The total in each output of a recording, and where the output has them, its methods' own times that are not 0."""
+    table = lab.read_json("report", "--json", out)["times"]
+    assert sum(m["self_ns"] or 0 for m in table["methods"]) == table["total_ns"]
+    totals, own = {"json": table["total_ns"]}, {"json": {m["method"]: m["self_ns"] for m in table["methods"] if m["self_ns"]}}
+    for name in ("t.collapsed", "t.pb.gz", "t.otlp", "t.hprof.txt", "t.html", "t.jfr"):
+        lab.jvmscope("convert", *([] if name == "t.jfr" else ["--metric", "times"]), "-o", folder / name, out, check=True)
+        head = lab.jvmscope("report", "--stacks", "0", folder / name, check=True) if name != "t.html" else None
+        assert head is None or "Time of counted calls: " in head.stdout, head.stdout
+        if name not in ("t.html", "t.hprof.txt"):  # the text has whole milliseconds
+            again = lab.read_json("report", "--json", folder / name)["times"]
+            totals[name] = again["total" if "total" in again else "total_ns"]
+            own[name] = {m["method"]: m.get("self", m.get("self_ns")) for m in again["methods"] if m.get("self", m.get("self_ns"))}
+    data = outputs.page(folder / "t.html")
+    metric = next(m for m in data["metrics"] if m["name"] == "times")
+    found = {"page": outputs.page_weights(data, metric), "lines": outputs.collapsed_weights(folder / "t.collapsed"), "pprof": outputs.pprof(folder / "t.pb.gz")[0]}
+    for name, weights in found.items():
+        totals[name] = weights.sum
+        own[name] = {m: ns for m, ns in weights.own.items() if ns and not m.startswith("[")}
+    lab.jvmscope("diff", out, out, check=True)
+    totals["diff"] = lab.read_json("diff", "--json", out, out)["times"]["base_total"]
+    return totals, own
+
+
+@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.parametrize("clock", ["cpu", "elapsed"])
+@pytest.mark.parametrize("args", [(), ("small",)])
+def test_calls_without_a_time_are_a_recording_in_every_output(jdk, tmp_path, clock, args):
+    """Methods that are only counted have no time, and methods that were called seven times probably have none. Their calls are shown,
+    under a head that says of which span they are, and every format can be written and read."""
+    out, times = recorded(jdk, tmp_path, "FewCalls", *args, options=f",clock={clock},include=FewCalls$*")
+    rows = {m["method"]: m for m in times["methods"]}
+    assert rows["FewCalls$Small.next"]["calls"] == (7 if args else 21) and rows["FewCalls$Small.next"]["timed"] is False
+    assert args or rows["FewCalls$Short.sum"]["calls"] == 7
+    head, *table = lab.jvmscope("report", out, check=True).stdout.splitlines()
+    assert re.search(r": Time of counted calls: \S+ \S+, in [\d.]+ m?s", head), head
+    assert [line for line in table if line.split()[:1] == [str(rows["FewCalls$Small.next"]["calls"])]], table
+    if args:
+        assert times["total_ns"] == 0
+        assert [line for line in table if re.match(r" +7 .*not timed  FewCalls.Small\.next$", line)], table
+    totals, own = every_total(out, tmp_path)
+    assert len(set(totals.values())) == 1, totals
+    assert all(methods == own["json"] for methods in own.values()), own
+    # Where none is measured, a comparison has nothing to divide by.
+    assert lab.read_json("diff", "--json", out, out)["times"]["new_total"] == times["total_ns"]
