@@ -195,8 +195,9 @@ static void take_from_all(struct profile *p, uint64_t amount)
     for (size_t i = 0; i < p->calls.len && amount; i++) {
         int64_t *self = &p->calls.data[i].self_ns;
         before += (double)*self;
-        uint64_t to = sum ? (uint64_t)(before / (double)sum * (double)left + 0.5) : 0;
-        to = MAX(MIN(to, left), given);
+        /* A file may contain any numbers, whose sum may be too large for its type. */
+        double at = sum ? before / (double)sum * (double)left + 0.5 : 0;
+        uint64_t to = MAX(at < (double)left ? (uint64_t)at : left, given);
         *self = (int64_t)MIN(to - given, (uint64_t)*self);
         given += (uint64_t)*self;
     }
