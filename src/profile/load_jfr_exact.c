@@ -62,6 +62,8 @@ static int64_t read_calls(struct reading *r, const struct rec_row *row, struct p
         .samples = (uint64_t)rec_row_long(row, SAMPLES, 0),
         .self_ns = rec_row_ns(row, SELF_TIME, 0),
         .raw_ns = rec_row_ns(row, RAW_SELF_TIME, 0),
+        .cost_ns = (int64_t)((uint64_t)rec_row_ns(row, RAW_SELF_TIME, 0) -
+                             (uint64_t)rec_row_ns(row, SELF_TIME, 0)),
         .slowest_ns = (uint64_t)rec_row_ns(row, SLOWEST, 0),
         .open_ns = rec_row_ns(row, OPEN_TIME, 0),
     };
@@ -108,6 +110,7 @@ int load_settle_totals(struct reading *r)
             rest->samples -= MIN(rest->samples, c->samples);
             rest->self_ns = (int64_t)((uint64_t)rest->self_ns - (uint64_t)c->self_ns);
             rest->raw_ns = (int64_t)((uint64_t)rest->raw_ns - (uint64_t)c->raw_ns);
+            rest->cost_ns = (int64_t)((uint64_t)rest->cost_ns - (uint64_t)c->cost_ns);
             rest->open_ns = (int64_t)((uint64_t)rest->open_ns - (uint64_t)c->open_ns);
         }
     }
@@ -148,6 +151,7 @@ int load_calls(struct reading *r, const struct rec_row *row)
     /* A file may contain any numbers. */
     sum->self_ns = (int64_t)((uint64_t)sum->self_ns + (uint64_t)c.self_ns);
     sum->raw_ns = (int64_t)((uint64_t)sum->raw_ns + (uint64_t)c.raw_ns);
+    sum->cost_ns = (int64_t)((uint64_t)sum->cost_ns + (uint64_t)c.cost_ns);
     sum->open_ns = (int64_t)((uint64_t)sum->open_ns + (uint64_t)c.open_ns);
     sum->slowest_ns = MAX(sum->slowest_ns, c.slowest_ns);
     return 0;
@@ -161,46 +165,16 @@ static int by_node(const void *a, const void *b, void *calls)
                               : (x->thread > y->thread) - (x->thread < y->thread);
 }
 
-/* Adds what is below zero to the nearest caller of the same thread. Returns what has no caller. */
-static uint64_t give_to_callers(struct reading *r, const uint32_t *callees_first)
+/* The nearest caller of the same thread whose calls were counted; NULL: there is none. */
+static struct profile_calls *caller_of(struct reading *r, const struct profile_calls *c)
 {
     struct profile *p = r->p;
-    uint64_t rest = 0;
-    for (size_t i = 0; i < p->calls.len; i++) {
-        struct profile_calls *c = &p->calls.data[callees_first[i]];
-        if (c->self_ns >= 0)
-            continue;
-        const uint64_t *caller = NULL;
-        for (uint32_t n = p->nodes.data[c->node].parent; n && !caller; n = p->nodes.data[n].parent)
-            caller = map_get(&r->calls, (uint64_t)c->thread << 32 | n);
-        if (caller) {
-            int64_t *to = &p->calls.data[*caller].self_ns;
-            *to = (int64_t)((uint64_t)*to + (uint64_t)c->self_ns);
-        } else {
-            rest += 0 - (uint64_t)c->self_ns;
-        }
-        c->self_ns = 0;
+    for (uint32_t n = p->nodes.data[c->node].parent; n; n = p->nodes.data[n].parent) {
+        const uint64_t *at = map_get(&r->calls, (uint64_t)c->thread << 32 | n);
+        if (at)
+            return &p->calls.data[*at];
     }
-    return rest;
-}
-
-/* Takes an amount from all times, from each in proportion to it. */
-static void take_from_all(struct profile *p, uint64_t amount)
-{
-    uint64_t sum = 0, given = 0;
-    double before = 0;
-    for (size_t i = 0; i < p->calls.len; i++)
-        sum += (uint64_t)p->calls.data[i].self_ns;
-    uint64_t left = sum > amount ? sum - amount : 0;
-    for (size_t i = 0; i < p->calls.len && amount; i++) {
-        int64_t *self = &p->calls.data[i].self_ns;
-        before += (double)*self;
-        /* A file may contain any numbers, whose sum may be too large for its type. */
-        double at = sum ? before / (double)sum * (double)left + 0.5 : 0;
-        uint64_t to = MAX(at < (double)left ? (uint64_t)at : left, given);
-        *self = (int64_t)MIN(to - given, (uint64_t)*self);
-        given += (uint64_t)*self;
-    }
+    return NULL;
 }
 
 int load_settle_times(struct reading *r)
@@ -214,7 +188,12 @@ int load_settle_times(struct reading *r)
         order[i] = (uint32_t)i;
     if (p->calls.len)
         qsort_r(order, p->calls.len, sizeof(*order), by_node, p->calls.data);
-    take_from_all(p, give_to_callers(r, order));
+    for (size_t i = 0; i < p->calls.len; i++) { /* callees first */
+        struct profile_calls *c = &p->calls.data[order[i]], *caller;
+        if (c->self_ns < 0 && (caller = caller_of(r, c)))
+            caller->self_ns = (int64_t)((uint64_t)caller->self_ns + (uint64_t)c->self_ns);
+        c->self_ns = MAX(c->self_ns, 0);
+    }
     for (size_t i = 0; i < p->calls.len; i++) {
         struct profile_calls *c = &p->calls.data[i];
         uint64_t time_ns = r->call_times.data[i];

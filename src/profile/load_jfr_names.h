@@ -27,7 +27,7 @@ struct answers {
 };
 
 struct name_method {
-    uint32_t number; /* the number in the profile, + 1; 0: not seen yet */
+    uint32_t number;                     /* the number in the profile, + 1; 0: not seen yet */
     bool is_mark, is_agents, is_library; /* of the agent's library */
 };
 

@@ -134,7 +134,8 @@ struct profile_calls {
      * samples: the number of readings on which self and raw are based; 0 when every call was timed
      */
     uint64_t calls, samples;
-    int64_t self_ns, raw_ns; /* without and with the cost of counting; self may be negative */
+    int64_t self_ns, raw_ns; /* without and with the cost of counting; self is not negative */
+    int64_t cost_ns;         /* what counting cost by measurement, which may exceed raw */
     uint64_t slowest_ns;     /* 0: unknown */
     int64_t open_ns;         /* the part of self_ns in calls that had not returned at the end */
 };

@@ -355,9 +355,13 @@ static int write_marks(struct jfr_writer *w, uint32_t type, uint64_t now)
     return 0;
 }
 
+/*
+ * Without a call or a reading there is still a difference in the time, where the cost of the calls
+ * that were reported before is now known better.
+ */
 static bool is_empty(const struct trace_row *row)
 {
-    return !row->calls && !row->samples && !row->raw_ns && !row->open_ns;
+    return !row->calls && !row->samples && !row->raw_ns && !row->self_ns && !row->open_ns;
 }
 
 /* Makes the next report include a row again for which this one had no room. */
