@@ -370,3 +370,16 @@ def test_report_tells_what_the_cutoff_left_out(jdk, tmp_path):
     assert binary["unattributed"] >= arrays and listed + binary["unattributed"] == binary["total"]
     assert text["listed_only"] is True and text["total"] < arrays
     assert "of the sites that the file lists" in lab.output("report", tmp_path / "s.txt")
+
+
+@pytest.mark.jdks(8, 17, 25, slow=(11, 21, 27))
+@pytest.mark.parametrize("options", ["", ",thread=y"])
+def test_objects_of_a_class_that_all_threads_found_uninitialized(jdk, tmp_path, options):
+    """Their size is not known when they are counted, and each thread's counts are final when it ends; none exist of the class that failed."""
+    done = jdk.java("BegunTogether", jvm=[jdk.agent(f"heap=sites,cutoff=0,file={tmp_path}/s.txt{options}")])
+    assert done.returncode == 0 and done.stdout == "done\n", done.stderr
+    rows = hproftext.Text(tmp_path / "s.txt").sites[0]
+    slow = [(r.alloc_objects, r.alloc_bytes) for r in rows if r.name == "BegunTogether$Slow"]
+    size = 16 if jdk.version == 27 else 24
+    assert slow == ([(1, size)] * 4 if options else [(4, 4 * size)])
+    assert not [r for r in rows if r.name == "BegunTogether$Fails"]

@@ -110,6 +110,8 @@ struct alloc_counter *alloc_counter_of(struct alloc_block *b, uint32_t point);
 struct alloc_block *alloc_block_for(struct alloc_block *own, uint64_t key, uint32_t point);
 /* Makes the thread the owner of a point's cell if the cell has none. */
 void alloc_own(struct alloc_block *own, uint64_t key, uint32_t point);
+/* True when the thread of this block owns the point's cell. */
+bool alloc_owns(const struct alloc_block *own, uint32_t point);
 /* The thread ends and gives up its cells. With `forget`, their next counts start a new stratum. */
 void alloc_disown(struct alloc_block *own, bool forget);
 
@@ -176,10 +178,10 @@ void alloc_begun(JNIEnv *jni, struct alloc_block *b, uint32_t point, jclass clas
 /* Objects that were counted so far are taken back no more. Under the lock. */
 void alloc_begun_forget(void);
 /*
- * Subtracts objects that were never created, and measures the others. Without the lock, while
- * alloc_busy.
+ * Subtracts objects that were never created, and measures the others: those of the thread that has
+ * the block `own`, or all if it is NULL. Without the lock, while alloc_busy.
  */
-void alloc_settle_begun(JNIEnv *jni);
+void alloc_settle_begun(JNIEnv *jni, const struct alloc_block *own);
 /*
  * Determines the instance size at a point; with class NULL, finds the class first. Not under the
  * lock; while alloc_busy.

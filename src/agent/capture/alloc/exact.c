@@ -171,7 +171,7 @@ static void flush(struct session *s, JNIEnv *jni)
 static uint64_t save(struct session *s, JNIEnv *jni, bool *ret_all)
 {
     alloc_busy = true;
-    alloc_settle_begun(jni);
+    alloc_settle_begun(jni, NULL);
     uint64_t written = sites_save(s, jni, alloc_settle, ret_all);
     alloc_busy = false;
     return written;
@@ -187,7 +187,7 @@ static void prepare_dump(struct session *s, JNIEnv *jni, enum dump_reason reason
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     alloc_busy = true;
-    alloc_settle_begun(jni);
+    alloc_settle_begun(jni, NULL);
     sites_dump(s, jni, alloc_settle);
     alloc_busy = false;
 }
@@ -202,7 +202,7 @@ static void ending(struct session *s, JNIEnv *jni)
 static void request(struct session *s, JNIEnv *jni, const struct hprof_request *r)
 {
     alloc_busy = true;
-    alloc_settle_begun(jni);
+    alloc_settle_begun(jni, NULL);
     sites_request(s, jni, r, alloc_settle);
     alloc_busy = false;
     /* The request may have changed the depth of stacks. */

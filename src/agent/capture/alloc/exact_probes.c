@@ -523,6 +523,15 @@ static void on_thread_ended(struct thread *thread, JNIEnv *jni)
 {
     if (!mine.slot)
         return;
+    /*
+     * If each thread has rows of its own, its counts are added to them below, for good: by now the
+     * classes of its objects are initialized, and their sizes can be measured.
+     */
+    if (sites_by_thread() && alloc_exact.on && !alloc_busy) {
+        alloc_busy = true;
+        alloc_settle_begun(jni, mine.block);
+        alloc_busy = false;
+    }
     sites_lock();
     settle_pending(jni, false);
     set_picks(0);

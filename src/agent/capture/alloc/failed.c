@@ -106,16 +106,23 @@ enum alloc_class_state alloc_class_state(JNIEnv *jni, jclass class)
     return s == ALLOC_CLASS_BEGINS && in_initialiser(jni, class) ? ALLOC_CLASS_WITHIN : s;
 }
 
+/* The entry of a block's point, or NULL. Under the lock. */
+static struct begun *find_begun(const struct alloc_block *b, uint32_t point)
+{
+    for (size_t i = 0; i < all_begun.len; i++)
+        if (all_begun.data[i].block == b && all_begun.data[i].point == point)
+            return &all_begun.data[i];
+    return NULL;
+}
+
 void alloc_begun(JNIEnv *jni, struct alloc_block *b, uint32_t point, jclass class,
                  enum alloc_class_state state)
 {
     uint32_t objects = state == ALLOC_CLASS_BEGINS;
-    for (size_t i = 0; i < all_begun.len; i++) {
-        struct begun *there = &all_begun.data[i];
-        if (there->block == b && there->point == point) {
-            there->objects += objects;
-            return;
-        }
+    struct begun *there = find_begun(b, point);
+    if (there) {
+        there->objects += objects;
+        return;
     }
     struct begun n = {b, point, objects, (*jni)->NewWeakGlobalRef(jni, class)};
     if (n.class && vec_push(&all_begun, n) < 0)
@@ -128,31 +135,48 @@ void alloc_begun_forget(void)
         all_begun.data[i].objects = 0;
 }
 
-void alloc_settle_begun(JNIEnv *jni)
+/* The class is initialized, or failed to: the entry is not needed any more. */
+static void settle(JNIEnv *jni, const struct begun *n, enum alloc_class_state s)
+{
+    jweak class = NULL;
+    sites_lock();
+    struct begun *there = find_begun(n->block, n->point);
+    if (there) {
+        struct alloc_sampling *l =
+            s == ALLOC_CLASS_FAILED ? alloc_sampling_of(there->block, there->point) : NULL;
+        if (l)
+            l->failed += there->objects;
+        class = there->class;
+        *there = all_begun.data[--all_begun.len];
+    }
+    sites_unlock();
+    if (class)
+        (*jni)->DeleteWeakGlobalRef(jni, class);
+}
+
+void alloc_settle_begun(JNIEnv *jni, const struct alloc_block *own)
 {
     VEC(struct begun) now = {0};
     sites_lock();
-    for (size_t i = 0; i < all_begun.len; i++)
-        (void)!vec_push(&now, all_begun.data[i]);
-    vec_clear(&all_begun);
+    size_t n = all_begun.len;
+    bool some = n && (*jni)->PushLocalFrame(jni, (jint)n) == 0;
+    for (size_t i = 0; some && i < n; i++) {
+        struct begun copy = all_begun.data[i];
+        if (own && copy.block != own && !alloc_owns(own, copy.point))
+            continue;
+        /* Another thread may delete the weak reference as soon as the lock is released. */
+        copy.class = (*jni)->NewLocalRef(jni, copy.class);
+        (void)!vec_push(&now, copy);
+    }
     sites_unlock();
     for (size_t i = 0; i < now.len; i++) {
-        struct begun *n = &now.data[i];
-        jclass class = (*jni)->NewLocalRef(jni, n->class);
-        enum alloc_class_state s = state_of(class);
+        enum alloc_class_state s = state_of(now.data[i].class);
         if (s == ALLOC_CLASS_READY)
-            alloc_measure(jni, n->point, class);
-        sites_lock();
-        struct alloc_sampling *l =
-            s == ALLOC_CLASS_FAILED ? alloc_sampling_of(n->block, n->point) : NULL;
-        if (l)
-            l->failed += n->objects;
-        bool keep = s == ALLOC_CLASS_BEGINS && vec_push(&all_begun, *n) == 0;
-        sites_unlock();
-        if (!keep)
-            (*jni)->DeleteWeakGlobalRef(jni, n->class);
-        if (class)
-            (*jni)->DeleteLocalRef(jni, class);
+            alloc_measure(jni, now.data[i].point, now.data[i].class);
+        if (s != ALLOC_CLASS_BEGINS)
+            settle(jni, &now.data[i], s);
     }
     vec_release(&now);
+    if (some)
+        (*jni)->PopLocalFrame(jni, NULL);
 }

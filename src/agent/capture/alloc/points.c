@@ -102,6 +102,14 @@ void alloc_own(struct alloc_block *own, uint64_t key, uint32_t point)
         __atomic_store_n(&c->owner, key, __ATOMIC_RELEASE);
 }
 
+bool alloc_owns(const struct alloc_block *own, uint32_t point)
+{
+    for (size_t i = 0; i < own->owned.len; i++)
+        if (own->owned.data[i] == point)
+            return true;
+    return false;
+}
+
 void alloc_disown(struct alloc_block *own, bool forget)
 {
     for (size_t i = 0; i < own->owned.len; i++) {
