@@ -66,9 +66,8 @@ struct capture {
      */
     int (*begin)(struct session *s, JNIEnv *jni, struct buf *why);
     /*
-     * A recording is about to end: what happens from now on does not belong to it. Called whether
-     * or not the row is active, from any thread, possibly more than once, and concurrently with its
-     * other functions.
+     * The recording ends: what happens from now on does not belong to it. For rows that go on
+     * writing what has a time while the dumps of the others take theirs.
      */
     void (*shut)(void);
     void (*stop)(struct session *s, JNIEnv *jni);

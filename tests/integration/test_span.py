@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A recording that is begun in a running program contains what happened within its span, and nothing of the time in which the
 classes were changed for it."""
+import re
 import struct
 
 import lab
@@ -38,6 +39,12 @@ def requests(out):
 
 def trace(out):
     return [len(shown("trace", "--json", "--method", "Ticks.tick*", out)["calls"])]
+
+
+def traced(out):
+    """When each traced call of tick began and ended, in ms since 1970."""
+    calls = shown("trace", "--json", "--method", "Ticks.tick*", out)["calls"]
+    return sorted((c["start_ns"] / 1e6, (c["start_ns"] + c["ns"]) / 1e6) for c in calls)
 
 
 def log(out):
@@ -102,6 +109,31 @@ def test_what_is_counted_is_of_the_span(jdk, tmp_path, record_property):
         # 30 ms: the clocks of the program and the recording are compared to within some milliseconds, and on a busy machine captures
         # write their counts one after the other.
         if not all(least - 30 <= n <= most + 30 for n in numbers) or "recorded up to" in done.stderr:
+            wrong[name] = found[name], done.stderr
+    record_property("found", str(found))
+    print(found)
+    assert not wrong, wrong
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_a_trace_lasts_as_long_as_the_recording(jdk, tmp_path, record_property):
+    """With each other capture, and with all of them: what these do at the end of a recording takes them 17 to 50 ms, in which calls
+    go on. Of the calls, which have times, the first and the last ten are compared with the program's own lines, and each lies in the
+    span."""
+    ticking, found, wrong = Ticking(jdk, tmp_path / "said"), {}, {}
+    with_trace = [*((name,) for name in CAPTURES if name != "trace"), ("live", "requests"), ("times", "live", "exceptions", "requests")]
+    for names in with_trace:
+        name, out = "-".join(names), tmp_path / f"{'-'.join(names)}.jfr"
+        options = tuple(dict.fromkeys(option for n in names for option in CAPTURES[n][0]))
+        done = lab.jvmscope("attach", "--trace", "Ticks.tick", *options, "-t", "1s", "-o", out, ticking.process.pid)
+        assert done.returncode == 0, (name, done.stderr)
+        start, end = span(out)
+        least, most = ticking.between(start, end)
+        calls, numbers = traced(out), [n for c in names for n in CAPTURES[c][1](out)]
+        found[name] = (round(end - start), least, most, len(calls), round(calls[0][0] - start, 1), round(end - calls[-1][0], 1), *numbers)
+        # A line has the ms in which it was printed, after the tick that it counts.
+        inside = all(before <= end and after >= start for before, after in calls)
+        if not (inside and least - 3 <= len(calls) <= most + 3 and all(least - 30 <= n <= most + 30 for n in numbers)) or re.search(r"calls? w(as|ere) lost", done.stderr):
             wrong[name] = found[name], done.stderr
     record_property("found", str(found))
     print(found)

@@ -26,8 +26,6 @@ extern pthread_mutex_t session_lock;
  * state: as in options/control.h; NULL: nothing.
  */
 void session_occupy(const char *state, const char *path);
-/* Stops the probes from writing more. Otherwise more would arrive than can be written meanwhile. */
-void session_shut_rows(void);
 /* Ends the session because its duration is over. */
 void session_time_is_over(struct session *s, JNIEnv *jni);
 struct timespec session_time_after(struct timespec t, long ms);

@@ -137,13 +137,6 @@ static int close_output(struct session *s, bool has_run)
     return last.error;
 }
 
-void session_shut_rows(void)
-{
-    for (int i = 0; i < captures_count; i++)
-        if (captures[i]->shut)
-            captures[i]->shut();
-}
-
 /* Ends what was begun, in reverse order, and closes the output. */
 static int finish(struct session *s, JNIEnv *jni)
 {
@@ -206,7 +199,6 @@ int session_thread(JNIEnv *jni, const char *text, jvmtiStartFunction run, void *
 
 void session_time_is_over(struct session *s, JNIEnv *jni)
 {
-    session_shut_rows();
     session_occupy("stopping", s->out.path);
     session_dump_rows(s, jni, DUMP_STOP);
     finish(s, jni);
@@ -521,7 +513,6 @@ void session_ending(void)
 {
     if (atomic_load(&always_on))
         return;
-    session_shut_rows(); /* before it waits for the worker, which may be writing */
     if (!lock_unless_occupied())
         return;
     uint64_t due = now_ns() + ENDING_S * NS_PER_SECOND;
@@ -532,7 +523,6 @@ void session_ending(void)
 
 int session_end(JNIEnv *jni, struct buf *why)
 {
-    session_shut_rows(); /* before it waits for the worker, which may be writing */
     pthread_mutex_lock(&session_lock);
     int r = -ESRCH;
     if (session_now && session_now->running) {

@@ -90,9 +90,9 @@ int session_thread(JNIEnv *jni, const char *name, jvmtiStartFunction run, void *
  */
 int session_end(JNIEnv *jni, struct buf *why);
 /*
- * The sender will end the session next and first asks what it is: nothing that happens from now on
- * belongs to the recording. If the request to end it does not come within ten seconds, it ends all
- * the same. Does nothing to a ring, of which the sender takes a copy first.
+ * The sender will end the session next and first asks what it is. If the request to end it does not
+ * come within ten seconds, it ends all the same. Does nothing to a ring, of which the sender takes
+ * a copy first.
  */
 void session_ending(void);
 /* Ends the session as if it had not begun, and removes its output. */

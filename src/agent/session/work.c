@@ -157,11 +157,18 @@ static bool changes_classes(const struct session *s)
     return changes;
 }
 
-/* All counts have been written; changing classes back is no part of the recording. */
+/*
+ * All counts have been written; changing classes back is no part of the recording. What the rows
+ * record with a time ends at the same moment, so that no part of the span lacks it.
+ */
 static void end_span(struct session *s)
 {
+    uint64_t now = now_ns();
+    for (int i = 0; i < captures_count; i++)
+        if (session_row_on(s, i) && captures[i]->shut)
+            captures[i]->shut();
     if (changes_classes(s) && s->out.jfr)
-        jfr_writer_ends(s->out.jfr, now_ns());
+        jfr_writer_ends(s->out.jfr, now);
 }
 
 void session_begin_span(struct session *s)
@@ -207,8 +214,10 @@ int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     session_flush_rows(s, jni);
     for (int i = 0; i < captures_count; i++)
-        if (row_dumps(s, i, reason) && captures[i]->prepare)
+        if (row_dumps(s, i, reason) && captures[i]->prepare) {
             captures[i]->prepare(s, jni, reason);
+            session_drain(s, jni); /* buffers must not fill up meanwhile */
+        }
     /* Printed on standard error, as the original HPROF does. */
     bool print = s->out.dictionary && option_on(&s->options, OPT_VERBOSE) && !vm.attached;
     const char *before = "Dumping";
@@ -225,6 +234,7 @@ int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
             session_line_open = true;
         }
         row->dump(s, jni, reason);
+        session_drain(s, jni);
         write_counted(s, i, until);
     }
     session_line_open = false;

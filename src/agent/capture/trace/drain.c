@@ -321,6 +321,9 @@ void drain_round(struct session *s, JNIEnv *jni)
     struct jfr_writer *w = s->out.jfr;
     trace_objects_work(s, jni);
     pthread_mutex_lock(&drain.lock);
+    /* Other rows began after this one, and the recording states when all of them had. */
+    if (drain.since && drain.since != UINT64_MAX)
+        drain.since = MAX(drain.since, s->started_ns);
     drain_rings(w);
     if (is_busy())
         session_drain_soon();

@@ -43,8 +43,7 @@ void drain_begin(void);
 uint64_t drain_since(void);
 /*
  * The recording ends: from now on no new call and no site is written for any user, and none of them
- * counts as a loss. Exits of calls in progress are still written. Any thread; may be called
- * repeatedly.
+ * counts as a loss. Exits of calls in progress are still written. May be called repeatedly.
  */
 void drain_shut(void);
 /* Reads what is left. No probes of this user may run any more. */
