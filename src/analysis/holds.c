@@ -73,6 +73,15 @@ static void leave(struct collector *c, struct holder *p)
     p->current = 0;
 }
 
+/* The thread certainly does not have a lock any more at a time. */
+static void not_after(const struct collector *c, uint32_t slot, uint64_t at)
+{
+    uint64_t start = c->holds->slots[slot].start,
+             us = (at - MIN(start, at) + 999) / 1000; /* rounded up: this is a bound */
+    uint32_t *most = &c->holds->side[slot].most_us;
+    *most = (uint32_t)MIN((uint64_t)*most, us);
+}
+
 /* Reports how much of the holds' memory is in use. */
 static void filled(struct holds *h, size_t slots)
 {
@@ -128,6 +137,7 @@ static int hold_open(struct collector *c, uint32_t thread, uint32_t object, uint
                                              .object_high = object >> 16 & 0x7ff,
                                              .flags = (flags | (woken ? HOLD_WOKEN : 0)) & 31};
     c->holds->side[slot].stack = stack;
+    c->holds->side[slot].most_us = UINT32_MAX;
     if (c->holds->links)
         c->holds->links[slot] = (struct hold_link){.acquire = node, .release = TL_NONE};
     c->open[object] = (struct held){(uint32_t)slot + 1, thread};
@@ -155,7 +165,7 @@ static void hold_close(struct collector *c, uint32_t object, uint64_t at, uint32
  * Called when the owner has changed without a recorded release. The hold is closed later, with the
  * length that sections of its kind usually have.
  */
-static void hold_forget(struct collector *c, uint32_t object, uint64_t not_after)
+static void hold_forget(struct collector *c, uint32_t object, uint64_t latest)
 {
     struct held open = c->open[object];
     if (!open.hold)
@@ -164,7 +174,8 @@ static void hold_forget(struct collector *c, uint32_t object, uint64_t not_after
     c->open[object].hold = 0;
     /* The time until which the thread's most recent hold was seen is not final yet. */
     bool seen = c->threads[open.thread].current != open.hold && h->end > h->start;
-    h->end = (seen ? MIN((uint64_t)h->end, not_after) : not_after) & UINT64_C(0xffffffffffff);
+    h->end = (seen ? MIN((uint64_t)h->end, latest) : latest) & UINT64_C(0xffffffffffff);
+    not_after(c, open.hold - 1, latest);
     h->flags = (h->flags | HOLD_END_INFERRED | (seen ? 0 : HOLD_MEDIAN)) & 31;
     c->medians |= !seen;
 }
@@ -237,16 +248,20 @@ static void scan_stack(struct collector *c, const struct tl_node *n)
     if (p->within)
         p->seen = n->time;
     bool once_more = (n->kind == TL_WAIT_LOCK || n->kind == TL_PARK) && x.object == p->object;
+    if (once_more)
+        not_after(c, p->current - 1, n->time);
     if (once_more || x.stack == TL_NONE || p->stack == TL_NONE || c->t->stacks[p->stack].len == 0) {
         p->within = false;
         return;
     }
     bool in = stack_has(c, x.stack, p->stack);
     p->within = in && n->flags & TL_BLOCKED;
-    if (in)
+    if (in) {
         p->seen = n->time;
-    else
-        leave(c, p);
+        return;
+    }
+    not_after(c, p->current - 1, n->time);
+    leave(c, p);
 }
 
 /*
@@ -376,6 +391,7 @@ static void end_settle(const struct collector *c, uint32_t thread, size_t slot,
     }
     one->end = MAX(end, (uint64_t)one->start) & UINT64_C(0xffffffffffff);
     one->flags &= HOLD_MEDIAN - 1;
+    not_after(c, (uint32_t)slot, c->t->threads[thread].end_ns);
 }
 
 /* Some of the chunks, which one thread settles. */

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/macro.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "timeline/prefault.h"
@@ -14,7 +15,11 @@
 #define HOLD_START_INFERRED                                               \
     1 /* seen as held when another thread began to wait; it began earlier \
        */
-/* nobody waited for the end, so the length is the median of its kind, or less */
+/*
+ * Nobody waited for the end: it is where the thread was last seen in the method that took the lock,
+ * or after the median length of its kind. It may be as early as the start, and as late as
+ * hold_latest().
+ */
 #define HOLD_END_INFERRED 2
 #define HOLD_INFERRED     (HOLD_START_INFERRED | HOLD_END_INFERRED)
 #define HOLD_EXACT        4 /* acquisition and release were recorded */
@@ -45,6 +50,8 @@ struct hold_side {
      * this long or longer
      */
     uint32_t wake_ns;
+    /* of an inferred end: how long after the start it lies at most; UINT32_MAX: this or longer */
+    uint32_t most_us;
     /*
      * Not an attribute of this slot's hold: holds are numbered in the order in which they were
      * opened, and this is the slot of the hold whose number equals this slot's index.
@@ -98,6 +105,16 @@ static inline struct tl_hold *hold_of(const struct holds *h, uint32_t thread, si
 static inline size_t hold_count(const struct holds *h, uint32_t thread)
 {
     return h->first[thread + 1] - h->first[thread];
+}
+
+/* Returns the latest time at which a hold may have ended, while `side` exists. */
+static inline uint64_t hold_latest(const struct holds *h, size_t slot)
+{
+    const struct tl_hold *one = &h->slots[slot];
+    return one->flags & HOLD_END_INFERRED
+               ? MAX((uint64_t)one->end,
+                     (uint64_t)one->start + h->side[slot].most_us * UINT64_C(1000))
+               : (uint64_t)one->end;
 }
 
 /* Selects the locks that count; NULL selects all. */

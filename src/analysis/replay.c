@@ -399,15 +399,13 @@ bool replay_arbitrates(const struct timeline *t)
     return t->n_nodes <= ARBITRATE_NODES;
 }
 
-int replay_arbitrated(struct replay *r, uint64_t *times)
+int replay_arbitrated(struct replay *r, const struct holds *holds, uint64_t *times)
 {
     const struct timeline *t = r->t;
     if (!replay_arbitrates(t))
         return 0;
-    struct simulation s = {.r = r, .t = t};
-    int result = holds_collect_linked(t, NULL, NULL, &s.holds);
-    if (result < 0)
-        return result;
+    struct simulation s = {.r = r, .t = t, .holds = *holds};
+    int result = 0;
     uint32_t *last = malloc((t->n_threads + 1) * sizeof(*last));
     s.times = malloc((t->n_nodes + 1) * sizeof(*s.times));
     s.next = malloc((t->n_nodes + 1) * sizeof(*s.next));
@@ -438,7 +436,6 @@ int replay_arbitrated(struct replay *r, uint64_t *times)
         memcpy(times, s.times, t->n_nodes * sizeof(*times));
         result = 1;
     }
-    holds_release(&s.holds);
     vec_release(&s.heap);
     for (size_t i = 0; i < ARRAY_SIZE(all); i++)
         free(all[i]);

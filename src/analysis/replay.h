@@ -12,6 +12,7 @@
 struct scaled {
     uint8_t *objects;      /* per object: whether its sections are scaled; NULL when none are */
     struct hold_list list; /* with objects: all holds */
+    enum hold_ends ends;
     /* per stack: whether it is inside a scaled method; NULL when there is none */
     uint8_t *stacks;
 };
@@ -115,9 +116,10 @@ uint64_t replay_part(struct replay *r, uint32_t n, uint64_t to);
 bool replay_arbitrates(const struct timeline *t);
 /*
  * Replays with locks given in the order in which threads arrive in the new schedule. Returns 1; 0
- * when it cannot go on, with the times unchanged; or -ENOMEM.
+ * when it cannot go on, with the times unchanged; or -ENOMEM. holds: of all locks, with links, in
+ * which it sets the releases; the same can be given again.
  */
-int replay_arbitrated(struct replay *r, uint64_t *times) must_check;
+int replay_arbitrated(struct replay *r, const struct holds *holds, uint64_t *times) must_check;
 
 /* ---- replay_kept.c: the schedule with locks given in the order recorded ---- */
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOLD_BYTES_MAX = 3 * 10 };
+enum { HOLD_BYTES_MAX = 4 * 10 };
 
 static uint8_t *put_number(uint8_t *to, uint64_t v)
 {
@@ -25,11 +25,15 @@ static size_t put_some(const struct holds *h, uint32_t thread, size_t from, uint
     size_t i = from, n = hold_count(h, thread);
     uint64_t before = i ? hold_of(h, thread, i - 1)->start : 0;
     for (; i < n && end - *to >= HOLD_BYTES_MAX; i++) {
-        const struct tl_hold *one = hold_of(h, thread, i);
+        size_t slot = hold_slot(h, thread, i);
+        const struct tl_hold *one = &h->slots[slot];
+        bool inferred = one->flags & HOLD_END_INFERRED;
         *to = put_number(*to, one->start - before);
         /* a release may lie before an inferred acquisition: there is no section then */
         *to = put_number(*to, one->end > one->start ? one->end - one->start : 0);
-        *to = put_number(*to, tl_hold_object(one));
+        *to = put_number(*to, (uint64_t)tl_hold_object(one) << 1 | inferred);
+        if (inferred)
+            *to = put_number(*to, (hold_latest(h, slot) - one->end + 999) / 1000);
         before = one->start;
     }
     return i;
@@ -183,16 +187,16 @@ static int keep_in_memory(struct timeline *t, const struct holds *h)
 static int keep(struct timeline *t, struct holds *h)
 {
     struct putting p = {.t = t, .h = h};
-    holds_shorten(h);
     uint64_t *first = firsts(t, h);
-    if (!first)
-        return -ENOMEM;
-    if (timeline_keep_put(t, TL_KEEP_holds, first[t->n_threads], put_holds, &p) < 0) {
+    int r = first ? 0 : -ENOMEM;
+    if (r == 0 && timeline_keep_put(t, TL_KEEP_holds, first[t->n_threads], put_holds, &p) < 0) {
         free(first);
-        return keep_in_memory(t, h);
+        r = keep_in_memory(t, h);
+    } else if (r == 0) {
+        timeline_keep(t, TL_KEEP_hold_first, first, t->n_threads + 1);
     }
-    timeline_keep(t, TL_KEEP_hold_first, first, t->n_threads + 1);
-    return 0;
+    holds_shorten(h);
+    return r;
 }
 
 int hold_list_keep(struct timeline *t, struct holds *h)
@@ -217,21 +221,49 @@ static void next_hold(struct section_lane *lane)
     lane->next.start = lane->next.start + after;
     lane->next.length = cursor_varint(&lane->later);
     lane->next.object = cursor_varint(&lane->later);
+    lane->next.inferred = lane->next.object & 1;
+    lane->next.object >>= 1;
+    uint64_t more_us = lane->next.inferred ? cursor_varint(&lane->later) : 0;
+    uint64_t room = UINT64_MAX - lane->next.length;
+    lane->next.most = lane->next.length + (more_us < room / 1000 ? more_us * 1000 : room);
     if (lane->later.failed)
         lane->next.start = UINT64_MAX;
 }
 
-int sections_init(struct sections *ret, const struct timeline *t, const struct hold_list *l,
-                  const uint8_t *wanted)
+static void lane_begin(struct section_lane *lane, const struct hold_list *l, size_t thread)
 {
-    struct sections s = {
-        .t = t, .list = l, .wanted = wanted, .lanes = calloc(t->n_threads + 1, sizeof(*s.lanes))};
+    lane->later = cursor_of(l->bytes + l->first[thread], l->first[thread + 1] - l->first[thread]);
+    next_hold(lane);
+}
+
+void hold_list_unsure(const struct hold_list *l, const struct timeline *t, const uint8_t *wanted,
+                      uint64_t *ret_less, uint64_t *ret_more)
+{
+    *ret_less = *ret_more = 0;
+    for (size_t i = 0; i < t->n_threads; i++) {
+        struct section_lane lane = {0};
+        for (lane_begin(&lane, l, i); lane.next.start != UINT64_MAX; next_hold(&lane)) {
+            const struct section_hold *h = &lane.next;
+            if (!h->inferred || h->object >= t->n_objects || !wanted[h->object])
+                continue;
+            *ret_less += MIN(h->length, UINT64_MAX - *ret_less);
+            *ret_more += MIN(h->most - h->length, UINT64_MAX - *ret_more);
+        }
+    }
+}
+
+int sections_init(struct sections *ret, const struct timeline *t, const struct hold_list *l,
+                  const uint8_t *wanted, enum hold_ends ends)
+{
+    struct sections s = {.t = t,
+                         .list = l,
+                         .wanted = wanted,
+                         .lanes = calloc(t->n_threads + 1, sizeof(*s.lanes)),
+                         .ends = ends};
     if (!s.lanes)
         return -ENOMEM;
-    for (size_t i = 0; i < t->n_threads; i++) {
-        s.lanes[i].later = cursor_of(l->bytes + l->first[i], l->first[i + 1] - l->first[i]);
-        next_hold(&s.lanes[i]);
-    }
+    for (size_t i = 0; i < t->n_threads; i++)
+        lane_begin(&s.lanes[i], l, i);
     *ret = s;
     return 0;
 }
@@ -263,7 +295,11 @@ static void take_in(struct sections *s, struct section_lane *lane, uint64_t star
     while (lane->next.start < end) {
         const struct section_hold h = lane->next;
         next_hold(lane);
-        uint64_t over = h.length < UINT64_MAX - h.start ? h.start + h.length : UINT64_MAX;
+        const uint64_t lengths[HOLD_ENDS] = {[HOLD_ENDS_LIKELY] = h.length,
+                                             [HOLD_ENDS_AT_ONCE] = h.inferred ? 0 : h.length,
+                                             [HOLD_ENDS_LATE] = h.most};
+        uint64_t length = lengths[s->ends],
+                 over = length < UINT64_MAX - h.start ? h.start + length : UINT64_MAX;
         if (over <= start || h.object >= s->t->n_objects || !s->wanted[h.object])
             continue;
         if (lane->open.len == lane->open.cap)

@@ -31,6 +31,16 @@ void hold_list_release(struct hold_list *l);
  */
 int hold_list_keep(struct timeline *t, struct holds *h) must_check;
 
+/* Where holds end whose end is inferred: where that is likely, at once, or as late as possible. */
+enum hold_ends { HOLD_ENDS_LIKELY, HOLD_ENDS_AT_ONCE, HOLD_ENDS_LATE, HOLD_ENDS };
+
+/*
+ * Computes by how many ns the time inside these locks' sections can be less, and more, than is
+ * likely, because ends are inferred; saturated.
+ */
+void hold_list_unsure(const struct hold_list *l, const struct timeline *t, const uint8_t *wanted,
+                      uint64_t *ret_less, uint64_t *ret_more);
+
 struct section_span {
     uint64_t start, end;
 };
@@ -40,7 +50,8 @@ struct section_lane {
 
     /* the first hold that has not been reached; start UINT64_MAX: there is none */
     struct section_hold {
-        uint64_t start, length, object;
+        uint64_t start, length, object, most;
+        bool inferred;
     } next;
 
     VEC(struct section_span) open;
@@ -51,11 +62,12 @@ struct sections {
     const struct hold_list *list;
     const uint8_t *wanted;      /* per object */
     struct section_lane *lanes; /* per thread */
-    bool failed;                /* out of memory; results from now on are too small */
+    enum hold_ends ends;
+    bool failed; /* out of memory; results from now on are too small */
 };
 
 int sections_init(struct sections *ret, const struct timeline *t, const struct hold_list *l,
-                  const uint8_t *wanted) must_check;
+                  const uint8_t *wanted, enum hold_ends ends) must_check;
 void sections_release(struct sections *s);
 /*
  * Returns how many ns of [start, end) lie inside. Neither start nor end may lie before those of the

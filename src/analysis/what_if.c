@@ -53,7 +53,8 @@ int replay_init(struct replay *ret, const struct timeline *t, const struct scale
                 double factor)
 {
     struct replay r = {.t = t, .what = what, .factor = factor};
-    int result = what->objects ? sections_init(&r.sections, t, &what->list, what->objects) : 0;
+    int result =
+        what->objects ? sections_init(&r.sections, t, &what->list, what->objects, what->ends) : 0;
     if (result == 0 && !(r.saved = calloc(t->n_threads + 1, sizeof(*r.saved))))
         result = -ENOMEM;
     if (result == 0 && what->stacks && !(r.seen = calloc(t->n_threads + 1, sizeof(*r.seen))))
@@ -220,7 +221,7 @@ static void find_path(struct path_part *p)
     if (p->result == 0)
         p->result = path_spread(p->t, &p->path, &p->spread);
     if (p->result == 0 && p->what->objects)
-        p->result = sections_init(&sections, p->t, &p->what->list, p->what->objects);
+        p->result = sections_init(&sections, p->t, &p->what->list, p->what->objects, p->what->ends);
     for (size_t i = 0; p->result == 0 && i < p->path.segments.len; i++) {
         const struct path_segment *s = &p->path.segments.data[i];
         uint64_t inside =
@@ -383,6 +384,10 @@ static int replay_in_order(double factor, struct path_part *p, uint64_t *times, 
     if (result == 0)
         result = replay_concurrently(&kept, p);
     a->before = p->path.length;
+    if (result == 0) {
+        a->first_thread = p->path.segments.data[0].thread;
+        a->last_thread = p->path.segments.data[p->path.segments.len - 1].thread;
+    }
     a->scaled_ns = r.scaled;
     replay_release(&r);
     if (result == 0) {
@@ -394,15 +399,15 @@ static int replay_in_order(double factor, struct path_part *p, uint64_t *times, 
 }
 
 /* *ret is 0 where the order cannot be decided anew. */
-static int replay_anew(double factor, const struct path_part *p, uint64_t usual, uint64_t *times,
-                       uint64_t *ret)
+static int replay_anew(double factor, const struct path_part *p, const struct holds *holds,
+                       uint64_t usual, uint64_t *times, uint64_t *ret)
 {
     struct replay r;
     int result = replay_init(&r, p->t, p->what, factor);
     if (result != 0)
         return result;
     r.usual = usual;
-    result = replay_arbitrated(&r, times);
+    result = replay_arbitrated(&r, holds, times);
     *ret = result > 0 ? makespan(p, times) : 0;
     replay_release(&r);
     return MIN(result, 0);
@@ -413,6 +418,7 @@ static int replay_both(double factor, struct path_part *p, uint64_t *times, size
 {
     struct what_if_answer a = {.decided_anew = replay_arbitrates(p->t)};
     uint64_t took[3], vary[2] = {0, 0};
+    struct holds holds = {0};
     uint32_t end;
     int result = critical_path_range(p->t, p->options, &p->from, &p->to, &end);
     if (result == 0)
@@ -420,9 +426,12 @@ static int replay_both(double factor, struct path_part *p, uint64_t *times, size
     if (result == 0 && a.decided_anew)
         result = hand_overs(p, took);
     if (result == 0 && a.decided_anew)
-        result = replay_anew(factor, p, took[1], times, &a.arbitrated);
+        result = holds_collect_linked(p->t, NULL, NULL, &holds);
     if (result == 0 && a.decided_anew)
-        result = replay_anew(1, p, took[1], times, &a.unchanged);
+        result = replay_anew(factor, p, &holds, took[1], times, &a.arbitrated);
+    if (result == 0 && a.decided_anew)
+        result = replay_anew(1, p, &holds, took[1], times, &a.unchanged);
+    holds_release(&holds);
     if (result == 0 && a.decided_anew)
         result = vary_hand_overs(factor, p, took, times, vary);
     /* The ratio of the two has no meaning unless both were decided anew. */
@@ -454,19 +463,93 @@ static int what_if_in(const struct timeline *t, const struct path_options *o,
     return result;
 }
 
+/* The same, with room for as many times as are needed. */
+static int what_if_with(const struct timeline *t, const struct path_options *o,
+                        const struct scaled *what, double factor, struct what_if_answer *ret)
+{
+    size_t all = t->n_nodes + 1;
+    int result = what_if_in(t, o, what, factor,
+                            replay_arbitrates(t) ? all : MIN(all, (size_t)KEPT_TIMES), ret);
+    return result == -ERANGE ? what_if_in(t, o, what, factor, all, ret) : result;
+}
+
+/* Replays with the locks in the order recorded and inferred ends elsewhere. */
+static int replay_with_ends(const struct path_part *p, const struct scaled *what, double factor,
+                            size_t n_times, uint64_t *ret)
+{
+    struct replay r = {0};
+    struct kept kept = {0};
+    uint64_t *times = malloc(n_times * sizeof(*times));
+    int result = times ? replay_init(&r, p->t, what, factor) : -ENOMEM;
+    if (result == 0)
+        result = kept_begin(&kept, &r, times, n_times, p->from, p->to);
+    if (result == 0)
+        result = kept_end(&kept);
+    if (result == 0)
+        *ret = makespan_kept(p, &kept);
+    kept_release(&kept);
+    replay_release(&r);
+    free(times);
+    return result;
+}
+
+static uint64_t moved(uint64_t ns, int64_t by)
+{
+    return by < 0 ? ns - MIN((uint64_t)-by, ns) : ns + (uint64_t)by;
+}
+
+/*
+ * Widens the interval by what changes with the earliest and the latest ends that the recording
+ * allows, where these matter: a thousandth of the time is less than one run differs from the next.
+ */
+static int widen(const struct timeline *t, const struct path_options *o, struct scaled *what,
+                 double factor, struct what_if_answer *a)
+{
+    static const enum hold_ends other[] = {HOLD_ENDS_AT_ONCE, HOLD_ENDS_LATE};
+    struct path_part p = {.t = t, .options = o, .what = what};
+    uint64_t unsure[ARRAY_SIZE(other)] = {0}, low = a->low, high = a->high;
+    uint32_t end;
+    if (what->objects)
+        hold_list_unsure(&what->list, t, what->objects, &unsure[0], &unsure[1]);
+    int result = critical_path_range(t, o, &p.from, &p.to, &end);
+    /* the two ends of the path, which is that of the recording */
+    const struct path_segment ends[] = {{.end = p.to, .thread = a->first_thread},
+                                        {.end = p.to, .thread = a->last_thread}};
+    for (size_t i = 0; result == 0 && i < ARRAY_SIZE(ends); i++)
+        result = vec_push(&p.path.segments, ends[i]);
+    for (size_t i = 0; result == 0 && i < ARRAY_SIZE(other); i++) {
+        size_t all = t->n_nodes + 1, some = replay_arbitrates(t) ? all : MIN(all, KEPT_TIMES);
+        uint64_t kept = 0;
+        a->ends_ns[i] = a->answer;
+        if ((double)unsure[i] * fabs(1 - factor) <= (double)a->before / 1000)
+            continue;
+        what->ends = other[i];
+        result = replay_with_ends(&p, what, factor, some, &kept);
+        if (result == -ERANGE)
+            result = replay_with_ends(&p, what, factor, all, &kept);
+        int64_t more = (int64_t)kept - (int64_t)a->kept;
+        a->ends_inferred |= fabs((double)more) > (double)a->before / 1000;
+        a->ends_ns[i] = moved(a->answer, more);
+        low = MIN(low, moved(a->low, more));
+        high = MAX(high, moved(a->high, more));
+    }
+    a->low = factor > 1 ? MAX(low, a->before) : low;
+    a->high = factor < 1 ? MIN(high, a->before) : high;
+    critical_path_release(&p.path);
+    return result;
+}
+
 int what_if(const struct timeline *t, const struct path_options *o, const struct what_if *w,
             struct what_if_answer *ret)
 {
     struct scaled what;
     struct what_if_answer a = {0};
-    size_t all = t->n_nodes + 1;
     int result = scaled_init(&what, t, w);
     if (result < 0)
         return result;
-    result = what_if_in(t, o, &what, w->factor,
-                        replay_arbitrates(t) ? all : MIN(all, (size_t)KEPT_TIMES), &a);
-    if (result == -ERANGE)
-        result = what_if_in(t, o, &what, w->factor, all, &a);
+    result = what_if_with(t, o, &what, w->factor, &a);
+    if (result == 0)
+        result = widen(t, o, &what, w->factor, &a);
     if (result == 0)
         *ret = a;
     scaled_release(&what);

@@ -29,7 +29,8 @@ struct what_if_answer {
      * does not lead to the end
      */
     uint32_t decided_anew;
-    uint32_t spare;
+    /* whether the recording does not say when sections ended for which nobody waited */
+    uint32_t ends_inferred;
     uint64_t scaled_ns; /* own time of all threads that was inside */
     /* arbitrated with the factor 1; 0 when the order was not decided anew */
     uint64_t unchanged;
@@ -37,9 +38,14 @@ struct what_if_answer {
     uint64_t answer;
     /*
      * the interval in which nine of ten runs of the changed program are expected: both orders,
-     * widened
+     * widened, and with inferred ends of sections as early and as late as they may have been
      */
     uint64_t low, high;
+    /* with ends_inferred: the answer if they ended at once, and if they ended as late as possible
+     */
+    uint64_t ends_ns[2];
+    /* the threads on which the path begins and ends */
+    uint32_t first_thread, last_thread;
     /* how much one run differs from others, as a standard deviation, as far as this run shows */
     uint64_t spread;
     /* the makespan if all of the path's share were gained: before - share * (1 - factor) */

@@ -434,3 +434,30 @@ def test_the_handler_of_references_waits_between_two_collections(jdk, tmp_path):
              for key in {(s["thread"], s["state"]) for s in path["segments"]}}
     assert spent[("collects", "sleep")] >= 300e6, spent
     assert not [s for s in path["segments"] if s["thread"] == "Reference Handler" and s["state"] == "unknown"], spent
+
+
+@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.parametrize("mode", ["once", "method", "sleep"])
+def test_what_if_covers_when_a_lock_may_have_been_left(jdk, folder, mode, record_property):
+    """Nobody waits for the end of half of these sections. The program with all of them halved is run as well, and its time lies in the
+    interval."""
+    out = folder / f"ends-{mode}-{jdk.version}.jfr"
+    ns = []
+    for factor in (1, 0.5):
+        done = jdk.java("HoldEnds", mode, factor, jvm=[jdk.agent(f"threads=y,format=r,file={out}")] if factor == 1 else ())
+        assert done.returncode == 0 and not done.stderr, done.stderr
+        ns.append(int(done.stdout))
+    answer, = threads("what-if", out, "--lock", "HoldEnds*", "--factor", "0.5")
+    truth = answer["before_ns"] - (ns[0] - ns[1])
+    found = {k: round(v / 1e6) for k, v in answer.items() if k.endswith("_ns")}
+    record_property("found", f"truth {truth / 1e6:.0f}, {found}")
+    assert answer["ends_inferred"]
+    # Two runs differ by what the machine delays them.
+    assert answer["after_low_ns"] - 20e6 <= truth <= answer["after_high_ns"] + 20e6, (truth, found)
+    assert answer["if_ended_late_ns"] <= answer["after_ns"] <= answer["if_ended_at_once_ns"], found
+    row = next(c for c in threads("monitors", out)["classes"] if c["class"] == "HoldEnds$Lock")
+    assert row["gain_inferred"] and row["gain_ns"]["50"] == answer["before_ns"] - answer["after_ns"]
+    for words in (("monitors",), ("what-if",)):
+        assert "HoldEnds$Lock (inferred)\n" in lab.output("threads", *words, out)
+    text = lab.output("threads", "what-if", "--lock", "HoldEnds*", "--factor", "0.5", out)
+    assert "when threads left it is inferred where nobody waited for that" in text, text

@@ -144,7 +144,7 @@ function merge(all: Stats[]): Stats {
 function WhatIf({ json, served, classes }: { json: TimelineJson; served: boolean; classes: string[] }) {
   const [name, setName] = useState("");
   const [factor, setFactor] = useState(50);
-  const [answer, setAnswer] = useState<{ before_ns: number; after_ns: number; after_low_ns: number; after_high_ns: number } | string | null>(null);
+  const [answer, setAnswer] = useState<{ before_ns: number; after_ns: number; after_low_ns: number; after_high_ns: number; ends_inferred: boolean } | string | null>(null);
   const lock = classes.includes(name) ? name : (classes[0] ?? "");
   useEffect(() => {
     if (!served || !lock) return;
@@ -192,7 +192,8 @@ function WhatIf({ json, served, classes }: { json: TimelineJson; served: boolean
               <>
                 <b>{duration(answer.after_ns)}</b> instead of {duration(answer.before_ns)} ({percent(answer.after_ns, answer.before_ns)})
                 {answer.after_ns !== answer.before_ns && `, ${duration(Math.abs(answer.before_ns - answer.after_ns))} ${answer.after_ns > answer.before_ns ? "later" : "sooner"}`}
-                <span class="dim"> — as far as one recording tells {duration(answer.after_low_ns)} to {duration(answer.after_high_ns)}</span>
+                <span class="dim"> — as far as one recording tells {duration(answer.after_low_ns)} to {duration(answer.after_high_ns)}
+                  {answer.ends_inferred && "; when threads left the lock is inferred where nobody waited for that"}</span>
               </>
             ) : null}
           </output>

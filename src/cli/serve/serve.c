@@ -208,6 +208,7 @@ static int answer_what_if(struct site *s, size_t i, const struct server_request 
     json_key_u64(&j, "after_ns", a.answer);
     json_key_u64(&j, "after_low_ns", a.low);
     json_key_u64(&j, "after_high_ns", a.high);
+    json_key_bool(&j, "ends_inferred", a.ends_inferred);
     json_end_object(&j);
     reply->type = json_type;
     return 200;

@@ -247,14 +247,15 @@ static bool of_class(const struct timeline *t, uint32_t object, void *arg)
 
 /*
  * Returns what the program would gain, in ns, if sections of the class took less time, computed as
- * by `what-if`.
+ * by `what-if`. Sets *ret_inferred where when sections ended is not known.
  */
-static uint64_t gain(struct thread_view *v, uint32_t class, double factor)
+static uint64_t gain(struct thread_view *v, uint32_t class, double factor, bool *ret_inferred)
 {
     struct what_if w = {.lock = of_class, .lock_arg = &class, .factor = factor};
     struct what_if_answer a;
     if (what_if(v->t, &v->range, &w, &a) < 0)
         return 0;
+    *ret_inferred |= a.ends_inferred;
     return a.before > a.answer ? a.before - a.answer : 0;
 }
 
@@ -343,9 +344,11 @@ static int monitors_json(struct thread_view *v, const struct monitor_stats *s,
             double factor;
         } steps[] = {{"25", 0.75}, {"50", 0.5}, {"100", 0}};
 
+        bool inferred = false;
         for (size_t k = 0; k < ARRAY_SIZE(steps) && i < GAIN_ROWS && ns; k++)
-            json_key_u64(&j, steps[k].name, gain(v, row->class, steps[k].factor));
+            json_key_u64(&j, steps[k].name, gain(v, row->class, steps[k].factor, &inferred));
         json_end_object(&j);
+        json_key_bool(&j, "gain_inferred", inferred);
         json_end_object(&j);
     }
     json_end_array(&j);
@@ -408,17 +411,24 @@ static void monitors_text(struct thread_view *v, const struct monitor_stats *s,
                           const struct gains *g, size_t limit)
 {
     char blocked[24], waited[24], halved[24];
+    bool any_unsure = false;
     printf("Classes\n  blocks        time     waits        time  of path  if halved  class\n");
     for (size_t i = 0; i < MIN(s->classes.len, limit); i++) {
         const struct class_stats *row = &s->classes.data[i];
         uint64_t ns = path_ns(g, row->class);
-        uint64_t less = ns && i < GAIN_ROWS ? gain(v, row->class, 0.5) : 0;
-        printf(" %7" PRIu64 "  %10s  %8" PRIu64 "  %10s  %5.1f %%  %9s  %s\n", row->block.count,
+        bool unsure = false;
+        uint64_t less = ns && i < GAIN_ROWS ? gain(v, row->class, 0.5, &unsure) : 0;
+        any_unsure |= unsure;
+        printf(" %7" PRIu64 "  %10s  %8" PRIu64 "  %10s  %5.1f %%  %9s  %s%s\n", row->block.count,
                format_duration(blocked, row->block.total_ns), row->wait.count,
                format_duration(waited, row->wait.total_ns),
                g->path.length ? 100.0 * (double)ns / (double)g->path.length : 0.0,
-               less ? format_duration(halved, less) : "-", tl_string(v->t, row->class));
+               less ? format_duration(halved, less) : "-", tl_string(v->t, row->class),
+               unsure ? " (inferred)" : "");
     }
+    if (any_unsure)
+        puts(" (inferred): when threads left the lock is not known where nobody waited for that "
+             "(`threads what-if --lock` tells what it matters, `run --locks` records it)");
     thread_view_left_out(s->classes.len - MIN(s->classes.len, limit), "classes");
     print_sites(v, s, true, limit);
     print_sites(v, s, false, limit);

@@ -43,6 +43,11 @@ static void answer_json(const struct thread_view *v, struct json *j, const char 
     json_key_u64(j, "after_ns", a->answer);
     json_key_u64(j, "after_low_ns", a->low);
     json_key_u64(j, "after_high_ns", a->high);
+    json_key_bool(j, "ends_inferred", a->ends_inferred);
+    if (a->ends_inferred) {
+        json_key_u64(j, "if_ended_at_once_ns", a->ends_ns[0]);
+        json_key_u64(j, "if_ended_late_ns", a->ends_ns[1]);
+    }
     json_key_u64(j, "spread_ns", a->spread);
     json_key_u64(j, "order_kept_ns", a->kept);
     json_key_u64(j, "order_arbitrated_ns", a->arbitrated);
@@ -92,9 +97,19 @@ static void print_change(const struct what_if_answer *a, double factor, const ch
 {
     char after[24], change[24];
     bool later = a->answer > a->before || (a->answer == a->before && factor > 1);
-    printf(" %10s  %10s %s  %s\n", format_duration(after, a->answer),
+    printf(" %10s  %10s %s  %s%s\n", format_duration(after, a->answer),
            format_duration(change, later ? a->answer - a->before : a->before - a->answer),
-           later ? "later " : "sooner", lock);
+           later ? "later " : "sooner", lock, a->ends_inferred ? " (inferred)" : "");
+}
+
+/* Sections for whose end nobody waited. */
+static void print_ends(const struct what_if_answer *a)
+{
+    char at_once[24], late[24];
+    if (a->ends_inferred)
+        printf(" when threads left it is inferred where nobody waited for that: %s if at once, %s "
+               "if as late as possible (`run --locks` records it)\n",
+               format_duration(at_once, a->ends_ns[0]), format_duration(late, a->ends_ns[1]));
 }
 
 static void show_gains(const struct thread_view *v, double factor, const struct gain *gains,
@@ -105,11 +120,16 @@ static void show_gains(const struct thread_view *v, double factor, const struct 
         printf("%s with each lock at %.3g of its time (--lock PATTERN or --method PATTERN for "
                "others):\n    becomes             change  lock\n",
                format_duration(before, gains[0].answer.before), factor);
+    bool inferred = false;
     for (size_t i = 0; i < n; i++) {
+        inferred |= gains[i].answer.ends_inferred;
         answer_json(v, j, gains[i].lock, factor, &gains[i].answer);
         if (!v->options->json)
             print_change(&gains[i].answer, factor, gains[i].lock);
     }
+    if (inferred && !v->options->json)
+        puts(" (inferred): when threads left the lock is not known where nobody waited for that "
+             "(--lock tells what it matters, `run --locks` records it)");
     if (!n && !v->options->json)
         puts("no lock is on the critical path: --method PATTERN answers for methods");
 }
@@ -197,6 +217,8 @@ int threads_what_if(struct thread_view *v)
                 format_duration(high, a.high),
                 a.decided_anew ? ""
                                : ", locks in the order recorded, which could not be decided anew");
+        if (!o->json)
+            print_ends(&a);
     }
     json_end_array(&j);
     if (r == -EPROTO && v->unchecked)
