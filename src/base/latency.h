@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { LATENCY_BITS = 6, LATENCY_BUCKETS = (64 - LATENCY_BITS + 1) << LATENCY_BITS };
@@ -31,4 +32,20 @@ static inline uint64_t latency_least_ns(uint32_t bucket)
         us = (uint64_t)(bucket - (shift << LATENCY_BITS)) << shift;
     }
     return us > UINT64_MAX / 1000 ? UINT64_MAX : us * 1000;
+}
+
+/*
+ * The latency that stands for those of a bucket: its middle, which is off by at most half of its
+ * width, and for the first bucket, where that would be off by any factor, the longest.
+ */
+static inline uint64_t latency_of_bucket(uint32_t bucket)
+{
+    return bucket ? (latency_least_ns(bucket) + latency_least_ns(bucket + 1)) / 2
+                  : latency_least_ns(1) - 1;
+}
+
+/* Whether such a latency is an upper bound. */
+static inline bool latency_is_bound(uint64_t ns)
+{
+    return ns < latency_least_ns(1);
 }

@@ -71,9 +71,16 @@ static int put_request(struct asker *a, struct store_read *r, const struct reque
     json_key_u64(j, "count", s->count);
     json_key_u64(j, "errors", s->errors);
     json_key_u64(j, "mean_ns", s->count ? s->total_ns / s->count : 0);
+    uint64_t ns[ARRAY_SIZE(quantiles)];
+    for (size_t i = 0; i < ARRAY_SIZE(quantiles); i++) {
+        ns[i] = fleet_counts_quantile(&s->counts, quantiles[i].share, s->max_ns);
+        json_key_u64(j, quantiles[i].key, ns[i]);
+    }
+    json_key_array(j, "upper_bounds");
     for (size_t i = 0; i < ARRAY_SIZE(quantiles); i++)
-        json_key_u64(j, quantiles[i].key,
-                     fleet_counts_quantile(&s->counts, quantiles[i].share, s->max_ns));
+        if (s->count && latency_is_bound(ns[i]))
+            json_string(j, quantiles[i].key);
+    json_end_array(j);
     json_key_u64(j, "max_ns", s->max_ns);
     json_key_array(j, "histogram");
     for (size_t i = 0; i < s->counts.list.len; i++) {

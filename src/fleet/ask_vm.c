@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the VMs did by themselves, by service and version. */
+#include "base/latency.h"
 #include "fleet/ask.h"
 #include "fleet/figures.h"
 
@@ -77,7 +78,9 @@ static void put_figure(struct json *j, int figure, const struct figure_sum *f)
     json_key_u64(j, "count", f->count);
     if (unit == FIGURE_NS) {
         json_key_u64(j, "total_ns", f->total);
-        json_key_u64(j, "p99_ns", fleet_counts_quantile(&f->counts, 0.99, f->most));
+        uint64_t p99_ns = fleet_counts_quantile(&f->counts, 0.99, f->most);
+        json_key_u64(j, "p99_ns", p99_ns);
+        json_key_bool(j, "p99_is_upper_bound", f->count && latency_is_bound(p99_ns));
     }
     snprintf(key, sizeof(key), "mean%s", units[unit]);
     json_key_u64(j, key, f->count ? f->total / f->count : 0);

@@ -183,8 +183,7 @@ uint64_t fleet_counts_quantile(const struct fleet_counts *c, double share, uint6
         uint32_t bucket = c->list.data[i].bucket;
         seen += c->list.data[i].count;
         if (seen >= rank)
-            return MIN((latency_least_ns(bucket) + latency_least_ns(bucket + 1)) / 2,
-                       max_ns ? max_ns : UINT64_MAX);
+            return MIN(latency_of_bucket(bucket), max_ns ? max_ns : UINT64_MAX);
     }
     return 0;
 }

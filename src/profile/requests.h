@@ -169,6 +169,9 @@ const char *requests_thread(const struct requests *r, uint64_t id);
  * histogram or to the requests themselves; 0 for a name without requests.
  */
 uint64_t request_quantile(const struct requests *r, const struct request_name *n, double share);
+/* Whether a quantile is only an upper bound: the histogram does not divide the first microsecond.
+ */
+bool request_quantile_is_bound(const struct request_name *n, uint64_t ns);
 /* Returns the first sample of a thread at or after a time. */
 size_t requests_sample_at(const struct requests *r, uint64_t thread, int64_t time_ns);
 /* Returns the first context of a thread at or after a time. */

@@ -34,20 +34,30 @@ static uint64_t rank_of(double share, uint64_t n)
     return MIN(MAX(rank, UINT64_C(1)), n);
 }
 
-uint64_t request_quantile(const struct requests *r, const struct request_name *n, double share)
+/* Returns of how many requests the histogram is by which quantiles are found; 0: of none. */
+static uint64_t in_histogram(const struct request_name *n)
 {
-    uint64_t all = 0, seen = 0;
+    uint64_t all = 0;
     for (size_t i = 0; n->exact && i < n->histogram.len; i++)
         all += n->histogram.data[i].count;
-    if (all && all != n->count) {
+    return all != n->count ? all : 0;
+}
+
+bool request_quantile_is_bound(const struct request_name *n, uint64_t ns)
+{
+    return latency_is_bound(ns) && in_histogram(n);
+}
+
+uint64_t request_quantile(const struct requests *r, const struct request_name *n, double share)
+{
+    uint64_t all = in_histogram(n), seen = 0;
+    if (all) {
         uint64_t rank = rank_of(share, all);
         for (size_t i = 0; i < n->histogram.len; i++) {
             uint32_t bucket = n->histogram.data[i].bucket;
             seen += n->histogram.data[i].count;
-            /* The middle of the bucket is off by at most half of its width. */
             if (seen >= rank)
-                return MIN((latency_least_ns(bucket) + latency_least_ns(bucket + 1)) / 2,
-                           n->max_ns ? n->max_ns : UINT64_MAX);
+                return MIN(latency_of_bucket(bucket), n->max_ns ? n->max_ns : UINT64_MAX);
         }
         return n->max_ns;
     }

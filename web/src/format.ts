@@ -7,6 +7,11 @@ export function duration(ns: number): string {
   return `${Math.round(ns)}\u00a0ns`;
 }
 
+/** A percentile: what is only known to be below the first microsecond sorts right below it. */
+export const percentile = (ns: number, key: string, bounds: string[]) => (bounds.includes(key) ? BELOW : ns);
+const BELOW = 999.5;
+export const percentileText = (ns: number) => (ns === BELOW ? "<\u00a01\u00a0µs" : duration(ns));
+
 /** A moment, counted from the start: "0.281345 s", which can be compared with any other. */
 export const moment = (ns: number) => `${(ns / 1e9).toFixed(6)}\u00a0s`;
 

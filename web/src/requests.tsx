@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests: when they arrived and how long they took, what the slow ones waited for, and the details of one of them.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { count, duration, moment, percent, plural } from "./format";
+import { count, duration, moment, percent, percentile, percentileText, plural } from "./format";
 import type { Kept } from "./link";
 import { ink } from "./palette";
 import { download, table } from "./save";
@@ -22,6 +22,7 @@ export interface RequestName {
   p90_ns: number;
   p99_ns: number;
   p999_ns: number;
+  upper_bounds: string[]; // percentiles of which only is known that they are less
   max_ns: number;
   total_ns: number;
   cpu_ns: number;
@@ -112,11 +113,12 @@ export function RequestsView({ json, kept, keep, name }: Kept & { json: Requests
     return json.requests.filter((r) => (chosenName < 0 || r.name === chosenName) && (!box || (column(r) >= box.c0 && column(r) <= box.c1 && row(r) >= box.r0 && row(r) <= box.r1)));
   }, [json, chosenName, box]);
   const names = useMemo(
-    () => json.names.map((n, key) => ({ key, cells: [n.name, n.count, n.rate, n.errors, n.p50_ns, n.p90_ns, n.p99_ns, n.p999_ns, n.max_ns, n.cpu_ns, n.most] })),
+    () => json.names.map((n, key) => ({ key, cells: [n.name, n.count, n.rate, n.errors, percentile(n.p50_ns, "p50_ns", n.upper_bounds), percentile(n.p90_ns, "p90_ns", n.upper_bounds), percentile(n.p99_ns, "p99_ns", n.upper_bounds), percentile(n.p999_ns, "p999_ns", n.upper_bounds), n.max_ns, n.cpu_ns, n.most] })),
     [json],
   );
   const list = useMemo(() => inBox.map((r) => ({ key: r.id, cells: [r.ns, r.at, json.names[r.name].name, r.status || "", largest(json, r)] })), [inBox]);
   const time = { numeric: true, format: duration };
+  const rank = { numeric: true, format: percentileText };
   return (
     <main class="requests">
       <div class="tools" role="toolbar" aria-label="Requests">
@@ -137,7 +139,7 @@ export function RequestsView({ json, kept, keep, name }: Kept & { json: Requests
           <h2>Names</h2>
           <SortableTable caption="Names of requests" natural limit={200} rows={names} selected={new Set(chosenName >= 0 ? [chosenName] : [])}
             onSelect={(s) => keep({ rn: json.names[[...s].find((k) => k !== chosenName) ?? -1]?.name ?? "", ri: "" })}
-            columns={[{ title: "Name" }, { title: "Count", numeric: true, format: count }, { title: "per s", numeric: true, minor: true, format: (v) => v.toFixed(1) }, { title: "Errors", numeric: true, minor: true, format: count }, { title: "p50", ...time }, { title: "p90", ...time, minor: true }, { title: "p99", ...time }, { title: "p99.9", ...time, minor: true }, { title: "Max", ...time, minor: true }, { title: "CPU", ...time, minor: true }, { title: "Most", minor: true }]} />
+            columns={[{ title: "Name" }, { title: "Count", numeric: true, format: count }, { title: "per s", numeric: true, minor: true, format: (v) => v.toFixed(1) }, { title: "Errors", numeric: true, minor: true, format: count }, { title: "p50", ...rank }, { title: "p90", ...rank, minor: true }, { title: "p99", ...rank }, { title: "p99.9", ...rank, minor: true }, { title: "Max", ...time, minor: true }, { title: "CPU", ...time, minor: true }, { title: "Most", minor: true }]} />
         </section>
         {group && <Group group={group} dark={dark} />}
         <section aria-label="Chosen requests">

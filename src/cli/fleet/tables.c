@@ -266,6 +266,14 @@ static void print_most(struct json_object *causes)
     printf("  %-16s", text);
 }
 
+static bool is_listed(struct json_object *list, const char *text)
+{
+    for (size_t i = 0; i < length(list); i++)
+        if (strcmp(json_object_get_string(json_object_array_get_idx(list, i)), text) == 0)
+            return true;
+    return false;
+}
+
 static void print_requests(struct json_object *root, size_t limit)
 {
     static const char *const keys[] = {"mean_ns", "p50_ns", "p99_ns", "max_ns"};
@@ -279,7 +287,9 @@ static void print_requests(struct json_object *root, size_t limit)
         printf("%10llu  %7llu", (unsigned long long)number_at(r, "count"),
                (unsigned long long)number_at(r, "errors"));
         for (size_t k = 0; k < ARRAY_SIZE(keys); k++)
-            printf("  %9s", format_duration(shown, number_at(r, keys[k])));
+            printf("  %9s", is_listed(at(r, "upper_bounds"), keys[k])
+                                ? "< 1 us"
+                                : format_duration(shown, number_at(r, keys[k])));
         print_most(at(r, "causes"));
         printf("  %s %s\n", text_at(r, "service"), text_at(r, "request"));
     }
@@ -297,6 +307,8 @@ static void print_figure(struct json_object *row, const char *figure, const char
     char text[24];
     if (!f)
         snprintf(text, sizeof(text), "-");
+    else if (strcmp(member, "p99_ns") == 0 && json_object_get_boolean(at(f, "p99_is_upper_bound")))
+        snprintf(text, sizeof(text), "< 1 us");
     else if (strstr(member, "_ns"))
         format_duration(text, n);
     else if (strstr(member, "_bytes"))

@@ -233,6 +233,13 @@ static double seconds(const struct request_view *v)
     return to > o->from_ns ? (double)(to - o->from_ns) / 1e9 : 0;
 }
 
+enum { QUANTILES = 4 };
+
+static const struct {
+    const char *key;
+    double share;
+} quantiles[QUANTILES] = {{"p50_ns", 0.5}, {"p90_ns", 0.9}, {"p99_ns", 0.99}, {"p999_ns", 0.999}};
+
 static void row_json(const struct request_view *v, const struct request_name *n,
                      const struct rows *rows, double time, struct json *j)
 {
@@ -246,10 +253,14 @@ static void row_json(const struct request_view *v, const struct request_name *n,
     json_key_bool(j, "exact", n->exact || !v->r.not_kept);
     json_key_double(j, "rate", time > 0 ? (double)n->all / time : 0);
     json_key_u64(j, "errors", n->errors);
-    json_key_u64(j, "p50_ns", request_quantile(&v->r, n, 0.5));
-    json_key_u64(j, "p90_ns", request_quantile(&v->r, n, 0.9));
-    json_key_u64(j, "p99_ns", request_quantile(&v->r, n, 0.99));
-    json_key_u64(j, "p999_ns", request_quantile(&v->r, n, 0.999));
+    uint64_t ns[QUANTILES];
+    for (size_t k = 0; k < QUANTILES; k++)
+        json_key_u64(j, quantiles[k].key, ns[k] = request_quantile(&v->r, n, quantiles[k].share));
+    json_key_array(j, "upper_bounds");
+    for (size_t k = 0; k < QUANTILES; k++)
+        if (request_quantile_is_bound(n, ns[k]))
+            json_string(j, quantiles[k].key);
+    json_end_array(j);
     json_key_u64(j, "max_ns", n->max_ns);
     json_key_u64(j, "total_ns", n->total_ns);
     json_key_u64(j, "cpu_ns", each(s->cpu_ns, s->requests));
@@ -326,7 +337,7 @@ static void table_text(struct request_view *v, const struct rows *rows)
         const struct request_name *n = &v->r.names.data[i];
         const struct name_sums *s = &rows->sums[i];
         enum request_cause worst = most(s);
-        char p50[24], p90[24], p99[24], p999[24], max[24], cpu[24], share[40] = "-";
+        char of[QUANTILES][24], max[24], cpu[24], share[40] = "-";
         char bytes[24], alloc[32] = "";
         if (allocates)
             snprintf(alloc, sizeof(alloc), "%9s ",
@@ -334,12 +345,14 @@ static void table_text(struct request_view *v, const struct rows *rows)
         if (s->latency_ns)
             snprintf(share, sizeof(share), "%s %.0f %%", request_cause_name(worst),
                      100 * part(s->ns[worst], s->latency_ns));
+        for (size_t k = 0; k < QUANTILES; k++) {
+            uint64_t ns = request_quantile(&v->r, n, quantiles[k].share);
+            snprintf(of[k], sizeof(of[k]), "< 1 us");
+            if (!request_quantile_is_bound(n, ns))
+                format_duration(of[k], ns);
+        }
         printf("%9" PRIu64 " %8.1f %6" PRIu64 " %8s %8s %8s %8s %8s %8s %s %-16s %s\n", n->all,
-               time > 0 ? (double)n->all / time : 0, n->errors,
-               format_duration(p50, request_quantile(&v->r, n, 0.5)),
-               format_duration(p90, request_quantile(&v->r, n, 0.9)),
-               format_duration(p99, request_quantile(&v->r, n, 0.99)),
-               format_duration(p999, request_quantile(&v->r, n, 0.999)),
+               time > 0 ? (double)n->all / time : 0, n->errors, of[0], of[1], of[2], of[3],
                format_duration(max, n->max_ns),
                s->requests ? format_duration(cpu, each(s->cpu_ns, s->requests)) : "-", alloc, share,
                requests_text(&v->r, n->name));

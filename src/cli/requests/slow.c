@@ -119,7 +119,9 @@ static int group_json(struct json *j, const struct request_view *v, const struct
     json_key_string(j, "name", requests_text(&v->r, n->name));
     json_key_u64(j, "count", n->all);
     json_key_u64(j, "limit_ns", g->limit_ns);
-    json_key_u64(j, "p99_ns", request_quantile(&v->r, n, 0.99));
+    uint64_t p99_ns = request_quantile(&v->r, n, 0.99);
+    json_key_u64(j, "p99_ns", p99_ns);
+    json_key_bool(j, "p99_is_upper_bound", request_quantile_is_bound(n, p99_ns));
     side_json(j, "slow", g->slow.len, g->slow_mean_ns);
     side_json(j, "typical", g->typical.len, g->typical_mean_ns);
     json_key_array(j, "causes");

@@ -115,6 +115,7 @@ export interface RequestRow {
   p50_ns: number;
   p99_ns: number;
   p999_ns: number;
+  upper_bounds: string[]; // percentiles of which only is known that they are less
   max_ns: number;
   causes: { cause: string; ns: number; share: number }[]; // the largest first
   histogram: [number, number][]; // least latency of a bucket in ns, and how many requests are in it

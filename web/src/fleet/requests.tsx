@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests of the whole fleet: how many, how long, and when the slow ones came.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { count, duration, percent } from "../format";
+import { count, duration, percent, percentile, percentileText } from "../format";
 import { Box, Heat, HeatMap } from "../requests";
 import { SortableTable } from "../sortable";
 import { useDark } from "../theme";
@@ -91,6 +91,7 @@ export function RequestsView({ state, change, known }: ViewProps) {
   const shown = data.requests.filter((r) => !state.request || r.request === state.request).reduce((n, r) => n + r.count, 0);
   const chosen = data.requests.findIndex((r) => r.request === state.request && (!state.service || r.service === state.service));
   const time = { numeric: true, format: duration };
+  const rank = { numeric: true, format: percentileText };
   return (
     <main class="columns" aria-busy={!heat.done}>
       <p class="dim">VMs that a host records send only the requests whose details their ring kept; at high rates there were more.</p>
@@ -103,10 +104,10 @@ export function RequestsView({ state, change, known }: ViewProps) {
           const row = data.requests[[...s].find((k) => k !== chosen) ?? -1];
           change({ request: row?.request ?? "" });
         }}
-        rows={data.requests.map((r, key) => ({ key, cells: [r.service, r.request, r.count, r.errors, r.mean_ns, r.p50_ns, r.p99_ns, r.p999_ns, r.max_ns, most(r)] }))}
+        rows={data.requests.map((r, key) => ({ key, cells: [r.service, r.request, r.count, r.errors, r.mean_ns, percentile(r.p50_ns, "p50_ns", r.upper_bounds), percentile(r.p99_ns, "p99_ns", r.upper_bounds), percentile(r.p999_ns, "p999_ns", r.upper_bounds), r.max_ns, most(r)] }))}
         columns={[
           { title: "Service", minor: true }, { title: "Request", name: true }, { title: "Count", numeric: true, format: count }, { title: "Errors", numeric: true, format: count },
-          { title: "Mean", ...time }, { title: "p50", ...time, minor: true }, { title: "p99", ...time }, { title: "p99.9", ...time, minor: true }, { title: "Max", ...time }, { title: "Most of it" },
+          { title: "Mean", ...time }, { title: "p50", ...rank, minor: true }, { title: "p99", ...rank }, { title: "p99.9", ...rank, minor: true }, { title: "Max", ...time }, { title: "Most of it" },
         ]} />
       <Slowest rows={data.slowest.filter((r) => !state.request || r.request === state.request)} />
     </main>
