@@ -73,6 +73,7 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
                             "more were in progress at once than can be followed"},
     [LOSS_REQUEST_TASK] = {"requests", "tasks", "more were waiting to be run than can be followed"},
     [LOSS_REQUEST_OPEN] = {"requests", "requests", "not ended when the recording ended"},
+    [LOSS_REQUEST_RUNNING] = {"requests", "requests", "what ran when it began is not in it"},
     [LOSS_WAITS_AGAIN] = {"threads", "waits",
                           "more went on at once than a ring repeats in each chunk"},
     [LOSS_BUDGET_WAITS] = {"threads", "waits",

@@ -421,6 +421,13 @@ def test_many_are_counted_and_a_sample_is_kept(jdk, tmp_path):
     # The whole is counted. A part of the time has only the details that were kept, and says so, in text and JSON.
     whole = lab.read_json("requests", "--json", out)["requests"]
     assert [(r["count"], r["exact"]) for r in whole if r["name"] == "RequestsMany.quick"] == [(n, True)]
+    # The histogram has no buckets below a microsecond: such a percentile is a bound, and says so.
+    row, = (r for r in whole if r["name"] == "RequestsMany.quick")
+    assert row["total_ns"] / n < 1000 and row["p50_ns"] == 999 and row["upper_bounds"][0] == "p50_ns", row
+    assert all((row[key] == 999) == (key in row["upper_bounds"]) for key in ("p50_ns", "p90_ns", "p99_ns", "p999_ns")), row
+    shown = next(line for line in lab.output("requests", out).splitlines() if line.endswith(" RequestsMany.quick"))
+    assert shown.count("< 1 us") == len(row["upper_bounds"]), shown
+    assert next(r for r in whole if r["name"] == "RequestsMany.slow")["upper_bounds"] == []
     part = lab.jvmscope("requests", "--from", "0s", out)
     assert "are those of the requests whose details were kept" not in part.stdout
     part = lab.jvmscope("requests", "--to", "1000s", out)
@@ -442,6 +449,25 @@ def test_virtual_threads_have_an_identity_of_their_own(jdk, tmp_path):
     assert sum(r.ns for r in requests) > 4 * 2_000_000 * n  # what the naps alone took
     ids = [thread for thread, in events(out, "jvmscope.Request", "eventThread.javaThreadId")]
     assert sorted(collections.Counter(ids).values()) == [2] * n
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_requests_that_ran_when_the_recording_began_are_reported(jdk, tmp_path):
+    """They are not in it, because it is not known since when they ran."""
+    out = tmp_path / "r.jfr"
+    process = jdk.start_java("Ticks", stdout=subprocess.DEVNULL)
+    try:
+        lab.wait_for(lambda: lab.jvmscope("inspect", process.pid, "threads").returncode == 0, 60, "the program")
+        done = lab.jvmscope("attach", "--requests=Ticks.main(..)", "--requests=Ticks.request(..)", "-t", "1s", "-o", out, process.pid)
+    finally:
+        process.kill()
+        process.wait()
+    assert done.returncode == 0, done.stderr
+    assert {r.name for r in requests_in(out)} == {"Ticks.request"}
+    assert ["requests", "requests", "what ran when it began is not in it", 1] in lost_in(out)
+    shown, loss = lab.jvmscope("requests", out), "1 request was lost"
+    assert loss in done.stderr and loss in shown.stdout + shown.stderr, (done, shown)
+    assert [(x["what"], x["amount"]) for x in lab.read_json("requests", "--json", out)["losses"]] == [("requests", 1)]
 
 
 @pytest.mark.jdks(8, 25)

@@ -88,3 +88,32 @@ void instrument_lose_running(struct jfr_writer *w, JNIEnv *jni, enum jfr_loss lo
     map_release(&seen);
     (*jni)->PopLocalFrame(jni, NULL);
 }
+
+static bool is_running(JNIEnv *jni, const jvmtiStackInfo *info,
+                       bool (*is_meant)(const struct method *m))
+{
+    for (jint k = 0; k < info->frame_count; k++) {
+        const struct method *m = names_method(jni, info->frame_buffer[k].method);
+        if (m && is_meant(m))
+            return true;
+    }
+    return false;
+}
+
+uint64_t instrument_running_threads(JNIEnv *jni, bool (*is_meant)(const struct method *m))
+{
+    jvmtiStackInfo *infos = NULL;
+    jint threads = 0;
+    uint64_t n = 0;
+    if ((*jni)->PushLocalFrame(jni, 64) != 0) {
+        vm_clear_exception(jni);
+        return 0;
+    }
+    if (vm_all_stacks(RUNNING_DEPTH, &threads, &infos) != JVMTI_ERROR_NONE)
+        threads = 0;
+    for (jint i = 0; i < threads; i++)
+        n += is_running(jni, &infos[i], is_meant);
+    vm_free(infos);
+    (*jni)->PopLocalFrame(jni, NULL);
+    return n;
+}

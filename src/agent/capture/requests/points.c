@@ -7,6 +7,7 @@
 #include "agent/capture/requests/points.h"
 
 #include "agent/instrument/choice.h"
+#include "agent/vm/names.h"
 #include "base/dotted.h"
 #include "classfile/debug.h"
 #include "options/names.h"
@@ -288,6 +289,26 @@ static const struct instrument_client client = {.name = "requests",
                                                 .thread = true,
                                                 .virtual_threads = true,
                                                 .seldom = true};
+
+/* Whether a request is in progress for as long as a row's method is. */
+static bool is_request(const struct point *p)
+{
+    const struct str probe = {p->probe ? p->probe : "", p->probe ? strlen(p->probe) : 0};
+    return p->edit == point_tomcat || p->edit == point_listener || point_begins(probe, "task(") ||
+           (p->edit != point_entry &&
+            (point_begins(probe, "enter(") || point_begins(probe, "stream(")));
+}
+
+bool points_is_request(const struct method *m)
+{
+    struct str class_name = {m->class_name, strlen(m->class_name)},
+               name = {m->name, strlen(m->name)};
+    for (size_t i = 0; i < ARRAY_SIZE(points); i++)
+        if (is_request(&points[i]) && matches(points[i].class, class_name) &&
+            matches(points[i].method, name))
+            return true;
+    return is_named(class_name, name);
+}
 
 /* ---- the option ---- */
 

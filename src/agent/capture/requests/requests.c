@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/requests/requests.h"
 
+#include "agent/instrument/running.h"
 #include "agent/vm/virtual_threads.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -326,6 +327,8 @@ static int requests_start(struct session *s, JNIEnv *jni, struct buf *why)
 /* A request in progress is none of the recording, because it is not known since when. */
 static int requests_begin(struct session *s, JNIEnv *jni, struct buf *why)
 {
+    uint64_t running = vm.late ? instrument_running_threads(jni, points_is_request) : 0;
+    jfr_lose(s->out.jfr, LOSS_REQUEST_RUNNING, running);
     follow_open_up();
     return 0;
 }

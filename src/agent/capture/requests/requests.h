@@ -45,6 +45,8 @@ enum request_child_kind { CHILD_JDBC, CHILD_POOL, CHILD_HTTP, CHILD_MESSAGE, CHI
 enum request_kept { KEPT_NOT, KEPT_ALL, KEPT_SAMPLE, KEPT_SLOW, KEPT_WAYS };
 
 /* A thread worked for a request. Threads are ids of the recording; 0: unknown or none. */
+struct method;
+
 struct request_work {
     uint64_t start, ns, thread, submitter, queued_ns;
     enum request_way way;
@@ -134,3 +136,5 @@ bool task_name(JNIEnv *jni, jobject task, unsigned *ret);
 /* patterns: those of the option, separated by ':'; "auto" among them names no method. */
 int points_on(const char *patterns, JNIEnv *jni, struct buf *why) must_check;
 void points_off(JNIEnv *jni);
+/* Whether a request is in progress while this method runs. */
+bool points_is_request(const struct method *m);
