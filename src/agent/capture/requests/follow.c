@@ -235,9 +235,9 @@ static void queued_before(uint64_t java_id, uint64_t now, struct request_work *h
     atomic_store(&t->java_id, 0);
 }
 
-/* late: for how long a task was due before, in ns. */
+/* due: when a task was to begin, in ns; 0: unknown. */
 uint64_t follow_request_begin(JNIEnv *jni, enum request_kind kind, unsigned name, uint64_t java_id,
-                              uint64_t late)
+                              uint64_t due)
 {
     struct slot s = follow_claim(jni, java_id);
     if (!s.in)
@@ -260,7 +260,7 @@ uint64_t follow_request_begin(JNIEnv *jni, enum request_kind kind, unsigned name
     uint64_t token = id << 24 | follow.session << 17 | (server ? TOKEN_SERVER : 0) | (uint64_t)i;
     struct request *r = follow_at(token);
     if (kind == REQUEST_TASK)
-        how.queued_ns = late;
+        how.queued_ns = due ? how.start - MIN(due, how.start) : 0;
     else if (kind != REQUEST_METHOD && !around)
         queued_before(java_id, how.start, &how);
     r->parent = outer ? TOKEN_ID(outer) : 0;

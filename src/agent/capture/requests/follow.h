@@ -185,10 +185,10 @@ struct work *follow_find(struct slot s, follow_is is, uint64_t what);
 void follow_end_if(uint64_t java_id, follow_is is, uint64_t what, uint64_t now);
 
 /*
- * A request begins on the calling thread. late: for a task, how long before that it was due, in ns.
+ * A request begins on the calling thread. due: for a task, when it was to begin, in ns; 0: unknown.
  */
 uint64_t follow_request_begin(JNIEnv *jni, enum request_kind kind, unsigned name, uint64_t java_id,
-                              uint64_t late);
+                              uint64_t due);
 void follow_request_end(JNIEnv *jni, struct request *r, uint64_t token, int status,
                         jclass exception, uint64_t now, uint64_t java_id);
 /*

@@ -309,7 +309,7 @@ NATIVE(void, taskEnd)(JNIEnv *jni, jclass probe, jlong java_id, jclass exception
     inside_leave(&follow_inside);
 }
 
-NATIVE(jlong, taskBegin)(JNIEnv *jni, jclass probe, jobject task, jlong java_id, jlong late)
+NATIVE(jlong, taskBegin)(JNIEnv *jni, jclass probe, jobject task, jlong java_id, jlong due)
 {
     uint64_t token = 0;
     if (!task || !inside_enter(&follow_inside))
@@ -317,8 +317,8 @@ NATIVE(jlong, taskBegin)(JNIEnv *jni, jclass probe, jobject task, jlong java_id,
     uint64_t cost = budget_begin();
     unsigned name;
     if (task_name(jni, task, &name))
-        token = follow_request_begin(jni, REQUEST_TASK, name, (uint64_t)java_id,
-                                     late > 0 ? (uint64_t)late : 0);
+        token =
+            follow_request_begin(jni, REQUEST_TASK, name, (uint64_t)java_id, (uint64_t)MAX(due, 0));
     budget_end(COST_REQUESTS, cost);
     inside_leave(&follow_inside);
     return (jlong)token;

@@ -65,8 +65,8 @@ public final class JvmscopeRequests {
     /** Names a request after a route, with the method that its name begins with; key is a hash of both. */
     private static native void route(long request, String route, long key);
 
-    /** A scheduled task begins on this thread, which is late by so many ns: the token of a request, 0 when it is none. */
-    private static native long taskBegin(Object task, long tid, long late);
+    /** A scheduled task begins on this thread, which was due at a System.nanoTime(), 0: unknown: the token of a request, 0 when it is none. */
+    private static native long taskBegin(Object task, long tid, long due);
 
     /** The task or message ends that this thread works for. */
     private static native void taskEnd(long tid, Class<?> exception);
@@ -481,22 +481,40 @@ public final class JvmscopeRequests {
 
     /** A task of a ScheduledThreadPoolExecutor begins to run; one that was scheduled by a request is work for that request. */
     public static long task(Object task) {
-        long tid = tid(), late = 0;
+        long tid = tid(), due = 0;
         if (request(slot(tid)) != 0)
             return 0;
         try {
-            late = -((Delayed) task).getDelay(TimeUnit.NANOSECONDS);
+            due = due((Delayed) task, 0);
         } catch (Throwable e) {
             // from code of the program, in a pool with tasks of its own
         }
-        return taskBegin(task, tid, late);
+        return taskBegin(task, tid, due);
+    }
+
+    /**
+     * When a task was due, by System.nanoTime(). Two clocks are read, between which the thread may be stopped for long: then they are
+     * read again. The time is by the task's delay, or, without a task, in ms since 1970.
+     */
+    private static long due(Delayed task, long millis) {
+        long due = 0, least = Long.MAX_VALUE;
+        for (int i = 0; i < 5 && least > 100000; i++) {
+            long before = System.nanoTime();
+            long delay = task != null ? task.getDelay(TimeUnit.NANOSECONDS) : (millis - System.currentTimeMillis()) * 1000000;
+            long took = System.nanoTime() - before;
+            if (took >= least)
+                continue;
+            least = took;
+            due = before + delay;
+        }
+        return due;
     }
 
     /** The thread of a Timer is about to run a task, which was due at a time in milliseconds since 1970. */
     public static void timed(Object task, int state, long due) {
         long tid = tid();
         if (state != CANCELLED && request(slot(tid)) == 0)
-            taskBegin(task, tid, (System.currentTimeMillis() - due) * 1000000);
+            taskBegin(task, tid, due(null, due));
     }
 
     public static void taskFailed(Throwable t) {
