@@ -24,6 +24,7 @@ enum tag {
     WORK,
     CHILD,
     TOTALS,
+    COUNTED,
     LOST,
     BUDGET,
     SPAN,
@@ -46,6 +47,7 @@ static const struct rec_select selected[] = {
     {"jvmscope.RequestWork", WORK},
     {"jvmscope.RequestChild", CHILD},
     {"jvmscope.RequestTotals", TOTALS},
+    {"jvmscope.Counted", COUNTED},
     {"jvmscope.Lost", LOST},
     {"jvmscope.Budget", BUDGET},
     {"profiler.Span", SPAN},
@@ -439,6 +441,10 @@ static void on_event(struct reading *r)
     case TOTALS:
         on_totals(r);
         break;
+    case COUNTED:
+        if (strcmp(rec_string(&r->e->object, "capture", ""), "requests") == 0)
+            r->out->counted_ns = MAX(r->out->counted_ns, r->e->start_ns);
+        break;
     case SPAN:
         on_foreign(r, rec_string(&r->e->object, "tag", NULL), "span");
         break;
@@ -506,6 +512,8 @@ int requests_load(struct requests *ret, const char *path, const struct request_f
     error = error ? error : MIN(more, 0);
     recording_info(recording, &info);
     out.end_ns = info.end_ns;
+    if ((!info.unended && !info.cut) || !out.counted_ns)
+        out.counted_ns = out.end_ns;
     out.sample_ns *= (uint64_t)MIN(MAX(r.sample_one_of, INT64_C(1)), INT64_C(1) << 20);
     if (error == 0)
         error = requests_order(&out);
@@ -540,6 +548,7 @@ static const struct rec_select any_or_contexts[] = {
     {"jvmscope.SampleContext", SAMPLE_CONTEXT},
     {"jvmscope.Request", REQUEST},
     {"jvmscope.RequestTotals", TOTALS},
+    {"jvmscope.Counted", COUNTED},
     {"profiler.Span", SPAN},
     {"datadog.Endpoint", ENDPOINT},
     {REC_CONTEXTUAL, CONTEXTUAL},

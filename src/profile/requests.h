@@ -131,10 +131,15 @@ struct requests {
     VEC(struct request_thread) threads; /* sorted by id */
     struct strpool strings;
     int64_t start_ns, end_ns; /* of the recording */
-    bool sampled;             /* whether the recording holds CPU samples */
-    uint64_t not_kept;        /* requests of any name and thread that ended and are not in list */
-    uint64_t sample_ns;       /* CPU time between samples of a thread, at most; 0: unknown */
-    struct map ids;           /* ids of requests: their numbers in list */
+    /*
+     * Until when exact figures count: the end, or the last time that they were saved in a recording
+     * whose end is missing.
+     */
+    int64_t counted_ns;
+    bool sampled;       /* whether the recording holds CPU samples */
+    uint64_t not_kept;  /* requests of any name and thread that ended and are not in list */
+    uint64_t sample_ns; /* CPU time between samples of a thread, at most; 0: unknown */
+    struct map ids;     /* ids of requests: their numbers in list */
 };
 
 struct request_filter {

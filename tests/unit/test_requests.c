@@ -41,6 +41,9 @@ static const struct jfr_type types[] = {
      .fields = JFR_FIELDS({"name", "", "java.lang.String"}, {"count", "", "long"},
                           {"errors", "", "long"}, {"totalTime", "", "long", JFR_NANOS},
                           {"maxTime", "", "long", JFR_NANOS}, {"buckets", "", "java.lang.String"})},
+    {.name = "jvmscope.Counted",
+     .kind = JFR_EVENT,
+     .fields = JFR_FIELDS({"capture", "", "java.lang.String"})},
     {.name = "com.shop.Order",
      .label = "Order",
      .kind = JFR_EVENT,
@@ -53,7 +56,7 @@ static const struct jfr_type types[] = {
      .fields = JFR_FIELDS({"tag", "", "java.lang.String"})},
 };
 
-enum { ANALYSIS, UNPARK, PREEMPTED, REQUEST, WORK, TOTALS, ORDER, SPAN, TYPES };
+enum { ANALYSIS, UNPARK, PREEMPTED, REQUEST, WORK, TOTALS, COUNTED, ORDER, SPAN, TYPES };
 
 enum { HTTP = 1, POOL, COMPACTOR };
 
@@ -565,6 +568,45 @@ static void totals_older_than_the_requests_do_not_count(void **state)
     done(&f);
 }
 
+/*
+ * Counts are saved from time to time, so that those of a recording whose end is missing are of a
+ * shorter time than what else is in it.
+ */
+static void counts_are_of_the_time_until_they_were_saved(void **state)
+{
+    for (int ended = 0; ended < 2; ended++) {
+        struct read f;
+        open_file(true);
+        put_mixed();
+        for (int i = 1; i <= 2; i++) {
+            begin(ids[COUNTED], 2 * i);
+            jfr_put_string(&event, "requests");
+            jfr_commit(&event);
+            begin(ids[COUNTED], 2 * i + 1);
+            jfr_put_string(&event, "alloc");
+            jfr_commit(&event);
+        }
+        usleep(30000);
+        struct jfr_writer *unended = ended ? NULL : writer;
+        if (unended) {
+            jfr_writer_flush(unended);
+            writer = NULL;
+        }
+        read_file(&f, &(struct request_filter){0});
+        int64_t left = f.r.end_ns - f.r.counted_ns;
+        if (ended)
+            assert_int_equal(left, 0);
+        else
+            assert_true(left >= 25 * (int64_t)MS);
+        done(&f);
+        if (unended) {
+            assert_int_equal(jfr_writer_close(unended), 0);
+            jfr_writer_free(unended);
+        }
+        unlink(file);
+    }
+}
+
 static int remove_file(void **state)
 {
     unlink(file);
@@ -584,6 +626,7 @@ int main(void)
         cmocka_unit_test_teardown(the_slow_ones_are_told_from_the_typical_ones, remove_file),
         cmocka_unit_test_teardown(exact_totals_count, remove_file),
         cmocka_unit_test_teardown(totals_older_than_the_requests_do_not_count, remove_file),
+        cmocka_unit_test(counts_are_of_the_time_until_they_were_saved),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -224,11 +224,15 @@ static int rows_of(struct request_view *v, struct rows *ret)
     return e ? e : request_allocated(&v->r, &ret->allocated);
 }
 
-/* Returns the length of the time in which the requests of the table could begin, in seconds. */
-static double seconds(const struct request_view *v)
+/*
+ * Returns the length of the time in which the requests of the table, or of one of its names, could
+ * begin, in seconds. Counts of a recording whose end is missing are older than the rest of it.
+ */
+static double seconds(const struct request_view *v, bool counted)
 {
     const struct request_options *o = v->options;
-    uint64_t end = (uint64_t)MAX(v->r.end_ns - v->r.start_ns, INT64_C(0)),
+    int64_t until_ns = counted ? v->r.counted_ns : v->r.end_ns;
+    uint64_t end = (uint64_t)MAX(until_ns - v->r.start_ns, INT64_C(0)),
              to = o->to_ns ? MIN(o->to_ns, end) : end;
     return to > o->from_ns ? (double)(to - o->from_ns) / 1e9 : 0;
 }
@@ -240,8 +244,14 @@ static const struct {
     double share;
 } quantiles[QUANTILES] = {{"p50_ns", 0.5}, {"p90_ns", 0.9}, {"p99_ns", 0.99}, {"p999_ns", 0.999}};
 
+static double rate(const struct request_view *v, const struct request_name *n)
+{
+    double time = seconds(v, n->exact);
+    return time > 0 ? (double)n->all / time : 0;
+}
+
 static void row_json(const struct request_view *v, const struct request_name *n,
-                     const struct rows *rows, double time, struct json *j)
+                     const struct rows *rows, struct json *j)
 {
     size_t at = (size_t)(n - v->r.names.data);
     const struct name_sums *s = &rows->sums[at];
@@ -251,7 +261,7 @@ static void row_json(const struct request_view *v, const struct request_name *n,
     json_key_u64(j, "count", n->all);
     json_key_u64(j, "kept", n->count);
     json_key_bool(j, "exact", n->exact || !v->r.not_kept);
-    json_key_double(j, "rate", time > 0 ? (double)n->all / time : 0);
+    json_key_double(j, "rate", rate(v, n));
     json_key_u64(j, "errors", n->errors);
     uint64_t ns[QUANTILES];
     for (size_t k = 0; k < QUANTILES; k++)
@@ -279,10 +289,9 @@ int requests_names_json(struct request_view *v, struct json *j)
 {
     _cleanup_(rows_release) struct rows rows = {0};
     int e = rows_of(v, &rows);
-    double time = seconds(v);
     json_begin_array(j);
     for (size_t i = 0; e == 0 && i < v->r.names.len; i++)
-        row_json(v, &v->r.names.data[i], &rows, time, j);
+        row_json(v, &v->r.names.data[i], &rows, j);
     json_end_array(j);
     return e;
 }
@@ -304,7 +313,6 @@ static int table_json(struct request_view *v)
 static void table_text(struct request_view *v, const struct rows *rows)
 {
     size_t limit = v->options->limit ? v->options->limit : 30;
-    double time = seconds(v);
     uint64_t all = 0, kept = 0;
     bool exact = true;
     for (size_t i = 0; i < v->r.names.len; i++) {
@@ -315,7 +323,7 @@ static void table_text(struct request_view *v, const struct rows *rows)
     _cleanup_(buf_release) struct buf text = BUF(256);
     put_count(&text, all);
     printf("%s: %s request%s of %zu name%s in %.1f s\n", v->path, buf_str(&text),
-           all == 1 ? "" : "s", v->r.names.len, v->r.names.len == 1 ? "" : "s", time);
+           all == 1 ? "" : "s", v->r.names.len, v->r.names.len == 1 ? "" : "s", seconds(v, exact));
     if (kept < all) {
         buf_clear(&text);
         put_count(&text, kept);
@@ -352,8 +360,7 @@ static void table_text(struct request_view *v, const struct rows *rows)
                 format_duration(of[k], ns);
         }
         printf("%9" PRIu64 " %8.1f %6" PRIu64 " %8s %8s %8s %8s %8s %8s %s %-16s %s\n", n->all,
-               time > 0 ? (double)n->all / time : 0, n->errors, of[0], of[1], of[2], of[3],
-               format_duration(max, n->max_ns),
+               rate(v, n), n->errors, of[0], of[1], of[2], of[3], format_duration(max, n->max_ns),
                s->requests ? format_duration(cpu, each(s->cpu_ns, s->requests)) : "-", alloc, share,
                requests_text(&v->r, n->name));
     }
