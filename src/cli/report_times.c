@@ -4,11 +4,11 @@
  */
 #include "base/parse.h"
 #include "cli/report.h"
+#include "profile/call_interval.h"
 #include "profile/profile.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 /* A method, summed over all stacks that it occurs in. */
@@ -16,16 +16,18 @@ struct times_row {
     uint32_t label;
     uint32_t mark; /* the last row for which this method's total was counted, + 1 */
     uint64_t calls, samples, total_samples, slowest_ns;
-    int64_t self_ns, raw_ns, total_ns;
-    int64_t open_ns; /* part of self_ns in calls that had not returned at the end */
-    bool claimed;    /* timed at every call, or read often enough */
-    bool small;      /* only counted; its time is part of its callers' */
+    int64_t self_ns, total_ns;
+    int64_t raw_ns, total_raw_ns;   /* with the cost of counting */
+    int64_t cost_ns, total_cost_ns; /* that cost, by measurement */
+    int64_t open_ns;                /* part of self_ns in calls that had not returned at the end */
+    bool known, total_known;        /* timed at every call, or certainly more than nothing */
+    bool small;                     /* only counted; its time is part of its callers' */
 };
 
 struct times_table {
     VEC(struct times_row) rows;
     struct map index; /* label -> row */
-    int64_t total_ns;
+    int64_t total_ns, cost_ns;
     uint64_t samples;
     double ns_a_reading; /* 0: every call was timed, or none */
     bool timed_by_readings;
@@ -57,12 +59,15 @@ static int add_calls(struct times_table *t, const struct profile *p, uint32_t nu
             row->samples += c->samples;
             row->self_ns += c->self_ns;
             row->raw_ns += c->raw_ns;
+            row->cost_ns += MAX(c->cost_ns, INT64_C(0));
             row->open_ns += c->open_ns;
             row->slowest_ns = MAX(row->slowest_ns, c->slowest_ns);
         }
         /* A method counts once per stack, however often it occurs there. */
         if (row->mark != number + 1) {
             row->total_ns += c->self_ns;
+            row->total_raw_ns += c->raw_ns;
+            row->total_cost_ns += MAX(c->cost_ns, INT64_C(0));
             row->total_samples += c->samples;
         }
         row->mark = number + 1;
@@ -87,15 +92,16 @@ static void mark_small(struct times_table *t, const struct profile *p)
 
 /*
  * Orders by the self time of calls that have returned, because what a thread is waiting for at the
- * end is as long as the recording. Methods with too few readings for a statement follow, by calls.
+ * end is as long as the recording. Methods of which it is not known whether they took any time
+ * follow, by calls.
  */
 static int by_self(const void *a, const void *b)
 {
     const struct times_row *x = a, *y = b;
-    if (x->claimed != y->claimed)
-        return x->claimed ? -1 : 1;
+    if (x->known != y->known)
+        return x->known ? -1 : 1;
     int64_t x_ns = x->self_ns - x->open_ns, y_ns = y->self_ns - y->open_ns;
-    if (x->claimed && x_ns != y_ns)
+    if (x->known && x_ns != y_ns)
         return x_ns < y_ns ? 1 : -1;
     return x->calls != y->calls ? (x->calls < y->calls ? 1 : -1)
                                 : (x->label > y->label) - (x->label < y->label);
@@ -105,6 +111,23 @@ static int by_self(const void *a, const void *b)
 static bool has_time(const struct times_table *t, uint64_t readings)
 {
     return !t->timed_by_readings || readings;
+}
+
+static struct call_interval interval_of(const struct times_table *t, uint64_t readings,
+                                        int64_t cost_ns)
+{
+    return call_interval(readings, t->ns_a_reading, cost_ns);
+}
+
+/* Whether so many readings say anything of a time. */
+static bool is_enough(const struct times_table *t, uint64_t readings)
+{
+    return t->timed_by_readings && readings >= FEWEST_READINGS;
+}
+
+static bool is_known(const struct times_table *t, uint64_t readings, int64_t cost_ns)
+{
+    return !t->timed_by_readings || call_time_is_known(readings, t->ns_a_reading, cost_ns);
 }
 
 static int times_table(struct times_table *t, const struct profile *p,
@@ -119,6 +142,7 @@ static int times_table(struct times_table *t, const struct profile *p,
             continue;
         r = add_calls(t, p, (uint32_t)i);
         raw += c->raw_ns;
+        t->cost_ns += MAX(c->cost_ns, INT64_C(0));
     }
     profile_view_release(&v);
     if (r < 0)
@@ -128,8 +152,9 @@ static int times_table(struct times_table *t, const struct profile *p,
     t->ns_a_reading = t->samples ? (double)raw / (double)t->samples : 0;
     for (size_t i = 0; i < t->rows.len; i++) {
         struct times_row *row = &t->rows.data[i];
-        row->claimed = !row->small && (!t->timed_by_readings || row->samples >= FEWEST_READINGS);
-        t->total_ns += has_time(t, row->samples) ? row->self_ns : 0;
+        row->known = !row->small && is_known(t, row->samples, row->cost_ns);
+        row->total_known = is_known(t, row->total_samples, row->total_cost_ns);
+        t->total_ns += row->self_ns;
     }
     if (t->rows.len)
         qsort(t->rows.data, t->rows.len, sizeof(*t->rows.data), by_self);
@@ -142,30 +167,6 @@ static void times_release(struct times_table *t)
     map_release(&t->index);
 }
 
-/*
- * Computes the interval that contains the true number of readings in 95 of 100 cases, if readings
- * are a Poisson process: Wilson and Hilferty's approximation of its exact bounds (1931), within 1 %
- * from ten readings on.
- */
-static void poisson_interval(uint64_t n, double *ret_low, double *ret_high)
-{
-    const double z = 1.96, low = (double)n, high = (double)n + 1;
-    *ret_low = n ? low * pow(1 - 1 / (9 * low) - z / (3 * sqrt(low)), 3) : 0;
-    *ret_high = high * pow(1 - 1 / (9 * high) + z / (3 * sqrt(high)), 3);
-}
-
-/* Computes the bounds of a row's raw self time. Returns false where nothing can be stated. */
-static bool interval_ns(const struct times_table *t, const struct times_row *row, double *ret_low,
-                        double *ret_high)
-{
-    if (!t->timed_by_readings || !row->claimed)
-        return false;
-    poisson_interval(row->samples, ret_low, ret_high);
-    *ret_low *= t->ns_a_reading;
-    *ret_high *= t->ns_a_reading;
-    return true;
-}
-
 static const char *signed_time(char to[32], int64_t ns)
 {
     char text[24];
@@ -174,17 +175,14 @@ static const char *signed_time(char to[32], int64_t ns)
     return to;
 }
 
-/*
- * Prints a time that rests on readings of the CPU clock: "-" without any, with a mark when they are
- * too few.
- */
+/* Prints a time: "-" without any reading of the clock, and with a mark when it is not known. */
 static const char *read_time(const struct times_table *t, char to[40], int64_t ns,
-                             uint64_t readings)
+                             uint64_t readings, bool known)
 {
-    bool few = t->timed_by_readings && readings < FEWEST_READINGS;
+    bool mark = t->timed_by_readings && !known;
     to[0] = '~';
-    signed_time(to + few, ns);
-    return few && !readings ? "-" : to;
+    signed_time(to + mark, ns);
+    return t->timed_by_readings && !readings ? "-" : to;
 }
 
 enum { OPEN_ROWS = 5 };
@@ -279,25 +277,37 @@ static void print_times(const struct times_table *t, const struct profile *p, si
         print_rounded_times(t, p, limit);
         return;
     }
+    if (t->samples) {
+        struct call_interval sum = interval_of(t, t->samples, t->cost_ns);
+        char low[24], high[24], cost[24];
+        printf(
+            "  the sum lies between %s and %s: the probes, which are not part of it, cost some %s, "
+            "to within a factor of two\n",
+            format_duration(low, (uint64_t)sum.low), format_duration(high, (uint64_t)sum.high),
+            format_duration(cost, (uint64_t)MAX(t->cost_ns, INT64_C(0))));
+    }
     printf("\n       calls        self         raw       total    a call  %s method\n",
-           t->timed_by_readings ? "   95 % of raw     " : "   slowest");
+           t->timed_by_readings ? "   95 % of self    " : "   slowest");
     for (size_t i = 0; i < MIN(t->rows.len, limit); i++) {
         const struct times_row *row = &t->rows.data[i];
         char self[40], raw[40], total[40], each[40], low_text[24], high_text[24],
             error[64] = "too few readings";
-        double low, high;
         if (row->small)
             snprintf(error, sizeof(error), "not timed");
         else if (!t->timed_by_readings)
             format_duration(error, row->slowest_ns);
-        else if (interval_ns(t, row, &low, &high))
-            snprintf(error, sizeof(error), "%s..%s", format_duration(low_text, (uint64_t)low),
-                     format_duration(high_text, (uint64_t)high));
+        else if (is_enough(t, row->samples)) {
+            struct call_interval in = interval_of(t, row->samples, row->cost_ns);
+            snprintf(error, sizeof(error), "%s..%s", format_duration(low_text, (uint64_t)in.low),
+                     format_duration(high_text, (uint64_t)in.high));
+        }
         uint64_t readings = row->small ? 0 : row->samples;
         printf("%12" PRIu64 "  %10s  %10s  %10s  %8s  %*s  ", row->calls,
-               read_time(t, self, row->self_ns, readings), read_time(t, raw, row->raw_ns, readings),
-               read_time(t, total, row->total_ns, row->total_samples),
-               read_time(t, each, row->calls ? row->self_ns / (int64_t)row->calls : 0, readings),
+               read_time(t, self, row->self_ns, readings, row->known),
+               read_time(t, raw, row->raw_ns, readings, is_enough(t, readings)),
+               read_time(t, total, row->total_ns, row->total_samples, row->total_known),
+               read_time(t, each, row->calls ? row->self_ns / (int64_t)row->calls : 0, readings,
+                         row->known),
                t->timed_by_readings ? 18 : 9, error);
         print_text(stdout, profile_text(p, row->label));
         putchar('\n');
@@ -333,6 +343,19 @@ static void json_time(struct json *j, const char *key, bool known, int64_t ns)
         json_null(j);
 }
 
+static void json_interval(struct json *j, const char *key, bool known, double low, double high)
+{
+    json_key(j, key);
+    if (!known) {
+        json_null(j);
+        return;
+    }
+    json_begin_array(j);
+    json_i64(j, (int64_t)low);
+    json_i64(j, (int64_t)high);
+    json_end_array(j);
+}
+
 static void json_times(struct json *j, const struct times_table *t, const struct profile *p)
 {
     json_key_object(j, "times");
@@ -342,13 +365,15 @@ static void json_times(struct json *j, const struct times_table *t, const struct
     } else {
         json_key_string(j, "clock", t->timed_by_readings ? "cpu" : "elapsed");
     }
-    if (t->timed_by_readings)
+    if (t->timed_by_readings) {
+        struct call_interval sum = interval_of(t, t->samples, t->cost_ns);
         json_key_u64(j, "readings", t->samples);
+        json_interval(j, "total_ns_95", true, sum.low, sum.high);
+    }
     json_key_array(j, "methods");
     for (size_t i = 0; i < t->rows.len; i++) {
         const struct times_row *row = &t->rows.data[i];
         struct str label = profile_text(p, row->label);
-        double low, high;
         json_begin_object(j);
         json_key(j, "method");
         json_string_n(j, label.data, label.len);
@@ -361,17 +386,11 @@ static void json_times(struct json *j, const struct times_table *t, const struct
         if (p->times_rounded) {
             /* The file contains nothing more. */
         } else if (t->timed_by_readings) {
-            bool claimed = interval_ns(t, row, &low, &high);
+            bool enough = is_enough(t, row->samples) && !row->small;
+            struct call_interval in = interval_of(t, row->samples, row->cost_ns);
             json_key_u64(j, "readings", row->samples);
-            json_key(j, "raw_self_ns_95");
-            if (claimed) {
-                json_begin_array(j);
-                json_i64(j, (int64_t)low);
-                json_i64(j, (int64_t)high);
-                json_end_array(j);
-            } else {
-                json_null(j);
-            }
+            json_interval(j, "raw_self_ns_95", enough, in.raw_low, in.raw_high);
+            json_interval(j, "self_ns_95", enough, in.low, in.high);
         } else {
             json_key_u64(j, "slowest_ns", row->slowest_ns);
             json_key_i64(j, "open_ns", row->open_ns);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "page/data.h"
 
+#include "profile/call_interval.h"
 #include "profile/load.h"
 #include "profile/vm_time.h"
 
@@ -279,45 +280,78 @@ static int cells_json(struct json *j, const struct profile_view *v,
     return r < 0 ? r : buf_error(&bytes);
 }
 
-struct readings {
-    uint32_t label, mark; /* mark: 1 + the last row of calls for which `total` was counted */
-    uint64_t self, total;
+/* What is counted of a method's own time, or of its whole time. */
+struct clock_sum {
+    uint64_t readings;
+    int64_t cost_ns;
 };
 
+/* A method of counted calls. mark: 1 + the last row of calls for which `whole` was counted. */
+struct counted {
+    uint32_t label, mark;
+    uint64_t calls;
+    struct clock_sum own, whole;
+};
+
+static void add_readings(struct clock_sum *to, const struct profile_calls *c)
+{
+    to->readings += c->samples;
+    to->cost_ns += MAX(c->cost_ns, INT64_C(0));
+}
+
 /*
- * The times of counted calls are estimated from readings of the CPU clock. Writes, for each method,
- * the number of readings for its own time and for its whole time, as triples (label, own, whole).
- * Returns 0 or -ENOMEM.
+ * Writes, for each method, how often it was called, and, if the times are estimated from readings
+ * of the CPU clock, the number of readings for its own time and for its whole time, and whether
+ * these are known (1: its own, 2: its whole), as rows (label, calls, own, whole, known). Returns 0
+ * or -ENOMEM.
  */
-static int readings_json(struct json *j, const struct profile *p, struct labels *labels)
+static int calls_json(struct json *j, const struct profile *p, const struct profile_view *v,
+                      struct labels *labels)
 {
     struct map index = {0};
-    VEC(struct readings) rows = {0};
+    VEC(struct counted) rows = {0};
     int r = 0;
+    int64_t raw = 0;
+    uint64_t readings = 0;
     for (uint32_t i = 0; i < p->calls.len && r == 0; i++) {
         const struct profile_calls *c = &p->calls.data[i];
+        struct profile_sample of = {.thread = c->thread, .node = c->node};
+        if (!profile_view_passes(v, &of))
+            continue;
+        raw += c->raw_ns;
+        readings += c->samples;
         for (uint32_t n = c->node; n && r == 0; n = p->nodes.data[n].parent) {
             uint32_t label = p->methods.data[profile_node_frame(p, n)->method].label;
             bool added;
             uint64_t *at = map_at(&index, label, rows.len, &added);
-            r = at && (!added || vec_push(&rows, ((struct readings){.label = label})) == 0)
+            r = at && (!added || vec_push(&rows, ((struct counted){.label = label})) == 0)
                     ? 0
                     : -ENOMEM;
             if (r < 0)
                 break;
-            struct readings *row = &rows.data[*at];
-            row->self += n == c->node ? c->samples : 0;
-            row->total += row->mark == i + 1 ? 0 : c->samples;
+            struct counted *row = &rows.data[*at];
+            if (n == c->node) {
+                row->calls += c->calls;
+                add_readings(&row->own, c);
+            }
+            if (row->mark != i + 1)
+                add_readings(&row->whole, c);
             row->mark = i + 1;
         }
     }
-    json_key_array(j, "readings");
+    double each = readings ? (double)raw / (double)readings : 0;
+    json_key_bool(j, "by_readings", p->timed_by_readings);
+    json_key_array(j, "calls");
     for (size_t i = 0; i < rows.len && r == 0; i++) {
         int64_t label = label_number(labels, rows.data[i].label);
         r = label < 0 ? (int)label : 0;
         json_u64(j, label < 0 ? 0 : (uint64_t)label);
-        json_u64(j, rows.data[i].self);
-        json_u64(j, rows.data[i].total);
+        json_u64(j, rows.data[i].calls);
+        const struct clock_sum *own = &rows.data[i].own, *whole = &rows.data[i].whole;
+        json_u64(j, own->readings);
+        json_u64(j, whole->readings);
+        json_u64(j, (call_time_is_known(own->readings, each, own->cost_ns) ? 1 : 0) |
+                        (call_time_is_known(whole->readings, each, whole->cost_ns) ? 2 : 0));
     }
     json_end_array(j);
     vec_release(&rows);
@@ -404,8 +438,8 @@ static int metric_json(struct json *j, const struct profile *p, enum profile_met
     }
     if (r == 0)
         r = cells_json(j, &v, &plain, &tree, blob);
-    if (r == 0 && metric == PROFILE_EXACT && p->timed_by_readings)
-        r = readings_json(j, p, labels);
+    if (r == 0 && metric == PROFILE_EXACT && p->calls.len)
+        r = calls_json(j, p, &v, labels);
     if (r == 0 && metric == PROFILE_ALLOCATION && p->sites.len)
         r = estimated_json(j, p, labels);
     if (r == 0)

@@ -155,7 +155,7 @@ def test_recordings_report_calls_times_and_their_errors(jdk, tmp_path, clock):
         assert main["total_ns"] > methods["TimesTruth.threads"]["total_ns"] >= methods["TimesTruth.threads"]["self_ns"] > 0
     else:
         for m in times["methods"]:
-            assert (m["raw_self_ns_95"] is None) == (m["readings"] < 10)
+            assert (m["raw_self_ns_95"] is None) == (m["self_ns_95"] is None) == (m["readings"] < 10)
             assert (m["self_ns"] is None) == (m["readings"] == 0)
         # Formats without calls have the same time of each method, and tell which rest on too little.
         true = {name: m["self_ns"] for name, m in methods.items() if (m["self_ns"] or 0) > 0}
@@ -283,3 +283,39 @@ def test_calls_without_a_time_are_a_recording_in_every_output(jdk, tmp_path, clo
     assert all(methods == own["json"] for methods in own.values()), own
     # Where none is measured, a comparison has nothing to divide by.
     assert lab.read_json("diff", "--json", out, out)["times"]["new_total"] == times["total_ns"]
+
+
+@pytest.mark.jdks(8, 17, 25)
+@pytest.mark.parametrize("steps", [0, 10**9])
+def test_tiny_methods_have_one_sum_that_holds_the_truth(jdk, tmp_path, steps, record_property):
+    """Twice ten million calls of a nanosecond or two, alone and beside a second of work elsewhere: the probes cost several times what
+    the methods take. Every output has the same sum, and the interval that is stated holds what the program takes without an agent."""
+    calls = 10**7
+    out, times = recorded(jdk, tmp_path, "TimesTiny", calls, steps, options=",include=TimesTiny")
+    rows = {m["method"].split(".")[-1]: m for m in times["methods"]}
+    assert rows["tiny"]["calls"] == rows["inner"]["calls"] == calls and rows["loop"]["calls"] == 1
+    # What the program measured with the agent beside it tells how busy the machine was in the same seconds.
+    tiny, heavy = map(int, jdk.java("TimesTiny", calls, steps).stdout.split())
+    low, high = times["total_ns_95"]
+    found = {"truth": tiny + heavy, "sum": times["total_ns"], "between": (low, high)}
+    record_property("found", str(found))
+    print(found)
+    assert low <= tiny + heavy <= high and low <= times["total_ns"] <= high, found
+    for m in times["methods"]:
+        assert (m["total_ns"] or 0) >= (m["self_ns"] or 0) >= 0, m
+        if m["self_ns_95"]:
+            assert m["self_ns_95"][0] <= m["self_ns"] <= m["self_ns_95"][1], m
+    if steps:
+        low, high = rows["heavy"]["self_ns_95"]
+        assert low <= heavy <= high and rows["heavy"]["self_ns"] == max(m["self_ns"] or 0 for m in times["methods"]), (heavy, rows["heavy"])
+        assert rows["main"]["total_ns"] >= rows["heavy"]["self_ns"]
+    # What may be nothing is marked and stands behind what is known, by its calls.
+    table = lab.output("report", "--limit", "100", "--stacks", "0", out)
+    lines = {line.split("TimesTiny.")[-1]: line.split() for line in table.splitlines() if "  TimesTiny." in line}
+    unknown = [m["method"].split(".")[-1] for m in times["methods"] if not (m["self_ns_95"] and m["self_ns_95"][0])]
+    assert list(lines)[len(lines) - len(unknown):] == unknown, table
+    assert all(lines[m][1][0] in "~-" for m in unknown) and "inner" in unknown, table
+    assert "the sum lies between " in table, table
+    totals, own = every_total(out, tmp_path)
+    assert len(set(totals.values())) == 1, totals
+    assert all(methods == own["json"] for methods in own.values()), own
