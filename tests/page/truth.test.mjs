@@ -112,15 +112,19 @@ test("idle waits are hidden in monitor statistics as in threads monitors, with t
   }
 });
 
-test("times from too few readings of the clock are marked and stand behind the others, as in report", async () => {
+test("times that are not known are marked and stand behind the others, and calls are shown, as in report", async () => {
   const { methods } = JSON.parse(jvmscope("report", "--json", file("times.jfr"))).times;
-  const readings = new Map(methods.map((m) => [m.method, m.readings]));
+  const known = new Map(methods.map((m) => [m.method, m.self_ns_95 !== null && m.self_ns_95[0] > 0]));
+  const calls = new Map(methods.map((m) => [m.method, m.calls]));
   for (const url of both(3)) {
     const page = await open(browser, `${url}#m=times`);
-    const rows = await page.$$eval(".methods tbody tr[data-row]", (list) => list.map((r) => [r.querySelector("td.method").title, r.cells[0].textContent]));
-    const marked = rows.map(([, self]) => self.includes("~"));
+    const rows = await page.$$eval(".methods tbody tr[data-row]", (list) => list.map((r) => [r.querySelector("td.method").title, r.cells[0].textContent, r.querySelector("td.calls").textContent]));
+    const marked = rows.map(([, self]) => self.includes("~") || self === "-");
     assert.ok(marked.includes(true), "a program of half a second has methods of few readings");
-    rows.forEach(([method], i) => assert.equal(marked[i], (readings.get(method) ?? 0) < 10, `${method}: ${readings.get(method)}`));
+    rows.forEach(([method, , count], i) => {
+      assert.equal(marked[i], !known.get(method), method);
+      assert.equal(Number(count.replace(/\s/g, "")), calls.get(method), method);
+    });
     assert.deepEqual(marked, [...marked].sort());
     assert.deepEqual(page.problems, []);
     await page.context().close();

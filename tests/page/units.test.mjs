@@ -136,13 +136,14 @@ test("numbers of any length are decoded, as bytes and as base64", () => {
 test("a metric is decoded, and what is set aside is left out of its plain form", () => {
   const m = data.decodeMetric({
     name: "cpu", title: "CPU", unit: "samples", interval_ns: 1, pruned: 0, threads_merged: false, bucket_ns: 10, from_ns: 0, nodes: 3, n_cells: 3, aside: 7,
-    tree: varints(1, 5, 0, 1, 6, 4), cells: varints(0, 0, 1 << 1, 4, 2, 1, (2 << 1) | 1, 7, 0, 1, 2 << 1, 9), readings: [5, 11, 12],
+    tree: varints(1, 5, 0, 1, 6, 4), cells: varints(0, 0, 1 << 1, 4, 2, 1, (2 << 1) | 1, 7, 0, 1, 2 << 1, 9), by_readings: true, calls: [5, 70, 11, 12, 2],
   });
   assert.deepEqual([...m.shape.parent], [0, 0, 1]);
   assert.deepEqual([...m.shape.label], [-1, 5, 6]);
   assert.deepEqual([[...m.cells.bucket], [...m.cells.node], [...m.cells.weight], m.cells.buckets], [[0, 2, 2], [1, 2, 2], [4, 7, 9], 3]);
   assert.deepEqual([[...m.plain.cells.weight], m.plain.cells.n], [[4, 9], 2]);
-  assert.deepEqual(m.readings.get(5), [11, 12]);
+  assert.deepEqual(m.readings.get(5), { of: [11, 12], known: [false, true] });
+  assert.equal(m.calls.get(5), 70);
 });
 
 /** A random tree with its cells, and the same weights as a list of stacks. */

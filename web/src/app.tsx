@@ -16,7 +16,7 @@ import { MethodTable } from "./table";
 import { isDark, setTheme, useDark } from "./theme";
 import { ThreadPicker } from "./threads";
 import { sourceOf } from "./timeline";
-import { invert, matched, rank, sandwich, search, select, unattributed } from "./tree";
+import { invert, matched, rank, sandwich, search, select, unattributed, withCalls } from "./tree";
 import { views } from "./views";
 
 export function App({ page }: { page: PageJson }) {
@@ -166,7 +166,7 @@ function Profile({ page, metric: all, state, change, dark, searchBox, onHelp, he
   const window = !metric.untimed && state.window && state.window[1] <= metric.cells.buckets ? state.window : null;
   const tree = useMemo(() => select(metric.shape, metric.cells, { threads, window }), [metric, threads, window?.join()]);
   const shownTree = useMemo(() => (state.inverted ? invert(tree, labels.length) : tree), [tree, state.inverted]);
-  const rows = useMemo(() => rank(tree, labels.length), [tree]);
+  const rows = useMemo(() => withCalls(rank(tree, labels.length), metric.calls), [tree]);
   const match = useMemo(() => search(labels, state.search), [labels, state.search]);
   const shownRows = useMemo(() => (match ? rows.filter((r) => match[r.label]) : rows), [rows, match]);
   const selected = useMemo(() => labels.indexOf(state.selected), [state.selected]);

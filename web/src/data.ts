@@ -23,7 +23,10 @@ export interface MetricJson {
   from_ns: number;
   threads_merged: boolean; // too many stacks of too many threads: weights are of all of them
   aside: number; // weight of threads with nothing to do, or of the VM's own; not 0: the lowest bit of a cell's node says which cells are of it
-  readings?: number[]; // times rest on readings of a clock: label, readings of its own and of its whole time, and so on
+  // Counted calls: label, calls, the readings of the clock for its own and for its whole time, which of these times are known (1, 2), and so on.
+  // by_readings: times rest on readings.
+  calls?: number[];
+  by_readings?: boolean;
   estimated?: number[]; // of exact allocations: labels of methods whose own bytes samples show
   n_cells: number;
   cells: Bytes;
@@ -122,6 +125,12 @@ export interface Cells {
   buckets: number;
 }
 
+/** Of a method's own and its whole time: the readings of the clock, and whether the time is certainly more than nothing. */
+export interface Readings {
+  of: number[];
+  known: boolean[];
+}
+
 export interface Metric {
   name: string;
   title: string;
@@ -136,7 +145,8 @@ export interface Metric {
   shape: Shape;
   cells: Cells;
   estimated: Set<number>; // labels, see MetricJson
-  readings: Map<number, [number, number]> | null; // by label, of the whole recording: what its own and its whole time rest on
+  readings: Map<number, Readings> | null; // by label, of the whole recording: what its own and its whole time rest on
+  calls: Map<number, number> | null; // by label, of the whole recording: how often it was called
   aside: number; // weight that `plain` leaves out
   plain?: Metric; // the same as `report` shows it: without threads that have nothing to do, and the VM's own
 }
@@ -223,12 +233,11 @@ function decodeCells(m: MetricJson, aside: Uint8Array): Cells {
   return cells;
 }
 
-/** Times that rest on fewer readings are not shown, as in `report`. */
-export const FEWEST_READINGS = 10;
-
-function readingsOf(list: number[]): Map<number, [number, number]> {
-  const by = new Map<number, [number, number]>();
-  for (let i = 0; i + 2 < list.length; i += 3) by.set(list[i], [list[i + 1], list[i + 2]]);
+/** What is counted of each method, by label. */
+function counted<T>(list: number[] | undefined, of: (row: number[]) => T): Map<number, T> | null {
+  if (!list) return null;
+  const by = new Map<number, T>();
+  for (let i = 0; i + 4 < list.length; i += 5) by.set(list[i], of(list.slice(i + 1, i + 5)));
   return by;
 }
 
@@ -262,7 +271,8 @@ export function decodeMetric(m: MetricJson): Metric {
     shape: decodeShape(m),
     cells: decodeCells(m, aside),
     estimated: new Set(m.estimated ?? []),
-    readings: m.readings ? readingsOf(m.readings) : null,
+    readings: m.by_readings ? counted(m.calls, ([, own, whole, known]) => ({ of: [own, whole], known: [!!(known & 1), !!(known & 2)] })) : null,
+    calls: counted(m.calls, ([calls]) => calls),
     aside: m.aside ?? 0,
   };
   if (metric.aside) metric.plain = { ...metric, cells: without(metric.cells, aside) };

@@ -2,7 +2,7 @@
 // A flame graph (or, growing downwards, an icicle) on a canvas: zooming, selecting, the keyboard. flamepaint.ts draws it.
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { kinds, MARK, Metric } from "./data";
-import { percent, short, weightLong } from "./format";
+import { percent, plural, short, weightLong } from "./format";
 import { FlamePainter, frameAt, Names, ROW, starts } from "./flamepaint";
 import { kindPixels, kindTitles, pixel, seedOf } from "./palette";
 import { useSize } from "./size";
@@ -289,6 +289,7 @@ export function Flame(p: Props) {
               self {percent(tree.self[told], p.whole)} · {weightLong(metric, tree.self[told])}
             </span>
           )}
+          {metric.calls?.has(tree.label[told]) && <span>{plural(metric.calls.get(tree.label[told])!, "call")} from all stacks</span>}
           <span class="dim">{kindTitles[kinds[tree.kind[told]]]}</span>
         </div>
       )}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ranked methods: a real table, of which only the visible rows are in the document.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { FEWEST_READINGS, kinds, Metric } from "./data";
-import { percent, split, weight } from "./format";
+import { kinds, Metric } from "./data";
+import { count, percent, plural, split, weight } from "./format";
 import { colour, kindTitles } from "./palette";
 import { useSize } from "./size";
 import { useDark } from "./theme";
@@ -10,7 +10,7 @@ import type { Row } from "./tree";
 
 const ROW = 28;
 
-type Column = "self" | "total" | "method";
+type Column = "self" | "total" | "calls" | "method";
 
 interface Props {
   rows: Row[];
@@ -28,17 +28,20 @@ export function MethodTable(p: Props) {
   const box = useRef<HTMLDivElement>(null);
   const height = useSize(box)[1] || 400;
   const isDark = useDark();
-  // Own (0) or total (1) time from too few readings is marked, and never ranked above known times.
-  const few = (r: Row, of: 0 | 1) => !!p.metric.readings && (p.metric.readings.get(r.label)?.[of] ?? 0) < FEWEST_READINGS;
+  // Own (0) or total (1) time that is not known is marked, and never ranked above known times.
+  const few = (r: Row, of: 0 | 1) => !!p.metric.readings && !p.metric.readings.get(r.label)?.known[of];
   const why = (r: Row, of: 0 | 1) =>
-    few(r, of) ? `From ${p.metric.readings!.get(r.label)?.[of] ?? 0} readings of the clock: too few to rank by`
+    few(r, of) ? `From ${plural(p.metric.readings!.get(r.label)?.of[of] ?? 0, "reading")} of the clock: not known, as the cost of counting may be all of it`
     : of === 0 && r.self && p.metric.estimated.has(r.label) ? "Estimated from samples: the VM itself or code that cannot be changed allocated this" : "";
-  const mark = (r: Row, of: 0 | 1, text: string) => (why(r, of) ? <span title={why(r, of)}>~{text}</span> : text);
+  const isUnread = (r: Row, of: 0 | 1) => !!p.metric.readings && !p.metric.readings.get(r.label)?.of[of];
+  const mark = (r: Row, of: 0 | 1, text: string) => (why(r, of) ? <span title={why(r, of)}>{isUnread(r, of) ? "-" : `~${text}`}</span> : text);
+  const callsOf = (r: Row) => p.metric.calls?.get(r.label) ?? 0;
   const rows = useMemo(() => {
     const k = sort.down ? 1 : -1;
     const by = {
       self: (a: Row, b: Row) => Number(few(a, 0)) - Number(few(b, 0)) || b.self - a.self || b.total - a.total,
       total: (a: Row, b: Row) => Number(few(a, 1)) - Number(few(b, 1)) || b.total - a.total || b.self - a.self,
+      calls: (a: Row, b: Row) => callsOf(b) - callsOf(a) || b.self - a.self,
       method: (a: Row, b: Row) => (p.labels[b.label] > p.labels[a.label] ? 1 : -1),
     }[sort.by];
     return [...p.rows].sort((a, b) => k * by(a, b) || a.label - b.label);
@@ -77,7 +80,7 @@ export function MethodTable(p: Props) {
   const isIn = rows.slice(first, last).some((r) => r.label === p.selected);
   return (
     <div class="methods" ref={box} onScroll={() => setTop(box.current!.scrollTop)}>
-      <table aria-rowcount={rows.length + 1}>
+      <table class={p.metric.calls ? "with-calls" : ""} aria-rowcount={rows.length + 1}>
         <caption class="sr">Methods ranked by weight. Enter opens callers and callees.</caption>
         <thead>
           <tr>
@@ -85,6 +88,7 @@ export function MethodTable(p: Props) {
             <th scope="col" class="num plain minor" aria-label="Self, absolute" />
             {header("total", "Total", "num")}
             <th scope="col" class="num plain minor" aria-label="Total, absolute" />
+            {p.metric.calls && header("calls", "Calls", "num calls")}
             {header("method", "Method")}
           </tr>
         </thead>
@@ -116,6 +120,7 @@ export function MethodTable(p: Props) {
                   {mark(r, 1, percent(r.total, p.whole))}
                 </td>
                 <td class="num dim minor">{mark(r, 1, weight(p.metric.unit, r.total))}</td>
+                {p.metric.calls && <td class="num calls">{count(callsOf(r))}</td>}
                 <td class="method" title={p.labels[r.label]}>
                   <i style={{ background: colour(r.kind, 3, isDark) }} title={kindTitles[kinds[r.kind]]} />
                   <span class="dim">{pkg}</span>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights over a tree of methods: selection, totals, ranking, inversion, callers and callees of one method.
-import { Cells, MARK, Shape } from "./data";
+import { Cells, kinds, MARK, Shape } from "./data";
 
 /**
  * A Shape with weights. A node's children are child[first[node]] to child[first[node + 1] - 1], linked with the heaviest first.
@@ -201,6 +201,14 @@ export function rank(t: Tree, labels: number): Row[] {
   const rows: Row[] = [];
   for (let label = 0; label < labels; label++) if (kind[label] >= 0) rows.push({ label, kind: kind[label], self: self[label], total: total[label] });
   return rows.sort((a, b) => b.self - a.self || b.total - a.total || a.label - b.label);
+}
+
+/** The same with the methods of which only the calls are known, because none of their stacks has a weight. */
+export function withCalls(rows: Row[], calls: Map<number, number> | null): Row[] {
+  if (!calls) return rows;
+  const ranked = new Set(rows.map((r) => r.label));
+  const others = [...calls].filter(([label, n]) => n && !ranked.has(label)).sort((a, b) => b[1] - a[1] || a[0] - b[0]);
+  return [...rows, ...others.map(([label]) => ({ label, kind: kinds.indexOf("java"), self: 0, total: 0 }))];
 }
 
 /**

@@ -213,6 +213,6 @@ export function metricFor(name: string, tree: Tree, intervalNs: number): Metric 
   return {
     name: m.name, title: m.title, unit: m.unit, intervalNs, untimed: false, note: "", pruned: 0, threadsMerged: true, bucketNs: 0, fromNs: 0, shape: tree,
     cells: { n: 0, bucket: new Int32Array(0), thread: new Int32Array(0), node: new Int32Array(0), weight: new Float64Array(0), buckets: 1 },
-    readings: null, estimated: new Set(), aside: 0,
+    readings: null, calls: null, estimated: new Set(), aside: 0,
   };
 }
