@@ -62,8 +62,6 @@ static int64_t read_calls(struct reading *r, const struct rec_row *row, struct p
         .samples = (uint64_t)rec_row_long(row, SAMPLES, 0),
         .self_ns = rec_row_ns(row, SELF_TIME, 0),
         .raw_ns = rec_row_ns(row, RAW_SELF_TIME, 0),
-        .cost_ns = (int64_t)((uint64_t)rec_row_ns(row, RAW_SELF_TIME, 0) -
-                             (uint64_t)rec_row_ns(row, SELF_TIME, 0)),
         .slowest_ns = (uint64_t)rec_row_ns(row, SLOWEST, 0),
         .open_ns = rec_row_ns(row, OPEN_TIME, 0),
     };
@@ -110,7 +108,6 @@ int load_settle_totals(struct reading *r)
             rest->samples -= MIN(rest->samples, c->samples);
             rest->self_ns = (int64_t)((uint64_t)rest->self_ns - (uint64_t)c->self_ns);
             rest->raw_ns = (int64_t)((uint64_t)rest->raw_ns - (uint64_t)c->raw_ns);
-            rest->cost_ns = (int64_t)((uint64_t)rest->cost_ns - (uint64_t)c->cost_ns);
             rest->open_ns = (int64_t)((uint64_t)rest->open_ns - (uint64_t)c->open_ns);
         }
     }
@@ -151,7 +148,6 @@ int load_calls(struct reading *r, const struct rec_row *row)
     /* A file may contain any numbers. */
     sum->self_ns = (int64_t)((uint64_t)sum->self_ns + (uint64_t)c.self_ns);
     sum->raw_ns = (int64_t)((uint64_t)sum->raw_ns + (uint64_t)c.raw_ns);
-    sum->cost_ns = (int64_t)((uint64_t)sum->cost_ns + (uint64_t)c.cost_ns);
     sum->open_ns = (int64_t)((uint64_t)sum->open_ns + (uint64_t)c.open_ns);
     sum->slowest_ns = MAX(sum->slowest_ns, c.slowest_ns);
     return 0;
@@ -197,6 +193,7 @@ int load_settle_times(struct reading *r)
     for (size_t i = 0; i < p->calls.len; i++) {
         struct profile_calls *c = &p->calls.data[i];
         uint64_t time_ns = r->call_times.data[i];
+        c->cost_ns = (int64_t)((uint64_t)c->raw_ns - (uint64_t)c->self_ns);
         c->open_ns = MAX(MIN(c->open_ns, c->self_ns), 0);
         int64_t ns = c->self_ns - c->open_ns;
         int64_t open = c->open_ns ? profile_open_node(p, c->node) : 0;
