@@ -70,6 +70,11 @@ struct capture {
      * writing what has a time while the dumps of the others take theirs.
      */
     void (*shut)(void);
+    /*
+     * Whether it records so much that the end would not come otherwise: then the recording ends,
+     * and is shut, when it is first known that it is to. From any thread, also when the row is off.
+     */
+    bool (*floods)(void);
     void (*stop)(struct session *s, JNIEnv *jni);
     void (*release)(struct session *s);
     /* ten times a second: moves data from buffers into the recording */

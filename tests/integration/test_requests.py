@@ -455,13 +455,13 @@ def test_virtual_threads_have_an_identity_of_their_own(jdk, tmp_path):
 def test_requests_that_ran_when_the_recording_began_are_reported(jdk, tmp_path):
     """They are not in it, because it is not known since when they ran."""
     out = tmp_path / "r.jfr"
-    process = jdk.start_java("Ticks", stdout=subprocess.DEVNULL)
+    process = jdk.start_java("Ticks", stdout=subprocess.PIPE)
     try:
-        lab.wait_for(lambda: lab.jvmscope("inspect", process.pid, "threads").returncode == 0, 60, "the program")
+        assert process.stdout.readline()  # its main method runs
         done = lab.jvmscope("attach", "--requests=Ticks.main(..)", "--requests=Ticks.request(..)", "-t", "1s", "-o", out, process.pid)
     finally:
         process.kill()
-        process.wait()
+        process.communicate()
     assert done.returncode == 0, done.stderr
     assert {r.name for r in requests_in(out)} == {"Ticks.request"}
     assert ["requests", "requests", "what ran when it began is not in it", 1] in lost_in(out)

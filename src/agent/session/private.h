@@ -59,6 +59,11 @@ void session_save_rows(struct session *s, JNIEnv *jni);
  * and that nothing of that is in the recording before its first save.
  */
 void session_begin_span(struct session *s);
+/*
+ * A recording is to end. If a row records so much that this would take long, all are shut now, and
+ * this is the end that the recording states. From any thread, without the lock too.
+ */
+void session_shut_floods(void);
 /* Flushes the rows and has them write their sections. Returns 0 or a negative errno. */
 int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason);
 

@@ -199,6 +199,7 @@ int session_thread(JNIEnv *jni, const char *text, jvmtiStartFunction run, void *
 
 void session_time_is_over(struct session *s, JNIEnv *jni)
 {
+    session_shut_floods();
     session_occupy("stopping", s->out.path);
     session_dump_rows(s, jni, DUMP_STOP);
     finish(s, jni);
@@ -513,6 +514,7 @@ void session_ending(void)
 {
     if (atomic_load(&always_on))
         return;
+    session_shut_floods(); /* before it waits for the worker, which may be writing */
     if (!lock_unless_occupied())
         return;
     uint64_t due = now_ns() + ENDING_S * NS_PER_SECOND;
@@ -523,6 +525,7 @@ void session_ending(void)
 
 int session_end(JNIEnv *jni, struct buf *why)
 {
+    session_shut_floods(); /* before it waits for the worker, which may be writing */
     pthread_mutex_lock(&session_lock);
     int r = -ESRCH;
     if (session_now && session_now->running) {

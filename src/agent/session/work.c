@@ -157,22 +157,42 @@ static bool changes_classes(const struct session *s)
     return changes;
 }
 
+/* When a recording was shut before its last figures were written; 0: it was not. */
+static _Atomic uint64_t shut_ns;
+
+static void shut_rows(void)
+{
+    for (int i = 0; i < captures_count; i++)
+        if (captures[i]->shut)
+            captures[i]->shut();
+}
+
+void session_shut_floods(void)
+{
+    bool floods = false;
+    for (int i = 0; i < captures_count; i++)
+        floods |= captures[i]->floods && captures[i]->floods();
+    if (!floods || atomic_load(&shut_ns))
+        return;
+    atomic_store(&shut_ns, now_ns());
+    shut_rows();
+}
+
 /*
  * All counts have been written; changing classes back is no part of the recording. What the rows
  * record with a time ends at the same moment, so that no part of the span lacks it.
  */
 static void end_span(struct session *s)
 {
-    uint64_t now = now_ns();
-    for (int i = 0; i < captures_count; i++)
-        if (session_row_on(s, i) && captures[i]->shut)
-            captures[i]->shut();
+    uint64_t shut = atomic_load(&shut_ns), now = shut ? shut : now_ns();
+    shut_rows();
     if (changes_classes(s) && s->out.jfr)
         jfr_writer_ends(s->out.jfr, now);
 }
 
 void session_begin_span(struct session *s)
 {
+    atomic_store(&shut_ns, 0);
     if (vm.late && changes_classes(s)) {
         s->started_ns = now_ns();
         s->save_due_ns = s->started_ns + SESSION_SAVE_NS;

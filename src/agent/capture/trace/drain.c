@@ -50,8 +50,9 @@ static struct {
     atomic_bool shut;
     _Atomic unsigned shut_rings;
     uint64_t without_ring;
-    _Atomic uint64_t since; /* when the recording began; UINT64_MAX: it has not */
-    struct map names;       /* java thread id -> char *, of threads that have or had a ring */
+    _Atomic uint64_t opened_ns, records; /* since then */
+    _Atomic uint64_t since;              /* when the recording began; UINT64_MAX: it has not */
+    struct map names; /* java thread id -> char *, of threads that have or had a ring */
 } drain = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* ---- the probe's native methods, which the VM finds by name in the library ---- */
@@ -216,6 +217,7 @@ static void give_up(struct round *round)
 static void read_one(void *context, const struct trace_record *r)
 {
     struct round *round = context;
+    drain.records++;
     if (hand_over(round->w, r))
         return;
     struct trace_record *copy = malloc(r->size);
@@ -294,6 +296,14 @@ uint64_t drain_since(void)
     return drain.since;
 }
 
+bool drain_floods(void)
+{
+    enum { FLOOD = 100000 }; /* records a second; fewer have room until all is written */
+
+    uint64_t ns = now_ns() - drain.opened_ns;
+    return drain.active && drain.records / FLOOD > ns / NS_PER_SECOND;
+}
+
 void drain_shut(void)
 {
     bool first = !drain.shut;
@@ -356,6 +366,8 @@ static int begin(JNIEnv *jni, struct buf *why)
     pthread_mutex_lock(&drain.lock);
     drain.active = true;
     drain.shut = false;
+    drain.records = 0;
+    drain.opened_ns = now_ns();
     drain.without_ring = 0;
     drain.since = vm.late ? UINT64_MAX : 0;
     /* Each thread requests a ring again, which also reads its name. */

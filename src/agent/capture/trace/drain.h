@@ -43,9 +43,12 @@ void drain_begin(void);
 uint64_t drain_since(void);
 /*
  * The recording ends: from now on no new call and no site is written for any user, and none of them
- * counts as a loss. Exits of calls in progress are still written. May be called repeatedly.
+ * counts as a loss. Exits of calls in progress are still written. Any thread; may be called
+ * repeatedly.
  */
 void drain_shut(void);
+/* Whether records come so fast that it takes long to write those that are there. Any thread. */
+bool drain_floods(void);
 /* Reads what is left. No probes of this user may run any more. */
 void drain_close(const struct drain_reader *reader, struct jfr_writer *w, JNIEnv *jni);
 /*

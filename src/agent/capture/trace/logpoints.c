@@ -309,6 +309,7 @@ const struct capture capture_logpoints = {
     .start = log_start,
     .begin = log_begin,
     .shut = drain_shut,
+    .floods = drain_floods,
     .stop = log_stop,
     .release = log_release,
     .flush = log_flush,

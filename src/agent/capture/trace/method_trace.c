@@ -437,6 +437,7 @@ const struct capture capture_method_trace = {
     .start = trace_start,
     .begin = trace_begin,
     .shut = drain_shut,
+    .floods = drain_floods,
     .stop = trace_stop,
     .release = trace_release,
     .flush = trace_drain,
