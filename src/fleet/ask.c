@@ -160,7 +160,10 @@ int ask_check(const struct ask_param *params, size_t n, struct buf *why)
 
 /* ---- what answers share */
 
-/* Keys of a metric's sums: "cpu_samples" and "cpu_ns", and how many samples the latter lacks. */
+/*
+ * Keys of a metric's sums: "cpu_samples" and "cpu_ns", how many samples the latter lacks, and what
+ * of it rests on how many readings of a clock.
+ */
 void ask_put_sums(struct json *j, const char *metric, struct sum sum)
 {
     char key[64];
@@ -171,6 +174,12 @@ void ask_put_sums(struct json *j, const char *metric, struct sum sum)
     if (sum.timeless) {
         snprintf(key, sizeof(key), "%.40s_samples_without_time", metric);
         json_key_u64(j, key, sum.timeless);
+    }
+    if (sum.readings) {
+        snprintf(key, sizeof(key), "%.40s_readings", metric);
+        json_key_u64(j, key, sum.readings);
+        snprintf(key, sizeof(key), "%.40s_%s_read", metric, ask_unit_of(metric));
+        json_key_u64(j, key, sum.read);
     }
 }
 
@@ -254,6 +263,7 @@ struct flame {
     VEC(struct flame_node) nodes;
     struct map children; /* parent << 32 | frame: node */
     bool weights;
+    uint64_t least; /* sum_least */
 };
 
 static int64_t child_of(struct flame *f, uint32_t parent, uint32_t frame)
@@ -284,6 +294,7 @@ static int add_to_flame(struct flame *f, uint64_t stack, struct sum sum)
         if (i == path.depth) {
             n->self.samples += sum.samples;
             n->self.weight += sum.weight;
+            n->self.read += sum.read;
             break;
         }
         node = child_of(f, (uint32_t)node, path.frames[i]);
@@ -298,6 +309,8 @@ static void open_node(struct flame *f, const struct flame_node *n, const char *n
     json_key_string(f->a->j, "name", name);
     json_key_u64(f->a->j, "self", f->weights ? n->self.weight : n->self.samples);
     json_key_u64(f->a->j, "total", f->weights ? n->total.weight : n->total.samples);
+    if (n->self.weight && sum_is_few(n->self, f->least))
+        json_key_bool(f->a->j, "few_readings", true);
     json_key_array(f->a->j, "children");
 }
 
@@ -338,6 +351,7 @@ static int answer_flame(struct asker *a)
     int e = store_begin(a->store, &choice, &f.r, a->why);
     if (e == 0)
         e = stack_sums_read(&stacks, a->store, f.r);
+    f.least = sum_least(stacks.all);
     if (e == 0)
         e = vec_push(&f.nodes, ((struct flame_node){0}));
     for (size_t i = 0; e == 0 && i < stacks.by_stack.len; i++)

@@ -26,7 +26,7 @@ void ask_put_change(struct json *j, const struct comparison *c, const struct com
     ask_put_double(j, "change", x->change);
     ask_put_double(j, "low", x->low);
     ask_put_double(j, "high", x->high);
-    json_key_string(j, "verdict", compare_verdict(x));
+    json_key_string(j, "verdict", compare_verdict(m, part));
     json_end_object(j);
 }
 
@@ -50,8 +50,8 @@ static void put_answer(struct asker *a, struct comparison *c)
     else
         c->methods.len = 0;
     for (size_t i = 0; i < c->methods.len; i++)
-        changed = changed || compare_evidence(&c->methods.data[i].change[0]) > 0 ||
-                  compare_evidence(&c->methods.data[i].change[1]) > 0;
+        changed = changed || compare_evidence(&c->methods.data[i], 0) > 0 ||
+                  compare_evidence(&c->methods.data[i], 1) > 0;
     json_key_string(j, "metric", a->q->metric);
     put_side(j, "base", &c->sides[0]);
     put_side(j, "new", &c->sides[1]);

@@ -166,7 +166,7 @@ static int read_pair(struct searching *x, const struct pair *p, struct compariso
 
 static bool is_regression(const struct compared *m)
 {
-    return m->change[0].low > 0 || m->change[1].low > 0;
+    return (m->change[0].low > 0 && !m->few[0]) || (m->change[1].low > 0 && !m->few[1]);
 }
 
 static void put_version(struct json *j, const struct pair *p)
@@ -182,7 +182,7 @@ static void put_regression(struct asker *a, const struct pair *p, const struct c
                            const struct compared *m)
 {
     struct json *j = a->j;
-    int part = m->change[1].low > 0 ? 1 : 0;
+    int part = m->change[1].low > 0 && !m->few[1] ? 1 : 0;
     char key[32];
     json_begin_object(j);
     json_key_string(j, "kind", "regression");

@@ -3,6 +3,7 @@
 #include "fleet/ask.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A row of the answer: a method in a version of a service, or a caller of a method. */
@@ -42,12 +43,20 @@ struct querying {
     VEC(struct query_range) ranges;
     VEC(struct query_hit) hits;
     struct query_rows places, callers;
-    bool is_timeless; /* the block at hand: no time belongs to its samples */
+    const struct store_block *block; /* at hand */
     struct sum all;
 };
 
+static void add_to_sum(struct sum *to, const struct store_block *b, const struct fleet_entry *e)
+{
+    to->samples += e->count;
+    to->weight += e->weight;
+    to->timeless += strcmp(b->unit, FLEET_TIMELESS) == 0 ? e->count : 0;
+    to->read += sum_is_read(b) ? e->weight : 0;
+}
+
 static int add_row(struct query_rows *rows, uint32_t method, uint32_t other, bool runs,
-                   bool timeless, const struct fleet_entry *e)
+                   const struct store_block *b, const struct fleet_entry *e)
 {
     bool added;
     const uint64_t *at = map_at(&rows->of, (uint64_t)method << 32 | other, rows->list.len, &added);
@@ -57,11 +66,9 @@ static int add_row(struct query_rows *rows, uint32_t method, uint32_t other, boo
     if (r < 0)
         return r;
     struct query_row *row = &rows->list.data[*at];
-    row->total.samples += e->count;
-    row->total.weight += e->weight;
-    row->total.timeless += timeless ? e->count : 0;
-    row->self.samples += runs ? e->count : 0;
-    row->self.weight += runs ? e->weight : 0;
+    add_to_sum(&row->total, b, e);
+    if (runs)
+        add_to_sum(&row->self, b, e);
     return 0;
 }
 
@@ -117,9 +124,9 @@ static int add_entry(struct querying *q, uint32_t service, const struct fleet_en
     const struct query_range *range = &q->ranges.data[q->stacks.data[entry->stack] - 2];
     for (uint32_t i = 0; i < range->n && e == 0; i++) {
         const struct query_hit *hit = &q->hits.data[range->first + i];
-        e = add_row(&q->places, hit->method, service, hit->runs, q->is_timeless, entry);
+        e = add_row(&q->places, hit->method, service, hit->runs, q->block, entry);
         if (e == 0)
-            e = add_row(&q->callers, hit->method, hit->caller, hit->runs, q->is_timeless, entry);
+            e = add_row(&q->callers, hit->method, hit->caller, hit->runs, q->block, entry);
     }
     return e;
 }
@@ -145,15 +152,19 @@ static int on_block(void *context, const struct store_block *b)
         return 0;
     sum_add_block(&q->services.data[*service].sum, b);
     sum_add_block(&q->all, b);
-    q->is_timeless = strcmp(b->unit, FLEET_TIMELESS) == 0;
+    q->block = b;
     for (size_t i = 0; i < b->entries->list.len && e == 0; i++)
         e = add_entry(q, (uint32_t)*service, &b->entries->list.data[i]);
     return e;
 }
 
-static int compare_rows(const void *left, const void *right)
+/* What is not known comes last. */
+static int compare_rows(const void *left, const void *right, void *least)
 {
     const struct query_row *a = left, *b = right;
+    bool few = sum_is_few(a->total, *(uint64_t *)least);
+    if (few != sum_is_few(b->total, *(uint64_t *)least))
+        return few ? 1 : -1;
     if (a->total.weight != b->total.weight)
         return a->total.weight < b->total.weight ? 1 : -1;
     if (a->total.samples != b->total.samples)
@@ -163,13 +174,17 @@ static int compare_rows(const void *left, const void *right)
     return (a->other > b->other) - (a->other < b->other);
 }
 
-static void put_row(struct querying *q, const struct query_row *row)
+static void put_row(struct querying *q, const struct query_row *row, uint64_t least)
 {
     struct json *j = q->a->j;
     bool weights = ask_counts_weights(q->a->q->metric);
     json_key_string(j, "method", strpool_get(&q->labels, row->method).data);
     json_key_u64(j, "self", weights ? row->self.weight : row->self.samples);
     json_key_u64(j, "total", weights ? row->total.weight : row->total.samples);
+    if (row->self.weight && sum_is_few(row->self, least))
+        json_key_bool(j, "few_readings", true);
+    if (sum_is_few(row->total, least))
+        json_key_bool(j, "few_readings_of_total", true);
     ask_put_sums(j, q->a->q->metric, row->total);
     ask_put_cost(q->a, row->total);
 }
@@ -185,7 +200,9 @@ static void put_rows(struct querying *q, const char *key, struct query_rows *row
     struct json *j = q->a->j;
     uint64_t limit = q->a->q->limit;
     bool weights = ask_counts_weights(q->a->q->metric);
-    vec_sort(&rows->list, compare_rows);
+    uint64_t least = sum_least(q->all);
+    if (rows->list.len)
+        qsort_r(rows->list.data, rows->list.len, sizeof(*rows->list.data), compare_rows, &least);
     json_key_array(j, key);
     for (size_t i = 0; i < rows->list.len && (!limit || i < limit); i++) {
         const struct query_row *row = &rows->list.data[i];
@@ -199,7 +216,7 @@ static void put_rows(struct querying *q, const char *key, struct query_rows *row
             json_key_string(j, "caller",
                             row->other ? strpool_get(&q->labels, row->other - 1).data : "");
         }
-        put_row(q, row);
+        put_row(q, row, least);
         json_end_object(j);
     }
     json_end_array(j);

@@ -144,7 +144,7 @@ static int on_block(void *context, const struct store_block *b)
     for (size_t i = 0; i < b->entries->list.len && e == 0; i++) {
         const struct fleet_entry *entry = &b->entries->list.data[i];
         double value = (double)(c->weights ? entry->weight : entry->count);
-        uint64_t list = 0;
+        uint64_t list = 0, read = sum_is_read(b) ? entry->weight : 0;
         e = methods_of_stack(c, entry->stack, &list);
         for (uint64_t k = 0; k < (list & UINT32_MAX) && e == 0; k++) {
             uint32_t number = c->lists.data[(list >> 32) + k];
@@ -153,10 +153,13 @@ static int on_block(void *context, const struct store_block *b)
                 e = vec_push(&c->touched, number);
             m->now[0] += k == 0 ? value : 0;
             m->now[1] += value;
+            for (int part = k != 0; part < 2; part++) {
+                m->parts[c->side][part].weight += entry->weight;
+                m->parts[c->side][part].read += read;
+            }
         }
     }
-    side->all.samples += b->samples;
-    side->all.weight += b->weight;
+    sum_add_block(&side->all, b);
     return e < 0 ? e : end_block(c, b->series->id, (double)(c->weights ? b->weight : b->samples));
 }
 
@@ -235,19 +238,22 @@ static bool is_compared(const struct comparison *c, const struct compared *m)
     return false;
 }
 
-double compare_evidence(const struct stat_change *x)
+double compare_evidence(const struct compared *m, int part)
 {
-    return x->low > 0 ? x->low : x->high < 0 ? -x->high : 0;
+    const struct stat_change *x = &m->change[part];
+    return m->few[part] ? 0 : x->low > 0 ? x->low : x->high < 0 ? -x->high : 0;
 }
 
 /* What is certain to have changed comes first, by how much it changed at least. */
 static int compare_rows(const void *left, const void *right)
 {
     const struct compared *a = left, *b = right;
-    double x = MAX(compare_evidence(&a->change[0]), compare_evidence(&a->change[1])),
-           y = MAX(compare_evidence(&b->change[0]), compare_evidence(&b->change[1]));
+    double x = MAX(compare_evidence(a, 0), compare_evidence(a, 1)),
+           y = MAX(compare_evidence(b, 0), compare_evidence(b, 1));
     if (x != y)
         return x < y ? 1 : -1;
+    if (a->few[1] != b->few[1])
+        return a->few[1] ? 1 : -1;
     x = MAX(fabs(a->change[0].change), fabs(a->change[1].change));
     y = MAX(fabs(b->change[0].change), fabs(b->change[1].change));
     if (x != y)
@@ -255,9 +261,13 @@ static int compare_rows(const void *left, const void *right)
     return strcmp(a->label, b->label);
 }
 
-const char *compare_verdict(const struct stat_change *x)
+const char *compare_verdict(const struct compared *m, int part)
 {
-    return x->low > 0 ? "more" : x->high < 0 ? "less" : "no change";
+    const struct stat_change *x = &m->change[part];
+    return m->few[part]  ? "too few readings"
+           : x->low > 0  ? "more"
+           : x->high < 0 ? "less"
+                         : "no change";
 }
 
 void compare_methods(struct comparison *c, double confidence, double comparisons)
@@ -272,6 +282,8 @@ void compare_methods(struct comparison *c, double confidence, double comparisons
             continue;
         for (int part = 0; part < 2; part++) {
             struct stat_share share[2];
+            m.few[part] = sum_is_few(m.parts[0][part], sum_least(c->sides[0].all)) &&
+                          sum_is_few(m.parts[1][part], sum_least(c->sides[1].all));
             for (int side = 0; side < 2; side++)
                 share[side] =
                     stat_share_of_two(&c->sides[side].blocks, &m.of[side][part],

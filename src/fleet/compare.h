@@ -18,8 +18,10 @@ struct compared {
     const char *label; /* valid until compare_release */
     bool is_mark;
     double now[2];                              /* of the block at hand: self, total */
+    struct sum parts[2][2];                     /* by side; self, total */
     struct stat_part of[2][2], instances[2][2]; /* by side; self, total */
     struct stat_change change[2];
+    bool few[2]; /* self, total: both sides rest on too few readings for the change to be known */
 };
 
 /* What one instance has of a method: self, total. */
@@ -63,6 +65,6 @@ int compare_read(struct comparison *c, int side, const struct fleet_choice *choi
 void compare_methods(struct comparison *c, double confidence, double comparisons);
 
 /* By how much the share has changed at least; 0 when it may not have changed. */
-double compare_evidence(const struct stat_change *x);
-/* "more", "less" or "no change" */
-const char *compare_verdict(const struct stat_change *x);
+double compare_evidence(const struct compared *m, int part);
+/* "more", "less", "no change" or "too few readings" */
+const char *compare_verdict(const struct compared *m, int part);

@@ -20,7 +20,17 @@ static int reach(struct stack_sums *s, uint64_t stack)
     return stack < s->by_stack.len ? 0 : vec_extend(&s->by_stack, stack + 1 - s->by_stack.len);
 }
 
-static bool is_read(const struct store_block *b)
+uint64_t sum_least(struct sum all)
+{
+    return all.readings ? all.read / all.readings * FEWEST_READINGS : 0;
+}
+
+bool sum_is_few(struct sum part, uint64_t least)
+{
+    return part.read == part.weight && part.weight < least;
+}
+
+bool sum_is_read(const struct store_block *b)
 {
     return strcmp(b->unit, FLEET_READ) == 0;
 }
@@ -31,7 +41,7 @@ void sum_add_block(struct sum *to, const struct store_block *b)
     to->weight += b->weight;
     if (strcmp(b->unit, FLEET_TIMELESS) == 0)
         to->timeless += b->samples;
-    if (is_read(b)) {
+    if (sum_is_read(b)) {
         to->readings += b->samples;
         to->read += b->weight;
     }
@@ -47,7 +57,7 @@ int stack_sums_add(struct stack_sums *s, const struct store_block *b)
         struct sum *at = &s->by_stack.data[e[i].stack];
         at->samples += e[i].count;
         at->weight += e[i].weight;
-        at->read += is_read(b) ? e[i].weight : 0;
+        at->read += sum_is_read(b) ? e[i].weight : 0;
     }
     sum_add_block(&s->all, b);
     return r;
@@ -145,14 +155,11 @@ static void drop_marks(struct method_sums *m)
     m->list.len = kept;
 }
 
-/* The rule of profile_least_weight. */
 static void mark_few(struct method_sums *m, struct sum all)
 {
-    uint64_t least = all.readings ? all.read / all.readings * FEWEST_READINGS : 0;
-    for (size_t i = 0; i < m->list.len; i++) {
-        const struct sum *self = &m->list.data[i].self;
-        m->list.data[i].few = all.readings && self->read == self->weight && self->weight < least;
-    }
+    uint64_t least = sum_least(all);
+    for (size_t i = 0; i < m->list.len; i++)
+        m->list.data[i].few = sum_is_few(m->list.data[i].self, least);
 }
 
 int method_sums_of(struct method_sums *ret, struct store *s, struct store_read *r,

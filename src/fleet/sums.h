@@ -10,6 +10,16 @@ struct sum {
     uint64_t readings, read; /* the samples and the weight of these that are FLEET_READ */
 };
 
+/*
+ * The weight below which times rest on too few readings to be known (profile_least_weight), by the
+ * sum of all; 0: no times rest on readings.
+ */
+uint64_t sum_least(struct sum all);
+/* Whether a part is not known. What comes from other clocks, too, is. */
+bool sum_is_few(struct sum part, uint64_t least);
+
+/* Whether a block's times rest on readings. */
+bool sum_is_read(const struct store_block *b);
 /* Adds up a block without its entries. */
 void sum_add_block(struct sum *to, const struct store_block *b);
 

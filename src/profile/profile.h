@@ -355,6 +355,10 @@ uint64_t profile_allocated(const struct profile_view *v);
 /* Fewer readings of the CPU clock than these say nothing about the time of a method or stack. */
 enum { FEWEST_READINGS = 10 };
 
+/* The note of such times: COUNT_TEXT of the readings, and FEWEST_READINGS. */
+#define PROFILE_READINGS_NOTE \
+    "times rest on %s of the CPU clock: those from fewer than %d are not known"
+
 /* How many readings the times of calls rest on; 0 where every call was timed. */
 uint64_t profile_readings(const struct profile *p);
 /* The same as a format keeps it in the note of the times (profile_note). */

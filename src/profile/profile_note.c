@@ -21,8 +21,8 @@ uint64_t profile_allocated(const struct profile_view *v)
  * The number of readings follows. Formats that have no calls keep the note, and so the number.
  * Earlier versions wrote COUNTED_NOTE before it, also where there are no counts.
  */
-#define READINGS_NOTE "times rest on "
-#define COUNTED_NOTE  "all calls are counted, and "
+#define READINGS_BEFORE "times rest on "
+#define COUNTED_NOTE    "all calls are counted, and "
 
 /* A note that came with its file, without what earlier versions wrote before it. */
 static struct str without_counted(struct str note)
@@ -48,7 +48,7 @@ uint64_t profile_readings(const struct profile *p)
 
 uint64_t profile_readings_noted(struct str text)
 {
-    static const struct str before = {READINGS_NOTE, sizeof(READINGS_NOTE) - 1};
+    static const struct str before = {READINGS_BEFORE, sizeof(READINGS_BEFORE) - 1};
     struct str note = without_counted(text);
     uint64_t readings = 0;
     if (note.len < before.len || memcmp(note.data, before.data, before.len) != 0)
@@ -142,8 +142,8 @@ void profile_note(const struct profile_view *v, struct buf *to)
     if (note.len)
         buf_bytes(to, note.data, note.len);
     else if (v->metric == PROFILE_EXACT && p->timed_by_readings && p->calls.len)
-        buf_printf(to, READINGS_NOTE "%s of the CPU clock: those from fewer than %d are not known",
-                   COUNT_TEXT(profile_readings(p), "readings"), FEWEST_READINGS);
+        buf_printf(to, PROFILE_READINGS_NOTE, COUNT_TEXT(profile_readings(p), "readings"),
+                   FEWEST_READINGS);
     else if (series->estimated && v->weight) {
         buf_printf(to, "estimated from %s, standard error at most %.1f %%%s",
                    COUNT_TEXT(v->samples, "samples"),

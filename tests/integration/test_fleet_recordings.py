@@ -116,3 +116,35 @@ def test_times_of_too_few_readings_are_marked_as_report_marks_them(tmp_path, kin
             assert unknown == sorted(unknown), rows
             table = lab.jvmscope("fleet", "top", "--metric", "times", "--service", service, "--limit", "100000", "--store", c.store, check=True).stdout
             assert table.count(" ~") == len(few), table
+            # The same in every question; what is not known of the whole comes last.
+            whole = answer["times_ns"]
+            least = 10 * (answer["times_ns_read"] // answer["times_readings"]) if clock == "cpu" else 0
+            assert clock == "cpu" or "times_readings" not in answer
+            asked = fleet(c, "query", "--metric", "times", "--service", service, "--method", "*")
+            for key in ("services", "callers"):
+                for m in asked[key]:
+                    assert (m.get("few_readings", False), m.get("few_readings_of_total", False)) == (0 < m["self"] < least, m["total"] < least), m
+                late = [m.get("few_readings_of_total", False) for m in asked[key]]
+                assert late == sorted(late)
+            assert {m["method"] for m in asked["services"] if m.get("few_readings")} == few
+            table = lab.jvmscope("fleet", "query", "--metric", "times", "--service", service, "--method", "*", "--limit", "100000", "--store", c.store, check=True).stdout
+            marks = sum(m.get("few_readings", False) + m.get("few_readings_of_total", False) for key in ("services", "callers") for m in asked[key])
+            assert table.count(" ~") == marks
+            nodes = [fleet(c, "flame", "--metric", "times", "--service", service)["root"]]
+            for n in nodes:
+                nodes += n["children"]
+                assert n.get("few_readings", False) == (0 < n["self"] < least), n
+            assert nodes[0]["total"] == whole
+            stacks = tmp_path / f"{service}.collapsed"
+            stacks.write_text(lab.jvmscope("fleet", "flame", "--metric", "times", "--service", service, "--store", c.store, check=True).stdout)
+            if clock == "cpu":
+                again = lab.read_json("report", "--json", stacks)["times"]["methods"]
+                assert {m["method"] for m in again if m.get("few_readings")} == few
+        # The two are the same, and what is known of neither cannot be said to be.
+        answer = fleet(c, "diff", "--metric", "times", "--service", "pprof", "--base", "service=recording")
+        assert answer["verdict"] == "no change"
+        for m in answer["methods"]:
+            assert (m["self"]["verdict"] == "too few readings") == (m["self"]["new"] < least), m
+        table = lab.jvmscope("fleet", "diff", "--metric", "times", "--service", "pprof", "--base", "service=recording", "--store", c.store, check=True).stdout
+        unknown = sum(m["total"]["verdict"] == "too few readings" for m in answer["methods"])
+        assert (f"{unknown} method" in table and "fewer than 10 readings of the clock" in table) == (unknown > 0), table

@@ -4,6 +4,8 @@
 #include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/fleet/fleet.h"
+#include "profile/load.h"
+#include "profile/profile.h"
 
 #include <json.h>
 #include <stdlib.h>
@@ -170,13 +172,13 @@ static void print_shares_head(bool cost)
 /* The columns "self" and "total" of a row. */
 static void print_shares(struct json_object *row, const char *metric, uint64_t whole)
 {
-    static const char *const keys[] = {"self", "total"};
+    static const char *const keys[] = {"self", "total"}, *const few[] = {"few_readings",
+                                                                         "few_readings_of_total"};
     char text[24];
     for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
         uint64_t n = number_at(row, keys[i]);
         char shown[32];
-        snprintf(shown, sizeof(shown), "%s%s", i == 0 && at(row, "few_readings") ? "~" : "",
-                 amount(text, metric, n));
+        snprintf(shown, sizeof(shown), "%s%s", at(row, few[i]) ? "~" : "", amount(text, metric, n));
         printf("%9s %5.1f %%  ", shown, percent(n, whole));
     }
 }
@@ -198,17 +200,29 @@ static void print_top_methods(struct json_object *root, const char *metric, bool
     print_more(length(list), limit, "methods");
 }
 
+/* Whether a change of times rests on too few readings to be known. */
+static bool is_few(struct json_object *part)
+{
+    return strcmp(text_at(part, "verdict"), "too few readings") == 0;
+}
+
 static void print_diff_part(struct json_object *m, const char *key)
 {
     struct json_object *p = at(m, key);
-    printf(" %+6.2f %% (%+.2f to %+.2f)", 100 * real_at(p, "change"), 100 * real_at(p, "low"),
-           100 * real_at(p, "high"));
+    char change[32];
+    snprintf(change, sizeof(change), "%s%+.2f", is_few(p) ? "~" : "", 100 * real_at(p, "change"));
+    printf(" %6s %% (%+.2f to %+.2f)", change, 100 * real_at(p, "low"), 100 * real_at(p, "high"));
 }
 
 static bool has_changed(struct json_object *m)
 {
-    return strcmp(text_at(at(m, "self"), "verdict"), "no change") != 0 ||
-           strcmp(text_at(at(m, "total"), "verdict"), "no change") != 0;
+    static const char *const parts[] = {"self", "total"};
+    bool changed = false;
+    for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {
+        struct json_object *p = at(m, parts[i]);
+        changed = changed || (strcmp(text_at(p, "verdict"), "no change") != 0 && !is_few(p));
+    }
+    return changed;
 }
 
 static void print_diff(struct json_object *root, size_t limit)
@@ -235,6 +249,12 @@ static void print_diff(struct json_object *root, size_t limit)
         printf("  %s\n", text_at(m, "method"));
     }
     print_more(changed, limit, "methods");
+    size_t few = 0;
+    for (size_t i = 0; i < length(list); i++)
+        few += is_few(at(json_object_array_get_idx(list, i), "total"));
+    if (few)
+        printf("%s cannot be compared: fewer than %d readings of the clock on both sides\n",
+               COUNT_TEXT(few, "methods"), FEWEST_READINGS);
 }
 
 /* The slowest requests whose recordings a collector kept, and how to ask it for them. */
@@ -413,6 +433,18 @@ static void print_query(struct json_object *root, const char *metric, bool cost,
     print_query_rows(at(root, "callers"), "callers", metric, whole, limit, cost, false);
 }
 
+/* What the stacks are, for readers of collapsed stacks that keep it (doc/format.md). */
+static void print_stacks_note(struct json_object *root, const char *metric)
+{
+    char readings[64], samples[64];
+    snprintf(readings, sizeof(readings), "%.40s_readings", metric);
+    snprintf(samples, sizeof(samples), "%.40s_samples", metric);
+    uint64_t n = number_at(root, readings);
+    if (n && n == number_at(root, samples))
+        printf(COLLAPSED_METRIC "%s 0\n" COLLAPSED_NOTE PROFILE_READINGS_NOTE " 0\n", metric,
+               COUNT_TEXT(n, "readings"), FEWEST_READINGS);
+}
+
 /* Prints the stacks of a tree in collapsed form. */
 static void print_stacks(struct json_object *node, struct buf *path)
 {
@@ -441,9 +473,10 @@ static void print_table(const char *verb, struct json_object *root, const struct
         print_vm(root, o->limit);
     else if (strcmp(verb, "diff") == 0)
         print_diff(root, o->limit);
-    else if (strcmp(verb, "flame") == 0)
+    else if (strcmp(verb, "flame") == 0) {
+        print_stacks_note(root, metric);
         print_stacks(at(root, "root"), &path);
-    else if (strcmp(verb, "findings") == 0)
+    } else if (strcmp(verb, "findings") == 0)
         print_findings(root, o->limit);
     else if (strcmp(verb, "query") == 0)
         print_query(root, metric, has_cost(o), o->limit);

@@ -2,7 +2,7 @@
 // Questions to the collector that serves this page, and the forms of its answers (doc/fleet.md).
 import { useEffect, useState } from "preact/hooks";
 import { Cells, MARK, Metric, Shape, Unit } from "../data";
-import { select, Tree } from "../tree";
+import { Row, select, Tree } from "../tree";
 
 export type Params = Record<string, string | string[] | undefined>;
 
@@ -31,6 +31,8 @@ export interface MethodRow {
 
 /** A row of `query`: a version of a service, or a caller. */
 export interface QueryRow extends MethodRow {
+  few_readings?: boolean; // its own time rests on too few readings of a clock to be known
+  few_readings_of_total?: boolean;
   service: string;
   version: string;
   share: number;
@@ -95,7 +97,7 @@ export interface Change {
   change: number;
   low: number;
   high: number;
-  verdict: string;
+  verdict: "more" | "less" | "no change" | "too few readings";
 }
 
 export interface Difference {
@@ -207,12 +209,17 @@ export function treeOf(root: StackNode): { tree: Tree; labels: string[] } {
   return { tree: select(shape, cells, { threads: null, window: null }), labels };
 }
 
+/** On how many readings of a clock the times of each label rest, where all of them do and a reading stands for `each` ns. */
+export function readingsOf(rows: Row[], each: number): Map<number, [number, number]> {
+  return new Map(rows.map((r) => [r.label, [Math.floor(r.self / each), Math.floor(r.total / each)]]));
+}
+
 /** What the flame graph has to know of what is counted. `intervalNs`: the time that a sample stands for, 0 if that differs. */
-export function metricFor(name: string, tree: Tree, intervalNs: number): Metric {
+export function metricFor(name: string, tree: Tree, intervalNs: number, readings: Metric["readings"]): Metric {
   const m = metricOf(name);
   return {
     name: m.name, title: m.title, unit: m.unit, intervalNs, untimed: false, note: "", pruned: 0, threadsMerged: true, bucketNs: 0, fromNs: 0, shape: tree,
     cells: { n: 0, bucket: new Int32Array(0), thread: new Int32Array(0), node: new Int32Array(0), weight: new Float64Array(0), buckets: 1 },
-    readings: null, calls: null, estimated: new Set(), aside: 0,
+    readings, calls: null, estimated: new Set(), aside: 0,
   };
 }

@@ -8,7 +8,8 @@ import { ViewProps, Waiting } from "./fleet";
 import { choice, seconds } from "./state";
 
 const signed = (v: number) => `${v > 0 ? "+" : ""}${(100 * v).toFixed(2)}\u00a0%`;
-const interval = (c: Change) => `${signed(c.low)} to ${signed(c.high)}`;
+const changed = (c: Change) => c.verdict === "more" || c.verdict === "less";
+const interval = (c: Change) => c.verdict === "too few readings" ? "too few readings" : `${signed(c.low)} to ${signed(c.high)}`;
 
 export function DifferenceView({ state, change, known }: ViewProps) {
   const versions = useMemo(() => known.filter((s) => s.service === state.service && s.version && s.version !== state.version).map((s) => s.version), [known, state.service, state.version]);
@@ -16,7 +17,8 @@ export function DifferenceView({ state, change, known }: ViewProps) {
   const before = base === "before" && state.range ? [`from=${(2 * seconds(state.range)) / 60}m`, `to=${seconds(state.range) / 60}m`] : undefined;
   const asked = base && (base !== "before" || before);
   const { data, error } = useAnswer<Difference>("diff", asked ? { ...choice(state), metric: state.metric, base: before ?? base } : null);
-  const rows = data?.methods.filter((m) => m.self.verdict !== "no change" || m.total.verdict !== "no change") ?? [];
+  const rows = data?.methods.filter((m) => changed(m.self) || changed(m.total)) ?? [];
+  const few = data?.methods.filter((m) => m.total.verdict === "too few readings").length ?? 0;
   return (
     <>
       <div class="tools">
@@ -37,7 +39,7 @@ export function DifferenceView({ state, change, known }: ViewProps) {
             {data.verdict === "changed" ? `${plural(rows.length, "method")} changed` : data.verdict === "no change" ? "No change" : "Too little was sent to compare"}
           </b>
         )}
-        {data && <span class="dim">{plural(data.base.samples, "sample")} then, {plural(data.new.samples, "sample")} now</span>}
+        {data && <span class="dim">{plural(data.base.samples, "sample")} then, {plural(data.new.samples, "sample")} now{few > 0 && `, ${plural(few, "method")} with too few readings of the clock to compare`}</span>}
       </div>
       <main>
         {!asked ? (

@@ -15,6 +15,10 @@ export function MethodView({ state, change }: ViewProps) {
   const share = { numeric: true, format: (v: number) => percent(v, 1) };
   const sum = { numeric: true, format: (v: number) => weight(m.unit, v), minor: true };
   const cost: Column[] = data?.services.some((r) => r.cost !== undefined) ? [{ title: "Cost", numeric: true, format: (v: number) => v.toFixed(2) }] : [];
+  // Times from too few readings of a clock are marked. (The collector ranks them last.)
+  const known = data?.services.some((r) => r.few_readings || r.few_readings_of_total) || data?.callers.some((r) => r.few_readings_of_total)
+    ? [{ title: "Known", minor: true }] : [];
+  const knows = (r: QueryRow) => known.map(() => (r.few_readings_of_total ? "too few readings" : r.few_readings ? "self: too few readings" : ""));
   const costs = (r: QueryRow) => cost.map(() => r.cost ?? 0);
   return (
     <>
@@ -35,13 +39,13 @@ export function MethodView({ state, change }: ViewProps) {
                   const row = data.services[[...s][0]];
                   if (row) change({ view: "profile", service: row.service, version: row.version, search: row.method });
                 }}
-                rows={data.services.map((r, key) => ({ key, cells: [`${r.service} ${r.version}`, r.share, r.self, r.total, ...costs(r), r.method] }))}
-                columns={[{ title: "Service, version" }, { title: "Share of it", ...share }, { title: "Self", ...sum }, { title: "Total", ...sum, minor: false }, ...cost, { title: "Method", name: true }]} />
+                rows={data.services.map((r, key) => ({ key, cells: [`${r.service} ${r.version}`, r.share, r.self, r.total, ...knows(r), ...costs(r), r.method] }))}
+                columns={[{ title: "Service, version" }, { title: "Share of it", ...share }, { title: "Self", ...sum }, { title: "Total", ...sum, minor: false }, ...known, ...cost, { title: "Method", name: true }]} />
             </section>
             <section class="columns" aria-label="Callers">
               <SortableTable caption="Who calls it, in all services that are chosen." by={1} selected={new Set()} onSelect={() => {}}
-                rows={data.callers.map((r, key) => ({ key, cells: [r.caller || "(none)", r.total, whole ? r.total / whole : 0, ...costs(r), r.method] }))}
-                columns={[{ title: "Caller", name: true }, { title: "Total", ...sum, minor: false }, { title: "Share of all", ...share }, ...cost, { title: "Method", name: true }]} />
+                rows={data.callers.map((r, key) => ({ key, cells: [r.caller || "(none)", r.total, whole ? r.total / whole : 0, ...knows(r), ...costs(r), r.method] }))}
+                columns={[{ title: "Caller", name: true }, { title: "Total", ...sum, minor: false }, { title: "Share of all", ...share }, ...known, ...cost, { title: "Method", name: true }]} />
             </section>
           </>
         ) : (

@@ -5,7 +5,7 @@ import { Flame, flameHeight } from "../flame";
 import { percent, plural, weightLong } from "../format";
 import { MethodTable } from "../table";
 import { matched, rank, search, unattributed } from "../tree";
-import { metricFor, metricOf, StackNode, treeOf, useAnswer } from "./ask";
+import { metricFor, metricOf, readingsOf, StackNode, treeOf, useAnswer } from "./ask";
 import { Nothing, ViewProps, Waiting } from "./fleet";
 import { choice } from "./state";
 
@@ -20,7 +20,11 @@ export function ProfileView({ state, change }: ViewProps) {
     const samples = (data[`${m.name}_samples`] ?? 0) - (data[`${m.name}_samples_without_time`] ?? 0);
     const mean = m.unit === "samples" && samples ? (data[`${m.name}_ns`] ?? 0) / samples : 0;
     const interval = data[`${m.name}_samples_without_time`] ? 0 : mean;
-    return { tree, labels, metric: metricFor(m.name, tree, interval), rows: rank(tree, labels.length), lost: unattributed(tree, labels) };
+    const rows = rank(tree, labels.length);
+    const [readings, read] = [data[`${m.name}_readings`] ?? 0, data[`${m.name}_${m.sum}_read`] ?? 0];
+    const all = readings && read === data[`${m.name}_${m.sum}`];
+    const rest = all ? readingsOf(rows, Math.floor(read / readings)) : null;
+    return { tree, labels, metric: metricFor(m.name, tree, interval, rest), rows, lost: unattributed(tree, labels) };
   }, [data]);
   const [selected, setSelected] = useState("");
   const match = useMemo(() => built && search(built.labels, state.search), [built, state.search]);
