@@ -2,11 +2,13 @@
 """What the VMs of a fleet did by themselves, and why their requests were slow: equal to what each recording says."""
 import json
 import re
+import time
 
 import pytest
 
 import clickhouse
 import lab
+import prometheus
 from fleet_lab import collector, fleet
 
 
@@ -124,3 +126,46 @@ def test_causes_of_requests_are_those_of_the_recording(jdk, tmp_path, store):
         assert lines[0] == head_in_manual("requests") and any(line.endswith("GET /gc") and " gc " in line for line in lines)
         status, text, _ = c.request("GET", "/v1/fleet/requests")
         assert status == 200 and {r["request"]: r for r in json.loads(text)["requests"]} == rows
+
+
+# Gauges of /metrics: the figure of `fleet vm`, the key of it, by what it is divided, and whether it is of the newest minute.
+GAUGES = {"heap_used_bytes": ("heap", "mean_bytes", 1, True), "resident_bytes": ("rss", "mean_bytes", 1, True),
+          "threads": ("threads", "mean", 1, True), "cpu_cores": ("cpu", "total_ns", 60e9, False), "collections": ("collections", "count", 1, False),
+          "pauses": ("pauses", "count", 1, False), "pause_seconds": ("pauses", "total_ns", 1e9, False),
+          "longest_pause_seconds": ("pauses", "most_ns", 1e9, False), "safepoint_seconds": ("safepoints", "total_ns", 1e9, False)}
+
+
+def test_metrics_have_gauges_of_each_vm(tmp_path, store):
+    """They are those of `fleet vm` for the newest minute, or the newest one that is over."""
+    jdk, out = lab.Jdk(17), tmp_path / "vm.jfr"
+    done = jdk.java("VmDoings", "2", jvm=[jdk.agent(f"events=y,cpu=samples,format=r,file={out}")])
+    assert done.returncode == 0, done.stderr
+    odd = 'sh"op\\'
+    origins = [dict(service=odd, version="1.8", instance="a:1"), dict(service=odd, version="1.8", instance="b:1"), dict(service="other", version="", instance="")]
+    with collector(tmp_path, store=store) as c:
+        for origin in origins:
+            c.send(out.read_bytes(), id=f"{origin}", **origin)
+            # The same three minutes earlier, by a clock that is ahead.
+            c.send(out.read_bytes(), id=f"{origin} earlier", sent=int(time.time()) + 180, **origin)
+        c.send(out.read_bytes(), id="old", service="gone", version="1", sent=int(time.time()) + 3600)
+        now = int(time.time()) // 60 * 60
+        status, text, headers = c.request("GET", "/metrics")
+        assert status == 200 and headers["Content-Type"].startswith("text/plain; version=0.0.4")
+        values, types = prometheus.parse(text)
+        of = {m: fleet(c, "vm", "--service", "other", "--from", str(m), "--to", str(m + 60)) for m in range(now - 900, now + 60, 60)}
+        there = [m for m, answer in of.items() if answer["services"]]
+        for name, (figure, key, unit, newest) in GAUGES.items():
+            name = f"jvmscope_vm_{name}"
+            assert types[name] == "gauge" and set(values[name]) == {tuple(sorted(o.items())) for o in origins}, name
+            minutes = [m for m in there if figure in of[m]["services"][0]] if newest else there[:-1]
+            expected = of[minutes[-1]]["services"][0].get(figure, {}).get(key, 0) / unit
+            assert list(values[name].values()) == pytest.approx([expected] * len(origins), abs=1 if newest else 1e-9), (name, values[name], expected)
+        assert values["jvmscope_vm_cpu_cores"][tuple(sorted(origins[0].items()))] > 0
+        assert values["jvmscope_vm_not_shown"] == {(): 0} and values["jvmscope_vm_read"] == {(): 1} and values["jvmscope_uploads_total"] == {(): 7}
+        # What is without a VM's figures has no gauges, and a thousand VMs are the most that are shown.
+        for k in range(1010 if store.startswith("sqlite") else 0):
+            c.send(out.read_bytes(), id=f"{k}", service="many", instance=f"i{k}")
+        values, types = prometheus.parse(c.request("GET", "/metrics")[1])
+        shown = len(values["jvmscope_vm_threads"])
+        assert shown == (1000 if store.startswith("sqlite") else 3)
+        assert values["jvmscope_vm_not_shown"] == {(): 13 if store.startswith("sqlite") else 0}

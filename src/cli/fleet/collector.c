@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "fleet/ask.h"
+#include "fleet/metrics.h"
 #include "page/page.h"
 #include "wire/otlp.h"
 
@@ -214,7 +215,24 @@ static int answer_question(struct collector *c, const struct tenant *t,
 
 /* ---- figures for Prometheus */
 
-static int answer_metrics(struct collector *c, struct intake_reply *reply)
+/* The figures of the VMs are in the store; without them the collector's own are of use, too. */
+static void put_vm_metrics(struct collector *c, const struct tenant *t, struct buf *to)
+{
+    _cleanup_(buf_release) struct buf out = BUF(16 << 20), why = BUF(4096);
+    pthread_mutex_lock(&c->asking);
+    int r = fleet_metrics(c->store, c->open ? NULL : t->name,
+                          (int64_t)(clock_ns(CLOCK_REALTIME) / NS_PER_SECOND), &out, &why);
+    pthread_mutex_unlock(&c->asking);
+    bool read = r == 0 && !buf_error(&out);
+    if (read)
+        buf_bytes(to, out.data, out.len);
+    buf_printf(to,
+               "# HELP jvmscope_vm_read Whether the figures of the VMs could be read.\n"
+               "# TYPE jvmscope_vm_read gauge\njvmscope_vm_read %d\n",
+               read);
+}
+
+static int answer_metrics(struct collector *c, const struct tenant *t, struct intake_reply *reply)
 {
     const struct {
         const char *name, *help;
@@ -232,11 +250,13 @@ static int answer_metrics(struct collector *c, struct intake_reply *reply)
          atomic_load(&c->counts.not_kept)},
     };
 
+    reply->body = BUF(17 << 20);
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         buf_printf(&reply->body,
                    "# HELP jvmscope_%s_total %s.\n# TYPE jvmscope_%s_total counter\n"
                    "jvmscope_%s_total %llu\n",
                    rows[i].name, rows[i].help, rows[i].name, rows[i].name, rows[i].value);
+    put_vm_metrics(c, t, &reply->body);
     reply->type = "text/plain; version=0.0.4; charset=utf-8";
     return 200;
 }
@@ -301,6 +321,6 @@ int collector_answer(void *context, const struct intake_request *q, struct intak
     if (!sends && strcmp(q->path, "/") == 0)
         return answer_page(reply);
     if (!sends && strcmp(q->path, "/metrics") == 0)
-        return answer_metrics(c, reply);
+        return answer_metrics(c, t, reply);
     return reply_line(reply, 404, "no such path (doc/fleet.md lists them)");
 }

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the VMs of a store do now, as Prometheus reads it. */
+#pragma once
+
+#include "base/buf.h"
+
+#include <stdint.h>
+
+/*
+ * METRICS_SPAN_S: VMs that sent nothing for so long are left out. METRICS_VMS_MAX: how many VMs are
+ * shown; of the others, the number is.
+ */
+enum { METRICS_SPAN_S = 15 * 60, METRICS_VMS_MAX = 1000 };
+
+struct store;
+
+/*
+ * Appends gauges of each VM, by service, version and instance. `tenant` limits it to one tenant;
+ * NULL: all. Returns 0, or a negative errno with the reason in why.
+ */
+int fleet_metrics(struct store *s, const char *tenant, int64_t now_s, struct buf *out,
+                  struct buf *why) must_check;
