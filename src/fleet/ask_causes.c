@@ -39,10 +39,11 @@ static int add_entry(struct reading_causes *x, uint32_t service, const struct fl
     const uint64_t key[] = {service, (uint64_t)request, e->stack};
     bool added = false;
     uint64_t *at = map_at(&c->at, hash_bytes(key, sizeof(key)), c->list.len, &added);
-    struct cause_sum one = {service, (uint32_t)request, 0, e->stack, 0};
+    struct cause_sum one = {service, (uint32_t)request, 0, e->stack, 0, 0};
     if (!at || (added && vec_push(&c->list, one) < 0))
         return -ENOMEM;
     c->list.data[*at].ns += e->weight;
+    c->list.data[*at].count += e->count;
     return 0;
 }
 
@@ -103,7 +104,7 @@ void cause_sums_release(struct cause_sums *c)
 struct chosen {
     VEC(const struct cause_sum *) list;
     VEC(struct cause_sum) sums;
-    uint64_t ns;
+    uint64_t ns, count;
 };
 
 /* The first row of a service and request, if there is one. */
@@ -141,6 +142,7 @@ static int choose(struct chosen *to, const struct cause_sums *c, const char *ser
         if (e == 0)
             to->sums.data[k].ns += one->ns;
         to->ns += one->ns;
+        to->count += one->count;
     }
     vec_sort(&to->sums, by_time);
     return e;
@@ -172,10 +174,12 @@ static int put_place(struct asker *a, struct store_read *r, const struct cause_s
 }
 
 int cause_sums_put(struct asker *a, struct store_read *r, const struct cause_sums *c,
-                   const char *service, const char *request)
+                   const char *service, const char *request, uint64_t all)
 {
     struct chosen chosen = {.ns = 0};
     int e = choose(&chosen, c, service, request);
+    json_key_u64(a->j, "with_causes", chosen.count);
+    json_key_u64(a->j, "without_causes", all - MIN(all, chosen.count));
     json_key_array(a->j, "causes");
     for (size_t i = 0; i < chosen.sums.len && e == 0; i++) {
         uint32_t cause = chosen.sums.data[i].cause;

@@ -8,6 +8,7 @@
 struct cause_sum {
     uint32_t service, request, cause; /* texts of cause_sums.texts */
     uint64_t stack, ns;
+    uint64_t count; /* requests of which this was the first cause */
 };
 
 struct cause_sums {
@@ -20,6 +21,9 @@ struct cause_sums {
 int cause_sums_read(struct cause_sums *ret, struct store *s, struct store_read *r) must_check;
 void cause_sums_release(struct cause_sums *c);
 
-/* A member "causes" of a request of a service. */
+/*
+ * Members "causes" of a request of a service, and how many of `all` such requests these are of: the
+ * details of the others were not kept.
+ */
 int cause_sums_put(struct asker *a, struct store_read *r, const struct cause_sums *c,
-                   const char *service, const char *request) must_check;
+                   const char *service, const char *request, uint64_t all) must_check;

@@ -90,7 +90,7 @@ static int put_request(struct asker *a, struct store_read *r, const struct reque
         json_end_array(j);
     }
     json_end_array(j);
-    int e = cause_sums_put(a, r, causes, s->service, s->request);
+    int e = cause_sums_put(a, r, causes, s->service, s->request, s->count);
     json_end_object(j);
     return e;
 }

@@ -169,3 +169,20 @@ def test_metrics_have_gauges_of_each_vm(tmp_path, store):
         shown = len(values["jvmscope_vm_threads"])
         assert shown == (1000 if store.startswith("sqlite") else 3)
         assert values["jvmscope_vm_not_shown"] == {(): 13 if store.startswith("sqlite") else 0}
+
+
+def test_requests_without_details_are_counted(tmp_path, store):
+    """All are counted, and of some the details are kept: causes are of these, and the answer says of how many."""
+    jdk, out, n = lab.Jdk(17), tmp_path / "many.jfr", 600000
+    done = jdk.java("RequestsMany", "fast", n, jvm=[jdk.agent(f"format=r,requests=RequestsMany.quick:RequestsMany.slow,file={out}")])
+    assert done.returncode == 0, done.stderr
+    known = {r["name"]: r for r in lab.read_json("requests", "--json", out)["requests"]}
+    assert known["RequestsMany.quick"]["kept"] < known["RequestsMany.quick"]["count"] == n
+    with collector(tmp_path, store=store) as c:
+        c.send(out.read_bytes(), service="shop")
+        rows = {r["request"]: r for r in fleet(c, "requests")["requests"]}
+        assert {name: (r["count"], r["with_causes"], r["without_causes"]) for name, r in rows.items()} == {
+            name: (r["count"], r["kept"], r["count"] - r["kept"]) for name, r in known.items()}
+        table = lab.jvmscope("fleet", "requests", "--store", c.store, check=True).stdout
+        kept, count = (sum(r[key] for r in known.values()) for key in ("kept", "count"))
+        assert f"\nThe causes are those of {kept:,} requests; no details were kept of {count - kept:,} others\n" in table.replace(str(kept), f"{kept:,}").replace(str(count - kept), f"{count - kept:,}"), table

@@ -298,6 +298,7 @@ static void print_requests(struct json_object *root, size_t limit)
 {
     static const char *const keys[] = {"mean_ns", "p50_ns", "p99_ns", "max_ns"};
     struct json_object *list = at(root, "requests");
+    uint64_t with = 0, without = 0;
     char shown[24];
     printf("     count   errors       mean        p50        p99        max  most of it        "
            "service, "
@@ -311,9 +312,14 @@ static void print_requests(struct json_object *root, size_t limit)
                                 ? "< 1 us"
                                 : format_duration(shown, number_at(r, keys[k])));
         print_most(at(r, "causes"));
+        with += number_at(r, "with_causes");
+        without += number_at(r, "without_causes");
         printf("  %s %s\n", text_at(r, "service"), text_at(r, "request"));
     }
     print_more(length(list), limit, "requests");
+    if (without)
+        printf("\nThe causes are those of %s; no details were kept of %s\n",
+               COUNT_TEXT(with, "requests"), COUNT_TEXT(without, "others"));
     if (length(list))
         printf("\n%s\n", text_at(root, "note"));
     print_slowest(at(root, "slowest"), limit);

@@ -88,6 +88,8 @@ export function RequestsView({ state, change, known }: ViewProps) {
   const heat = useHeat(state, from, to);
   if (!data) return <Waiting error={error} />;
   if (!data.requests.length) return <main><Nothing why={nothing && `${nothing}. A VM that records with --requests sends them`} otherwise="" /></main>;
+  const all = data.requests.reduce((n, r) => n + r.with_causes + r.without_causes, 0);
+  const without = data.requests.reduce((n, r) => n + r.without_causes, 0);
   const shown = data.requests.filter((r) => !state.request || r.request === state.request).reduce((n, r) => n + r.count, 0);
   const chosen = data.requests.findIndex((r) => r.request === state.request && (!state.service || r.service === state.service));
   const time = { numeric: true, format: duration };
@@ -95,6 +97,7 @@ export function RequestsView({ state, change, known }: ViewProps) {
   return (
     <main class="columns" aria-busy={!heat.done}>
       <p class="dim">VMs that a host records send only the requests whose details their ring kept; at high rates there were more.</p>
+      {without > 0 && <p class="note lost">What most of it was is of {count(all - without)} of {count(all)} requests: the details of the others were not kept.</p>}
       {heat.done && heat.requests > shown && (
         <p class="note lost">This store keeps times less precisely than the width of a column, so a request can be in more than one.</p>
       )}
