@@ -159,10 +159,11 @@ static enum wait_end wait_for(const struct vm *vm, uint64_t time_ns, int file)
     struct progress progress;
     progress_start(&progress, "recording");
     uint64_t start = now_ns(), passed = 0;
-    bool ended = end < 0 && errno == ESRCH, stopped = false;
+    bool ended = false, stopped = false;
     for (; passed < time_ns && !interrupted && !ended && !stopped; passed = now_ns() - start) {
         uint64_t left_ms = (time_ns - passed) / NS_PER_MS + 1;
-        ended = poll(&p, 1, (int)MIN(left_ms, UINT64_C(100))) > 0;
+        /* There is no descriptor of a VM that has ended already, nor in some sandboxes. */
+        ended = poll(&p, 1, (int)MIN(left_ms, UINT64_C(100))) > 0 || (end < 0 && vm_has_ended(vm));
         stopped = recorded_ended(&recorded);
         progress_update(&progress, passed, time_ns);
     }

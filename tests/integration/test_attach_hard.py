@@ -288,3 +288,40 @@ def test_only_classes_that_a_capture_changes_are_handed_to_the_vm(jdk, jvmscope,
             assert int(status["instrument.left.native"]) > 100, "what stays as it was is told of, in classes that nobody changes too"
         finally:
             server.kill()
+
+
+NO_PIDFD = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <sys/syscall.h>
+long syscall(long n, long a, long b, long c, long d, long e, long f)
+{
+    long (*real)(long, ...) = (long (*)(long, ...))dlsym(RTLD_NEXT, "syscall");
+    if (n == SYS_pidfd_open) {
+        errno = %s;
+        return -1;
+    }
+    return real(n, a, b, c, d, e, f);
+}
+"""
+
+
+@pytest.mark.jdks(25)
+@pytest.mark.parametrize("error", ["ENOSYS", "ESRCH"])
+def test_the_end_of_the_vm_is_noticed_without_a_descriptor_of_it(vm, tmp_path, error):
+    """As of a VM that is killed right after the recording has begun, and where the system has none: attach waited for all of -t."""
+    (tmp_path / "shim.c").write_text(NO_PIDFD % error)
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / "shim.so", tmp_path / "shim.c", "-ldl"], check=True)
+    process = vm()
+    attached = subprocess.Popen([lab.BUILD / "jvmscope", "attach", "--cpu", "-t", "600s", "-o", tmp_path / "out.jfr", str(process.pid)],
+                                env=dict(os.environ, LD_PRELOAD=str(tmp_path / "shim.so")), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        lab.wait_for(lambda: re.search(r"^state +recording$", lab.jvmscope("status", process.pid).stdout, re.M), 60, "the start of the recording")
+        process.kill()
+        process.wait()
+        said = attached.communicate(timeout=60)[1]
+        assert attached.returncode == 0 and "the VM ended before the time was over" in said, said
+    finally:
+        attached.kill()
+        attached.communicate()
