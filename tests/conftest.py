@@ -20,9 +20,12 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import time
 import zlib
 
 import pytest
@@ -42,6 +45,53 @@ def unique(members):
 
 # All JSON that any test reads, of every verb and export.
 json.loads = functools.partial(json.loads, object_pairs_hook=unique)
+
+
+STARTED = set()  # the process ids of all programs that this process has started
+BEGAN = time.time()
+SHARED = ("/tmp", "/var/tmp", "/dev/shm")
+OURS = re.compile(r"\.?jvmscope|hs_err|heap|java_pid|core")
+REPOSITORY = re.compile(r"\d{4}(?:_\d\d){5}_(\d+)")  # of the JDK's Flight Recorder, in a VM that was killed
+
+
+def count_started(popen=subprocess.Popen.__init__):
+    def start(self, *args, **kwargs):
+        popen(self, *args, **kwargs)
+        STARTED.add(self.pid)
+    subprocess.Popen.__init__ = start
+
+
+count_started()
+
+
+def left_behind():
+    """
+    The files in folders that all share, of programs that this process started: their names have the
+    process id. What other runs on the machine make at the same time is none of them. What a JDK leaves when
+    its VM is killed is removed.
+    """
+    left = []
+    for entry in (e for folder in SHARED for e in os.scandir(folder)):
+        ids = STARTED & {int(n) for n in re.findall(r"\d+", entry.name)}
+        try:
+            if not ids or entry.stat(follow_symlinks=False).st_mtime < BEGAN:
+                continue
+        except FileNotFoundError:
+            continue
+        if REPOSITORY.fullmatch(entry.name):
+            shutil.rmtree(entry.path, ignore_errors=True)
+        elif OURS.match(entry.name):
+            left.append(entry.path)
+    return sorted(left)
+
+
+@pytest.hookimpl(optionalhook=True)  # xdist's
+def pytest_testnodedown(node):
+    """In the process that reports: what the tests of a worker left."""
+    LEFT.extend(getattr(node, "workeroutput", {}).get("left", []))
+
+
+LEFT = []
 
 
 def pytest_configure(config):
@@ -90,6 +140,10 @@ def pytest_runtest_logreport(report):
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session, exitstatus):
     """Runs in the process that reports the results; the others have no reporter."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left"] = left_behind()
+    else:
+        LEFT.extend(left_behind())
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if not session.config.getoption("--run-again") or hasattr(session.config, "workerinput") or not reporter or exitstatus != 1:
         return
@@ -205,7 +259,10 @@ class UnitProgram(pytest.Collector):
     def result(self, name):
         if self.results is None:
             env = dict(os.environ, CMOCKA_MESSAGE_OUTPUT="TAP", UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1")
-            done = subprocess.run([self.program], capture_output=True, text=True, errors="replace", env=env, timeout=900, cwd=ROOT)
+            # In a folder of its own, so that nothing is left of a program that fails or is killed.
+            with tempfile.TemporaryDirectory(prefix="jvmscope-test-", dir="/var/tmp") as folder:
+                (pathlib.Path(folder) / "tests").symlink_to(ROOT / "tests")
+                done = subprocess.run([self.program], capture_output=True, text=True, errors="replace", env=env, timeout=900, cwd=folder)
             self.output = done.stdout + done.stderr
             self.results = {m[2]: m[1] for m in re.finditer(r"^(ok|not ok) \d+ - (\w+)", done.stdout, re.M)}
             self.crashed = done.returncode < 0 or "ERROR: " in done.stderr or "runtime error" in done.stderr
@@ -245,6 +302,8 @@ def pytest_terminal_summary(terminalreporter, config):
         stats["failed"].remove(report)
         stats.setdefault("passed", []).append(report)
     terminalreporter.write_line(f"run again: {len(again)}")
+    for path in LEFT:
+        terminalreporter.write_line(f"LEFT BEHIND {path}")
     failed = len(stats.get("failed", [])) + len(stats.get("error", []))
     config.closing_line = f"{len(stats.get('passed', []))} passed, {failed} failed, {len(skipped)} skipped"
 

@@ -121,7 +121,7 @@ static void events_stay_as_they_are(void **state)
 {
     static const uint64_t clocks[] = {1000000000, 2100000000, 24000000};
     for (size_t i = 0; i < ARRAY_SIZE(clocks); i++) {
-        char ours[] = "/tmp/test-append-XXXXXX", other[] = "/tmp/test-append-XXXXXX";
+        char ours[] = "test-append-XXXXXX", other[] = "test-append-XXXXXX";
         make(ours, 0);
         make(other, EVENTS);
         set_clock(other, clocks[i]);
@@ -139,7 +139,7 @@ static void events_stay_as_they_are(void **state)
 
 static void what_is_no_recording_changes_nothing(void **state)
 {
-    char ours[] = "/tmp/test-append-XXXXXX", other[] = "/tmp/test-append-XXXXXX";
+    char ours[] = "test-append-XXXXXX", other[] = "test-append-XXXXXX";
     make(ours, 0);
     int fd = mkstemp(other);
     off_t size = size_of(ours);

@@ -31,7 +31,7 @@ static void put(const char *text, const char *format, ...)
 
 static int make_root(void **state)
 {
-    snprintf(root, sizeof(root), "/tmp/test_cgroup.XXXXXX");
+    snprintf(root, sizeof(root), "test_cgroup.XXXXXX");
     return mkdtemp(root) ? 0 : -1;
 }
 

@@ -357,7 +357,7 @@ static void add_figure(struct store *s, uint64_t count)
 /* A file of each earlier version is upgraded to the newest one and keeps its contents. */
 static void tables_of_every_version_are_taken_over(void **state)
 {
-    char path[] = "/var/tmp/jvmscope-test-fleet-XXXXXX", url[64];
+    char path[] = "test-fleet-XXXXXX", url[64];
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     close(fd);
@@ -431,7 +431,7 @@ static int64_t rows_of(const char *path, const char *table)
  */
 static void what_is_old_is_removed(void **state)
 {
-    char path[] = "/var/tmp/jvmscope-test-fleet-XXXXXX", url[64];
+    char path[] = "test-fleet-XXXXXX", url[64];
     const int64_t at = 1790000000;
     struct buf why = BUF(1000);
     struct store *s;
@@ -563,7 +563,7 @@ static size_t findings_of(struct store *s, int service, bool *ret_right)
 /* A store of so many services, of which the last one got worse. */
 static int alarms_in_one_store(int services)
 {
-    char path[] = "/var/tmp/jvmscope-test-fleet-XXXXXX", url[64];
+    char path[] = "test-fleet-XXXXXX", url[64];
     struct buf why = BUF(1000);
     struct store *s;
     int fd = mkstemp(path), alarms = 0;

@@ -58,7 +58,7 @@ static int name_thread(void *context, uint64_t id, struct jfr_thread *ret)
 
 static int open_writer(void **state)
 {
-    snprintf(path, sizeof(path), "/tmp/test_jfr.%d.jfr", (int)getpid());
+    snprintf(path, sizeof(path), "test_jfr.%d.jfr", (int)getpid());
     struct jfr_writer_options options = {.resolver = {NULL, name_method, name_thread},
                                          .slots = 4,
                                          .trace_bytes = 1 << 20,

@@ -50,8 +50,8 @@ static int set_up(void **state)
                                          .trace_bytes = 1 << 20,
                                          .ring_bytes = 8 << 20,
                                          .keep_ns = 3600 * NS_PER_SECOND};
-    snprintf(path, sizeof(path), "/tmp/test_jfr_names.%d.ring", (int)getpid());
-    snprintf(part_path, sizeof(part_path), "/tmp/test_jfr_names.%d.jfr", (int)getpid());
+    snprintf(path, sizeof(path), "test_jfr_names.%d.ring", (int)getpid());
+    snprintf(part_path, sizeof(part_path), "test_jfr_names.%d.jfr", (int)getpid());
     w = NULL;
     int r = jfr_writer_open(&w, path, &options);
     return r ? r : jfr_declare(w, &row, 1, &type);

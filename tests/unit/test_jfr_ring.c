@@ -66,8 +66,8 @@ static int open_ring(const char *at, uint64_t bytes, uint64_t keep_ns)
 
 static int set_up(void **state)
 {
-    snprintf(path, sizeof(path), "/tmp/test_jfr_ring.%d.ring", (int)getpid());
-    snprintf(part_path, sizeof(part_path), "/tmp/test_jfr_ring.%d.jfr", (int)getpid());
+    snprintf(path, sizeof(path), "test_jfr_ring.%d.ring", (int)getpid());
+    snprintf(part_path, sizeof(part_path), "test_jfr_ring.%d.jfr", (int)getpid());
     w = NULL;
     return 0;
 }

@@ -61,7 +61,7 @@ static void same(const struct timeline *a, const struct timeline *b)
 
 static void nodes_lie_where_the_index_has_them(void **state)
 {
-    char folder[] = "/tmp/test-nodes-XXXXXX", path[64];
+    char folder[] = "test-nodes-XXXXXX", path[64];
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof(path), "%s/x.timeline", folder);
     struct timeline *memory = notifies(NULL), *file = notifies(path), *mapped;
@@ -88,7 +88,7 @@ static void nodes_lie_where_the_index_has_them(void **state)
 
 static void a_full_disk_is_no_end(void **state)
 {
-    char folder[] = "/tmp/test-nodes-XXXXXX", path[64];
+    char folder[] = "test-nodes-XXXXXX", path[64];
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof(path), "%s/x.timeline", folder);
     struct rlimit all, some;
@@ -246,7 +246,7 @@ static void old_nodes_change(void **state)
 /* The index, with the holds of all locks, has at most 24 bytes for each event of a recording. */
 static void an_event_takes_few_bytes(void **state)
 {
-    char folder[] = "/tmp/test-nodes-XXXXXX", path[64];
+    char folder[] = "test-nodes-XXXXXX", path[64];
     struct stat st;
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof(path), "%s/x.timeline", folder);

@@ -18,7 +18,7 @@ enum { SAFEPOINTS = 3 * PAGE_BANDS, APART_US = 50, STOPPED_US = 3, WAY_US = 1 };
 /* The recording has its own pair of clock readings: its first event may be before ours. */
 #define EARLIER (1000 * 1000 * US)
 
-static char file[] = "/tmp/test-page-XXXXXX";
+static char file[] = "test-page-XXXXXX";
 static uint64_t t0;
 
 static struct timeline timeline(void)

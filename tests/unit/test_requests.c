@@ -63,7 +63,7 @@ enum { HTTP = 1, POOL, COMPACTOR };
 static struct jfr_writer *writer;
 static uint32_t ids[TYPES];
 static uint64_t store, future, t0;
-static char file[] = "/tmp/test-requests-XXXXXX";
+static char file[] = "test-requests-XXXXXX";
 
 /* Method 1 to 3 are C.m1 and so on. */
 static int name_method(void *context, uint64_t method, uint32_t type, struct jfr_method *ret)

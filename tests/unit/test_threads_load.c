@@ -107,7 +107,7 @@ static void check_stack(const struct timeline *t, const struct tl_stack *s, unsi
 /* Thousands of stacks with similar ids, depths and top methods must not be confused. */
 static void each_wait_has_its_own_stack(void **state)
 {
-    char name[] = "/tmp/test-threads-load-XXXXXX";
+    char name[] = "test-threads-load-XXXXXX";
     int fd = mkstemp(name);
     assert_true(fd >= 0);
     close(fd);
@@ -140,7 +140,7 @@ static void each_wait_has_its_own_stack(void **state)
  */
 static void a_thread_is_there_since_its_first_event_wherever_that_is_read(void **state)
 {
-    char name[] = "/tmp/test-threads-load-XXXXXX";
+    char name[] = "test-threads-load-XXXXXX";
     int fd = mkstemp(name);
     assert_true(fd >= 0);
     close(fd);
@@ -206,7 +206,7 @@ static void put_sample(uint64_t time, uint32_t agents, uint32_t program)
 /* Samples in the agent's own classes, before any method of the program, show no method. */
 static void samples_of_the_agents_classes_alone_are_no_methods_of_the_path(void **state)
 {
-    char name[] = "/tmp/test-threads-load-XXXXXX";
+    char name[] = "test-threads-load-XXXXXX";
     int fd = mkstemp(name);
     assert_true(fd >= 0);
     close(fd);

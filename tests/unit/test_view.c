@@ -206,7 +206,7 @@ static const char rest[] = "what the caller keeps";
 
 static void test_a_kept_view_shows_the_same(void **state)
 {
-    char path[] = "/tmp/jvmscope-view-XXXXXX";
+    char path[] = "test-view-XXXXXX";
     int fd = mkstemp(path);
     struct timeline_view *made, *kept;
     const void *found;
@@ -237,7 +237,7 @@ static void test_a_kept_view_shows_the_same(void **state)
 /* A damaged file is either refused, or something is drawn without reading outside the file. */
 static void test_a_damaged_view_harms_nothing(void **state)
 {
-    char path[] = "/tmp/jvmscope-view-XXXXXX";
+    char path[] = "test-view-XXXXXX";
     int fd = mkstemp(path);
     struct timeline_view *v;
     uint8_t *data;
