@@ -451,17 +451,21 @@ static void print_stacks_note(struct json_object *root, const char *metric)
                COUNT_TEXT(n, "readings"), FEWEST_READINGS);
 }
 
-/* Prints the stacks of a tree in collapsed form. */
+/* Prints the stacks of a tree in collapsed form, whole: a cut one would be another stack. */
 static void print_stacks(struct json_object *node, struct buf *path)
 {
     struct json_object *children = at(node, "children");
     size_t len = path->len;
     uint64_t self = number_at(node, "self");
-    if (self && path->len)
-        printf("%s %llu\n", buf_str(path), (unsigned long long)self);
+    if (self && path->len) {
+        (fwrite)(path->data, 1, path->len, stdout);
+        printf(" %llu\n", (unsigned long long)self);
+    }
     for (size_t i = 0; i < length(children); i++) {
         struct json_object *child = json_object_array_get_idx(children, i);
-        buf_printf(path, "%s%s", len ? ";" : "", text_at(child, "name"));
+        const char *name = text_at(child, "name");
+        buf_string(path, len ? ";" : "");
+        (void)text_put(path, name, strlen(name), SIZE_MAX);
         print_stacks(child, path);
         path->len = len;
     }
