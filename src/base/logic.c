@@ -4,6 +4,7 @@
 #include "base/macro.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 enum { NESTING_MAX = 32 };
@@ -164,6 +165,55 @@ int logic_parse(struct logic_parser *p, const char *text)
         return root;
     p->logic->root = root;
     return 0;
+}
+
+/* A comparison as an interval: *ret_open if its end does not belong to it. */
+static void interval(enum logic_op op, double n, double ret[2], bool ret_open[2])
+{
+    bool greater = op == LOGIC_GT || op == LOGIC_GE, less = op == LOGIC_LT || op == LOGIC_LE;
+    ret[0] = greater || op == LOGIC_EQ ? n : -INFINITY;
+    ret[1] = less || op == LOGIC_EQ ? n : INFINITY;
+    ret_open[0] = op == LOGIC_GT;
+    ret_open[1] = op == LOGIC_LT;
+}
+
+bool logic_excludes(enum logic_op a, double of_a, enum logic_op b, double of_b)
+{
+    double x[2], y[2];
+    bool x_open[2], y_open[2];
+    if (a == LOGIC_NE || b == LOGIC_NE)
+        return (a == LOGIC_EQ || b == LOGIC_EQ) && of_a == of_b;
+    interval(a, of_a, x, x_open);
+    interval(b, of_b, y, y_open);
+    return x[0] > y[1] || y[0] > x[1] || (x[0] == y[1] && (x_open[0] || y_open[1])) ||
+           (y[0] == x[1] && (y_open[0] || x_open[1]));
+}
+
+/* The tests below a node that have to hold all together. Returns how many are in ret. */
+static int together(const struct logic *l, int at, int ret[LOGIC_NODES], int n)
+{
+    const struct logic_node *node = &l->nodes[at];
+    if (node->kind == LOGIC_AND)
+        return together(l, node->right, ret, together(l, node->left, ret, n));
+    if (node->kind == LOGIC_TEST)
+        ret[n++] = at;
+    return n;
+}
+
+bool logic_contradicts(const struct logic *l, bool (*excludes)(const void *context, int a, int b),
+                       const void *context, int *ret)
+{
+    int tests[LOGIC_NODES];
+    for (int at = 0; at < l->count; at++) {
+        int n = l->nodes[at].kind == LOGIC_AND ? together(l, at, tests, 0) : 0;
+        for (int i = 0; i < n; i++)
+            for (int k = i + 1; k < n; k++)
+                if (excludes(context, tests[i], tests[k])) {
+                    *ret = tests[i];
+                    return true;
+                }
+    }
+    return false;
 }
 
 static bool holds_at(const struct logic *l, int at, bool (*holds)(void *, int), void *context)

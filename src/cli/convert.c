@@ -102,7 +102,10 @@ static int convert(const struct selection *selection, const char *from, const ch
                                    .labels = labels,
                                    .all_metrics = !selection->metric};
     _cleanup_(buf_release) struct buf warning = BUF(4096), members = BUF(SIZE_MAX / 2);
-    int status = format->threads ? 0 : reading_open(&p, from, format->detail, selection, &warning);
+    /* Other formats hold more than what one view shows. */
+    const char *const *captures = format->holds == HOLDS_STACKS ? losses_of_profile : NULL;
+    int status =
+        format->threads ? 0 : reading_open(&p, from, format->detail, selection, captures, &warning);
     if (status == 0 && p && !reading_check(selection, p, from))
         status = 1;
     if (status == 0 && !format->threads &&
@@ -111,7 +114,7 @@ static int convert(const struct selection *selection, const char *from, const ch
     if (status)
         return status;
     if (format->threads)
-        losses_report_file(from, NULL);
+        losses_report_file(from, losses_of_threads);
     int r = p && format->any ? vm_time_samples(p) : 0;
     if (r == 0 && format == &export_format_html)
         r = page_more(&members, from, p, options->sources, false);

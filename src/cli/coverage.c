@@ -80,7 +80,7 @@ static int read_recording(struct coverage *c, const char *path, struct found *re
     if (e < 0)
         return complain_errno(path, "cannot read", e);
     if (!ret->reported)
-        losses_report(path, &own, NULL);
+        losses_report(path, &own, losses_of_coverage);
     e = losses_merge(&ret->losses, &own);
     return e < 0 ? complain_errno(path, "cannot read", e) : 0;
 }

@@ -34,7 +34,7 @@ struct row {
     struct str label;
     struct side of[2]; /* base and new recording */
     double change;     /* of self, as a fraction of the whole */
-    bool few;          /* both sides rest on so few readings that the change is not known */
+    bool few;          /* both sides rest on so few readings that the change is rough */
 };
 
 struct comparison {
@@ -105,7 +105,7 @@ static void print_table(const struct comparison *c, uint64_t limit)
     if (c->rows.len > limit)
         printf(" ... and %s more (--limit)\n", COUNT_TEXT(c->rows.len - (size_t)limit, "methods"));
     if (any_few)
-        printf(" ~ not known: its times rest on fewer than %d readings of the CPU clock\n",
+        printf(" ~ rough: its times rest on fewer than %d readings of the CPU clock\n",
                FEWEST_READINGS);
 }
 
@@ -157,7 +157,7 @@ static int print_json(const struct comparison *c, char *const paths[2])
 static int read_side(struct comparison *c, int side, struct selection *selection, const char *path)
 {
     _cleanup_(profile_freep) struct profile *p = NULL;
-    int status = reading_open(&p, path, LOAD_SUMS, selection, NULL);
+    int status = reading_open(&p, path, LOAD_SUMS, selection, losses_of_profile, NULL);
     if (status == 0 && !reading_check(selection, p, path))
         status = 1;
     if (status == 0)

@@ -1,38 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/losses.h"
 
+#include "base/parse.h"
 #include "cli/commands.h"
 
-static void report(const char *path, struct buf *sentence, struct buf *ret_text)
+#include <string.h>
+
+/* The commands that show what captures record. */
+static const struct {
+    const char *const *captures, *command;
+} shown_by[] = {
+    {losses_of_trace, "trace"}, {losses_of_coverage, "coverage"}, {losses_of_threads, "threads"},
+    {losses_of_vm, "vm"},       {losses_of_profile, "report"},    {losses_of_requests, "requests"},
+};
+
+/* What the recording as a whole lost concerns every view. */
+static bool concerns(const char *const *captures, const char *capture)
 {
-    complain(path, buf_str(sentence), NULL);
-    if (ret_text)
-        buf_printf(ret_text, "%s%s", ret_text->len ? "; " : "", buf_str(sentence));
+    return losses_is_of(captures, capture) || strcmp(capture, "recording") == 0;
 }
 
-void losses_report(const char *path, const struct losses *l, struct buf *ret_text)
+/* "trace 12 calls (jvmscope trace)" */
+static void put_other(struct buf *line, const char *capture, uint64_t amount, const char *what)
 {
-    _cleanup_(buf_release) struct buf text = BUF(4096);
+    size_t i = 0;
+    while (i < ARRAY_SIZE(shown_by) && !losses_is_of(shown_by[i].captures, capture))
+        i++;
+    buf_printf(line, "%s%s", line->len ? ", " : "losses of other captures: ", capture);
+    if (what)
+        buf_printf(line, " %s", COUNT_TEXT(amount, what));
+    if (i < ARRAY_SIZE(shown_by))
+        buf_printf(line, " (jvmscope %s)", shown_by[i].command);
+}
+
+void losses_report(const char *path, const struct losses *l, const char *const *captures)
+{
+    _cleanup_(buf_release) struct buf text = BUF(4096), others = BUF(4096);
     for (size_t i = 0; i < l->rows.len; i++) {
-        if (loss_is_held(l, &l->rows.data[i]))
+        const struct loss *row = &l->rows.data[i];
+        if (loss_is_held(l, row))
             continue;
         buf_clear(&text);
-        loss_sentence(l, &l->rows.data[i], &text);
-        report(path, &text, ret_text);
+        loss_sentence(l, row, &text);
+        if (concerns(captures, row->capture))
+            complain(path, buf_str(&text), NULL);
+        else
+            put_other(&others, row->capture, row->amount, row->what);
     }
     for (size_t i = 0; i < l->early.len; i++) {
         buf_clear(&text);
         losses_early_sentence(&l->early.data[i], &text);
-        report(path, &text, ret_text);
+        if (concerns(captures, l->early.data[i].capture))
+            complain(path, buf_str(&text), NULL);
+        else
+            put_other(&others, l->early.data[i].capture, 0, NULL);
     }
+    if (others.len)
+        complain(path, buf_str(&others), NULL);
     for (size_t i = 0; i < l->reduced.len; i++) {
         buf_clear(&text);
         reduced_sentence(l, &l->reduced.data[i], &text);
-        report(path, &text, ret_text);
+        complain(path, buf_str(&text), NULL);
     }
     buf_clear(&text);
     if (losses_unended_sentence(l, &text))
-        report(path, &text, ret_text);
+        complain(path, buf_str(&text), NULL);
 }
 
 static void read_file(const char *path, struct losses *ret, bool any)
@@ -45,11 +77,11 @@ static void read_file(const char *path, struct losses *ret, bool any)
         losses_release(ret);
 }
 
-void losses_report_file(const char *path, struct buf *ret_text)
+void losses_report_file(const char *path, const char *const *captures)
 {
     _cleanup_(losses_release) struct losses l = {0};
     read_file(path, &l, true);
-    losses_report(path, &l, ret_text);
+    losses_report(path, &l, captures);
 }
 
 void losses_report_as(const char *path, const char *shown, bool ended)
@@ -60,20 +92,20 @@ void losses_report_as(const char *path, const char *shown, bool ended)
     losses_report(shown, &l, NULL);
 }
 
-void losses_report_known(const char *path, bool any)
+void losses_report_known(const char *path, const char *const *captures, bool any)
 {
     _cleanup_(losses_release) struct losses l = {0};
     read_file(path, &l, any);
-    losses_report(path, &l, NULL);
+    losses_report(path, &l, captures);
 }
 
-void losses_report_read(const char *path, bool any, const char *why)
+void losses_report_read(const char *path, const char *const *captures, bool any, const char *why)
 {
     _cleanup_(losses_release) struct losses l = {0};
     read_file(path, &l, any);
     if (why && !l.cut)
         complain(path, "read as far as possible", why);
-    losses_report(path, &l, NULL);
+    losses_report(path, &l, captures);
 }
 
 void losses_json_of_file(const char *path, const char *const *captures, bool any, struct json *j)

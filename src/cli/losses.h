@@ -5,29 +5,27 @@
 #include "profile/losses.h"
 
 /*
- * Prints a line on standard error for each loss, and one when the recording was not ended properly.
+ * Prints a line on standard error for each loss of these captures (NULL: of all), one that names
+ * the losses of the others and what shows them, and one when the recording was not ended properly.
  */
-void losses_report(const char *path, const struct losses *l, struct buf *ret_text);
+void losses_report(const char *path, const struct losses *l, const char *const *captures);
+/* The same for a file, which is read for this; a file that is not a recording has no losses. */
+void losses_report_file(const char *path, const char *const *captures);
 /*
- * The same for a file, which is read for this; a file that is not a recording has no losses. The
- * lines are also appended to ret_text unless it is NULL.
- */
-void losses_report_file(const char *path, struct buf *ret_text);
-/*
- * The same for a file that is reported under the name `shown`. ended: false for a recording that is
- * still being written.
+ * The same for all captures of a file that is reported under the name `shown`. ended: false for a
+ * recording that is still being written.
  */
 void losses_report_as(const char *path, const char *shown, bool ended);
 /*
  * The same for a recording whose losses were already counted: it is read for their descriptions
  * only if there are any.
  */
-void losses_report_known(const char *path, bool any);
+void losses_report_known(const char *path, const char *const *captures, bool any);
 /*
  * The same after reading the recording as far as `why` says, or to its end (NULL). That a file is
  * truncated is reported only with its losses, so that it is reported once.
  */
-void losses_report_read(const char *path, bool any, const char *why);
+void losses_report_read(const char *path, const char *const *captures, bool any, const char *why);
 /*
  * losses_json() of a file. any: false when it is known that nothing was lost, so that the file need
  * not be read.

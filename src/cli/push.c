@@ -417,7 +417,7 @@ int push_file(const struct push_options *o, const struct selection *selection, c
     _cleanup_(headers_release) struct headers headers = {0};
     enum profile_metric metric = PROFILE_CPU;
     enum speech speech;
-    int status = reading_open(&profile, path, LOAD_SAMPLES, selection, NULL);
+    int status = reading_open(&profile, path, LOAD_SAMPLES, selection, NULL, NULL);
     if (status == 0 && !reading_check(selection, profile, path))
         status = 1;
     if (status == 0)

@@ -34,7 +34,7 @@ static void show_progress(void *context, uint64_t done, uint64_t total)
 }
 
 int reading_open(struct profile **ret, const char *path, enum load_detail detail,
-                 const struct selection *s, struct buf *ret_warning)
+                 const struct selection *s, const char *const *captures, struct buf *ret_warning)
 {
     struct profile_filter filter = s->filter;
     /* Of recordings, requests select samples by thread and time after they were read. */
@@ -51,7 +51,7 @@ int reading_open(struct profile **ret, const char *path, enum load_detail detail
                        : complain_errno(path, "cannot read", r);
     if (ret_warning)
         buf_bytes(ret_warning, why.data, why.len);
-    losses_report_read(path, (*ret)->lost_any, why.len ? buf_str(&why) : NULL);
+    losses_report_read(path, captures, (*ret)->lost_any, why.len ? buf_str(&why) : NULL);
     return 0;
 }
 

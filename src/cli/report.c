@@ -192,7 +192,7 @@ static void print_methods(const struct profile_view *v, const struct profile_ran
     char weight[24], self[26];
     printf("\n    self     total        self  method\n");
     for (size_t i = 0; i < MIN(n, limit); i++) {
-        /* The note says that this is not known, or estimated. */
+        /* The note says what ~ means. */
         bool marked = ranks[i].self && (ranks[i].few || ranks[i].estimated);
         snprintf(self, sizeof(self), "%s%s", marked ? "~" : "",
                  format_weight(weight, v->metric, ranks[i].self));
@@ -446,7 +446,7 @@ static int cmd_report(const struct command *self, int argc, char **argv)
                     &operands, &status))
         return status;
     _cleanup_(profile_freep) struct profile *p = NULL;
-    status = reading_open(&p, operands.list[0], LOAD_SUMS, &selection, NULL);
+    status = reading_open(&p, operands.list[0], LOAD_SUMS, &selection, losses_of_profile, NULL);
     if (status == 0 && !reading_check(&selection, p, operands.list[0]))
         status = 1;
     if (status)

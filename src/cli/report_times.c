@@ -175,14 +175,17 @@ static const char *signed_time(char to[32], int64_t ns)
     return to;
 }
 
-/* Prints a time: "-" without any reading of the clock, and with a mark when it is not known. */
+/*
+ * Prints a time: with a mark when it rests on too little, "-" without any reading of the clock, or
+ * when the cost of counting is more than what these few readings show.
+ */
 static const char *read_time(const struct times_table *t, char to[40], int64_t ns,
                              uint64_t readings, bool known)
 {
     bool mark = t->timed_by_readings && !known;
     to[0] = '~';
     signed_time(to + mark, ns);
-    return t->timed_by_readings && !readings ? "-" : to;
+    return mark && (!readings || ns < 0) ? "-" : to;
 }
 
 enum { OPEN_ROWS = 5 };

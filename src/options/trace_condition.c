@@ -156,6 +156,11 @@ static int parse_literal(struct logic_parser *p, int number, struct cond_test *t
         p->at = before;
         return not_a_value(p, t, word);
     }
+    bool counts = t->what == COND_TIME || t->what == COND_DEPTH || t->length;
+    if (counts && logic_excludes(t->op, t->number, LOGIC_GE, 0)) {
+        p->at = before;
+        return logic_fail(p, "no time, depth or length is less than 0: this never holds,");
+    }
     return 0;
 }
 
@@ -221,13 +226,40 @@ static int parse_test(struct logic_parser *p, int number)
     return test->op == LOGIC_IS ? 0 : parse_literal(p, number, test);
 }
 
+static bool is_same_value(const struct cond_test *a, const struct cond_test *b)
+{
+    return a->what == b->what && a->arg == b->arg && a->length == b->length &&
+           strcmp(a->path ? a->path : "", b->path ? b->path : "") == 0;
+}
+
+static bool exclude_each_other(const void *context, int a, int b)
+{
+    const struct condition *c = context;
+    const struct cond_test *x = &c->tests[a], *y = &c->tests[b];
+    if (!is_same_value(x, y) || x->op == LOGIC_IS || y->op == LOGIC_IS)
+        return false;
+    if (x->kind != y->kind) { /* a char has a number and a text */
+        const struct cond_test *null = x->kind == COND_NULL ? x : y, *other = null == x ? y : x;
+        return null->kind == COND_NULL && null->op == LOGIC_EQ && other->op != LOGIC_NE;
+    }
+    if (x->kind == COND_NUMBER)
+        return logic_excludes(x->op, x->number, y->op, y->number);
+    bool equal = x->kind == COND_NULL || strcmp(x->text, y->text) == 0;
+    return equal ? x->op != y->op : x->op == LOGIC_EQ && y->op == LOGIC_EQ;
+}
+
 int condition_parse(struct condition **ret, const char *text, struct buf *why)
 {
     struct condition *c = calloc(1, sizeof(*c));
     if (!c)
         return -ENOMEM;
     struct logic_parser p = {.logic = &c->logic, .why = why, .test = parse_test, .context = c};
-    int r = logic_parse(&p, text);
+    int r = logic_parse(&p, text), first;
+    if (r == 0 && logic_contradicts(&c->logic, exclude_each_other, c, &first)) {
+        buf_string(why, "condition: two comparisons of the same value exclude each other, so that "
+                        "this never holds");
+        r = -EINVAL;
+    }
     if (r < 0) {
         free(c);
         return r;

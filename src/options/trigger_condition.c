@@ -2,6 +2,7 @@
 #include "options/trigger_condition.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/macro.h"
 #include "base/parse.h"
 #include "options/options.h"
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What may follow the name of a measure. */
 enum form {
@@ -205,17 +207,66 @@ static bool read_value(struct trigger_test *t, unsigned form, char *value)
     return is || (form & FORM_NUMBER && parse_number(value, &t->limit));
 }
 
+/* The first number of a file of /proc; 0 when it cannot be read. */
+static double number_in(const char *path)
+{
+    _cleanup_free_ uint8_t *text = NULL;
+    size_t len;
+    return read_file(path, 256, &text, &len) == 0 ? strtod((const char *)text, NULL) : 0;
+}
+
+/* The most that a process on this machine can have of a measure; 0 when there is no such limit. */
+static double most_on_machine(enum measure m)
+{
+    switch (m) {
+    case MEASURE_RSS:
+    case MEASURE_GROWTH:
+        return (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    case MEASURE_THREADS:
+        return MIN(number_in("/proc/sys/kernel/threads-max"),
+                   number_in("/proc/sys/kernel/pid_max"));
+    case MEASURE_FD:
+        return number_in("/proc/sys/fs/nr_open");
+    default:
+        return 0;
+    }
+}
+
+/* Says that the machine has less than a limit, if that is so. `text` is where the sentence goes. */
+static const char *why_above(char text[128], const struct trigger_test *t)
+{
+    double most = t->share ? 0 : most_on_machine(t->measure);
+    bool greater = t->op == LOGIC_GT || t->op == LOGIC_GE;
+    char size[24];
+    if (!greater || most <= 0 || (t->op == LOGIC_GT ? t->limit < most : t->limit <= most))
+        return NULL;
+    if (t->measure == MEASURE_RSS || t->measure == MEASURE_GROWTH)
+        snprintf(text, 128, "this machine has %s of memory: this never holds,",
+                 format_size(size, (uint64_t)most));
+    else
+        snprintf(text, 128, "this machine allows %.0f %s: this never holds,", most,
+                 t->measure == MEASURE_FD ? "open files in a process" : "threads");
+    return text;
+}
+
 /* Why a comparison with a limit can never change; NULL: it can. */
-static const char *why_never(const struct trigger_test *t)
+static const char *why_never(char text[128], const struct trigger_test *t)
 {
     bool greater = t->op == LOGIC_GT, less = t->op == LOGIC_LT;
+    bool always_some =
+        t->measure == MEASURE_THREADS || t->measure == MEASURE_RSS || t->measure == MEASURE_FD;
     if (t->share && t->limit > 100)
         return t->measure == MEASURE_CPU
                    ? "expected a share from 0% to 100%, where 100% is all CPUs that the VM may use,"
                    : "expected a share from 0% to 100%,";
     if (t->share && greater && t->limit >= 100)
         return "no share is more than 100%: this never holds,";
-    return less && t->limit <= 0 ? "nothing is less than 0: this never holds," : NULL;
+    if (less && t->limit <= 0)
+        return "nothing is less than 0: this never holds,";
+    if (always_some &&
+        ((t->op == LOGIC_LE && t->limit <= 0) || (less && t->limit <= 1 && !t->share)))
+        return "a VM always has memory, threads and open files: this never holds,";
+    return why_above(text, t);
 }
 
 static int take_limit(struct logic_parser *p, struct trigger_test *t, unsigned form)
@@ -240,7 +291,8 @@ static int take_limit(struct logic_parser *p, struct trigger_test *t, unsigned f
         p->at = before;
         return logic_fail(p, form_text(form));
     }
-    const char *never = why_never(t);
+    char text[128];
+    const char *never = why_never(text, t);
     if (never)
         p->at = before;
     return never ? logic_fail(p, never) : 0;
@@ -314,13 +366,28 @@ int trigger_file_check(const char *pattern, struct buf *message)
     return time ? 0 : -EINVAL;
 }
 
+static bool exclude_each_other(const void *context, int a, int b)
+{
+    const struct trigger_condition *c = context;
+    const struct trigger_test *x = &c->tests[a], *y = &c->tests[b];
+    return x->measure == y->measure && !measure_is_momentary(x->measure) && x->share == y->share &&
+           x->percentile == y->percentile && x->unit_ns == y->unit_ns &&
+           strcmp(x->name, y->name) == 0 && logic_excludes(x->op, x->limit, y->op, y->limit);
+}
+
 int trigger_condition_parse(struct trigger_condition **ret, const char *text, struct buf *why)
 {
     struct trigger_condition *c = calloc(1, sizeof(*c));
     if (!c)
         return -ENOMEM;
     struct logic_parser p = {.logic = &c->logic, .why = why, .test = parse_test, .context = c};
-    int r = logic_parse(&p, text);
+    int r = logic_parse(&p, text), first;
+    if (r == 0 && logic_contradicts(&c->logic, exclude_each_other, c, &first)) {
+        buf_printf(why,
+                   "condition: two comparisons of %s exclude each other, so that this never holds",
+                   row_of(c->tests[first].measure)->word);
+        r = -EINVAL;
+    }
     if (r < 0)
         free(c);
     else

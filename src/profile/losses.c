@@ -242,6 +242,7 @@ const char *const losses_of_trace[] = {"trace", "log", "exceptions", "events", N
 const char *const losses_of_exceptions[] = {"exceptions", NULL};
 const char *const losses_of_coverage[] = {"coverage", NULL};
 const char *const losses_of_threads[] = {"threads", "locks", "monitors", "io", NULL};
+const char *const losses_of_profile[] = {"cpu", "times", "alloc", "locks", "monitors", NULL};
 const char *const losses_of_vm[] = {"events", "recording", NULL};
 const char *const losses_of_requests[] = {"requests", "threads", "locks", "monitors",
                                           "io",       "cpu",     NULL};
@@ -282,9 +283,26 @@ static double seconds(const struct losses *l, int64_t ns)
     return (double)MAX(ns - l->start_ns, INT64_C(0)) / 1e9;
 }
 
+/* For methods that were running when the recording began, what is done with them from now on. */
+static const char *ran_before(const struct loss *loss)
+{
+    static const char begin[] = "what ran when it began is ";
+    return strncmp(loss->reason, begin, sizeof(begin) - 1) == 0 ? loss->reason + sizeof(begin) - 1
+                                                                : NULL;
+}
+
 void loss_sentence(const struct losses *l, const struct loss *loss, struct buf *out)
 {
     unsigned n = 0;
+    const char *running = ran_before(loss);
+    if (running) {
+        bool one = loss->amount == 1;
+        const char *names = strchrnul(running, ':');
+        buf_printf(out, "%s: %s that ran when it began %s %.*s from %s next call on%s",
+                   loss->capture, COUNT_TEXT(loss->amount, loss->what), one ? "is" : "are",
+                   (int)strcspn(running, " "), running, one ? "its" : "their", names);
+        return;
+    }
     buf_printf(out, "%s: %s", loss->capture, COUNT_TEXT(loss->amount, loss->what));
     for (size_t i = 0; i < l->rows.len; i++)
         if (holds(loss, &l->rows.data[i]))
@@ -398,11 +416,9 @@ void losses_json(const struct losses *l, const char *const *captures, struct jso
         json_end_object(j);
     }
     json_end_array(j);
+    json_key_array(j, "reduced");
     for (size_t i = 0; i < l->reduced.len; i++) {
         const struct reduced *row = &l->reduced.data[i];
-        if (i == 0) {
-            json_key_array(j, "reduced");
-        }
         json_begin_object(j);
         json_key_string(j, "what", row->what);
         json_key_u64(j, "one_of", row->one_of);
@@ -412,25 +428,19 @@ void losses_json(const struct losses *l, const char *const *captures, struct jso
             json_key_i64(j, "to_ns", MAX(row->to_ns - l->start_ns, INT64_C(0)));
         }
         json_end_object(j);
-        if (i + 1 == l->reduced.len)
-            json_end_array(j);
     }
+    json_end_array(j);
+    json_key_array(j, "before");
     for (size_t i = 0; i < l->early.len; i++) {
-        if (i == 0) {
-            json_key_array(j, "before");
-        }
         json_begin_object(j);
         json_key_string(j, "capture", l->early.data[i].capture);
         json_key_u64(j, "ns", l->early.data[i].ns);
         json_end_object(j);
-        if (i + 1 == l->early.len)
-            json_end_array(j);
     }
+    json_end_array(j);
     json_key_bool(j, "unended", lacks_end(l));
-    if (!lacks_end(l) || !l->counted.len)
-        return;
     json_key_array(j, "counted");
-    for (size_t i = 0; i < l->counted.len; i++) {
+    for (size_t i = 0; i < l->counted.len && lacks_end(l); i++) {
         json_begin_object(j);
         json_key_string(j, "capture", l->counted.data[i].capture);
         json_key_i64(j, "until_ns", MAX(l->counted.data[i].until_ns - l->start_ns, INT64_C(0)));

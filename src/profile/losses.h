@@ -88,7 +88,7 @@ bool loss_is_held(const struct losses *l, const struct loss *loss);
 extern const char *const losses_of_trace[],
     *const losses_of_exceptions[], *const losses_of_coverage[], *const losses_of_threads[],
                                                                     *const losses_of_requests[];
-extern const char *const losses_of_vm[];
+extern const char *const losses_of_profile[], *const losses_of_vm[];
 /* Returns whether a capture is in the list; always true for NULL. */
 bool losses_is_of(const char *const *captures, const char *capture);
 /* Returns how many things these captures lost; all captures for NULL. */
@@ -109,9 +109,8 @@ void reduced_sentence(const struct losses *l, const struct reduced *r, struct bu
 bool losses_unended_sentence(const struct losses *l, struct buf *out);
 /*
  * Writes the members "lost", "losses" and "unended" of the open object. "lost" counts what these
- * captures lost (NULL: all captures); "losses" lists the losses of all captures. Where the budget
- * reduced something, "reduced" lists it. Where something was recorded before the recording began,
- * "before" says by which capture and how long. Where the end is missing, "counted" says until when
- * each capture's counts are there.
+ * captures lost (NULL: all captures); "losses" lists the losses of all captures, "reduced" what the
+ * budget reduced, "before" by which capture something was recorded before the recording began, and
+ * how long. "counted" says until when each capture's counts are there if the end is missing.
  */
 void losses_json(const struct losses *l, const char *const *captures, struct json *j);

@@ -357,7 +357,7 @@ enum { FEWEST_READINGS = 10 };
 
 /* The note of such times: COUNT_TEXT of the readings, and FEWEST_READINGS. */
 #define PROFILE_READINGS_NOTE \
-    "times rest on %s of the CPU clock: those from fewer than %d are not known"
+    "times rest on %s of the CPU clock: those from fewer than %d are rough"
 
 /* How many readings the times of calls rest on; 0 where every call was timed. */
 uint64_t profile_readings(const struct profile *p);

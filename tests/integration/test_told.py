@@ -202,6 +202,34 @@ def test_patterns_of_classes_that_match_nothing_are_reported(jdk, tmp_path, busy
         assert told.count(f"{pattern}: ") + told.count(f": {pattern}\n") == (2 if pattern == "no.Such" else 1), (pattern, told)
 
 
+@pytest.mark.jdks(17)
+def test_a_view_tells_its_own_losses_and_names_those_of_the_others_in_one_line(jdk, tmp_path):
+    out = tmp_path / "l.jfr"
+    options = f"trace=Amounts.called,limit=100,cpu=samples,cover=y,threads=y,events=y,include=Amounts,requests=Amounts.called(..),format=r,file={out}"
+    assert jdk.java("Amounts", "calls", "20000", jvm=("-Xmx64m", jdk.agent(options))).returncode == 0
+    losses = lab.read_json("trace", "--json", out)["losses"]
+    shown = {"trace": "trace", "requests": "requests", "threads": "threads", "cpu": "report", "events": "vm"}
+    assert {"trace", "requests"} <= {x["capture"] for x in losses} <= set(shown), losses
+    own = {"trace": {"trace", "events"}, "coverage": set(), "threads summary": {"threads"}, "vm": {"events"}, "report": {"cpu"},
+           "requests": {"requests", "threads", "cpu"}, "convert": {"cpu"}, "diff": {"cpu"}}
+    for verb, captures in own.items():
+        more = ["-o", tmp_path / "x.pb.gz"] if verb == "convert" else [out] if verb == "diff" else []
+        told = [line.removeprefix(f"jvmscope: {out}: ") for line in said(lab.jvmscope(*verb.split(), *more, out)).splitlines() if "lost" in line or "losses" in line]
+        mine = [x for x in losses if x["capture"] in captures]
+        others = ", ".join(f"{x['capture']} {x['amount']} {x['what'] if x['amount'] > 1 else x['what'].removesuffix('s')} (jvmscope {shown[x['capture']]})"
+                           for x in losses if x not in mine)
+        want = [f"losses of other captures: {others}"] if others else []
+        assert told[len(mine):][:1] == want and len(told) == (2 if verb == "diff" else 1) * (len(mine) + len(want)), (verb, told)
+        assert all(line.startswith(f"{x['capture']}: {x['amount']} ") for line, x in zip(told, mine)), (verb, told)
+    # What ran when a recording began is not called lost: its next calls are there.
+    process = jdk.start_java("Busy", 600, jvm=("-Xmx32m",), stdout=subprocess.PIPE)
+    assert process.stdout.readline() == "ready\n"
+    told = said(lab.jvmscope("attach", "--trace=Busy.*", "-t", "300ms", "-o", tmp_path / "a.jfr", process.pid)) + said(lab.jvmscope("trace", tmp_path / "a.jfr"))
+    process.kill()
+    process.communicate()
+    assert len(re.findall(r"a\.jfr: trace: (?:1 method that ran when it began is traced from its|\d+ methods that ran when it began are traced from their) next call on: Busy\.[^\n]*\n", told)) == 2, told
+
+
 @pytest.mark.jdks(8, 25)
 def test_a_nested_class_with_a_dot_is_answered_with_its_name_by_every_option_that_takes_classes(jdk, tmp_path, busy):
     """Outer.Inner could also be a method of Outer, so each option looks whether it is."""
@@ -302,7 +330,7 @@ def test_a_command_with_verbs_names_them_and_a_method_is_no_program(tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 @pytest.mark.parametrize("capture, options", [("alloc", ["--alloc=exact"]), ("coverage", ["--cover"]), ("times", ["--cpu=times"]),
-                                              ("trace", ["--trace=RunsOn.loop,RunsOn.main,RunsOn.once"]), ("log", ["--watch=RunsOn.kept,RunsOn.other"])])
+                                              ("trace", ["--trace=RunsOn.loop,RunsOn.main,RunsOn.once,RunsOn.run"]), ("log", ["--watch=RunsOn.kept,RunsOn.other"])])
 def test_methods_that_run_when_it_begins_are_reported(jdk, tmp_path, capture, options):
     """The VM runs a call to its end in the code with which it began, in which nothing is counted: 0 of millions of objects."""
     out = tmp_path / "out.jfr"
@@ -322,6 +350,8 @@ def test_methods_that_run_when_it_begins_are_reported(jdk, tmp_path, capture, op
     # The methods are named, those of the program first.
     names = told[0]["reason"].split(": ")[-1].split(", ")
     assert "RunsOn.loop" in names and ("RunsOn.main" in names) == (capture != "log") and "RunsOn.once" not in names, told
+    # Two that differ in their parameters alone are told apart; those of --log and --alloc use a field or allocate.
+    assert capture in ("log", "alloc") or {"RunsOn.run(I)V", "RunsOn.run()V"} <= set(names), told
     own = [name.startswith("RunsOn.") for name in names]
     assert own == sorted(own, reverse=True), told
     done = lab.jvmscope(*verb, out)

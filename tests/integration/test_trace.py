@@ -282,6 +282,20 @@ NEVER = (
     ("Traced$Calls.nothing", "this != null", "this of Traced$Calls.nothing is not there: the method is static, or a constructor"))
 
 
+def test_a_condition_that_can_never_hold_whatever_the_method_is_refused_before_the_program_runs(tmp_path):
+    for condition, said in (("arg1 > 5 && arg1 < 3", "exclude each other"), ("arg1 == 1 && arg2 > 3 && arg1 == 2", "exclude each other"),
+                            ("arg1 > 5 && arg1 <= 5", "exclude each other"), ("arg1 == 'a' && arg1 == 'b'", "exclude each other"),
+                            ("this.f == null && this.f == 'x'", "exclude each other"), ("arg1 == null && arg1 != null", "exclude each other"),
+                            ("thrown || time > 5ms && time < 1ms", "exclude each other"), ("thread == 'a' && (thread == 'b')", "exclude each other"),
+                            ("time < 0ms", "less than 0"), ("arg1.length < 0", "less than 0"), ("depth == -1", "less than 0"), ("arg1.length <= -2", "less than 0")):
+        done = lab.jvmscope("run", "--trace", "Traced$Calls.ints", "--if", condition, "-o", tmp_path / "n.jfr", "--", "touch", tmp_path / "ran")
+        assert done.returncode == 2 and said in done.stderr and "never holds" in done.stderr and not list(tmp_path.iterdir()), (condition, done.stderr)
+    for condition in ("arg1 > 5 && arg1 < 7", "arg1 >= 5 && arg1 <= 5", "arg1 != null && arg1 == 'x'", "arg1 == 'a' || arg1 == 'b'", "arg1.f == 1 && arg1.g == 2",
+                      "!(arg1 > 5) && arg1 < 3", "time >= 0ms", "arg1 < 0", "arg1 == 'x' && arg1 > 5", "arg1.length == 0", "arg1.length < 3 && arg1 == 'x'", "arg1 != 1 && arg1 != 2"):
+        done = lab.jvmscope("run", "--trace", "Traced$Calls.ints", "--if", condition, "-o", tmp_path / "n.jfr", "--", "true")
+        assert done.returncode != 2 and "condition:" not in done.stderr, (condition, done.stderr)
+
+
 def test_a_condition_that_can_never_hold_is_reported_at_the_end(tmp_path):
     """In a program that is starting this is not known before its classes are loaded."""
     for pattern, condition, why in NEVER:

@@ -23,7 +23,7 @@ def folder():
     """A folder that VMs inside and outside of the chroot see under one name."""
     with tempfile.TemporaryDirectory(prefix="jvmscope-test-", dir="/var/tmp") as name:
         os.chmod(name, 0o755)
-        yield pathlib.Path(name)
+        yield pathlib.pathlib.Path(name)
 
 
 class Program:
@@ -145,7 +145,7 @@ def test_each_trigger_has_its_cause_and_the_time_before(jdk, folder):
             continue
         t = shown[condition]
         assert t["fired"] >= 1 and t["written"] == 1 and t["failed"] == 0 and t["then"] == "dump", (condition, t)
-        assert pathlib.Path(t["file"]).name.startswith(f"{reason}-2") and stat.S_IMODE(os.stat(t["file"]).st_mode) == 0o600
+        assert pathlib.pathlib.Path(t["file"]).name.startswith(f"{reason}-2") and stat.S_IMODE(os.stat(t["file"]).st_mode) == 0o600
         assert t["measured"], t
     assert shown["request > 10m"]["fired"] == 0 and not (folder / "never").exists()
     assert "Triggers.serve" in shown["request > 60ms"]["measured"]
@@ -214,7 +214,7 @@ def test_triggers_of_a_recording_that_goes_on(jdk, folder):
     done = lab.jvmscope("attach", *(x for on in same for x in ("--on", on)), "--after", "0s", "--files", "4", "--on-file", folder / "same-%t.jfr", pid)
     assert done.returncode == 0, done.stderr
     written = lab.wait_for(lambda: (t := triggers_of(pid)) and all(t[on]["written"] for on in same) and t, 60, "five files")
-    paths = [pathlib.Path(written[on]["file"]) for on in same]
+    paths = [pathlib.pathlib.Path(written[on]["file"]) for on in same]
     assert len(set(paths)) == 5 and sum(path.exists() for path in paths) == 4 and len(list(folder.glob("same-*"))) == 4, paths
     for first in (1000, 2000, 3000):
         many = [x for n in range(first, first + 31) for x in ("--on", f"threads > {n}")]
@@ -276,6 +276,7 @@ def test_requests_and_deadlocks_that_go_on(jdk, folder):
 
 def test_a_wrong_condition_gets_its_place():
     """And what is understood, before any program is started."""
+    most, files = min(int(pathlib.Path(f"/proc/sys/kernel/{name}").read_text()) for name in ("threads-max", "pid_max")), int(pathlib.Path("/proc/sys/fs/nr_open").read_text())
     for condition, said in (("cpu > 90", '"90" (character 7)'), ("foo > 3", "exception pkg.Class > 10/s"), ("request > 500", "as in 500ms"),
                             ("request >", 'at its end'), ("request < 5ms", "> or >="), ("p99(GET /cart > 200ms", ") is missing"),
                             ("p0 > 1ms", "understood"), ("rss grows 100M", "as in 100M/h"), ("rss > 90% for 30", "as in 30s"),
@@ -285,9 +286,18 @@ def test_a_wrong_condition_gets_its_place():
                             # What can never change is refused.
                             ("cpu > 200%", 'from 0% to 100%, where 100% is all CPUs that the VM may use, at "200%"'), ("cpu < 101%", "from 0% to 100%"),
                             ("cpu > 100%", "more than 100%"), ("rss > 101%", "from 0% to 100%"), ("fd > 100%", "more than 100%"),
-                            ("threads < 0", "less than 0"), ("cpu < 0%", "less than 0")):
+                            ("threads < 0", "less than 0"), ("cpu < 0%", "less than 0"), ("threads < 1", "always has"), ("fd <= 0", "always has"),
+                            ("rss <= 0%", "always has"),
+                            # And what this machine cannot have, with its own limit.
+                            ("threads > 100000000", f'this machine allows {most} threads: this never holds, at "100000000" (character 11)'),
+                            (f"threads > {most}", "this never holds"), (f"threads >= {most + 1}", "this never holds"),
+                            ("rss > 64T", "this machine has "), ("oom || rss >= 64T", "of memory: this never holds"), ("rss grows 64T/h", "of memory: this never holds"),
+                            ("fd > 5000000000", f"this machine allows {files} open files in a process: this never holds"),
+                            ("rss > 2G && rss < 1G", "two comparisons of rss exclude each other"), ("oom || threads >= 9 && fd > 3 && threads < 9", "two comparisons of threads exclude each other")):
         done = lab.jvmscope("run", "--always", "--on", condition, "--", "true")
         assert done.returncode == 2 and said in done.stderr.splitlines()[0], (condition, done.stderr)
+    for condition in (f"threads > {most - 1}", f"threads >= {most}", "threads <= 1", "rss > 1M && rss < 2M", "threads > 9 || threads < 9", "rss > 2G && rss < 10%"):
+        assert lab.jvmscope("run", "--always", "--on", condition, "--", "true").returncode == 0, condition
     for flags, said in ((["--on", "oom", "--then", "exec:"], "dump, heap-dump, exec:COMMAND"), (["--then", "dump"], "changes nothing without --on"),
                         (["--then", "dump", "--on", "oom"], "stands behind the --on"), (["--on", "oom", "--on-file", "x.jfr"], "lacks %t"),
                         (["--on", "oom", "--on-file", "x-%t.txt"], "end with .jfr"), (["--on", "oom", "--on-file", "x-%t-%q.jfr"], "%r, %t, %p"),

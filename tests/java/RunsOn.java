@@ -35,10 +35,18 @@ public class RunsOn {
         System.out.println(made);
     }
 
+    static void run() throws Exception {
+        loop();
+    }
+
+    static void run(int times) throws Exception {
+        run();
+    }
+
     public static void main(String[] args) throws Exception {
         Thread thread = new Thread(RunsOn::again);
         thread.setDaemon(true);
         thread.start();
-        loop();
+        run(1);
     }
 }

@@ -7,11 +7,16 @@ import { views } from "./views";
 /** The captures whose losses make the view incomplete; for the profile, by metric. */
 const captureOf = (view: string, metric: string) =>
   views.find((v) => v.name === view)?.losses ??
-  (/alloc/.test(metric) ? /^(alloc|recording)$/ : /lock/.test(metric) ? /^(locks|monitors|recording)$/ : /^(cpu|times|recording)$/);
+  (/alloc|live/.test(metric) ? /^(alloc|recording)$/ : /lock/.test(metric) ? /^(locks|monitors|recording)$/ : /^(cpu|times|recording)$/);
 
 const amountOf = (l: Loss) => [plural(l.amount, l.what, l.what), ...(l.with ?? []).map((w, i) => `${i ? "and" : "with"} ${plural(w.amount, w.what, w.what)}`)].join(" ");
 
+const RAN_BEFORE = "what ran when it began is ";
+
 const sentence = (l: Loss) =>
+  l.reason.startsWith(RAN_BEFORE)
+    ? `${l.capture}: ${amountOf(l)} that ran when it began ${l.amount === 1 ? "is" : "are"} ${l.reason.slice(RAN_BEFORE.length).split(" ")[0]} from ${l.amount === 1 ? "its" : "their"} next call on${l.reason.match(/:.*/)?.[0] ?? ""}`
+    :
   `${l.capture}: ${amountOf(l)} ${l.amount === 1 ? "was" : "were"} lost between ${duration(l.from_ns)} and ${duration(l.to_ns)}: ${l.reason}`;
 
 /** "; the counts of alloc and times are those of 7.5 s" */

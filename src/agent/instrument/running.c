@@ -50,12 +50,26 @@ static void look_at(JNIEnv *jni, jmethodID id, bool (*is_meant)(const struct met
         add(r, m);
 }
 
+/* Whether another of the named methods differs only in its parameters. */
+static bool is_overloaded(const struct running *r, unsigned i)
+{
+    const struct method *m = r->named[i];
+    for (unsigned k = 0; k < r->n_named; k++)
+        if (strcmp(r->named[k]->name, m->name) == 0 &&
+            strcmp(r->named[k]->class_name, m->class_name) == 0 &&
+            strcmp(r->named[k]->descriptor, m->descriptor) != 0)
+            return true;
+    return false;
+}
+
+/* With descriptors, as patterns take them, where names alone do not tell methods apart. */
 static void put_names(const struct running *r, struct buf *names)
 {
     for (unsigned i = 0; i < r->n_named; i++) {
         buf_string(names, i ? ", " : "");
         buf_dotted(names, r->named[i]->class_name, strlen(r->named[i]->class_name));
-        buf_printf(names, ".%s", r->named[i]->name);
+        buf_printf(names, ".%s%s", r->named[i]->name,
+                   is_overloaded(r, i) ? r->named[i]->descriptor : "");
     }
     if (r->n > r->n_named)
         buf_printf(names, " and %llu more", (unsigned long long)(r->n - r->n_named));

@@ -151,7 +151,7 @@ int request_view_open(struct request_view *ret, const struct request_options *o,
     bool filtered = o->name || o->thread || o->from_ns || o->to_ns;
     int e = request_view_load(ret, o, path, &why);
     if (e == -ENODATA)
-        losses_report_known(path, true); /* perhaps because it was cut */
+        losses_report_known(path, losses_of_requests, true); /* perhaps because it was cut */
     if (e == -ENODATA)
         return filtered   ? nothing_selected(o, path, reported)
                : reported ? 1
@@ -179,7 +179,7 @@ int request_view_close(struct request_view *v, int status)
     char where[64];
     snprintf(where, sizeof(where), "cut or damaged at byte %" PRIu64, cut_at);
     if (status == 0)
-        losses_report_read(v->path, true, cut_at ? where : NULL);
+        losses_report_read(v->path, losses_of_requests, true, cut_at ? where : NULL);
     else if (cut_at)
         complain(v->path, "read as far as possible", where);
     return status;

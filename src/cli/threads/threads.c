@@ -140,7 +140,7 @@ int thread_view_open(struct thread_view *ret, const struct thread_options *o, co
         return why.len ? complain(path, "cannot read", buf_str(&why))
                        : complain_errno(path, "cannot read", r);
     if (!v.t->n_nodes) /* perhaps because it was cut */
-        losses_report_known(path, true);
+        losses_report_known(path, losses_of_threads, true);
     int status = v.t->n_nodes
                      ? select_all(&v)
                      : complain(path, "holds nothing about threads", "record with --threads");
@@ -237,7 +237,7 @@ static int show_file(const char *path, const struct thread_options *options,
     char where[64];
     snprintf(where, sizeof(where), "cut or damaged at byte %" PRIu64, cut_at);
     if (status == 0)
-        losses_report_read(path, lost, cut_at ? where : NULL);
+        losses_report_read(path, losses_of_threads, lost, cut_at ? where : NULL);
     else if (cut_at)
         complain(path, "read as far as possible", where);
     return status;

@@ -516,7 +516,7 @@ static int show_file(const char *path, struct trace_options *o)
     e = losses_read(&l, r, true);
     if (e < 0)
         return complain_errno(path, "cannot read", e);
-    losses_report(path, &l, NULL);
+    losses_report(path, &l, losses_of_trace);
     struct rec_info info;
     recording_info(r, &info);
     o->start_ns = info.start_ns;
