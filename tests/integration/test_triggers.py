@@ -23,7 +23,7 @@ def folder():
     """A folder that VMs inside and outside of the chroot see under one name."""
     with tempfile.TemporaryDirectory(prefix="jvmscope-test-", dir="/var/tmp") as name:
         os.chmod(name, 0o755)
-        yield pathlib.pathlib.Path(name)
+        yield pathlib.Path(name)
 
 
 class Program:
@@ -145,7 +145,7 @@ def test_each_trigger_has_its_cause_and_the_time_before(jdk, folder):
             continue
         t = shown[condition]
         assert t["fired"] >= 1 and t["written"] == 1 and t["failed"] == 0 and t["then"] == "dump", (condition, t)
-        assert pathlib.pathlib.Path(t["file"]).name.startswith(f"{reason}-2") and stat.S_IMODE(os.stat(t["file"]).st_mode) == 0o600
+        assert pathlib.Path(t["file"]).name.startswith(f"{reason}-2") and stat.S_IMODE(os.stat(t["file"]).st_mode) == 0o600
         assert t["measured"], t
     assert shown["request > 10m"]["fired"] == 0 and not (folder / "never").exists()
     assert "Triggers.serve" in shown["request > 60ms"]["measured"]
@@ -214,7 +214,7 @@ def test_triggers_of_a_recording_that_goes_on(jdk, folder):
     done = lab.jvmscope("attach", *(x for on in same for x in ("--on", on)), "--after", "0s", "--files", "4", "--on-file", folder / "same-%t.jfr", pid)
     assert done.returncode == 0, done.stderr
     written = lab.wait_for(lambda: (t := triggers_of(pid)) and all(t[on]["written"] for on in same) and t, 60, "five files")
-    paths = [pathlib.pathlib.Path(written[on]["file"]) for on in same]
+    paths = [pathlib.Path(written[on]["file"]) for on in same]
     assert len(set(paths)) == 5 and sum(path.exists() for path in paths) == 4 and len(list(folder.glob("same-*"))) == 4, paths
     for first in (1000, 2000, 3000):
         many = [x for n in range(first, first + 31) for x in ("--on", f"threads > {n}")]
@@ -308,6 +308,18 @@ def test_a_wrong_condition_gets_its_place():
     assert done.returncode == 2 and "changes nothing without --always=y" in done.stderr
     done = lab.jvmscope("attach", "--on", "oom", "--cpu", "1")
     assert done.returncode == 2 and "without --always=y" in done.stderr
+
+
+@pytest.mark.jdks(8, 25)
+def test_a_trigger_above_a_limit_of_the_process_is_reported_at_once(jdk, folder):
+    """The limit may change, so the condition is not refused."""
+    words = " ".join(map(str, [lab.BUILD / "jvmscope", "run", "--always", "--max-size", "4M", "-o", folder / "r.ring", "--on", "'fd > 300'",
+                               "--on", "'fd >= 300'", "--", *jdk.command("java", "-Xmx64m", "-cp", lab.compiled("Triggers"), "Triggers")]))
+    program = subprocess.Popen(["sh", "-c", f"ulimit -n 300; exec {words}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    note = "jvmscope: note: --on=fd > 300: never holds while 300 is the limit of this process\n"
+    assert note in lab.read_until(program.stderr, "never holds")  # while the program runs
+    out, said = program.communicate("", timeout=120)
+    assert program.returncode == 0 and "never holds" not in said, (out, said)
 
 
 @pytest.mark.jdks(8, 25)

@@ -151,6 +151,23 @@ uint64_t machine_threads(void)
     return line ? strtoull(line + 9, NULL, 10) : 0;
 }
 
+static void least_threads(const char *folder, void *context)
+{
+    uint64_t *least = context;
+    char path[2 * PATH_MAX + 32];
+    snprintf(path, sizeof(path), "%s/pids.max", folder);
+    uint64_t limit = number_in(path);
+    *least = MIN(*least, limit);
+}
+
+uint64_t machine_thread_limit(void)
+{
+    uint64_t least = UINT64_MAX;
+    each_cgroup(CGROUPS, "", least_threads, &least);
+    each_cgroup(CGROUPS "/pids", "pids", least_threads, &least);
+    return least == UINT64_MAX ? 0 : least;
+}
+
 uint64_t machine_descriptors(void)
 {
     uint64_t n = 0;
@@ -167,4 +184,11 @@ uint64_t machine_descriptor_limit(void)
 {
     struct rlimit limit;
     return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
+uint64_t machine_descriptor_most(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max != RLIM_INFINITY ? limit.rlim_max
+                                                                                    : 0;
 }

@@ -12,6 +12,10 @@ uint64_t machine_rss(void);
 uint64_t machine_memory(void);
 /* Threads of the process, those of the VM itself included; 0 when unknown. */
 uint64_t machine_threads(void);
+/* The container's limit of threads and processes; 0 when there is none. */
+uint64_t machine_thread_limit(void);
 /* Open file descriptors, and how many there may be; 0 when unknown. */
 uint64_t machine_descriptors(void);
 uint64_t machine_descriptor_limit(void);
+/* How many there may be if the process raises its own limit; 0 when unknown. */
+uint64_t machine_descriptor_most(void);

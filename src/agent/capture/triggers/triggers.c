@@ -2,6 +2,8 @@
 /* The capture of triggers: their list, when they fire, the event, and the status. */
 #include "agent/capture/triggers/triggers.h"
 
+#include "agent/capture/triggers/machine.h"
+
 #include "base/clock.h"
 #include "base/parse.h"
 #include "jfr/writer.h"
@@ -248,6 +250,33 @@ static bool say_never(JNIEnv *jni, struct buf *ret, struct trigger *t, const cha
     return false;
 }
 
+/* The most that the process can have of a measure within its limits and those of its container. */
+static uint64_t most_of(enum measure m)
+{
+    return m == MEASURE_RSS || m == MEASURE_GROWTH ? machine_memory()
+           : m == MEASURE_THREADS                  ? machine_thread_limit()
+           : m == MEASURE_FD                       ? machine_descriptor_most()
+                                                   : 0;
+}
+
+/*
+ * Says which comparison cannot hold within these limits. They may change while the program runs, so
+ * it is no error; what the machine itself cannot have is refused (options/trigger_condition.h).
+ */
+static void report_limits(struct session *s, const struct trigger *t)
+{
+    for (int i = 0; i < t->condition->logic.count; i++) {
+        const struct trigger_test *c = &t->condition->tests[i];
+        bool is = t->condition->logic.nodes[i].kind == LOGIC_TEST && !c->share &&
+                  (c->op == LOGIC_GT || c->op == LOGIC_GE);
+        double most = is ? (double)most_of(c->measure) : 0;
+        char text[64];
+        if (most > 0 && (c->op == LOGIC_GT ? c->limit >= most : c->limit > most))
+            session_report(s, "on=%s: never holds while %s is the limit of this process", t->text,
+                           trigger_measured(text, c, most));
+    }
+}
+
 /* Tells of a class that was loaded later and whose objects are no exceptions. */
 static void report_others(struct session *s, JNIEnv *jni, struct trigger *t)
 {
@@ -302,6 +331,8 @@ static int add(struct session *s, JNIEnv *jni, const struct options *o,
     /* When a program begins, its classes are yet to be loaded. */
     if (note.len && (later || other))
         session_report(s, "%s", buf_str(&note));
+    if (r == 0)
+        report_limits(s, t);
     return r;
 }
 
