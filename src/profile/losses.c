@@ -287,8 +287,9 @@ static double seconds(const struct losses *l, int64_t ns)
 static const char *ran_before(const struct loss *loss)
 {
     static const char begin[] = "what ran when it began is ";
-    return strncmp(loss->reason, begin, sizeof(begin) - 1) == 0 ? loss->reason + sizeof(begin) - 1
-                                                                : NULL;
+    bool is = strncmp(loss->reason, begin, sizeof(begin) - 1) == 0 &&
+              strstr(loss->reason, " from its next call on");
+    return is ? loss->reason + sizeof(begin) - 1 : NULL;
 }
 
 void loss_sentence(const struct losses *l, const struct loss *loss, struct buf *out)
