@@ -185,7 +185,7 @@ static const char *read_time(const struct times_table *t, char to[40], int64_t n
     bool mark = t->timed_by_readings && !known;
     to[0] = '~';
     signed_time(to + mark, ns);
-    return mark && (!readings || ns < 0) ? "-" : to;
+    return t->timed_by_readings && (!readings || (mark && ns < 0)) ? "-" : to;
 }
 
 enum { OPEN_ROWS = 5 };
