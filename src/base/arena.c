@@ -25,7 +25,7 @@ void *arena_alloc(struct arena *a, size_t size)
         a->bytes += sizeof(*b) + want;
         if (want == size && a->last) {
             /*
-             * A large allocation gets a block of its own, which is linked in behind the current
+             * A large allocation gets a block of its own, which is linked in after the current
              * block so that the rest of the current one remains usable.
              */
             b->before = a->last->before;

@@ -21,8 +21,8 @@
  */
 size_t generated_name_normalize(char *name, size_t len);
 /*
- * True for the name of a lambda's class, whether settled or not. *ret_host is then the length of
- * the name of the class that contains the lambda.
+ * True for the name of a lambda's class, with or without the method that implements it. *ret_host
+ * is then the length of the name of the class that contains the lambda.
  */
 bool generated_name_is_lambda(const char *name, size_t len, size_t *ret_host);
 
@@ -55,5 +55,7 @@ void generated_target_consider(struct generated_target *t, struct str host, stru
 bool generated_name_is_proxy(const char *name, size_t len);
 /* Adds an interface, in the internal form, of a proxy's class. */
 void generated_target_implements(struct generated_target *t, struct str interface);
-/* Settles the name of a class of which `t` is known; "[...]" with t's text belongs behind it. */
+/*
+ * Shortens the name of a class about which `t` is known; the caller appends t's text in brackets.
+ */
 size_t generated_name_normalize_known(char *name, size_t len, const struct generated_target *t);

@@ -103,7 +103,7 @@ static inline bool proto_next(struct cursor *c, struct proto_field *ret)
     case PROTO_BYTES:
         ret->bytes = cursor_sub(c, cursor_varint(c));
         break;
-    default: /* a group, which nobody writes any more */
+    default: /* a group, which is obsolete */
         c->failed = true;
     }
     return !c->failed;

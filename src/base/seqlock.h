@@ -8,8 +8,8 @@
  *     ... copy the entry unless version is 0 ...
  *     if (version && seqlock_still(&e->version, version)) ... the copy is whole ...
  *
- * In the memory model of C, and on processors such as aarch64, what is stored behind an atomic
- * operation may be seen before its store is, and hence a fence on either side.
+ * C's memory model, and processors such as aarch64, allow a plain store that follows an atomic one
+ * to become visible first. The fences on both sides prevent that.
  */
 #pragma once
 
@@ -17,18 +17,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* From `version`, which must be even, to the odd one behind it. False when it is not that any more.
+/*
+ * Begins to write if the version still is `version`, which must be even, and makes it odd. Returns
+ * false if it has changed.
  */
 static inline bool seqlock_begin_at(_Atomic(uint32_t) *lock, uint32_t version)
 {
     if (!atomic_compare_exchange_strong(lock, &version, version + 1))
         return false;
-    /* What is written next is not seen before the odd version. */
+    /* Nobody sees what is written next before the odd version. */
     atomic_thread_fence(memory_order_release);
     return true;
 }
 
-/* Begins to write. False when another does. */
+/* Begins to write. Returns false if another writer is at work. */
 static inline bool seqlock_begin(_Atomic(uint32_t) *lock)
 {
     uint32_t version = atomic_load_explicit(lock, memory_order_relaxed);
@@ -49,7 +51,7 @@ static inline uint32_t seqlock_read(_Atomic(uint32_t) *lock)
     return version & 1 ? 0 : version;
 }
 
-/* Whether what was read since is what belongs to that version. */
+/* Returns whether the version is unchanged, so that everything read since belongs to it. */
 static inline bool seqlock_still(_Atomic(uint32_t) *lock, uint32_t version)
 {
     atomic_thread_fence(memory_order_acquire);
@@ -76,7 +78,10 @@ static inline uint64_t seqlock_stamp(const _Atomic(uint64_t) *stamp)
     return atomic_load_explicit(stamp, memory_order_acquire);
 }
 
-/* Returns whether what was read since seqlock_stamp() is of one time. */
+/*
+ * Returns whether the stamp is unchanged, so that everything read since seqlock_stamp() belongs to
+ * it.
+ */
 static inline bool seqlock_stamp_holds(const _Atomic(uint64_t) *stamp, uint64_t time)
 {
     atomic_thread_fence(memory_order_acquire);

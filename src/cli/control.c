@@ -344,7 +344,7 @@ static int send_and_fetch(const struct command *self, const char *operand,
         if (opened)
             return status ? status : opened;
     }
-    bool ours = target_is_file(fd, file); /* a VM that has ended sees nothing any more */
+    bool ours = target_is_file(fd, file); /* a VM that has ended no longer sees anything */
     if (options->output) {
         int written = write_output(&vm, file, fd, options->output, ends);
         status = status ? status : written;

@@ -16,8 +16,8 @@ static bool reader_is_gone(void)
 }
 
 /*
- * Checks that everything printed was written: a full disk behind standard output is a failure,
- * whenever it happened.
+ * Checks that everything printed was written. If standard output is a file on a full disk, that is
+ * a failure, whenever it happened.
  */
 static int output_end(int status)
 {

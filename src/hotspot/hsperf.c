@@ -20,8 +20,8 @@ static uint32_t read_u32(struct cursor *c, bool little)
 }
 
 /*
- * Reads the entry at the cursor; *ret_body becomes a cursor over it alone. Returns the cursor
- * behind the entry.
+ * Reads the entry at the cursor; *ret_body becomes a cursor over it alone. Returns the cursor after
+ * the entry.
  */
 static bool read_entry(struct cursor *c, bool little, struct entry *ret, struct cursor *ret_body)
 {

@@ -58,8 +58,8 @@ static void pass_on(const struct sigaction *old, int signal_number, siginfo_t *i
         old->sa_sigaction(signal_number, info, context);
     } else if (old->sa_handler == SIG_DFL || old->sa_handler == SIG_IGN) {
         /*
-         * The kernel ends a process when it ignores a fault. The instruction runs again and causes
-         * exactly that.
+         * The kernel kills a process that ignores a fault. With the default action in place, the
+         * instruction runs again and has the same effect.
          */
         struct sigaction dfl = {.sa_handler = SIG_DFL};
         sigaction(signal_number, &dfl, NULL);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hprof/redump_private.h"
 
+#include "base/dotted.h"
 #include "base/generated_name.h"
 
 #include <errno.h>
@@ -39,9 +40,7 @@ const char *redump_source_name(struct redump *r, struct str s)
     for (size_t i = 0; i < element.len; i++)
         name[i] = element.data[i];
     element.len = generated_name_normalize(name, element.len);
-    for (size_t i = 0; i < element.len; i++)
-        if (name[i] == '/')
-            name[i] = '.';
+    dotted_in_place(name, element.len);
     char *p = name + element.len;
     for (size_t i = 0; i < dims; i++) {
         *p++ = '[';

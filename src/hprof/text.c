@@ -107,7 +107,10 @@ int hprof_text_init(struct hprof_text *t, struct hprof_sink sink, time_t created
     return hprof_text_flush(t);
 }
 
-/* What a text without the first line can begin with; TRACE apart, whose number follows at once. */
+/*
+ * The beginnings of a text that lacks its first line, except for TRACE, which its number follows at
+ * once.
+ */
 static const char *const first_words[] = {
     "count callee caller time\n",
     "THREAD START (obj=",

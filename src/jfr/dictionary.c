@@ -341,7 +341,7 @@ static void stays(struct jfr_writer *w, uint32_t pool, uint64_t id)
         c->stays = true;
 }
 
-/* The symbol of a class's name, behind that of its loader; 0: there is no such class. */
+/* The symbol of a class's name, which follows that of its loader; 0: there is no such class. */
 static uint64_t name_of_class(const struct jfr_writer *w, uint64_t class)
 {
     const struct constant *c = pool_get(&w->types.data[JFR_POOL_CLASS]->entries, class);

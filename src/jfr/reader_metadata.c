@@ -417,7 +417,7 @@ static void find_named(struct rec_chunk *k)
                 k->types.named[n] = k->types.list.data[i];
 }
 
-/* Reads the metadata behind the head of its event. */
+/* Reads the metadata after the head of its event. */
 static int read_types(struct rec_chunk *k, struct cursor *c)
 {
     struct parse p = {.k = k, .c = *c};

@@ -158,9 +158,8 @@ static int find_limits(struct ring_taking *t, const char **ret_why)
     if (!t->cut->flushed)
         end = MAX(end, ring_last_end(t, t->bytes, newest->size));
     /*
-     * While the chunk is read again, the recorder may fill blocks behind the place that is being
-     * read and not those before it. What it writes from now on is left out, so that there is no
-     * gap.
+     * While the chunk is read again, the recorder may fill blocks after the place that is being
+     * read, but none before it. What it writes from now on is left out, so that there is no gap.
      */
     t->until = end;
     uint64_t oldest = t->segments.data[0].ticks;

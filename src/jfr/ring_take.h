@@ -54,7 +54,7 @@ struct ring_taking {
 };
 
 struct ring_event {
-    const uint8_t *at, *body, *after_start, *end; /* body: behind size and type */
+    const uint8_t *at, *body, *after_start, *end; /* the body, after size and type */
     uint64_t type;
     const struct ring_kind *kind;
     uint64_t start, ends, thread; /* ticks */
@@ -104,7 +104,7 @@ static inline bool ring_event_here(const struct ring_taking *t, const uint8_t *a
     if (ret->kind->has_thread)
         at = ring_read_number(at, &ret->thread);
     if (ret->kind->what == THREAD_END)
-        at = ring_read_number(at, &ret->thread); /* the thread behind its carrier */
+        at = ring_read_number(at, &ret->thread); /* the virtual thread that the carrier runs */
     if (at > ret->end)
         ret->kind = &ring_unknown;
     return true;

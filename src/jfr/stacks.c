@@ -25,7 +25,7 @@ enum { PARTS = 16, PARTS_RETIRED = 2, PARTS_FREE = 4 };
  * part has read it.
  */
 #define RETIRED_NS (20 * NS_PER_MS)
-/* A reader that was held up for longer compares with what has come there, past the end at worst. */
+/* A reader that was held up for longer compares with newer contents, at worst past the end. */
 #define TAIL_BYTES (UINT64_C(1) << 20)
 
 int traces_init(struct traces *t, uint64_t bytes, bool again)
@@ -95,7 +95,10 @@ void traces_retire(struct traces *t, uint64_t now)
     atomic_store(&t->oldest, oldest);
     t->held = 0;
     t->held_count = atomic_load(&t->count);
-    /* A slot that becomes free may hide a stack behind it, which is stored once more then. */
+    /*
+     * A stack that was inserted past a slot that has become free is no longer found, and is stored
+     * once more.
+     */
     for (size_t i = 0; i < FIRST_SLOTS + (size_t)t->mask + 1; i++) {
         uint64_t slot = atomic_load_explicit(&t->slots[i], memory_order_relaxed);
         if (slot && trace_position(t, (uint32_t)slot) == UINT64_MAX)
@@ -108,7 +111,7 @@ void traces_retire(struct traces *t, uint64_t now)
 }
 
 /*
- * Finds room for a stack at or behind `used`: it does not cross a part's end, and its id is not 0.
+ * Finds room for a stack at or after `used`: it does not cross a part's end, and its id is not 0.
  * Returns its position.
  */
 static uint64_t place(const struct traces *t, uint64_t used, uint64_t size)

@@ -5,6 +5,7 @@
  */
 #include "jvmpi/classes.h"
 #include "agent/vm/loaded_classes.h"
+#include "base/dotted.h"
 #include "base/map.h"
 #include "jvmpi/boot_classes.h"
 #include "jvmpi/ids.h"
@@ -92,9 +93,7 @@ static char *external_name(char *signature)
         free(name);
         return strdup(primitive);
     }
-    for (char *p = name; p && *p; p++)
-        if (*p == '/')
-            *p = '.';
+    dotted_in_place(name, len);
     if (len > 1 && name[0] == 'L') {
         memmove(name, name + 1, len - 2);
         name[len - 2] = 0;
@@ -487,7 +486,8 @@ jobjectID get_method_class(jmethodID method)
 
 /* ---- events ---- */
 
-static __thread bool owes_classes; /* classes came while this thread's events were left out */
+static __thread bool
+    owes_classes; /* classes were linked while this thread's events were left out */
 
 static bool class_may_be_reported(JNIEnv *env)
 {

@@ -17,7 +17,7 @@ bool heap_count_keeps_classes(void);
 /* Counts the objects by a walk through the heap. */
 void heap_count(void);
 /*
- * The counts behind a collection. Where counting keeps classes they are those of the last count,
- * which is at most 16 calls old.
+ * The counts after a collection. With collectors for which counting keeps classes loaded, they are
+ * those of the last count, which is at most 16 calls old.
  */
 struct heap_counts heap_counts_after_collection(void);

@@ -39,13 +39,13 @@ jlong last_id_given(void)
 
 /*
  * Ids that OBJECT_ALLOC, while enabled, has yet to report, for example those given in an answer or
- * by a heap walk. Whoever takes an id out of the map reports it. The number is also positive while
- * a walk is in progress.
+ * by a heap walk. The thread that takes an id out of the map reports it. The number is also
+ * positive while a walk is in progress.
  */
 static struct map unreported; /* protected by `giving` */
 static atomic_int n_unreported;
 
-/* Called before the object has its id, so that whoever sees the id finds it unreported. */
+/* Called before the object has its id, so that any thread that sees the id finds it unreported. */
 static void put_unreported(jlong id)
 {
     bool added = false;
@@ -162,7 +162,8 @@ void ids_sweep_end(void)
 
 void ids_walk_begin(void)
 {
-    atomic_fetch_add(&n_unreported, 1); /* whoever sees an id from now on waits for the lock */
+    atomic_fetch_add(&n_unreported,
+                     1); /* any thread that sees an id from now on waits for the lock */
     ids_lock();
     my.quiet++; /* the events of objects that the VM makes for the walk would need the lock */
 }

@@ -111,7 +111,7 @@ static void row_release(struct layout *row)
     free(row->fields);
 }
 
-/* True when the class has nothing left to be linked, so that its row cannot change any more. */
+/* True when everything of the class is linked, so that its row can no longer change. */
 static bool is_complete(const struct layout *row)
 {
     return row->defined && (row->kind != JVMPI_CLASS || row->element);

@@ -183,7 +183,7 @@ PROBE_NATIVE(void, started)
         jint i = 0;
         while (i < s.n && s.keys[i] != a)
             i++;
-        /* The number of pairs stands for the default. */
+        /* The number of pairs means the default. */
         e.u.instruction.u.lookupswitch_info.chosen_pair_index = i;
         e.u.instruction.u.lookupswitch_info.pairs_total = s.n;
     }

@@ -121,7 +121,10 @@ static __attribute__((noinline)) jmethodID find_method(uint32_t number)
         method = current_method(method);
     }
     my.probe_inside--;
-    /* What another thread is still reporting, or nobody reports any more, others must look at. */
+    /*
+     * The callers must handle methods that another thread is still reporting, or that nobody
+     * reports any longer.
+     */
     if ((flight_may_wait() || !flights_any()) && atomic_load(&layer.stage) == STAGE_OPEN)
         atomic_store(place, method);
     return method;

@@ -2,11 +2,12 @@
 /*
  * Sizes of objects. For an object of java.lang.Class JDK 8 answers the size of its own description
  * of the class, and not that of the object, which VMObjectAlloc and the walks of the heap have. The
- * object holds the class's static variables behind what all objects of java.lang.Class have; so its
- * size follows from those, which is checked once with the classes that are there. Where that is not
- * so, and for classes that are not linked, a walk over the objects of java.lang.Class reads it. The
- * answer is right where there is no description: for primitive types, and for the second object
- * that a redefinition makes, which belongs to no class afterwards and looks like that of void.
+ * object holds the class's static variables after the fields that all objects of java.lang.Class
+ * have; so its size follows from those, which is checked once with the classes that are there.
+ * Where that is not so, and for classes that are not linked, a walk over the objects of
+ * java.lang.Class reads it. The answer is right where there is no description: for primitive types,
+ * and for the second object that a redefinition makes, which belongs to no class afterwards and
+ * looks like that of void.
  */
 #include "jvmpi/sizes.h"
 #include "agent/vm/loaded_classes.h"

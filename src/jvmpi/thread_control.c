@@ -111,7 +111,7 @@ static jint suspend(JNIEnv *env)
     atomic_store(&t->suspender, my_entry);
     jvmtiError error = suspend_clean(t, thread);
     if (!error && (atomic_load(&t->env) != env || t->id != id)) {
-        /* The thread ended while it was waited for. Nobody would find it again to resume it. */
+        /* The thread ended while this waited for it. Nobody would find it again to resume it. */
         (void)(*vm.ti)->ResumeThread(vm.ti, thread);
         error = JVMTI_ERROR_THREAD_NOT_ALIVE;
     }

@@ -48,7 +48,7 @@ JNIEnv *env_of(JNIEnv *self, jthread thread)
     JNIEnv *of = env_by_eetop(self, thread), *found = NULL;
     unsigned bucket;
     thread_table_lock();
-    /* A thread that has ended, and whose end was not reported, has no environment any more. */
+    /* A thread that has ended, and whose end was not reported, no longer has an environment. */
     for (struct thread_entry *t = of ? thread_find(of) : thread_next(NULL, &bucket); t && !found;
          t = of ? NULL : thread_next(t, &bucket))
         if (atomic_load(&t->env) && t->object && (*self)->IsSameObject(self, t->object, thread))

@@ -21,7 +21,7 @@ size_t option_method_length(const char *part, size_t len)
     return len > n && memcmp(part + len - n, any, n) == 0 ? len - n : len;
 }
 
-/* What is wrong with a part; NULL: nothing. */
+/* Returns what is wrong with a part, or NULL. */
 static const char *field_fault(const char *part, size_t len)
 {
     return option_is_field(part, len) ? NULL : "names no field: pkg.Class.field";

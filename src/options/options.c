@@ -35,7 +35,7 @@ static int join(struct options *o, enum option which, const char *text, struct b
         one_separator(all, separator);
     free(o->joined[which]);
     v->text = o->joined[which] = all;
-    return option_names_check(which, all, message); /* how many there are together */
+    return option_names_check(which, all, message); /* the number of parts in all */
 }
 
 /* The combination of two values of one option; NULL when they are incompatible. */

@@ -35,7 +35,10 @@ static int escaped_unit(const char **at)
     return unit;
 }
 
-/* Appends the character of the escape at *at, behind its backslash. False: there is none. */
+/*
+ * Appends the character of the escape whose backslash precedes *at. Returns false when it is no
+ * escape.
+ */
 static bool put_escaped(struct buf *b, const char **at)
 {
     int unit = escaped_unit(at);

@@ -46,8 +46,8 @@ int trigger_file_check(const char *pattern, struct buf *message) must_check;
 /* As a name of a file has it: "rss-grows". */
 const char *measure_reason(enum measure m);
 /*
- * Whether the measure describes events at a moment, which may repeat at once; the others describe
- * states that last.
+ * Whether the measure describes events, which happen at a moment and may repeat at once. The other
+ * measures describe states, which last.
  */
 bool measure_is_momentary(enum measure m);
 

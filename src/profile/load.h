@@ -29,7 +29,7 @@ struct load {
     size_t len;
     const char *path;
     enum load_detail detail;
-    /* the threads and times that are looked at, which may be merged; NULL: all */
+    /* the threads and times that are selected, which may be merged; NULL: all */
     const struct profile_filter *filter;
     struct buf *why; /* what is wrong, or what is missing from an otherwise usable result */
     load_progress *progress;

@@ -497,8 +497,8 @@ int load_jfr(struct load *l)
     e = read_all_events(&r, recording);
     recording_info(recording, &info);
     /*
-     * The last one is written when sampling ends. A copy of a recording that goes on may have
-     * samples behind it.
+     * The last one is written when sampling ends. A copy of a running recording may have samples
+     * after it.
      */
     if (r.allocated.whole && !info.unended && !info.truncated &&
         r.allocated.sampled_ns - r.allocated.last_ns < (int64_t)NS_PER_SECOND)

@@ -370,8 +370,8 @@ uint64_t profile_readings_noted(struct str text);
 uint64_t profile_least_weight(const struct profile_view *v);
 /*
  * Whether there are counted places to which more than one stack may lead: how many objects are of
- * each stack is estimated (doc/allocation-sites.md). That a place has a single stack here proves
- * nothing, because a stack that is rare there may never have been looked at.
+ * each stack is estimated (doc/allocation-sites.md). A single stack at a place proves nothing,
+ * because a stack that is rare there may never have been walked.
  */
 bool profile_may_share_places(const struct profile *p);
 /* The error of these parts, after "a standard error of at most". */

@@ -80,7 +80,7 @@ static void add_readings(struct activity_reading *r)
 static void put_together(struct activity_reading *r)
 {
     struct vm_activity *v = r->out;
-    /* The file's order is not that of time. */
+    /* Events in the file are not in chronological order. */
     SORT(v->readings, by_reading_ns);
     add_readings(r);
     for (size_t i = 0; i < v->safepoints.len; i++) {

@@ -173,7 +173,7 @@ static int exchange(const struct vm *vm, const char *library, const char *option
         return r;
     _cleanup_(buf_release) struct buf text = BUF(1 << 20), words = BUF(1 << 16);
     /*
-     * The reply file goes right behind the verb, because an option string may end in a file name
+     * The reply file directly follows the verb, because an option string may end in a file name
      * with any characters in it.
      */
     size_t verb = strcspn(options, ",");

@@ -65,7 +65,7 @@ static int flag_of(const struct vm *vm, const char *name)
     return found;
 }
 
-/* The number behind "Name:" in /proc/PID/status; `base` as for strtoull. */
+/* The number after "Name:" in /proc/PID/status; `base` as for strtoull. */
 static bool status_number(const struct vm *vm, const char *name, int base, uint64_t *ret)
 {
     char path[64];

@@ -17,7 +17,9 @@ static size_t hexadecimal_digits(const char *text)
     return strspn(text, "0123456789abcdef");
 }
 
-/* The last run of exactly 64 digits: a container within another one is named behind it. */
+/*
+ * The last run of exactly 64 digits, because the path names a nested container after the outer one.
+ */
 static bool find_id(const char *text, char ret[CONTAINER_ID_MAX])
 {
     bool found = false;

@@ -13,11 +13,11 @@
 
 enum { VM_GROUPS = 64 };
 
-/* The reason why a VM whose dies_of_quit is set is asked for nothing. */
+/* The reason to give when a request to a VM whose dies_of_quit is set is refused. */
 #define VM_DIES_OF_QUIT \
     "it does not take SIGQUIT: it is still starting, or runs with -Xrs, and attach would end it"
 
-/* The reason why an OpenJ9 VM is asked for nothing. */
+/* The reason to give when a request to an OpenJ9 VM is refused. */
 #define VM_IS_OPENJ9                                                                              \
     "it is an OpenJ9 VM, which takes no agent of HotSpot's; jvmscope reads the recordings (JFR) " \
     "that "                                                                                       \

@@ -41,7 +41,7 @@ enum field {
 extern const struct rec_column loader_columns[FIELDS];
 
 /*
- * A cache for what a constant or an object stands for; few of them are asked about, but very often.
+ * A cache for what a constant or an object stands for; few of them are looked up, but very often.
  */
 struct answer {
     /*

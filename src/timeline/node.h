@@ -28,7 +28,7 @@ enum tl_column { TL_TIME, TL_SHAPE, TL_THREAD, TL_PREV, TL_WAKER, TL_CONTEXT, TL
 /* inlined, so that only the columns that are used are read */
 #define tl_inline __attribute__((always_inline)) static inline
 
-/* The largest numbers of bits in a column; bytes behind the last block that may be read. */
+/* The largest numbers of bits in a column; bytes after the last block that may be read. */
 enum { TL_TIME_BITS = 48, TL_SHAPE_BITS = 12, TL_REFERENCE_BITS = 33, TL_PACKED_PADDING = 8 };
 
 /* A shape: kind, edge and flags of a node. */

@@ -9,14 +9,14 @@
 enum {
     STATES = TL_TIMEOUT,
     LEVELS = 5,      /* of marks: one for every 16, 128, 1024 ... nodes */
-    FIRST_SHIFT = 4, /* log2 of the nodes that a mark of the finest level stands for */
-    FAN_SHIFT = 3,   /* log2 of the marks of one level that a mark of the next stands for */
+    FIRST_SHIFT = 4, /* log2 of the number of nodes that a mark of the finest level covers */
+    FAN_SHIFT = 3,   /* log2 of the number of marks of one level that a mark of the next covers */
 };
 
 /*
- * Nodes by thread: time << 8 | kind, and the node's number, in chronological order. A mark stands
- * for a fixed number of them. It has the time of the first one and, for states, the time spent in
- * each column before it, counted from the beginning of all lanes.
+ * Nodes by thread: time << 8 | kind, and the node's number, in chronological order. A mark covers a
+ * fixed number of them. It has the time of the first one and, for states, the time spent in each
+ * column before it, counted from the beginning of all lanes.
  */
 struct lanes {
     const uint64_t *first; /* by thread, and one more */

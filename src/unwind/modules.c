@@ -33,8 +33,8 @@ static void note_path(struct collection *c, struct module *m, const char *path)
 }
 
 /*
- * Called with a lock of the loader's held, for which whoever allocates memory may be waiting: it
- * allocates none.
+ * Called with a lock of the loader's held, for which a thread that is allocating memory may be
+ * waiting. It must therefore not allocate.
  */
 static int collect(struct dl_phdr_info *info, size_t size, void *context)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stack copied in a signal handler and walked later. After an interval of the program nothing
- * that a walk looks at is in the caches any more, and its loads follow one another; a copy is one
- * stream of bytes, and what it costs does not depend on what lies in them. The walk finds the stack
- * as it was, and the code that it leads through as it is by then:
+ * A stack copied in a signal handler and walked later. After the program has run for an interval,
+ * the caches no longer hold what a walk reads, and each of its loads depends on the previous one. A
+ * copy is one stream of bytes, and its cost does not depend on their contents. The walk finds the
+ * stack as it was, and the code that it leads through as it is by then:
  *
  * - An nmethod that was known before by its compile id and has it still was there all the time. One
  * that is seen for the first time is believed when the instruction before the return address is a

@@ -95,7 +95,7 @@ static const uint8_t *section(const struct elf *e, unsigned index, size_t *ret_l
     return e->data + s->sh_offset;
 }
 
-/* Finds the next function of a table from *i on, and moves *i behind it. */
+/* Finds the next function of a table from *i on, and moves *i past it. */
 static bool next_function(const uint8_t *table, size_t n, size_t *i, ElfW(Sym) * ret)
 {
     while (*i < n) {

@@ -287,8 +287,8 @@ static void fetch_stack(uint64_t sp)
 }
 
 /*
- * Prefetches everything that a walk begins with: it is used seldom, so it is not in the caches any
- * more.
+ * Prefetches everything that a walk begins with: it is used so rarely that the caches no longer
+ * hold it.
  */
 at_each_sample void walker_fetch(const struct walker *w, const void *context)
 {

@@ -252,7 +252,7 @@ static int read_label(struct pprof *p, struct cursor c, struct wire_link *link)
     }
     if (decode_link_label(key, value, link))
         return 0;
-    /* What is called so here has another name in OpenTelemetry. */
+    /* Kinds of frames for which OpenTelemetry has another name. */
     if (str_is(key, "thread"))
         key = (struct str){WIRE_THREAD, strlen(WIRE_THREAD)};
     return decode_label(p->b, key, value, &p->labels);

@@ -150,7 +150,8 @@ static void put_usage(struct inspection *i, jobject o)
 {
     monitor_entrant_vec entrants = {0};
     jvmtiMonitorUsage use;
-    (void)!monitor_entrants_find(i->ti, i->jni, &entrants); /* none: what the VM says stands */
+    /* If it fails, the VM's own list of waiting threads is used. */
+    (void)!monitor_entrants_find(i->ti, i->jni, &entrants);
     if (i->have.can_get_monitor_info && !monitor_usage(i->ti, i->jni, &entrants, o, &use)) {
         json_key_object(i->out, "monitor");
         inspect_put_object_key(i, "owner", use.owner);

@@ -70,7 +70,7 @@ static bool starts_like(const char *p, size_t n, struct str class_name)
 }
 
 /*
- * Method names contain no dots. A pattern without a star behind its last dot therefore matches the
+ * Method names contain no dots. A pattern without a star after its last dot therefore matches the
  * class by the part before that dot, or by the whole pattern. Another pattern can match by a star
  * that stands for the rest of the class name, a dot and a method.
  */

@@ -21,7 +21,7 @@ extern struct instrument_tally {
 bool instrument_any_client(void);
 /* Returns whether a class is offered to one of the clients; `one`: to this one. */
 bool instrument_wants(struct str class_name, const struct instrument_client *one);
-/* The VM has refused the new code of a class, which is not offered any more. */
+/* The VM has refused the new code of a class, which is no longer offered. */
 void instrument_set_refused(struct str class_name);
 /* The clients whose probes a class contains, as bits; set adds to them. */
 uint64_t instrument_changed_by(struct str class_name);

@@ -201,7 +201,10 @@ bool instrument_restoring(void)
     return to_restore != 0;
 }
 
-/* Has what is still to be restored done at once, by another thread that is at it or by this one. */
+/*
+ * Completes the restoring of classes at once: on the thread that is already doing it, or on this
+ * one.
+ */
 static void restore_now(JNIEnv *jni)
 {
     batches_hurry(true);

@@ -132,7 +132,7 @@ void instrument_off_later(const struct instrument_client *c, JNIEnv *jni);
 /*
  * Removes the probes that instrument_off_later left. This may take half a minute; instrument_on
  * waits for it, and has it continue without pauses. Returns at once when there is nothing to do or
- * another thread is at it.
+ * another thread is doing it.
  */
 void instrument_restore(JNIEnv *jni);
 /* Whether a thread is in instrument_restore, or probes wait for it. Any thread. */

@@ -12,7 +12,7 @@ struct str instrument_shown_name(const struct instrument_class *c, struct shown_
     if (!c->file || !generated_name_is_proxy(c->name.data, c->name.len) ||
         c->name.len + sizeof(target.text) + 2 >= sizeof(room->text))
         return c->name;
-    /* Behind the pool stand access flags, the class, its super class and the interfaces. */
+    /* The pool is followed by the access flags, the class, its super class and the interfaces. */
     uint32_t at = c->file->pool_end + 6;
     for (unsigned n = class_be16(c->file, at); n > 0; n--)
         generated_target_implements(&target, class_name_at(c->file, class_be16(c->file, at += 2)));

@@ -27,7 +27,7 @@ struct sample {
     int n;                  /* the number of frames, or -1 - enum walk_failure */
     bool truncated;         /* the stack is deeper than the requested depth */
     bool idle;              /* WALL: the thread waits in a system call */
-    _Atomic uint64_t *mark; /* a word that stays with the thread, passed to `idle` and `unheard` */
+    _Atomic uint64_t *mark; /* a word kept with the thread, passed to `idle` and `unsignalled` */
     struct jfr_frame *frames;
     struct trace_context context; /* only of samples taken in a handler */
 };

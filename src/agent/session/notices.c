@@ -9,52 +9,50 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects the messages */
 bool session_line_open;
 
-static void add_message(struct session *s, bool print, const char *format, va_list args)
+static void add_message(struct session *s, bool print, const char *text)
 {
-    struct buf line = BUF(4096);
-    buf_vprintf(&line, format, args);
     pthread_mutex_lock(&lock);
-    buf_printf(&s->messages, "message %s\n", buf_str(&line));
+    buf_printf(&s->messages, "message %s\n", text);
     s->messages_said++;
     pthread_mutex_unlock(&lock);
     if (print && !vm.attached)
-        fprintf(stderr, "%shprof: %s\n", session_line_open ? "\n" : "", buf_str(&line));
+        fprintf(stderr, "%shprof: %s\n", session_line_open ? "\n" : "", text);
     session_line_open = session_line_open && !print;
-    buf_release(&line);
 }
+
+/* Formats the arguments after `format` of a function with a variable number of them. */
+#define FORMAT(line, format)             \
+    do {                                 \
+        va_list args;                    \
+        va_start(args, format);          \
+        buf_vprintf(line, format, args); \
+        va_end(args);                    \
+    } while (0)
 
 void session_message(struct session *s, const char *format, ...)
 {
-    va_list args;
-    va_start(args, format);
-    add_message(s, !s->running, format, args);
-    va_end(args);
+    _cleanup_(buf_release) struct buf line = BUF(4096);
+    FORMAT(&line, format);
+    add_message(s, !s->running, buf_str(&line));
 }
 
 void session_report(struct session *s, const char *format, ...)
 {
-    char text[1024], one_line[1024];
+    _cleanup_(buf_release) struct buf line = BUF(4096);
     int outcome = outcome_file(&s->options);
-    size_t n = 0;
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof(text), format, args);
-    va_end(args);
-    va_start(args, format);
-    add_message(s, !s->running && outcome < 0, format, args);
-    va_end(args);
-    for (const char *p = text; *p; p++)
-        one_line[n++] = (char)(*p == '\n' || *p == '\t' ? ' ' : *p);
-    one_line[n] = 0;
-    outcome_report(outcome, "", 0, one_line, false);
+    FORMAT(&line, format);
+    add_message(s, !s->running && outcome < 0, buf_str(&line));
+    for (size_t i = 0; i < line.len; i++)
+        if (line.data[i] == '\n' || line.data[i] == '\t')
+            line.data[i] = ' ';
+    outcome_report(outcome, "", 0, buf_str(&line), false);
 }
 
 void session_warn(struct session *s, const char *format, ...)
 {
-    va_list args;
-    va_start(args, format);
-    add_message(s, true, format, args);
-    va_end(args);
+    _cleanup_(buf_release) struct buf line = BUF(4096);
+    FORMAT(&line, format);
+    add_message(s, true, buf_str(&line));
 }
 
 void session_failed(struct session *s, int error, const char *format, ...)

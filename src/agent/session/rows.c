@@ -22,8 +22,8 @@ static int nth_row(int k)
 }
 
 /*
- * The k-th row to start in a VM that runs already. The other rows would record while classes are
- * changed, which nobody asked for.
+ * The k-th row to start in a running VM. Rows that change classes come first, because the other
+ * rows would otherwise record while classes are changed, which nobody requested.
  */
 static int nth_row_late(int k)
 {

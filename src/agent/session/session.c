@@ -544,7 +544,7 @@ int session_end(JNIEnv *jni, struct buf *why)
     return r;
 }
 
-/* The answer while the session cannot be looked at. */
+/* The answer while the session's lock is taken. */
 static void status_occupied(struct buf *out)
 {
     int done = 0, of = 0;

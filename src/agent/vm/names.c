@@ -8,6 +8,7 @@
 #include "agent/vm/patience.h"
 #include "agent/vm/vm.h"
 #include "base/arena.h"
+#include "base/dotted.h"
 #include "base/generated_name.h"
 #include "base/hash.h"
 #include "base/map.h"
@@ -26,7 +27,7 @@ enum { METHOD_MODIFIERS = 0x1fff };
 /* Rounds of names_drop after which a method that nobody has asked for is dropped. */
 enum { ROUNDS_KEPT = 2 };
 
-/* A method and, behind it, what it refers to. */
+/* A method, followed by what it refers to. */
 struct known {
     struct method method;
     uint64_t used;      /* the round in which it was last asked for */
@@ -413,10 +414,7 @@ uint32_t names_method_line(const struct method *m, int32_t bci)
 
 void names_dotted(const char *internal, char *to, size_t size)
 {
-    snprintf(to, size, "%s", internal);
-    for (char *c = to; *c; c++)
-        if (*c == '/')
-            *c = '.';
+    dotted_copy(to, size, (struct str){internal, strlen(internal)});
 }
 
 char *names_class_text(jclass c)

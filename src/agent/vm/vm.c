@@ -17,7 +17,7 @@ struct vm vm;
 __thread bool vm_beginning;
 
 static _Atomic(const struct vm_callbacks *) tables[TABLES_MAX];
-/* one behind the last table ever used; each callback visits all tables below */
+/* one more than the index of the last table ever used; each callback visits all tables below it */
 static atomic_int tables_end;
 
 /*

@@ -131,7 +131,7 @@ static uint64_t start_of(pid_t pid)
     if (read_file(path, 1 << 16, &text, &len) < 0)
         return 0;
     const char *behind = strrchr((char *)text, ')');
-    /* Field 22; behind the name comes field 3. */
+    /* Field 22; the name is followed by field 3. */
     if (behind)
         (void)sscanf(behind + 1,
                      " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
@@ -187,7 +187,7 @@ static char *ring_in_folders(pid_t pid)
 
 /* The command line of `attach` in a VM, without the process id. */
 struct attach_words {
-    const char *list[ARGUMENTS_MAX]; /* ends with NULL, behind which is room for one more */
+    const char *list[ARGUMENTS_MAX]; /* ends with NULL, after which there is room for one more */
     size_t n;
     char *text; /* which the words of --record lie in */
 };

@@ -50,7 +50,7 @@ static int digit_of(char c)
     return isdigit((unsigned char)c) ? c - '0' : (c | 32) - 'a' + 10;
 }
 
-/* "key=value,key=value", in which bytes may stand as %2C does. */
+/* "key=value,key=value", in which bytes may be percent-encoded ("%2C"). */
 static void read_attributes(struct vm_origin *o, const char *text)
 {
     while (*text) {

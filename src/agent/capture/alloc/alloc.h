@@ -175,7 +175,7 @@ enum alloc_class_state alloc_class_state(JNIEnv *jni, jclass class);
 /* Records a stack sample at a point whose class is not READY. Under the lock. */
 void alloc_begun(JNIEnv *jni, struct alloc_block *b, uint32_t point, jclass class,
                  enum alloc_class_state state);
-/* Objects that were counted so far are taken back no more. Under the lock. */
+/* Objects that were counted so far are no longer taken back. Under the lock. */
 void alloc_begun_forget(void);
 /*
  * Subtracts objects that were never created, and measures the others: those of the thread that has

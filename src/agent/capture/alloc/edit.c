@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Chooses where counters are inserted. `new`, and instructions that create one-dimensional arrays,
- * are counted in front of the instruction, where the length is on the stack. A probe behind them,
+ * are counted in front of the instruction, where the length is on the stack. A probe after them,
  * which may make a call, would keep the JIT from merging the allocation with the first stores and
  * from omitting zeroing that is overwritten at once. If the class of an object then fails to
  * initialize, the count is corrected (failed.c). Arrays of 65,536 elements and more are counted
@@ -267,7 +267,7 @@ static const char *size_of_element(char element)
     }
 }
 
-/* Behind the instruction, counts the array that the preceding probe left uncounted. */
+/* After the instruction, counts the array that the preceding probe left uncounted. */
 static int put_large(struct editing *s, const char *element, int64_t number)
 {
     char name[16];
@@ -295,7 +295,7 @@ static uint32_t array_size(char element, unsigned length)
 }
 
 /*
- * An array of constant length. A single probe behind the instruction counts it and offers it for
+ * An array of constant length. A single probe after the instruction counts it and offers it for
  * tracking.
  */
 static int at_fixed_array(struct editing *s, const struct insn *i, char element, unsigned length)
@@ -385,7 +385,7 @@ static int at_instruction(struct editing *s, const struct insn *before, const st
     }
 }
 
-/* Behind the constructor call of the innermost open `new`. */
+/* After the constructor call of the innermost open `new`. */
 static int at_constructor(struct editing *s, const struct insn *i)
 {
     struct class_member m;

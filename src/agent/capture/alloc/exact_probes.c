@@ -21,7 +21,7 @@ struct alloc_exact alloc_exact;
 __thread bool alloc_busy;
 
 /*
- * Number of threads with a point whose next object is to be tracked. The probe behind a constructor
+ * Number of threads with a point whose next object is to be tracked. The probe after a constructor
  * reads this first.
  */
 static uint32_t n_picking;

@@ -17,7 +17,7 @@ extern struct alloc_exact alloc_exact; /* protected by sites_lock() */
 
 /*
  * Finds the probe class's tables and creates what they need, once; like the probe class, they are
- * never freed. Returns 0, or -EPROTO when the class is another's.
+ * never freed. Returns 0, or -EPROTO when the class is not ours.
  */
 int alloc_exact_learn_tables(JNIEnv *jni);
 

@@ -47,8 +47,9 @@ uint64_t vm_sampler_rest(const struct thread *t, JNIEnv *jni, uint64_t size);
 void JNICALL vm_sampler_collection(jvmtiEnv *ti);
 
 /*
- * From now on counts what the threads of the program allocate, by the VM's own counters. False:
- * they are not where they are looked for. With the session's lock held.
+ * From now on counts what the threads of the program allocate, by the VM's own counters. Returns
+ * false when they are not where this version of the VM should have them. With the session's lock
+ * held.
  */
 bool vm_sampler_count(void);
 /*

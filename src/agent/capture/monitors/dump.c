@@ -130,7 +130,8 @@ void monitors_dump(struct session *s, JNIEnv *jni)
         }
         vm_free(infos);
     }
-    (void)!monitor_entrants_find(vm.ti, jni, &entrants); /* none: what the VM says stands */
+    /* If it fails, the VM's own lists of waiting threads are used. */
+    (void)!monitor_entrants_find(vm.ti, jni, &entrants);
     for (size_t i = 0; i < seen.objects.len; i++) {
         dump_monitor(jni, &out, &entrants, seen.objects.data[i]);
         (*jni)->DeleteLocalRef(jni, seen.objects.data[i]);

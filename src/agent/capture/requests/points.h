@@ -47,7 +47,7 @@ struct point {
  */
 int point_push(const struct instrument_class *c, struct edit *e, const struct point *p,
                const char *words, struct buf *code) must_check;
-/* The same with the call of the probe that p->probe names behind it. */
+/* The same, followed by the call of the probe that p->probe names. */
 int point_enter(const struct instrument_class *c, struct edit *e, const struct point *p,
                 struct buf *code) must_check;
 

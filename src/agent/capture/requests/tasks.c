@@ -42,8 +42,9 @@ static const char *const house_keepers[] = {
 };
 
 /*
- * Finds the class and the field of a wrapper, when there is a task and not when the recording
- * begins: to look up the field initializes the class, which takes a small program 4 to 7 ms.
+ * Finds the class and the field of a wrapper. This is done at the first task and not when the
+ * recording begins, because looking up the field initializes the class, which takes a small program
+ * 4 to 7 ms.
  */
 static void find_wrapper(JNIEnv *jni, size_t i)
 {
@@ -52,7 +53,7 @@ static void find_wrapper(JNIEnv *jni, size_t i)
     vm_clear_exception(jni);
     jclass global = f ? (*jni)->NewGlobalRef(jni, c) : NULL;
     if (global && !atomic_compare_exchange_strong(&wrapped[i].class, &none, global))
-        (*jni)->DeleteGlobalRef(jni, global); /* another thread was at it, too */
+        (*jni)->DeleteGlobalRef(jni, global); /* another thread found it at the same time */
     if (global)
         atomic_store(&wrapped[i].field, f);
     if (c)

@@ -213,7 +213,7 @@ static void io_resume(JNIEnv *jni, jthrowable pending)
 }
 
 /*
- * The code behind the call of the original native; fd and descriptor are expressions of its
+ * The code after the call of the original native; fd and descriptor are expressions of its
  * arguments.
  */
 #define IO_REPORT(operation, fd, descriptor, result)                                         \

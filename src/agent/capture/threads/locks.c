@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * locks=: when each thread held each monitor of some classes, contended or not. Probes are inserted
- * behind monitorenter, in front of monitorexit, and at the beginning and the ends of synchronized
+ * after monitorenter, before monitorexit, and at the beginning and the ends of synchronized
  * methods; locks_jni.c handles native code. What counts is the class of the object, so all methods
  * that lock have probes; JvmscopeLocks filters the requested classes without leaving Java.
  *
@@ -354,7 +354,7 @@ static int call_entered(struct edit *e, struct buf *code)
     return r;
 }
 
-/* Monitor instructions pop their object, so it is kept in a local for use behind them. */
+/* Monitor instructions pop their object, so it is kept in a local for use after them. */
 static int object_local(struct edit *e, int *object)
 {
     if (*object >= 0)
@@ -380,8 +380,7 @@ static int edit_arrival(struct edit *e, uint32_t pc)
 }
 
 /*
- * Saves the object of the monitor instruction at `pc`, and inserts `behind` behind that
- * instruction.
+ * Saves the object of the monitor instruction at `pc`, and inserts `behind` after that instruction.
  */
 static int edit_after(struct edit *e, uint32_t pc, int object, const struct buf *behind,
                       unsigned stack)
@@ -394,9 +393,9 @@ static int edit_after(struct edit *e, uint32_t pc, int object, const struct buf 
 }
 
 /*
- * A release is reported where a handler would release the monitor even if the probe throws: in
- * front of monitorexit, or behind it where no such handler covers it (the exit in the handlers that
- * scalac generates).
+ * A release is reported where a handler would release the monitor even if the probe throws: before
+ * monitorexit, or after it where no such handler covers it (the exit in the handlers that scalac
+ * generates).
  */
 static int edit_blocks(struct edit *e, int leaving)
 {

@@ -249,7 +249,7 @@ static void park_begins(JNIEnv *jni, jthread thread, bool absolute, jlong time)
     budget_end(COST_WAITS, cost);
 }
 
-/* How far the coarse clock may be behind. */
+/* How far the coarse clock may lag. */
 static uint64_t tick_ns;
 
 /* Returns false when the park has to be timed, and does nothing then. */

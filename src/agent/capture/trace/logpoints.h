@@ -15,8 +15,8 @@ int log_value(struct edit *e, struct buf *code, char type) must_check;
 int watches_set(const char *fields) must_check;
 void watches_clear(void);
 /*
- * Fills ret with one pattern after the other that watches nothing, and appends to `why` why it does
- * not. *at starts at 0. False when there are no more.
+ * Iterates over the patterns that watch nothing: stores the next one in *ret and appends the reason
+ * to `why`. *at starts at 0. Returns false after the last one.
  */
 bool watches_not_found(JNIEnv *jni, unsigned *at, char *ret, size_t size, struct buf *why);
 extern const struct instrument_client watch_client;

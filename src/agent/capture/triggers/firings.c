@@ -424,8 +424,8 @@ void firings_stop(struct session *session, JNIEnv *jni)
     firings.stop = true;
     pthread_cond_broadcast(&firings.changed);
     /*
-     * While the VM ends, its threads may make no more progress, so the actions that are still due
-     * are then carried out here. Otherwise this waits for a heap dump as long as it takes.
+     * While the VM ends, its threads may make no progress, so the actions that are still due are
+     * then carried out here. Otherwise this waits for a heap dump as long as it takes.
      */
     while (firings.running && (!vm.dying || firings.working) &&
            (!vm.dying || now_ns() - began < END_MS * NS_PER_MS)) {

@@ -200,7 +200,7 @@ static void free_retired(void)
     }
 }
 
-/* The place of a trigger that has been removed and acts no more, or a new one; -ENOSPC. */
+/* The place of a trigger that has been removed and no longer acts, or a new one; -ENOSPC. */
 static int free_place(void)
 {
     unsigned n = atomic_load(&triggers.n);
@@ -381,7 +381,10 @@ static int triggers_start(struct session *s, JNIEnv *jni, struct buf *why)
     return triggers_change(s, jni, &s->options, why);
 }
 
-/* Says what the triggers wrote, because nobody can ask any more, and what could never hold. */
+/*
+ * Reports what the triggers wrote, because nobody can ask later, and which of them could never
+ * fire.
+ */
 static void report_triggers(struct session *s, JNIEnv *jni)
 {
     struct trigger *t;

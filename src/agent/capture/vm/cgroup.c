@@ -47,8 +47,8 @@ static bool lists(const char *controllers, size_t len, const char *name)
 }
 
 /*
- * The path behind "0::" (version 2) or behind the controller's name (version 1), into ret; false:
- * the list has none.
+ * Stores in ret the path after "0::" (version 2) or after the controller's name (version 1).
+ * Returns false when the list has none.
  */
 static bool path_of(const char *list, const char *controller, char *ret, size_t size)
 {

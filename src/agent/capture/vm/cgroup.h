@@ -38,5 +38,5 @@ int64_t cgroup_pressure_ns(const struct cgroup *c, const char *what);
 
 /* Reads a small file as text. False and "": there is none. */
 bool cgroup_small_file(const char *path, char *ret, int size);
-/* The number behind a word at the beginning of a line ("nr_throttled 12"); -1: there is none. */
+/* The number after a word at the beginning of a line ("nr_throttled 12"); -1: there is none. */
 int64_t cgroup_line_number(const char *text, const char *word);

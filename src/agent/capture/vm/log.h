@@ -19,7 +19,7 @@ bool vm_log_is_open(void);
 
 /* What a call of vm_log_read could not hand over. */
 struct vm_log_lost {
-    uint64_t skipped; /* lines; they came faster than they are read */
+    uint64_t skipped; /* lines that arrived faster than they were read */
     uint64_t unknown; /* lines of another form than the one that the agent requested */
     uint64_t cuts;    /* 1: the file was cut off; what it held since the last call is gone */
 };

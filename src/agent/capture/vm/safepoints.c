@@ -159,7 +159,7 @@ static void completed(uint64_t ns, const struct safepoint_counters *c)
              sync = collection ? all.collection.sync_ns : (uint64_t)(c->sync_ns - all.sync_seen);
     if (n == 1) {
         sync = MIN(sync, total);
-        /* When it was is not known; the middle of the time is the least wrong. */
+        /* Its time is unknown; the middle of the interval is the best estimate. */
         uint64_t start = collection        ? all.collection.start_ns - sync
                          : total < elapsed ? ns - total - (elapsed - total) / 2
                                            : ns - total;
@@ -182,7 +182,7 @@ static void completed(uint64_t ns, const struct safepoint_counters *c)
 void safepoints_read(uint64_t now)
 {
     struct safepoint_counters c = safepoints_now();
-    /* One that has begun and is not over has been counted, but its time has not. */
+    /* The VM has counted a safepoint that has begun and is not over, but not its time yet. */
     if (c.time_ns > all.done.time_ns)
         completed(now, &c);
 }
