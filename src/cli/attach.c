@@ -477,7 +477,7 @@ const struct command command_attach = {
     .operands = "PID | --all | --match PATTERN",
     .min_operands = 0,
     .max_operands = 1,
-    .summary = "record a program that runs, for a time",
+    .summary = "record a running program, for a time",
     .description =
         "Use it for a program that is already running, such as a server in production.\n\n"
         "Loads the agent into a running VM and records for the given time; without a time, or to "
@@ -497,8 +497,8 @@ const struct command command_attach = {
         "progress and "
         "an estimate of the rest. The given time counts from the beginning "
         "of the recording. With *--exceptions* the command does not wait at the end: the classes "
-        "are changed back afterwards, which *jvmscope status* shows, and a new recording has the "
-        "rest done at once. Classes are "
+        "are changed back afterwards, which *jvmscope status* shows, and a new recording completes "
+        "that at once. Classes are "
         "changed in batches, each of which stops all threads for 5 to 25 ms. Pauses between the "
         "batches, of at most 30 ms a class and 60 s in all, keep the slowest hundredth of the "
         "program's requests within 5 ms of its usual latency; 6 to 10 ms were measured with "

@@ -84,8 +84,9 @@ const struct command command_check = {
         "Use it before a recording in production, or when *jvmscope attach* fails.\n\n"
         "Checks whether the VM can be attached to and recorded, whether a heap dump can be taken, "
         "whether CPU samples will have kernel frames, and whether *top* works. For each of these "
-        "that will not work, it names the missing permission or setting. The VM is neither asked "
-        "nor stopped; the files that *attach* would create in its folders are created and removed. "
+        "that will not work, it names the missing permission or setting. No request is sent to the "
+        "VM, and it is not stopped; the files that *attach* would create in its folders are "
+        "created and removed. "
         "Exits with 0 when the VM can be recorded.",
     .examples = "  jvmscope check 4711\n",
     .sets = check_sets,

@@ -392,7 +392,7 @@ const struct command command_status = {
     .max_operands = 1,
     .summary = "show what the agent in a VM does",
     .description =
-        "Use it to see whether a recording goes on, and what it costs the program.\n\n"
+        "Use it to see whether a recording is in progress, and what it costs the program.\n\n"
         "Asks the agent what it records, since when, and what it has counted. While it starts or "
         "stops a recording, it says how many classes it has changed. For a recording that is "
         "always on, it shows the ring and the triggers: how often each one fired, what it "
@@ -410,8 +410,8 @@ const struct command command_dump = {
     .summary = "write out what was recorded so far; the recording goes on",
     .description =
         "Use it to look at a recording without ending it.\n\n"
-        "Has the agent write out what it has recorded so far, and says where, how much, and what "
-        "was lost. *-o* makes a complete copy of the recording up to now.\n\n"
+        "Makes the agent write out what it has recorded so far, and prints where, how much, and "
+        "what was lost. *-o* makes a complete copy of the recording up to now.\n\n"
         "For a recording that is always on (*--always*), *--last* takes exactly the events that "
         "ended in that time. Its ring is a file, which can be read in the same way after the VM "
         "has ended, even after a crash.",

@@ -71,14 +71,14 @@ const struct command command_control = {
     .description =
         "Use it to debug a program to which no debugger can be attached.\n\n"
         "Works only in a VM that was started with *--allow-control*. The VM prints and records "
-        "every order. VERB is one of: *suspend* THREAD (a name, or a number that inspect shows), "
+        "every command. VERB is one of: *suspend* THREAD (a name, or a number that inspect shows), "
         "*resume* THREAD, *interrupt* THREAD, *stop* THREAD [EXCEPTION], *pop* THREAD (its top "
-        "call begins anew), *return* THREAD [VALUE] (its top call returns at once), *set* THREAD "
+        "call begins again), *return* THREAD [VALUE] (its top call returns at once), *set* THREAD "
         "DEPTH NAME VALUE (a local of a frame, 0 is the innermost; #3:I is slot 3 as int), "
         "*break* PLACE and *clear* PLACE (pkg.Class.method or pkg.Class:LINE), *step* THREAD "
         "[into|over|out], *redefine* FILE, *verbose* gc|class|jni on|off, *list*. A value is a "
         "number, true, false, 'c', null, \"text\" or @NUMBER, an object that inspect shows. When "
-        "the recording ends, held threads run on and breakpoints are removed.",
+        "the recording ends, held threads continue and breakpoints are removed.",
     .examples = "  jvmscope run --allow-control -o app.jfr -- java -jar app.jar\n"
                 "  jvmscope control 4711 break com.shop.Cart:42\n"
                 "  jvmscope control 4711 list                       who is held where\n"

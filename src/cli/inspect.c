@@ -112,7 +112,7 @@ const struct command command_inspect = {
     .summary = "inspect the threads, classes and objects of a running VM",
     .description =
         "Use it to examine what a program is doing at this moment, without a recording.\n\n"
-        "Asks the agent in the VM, which is loaded if need be. WHAT is one of: *threads*, "
+        "Asks the agent in the VM, and loads it first if necessary. WHAT is one of: *threads*, "
         "*groups*, *stack* THREAD (a name or number), *classes* [PATTERN], *class* NAME, "
         "*statics* NAME, *modules*, *instances* CLASS, *object* NUMBER, *free* NUMBER|all, "
         "*properties*, *vm*, *deadlocks*. Objects are shown as Class@NUMBER; a number stays valid "

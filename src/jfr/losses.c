@@ -33,7 +33,7 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_LOG_RATE] = {"log", "records", "the number a second that --rate allows was reached"},
     [LOSS_LOG_BYTES] = {"log", "records", "the size that --bytes allows was reached"},
     [LOSS_EXCEPTION_ROW] = {"exceptions", "exceptions", "the table of places was full"},
-    [LOSS_EXCEPTION_PLACE] = {"exceptions", "places", "more were there than can be counted"},
+    [LOSS_EXCEPTION_PLACE] = {"exceptions", "places", "there were more than can be counted"},
     [LOSS_EXCEPTION_LIMIT] = {"exceptions", "stacks", "the number that --limit allows was reached"},
     [LOSS_CPU_BUFFER] = {"cpu", "samples", "the buffer of samples was full"},
     [LOSS_CPU_TIMER] = {"cpu", "threads",
@@ -75,14 +75,14 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_REQUEST_OPEN] = {"requests", "requests", "not ended when the recording ended"},
     [LOSS_REQUEST_RUNNING] = {"requests", "requests", "what ran when it began is not in it"},
     [LOSS_WAITS_AGAIN] = {"threads", "waits",
-                          "more went on at once than a ring repeats in each chunk"},
+                          "more were in progress at once than a ring repeats in each chunk"},
     [LOSS_BUDGET_WAITS] = {"threads", "waits",
                            "shorter than 1 ms, and the budget of the recording was spent"},
     [LOSS_BUDGET_WAKES] = {"threads", "wake-ups", "the budget of the recording was spent"},
     [LOSS_VM_COLLECTION] = {"events", "collections",
-                            "more came in a tenth of a second than are kept"},
-    [LOSS_VM_LOG] = {"events", "VM log lines", "lines came faster than the agent reads"},
-    [LOSS_VM_LINES] = {"events", "VM log lines", "not in the form expected"},
+                            "there were more in a tenth of a second than are kept"},
+    [LOSS_VM_LOG] = {"events", "VM log lines", "lines arrived faster than the agent reads them"},
+    [LOSS_VM_LINES] = {"events", "VM log lines", "not in the expected form"},
     [LOSS_VM_LOG_CUT] = {"events", "VM log parts",
                          "something in the process cut off the log, and what it held is gone"},
     [LOSS_VM_PAUSES] = {"events", "collection pauses",
@@ -109,7 +109,7 @@ static const char *room_reason(int error)
     case -EDQUOT:
         return "the file could not grow: no space was left on the disk";
     case -EFBIG:
-        return "the file could not grow: it had reached its limit of size";
+        return "the file could not grow: it had reached the limit of its size";
     case -EIO:
         return "the file could not grow: its disk failed";
     default:

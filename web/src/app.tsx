@@ -201,7 +201,7 @@ function Profile({ page, metric: all, state, change, dark, searchBox, onHelp, he
           </span>
         )}
         {metric.threadsMerged && <span title="Too many stacks of too many threads for one page: convert --thread PATTERN makes one of some of them">all threads together</span>}
-        {metric.pruned > 0 && <span title="The smallest stacks are counted to their callers">{plural(metric.pruned, "tiny stack")} merged</span>}
+        {metric.pruned > 0 && <span title="The smallest stacks are added to their callers">{plural(metric.pruned, "tiny stack")} merged</span>}
       </Header>
       {!metric.untimed && metric.cells.buckets > 1 && <Ruler metric={metric} threads={threads} window={window} onWindow={(w) => change({ window: w, zoom: "" })} />}
       <div class="tools" role="toolbar" aria-label="View">

@@ -349,9 +349,7 @@ export const heapView: View = {
   show: ({ page, name, kept }) => <HeapView json={page.heap!} name={name} file={page.file} {...kept} />,
   help: (
       <p>
-        An object <b>retains</b> what would be freed if it went. Each box of the map is an object with all that it retains, and in a large box
-        lie those that it keeps alive. The tree of dominators says the same in rows. Choose an object to see what is in it, who refers to it
-        and the path from a GC root on which it lives.
+        An object <b>retains</b> what would be freed if it were gone. Each box of the map is an object with all that it retains; a large box contains the boxes of the objects that it keeps alive. The tree of dominators shows the same in rows. Choose an object to see what is in it, who refers to it and the path from a GC root that keeps it alive.
       </p>
     ),
   keys: heapKeys,

@@ -434,8 +434,7 @@ export const requestsView: View = {
   show: ({ page, name, kept }) => <RequestsView json={page.requests!} name={name} {...kept} />,
   help: (
       <p>
-        Each field of the picture is a moment and a latency, the stronger the more requests. Drag over fields, or choose a name, to see what
-        these requests waited for beside the others. The <b>typical</b> requests are the middle half of a name, the <b>slow</b> ones its
+        Each field of the picture is a time and a latency; the more requests, the darker it is. Drag over fields, or choose a name, to compare what these requests waited for with the others. The <b>typical</b> requests are the middle half of a name, the <b>slow</b> ones its
         slowest hundredth. Choose a request for its waterfall: the parts add up to its latency.
       </p>
     ),

@@ -255,7 +255,7 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
             <i style={{ background: colourOf(edgeColours, e, dark) }} /> {edgeTitles[e]}
           </button>
         ))}
-        <button aria-pressed={options.marks} class="toggle" onClick={() => keep({ tm: options.marks ? "0" : "" })} title="Timeouts, notify, notifyAll, locks taken and let go (m)">
+        <button aria-pressed={options.marks} class="toggle" onClick={() => keep({ tm: options.marks ? "0" : "" })} title="Timeouts, notify, notifyAll, locks acquired and released (m)">
           Marks
         </button>
         <button aria-pressed={options.grouped} class="toggle" onClick={() => keep({ tg: options.grouped ? "" : "1" })} title="Group the rows by thread group (g)">
@@ -444,11 +444,8 @@ export const threadsView: View = {
   show: ({ page, source, kept }) => <ThreadView json={page.timeline!} source={source!} file={page.file} {...kept} />,
   help: (
       <p>
-        Each row is a thread, each colour a state; narrow bars are waits that cost no processor. A column of several colours is a moment of
-        many states, by their shares. An arrow leads from the thread that ended a wait to the one that went on; it is dashed where the cause
-        was concluded and not recorded. The thick line is the <b>critical path</b>: the chain of activities that the whole time depends on.
-        Only what lies on it can make the program faster. A yellow box is a wait whose time ran out, a blue one a notifyAll; ticks above are
-        notify and locks taken, below locks let go. Click a state for its lock, its owner and both stacks. The strip below the threads shows when the VM stopped all of them, for a
+        Each row is a thread, each colour a state; narrow bars are waits that cost no processor. Where states are too short to be drawn, a column shows the share of each. An arrow leads from the thread that ended a wait to the one that went on; it is dashed where the cause was inferred. The thick line is the <b>critical path</b>: the chain of activities that the whole time depends on.
+        The program can only get faster where this path does. A yellow box is a wait that timed out, a blue one a notifyAll; ticks above a row are notify and locks acquired, ticks below it locks released. Click a state for its lock, its owner and both stacks. The strip below the threads shows when the VM stopped all of them, for a
         collection or for another reason, and when the container was out of CPU.
       </p>
     ),

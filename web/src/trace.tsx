@@ -248,10 +248,10 @@ export const traceView: View = {
   name: "trace",
   title: "Calls",
   has: (p) => !!p.trace,
-  missing: { title: "Calls", is: "the calls of chosen methods with arguments and what came back", by: "jvmscope run --trace 'com.example.*' -o app.jfr -- java ..." },
+  missing: { title: "Calls", is: "the calls of chosen methods with arguments and results", by: "jvmscope run --trace 'com.example.*' -o app.jfr -- java ..." },
   losses: /^(trace|log|recording)$/,
   facts: (p) => <span><b>{plural(p.trace!.total, "call")}</b></span>,
   show: ({ page, name, kept }) => <TraceView json={page.trace!} served={!!page.site} name={name} {...kept} />,
-  help: <p>Each line is a call that was recorded, with its arguments and what came back, below the call that made it.</p>,
+  help: <p>Each line is a recorded call with its arguments and its result, below the call that made it.</p>,
   keys: callKeys,
 };

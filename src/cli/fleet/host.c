@@ -551,7 +551,7 @@ const struct command command_host = {
     .operands = "",
     .summary = "record all VMs of this machine and send their profiles to a collector",
     .description =
-        "Use it on each machine whose programs shall be recorded all the time.\n\n"
+        "Use it on each machine whose programs are to be recorded all the time.\n\n"
         "Finds the VMs of this machine, including those in containers, starts *jvmscope attach "
         "--always* in each, and sends what they recorded to a *jvmscope collect* every minute. A "
         "profile is named by OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES in the VM's "

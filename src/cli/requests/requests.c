@@ -442,8 +442,9 @@ static const struct command *const requests_verbs[] = {
         .max_operands = 1,
         .summary = "explain why the slow requests are slow, compared with the typical ones",
         .description =
-            "Compares the slow requests of each name with its typical ones. Slow is the slowest "
-            "hundredth, or what *--slowest* or *--over* choose; typical is the middle half. Each "
+            "Compares the slow requests of each name with its typical ones. The slow ones are the "
+            "slowest hundredth, or those that *--slowest* or *--over* select; the typical ones are "
+            "the middle half. Each "
             "row is a cause: how many milliseconds of a slow and of a typical request it took on "
             "average, and its share of the difference between the two; the largest comes first. "
             "Each cause names what the requests waited for: the thread that held the lock, and "

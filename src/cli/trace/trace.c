@@ -632,7 +632,7 @@ const struct command command_trace = {
         "a program that is being traced, *add* adds a pattern, *remove* removes one, and *list* "
         "lists them.\n\n"
         "A pattern is package.Class.method, where a star stands for any characters, or a prefix "
-        "of it that ends at a dot; a descriptor behind it chooses one of several methods of a "
+        "of it that ends at a dot; a descriptor after it chooses one of several methods of a "
         "name. @pkg.Annotation matches annotated methods and all methods of annotated classes, "
         "'implements pkg.Type' those of the program's classes below a type. Commas separate "
         "patterns, and *--trace* may be given several times.\n\n"

@@ -33,9 +33,9 @@ static const struct jfr_type type = {
         {"liveBytesError", "Standard Error of Live Bytes", "long", JFR_BYTES,
          .description = "0: exact"},
         {"collected", "Collected", "boolean",
-         .description = "Otherwise live figures are as of the VM's last collection"},
+         .description = "If false, live figures are as of the VM's last collection"},
         {"onlyCounted", "Only Counted", "boolean",
-         .description = "No samples stand beside the counts: what the VM itself and code that "
+         .description = "No samples supplement the counts: what the VM itself and code that "
                         "cannot be changed allocated is not in the recording"}),
 };
 

@@ -135,13 +135,13 @@ static const struct jfr_type budget_type = {
     .category = "jvmscope",
     .description = "How much of something is recorded from now on, to stay within the budget",
     .kind = JFR_EVENT,
-    .fields = JFR_FIELDS(
-        {"what", "What", "java.lang.String"},
-        {"oneOf", "One Of", "int", .description = "One of so many is kept, at random; 1 means all"},
-        {"cost", "Cost", "long", JFR_NANOS,
-         .description = "CPU time of the recorder in the previous second"},
-        {"allowed", "Allowed", "long", JFR_NANOS,
-         .description = "What the budget allowed in this second"}),
+    .fields = JFR_FIELDS({"what", "What", "java.lang.String"},
+                         {"oneOf", "One Of", "int",
+                          .description = "One in this many is kept, chosen at random; 1 means all"},
+                         {"cost", "Cost", "long", JFR_NANOS,
+                          .description = "CPU time of the recorder in the previous second"},
+                         {"allowed", "Allowed", "long", JFR_NANOS,
+                          .description = "What the budget allowed in this second"}),
 };
 
 static struct {
