@@ -220,7 +220,7 @@ static int mark_version(struct clickhouse_store *s, const char *host, struct buf
     return run_on(s, host, s->database, sql, NULL, NULL, why);
 }
 
-/* From version 1 to 2. Names that are there are of requests. */
+/* Upgrades from version 1 to 2, in which all names are those of requests. */
 static int add_kind(struct clickhouse_store *s, const char *host, struct buf *why)
 {
     static const char *const names[] = {"request", "all_request"};
@@ -264,7 +264,7 @@ static int make_on(struct clickhouse_store *s, const char *host, uint64_t old, s
                    tables[i].shard);
         r = run_on(s, host, s->database, buf_str(&sql), NULL, NULL, why);
     }
-    /* Not before the tables are of this version. */
+    /* Only now do all tables have this version. */
     return r == 0 && old ? mark_version(s, host, why) : r;
 }
 

@@ -36,10 +36,11 @@ static bool make(JNIEnv *env, jint bytes, struct place *ret)
 }
 
 /*
- * If the next object follows the one that was reported, that is in the buffer, whose sampling point
- * the VM sets as soon as the event is handled. Otherwise the rest of the buffer is filled: what
- * does not fit into it gets a new buffer with a sampling point, or is outside too when the rest is
- * too large to be given up. The rest is smaller than the object that did not fit into it.
+ * If the next object follows the reported one, the reported one is in the buffer, and the VM sets
+ * the buffer's sampling point once the event is handled. Otherwise the rest of the buffer is filled
+ * with garbage. An object that does not fit then gets a new buffer with a sampling point, or is
+ * allocated outside as well when the rest is too large for the VM to give up. The rest is smaller
+ * than the object that did not fit into it.
  */
 static void close_gap(JNIEnv *env, struct place object)
 {

@@ -24,7 +24,8 @@ int memory_start(JNIEnv *env);
 void memory_stop(void);
 /*
  * DisableGC and EnableGC. Between these calls, which may be nested, no bracket of OBJECT_FREE and
- * CLASS_UNLOAD begins, and none goes on but where disable_gc may not wait for it.
+ * CLASS_UNLOAD begins, and none is in progress unless disable_gc was not allowed to wait for its
+ * end.
  */
 void disable_gc(void);
 void enable_gc(void);

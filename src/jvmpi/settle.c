@@ -193,10 +193,10 @@ typedef VEC(struct report) report_vec;
 
 /*
  * Returns true when the thread waits for the caller. *ret_known: it waits for something that the
- * layer knows, so that it need not be guessed for what. *ret_by: the thread on which it depends,
- * which is another one where threads are suspended: the one that has suspended it; or, when the
- * caller has suspended what it waits for, the suspended one, which may run on in native code but
- * not to the end of what it does.
+ * layer knows, so there is no need to guess. *ret_by: the thread on which it depends. That is
+ * another thread when threads are suspended: the one that has suspended it or, if the caller has
+ * suspended the thread for which it waits, that thread, which may continue in native code but
+ * cannot complete what it does.
  */
 static bool waits_for_me(struct thread_entry *t, bool *ret_known, struct thread_entry **ret_by)
 {

@@ -257,9 +257,9 @@ static bool has_shut_down(JNIEnv *env)
 }
 
 /*
- * True for the thread that ends the VM, for which the VM reports an end before it reports its own:
- * it is the program's that has called System.exit, and so has frames, or the one that the VM has
- * made out of the main thread to wait for all others.
+ * True for the thread that ends the VM, whose end the VM reports before its own. It is the thread
+ * of the program that called System.exit, which therefore has frames, or the one that the main
+ * thread became to wait for all others.
  */
 static bool ends_vm(jvmtiEnv *ti, JNIEnv *env, jthread thread)
 {

@@ -357,9 +357,10 @@ void sites_flush(JNIEnv *jni, struct jfr_writer *w)
 }
 
 /*
- * The VM samples each object by itself, so the number of samples varies as well; in strata there is
- * one of each, and only whether it is alive varies: with the share p of those that are, by
- * p (1 - p) of the squares at most.
+ * The variance of a sum of live objects, given the squares of the weights of all tracked objects
+ * and of those alive. A stratum always has one tracked object, and only whether it is alive is
+ * random: with the share p of those alive, the variance is at most p (1 - p) of the squares. The VM
+ * samples each object independently, so that the number of samples varies as well.
  */
 static double variance_of(double live_squares, double squares)
 {

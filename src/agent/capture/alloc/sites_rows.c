@@ -168,11 +168,11 @@ static void cut_live(struct site_row *r)
 }
 
 /*
- * Handles what was sampled where nothing is counted. With exact counts, a sample may find a stack
- * before a stack sample of its place's counter does: such objects are counted in another site of
- * the same class and method. The rest was allocated by code that cannot be instrumented and by the
- * VM itself, and is an estimate. So is what is alive of objects that are counted and could not be
- * tracked.
+ * Handles samples of sites that have no counts. With exact counts, a sample may find a stack before
+ * a stack sample of its place's counter does; its objects are counted in another site of the same
+ * class and method. All other samples are of objects that the VM itself or code that cannot be
+ * instrumented allocated; their number is an estimate, and so is the number of live objects among
+ * those that are counted but could not be tracked.
  */
 static int give_samples(struct site_rows *r)
 {

@@ -156,7 +156,7 @@ static struct {
     uint64_t process_ns; /* CPU time of the process in the last second */
     unsigned levels[REDUCTIONS];
     uint64_t since_ms[REDUCTIONS]; /* of the level, since 1970 */
-    unsigned order[64], reduced;   /* which were reduced, the last one last */
+    unsigned order[64], reduced;   /* the reduced kinds, in this order */
     unsigned calm, patience;       /* seconds within the budget, and how many undo a reduction */
     uint64_t back_ns;              /* when a reduction was last undone */
 } budget;

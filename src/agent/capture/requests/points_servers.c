@@ -8,7 +8,10 @@
 #define COYOTE_RESPONSE  "org/apache/coyote/Response"
 #define CATALINA_REQUEST "org/apache/catalina/connector/Request"
 
-/* Of the adapter; a version that has other methods has servlets alone. */
+/*
+ * Whether the class is the adapter of a known version. With other versions only servlets are
+ * followed.
+ */
 static bool is_catalina(const struct instrument_class *c)
 {
     return point_calls(c, COYOTE_REQUEST, "getNote", "(I)Ljava/lang/Object;") &&

@@ -95,7 +95,10 @@ static const char *why_not(const struct search *s, jclass class, struct str clas
     return "its class could not be changed";
 }
 
-/* named: the class's name as the pattern has it, which may be the one that results show. */
+/*
+ * named: the class's name as the pattern has to give it, which may be the shortened name that
+ * results show.
+ */
 static void see_method(struct search *s, jclass class, struct str class_name, struct str named,
                        jmethodID m)
 {

@@ -40,7 +40,10 @@ struct safepoint_counters safepoints_now(void)
     return c;
 }
 
-/* How long threads have been stopped so far. JDK 13 and later count the way there on its own. */
+/*
+ * How long threads have been stopped so far. JDK 13 and later count the time to reach safepoints
+ * separately.
+ */
 static uint64_t stopped_ns(const struct safepoint_counters *c)
 {
     return (uint64_t)(c->time_ns + (vm.version >= 13 ? c->sync_ns : 0));
@@ -147,9 +150,9 @@ void safepoints_line(const struct log_line *line)
 /* ---- without a log ---- */
 
 /*
- * At time ns as many safepoints were over as the counters state. If there was only one since the
- * last reading, it is written. Several are included in the totals only, unless it is known when
- * each was over.
+ * At time ns the number of safepoints that were over was the one that the counters state. If there
+ * was only one since the last reading, it is written. Several are included in the totals only,
+ * unless it is known when each was over.
  */
 static void completed(uint64_t ns, const struct safepoint_counters *c)
 {
