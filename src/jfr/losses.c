@@ -81,7 +81,7 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_BUDGET_WAKES] = {"threads", "wake-ups", "the budget of the recording was spent"},
     [LOSS_VM_COLLECTION] = {"events", "collections",
                             "there were more in a tenth of a second than are kept"},
-    [LOSS_VM_LOG] = {"events", "VM log lines", "lines arrived faster than the agent reads them"},
+    [LOSS_VM_LOG] = {"events", "VM log lines", "lines arrived faster than the agent could read"},
     [LOSS_VM_LINES] = {"events", "VM log lines", "not in the expected form"},
     [LOSS_VM_LOG_CUT] = {"events", "VM log parts",
                          "something in the process cut off the log, and what it held is gone"},
