@@ -308,8 +308,13 @@ def test_the_recording_says_how_and_when_the_vm_started(tmp_path):
     assert before - 1 <= start <= time.time()
 
 
+def without_marks(methods):
+    return methods if not isinstance(methods, list) else [{k: v for k, v in m.items() if k != "estimated"} for m in methods]
+
+
 def test_round_trips_keep_units_kinds_and_sums(tmp_path):
-    """A recording, and the stacks of each metric, converted to .collapsed and .pb.gz, and each of these to the other."""
+    """A recording, and the stacks of each metric, converted to .collapsed and .pb.gz, and each of these to the other. Neither has a
+    place for marks of methods; their note says how much is estimated."""
     recorded = run_counted(tmp_path, "cpu=samples,depth=2,interval=1ms,alloc=exact,include=Counted", args=(18,))
     sources = [recorded]
     for metric in ("samples", "wall", "allocations", "locks", "times"):
@@ -328,7 +333,9 @@ def test_round_trips_keep_units_kinds_and_sums(tmp_path):
                     found = metrics(shown("report", "--json", out))
                     assert list(found) == [metric], (out, list(found))
                     for key in ("total", "truncated", "unattributed", "methods"):
-                        assert found[metric][key] == wanted[key], (metric, out, key)
+                        assert without_marks(found[metric][key]) == without_marks(wanted[key]), (metric, out, key)
+                    if any(m.get("estimated") for m in wanted["methods"]):
+                        assert "estimated" in found[metric]["note"], (metric, out, found[metric]["note"])
 
 
 def test_pprof_of_another_profiler_is_read(tmp_path):

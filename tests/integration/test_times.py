@@ -2,6 +2,8 @@
 """cpu=times: counts that must be exact, on every JDK; the program prints the same as without the agent."""
 import json
 import re
+import subprocess
+import time
 
 import hprof_times
 import lab
@@ -319,3 +321,25 @@ def test_tiny_methods_have_one_sum_that_holds_the_truth(jdk, tmp_path, steps, re
     totals, own = every_total(out, tmp_path)
     assert len(set(totals.values())) == 1, totals
     assert all(methods == own["json"] for methods in own.values()), own
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_times_of_a_killed_program_hold_the_truth(jdk, tmp_path):
+    """The first measurement of what the probes cost may be made before the JIT has compiled them. The counts that were saved last
+    take off what the probes cost by then."""
+    out, calls, steps = tmp_path / "t.jfr", 10**7, 10**9
+    jvm = [jdk.agent(f"cpu=times,format=r,file={out},include=TimesTiny")]
+    process = jdk.start_java("TimesTiny", calls, steps, 600000, jvm=jvm, stdout=subprocess.PIPE)
+    try:
+        process.stdout.readline()
+        time.sleep(6)  # three times as long as from one save to the next
+    finally:
+        process.kill()
+        process.communicate()
+    times = lab.read_json("report", "--json", out)["times"]
+    tiny, heavy = map(int, jdk.java("TimesTiny", calls, steps).stdout.split())
+    rows = {m["method"].split(".")[-1]: m for m in times["methods"]}
+    low, high = times["total_ns_95"]
+    assert rows["tiny"]["calls"] == rows["inner"]["calls"] == calls
+    assert low <= tiny + heavy <= high and low <= times["total_ns"] <= high, (tiny, heavy, times["total_ns"], low, high)
+    assert times["total_ns"] >= 0.8 * heavy, (tiny, heavy, times)

@@ -3,8 +3,8 @@ import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 
 /**
- * TimesTiny CALLS STEPS: calls two methods of a nanosecond or two so often, and does so many steps in a heavy one. Prints the CPU
- * nanoseconds of both parts, which are the truth where there is no agent.
+ * TimesTiny CALLS STEPS [MILLISECONDS]: calls two methods of a nanosecond or two so often, and does so many steps in a heavy one. Prints the CPU
+ * nanoseconds of both parts, which are the truth where there is no agent, and sleeps at the end.
  */
 public class TimesTiny {
     static int tiny(int x) {
@@ -28,7 +28,7 @@ public class TimesTiny {
         return x;
     }
 
-    public static void main(String[] args) {
+    public static void main(String[] args) throws InterruptedException {
         ThreadMXBean threads = ManagementFactory.getThreadMXBean();
         long start = threads.getCurrentThreadCpuTime();
         int x = loop(Integer.parseInt(args[0]));
@@ -36,5 +36,7 @@ public class TimesTiny {
         x += heavy(x, Integer.parseInt(args[1]));
         long end = threads.getCurrentThreadCpuTime();
         System.out.println((middle - start) + " " + (end - middle) + (x == 42 ? " " : ""));
+        if (args.length > 2)
+            Thread.sleep(Long.parseLong(args[2]));
     }
 }

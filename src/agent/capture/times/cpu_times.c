@@ -34,6 +34,8 @@
 #define CALIBRATION        500 /* calls in a round */
 #define CALIBRATION_NS     (15 * NS_PER_MS)
 #define CALIBRATION_PASSES 3
+/* so many saves in a row without an improvement, and the costs are taken as known */
+#define SAVES_ALIKE 2
 
 /*
  * Amounts of work with which the clock is calibrated: from nothing to about 25 ns, beyond which the
@@ -65,6 +67,7 @@ static struct {
     struct times_context *calibration;
     struct times_point best[TIMES_CURVE]; /* measurements; negative: none yet */
     double best_call, best_count;         /* with a loop around the call */
+    unsigned saves_alike;                 /* saves since a measurement has improved */
     _Atomic uint64_t no_timer, no_slot, no_context;
 } state;
 
@@ -493,10 +496,12 @@ static void make_curve(struct times_report_costs *c)
 /*
  * Measures the cost of the probes in a call and keeps the best value found at start or later,
  * because the JIT compiles the loops at a time of its own choosing. Uses a separate context, so
- * that its node is not affected by other calls.
+ * that its node is not affected by other calls. A pass that improves nothing is the last one;
+ * returns false then.
  */
-static void calibrate(JNIEnv *jni)
+static bool calibrate(JNIEnv *jni, int passes)
 {
+    bool better = false;
     jmethodID show = (*jni)->GetStaticMethodID(jni, probe_class, "show", "(J)J");
     pthread_mutex_lock(&lock);
     if (!state.calibration)
@@ -507,12 +512,13 @@ static void calibrate(JNIEnv *jni)
         jlong before =
             (*jni)->CallStaticLongMethod(jni, probe_class, show, address_of(state.calibration));
         vm_clear_exception(jni);
-        for (int pass = 0; pass < CALIBRATION_PASSES && calibrate_pass(jni); pass++)
+        for (int pass = 0; pass < passes && (better = calibrate_pass(jni)); pass++)
             ;
         (*jni)->CallStaticLongMethod(jni, probe_class, show, before);
     }
     vm_clear_exception(jni);
     make_curve(&state.costs);
+    return better;
 }
 
 static int prepare_calibration(void)
@@ -522,6 +528,7 @@ static int prepare_calibration(void)
     state.costs = (struct times_report_costs){.calibration = (int32_t)n};
     state.calibration = NULL;
     state.best_call = state.best_count = -1;
+    state.saves_alike = 0;
     for (int i = 0; i < TIMES_CURVE; i++)
         state.best[i] = (struct times_point){-1, -1};
     return n < 0 ? (int)n : 0;
@@ -559,7 +566,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     if (r == 0)
         r = prepare_calibration();
     if (r == 0)
-        calibrate(jni);
+        calibrate(jni, CALIBRATION_PASSES);
     if (r == 0)
         r = instrument_on(&client, jni, why);
     if (r == 0 && vm.late && s->out.jfr)
@@ -615,6 +622,12 @@ static void stop(struct session *s, JNIEnv *jni)
 static uint64_t save(struct session *s, JNIEnv *jni, bool *ret_all)
 {
     uint64_t events = 0;
+    /*
+     * If the VM is killed, these counts are the last ones, with the cost of probes that the JIT has
+     * compiled by now.
+     */
+    if (tree.active && state.saves_alike < SAVES_ALIKE)
+        state.saves_alike = calibrate(jni, 1) ? 0 : state.saves_alike + 1;
     *ret_all = tree.active && times_report(s, jni, &tree, &state.costs, state.elapsed,
                                            state.by_thread, true, &events) == 0;
     return events;
@@ -623,7 +636,7 @@ static uint64_t save(struct session *s, JNIEnv *jni, bool *ret_all)
 static void prepare(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     if (tree.active)
-        calibrate(jni);
+        calibrate(jni, CALIBRATION_PASSES);
 }
 
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
