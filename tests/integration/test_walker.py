@@ -115,9 +115,9 @@ def test_javac(jdk, sources, tmp_path):
 
 
 def shares(report):
-    """Of the samples in WalkShares' three methods, the share of each, with what they call."""
-    found = [m[1] for m in (re.search(r"WalkShares\.(half|third|rest)\(", s) for s in report.stacks) if m]
-    assert len(found) > 4500  # 3 points are four standard deviations of a half
+    """Of the samples in WalkShares' three methods as far as it measures them, the share of each, with what they call."""
+    found = [m[1] for m in (re.search(r"WalkShares\.(half|third|rest)\(.*WalkShares\.measured\(", s) for s in report.stacks) if m]
+    assert len(found) > 2500  # 3 points are three standard deviations of a half
     return {method: found.count(method) / len(found) for method in ("half", "third", "rest")}
 
 
@@ -386,16 +386,16 @@ def test_fallback_is_said(jdk, tmp_path):
 
 
 def test_agent_takes_either_walker(jdk, tmp_path):
-    """walker=agct selects AsyncGetCallTrace. Both walkers find main below every sample of the work. Ours has one of the three
-    working methods on top; AsyncGetCallTrace has main there when the frame of one of them is not complete yet.
+    """walker=agct selects AsyncGetCallTrace. Both walkers find their caller, rounds, below every sample of the work. Ours has one of
+    the three working methods on top; AsyncGetCallTrace has rounds there when the frame of one of them is not complete yet.
     """
     for walker in ("vm", "agct"):
         rows, done = counters(jdk, tmp_path, "WalkShares", 1000, options=f",walker={walker}")
         expected = int(re.search(r"cpu_ns (\d+)", done.stdout)[1]) / 4e6
         found = sum(rows[f"WalkShares.{m}"][1] for m in ("half", "third", "rest"))
-        below_main = rows["WalkShares.main"][1]
-        assert 0.9 * expected <= below_main <= 1.1 * expected, (walker, expected, rows)
-        assert (0.9 * expected if walker == "vm" else 0) < found <= below_main, (walker, expected, rows)
+        in_rounds = rows["WalkShares.rounds"][1]
+        assert 0.9 * expected <= in_rounds <= 1.1 * expected, (walker, expected, rows)
+        assert (0.9 * expected if walker == "vm" else 0) < found <= in_rounds, (walker, expected, rows)
 
 
 @pytest.mark.jdks(8, 27)
@@ -501,10 +501,10 @@ def test_same_as_jfr(jdk):
 </event></configuration>""")
     report, _ = walk(jdk, java("WalkShares", 8000), "mode=busy,interval=400,compare=0,stacks=40000",
                      jvm=[f"-XX:StartFlightRecording:filename={recording},settings={settings}"])
-    shown = jdk.run("jfr", "print", "--events", "jdk.CPUTimeSample", "--stack-depth", "3", str(recording))
+    shown = jdk.run("jfr", "print", "--events", "jdk.CPUTimeSample", "--stack-depth", "8", str(recording))
     recording.unlink()
     settings.unlink()
-    theirs = [m[1] for m in (re.search(r"WalkShares\.(half|third|rest)\(", s) for s in shown.stdout.split("jdk.CPUTimeSample {")) if m]
+    theirs = [m[1] for m in (re.search(r"(?s)WalkShares\.(half|third|rest)\(.*WalkShares\.measured\(", s) for s in shown.stdout.split("jdk.CPUTimeSample {")) if m]
     assert len(theirs) > 1500  # a tick each, 4 ms: JFR has no finer clock
     measured = shares(report)
     for method, share in measured.items():

@@ -3,10 +3,17 @@ import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 
 /**
- * Methods of known shares, for MILLISECONDS of CPU time: the program takes the CPU time of each call and prints what share of the
- * whole it was, and the whole.
+ * Methods of known shares, for MILLISECONDS of CPU time: the program takes the CPU time of each call below measured() and prints
+ * what share of the whole it was, and the whole. The first fifth of the time is not measured, because shares change as the methods
+ * are compiled, and samples do not come at the same rate all the time on a busy machine.
  */
 public class WalkShares {
+    /**
+     * Calls between two readings of the clock. Of a thread that another one is to interrupt, Linux may do so only when a tick or
+     * a system call comes; with a reading behind each call, many samples would be in the reading.
+     */
+    static final int TIMES = 20;
+
     static volatile long sink;
 
     static long half(int n) {
@@ -30,23 +37,42 @@ public class WalkShares {
         return a[n & 4095];
     }
 
-    public static void main(String[] args) {
-        ThreadMXBean clock = ManagementFactory.getThreadMXBean();
-        long[] took = new long[3];
-        long t0 = clock.getCurrentThreadCpuTime(), end = t0 + Long.parseLong(args[0]) * 1000000L;
+    /** Adds what each method took to took[]. Returns the CPU time when it ends. */
+    static long rounds(ThreadMXBean clock, long end, long[] took) {
+        long t0 = clock.getCurrentThreadCpuTime();
         for (int n = 0; t0 < end; t0 = clock.getCurrentThreadCpuTime()) {
-            sink += half(n);
+            for (int i = 0; i < TIMES; i++)
+                sink += half(n + i);
             long t1 = clock.getCurrentThreadCpuTime();
-            sink += third(n);
+            for (int i = 0; i < TIMES; i++)
+                sink += third(n + i);
             long t2 = clock.getCurrentThreadCpuTime();
-            sink += rest(n++);
+            for (int i = 0; i < TIMES; i++)
+                sink += rest(n++);
             long t3 = clock.getCurrentThreadCpuTime();
             took[0] += t1 - t0;
             took[1] += t2 - t1;
             took[2] += t3 - t2;
         }
+        return t0;
+    }
+
+    static long warmUp(ThreadMXBean clock, long end) {
+        return rounds(clock, end, new long[3]);
+    }
+
+    static void measured(ThreadMXBean clock, long end, long[] took) {
+        rounds(clock, end, took);
+    }
+
+    public static void main(String[] args) {
+        ThreadMXBean clock = ManagementFactory.getThreadMXBean();
+        long[] took = new long[3];
+        long ns = Long.parseLong(args[0]) * 1000000L, begun = clock.getCurrentThreadCpuTime();
+        measured(clock, warmUp(clock, begun + ns / 5) + ns - ns / 5, took);
+        long whole = clock.getCurrentThreadCpuTime() - begun;
         double all = took[0] + took[1] + took[2];
-        System.out.printf(java.util.Locale.ROOT, "half %.4f third %.4f rest %.4f cpu_ns %.0f%n", took[0] / all, took[1] / all,
-                          took[2] / all, all);
+        System.out.printf(java.util.Locale.ROOT, "half %.4f third %.4f rest %.4f cpu_ns %d%n", took[0] / all, took[1] / all,
+                          took[2] / all, whole);
     }
 }
