@@ -83,6 +83,36 @@ static void report_kind_left_out(void *context, const char *sentence)
     complain(context, "note", sentence);
 }
 
+/* Returns whether the format is made of what the selection selects; complains otherwise. */
+static bool follows(const struct export_format *format, const struct selection *s, const char *to)
+{
+    const struct {
+        const char *option;
+        bool given;
+        enum export_selection by;
+    } options[] = {
+        {"--thread", s->filter.thread, FOLLOWS_THREAD},
+        {"--class", s->filter.class_name, FOLLOWS_CLASS},
+        {"--from", s->filter.from_ns, FOLLOWS_TIME},
+        {"--to", s->filter.to_ns, FOLLOWS_TIME},
+        {"--request", s->requests.name, FOLLOWS_REQUEST},
+        {"--slowest", s->requests.slowest > 0, FOLLOWS_REQUEST},
+        {"--metric", s->metric, FOLLOWS_METRIC},
+    };
+
+    char text[96];
+    for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
+        if (!options[i].given || format->follows & (unsigned)options[i].by)
+            continue;
+        snprintf(text, sizeof(text), "%s cannot select a part for this format", options[i].option);
+        complain(to, text,
+                 format->follows ? "it follows --thread, --class, --from and --to"
+                                 : "it holds the whole recording");
+        return false;
+    }
+    return true;
+}
+
 static int convert(const struct selection *selection, const char *from, const char *to,
                    const struct convert *options, const char *labels)
 {
@@ -90,18 +120,15 @@ static int convert(const struct selection *selection, const char *from, const ch
         options->format ? format_named(options->format) : export_format_of(to);
     if (!format)
         return unknown_format(options->format ? options->format : to);
-    if (only_requests_given(&selection->requests) &&
-        (format->threads || strcmp(format->extension, ".jfr") == 0)) {
-        complain(to, "--request and --slowest select samples, which this format is not made of",
-                 NULL);
+    if (!follows(format, selection, to))
         return 2;
-    }
     _cleanup_(profile_freep) struct profile *p = NULL;
     struct export_source source = {.path = from,
                                    .filter = selection->filter,
                                    .labels = labels,
                                    .all_metrics = !selection->metric};
-    _cleanup_(buf_release) struct buf warning = BUF(4096), members = BUF(SIZE_MAX / 2);
+    _cleanup_(buf_release) struct buf warning = BUF(4096), members = BUF(SIZE_MAX / 2),
+                                      note = BUF(4096);
     /* Other formats hold more than what one view shows. */
     const char *const *captures = format->holds == HOLDS_STACKS ? losses_of_profile : NULL;
     int status =
@@ -126,6 +153,7 @@ static int convert(const struct selection *selection, const char *from, const ch
         return complain_errno(from, "cannot read", r);
     source.profile = p;
     source.members = &members;
+    source.note = &note;
     source.warning = warning.len ? buf_str(&warning) : NULL;
     /* What was recorded only for this output is shown under the output's name. */
     const char *to_name = file_base(to), *from_name = file_base(from);
@@ -151,6 +179,8 @@ static int convert(const struct selection *selection, const char *from, const ch
     if (r < 0)
         return why.len ? complain(to, "cannot write", buf_str(&why))
                        : complain_errno(to, "cannot write", r);
+    if (note.len)
+        complain(to, "note", buf_str(&note));
     if (options->output && p && !selection->metric)
         report_left_out(format, p, source.metric, to);
     if (!selection->metric)

@@ -80,6 +80,7 @@ const struct export_format export_format_collapsed = {
     .what = "stacks a line, for flame graph tools",
     .one_metric = true,
     .holds = HOLDS_STACKS,
+    .follows = FOLLOWS_SAMPLES,
     .write = export_collapsed,
     .detail = LOAD_SUMS,
 };

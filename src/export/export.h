@@ -19,6 +19,17 @@ struct export_source {
     struct profile_filter filter;
     const char *warning;       /* for a page: what is wrong with the recording, or NULL */
     const struct buf *members; /* for a page: see struct page_source */
+    struct buf *note;          /* receives what the selection left out, unless NULL */
+};
+
+/* What selects a part of a recording. A selection that a format does not follow is refused. */
+enum export_selection {
+    FOLLOWS_THREAD = 1,
+    FOLLOWS_CLASS = 2,
+    FOLLOWS_TIME = 4,
+    FOLLOWS_REQUEST = 8,
+    FOLLOWS_METRIC = 16,
+    FOLLOWS_SAMPLES = 31 /* all that selects samples */
 };
 
 struct export_format {
@@ -27,6 +38,7 @@ struct export_format {
     bool any;              /* also accepts recordings without samples */
     bool one_metric;       /* holds samples of one kind, not also the other ones */
     unsigned holds;        /* enum export_kind: what it has a place for; the rest is left out */
+    unsigned follows;      /* enum export_selection: by what a part of it is selected */
     /*
      * Writes to `out`. Returns 0, or a negative errno with the reason in why, which may stay empty.
      * The caller checks for stdio errors.

@@ -280,6 +280,7 @@ const struct export_format export_format_hprof_text = {
     .what = "HPROF's text: traces and ranked samples",
     .one_metric = true,
     .holds = HOLDS_STACKS | HOLDS_CALLS,
+    .follows = FOLLOWS_SAMPLES,
     .write = export_hprof_text,
     .detail = LOAD_SUMS,
 };
@@ -289,6 +290,7 @@ const struct export_format export_format_hprof = {
     .what = "HPROF's binary records",
     .one_metric = true,
     .holds = HOLDS_STACKS,
+    .follows = FOLLOWS_SAMPLES,
     .write = export_hprof,
     .detail = LOAD_SUMS,
 };

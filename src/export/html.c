@@ -31,6 +31,7 @@ const struct export_format export_format_html = {
     .what = "flame graph and table, one file that works offline",
     .any = true,
     .holds = HOLDS_ALL & ~(HOLDS_EXCEPTIONS | HOLDS_VM),
+    .follows = FOLLOWS_SAMPLES,
     .write = export_html,
     .detail = LOAD_CELLS,
 };

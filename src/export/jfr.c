@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes a part of a flight recording as a recording: the selected events of each chunk, byte for
- * byte, with all metadata and constants of the chunk. Only the links between checkpoints and the
- * offsets in the header change.
+ * byte, with all metadata and constants of the chunk. Only the links between checkpoints, and the
+ * offsets and the span in the header change.
  *
  * A chunk consists of a header of 68 bytes and of events, each "size, type, ..." in compressed
  * numbers. Type 0 is the metadata. Type 1 is a checkpoint: "size, 1, time, duration, delta, ...",
@@ -13,24 +13,19 @@
 #include "base/cursor.h"
 #include "base/file.h"
 #include "base/pattern.h"
+#include "jfr/chunk_head.h"
 #include "jfr/reader.h"
 
 #include <errno.h>
 
-enum {
-    HEADER = 68,
-    AT_SIZE = 8,
-    AT_CONSTANTS = 16,
-    AT_METADATA = 24,
-    AT_STATE = 64,
-    METADATA = 0,
-    CHECKPOINT = 1
-};
+enum { HEADER = JFR_CHUNK_HEAD, AT_STATE = 64, METADATA = 0, CHECKPOINT = 1 };
 
 struct selecting {
     const struct export_source *source;
-    int64_t start_ns;
-    VEC(uint64_t) kept; /* offsets of the selected events, ascending */
+    int64_t start_ns, end_ns;     /* of the recording */
+    VEC(uint64_t) kept;           /* offsets of the selected events, ascending */
+    const struct rec_type *type;  /* of the last event, with its kind */
+    unsigned kind, there, chosen; /* HOLDS_...: in the recording, and in the part */
 };
 
 /* True for events that describe the recording as a whole and belong to every part of it. */
@@ -70,7 +65,9 @@ static bool is_selected(const struct selecting *s, const struct rec_event *e)
         const struct rec_thread *t = rec_thread(&e->object, "sampledThread");
         if (!t)
             t = rec_thread(&e->object, "eventThread");
-        if (!t || !pattern_match(f->thread, t->name, strlen(t->name)))
+        /* Traced calls and log records hold the name alone. */
+        const char *name = t ? t->name : rec_string(&e->object, "thread", NULL);
+        if (!name || !pattern_match(f->thread, name, strlen(name)))
             return false;
     }
     return !f->class_name || stack_matches(rec_stack(&e->object, "stackTrace"), f->class_name);
@@ -88,9 +85,19 @@ static int select_events(struct selecting *s, const struct file_map *map, struct
     struct rec_info info;
     recording_info(recording, &info);
     s->start_ns = info.start_ns;
+    s->end_ns = info.end_ns;
     struct rec_event e;
     while ((r = recording_next(recording, &e)) > 0) {
-        if (is_selected(s, &e) && vec_push(&s->kept, e.offset) < 0) {
+        s->end_ns = MAX(s->end_ns, e.start_ns);
+        if (s->type != e.object.type) {
+            s->type = e.object.type;
+            s->kind = export_kind_of(s->type->name);
+        }
+        s->there |= s->kind;
+        if (!is_selected(s, &e))
+            continue;
+        s->chosen |= s->kind;
+        if (vec_push(&s->kept, e.offset) < 0) {
             r = -ENOMEM;
             break;
         }
@@ -144,7 +151,7 @@ static void put_checkpoint(struct chunk *c, struct cursor event)
  */
 static int find_chain(struct map *ret, const uint8_t *file, uint64_t begin, uint64_t end)
 {
-    struct cursor header = cursor_of(file + begin + AT_CONSTANTS, 8);
+    struct cursor header = cursor_of(file + begin + HEAD_CONSTANTS, 8);
     uint64_t at = begin + cursor_be64(&header);
     while (at > begin && at < end) {
         bool added;
@@ -173,7 +180,7 @@ static bool copy_chunk(struct chunk *c, const uint8_t *file, uint64_t begin, uin
                        const uint64_t **kept, const uint64_t *last)
 {
     struct cursor cursor = cursor_of(file + begin, end - begin),
-                  header = cursor_of(file + begin + AT_METADATA, 8);
+                  header = cursor_of(file + begin + HEAD_METADATA, 8);
     uint64_t metadata = begin + cursor_be64(&header);
     buf_bytes(&c->out, cursor_take(&cursor, HEADER), HEADER);
     while (cursor_left(&cursor)) {
@@ -203,10 +210,25 @@ static bool copy_chunk(struct chunk *c, const uint8_t *file, uint64_t begin, uin
     return c->metadata != 0;
 }
 
-static void set_be64(struct buf *b, size_t at, uint64_t v)
+/* The span of a chunk in a part of the time is what the two have in common; it may be empty. */
+static void set_span(const struct selecting *s, uint8_t *head)
 {
-    v = htobe64(v);
-    memcpy(b->data + at, &v, sizeof(v));
+    const struct profile_filter *f = &s->source->filter;
+    if (!f->from_ns && !f->to_ns)
+        return;
+    uint64_t whole = (uint64_t)MAX(s->end_ns - s->start_ns, 0);
+    int64_t first = s->start_ns + (int64_t)MIN(f->from_ns, whole),
+            last = f->to_ns ? s->start_ns + (int64_t)MIN(f->to_ns, whole) : s->end_ns;
+    int64_t start = (int64_t)big_endian(head + HEAD_START),
+            duration = (int64_t)big_endian(head + HEAD_DURATION);
+    /* The header of a recorder that was killed has no duration. */
+    int64_t end = duration > 0 && start < INT64_MAX - duration ? start + duration : s->end_ns;
+    int64_t from = MIN(MAX(start, first), last), to = MAX(MIN(end, last), from);
+    uint64_t hz = big_endian(head + HEAD_HZ);
+    double ticks = (double)(from - start) * (hz ? (double)hz / 1e9 : 1);
+    put_big_endian(head + HEAD_START, (uint64_t)from);
+    put_big_endian(head + HEAD_DURATION, (uint64_t)(to - from));
+    put_big_endian(head + HEAD_TICKS, big_endian(head + HEAD_TICKS) + (uint64_t)(int64_t)ticks);
 }
 
 static int copy_chunks(const struct selecting *s, const struct file_map *map, FILE *out)
@@ -214,7 +236,7 @@ static int copy_chunks(const struct selecting *s, const struct file_map *map, FI
     const uint64_t *kept = s->kept.data, *last = kept + s->kept.len;
     int r = 0;
     for (uint64_t begin = 0, size; r == 0 && map->len - begin >= HEADER; begin += size) {
-        struct cursor c = cursor_of(map->data + begin + AT_SIZE, 8);
+        struct cursor c = cursor_of(map->data + begin + HEAD_SIZE, 8);
         size = cursor_be64(&c);
         if (memcmp(map->data + begin, "FLR", 4) != 0)
             break;
@@ -226,9 +248,10 @@ static int copy_chunks(const struct selecting *s, const struct file_map *map, FI
         if (r == 0)
             r = buf_error(&chunk.out);
         if (whole && r == 0) {
-            set_be64(&chunk.out, AT_SIZE, chunk.out.len);
-            set_be64(&chunk.out, AT_CONSTANTS, chunk.checkpoint);
-            set_be64(&chunk.out, AT_METADATA, chunk.metadata);
+            put_big_endian(chunk.out.data + HEAD_SIZE, chunk.out.len);
+            put_big_endian(chunk.out.data + HEAD_CONSTANTS, chunk.checkpoint);
+            put_big_endian(chunk.out.data + HEAD_METADATA, chunk.metadata);
+            set_span(s, chunk.out.data);
             chunk.out.data[AT_STATE] = 0; /* the chunk is complete */
             fwrite(chunk.out.data, 1, chunk.out.len, out);
         }
@@ -247,6 +270,11 @@ static int export_jfr(const struct export_source *s, FILE *out, struct buf *why)
         r = select_events(&selecting, &map, why);
     if (r == 0)
         r = copy_chunks(&selecting, &map, out);
+    unsigned left_out = selecting.there & ~selecting.chosen;
+    if (r == 0 && left_out && s->note) {
+        buf_string(s->note, "the selection leaves out all of: ");
+        export_kind_names(s->note, left_out);
+    }
     vec_release(&selecting.kept);
     file_map_release(&map);
     return r;
@@ -257,6 +285,7 @@ const struct export_format export_format_jfr = {
     .what = "a part of a flight recording: a window, threads, classes",
     .any = true,
     .holds = HOLDS_ALL,
+    .follows = FOLLOWS_THREAD | FOLLOWS_CLASS | FOLLOWS_TIME,
     .write = export_jfr,
     .detail = LOAD_SUMS,
 };

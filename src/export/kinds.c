@@ -4,6 +4,8 @@
 #include "export/export.h"
 #include "jfr/reader.h"
 
+#include <string.h>
+
 enum { TYPES_MAX = 8 };
 
 /* The last part of a sentence names the command that shows what only recordings hold. */
@@ -39,6 +41,26 @@ static const struct kind {
      {"jdk.GarbageCollection", "jdk.Compilation", "jvmscope.Compiled", "jvmscope.ClassLoading",
       "jvmscope.SafepointTotals", "jvmscope.ProcessFigures"}},
 };
+
+unsigned export_kind_of(const char *type)
+{
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
+        for (size_t k = 0; k < TYPES_MAX && kinds[i].types[k]; k++)
+            if (strcmp(type, kinds[i].types[k]) == 0)
+                return kinds[i].kind;
+    return 0;
+}
+
+void export_kind_names(struct buf *to, unsigned of)
+{
+    bool first = true;
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        if (!(of & kinds[i].kind))
+            continue;
+        buf_printf(to, "%s%s", first ? "" : ", ", kinds[i].name);
+        first = false;
+    }
+}
 
 /* Which of these kinds (HOLDS_... bits) a recording has; another file has none of them. */
 static unsigned kinds_in(const char *path, unsigned of)

@@ -19,6 +19,11 @@ enum export_kind {
 
 struct export_format;
 
+/* The kind of data (a HOLDS_... bit) that events of this type are, or 0. */
+unsigned export_kind_of(const char *type);
+/* Appends "traced calls and log records, coverage": the names of these kinds. */
+void export_kind_names(struct buf *to, unsigned of);
+
 /*
  * Calls f with "without requests, which .html, .otlp and .jfr hold" for each kind of data in a file
  * that the format lacks. profile: the file's, or NULL.

@@ -35,5 +35,6 @@ const struct export_format export_format_otlp = {
     .extension = ".otlp",
     .what = "OpenTelemetry's profiles (OTLP 1.11)",
     .holds = HOLDS_STACKS | HOLDS_REQUESTS,
+    .follows = FOLLOWS_SAMPLES,
     .write = export_otlp,
 };

@@ -312,6 +312,7 @@ const struct export_format export_format_pprof = {
     .what = "pprof",
     .one_metric = true,
     .holds = HOLDS_STACKS,
+    .follows = FOLLOWS_SAMPLES,
     .write = export_pprof,
     .detail = LOAD_THREADS,
 };

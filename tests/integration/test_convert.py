@@ -249,9 +249,74 @@ def test_what_a_format_has_no_place_for_is_told(jdk, tmp_path):
         told = [line.removeprefix(f"jvmscope: {other}: note: without ") for line in done.stderr.splitlines() if "note: without " in line]
         metrics = there if extension in (".collapsed", ".pb.gz", ".hprof", ".hprof.txt") else []
         assert done.returncode == 0 and told == metrics + [kind for kind, holds in KINDS.items() if extension not in holds], (extension, done.stderr)
-        if extension in STACKS and ".hprof" not in extension:  # which has no place for allocations at all, and says that
+        if extension in STACKS and extension != ".jfr" and ".hprof" not in extension:  # which has no place for allocations at all, and says that
             done = lab.jvmscope("convert", "--metric", "allocations", out, "-o", other)
             assert done.returncode == 0 and "without" not in done.stderr, done.stderr
+
+
+SAMPLES = {"--thread", "--class", "--from", "--to", "--request", "--slowest", "--metric"}
+FOLLOWS = {extension: SAMPLES for extension in STACKS} | {".jfr": SAMPLES - {"--request", "--slowest", "--metric"}} | \
+    {extension: set() for extension in THREADS}
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory):
+    """A recording with all kinds of data, most of which are not of the thread "main" alone."""
+    out = tmp_path_factory.mktemp("traced") / "all.jfr"
+    options = ("cpu=samples,threads=y,events=y,cover=y,include=Amounts,exceptions=counts,trace=Amounts.called,"
+               f"requests=Amounts.called(..),format=r,file={out}")
+    done = lab.Jdk(17).java("Amounts", jvm=("-Xmx128m", lab.Jdk(17).agent(options)))
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+def test_every_format_follows_a_selection_or_refuses_it(traced, tmp_path):
+    """Every format of the program's list, and every selection: the format follows it, or it is refused in a line."""
+    known = lab.jvmscope("convert", traced, "-o", "x.nosuch").stderr.split("formats are ")[1].strip().split(", ")
+    assert set(known) == set(FOLLOWS)
+    values = {"--thread": "nosuch", "--class": "nosuch", "--from": "1h", "--to": "1us", "--request": "nosuch", "--slowest": "1%", "--metric": "samples"}
+    for extension, follows in FOLLOWS.items():
+        for option, value in values.items():
+            other = tmp_path / f"x{extension}"
+            done = lab.jvmscope("convert", option, value, traced, "-o", other)
+            if option not in follows:
+                assert done.returncode == 2 and done.stderr.count("\n") == 1, (extension, option, done)
+                assert f"{other}: {option} cannot select a part for this format: " in done.stderr, (extension, option, done)
+            else:
+                assert "cannot select a part for this format" not in done.stderr, (extension, option, done)
+            if option not in follows or value in ("nosuch", "1h"):
+                assert done.returncode != 0 and not other.exists(), (extension, option, done)
+            other.unlink(missing_ok=True)
+
+
+def test_a_part_says_what_the_selection_leaves_out(traced, tmp_path):
+    part = tmp_path / "part.jfr"
+    done = lab.jvmscope("convert", "--thread", "main", traced, "-o", part)
+    assert done.returncode == 0, done.stderr
+    note, = [line for line in done.stderr.splitlines() if "the selection leaves out all of: " in line]
+    assert "coverage" in note and "the counts of exceptions" in note and "traced calls" not in note, note
+    assert lab.output("trace", part) == lab.output("trace", "--thread", "main", traced).replace(str(traced), str(part))
+    # Nothing is left out without a selection.
+    done = lab.jvmscope("convert", traced, "-o", part)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.jdks(17)
+@pytest.mark.parametrize("recorder", ["jvmscope", "JFR"])
+def test_the_span_of_a_part_is_that_of_the_selection(recorder, jdk, tmp_path):
+    """Also of a recording that JFR made, whose ticks are not nanoseconds."""
+    whole, part = tmp_path / "whole.jfr", tmp_path / "part.jfr"
+    how = (jdk.agent(f"cpu=samples,threads=y,events=y,format=r,file={whole}") if recorder == "jvmscope"
+           else f"-XX:StartFlightRecording=filename={whole},settings=profile")
+    assert jdk.java("Busy", 2, 2, jvm=("-Xmx64m", how)).returncode == 0
+    flags = ("--from", "0.5s", "--to", "1.25s")
+    assert lab.jvmscope("convert", *flags, whole, "-o", part).returncode == 0
+    assert lab.read_json("vm", "--json", part)["duration_ns"] == pytest.approx(0.75e9, abs=1000)
+    assert ", in 750 ms" in lab.output("report", part)
+    assert [m["self"] for m in report(part)["samples"]["methods"]] == [m["self"] for m in report(whole, *flags)["samples"]["methods"]]
+    # Times count from the start of the part.
+    early, late = report(part, "--to", "0.4s")["samples"]["total"], report(whole, "--from", "0.5s", "--to", "0.9s")["samples"]["total"]
+    assert abs(early - late) <= 1 and early > 0
 
 
 @pytest.mark.jdks(17)
