@@ -152,6 +152,8 @@ static int take_value(struct capture *c, const struct option_row *row, const cha
     _cleanup_(buf_release) struct buf why = BUF(4096);
     if (row->kind == OPTION_DURATION && *value && !value[strspn(value, "0123456789.")]) {
         buf_printf(&why, "%s needs a unit: %ss, %sms, %sus", value, value, value, value);
+    } else if (row->kind == OPTION_SHARE && *value && !value[strspn(value, "0123456789.")]) {
+        buf_printf(&why, "%s needs a percent sign: %s%%", value, value);
     } else if (c->given >> which & 1 && !may_come_again(which)) {
         buf_string(&why, "given twice");
     } else {

@@ -14,16 +14,25 @@ void complain_as(const char *path, const char *shown)
     alias_shown = shown;
 }
 
+/* Reasons may name the file as well. */
+static void put_shown(struct buf *line, const char *text)
+{
+    size_t n = alias_path ? strlen(alias_path) : 0;
+    for (const char *at; n && (at = strstr(text, alias_path)); text = at + n)
+        buf_printf(line, "%.*s%s", (int)(at - text), text, alias_shown);
+    buf_string(line, text);
+}
+
 int complain(const char *where, const char *what, const char *why)
 {
     _cleanup_(buf_release) struct buf line = BUF(1 << 20);
     const char *parts[] = {where, what, why};
     buf_string(&line, "jvmscope");
-    if (where && alias_path && strcmp(where, alias_path) == 0)
-        parts[0] = alias_shown;
     for (int i = 0; i < 3; i++) {
-        if (parts[i])
-            buf_printf(&line, ": %s", parts[i]);
+        if (parts[i]) {
+            buf_string(&line, ": ");
+            put_shown(&line, parts[i]);
+        }
     }
     fprintf(stderr, "%s\n", buf_str(&line));
     return 1;

@@ -91,6 +91,7 @@ static bool asks_for(const struct asked *row, const char *name, const char *valu
  */
 struct settings {
     bool on[OPTION_COUNT], asked[ARRAY_SIZE(rows)];
+    bool only_named; /* --requests names methods and has no "auto" */
 };
 
 static void note_setting(struct settings *s, const struct rec_event *e)
@@ -100,6 +101,9 @@ static void note_setting(struct settings *s, const struct rec_event *e)
     int option = option_find(name, strlen(name));
     if (option >= 0)
         s->on[option] = strcmp(value, "n") != 0;
+    if (option == OPT_REQUESTS)
+        s->only_named =
+            strchr(value, '.') && strncmp(value, "auto:", 5) != 0 && !strstr(value, ":auto");
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         s->asked[i] |= asks_for(&rows[i], name, value);
 }
@@ -144,7 +148,7 @@ void contents_report(const char *path, const char *shown)
                 buf_printf(&text, ", but %s %s", nested, i == OPT_SHOW ? "has" : "was");
             complain(i >= 0 && option_table[i].flag ? option_table[i].flag : option,
                      i == OPT_SHOW ? "no class that was loaded has this field"
-                                   : "no class that was loaded matches",
+                                   : "nothing that was loaded matches",
                      buf_str(&text));
             continue;
         }
@@ -152,7 +156,12 @@ void contents_report(const char *path, const char *shown)
     }
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         if (s.asked[i] && !has_any(r, rows[i].types))
-            complain(shown, rows[i].nothing, NULL);
+            complain(shown,
+                     s.only_named && strcmp(rows[i].option, "requests") == 0
+                         ? "holds no requests: no method that --requests names was called in this "
+                           "time"
+                         : rows[i].nothing,
+                     NULL);
 }
 
 /* ---- what shows it ---- */

@@ -85,7 +85,9 @@ static int check_folder(const struct run *run)
     char folder[PATH_MAX];
     snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(run->file, '/') - run->file) + 1,
              run->file);
-    return is_java(run) && !has_no_place(run) && access(folder, W_OK) < 0 ? -errno : 0;
+    if (has_no_place(run) || access(folder, W_OK) == 0)
+        return 0;
+    return is_java(run) || errno == ENOENT || errno == ENOTDIR ? -errno : 0;
 }
 
 /* java gets an argument. Anything else, which starts java itself, gets the environment variable. */

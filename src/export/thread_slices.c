@@ -12,7 +12,7 @@ int thread_slices_load(struct timeline **ret, const char *path, struct buf *why)
     int r = timeline_load(ret, path, why);
     if (r < 0 || (*ret)->n_nodes)
         return r;
-    buf_printf(why, "%s holds nothing about threads: record with --threads", path);
+    buf_string(why, "the recording holds nothing about threads: record with --threads");
     return -ENODATA;
 }
 

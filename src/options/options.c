@@ -72,6 +72,18 @@ static int begin_trace(struct options *o, char *patterns, struct buf *message)
     return 0;
 }
 
+/* An option that may be given once, or once `where`, was given as `first` before. */
+static void say_twice(struct buf *message, enum option which, const char *text, const char *first,
+                      const char *where)
+{
+    option_put(message, which, text);
+    buf_printf(message, ": given twice%s", where);
+    if (text && first && strcmp(text, first) != 0) {
+        buf_string(message, ", the first time as ");
+        option_put(message, which, first);
+    }
+}
+
 /*
  * A condition belongs to the trace= before it. A condition before the first trace= is allowed only
  * if there is a single trace=, to which it then belongs.
@@ -82,10 +94,7 @@ static int give_condition(struct options *o, const char *text, struct buf *messa
     struct option_trace *t = o->n_traces ? &o->traces[o->n_traces - 1] : NULL;
     const char *before = t ? t->condition : v->text;
     if (before) {
-        option_put(message, OPT_IF, text);
-        buf_printf(message, ": given twice%s, and ", t ? " for one trace" : "");
-        option_put(message, OPT_IF, before);
-        buf_string(message, " before");
+        say_twice(message, OPT_IF, text, before, t ? " for one trace" : "");
         return -EINVAL;
     }
     if (t)
@@ -138,12 +147,9 @@ static int give(struct options *o, enum option which, char *text, struct buf *me
         r = join(o, which, text, message);
     else if (r == 0 && v->given && !(new.text = both(which, v->text, text)))
         r = -EEXIST;
-    if (r == -EEXIST) {
-        option_put(message, which, text);
-        buf_string(message, ": given twice, and ");
-        option_put(message, which, v->text);
-        buf_string(message, " before");
-    } else if (r == 0 && !row->separator)
+    if (r == -EEXIST)
+        say_twice(message, which, text, v->text, "");
+    else if (r == 0 && !row->separator)
         *v = new;
     v->given = true;
     return r == -EEXIST ? -EINVAL : r;

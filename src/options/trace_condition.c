@@ -140,6 +140,7 @@ static int parse_literal(struct logic_parser *p, int number, struct cond_test *t
     bool is_true = logic_take_word(p, "true");
     if (is_true || logic_take_word(p, "false")) {
         t->number = is_true;
+        t->boolean = true;
         return 0;
     }
     const char *before = p->at;
@@ -235,10 +236,20 @@ static bool is_same_value(const struct cond_test *a, const struct cond_test *b)
            strcmp(a->path ? a->path : "", b->path ? b->path : "") == 0;
 }
 
+/* Whether the test holds for calls that throw, and for no others. */
+static bool needs_exception(const struct cond_test *t)
+{
+    return t->what == COND_THROWN && (t->op == LOGIC_IS || (logic_compare(t->op, 1, t->number) &&
+                                                            !logic_compare(t->op, 0, t->number)));
+}
+
 static bool exclude_each_other(const void *context, int a, int b)
 {
     const struct condition *c = context;
     const struct cond_test *x = &c->tests[a], *y = &c->tests[b];
+    if ((needs_exception(x) && y->what == COND_RETURN) ||
+        (needs_exception(y) && x->what == COND_RETURN))
+        return true;
     if (!is_same_value(x, y) || x->op == LOGIC_IS || y->op == LOGIC_IS)
         return false;
     if (x->kind != y->kind) { /* a char has a number and a text */
@@ -259,8 +270,8 @@ int condition_parse(struct condition **ret, const char *text, struct buf *why)
     struct logic_parser p = {.logic = &c->logic, .why = why, .test = parse_test, .context = c};
     int r = logic_parse(&p, text), first;
     if (r == 0 && logic_contradicts(&c->logic, exclude_each_other, c, &first)) {
-        buf_string(why, "condition: two comparisons of the same value exclude each other, so that "
-                        "this never holds");
+        buf_string(why, "condition: two of its comparisons exclude each other, so that this never "
+                        "holds");
         r = -EINVAL;
     }
     if (r < 0) {

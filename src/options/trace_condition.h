@@ -47,6 +47,7 @@ struct cond_test {
     enum logic_op op;
     enum cond_kind kind;
     double number;
+    bool boolean; /* the number was written as true or false */
     const char *text;
 };
 

@@ -42,7 +42,7 @@ static const char *pattern_fault(const char *p)
         return "names are written with dots";
     if (strcspn(p, ");[\n\r\t") < name)
         return "no class or method has such a name";
-    if (p[name] && !is_descriptor(p + name))
+    if (p[name] && strcmp(p + name, "(..)") != 0 && !is_descriptor(p + name))
         return "what stands behind the name is no descriptor, such as (ILjava/lang/String;)V";
     return NULL;
 }

@@ -342,7 +342,7 @@ def test_what_counts_have_not_is_said(tmp_path):
     for extension in (".json", ".pftrace", ".trcxml"):
         other = tmp_path / f"x{extension}"
         done = lab.jvmscope("convert", out, "-o", other)
-        assert (done.returncode, done.stderr) == (1, f"jvmscope: {other}: cannot write: {out} holds nothing about threads: record with --threads\n")
+        assert (done.returncode, done.stderr) == (1, f"jvmscope: {other}: cannot write: the recording holds nothing about threads: record with --threads\n")
         assert not other.exists()
     text = tmp_path / "x.hprof.txt"
     assert lab.jvmscope("convert", out, "-o", text).returncode == 0

@@ -138,6 +138,9 @@ def test_truncated_at_every_boundary(tmp_path):
         answer = survives(write(tmp_path, whole[:at]), "summary")
         if answer is not None and at not in d.boundaries:
             assert any("PARTIAL" in n for n in answer["notes"]), at
+            leaks = survives(tmp_path / "x.hprof", "leaks")
+            assert leaks["suspects"] or any("cannot be known" in n for n in leaks["notes"]), leaks
+            assert not any("No suspects" in n for n in leaks["notes"]), leaks
             partial += 1
     assert partial > 30
     assert spooled() == before

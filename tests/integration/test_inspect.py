@@ -55,6 +55,11 @@ def test_threads_classes_objects_as_they_are(jdk, jvmscope, program):
 
 
 def test_classes_and_statics(jdk, jvmscope, program):
+    loaded = ask(jvmscope, program, "classes")
+    ours = [c["class"] for c in loaded["classes"] if c["class"].startswith(("java.lang.Jvmscope", "jvmscope."))]
+    assert not ours and loaded["loaded"] == len(loaded["classes"]) > 300, ours
+    assert not [c for c in ask(jvmscope, program, "class", "java.lang.Object")["subclasses"] if "vmscope" in c]
+    assert jvmscope("inspect", program.pid, "class", "java.lang.JvmscopeEnding").returncode == 1
     known = ask(jvmscope, program, "class", "Inspected$Known")
     assert known["supers"] == ["Inspected$Base", "java.lang.Object"] and known["interfaces"] == ["java.lang.Runnable"]
     assert known["source"] == "Inspected.java" and known["version"] == 52 and known["status"] == "initialized"

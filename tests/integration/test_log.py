@@ -55,7 +55,7 @@ def test_locals_and_fields_at_lines(jdk, jvmscope, tmp_path):
 
 def test_reads_and_writes_of_fields(jdk, jvmscope, tmp_path):
     events = record(jdk, jvmscope, tmp_path / "w.jfr",
-                    "watch=" + ":".join(f"Logged.{f}" for f in ("count", "real", "total", "wide", "flag", "ref", "nosuch")) + ":Elsewhere.count")
+                    "watch=" + ":".join(f"Logged.{f}" for f in ("count", "count", "real", "total", "wide", "flag", "ref", "nosuch")) + ":Elsewhere.count")
     assert notes(events) == ["Logged.nosuch note: nothing was watched: the class is loaded and declares no field of this name",
                              "Elsewhere.count note: nothing was watched: no class of this name is loaded"]
     events = [e for e in events if e["kind"] != "log"]

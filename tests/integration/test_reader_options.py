@@ -4,6 +4,7 @@ the command's own help lists them. Neither a VM nor a file exists, because what 
 for."""
 import os
 import re
+import subprocess
 
 import lab
 import pytest
@@ -67,6 +68,57 @@ def test_trace_of_a_vm_takes_its_own_option_alone():
     for words in ((pid, "list"), (pid, "remove", "a.B.c"), (FILE,)):
         code, out, said = run("trace", "--if", "arg1 > 1", *words)
         assert code == 2 and "--if: goes with PID add PATTERN" in said, (words, said)
+
+
+def test_a_selection_that_selects_nothing_changes_what_is_shown_or_is_refused(tmp_path):
+    """--exceptions used to ignore three options of trace."""
+    jdk, out = lab.Jdk(17), tmp_path / "t.jfr"
+    done = jdk.java("Throws", jvm=("-Xmx64m", jdk.agent(
+        f"format=r,cpu=samples,threads=y,exceptions=stacks,events=y,requests=Throws.deep:Throws.divide,trace=Throws.*,file={out}")))
+    assert done.returncode == 0, done.stderr
+    nothing = {"--thread": "nosuch", "--method": "nosuch", "--class": "nosuch", "--lock": "nosuch", "--name": "nosuch", "--end": "nosuch",
+               "--request": "nosuch", "--min": "100h", "--over": "100h", "--from": "100h"}
+    alike, tried = [], set()
+    for words in (["report"], ["convert", "-o", "/dev/stdout"], ["trace"], ["trace", "--exceptions"], ["requests"], ["vm"],
+                  *(name.split() for command in ("threads", "requests") for name, _ in verbs_of(command))):
+        operands = ["1", out] if words == ["requests", "show"] else [out]
+        whole = run(*words, *operands)
+        if whole[0] != 0:
+            continue
+        for _, flag, _ in [m.groups() for m in map(OPTION.match, run(*[w for w in words if w != "--exceptions"], "--help")[1].splitlines()) if m]:
+            if flag in nothing:
+                tried.add((" ".join(words), flag))
+                if run(*words, flag, nothing[flag], *operands)[:2] == whole[:2]:
+                    alike.append((words, flag))
+    assert not alike, alike
+    assert {("trace --exceptions", "--thread"), ("trace --exceptions", "--min"), ("trace", "--method"), ("report", "--thread"),
+            ("threads summary", "--from"), ("requests", "--from")} <= tried, tried
+
+
+def test_words_about_values_name_what_differs():
+    said = run("run", "--cpu=samples", "--cpu=samples", "--", "/no/such/program")[2]
+    assert "--cpu=samples: given twice\n" in said, said
+    said = run("run", "--trace=a.B.c", "--if=arg1 > 1", "--if=arg1 > 2", "--", "/no/such/program")[2]
+    assert "--if=arg1 > 2: given twice for one trace, the first time as --if=arg1 > 1\n" in said, said
+    said = run("run", "--always", "--budget=5", "--", "/no/such/program")[2]
+    assert "--budget: 5 needs a percent sign: 5%\n" in said, said
+
+
+def test_a_folder_that_is_not_there_is_said_before_the_program_starts(tmp_path):
+    """java in a script used to start and to end with the agent's message."""
+    for program in ("java", "sh"):
+        code, out, said = run("run", "-o", tmp_path / "no" / "x.jfr", "--", program, "-c", "echo started")
+        assert (code, out, said) == (1, "", f"jvmscope: {tmp_path}/no/x.jfr: cannot write: No such file or directory\n"), (program, said)
+
+
+def test_what_cannot_be_fetched_is_named_as_the_user_named_it(jdk, tmp_path):
+    """It used to be called /proc/self/fd/4."""
+    process = jdk.start_java("Busy", 60, jvm=[jdk.agent(f"format=r,cpu=samples,file={tmp_path}/a.jfr")], stdout=subprocess.PIPE)
+    lab.read_until(process.stdout, "ready")
+    for extension in (".pftrace", ".json", ".trcxml"):
+        out = tmp_path / f"x{extension}"
+        code, _, said = run("stop", "-o", out, process.pid) if extension == ".trcxml" else run("dump", "-o", out, process.pid)
+        assert code == 1 and f"{out}: cannot write: the recording holds nothing about threads" in said and "/proc/" not in said, said
 
 
 class Verb:

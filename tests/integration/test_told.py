@@ -179,7 +179,7 @@ def test_patterns_of_classes_that_match_nothing_are_reported(jdk, tmp_path, busy
     options = ("--locks", "no.Such,java.lang.Object", "--cover", "--include", "Busy*,nono.*", "--exclude", "nana.*,java.*",
                "--trace", "Busy.nosuch", "--to-string", "no.Such,Busy")
     told = run(jdk, tmp_path / "r.jfr", *options, "--show", "no.Such.f,Busy.nosuch,Busy.sink", "--log", "No:1 x;Busy:1 x", "--watch", "No.f")
-    assert [l for l in told if "matches" in l] == [f"jvmscope: --{o}: no class that was loaded matches: {p}" for o, p in (
+    assert [l for l in told if "matches" in l] == [f"jvmscope: --{o}: nothing that was loaded matches: {p}" for o, p in (
         ("locks", "no.Such"), ("include", "nono.*"), ("exclude", "nana.*"), ("to-string", "no.Such"))]
     assert [l for l in told if "--show" in l] == [f"jvmscope: --show: no class that was loaded has this field: {f}" for f in ("no.Such.f", "Busy.nosuch")]
     for place, why in (("No:1", "nothing was logged: no class of this name is loaded"),
@@ -191,7 +191,7 @@ def test_patterns_of_classes_that_match_nothing_are_reported(jdk, tmp_path, busy
     assert [l for l in said(done).splitlines() if "matches" in l] == [f"jvmscope: note: {o}: no class that is loaded so far matches"
                                                                       for o in ("--locks no.Such", "--include nono.*", "--exclude nana.*", "--to-string no.Such")]
     done = lab.jvmscope("stop", "-o", tmp_path / "a.jfr", pid)
-    assert said(done).count("no class that was loaded matches") == 4
+    assert said(done).count("nothing that was loaded matches") == 4
     # Nested classes with a dot, as people write them.
     done = lab.jvmscope("attach", "--trace", "java.util.HashMap.Node.getKey", "--to-string", "java.util.HashMap.Node",
                         "--log", "java.util.HashMap.Node:1 x", "-t", "50ms", "-o", tmp_path / "n.jfr", pid)

@@ -277,6 +277,12 @@ NEVER = (
     ("Traced$Calls.ints", "arg1 == null && time > 1ms", "arg1 of Traced$Calls.ints is a byte and never null"),
     ("Traced$Calls.ints", "arg4 == 'x'", "arg4 of Traced$Calls.ints is an int and never a text"),
     ("Traced$Calls.ints", "arg2.length > 1", "arg2 of Traced$Calls.ints is a short, which has no length"),
+    ("Traced$Calls.ints", "arg1 > 1000", "arg1 of Traced$Calls.ints is a byte, none of which passes the comparison with 1000"),
+    ("Traced$Calls.ints", "arg4 > 99999999999", "arg4 of Traced$Calls.ints is an int, none of which passes the comparison with 99999999999"),
+    ("Traced$Calls.ints", "arg4 == 1.5", "arg4 of Traced$Calls.ints is an int, none of which passes the comparison with 1.5"),
+    ("Traced$Calls.ints", "arg5 == 2", "arg5 of Traced$Calls.ints is a boolean, none of which passes the comparison with 2"),
+    ("Traced$Calls.ints", "arg4 == true", "arg4 of Traced$Calls.ints is an int and never true or false"),
+    ("Traced$Calls.longs", "arg1 < -1e19", "arg1 of Traced$Calls.longs is a long, none of which passes the comparison with -1e+19"),
     ("Traced$Calls.strings", "arg1 > 5 || return == 2", "arg1 of Traced$Calls.strings is a text and never a number"),
     ("Traced$Calls.nothing", "return != null", "return of Traced$Calls.nothing is not there: the method returns nothing"),
     ("Traced$Calls.nothing", "this != null", "this of Traced$Calls.nothing is not there: the method is static, or a constructor"))
@@ -287,11 +293,13 @@ def test_a_condition_that_can_never_hold_whatever_the_method_is_refused_before_t
                             ("arg1 > 5 && arg1 <= 5", "exclude each other"), ("arg1 == 'a' && arg1 == 'b'", "exclude each other"),
                             ("this.f == null && this.f == 'x'", "exclude each other"), ("arg1 == null && arg1 != null", "exclude each other"),
                             ("thrown || time > 5ms && time < 1ms", "exclude each other"), ("thread == 'a' && (thread == 'b')", "exclude each other"),
-                            ("time < 0ms", "less than 0"), ("arg1.length < 0", "less than 0"), ("depth == -1", "less than 0"), ("arg1.length <= -2", "less than 0")):
+                            ("time < 0ms", "less than 0"), ("arg1.length < 0", "less than 0"), ("depth == -1", "less than 0"), ("thrown && return == 1", "exclude each other"),
+                            ("return != 1 && thrown == true", "exclude each other"), ("arg1.length <= -2", "less than 0")):
         done = lab.jvmscope("run", "--trace", "Traced$Calls.ints", "--if", condition, "-o", tmp_path / "n.jfr", "--", "touch", tmp_path / "ran")
         assert done.returncode == 2 and said in done.stderr and "never holds" in done.stderr and not list(tmp_path.iterdir()), (condition, done.stderr)
     for condition in ("arg1 > 5 && arg1 < 7", "arg1 >= 5 && arg1 <= 5", "arg1 != null && arg1 == 'x'", "arg1 == 'a' || arg1 == 'b'", "arg1.f == 1 && arg1.g == 2",
-                      "!(arg1 > 5) && arg1 < 3", "time >= 0ms", "arg1 < 0", "arg1 == 'x' && arg1 > 5", "arg1.length == 0", "arg1.length < 3 && arg1 == 'x'", "arg1 != 1 && arg1 != 2"):
+                      "!(arg1 > 5) && arg1 < 3", "time >= 0ms", "arg1 < 0", "arg1 == 'x' && arg1 > 5", "arg1.length == 0", "arg1.length < 3 && arg1 == 'x'", "arg1 != 1 && arg1 != 2",
+                      "thrown || return == 1", "thrown == false && return == 1", "!thrown && return == 1"):
         done = lab.jvmscope("run", "--trace", "Traced$Calls.ints", "--if", condition, "-o", tmp_path / "n.jfr", "--", "true")
         assert done.returncode != 2 and "condition:" not in done.stderr, (condition, done.stderr)
 
@@ -326,6 +334,27 @@ def test_a_condition_that_can_never_hold_is_refused_on_attach_and_add(jdk, jvmsc
         assert listed["patterns"] == ["TracedForever.one"]
         assert jvmscope("stop", "-o", out, process.pid).returncode == 0
         assert {c["method"].split("(")[0] for c in calls(jvmscope, out)} == {"TracedForever.one"}
+    finally:
+        process.communicate("\n")
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_methods_are_named_as_requests_are_and_overloads_are_told(jdk, jvmscope, tmp_path):
+    process = jdk.start_java("TracedForever", jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        out = tmp_path / "a.jfr"
+        done = jvmscope("attach", "-t", "300ms", "--trace", "TracedForever.one(..)", "-o", out, process.pid)
+        assert done.returncode == 0 and "nothing" not in done.stderr, done.stderr
+        assert {c["method"].split("(")[0] for c in calls(jvmscope, out)} == {"TracedForever.one"}
+        for pattern in ("TracedForever.one(int)", "TracedForever.one(F)I"):
+            done = jvmscope("attach", "-t", "50ms", "--trace", pattern, "-o", out, process.pid)
+            assert "TracedForever is loaded and has no such method; there is one(I)I\n" in done.stderr, done.stderr
+        done = jvmscope("attach", "-t", "50ms", "--trace", "java.util.concurrent.ConcurrentHashMap.Node.*", "-o", out, process.pid)
+        assert ", but java.util.concurrent.ConcurrentHashMap$Node is\n" in done.stderr, done.stderr
+        done = jvmscope("attach", "-t", "50ms", "--requests", "TracedForever.nosuch(..)", "-o", out, process.pid)
+        assert "--requests TracedForever.nosuch: nothing so far: the class is loaded and has no such method\n" in done.stderr, done.stderr
+        assert "matches" not in done.stderr and f"{out}: holds no requests: no method that --requests names was called in this time\n" in done.stderr, done.stderr
     finally:
         process.communicate("\n")
 
@@ -697,7 +726,7 @@ def test_texts_of_classes_that_a_pattern_means(jdk, jvmscope, tmp_path):
     """A pattern used to be reported as matching and had no effect."""
     out = tmp_path / "t.jfr"
     done = jvmscope("run", "--trace=Kinds.optional", "--to-string=java.util.Opt*,no.*", "-o", out, "--", *jdk.command("java", "-cp", lab.compiled("Kinds"), "Kinds"))
-    assert "--to-string: no class that was loaded matches: no.*\n" in done.stderr and done.stderr.count("matches: ") == 1, done.stderr
+    assert "--to-string: nothing that was loaded matches: no.*\n" in done.stderr and done.stderr.count("matches: ") == 1, done.stderr
     assert "{Optional[x]}" in lab.output("trace", out)
 
 

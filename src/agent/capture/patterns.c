@@ -39,6 +39,7 @@ struct pattern {
     enum option option;
     char *text;
     bool matched;
+    bool is_method;   /* of a class that is loaded */
     char nested[256]; /* a class that has $ where the pattern has dots; "" for none */
 };
 
@@ -75,7 +76,7 @@ static void split(struct patterns *ret, enum option option, const char *list)
         size_t n = strcspn(p, separators), shown = MIN(length(option, p), n);
         char *text = shown ? strndup(p, shown) : NULL;
         if (text)
-            ret->of[ret->n++] = (struct pattern){option, text, false, ""};
+            ret->of[ret->n++] = (struct pattern){.option = option, .text = text};
         p += n + (p[n] != 0);
     }
 }
@@ -133,6 +134,15 @@ static bool is_meant(const struct pattern *p, jclass c, struct str name)
     return choice_is_class(name, class_name) && class_declares_field(vm.ti, c, dot + 1);
 }
 
+/* Whether the class is that in front of the last dot, whose method the pattern names. */
+static bool names_class(const struct pattern *p, struct str name)
+{
+    const char *dot = strrchr(p->text, '.');
+    _cleanup_free_ char *class =
+        dot && p->option != OPT_SHOW ? strndup(p->text, (size_t)(dot - p->text)) : NULL;
+    return class && choice_is_class(name, class);
+}
+
 static bool match(void *context, jclass c, struct str name)
 {
     struct patterns *p = context;
@@ -141,7 +151,9 @@ static bool match(void *context, jclass c, struct str name)
     for (unsigned i = 0; i < p->n; i++) {
         struct pattern *one = &p->of[i];
         one->matched = one->matched || is_meant(one, c, name);
-        if (one->matched || one->nested[0] || !unnested.len || !is_meant(one, c, unnested))
+        one->is_method = one->is_method || names_class(one, name);
+        bool better = !one->nested[0] || name.len < strlen(one->nested);
+        if (one->matched || !better || !unnested.len || !is_meant(one, c, unnested))
             continue;
         dotted_copy(one->nested, sizeof(one->nested), name);
     }
@@ -178,10 +190,12 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         fill(&p, s, jni);
     for (unsigned i = 0; i < p.n; i++)
         if (!p.of[i].matched)
-            session_message(s, "%s %s: no class that is loaded so far %s%s%s",
-                            option_table[p.of[i].option].name, p.of[i].text,
-                            p.of[i].option == OPT_SHOW ? "has this field" : "matches",
-                            p.of[i].nested[0] ? ", but there is " : "", p.of[i].nested);
+            session_message(
+                s, "%s %s: %s%s%s", option_table[p.of[i].option].name, p.of[i].text,
+                p.of[i].is_method ? "nothing so far: the class is loaded and has no such method"
+                : p.of[i].option == OPT_SHOW ? "no class that is loaded so far has this field"
+                                             : "no class that is loaded so far matches",
+                p.of[i].nested[0] ? ", but there is " : "", p.of[i].nested);
     return 0;
 }
 

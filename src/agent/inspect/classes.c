@@ -2,7 +2,6 @@
 /* classes, class, statics, modules. */
 #include "agent/inspect/inspect.h"
 
-#include "agent/vm/loaded_classes.h"
 #include "base/map.h"
 
 #include <errno.h>
@@ -50,7 +49,7 @@ static bool matches(const char *pattern, const char *name)
 int inspect_classes(struct inspection *i)
 {
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
-    if (loaded_classes(i->ti, i->jni, &all) < 0)
+    if (inspect_loaded(i, &all) < 0)
         return -ENOTSUP;
     json_key_i64(i->out, "loaded", all.n);
     json_key_array(i->out, "classes");
@@ -258,7 +257,7 @@ static void put_hierarchy(struct inspection *i, jclass c)
         vm_free(list);
     }
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
-    if (loaded_classes(i->ti, i->jni, &all) < 0)
+    if (inspect_loaded(i, &all) < 0)
         return;
     json_key_array(i->out, "subclasses");
     for (jint k = 0; k < all.n; k++) {

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
 #include "base/json.h"
 
@@ -97,6 +98,8 @@ char *inspect_class_name(struct inspection *i, jclass c);
  * have it; NULL when there is none.
  */
 jclass inspect_class_by_name(struct inspection *i, const char *name);
+/* As loaded_classes, without those of the agent. */
+int inspect_loaded(struct inspection *i, struct loaded_classes *ret) must_check;
 /* The value of a field. False when it cannot be read. */
 bool inspect_field_value(struct inspection *i, jobject holder, jclass c, jfieldID f,
                          const char *signature, bool is_static, jvalue *ret);

@@ -2,9 +2,9 @@
 /* Names and values, read only from fields: nothing here runs code of the program. */
 #include "agent/inspect/inspect.h"
 #include "agent/vm/lambda.h"
-#include "agent/vm/loaded_classes.h"
 
 #include "base/dotted.h"
+#include "base/generated_name.h"
 #include "base/real.h"
 
 #include <stdio.h>
@@ -51,11 +51,26 @@ char *inspect_class_name(struct inspection *i, jclass c)
     return signature ? inspect_type_name(signature) : strdup("?");
 }
 
+int inspect_loaded(struct inspection *i, struct loaded_classes *ret)
+{
+    int r = loaded_classes(i->ti, i->jni, ret);
+    jint n = 0;
+    for (jint k = 0; r == 0 && k < ret->n; k++) {
+        _cleanup_free_ char *name = inspect_class_name(i, ret->of[k]);
+        if (name && generated_name_is_agents(name, strlen(name)))
+            (*i->jni)->DeleteLocalRef(i->jni, ret->of[k]);
+        else
+            ret->of[n++] = ret->of[k];
+    }
+    ret->n = n;
+    return r;
+}
+
 jclass inspect_class_by_name(struct inspection *i, const char *name)
 {
     _cleanup_(loaded_classes_release) struct loaded_classes all = {0};
     jclass found = NULL;
-    if (loaded_classes(i->ti, i->jni, &all) < 0)
+    if (inspect_loaded(i, &all) < 0)
         return NULL;
     for (jint k = 0; k < all.n && !found; k++) {
         _cleanup_free_ char *its = inspect_class_name(i, all.of[k]);

@@ -63,6 +63,11 @@ void batches_end(void)
     ending = true;
 }
 
+bool batches_ended(void)
+{
+    return atomic_load(&ending);
+}
+
 bool batches_rest(JNIEnv *jni, void (*pause)(JNIEnv *jni), uint64_t ns)
 {
     uint64_t start = now_ns();

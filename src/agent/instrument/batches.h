@@ -36,6 +36,8 @@ bool batches_rest(JNIEnv *jni, void (*pause)(JNIEnv *jni), uint64_t ns);
 void batches_hurry(bool on);
 /* The VM is ending: work in progress skips the remaining classes. Any thread. */
 void batches_end(void);
+/* Whether batches_end was called, so that classes may have been left as they are. */
+bool batches_ended(void);
 
 /*
  * Whether a class can be transformed once more. HotSpot adds the constants of the new code to those

@@ -300,7 +300,10 @@ void heap_suspects(struct page *p, const struct heap *h)
     struct accumulation accumulations[MAX_SUSPECTS];
     struct buf paths[MAX_SUSPECTS], texts[MAX_SUSPECTS];
     find_suspects(&f);
-    if (!f.n)
+    if (!f.n && h->dump->cut)
+        page_note(p, "Whether anything holds a tenth of the heap cannot be known: in the part of "
+                     "the dump that could be read, nothing does.");
+    else if (!f.n)
         page_note(p, "No suspects: nothing holds a tenth of the heap and 2 MiB or more.");
     for (size_t i = 0; i < f.n; i++) {
         paths[i] = BUF(1 << 20);

@@ -601,6 +601,11 @@ static int cmd_trace(const struct command *self, int argc, char **argv)
                  NULL);
         return 2;
     }
+    const char *of_calls = o.thread ? "--thread" : o.method ? "--method" : o.min ? "--min" : NULL;
+    if (o.exceptions && of_calls) {
+        complain(of_calls, "chooses calls, and --exceptions counts all exceptions", NULL);
+        return 2;
+    }
     if (o.exceptions && (o.from_ns || o.to_ns)) {
         complain(self->name, "--exceptions counts those of the whole recording", NULL);
         return 2;

@@ -19,8 +19,9 @@ bool trace_matches_first(const char *p, struct str class_name, struct str method
 {
     size_t n = strcspn(p, ":"), name = strcspn(p, "(:");
     _cleanup_free_ char *pattern = strndup(p, name);
+    bool any = name >= n || (n - name == 4 && memcmp(p + name, "(..)", 4) == 0);
     return pattern && n && choice_matches(pattern, class_name, method) &&
-           (name >= n ||
+           (any ||
             (descriptor.len == n - name && memcmp(descriptor.data, p + name, n - name) == 0));
 }
 

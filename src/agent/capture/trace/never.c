@@ -75,6 +75,28 @@ static bool say(struct fit *f, const struct cond_test *t, const char *what)
     return true;
 }
 
+/* Whether no value of a primitive type passes the comparison; float and double have no limits. */
+static bool out_of_range(char type, const struct cond_test *t)
+{
+    static const struct {
+        char type;
+        double low, high;
+    } ranges[] = {{'Z', 0, 1},
+                  {'B', INT8_MIN, INT8_MAX},
+                  {'C', 0, UINT16_MAX},
+                  {'S', INT16_MIN, INT16_MAX},
+                  {'I', INT32_MIN, INT32_MAX},
+                  {'J', (double)INT64_MIN, (double)INT64_MAX}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
+        if (ranges[i].type == type)
+            return logic_excludes(t->op, t->number, LOGIC_GE, ranges[i].low) ||
+                   logic_excludes(t->op, t->number, LOGIC_LE, ranges[i].high) ||
+                   (t->op == LOGIC_EQ && t->number > -1e15 && t->number < 1e15 &&
+                    t->number != (double)(int64_t)t->number);
+    return false;
+}
+
 /* A value of a declared type; the object may be of a subclass. */
 static bool never_of_type(struct fit *f, const struct cond_test *t, struct str type)
 {
@@ -96,6 +118,11 @@ static bool never_of_type(struct fit *f, const struct cond_test *t, struct str t
     else if (number && t->op == LOGIC_EQ && t->kind != COND_NUMBER)
         snprintf(what, sizeof(what), "is %s and never %s", number,
                  t->kind == COND_NULL ? "null" : "a text");
+    else if (number && t->op == LOGIC_EQ && t->boolean && type.data[0] != 'Z')
+        snprintf(what, sizeof(what), "is %s and never true or false", number);
+    else if (number && t->op != LOGIC_IS && t->kind == COND_NUMBER && out_of_range(type.data[0], t))
+        snprintf(what, sizeof(what), "is %s, none of which passes the comparison with %.17g",
+                 number, t->number);
     else if ((text || array) && !t->length && t->op != LOGIC_IS && t->kind == COND_NUMBER)
         snprintf(what, sizeof(what), "is %s and never a number", text ? "a text" : "an array");
     else if (array && !t->length && t->op == LOGIC_EQ && t->kind == COND_TEXT)

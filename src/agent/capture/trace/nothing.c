@@ -3,6 +3,7 @@
 
 #include "agent/capture/trace/drain.h"
 #include "agent/capture/trace/methods.h"
+#include "agent/instrument/batches.h"
 #include "agent/instrument/choice.h"
 #include "agent/instrument/instrument.h"
 #include "agent/instrument/named_class.h"
@@ -69,8 +70,9 @@ struct search {
     /* number of loaded classes that may have such methods; number of methods that match */
     uint64_t classes, methods;
     char class[256], method[256];
-    const char *why;  /* reason for `method` */
-    char nested[256]; /* a class that has $ where the pattern has dots; "" for none */
+    const char *why;   /* reason for `method` */
+    char nested[256];  /* a class that has $ where the pattern has dots; "" for none */
+    struct buf others; /* methods of the name with another descriptor than the pattern's */
 };
 
 static const char *why_not(const struct search *s, jclass class, struct str class_name,
@@ -92,6 +94,8 @@ static const char *why_not(const struct search *s, jclass class, struct str clas
         return "the VM's own work depends on its class, which is never changed";
     if ((*vm.ti)->IsModifiableClass(vm.ti, class, &modifiable) == JVMTI_ERROR_NONE && !modifiable)
         return "the VM lets nobody change its class";
+    if (batches_ended())
+        return "the program ended before its class was changed";
     return "its class could not be changed";
 }
 
@@ -117,6 +121,8 @@ static void see_method(struct search *s, jclass class, struct str class_name, st
                    shown = generated_name_normalize(s->method, n);
             memmove(s->method + shown, s->method + n, strlen(s->method + n) + 1);
         }
+    } else if (choice_matches(s->names, named, method)) {
+        buf_printf(&s->others, "%s%s%s", s->others.len ? ", " : "", name, descriptor);
     }
     vm_free(name);
     vm_free(descriptor);
@@ -170,7 +176,9 @@ static bool on_loaded(void *context, jclass c, struct str name)
             see_class(s, c, name, shown);
     }
     shown = choice_unnested(name, text, sizeof(text));
-    if (shown.len && !s->nested[0] && !s->classes && names_class(s, shown))
+    /* pkg.Outer.Inner.* matches Outer$Inner$Deep too: the shortest name is what is meant. */
+    bool better = !s->nested[0] || name.len < strlen(s->nested);
+    if (shown.len && better && !s->classes && names_class(s, shown))
         dotted_copy(s->nested, sizeof(s->nested), name);
     return false;
 }
@@ -178,7 +186,7 @@ static bool on_loaded(void *context, jclass c, struct str name)
 void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct buf *why)
 {
     _cleanup_free_ char *names = strndup(pattern, strcspn(pattern, "("));
-    struct search s = {.pattern = pattern, .names = names, .exclude = exclude};
+    struct search s = {.pattern = pattern, .names = names, .exclude = exclude, .others = BUF(1024)};
     if (*pattern == '@') {
         buf_string(why, "no method of a loaded class, and no such class, has this annotation");
         return;
@@ -213,6 +221,9 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
     else
         buf_printf(why, "%llu methods match and cannot be traced, such as %s: %s",
                    (unsigned long long)s.methods, s.method, s.why);
+    if (s.classes && !s.methods && s.others.len && !buf_error(&s.others))
+        buf_printf(why, "; there is %s", buf_str(&s.others));
+    buf_release(&s.others);
 }
 
 bool trace_class_is_loaded(JNIEnv *jni, const char *name)

@@ -31,6 +31,16 @@ static struct watch {
 static unsigned n_watches;
 static _Atomic uint64_t before_super;
 
+static bool is_watched(const char *class, size_t class_len, const char *field, size_t field_len)
+{
+    for (unsigned i = 0; i < n_watches; i++)
+        if (strlen(watches[i].class) == class_len && strlen(watches[i].field) == field_len &&
+            memcmp(watches[i].class, class, class_len) == 0 &&
+            memcmp(watches[i].field, field, field_len) == 0)
+            return true;
+    return false;
+}
+
 int watches_set(const char *fields)
 {
     for (const char *p = fields; *p && n_watches < WATCHES_MAX;) {
@@ -40,6 +50,10 @@ int watches_set(const char *fields)
             continue;
         }
         const char *dot = memrchr(p, '.', n);
+        if (is_watched(p, (size_t)(dot - p), dot + 1, (size_t)(p + n - dot - 1))) {
+            p += n + (p[n] == ':');
+            continue;
+        }
         struct watch *w = &watches[n_watches];
         w->class = strndup(p, (size_t)(dot - p));
         w->field = strndup(dot + 1, (size_t)(p + n - dot - 1));
@@ -88,8 +102,10 @@ uint64_t watches_without_object(void)
 static struct watch *find_watch(const struct class_member *m)
 {
     for (unsigned i = 0; i < n_watches; i++)
-        if (str_is(m->name, watches[i].field) &&
-            (choice_is_class(m->owner, watches[i].class) || !instrument_is_jdk(m->owner)))
+        if (str_is(m->name, watches[i].field) && choice_is_class(m->owner, watches[i].class))
+            return &watches[i];
+    for (unsigned i = 0; i < n_watches; i++)
+        if (str_is(m->name, watches[i].field) && !instrument_is_jdk(m->owner))
             return &watches[i];
     return NULL;
 }
