@@ -33,6 +33,7 @@ enum tag {
     SAMPLE,
     SAMPLE_CONTEXT,
     ALLOCATION,
+    ALLOCATION_SITE,
     SOCKET,
     FILE_IO,
     IO_WAIT,
@@ -56,6 +57,7 @@ static const struct rec_select selected[] = {
     {"jdk.CPUTimeSample", SAMPLE},
     {"jvmscope.SampleContext", SAMPLE_CONTEXT},
     {"jdk.ObjectAllocationSample", ALLOCATION},
+    {"jvmscope.AllocationSite", ALLOCATION_SITE},
     {"jdk.SocketRead", SOCKET},
     {"jdk.SocketWrite", SOCKET},
     {"jdk.FileRead", FILE_IO},
@@ -463,6 +465,9 @@ static void on_event(struct reading *r)
     case ALLOCATION:
         on_allocation(r);
         break;
+    case ALLOCATION_SITE:
+        r->out->allocations_counted = true;
+        break;
     case SOCKET:
         on_socket(r);
         break;
@@ -514,6 +519,8 @@ int requests_load(struct requests *ret, const char *path, const struct request_f
     out.end_ns = info.end_ns;
     if ((!info.unended && !info.cut) || !out.counted_ns)
         out.counted_ns = out.end_ns;
+    if (out.allocations_counted) /* samples only repeat the counts, at the time of writing */
+        out.allocations.len = 0;
     out.sample_ns *= (uint64_t)MIN(MAX(r.sample_one_of, INT64_C(1)), INT64_C(1) << 20);
     if (error == 0)
         error = requests_order(&out);

@@ -124,8 +124,10 @@ struct requests {
     VEC(struct request_name) names;     /* the names with the most time first */
     VEC(struct request_sample) samples; /* sorted by thread, then by time */
     VEC(struct request_span) spans;
-    VEC(struct request_allocation) allocations; /* sorted by thread, then by time */
-    VEC(struct request_context) contexts;       /* sorted by thread, then by time */
+    /* Sorted by thread, then by time. Empty where allocations were counted by site. */
+    VEC(struct request_allocation) allocations;
+    bool allocations_counted;             /* by site: what a request allocated is not known */
+    VEC(struct request_context) contexts; /* sorted by thread, then by time */
     VEC(struct request_stack) stacks;
     VEC(struct request_frame) frames;
     VEC(struct request_thread) threads; /* sorted by id */

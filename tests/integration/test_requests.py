@@ -504,3 +504,15 @@ def test_what_a_request_allocates(jdk, jvmscope, tmp_path):
     assert row["count"] == n and 0.85 < row["alloc_bytes"] / (1 << 20) < 1.15, row
     head, first = lab.output("requests", out).splitlines()[2:4]
     assert head.split()[9] == "alloc" and ("KiB" in first or "MiB" in first), (head, first)
+
+
+@pytest.mark.jdks(8, 25)
+def test_counted_allocations_are_not_those_of_a_request(jdk, jvmscope, tmp_path):
+    """Allocations that are counted by site have no request: the figure is unknown, with the reason, and not zero."""
+    out, n, why = tmp_path / "a.jfr", 200, "not known, because allocations were counted by site, not by request"
+    run_many(jdk, out, "alloc", n, more=",alloc=exact")
+    rows = lab.read_json("requests", "--json", out)["requests"]
+    assert {(r["alloc_bytes"], r["alloc_note"]) for r in rows} == {(None, why)} and sum(r["count"] for r in rows) == n, rows
+    note, _, head, first = lab.output("requests", out).splitlines()[1:5]
+    assert note == f" alloc: {why}" and head.split()[9] == "alloc", (note, head)
+    assert first[head.index("alloc"):][:len("alloc")] == "    -" and " 0 B " not in first, (head, first)

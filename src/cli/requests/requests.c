@@ -187,6 +187,8 @@ int request_view_close(struct request_view *v, int status)
 
 /* ---- the table ---- */
 
+#define COUNTED_BY_SITE "not known, because allocations were counted by site, not by request"
+
 /* The members that rows of the table have in addition to those of the names. */
 struct rows {
     struct name_sums *sums;
@@ -274,8 +276,13 @@ static void row_json(const struct request_view *v, const struct request_name *n,
     json_key_u64(j, "max_ns", n->max_ns);
     json_key_u64(j, "total_ns", n->total_ns);
     json_key_u64(j, "cpu_ns", each(s->cpu_ns, s->requests));
-    if (v->r.allocations.len)
+    if (v->r.allocations_counted) {
+        json_key(j, "alloc_bytes");
+        json_null(j);
+        json_key_string(j, "alloc_note", COUNTED_BY_SITE);
+    } else if (v->r.allocations.len) {
         json_key_u64(j, "alloc_bytes", each(rows->allocated[at], s->requests));
+    }
     json_key_double(j, "unknown_share", part(s->ns[CAUSE_UNKNOWN], s->latency_ns));
     json_key_string(j, "most", request_cause_name(most(s)));
     json_key_object(j, "causes");
@@ -337,7 +344,9 @@ static void table_text(struct request_view *v, const struct rows *rows)
                "ended in this time, of any name and thread\n",
                buf_str(&text));
     }
-    bool allocates = v->r.allocations.len > 0;
+    bool counted = v->r.allocations_counted, allocates = counted || v->r.allocations.len > 0;
+    if (counted)
+        printf(" alloc: " COUNTED_BY_SITE "\n");
     printf("\n%9s %8s %6s %8s %8s %8s %8s %8s %8s %s %-16s %s\n", "count", "rate/s", "errors",
            "p50", "p90", "p99", "p99.9", "max", "CPU", allocates ? "    alloc " : "",
            "most of the time", "name");
@@ -349,7 +358,9 @@ static void table_text(struct request_view *v, const struct rows *rows)
         char bytes[24], alloc[32] = "";
         if (allocates)
             snprintf(alloc, sizeof(alloc), "%9s ",
-                     s->requests ? format_size(bytes, each(rows->allocated[i], s->requests)) : "-");
+                     s->requests && !counted
+                         ? format_size(bytes, each(rows->allocated[i], s->requests))
+                         : "-");
         if (s->latency_ns)
             snprintf(share, sizeof(share), "%s %.0f %%", request_cause_name(worst),
                      100 * part(s->ns[worst], s->latency_ns));
