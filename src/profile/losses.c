@@ -210,6 +210,27 @@ int losses_merge(struct losses *to, const struct losses *from)
     return r;
 }
 
+/*
+ * An agent that ends a recording may still lose events until its captures have stopped, and says
+ * so in the recording's last events. Nothing that is reported of a recording is later than its end.
+ */
+static void keep_within(struct losses *l, int64_t end_ns)
+{
+    if (end_ns <= l->start_ns)
+        return; /* the length is unknown */
+    for (size_t i = 0; i < l->rows.len; i++) {
+        struct loss *row = &l->rows.data[i];
+        row->from_ns = MIN(row->from_ns, end_ns);
+        row->to_ns = MIN(row->to_ns, end_ns);
+    }
+    for (size_t i = 0; i < l->reduced.len; i++) {
+        struct reduced *row = &l->reduced.data[i];
+        if (row->from_ns != INT64_MAX)
+            row->from_ns = MIN(row->from_ns, end_ns);
+        row->to_ns = MIN(row->to_ns, end_ns);
+    }
+}
+
 /* What the recording itself says about its span and end. */
 static void read_info(struct losses *l, const struct recording *r)
 {
@@ -219,6 +240,7 @@ static void read_info(struct losses *l, const struct recording *r)
     l->unended = info.unended;
     l->cut = info.cut;
     l->end_s = (double)(info.end_ns - info.start_ns) / 1e9;
+    keep_within(l, info.end_ns);
 }
 
 int losses_read(struct losses *ret, struct recording *r, bool any)

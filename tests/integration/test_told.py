@@ -116,6 +116,24 @@ def test_a_recording_that_goes_on_is_reported_with_its_size_and_its_losses(jdk, 
     assert whole["lost"] >= traced["lost"] and not whole["unended"]
 
 
+@pytest.mark.jdks(8, 25)
+def test_no_loss_is_later_than_the_end_of_the_recording(jdk, tmp_path):
+    """Calls may be lost until the trace has stopped, which is after the recording's end. Here the end is moved to before the last loss."""
+    out, page = tmp_path / "a.jfr", tmp_path / "a.html"
+    run(jdk, out, "--cpu", "-i", "1ms", "--trace=Busy.work", "--limit=3", program=("Busy", "0.2", "1", "0.1"))
+    (before,) = lab.read_json("trace", "--json", out)["losses"]
+    data = bytearray(out.read_bytes())
+    assert int.from_bytes(data[8:16], "big") == len(data), "one chunk, whose header has its length in ns at 40"
+    span = (before["from_ns"] + before["to_ns"]) // 2
+    data[40:48] = span.to_bytes(8, "big")
+    out.write_bytes(data)
+    (loss,) = lab.read_json("trace", "--json", out)["losses"]
+    assert loss == {**before, "to_ns": span} and before["from_ns"] < span < before["to_ns"], (before, loss, span)
+    until = f"{loss['amount']} calls were lost between {loss['from_ns'] / 1e9:.2f} s and {span / 1e9:.2f} s: "
+    for command in (["trace", out], ["convert", "-o", page, out]):
+        assert until in lab.jvmscope(*command).stderr, command
+
+
 @pytest.mark.jdks(17)
 def test_json_of_differences_tells_what_each_side_lost(jdk, tmp_path):
     whole, limited = tmp_path / "a.jfr", tmp_path / "b.jfr"
