@@ -108,6 +108,16 @@ static void note_setting(struct settings *s, const struct rec_event *e)
         s->asked[i] |= asks_for(&rows[i], name, value);
 }
 
+static const char *why_nothing(const struct settings *s, const struct asked *row)
+{
+    if (s->only_named && strcmp(row->option, "requests") == 0)
+        return "holds no requests: no method that --requests names was called in this time";
+    if (s->on[OPT_IF] && strcmp(row->option, "trace") == 0)
+        return "holds no calls: the methods to trace were not called, or no call met the condition "
+               "of --if";
+    return row->nothing;
+}
+
 void contents_report(const char *path, const char *shown)
 {
     enum { SETTING = 1, UNMATCHED, PATTERN, NOTE };
@@ -156,12 +166,7 @@ void contents_report(const char *path, const char *shown)
     }
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         if (s.asked[i] && !has_any(r, rows[i].types))
-            complain(shown,
-                     s.only_named && strcmp(rows[i].option, "requests") == 0
-                         ? "holds no requests: no method that --requests names was called in this "
-                           "time"
-                         : rows[i].nothing,
-                     NULL);
+            complain(shown, why_nothing(&s, &rows[i]), NULL);
 }
 
 /* ---- what shows it ---- */

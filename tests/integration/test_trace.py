@@ -234,6 +234,7 @@ REACHED = (
     (PLAIN, "arg2.name == 'n1' && thread == 'main'", [1]))
 
 NO_FIELD = (
+    (TAKE, "this.name == 3", "the field name is a text and never a number"), (TAKE, "Reached$Base.last.name > 3", "the field name is a text and never a number"),
     (TAKE, "this.nosuch > 1", "Reached$Base has no field nosuch"), (TAKE, "this.level.x > 1", "the field level is a number, which has no fields"),
     (TAKE, "this.next.nosuch == 1", "Reached$Base has no field nosuch"), (PLAIN, "arg1.x == 1", "arg1 of Reached.plain is an int, which has no fields"),
     (PLAIN, "Reached$Base.none == 1", "Reached$Base has no static field none"),
@@ -347,6 +348,8 @@ def test_methods_are_named_as_requests_are_and_overloads_are_told(jdk, jvmscope,
         done = jvmscope("attach", "-t", "300ms", "--trace", "TracedForever.one(..)", "-o", out, process.pid)
         assert done.returncode == 0 and "nothing" not in done.stderr, done.stderr
         assert {c["method"].split("(")[0] for c in calls(jvmscope, out)} == {"TracedForever.one"}
+        done = jvmscope("attach", "-t", "100ms", "--trace", "TracedForever.one", "--if", "time > 1h", "-o", out, process.pid)
+        assert f"{out}: holds no calls: the methods to trace were not called, or no call met the condition of --if\n" in done.stderr, done.stderr
         for pattern in ("TracedForever.one(int)", "TracedForever.one(F)I"):
             done = jvmscope("attach", "-t", "50ms", "--trace", pattern, "-o", out, process.pid)
             assert "TracedForever is loaded and has no such method; there is one(I)I\n" in done.stderr, done.stderr

@@ -75,6 +75,12 @@ static bool say(struct fit *f, const struct cond_test *t, const char *what)
     return true;
 }
 
+/* Whether the value itself is compared with a number. */
+static bool is_number(const struct cond_test *t)
+{
+    return t->op != LOGIC_IS && t->kind == COND_NUMBER && !t->length;
+}
+
 /* Whether no value of a primitive type passes the comparison; float and double have no limits. */
 static bool out_of_range(char type, const struct cond_test *t)
 {
@@ -103,7 +109,7 @@ static bool never_of_type(struct fit *f, const struct cond_test *t, struct str t
     const char *number = primitive(type.data[0]);
     char what[80];
     if (t->path && type.data[0] == 'L')
-        return f->no_field && f->no_field(f->context, type, t->path, f->why);
+        return f->no_field && f->no_field(f->context, type, t->path, is_number(t), f->why);
     if (t->path) {
         snprintf(what, sizeof(what), "is %s, which has no fields", number ? number : "an array");
         return say(f, t, what);
@@ -165,7 +171,8 @@ static bool never(void *context, const struct cond_test *t)
                    ? t->path && never_of_this(f, t)
                    : say(f, t, "is not there: the method is static, or a constructor");
     case COND_STATIC:
-        return f->no_field && f->no_field(f->context, (struct str){"", 0}, t->path, f->why);
+        return f->no_field &&
+               f->no_field(f->context, (struct str){"", 0}, t->path, is_number(t), f->why);
     case COND_RETURN:
         if (back && back[1] == 'V')
             return say(f, t, "is not there: the method returns nothing");

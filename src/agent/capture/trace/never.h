@@ -12,7 +12,8 @@
  * Whether no object has the fields of a path; `type` is the descriptor of the object where it
  * begins, empty for a static one. Then *why receives half a sentence.
  */
-typedef bool no_field_fn(void *context, struct str type, const char *path, struct buf *why);
+typedef bool no_field_fn(void *context, struct str type, const char *path, bool number,
+                         struct buf *why);
 
 /*
  * Whether the condition holds for no call of the method, whatever its arguments are; *why receives

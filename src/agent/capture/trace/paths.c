@@ -273,32 +273,51 @@ static bool find_field(void *context, jclass c, struct str name)
     return s->signature != NULL;
 }
 
-static bool nowhere_below(JNIEnv *jni, struct str type, const char *path, struct buf *why);
+/* Whether a related class has such a field that is no text. */
+static bool find_no_text(void *context, jclass c, struct str name)
+{
+    struct search *s = context;
+    struct search one = {.jni = s->jni, .name = s->name, .len = s->len, .top = s->top};
+    bool is = find_field(&one, c, name) && strcmp(one.signature, "Ljava/lang/String;") != 0;
+    free(one.signature);
+    return is;
+}
+
+static bool nowhere_below(JNIEnv *jni, struct str type, const char *path, bool number,
+                          struct buf *why);
 
 /* The types behind a field with this signature; takes ownership of the signature. */
 static bool nowhere_after(JNIEnv *jni, char *signature, const char *name, size_t len,
-                          const char *rest, struct buf *why)
+                          const char *rest, bool number, struct buf *why)
 {
     _cleanup_free_ char *own = signature;
     if (!*rest)
         return false;
     if (*own == 'L')
-        return nowhere_below(jni, (struct str){own, strlen(own)}, rest + 1, why);
+        return nowhere_below(jni, (struct str){own, strlen(own)}, rest + 1, number, why);
     buf_printf(why, "the field %.*s is %s, which has no fields", (int)len, name,
                *own == '[' ? "an array" : "a number");
     return true;
 }
 
-static bool nowhere_below(JNIEnv *jni, struct str type, const char *path, struct buf *why)
+static bool nowhere_below(JNIEnv *jni, struct str type, const char *path, bool number,
+                          struct buf *why)
 {
     struct search s = {
         .jni = jni, .type = {type.data + 1, type.len - 2}, .name = path, .len = strcspn(path, ".")};
     if (loaded_classes_each(vm.ti, jni, find_type, &s) <= 0)
         return false;
     bool found = loaded_classes_each(vm.ti, jni, find_field, &s) > 0;
+    bool text =
+        found && number && !path[s.len] && loaded_classes_each(vm.ti, jni, find_no_text, &s) == 0;
     (*jni)->DeleteGlobalRef(jni, s.top);
+    if (text) {
+        free(s.signature);
+        buf_printf(why, "the field %s is a text and never a number", path);
+        return true;
+    }
     if (found)
-        return nowhere_after(jni, s.signature, path, s.len, path + s.len, why);
+        return nowhere_after(jni, s.signature, path, s.len, path + s.len, number, why);
     buf_dotted(why, s.type.data, s.type.len);
     buf_printf(why, " has no field %.*s", (int)s.len, path);
     return true;
@@ -315,12 +334,12 @@ static bool find_static(void *context, jclass c, struct str name)
     return s->signature != NULL;
 }
 
-static bool static_nowhere(JNIEnv *jni, bool late, const char *path, struct buf *why)
+static bool static_nowhere(JNIEnv *jni, bool late, const char *path, bool number, struct buf *why)
 {
     struct search s = {.jni = jni, .name = path};
     if (loaded_classes_each(vm.ti, jni, find_static, &s) > 0) {
         size_t n = strcspn(path + s.len, ".");
-        return nowhere_after(jni, s.signature, path + s.len, n, path + s.len + n, why);
+        return nowhere_after(jni, s.signature, path + s.len, n, path + s.len + n, number, why);
     }
     if (s.len)
         buf_printf(why, "%.*s has no static field %.*s", (int)s.len - 1, path,
@@ -331,14 +350,14 @@ static bool static_nowhere(JNIEnv *jni, bool late, const char *path, struct buf 
 }
 
 bool trace_path_leads_nowhere(JNIEnv *jni, bool late, struct str type, const char *path,
-                              struct buf *why)
+                              bool number, struct buf *why)
 {
     if ((*jni)->PushLocalFrame(jni, 128) < 0) {
         vm_clear_exception(jni);
         return false;
     }
-    bool nowhere =
-        type.len ? nowhere_below(jni, type, path, why) : static_nowhere(jni, late, path, why);
+    bool nowhere = type.len ? nowhere_below(jni, type, path, number, why)
+                            : static_nowhere(jni, late, path, number, why);
     vm_clear_exception(jni);
     (*jni)->PopLocalFrame(jni, NULL);
     return nowhere;

@@ -42,4 +42,4 @@ void trace_paths_forget(void);
  * not matter.
  */
 bool trace_path_leads_nowhere(JNIEnv *jni, bool late, struct str type, const char *path,
-                              struct buf *why);
+                              bool number, struct buf *why);
