@@ -252,9 +252,28 @@ static int by_share(const void *a, const void *b)
 
 /* ---- which are slow, and which are typical ---- */
 
+/* From so many slow requests of the random sample on, those beyond it are left out of the means. */
+enum { SAMPLED_LEAST = 30 };
+
 static uint64_t latency(const struct requests *r, uint32_t i)
 {
     return (uint64_t)(r->list.data[i].end_ns - r->list.data[i].start_ns);
+}
+
+/* Sets from which latency on the requests are slow, and how many these are, kept or not. */
+static void limits(const struct requests *r, const struct request_name *n, uint32_t fastest,
+                   struct request_group *g)
+{
+    g->limit_ns = latency(r, fastest);
+    g->all = g->kept;
+    if (!n->exact || n->all == n->count)
+        return;
+    uint32_t bucket = latency_bucket(g->limit_ns);
+    uint64_t seen = 0;
+    for (size_t i = 0; i < n->histogram.len; i++)
+        seen += n->histogram.data[i].bucket >= bucket ? n->histogram.data[i].count : 0;
+    g->limit_ns = latency_least_ns(bucket);
+    g->all = MAX(seen, g->all);
 }
 
 static int choose(const struct requests *r, uint32_t name, const struct group_options *o,
@@ -274,8 +293,11 @@ static int choose(const struct requests *r, uint32_t name, const struct group_op
          * Requests that were not kept are missing, which does not make those that were kept any
          * slower.
          */
-        uint64_t least =
-            n->exact ? latency_least_ns(latency_bucket(request_quantile(r, n, 1 - o->share))) : 0;
+        uint64_t bucket = n->exact ? latency_bucket(request_quantile(r, n, 1 - o->share)) : 0;
+        /* The histogram does not say which of those in its first bucket are slower than others. */
+        if (n->exact && n->all > n->count)
+            bucket = MAX(bucket, 1);
+        uint64_t least = latency_least_ns((uint32_t)bucket);
         while (slow > 0 && wanted > 0 && latency(r, list[slow - 1]) >= least) {
             slow--;
             wanted--;
@@ -289,13 +311,20 @@ static int choose(const struct requests *r, uint32_t name, const struct group_op
         for (to = from; to < n->count && latency(r, list[to]) < high;)
             to++;
     }
+    uint32_t sampled = 0;
+    for (uint32_t i = slow; i < n->count; i++)
+        sampled += request_is_typical_of(n, &r->list.data[list[i]]);
+    /* The slowest alone would not stand for all slow ones; few of the sample would say little. */
+    bool all = n->count == n->all || sampled < SAMPLED_LEAST;
     int e = 0;
     for (uint32_t i = slow; e == 0 && i < n->count; i++)
-        e = vec_push(&g->slow, list[i]);
+        if (all || request_is_typical_of(n, &r->list.data[list[i]]))
+            e = vec_push(&g->slow, list[i]);
     for (uint32_t i = from; e == 0 && i < MIN(to, slow); i++)
         e = vec_push(&g->typical, list[i]);
-    if (g->slow.len)
-        g->limit_ns = latency(r, g->slow.data[0]);
+    g->kept = n->count - slow;
+    if (g->kept)
+        limits(r, n, list[slow], g);
     return e ? e : g->slow.len ? 0 : -ENOENT;
 }
 
@@ -369,6 +398,8 @@ int request_sums(struct request_ledger *l, const struct requests *r, struct name
         const struct request *q = &r->list.data[i];
         struct name_sums *s = &sums[q->name];
         uint64_t cpu = 0;
+        if (!request_is_typical_of(&r->names.data[q->name], q))
+            continue;
         e = request_parts(l, q, &p);
         e = e ? e : request_cpu_ns(l, q, &cpu);
         s->requests++;

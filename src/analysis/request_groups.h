@@ -33,9 +33,12 @@ struct group_cause {
 };
 
 struct request_group {
-    uint32_t name;               /* number of requests.names */
-    uint64_t limit_ns;           /* the latency of the fastest slow request */
-    VEC(uint32_t) slow, typical; /* numbers of requests.list */
+    uint32_t name;     /* number of requests.names */
+    uint64_t limit_ns; /* the least latency of a slow request */
+    uint64_t all;      /* slow requests, kept or not */
+    uint32_t kept;     /* those in the recording: the last ones of the name in by_name */
+    /* Numbers of requests.list. Of more than a few slow ones, those of the random sample. */
+    VEC(uint32_t) slow, typical;
     double slow_mean_ns, typical_mean_ns;
     VEC(struct group_cause) causes; /* the largest share first */
 };
@@ -49,7 +52,10 @@ int request_group(struct request_ledger *l, const struct requests *r, const stru
                   struct request_group *ret) must_check;
 void request_group_release(struct request_group *g);
 
-/* What all requests of a name that are in the recording spent their time on. */
+/*
+ * What the requests of a name that are in the recording, or those of its random sample, spent their
+ * time on.
+ */
 struct name_sums {
     uint64_t requests, latency_ns, cpu_ns, ns[REQUEST_CAUSES];
 };

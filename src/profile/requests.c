@@ -233,7 +233,8 @@ static void on_request(struct reading *r)
                         .trace = text_field(r, "traceId"),
                         .span = text_field(r, "spanId"),
                         .status = (int32_t)rec_long(o, "status", 0),
-                        .bytes = rec_long(o, "bytes", -1)};
+                        .bytes = rec_long(o, "bytes", -1),
+                        .beyond = strcmp(rec_string(o, "kept", ""), "slow") == 0};
     add_request(r, rec_string(o, "name", "?"), text_field(r, "kind"), false, q);
 }
 

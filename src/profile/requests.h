@@ -33,6 +33,7 @@ struct request {
     uint32_t trace, span;
     int32_t status; /* 0: none */
     int64_t bytes;  /* -1: unknown */
+    bool beyond;    /* kept for its latency alone, beyond the random sample */
     uint32_t first_work, works;
     uint32_t first_child, children;
 };
@@ -64,6 +65,7 @@ struct request_count {
 struct request_name {
     uint32_t name, kind;
     uint32_t first, count; /* its requests in requests.by_name, the fastest first */
+    uint32_t sampled;      /* how many of these are not beyond the random sample */
     /*
      * whether the figures are exact and include requests that were not kept; otherwise they come
      * from the requests in the recording
@@ -165,6 +167,15 @@ void requests_release(struct requests *r);
 static inline const char *requests_text(const struct requests *r, uint32_t text)
 {
     return text == REQUEST_NONE ? "" : strpool_get(&r->strings, text).data;
+}
+
+/*
+ * Whether a request counts in means and shares of its name. Those that were kept for their latency
+ * alone do not, unless the recording has no others: they would make each mean too large.
+ */
+static inline bool request_is_typical_of(const struct request_name *n, const struct request *q)
+{
+    return !q->beyond || !n->sampled;
 }
 
 /* Returns the name of a request. */

@@ -61,9 +61,13 @@ uint64_t request_quantile(const struct requests *r, const struct request_name *n
         }
         return n->max_ns;
     }
-    return n->count ? request_latency(
-                          &r->list.data[r->by_name.data[n->first + rank_of(share, n->count) - 1]])
-                    : 0;
+    const struct request *q = NULL;
+    uint64_t rank = n->count ? rank_of(share, n->sampled ? n->sampled : n->count) : 0;
+    for (uint32_t i = 0; i < n->count && seen < rank; i++) {
+        q = &r->list.data[r->by_name.data[n->first + i]];
+        seen += request_is_typical_of(n, q);
+    }
+    return q ? request_latency(q) : 0;
 }
 
 size_t requests_sample_at(const struct requests *r, uint64_t thread, int64_t time_ns)

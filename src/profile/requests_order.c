@@ -116,8 +116,11 @@ static int order_names(struct requests *r)
              *place = calloc(r->names.len + 1, sizeof(*place));
     __typeof__(r->names) names = {0};
     int e = order && place ? vec_extend(&names, r->names.len) : -ENOMEM;
-    for (uint32_t i = 0; i < r->list.len && e == 0; i++)
-        r->names.data[r->list.data[i].name].count++;
+    for (uint32_t i = 0; i < r->list.len && e == 0; i++) {
+        struct request_name *n = &r->names.data[r->list.data[i].name];
+        n->count++;
+        n->sampled += !r->list.data[i].beyond;
+    }
     drop_old_totals(r);
     for (uint32_t i = 0; i < r->list.len && e == 0; i++) {
         struct request *q = &r->list.data[i];

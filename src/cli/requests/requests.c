@@ -262,6 +262,7 @@ static void row_json(const struct request_view *v, const struct request_name *n,
     json_key_string(j, "kind", requests_text(&v->r, n->kind));
     json_key_u64(j, "count", n->all);
     json_key_u64(j, "kept", n->count);
+    json_key_u64(j, "causes_of", s->requests);
     json_key_bool(j, "exact", n->exact || !v->r.not_kept);
     json_key_double(j, "rate", rate(v, n));
     json_key_u64(j, "errors", n->errors);
@@ -320,11 +321,12 @@ static int table_json(struct request_view *v)
 static void table_text(struct request_view *v, const struct rows *rows)
 {
     size_t limit = v->options->limit ? v->options->limit : 30;
-    uint64_t all = 0, kept = 0;
+    uint64_t all = 0, kept = 0, typical = 0;
     bool exact = true;
     for (size_t i = 0; i < v->r.names.len; i++) {
         all += v->r.names.data[i].all;
         kept += v->r.names.data[i].count;
+        typical += rows->sums[i].requests;
         exact = exact && v->r.names.data[i].exact;
     }
     _cleanup_(buf_release) struct buf text = BUF(256);
@@ -333,10 +335,10 @@ static void table_text(struct request_view *v, const struct rows *rows)
            all == 1 ? "" : "s", v->r.names.len, v->r.names.len == 1 ? "" : "s", seconds(v, exact));
     if (kept < all) {
         buf_clear(&text);
-        put_count(&text, kept);
-        printf(" counts and times are those of all; causes and CPU are those of the %s whose "
+        put_count(&text, typical);
+        printf(" counts and times are those of all; causes and CPU are those of %s%s whose "
                "details were kept\n",
-               buf_str(&text));
+               typical < kept ? "a random sample of " : "the ", buf_str(&text));
     } else if (!exact && v->r.not_kept) {
         buf_clear(&text);
         put_count(&text, v->r.not_kept);

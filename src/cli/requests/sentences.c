@@ -137,14 +137,20 @@ void put_group_sentence(struct buf *b, const struct request_view *v, const struc
 {
     const struct request_name *n = &v->r.names.data[g->name];
     char text[24];
-    put_count(b, g->slow.len);
+    put_count(b, g->all);
     buf_string(b, " of ");
     put_count(b, n->all);
     buf_printf(b, " requests took %s or more", format_duration(text, g->limit_ns));
     const struct group_cause *c = g->causes.len ? &g->causes.data[0] : NULL;
     if (!c || !(c->share > 0))
         return;
-    if (c->largest) {
+    if (c->largest && g->all > g->slow.len) {
+        buf_string(b, "; of ");
+        put_count(b, g->slow.len);
+        buf_string(b, " whose details are known, ");
+        put_count(b, c->largest);
+        buf_string(b, " ");
+    } else if (c->largest) {
         buf_string(b, "; ");
         put_count(b, c->largest);
         buf_string(b, " of them ");

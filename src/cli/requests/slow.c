@@ -107,6 +107,14 @@ static int without_of(const struct request_view *v, const struct request_group *
     return e < 0 ? e : (int)n;
 }
 
+/* The k-th slowest request of a group, from 0. */
+static const struct request *slowest(const struct request_view *v, const struct request_group *g,
+                                     uint32_t k)
+{
+    const struct request_name *n = &v->r.names.data[g->name];
+    return &v->r.list.data[v->r.by_name.data[n->first + n->count - 1 - k]];
+}
+
 static int group_json(struct json *j, const struct request_view *v, const struct request_group *g)
 {
     struct request_without without[CAUSES];
@@ -122,6 +130,7 @@ static int group_json(struct json *j, const struct request_view *v, const struct
     uint64_t p99_ns = request_quantile(&v->r, n, 0.99);
     json_key_u64(j, "p99_ns", p99_ns);
     json_key_bool(j, "p99_is_upper_bound", request_quantile_is_bound(n, p99_ns));
+    json_key_u64(j, "slow_of_all", g->all);
     side_json(j, "slow", g->slow.len, g->slow_mean_ns);
     side_json(j, "typical", g->typical.len, g->typical_mean_ns);
     json_key_array(j, "causes");
@@ -129,8 +138,8 @@ static int group_json(struct json *j, const struct request_view *v, const struct
         cause_json(j, v, &g->causes.data[k], k < (size_t)known ? &without[k] : NULL);
     json_end_array(j);
     json_key_array(j, "slowest");
-    for (size_t k = 0; k < MIN(g->slow.len, (size_t)EXAMPLES); k++)
-        json_u64(j, v->r.list.data[g->slow.data[g->slow.len - 1 - k]].id);
+    for (uint32_t k = 0; k < MIN(g->kept, (uint32_t)EXAMPLES); k++)
+        json_u64(j, slowest(v, g, k)->id);
     json_end_array(j);
     put_group_sentence(&text, v, g);
     json_key_string(j, "sentence", buf_str(&text));
@@ -251,8 +260,8 @@ static int print_group(const struct request_view *v, const struct request_group 
         if (g->causes.data[i].share >= STACK_SHARE)
             print_stacks(v, &g->causes.data[i], frames);
     printf("\n  the slowest:");
-    for (size_t i = 0; i < MIN(g->slow.len, (size_t)EXAMPLES); i++) {
-        const struct request *q = &v->r.list.data[g->slow.data[g->slow.len - 1 - i]];
+    for (uint32_t i = 0; i < MIN(g->kept, (uint32_t)EXAMPLES); i++) {
+        const struct request *q = slowest(v, g, i);
         char at[24];
         printf("%s %" PRIu64 " (%s, at %s)", i ? "," : "", q->id,
                format_duration(slow, (uint64_t)(q->end_ns - q->start_ns)),
