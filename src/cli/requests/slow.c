@@ -58,8 +58,8 @@ static int collect(struct request_view *v, const struct group_options *o, struct
 }
 
 /* without is NULL when the cause is not among the first ones */
-static void cause_json(struct json *j, const struct request_view *v, const struct group_cause *c,
-                       const struct request_without *without)
+static void cause_json(struct json *j, const struct request_view *v, const struct request_name *n,
+                       const struct group_cause *c, const struct request_without *without)
 {
     bool known = c->culprit.thread != NULL;
     _cleanup_(buf_release) struct buf text = BUF(1 << 16);
@@ -69,7 +69,7 @@ static void cause_json(struct json *j, const struct request_view *v, const struc
     json_key_u64(j, "typical_ns", (uint64_t)c->typical_ns);
     json_key_double(j, "share", c->share);
     json_key_u64(j, "largest_in", c->largest);
-    if (without) {
+    if (without && !request_quantile_is_bound(n, without->p99_ns)) {
         json_key_u64(j, "p99_without_ns", without->p99_ns);
         json_key_u64(j, "p99_without_low_ns", without->low_ns);
         json_key_u64(j, "p99_without_high_ns", without->high_ns);
@@ -135,7 +135,7 @@ static int group_json(struct json *j, const struct request_view *v, const struct
     side_json(j, "typical", g->typical.len, g->typical_mean_ns);
     json_key_array(j, "causes");
     for (size_t k = 0; k < g->causes.len; k++)
-        cause_json(j, v, &g->causes.data[k], k < (size_t)known ? &without[k] : NULL);
+        cause_json(j, v, n, &g->causes.data[k], k < (size_t)known ? &without[k] : NULL);
     json_end_array(j);
     json_key_array(j, "slowest");
     for (uint32_t k = 0; k < MIN(g->kept, (uint32_t)EXAMPLES); k++)
@@ -200,11 +200,13 @@ static void print_stacks(const struct request_view *v, const struct group_cause 
  * Prints what the slowest hundredth would begin at without the first cause. Where fewer requests
  * than that had the cause, it would begin where it does, and their mean is what would change.
  */
-static void print_without(const struct request_group *g, const struct request_without *x)
+static void print_without(const struct request_view *v, const struct request_group *g,
+                          const struct request_without *x)
 {
     const struct group_cause *c = &g->causes.data[0];
     char now[24], then[24], low[24], high[24];
-    if (!(c->share > 0))
+    /* Below a microsecond a histogram does not say where a hundredth begins. */
+    if (!(c->share > 0) || request_quantile_is_bound(&v->r.names.data[g->name], x->p99_ns))
         return;
     if (x->p99_ns < x->with_ns)
         printf("\n  without the first of these, p99 would be %s (%s to %s) instead of %s\n",
@@ -255,7 +257,7 @@ static int print_group(const struct request_view *v, const struct request_group 
         printf("  ... and %zu cause%s more, smaller ones (--json)\n", g->causes.len - shown,
                g->causes.len - shown == 1 ? "" : "s");
     if (known > 0)
-        print_without(g, &without[0]);
+        print_without(v, g, &without[0]);
     for (size_t i = 0; !brief && i < g->causes.len && i < limit; i++)
         if (g->causes.data[i].share >= STACK_SHARE)
             print_stacks(v, &g->causes.data[i], frames);

@@ -215,8 +215,10 @@ int threads_what_if(struct thread_view *v)
                 o->lock ? o->lock : o->method, factors[i], format_duration(before, a.before),
                 format_duration(after, a.answer), format_duration(low, a.low),
                 format_duration(high, a.high),
-                a.decided_anew ? ""
-                               : ", locks in the order recorded, which could not be decided anew");
+                a.decided_anew
+                    ? ""
+                    : "; locks are given in the order recorded, because it could not be "
+                      "decided anew, so the result may be too long, beyond the interval");
         if (!o->json)
             print_ends(&a);
     }
