@@ -125,7 +125,7 @@ def test_the_span_of_a_recording_is_the_time_in_which_it_counts(jdk, jvmscope, t
     in_s = float(value) / (1000 if unit == "ms" else 1)
     assert abs(in_s - duration) < 0.4, head.stdout
     before = lab.read_json("report", "--json", out).get("before")
-    assert before is None and "recorded up to" not in head.stderr + done.stderr
+    assert not before and "recorded up to" not in head.stderr + done.stderr
     if samples:
         # The classes were changed before.
         assert began + (ended - began - duration) / 4 < start

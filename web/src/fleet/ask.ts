@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Questions to the collector that serves this page, and the forms of its answers (doc/fleet.md).
 import { useEffect, useState } from "preact/hooks";
-import { Cells, MARK, Metric, Shape, Unit } from "../data";
+import { Cells, MARK, Metric, Readings, Shape, Unit } from "../data";
 import { Row, select, Tree } from "../tree";
 
 export type Params = Record<string, string | string[] | undefined>;
@@ -212,8 +212,8 @@ export function treeOf(root: StackNode): { tree: Tree; labels: string[] } {
 }
 
 /** On how many readings of a clock the times of each label rest, where all of them do and a reading stands for `each` ns. */
-export function readingsOf(rows: Row[], each: number): Map<number, [number, number]> {
-  return new Map(rows.map((r) => [r.label, [Math.floor(r.self / each), Math.floor(r.total / each)]]));
+export function readingsOf(rows: Row[], each: number): Map<number, Readings> {
+  return new Map(rows.map((r) => [r.label, { of: [Math.floor(r.self / each), Math.floor(r.total / each)], known: [true, true] }]));
 }
 
 /** What the flame graph has to know of what is counted. `intervalNs`: the time that a sample stands for, 0 if that differs. */
