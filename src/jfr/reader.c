@@ -408,6 +408,17 @@ void recording_forget_strings(struct recording *r)
         arena_release(&r->strings);
 }
 
+/* Events that are passed over need no memory: their pages may be most of a large recording. */
+static void forget_until(struct recording *r, const uint8_t *at)
+{
+    if (!r->kept || r->kept > at)
+        r->kept = at;
+    if (r->mapped && at - r->kept >= FORGET_BYTES) {
+        pages_forget(r->kept, (size_t)(at - r->kept));
+        r->kept = at;
+    }
+}
+
 /* Reads the next selected event of the chunk. Returns 1, or 0 at its end. */
 static int next_in_chunk(struct recording *r, struct rec_chunk *k, struct rec_event *ret)
 {
@@ -429,6 +440,7 @@ static int next_in_chunk(struct recording *r, struct rec_chunk *k, struct rec_ev
             return 1;
         }
         at += size;
+        forget_until(r, at);
     }
     r->at = k->end;
     return 0;

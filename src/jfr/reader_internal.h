@@ -153,6 +153,7 @@ struct recording {
     size_t n_spare;
     size_t current;               /* the iteration's chunk */
     const uint8_t *at;            /* the position in it; NULL at its beginning */
+    const uint8_t *kept;          /* pages before this were given back to the kernel, or not read */
     const struct rec_chunk *last; /* the last event's chunk */
     struct strpool names;         /* of types; gives their numbers */
     /* Strings that are valid as long as the recording. */
