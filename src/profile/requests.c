@@ -556,7 +556,6 @@ static const struct rec_select any_or_contexts[] = {
     {"jvmscope.SampleContext", SAMPLE_CONTEXT},
     {"jvmscope.Request", REQUEST},
     {"jvmscope.RequestTotals", TOTALS},
-    {"jvmscope.Counted", COUNTED},
     {"profiler.Span", SPAN},
     {"datadog.Endpoint", ENDPOINT},
     {REC_CONTEXTUAL, CONTEXTUAL},

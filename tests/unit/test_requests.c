@@ -607,6 +607,20 @@ static void counts_are_of_the_time_until_they_were_saved(void **state)
     }
 }
 
+/* Events that every kind of count comes with do not make a recording one of requests. */
+static void counts_of_other_captures_are_no_requests(void **state)
+{
+    open_file(true);
+    begin(ids[COUNTED], 2);
+    jfr_put_string(&event, "times");
+    jfr_commit(&event);
+    assert_int_equal(jfr_writer_close(writer), 0);
+    jfr_writer_free(writer);
+    writer = NULL;
+    assert_false(requests_any(file));
+    assert_false(requests_any_or_contexts(file));
+}
+
 static int remove_file(void **state)
 {
     unlink(file);
@@ -627,6 +641,7 @@ int main(void)
         cmocka_unit_test_teardown(exact_totals_count, remove_file),
         cmocka_unit_test_teardown(totals_older_than_the_requests_do_not_count, remove_file),
         cmocka_unit_test(counts_are_of_the_time_until_they_were_saved),
+        cmocka_unit_test_teardown(counts_of_other_captures_are_no_requests, remove_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
