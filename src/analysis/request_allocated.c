@@ -16,7 +16,7 @@ static void add(const struct requests *r, uint32_t owner, uint64_t bytes, uint64
         bool again = false;
         for (uint32_t i = 0; i < n; i++)
             again = again || seen[i] == q->name;
-        if (!again && request_is_typical_of(&r->names.data[q->name], q))
+        if (!again && request_is_sampled(&r->names.data[q->name], q))
             names[q->name] += bytes;
         seen[n++] = q->name;
     }

@@ -313,12 +313,12 @@ static int choose(const struct requests *r, uint32_t name, const struct group_op
     }
     uint32_t sampled = 0;
     for (uint32_t i = slow; i < n->count; i++)
-        sampled += request_is_typical_of(n, &r->list.data[list[i]]);
+        sampled += request_is_sampled(n, &r->list.data[list[i]]);
     /* The slowest alone would not stand for all slow ones; few of the sample would say little. */
     bool all = n->count == n->all || sampled < SAMPLED_LEAST;
     int e = 0;
     for (uint32_t i = slow; e == 0 && i < n->count; i++)
-        if (all || request_is_typical_of(n, &r->list.data[list[i]]))
+        if (all || request_is_sampled(n, &r->list.data[list[i]]))
             e = vec_push(&g->slow, list[i]);
     for (uint32_t i = from; e == 0 && i < MIN(to, slow); i++)
         e = vec_push(&g->typical, list[i]);
@@ -398,7 +398,7 @@ int request_sums(struct request_ledger *l, const struct requests *r, struct name
         const struct request *q = &r->list.data[i];
         struct name_sums *s = &sums[q->name];
         uint64_t cpu = 0;
-        if (!request_is_typical_of(&r->names.data[q->name], q))
+        if (!request_is_sampled(&r->names.data[q->name], q))
             continue;
         e = request_parts(l, q, &p);
         e = e ? e : request_cpu_ns(l, q, &cpu);

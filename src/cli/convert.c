@@ -100,17 +100,23 @@ static bool follows(const struct export_format *format, const struct selection *
         {"--metric", s->metric, FOLLOWS_METRIC},
     };
 
-    char text[96];
+    const char *refused = NULL, *followed[ARRAY_SIZE(options)];
+    size_t n = 0;
     for (size_t i = 0; i < ARRAY_SIZE(options); i++) {
-        if (!options[i].given || format->follows & (unsigned)options[i].by)
-            continue;
-        snprintf(text, sizeof(text), "%s cannot select a part for this format", options[i].option);
-        complain(to, text,
-                 format->follows ? "it follows --thread, --class, --from and --to"
-                                 : "it holds the whole recording");
-        return false;
+        bool is = format->follows & (unsigned)options[i].by;
+        if (is)
+            followed[n++] = options[i].option;
+        refused = refused || is || !options[i].given ? refused : options[i].option;
     }
-    return true;
+    if (!refused)
+        return true;
+    _cleanup_(buf_release) struct buf what = BUF(256), why = BUF(256);
+    buf_printf(&what, "%s cannot select a part for this format", refused);
+    buf_string(&why, n ? "it follows " : "it holds the whole recording");
+    for (size_t i = 0; i < n; i++)
+        buf_printf(&why, "%s%s", i == 0 ? "" : i + 1 == n ? " and " : ", ", followed[i]);
+    complain(to, buf_str(&what), buf_str(&why));
+    return false;
 }
 
 static int convert(const struct selection *selection, const char *from, const char *to,

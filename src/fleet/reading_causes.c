@@ -100,7 +100,7 @@ static int add_latencies(struct causes *c)
     for (size_t i = 0; i < requests->list.len && r == 0; i++) {
         const struct request *q = &requests->list.data[i];
         if (!fleet_reading_includes(c->s->how, q->end_ns) ||
-            !request_is_typical_of(&requests->names.data[q->name], q))
+            !request_is_sampled(&requests->names.data[q->name], q))
             continue;
         r = request_parts(c->l, q, &parts);
         for (size_t k = 0; k < parts.rows.len && r == 0; k++)

@@ -135,7 +135,7 @@ struct profile_calls {
      */
     uint64_t calls, samples;
     int64_t self_ns, raw_ns; /* without and with the cost of counting; self is not negative */
-    int64_t cost_ns;         /* what counting cost by measurement, which may exceed raw */
+    int64_t cost_ns;         /* what counting cost by measurement: raw less self */
     uint64_t slowest_ns;     /* 0: unknown */
     int64_t open_ns;         /* the part of self_ns in calls that had not returned at the end */
 };

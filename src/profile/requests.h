@@ -173,7 +173,7 @@ static inline const char *requests_text(const struct requests *r, uint32_t text)
  * Whether a request counts in means and shares of its name. Those that were kept for their latency
  * alone do not, unless the recording has no others: they would make each mean too large.
  */
-static inline bool request_is_typical_of(const struct request_name *n, const struct request *q)
+static inline bool request_is_sampled(const struct request_name *n, const struct request *q)
 {
     return !q->beyond || !n->sampled;
 }

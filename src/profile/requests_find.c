@@ -65,7 +65,7 @@ uint64_t request_quantile(const struct requests *r, const struct request_name *n
     uint64_t rank = n->count ? rank_of(share, n->sampled ? n->sampled : n->count) : 0;
     for (uint32_t i = 0; i < n->count && seen < rank; i++) {
         q = &r->list.data[r->by_name.data[n->first + i]];
-        seen += request_is_typical_of(n, q);
+        seen += request_is_sampled(n, q);
     }
     return q ? request_latency(q) : 0;
 }
