@@ -119,7 +119,7 @@ export interface RequestRow {
   p999_ns: number;
   upper_bounds: string[]; // percentiles of which only is known that they are less
   max_ns: number;
-  with_causes: number; // of so many requests; the details of the others were not kept
+  with_causes: number; // of so many requests; the details of the others were not kept, or only because they were slow
   without_causes: number;
   causes: { cause: string; ns: number; share: number }[]; // the largest first
   histogram: [number, number][]; // least latency of a bucket in ns, and how many requests are in it
