@@ -13,6 +13,8 @@ PYTEST = /usr/bin/python3 -m pytest -q -p no:cacheprovider
 # most. The tests of one file run one after the other.
 JOBS ?= $(shell n=$$(nproc); echo $$((n > 3 ? 4 : n + 1)))
 ARGS ?=
+# All tests, or those of the folders and files that ARGS names.
+WHICH = $(if $(filter tests/%,$(ARGS)),,tests)
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -41,30 +43,30 @@ demo-fleet:
 	@$(MAKE) --no-print-directory all
 	@BUILD=$(BUILD) tools/demo-fleet
 
-# The daily suite. ARGS goes to pytest: make check ARGS='-k jfr'.
+# The daily suite. ARGS goes to pytest: make check ARGS='-k jfr', or ARGS=tests/integration/heap for what one folder has.
 check:
 	@tools/setup build check
 	@tools/setup jdks || true
 	@$(MAKE) --no-print-directory all sanitized
-	@$(PYTEST) -n $(JOBS) --dist loadfile --run-again tests -m 'not slow and not soak and not measured' $(ARGS)
+	@$(PYTEST) -n $(JOBS) --dist loadfile --run-again $(WHICH) -m 'not slow and not soak and not measured' $(ARGS)
 
 # The tests that need no clock, on arm64's JDKs in an emulator (hours: an emulated VM takes ten times as long). ARM_JDKS says
 # on which JDKs; 17 is there in any case, because its tools read recordings. The list names what passes there; what measures
 # time, or starts a debugger or a container, is not in it.
 ARM_JDKS ?= 17
 ARM_TESTS = \
-	test_walker.py::test_tiny_methods test_walker.py::test_shares_are_known test_walker.py::test_ten_thousand_frames \
-	test_amounts.py::test_all_captures_at_once_give_what_the_program_did test_agent.py::test_program_is_left_alone \
-	test_agent.py::test_the_agents_run_on_musl test_agent.py::test_traces_of_tracers_are_found_with_each_c_library \
-	test_times.py::test_counts_are_exact test_times.py::test_every_construct_runs_as_before \
-	test_hprof_monitors.py::test_time_blocked_is_what_the_program_measured \
-	test_hprof_monitors.py::test_a_recording_has_monitor_events test_hprof_heap.py::test_text_has_the_known_heap \
-	test_trace.py::test_every_type_of_argument_and_result test_exceptions.py::test_exceptions_and_events_of_the_vm \
-	test_coverage.py::test_each_line_and_branch_as_it_ran \
-	test_attach.py::test_every_output_of_hprof_is_reported_and_fetched test_jvmpi.py::test_profiler_exit \
-	test_trace.py::test_values_are_readable_without_options test_trace.py::test_conditions \
-	test_log.py::test_locals_and_fields_at_lines test_inspect.py::test_classes_and_statics \
-	test_coverage.py::test_runs_add_up_and_totals_are_stable test_hprof_sites.py::test_counts_are_the_truth
+	unwind/test_walker.py::test_tiny_methods unwind/test_walker.py::test_shares_are_known unwind/test_walker.py::test_ten_thousand_frames \
+	recordings/test_amounts.py::test_all_captures_at_once_give_what_the_program_did agent/test_agent.py::test_program_is_left_alone \
+	agent/test_agent.py::test_the_agents_run_on_musl agent/test_agent.py::test_traces_of_tracers_are_found_with_each_c_library \
+	cpu/test_times.py::test_counts_are_exact cpu/test_times.py::test_every_construct_runs_as_before \
+	hprof/test_hprof_monitors.py::test_time_blocked_is_what_the_program_measured \
+	hprof/test_hprof_monitors.py::test_a_recording_has_monitor_events hprof/test_hprof_heap.py::test_text_has_the_known_heap \
+	trace/test_trace.py::test_every_type_of_argument_and_result trace/test_exceptions.py::test_exceptions_and_events_of_the_vm \
+	coverage/test_coverage.py::test_each_line_and_branch_as_it_ran \
+	attach/test_attach.py::test_every_output_of_hprof_is_reported_and_fetched jvmpi/test_jvmpi.py::test_profiler_exit \
+	trace/test_trace.py::test_values_are_readable_without_options trace/test_trace.py::test_conditions \
+	trace/test_log.py::test_locals_and_fields_at_lines attach/test_inspect.py::test_classes_and_statics \
+	coverage/test_coverage.py::test_runs_add_up_and_totals_are_stable hprof/test_hprof_sites.py::test_counts_are_the_truth
 check-arm:
 	@tools/setup build check jdks
 	@tools/jdks setup --arch aarch64 17 $(ARM_JDKS)
@@ -75,7 +77,7 @@ check-arm:
 check-all:
 	@tools/setup build check jdks
 	@$(MAKE) --no-print-directory all sanitized
-	@$(PYTEST) tests $(ARGS)
+	@$(PYTEST) $(WHICH) $(ARGS)
 
 bench:
 	@tools/setup build check jdks
@@ -104,7 +106,7 @@ fuzz: sanitized
 soak:
 	@tools/setup build check jdks
 	@$(MAKE) --no-print-directory all
-	@$(PYTEST) tests -m soak $(ARGS)
+	@$(PYTEST) $(WHICH) -m soak $(ARGS)
 
 # A tarball that runs on any Linux of this architecture where it is unpacked.
 dist:

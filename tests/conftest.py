@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The test suite: cmocka programs of tests/unit (plain and sanitized) and the tests in tests/integration.
 
+tests/integration has a folder for each part of the program, with the names of the rooms of src where
+that fits (CONTRIBUTING.md lists them): `make check ARGS=tests/integration/heap` runs one. A test that
+belongs to no part alone is in `command` (what holds for every command), `agent` (for the agent in
+the VM), `recordings` (for every capture and output) or `project` (for the build and the documents).
+
 Markers: slow (make check-all only), soak (make soak only), measured (make check-all only: the test
 compares measured times with a bound, which needs a machine that does nothing else). A test with a
 `jdk` argument runs once under each JDK of the matrix (make check: under four of them, see
@@ -34,6 +39,8 @@ import clickhouse
 import lab
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+# So that a test can import what a test in another folder has.
+sys.path += sorted(str(path) for path in (ROOT / "tests" / "integration").iterdir() if path.is_dir())
 
 
 def unique(members):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent of tests/integration/test_walker.py. It copies stacks in a signal handler and walks
+ * The agent of unwind/test_walker.py. It copies stacks in a signal handler and walks
  * them later, or walks them immediately (with later=0, and when they are too deep to copy). On
  * request it also calls AsyncGetCallTrace for comparison. At the end of the VM it writes counts.
  * Options:

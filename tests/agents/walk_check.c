@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tests the walker's native half alone, for processors without a JDK to test with:
- * tests/integration/test_walker.py builds it for aarch64 and runs it in an emulator. Guarded loads
+ * unwind/test_walker.py builds it for aarch64 and runs it in an emulator. Guarded loads
  * must survive, and a walk out of libc's qsort must reach main. Prints "ok".
  */
 #include "unwind/internal.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rewrites a stream of class files with one kind of probe, for the verifiers of
- * tests/integration/test_classfile.py:
+ * tests/integration/classfile/test_classfile.py:
  *
  *     rewrite_pack KIND < PACK > PACK
  *     rewrite_pack -bench KIND ROUNDS < PACK

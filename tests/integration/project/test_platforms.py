@@ -11,7 +11,8 @@ import pytest
 import lab
 
 # Of check-arm's tests, what make check runs: they take three minutes on a busy machine.
-FAST = ("test_walker.py::test_tiny_methods", "test_trace.py::test_values_are_readable_without_options", "test_log.py::test_locals_and_fields_at_lines")
+FAST = ("unwind/test_walker.py::test_tiny_methods", "trace/test_trace.py::test_values_are_readable_without_options",
+        "trace/test_log.py::test_locals_and_fields_at_lines")
 
 DOCUMENT = (lab.ROOT / "doc" / "platforms.md").read_text()
 
