@@ -8,7 +8,7 @@
 enum { NESTED_MAX = 64 };
 
 /* Adds bytes to the name of a request and to those of the requests around it, to each name once. */
-static void add(const struct requests *r, uint32_t owner, uint64_t bytes, uint64_t *names)
+static void add(const struct requests *r, uint32_t owner, uint64_t bytes, double *names)
 {
     const struct request *q = &r->list.data[owner];
     uint32_t seen[NESTED_MAX], n = 0;
@@ -16,8 +16,8 @@ static void add(const struct requests *r, uint32_t owner, uint64_t bytes, uint64
         bool again = false;
         for (uint32_t i = 0; i < n; i++)
             again = again || seen[i] == q->name;
-        if (!again && request_is_sampled(&r->names.data[q->name], q))
-            names[q->name] += bytes;
+        if (!again)
+            names[q->name] += (double)q->weight * (double)bytes;
         seen[n++] = q->name;
     }
 }
@@ -26,9 +26,10 @@ static void add(const struct requests *r, uint32_t owner, uint64_t bytes, uint64
  * Works of a thread are disjoint or within each other, and those that are around others come first:
  * the works that have begun and not ended form a stack.
  */
-int request_allocated(const struct requests *r, uint64_t **ret)
+int request_allocated(const struct requests *r, double **ret)
 {
-    uint64_t *names = calloc(r->names.len + 1, sizeof(*names)), thread = 0;
+    double *names = calloc(r->names.len + 1, sizeof(*names));
+    uint64_t thread = 0;
     VEC(uint32_t) open = {0};
     int e = names ? 0 : -ENOMEM;
     size_t next = 0;

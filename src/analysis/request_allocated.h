@@ -5,8 +5,9 @@
 #include "profile/requests.h"
 
 /*
- * Estimates the bytes that all threads allocated while they worked for the requests of each name
- * that are in the recording; those of a request within another one are the outer one's too. Returns
- * 0 or -ENOMEM. The caller frees the array, which has an element for each of requests.names.
+ * Estimates the bytes that all threads allocated while they worked for the requests of each name,
+ * each request times its weight; those of a request within another one are the outer one's too.
+ * Returns 0 or -ENOMEM. The caller frees the array, which has an element for each of
+ * requests.names.
  */
-int request_allocated(const struct requests *r, uint64_t **ret) must_check;
+int request_allocated(const struct requests *r, double **ret) must_check;

@@ -24,7 +24,7 @@ struct tally {
 struct sum {
     enum request_cause cause;
     const char *object;
-    uint64_t slow_ns, typical_ns;
+    double slow_ns, typical_ns;
     uint64_t of_request; /* of the current request */
     uint32_t largest;
     struct tally own, culprits;
@@ -39,6 +39,7 @@ struct summing {
     VEC(struct sum) sums;
     struct request_parts parts;
     struct thread_activities activities;
+    double weight; /* of the request that is being added */
 };
 
 static uint64_t text_key(const char *s)
@@ -47,15 +48,16 @@ static uint64_t text_key(const char *s)
 }
 
 static int tally_add(struct tally *y, uint64_t a, uint64_t b,
-                     const struct thread_activity *activity)
+                     const struct thread_activity *activity, double weight)
 {
     bool added = false;
     uint64_t *at = map_at(&y->at, hash_u64(a) ^ b, y->rows.len, &added);
+    uint64_t ns = (uint64_t)((double)activity->ns * weight);
     if (!at)
         return -ENOMEM;
     if (added)
-        return vec_push(&y->rows, ((struct tally_row){a, b, activity->ns, *activity}));
-    y->rows.data[*at].ns += activity->ns;
+        return vec_push(&y->rows, ((struct tally_row){a, b, ns, *activity}));
+    y->rows.data[*at].ns += ns;
     return 0;
 }
 
@@ -93,7 +95,8 @@ static int add_activities(struct summing *s, struct tally *to)
     int e = 0;
     for (size_t i = 0; e == 0 && i < s->activities.rows.len; i++) {
         const struct thread_activity *d = &s->activities.rows.data[i];
-        e = tally_add(to, (uint64_t)d->kind << 32 | d->thread, frames_key(&d->frames), d);
+        e = tally_add(to, (uint64_t)d->kind << 32 | d->thread, frames_key(&d->frames), d,
+                      s->weight);
     }
     return e;
 }
@@ -117,7 +120,7 @@ static int add_busy(struct summing *s, struct sum *sum, const struct request_par
             continue;
         struct thread_activity activity = {
             .ns = (uint64_t)(MIN(end, w->end_ns) - MAX(start, w->start_ns))};
-        e = tally_add(&sum->busy, r->list.data[w->owner].name, 0, &activity);
+        e = tally_add(&sum->busy, r->list.data[w->owner].name, 0, &activity, s->weight);
     }
     return e;
 }
@@ -125,7 +128,7 @@ static int add_busy(struct summing *s, struct sum *sum, const struct request_par
 /* Adds a part of a slow request to its cause, with the thread that is to blame and the place. */
 static int add_slow(struct summing *s, struct sum *sum, const struct request_part *p)
 {
-    sum->slow_ns += p->end - p->start;
+    sum->slow_ns += s->weight * (double)(p->end - p->start);
     vec_clear(&s->activities.rows);
     int e = request_part_stacks(s->l, p, &s->activities);
     e = e ? e : add_activities(s, &sum->own);
@@ -137,11 +140,12 @@ static int add_slow(struct summing *s, struct sum *sum, const struct request_par
     return e;
 }
 
-static int add_requests(struct summing *s, const uint32_t *list, size_t n, bool slow)
+static int add_requests(struct summing *s, const uint32_t *list, size_t n, bool slow, bool equal)
 {
     int e = 0;
     for (size_t i = 0; e == 0 && i < n; i++) {
         struct sum *largest = NULL;
+        s->weight = equal ? 1 : (double)s->r->list.data[list[i]].weight;
         e = request_parts(s->l, &s->r->list.data[list[i]], &s->parts);
         for (size_t k = 0; k < s->sums.len; k++)
             s->sums.data[k].of_request = 0;
@@ -154,7 +158,7 @@ static int add_requests(struct summing *s, const uint32_t *list, size_t n, bool 
             if (slow)
                 e = add_slow(s, sum, p);
             else
-                sum->typical_ns += p->end - p->start;
+                sum->typical_ns += s->weight * (double)(p->end - p->start);
         }
         for (size_t k = 0; slow && k < s->sums.len; k++)
             if (!largest || s->sums.data[k].of_request > largest->of_request)
@@ -182,7 +186,7 @@ static uint64_t thread_key(const struct summing *s, uint32_t thread)
  * Finds the method in which most of the time was spent, the thread that spent most there, and what
  * it did there. An empty tally sets nothing.
  */
-static int culprit_of(const struct summing *s, const struct tally *y, size_t requests,
+static int culprit_of(const struct summing *s, const struct tally *y, double requests,
                       struct group_culprit *ret)
 {
     struct map methods = {0}, threads = {0};
@@ -226,7 +230,7 @@ static int culprit_of(const struct summing *s, const struct tally *y, size_t req
         ret->kind = kinds[k] > kinds[ret->kind] ? (enum request_cause)k : ret->kind;
     if (e == 0 && rows.len) {
         ret->method = rows.data[best].method;
-        ret->ns = (double)rows.data[best].ns / (double)MAX(requests, (size_t)1);
+        ret->ns = requests > 0 ? (double)rows.data[best].ns / requests : 0;
         ret->threads = (uint32_t)threads.len;
     }
     map_release(&methods);
@@ -252,7 +256,7 @@ static int by_share(const void *a, const void *b)
 
 /* ---- which are slow, and which are typical ---- */
 
-/* From so many slow requests of the random sample on, those beyond it are left out of the means. */
+/* From so many slow requests with a weight on, those without one are left out of the means. */
 enum { SAMPLED_LEAST = 30 };
 
 static uint64_t latency(const struct requests *r, uint32_t i)
@@ -313,27 +317,34 @@ static int choose(const struct requests *r, uint32_t name, const struct group_op
     }
     uint32_t sampled = 0;
     for (uint32_t i = slow; i < n->count; i++)
-        sampled += request_is_sampled(n, &r->list.data[list[i]]);
+        sampled += r->list.data[list[i]].weight > 0;
     /* The slowest alone would not stand for all slow ones; few of the sample would say little. */
-    bool all = n->count == n->all || sampled < SAMPLED_LEAST;
+    g->equal = n->count == n->all || sampled < SAMPLED_LEAST;
     int e = 0;
     for (uint32_t i = slow; e == 0 && i < n->count; i++)
-        if (all || request_is_sampled(n, &r->list.data[list[i]]))
+        if (g->equal || r->list.data[list[i]].weight > 0)
             e = vec_push(&g->slow, list[i]);
     for (uint32_t i = from; e == 0 && i < MIN(to, slow); i++)
-        e = vec_push(&g->typical, list[i]);
+        if (r->list.data[list[i]].weight > 0)
+            e = vec_push(&g->typical, list[i]);
     g->kept = n->count - slow;
     if (g->kept)
         limits(r, n, list[slow], g);
     return e ? e : g->slow.len ? 0 : -ENOENT;
 }
 
-static double mean(const struct requests *r, const uint32_t *list, size_t n)
+/* Returns the mean latency, and the sum of the weights. */
+static double mean(const struct requests *r, const uint32_t *list, size_t n, bool equal,
+                   double *ret_weight)
 {
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += (double)latency(r, list[i]);
-    return n ? sum / (double)n : 0;
+    double sum = 0, weights = 0;
+    for (size_t i = 0; i < n; i++) {
+        double weight = equal ? 1 : (double)r->list.data[list[i]].weight;
+        sum += weight * (double)latency(r, list[i]);
+        weights += weight;
+    }
+    *ret_weight = weights;
+    return weights > 0 ? sum / weights : 0;
 }
 
 int request_group(struct request_ledger *l, const struct requests *r, const struct timeline *t,
@@ -343,25 +354,25 @@ int request_group(struct request_ledger *l, const struct requests *r, const stru
     struct summing s = {.l = l, .r = r, .t = t};
     int e = choose(r, name, o, &g);
     if (e == 0)
-        e = add_requests(&s, g.slow.data, g.slow.len, true);
+        e = add_requests(&s, g.slow.data, g.slow.len, true, g.equal);
     if (e == 0)
-        e = add_requests(&s, g.typical.data, g.typical.len, false);
-    g.slow_mean_ns = mean(r, g.slow.data, g.slow.len);
-    g.typical_mean_ns = mean(r, g.typical.data, g.typical.len);
+        e = add_requests(&s, g.typical.data, g.typical.len, false, false);
+    g.slow_mean_ns = mean(r, g.slow.data, g.slow.len, g.equal, &g.slow_weight);
+    g.typical_mean_ns = mean(r, g.typical.data, g.typical.len, false, &g.typical_weight);
     for (size_t i = 0; e == 0 && i < s.sums.len; i++) {
         const struct sum *sum = &s.sums.data[i];
         double difference = g.slow_mean_ns - g.typical_mean_ns;
         struct group_cause c = {
             .cause = sum->cause,
             .object = sum->object,
-            .slow_ns = (double)sum->slow_ns / (double)g.slow.len,
-            .typical_ns = g.typical.len ? (double)sum->typical_ns / (double)g.typical.len : 0,
+            .slow_ns = sum->slow_ns / g.slow_weight,
+            .typical_ns = g.typical.len ? sum->typical_ns / g.typical_weight : 0,
             .largest = sum->largest,
             .busy_with = busy_with(&s, &sum->busy),
         };
         c.share = difference > 0 ? (c.slow_ns - c.typical_ns) / difference : 0;
-        e = culprit_of(&s, &sum->own, g.slow.len, &c.own);
-        e = e ? e : culprit_of(&s, &sum->culprits, g.slow.len, &c.culprit);
+        e = culprit_of(&s, &sum->own, g.slow_weight, &c.own);
+        e = e ? e : culprit_of(&s, &sum->culprits, g.slow_weight, &c.culprit);
         e = e ? e : vec_push(&g.causes, c);
     }
     vec_sort(&g.causes, by_share);
@@ -398,15 +409,17 @@ int request_sums(struct request_ledger *l, const struct requests *r, struct name
         const struct request *q = &r->list.data[i];
         struct name_sums *s = &sums[q->name];
         uint64_t cpu = 0;
-        if (!request_is_sampled(&r->names.data[q->name], q))
+        double weight = (double)q->weight;
+        if (weight <= 0)
             continue;
         e = request_parts(l, q, &p);
         e = e ? e : request_cpu_ns(l, q, &cpu);
         s->requests++;
-        s->cpu_ns += cpu;
-        s->latency_ns += (uint64_t)(q->end_ns - q->start_ns);
+        s->weight += weight;
+        s->cpu_ns += weight * (double)cpu;
+        s->latency_ns += weight * (double)(q->end_ns - q->start_ns);
         for (int k = 0; k < REQUEST_CAUSES; k++)
-            s->ns[k] += p.ns[k];
+            s->ns[k] += weight * (double)p.ns[k];
     }
     request_parts_release(&p);
     if (e < 0)

@@ -37,8 +37,10 @@ struct request_group {
     uint64_t limit_ns; /* the least latency of a slow request */
     uint64_t all;      /* slow requests, kept or not */
     uint32_t kept;     /* those in the recording: the last ones of the name in by_name */
-    /* Numbers of requests.list. Of more than a few slow ones, those of the random sample. */
+    /* Numbers of requests.list. Of more than a few slow ones, those with a weight. */
     VEC(uint32_t) slow, typical;
+    bool equal;                         /* the slow ones count alike, not by their weight */
+    double slow_weight, typical_weight; /* sums */
     double slow_mean_ns, typical_mean_ns;
     VEC(struct group_cause) causes; /* the largest share first */
 };
@@ -52,12 +54,10 @@ int request_group(struct request_ledger *l, const struct requests *r, const stru
                   struct request_group *ret) must_check;
 void request_group_release(struct request_group *g);
 
-/*
- * What the requests of a name that are in the recording, or those of its random sample, spent their
- * time on.
- */
+/* What the requests of a name spent their time on: sums over those with a weight, times it. */
 struct name_sums {
-    uint64_t requests, latency_ns, cpu_ns, ns[REQUEST_CAUSES];
+    uint64_t requests; /* how many have a weight */
+    double weight, latency_ns, cpu_ns, ns[REQUEST_CAUSES];
 };
 
 /*

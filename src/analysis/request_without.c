@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "analysis/request_without.h"
 
-#include "base/latency.h"
-
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -20,34 +18,6 @@ struct row {
 static uint64_t latency(const struct requests *r, uint32_t i)
 {
     return (uint64_t)(r->list.data[i].end_ns - r->list.data[i].start_ns);
-}
-
-/*
- * Weights of the kept requests, the fastest first: the requests of a bucket of the exact histogram
- * are divided among those that were kept of it. Where none was kept, they go to the next slower
- * ones, or to the slowest.
- */
-static void weigh(const struct requests *r, const struct request_name *n, const uint32_t *list,
-                  double *ret)
-{
-    size_t i = 0, last = 0;
-    double waiting = 0;
-    for (size_t k = 0; k < n->count; k++)
-        ret[k] = n->exact ? 0 : 1;
-    for (size_t b = 0; n->exact && b < n->histogram.len; b++) {
-        size_t first = i;
-        while (i < n->count && latency_bucket(latency(r, list[i])) <= n->histogram.data[b].bucket)
-            i++;
-        waiting += (double)n->histogram.data[b].count;
-        if (i == first)
-            continue;
-        for (size_t k = first; k < i; k++)
-            ret[k] = waiting / (double)(i - first);
-        last = first;
-        waiting = 0;
-    }
-    for (size_t k = last; waiting > 0 && k < i; k++)
-        ret[k] += waiting / (double)(i - last);
 }
 
 static int by_ns(const void *a, const void *b)
@@ -105,26 +75,23 @@ int request_without(struct request_ledger *l, const struct requests *r,
     const struct request_name *name = &r->names.data[g->name];
     const uint32_t *list = vec_at(&r->by_name, name->first);
     size_t count = name->count;
-    double *weights = malloc((count + 1) * sizeof(*weights));
     struct row *rows = malloc((count * n + 1) * sizeof(*rows));
     struct request_parts parts = {0};
-    int e = weights && rows ? 0 : -ENOMEM;
-    if (e == 0)
-        weigh(r, name, list, weights);
+    int e = rows ? 0 : -ENOMEM;
     for (size_t i = 0; e == 0 && i < count; i++) {
-        e = request_parts(l, &r->list.data[list[i]], &parts);
+        const struct request *q = &r->list.data[list[i]];
+        e = request_parts(l, q, &parts);
         for (size_t k = 0; e == 0 && k < n; k++) {
             uint64_t ns = latency(r, list[i]);
             for (size_t p = 0; p < parts.rows.len; p++)
                 if (is_of(&parts.rows.data[p], &g->causes.data[k]))
                     ns -= parts.rows.data[p].end - parts.rows.data[p].start;
-            rows[k * count + i] = (struct row){ns, latency(r, list[i]), weights[i]};
+            rows[k * count + i] = (struct row){ns, latency(r, list[i]), (double)q->weight};
         }
     }
     for (size_t k = 0; e == 0 && k < n; k++)
         ret[k] = answer(rows + k * count, count);
     request_parts_release(&parts);
-    free(weights);
     free(rows);
     return e;
 }

@@ -5,6 +5,8 @@
  */
 #include "profile/requests_private.h"
 
+#include "base/latency.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,6 +162,83 @@ static int order_names(struct requests *r)
     return e;
 }
 
+/* ---- how many requests each one stands for ---- */
+
+/* From so many requests of the random sample on, the others of about their latency do not count. */
+enum { SAMPLED_LEAST = 30 };
+
+/* Requests of about the same latency. */
+struct stratum {
+    uint32_t first, end; /* in by_name */
+    uint32_t sampled;    /* how many belong to the random sample */
+    uint64_t all;        /* how many the histogram has */
+    uint32_t bucket;     /* the first one */
+};
+
+static void weigh_stratum(struct requests *r, const struct stratum *s)
+{
+    uint32_t kept = s->end - s->first;
+    bool by_sample = s->sampled >= SAMPLED_LEAST && s->all > kept;
+    for (uint32_t i = s->first; i < s->end; i++) {
+        struct request *q = &r->list.data[r->by_name.data[i]];
+        q->weight = by_sample ? q->beyond ? 0 : (float)s->all / (float)s->sampled
+                              : (float)s->all / (float)kept;
+    }
+}
+
+/* Adds the requests of a name that follow in by_name and are in this bucket or a faster one. */
+static void add_bucket(const struct requests *r, const struct request_name *n,
+                       const struct request_count *c, struct stratum *s)
+{
+    for (; s->end < n->first + n->count; s->end++) {
+        const struct request *q = &r->list.data[r->by_name.data[s->end]];
+        if (latency_bucket(request_latency(q)) > c->bucket)
+            break;
+        s->sampled += !q->beyond;
+    }
+    s->all += c->count;
+}
+
+/* Whether a bucket is too far from the first one of a stratum that has requests. */
+static bool is_far(const struct stratum *s, uint32_t bucket)
+{
+    return s->end > s->first && latency_least_ns(bucket) / 5 > latency_least_ns(s->bucket) / 4;
+}
+
+/*
+ * The share of requests that are kept changes with time and latency, but the histogram has all of
+ * them. It is divided into strata of neighbouring buckets, and the requests of a stratum that were
+ * kept stand for all of it (post-stratification): those of the random sample if there are enough,
+ * otherwise also those that were kept for their latency.
+ */
+static void weigh_name(struct requests *r, const struct request_name *n)
+{
+    struct stratum last = {n->first, n->first, 0, 0, 0}, s = last;
+    if (!n->exact || n->all == n->count) {
+        for (uint32_t i = n->first; i < n->first + n->count; i++) {
+            struct request *q = &r->list.data[r->by_name.data[i]];
+            q->weight = n->all == n->count && n->exact ? 1 : request_is_sampled(n, q);
+        }
+        return;
+    }
+    for (size_t i = 0; i < n->histogram.len; i++) {
+        const struct request_count *c = &n->histogram.data[i];
+        bool enough = s.sampled >= SAMPLED_LEAST || (s.all && s.end - s.first >= s.all);
+        if (enough || is_far(&s, c->bucket)) {
+            weigh_stratum(r, &s);
+            last = s;
+            s = (struct stratum){s.end, s.end, 0, 0, 0};
+        }
+        s.bucket = s.all ? s.bucket : c->bucket;
+        add_bucket(r, n, c, &s);
+    }
+    if (s.end == s.first) { /* none of the slowest was kept */
+        last.all += s.all;
+        s = last;
+    }
+    weigh_stratum(r, &s);
+}
+
 /* Finds the first context with a trace in a thread's time; NULL when there is none. */
 static const struct request_context *find_trace(const struct requests *r, uint64_t thread,
                                                 int64_t start_ns, int64_t end_ns)
@@ -210,6 +289,8 @@ int requests_order(struct requests *r)
         e = assign_works(r);
     if (e == 0)
         e = order_names(r);
+    for (size_t i = 0; i < r->names.len && e == 0; i++)
+        weigh_name(r, &r->names.data[i]);
     assign_children(r);
     vec_sort(&r->samples, compare_sample);
     vec_sort(&r->contexts, compare_context);

@@ -9,6 +9,7 @@
 #include "timeline/load.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -30,7 +31,7 @@ static const struct jfr_type types[] = {
      .kind = JFR_EVENT,
      .has = JFR_DURATION | JFR_HAS_THREAD,
      .fields = JFR_FIELDS({"id", "", "long"}, {"name", "", "java.lang.String", JFR_CONTEXTUAL},
-                          {"status", "", "int"})},
+                          {"status", "", "int"}, {"kept", "", "java.lang.String"})},
     {.name = "jvmscope.RequestWork",
      .kind = JFR_EVENT,
      .has = JFR_DURATION | JFR_HAS_THREAD,
@@ -75,6 +76,7 @@ static int name_method(void *context, uint64_t method, uint32_t type, struct jfr
 }
 
 static struct jfr_event event;
+static const char *kept; /* why the next requests are in the recording */
 
 static void begin(uint32_t type, double ms)
 {
@@ -157,6 +159,7 @@ static void put_request(int64_t id, const char *name, uint64_t thread, double ms
     jfr_put_long(&event, id);
     jfr_put_string(&event, name);
     jfr_put_int(&event, status);
+    jfr_put_string(&event, kept);
     jfr_commit(&event);
 }
 
@@ -198,6 +201,7 @@ static void open_file(bool ours)
                               &(struct jfr_thread){.java_name = names[i], .java_id = 10 + i}),
             0);
     t0 = now_ns();
+    kept = "all";
     if (!ours)
         return;
     begin(ids[ANALYSIS], 0);
@@ -542,6 +546,62 @@ static void exact_totals_count(void **state)
     done(&f);
 }
 
+/*
+ * Of the requests of 1 ms one half is in the recording, of those of 3 ms only one in 90: the means
+ * are nevertheless those of all. Those that were kept for their latency count where the sample has
+ * too few.
+ */
+static void each_request_counts_for_those_of_its_latency(void **state)
+{
+    static const struct {
+        int ms, n, all;
+        const char *kept;
+    } kinds[] = {{1, 500, 1000, "all"},
+                 {3, 100, 9000, "sample"},
+                 {50, 20, 40, "slow"},
+                 {50, 2, 0, "sample"},
+                 {900, 3, 3, "slow"}};
+    struct read f;
+    struct buf buckets = BUF(256);
+    double ms = 0, ends = 0;
+    int64_t id = 0, all = 0;
+    open_file(true);
+    for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+        kept = kinds[i].kept;
+        for (int k = 0; k < kinds[i].n; k++, ends += kinds[i].ms)
+            put_simple(++id, "GET /rates", ends, kinds[i].ms);
+        all += kinds[i].all;
+        ms += kinds[i].ms * kinds[i].all;
+        if (kinds[i].all)
+            buf_printf(&buckets, "%s%u:%d", i ? " " : "",
+                       latency_bucket((uint64_t)kinds[i].ms * MS), kinds[i].all);
+    }
+    begin(ids[TOTALS], ends);
+    jfr_put_string(&event, "GET /rates");
+    jfr_put_long(&event, all);
+    jfr_put_long(&event, 0);
+    put_ms(ms);
+    put_ms(900);
+    jfr_put_string(&event, buf_str(&buckets));
+    jfr_commit(&event);
+    read_file(&f, &(struct request_filter){0});
+    struct name_sums *sums = NULL;
+    assert_int_equal(request_sums(f.l, &f.r, &sums), 0);
+    assert_int_equal(sums[0].requests, id);
+    assert_true(fabs(sums[0].weight - (double)all) < 0.01);
+    assert_true(fabs(sums[0].latency_ns / (ms * (double)MS) - 1) < 1e-6);
+    struct request_group g;
+    assert_int_equal(request_group(f.l, &f.r, f.t, 0, &(struct group_options){.share = 0.5}, &g),
+                     0);
+    assert_false(g.equal);
+    double slow_ms = (9000 * 3 + 40 * 50 + 3 * 900) / 9043.0;
+    assert_true(fabs(g.slow_mean_ns / (slow_ms * (double)MS) - 1) < 1e-6);
+    request_group_release(&g);
+    free(sums);
+    buf_release(&buckets);
+    done(&f);
+}
+
 /* Totals that a killed program saved before its last requests ended say less than these do. */
 static void totals_older_than_the_requests_do_not_count(void **state)
 {
@@ -639,6 +699,7 @@ int main(void)
         cmocka_unit_test_teardown(spans_and_contextual_events_are_requests, remove_file),
         cmocka_unit_test_teardown(the_slow_ones_are_told_from_the_typical_ones, remove_file),
         cmocka_unit_test_teardown(exact_totals_count, remove_file),
+        cmocka_unit_test_teardown(each_request_counts_for_those_of_its_latency, remove_file),
         cmocka_unit_test_teardown(totals_older_than_the_requests_do_not_count, remove_file),
         cmocka_unit_test(counts_are_of_the_time_until_they_were_saved),
         cmocka_unit_test_teardown(counts_of_other_captures_are_no_requests, remove_file),

@@ -192,7 +192,7 @@ int request_view_close(struct request_view *v, int status)
 /* The members that rows of the table have in addition to those of the names. */
 struct rows {
     struct name_sums *sums;
-    uint64_t *allocated; /* bytes */
+    double *allocated; /* bytes */
 };
 
 static void rows_release(struct rows *rows)
@@ -210,14 +210,14 @@ static enum request_cause most(const struct name_sums *s)
     return best;
 }
 
-static double part(uint64_t ns, uint64_t whole)
+static double part(double ns, double whole)
 {
-    return whole ? (double)ns / (double)whole : 0;
+    return whole > 0 ? ns / whole : 0;
 }
 
-static uint64_t each(uint64_t ns, uint64_t n)
+static uint64_t each(double sum, const struct name_sums *s)
 {
-    return n ? ns / n : 0;
+    return s->weight > 0 ? (uint64_t)(sum / s->weight) : 0;
 }
 
 static int rows_of(struct request_view *v, struct rows *ret)
@@ -276,19 +276,19 @@ static void row_json(const struct request_view *v, const struct request_name *n,
     json_end_array(j);
     json_key_u64(j, "max_ns", n->max_ns);
     json_key_u64(j, "total_ns", n->total_ns);
-    json_key_u64(j, "cpu_ns", each(s->cpu_ns, s->requests));
+    json_key_u64(j, "cpu_ns", each(s->cpu_ns, s));
     if (v->r.allocations_counted) {
         json_key(j, "alloc_bytes");
         json_null(j);
         json_key_string(j, "alloc_note", COUNTED_BY_SITE);
     } else if (v->r.allocations.len) {
-        json_key_u64(j, "alloc_bytes", each(rows->allocated[at], s->requests));
+        json_key_u64(j, "alloc_bytes", each(rows->allocated[at], s));
     }
     json_key_double(j, "unknown_share", part(s->ns[CAUSE_UNKNOWN], s->latency_ns));
     json_key_string(j, "most", request_cause_name(most(s)));
     json_key_object(j, "causes");
     for (int k = 0; k < REQUEST_CAUSES; k++)
-        json_key_u64(j, request_cause_name((enum request_cause)k), each(s->ns[k], s->requests));
+        json_key_u64(j, request_cause_name((enum request_cause)k), each(s->ns[k], s));
     json_end_object(j);
     json_end_object(j);
 }
@@ -336,7 +336,7 @@ static void table_text(struct request_view *v, const struct rows *rows)
     if (kept < all) {
         buf_clear(&text);
         put_count(&text, typical);
-        printf(" counts and times are those of all; causes and CPU are those of %s%s whose "
+        printf(" counts and times are those of all; causes and CPU are estimated from %s%s whose "
                "details were kept\n",
                typical < kept ? "a random sample of " : "the ", buf_str(&text));
     } else if (!exact && v->r.not_kept) {
@@ -360,10 +360,9 @@ static void table_text(struct request_view *v, const struct rows *rows)
         char bytes[24], alloc[32] = "";
         if (allocates)
             snprintf(alloc, sizeof(alloc), "%9s ",
-                     s->requests && !counted
-                         ? format_size(bytes, each(rows->allocated[i], s->requests))
-                         : "-");
-        if (s->latency_ns)
+                     s->requests && !counted ? format_size(bytes, each(rows->allocated[i], s))
+                                             : "-");
+        if (s->latency_ns > 0)
             snprintf(share, sizeof(share), "%s %.0f %%", request_cause_name(worst),
                      100 * part(s->ns[worst], s->latency_ns));
         for (size_t k = 0; k < QUANTILES; k++) {
@@ -374,7 +373,7 @@ static void table_text(struct request_view *v, const struct rows *rows)
         }
         printf("%9" PRIu64 " %8.1f %6" PRIu64 " %8s %8s %8s %8s %8s %8s %s %-16s %s\n", n->all,
                rate(v, n), n->errors, of[0], of[1], of[2], of[3], format_duration(max, n->max_ns),
-               s->requests ? format_duration(cpu, each(s->cpu_ns, s->requests)) : "-", alloc, share,
+               s->requests ? format_duration(cpu, each(s->cpu_ns, s)) : "-", alloc, share,
                requests_text(&v->r, n->name));
     }
     if (v->r.names.len > limit)

@@ -33,7 +33,7 @@ static void groups_release(struct groups *g)
 /* Returns how much more time the slow requests took than the same number of typical ones. */
 static double excess(const struct request_group *g)
 {
-    return (g->slow_mean_ns - g->typical_mean_ns) * (double)g->slow.len;
+    return (g->slow_mean_ns - g->typical_mean_ns) * (double)g->all;
 }
 
 static int by_excess(const void *a, const void *b)

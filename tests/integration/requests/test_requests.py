@@ -428,10 +428,11 @@ def test_many_are_counted_and_a_sample_is_kept(jdk, tmp_path):
     shown = next(line for line in lab.output("requests", out).splitlines() if line.endswith(" RequestsMany.quick"))
     assert shown.count("< 1 us") == len(row["upper_bounds"]), shown
     assert next(r for r in whole if r["name"] == "RequestsMany.slow")["upper_bounds"] == []
-    # Causes and CPU are means of the random sample: those that were kept for their latency alone would make them too large.
+    # Causes and CPU are estimated from the random sample; each of its requests counts for all of its latency, so that their sum is
+    # the exact mean, apart from that within the first microsecond.
     sampled = [r.ns for r in requests if r.kept != "slow"]
-    assert row["causes_of"] == len(sampled) < row["kept"]
-    assert sum(row["causes"].values()) == pytest.approx(sum(sampled) / len(sampled), rel=0.02, abs=20)
+    assert len(sampled) <= row["causes_of"] < row["kept"]
+    assert sum(row["causes"].values()) == pytest.approx(row["total_ns"] / n, rel=0.1, abs=20), (row, sum(sampled) / len(sampled))
     group = next(g for g in lab.read_json("requests", "slow", "--json", out)["groups"] if g["name"] == "RequestsMany.quick")
     slow = [r for r in requests if r.ns >= group["limit_ns"]]
     assert group["limit_ns"] >= 1000 and len(slow) <= group["slow_of_all"] <= n / 10, group
