@@ -2,6 +2,7 @@
 /* Parses the options of a recording, and completes and checks them together. */
 #include "options/options.h"
 
+#include "options/formats.h"
 #include "options/names.h"
 #include "options/trigger_condition.h"
 #include "options/value.h"
@@ -213,7 +214,7 @@ static int check_always(const struct options *o, struct buf *message)
         buf_string(message, " does not go with it");
         return -EINVAL;
     }
-    if (always && !option_is(o, OPT_FORMAT, "r")) {
+    if (always && !option_format(o)->events) {
         option_put_short(message, OPT_ALWAYS, o->v[OPT_ALWAYS].text);
         buf_string(message, " is a recording: it goes with format=r");
         return -EINVAL;
@@ -274,13 +275,13 @@ static int check_together(const struct options *o, struct buf *message)
     if (r < 0)
         return r;
     /* The specification's help, "Notes". */
-    if (option_is(o, OPT_FORMAT, "b") && option_on(o, OPT_MONITOR)) {
-        buf_printf(message, "format=b cannot be used with monitor=y");
+    const struct out_format *format = option_format(o);
+    if (!format->monitors && option_on(o, OPT_MONITOR)) {
+        buf_printf(message, "format=%s cannot be used with monitor=y", format->letter);
         return -EINVAL;
     }
-    if (option_is(o, OPT_FORMAT, "b") &&
-        (option_is(o, OPT_CPU, "times") || option_is(o, OPT_CPU, "old"))) {
-        buf_printf(message, "format=b cannot be used with cpu=old|times");
+    if (!format->method_times && (option_is(o, OPT_CPU, "times") || option_is(o, OPT_CPU, "old"))) {
+        buf_printf(message, "format=%s cannot be used with cpu=old|times", format->letter);
         return -EINVAL;
     }
     if (o->condition_first && o->n_traces > 1) {
@@ -370,14 +371,14 @@ static void choose_always(struct options *o)
  */
 static void choose_heap(struct options *o)
 {
-    if (!chooses_captures(o) && !option_is(o, OPT_FORMAT, "r"))
+    if (!chooses_captures(o) && !option_format(o)->events)
         o->v[OPT_HEAP] = (struct option_value){.text = "all", .given = true};
 }
 
 /* What a request waited for is in the timeline, and what it computed in the samples. */
 static void choose_for_requests(struct options *o)
 {
-    if (!o->v[OPT_REQUESTS].text || !option_is(o, OPT_FORMAT, "r"))
+    if (!o->v[OPT_REQUESTS].text || !option_format(o)->events)
         return;
     if (!o->v[OPT_THREADS].given)
         o->v[OPT_THREADS] = (struct option_value){.text = "y", .number = 1, .given = true};
@@ -424,7 +425,7 @@ int options_parse(struct options *ret, const char *text, struct buf *message)
         r = *item ? parse_one(&o, item, message) : 0;
     if (option_always(&o) && !o.v[OPT_FORMAT].given)
         o.v[OPT_FORMAT] = (struct option_value){.text = "r", .given = true};
-    bool record = option_is(&o, OPT_FORMAT, "r");
+    bool record = option_format(&o)->events;
     for (int i = 0; i < OPTION_COUNT && r == 0; i++) {
         const struct option_row *row = &option_table[i];
         const char *value =

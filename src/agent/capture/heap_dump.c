@@ -50,7 +50,7 @@ static int dump_path(const struct session *s, const char *extra, char path[PATH_
 {
     const char *base = s->out.path ? s->out.path : "/tmp/jvmscope";
     int n;
-    if (s->out.format == OUT_RECORDING) {
+    if (s->out.format->own_dumps) {
         size_t len = strlen(base),
                cut = len > 4 && strcmp(base + len - 4, ".jfr") == 0 ? len - 4 : len;
         char number[16] = "";
@@ -144,7 +144,7 @@ static int rewrite(struct session *s, const struct file_map *file, struct dumped
         .allocated = d->traces.len ? find_trace : NULL,
         .ctx = d,
     };
-    if (s->out.format == OUT_TEXT)
+    if (s->out.format->text)
         how.text = &s->out.text;
     else
         how.binary = &s->out.binary;
@@ -188,7 +188,7 @@ static int dump_into_output(struct session *s, JNIEnv *jni, const char *path, js
 {
     struct dumped d = {0};
     struct file_map file = {0};
-    int r = s->out.format == OUT_TEXT ? vm_instance_sizes(jni, &d.sizes) : 0;
+    int r = s->out.format->text ? vm_instance_sizes(jni, &d.sizes) : 0;
     r = r == -ENOTSUP ? 0 : r; /* sizes are calculated at that time */
     if (r == 0)
         r = dump_with_traces(s, jni, path, name, &d.traces, ret_collected);
@@ -210,7 +210,7 @@ static int dump_heap(struct session *s, JNIEnv *jni, bool out_of_memory)
     bool collected = true;
     pthread_mutex_lock(&lock);
     int r = dump_path(s, out_of_memory ? ".oom" : "", path);
-    if (r == 0 && s->out.format == OUT_RECORDING) {
+    if (r == 0 && s->out.format->own_dumps) {
         unlink(path); /* left by an earlier run: the VM does not overwrite files */
         r = vm_dump(jni, path, name, &collected);
     } else if (r == 0) {

@@ -174,7 +174,7 @@ static bool wanted(const struct options *o)
     bool any = false;
     for (size_t i = 0; i < ARRAY_SIZE(lists); i++)
         any |= o->v[lists[i]].text != NULL;
-    return any && option_is(o, OPT_FORMAT, "r");
+    return any && option_format(o)->events;
 }
 
 static int load(struct session *s, struct buf *why)

@@ -68,8 +68,8 @@ struct dictionary *dictionary_new(struct out *out, const struct options *o)
     d->out = out;
     d->lines = option_on(o, OPT_LINENO);
     d->threads = option_on(o, OPT_THREAD);
-    d->no_threads = out->format == OUT_TEXT && option_is(o, OPT_CPU, "old");
-    if (out->format == OUT_BINARY)
+    d->no_threads = option_is(o, OPT_CPU, "old");
+    if (out->format->records)
         hprof_trace(&out->binary, TRACE_EMPTY, 0, NULL, 0);
     return d;
 }
@@ -151,7 +151,7 @@ static bool is_gone(const struct reported_class *c)
 
 void dictionary_unloaded(struct dictionary *d)
 {
-    if (d->out->format != OUT_BINARY)
+    if (!d->out->format->records)
         return;
     pthread_mutex_lock(&d->out->lock);
     uint64_t unloads = class_watch_unload_count();
@@ -214,7 +214,7 @@ static int64_t frame_number(struct dictionary *d, const struct method *m, const 
         key.line = names_method_line(key.method, f->bci);
     size_t known = d->frames.strings.len;
     int64_t number = strpool_add(&d->frames, (const char *)&key, sizeof(key));
-    if (number >= 0 && (size_t)number == known && d->out->format == OUT_BINARY)
+    if (number >= 0 && (size_t)number == known && d->out->format->records)
         write_frame(d, (uint32_t)number);
     return number;
 }
@@ -222,7 +222,7 @@ static int64_t frame_number(struct dictionary *d, const struct method *m, const 
 static void write_trace(struct dictionary *d, uint32_t serial, const uint32_t *key, uint32_t n)
 {
     struct out *out = d->out;
-    if (out->format == OUT_BINARY) {
+    if (out->format->records) {
         uint64_t ids[64], *all = n <= ARRAY_SIZE(ids) ? ids : malloc(n * sizeof(*all));
         for (uint32_t i = 0; all && i < n; i++)
             all[i] = FRAME_FIRST + key[1 + i];
@@ -247,7 +247,7 @@ static void write_trace(struct dictionary *d, uint32_t serial, const uint32_t *k
 uint32_t dictionary_empty_trace(struct dictionary *d)
 {
     pthread_mutex_lock(&d->out->lock);
-    if (d->out->format == OUT_TEXT && !d->empty_reported) {
+    if (d->out->format->text && !d->empty_reported) {
         hprof_text_trace(&d->out->text, TRACE_EMPTY, 0);
         hprof_text_trace_empty(&d->out->text);
     }
@@ -359,7 +359,7 @@ void dictionary_thread_start(struct dictionary *d, const struct thread *t)
         out_stamp(d->out);
         uint64_t object = thread_object_id(serial);
         const char *name = t->name ? t->name : "", *group = t->group ? t->group : "";
-        if (d->out->format == OUT_TEXT)
+        if (d->out->format->text)
             hprof_text_thread_start(&d->out->text, object, serial, name, group);
         else
             hprof_start_thread(&d->out->binary, serial, object, TRACE_EMPTY, string_id(d, name),
@@ -374,7 +374,7 @@ void dictionary_thread_end(struct dictionary *d, const struct thread *t)
     pthread_mutex_lock(&d->out->lock);
     if (map_remove(&d->thread_known, t->serial)) {
         out_stamp(d->out);
-        if (d->out->format == OUT_TEXT)
+        if (d->out->format->text)
             hprof_text_thread_end(&d->out->text, t->serial);
         else
             hprof_end_thread(&d->out->binary, t->serial);

@@ -39,10 +39,7 @@ static int write_file(void *context, const void *bytes, size_t len)
 static int choose_path(char *path, size_t size, const struct options *o)
 {
     const char *given = o->v[OPT_FILE].given ? o->v[OPT_FILE].text : NULL;
-    const char *standard = option_is(o, OPT_FORMAT, "r")   ? "java-%p.jfr"
-                           : option_is(o, OPT_FORMAT, "b") ? "java.hprof"
-                                                           : "java.hprof.txt";
-    int r = expand_file_name(given ? given : standard, (long)getpid(), path, size);
+    int r = expand_file_name(given ? given : option_format(o)->file, (long)getpid(), path, size);
     if (r < 0 || option_on(o, OPT_FORCE) || access(path, F_OK) != 0)
         return r;
     size_t len = strlen(path), cut = len > 4 && strcmp(path + len - 4, ".txt") == 0 ? len - 4 : len;
@@ -89,7 +86,7 @@ static int write_net(void *context, const void *bytes, size_t len)
 
 void out_settings(struct out *out, const struct options *o)
 {
-    if (out->format != OUT_BINARY)
+    if (!out->format->records)
         return;
     pthread_mutex_lock(&out->lock);
     out_stamp(out);
@@ -109,7 +106,7 @@ static int open_hprof(struct out *out, const struct options *o)
     uint64_t header_ms = clock_ns(CLOCK_REALTIME) / NS_PER_MS;
     out->header_ns = now_ns();
     bool old = option_is(o, OPT_CPU, "old");
-    int r = out->format == OUT_TEXT
+    int r = out->format->text
                 ? hprof_text_init(&out->text, sink, old ? 0 : (time_t)(header_ms / 1000))
                 : hprof_writer_init(&out->binary, sink, HPROF_MAGIC_1_0_2, 8, header_ms);
     if (r == 0)
@@ -121,11 +118,9 @@ static int open_hprof(struct out *out, const struct options *o)
 int out_open(struct out *ret, const struct options *o, struct buf *why)
 {
     char path[PATH_MAX];
-    *ret = (struct out){.format = (enum out_format)o->v[OPT_FORMAT].text[0],
-                        .fd = -1,
-                        .lock = PTHREAD_MUTEX_INITIALIZER};
+    *ret = (struct out){.format = option_format(o), .fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
     const char *address = o->v[OPT_NET].text;
-    if (address && ret->format == OUT_RECORDING) {
+    if (address && !ret->format->connects) {
         buf_printf(why, "net=%s: a recording goes into a file", address);
         return -EINVAL;
     }
@@ -147,8 +142,8 @@ int out_open(struct out *ret, const struct options *o, struct buf *why)
     if (!ret->path)
         return -ENOMEM;
     ret->opened_ns = now_ns();
-    r = ret->format == OUT_RECORDING ? recording_begin(&ret->jfr, memory ? NULL : path, o)
-                                     : open_hprof(ret, o);
+    r = ret->format->events ? recording_begin(&ret->jfr, memory ? NULL : path, o)
+                            : open_hprof(ret, o);
     if (r == 0 && option_always(o) && !memory)
         ring_hold(jfr_writer_descriptor(ret->jfr));
     if (r < 0) {
@@ -164,7 +159,7 @@ int out_open(struct out *ret, const struct options *o, struct buf *why)
 
 void out_stamp(struct out *out)
 {
-    if (out->format == OUT_BINARY)
+    if (out->format->records)
         out->binary.time_us = (now_ns() - out->header_ns) / 1000;
 }
 
@@ -202,9 +197,9 @@ static int recording_failure(struct out *out)
 
 int out_flush(struct out *out)
 {
-    if (out->format == OUT_TEXT)
+    if (out->format->text)
         hprof_text_flush(&out->text);
-    if (out->format == OUT_BINARY)
+    if (out->format->records)
         hprof_flush(&out->binary);
     if (!out->jfr)
         return out->error;

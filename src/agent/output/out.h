@@ -8,6 +8,7 @@
 
 #include "hprof/text.h"
 #include "hprof/writer.h"
+#include "options/formats.h"
 #include "options/options.h"
 
 #include <pthread.h>
@@ -16,11 +17,8 @@ struct dictionary;
 struct jfr_writer;
 struct net;
 
-/* The letters of format=. */
-enum out_format { OUT_TEXT = 'a', OUT_BINARY = 'b', OUT_RECORDING = 'r' };
-
 struct out {
-    enum out_format format;
+    const struct out_format *format;
     char *path;
     int fd;          /* of HPROF in a file; otherwise -1 */
     struct net *net; /* of HPROF with net=; otherwise NULL */

@@ -75,7 +75,7 @@ static int check_row(const struct session *s, const struct capture *row, struct 
     int r = vm_could(&row->needs, &missing);
     if (r < 0)
         return r;
-    if (row->records_only && !option_is(&s->options, OPT_FORMAT, "r")) {
+    if (row->records_only && !option_format(&s->options)->events) {
         name_options(s, row, why);
         buf_string(why, ": goes into a recording: add format=r");
         return -ENOTSUP;

@@ -235,7 +235,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     if (r == 0)
         session_begin_span(s);
     s->due_ns = s->options.v[OPT_DURATION].given ? now_ns() + s->options.v[OPT_DURATION].number : 0;
-    if (r == 0 && s->out.format == OUT_BINARY && class_watch_start(jni) < 0)
+    if (r == 0 && s->out.format->records && class_watch_start(jni) < 0)
         session_message(s, "this VM does not report the unloading of classes");
     if (r == 0)
         r = front_start(s, jni);
@@ -298,7 +298,7 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
     fault_set(s->options.v[OPT_FAIL].text);
     fault_steps_of("session");
     vm.late = vm.live;
-    r = s->out.format == OUT_RECORDING ? 0 : threads_listen(&thread_notes);
+    r = s->out.format->events ? 0 : threads_listen(&thread_notes);
     if (r == 0)
         r = rows_load(s, why);
     if (r == 0 && vm.live)
@@ -571,8 +571,8 @@ void session_status(struct buf *out, bool reports)
     if (!s && last.error)
         buf_printf(out, "last_error %s\n", last.why);
     if (s) {
-        buf_printf(out, "file %s\nformat %c\noptions %s\nelapsed_ns %llu\n", s->out.path,
-                   s->out.format, s->text, (unsigned long long)(now_ns() - s->started_ns));
+        buf_printf(out, "file %s\nformat %s\noptions %s\nelapsed_ns %llu\n", s->out.path,
+                   s->out.format->letter, s->text, (unsigned long long)(now_ns() - s->started_ns));
         session_put_messages(s, out, reports);
         out_ring_status(&s->out, &s->options, out);
         for (int i = 0; i < captures_count; i++)

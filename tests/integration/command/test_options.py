@@ -320,3 +320,10 @@ def test_what_the_command_accepts_the_agent_accepts(jdk, tmp_path):
     words = ["--cpu=times", *(w for words in [*pairs, *[pairs[0]] * (63 - len(pairs)), *taken.values()] for w in words)]
     done = lab.jvmscope("run", "-o", tmp_path / "out.jfr", *words, "--", *jdk.command("java", "-version"))
     assert done.returncode == 0 and (tmp_path / "out.jfr").exists(), done.stderr[-2000:]
+
+
+def test_each_letter_of_format_has_a_row_of_properties():
+    """format= is hidden from the command, so its row is read from the source."""
+    values = re.search(r'\[OPT_FORMAT\] = \{"format", NULL, 0, OPTION_WORD, "([a-z|]+)"', (lab.ROOT / "src/options/table.c").read_text())
+    letters = re.findall(r'\.letter = "(\w)"', (lab.ROOT / "src/options/formats.c").read_text())
+    assert letters == values[1].split("|")

@@ -203,7 +203,7 @@ static void write_report(struct session *s, JNIEnv *jni, unsigned flags, double 
 {
     struct site_rows r = {.collected = true};
     int error = sites_take_rows(jni, flags, settle, &r);
-    if (!error && s->out.format != OUT_RECORDING)
+    if (!error && !s->out.format->events)
         error = sites_merge_rows(s, jni, &r);
     sites_know_errors(&r);
     struct hprof_heap_totals all = sites_totals(&r);
@@ -215,9 +215,9 @@ static void write_report(struct session *s, JNIEnv *jni, unsigned flags, double 
         kept++;
     if (error)
         session_message(s, "heap=sites: no memory for a report");
-    else if (s->out.format == OUT_RECORDING)
+    else if (s->out.format->events)
         sites_write_recording(s, jni, &r, false, &(uint64_t){0});
-    else if (s->out.format == OUT_TEXT)
+    else if (s->out.format->text)
         write_text(s, &r, kept, &all);
     else
         write_binary(s, &r, flags, cutoff, kept, &all);
@@ -252,7 +252,7 @@ static void summarize(struct session *s, JNIEnv *jni, sites_settle *settle)
     struct hprof_heap_totals all = sites_totals(&r);
     pthread_mutex_lock(&s->out.lock);
     out_stamp(&s->out);
-    if (!error && s->out.format == OUT_BINARY)
+    if (!error && s->out.format->records)
         hprof_heap_summary(&s->out.binary, &all);
     pthread_mutex_unlock(&s->out.lock);
     vec_release(&r.rows);

@@ -109,7 +109,7 @@ static void write_samples(struct session *s, double cutoff)
         rows[n++] = (struct hprof_sample){
             samples, trace ? (uint32_t)trace : dictionary_empty_trace(state.dictionary)};
     qsort(rows, n, sizeof(*rows), by_count);
-    if (s->out.format == OUT_TEXT) {
+    if (s->out.format->text) {
         struct hprof_text text;
         struct buf bytes;
         out_section_open(&text, &bytes);

@@ -241,8 +241,7 @@ void cpu_events_report_times(const struct session *s, bool end)
     enum { LEAST_NS = 1000000 };
 
     uint64_t now = now_ns();
-    if (s->out.format != OUT_RECORDING || cpu.wall ||
-        (!end && now - events.checked_ns < CHECK_EVERY_NS))
+    if (!s->out.format->events || cpu.wall || (!end && now - events.checked_ns < CHECK_EVERY_NS))
         return;
     events.checked_ns = now;
     report_java();

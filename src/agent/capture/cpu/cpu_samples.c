@@ -117,7 +117,7 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why);
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     const struct options *o = &s->options;
-    bool recording = s->out.format == OUT_RECORDING;
+    bool recording = s->out.format->events;
     cpu.wall = option_is(o, OPT_CPU, "wall");
     cpu_counts_start(s);
     cpu.reported_ns = now_ns();
@@ -138,7 +138,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
 static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
 {
     const struct options *o = &s->options;
-    bool recording = s->out.format == OUT_RECORDING;
+    bool recording = s->out.format->events;
     struct sampler_options options = {
         .wall = cpu.wall,
         .perf = choose_perf(s),
@@ -172,8 +172,7 @@ static int start_sampler(struct session *s, JNIEnv *jni, struct buf *why)
 
 static void drain(struct session *s, JNIEnv *jni)
 {
-    sampler_drain(s->out.format == OUT_RECORDING ? cpu_events_record_kept : cpu_counts_count_kept,
-                  jni);
+    sampler_drain(s->out.format->events ? cpu_events_record_kept : cpu_counts_count_kept, jni);
 }
 
 static void flush(struct session *s, JNIEnv *jni)
@@ -191,7 +190,7 @@ static void flush(struct session *s, JNIEnv *jni)
                         COUNT_TEXT(c.uncovered, "threads"));
     }
     cpu_events_report_times(s, false);
-    if (s->out.format == OUT_RECORDING && now_ns() - cpu.reported_ns > REPORT_EVERY_NS) {
+    if (s->out.format->events && now_ns() - cpu.reported_ns > REPORT_EVERY_NS) {
         cpu.reported_ns = now_ns();
         cpu_events_report_cost();
     }
@@ -243,7 +242,7 @@ static void request(struct session *s, JNIEnv *jni, const struct hprof_request *
 
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
-    if (s->out.format != OUT_RECORDING)
+    if (!s->out.format->events)
         cpu_counts_dump(s);
 }
 
@@ -254,7 +253,7 @@ static void stop(struct session *s, JNIEnv *jni)
     cpu.sampling = false;
     if (sampled)
         cpu_events_report_times(s, true);
-    if (sampled && s->out.format == OUT_RECORDING)
+    if (sampled && s->out.format->events)
         cpu_events_report_cost();
 }
 

@@ -69,7 +69,7 @@ struct frame {
 static bool wanted(const struct options *o)
 {
     /* A recording has the events of capture/threads/ instead. */
-    return option_on(o, OPT_MONITOR) && !option_is(o, OPT_FORMAT, "r");
+    return option_on(o, OPT_MONITOR) && !option_format(o)->events;
 }
 
 static int load(struct session *s, struct buf *why)
@@ -220,7 +220,7 @@ static void flush(struct session *s, JNIEnv *jni)
     waits = monitors.waits;
     memset(&monitors.waits, 0, sizeof(monitors.waits));
     pthread_mutex_unlock(&lock);
-    if (waits.len && s->out.format == OUT_TEXT) {
+    if (waits.len) {
         pthread_mutex_lock(&s->out.lock);
         for (size_t i = 0; i < waits.len; i++) {
             const struct wait_line *w = &waits.data[i];
@@ -320,8 +320,6 @@ static void write_times(struct session *s, struct ranked *rows, size_t n)
 
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
-    if (s->out.format != OUT_TEXT)
-        return;
     pthread_mutex_lock(&lock);
     size_t n = monitors.keys.strings.len, kept = 0;
     pthread_mutex_unlock(&lock);

@@ -111,7 +111,7 @@ void threads_put_interaction(enum threads_type type, struct waiter *w, uint64_t 
 static bool wanted(const struct options *o)
 {
     return option_on(o, OPT_THREADS) || option_on(o, OPT_DEADLOCK) || o->v[OPT_LOCKS].text ||
-           (option_on(o, OPT_MONITOR) && option_is(o, OPT_FORMAT, "r"));
+           (option_on(o, OPT_MONITOR) && option_format(o)->events);
 }
 
 static int find_fields(JNIEnv *jni)

@@ -467,7 +467,7 @@ int times_report(struct session *s, JNIEnv *jni, const struct times_tree *t,
         for (size_t i = 0; i < r.rows.len; i++)
             r.rows.data[i].known = is_time_known(&r, &r.rows.data[i]);
         qsort(r.rows.data, r.rows.len, sizeof(*r.rows.data), by_self);
-        if (s->out.format == OUT_RECORDING)
+        if (s->out.format->events)
             result = write_recording(&r, jni, ret_events);
         else if (old)
             write_old(&r, jni);
