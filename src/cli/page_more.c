@@ -62,6 +62,16 @@ static int put_heap(const struct more *s, struct json *j)
     return 0;
 }
 
+/* What a recording has data for is a member of the page's JSON, of which a view is made. */
+static const struct {
+    const char *key;
+    int (*put)(const struct more *s, struct json *j);
+} members[] = {
+    {"trace", put_trace},
+    {"requests", put_requests},
+    {"coverage", put_coverage},
+};
+
 int page_more(struct buf *out, const char *path, const struct profile *profile, const char *sources,
               bool served)
 {
@@ -76,11 +86,6 @@ int page_more(struct buf *out, const char *path, const struct profile *profile, 
     losses_json_of_file(path, NULL, !profile || profile->lost_any, &j);
     if (profile && profile->only_samples)
         return 0;
-
-    static const struct {
-        const char *key;
-        int (*put)(const struct more *s, struct json *j);
-    } members[] = {{"trace", put_trace}, {"requests", put_requests}, {"coverage", put_coverage}};
 
     int shown = 0;
     for (size_t i = 0; i < ARRAY_SIZE(members); i++) {

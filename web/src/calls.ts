@@ -14,6 +14,12 @@ export interface CallJson {
   caller: string | null;
 }
 
+declare module "./data" {
+  interface PageJson {
+    trace?: TraceJson;
+  }
+}
+
 export interface TraceJson {
   calls: CallJson[];
   total: number; // of which `calls` are the first

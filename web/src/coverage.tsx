@@ -25,6 +25,12 @@ export interface CoverClass extends CoverSum {
   by_method: { method: string; descriptor: string; line: number; hit: boolean }[];
 }
 
+declare module "./data" {
+  interface PageJson {
+    coverage?: CoverageJson;
+  }
+}
+
 export interface CoverageJson {
   total: CoverSum;
   classes: CoverClass[];

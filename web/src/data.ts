@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page's data, as written by src/page/data.c.
 
-import type { TraceJson } from "./calls";
-import type { CoverageJson } from "./coverage";
-import type { HeapJson } from "./heapdata";
-import type { RequestsJson } from "./requests";
 import type { TimelineJson } from "./timeline";
 
 export type Unit = "samples" | "bytes" | "ns";
@@ -49,6 +45,7 @@ export interface Loss {
  */
 type Bytes = string | [number, number] | Uint8Array;
 
+/** What every page has. A view that has data of its own declares them in its module: `declare module "./data"`. */
 export interface PageJson {
   version: string;
   file: string;
@@ -64,10 +61,6 @@ export interface PageJson {
   unended?: boolean; // the recording: it still records, or its VM was killed
   counted?: { capture: string; until_ns: number }[]; // then: until when what is only counted is there
   before?: { capture: string; ns: number }[]; // what recorded before the recording began
-  requests?: RequestsJson;
-  trace?: TraceJson;
-  coverage?: CoverageJson;
-  heap?: HeapJson;
   site?: { at: number; files: string[] }; // served, with these files beside it
   fill?: () => Promise<void>; // served: asks for the weights of the profile
 }

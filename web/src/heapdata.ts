@@ -3,6 +3,12 @@
 // contains a set of answers.
 import { useEffect, useState } from "preact/hooks";
 
+declare module "./data" {
+  interface PageJson {
+    heap?: HeapJson;
+  }
+}
+
 export interface HeapJson {
   answers?: Record<string, unknown>; // by key(); absent when the page is served
 }

@@ -63,6 +63,12 @@ export interface OneRequest {
   calls: { kind: string; name: string; at: number; ns: number }[];
 }
 
+declare module "./data" {
+  interface PageJson {
+    requests?: RequestsJson;
+  }
+}
+
 export interface RequestsJson {
   columns: number;
   rows: number;

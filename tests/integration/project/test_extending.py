@@ -66,12 +66,16 @@ def src(tmp_path_factory):
     (src / "cli/heap/count.c").write_text(block("c", "static int heap_answer_count"))
     after(src / "cli/heap/verb_list.h", "VERB(summary)\n", "VERB(count)\n")
     before(src / "cli/heap/leaks.c", "void heap_suspects(", block("c", "static void note_classes") + "\n")
+
+    after(src / "cli/page_more.c", "#include <string.h>\n", "#include <sys/stat.h>\n")
+    before(src / "cli/page_more.c", "/* What a recording has data for", block("c", "static int put_about") + "\n")
+    before(src / "cli/page_more.c", '    {"trace", put_trace},\n', block("c", '{"about", put_about}'))
     return src
 
 
 @pytest.mark.parametrize("path", ["cli/pids.c", "cli/commands.c", "options/table.c", "agent/capture.c", "agent/capture/heartbeat.c",
                                   "export/methods.c",
-                                  "export/export.c", "cli/heap/count.c", "cli/heap/verbs.c", "cli/heap/leaks.c"])
+                                  "export/export.c", "cli/heap/count.c", "cli/heap/verbs.c", "cli/heap/leaks.c", "cli/page_more.c"])
 def test_an_example_compiles_in_its_place(src, path):
     words = [w.replace("../src", str(src)).replace(str(lab.ROOT / "src"), str(src)) for w in flags(path)]
     done = subprocess.run([*words, "-Wno-unused-function", "-Werror", "-fsyntax-only", src / path], cwd=lab.BUILD, capture_output=True,
@@ -90,3 +94,12 @@ def test_the_view_of_the_page_has_the_types_that_it_uses(tmp_path):
     (tmp_path / "src" / "about.tsx").write_text(block("tsx", "export function About"))
     done = subprocess.run(["node_modules/.bin/tsc", "--noEmit"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+def test_each_addition_touches_at_most_three_places_that_exist():
+    rows = re.findall(r"(?m)^\| (an? [\w ]+) \| (.*) \|$", TEXT)
+    assert len(rows) == 9, [task for task, _ in rows]
+    for task, places in rows:
+        paths = re.findall(r"`([\w./]+)`", places)
+        assert 1 <= len(paths) <= 3, (task, paths)
+        assert all("NAME" in p or (lab.ROOT / p).exists() for p in paths), (task, paths)
