@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/convert.h"
 #include "base/file.h"
+#include "base/parse.h"
 #include "cli/commands.h"
 #include "cli/losses.h"
 #include "cli/page_more.h"
@@ -78,6 +79,40 @@ static void report_left_out(const struct export_format *format, const struct pro
     }
 }
 
+/*
+ * Says how much CPU time of the selected part belongs to threads that have no samples, where the
+ * format has a place for samples alone. A thread, class or request selects none of it.
+ */
+static int report_vm_time(const struct export_format *format, const struct profile *p,
+                          const struct selection *s, enum profile_metric metric, const char *to)
+{
+    char used[24], all[24], text[192];
+    uint64_t others_ns = 0;
+    if (!p || metric != PROFILE_CPU || format->holds & HOLDS_VM_TIME || s->filter.thread ||
+        s->filter.class_name || only_requests_given(&s->requests))
+        return 0;
+    _cleanup_(vm_time_release) struct vm_time sum = {0};
+    int r = vm_time_sum(&sum, p, &s->filter);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < sum.rows.len; i++)
+        others_ns += sum.rows.data[i].cpu_ns;
+    if (!others_ns)
+        return 0;
+    snprintf(text, sizeof(text),
+             "note: without the CPU time of threads that run no Java code, %s of %s, which .html "
+             "and .jfr hold and jvmscope report shows",
+             format_duration(used, others_ns), format_duration(all, sum.process_ns));
+    complain(to, text, NULL);
+    return 0;
+}
+
+static bool selects_samples(const struct selection *s)
+{
+    return s->filter.thread || s->filter.class_name || s->filter.from_ns || s->filter.to_ns ||
+           only_requests_given(&s->requests);
+}
+
 static void report_kind_left_out(void *context, const char *sentence)
 {
     complain(context, "note", sentence);
@@ -134,7 +169,7 @@ static int convert(const struct selection *selection, const char *from, const ch
                                    .labels = labels,
                                    .all_metrics = !selection->metric};
     _cleanup_(buf_release) struct buf warning = BUF(4096), members = BUF(SIZE_MAX / 2),
-                                      note = BUF(4096);
+                                      note = BUF(4096), whole = BUF(4096);
     /* Other formats hold more than what one view shows. */
     const char *const *captures = format->holds == HOLDS_STACKS ? losses_of_profile : NULL;
     int status =
@@ -157,6 +192,14 @@ static int convert(const struct selection *selection, const char *from, const ch
     }
     if (r < 0)
         return complain_errno(from, "cannot read", r);
+    /* A page's other views do not follow the selection. */
+    unsigned others = HOLDS_WAITS | HOLDS_REQUESTS | HOLDS_TRACE | HOLDS_COVERAGE;
+    if (format == &export_format_html && selects_samples(selection))
+        export_kind_names(&whole, export_kinds_in(from, others));
+    if (whole.len)
+        buf_printf(&note, "only samples are of the selection; of the whole recording: %s",
+                   buf_str(&whole));
+    source.whole = whole.len ? buf_str(&whole) : NULL;
     source.profile = p;
     source.members = &members;
     source.note = &note;
@@ -187,6 +230,9 @@ static int convert(const struct selection *selection, const char *from, const ch
                        : complain_errno(to, "cannot write", r);
     if (note.len)
         complain(to, "note", buf_str(&note));
+    r = report_vm_time(format, p, selection, source.metric, to);
+    if (r < 0)
+        return complain_errno(from, "cannot read", r);
     if (options->output && p && !selection->metric)
         report_left_out(format, p, source.metric, to);
     if (!selection->metric)

@@ -17,6 +17,7 @@ struct export_source {
     bool all_metrics;   /* for formats that hold several: all that there are instead of `metric` */
     const char *labels; /* for formats that say what was profiled: "key=value,key=value", or NULL */
     struct profile_filter filter;
+    const char *whole;         /* for a page of a part: what it shows of the whole, or NULL */
     const char *warning;       /* for a page: what is wrong with the recording, or NULL */
     const struct buf *members; /* for a page: see struct page_source */
     struct buf *note;          /* receives what the selection left out, unless NULL */

@@ -19,6 +19,7 @@ static int export_html(const struct export_source *s, FILE *out, struct buf *why
                                        .metric = s->metric,
                                        .filter = s->filter,
                                        .warning = s->warning,
+                                       .whole = s->whole,
                                        .members = s->members};
     int r = page_of_recording(&source, &data);
     if (r == 0)

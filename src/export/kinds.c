@@ -62,8 +62,7 @@ void export_kind_names(struct buf *to, unsigned of)
     }
 }
 
-/* Which of these kinds (HOLDS_... bits) a recording has; another file has none of them. */
-static unsigned kinds_in(const char *path, unsigned of)
+unsigned export_kinds_in(const char *path, unsigned of)
 {
     struct rec_select wanted[ARRAY_SIZE(kinds) * TYPES_MAX + 1] = {0};
     _cleanup_(recording_closep) struct recording *r = NULL;
@@ -99,7 +98,7 @@ void export_each_left_out(const struct export_format *format, const char *path,
                           const struct profile *profile,
                           void (*f)(void *context, const char *sentence), void *context)
 {
-    unsigned left = HOLDS_ALL & ~(unsigned)format->holds, there = kinds_in(path, left);
+    unsigned left = HOLDS_ALL & ~(unsigned)format->holds, there = export_kinds_in(path, left);
     if (profile && profile->calls.len)
         there |= HOLDS_CALLS & left;
     for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {

@@ -14,13 +14,16 @@ enum export_kind {
     HOLDS_EXCEPTIONS = 32,
     HOLDS_COVERAGE = 64,
     HOLDS_VM = 128,
-    HOLDS_ALL = 255
+    HOLDS_VM_TIME = 256, /* CPU time of threads that run no Java code, which have no samples */
+    HOLDS_ALL = 511
 };
 
 struct export_format;
 
 /* The kind of data (a HOLDS_... bit) that events of this type are, or 0. */
 unsigned export_kind_of(const char *type);
+/* Which of these kinds a recording has; another file has none of them. */
+unsigned export_kinds_in(const char *path, unsigned of);
 /* Appends "traced calls and log records, coverage": the names of these kinds. */
 void export_kind_names(struct buf *to, unsigned of);
 

@@ -28,6 +28,8 @@ struct page_source {
     enum profile_metric metric; /* the one that the page shows first */
     struct profile_filter filter;
     const char *warning; /* what is wrong with the recording, or NULL */
+    /* With a filter: what is shown of the whole recording nevertheless, or NULL. */
+    const char *whole;
     /*
      * Further members of the page's JSON object, without its braces, which follow the profile and
      * the threads; may be empty.

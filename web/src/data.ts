@@ -50,6 +50,7 @@ export interface PageJson {
   version: string;
   file: string;
   warning: string | null; // what is wrong with the recording
+  whole?: string | null; // of selected samples: what is of the whole recording nevertheless
   start_ms: number;
   duration_ns: number;
   metric: string;

@@ -9,6 +9,7 @@ import pytest
 
 import hproftext
 import lab
+import outputs
 
 
 def report(path, *args):
@@ -247,6 +248,9 @@ def test_what_a_format_has_no_place_for_is_told(jdk, tmp_path):
         other = tmp_path / f"x{extension}"
         done = lab.jvmscope("convert", out, "-o", other)
         told = [line.removeprefix(f"jvmscope: {other}: note: without ") for line in done.stderr.splitlines() if "note: without " in line]
+        # Short runs have little of it; test_the_time_of_threads_without_samples_is_told has the amount.
+        assert any("threads that run no Java code" in line for line in told) == (extension in STACKS and extension not in (".html", ".jfr"))
+        told = [line for line in told if "threads that run no Java code" not in line]
         metrics = there if extension in (".collapsed", ".pb.gz", ".hprof", ".hprof.txt") else []
         assert done.returncode == 0 and told == metrics + [kind for kind, holds in KINDS.items() if extension not in holds], (extension, done.stderr)
         if extension in STACKS and extension != ".jfr" and ".hprof" not in extension:  # which has no place for allocations at all, and says that
@@ -301,6 +305,31 @@ def test_a_part_says_what_the_selection_leaves_out(traced, tmp_path):
     assert done.returncode == 0 and "the selection" not in done.stderr, done.stderr
 
 
+def test_a_page_of_a_part_says_what_is_of_the_whole(traced, tmp_path):
+    page = tmp_path / "x.html"
+    kinds = "the waits of threads, requests, traced calls and log records, coverage"
+    for part in (["--thread", "main"], ["--from", "1ms"], ["--class", "Amounts"], ["--slowest", "50%"]):
+        done = lab.jvmscope("convert", *part, traced, "-o", page)
+        assert done.returncode == 0, (part, done.stderr)
+        assert f"note: only samples are of the selection; of the whole recording: {kinds}\n" in done.stderr, (part, done.stderr)
+        assert outputs.page(page)["whole"] == kinds
+    done = lab.jvmscope("convert", traced, "-o", page)
+    assert done.returncode == 0 and "of the selection" not in done.stderr and outputs.page(page)["whole"] is None
+
+
+def test_the_time_of_threads_without_samples_is_told(traced, tmp_path):
+    """With the amount that report shows; nothing is told of it where threads were chosen."""
+    for part in ([], ["--from", "0.3s"]):
+        cpu = report(traced, *part)["samples"]["cpu_time_ns"]
+        others = sum(ns for what, ns in cpu.items() if what not in ("process", "java", "not sampled"))
+        for extension in set(STACKS) - {".html", ".jfr"}:
+            done = lab.jvmscope("convert", *part, traced, "-o", tmp_path / f"x{extension}")
+            amount = re.search(r"note: without the CPU time of threads that run no Java code, ([\d.]+) (ms|s) of [\d.]+ m?s, which", done.stderr)
+            assert float(amount[1]) * {"ms": 1e6, "s": 1e9}[amount[2]] == pytest.approx(others, rel=0.01), (extension, cpu)
+    done = lab.jvmscope("convert", "--thread", "main", traced, "-o", tmp_path / "x.pb.gz")
+    assert done.returncode == 0 and "no Java code" not in done.stderr, done.stderr
+
+
 @pytest.mark.jdks(17)
 @pytest.mark.parametrize("recorder", ["jvmscope", "JFR"])
 def test_the_span_of_a_part_is_that_of_the_selection(recorder, jdk, tmp_path):
@@ -326,7 +355,8 @@ def test_run_says_what_its_output_has_no_place_for(jdk, tmp_path):
     assert done.returncode == 0 and told == [f"jvmscope: {tmp_path / 'run.pb.gz'}: note: without the counts of calls, which .html, .hprof.txt and .jfr hold"], done.stderr
     # A plain file of samples has nothing else.
     done = jdk.run(lab.BUILD / "jvmscope", "run", "--cpu", "-o", tmp_path / "s.pb.gz", "--", "java", "-cp", lab.compiled("Busy"), "Busy", "1")
-    assert done.returncode == 0 and "without" not in done.stderr, done.stderr
+    told = [line for line in done.stderr.splitlines() if "without" in line]
+    assert done.returncode == 0 and len(told) == 1 and "threads that run no Java code" in told[0], done.stderr
 
 
 def test_what_counts_have_not_is_said(tmp_path):
