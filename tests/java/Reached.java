@@ -7,6 +7,8 @@ public class Reached {
         String name;
         static long turn = 100;
         static Base last;
+        static String tag = "t";
+        static byte small = 1;
 
         Base(int level) {
             this.level = level;
@@ -32,6 +34,10 @@ public class Reached {
         return i;
     }
 
+    static Boolean boxes(Byte b, Character c, Long l) {
+        return b != null;
+    }
+
     public static void main(String[] args) {
         for (int i = 0; i < 10; i++) {
             Base b = i % 2 == 0 ? new Below(i) : new Base(i);
@@ -41,6 +47,7 @@ public class Reached {
             if (b.take(i, b.next) + plain(i, i == 9 ? null : b) != 3 * i)
                 System.out.println("wrong");
         }
+        boxes((byte) 7, 'x', null);
         System.out.println("done");
     }
 }

@@ -222,7 +222,7 @@ def test_a_bad_condition_is_refused_in_one_line(condition):
 
 
 # A condition on fields, and the numbers of the calls (0 to 9) that meet it; tests/java/Reached.java says what is where.
-TAKE, PLAIN = "Reached$Base.take", "Reached.plain"
+TAKE, PLAIN, BOXES = "Reached$Base.take", "Reached.plain", "Reached.boxes"
 REACHED = (
     (TAKE, "this.level >= 8", [8, 9]), (TAKE, "this.next.level == 20", [2]), (TAKE, "this.next.level < 20", [0, 1]),
     (TAKE, "this.next != null && arg1 > 3", [4]), (TAKE, "this.next == null", [5, 6, 7, 8, 9]),
@@ -231,14 +231,25 @@ REACHED = (
     (TAKE, "arg2.level == 40", [4]), (TAKE, "Reached$Base.turn > 106", [7, 8, 9]), (TAKE, "Reached$Base.last == null", [8, 9]),
     (TAKE, "Reached$Base.last.next.level == 30", [3]), (TAKE, "Reached$Base.last.name.length == 2", [0, 1, 2, 4, 5, 6, 7]),
     (PLAIN, "arg2.level > 0 && arg1 > 6", [7, 8]), (PLAIN, "arg2.next.boxed == 1010", [1]),
-    (PLAIN, "arg2.name == 'n1' && thread == 'main'", [1]))
+    (PLAIN, "arg2.name == 'n1' && thread == 'main'", [1]),
+    (PLAIN, "Reached$Base.tag == 't' && Reached$Base.small == 1 && arg1 == 2", [2]), (PLAIN, "Reached$Base.tag != null && Reached$Base.small < 127 && arg1 == 3", [3]),
+    (BOXES, "arg1 == 7 && arg2 == 'x' && arg3 == null && return == true", [7]), (BOXES, "arg1 < 127 && arg3 != 5", []), (BOXES, "arg1 != null && arg1 > -128", [7]))
 
 NO_FIELD = (
     (TAKE, "this.name == 3", "the field name is a text and never a number"), (TAKE, "Reached$Base.last.name > 3", "the field name is a text and never a number"),
     (TAKE, "this.nosuch > 1", "Reached$Base has no field nosuch"), (TAKE, "this.level.x > 1", "the field level is a number, which has no fields"),
     (TAKE, "this.next.nosuch == 1", "Reached$Base has no field nosuch"), (PLAIN, "arg1.x == 1", "arg1 of Reached.plain is an int, which has no fields"),
     (PLAIN, "Reached$Base.none == 1", "Reached$Base has no static field none"),
-    (PLAIN, "no.Such.field == 1", "no class was loaded that has a static field no.Such.field"))
+    (PLAIN, "no.Such.field == 1", "no class was loaded that has a static field no.Such.field"),
+    (PLAIN, "Reached$Base.tag > 3", "the field tag is a text and never a number"), (PLAIN, "Reached$Base.turn == 'x'", "the field turn is a long and never a text"),
+    (PLAIN, "Reached$Base.small > 1000", "the field small is a byte, none of which passes the comparison with 1000"),
+    (PLAIN, "Reached$Base.small == null", "the field small is a byte and never null"), (PLAIN, "Reached$Base.small.length > 1", "the field small is a byte, which has no length"),
+    (TAKE, "this.level > 99999999999", "the field level is an int, none of which passes the comparison with 99999999999"),
+    (TAKE, "this.boxed == 'x'", "the field boxed is an int and never a text"), (TAKE, "this.parts == 3", "the field parts is an array and never a number"),
+    (TAKE, "Reached$Base.last.next.level == 1.5", "the field level is an int, none of which passes the comparison with 1.5"),
+    (BOXES, "arg1 > 1000", "arg1 of Reached.boxes is a byte, none of which passes the comparison with 1000"),
+    (BOXES, "arg1 == 'x'", "arg1 of Reached.boxes is a byte and never a text"), (BOXES, "arg2 == 'xy'", "arg2 of Reached.boxes is a char and never a text of another length"),
+    (BOXES, "arg3.length > 1", "arg3 of Reached.boxes is a long, which has no length"), (BOXES, "return == 2", "return of Reached.boxes is a boolean, none of which passes the comparison with 2"))
 
 
 def reached(jdk, jvmscope, out, *words):

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { WHAT_MAX = 80 }; /* bytes of the second half of a message */
+
 struct fit {
     const struct traced_method *method;
     no_field_fn *no_field;
@@ -75,12 +77,6 @@ static bool say(struct fit *f, const struct cond_test *t, const char *what)
     return true;
 }
 
-/* Whether the value itself is compared with a number. */
-static bool is_number(const struct cond_test *t)
-{
-    return t->op != LOGIC_IS && t->kind == COND_NUMBER && !t->length;
-}
-
 /* Whether no value of a primitive type passes the comparison; float and double have no limits. */
 static bool out_of_range(char type, const struct cond_test *t)
 {
@@ -103,37 +99,87 @@ static bool out_of_range(char type, const struct cond_test *t)
     return false;
 }
 
-/* A value of a declared type; the object may be of a subclass. */
+/* The primitive type of which objects of a class hold a value, as Byte does; 0: of none. */
+static char boxed(struct str type)
+{
+    static const struct {
+        const char *class;
+        char type;
+    } boxes[] = {{"Ljava/lang/Boolean;", 'Z'},   {"Ljava/lang/Byte;", 'B'},
+                 {"Ljava/lang/Character;", 'C'}, {"Ljava/lang/Short;", 'S'},
+                 {"Ljava/lang/Integer;", 'I'},   {"Ljava/lang/Long;", 'J'},
+                 {"Ljava/lang/Float;", 'F'},     {"Ljava/lang/Double;", 'D'}};
+
+    for (size_t i = 0; i < ARRAY_SIZE(boxes); i++)
+        if (str_is(type, boxes[i].class))
+            return boxes[i].type;
+    return 0;
+}
+
+/* A value of a primitive type, or of the class that holds one, which can be null. */
+static bool never_number(const struct cond_test *t, char type, bool nullable, char what[WHAT_MAX])
+{
+    const char *number = primitive(type);
+    if (t->length)
+        snprintf(what, WHAT_MAX, "is %s, which has no length", number);
+    else if (t->op == LOGIC_IS || (nullable && t->kind == COND_NULL))
+        return false;
+    else if (type == 'C' && t->kind == COND_TEXT && utf16_length(t->text) == 1)
+        return false;
+    else if (type == 'C' && t->op == LOGIC_EQ && t->kind == COND_TEXT)
+        snprintf(what, WHAT_MAX, "is a char and never a text of another length");
+    else if (t->op == LOGIC_EQ && t->kind != COND_NUMBER)
+        snprintf(what, WHAT_MAX, "is %s and never %s", number,
+                 t->kind == COND_NULL ? "null" : "a text");
+    else if (t->op == LOGIC_EQ && t->boolean && type != 'Z')
+        snprintf(what, WHAT_MAX, "is %s and never true or false", number);
+    else if (t->kind == COND_NUMBER && out_of_range(type, t))
+        snprintf(what, WHAT_MAX, "is %s, none of which passes the comparison with %.17g", number,
+                 t->number);
+    else
+        return false;
+    return true;
+}
+
+/*
+ * Whether no value of a type passes the test, which is not about its fields; the object may be of a
+ * subclass.
+ */
+static bool never_of_value(const struct cond_test *t, struct str type, char what[WHAT_MAX])
+{
+    char held = boxed(type);
+    if (held || primitive(type.data[0]))
+        return never_number(t, held ? held : type.data[0], held, what);
+    bool text = str_is(type, "Ljava/lang/String;"), array = type.data[0] == '[';
+    if ((text || array) && !t->length && t->op != LOGIC_IS && t->kind == COND_NUMBER)
+        snprintf(what, WHAT_MAX, "is %s and never a number", text ? "a text" : "an array");
+    else if (array && !t->length && t->op == LOGIC_EQ && t->kind == COND_TEXT)
+        snprintf(what, WHAT_MAX, "is an array and never a text");
+    else
+        return false;
+    return true;
+}
+
+bool trace_never_of_field(const struct cond_test *t, const char *name, struct str type,
+                          struct buf *why)
+{
+    char what[WHAT_MAX];
+    bool never = never_of_value(t, type, what);
+    if (never)
+        buf_printf(why, "the field %s %s", name, what);
+    return never;
+}
+
+/* A value of a declared type. */
 static bool never_of_type(struct fit *f, const struct cond_test *t, struct str type)
 {
     const char *number = primitive(type.data[0]);
-    char what[80];
+    char what[WHAT_MAX];
     if (t->path && type.data[0] == 'L')
-        return f->no_field && f->no_field(f->context, type, t->path, is_number(t), f->why);
-    if (t->path) {
+        return f->no_field && f->no_field(f->context, type, t, f->why);
+    if (t->path)
         snprintf(what, sizeof(what), "is %s, which has no fields", number ? number : "an array");
-        return say(f, t, what);
-    }
-    bool text = str_is(type, "Ljava/lang/String;"), array = type.data[0] == '[';
-    if (number && t->length)
-        snprintf(what, sizeof(what), "is %s, which has no length", number);
-    else if (type.data[0] == 'C' && t->kind == COND_TEXT && utf16_length(t->text) == 1)
-        return false;
-    else if (type.data[0] == 'C' && t->op == LOGIC_EQ && t->kind == COND_TEXT)
-        snprintf(what, sizeof(what), "is a char and never a text of another length");
-    else if (number && t->op == LOGIC_EQ && t->kind != COND_NUMBER)
-        snprintf(what, sizeof(what), "is %s and never %s", number,
-                 t->kind == COND_NULL ? "null" : "a text");
-    else if (number && t->op == LOGIC_EQ && t->boolean && type.data[0] != 'Z')
-        snprintf(what, sizeof(what), "is %s and never true or false", number);
-    else if (number && t->op != LOGIC_IS && t->kind == COND_NUMBER && out_of_range(type.data[0], t))
-        snprintf(what, sizeof(what), "is %s, none of which passes the comparison with %.17g",
-                 number, t->number);
-    else if ((text || array) && !t->length && t->op != LOGIC_IS && t->kind == COND_NUMBER)
-        snprintf(what, sizeof(what), "is %s and never a number", text ? "a text" : "an array");
-    else if (array && !t->length && t->op == LOGIC_EQ && t->kind == COND_TEXT)
-        snprintf(what, sizeof(what), "is an array and never a text");
-    else
+    else if (!never_of_value(t, type, what))
         return false;
     return say(f, t, what);
 }
@@ -171,8 +217,7 @@ static bool never(void *context, const struct cond_test *t)
                    ? t->path && never_of_this(f, t)
                    : say(f, t, "is not there: the method is static, or a constructor");
     case COND_STATIC:
-        return f->no_field &&
-               f->no_field(f->context, (struct str){"", 0}, t->path, is_number(t), f->why);
+        return f->no_field && f->no_field(f->context, (struct str){"", 0}, t, f->why);
     case COND_RETURN:
         if (back && back[1] == 'V')
             return say(f, t, "is not there: the method returns nothing");

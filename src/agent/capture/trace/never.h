@@ -9,11 +9,15 @@
 #include "options/trace_condition.h"
 
 /*
- * Whether no object has the fields of a path; `type` is the descriptor of the object where it
- * begins, empty for a static one. Then *why receives half a sentence.
+ * Whether no object has the fields of the test's path, or no field at its end passes the test;
+ * `type` is the descriptor of the object where the path begins, empty for a static one. Then *why
+ * receives half a sentence.
  */
-typedef bool no_field_fn(void *context, struct str type, const char *path, bool number,
+typedef bool no_field_fn(void *context, struct str type, const struct cond_test *t,
                          struct buf *why);
+/* Whether no value of a field of this type passes the test; then *why receives half a sentence. */
+bool trace_never_of_field(const struct cond_test *t, const char *name, struct str type,
+                          struct buf *why);
 
 /*
  * Whether the condition holds for no call of the method, whatever its arguments are; *why receives

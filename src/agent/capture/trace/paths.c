@@ -2,6 +2,7 @@
 #include "agent/capture/trace/paths.h"
 
 #include "agent/capture/trace/drain.h"
+#include "agent/capture/trace/never.h"
 #include "agent/instrument/probe_class.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
@@ -247,11 +248,13 @@ void trace_paths_forget(void)
 
 struct search {
     JNIEnv *jni;
+    const struct cond_test *test;
     struct str type;  /* pkg/Class */
-    const char *name; /* of the field */
+    const char *name; /* of the field, with the rest of the path; of a static one, with its class */
     size_t len;
-    jclass top;      /* the type of the object; a global reference */
-    char *signature; /* of the field */
+    jclass top;       /* the type of the object; a global reference */
+    char *signature;  /* of the field */
+    struct buf never; /* why the field, which ends the path, cannot pass the test */
 };
 
 static bool find_type(void *context, jclass c, struct str name)
@@ -263,64 +266,26 @@ static bool find_type(void *context, jclass c, struct str name)
     return s->top != NULL;
 }
 
+/* Takes the signature of a field. The search ends unless the field cannot pass the test. */
+static bool take_field(struct search *s, const char *name, char *signature)
+{
+    if (!signature)
+        return false;
+    free(s->signature);
+    s->signature = signature;
+    buf_clear(&s->never);
+    return strchr(name, '.') ||
+           !trace_never_of_field(s->test, name, (struct str){signature, strlen(signature)},
+                                 &s->never);
+}
+
 static bool find_field(void *context, jclass c, struct str name)
 {
     struct search *s = context;
     JNIEnv *jni = s->jni;
     bool related =
         (*jni)->IsAssignableFrom(jni, c, s->top) || (*jni)->IsAssignableFrom(jni, s->top, c);
-    s->signature = related ? declared(jni, c, s->name, s->len, false).signature : NULL;
-    return s->signature != NULL;
-}
-
-/* Whether a related class has such a field that is no text. */
-static bool find_no_text(void *context, jclass c, struct str name)
-{
-    struct search *s = context;
-    struct search one = {.jni = s->jni, .name = s->name, .len = s->len, .top = s->top};
-    bool is = find_field(&one, c, name) && strcmp(one.signature, "Ljava/lang/String;") != 0;
-    free(one.signature);
-    return is;
-}
-
-static bool nowhere_below(JNIEnv *jni, struct str type, const char *path, bool number,
-                          struct buf *why);
-
-/* The types behind a field with this signature; takes ownership of the signature. */
-static bool nowhere_after(JNIEnv *jni, char *signature, const char *name, size_t len,
-                          const char *rest, bool number, struct buf *why)
-{
-    _cleanup_free_ char *own = signature;
-    if (!*rest)
-        return false;
-    if (*own == 'L')
-        return nowhere_below(jni, (struct str){own, strlen(own)}, rest + 1, number, why);
-    buf_printf(why, "the field %.*s is %s, which has no fields", (int)len, name,
-               *own == '[' ? "an array" : "a number");
-    return true;
-}
-
-static bool nowhere_below(JNIEnv *jni, struct str type, const char *path, bool number,
-                          struct buf *why)
-{
-    struct search s = {
-        .jni = jni, .type = {type.data + 1, type.len - 2}, .name = path, .len = strcspn(path, ".")};
-    if (loaded_classes_each(vm.ti, jni, find_type, &s) <= 0)
-        return false;
-    bool found = loaded_classes_each(vm.ti, jni, find_field, &s) > 0;
-    bool text =
-        found && number && !path[s.len] && loaded_classes_each(vm.ti, jni, find_no_text, &s) == 0;
-    (*jni)->DeleteGlobalRef(jni, s.top);
-    if (text) {
-        free(s.signature);
-        buf_printf(why, "the field %s is a text and never a number", path);
-        return true;
-    }
-    if (found)
-        return nowhere_after(jni, s.signature, path, s.len, path + s.len, number, why);
-    buf_dotted(why, s.type.data, s.type.len);
-    buf_printf(why, " has no field %.*s", (int)s.len, path);
-    return true;
+    return related && take_field(s, s->name, declared(jni, c, s->name, s->len, false).signature);
 }
 
 static bool find_static(void *context, jclass c, struct str name)
@@ -330,17 +295,60 @@ static bool find_static(void *context, jclass c, struct str name)
     if (!field)
         return false;
     s->len = (size_t)(field - s->name);
-    s->signature = declared(s->jni, c, field, strcspn(field, "."), true).signature;
-    return s->signature != NULL;
+    return take_field(s, field, declared(s->jni, c, field, strcspn(field, "."), true).signature);
 }
 
-static bool static_nowhere(JNIEnv *jni, bool late, const char *path, bool number, struct buf *why)
+static bool nowhere_below(JNIEnv *jni, struct str type, const struct cond_test *t, const char *path,
+                          struct buf *why);
+
+/* The types behind the field that was found, whose name begins `path`. */
+static bool nowhere_after(const struct search *s, const char *path, struct buf *why)
 {
-    struct search s = {.jni = jni, .name = path};
-    if (loaded_classes_each(vm.ti, jni, find_static, &s) > 0) {
-        size_t n = strcspn(path + s.len, ".");
-        return nowhere_after(jni, s.signature, path + s.len, n, path + s.len + n, number, why);
-    }
+    const char *rest = strchr(path, '.'), *type = s->signature;
+    buf_bytes(why, s->never.data, s->never.len);
+    if (!rest)
+        return s->never.len > 0;
+    if (*type == 'L')
+        return nowhere_below(s->jni, (struct str){type, strlen(type)}, s->test, rest + 1, why);
+    buf_printf(why, "the field %.*s is %s, which has no fields", (int)(rest - path), path,
+               *type == '[' ? "an array" : "a number");
+    return true;
+}
+
+static void search_release(struct search *s)
+{
+    free(s->signature);
+    buf_release(&s->never);
+}
+
+static bool nowhere_below(JNIEnv *jni, struct str type, const struct cond_test *t, const char *path,
+                          struct buf *why)
+{
+    _cleanup_(search_release) struct search s = {.jni = jni,
+                                                 .test = t,
+                                                 .type = {type.data + 1, type.len - 2},
+                                                 .name = path,
+                                                 .len = strcspn(path, "."),
+                                                 .never = BUF(4096)};
+    if (loaded_classes_each(vm.ti, jni, find_type, &s) <= 0)
+        return false;
+    loaded_classes_each(vm.ti, jni, find_field, &s);
+    (*jni)->DeleteGlobalRef(jni, s.top);
+    if (s.signature)
+        return nowhere_after(&s, path, why);
+    buf_dotted(why, s.type.data, s.type.len);
+    buf_printf(why, " has no field %.*s", (int)s.len, path);
+    return true;
+}
+
+static bool static_nowhere(JNIEnv *jni, bool late, const struct cond_test *t, struct buf *why)
+{
+    _cleanup_(search_release) struct search s = {
+        .jni = jni, .test = t, .name = t->path, .never = BUF(4096)};
+    const char *path = t->path;
+    loaded_classes_each(vm.ti, jni, find_static, &s);
+    if (s.signature)
+        return nowhere_after(&s, path + s.len, why);
     if (s.len)
         buf_printf(why, "%.*s has no static field %.*s", (int)s.len - 1, path,
                    (int)strcspn(path + s.len, "."), path + s.len);
@@ -349,15 +357,15 @@ static bool static_nowhere(JNIEnv *jni, bool late, const char *path, bool number
     return s.len || late;
 }
 
-bool trace_path_leads_nowhere(JNIEnv *jni, bool late, struct str type, const char *path,
-                              bool number, struct buf *why)
+bool trace_path_leads_nowhere(JNIEnv *jni, bool late, struct str type, const struct cond_test *t,
+                              struct buf *why)
 {
     if ((*jni)->PushLocalFrame(jni, 128) < 0) {
         vm_clear_exception(jni);
         return false;
     }
-    bool nowhere = type.len ? nowhere_below(jni, type, path, number, why)
-                            : static_nowhere(jni, late, path, number, why);
+    bool nowhere =
+        type.len ? nowhere_below(jni, type, t, t->path, why) : static_nowhere(jni, late, t, why);
     vm_clear_exception(jni);
     (*jni)->PopLocalFrame(jni, NULL);
     return nowhere;

@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "classfile/rewrite.h"
+#include "options/trace_condition.h"
 
 #include <jni.h>
 
@@ -37,9 +38,9 @@ void trace_paths_on_class(JNIEnv *jni, jclass class, struct str name);
 void trace_paths_forget(void);
 
 /*
- * Whether a path leads nowhere, because no loaded class at or below the type has the field
- * (never.h). A type that is not loaded may have any field. `late`: classes that are loaded later do
- * not matter.
+ * Whether the path of a test leads nowhere, because no loaded class at or below the type has the
+ * field, or one that may pass the test (never.h). A type that is not loaded may have any field.
+ * `late`: classes that are loaded later do not matter.
  */
-bool trace_path_leads_nowhere(JNIEnv *jni, bool late, struct str type, const char *path,
-                              bool number, struct buf *why);
+bool trace_path_leads_nowhere(JNIEnv *jni, bool late, struct str type, const struct cond_test *t,
+                              struct buf *why);

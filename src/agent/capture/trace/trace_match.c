@@ -66,10 +66,10 @@ struct classes {
     bool late; /* classes loaded later do not matter */
 };
 
-static bool no_field(void *context, struct str type, const char *path, bool number, struct buf *why)
+static bool no_field(void *context, struct str type, const struct cond_test *t, struct buf *why)
 {
     const struct classes *c = context;
-    return trace_path_leads_nowhere(c->jni, c->late, type, path, number, why);
+    return trace_path_leads_nowhere(c->jni, c->late, type, t, why);
 }
 
 void trace_fit_fields(JNIEnv *jni, unsigned i, bool late)
