@@ -202,12 +202,16 @@ static bool is_program(const char *word)
     return false;
 }
 
-/* True for pkg.Class.method, or a pattern of such names, where no program has this name. */
+/*
+ * True for pkg.Class.method or Class::method, or a pattern of such names, where no program has this
+ * name.
+ */
 static bool is_method_alone(const char *word)
 {
-    const char *dot = strchr(word, '.');
-    return dot && dot > word && dot[1] && word[0] != '-' && !strchr(word, '/') &&
-           access(word, F_OK) < 0 && !is_program(word);
+    const char *dot = strchr(word, '.'), *colons = strstr(word, "::");
+    bool parts = (dot && dot > word && dot[1]) || (colons && colons > word && colons[2]);
+    return parts && word[0] != '-' && !strchr(word, '/') && access(word, F_OK) < 0 &&
+           !is_program(word);
 }
 
 static int take_row(struct capture *c, const struct option_row *row, const struct command *command,

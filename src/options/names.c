@@ -6,6 +6,17 @@
 #include <errno.h>
 #include <string.h>
 
+void option_dot_methods(char *text)
+{
+    char *to = text;
+    for (const char *at = text; *at; to++) {
+        bool colons = at[0] == ':' && at[1] == ':';
+        *to = colons ? '.' : *at;
+        at += 1 + colons;
+    }
+    *to = 0;
+}
+
 bool option_is_field(const char *part, size_t len)
 {
     const char *dot = memrchr(part, '.', len);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names that watch= and requests= list. */
+/* The names that options list. */
 #pragma once
 
 #include "options/options.h"
 
 enum { WATCHES_MAX = 64 };
+
+/* Replaces pkg.Class::method, as Java's method references are written, by pkg.Class.method. */
+void option_dot_methods(char *text);
 
 /* Whether a part of watch= is pkg.Class.field. */
 bool option_is_field(const char *part, size_t len);

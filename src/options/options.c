@@ -137,6 +137,8 @@ static int give(struct options *o, enum option which, char *text, struct buf *me
 {
     const struct option_row *row = &option_table[which];
     struct option_value *v = &o->v[which], new = {0};
+    if (row->separator == ':' || row->separator == ',')
+        option_dot_methods(text);
     int r = option_value_set(&new, which, text, message);
     if (r == 0 && which == OPT_IF)
         return give_condition(o, text, message);

@@ -14,6 +14,7 @@
 #include "cli/trace/exceptions.h"
 #include "cli/trace/moments.h"
 #include "jfr/reader.h"
+#include "options/names.h"
 #include "options/trace_request.h"
 
 #include <errno.h>
@@ -547,6 +548,8 @@ static int switch_tracing(const struct operands *operands, const struct trace_op
     _cleanup_(vm_release) struct vm vm = {.root_fd = -1};
     _cleanup_(buf_release) struct buf message = BUF(4096);
     size_t request = strlen("control=trace,");
+    if (operands->count > 2)
+        option_dot_methods(operands->list[2]);
     buf_printf(&message, "control=trace,%s%s%s", operands->count > 1 ? operands->list[1] : "list",
                operands->count > 2 ? " " : "", operands->count > 2 ? operands->list[2] : "");
     const char *verb = operands->count > 1 ? operands->list[1] : "list";

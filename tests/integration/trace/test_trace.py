@@ -406,6 +406,52 @@ def test_a_condition_belongs_to_the_trace_before_it(jdk, jvmscope, tmp_path):
         process.communicate("\n")
 
 
+@pytest.mark.jdks(8, 25)
+def test_a_pattern_that_is_added_again_is_replaced_and_says_so(jdk, jvmscope, tmp_path):
+    process = jdk.start_java("TracedForever", jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def add(*words):
+        done = jvmscope("trace", "--json", process.pid, "add", *words)
+        state = json.loads(done.stdout) if done.returncode == 0 else {"conditions": None}
+        return done.stderr, {c["pattern"]: c["if"] for c in state["conditions"] or []}
+
+    one, two = "TracedForever.one", "TracedForever.two"
+    try:
+        assert process.stdout.readline() == "ready\n"
+        assert jvmscope("attach", "--trace", one, "-o", tmp_path / "a.jfr", process.pid).returncode == 0
+        assert add(one) == ("", {}), "nothing changes"
+        assert add(one, "--if", "arg1 > 5") == (f"jvmscope: note: --trace {one}: replaced: now with --if arg1 > 5, instead of all calls\n", {one: "arg1 > 5"})
+        assert add(one, "--if", "arg1 > 5") == ("", {one: "arg1 > 5"})
+        assert add(f"{two},{one}", "--if", "arg1 > 6") == (f"jvmscope: note: --trace {one}: replaced: now with --if arg1 > 6, instead of --if arg1 > 5\n",
+                                                           {one: "arg1 > 6", two: "arg1 > 6"})
+        assert add("TracedForever::one") == (f"jvmscope: note: --trace {one}: replaced: now all calls, instead of --if arg1 > 6\n", {two: "arg1 > 6"})
+        said, _ = add(two, "--if", "arg9 == 1")  # refused: what was there is kept, and nothing was replaced
+        assert "can never hold" in said and "replaced" not in said, said
+        listed = lab.read_json("trace", "--json", process.pid, "list")
+        assert listed["conditions"] == [{"pattern": two, "if": "arg1 > 6"}] and sorted(listed["patterns"]) == [one, two]
+        assert jvmscope("trace", process.pid, "remove", "TracedForever::two").returncode == 0
+        stopped = jvmscope("stop", "-o", tmp_path / "a.jfr", process.pid)
+        assert stopped.returncode == 0 and "replaced" not in stopped.stderr, stopped.stderr
+    finally:
+        process.communicate("\n")
+
+
+def test_a_method_reference_is_a_pattern_too(tmp_path):
+    """Java writes night.Audit::over where the patterns have night.Audit.over; a colon alone still separates patterns."""
+    def recorded(*options):
+        out = tmp_path / "m.jfr"
+        done = lab.jvmscope("run", *options, "-o", out, "--", *lab.Jdk(17).command("java", "-cp", lab.compiled("Traced"), "Traced"))
+        assert done.returncode == 0 and "nothing" not in done.stderr, done.stderr
+        return sorted({c["method"].split("(")[0] for c in lab.read_json("trace", "--json", out)["calls"]})
+
+    longs, ints = "Traced$Calls.longs", "Traced$Calls.ints"
+    assert recorded("--trace", "Traced$Calls::longs") == [longs]
+    assert recorded("--trace", "Traced$Calls::longs,Traced$Calls::ints") == [ints, longs] == recorded("--trace", f"{longs}:{ints}")
+    assert recorded("--trace", "Traced$Calls", "--exclude", "Traced$Calls::longs") == [m for m in recorded("--trace", "Traced$Calls") if m != longs]
+    done = lab.jvmscope("run", "--requests=Traced$Calls::longs", "-o", tmp_path / "r.jfr", "--", *lab.Jdk(17).command("java", "-cp", lab.compiled("Traced"), "Traced"))
+    assert done.returncode == 0 and {n["name"] for n in lab.read_json("requests", "--json", tmp_path / "r.jfr")["names"]} == {longs}, done.stderr
+
+
 def test_limit_and_loss_are_counted(jvmscope, tmp_path):
     out = tmp_path / "t.jfr"
     jdk = lab.Jdk(17)

@@ -280,8 +280,33 @@ static int change_patterns(struct trace_patterns *ret, char *list, bool add, uns
     return r;
 }
 
+static const char *condition_of(const struct trace_patterns *patterns, unsigned i)
+{
+    return patterns->rules[i] ? method_trace.rules.of[patterns->rules[i]].text : NULL;
+}
+
+/* Reports the patterns whose condition was another one before they were added again. */
+static void say_replaced(struct session *s, const struct trace_patterns *before)
+{
+    const struct trace_patterns *now = &method_trace.rules.patterns;
+    const char *p = before->list;
+    for (unsigned i = 0; i < before->n; i++, p += strcspn(p, ":"), p += *p == ':') {
+        const char *q = now->list;
+        size_t len = strcspn(p, ":");
+        for (unsigned k = 0; k < now->n; k++, q += strcspn(q, ":"), q += *q == ':') {
+            const char *old = condition_of(before, i), *new = condition_of(now, k);
+            if (strcspn(q, ":") != len || strncmp(p, q, len) != 0 ||
+                strcmp(old ? old : "", new ? new : "") == 0)
+                continue;
+            session_message(s, "trace %.*s: replaced: %s%s, instead of %s%s", (int)len, p,
+                            new ? "now with --if " : "now all calls", new ? new : "",
+                            old ? "--if " : "all calls", old ? old : "");
+        }
+    }
+}
+
 /* Splits "PATTERNS" or "PATTERNS if CONDITION" in place. Names contain no blanks. */
-static int add_pattern(JNIEnv *jni, char *pattern, struct buf *why)
+static int add_pattern(struct session *s, JNIEnv *jni, char *pattern, struct buf *why)
 {
     struct trace_patterns patterns, before;
     char *condition = strstr(pattern, " if ");
@@ -302,6 +327,8 @@ static int add_pattern(JNIEnv *jni, char *pattern, struct buf *why)
         r = replace(jni, before, &before, why);
         r = MIN(r, 0) ?: -EINVAL;
     }
+    if (r >= 0)
+        say_replaced(s, &before);
     trace_patterns_release(&before);
     return r;
 }
@@ -327,7 +354,7 @@ int method_trace_switch(struct session *s, JNIEnv *jni, const char *request, str
         return -ESRCH;
     }
     int r = !pattern ? -ENOMEM
-            : add    ? add_pattern(jni, pattern, why)
+            : add    ? add_pattern(s, jni, pattern, why)
             : remove ? remove_pattern(jni, pattern, why)
                      : 0;
     if (r >= 0)
