@@ -3,6 +3,7 @@
 
 #include "base/parse.h"
 #include "cli/commands.h"
+#include "options/names.h"
 #include "options/options.h"
 
 #include <errno.h>
@@ -243,6 +244,8 @@ static int take_row(struct capture *c, const struct option_row *row, const struc
         if (!value)
             return -EINVAL;
     }
+    if (value != row->bare && (row->separator == ':' || row->separator == ','))
+        option_dot_methods((char *)(uintptr_t)value); /* of argv */
     return take_value(c, row, command->name, value);
 }
 
