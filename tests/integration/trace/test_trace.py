@@ -449,7 +449,7 @@ def test_a_method_reference_is_a_pattern_too(tmp_path):
     assert recorded("--trace", "Traced$Calls::longs,Traced$Calls::ints") == [ints, longs] == recorded("--trace", f"{longs}:{ints}")
     assert recorded("--trace", "Traced$Calls", "--exclude", "Traced$Calls::longs") == [m for m in recorded("--trace", "Traced$Calls") if m != longs]
     done = lab.jvmscope("run", "--requests=Traced$Calls::longs", "-o", tmp_path / "r.jfr", "--", *lab.Jdk(17).command("java", "-cp", lab.compiled("Traced"), "Traced"))
-    assert done.returncode == 0 and {n["name"] for n in lab.read_json("requests", "--json", tmp_path / "r.jfr")["names"]} == {longs}, done.stderr
+    assert done.returncode == 0 and {n["name"] for n in lab.read_json("requests", "--json", tmp_path / "r.jfr")["requests"]} == {longs}, done.stderr
 
 
 def test_limit_and_loss_are_counted(jvmscope, tmp_path):
