@@ -8,9 +8,9 @@ the VM), `recordings` (for every capture and output) or `project` (for the build
 
 Markers: slow (make check-all only), soak (make soak only), measured (make check-all only: the test
 compares measured times with a bound, which needs a machine that does nothing else). A test with a
-`jdk` argument runs once under each JDK of the matrix (make check: under four of them, see
-daily_jdks); one that names a few says @pytest.mark.jdks(17, 25), and @pytest.mark.jdks(17, 25,
-slow=(8,)) if make check-all runs it under more. What cannot run is skipped, with the reason, and counted.
+`jdk` argument runs once under each JDK of the matrix, or under those that it names by
+@pytest.mark.jdks(17, 25); make check takes half of these (see daily_jdks).
+@pytest.mark.jdks(17, 25, slow=(8,)) has further ones for make check-all, which takes them all. What cannot run is skipped, with the reason, and counted.
 
 `make check` runs several tests at once and must pass on a busy machine: a test waits for a condition
 and never for a time, compares CPU time and not elapsed time, or runs its program ahead of all others
@@ -164,34 +164,56 @@ def pytest_sessionfinish(session, exitstatus):
 
 
 # The files that take longest, in that order; they are begun first, so that no worker is alone with one of them at the end.
-LONGEST = ("test_page", "test_jvmpi", "test_threads", "test_hprof_sites", "test_walker", "test_trace", "test_robust", "test_base", "test_times",
-           "test_made_names", "test_attach_hard", "test_endings", "test_start", "test_otlp", "test_full_disk", "test_cpu_samples", "test_requests", "test_vm",
-           "test_hprof_socket", "test_jfr_writer", "test_cpu_time", "test_jvmpi_contract", "test_threads_truth", "test_classfile_vms",
-           "test_jfr_reader", "test_coverage", "test_run")
+LONGEST = ("test_page", "test_platforms", "test_reading_costs", "test_jvmpi_contract", "test_base", "test_live_estimates", "test_walker",
+           "test_hprof_sites", "test_fleet", "test_attach_hard", "test_amounts", "test_reader_options", "test_span", "test_slow_requests",
+           "test_told", "test_vm", "test_dist", "test_cpu_samples", "test_options", "test_threads", "test_requests", "test_jvmpi", "test_robust",
+           "test_exceptions", "test_always", "test_fleet_vm", "test_files", "test_full_disk", "test_cpu_time", "test_trace", "test_heap",
+           "test_counts", "test_budget", "test_times", "test_log", "test_attach", "test_cpu_timers", "test_jfr_reader", "test_cds", "test_stalls",
+           "test_trace_hostile", "test_convert", "test_made_names", "test_threads_truth", "test_otlp", "test_triggers", "test_hostile_texts",
+           "test_hprof_differential", "test_agent", "test_hprof_heap", "test_fleet_recordings")
 
 
+@pytest.hookimpl(tryfirst=True)  # before those that -m leaves out are chosen
 def pytest_collection_modifyitems(items):
+    one_jdk_each(items)
     place = {name: i for i, name in enumerate(LONGEST)}
     items.sort(key=lambda item: place.get(item.path.stem, len(place)))
 
 
-def daily_jdks(name):
+def daily_jdks(name, versions):
     """
-    The JDKs on which `make check` runs a test that names none: the oldest, the last one with long
-    support, and one of each pair between and behind them, chosen by the test's name, so that every
-    JDK runs at least half of these tests. `make check-all` runs them on all.
+    The JDKs on which `make check` runs a test that `make check-all` runs on all of the versions: one
+    of each pair of neighbours, chosen by the test's name, so that every JDK runs half of the tests.
+    Where their number is odd, the oldest has no neighbour and is among them.
     """
+    alone = len(versions) % 2
     n = zlib.crc32(name.encode())
-    return 8, (11, 17)[n & 1], (21, 27)[n >> 1 & 1], 25
+    return [*versions[:alone], *(pair[n >> i & 1] for i, pair in enumerate(zip(versions[alone::2], versions[alone + 1::2])))]
+
+
+def one_jdk_each(items):
+    """
+    Of a test with further parameters `make check` runs each set of them on one of its daily JDKs, chosen
+    by what they are, so that every set runs and every JDK has some of them; `make check-all` runs all.
+    """
+    sets = collections.defaultdict(list)
+    for item in items:
+        params = getattr(item, "callspec", None) and item.callspec.params
+        if params and "jdk" in params and len(params) > 1 and not any(item.iter_markers("slow")):
+            sets[item.nodeid.replace(f"jdk{params['jdk']}", "")].append(item)
+    for name, alike in sets.items():
+        daily = zlib.crc32(name.encode()) % len(alike)
+        for item in alike[:daily] + alike[daily + 1:]:
+            item.add_marker(pytest.mark.slow)
 
 
 def pytest_generate_tests(metafunc):
     if "jdk" in metafunc.fixturenames:
         mark = metafunc.definition.get_closest_marker("jdks")
-        daily = mark.args if mark else daily_jdks(metafunc.definition.name)
-        slow = mark.kwargs.get("slow", ()) if mark else set(lab.VERSIONS) - set(daily)
-        metafunc.parametrize("jdk", [pytest.param(v, id=f"jdk{v}", marks=[pytest.mark.slow] * (v in slow)) for v in sorted({*daily, *slow})],
-                             indirect=True)
+        named = sorted(mark.args if mark else lab.VERSIONS)
+        daily = daily_jdks(metafunc.definition.name, named)
+        every = sorted({*named, *(mark.kwargs.get("slow", ()) if mark else ())})
+        metafunc.parametrize("jdk", [pytest.param(v, id=f"jdk{v}", marks=[pytest.mark.slow] * (v not in daily)) for v in every], indirect=True)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -119,12 +119,13 @@ def some_value(row, r):
     return grammar.get(row["name"], lambda: text)()
 
 
-def test_random_option_sets_reach_the_agent_as_they_were_meant(tmp_path):
+@pytest.mark.parametrize("sets", [100, pytest.param(1000, marks=pytest.mark.slow)])
+def test_random_option_sets_reach_the_agent_as_they_were_meant(tmp_path, sets):
     """Uses the sanitized command and sets of all sizes, so that texts of all lengths occur."""
     build = lab.ROOT / "build-san"
     assert (build / "jvmscope").exists(), "make sanitized"
     command, r, meant, texts = Command(tmp_path, build), random.Random(18), [], []
-    for _ in range(300):
+    for _ in range(sets):
         rows = r.sample(table(), r.randint(0, len(table())))
         words, want = [], {"format": "r", "file": str(tmp_path / "out.jfr")}
         for row in rows:

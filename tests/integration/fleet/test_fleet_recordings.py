@@ -94,8 +94,8 @@ def test_the_oldest_recordings_make_room(recording, tmp_path):
     assert c.returncode == 1 and "cannot keep recordings there" in c.stderr
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "clickhouse"])
-@pytest.mark.parametrize("clock", ["cpu", "elapsed"])
+@pytest.mark.parametrize("clock, kind", [("cpu", "clickhouse"), ("elapsed", "sqlite"),
+                                         *(pytest.param(*c, marks=pytest.mark.slow) for c in (("cpu", "sqlite"), ("elapsed", "clickhouse")))])
 def test_times_of_too_few_readings_are_marked_as_report_marks_them(tmp_path, kind, clock, request):
     """As the recording, and as a format that keeps the number of readings in a note; times of which every call was timed have no mark."""
     out, jdk = tmp_path / "t.jfr", lab.Jdk(17)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page in headless Chromium, and its code that needs none: each tests/page/*.test.mjs is a test here."""
+import os
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -22,5 +24,7 @@ def test_page(script):
             pytest.skip(f"{need} is missing (tools/setup check)")
     if not (lab.ROOT / "web" / "node_modules" / "playwright-core").exists():
         pytest.skip("the packages of web/package-lock.json are not there (npm ci in web)")
-    done = subprocess.run(["node", "--test", script], capture_output=True, text=True, timeout=300)
+    # Whatever the browser leaves when it is killed is in a folder of its own, whose name is short enough for its socket.
+    with tempfile.TemporaryDirectory(prefix="jvmscope-test-", dir="/var/tmp", ignore_cleanup_errors=True) as folder:
+        done = subprocess.run(["node", "--test", script], capture_output=True, text=True, timeout=300, env={**os.environ, "TMPDIR": folder})
     assert done.returncode == 0, done.stdout + done.stderr

@@ -123,16 +123,34 @@ def test_the_tarball_records_on_a_bare_debian(bare, tmp_path):
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 
-@pytest.mark.jdks(17)
-def test_what_is_installed_records(package, jdk, tmp_path):
-    """The command finds the agent where the package puts it; manual pages and completions are where programs look for them."""
-    subprocess.run(["dpkg-deb", "-x", package, tmp_path], check=True)
-    command = tmp_path / "usr/bin/jvmscope"
+def records(command, jdk, tmp_path):
+    """The command finds the agent where it was installed with it, and needs nothing else for a page."""
     done = subprocess.run([command, "run", "--cpu", "-o", tmp_path / "x.jfr", "--", *jdk.command("java", "-cp", lab.compiled("Busy"), "Busy", "1")],
                           capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "Busy.work" in subprocess.run([command, "report", tmp_path / "x.jfr"], capture_output=True, text=True).stdout
     subprocess.run([command, "convert", tmp_path / "x.jfr", "-o", tmp_path / "x.html"], check=True)
+
+
+@pytest.mark.jdks(17)
+def test_what_meson_installs_records(jdk, tmp_path):
+    """The files of the build that is there, as `make install` puts them into a folder of their own; those of the package take
+    minutes to build, for make check-all."""
+    subprocess.run(["meson", "install", "-C", lab.BUILD, "--no-rebuild", "--destdir", tmp_path / "root"], check=True, stdout=subprocess.DEVNULL)
+    [command] = (tmp_path / "root").rglob("bin/jvmscope")
+    records(command, jdk, tmp_path)
+    pages = {p.name for p in command.parents[1].glob("share/man/man1/*")}
+    assert pages == {p.name for p in lab.BUILD.glob("*.1")} and {"jvmscope.1", "jvmscope-attach.1", "jvmscope-check.1"} <= pages
+    for shell in ("bash", "zsh", "fish"):
+        assert "check" in subprocess.run([command, "completion", shell], capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.slow
+@pytest.mark.jdks(17)
+def test_what_is_installed_records(package, jdk, tmp_path):
+    """The command finds the agent where the package puts it; manual pages and completions are where programs look for them."""
+    subprocess.run(["dpkg-deb", "-x", package, tmp_path], check=True)
+    records(tmp_path / "usr/bin/jvmscope", jdk, tmp_path)
     pages = {p.name for p in (tmp_path / "usr/share/man/man1").iterdir()}
     assert {"jvmscope.1.gz", "jvmscope-attach.1.gz", "jvmscope-check.1.gz"} <= pages
     for path in ("bash-completion/completions/jvmscope", "zsh/vendor-completions/_jvmscope", "fish/vendor_completions.d/jvmscope.fish"):

@@ -9,7 +9,7 @@ import lab
 import pytest
 
 TARGETS = sorted(p.stem[len("fuzz_"):] for p in (lab.ROOT / "tests" / "fuzz").glob("fuzz_*.c"))
-SECONDS = 4
+SECONDS = 2
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -53,7 +53,7 @@ class Report:
 
 def walk(jdk, command, options="", jvm=(), tool=False, timeout=300):
     """Runs a command of the JDK under the test agent; returns the report and the finished process."""
-    out = pathlib.Path(f"/var/tmp/jvmscope-walk-{uuid.uuid4().hex}.txt")
+    out = lab.SCRATCH / f"walk-{uuid.uuid4().hex}.txt"
     agent = f"-agentpath:{AGENT}=out={out},{options}"
     arguments = [f"-J{a}" if tool else a for a in [*jvm, agent]]
     done = jdk.run(command[0], *arguments, *command[1:], timeout=timeout)
@@ -69,8 +69,7 @@ def java(name, *args):
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory):
     """Some thousand lines of Java for javac, with generics and lambdas."""
-    folder = pathlib.Path("/var/tmp") / f"jvmscope-walk-sources-{os.getuid()}"
-    folder.mkdir(exist_ok=True)
+    folder = tmp_path_factory.mktemp("sources")
     method = """
   static <T extends Comparable<T>> java.util.List<T> m%d(java.util.Collection<? extends T> c) {
     java.util.List<T> l = new java.util.ArrayList<>(c);
@@ -104,11 +103,10 @@ def test_tiny_methods(jdk):
 
 @pytest.mark.jdks(8, 27, slow=(11, 17, 21, 25))
 def test_javac(jdk, sources, tmp_path):
-    out = pathlib.Path("/var/tmp") / f"jvmscope-walk-{uuid.uuid4().hex}"
+    out = tmp_path / "out"
     out.mkdir()
     files = sorted(map(str, sources.glob("*.java")))
     report, _ = walk(jdk, ["javac", "-nowarn", "-proc:none", "-d", str(out), *files], "mode=busy,interval=300,dump=5", tool=True)
-    subprocess.run(["rm", "-r", out], check=True)
     assert report["taken"] > 1000
     assert report.lost <= 0.01, report.text[:4000]
     check_against_oracle(report)
@@ -358,7 +356,7 @@ def test_aarch64(tmp_path):
 
 def counters(jdk, tmp_path, program, *args, options=""):
     """Records a program with cpu=samples; returns the rows of its report, {method: (self, total)}, and the process."""
-    recording = pathlib.Path(f"/var/tmp/jvmscope-walk-{uuid.uuid4().hex}.jfr")
+    recording = lab.SCRATCH / f"walk-{uuid.uuid4().hex}.jfr"
     done = jdk.java(program, *args, jvm=[jdk.agent(f"cpu=samples,interval=4,format=r,file={recording}{options}")])
     assert done.returncode == 0, done.stderr
     shown = lab.jvmscope("report", "--json", recording)
@@ -435,7 +433,7 @@ def test_unloaded_classes_get_no_samples_of_later_ones(jdk, tmp_path, mode):
 def compare_stacks(jdk, record, captures, *args, jvm=()):
     """Runs OwnStacks, 32 frames deep, and compares each stack that a capture takes with that of GetStackTrace; returns (compared,
     walked, nanoseconds of both)."""
-    recording = pathlib.Path(f"/var/tmp/jvmscope-walk-{uuid.uuid4().hex}.jfr")
+    recording = lab.SCRATCH / f"walk-{uuid.uuid4().hex}.jfr"
     done = jdk.java("OwnStacks", 32, 800, *args,
                     jvm=[*jvm, jdk.agent(f"{captures},format=r,depth=128,stacks=check,file={recording}")], timeout=180)
     recording.unlink()
@@ -494,7 +492,7 @@ def test_faults_are_in_the_report(jdk, tmp_path):
 @pytest.mark.jdks(25, 27)
 def test_same_as_jfr(jdk):
     """JFR's CPU-time samples, which it takes at safepoints, and ours give each method the same share, within 3 points."""
-    recording = pathlib.Path(f"/var/tmp/jvmscope-walk-{uuid.uuid4().hex}.jfr")
+    recording = lab.SCRATCH / f"walk-{uuid.uuid4().hex}.jfr"
     settings = recording.with_suffix(".jfc")
     settings.write_text("""<?xml version="1.0" encoding="UTF-8"?><configuration version="2.0"><event name="jdk.CPUTimeSample">
 <setting name="enabled">true</setting><setting name="throttle">1ms</setting><setting name="stackTrace">true</setting>
