@@ -33,7 +33,7 @@ static int say(struct buf *why, int error, const char *text)
 int agent_find_library(char *path, size_t size)
 {
     static const char *const places[] = {"/" LIBRARY, "/../lib/jvmscope/" LIBRARY,
-                                         "/../lib/" LIBRARY};
+                                         "/../" LIBRARY_FOLDER "/" LIBRARY, "/../lib/" LIBRARY};
     char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
     if (n < 0)
