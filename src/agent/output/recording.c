@@ -8,6 +8,7 @@
 #include "agent/vm/virtual_threads.h"
 
 #include "base/parse.h"
+#include "jfr/losses.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -42,6 +43,24 @@ static int resolve_method(void *context, uint64_t id, uint32_t frame_type, struc
 
 _Static_assert(sizeof(struct jfr_line) == sizeof(struct method_line), "one layout: bci, line");
 
+static struct jfr_thread describe(const struct thread *t)
+{
+    return (struct jfr_thread){
+        .os_name = t->name,
+        .os_id = (uint64_t)t->tid,
+        .java_name = t->name,
+        .java_id = t->java_id,
+        .group = t->group,
+    };
+}
+
+void recording_keep_thread(void *writer, const struct thread *t)
+{
+    struct jfr_thread who = describe(t);
+    if (jfr_define_thread(writer, t->serial, &who) < 0)
+        jfr_lose(writer, LOSS_THREAD_NAME, 1);
+}
+
 static int resolve_thread(void *context, uint64_t id, struct jfr_thread *ret)
 {
     if (id & THREAD_VIRTUAL) {
@@ -55,13 +74,7 @@ static int resolve_thread(void *context, uint64_t id, struct jfr_thread *ret)
     const struct thread *t = threads_by_serial((uint32_t)id);
     if (!t)
         return -ESRCH;
-    *ret = (struct jfr_thread){
-        .os_name = t->name,
-        .os_id = (uint64_t)t->tid,
-        .java_name = t->name,
-        .java_id = t->java_id,
-        .group = t->group,
-    };
+    *ret = describe(t);
     return 0;
 }
 

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "agent/vm/thread_table.h"
 #include "agent/vm/vm.h"
 #include "jfr/writer.h"
 #include "options/options.h"
@@ -17,3 +18,8 @@
 int recording_begin(struct jfr_writer **ret, const char *path, const struct options *o) must_check;
 /* Describes the VM, the system and the settings again, in a ring's new chunk. */
 void recording_restate(struct jfr_writer *w, const struct options *o);
+/*
+ * Writes down who a thread was whose entry is about to be removed, although events will still name
+ * it: counts are written long after what they count. To be forgotten with the writer only.
+ */
+void recording_keep_thread(void *writer, const struct thread *t);

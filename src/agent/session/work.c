@@ -93,7 +93,7 @@ void session_flush_rows(struct session *s, JNIEnv *jni)
         names_tidy();
     }
     /* Everything that ended before the last round has been handled by now. */
-    threads_forget_before(s->last_work_ns);
+    threads_forget_before(s->last_work_ns, s->out.jfr ? recording_keep_thread : NULL, s->out.jfr);
     s->last_work_ns = now_ns();
 }
 

@@ -142,6 +142,7 @@ static struct thread *enter_thread(JNIEnv *env, bool *ret_new)
     atomic_store(&t->ended_ns, 0);
     t->java_id = 0;
     t->own = false;
+    atomic_store(&t->counted, false);
     atomic_store(&t->env, env);
     atomic_store(&t->serial, next_serial++);
     if (i == used)
@@ -412,7 +413,8 @@ void threads_unlisten(const struct thread_listener *l)
     vm_wait_callbacks();
 }
 
-void threads_forget_before(uint64_t ns)
+void threads_forget_before(uint64_t ns, void (*last)(void *context, const struct thread *t),
+                           void *context)
 {
     pthread_mutex_lock(&lock);
     uint32_t used = atomic_load(&table_used);
@@ -421,6 +423,8 @@ void threads_forget_before(uint64_t ns)
         uint64_t ended = atomic_load(&t->ended_ns);
         if (!atomic_load(&t->serial) || !ended || ended >= ns)
             continue;
+        if (last && atomic_load(&t->counted))
+            last(context, t);
         free(t->name);
         free(t->group);
         free(t->parent_group);

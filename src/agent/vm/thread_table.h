@@ -23,6 +23,7 @@ struct thread {
     char *name, *group, *parent_group;
     _Atomic uint64_t ended_ns; /* 0: alive */
     bool own;                  /* belongs to the agent */
+    _Atomic bool counted;      /* a capture keeps counts under its serial beyond its end */
 };
 
 /* Maps the table; once. -ENOMEM. */
@@ -80,5 +81,9 @@ struct thread_listener {
 int threads_listen(const struct thread_listener *l) must_check;
 /* waits for callbacks in progress; must not be called in one */
 void threads_unlisten(const struct thread_listener *l);
-/* Removes threads that ended before ns. Under the session's lock. */
-void threads_forget_before(uint64_t ns);
+/*
+ * Removes threads that ended before ns. Before that `last`, which may be NULL, is called for each
+ * one that is counted. Under the session's lock.
+ */
+void threads_forget_before(uint64_t ns, void (*last)(void *context, const struct thread *t),
+                           void *context);

@@ -120,6 +120,18 @@ def test_sampled_allocations(jdk, tmp_path):
         assert lab.read_json("report", "--json", again)["allocations"].get("note") == note
 
 
+@pytest.mark.parametrize("capture, of", [("alloc=exact", "allocations"), ("cpu=times", "times")])
+def test_threads_that_ended_long_ago_have_their_names(jdk, tmp_path, capture, of):
+    """With thread=y counts belong to threads, and are written when these have long ended: each keeps its name and its count."""
+    threads, out = 60, tmp_path / "a.jfr"
+    done = jdk.java("CountedEnds", threads, 2000, jvm=(jdk.agent(f"format=r,{capture},thread=y,file={out}"),))
+    assert done.returncode == 0 and not lab.lost(done.stderr), done.stderr
+    for i in (1, 7, threads):
+        made = row(js("report", "--json", "--thread", f"ends-{i:05}", out)[of], "CountedEnds.make")
+        assert made["self" if of == "allocations" else "calls"] == i * (120 if of == "allocations" else 1), (i, made)
+    assert not js("report", "--json", out)["lost"]
+
+
 @pytest.mark.slow
 @pytest.mark.jdks(21, 27)
 def test_sampled_allocations_of_many_threads_on_other_jdks(jdk, tmp_path):

@@ -193,8 +193,8 @@ bool sites_is_ours(JNIEnv *jni, const struct site_frame *frames, uint32_t n)
     return ours;
 }
 
-int64_t sites_find(const char *signature, const struct thread *self,
-                   const struct site_frame *frames, uint32_t n)
+int64_t sites_find(const char *signature, struct thread *self, const struct site_frame *frames,
+                   uint32_t n)
 {
     struct {
         struct site_head head;
@@ -215,6 +215,8 @@ int64_t sites_find(const char *signature, const struct thread *self,
     if (site >= 0 && (size_t)site == site_table.sites.len &&
         vec_push(&site_table.sites, (struct site){0}) < 0)
         return -1;
+    if (site >= 0 && key.head.thread)
+        atomic_store_explicit(&self->counted, true, memory_order_relaxed);
     return site;
 }
 

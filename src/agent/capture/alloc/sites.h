@@ -74,8 +74,8 @@ bool sites_is_ours(JNIEnv *jni, const struct site_frame *frames, uint32_t n);
  * The same for a class given by its signature, "Lp/C;". Returns the site's number, or -1 when there
  * is no room. Under the lock.
  */
-int64_t sites_find(const char *signature, const struct thread *self,
-                   const struct site_frame *frames, uint32_t n);
+int64_t sites_find(const char *signature, struct thread *self, const struct site_frame *frames,
+                   uint32_t n);
 struct site *sites_at(int64_t number); /* under the lock */
 void sites_lock(void);
 /*

@@ -135,6 +135,8 @@ NATIVE(jlong, newSlot)(JNIEnv *jni, jclass class, jlong eetop)
             atomic_fetch_add(&state.no_slot, 1);
         } else {
             c->thread = thread ? atomic_load(&thread->serial) : THREAD_UNKNOWN;
+            if (thread)
+                atomic_store(&thread->counted, true);
             struct timed_thread *t = my_timed = &timed[s - tree.slots];
             my_generation = tree.generation;
             *t = (struct timed_thread){0};
