@@ -34,13 +34,15 @@ struct row {
     struct str label;
     struct side of[2]; /* base and new recording */
     double change;     /* of self, as a fraction of the whole */
-    bool few;          /* both sides rest on so few readings that the change is rough */
+    bool known[2];     /* by side: it is certain that self is there, or that it is not */
+    bool few;          /* neither side is known, so the change is rough */
 };
 
 struct comparison {
     struct strpool labels;
     VEC(struct row) rows;
-    uint64_t weight[2], least[2]; /* least: profile_least_weight */
+    uint64_t weight[2];
+    bool by_readings[2]; /* times rest on readings of the clock: what has none is not known */
     enum profile_metric metric;
 };
 
@@ -55,7 +57,7 @@ static int add_side(struct comparison *c, int side, const struct profile_view *v
     size_t n = 0;
     int r = profile_rank(v, &ranks, &n);
     c->weight[side] = v->weight;
-    c->least[side] = profile_least_weight(v);
+    c->by_readings[side] = profile_least_weight(v) > 0;
     for (size_t i = 0; i < n && r == 0; i++) {
         struct str label = profile_text(v->profile, ranks[i].label);
         int64_t at = strpool_add(&c->labels, label.data, label.len);
@@ -68,6 +70,7 @@ static int add_side(struct comparison *c, int side, const struct profile_view *v
             c->rows.data[at].label = strpool_get(&c->labels, (uint64_t)at);
         }
         c->rows.data[at].of[side] = (struct side){ranks[i].self, ranks[i].total};
+        c->rows.data[at].known[side] = !ranks[i].few;
     }
     return r;
 }
@@ -190,7 +193,7 @@ static int cmd_diff(const struct command *self, int argc, char **argv)
         for (size_t i = 0; i < c.rows.len; i++) {
             struct row *row = &c.rows.data[i];
             row->change = share(row->of[1].self, c.weight[1]) - share(row->of[0].self, c.weight[0]);
-            row->few = row->of[0].self < c.least[0] && row->of[1].self < c.least[1];
+            row->few = c.by_readings[0] && c.by_readings[1] && !row->known[0] && !row->known[1];
         }
         if (c.rows.len)
             qsort(c.rows.data, c.rows.len, sizeof(*c.rows.data), compare_rows);

@@ -49,8 +49,9 @@ static void print_head(const struct profile_view *v, const char *path)
     if (series->interval_ns && profile_metrics[v->metric].unit == UNIT_SAMPLES)
         printf(", one every %s: %s", format_duration(interval, series->interval_ns),
                format_duration(time, v->weight * series->interval_ns));
-    if (v->profile->duration_ns)
-        printf(", in %s", format_duration(time, v->profile->duration_ns));
+    uint64_t span = profile_span(v->profile, &v->filter);
+    if (span)
+        printf(", in %s", format_duration(time, span));
     /*
      * Exact counts and some formats do not distinguish threads: everything is one thread without a
      * name. Of a selection their number is not known.
@@ -421,7 +422,10 @@ static int print_json(const struct selection *s, const struct profile *p, const 
         return status;
     _cleanup_(buf_release) struct buf out = BUF(SIZE_MAX / 2);
     struct json j = {&out, false};
+    uint64_t span = profile_span(p, &s->filter);
     json_begin_object(&j);
+    if (span)
+        json_key_u64(&j, "span_ns", span);
     int r = 0;
     for (int m = 0; m < PROFILE_METRICS && r == 0; m++)
         if (!s->metric || m == (int)only)

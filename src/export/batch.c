@@ -124,8 +124,7 @@ static int begin_profile(struct filling *f, const char *type, const char *unit)
     f->to->resource = f->source->resource;
     if (f->p->start_epoch_ns)
         f->to->start_ns = f->p->start_epoch_ns + filter->from_ns;
-    uint64_t end = filter->to_ns ? MIN(filter->to_ns, f->p->duration_ns) : f->p->duration_ns;
-    f->to->duration_ns = end > filter->from_ns ? end - filter->from_ns : 0;
+    f->to->duration_ns = profile_span(f->p, filter);
     n = wire_type(f->b, f->to, type, unit);
     return n < 0 ? (int)n : 0;
 }

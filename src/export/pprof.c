@@ -273,10 +273,7 @@ static void put_rest(struct writing *w)
     }
     proto_put_number(&w->pending, PROFILE_TIME_NANOS,
                      p->start_epoch_ns + w->source->filter.from_ns);
-    uint64_t to =
-        w->source->filter.to_ns ? MIN(w->source->filter.to_ns, p->duration_ns) : p->duration_ns;
-    proto_put_number(&w->pending, PROFILE_DURATION_NANOS,
-                     to > w->source->filter.from_ns ? to - w->source->filter.from_ns : 0);
+    proto_put_number(&w->pending, PROFILE_DURATION_NANOS, profile_span(p, &w->source->filter));
     gzip_out_put(w->gzip, &w->pending);
 }
 

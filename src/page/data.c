@@ -245,9 +245,7 @@ static int cells_json(struct json *j, const struct profile_view *v,
                       const struct profile_view *plain, const struct page_tree *tree,
                       struct buf *blob)
 {
-    uint64_t to =
-        v->filter.to_ns ? MIN(v->filter.to_ns, v->profile->duration_ns) : v->profile->duration_ns;
-    uint64_t span = to > v->filter.from_ns ? to - v->filter.from_ns + 1 : 1;
+    uint64_t span = profile_span(v->profile, &v->filter) + 1;
     uint64_t aside = plain->profile ? v->weight - plain->weight : 0;
     struct cells c = {.tree = tree, .plain = aside ? plain : NULL, .from_ns = v->filter.from_ns};
     c.is_merged = v->profile->series[v->metric].threads_merged;

@@ -328,6 +328,12 @@ static int match_threads(const struct profile *p, const char *pattern, uint8_t *
     return 0;
 }
 
+uint64_t profile_span(const struct profile *p, const struct profile_filter *f)
+{
+    uint64_t to = f->to_ns ? MIN(f->to_ns, p->duration_ns) : p->duration_ns;
+    return to > f->from_ns ? to - f->from_ns : 0;
+}
+
 bool profile_view_passes(const struct profile_view *v, const struct profile_sample *s)
 {
     return (!v->thread_counts || v->thread_counts[s->thread]) &&

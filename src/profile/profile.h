@@ -295,6 +295,9 @@ struct profile_filter {
     bool without_idle;
 };
 
+/* How long the part of a recording is that a filter selects; 0: unknown. */
+uint64_t profile_span(const struct profile *p, const struct profile_filter *f);
+
 /* One metric of a profile seen through a filter: weights by node. */
 struct profile_view {
     const struct profile *profile;
@@ -387,7 +390,7 @@ struct profile_rank {
     uint32_t label;
     enum frame_kind kind; /* the kind in which most of its total was spent */
     uint64_t self, total;
-    bool few; /* self is below profile_least_weight, so it is not known */
+    bool few; /* it is not known whether self is more than nothing */
     /* of exact allocation: self includes what is estimated from samples */
     bool estimated;
 };

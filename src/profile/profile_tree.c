@@ -3,6 +3,7 @@
 #include "profile/profile.h"
 
 #include "base/hash.h"
+#include "profile/call_interval.h"
 
 /* The weight of a method by frame kind, to find the kind in which most of it was spent. */
 struct by_kind {
@@ -120,17 +121,55 @@ static void mark_estimated(struct ranking *r)
     }
 }
 
+/*
+ * Marks the rows of which it is not known that they took any time: by the calls that each has,
+ * where the recording has calls, as their time contains the cost of counting them; otherwise by
+ * their weight.
+ */
+static int mark_few(struct ranking *r)
+{
+    struct clock_sum {
+        uint64_t readings;
+        int64_t cost_ns;
+    };
+
+    const struct profile_view *v = r->view;
+    const struct profile *p = v->profile;
+    bool by_calls = v->metric == PROFILE_EXACT && p->timed_by_readings && p->calls.len;
+    uint64_t least = profile_least_weight(v), readings = 0;
+    int64_t raw = 0;
+    _cleanup_free_ struct clock_sum *sums = calloc(r->rows.len + 1, sizeof(*sums));
+    if (!sums)
+        return -ENOMEM;
+    for (size_t i = 0; i < p->calls.len && by_calls; i++) {
+        const struct profile_calls *c = &p->calls.data[i];
+        uint32_t row = r->index[p->methods.data[profile_node_frame(p, c->node)->method].label];
+        if ((v->thread_counts && !v->thread_counts[c->thread]) ||
+            (v->node_counts && !v->node_counts[c->node]))
+            continue;
+        readings += c->samples;
+        raw += c->raw_ns;
+        sums[row].readings += c->samples;
+        sums[row].cost_ns += MAX(c->cost_ns, INT64_C(0));
+    }
+    double each = readings ? (double)raw / (double)readings : 0;
+    for (size_t i = 0; i < r->rows.len; i++)
+        r->rows.data[i].few =
+            by_calls ? !call_time_is_known(sums[i + 1].readings, each, sums[i + 1].cost_ns)
+                     : r->rows.data[i].self < least;
+    return 0;
+}
+
 int profile_rank(const struct profile_view *v, struct profile_rank **ret, size_t *ret_len)
 {
     struct ranking r = {.view = v};
     r.index = calloc(v->profile->strings.strings.len + 1, sizeof(*r.index));
     int error = r.index ? walk(&r) : -ENOMEM;
+    if (error == 0)
+        error = mark_few(&r);
     if (error == 0) {
-        uint64_t least = profile_least_weight(v);
-        for (size_t i = 0; i < r.rows.len; i++) {
+        for (size_t i = 0; i < r.rows.len; i++)
             r.rows.data[i].kind = heaviest(&r.kinds.data[i]);
-            r.rows.data[i].few = r.rows.data[i].self < least;
-        }
         mark_estimated(&r);
         if (r.rows.len)
             qsort_r(r.rows.data, r.rows.len, sizeof(*r.rows.data), compare_ranks,

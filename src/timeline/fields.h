@@ -66,10 +66,11 @@ struct loader {
     uint64_t lost, lost_any;
     uint32_t instrumented;
     bool ours;
-    int64_t wake_ns;    /* what a wake-up costs the waker */
-    int64_t first, end; /* times of events */
-    /* of a part of a ring: where it begins, which is as far back as its events are shown */
-    int64_t floor_ns;
+    int64_t wake_ns;       /* what a wake-up costs the waker */
+    int64_t first, end;    /* times of events */
+    int64_t floor_ns;      /* when the recording began: what began earlier counts from then on */
+    uint64_t began_before; /* waits of which that is true */
+    struct map before;     /* their threads */
     const struct rec_row *row;
     const struct rec_event *e; /* the current row as an event */
     struct answer *answers;

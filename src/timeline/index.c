@@ -25,14 +25,14 @@ enum { ARRAYS = TL_ARRAYS(ONE_), MAGIC = 0x6a766d74 }; /* "tmvj" */
 
 #undef ONE_
 
-#define VERSION 15
+#define VERSION 16
 
 struct index_header {
     uint32_t magic, version;
     uint64_t key, file_len;
     uint64_t sum; /* of the arrays */
     uint64_t n_nodes;
-    uint64_t origin_ns, start_epoch, end_ns, lost, lost_any, unbound, cut_at, wake_ns;
+    uint64_t origin_ns, start_epoch, end_ns, lost, lost_any, unbound, began_before, cut_at, wake_ns;
     uint32_t instrumented, deadlocks;
 
     struct {
@@ -75,6 +75,7 @@ static struct index_header header_of(const struct timeline *t, uint64_t key)
                              .lost = t->lost,
                              .lost_any = t->lost_any,
                              .unbound = t->unbound,
+                             .began_before = t->began_before,
                              .cut_at = t->cut_at,
                              .wake_ns = t->wake_ns,
                              .instrumented = t->instrumented,
@@ -431,6 +432,7 @@ int timeline_map_unchecked(struct timeline **ret, const char *path, uint64_t key
     t->lost = h->lost;
     t->lost_any = h->lost_any;
     t->unbound = h->unbound;
+    t->began_before = h->began_before;
     t->cut_at = h->cut_at;
     t->wake_ns = h->wake_ns;
     t->instrumented = h->instrumented;

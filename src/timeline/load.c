@@ -67,7 +67,10 @@ static void *build_concurrently(void *arg)
     return NULL;
 }
 
-/* Sets time 0: the time of the first event, or the beginning that the recording states. */
+/*
+ * Sets time 0: the beginning that the recording states, or the time of the first event where it
+ * states none.
+ */
 static void begin(struct loader *l, const struct rec_info *info, int64_t first)
 {
     int64_t origin = first ? MIN(first, info->start_ns) : info->start_ns;
@@ -186,7 +189,7 @@ int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_fro
     }
     struct rec_info info;
     recording_info(recording, &info);
-    l.floor_ns = info.part_of_ring ? info.start_ns : 0;
+    l.floor_ns = info.part_of_ring || info.start_ns < info.end_ns ? info.start_ns : 0;
     l.answers = calloc(ANSWERS, sizeof(*l.answers));
     r = l.answers ? timeline_builder_new(&l.b) : -ENOMEM;
     if (r == 0 && index)
@@ -209,6 +212,7 @@ int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_fro
     if (r == 0) {
         (*ret)->lost = l.lost;
         (*ret)->lost_any = l.lost_any;
+        (*ret)->began_before = l.began_before;
         (*ret)->cut_at = info.truncated ? MAX(info.at, UINT64_C(1)) : 0;
         (*ret)->instrumented = l.instrumented;
         (*ret)->wake_ns = (uint64_t)l.wake_ns;
@@ -224,6 +228,7 @@ int timeline_read(struct timeline **ret, const char *path, uint64_t streamed_fro
     vec_release(&l.parts);
     map_release(&l.stacks);
     map_release(&l.conditions);
+    map_release(&l.before);
     return r;
 }
 

@@ -91,15 +91,35 @@ static uint32_t millis(int64_t ns)
     return ms > UINT32_MAX ? UINT32_MAX : (uint32_t)ms;
 }
 
-/* Adds an event with a duration as the beginning and the end of a wait. */
+/*
+ * The current event is a wait of a thread: counts it if it began before the recording. There is one
+ * for each thread, which may be reported while it lasts and when it ends.
+ */
+static void note_before(struct loader *l, uint32_t thread)
+{
+    bool added = false;
+    if (l->e->start_ns >= l->floor_ns)
+        return;
+    if (!map_at(&l->before, thread, 1, &added))
+        l->error = -ENOMEM;
+    l->began_before += added;
+}
+
+/*
+ * Adds an event with a duration as the beginning and the end of a wait. What was over before the
+ * recording began is no part of it.
+ */
 static void add_wait(struct loader *l, enum tl_event_kind begin, enum tl_event_kind end,
                      uint32_t object, uint32_t owner, uint32_t waker, uint32_t timeout_ms,
                      bool timed_out)
 {
     uint32_t thread = thread_field(l, EVENT_THREAD), stack = stack_field(l);
+    if (l->e->start_ns + l->e->duration_ns < l->floor_ns)
+        return;
     struct tl_event *e = add(l, l->e->start_ns, begin, thread);
     if (!e)
         return;
+    note_before(l, thread);
     e->object = object;
     e->stack = stack;
     e->other = owner;
@@ -276,9 +296,11 @@ static void on_waiting(struct loader *l)
         bool timed;
         enum tl_event_kind begin =
             kinds[i].kind == TLE_UNMOUNT ? why_unmounted(l, &timed) : kinds[i].kind;
-        struct tl_event *e = add(l, l->e->start_ns, begin, thread_field(l, EVENT_THREAD));
+        uint32_t thread = thread_field(l, EVENT_THREAD);
+        struct tl_event *e = add(l, l->e->start_ns, begin, thread);
         if (!e)
             return;
+        note_before(l, thread);
         e->object = object;
         e->stack = stack;
         e->other = owner;

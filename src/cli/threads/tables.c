@@ -103,6 +103,13 @@ static void print_owners_unknown(const struct thread_view *v)
                    : "");
 }
 
+/* How long the selected part is. */
+static uint64_t span_of(const struct thread_view *v)
+{
+    uint64_t to = v->options->to_ns ? MIN(v->options->to_ns, v->t->end_ns) : v->t->end_ns;
+    return to > v->options->from_ns ? to - v->options->from_ns : 0;
+}
+
 static int summary_json(struct thread_view *v, const struct monitor_stats *s)
 {
     _cleanup_(buf_release) struct buf b = BUF(SIZE_MAX / 2);
@@ -110,6 +117,7 @@ static int summary_json(struct thread_view *v, const struct monitor_stats *s)
     json_begin_object(&j);
     json_key_u64(&j, "origin_ns", v->t->origin_ns);
     json_key_u64(&j, "end_ns", v->t->end_ns);
+    json_key_u64(&j, "span_ns", span_of(v));
     json_key_u64(&j, "events", v->t->n_nodes);
     losses_json_of_file(v->path, losses_of_threads, v->t->lost_any, &j);
     json_key(&j, "contanalysis");
@@ -120,6 +128,7 @@ static int summary_json(struct thread_view *v, const struct monitor_stats *s)
     json_key_u64(&j, "waits_over_1ms", s->intervals);
     json_key_u64(&j, "with_cause", s->caused);
     json_key_u64(&j, "inferred", s->inferred);
+    json_key_u64(&j, "began_before", v->t->began_before);
     uint64_t of_virtual;
     json_key_u64(&j, "owner_unknown", owners_unknown(v, &of_virtual));
     json_key_u64(&j, "owner_unknown_virtual", of_virtual);
@@ -189,17 +198,23 @@ int threads_summary(struct thread_view *v)
     int status = stats_of(v, true, &s);
     if (status)
         return status;
-    char d[24];
+    char d[24], whole[24];
     if (v->options->json) {
         status = summary_json(v, &s);
     } else {
-        printf("%s: %s, %s of %s, %" PRIu64 " lost%s\n", v->path, format_duration(d, v->t->end_ns),
+        uint64_t span = span_of(v);
+        bool part = span < v->t->end_ns;
+        printf("%s: %s%s%s, %s of %s, %" PRIu64 " lost%s\n", v->path, format_duration(d, span),
+               part ? " of " : "", part ? format_duration(whole, v->t->end_ns) : "",
                COUNT_TEXT(v->t->n_nodes, "events"), COUNT_TEXT(v->t->n_threads, "threads"),
                v->t->lost,
                v->t->instrumented == TL_NONE ? "; without jvmscope's own capture of threads" : "");
         printf("waits of 1 ms or more: %" PRIu64 ", with a known cause %" PRIu64
                ", of these inferred %" PRIu64 "\n",
                s.intervals, s.caused, s.inferred);
+        if (v->t->began_before)
+            printf("%s began before the recording: counted from its start on\n",
+                   COUNT_TEXT(v->t->began_before, "waits"));
         print_owners_unknown(v);
         if (v->t->deadlocks)
             printf("DEADLOCKS: %u (jvmscope threads deadlocks)\n", v->t->deadlocks);

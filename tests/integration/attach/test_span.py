@@ -160,3 +160,40 @@ def test_that_coverage_begins_before_is_told_with_every_output(jdk, tmp_path):
     for name in ("a.pb.gz", "a.collapsed"):
         done = lab.jvmscope("attach", "--cover", "--cpu", *include, "-t", "1s", "-o", tmp_path / name, ticking.process.pid)
         assert done.returncode == 0 and said(done.stderr), (name, done.stderr)
+
+
+@pytest.mark.jdks(8, 17, 25)
+def test_waits_from_before_count_from_the_start(jdk, tmp_path):
+    """While classes are changed for it, a recording has not begun, but the capture of threads has: what began then counts from the
+    recording's start on, which is said, and what ended then is not in it."""
+    ticking, out = Ticking(jdk, tmp_path / "said"), tmp_path / "t.jfr"
+    done = lab.jvmscope("attach", "--threads", "--alloc=exact", "-t", "1s", "-o", out, ticking.process.pid)
+    assert done.returncode == 0, done.stderr
+    start, _ = span(out)
+    found = shown("threads", "summary", "--json", out)
+    assert abs(found["origin_ns"] / 1e6 - start) < 0.001 and found["began_before"] >= 1, found
+    assert max(t["blocked_ns"] + t["waited_ns"] + t["idle_ns"] + t["io_ns"] for t in found["threads"]) <= found["end_ns"], found
+    text = lab.output("threads", "summary", out)
+    assert re.search(r"^\d+ waits? began before the recording: counted from its start on$", text, re.M), text
+
+
+@pytest.mark.jdks(17)
+def test_the_head_says_how_long_the_selected_part_is(jdk, tmp_path):
+    """With --from and --to, in words and as JSON, also where one of them reaches beyond the recording."""
+    ticking, out = Ticking(jdk, tmp_path / "said"), tmp_path / "t.jfr"
+    done = lab.jvmscope("attach", "--cpu", "--interval", "1ms", "--threads", "--events", "--requests=Ticks.request(..)", "-t", "2s", "-o", out,
+                        ticking.process.pid)
+    assert done.returncode == 0, done.stderr
+    whole = {v: shown(*v.split(), "--json", out)["span_ns"] for v in ("report", "threads summary")}
+    assert all(ns >= 1_990_000_000 for ns in whole.values()), whole
+    for words, of in ((("--from", "500ms", "--to", "1.25s"), lambda end: 750_000_000), (("--from", "1.5s"), lambda end: end - 1_500_000_000),
+                      (("--to", "1s"), lambda end: 1_000_000_000), (("--from", "1s", "--to", "1h"), lambda end: end - 1_000_000_000)):
+        assert {v: shown(*v.split(), "--json", *words, out)["span_ns"] for v in whole} == {v: of(end) for v, end in whole.items()}
+    part = ("--from", "500ms", "--to", "1.25s", out)
+    assert ", in 750 ms\n" in lab.output("report", *part)
+    assert ": 750 ms of 2." in lab.output("threads", "summary", *part)
+    assert ": 750 ms\n" in lab.output("vm", *part)
+    assert shown("vm", "--json", *part)["duration_ns"] == 750_000_000
+    assert " of 1 name in 0.8 s\n" in lab.output("requests", *part)
+    assert "critical path of 750 ms" in lab.output("threads", "critical-path", *part)
+    assert shown("threads", "critical-path", "--json", *part)["makespan_ns"] == 750_000_000

@@ -221,8 +221,26 @@ def test_report_ranks_no_time_of_too_few_readings(tmp_path):
             assert table.count(" ~") == few and few >= sum(0 < m["readings"] < 3 and m["self_ns"] > 0 for m in times["methods"]), table
             rows = shown("diff", "--json", "--metric", "times", out, tmp_path / made)["times"]["methods"]
             unknown = [r.get("few_readings", False) for r in rows]
-            assert unknown == sorted(unknown) and sum(unknown) >= few, rows
+            marked = {m["method"] for m in again["methods"] if m.get("few_readings") or not m["self"]}
+            certain = {m["method"] for m, is_known in zip(times["methods"], known) if is_known}
+            assert unknown == sorted(unknown), rows
+            assert all(r.get("few_readings", False) == (r["method"] not in certain and (not r["new"]["self"] or r["method"] in marked)) for r in rows)
             assert (" ~ rough: " in lab.jvmscope("diff", "--metric", "times", "-n", 100000, out, tmp_path / made).stdout) == any(unknown)
+
+
+def test_diff_marks_a_time_that_may_be_nothing_as_report_does(tmp_path):
+    """Of a time of many readings the cost of counting may be all: its interval has 0. The table of the report marks it, and so does a
+    comparison."""
+    out = tmp_path / "t.jfr"
+    done = lab.Jdk(17).java("Hot", "tiny", 1500, jvm=(lab.Jdk(17).agent(f"cpu=times,format=r,file={out}"),))
+    assert done.returncode == 0, done.stderr
+    times = shown("report", "--json", out)["times"]["methods"]
+    certain = {m["method"]: m["self_ns_95"] is not None and m["self_ns_95"][0] > 0 for m in times}
+    vague = {m["method"] for m in times if m["readings"] >= 10 and not certain[m["method"]]}
+    assert vague, times[:5]
+    rows = shown("diff", "--json", out, out)["times"]["methods"]
+    assert {r["method"]: r.get("few_readings", False) for r in rows} == {r["method"]: not certain.get(r["method"], False) for r in rows}
+    assert vague & {r["method"] for r in rows}
 
 
 def run_counted(tmp_path, options, rounds=1, version=17, args=()):
