@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files between the command and a VM whose user is not to be trusted, and what remains of them."""
 import contextlib
+import fcntl
 import os
 import pathlib
 import re
@@ -50,6 +51,21 @@ def leftovers(pid, uid=NOBODY):
     return found
 
 
+def in_use(path):
+    """Whether a command has this file locked."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+
+
 def nothing_is_left(process, *but):
     """Files of commands that other tests run at the same time are there for a moment."""
     with contextlib.suppress(AssertionError):
@@ -61,6 +77,7 @@ def nothing_is_left(process, *but):
 def hostile(secret):
     """Starts a hostile VM as nobody with the given attack; returns its process."""
     started, folder = [], tempfile.TemporaryDirectory(prefix="jvmscope-test-", dir="/var/tmp")
+    before = leftovers(0)
     os.chown(folder.name, NOBODY, NOBODY)
     script = (lab.ROOT / "tests" / "tools" / "hostile_vm.py").read_text()
 
@@ -75,10 +92,13 @@ def hostile(secret):
     for process in started:
         process.kill() if process.poll() is None else None
         process.communicate()
-        for name in leftovers(process.pid):
-            if str(process.pid) in name:
-                os.unlink(f"/tmp/{name}")
+        pathlib.Path(f"/tmp/.java_pid{process.pid}").unlink(missing_ok=True)
     folder.cleanup()
+    found = [name for name in leftovers(0) if name not in before]
+    used = tuple(name for name in found if in_use(f"/tmp/{name}"))
+    for name in found:
+        if not name.startswith(used):
+            os.unlink(f"/tmp/{name}")
 
 
 @pytest.mark.parametrize("attack, said", [("link", "symbolic link"), ("pipe", "not a regular file"),
