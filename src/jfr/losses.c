@@ -46,6 +46,9 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_ALLOC_FOLLOW] = {"alloc", "references", "there was no memory to follow more"},
     [LOSS_ALLOC_STOPPED] = {"alloc", "bytes",
                             "another tool had stopped the thread that held the table of sites"},
+    [LOSS_ALLOC_STOPPED_OBJECTS] = {"alloc", "objects",
+                                    "another tool had stopped the thread that held the table of "
+                                    "sites"},
     [LOSS_ALLOC_RUNNING] = {"alloc", "methods", RAN_BEFORE},
     [LOSS_COVER_RUNNING] = {"coverage", "methods", RAN_BEFORE},
     [LOSS_TIMES_RUNNING] = {"times", "methods", RAN_BEFORE},
@@ -55,9 +58,14 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
                             "what ran when it began is traced from its next call on"},
     [LOSS_TIMES_THREAD] = {"times", "threads", "there was no memory for more calls"},
     [LOSS_COVERAGE] = {"coverage", "methods", "there was no room for more lines"},
+    [LOSS_COVER_STOPPED] = {"coverage", "methods",
+                            "another tool had stopped the thread that held the table of methods"},
     [LOSS_TIMES_TIMER] = {"times", "threads",
                           "the system gave no timer, without which no CPU time is known"},
     [LOSS_THREAD_NAME] = {"threads", "names", "there was no memory for more"},
+    [LOSS_WAITS_STOPPED] = {"threads", "waits",
+                            "another tool had stopped the thread that held the table of virtual "
+                            "threads"},
     [LOSS_VIRTUAL_THERE] = {"threads", "virtual threads",
                             "the JDK does not track what existed before it began, or too much "
                             "existed; each is shown from when it next runs"},

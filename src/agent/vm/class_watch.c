@@ -3,6 +3,7 @@
 
 #include "agent/stacks/stack.h"
 #include "agent/vm/loaded_classes.h"
+#include "agent/vm/patience.h"
 #include "agent/vm/vm.h"
 #include "base/dotted.h"
 #include "base/hash.h"
@@ -169,7 +170,8 @@ uint32_t class_watch_serial(JNIEnv *jni, jclass c)
     if (!atomic_load(&watch.on))
         return 0;
     uint64_t address = mirror.offset ? long_at(jni, c, mirror.offset) : 0;
-    pthread_mutex_lock(&tagging);
+    if (!patience_lock(&tagging))
+        return 0; /* the class is tagged when it is next asked for */
     jvmtiEnv *ti = watch.ti;
     if (ti && (*ti)->GetTag(ti, c, &tag) == JVMTI_ERROR_NONE && !tag)
         tag = give_tag(ti, c, address);

@@ -5,7 +5,6 @@
 #include "agent/vm/class_watch.h"
 #include "agent/vm/lambda.h"
 #include "agent/vm/loaded_classes.h"
-#include "agent/vm/patience.h"
 #include "agent/vm/vm.h"
 #include "base/arena.h"
 #include "base/dotted.h"
@@ -35,9 +34,13 @@ struct known {
     bool stays, found;  /* found: it could be resolved */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* protects everything below */
-static struct arena arena;                               /* of the method that is being learnt */
-static struct map methods;                               /* jmethodID -> struct known * */
+static __thread struct arena arena; /* of the method that the thread is learning */
+/*
+ * Protects everything below. It is not held during calls of the VM, in which a thread can be
+ * suspended for as long as a debugger wants.
+ */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct map methods; /* jmethodID -> struct known * */
 static uint64_t unresolved, round_now;
 static size_t bytes;
 static struct map classes; /* hash of loader and name -> serial of the class */
@@ -87,6 +90,7 @@ static void learn_lines(struct method *m, jmethodID id)
     m->n_lines = (size_t)n;
 }
 
+/* Under the lock. */
 static uint32_t unwatched_serial(uint64_t key)
 {
     uint64_t *serial = map_at(&classes, key, UNWATCHED_CLASS_FIRST + classes.len, NULL);
@@ -105,11 +109,16 @@ static uint32_t class_serial(JNIEnv *jni, jclass class, const char *signature)
         (*vm.ti)->GetObjectHashCode(vm.ti, loader, &loader_hash);
         (*jni)->DeleteLocalRef(jni, loader);
     }
-    return unwatched_serial(hash_bytes(signature, strlen(signature)) ^
-                            hash_u64((uint32_t)loader_hash));
+    pthread_mutex_lock(&lock);
+    uint32_t serial = unwatched_serial(hash_bytes(signature, strlen(signature)) ^
+                                       hash_u64((uint32_t)loader_hash));
+    pthread_mutex_unlock(&lock);
+    return serial;
 }
 
 /*
+ * Under the lock.
+ *
  * hidden: where the address begins in the name of a hidden class, which JVM TI and class_watch.h
  * separate by a dot. NULL: not hidden.
  */
@@ -149,6 +158,7 @@ static bool learn_class(JNIEnv *jni, struct method *m, jclass class)
     return m->class_name != NULL;
 }
 
+/* From JVM TI. Not under the lock. */
 static struct method *learn(JNIEnv *jni, jmethodID id)
 {
     struct method *m = arena_zalloc(&arena, sizeof(*m));
@@ -175,7 +185,7 @@ static struct method *learn(JNIEnv *jni, jmethodID id)
 /*
  * A method found by our own walker, whose names are read from the VM's structures without creating
  * a jmethodID. If its class was unloaded before the names were requested, the method is counted and
- * gets a name that says so.
+ * gets a name that says so. Under the lock; does not call the VM.
  */
 static struct method *learn_walked(uint64_t id)
 {
@@ -215,7 +225,7 @@ static struct method *learn_walked(uint64_t id)
     return m->class_name && m->name && m->descriptor ? m : NULL;
 }
 
-/* A function of a library, or code that the VM generated. */
+/* A function of a library, or code that the VM generated. Under the lock; does not call the VM. */
 static struct method *learn_code(uint64_t id)
 {
     struct method *m = arena_zalloc(&arena, sizeof(*m));
@@ -232,13 +242,6 @@ static struct method *learn_code(uint64_t id)
     buf_release(&library);
     buf_release(&name);
     return m && m->class_name && m->name ? m : NULL;
-}
-
-static struct method *learn_any(JNIEnv *jni, uint64_t id)
-{
-    return stack_vm_is_java(id)   ? learn_walked(id)
-           : stack_vm_is_code(id) ? learn_code(id)
-                                  : learn(jni, (jmethodID)(uintptr_t)id);
 }
 
 /* ---- how long they are kept ---- */
@@ -372,21 +375,38 @@ void names_drop(void)
     vec_release(&gone);
 }
 
-const struct method *names_method(JNIEnv *jni, jmethodID id)
+static struct known *find_known(uint64_t id)
 {
-    if (!patience_lock(&lock))
-        return NULL;
-    const uint64_t *value = map_get(&methods, (uintptr_t)id);
-    struct known *k = value ? (struct known *)(uintptr_t)*value : NULL;
-    if (!k) {
-        struct method *m = id ? learn_any(jni, (uintptr_t)id) : NULL;
-        unresolved += !m;
-        k = enter((uintptr_t)id, m);
-        arena_release(&arena);
+    const uint64_t *value = map_get(&methods, id);
+    return value ? (struct known *)(uintptr_t)*value : NULL;
+}
+
+static struct known *enter_learnt(uint64_t id, const struct method *m)
+{
+    unresolved += !m;
+    return enter(id, m);
+}
+
+const struct method *names_method(JNIEnv *jni, jmethodID method)
+{
+    uint64_t id = (uintptr_t)method;
+    pthread_mutex_lock(&lock);
+    struct known *k = find_known(id);
+    if (!k && (!id || stack_vm_is_java(id) || stack_vm_is_code(id))) {
+        k = enter_learnt(id, !id ? NULL : stack_vm_is_java(id) ? learn_walked(id) : learn_code(id));
+    } else if (!k) {
+        pthread_mutex_unlock(&lock);
+        const struct method *m = learn(jni, method);
+        pthread_mutex_lock(&lock);
+        /* Another thread may have learnt it meanwhile. */
+        k = find_known(id);
+        if (!k)
+            k = enter_learnt(id, m);
     }
     if (k)
         k->used = round_now;
     pthread_mutex_unlock(&lock);
+    arena_release(&arena);
     return k && k->found ? &k->method : NULL;
 }
 

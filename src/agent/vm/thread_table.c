@@ -3,6 +3,7 @@
 
 #include "agent/session/fault.h"
 #include "agent/vm/os_thread.h"
+#include "agent/vm/patience.h"
 
 #include "base/clock.h"
 #include "base/mapped.h"
@@ -244,7 +245,8 @@ static bool take_starting(JNIEnv *jni, jthread thread)
     bool is = false;
     if (!atomic_load(&starting_n))
         return false;
-    pthread_mutex_lock(&starting_lock);
+    if (!patience_lock(&starting_lock))
+        return false;
     for (int i = 0; i < STARTING_MAX && !is; i++) {
         is = starting[i] && (*jni)->IsSameObject(jni, starting[i], thread);
         if (!is)

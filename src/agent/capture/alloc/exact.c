@@ -119,8 +119,11 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     sites_lock();
     alloc_exact.stacks = alloc_no_room = alloc_exact.by_vm = 0;
     (void)alloc_no_size(true);
-    alloc_exact.on = true;
+    r = alloc_exact_reserve();
+    alloc_exact.on = r == 0;
     sites_unlock();
+    if (r < 0)
+        return r;
     r = instrument_on(&client, jni, why);
     if (r == 0 && vm.late && s->out.jfr)
         instrument_lose_running(s->out.jfr, jni, LOSS_ALLOC_RUNNING, NULL);

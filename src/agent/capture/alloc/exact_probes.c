@@ -8,7 +8,6 @@
 #include "agent/capture/alloc/alloc.h"
 #include "agent/vm/dump.h"
 #include "agent/vm/lambda.h"
-#include "agent/vm/patience.h"
 
 #include <errno.h>
 #include <string.h>
@@ -134,8 +133,20 @@ static struct alloc_slot *own_slot(JNIEnv *jni)
     return mine.slot;
 }
 
-/* Counters whose contents are discarded, for threads beyond the limit. */
+/*
+ * Counters whose contents are discarded, for threads beyond the limit and for objects for which the
+ * lock could not be acquired.
+ */
 static struct alloc_slot nowhere;
+
+int alloc_exact_reserve(void)
+{
+    if (!nowhere.counters) {
+        struct alloc_block *b = alloc_block_take();
+        nowhere.counters = b ? b->counters : NULL;
+    }
+    return nowhere.counters ? 0 : -ENOMEM;
+}
 
 /*
  * The thread's slot, after the object that the VM reported has been counted. A thread for which
@@ -145,19 +156,23 @@ static struct alloc_slot *slot_for_probe(JNIEnv *jni)
 {
     settle_pending(jni, false);
     struct alloc_slot *s = own_slot(jni);
-    if (!s && !nowhere.counters) {
-        struct alloc_block *b = alloc_block_take();
-        nowhere.counters = b ? b->counters : NULL;
-    }
     alloc_no_room += !s;
     return s ? s : &nowhere;
+}
+
+/* The bytes of an object that a probe is about to count. */
+static double bytes_of_point(jint point)
+{
+    const struct alloc_point *p = alloc_point((uint32_t)point);
+    return p->kind == ALLOC_NEW ? (double)p->size : SITES_SIZE_UNKNOWN;
 }
 
 NATIVE(jlong, newSlot)(JNIEnv *jni, jclass class, jlong eetop)
 {
     if (!eetop)
         return 0;
-    sites_lock();
+    if (!sites_lock_patiently(SITES_SIZE_UNKNOWN))
+        return (jlong)(uintptr_t)&nowhere;
     struct alloc_slot *s = slot_for_probe(jni);
     sites_unlock();
     return (jlong)(uintptr_t)s;
@@ -167,7 +182,8 @@ NATIVE(jlong, own)(JNIEnv *jni, jclass class, jint point, jlong eetop)
 {
     if (!eetop)
         return 0;
-    sites_lock();
+    if (!sites_lock_patiently(bytes_of_point(point)))
+        return (jlong)(uintptr_t)&nowhere.counters[point];
     struct alloc_slot *s = slot_for_probe(jni);
     struct alloc_counter *c = &s->counters[point];
     if (mine.slot) {
@@ -197,8 +213,12 @@ NATIVE(void, attend)(JNIEnv *jni, jclass class, jobject o)
 {
     if (!mine.pending)
         return;
-    sites_lock();
-    settle_pending(jni, (*jni)->IsSameObject(jni, o, mine.pending));
+    bool counted = (*jni)->IsSameObject(jni, o, mine.pending);
+    if (!sites_lock_patiently(counted ? 0 : (double)mine.pending_size)) {
+        settle_pending(jni, true);
+        return;
+    }
+    settle_pending(jni, counted);
     sites_unlock();
 }
 
@@ -265,12 +285,19 @@ NATIVE(jboolean, sampleStack)(JNIEnv *jni, jclass probe, jlong counter, jint poi
     alloc_busy = true;
     if (s != ALLOC_CLASS_BEGINS)
         alloc_measure(jni, (uint32_t)point, class);
-    sites_lock();
+    /* Without the lock the stack is that of the next object. */
+    if (!sites_lock_patiently(0)) {
+        alloc_busy = false;
+        return JNI_TRUE;
+    }
     struct alloc_sampling *l = alloc_sampling_of(b, (uint32_t)point);
     bool now = l && alloc_sample_due(l, c);
     sites_unlock();
     uint32_t n = now ? sites_stack(jni, frames, NULL) : 0;
-    sites_lock();
+    if (!sites_lock_patiently(0)) {
+        alloc_busy = false;
+        return JNI_TRUE;
+    }
     if (now)
         take_sample(jni, b, (uint32_t)point, c, frames, n);
     if (s != ALLOC_CLASS_READY) {
@@ -292,7 +319,11 @@ static void follow(JNIEnv *jni, jobject o, jint point, double weight)
     if (!size)
         (*vm.ti)->GetObjectSize(vm.ti, o, &size);
     jweak weak = (*jni)->NewWeakGlobalRef(jni, o);
-    sites_lock();
+    if (!sites_lock_patiently(weight * (double)size)) {
+        if (weak)
+            (*jni)->DeleteWeakGlobalRef(jni, weak);
+        return;
+    }
     const struct alloc_sampling *l =
         alloc_sampling_of(block_for(jni, (uint32_t)point), (uint32_t)point);
     /* Without a stratum the object was counted before the recording began. */
@@ -324,8 +355,7 @@ static void count_objects(JNIEnv *jni, jobject o, const struct site_frame *frame
     _cleanup_free_ char *signature = class ? class_signature(class) : NULL;
     jlong size = 0;
     (*vm.ti)->GetObjectSize(vm.ti, o, &size);
-    if (signature) {
-        sites_lock();
+    if (signature && sites_lock_patiently((double)size * (double)n)) {
         int64_t site = sites_find(signature, threads_self(jni), frames, n_frames);
         if (alloc_exact.on)
             alloc_add(site, (double)n, (double)size * (double)n);
@@ -430,10 +460,10 @@ NATIVE(jint, place)(JNIEnv *jni, jclass class, jobject o, jclass type, jint poin
     /* Not under the lock: the VM's allocation event would try to take it. */
     jobject weak = primitives ? NULL : (*jni)->NewObject(jni, tables.weak, tables.make, type);
     vm_clear_exception(jni);
-    sites_lock();
-    if (weak)
+    if (weak && sites_lock_patiently(0)) { /* without an entry the object is counted separately */
         number = add_place(jni, weak, signature, point, from);
-    sites_unlock();
+        sites_unlock();
+    }
     if (weak)
         (*jni)->DeleteLocalRef(jni, weak);
     free(signature);
@@ -493,10 +523,8 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobje
     if (!signature)
         return;
     alloc_busy = true;
-    patience_begin();
     uint32_t n = sites_stack(jni, frames, &at_call);
     if (sites_is_ours(jni, frames, n) || !sites_lock_patiently((double)size)) {
-        (void)patience_end();
         free(signature);
         alloc_busy = false;
         return;
@@ -514,7 +542,6 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobje
         follow_counted(jni, site, object, size);
     }
     sites_unlock();
-    (void)patience_end();
     free(signature);
     alloc_busy = false;
 }

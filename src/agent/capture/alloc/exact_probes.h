@@ -21,5 +21,8 @@ extern struct alloc_exact alloc_exact; /* protected by sites_lock() */
  */
 int alloc_exact_learn_tables(JNIEnv *jni);
 
+/* Makes sure that there are counters for what cannot be counted. Under sites_lock(). */
+int alloc_exact_reserve(void) must_check;
+
 extern const struct thread_listener alloc_exact_threads;
 extern const struct vm_callbacks alloc_exact_events;

@@ -22,7 +22,6 @@
 #include "agent/capture/alloc/vm_sampler.h"
 #include "agent/capture/budget/budget.h"
 #include "agent/vm/lambda.h"
-#include "agent/vm/patience.h"
 #include "base/clock.h"
 #include "jfr/writer.h"
 
@@ -239,7 +238,6 @@ void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
         budget_end(COST_ALLOCATIONS, cost);
         return;
     }
-    patience_begin();
     uint32_t n = sites_stack(jni, frames, NULL);
     bool ours = sites_is_ours(jni, frames, n);
     struct jfr_writer *w = NULL;
@@ -254,7 +252,6 @@ void JNICALL alloc_on_sample(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject 
         }
         sites_unlock();
     }
-    (void)patience_end();
     if (w)
         write_sample(w, signature, self, frames, n, (double)size / p);
     budget_end(COST_ALLOCATIONS, cost);

@@ -14,7 +14,8 @@
 
 enum { MAX_SITES = 1 << 20, MAX_LIVE = 1 << 28 };
 
-static _Atomic uint64_t bytes_stopped; /* of objects for which the lock was not to be had */
+/* of objects for which the lock was not to be had, and their number where the size is unknown */
+static _Atomic uint64_t bytes_stopped, objects_stopped;
 
 struct site_table site_table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -41,6 +42,7 @@ static void forget(JNIEnv *jni)
     site_table.samples = site_table.lost = site_table.not_followed = 0;
     site_table.variance_bytes = 0;
     atomic_store(&bytes_stopped, 0);
+    atomic_store(&objects_stopped, 0);
 }
 
 void sites_start_again(JNIEnv *jni)
@@ -74,12 +76,14 @@ void sites_lock(void)
     pthread_mutex_lock(&site_table.lock);
 }
 
-/* Stacks that were read without the lock of the names are of no use. */
 bool sites_lock_patiently(double bytes)
 {
-    if (!patience_lost() && patience_lock(&site_table.lock))
+    if (patience_lock(&site_table.lock))
         return true;
-    atomic_fetch_add(&bytes_stopped, (uint64_t)(bytes + 0.5));
+    if (bytes < 0)
+        atomic_fetch_add(&objects_stopped, 1);
+    else
+        atomic_fetch_add(&bytes_stopped, (uint64_t)(bytes + 0.5));
     return false;
 }
 
@@ -342,6 +346,7 @@ void sites_flush(JNIEnv *jni, struct jfr_writer *w)
     jfr_lose_total(w, LOSS_ALLOC_SITE, site_table.lost + alloc_no_room);
     jfr_lose_total(w, LOSS_ALLOC_FOLLOW, site_table.not_followed);
     jfr_lose_total(w, LOSS_ALLOC_STOPPED, atomic_load(&bytes_stopped));
+    jfr_lose_total(w, LOSS_ALLOC_STOPPED_OBJECTS, atomic_load(&objects_stopped));
     pthread_mutex_unlock(&site_table.lock);
     /* Without a collection no object has died. */
     if (site_table.garbage && !(*jni)->IsSameObject(jni, site_table.garbage, NULL))

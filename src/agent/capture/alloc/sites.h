@@ -79,10 +79,12 @@ int64_t sites_find(const char *signature, struct thread *self, const struct site
 struct site *sites_at(int64_t number); /* under the lock */
 void sites_lock(void);
 /*
- * The same within a section of patience.h. On failure the objects, which have these bytes, are
- * counted as lost.
+ * The same for threads of the program, see patience.h. On failure the objects, which have these
+ * bytes, are counted as lost.
  */
 bool sites_lock_patiently(double bytes) must_check;
+/* An object of unknown size. */
+#define SITES_SIZE_UNKNOWN (-1.0)
 /*
  * Makes the VM take a fourth as many samples with each level; 0: as many as usual. The weights of
  * the samples are adjusted.

@@ -11,6 +11,7 @@
 #include "agent/instrument/probe_class.h"
 #include "agent/instrument/running.h"
 #include "agent/session/session.h"
+#include "agent/vm/patience.h"
 #include "base/dotted.h"
 #include "classfile/cover.h"
 #include "jfr/writer.h"
@@ -46,8 +47,9 @@ static struct {
     jobjectArray passed; /* JvmscopeCover.PASSED; NULL: not defined yet */
     jsize chunks;        /* number of elements */
     uint32_t type;
-    bool all;            /* classes of the JDK too, because include= was given */
-    uint64_t left, lost; /* methods without probes for lack of memory; events without room */
+    bool all;                 /* classes of the JDK too, because include= was given */
+    uint64_t left, lost;      /* methods without probes for lack of memory; events without room */
+    _Atomic uint64_t stopped; /* methods without probes because the lock was not to be had */
     /* the bytes of all points in the form that events use; under the session's lock */
     VEC(uint8_t) reported;
 } cover = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -60,7 +62,8 @@ static int make_room(uint32_t points)
 {
     JNIEnv *jni = vm_jni();
     for (;;) {
-        pthread_mutex_lock(&cover.lock);
+        if (!patience_lock(&cover.lock))
+            return -EAGAIN;
         jsize n = cover.chunks;
         pthread_mutex_unlock(&cover.lock);
         if ((uint32_t)n * CHUNK >= points)
@@ -70,11 +73,14 @@ static int make_room(uint32_t points)
             vm_clear_exception(jni);
             return -ENOMEM;
         }
-        pthread_mutex_lock(&cover.lock);
-        if (cover.chunks == n)
+        bool locked = patience_lock(&cover.lock);
+        if (locked && cover.chunks == n)
             (*jni)->SetObjectArrayElement(jni, cover.passed, cover.chunks++, chunk);
-        pthread_mutex_unlock(&cover.lock);
+        if (locked)
+            pthread_mutex_unlock(&cover.lock);
         (*jni)->DeleteLocalRef(jni, chunk);
+        if (!locked)
+            return -EAGAIN;
     }
 }
 
@@ -118,12 +124,16 @@ static int cover_edit(const struct instrument_class *c, struct edit *e)
     int r = 0;
     if (!cover.all && instrument_is_jdk(c->name))
         return 0;
-    pthread_mutex_lock(&cover.lock);
+    if (!patience_lock(&cover.lock)) {
+        cover.stopped++;
+        return -EAGAIN;
+    }
     const struct cover_method *m = cover_add(&cover.table, c->name, c->source, e, POINTS_MAX, &r);
     cover.left += r < 0;
     pthread_mutex_unlock(&cover.lock);
     if (m)
         r = make_room(m->first + m->count);
+    cover.stopped += r == -EAGAIN;
     if (!m || r < 0)
         return r;
     int hit = rewrite_methodref(e->rewrite, "java/lang/JvmscopeCover", "hit", "(I)V");
@@ -307,6 +317,7 @@ static void cover_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
     uint64_t lost = 0;
     write_changed(s, jni, &lost);
     jfr_lose_total(s->out.jfr, LOSS_COVERAGE, cover.left);
+    jfr_lose_total(s->out.jfr, LOSS_COVER_STOPPED, cover.stopped);
     if (!lost)
         return;
     jfr_lose_events(s->out.jfr, cover.type, lost);

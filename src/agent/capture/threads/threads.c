@@ -214,6 +214,7 @@ static void flush(struct session *s, JNIEnv *jni)
     stack_flush();
     at_start_flush(jni);
     jfr_lose_total(thread_capture.jfr, LOSS_THREAD_NAME, atomic_load(&thread_capture.lost));
+    jfr_lose_total(thread_capture.jfr, LOSS_WAITS_STOPPED, atomic_load(&thread_capture.stopped));
     waiting_report_all(now_ns() - WAITING_REPORT);
 }
 

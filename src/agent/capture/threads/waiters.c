@@ -7,6 +7,7 @@
 #include "agent/capture/threads/carriers.h"
 #include "agent/capture/threads/delays.h"
 #include "agent/capture/threads/threads.h"
+#include "agent/vm/patience.h"
 #include "agent/vm/virtual_list.h"
 #include "agent/vm/vm.h"
 #include "base/clock.h"
@@ -97,7 +98,10 @@ static struct waiter *virtual_waiter(JNIEnv *jni, jthread thread)
     uint64_t id = waiters_java_id(jni, thread);
     struct shard *s = &shards[id % SHARDS];
     struct waiter *w = NULL;
-    pthread_mutex_lock(&s->lock);
+    if (!patience_lock(&s->lock)) {
+        atomic_fetch_add(&thread_capture.stopped, 1);
+        return NULL;
+    }
     bool added = false;
     uint64_t *slot = map_at(&s->waiters, id, 0, &added);
     if (slot && added) {
@@ -229,7 +233,8 @@ void waiter_ready(JNIEnv *jni, jthread thread)
         return;
     uint64_t id = waiters_java_id(jni, thread), none = 0, now = now_ns();
     struct shard *s = &shards[id % SHARDS];
-    pthread_mutex_lock(&s->lock);
+    if (!patience_lock(&s->lock))
+        return;
     const uint64_t *slot = map_get(&s->waiters, id);
     struct waiter *w = slot ? (struct waiter *)(uintptr_t)*slot : NULL;
     if (w)

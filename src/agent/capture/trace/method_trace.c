@@ -100,9 +100,7 @@ static int apply(JNIEnv *jni, struct buf *why)
     int r = statics < 0 ? statics : instrument_on(&trace_client, jni, why);
     if (r < 0)
         return r;
-    pthread_mutex_lock(&method_trace.lock);
     r = trace_types_set(&method_trace.types, &method_trace.rules.patterns, jni);
-    pthread_mutex_unlock(&method_trace.lock);
     if (r >= 0)
         trace_paths_find(jni);
     if (r > 0 || (r == 0 && statics)) {

@@ -236,20 +236,20 @@ void JNICALL Java_java_lang_JvmscopeValues_failed(JNIEnv *jni, jclass class, jcl
     if (!c)
         return;
     jclass global = (*jni)->NewGlobalRef(jni, c);
-    char name[256];
+    char name[256], reason[128] = "failed";
     name_of(c, name, sizeof(name));
+    jsize n = why ? (*jni)->GetStringLength(jni, why) : 0;
+    if (n && n < 40)
+        (*jni)->GetStringUTFRegion(jni, why, 0, n, reason);
     pthread_mutex_lock(&objects.lock);
     if (global && objects.n_failed < FAILED_MAX) {
         __typeof__(objects.failed[0]) *f = &objects.failed[objects.n_failed];
         f->class = global;
         f->reported = false;
         snprintf(f->name, sizeof(f->name), "%s", name);
-        snprintf(f->why, sizeof(f->why), "failed");
+        snprintf(f->why, sizeof(f->why), "%s", reason);
         global = NULL;
         __atomic_store_n(&objects.n_failed, objects.n_failed + 1, __ATOMIC_RELEASE);
-        jsize n = why ? (*jni)->GetStringLength(jni, why) : 0;
-        if (n && n < 40)
-            (*jni)->GetStringUTFRegion(jni, why, 0, n, f->why);
     }
     pthread_mutex_unlock(&objects.lock);
     if (global)

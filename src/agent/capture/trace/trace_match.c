@@ -191,9 +191,7 @@ const struct instrument_client trace_client = {
 
 static void types_on_class(JNIEnv *jni, jclass class, struct str name)
 {
-    pthread_mutex_lock(&method_trace.lock);
     trace_types_on_class(&method_trace.types, jni, class, name);
-    pthread_mutex_unlock(&method_trace.lock);
     trace_paths_on_class(jni, class, name);
 }
 

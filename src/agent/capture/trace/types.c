@@ -8,9 +8,29 @@
 #include "base/hash.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
 static const char word[] = "implements ";
+
+/* Protects what is in a struct trace_types; not held during calls of the VM. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* The types that are loaded. */
+struct loaded_types {
+    jclass classes[TRACE_TYPES_MAX];
+    uint64_t rules[TRACE_TYPES_MAX];
+    unsigned n;
+};
+
+static void copy_loaded(const struct trace_types *t, struct loaded_types *ret)
+{
+    pthread_mutex_lock(&lock);
+    ret->n = t->n_classes;
+    memcpy(ret->classes, t->classes, ret->n * sizeof(*ret->classes));
+    memcpy(ret->rules, t->class_rules, ret->n * sizeof(*ret->rules));
+    pthread_mutex_unlock(&lock);
+}
 
 /* The rules of the types with this name, as a set. */
 static uint64_t rules_of(const struct trace_types *t, struct str name)
@@ -23,14 +43,24 @@ static uint64_t rules_of(const struct trace_types *t, struct str name)
 
 static void keep_type(struct trace_types *t, JNIEnv *jni, jclass class, uint64_t rules)
 {
-    for (unsigned i = 0; i < t->n_classes; i++)
-        if ((*jni)->IsSameObject(jni, t->classes[i], class))
-            return;
-    jclass global = t->n_classes < TRACE_TYPES_MAX ? (*jni)->NewGlobalRef(jni, class) : NULL;
-    if (!global)
-        return;
-    t->class_rules[t->n_classes] = rules;
-    t->classes[t->n_classes++] = global;
+    jclass global = (*jni)->NewGlobalRef(jni, class);
+    struct loaded_types there = {0};
+    for (bool again = global != NULL; again;) {
+        copy_loaded(t, &there);
+        bool known = there.n == TRACE_TYPES_MAX;
+        for (unsigned i = 0; i < there.n && !known; i++)
+            known = (*jni)->IsSameObject(jni, there.classes[i], class);
+        pthread_mutex_lock(&lock);
+        again = !known && t->n_classes != there.n;
+        if (!known && !again) {
+            t->class_rules[t->n_classes] = rules;
+            t->classes[t->n_classes++] = global;
+            global = NULL;
+        }
+        pthread_mutex_unlock(&lock);
+    }
+    if (global)
+        (*jni)->DeleteGlobalRef(jni, global);
 }
 
 static void find_loaded(struct trace_types *t, JNIEnv *jni)
@@ -74,22 +104,29 @@ int trace_types_set(struct trace_types *t, const struct trace_patterns *patterns
 void trace_types_on_class(struct trace_types *t, JNIEnv *jni, jclass class, struct str name)
 {
     uint64_t rules = rules_of(t, name), below = 0;
+    struct loaded_types types;
     if (rules)
         keep_type(t, jni, class, rules);
     if (instrument_is_jdk(name))
         return;
-    for (unsigned i = 0; i < t->n_classes; i++)
-        if ((*jni)->IsAssignableFrom(jni, class, t->classes[i]))
-            below |= t->class_rules[i];
+    copy_loaded(t, &types);
+    for (unsigned i = 0; i < types.n; i++)
+        if ((*jni)->IsAssignableFrom(jni, class, types.classes[i]))
+            below |= types.rules[i];
+    pthread_mutex_lock(&lock);
     uint64_t *at = below ? map_at(&t->below, hash_bytes(name.data, name.len), 0, NULL) : NULL;
     if (at)
         *at |= below;
+    pthread_mutex_unlock(&lock);
 }
 
 uint64_t trace_types_rules(const struct trace_types *t, struct str name)
 {
+    pthread_mutex_lock(&lock);
     const uint64_t *at = map_get(&t->below, hash_bytes(name.data, name.len));
-    return at ? *at : 0;
+    uint64_t rules = at ? *at : 0;
+    pthread_mutex_unlock(&lock);
+    return rules;
 }
 
 void trace_types_release(struct trace_types *t, JNIEnv *jni)

@@ -14,10 +14,15 @@
 
 enum { TRACE_TYPES_MAX = 64 };
 
+/*
+ * Names change only in trace_types_set and trace_types_release, while no class is reported to
+ * trace_types_on_class, which any threads may call at once.
+ */
+
 struct trace_types {
     char *names[TRACE_TYPES_MAX];    /* pkg.Type */
     uint64_t rules[TRACE_TYPES_MAX]; /* the rule of its pattern, as a set (rules.h) */
-    unsigned n_names;
+    _Atomic unsigned n_names;
     jclass classes[TRACE_TYPES_MAX]; /* global references; several loaders may have the type */
     uint64_t class_rules[TRACE_TYPES_MAX];
     unsigned n_classes;
