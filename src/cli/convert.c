@@ -118,8 +118,7 @@ static void report_kind_left_out(void *context, const char *sentence)
     complain(context, "note", sentence);
 }
 
-/* Returns whether the format is made of what the selection selects; complains otherwise. */
-static bool follows(const struct export_format *format, const struct selection *s, const char *to)
+bool convert_follows(const struct export_format *format, const struct selection *s, const char *to)
 {
     const struct {
         const char *option;
@@ -161,7 +160,7 @@ static int convert(const struct selection *selection, const char *from, const ch
         options->format ? format_named(options->format) : export_format_of(to);
     if (!format)
         return unknown_format(options->format ? options->format : to);
-    if (!follows(format, selection, to))
+    if (!convert_follows(format, selection, to))
         return 2;
     _cleanup_(profile_freep) struct profile *p = NULL;
     struct export_source source = {.path = from,

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/parse.h"
 #include "cli/commands.h"
+#include "cli/convert.h"
 #include "export/batch.h"
 #include "export/export.h"
 #include "wire/http.h"
@@ -416,7 +417,11 @@ int push_file(const struct push_options *o, const struct selection *selection, c
     _cleanup_(buf_release) struct buf url = BUF(1 << 16), why = BUF(1 << 14);
     _cleanup_(headers_release) struct headers headers = {0};
     enum profile_metric metric = PROFILE_CPU;
-    enum speech speech;
+    enum speech speech = OTLP;
+    bool understood = understand(o->url, &speech, &url, &why);
+    if (understood && speech == PYROSCOPE_JFR_UPLOAD &&
+        !convert_follows(&export_format_jfr, selection, buf_str(&url)))
+        return 2;
     int status = reading_open(&profile, path, LOAD_SAMPLES, selection, NULL, NULL);
     if (status == 0 && !reading_check(selection, profile, path))
         status = 1;
@@ -426,7 +431,7 @@ int push_file(const struct push_options *o, const struct selection *selection, c
         return status;
     struct pushing p = {
         .options = o, .selection = selection, .path = path, .shown = shown, .headers = &headers};
-    int r = understand(o->url, &speech, &url, &why) ? make_headers(&headers, o, &why) : -EINVAL;
+    int r = understood ? make_headers(&headers, o, &why) : -EINVAL;
     p.url = buf_str(&url);
     if (r == 0)
         r = speech == OTLP                   ? push_otlp(&p, profile, metric, &why)

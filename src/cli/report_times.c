@@ -2,6 +2,7 @@
 /*
  * What recordings of cpu=times contain beyond weights: numbers of calls, raw times, errors.
  */
+#include "base/map.h"
 #include "base/parse.h"
 #include "cli/report.h"
 #include "profile/call_interval.h"
@@ -321,10 +322,17 @@ static void print_times(const struct times_table *t, const struct profile *p, si
     print_left(p);
 }
 
+/* Each method and reason once, because overloads have one name, as they have one row. */
 static void json_left(struct json *j, const struct profile *p)
 {
+    _cleanup_(map_release) struct map seen = {0};
     json_key_array(j, "left");
     for (size_t i = 0; i < p->left.len; i++) {
+        uint64_t key = (uint64_t)p->left.data[i].label << 32 | p->left.data[i].reason;
+        bool added = true;
+        (void)!map_at(&seen, key, 0, &added);
+        if (!added)
+            continue;
         struct str label = profile_text(p, p->left.data[i].label),
                    reason = profile_text(p, p->left.data[i].reason);
         json_begin_object(j);

@@ -6,6 +6,7 @@
  */
 #include "export/export.h"
 
+#include "base/generated_name.h"
 #include "base/json.h"
 #include "base/protobuf.h"
 #include "export/gzip_out.h"
@@ -237,10 +238,19 @@ static int put_samples(struct writing *w)
     return r;
 }
 
+/* Whether a method is the agent's, which is in no stack. */
+static bool is_agents(const struct profile *p, size_t method)
+{
+    struct str label = profile_text(p, p->methods.data[method].label);
+    return generated_name_is_agents(label.data, label.len);
+}
+
 static void put_locations(struct writing *w)
 {
     const struct profile *p = w->source->profile;
     for (size_t i = 0; i < p->frames.len; i++) {
+        if (is_agents(p, p->frames.data[i].method))
+            continue;
         proto_put_number(&w->nested, LINE_FUNCTION, (uint64_t)p->frames.data[i].method + 1);
         proto_put_number(&w->nested, LINE_LINE, (uint64_t)p->frames.data[i].line);
         proto_put_number(&w->piece, LOCATION_ID, i + 1);
@@ -249,6 +259,8 @@ static void put_locations(struct writing *w)
     }
     for (size_t i = 0; i < p->methods.len; i++) {
         const struct profile_method *m = &p->methods.data[i];
+        if (is_agents(p, i))
+            continue;
         struct str label = profile_text(p, m->label), signature = profile_text(p, m->signature),
                    file = profile_text(p, m->file);
         buf_bytes(&w->nested, label.data, label.len);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "heap/text.h"
 
+#include "base/generated_name.h"
+
+#include <string.h>
+
 static bool place(const struct heap *h, const char *name, uint32_t *ret)
 {
     struct heap_field f;
@@ -57,4 +61,45 @@ bool heap_text_of(const struct heap *h, uint64_t i, struct heap_text *ret)
         ret->len = array.count / 2;
     }
     return true;
+}
+
+/* Whether a string is the name of a class of the agent, or begins with it. */
+static bool names_agents(const struct heap_text *t)
+{
+    char name[32];
+    size_t n = MIN(t->len, sizeof(name)), width = t->coder == HEAP_LATIN1 ? 1 : 2;
+    for (size_t k = 0; k < n; k++)
+        name[k] = (char)t->bytes[k * width + (t->coder == HEAP_UTF16_BE)];
+    return generated_name_is_agents(name, n);
+}
+
+/* The characters of such a string. */
+static bool array_names_agents(const struct heap *h, uint64_t i)
+{
+    struct hprof_item item;
+    if (!heap_item(h, i, &item) || item.tag != HPROF_PRIMITIVE_ARRAY_DUMP)
+        return false;
+    struct heap_text text = {.bytes = item.body,
+                             .len = item.count,
+                             .coder = item.type == HPROF_CHAR ? HEAP_UTF16_BE : HEAP_LATIN1};
+    return names_agents(&text);
+}
+
+bool heap_is_agents(const struct heap *h, uint64_t i)
+{
+    const struct heap_dump *d = h->dump;
+    struct heap_text text;
+    if (!d->agents.len || i >= h->n)
+        return false;
+    int32_t class = heap_class_of(h, i);
+    if (class == HEAP_NO_CLASS)
+        return false;
+    if (class == d->string_class)
+        return heap_text_of(h, i, &text) && names_agents(&text);
+    if (class == d->primitive_arrays[HPROF_BYTE] || class == d->primitive_arrays[HPROF_CHAR])
+        return array_names_agents(h, i);
+    if (class == d->class_class)
+        return map_get(&d->agents, heap_id(h, i)) != NULL;
+    const char *name = d->classes.data[class].name;
+    return generated_name_is_agents(name, strlen(name));
 }

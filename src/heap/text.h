@@ -18,6 +18,12 @@ void heap_text_prepare(struct heap *h);
 /* Returns false when the object is no string or has no characters. */
 bool heap_text_of(const struct heap *h, uint64_t i, struct heap_text *ret);
 
+/*
+ * True for an object that would name a class of the agent in a list of objects: such a class, an
+ * instance of one, a string that is its name, or the array with the characters.
+ */
+bool heap_is_agents(const struct heap *h, uint64_t i);
+
 static inline uint64_t heap_text_bytes(const struct heap_text *t)
 {
     return t->coder == HEAP_LATIN1 ? t->len : t->len * 2;

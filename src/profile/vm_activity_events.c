@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/vm_activity_private.h"
 
+#include "base/generated_name.h"
 #include "base/hash.h"
 #include "jfr/reader_setting.h"
 #include "profile/frame_role.h"
@@ -234,10 +235,22 @@ static void on_heap(struct activity_reading *r)
 
 /* ---- compilers ---- */
 
-static uint32_t method_text(struct activity_reading *r)
+static const char *method_name(struct activity_reading *r)
 {
     const struct rec_method *m = rec_method(&r->e->object, "method");
-    return activity_text(r, m ? m->full : rec_string(&r->e->object, "method", NULL));
+    return m ? m->full : rec_string(&r->e->object, "method", NULL);
+}
+
+static uint32_t method_text(struct activity_reading *r)
+{
+    return activity_text(r, method_name(r));
+}
+
+/* Whether the event is about a method that the agent injected, of which no view speaks. */
+static bool is_agents(struct activity_reading *r)
+{
+    const char *name = method_name(r);
+    return name && generated_name_is_agents(name, strlen(name));
 }
 
 static void on_compilation(struct activity_reading *r)
@@ -249,7 +262,7 @@ static void on_compilation(struct activity_reading *r)
                                .level = (uint32_t)rec_long(o, "compileLevel", 0),
                                .osr = rec_long(o, "isOsr", 0) != 0,
                                .failed = rec_long(o, "succeded", 1) == 0};
-    if (wanted(r) && vec_push(&r->out->compilations, c) < 0)
+    if (wanted(r) && !is_agents(r) && vec_push(&r->out->compilations, c) < 0)
         r->error = -ENOMEM;
 }
 
@@ -265,7 +278,7 @@ static void on_deoptimization(struct activity_reading *r, bool discarded)
                                   .first_ns = r->e->start_ns,
                                   .last_ns = r->e->start_ns,
                                   .discarded = discarded};
-    if (!wanted(r))
+    if (!wanted(r) || is_agents(r))
         return;
     const uint32_t key[] = {d.method, d.reason, (uint32_t)d.bci, discarded};
     bool added = false;

@@ -47,7 +47,7 @@ test("durations, sizes, counts and shares are rounded to what can be read", () =
   for (const [ns, text] of Object.entries(durations)) assert.equal(plain(format.duration(Number(ns))), text);
   const sizes = { 0: "0 B", 1023: "1023 B", 1024: "1.00 KiB", 1536: "1.50 KiB", 10485760: "10.0 MiB", 1.5e15: "1364 TiB" };
   for (const [n, text] of Object.entries(sizes)) assert.equal(plain(format.bytes(Number(n))), text);
-  assert.equal(plain(format.count(1234567)), "1 234 567");
+  assert.equal(plain(format.count(1234567)), "1,234,567");
   assert.equal(plain(format.plural(1, "class", "classes")), "1 class");
   assert.equal(plain(format.plural(0, "thread")), "0 threads");
   assert.equal(plain(format.percent(1, 3)), "33.3 %");
@@ -119,7 +119,8 @@ test("calls have their callers, and the time of each counts once", () => {
   assert.equal(found({ text: "b*" }), "000000");
   assert.equal(found({ thread: "t", minNs: 20 }), "110100");
   assert.equal(found({ threw: true }), "000100");
-  assert.deepEqual(["1.5ms", "200us", "3 µs", "3", "", "2s", "x", "1.2.3ms"].map(calls.parseTime), [1.5e6, 2e5, 3e3, 3e6, 0, 2e9, NaN, NaN]);
+  assert.deepEqual(["1.5ms", "200us", "3 µs", "0", "", "2s", "1m", "2h", "3", "x", "5xx", "1.2.3ms", "."].map(calls.parseTime), [1.5e6, 2e5, 3e3, 0, 0, 2e9, 6e10, 7.2e12, NaN, NaN, NaN, NaN, NaN]);
+  assert.deepEqual(["1.5ms", "", "5", " 2.5", "5xx"].map(calls.timeFault), ["", "", "5 needs a unit: 5s, 5ms, 5us", "2.5 needs a unit: 2.5s, 2.5ms, 2.5us", "5xx is no time, such as 1.5ms or 200us"]);
 });
 
 test("numbers of any length are decoded, as bytes and as base64", () => {

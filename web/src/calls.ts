@@ -120,10 +120,18 @@ export function filterCalls(calls: Call[], f: CallFilter): Uint8Array {
   return hits;
 }
 
-/** Converts "1.5ms", "200us" or "3" (ms) to nanoseconds; NaN for anything else. */
+const units: Record<string, number> = { ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9, m: 6e10, min: 6e10, h: 3.6e12, d: 8.64e13 };
+
+/** Converts "1.5ms" or "200us" to nanoseconds, as the command does; NaN for anything else, also for a number without a unit. */
 export function parseTime(text: string): number {
-  const m = text.trim().match(/^([\d.]+)\s*(ns|us|µs|ms|s|)$/);
-  return !text.trim() ? 0 : m ? Number(m[1]) * { ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9, "": 1e6 }[m[2] as "ns"]! : NaN;
+  const m = text.trim().match(/^([\d.]+)\s*([a-zµ]*)$/);
+  return !text.trim() ? 0 : m && (units[m[2]] || Number(m[1]) === 0) ? Number(m[1]) * (units[m[2]] ?? 1) : NaN;
+}
+
+/** What is wrong with a time that was typed; "" for nothing. */
+export function timeFault(text: string): string {
+  const t = text.trim();
+  return !Number.isNaN(parseTime(t)) ? "" : Number.isNaN(Number(t)) ? `${t} is no time, such as 1.5ms or 200us` : `${t} needs a unit: ${t}s, ${t}ms, ${t}us`;
 }
 
 export interface MethodRow {

@@ -34,8 +34,9 @@ function digits(v: number): string {
   return v < 9.995 ? v.toFixed(2) : v < 99.95 ? v.toFixed(1) : v.toFixed(0);
 }
 
+/** "1,859", as in the texts that the command writes. */
 const grouped = new Intl.NumberFormat("en-US");
-export const count = (n: number) => grouped.format(n).replace(/,/g, "\u202f");
+export const count = (n: number) => grouped.format(n);
 
 /** "1 thread", "2 threads". */
 export const plural = (n: number, one: string, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
@@ -44,7 +45,7 @@ export function weight(unit: Unit, n: number): string {
   return unit === "bytes" ? bytes(n) : unit === "ns" ? duration(n) : count(n);
 }
 
-/** Formats a weight for people: "1 234 samples, 12.3 s". */
+/** Formats a weight for people: "1,234 samples (12.3 s)". */
 export function weightLong(m: Metric, n: number): string {
   if (m.unit !== "samples") return weight(m.unit, n);
   const time = m.intervalNs ? ` (${duration(n * m.intervalNs)})` : "";

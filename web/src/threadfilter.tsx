@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The filter dialog: a sortable table of threads, of which any number can be selected.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { parseTime } from "./calls";
+import { parseTime, timeFault } from "./calls";
 import { SortableTable } from "./sortable";
-import { duration } from "./format";
+import { count, duration } from "./format";
 import { useStats } from "./monitors";
 import type { TimelineJson } from "./timeline";
 
@@ -37,7 +37,7 @@ export function ThreadFilter(p: Props) {
     } catch {
       // Not a regular expression (yet): taken as a part of the name.
     }
-    const least = parseTime(blocked) || 0;
+    const least = parseTime(blocked);
     const users = lock ? new Set(stats.classes.find((c) => c.class === lock)?.users ?? []) : null;
     return rows.filter((r) => test(String(r.cells[1])) && Number(r.cells[3]) >= least && (!users || users.has(r.key)));
   }, [rows, text, blocked, lock, stats]);
@@ -57,7 +57,7 @@ export function ThreadFilter(p: Props) {
           <input type="search" placeholder="Name (regular expression)" aria-label="Name, a regular expression" value={text} onInput={(e) => setText(e.currentTarget.value)} />
           <label class="field">
             blocked at least
-            <input type="text" size={7} placeholder="1ms" aria-label="Blocked at least" value={blocked} onInput={(e) => setBlocked(e.currentTarget.value)} />
+            <input type="text" size={7} placeholder="1ms" aria-label="Blocked at least" aria-invalid={!!timeFault(blocked)} value={blocked} onInput={(e) => setBlocked(e.currentTarget.value)} />
           </label>
           {locks.length > 0 && (
             <select aria-label="Uses locks of" value={lock} onChange={(e) => setLock(e.currentTarget.value)}>
@@ -65,7 +65,7 @@ export function ThreadFilter(p: Props) {
               {locks.map((c) => <option key={c} value={c}>{c.slice(0, 120)}</option>)}
             </select>
           )}
-          <output aria-live="polite">{shown.length < rows.length ? `${shown.length} of ${rows.length}` : ""}</output>
+          <output aria-live="polite">{timeFault(blocked) || (shown.length < rows.length ? `${count(shown.length)} of ${count(rows.length)}` : "")}</output>
         </div>
         <SortableTable
           caption="Threads"

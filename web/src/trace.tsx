@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The call tree: every recorded call with its arguments and its result, below the call that made it.
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { Call, filterCalls, linkCalls, methods, parseTime, TraceJson, types, values } from "./calls";
+import { Call, filterCalls, linkCalls, methods, parseTime, timeFault, TraceJson, types, values } from "./calls";
 import { count, duration, moment, plural, split } from "./format";
 import type { Kept } from "./link";
 import { download, table } from "./save";
@@ -18,6 +18,7 @@ interface Props extends Kept {
 export function TraceView({ json, served, kept, keep, name }: Props) {
   const filter = { text: kept.cm ?? "", thread: kept.ct ?? "", min: kept.cn ?? "", threw: kept.cx === "1" };
   const minNs = parseTime(filter.min);
+  const fault = timeFault(filter.min);
   const [asked, setAsked] = useState<TraceJson | null>(null);
   const cut = json.total > json.calls.length;
   useEffect(() => {
@@ -39,10 +40,10 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
   const shown = asked ?? json;
   const calls = useMemo(() => linkCalls(shown), [shown]);
   const threads = useMemo(() => [...new Set(json.calls.map((c) => c.thread ?? ""))].sort(), [json]);
-  const hits = useMemo(() => filterCalls(calls, { ...filter, minNs: minNs || 0 }), [calls, filter.text, filter.thread, minNs, filter.threw]);
+  const hits = useMemo(() => filterCalls(calls, { ...filter, minNs: fault ? Infinity : minNs }), [calls, filter.text, filter.thread, minNs, filter.threw]);
   const [closed, setClosed] = useState(new Set<number>());
   const [at, setAt] = useState(-1);
-  const filtered = !!(filter.text || filter.thread || minNs > 0 || filter.threw);
+  const filtered = !!(filter.text || filter.thread || minNs > 0 || fault || filter.threw);
   const rows = useMemo(() => visible(calls, hits, filtered, closed), [calls, hits, closed]);
   const matches = useMemo(() => hits.reduce((a, b) => a + b, 0), [hits]);
   const cursor = rows.indexOf(at);
@@ -91,10 +92,10 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
         </select>
         <label class="field">
           at least
-          <input type="text" size={7} placeholder="1ms" aria-label="Shortest time" aria-invalid={Number.isNaN(minNs)} value={filter.min} onInput={(e) => keep({ cn: e.currentTarget.value, call: "" })} />
+          <input type="text" size={7} placeholder="1ms" aria-label="Shortest time" aria-invalid={!!fault} value={filter.min} onInput={(e) => keep({ cn: e.currentTarget.value, call: "" })} />
         </label>
         <button class="toggle" aria-pressed={filter.threw} onClick={() => keep({ cx: filter.threw ? "" : "1", call: "" })}>Threw</button>
-        <output aria-live="polite">{filtered ? `${count(matches)} of ${plural(shown.total, "call")}` : plural(json.total, "call")}</output>
+        <output aria-live="polite">{fault ? fault : filtered ? `${count(matches)} of ${plural(shown.total, "call")}` : plural(json.total, "call")}</output>
         <div class="grow" />
         <div class="row">
           <div class="seg" role="group" aria-label="Tree">
@@ -111,7 +112,7 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
       )}
       <div class="beside">
         <VirtualTable label="Calls" count={rows.length} cursor={cursor} onCursor={(r) => pick(rows[r])} onKey={onKey} level={(r) => levelOf(calls, rows[r])}
-          expanded={(r) => (calls[rows[r]].children ? !closed.has(rows[r]) : undefined)} empty="No call matches."
+          expanded={(r) => (calls[rows[r]].children ? !closed.has(rows[r]) : undefined)} empty={fault || "No call matches."}
           columns={[{ title: "Call" }, { title: "Start", numeric: true, width: "104px", minor: true }, { title: "Time", numeric: true, width: "92px" }, { title: "Thread", width: "130px", minor: true }]}
           rowClass={(r) => (filtered && !hits[rows[r]] ? "context" : "")}
           cells={(r) => {

@@ -2,6 +2,7 @@
 #include "cli/heap/heap.h"
 #include "cli/heap/value.h"
 #include "cli/heap/verbs.h"
+#include "heap/text.h"
 
 #include <stdlib.h>
 
@@ -58,7 +59,7 @@ static uint64_t largest(const struct heap *h, struct top *t, uint64_t k)
         struct top candidate = {i, heap_retained(h, i)};
         if (n == k && !less(&t[0], &candidate))
             continue;
-        if (heap_idom(h, i) == HEAP_NONE)
+        if (heap_idom(h, i) == HEAP_NONE || heap_is_agents(h, i))
             continue;
         if (n < k) {
             t[n++] = candidate;
@@ -121,8 +122,13 @@ static int heap_answer_dominators(const struct heap_call *c)
         return status;
     heap_children(h, parent, &first, &count);
     page_table(p, "dominators", NULL, columns, ARRAY_SIZE(columns));
-    for (uint64_t k = 0; k < MIN(count, limit); k++)
-        add_row(p, h, heap_child(h, first + k));
+    for (uint64_t k = 0, rows = 0; k < count && rows < limit; k++) {
+        uint64_t child = heap_child(h, first + k);
+        if (heap_is_agents(h, child))
+            continue;
+        add_row(p, h, child);
+        rows++;
+    }
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include "base/pattern.h"
 #include "cli/heap/verbs.h"
 #include "heap/memory.h"
+#include "heap/text.h"
 
 #include <string.h>
 
@@ -82,7 +83,7 @@ static int by_classes(const struct heap_call *c, struct heap_selection *s, uint6
     if (!found)
         return page_refuse(c->page, s->what, "this matches no class of the dump", NULL);
     for (uint64_t i = 0; i < h->n; i++) {
-        if (wanted[heap_class_of(h, i)])
+        if (wanted[heap_class_of(h, i)] && !heap_is_agents(h, i))
             take(s, i);
     }
     return 0;

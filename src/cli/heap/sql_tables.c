@@ -34,7 +34,7 @@ static void put_object(sqlite3_context *to, const struct heap *h, uint64_t i)
 static void put_value(sqlite3_context *to, const struct heap *h, uint64_t i)
 {
     _cleanup_(buf_release) struct buf b = BUF((size_t)64 << 20);
-    bool shown = i < h->n &&
+    bool shown = i < h->n && !heap_is_agents(h, i) &&
                  (heap_class_of(h, i) == h->dump->string_class ? heap_string(h, i, &b, b.limit - 8)
                                                                : heap_value(h, i, &b, 0));
     if (shown && !buf_error(&b))
@@ -76,7 +76,7 @@ static void settle(struct sql_cursor *c)
 {
     const struct heap *h = c->sql->h;
     const uint8_t *wants = c->way == SQL_BY_CLASS ? c->wants : c->vtab->wants;
-    while (wants && c->at < h->n && !wants[heap_class_of(h, c->at)])
+    while (c->at < h->n && ((wants && !wants[heap_class_of(h, c->at)]) || heap_is_agents(h, c->at)))
         c->at++;
     c->end = c->at >= h->n;
 }
@@ -290,7 +290,7 @@ static void fields_settle(struct sql_cursor *c)
     const struct heap *h = c->sql->h;
     for (; c->at < h->n; next_source(c)) {
         c->field = 0;
-        if (heap_item(h, c->at, &c->item)) {
+        if (!heap_is_agents(h, c->at) && heap_item(h, c->at, &c->item)) {
             bool class = c->item.tag == HPROF_CLASS_DUMP;
             if ((!class ||
                  hprof_class_read(&c->item, h->dump->header.id_size, &c->refs.mirror) == 0) &&

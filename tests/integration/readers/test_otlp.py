@@ -405,6 +405,17 @@ def test_what_cannot_be_pushed_is_kept_and_said(recording, tmp_path):
     assert recording.read_bytes() == before
 
 
+def test_push_as_jfr_refuses_what_a_jfr_does_not_follow(recording):
+    """As convert -o x.jfr does; before, the whole recording was sent without a word."""
+    with Backend() as server:
+        for words in (["--metric", "samples"], ["--request", "x"], ["--slowest", "1%"]):
+            done = push(server.url("/ingest"), recording, *words)
+            assert done.returncode == 2 and f"/ingest: {words[0]} cannot select a part for this format: it follows " in done.stderr, done.stderr
+        assert not server.got
+        assert push(server.url("/ingest?format=pprof"), recording, "--metric", "samples").returncode == 0
+        assert push(server.url("/ingest"), recording, "--from", "0s").returncode == 0
+
+
 @pytest.mark.parametrize("url, said", [
     ("ftp://host/v1development/profiles", "not a URL of http or https"), ("http://host/", "its path does not say what is spoken there"),
     ("http://me:secret@host/ingest", "do not belong on a command line"), ("http:///ingest", "names no host"), ("x", "not a URL"),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What commands report about a recording: the files that they wrote, what was lost, and what the recording lacks."""
 import base64
+import gzip
 import json
 import re
 import subprocess
@@ -173,6 +174,55 @@ def test_no_probe_is_in_a_result_and_filters_that_match_nothing_are_reported(jdk
     for factor in ("0,5", "x", "-1", "1001", "nan"):
         done = lab.jvmscope("threads", "what-if", "--method", "Busy.work", "--factor", factor, out)
         assert done.returncode == 2 and f"--factor takes a number from 0 to 1000: {factor}" in done.stderr, done.stderr
+
+
+OF_ALL_KINDS = {
+    "sampled": "cpu=samples,alloc=sampled,threads=y,locks=*,deadlock=y,events=y,jfr=default,requests=TracedForever.one(..),trace=TracedForever.one,"
+               "watch=TracedForever.sum,allow-control=y,format=r",
+    "exact": "cpu=times,alloc=exact,live=exact,monitor=y,exceptions=stacks,cover=y,trace=TracedForever.one,format=r"}
+HEAP_VERBS = {verb: [[]] for verb in ("summary", "histogram", "dominators", "leaks", "strings", "collections", "arrays", "references", "classes", "components",
+                                      "unreachable", "threads")}
+HEAP_VERBS |= {"retained": [["java.lang.Object[]"], ["java.lang.Class"]], "paths": [["java.lang.Thread"], ["byte[]"]], "objects": [["java.lang.Class"], ["java.lang.Thread"]],
+               "query": [["SELECT class, count(*) FROM objects GROUP BY 1"], ["SELECT name FROM classes"], ["SELECT value FROM strings"], ["SELECT class, value FROM objects"],
+                         ["SELECT name, value FROM fields"], ['SELECT * FROM "java.lang.Class"']]}
+
+
+@pytest.mark.jdks(17, slow=(8, 11, 21, 25, 27))
+@pytest.mark.parametrize("kinds", OF_ALL_KINDS)
+def test_no_class_of_the_agent_is_in_any_result(jdk, kinds, tmp_path):
+    """Every verb of heap, as text and JSON, every command that reads the recording, and what is made of it, while all is recorded."""
+    options, out, dumps = OF_ALL_KINDS[kinds], tmp_path / "a.jfr", [tmp_path / "0.hprof", tmp_path / "1.hprof"]
+    if jdk.version < 11:
+        options = options.replace("alloc=sampled,", "")
+    process = jdk.start_java("TracedForever", jvm=("-Xmx64m", jdk.agent(f"{options},file={out}")), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        for dump in dumps:
+            assert lab.jvmscope("heap", "dump", "-o", dump, process.pid).returncode == 0
+    finally:
+        process.communicate("\n")
+    own = re.compile(r"java[/.]lang[/.]Jvmscope\w*|jvmscope[/.]Binder")
+    wrong = []
+
+    def look(*words):
+        done = lab.jvmscope(*words)
+        assert done.returncode == 0 or "holds no" in done.stderr or "cannot select" in done.stderr, (words, done.stderr)
+        wrong.extend([(*map(str, words), *sorted({*own.findall(done.stdout + done.stderr)}))] if own.search(done.stdout + done.stderr) else [])
+
+    for flags in (["-n", "100000"], ["--json"]):
+        for verb, operands in HEAP_VERBS.items():
+            for words in operands:
+                look("heap", verb, *flags, dumps[1], *words)
+        look("heap", "diff", *flags, *dumps)
+        for command in (["report"], ["vm"], ["trace"], ["coverage"], ["requests"], ["threads", "summary"], ["threads", "monitors"], ["threads", "critical-path"]):
+            look(*command, *(flags if command[0] != "coverage" else flags[2:]), out)
+    for name in ("x.html", "x.collapsed", "x.pb.gz", "x.otlp"):
+        made = tmp_path / name
+        assert lab.jvmscope("convert", out, "-o", made).returncode == 0
+        data = made.read_bytes()
+        data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+        wrong.extend([(name, *sorted({*own.findall(data.decode("latin1"))}))] if own.search(data.decode("latin1")) else [])
+    assert not wrong, wrong
 
 
 @pytest.mark.parametrize("output", ["x.collapsed", "x.pb.gz", "x.pftrace", "x.json", "x.trcxml"])
