@@ -189,12 +189,14 @@ int rows_load(struct session *s, struct buf *why)
 
 /*
  * Begins the rows that have started; those that only count come last, because what they count has
- * no time by which it differs from what came before the span.
+ * no time by which it differs from what came before the span. The span begins before they clear
+ * their counts, which takes a while: nothing that they count is from before it.
  */
 static int begin_rows(struct session *s, JNIEnv *jni, struct buf *why)
 {
     int r = 0;
-    for (int counts = 0; counts <= 1; counts++)
+    for (int counts = 0; counts <= 1; counts++) {
+        s->span_ns = now_ns();
         for (int i = 0; i < captures_count && r == 0; i++) {
             const struct capture *row = captures[i];
             if (!rows_has(s->on, i) || !row->begin || (row->counts != NULL) != counts)
@@ -203,6 +205,7 @@ static int begin_rows(struct session *s, JNIEnv *jni, struct buf *why)
             if (r < 0)
                 say_failed(s, row, r, why);
         }
+    }
     return r;
 }
 

@@ -37,6 +37,7 @@ struct session {
     uint64_t on;                 /* rows whose start was called */
     uint64_t row_started_ns[64]; /* when it was called, by row */
     uint64_t started_ns;         /* when all had started: the beginning of the recording */
+    uint64_t span_ns;            /* when the counts of the rows began, in a VM that ran before */
     uint64_t due_ns; /* when its duration ends, counted from the end of its start; 0: never */
     uint64_t last_work_ns;
     uint64_t last_drain_ns;

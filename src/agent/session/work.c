@@ -194,7 +194,7 @@ void session_begin_span(struct session *s)
 {
     atomic_store(&shut_ns, 0);
     if (vm.late && changes_classes(s)) {
-        s->started_ns = now_ns();
+        s->started_ns = s->span_ns;
         s->save_due_ns = s->started_ns + SESSION_SAVE_NS;
         if (s->out.jfr) {
             jfr_writer_starts(s->out.jfr, s->started_ns);

@@ -197,3 +197,16 @@ def test_the_head_says_how_long_the_selected_part_is(jdk, tmp_path):
     assert " of 1 name in 0.8 s\n" in lab.output("requests", *part)
     assert "critical path of 750 ms" in lab.output("threads", "critical-path", *part)
     assert shown("threads", "critical-path", "--json", *part)["makespan_ns"] == 750_000_000
+
+
+@pytest.mark.jdks(17, 25)
+def test_nothing_is_counted_from_before_the_span(jdk, tmp_path, record_property):
+    """Ten recordings one after the other: allocations that were counted while the counts were cleared would be too many."""
+    ticking, out, found = Ticking(jdk, tmp_path / "said"), tmp_path / "a.jfr", []
+    for _ in range(10):
+        done = lab.jvmscope("attach", "--alloc=exact", *INCLUDE, "-t", "300ms", "-o", out, ticking.process.pid)
+        assert done.returncode == 0, done.stderr
+        found.append((*ticking.between(*span(out)), *alloc(out)))
+    record_property("found", str(found))
+    print(found)
+    assert all(least - 30 <= n <= most for least, most, n in found), found
