@@ -12,7 +12,7 @@ import lab
 MS = 1_000_000
 CAPTURES = {"exceptions": ("--exceptions", "--include", "java.*"), "live": ("--live", "--include", "java.*"),
             "times": ("--cpu=times", "--include", "java.util.*"), "trace": ("--trace", "java.util.*")}
-DAILY = {(17, "exceptions"), (17, "live"), (25, "times"), (25, "trace")}
+DAILY = {(17, "exceptions"), (25, "times")}
 AT_ONCE = {11: 4, 17: 128, 25: 128}  # classes
 FELT, LONG, CLASS = 4 * MS, 40 * MS, 30 * MS  # a longer stop counts; its length counts up to this; pauses of a class at most
 

@@ -101,7 +101,7 @@ def test_what_is_counted_is_of_the_span(jdk, tmp_path, record_property):
     found, wrong = {}, {}
     for name, options, counts in runs:
         out = tmp_path / f"{name}.jfr"
-        done = lab.jvmscope("attach", *options, "-t", "2s", "-o", out, ticking.process.pid)
+        done = lab.jvmscope("attach", *options, "-t", "1s", "-o", out, ticking.process.pid)
         assert done.returncode == 0, (name, done.stderr)
         least, most = ticking.between(*span(out))
         numbers = [n for count in counts for n in count(out)]

@@ -187,7 +187,7 @@ MUTANT_OPTIONS = {
     "hidden-threads": ",only=33,sample=5,dumps=0",  # no other event has threads
     "forgetful-dump": ",only=33+34+42,sample=0,dumps=20,collect=1",  # an agent that is told of no objects
 }
-QUICK = ("class-of-class", "unannounced-thread", "untold-object", "class-before-objects", "class-before-its-object",
+QUICK = ("class-of-class", "unannounced-thread", "untold-object", "class-before-its-object",
          4)  # some 50,000 objects are requested again and again, which ends in time only if not each request walks the heap
 
 
