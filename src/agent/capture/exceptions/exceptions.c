@@ -186,7 +186,8 @@ static void write_throw(JNIEnv *jni, const struct throw *t, const struct thread 
     char message[3 * MESSAGE_MAX + 1];
     struct jfr_event event;
     size_t room = strlen(row->class_name) + strlen(row->place) +
-                  (row->caught ? strlen(row->caught) : 0) + sizeof(message) + 512;
+                  (row->caught ? strlen(row->caught) : 0) + (self->name ? strlen(self->name) : 0) +
+                  sizeof(message) + 512;
     read_message(jni, e, message);
     if (!jfr_begin(w, thrown.types[1], room, &event))
         return;
