@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Of the requests of a name in one upload, this share is slow ... */
@@ -24,6 +25,7 @@ struct causes {
     struct request_ledger *l;
     struct thread_activities activities;
     uint32_t type;
+    double share; /* the weight of the current request, as a multiple of the mean of its name */
 };
 
 /* "[lock]", "[shop.Stock]": what is no code. */
@@ -69,7 +71,7 @@ static int add(struct causes *c, const struct request *q, const struct request_p
                                   .stack = (uint32_t)stack,
                                   .request = c->s->names.data[q->name],
                                   .count = first, /* so that the counts are those of requests */
-                                  .weight = ns};
+                                  .weight = (uint64_t)((double)ns * c->share + 0.5)};
     return stack < 0 ? (int)stack : batch_sample(c->b, q->end_ns, sample);
 }
 
@@ -92,21 +94,43 @@ static int add_part(struct causes *c, const struct request *q, const struct requ
     return r == 0 && left ? add(c, q, p, method, left, first) : r;
 }
 
+static bool has_causes(const struct causes *c, const struct request *q)
+{
+    return q->weight > 0 && fleet_reading_includes(c->s->how, q->end_ns);
+}
+
+/*
+ * Requests stand for different numbers of others. The times of each are multiplied by its share, so
+ * that the sum of all divided by their number is the mean that the recording itself shows.
+ */
 static int add_latencies(struct causes *c)
 {
     const struct requests *requests = &c->s->requests;
+
+    struct mean {
+        double weight;
+        uint64_t n;
+    } *means = calloc(requests->names.len + 1, sizeof(*means));
     struct request_parts parts = {0};
-    int r = 0;
+    int r = means ? 0 : -ENOMEM;
     for (size_t i = 0; i < requests->list.len && r == 0; i++) {
         const struct request *q = &requests->list.data[i];
-        if (!fleet_reading_includes(c->s->how, q->end_ns) ||
-            !request_is_sampled(&requests->names.data[q->name], q))
+        if (!has_causes(c, q))
             continue;
+        means[q->name].weight += (double)q->weight;
+        means[q->name].n++;
+    }
+    for (size_t i = 0; i < requests->list.len && r == 0; i++) {
+        const struct request *q = &requests->list.data[i];
+        if (!has_causes(c, q))
+            continue;
+        c->share = (double)q->weight * (double)means[q->name].n / means[q->name].weight;
         r = request_parts(c->l, q, &parts);
         for (size_t k = 0; k < parts.rows.len && r == 0; k++)
             r = add_part(c, q, &parts.rows.data[k], k == 0);
     }
     request_parts_release(&parts);
+    free(means);
     return r;
 }
 

@@ -157,7 +157,7 @@ at_each_sample bool event_begin(struct jfr_writer *w, uint32_t type, size_t room
     *ret_reason = slot ? LOST_ROOM : LOST_BUSY;
     if (!slot)
         return false;
-    if (slot_begin(w, slot, NULL, false, room ? room : 200, ret)) {
+    if (slot_begin(w, slot, NULL, false, JFR_NUMBERS_ROOM + room, ret)) {
         ret->type = type;
         return true;
     }

@@ -292,12 +292,15 @@ struct jfr_event {
     _Atomic uint32_t *span; /* for an event with blocks of its own */
 };
 
+/* Numbers take at most 9 bytes each. All those of an event have room in addition to its texts. */
+enum { JFR_NUMBERS_ROOM = 200 };
+
 /*
  * Begins an event of a type (an enum jfr_builtin, or an id from jfr_declare). `room` is an upper
- * bound for the bytes of its fields: a number takes at most 9, a string 5 + its bytes; 0 stands for
- * 200. Returns false when the event is lost, which is counted. Between begin and commit the caller
- * holds a slot and must do nothing but put the fields, in the order of the type's row: first
- * startTime, and duration, eventThread and stackTrace if the row has them.
+ * bound for the bytes of its texts: each takes 5 in addition to its length. Returns false when the
+ * event is lost, which is counted. Between begin and commit the caller holds a slot and must do
+ * nothing but put the fields, in the order of the type's row: first startTime, and duration,
+ * eventThread and stackTrace if the row has them.
  */
 bool jfr_begin(struct jfr_writer *w, uint32_t type, size_t room, struct jfr_event *ret);
 /*

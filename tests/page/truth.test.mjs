@@ -123,7 +123,7 @@ test("times that are not known are marked and stand behind the others, and calls
     assert.ok(marked.includes(true), "a program of half a second has methods of few readings");
     rows.forEach(([method, , count], i) => {
       assert.equal(marked[i], !known.get(method), method);
-      assert.equal(Number(count.replace(/\s/g, "")), calls.get(method), method);
+      assert.equal(Number(count.replace(/,/g, "")), calls.get(method), method);
     });
     assert.deepEqual(marked, [...marked].sort());
     assert.deepEqual(page.problems, []);

@@ -302,6 +302,30 @@ static void what_does_not_fit_is_counted(void **state)
     recording_close(r);
 }
 
+/* Only texts need room of their own, wherever in a block an event begins. */
+static void numbers_always_fit(void **state)
+{
+    struct jfr_event e;
+    char text[64];
+    memset(text, 'x', sizeof(text));
+    for (size_t i = 0; i < 5000; i++) {
+        size_t len = 1 + i % sizeof(text);
+        assert_true(jfr_begin_growing(w, JFR_LOST, 5 + len, &e));
+        jfr_put_time(&e, now_ns());
+        jfr_put_long(&e, INT64_MIN);
+        jfr_put_string_id(&e, 0);
+        jfr_put_string_id(&e, 0);
+        jfr_put_string_n(&e, text, len);
+        jfr_put_long(&e, INT64_MIN);
+        jfr_put_long(&e, INT64_MIN);
+        jfr_put_string(&e, "");
+        jfr_commit(&e);
+    }
+    struct jfr_counters n;
+    jfr_writer_counters(w, &n);
+    assert_int_equal(n.lost_size, 0);
+}
+
 /* A worker that sleeps until it is woken must be in time, however fast the file grows. */
 static void the_worker_is_woken_before_there_is_no_room(void **state)
 {
@@ -454,6 +478,7 @@ int main(void)
                                         close_writer),
         cmocka_unit_test_setup_teardown(order_of_time_crosses_chunks, open_writer, close_writer),
         cmocka_unit_test_setup_teardown(what_does_not_fit_is_counted, open_writer, close_writer),
+        cmocka_unit_test_setup_teardown(numbers_always_fit, open_writer, close_writer),
         cmocka_unit_test_setup_teardown(the_worker_is_woken_before_there_is_no_room, open_writer,
                                         close_writer),
         cmocka_unit_test_setup_teardown(rows_are_checked, open_writer, close_writer),

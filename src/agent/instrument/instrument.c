@@ -99,7 +99,9 @@ static bool client_wants(const struct instrument_client *c, struct str name)
         return c->object;
     if (str_is(name, "java/lang/Thread"))
         return c->thread;
-    return c->wants ? !choice_never(name) && c->wants(name) : class_chosen(name);
+    if (c->wants)
+        return !choice_never(name) && c->wants(name);
+    return class_chosen(name) && !(c->skips && c->skips(name));
 }
 
 bool instrument_any_client(void)

@@ -59,6 +59,11 @@ struct instrument_client {
      */
     bool (*wants)(struct str class_name);
     /*
+     * Classes that the patterns of instrument_choose select and this client never changes: they are
+     * not offered to it, and not transformed for it. May be NULL; any thread.
+     */
+    bool (*skips)(struct str class_name);
+    /*
      * Is offered only loaded classes: those that instrument_on finds, and others when they are
      * prepared. If the verifier rejects a class's new code, the class keeps its old code.
      */

@@ -117,7 +117,9 @@ static bool is_offered(const struct instrument_client *client, const struct inst
         return c->object ? client->object : client->thread;
     if (client->loaded_only && !c->loaded)
         return false;
-    return client->wants ? client->wants(c->name) : instrument_chosen(c->name, method);
+    if (client->wants)
+        return client->wants(c->name);
+    return instrument_chosen(c->name, method) && !(client->skips && client->skips(c->name));
 }
 
 static bool any_offered(const struct instrument_class *c, struct str method)

@@ -290,6 +290,19 @@ def test_only_classes_that_a_capture_changes_are_handed_to_the_vm(jdk, jvmscope,
             server.kill()
 
 
+@pytest.mark.jdks(17, 25)
+def test_coverage_of_a_program_leaves_the_classes_of_the_jdk_alone(jdk, jvmscope, tmp_path):
+    """None of them is handed to the VM, which would take seconds of pauses for nothing."""
+    log = tmp_path / "log"
+    with jdk.start_java("Ticks", stdout=subprocess.PIPE, jvm=(f"-Xlog:redefine+class*=info:file={log}",)) as process:
+        try:
+            process.stdout.readline()
+            assert jvmscope("attach", "--cover", "-t", "300ms", "-o", tmp_path / "x.jfr", process.pid).returncode == 0
+            assert changed_by_the_vm(log) == {"Ticks"}
+        finally:
+            process.kill()
+
+
 NO_PIDFD = """
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -319,7 +319,8 @@ def test_a_page_of_a_part_says_what_is_of_the_whole(traced, tmp_path):
 
 def test_the_time_of_threads_without_samples_is_told(traced, tmp_path):
     """With the amount that report shows; nothing is told of it where threads were chosen."""
-    for part in ([], ["--from", "0.3s"]):
+    third = lab.read_json("report", "--json", traced)["span_ns"] // 3000
+    for part in ([], ["--from", f"{third}us"]):
         cpu = report(traced, *part)["samples"]["cpu_time_ns"]
         others = sum(ns for what, ns in cpu.items() if what not in ("process", "java", "not sampled"))
         for extension in set(STACKS) - {".html", ".jfr"}:

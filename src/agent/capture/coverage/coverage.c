@@ -122,8 +122,6 @@ static int insert(struct edit *e, const struct cover_point *p, uint32_t number, 
 static int cover_edit(const struct instrument_class *c, struct edit *e)
 {
     int r = 0;
-    if (!cover.all && instrument_is_jdk(c->name))
-        return 0;
     if (!patience_lock(&cover.lock)) {
         cover.stopped++;
         return -EAGAIN;
@@ -143,7 +141,13 @@ static int cover_edit(const struct instrument_class *c, struct edit *e)
     return hit < 0 ? hit : r < 0 ? r : 1;
 }
 
-static const struct instrument_client client = {.name = "cover", .edit = cover_edit};
+static bool cover_skips(struct str class_name)
+{
+    return !cover.all && instrument_is_jdk(class_name);
+}
+
+static const struct instrument_client client = {
+    .name = "cover", .edit = cover_edit, .skips = cover_skips};
 
 static bool cover_wanted(const struct options *o)
 {
