@@ -25,7 +25,8 @@ def check_crowd(jdk, tmp_path, *args, jvm=()):
     assert done.returncode == 0 and not done.stderr, done.stderr
     crowd = {name: [int(n) for n in numbers] for name, *numbers in (line.split() for line in done.stdout.splitlines())}
     assert len(crowd) >= 4
-    for name, (took, delay, cpu) in list(crowd.items())[:4]:
+    measured = 0
+    for name, (took, delay, cpu) in list(crowd.items()) if args else list(crowd.items())[:4]:
         shown = lab.jvmscope("threads", "critical-path", "--json", "--end", name, out)
         assert shown.returncode == 0, shown.stderr
         path = json.loads(shown.stdout)
@@ -35,6 +36,10 @@ def check_crowd(jdk, tmp_path, *args, jvm=()):
                 states[s["state"]] = states.get(s["state"], 0) + s["ns"]
                 # Where in a run a processor was missing is not known; when a virtual thread had no carrier is.
                 assert s["state"] != "preempted" or s["inferred"] or args
+        # When a virtual thread reads a file, JDK 21 may start another carrier, with a lock: the path then goes on with its owner.
+        if args and sum(states.values()) < 0.9 * took:
+            continue
+        measured += 1
         # Four times as many as there are processors: most of the time a thread has none.
         assert delay > 0.3 * took, (name, took, delay)
         # Linux counts the delays within waits for files too; before and behind what the program times lie the thread's own
@@ -44,3 +49,4 @@ def check_crowd(jdk, tmp_path, *args, jvm=()):
         # CPU time.
         stolen = max(took - delay - cpu, 0)
         assert 0.95 * delay - others <= states["preempted"] <= 1.05 * delay + outside + stolen, (name, took, delay, cpu, states)
+    assert measured >= 4
