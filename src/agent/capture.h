@@ -59,20 +59,22 @@ struct capture {
     int (*load)(struct session *s, struct buf *why);
     int (*start)(struct session *s, JNIEnv *jni, struct buf *why);
     /*
-     * All rows have started, and the recording begins: in a VM that ran before (vm.late), what a
-     * row has counted since its start is of the time in which classes were changed. A row that
-     * changes classes and has this function records nothing of that time. For the others the
-     * recording states since when they did (session/work.c).
+     * All rows have started, and the recording begins: in a VM that was already running (vm.late),
+     * a row has counted since its start what happened while classes were changed. A row that
+     * changes classes and has this function records nothing of that time. For the other rows the
+     * recording states when they began (session/work.c).
      */
     int (*begin)(struct session *s, JNIEnv *jni, struct buf *why);
     /*
-     * The recording ends: what happens from now on does not belong to it. For rows that go on
-     * writing what has a time while the dumps of the others take theirs.
+     * Called when the recording ends; what happens from now on is not part of it. Rows that record
+     * events with times need this, because they would otherwise continue while other rows write
+     * their final counts.
      */
     void (*shut)(void);
     /*
-     * Whether it records so much that the end would not come otherwise: then the recording ends,
-     * and is shut, when it is first known that it is to. From any thread, also when the row is off.
+     * Returns true if the row records so much that the recording would never end otherwise. The
+     * recording is then shut as soon as its end is requested. Called from any thread, also when the
+     * row is off.
      */
     bool (*floods)(void);
     void (*stop)(struct session *s, JNIEnv *jni);

@@ -73,7 +73,7 @@ static void leave(struct collector *c, struct holder *p)
     p->current = 0;
 }
 
-/* The thread certainly does not have a lock any more at a time. */
+/* Records that the thread certainly no longer holds a lock at a time. */
 static void not_after(const struct collector *c, uint32_t slot, uint64_t at)
 {
     uint64_t start = c->holds->slots[slot].start,

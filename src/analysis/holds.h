@@ -16,9 +16,9 @@
     1 /* seen as held when another thread began to wait; it began earlier \
        */
 /*
- * Nobody waited for the end: it is where the thread was last seen in the method that took the lock,
- * or after the median length of its kind. It may be as early as the start, and as late as
- * hold_latest().
+ * No thread waited for the release, so the end is inferred: it is when the thread was last seen in
+ * the method that took the lock, or the start plus the median length of holds of this kind. The
+ * true end may be as early as the start and as late as hold_latest().
  */
 #define HOLD_END_INFERRED 2
 #define HOLD_INFERRED     (HOLD_START_INFERRED | HOLD_END_INFERRED)
@@ -50,7 +50,7 @@ struct hold_side {
      * this long or longer
      */
     uint32_t wake_ns;
-    /* of an inferred end: how long after the start it lies at most; UINT32_MAX: this or longer */
+    /* the most by which an inferred end can follow the start; UINT32_MAX: this or longer */
     uint32_t most_us;
     /*
      * Not an attribute of this slot's hold: holds are numbered in the order in which they were

@@ -116,8 +116,8 @@ uint64_t replay_part(struct replay *r, uint32_t n, uint64_t to);
 bool replay_arbitrates(const struct timeline *t);
 /*
  * Replays with locks given in the order in which threads arrive in the new schedule. Returns 1; 0
- * when it cannot go on, with the times unchanged; or -ENOMEM. holds: of all locks, with links, in
- * which it sets the releases; the same can be given again.
+ * when it cannot go on, with the times unchanged; or -ENOMEM. holds: those of all locks, with
+ * links; it sets their releases, and they can be passed again.
  */
 int replay_arbitrated(struct replay *r, const struct holds *holds, uint64_t *times) must_check;
 

@@ -5,8 +5,8 @@
 #include "profile/requests.h"
 
 /*
- * Estimates the bytes that all threads allocated while they worked for the requests of each name,
- * each request times its weight; those of a request within another one are the outer one's too.
+ * Estimates the bytes that all threads allocated while they worked for the requests of each name.
+ * Each request counts with its weight. The bytes of a nested request count for the outer one too.
  * Returns 0 or -ENOMEM. The caller frees the array, which has an element for each of
  * requests.names.
  */

@@ -256,7 +256,9 @@ static int by_share(const void *a, const void *b)
 
 /* ---- which are slow, and which are typical ---- */
 
-/* From so many slow requests with a weight on, those without one are left out of the means. */
+/*
+ * If at least this many slow requests have a weight, those without one are left out of the means.
+ */
 enum { SAMPLED_LEAST = 30 };
 
 static uint64_t latency(const struct requests *r, uint32_t i)
@@ -264,7 +266,7 @@ static uint64_t latency(const struct requests *r, uint32_t i)
     return (uint64_t)(r->list.data[i].end_ns - r->list.data[i].start_ns);
 }
 
-/* Sets from which latency on the requests are slow, and how many these are, kept or not. */
+/* Sets the latency from which requests are slow, and the number of slow requests, kept or not. */
 static void limits(const struct requests *r, const struct request_name *n, uint32_t fastest,
                    struct request_group *g)
 {
@@ -318,7 +320,10 @@ static int choose(const struct requests *r, uint32_t name, const struct group_op
     uint32_t sampled = 0;
     for (uint32_t i = slow; i < n->count; i++)
         sampled += r->list.data[list[i]].weight > 0;
-    /* The slowest alone would not stand for all slow ones; few of the sample would say little. */
+    /*
+     * The slowest alone would not represent all slow requests, and a few of the sample would give a
+     * poor estimate.
+     */
     g->equal = n->count == n->all || sampled < SAMPLED_LEAST;
     int e = 0;
     for (uint32_t i = slow; e == 0 && i < n->count; i++)

@@ -37,9 +37,9 @@ struct request_group {
     uint64_t limit_ns; /* the least latency of a slow request */
     uint64_t all;      /* slow requests, kept or not */
     uint32_t kept;     /* those in the recording: the last ones of the name in by_name */
-    /* Numbers of requests.list. Of more than a few slow ones, those with a weight. */
+    /* Indices of requests.list. Where more than a few are slow, only those with a weight. */
     VEC(uint32_t) slow, typical;
-    bool equal;                         /* the slow ones count alike, not by their weight */
+    bool equal;                         /* all slow ones count the same, whatever their weight */
     double slow_weight, typical_weight; /* sums */
     double slow_mean_ns, typical_mean_ns;
     VEC(struct group_cause) causes; /* the largest share first */
@@ -54,7 +54,9 @@ int request_group(struct request_ledger *l, const struct requests *r, const stru
                   struct request_group *ret) must_check;
 void request_group_release(struct request_group *g);
 
-/* What the requests of a name spent their time on: sums over those with a weight, times it. */
+/*
+ * What the requests of a name spent their time on: sums over those with a weight, multiplied by it.
+ */
 struct name_sums {
     uint64_t requests; /* how many have a weight */
     double weight, latency_ns, cpu_ns, ns[REQUEST_CAUSES];

@@ -31,12 +31,15 @@ void hold_list_release(struct hold_list *l);
  */
 int hold_list_keep(struct timeline *t, struct holds *h) must_check;
 
-/* Where holds end whose end is inferred: where that is likely, at once, or as late as possible. */
+/*
+ * Which end to assume for holds whose end is inferred: the likely one, the earliest (at once), or
+ * the latest possible one.
+ */
 enum hold_ends { HOLD_ENDS_LIKELY, HOLD_ENDS_AT_ONCE, HOLD_ENDS_LATE, HOLD_ENDS };
 
 /*
- * Computes by how many ns the time inside these locks' sections can be less, and more, than is
- * likely, because ends are inferred; saturated.
+ * Computes by how many ns the time inside the sections of these locks can be below, and above, the
+ * likely time, because ends are inferred. The results saturate.
  */
 void hold_list_unsure(const struct hold_list *l, const struct timeline *t, const uint8_t *wanted,
                       uint64_t *ret_less, uint64_t *ret_more);

@@ -473,7 +473,7 @@ static int what_if_with(const struct timeline *t, const struct path_options *o,
     return result == -ERANGE ? what_if_in(t, o, what, factor, all, ret) : result;
 }
 
-/* Replays with the locks in the order recorded and inferred ends elsewhere. */
+/* Replays with locks in the recorded order and with other inferred ends. */
 static int replay_with_ends(const struct path_part *p, const struct scaled *what, double factor,
                             size_t n_times, uint64_t *ret)
 {
@@ -499,8 +499,9 @@ static uint64_t moved(uint64_t ns, int64_t by)
 }
 
 /*
- * Widens the interval by what changes with the earliest and the latest ends that the recording
- * allows, where these matter: a thousandth of the time is less than one run differs from the next.
+ * Widens the interval to the results for the earliest and the latest ends that the recording
+ * allows. Changes of less than a thousandth of the time are ignored, because two runs differ by
+ * more.
  */
 static int widen(const struct timeline *t, const struct path_options *o, struct scaled *what,
                  double factor, struct what_if_answer *a)

@@ -29,7 +29,7 @@ struct what_if_answer {
      * does not lead to the end
      */
     uint32_t decided_anew;
-    /* whether the recording does not say when sections ended for which nobody waited */
+    /* true if the ends of sections are inferred because no thread waited for them */
     uint32_t ends_inferred;
     uint64_t scaled_ns; /* own time of all threads that was inside */
     /* arbitrated with the factor 1; 0 when the order was not decided anew */

@@ -35,8 +35,9 @@ static inline uint64_t latency_least_ns(uint32_t bucket)
 }
 
 /*
- * The latency that stands for those of a bucket: its middle, which is off by at most half of its
- * width, and for the first bucket, where that would be off by any factor, the longest.
+ * The latency that represents a bucket: its middle, with an error of at most half its width. The
+ * first bucket is represented by its longest latency, because the relative error of its middle
+ * would have no bound.
  */
 static inline uint64_t latency_of_bucket(uint32_t bucket)
 {

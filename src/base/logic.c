@@ -167,7 +167,7 @@ int logic_parse(struct logic_parser *p, const char *text)
     return 0;
 }
 
-/* A comparison as an interval: *ret_open if its end does not belong to it. */
+/* A comparison as an interval; *ret_open is true if its end is not part of it. */
 static void interval(enum logic_op op, double n, double ret[2], bool ret_open[2])
 {
     bool greater = op == LOGIC_GT || op == LOGIC_GE, less = op == LOGIC_LT || op == LOGIC_LE;

@@ -162,7 +162,7 @@ static enum wait_end wait_for(const struct vm *vm, uint64_t time_ns, int file)
     bool ended = false, stopped = false;
     for (; passed < time_ns && !interrupted && !ended && !stopped; passed = now_ns() - start) {
         uint64_t left_ms = (time_ns - passed) / NS_PER_MS + 1;
-        /* There is no descriptor of a VM that has ended already, nor in some sandboxes. */
+        /* A VM that has already ended has no descriptor, and some sandboxes do not provide one. */
         ended = poll(&p, 1, (int)MIN(left_ms, UINT64_C(100))) > 0 || (end < 0 && vm_has_ended(vm));
         stopped = recorded_ended(&recorded);
         progress_update(&progress, passed, time_ns);

@@ -34,7 +34,7 @@ struct row {
     struct str label;
     struct side of[2]; /* base and new recording */
     double change;     /* of self, as a fraction of the whole */
-    bool known[2];     /* by side: it is certain that self is there, or that it is not */
+    bool known[2];     /* by side: self is certainly above zero, or certainly zero */
     bool few;          /* neither side is known, so the change is rough */
 };
 

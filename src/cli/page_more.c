@@ -62,7 +62,9 @@ static int put_heap(const struct more *s, struct json *j)
     return 0;
 }
 
-/* What a recording has data for is a member of the page's JSON, of which a view is made. */
+/*
+ * Each kind of data that a recording has becomes a member of the page's JSON, and a view shows it.
+ */
 static const struct {
     const char *key;
     int (*put)(const struct more *s, struct json *j);

@@ -120,7 +120,7 @@ static struct call_interval interval_of(const struct times_table *t, uint64_t re
     return call_interval(readings, t->ns_a_reading, cost_ns);
 }
 
-/* Whether so many readings say anything of a time. */
+/* Whether this many readings are enough to state a time. */
 static bool is_enough(const struct times_table *t, uint64_t readings)
 {
     return t->timed_by_readings && readings >= FEWEST_READINGS;
@@ -177,8 +177,8 @@ static const char *signed_time(char to[32], int64_t ns)
 }
 
 /*
- * Prints a time: with a mark when it rests on too little, "-" without any reading of the clock, or
- * when the cost of counting is more than what these few readings show.
+ * Prints a time, with a mark if it rests on too few readings. Prints "-" if there is no reading of
+ * the clock, or if the cost of counting exceeds what the few readings show.
  */
 static const char *read_time(const struct times_table *t, char to[40], int64_t ns,
                              uint64_t readings, bool known)

@@ -39,7 +39,7 @@ struct export_format {
     bool any;              /* also accepts recordings without samples */
     bool one_metric;       /* holds samples of one kind, not also the other ones */
     unsigned holds;        /* enum export_kind: what it has a place for; the rest is left out */
-    unsigned follows;      /* enum export_selection: by what a part of it is selected */
+    unsigned follows;      /* enum export_selection: what can select a part of it */
     /*
      * Writes to `out`. Returns 0, or a negative errno with the reason in why, which may stay empty.
      * The caller checks for stdio errors.

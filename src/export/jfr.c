@@ -210,7 +210,10 @@ static bool copy_chunk(struct chunk *c, const uint8_t *file, uint64_t begin, uin
     return c->metadata != 0;
 }
 
-/* The span of a chunk in a part of the time is what the two have in common; it may be empty. */
+/*
+ * In a part of the time, the span of a chunk is its intersection with that part, which may be
+ * empty.
+ */
 static void set_span(const struct selecting *s, uint8_t *head)
 {
     const struct profile_filter *f = &s->source->filter;

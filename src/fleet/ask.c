@@ -161,8 +161,8 @@ int ask_check(const struct ask_param *params, size_t n, struct buf *why)
 /* ---- what answers share */
 
 /*
- * Keys of a metric's sums: "cpu_samples" and "cpu_ns", how many samples the latter lacks, and what
- * of it rests on how many readings of a clock.
+ * Writes a metric's sums: "cpu_samples" and "cpu_ns", the number of samples without a time, the
+ * number of readings of a clock, and the time that rests on them.
  */
 void ask_put_sums(struct json *j, const char *metric, struct sum sum)
 {

@@ -22,8 +22,8 @@ int cause_sums_read(struct cause_sums *ret, struct store *s, struct store_read *
 void cause_sums_release(struct cause_sums *c);
 
 /*
- * Members "causes" of a request of a service, and how many of `all` such requests these are of: the
- * details of the others were not kept.
+ * Writes the member "causes" of a request of a service, and how many of `all` such requests the
+ * causes describe. The details of the others were not kept.
  */
 int cause_sums_put(struct asker *a, struct store_read *r, const struct cause_sums *c,
                    const char *service, const char *request, uint64_t all) must_check;

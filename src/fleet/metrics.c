@@ -37,7 +37,10 @@ static bool is_same(const struct store_series *a, const struct store_series *b)
            strcmp(a->instance, b->instance) == 0;
 }
 
-/* Series that differ in other labels alone would have lines of one name and are one VM. */
+/*
+ * Series that differ only in other labels would have the same name in the output, so they count as
+ * one VM.
+ */
 static int64_t add_vm(struct collecting *c, const struct store_series *s)
 {
     for (size_t i = 0; i < c->vms.len; i++)
@@ -91,7 +94,7 @@ static int by_name(const void *left, const void *right)
 
 /* ---- the text */
 
-/* What is made of a figure's sums. */
+/* How a gauge is computed from a figure's sums. */
 enum gauge_of { MEAN_OF_LATEST, NUMBER_OF_MINUTE, SECONDS_OF_MINUTE, MOST_OF_MINUTE, CORES };
 
 static const struct gauge {
@@ -130,8 +133,8 @@ static bool has(const struct vm_now *vm, int64_t minute)
 }
 
 /*
- * The minute that a gauge is of; -1: none. Nothing of a figure in a minute of others is 0 if the VM
- * sends this figure at all.
+ * The minute that a gauge describes; -1: none. If the VM sends a figure at all, the figure is 0 in
+ * a minute that only has others.
  */
 static int64_t minute_of(const struct collecting *c, const struct vm_now *vm, const struct gauge *g)
 {

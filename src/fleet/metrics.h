@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 /*
- * METRICS_SPAN_S: VMs that sent nothing for so long are left out. METRICS_VMS_MAX: how many VMs are
- * shown; of the others, the number is.
+ * METRICS_SPAN_S: VMs that have sent nothing for this long are left out. METRICS_VMS_MAX: the most
+ * VMs that are shown; the others are only counted.
  */
 enum { METRICS_SPAN_S = 15 * 60, METRICS_VMS_MAX = 1000 };
 

@@ -11,11 +11,11 @@ struct sum {
 };
 
 /*
- * The weight below which times rest on too few readings to be known (profile_least_weight), by the
- * sum of all; 0: no times rest on readings.
+ * Computes, from the sum of all, the weight below which times rest on too few readings to be known
+ * (profile_least_weight). 0: no times rest on readings.
  */
 uint64_t sum_least(struct sum all);
-/* Whether a part is not known. What comes from other clocks, too, is. */
+/* Whether a part rests on too few readings. A part that also has times of other clocks does not. */
 bool sum_is_few(struct sum part, uint64_t least);
 
 /* Whether a block's times rest on readings. */

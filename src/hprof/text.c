@@ -108,8 +108,8 @@ int hprof_text_init(struct hprof_text *t, struct hprof_sink sink, time_t created
 }
 
 /*
- * The beginnings of a text that lacks its first line, except for TRACE, which its number follows at
- * once.
+ * How a text that lacks its first line may begin. TRACE is not listed, because a number follows it
+ * directly.
  */
 static const char *const first_words[] = {
     "count callee caller time\n",

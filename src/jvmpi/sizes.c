@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sizes of objects. For an object of java.lang.Class JDK 8 answers the size of its own description
- * of the class, and not that of the object, which VMObjectAlloc and the walks of the heap have. The
- * object holds the class's static variables after the fields that all objects of java.lang.Class
- * have; so its size follows from those, which is checked once with the classes that are there.
- * Where that is not so, and for classes that are not linked, a walk over the objects of
- * java.lang.Class reads it. The answer is right where there is no description: for primitive types,
- * and for the second object that a redefinition makes, which belongs to no class afterwards and
- * looks like that of void.
+ * Sizes of objects. For an object of java.lang.Class, GetObjectSize of JDK 8 returns the size of
+ * the VM's description of the class, not the size of the object, which VMObjectAlloc and heap walks
+ * report. The object holds the class's static variables after the fields that all objects of
+ * java.lang.Class have, so its size can be computed from these. This is checked once with the
+ * loaded classes. Where it does not hold, and for classes that are not linked, a walk over the
+ * objects of java.lang.Class reads the size. GetObjectSize is right where there is no description:
+ * for primitive types, and for the second object that a redefinition creates, which belongs to no
+ * class afterwards and looks like that of void.
  */
 #include "jvmpi/sizes.h"
 #include "agent/vm/loaded_classes.h"

@@ -28,7 +28,7 @@ struct page_source {
     enum profile_metric metric; /* the one that the page shows first */
     struct profile_filter filter;
     const char *warning; /* what is wrong with the recording, or NULL */
-    /* With a filter: what is shown of the whole recording nevertheless, or NULL. */
+    /* With a filter: the kinds of data that still cover the whole recording, or NULL. */
     const char *whole;
     /*
      * Further members of the page's JSON object, without its braces, which follow the profile and

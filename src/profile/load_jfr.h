@@ -118,10 +118,10 @@ int load_settle_totals(struct reading *r) must_check;
  * load_settle_totals. Returns 0 or -ENOMEM.
  *
  * Which part of the probes' cost lies in a method and which in its caller is not known, so a time
- * without that cost may be below zero, and its caller's is then too large by as much. What is below
- * zero is added to the nearest caller, and what no caller can bear is left out: the probes have
- * cost less than was measured. No time is negative afterwards, and every table, tree and format
- * shows the same sum.
+ * without that cost may be below zero, and its caller's is then too large by as much. A time below
+ * zero is set to zero, and the difference is subtracted from the nearest caller. What is left when
+ * no caller remains is dropped: the probes have cost less than was measured. No time is negative
+ * afterwards, and every table, tree and format shows the same sum.
  */
 int load_settle_times(struct reading *r) must_check;
 

@@ -305,7 +305,10 @@ static double seconds(const struct losses *l, int64_t ns)
     return (double)MAX(ns - l->start_ns, INT64_C(0)) / 1e9;
 }
 
-/* For methods that were running when the recording began, what is done with them from now on. */
+/*
+ * For methods that were running when the recording began: what is done with them from their next
+ * call on. Otherwise NULL.
+ */
 static const char *ran_before(const struct loss *loss)
 {
     static const char begin[] = "what ran when it began is ";

@@ -110,7 +110,7 @@ bool losses_unended_sentence(const struct losses *l, struct buf *out);
 /*
  * Writes the members "lost", "losses" and "unended" of the open object. "lost" counts what these
  * captures lost (NULL: all captures); "losses" lists the losses of all captures, "reduced" what the
- * budget reduced, "before" by which capture something was recorded before the recording began, and
- * how long. "counted" says until when each capture's counts are there if the end is missing.
+ * budget reduced, "before" lists the captures that recorded before the recording began, and for how
+ * long. "counted" says up to when each capture's counts are complete if the end is missing.
  */
 void losses_json(const struct losses *l, const char *const *captures, struct json *j);

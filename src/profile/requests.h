@@ -66,7 +66,7 @@ struct request_count {
 struct request_name {
     uint32_t name, kind;
     uint32_t first, count; /* its requests in requests.by_name, the fastest first */
-    uint32_t sampled;      /* how many of these are not beyond the random sample */
+    uint32_t sampled;      /* how many of these belong to the random sample */
     /*
      * whether the figures are exact and include requests that were not kept; otherwise they come
      * from the requests in the recording
@@ -137,8 +137,8 @@ struct requests {
     struct strpool strings;
     int64_t start_ns, end_ns; /* of the recording */
     /*
-     * Until when exact figures count: the end, or the last time that they were saved in a recording
-     * whose end is missing.
+     * The time up to which exact figures count: the end of the recording or, if that is missing,
+     * the last time that they were saved.
      */
     int64_t counted_ns;
     bool sampled;       /* whether the recording holds CPU samples */

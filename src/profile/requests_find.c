@@ -34,7 +34,7 @@ static uint64_t rank_of(double share, uint64_t n)
     return MIN(MAX(rank, UINT64_C(1)), n);
 }
 
-/* Returns of how many requests the histogram is by which quantiles are found; 0: of none. */
+/* Returns the number of requests in the histogram that quantiles come from; 0: there is none. */
 static uint64_t in_histogram(const struct request_name *n)
 {
     uint64_t all = 0;

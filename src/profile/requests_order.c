@@ -164,7 +164,9 @@ static int order_names(struct requests *r)
 
 /* ---- how many requests each one stands for ---- */
 
-/* From so many requests of the random sample on, the others of about their latency do not count. */
+/*
+ * If the random sample has at least this many requests of about a latency, the others do not count.
+ */
 enum { SAMPLED_LEAST = 30 };
 
 /* Requests of about the same latency. */

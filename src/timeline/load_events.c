@@ -92,8 +92,8 @@ static uint32_t millis(int64_t ns)
 }
 
 /*
- * The current event is a wait of a thread: counts it if it began before the recording. There is one
- * for each thread, which may be reported while it lasts and when it ends.
+ * The current event is a wait of a thread. Counts the wait if it began before the recording. Each
+ * thread has at most one, which may be reported both while it lasts and when it ends.
  */
 static void note_before(struct loader *l, uint32_t thread)
 {

@@ -177,7 +177,7 @@ struct timeline {
     uint64_t lost_any; /* losses of any capture */
     uint64_t wake_ns;  /* how long a thread takes to wake another one; 0: unknown */
     uint64_t unbound;  /* waits that ended without a known cause */
-    /* waits that are in the recording from its beginning only and began before */
+    /* waits that began before the recording and are in it only from its beginning on */
     uint64_t began_before;
     /* the offset in the recording from which it is truncated or damaged; 0: it is complete */
     uint64_t cut_at;

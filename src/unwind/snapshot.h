@@ -2,21 +2,22 @@
 /*
  * A stack copied in a signal handler and walked later. After the program has run for an interval,
  * the caches no longer hold what a walk reads, and each of its loads depends on the previous one. A
- * copy is one stream of bytes, and its cost does not depend on their contents. The walk finds the
- * stack as it was, and the code that it leads through as it is by then:
+ * copy is one stream of bytes, and its cost does not depend on their contents. The walk sees the
+ * stack as it was when it was copied, but the code as it is when the walk runs:
  *
- * - An nmethod that was known before by its compile id and has it still was there all the time. One
- * that is seen for the first time is believed when the instruction before the return address is a
- * call; one that has taken the place of another that was known ends the walk.
- * - A method is what it was while no class was unloaded (hotspot/unloads.h); otherwise one that was
- * not known at the time gets no check, so that nobody names it. What redefinition replaces is freed
- * without that, once no thread is in it, at a later safepoint, and nothing reports it. Its memory
- * goes to the same class loader's next metadata: between copy and walk the thread must have left
- * the method, its class have been redefined, the method freed and another made there, into whose
- *   bytecodes the frame's pointer happens to lead. That is the same method's next version, or the
- * frame is wrong.
+ * - An nmethod that was known before and still has the same compile id was there all the time. One
+ *   that is seen for the first time is accepted if the instruction before the return address is a
+ *   call. One that has replaced a known nmethod ends the walk.
+ * - A method is unchanged as long as no class was unloaded (hotspot/unloads.h). After an unload, a
+ *   method that was not known at the time of the copy gets no check, so it is never named.
+ *   Redefinition frees the old version of a method without unloading a class: at a later safepoint,
+ *   once no thread is in it, and without a report. Its memory is reused for metadata of the same
+ *   class loader. A frame can only be wrong if, between copy and walk, the thread left the method,
+ *   its class was redefined, the method was freed, and another method was created there into whose
+ *   bytecodes the frame's pointer happens to lead. Even then the frame is right if that is the next
+ *   version of the same method.
  * - Frames of a virtual thread in the heap are copied too, where that can be (walk_chunks) and the
- * thread runs Java or native code.
+ *   thread runs Java or native code.
  */
 #pragma once
 

@@ -39,7 +39,7 @@ struct pattern {
     enum option option;
     char *text;
     bool matched;
-    bool is_method;   /* of a class that is loaded */
+    bool is_method;   /* it names a method of a loaded class */
     char nested[256]; /* a class that has $ where the pattern has dots; "" for none */
 };
 
@@ -87,7 +87,7 @@ static bool declares_method(jclass c, struct str class_name, const char *pattern
     jmethodID *methods = NULL;
     bool is = false;
     if ((*vm.ti)->GetClassMethods(vm.ti, c, &n, &methods) != JVMTI_ERROR_NONE)
-        return true; /* the VM does not tell */
+        return true; /* the VM does not say */
     for (jint i = 0; i < n && !is; i++) {
         char *name = NULL;
         if ((*vm.ti)->GetMethodName(vm.ti, methods[i], &name, NULL, NULL) != JVMTI_ERROR_NONE)
@@ -134,7 +134,10 @@ static bool is_meant(const struct pattern *p, jclass c, struct str name)
     return choice_is_class(name, class_name) && class_declares_field(vm.ti, c, dot + 1);
 }
 
-/* Whether the class is that in front of the last dot, whose method the pattern names. */
+/*
+ * Whether the part before the last dot is the name of the class, so that the pattern names one of
+ * its methods.
+ */
 static bool names_class(const struct pattern *p, struct str name)
 {
     const char *dot = strrchr(p->text, '.');

@@ -34,7 +34,7 @@ enum { AT_START_UP = 256, AT_ONCE = 128, AT_ONCE_9_TO_12 = 4, AT_ONCE_8 = 1 };
 enum { SHARE = 200 };
 
 #define FELT_NS (4 * NS_PER_MS)
-/* if a stop took longer, the VM had no processor, which pauses would not change */
+/* if a stop took longer, the VM was waiting for a processor, and pauses would not help */
 #define LONG_NS  (40 * NS_PER_MS)
 #define SLICE_NS (20 * NS_PER_MS)
 /* Total for all batches: the user waits for them, and so do other requests to the VM. */

@@ -62,7 +62,7 @@ static bool is_overloaded(const struct running *r, unsigned i)
     return false;
 }
 
-/* With descriptors, as patterns take them, where names alone do not tell methods apart. */
+/* Names have descriptors, as in patterns, where several methods have the same name. */
 static void put_names(const struct running *r, struct buf *names)
 {
     for (unsigned i = 0; i < r->n_named; i++) {

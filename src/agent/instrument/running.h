@@ -18,5 +18,7 @@ struct method;
  */
 void instrument_lose_running(struct jfr_writer *w, JNIEnv *jni, enum jfr_loss loss,
                              bool (*is_meant)(const struct method *m));
-/* Counts the platform threads with a method on their stacks that `is_meant` says. */
+/*
+ * Counts the platform threads that have a method on their stacks for which `is_meant` returns true.
+ */
 uint64_t instrument_running_threads(JNIEnv *jni, bool (*is_meant)(const struct method *m));

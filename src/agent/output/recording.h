@@ -19,7 +19,8 @@ int recording_begin(struct jfr_writer **ret, const char *path, const struct opti
 /* Describes the VM, the system and the settings again, in a ring's new chunk. */
 void recording_restate(struct jfr_writer *w, const struct options *o);
 /*
- * Writes down who a thread was whose entry is about to be removed, although events will still name
- * it: counts are written long after what they count. To be forgotten with the writer only.
+ * Remembers the identity of a thread whose entry is about to be removed. Events may still name the
+ * thread, because counts are written long after what they count. The writer keeps this until it is
+ * released.
  */
 void recording_keep_thread(void *writer, const struct thread *t);

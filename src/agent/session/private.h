@@ -60,8 +60,9 @@ void session_save_rows(struct session *s, JNIEnv *jni);
  */
 void session_begin_span(struct session *s);
 /*
- * A recording is to end. If a row records so much that this would take long, all are shut now, and
- * this is the end that the recording states. From any thread, without the lock too.
+ * Called when the end of a recording is requested. If a row records so much that ending would take
+ * long, all rows are shut now, and the recording states this moment as its end. From any thread,
+ * with or without the lock.
  */
 void session_shut_floods(void);
 /* Flushes the rows and has them write their sections. Returns 0 or a negative errno. */

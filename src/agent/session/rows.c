@@ -188,9 +188,9 @@ int rows_load(struct session *s, struct buf *why)
 }
 
 /*
- * Begins the rows that have started; those that only count come last, because what they count has
- * no time by which it differs from what came before the span. The span begins before they clear
- * their counts, which takes a while: nothing that they count is from before it.
+ * Begins the rows that have started. Rows that only count come last, because counts have no times
+ * by which the reader could tell what happened before the span. Clearing their counts takes a
+ * while, and the span begins before that, so they count nothing that happened earlier.
  */
 static int begin_rows(struct session *s, JNIEnv *jni, struct buf *why)
 {

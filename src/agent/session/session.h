@@ -37,8 +37,8 @@ struct session {
     uint64_t on;                 /* rows whose start was called */
     uint64_t row_started_ns[64]; /* when it was called, by row */
     uint64_t started_ns;         /* when all had started: the beginning of the recording */
-    uint64_t span_ns;            /* when the counts of the rows began, in a VM that ran before */
-    uint64_t due_ns; /* when its duration ends, counted from the end of its start; 0: never */
+    uint64_t span_ns; /* when the rows began to count, in a VM that was already running */
+    uint64_t due_ns;  /* when its duration ends, counted from the end of its start; 0: never */
     uint64_t last_work_ns;
     uint64_t last_drain_ns;
     uint64_t save_due_ns; /* when the rows next save what they have counted */
@@ -91,9 +91,9 @@ int session_thread(JNIEnv *jni, const char *name, jvmtiStartFunction run, void *
  */
 int session_end(JNIEnv *jni, struct buf *why);
 /*
- * The sender will end the session next and first asks what it is. If the request to end it does not
- * come within ten seconds, it ends all the same. Does nothing to a ring, of which the sender takes
- * a copy first.
+ * The sender asks about the session before it ends it. If the request to end it does not arrive
+ * within ten seconds, the session ends all the same. A ring is left alone, because the sender
+ * copies it first.
  */
 void session_ending(void);
 /* Ends the session as if it had not begun, and removes its output. */

@@ -179,8 +179,8 @@ void session_shut_floods(void)
 }
 
 /*
- * All counts have been written; changing classes back is no part of the recording. What the rows
- * record with a time ends at the same moment, so that no part of the span lacks it.
+ * All counts have been written, and changing classes back is not part of the recording. Rows that
+ * record events with times stop at the same moment, so that their events cover the whole span.
  */
 static void end_span(struct session *s)
 {

@@ -23,7 +23,7 @@ struct thread {
     char *name, *group, *parent_group;
     _Atomic uint64_t ended_ns; /* 0: alive */
     bool own;                  /* belongs to the agent */
-    _Atomic bool counted;      /* a capture keeps counts under its serial beyond its end */
+    _Atomic bool counted; /* a capture keeps counts under its serial after the thread has ended */
 };
 
 /* Maps the table; once. -ENOMEM. */
@@ -82,8 +82,8 @@ int threads_listen(const struct thread_listener *l) must_check;
 /* waits for callbacks in progress; must not be called in one */
 void threads_unlisten(const struct thread_listener *l);
 /*
- * Removes threads that ended before ns. Before that `last`, which may be NULL, is called for each
- * one that is counted. Under the session's lock.
+ * Removes threads that ended before ns. First calls `last`, unless it is NULL, for each one that is
+ * counted. Under the session's lock.
  */
 void threads_forget_before(uint64_t ns, void (*last)(void *context, const struct thread *t),
                            void *context);

@@ -215,7 +215,10 @@ static int answer_question(struct collector *c, const struct tenant *t,
 
 /* ---- figures for Prometheus */
 
-/* The figures of the VMs are in the store; without them the collector's own are of use, too. */
+/*
+ * The figures of the VMs come from the store. If it cannot be read, the collector still reports its
+ * own figures.
+ */
 static void put_vm_metrics(struct collector *c, const struct tenant *t, struct buf *to)
 {
     _cleanup_(buf_release) struct buf out = BUF(16 << 20), why = BUF(4096);

@@ -452,7 +452,10 @@ static void print_stacks_note(struct json_object *root, const char *metric)
                COUNT_TEXT(n, "readings"), FEWEST_READINGS);
 }
 
-/* Prints the stacks of a tree in collapsed form, whole: a cut one would be another stack. */
+/*
+ * Prints the stacks of a tree in collapsed form, at full depth, because a shortened stack would be
+ * a different one.
+ */
 static void print_stacks(struct json_object *node, struct buf *path)
 {
     struct json_object *children = at(node, "children");

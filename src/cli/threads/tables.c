@@ -262,7 +262,7 @@ static bool of_class(const struct timeline *t, uint32_t object, void *arg)
 
 /*
  * Returns what the program would gain, in ns, if sections of the class took less time, computed as
- * by `what-if`. Sets *ret_inferred where when sections ended is not known.
+ * by `what-if`. Sets *ret_inferred if the ends of sections are inferred.
  */
 static uint64_t gain(struct thread_view *v, uint32_t class, double factor, bool *ret_inferred)
 {

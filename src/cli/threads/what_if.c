@@ -102,7 +102,7 @@ static void print_change(const struct what_if_answer *a, double factor, const ch
            later ? "later " : "sooner", lock, a->ends_inferred ? " (inferred)" : "");
 }
 
-/* Sections for whose end nobody waited. */
+/* Prints the range that inferred ends of sections allow. */
 static void print_ends(const struct what_if_answer *a)
 {
     char at_once[24], late[24];

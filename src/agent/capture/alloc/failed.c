@@ -135,7 +135,7 @@ void alloc_begun_forget(void)
         all_begun.data[i].objects = 0;
 }
 
-/* The class is initialized, or failed to: the entry is not needed any more. */
+/* The class is initialized, or its initialization failed: the entry is no longer needed. */
 static void settle(JNIEnv *jni, const struct begun *n, enum alloc_class_state s)
 {
     jweak class = NULL;

@@ -14,7 +14,9 @@
 
 enum { MAX_SITES = 1 << 20, MAX_LIVE = 1 << 28 };
 
-/* of objects for which the lock was not to be had, and their number where the size is unknown */
+/*
+ * of objects for which the lock could not be acquired, and their number where the size is unknown
+ */
 static _Atomic uint64_t bytes_stopped, objects_stopped;
 
 struct site_table site_table = {.lock = PTHREAD_MUTEX_INITIALIZER};

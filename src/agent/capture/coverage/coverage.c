@@ -49,7 +49,7 @@ static struct {
     uint32_t type;
     bool all;                 /* classes of the JDK too, because include= was given */
     uint64_t left, lost;      /* methods without probes for lack of memory; events without room */
-    _Atomic uint64_t stopped; /* methods without probes because the lock was not to be had */
+    _Atomic uint64_t stopped; /* methods without probes because the lock was not available */
     /* the bytes of all points in the form that events use; under the session's lock */
     VEC(uint8_t) reported;
 } cover = {.lock = PTHREAD_MUTEX_INITIALIZER};

@@ -45,7 +45,7 @@ struct thread_capture {
      * room
      */
     atomic_uint_fast64_t lost;
-    atomic_uint_fast64_t stopped; /* waits for which the lock was not to be had */
+    atomic_uint_fast64_t stopped; /* waits for which the lock was not available */
 };
 
 extern struct thread_capture thread_capture;

@@ -34,7 +34,7 @@
 #define CALIBRATION        500 /* calls in a round */
 #define CALIBRATION_NS     (15 * NS_PER_MS)
 #define CALIBRATION_PASSES 3
-/* so many saves in a row without an improvement, and the costs are taken as known */
+/* after this many saves in a row without an improvement, the costs count as known */
 #define SAVES_ALIKE 2
 
 /*
@@ -67,7 +67,7 @@ static struct {
     struct times_context *calibration;
     struct times_point best[TIMES_CURVE]; /* measurements; negative: none yet */
     double best_call, best_count;         /* with a loop around the call */
-    unsigned saves_alike;                 /* saves since a measurement has improved */
+    unsigned saves_alike;                 /* saves since the last improvement of a measurement */
     _Atomic uint64_t no_timer, no_slot, no_context;
 } state;
 

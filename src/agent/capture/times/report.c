@@ -356,8 +356,8 @@ static int write_marks(struct jfr_writer *w, uint32_t type, uint64_t now)
 }
 
 /*
- * Without a call or a reading there is still a difference in the time, where the cost of the calls
- * that were reported before is now known better.
+ * Even without a new call or reading, the time may have changed, because the cost of the calls that
+ * were reported before is now known more exactly.
  */
 static bool is_empty(const struct trace_row *row)
 {

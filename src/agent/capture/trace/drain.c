@@ -298,7 +298,8 @@ uint64_t drain_since(void)
 
 bool drain_floods(void)
 {
-    enum { FLOOD = 100000 }; /* records a second; fewer have room until all is written */
+    /* records a second; at lower rates the buffers have room until everything is written */
+    enum { FLOOD = 100000 };
 
     uint64_t ns = now_ns() - drain.opened_ns;
     return drain.active && drain.records / FLOOD > ns / NS_PER_SECOND;
@@ -331,7 +332,7 @@ void drain_round(struct session *s, JNIEnv *jni)
     struct jfr_writer *w = s->out.jfr;
     trace_objects_work(s, jni);
     pthread_mutex_lock(&drain.lock);
-    /* Other rows began after this one, and the recording states when all of them had. */
+    /* Other rows begin after this one, and the recording states when all of them had begun. */
     if (drain.since && drain.since != UINT64_MAX)
         drain.since = MAX(drain.since, s->started_ns);
     drain_rings(w);

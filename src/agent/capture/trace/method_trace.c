@@ -283,7 +283,7 @@ static const char *condition_of(const struct trace_patterns *patterns, unsigned 
     return patterns->rules[i] ? method_trace.rules.of[patterns->rules[i]].text : NULL;
 }
 
-/* Reports the patterns whose condition was another one before they were added again. */
+/* Reports the patterns that were added again with another condition. */
 static void say_replaced(struct session *s, const struct trace_patterns *before)
 {
     const struct trace_patterns *now = &method_trace.rules.patterns;

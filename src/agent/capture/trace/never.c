@@ -99,7 +99,7 @@ static bool out_of_range(char type, const struct cond_test *t)
     return false;
 }
 
-/* The primitive type of which objects of a class hold a value, as Byte does; 0: of none. */
+/* The primitive type that a class wraps, such as byte for Byte; 0 if it wraps none. */
 static char boxed(struct str type)
 {
     static const struct {
@@ -116,7 +116,7 @@ static char boxed(struct str type)
     return 0;
 }
 
-/* A value of a primitive type, or of the class that holds one, which can be null. */
+/* A value of a primitive type, or of its wrapper class, which can be null. */
 static bool never_number(const struct cond_test *t, char type, bool nullable, char what[WHAT_MAX])
 {
     const char *number = primitive(type);
@@ -142,8 +142,8 @@ static bool never_number(const struct cond_test *t, char type, bool nullable, ch
 }
 
 /*
- * Whether no value of a type passes the test, which is not about its fields; the object may be of a
- * subclass.
+ * Whether no value of a type passes the test, which must not refer to its fields. The object may be
+ * of a subclass.
  */
 static bool never_of_value(const struct cond_test *t, struct str type, char what[WHAT_MAX])
 {

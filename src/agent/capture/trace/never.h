@@ -9,13 +9,17 @@
 #include "options/trace_condition.h"
 
 /*
- * Whether no object has the fields of the test's path, or no field at its end passes the test;
- * `type` is the descriptor of the object where the path begins, empty for a static one. Then *why
- * receives half a sentence.
+ * Whether no object can pass the test, because none has the fields of its path or because no value
+ * of the last field passes. `type` is the descriptor of the object where the path begins; it is
+ * empty for a static field. If so, *why receives the second half of a message, such as "the field
+ * size is an int, which has no length".
  */
 typedef bool no_field_fn(void *context, struct str type, const struct cond_test *t,
                          struct buf *why);
-/* Whether no value of a field of this type passes the test; then *why receives half a sentence. */
+/*
+ * Whether no value of a field of this type passes the test. If so, *why receives the second half of
+ * a message.
+ */
 bool trace_never_of_field(const struct cond_test *t, const char *name, struct str type,
                           struct buf *why);
 

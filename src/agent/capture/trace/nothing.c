@@ -72,7 +72,7 @@ struct search {
     char class[256], method[256];
     const char *why;   /* reason for `method` */
     char nested[256];  /* a class that has $ where the pattern has dots; "" for none */
-    struct buf others; /* methods of the name with another descriptor than the pattern's */
+    struct buf others; /* methods of this name with another descriptor than the pattern's */
 };
 
 static const char *why_not(const struct search *s, jclass class, struct str class_name,
@@ -100,8 +100,7 @@ static const char *why_not(const struct search *s, jclass class, struct str clas
 }
 
 /*
- * named: the class's name as the pattern has to give it, which may be the shortened name that
- * results show.
+ * named: the class name that a pattern has to give. It may be the shortened name that results show.
  */
 static void see_method(struct search *s, jclass class, struct str class_name, struct str named,
                        jmethodID m)
@@ -176,7 +175,7 @@ static bool on_loaded(void *context, jclass c, struct str name)
             see_class(s, c, name, shown);
     }
     shown = choice_unnested(name, text, sizeof(text));
-    /* pkg.Outer.Inner.* matches Outer$Inner$Deep too: the shortest name is what is meant. */
+    /* pkg.Outer.Inner.* matches Outer$Inner$Deep too; the class with the shortest name is meant. */
     bool better = !s->nested[0] || name.len < strlen(s->nested);
     if (shown.len && better && !s->classes && names_class(s, shown))
         dotted_copy(s->nested, sizeof(s->nested), name);

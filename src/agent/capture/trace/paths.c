@@ -250,7 +250,7 @@ struct search {
     JNIEnv *jni;
     const struct cond_test *test;
     struct str type;  /* pkg/Class */
-    const char *name; /* of the field, with the rest of the path; of a static one, with its class */
+    const char *name; /* the field with the rest of the path, after its class if it is static */
     size_t len;
     jclass top;       /* the type of the object; a global reference */
     char *signature;  /* of the field */
@@ -266,7 +266,10 @@ static bool find_type(void *context, jclass c, struct str name)
     return s->top != NULL;
 }
 
-/* Takes the signature of a field. The search ends unless the field cannot pass the test. */
+/*
+ * Stores the signature of a field. Returns true to end the search, which goes on if the field
+ * cannot pass the test.
+ */
 static bool take_field(struct search *s, const char *name, char *signature)
 {
     if (!signature)
@@ -301,7 +304,7 @@ static bool find_static(void *context, jclass c, struct str name)
 static bool nowhere_below(JNIEnv *jni, struct str type, const struct cond_test *t, const char *path,
                           struct buf *why);
 
-/* The types behind the field that was found, whose name begins `path`. */
+/* The same for the rest of the path, behind the field at its beginning, which was found. */
 static bool nowhere_after(const struct search *s, const char *path, struct buf *why)
 {
     const char *rest = strchr(path, '.'), *type = s->signature;

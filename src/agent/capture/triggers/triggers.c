@@ -200,7 +200,10 @@ static void free_retired(void)
     }
 }
 
-/* The place of a trigger that has been removed and no longer acts, or a new one; -ENOSPC. */
+/*
+ * Returns the place of a trigger that has been removed and no longer acts, or a new place, or
+ * -ENOSPC.
+ */
 static int free_place(void)
 {
     unsigned n = atomic_load(&triggers.n);
@@ -250,7 +253,7 @@ static bool say_never(JNIEnv *jni, struct buf *ret, struct trigger *t, const cha
     return false;
 }
 
-/* The most that the process can have of a measure within its limits and those of its container. */
+/* The highest value that a measure can have within the limits of the process and its container. */
 static uint64_t most_of(enum measure m)
 {
     return m == MEASURE_RSS || m == MEASURE_GROWTH ? machine_memory()
@@ -260,8 +263,9 @@ static uint64_t most_of(enum measure m)
 }
 
 /*
- * Says which comparison cannot hold within these limits. They may change while the program runs, so
- * it is no error; what the machine itself cannot have is refused (options/trigger_condition.h).
+ * Says which comparison cannot hold within these limits. The limits may change while the program
+ * runs, so this is no error. A value that the machine itself cannot reach is refused
+ * (options/trigger_condition.h).
  */
 static void report_limits(struct session *s, const struct trigger *t)
 {

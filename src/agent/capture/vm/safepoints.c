@@ -150,9 +150,9 @@ void safepoints_line(const struct log_line *line)
 /* ---- without a log ---- */
 
 /*
- * At time ns the number of safepoints that were over was the one that the counters state. If there
- * was only one since the last reading, it is written. Several are included in the totals only,
- * unless it is known when each was over.
+ * The counters state how many safepoints were over at time ns. If there was only one since the last
+ * reading, it is written. Several are only included in the totals, unless it is known when each was
+ * over.
  */
 static void completed(uint64_t ns, const struct safepoint_counters *c)
 {

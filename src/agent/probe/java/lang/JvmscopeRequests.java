@@ -65,7 +65,10 @@ public final class JvmscopeRequests {
     /** Names a request after a route, with the method that its name begins with; key is a hash of both. */
     private static native void route(long request, String route, long key);
 
-    /** A scheduled task begins on this thread, which was due at a System.nanoTime(), 0: unknown: the token of a request, 0 when it is none. */
+    /**
+     * A scheduled task begins on this thread. due: by System.nanoTime(), 0 if unknown. Returns the
+     * token of its request, or 0 if it is none.
+     */
     private static native long taskBegin(Object task, long tid, long due);
 
     /** The task or message ends that this thread works for. */
@@ -493,8 +496,9 @@ public final class JvmscopeRequests {
     }
 
     /**
-     * When a task was due, by System.nanoTime(). Two clocks are read, between which the thread may be stopped for long: then they are
-     * read again. The time is by the task's delay, or, without a task, in ms since 1970.
+     * When a task was due, by System.nanoTime(): computed from the task's delay or, without a task,
+     * from a time in ms since 1970. This reads two clocks. If the thread was stopped for long in
+     * between, they are read again.
      */
     private static long due(Delayed task, long millis) {
         long due = 0, least = Long.MAX_VALUE;
