@@ -10,7 +10,7 @@ Markers: slow (make check-all only), soak (make soak only), measured (make check
 compares measured times with a bound, which needs a machine that does nothing else). A test with a
 `jdk` argument runs once under each JDK of the matrix, or under those that it names by
 @pytest.mark.jdks(17, 25); make check takes half of these (see daily_jdks).
-@pytest.mark.jdks(17, 25, slow=(8,)) has further ones for make check-all, which takes them all. What cannot run is skipped, with the reason, and counted.
+@pytest.mark.jdks(17, 25, slow=(8,)) has further ones for make check-all, which takes them all. A test that cannot run is skipped; the reason is given, and it is counted.
 
 `make check` runs several tests at once and must pass on a busy machine: a test waits for a condition
 and never for a time, compares CPU time and not elapsed time, or runs its program ahead of all others
@@ -58,7 +58,7 @@ STARTED = set()  # the process ids of all programs that this process has started
 BEGAN = time.time()
 SHARED = ("/tmp", "/var/tmp", "/dev/shm")
 OURS = re.compile(r"\.?jvmscope|hs_err|heap|java_pid|core")
-REPOSITORY = re.compile(r"\d{4}(?:_\d\d){5}_(\d+)")  # of the JDK's Flight Recorder, in a VM that was killed
+REPOSITORY = re.compile(r"\d{4}(?:_\d\d){5}_(\d+)")  # the folder of the JDK's Flight Recorder in a VM that was killed
 
 
 def count_started(popen=subprocess.Popen.__init__):
@@ -73,9 +73,9 @@ count_started()
 
 def left_behind():
     """
-    The files in folders that all share, of programs that this process started: their names have the
-    process id. What other runs on the machine make at the same time is none of them. What a JDK leaves when
-    its VM is killed is removed.
+    Returns the files in shared folders that belong to programs that this process started: their names
+    contain the process id. Files of other runs on the machine are not included. Files that a JDK leaves
+    when its VM is killed are removed.
     """
     left = []
     for entry in (e for folder in SHARED for e in os.scandir(folder)):
@@ -94,7 +94,7 @@ def left_behind():
 
 @pytest.hookimpl(optionalhook=True)  # xdist's
 def pytest_testnodedown(node):
-    """In the process that reports: what the tests of a worker left."""
+    """In the process that reports: receives what the tests of a worker left."""
     LEFT.extend(getattr(node, "workeroutput", {}).get("left", []))
 
 
@@ -173,7 +173,7 @@ LONGEST = ("test_page", "test_platforms", "test_reading_costs", "test_jvmpi_cont
            "test_hprof_differential", "test_agent", "test_hprof_heap", "test_fleet_recordings")
 
 
-@pytest.hookimpl(tryfirst=True)  # before those that -m leaves out are chosen
+@pytest.hookimpl(tryfirst=True)  # before -m deselects tests
 def pytest_collection_modifyitems(items):
     one_jdk_each(items)
     place = {name: i for i, name in enumerate(LONGEST)}
@@ -192,8 +192,8 @@ def daily_jdks(name, versions):
 
 def one_jdk_each(items):
     """
-    Of a test with further parameters `make check` runs each set of them on one of its daily JDKs, chosen
-    by what they are, so that every set runs and every JDK has some of them; `make check-all` runs all.
+    For a test with further parameters, `make check` runs each set of them on one of the test's daily JDKs.
+    The parameters decide which one, so every set runs, and every JDK gets some. `make check-all` runs all.
     """
     sets = collections.defaultdict(list)
     for item in items:

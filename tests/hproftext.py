@@ -122,7 +122,7 @@ class Text:
         self.sites.append(rows)
 
     def uncounted(self):
-        """Returns a section of ours as (bytes, objects); None: nobody knows."""
+        """Returns a section of ours as (bytes, objects), or None if they are unknown."""
         line, = self.until("NOT COUNTED END")
         m = re.fullmatch(r"estimated from samples: (\d+) bytes in (\d+) objects?", line)
         assert m or line == "unknown: no samples were taken", line

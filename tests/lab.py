@@ -226,7 +226,7 @@ def read_json(*args, **kwargs):
 def lost(text):
     """Returns the lines that report a loss, except that of methods that were running when the recording began, which every attach
     has."""
-    return [line for line in text.splitlines() if " lost " in line and "ran when it began" not in line]
+    return [line for line in text.splitlines() if " lost " in line and "ran when the recording began" not in line]
 
 
 def stacks(pid):
@@ -334,8 +334,9 @@ class Jdk:
 
     def kill_started(self):
         """
-        Kills the programs that start() began and that are still running, as after a failed test. A VM that was
-        always recording leaves its last minutes for whoever looks for the cause of its end, which nobody does here.
+        Kills the programs that start() began and that are still running, as after a failed test. A VM that
+        was always recording leaves its last minutes to explain its end. Tests do not need them, so they
+        are removed.
         """
         for process in self.started:
             if process.poll() is None:

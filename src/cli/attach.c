@@ -477,7 +477,7 @@ const struct command command_attach = {
     .operands = "PID | --all | --match PATTERN",
     .min_operands = 0,
     .max_operands = 1,
-    .summary = "record a running program, for a time",
+    .summary = "record a running program for a given time",
     .description =
         "Use it for a program that is already running, such as a server in production.\n\n"
         "Loads the agent into a running VM and records for the given time; without a time, or to "
@@ -492,14 +492,13 @@ const struct command command_attach = {
         "its own /tmp; the recording is fetched from there, with the rights of the VM's user, and "
         "removed. Outputs are readable by their owner alone.\n\nSome options change the classes of "
         "the program: *--exceptions*, *--live*, *--alloc*=exact, *--cpu*=times, *--cover* and "
-        "*--trace*. In a server with many classes each of them takes up to a minute to begin and "
-        "to end, and longer together or where the processors are busy; standard error shows the "
-        "progress and "
-        "an estimate of the rest. The given time counts from the beginning "
-        "of the recording. With *--exceptions* the command does not wait at the end: the classes "
-        "are changed back afterwards, which *jvmscope status* shows, and a new recording completes "
-        "that at once. Classes are "
-        "changed in batches, each of which stops all threads for 5 to 25 ms. Pauses between the "
+        "*--trace*. In a server with many classes, each of them takes up to a minute to begin "
+        "and to end; several at once take longer, as does each of them on busy processors. "
+        "Standard error shows the progress and an estimate of the remaining time. The given time "
+        "counts from the beginning of the recording. With *--exceptions* the command does not wait "
+        "at the end: the classes are changed back afterwards, while *jvmscope status* shows the "
+        "progress, and a new recording completes this at once. Classes are changed in batches, "
+        "each of which stops all threads for 5 to 25 ms. Pauses between the "
         "batches, of at most 30 ms a class and 60 s in all, keep the slowest hundredth of the "
         "program's requests within 5 ms of its usual latency; 6 to 10 ms were measured with "
         "*--live*, which collects garbage twice, and 8 to 32 ms on JDK 8 to 12, whose VM stops for "

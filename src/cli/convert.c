@@ -196,8 +196,10 @@ static int convert(const struct selection *selection, const char *from, const ch
     if (format == &export_format_html && selects_samples(selection))
         export_kind_names(&whole, export_kinds_in(from, others));
     if (whole.len)
-        buf_printf(&note, "only samples are of the selection; of the whole recording: %s",
-                   buf_str(&whole));
+        buf_printf(
+            &note,
+            "only the samples are limited to the selection; these cover the whole recording: %s",
+            buf_str(&whole));
     source.whole = whole.len ? buf_str(&whole) : NULL;
     source.profile = p;
     source.members = &members;

@@ -120,7 +120,8 @@ static const struct gauge {
      FIGURE_PAUSES, MOST_OF_MINUTE},
     {"safepoint_seconds", "Time for which all threads were stopped in the latest whole minute",
      FIGURE_SAFEPOINTS, SECONDS_OF_MINUTE},
-    {"throttled_seconds", "Time without CPU by the container's limit in the latest whole minute",
+    {"throttled_seconds",
+     "Time for which the CPU limit of the container stopped threads in the latest whole minute",
      FIGURE_THROTTLED, SECONDS_OF_MINUTE},
 };
 

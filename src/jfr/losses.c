@@ -14,7 +14,7 @@
 #define REPORT_NS (100 * NS_PER_MS) /* losses of one kind within this time become one event */
 
 /* Names of methods follow. Reasons agree with one thing that was lost and with many. */
-#define RAN_BEFORE "what ran when it began is counted from its next call on"
+#define RAN_BEFORE "what ran when the recording began is counted from its next call on"
 
 const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_TRACE_BUFFER] = {"trace", "calls", "the buffer of the thread was full"},
@@ -53,9 +53,9 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_COVER_RUNNING] = {"coverage", "methods", RAN_BEFORE},
     [LOSS_TIMES_RUNNING] = {"times", "methods", RAN_BEFORE},
     [LOSS_LOG_RUNNING] = {"log", "methods",
-                          "what ran when it began is recorded from its next call on"},
+                          "what ran when the recording began is recorded from its next call on"},
     [LOSS_TRACE_RUNNING] = {"trace", "methods",
-                            "what ran when it began is traced from its next call on"},
+                            "what ran when the recording began is traced from its next call on"},
     [LOSS_TIMES_THREAD] = {"times", "threads", "there was no memory for more calls"},
     [LOSS_COVERAGE] = {"coverage", "methods", "there was no room for more lines"},
     [LOSS_COVER_STOPPED] = {"coverage", "methods",
@@ -81,7 +81,8 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
                             "more were in progress at once than can be followed"},
     [LOSS_REQUEST_TASK] = {"requests", "tasks", "more were waiting to be run than can be followed"},
     [LOSS_REQUEST_OPEN] = {"requests", "requests", "not ended when the recording ended"},
-    [LOSS_REQUEST_RUNNING] = {"requests", "requests", "what ran when it began is not in it"},
+    [LOSS_REQUEST_RUNNING] = {"requests", "requests",
+                              "already in progress when the recording began"},
     [LOSS_WAITS_AGAIN] = {"threads", "waits",
                           "more were in progress at once than a ring repeats in each chunk"},
     [LOSS_BUDGET_WAITS] = {"threads", "waits",

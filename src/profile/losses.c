@@ -311,7 +311,7 @@ static double seconds(const struct losses *l, int64_t ns)
  */
 static const char *ran_before(const struct loss *loss)
 {
-    static const char begin[] = "what ran when it began is ";
+    static const char begin[] = "what ran when the recording began is ";
     bool is = strncmp(loss->reason, begin, sizeof(begin) - 1) == 0 &&
               strstr(loss->reason, " from its next call on");
     return is ? loss->reason + sizeof(begin) - 1 : NULL;
@@ -324,7 +324,7 @@ void loss_sentence(const struct losses *l, const struct loss *loss, struct buf *
     if (running) {
         bool one = loss->amount == 1;
         const char *names = strchrnul(running, ':');
-        buf_printf(out, "%s: %s that ran when it began %s %.*s from %s next call on%s",
+        buf_printf(out, "%s: %s that ran when the recording began %s %.*s from %s next call on%s",
                    loss->capture, COUNT_TEXT(loss->amount, loss->what), one ? "is" : "are",
                    (int)strcspn(running, " "), running, one ? "its" : "their", names);
         return;

@@ -125,12 +125,12 @@ static void note_sites(const struct profile_view *v, struct buf *to)
             to, "counted, except for an estimated %.1f %%: %s, %s, is estimated from samples",
             100 * (double)estimated / (double)v->weight, uncounted, format_size(size, estimated));
     else if (missing)
-        buf_printf(to, "counted: %s, such as the stack traces of exceptions, is not in it",
+        buf_printf(to, "counted: %s, such as the stack traces of exceptions, is not included",
                    uncounted);
     if (shares)
         buf_printf(to,
-                   "%s where several stacks lead to a place, the parts that each of them "
-                   "has of its count are estimated, with a standard error of at most %s",
+                   "%s where several stacks lead to a place, the share of each of them in its "
+                   "count is estimated, with a standard error of at most %s",
                    estimated || missing ? ", and" : "counted:", PARTS_ERROR);
 }
 

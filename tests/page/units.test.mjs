@@ -120,7 +120,7 @@ test("calls have their callers, and the time of each counts once", () => {
   assert.equal(found({ thread: "t", minNs: 20 }), "110100");
   assert.equal(found({ threw: true }), "000100");
   assert.deepEqual(["1.5ms", "200us", "3 µs", "0", "", "2s", "1m", "2h", "3", "x", "5xx", "1.2.3ms", "."].map(calls.parseTime), [1.5e6, 2e5, 3e3, 0, 0, 2e9, 6e10, 7.2e12, NaN, NaN, NaN, NaN, NaN]);
-  assert.deepEqual(["1.5ms", "", "5", " 2.5", "5xx"].map(calls.timeFault), ["", "", "5 needs a unit: 5s, 5ms, 5us", "2.5 needs a unit: 2.5s, 2.5ms, 2.5us", "5xx is no time, such as 1.5ms or 200us"]);
+  assert.deepEqual(["1.5ms", "", "5", " 2.5", "5xx"].map(calls.timeFault), ["", "", "5 needs a unit: 5s, 5ms, 5us", "2.5 needs a unit: 2.5s, 2.5ms, 2.5us", "5xx is not a time such as 1.5ms or 200us"]);
 });
 
 test("numbers of any length are decoded, as bytes and as base64", () => {

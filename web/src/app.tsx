@@ -331,7 +331,7 @@ function Header(p: HeaderProps) {
       <Bar {...p} />
       {p.page.warning && <p class="note">Read as far as possible: {p.page.warning}.</p>}
       {p.page.whole && (
-        <p class="note">Only the samples are of the selected part. Of the whole recording: {p.page.whole}.</p>
+        <p class="note">Only the samples are limited to the selected part. These cover the whole recording: {p.page.whole}.</p>
       )}
       <Losses page={p.page} view={p.state.view} metric={p.metric?.name ?? ""} />
     </>

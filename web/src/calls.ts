@@ -131,7 +131,7 @@ export function parseTime(text: string): number {
 /** What is wrong with a time that was typed; "" for nothing. */
 export function timeFault(text: string): string {
   const t = text.trim();
-  return !Number.isNaN(parseTime(t)) ? "" : Number.isNaN(Number(t)) ? `${t} is no time, such as 1.5ms or 200us` : `${t} needs a unit: ${t}s, ${t}ms, ${t}us`;
+  return !Number.isNaN(parseTime(t)) ? "" : Number.isNaN(Number(t)) ? `${t} is not a time such as 1.5ms or 200us` : `${t} needs a unit: ${t}s, ${t}ms, ${t}us`;
 }
 
 export interface MethodRow {

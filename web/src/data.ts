@@ -50,7 +50,7 @@ export interface PageJson {
   version: string;
   file: string;
   warning: string | null; // what is wrong with the recording
-  whole?: string | null; // of selected samples: what is of the whole recording nevertheless
+  whole?: string | null; // where samples are selected: the data that still covers the whole recording
   start_ms: number;
   duration_ns: number;
   metric: string;
@@ -119,7 +119,7 @@ export interface Cells {
   buckets: number;
 }
 
-/** Of a method's own and its whole time: the readings of the clock, and whether the time is certainly more than nothing. */
+/** For a method's own and its whole time: the readings of the clock, and whether the time is certainly above zero. */
 export interface Readings {
   of: number[];
   known: boolean[];

@@ -7,7 +7,7 @@ export function duration(ns: number): string {
   return `${Math.round(ns)}\u00a0ns`;
 }
 
-/** A percentile: what is only known to be below the first microsecond sorts right below it. */
+/** A percentile. One that is only known to be less than a microsecond sorts right below a microsecond. */
 export const percentile = (ns: number, key: string, bounds: string[]) => (bounds.includes(key) ? BELOW : ns);
 const BELOW = 999.5;
 export const percentileText = (ns: number) => (ns === BELOW ? "<\u00a01\u00a0µs" : duration(ns));

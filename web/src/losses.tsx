@@ -11,11 +11,11 @@ const captureOf = (view: string, metric: string) =>
 
 const amountOf = (l: Loss) => [plural(l.amount, l.what, l.what), ...(l.with ?? []).map((w, i) => `${i ? "and" : "with"} ${plural(w.amount, w.what, w.what)}`)].join(" ");
 
-const RAN_BEFORE = "what ran when it began is ";
+const RAN_BEFORE = "what ran when the recording began is ";
 
 const sentence = (l: Loss) =>
   l.reason.startsWith(RAN_BEFORE) && l.reason.includes(" from its next call on")
-    ? `${l.capture}: ${amountOf(l)} that ran when it began ${l.amount === 1 ? "is" : "are"} ${l.reason.slice(RAN_BEFORE.length).split(" ")[0]} from ${l.amount === 1 ? "its" : "their"} next call on${l.reason.match(/:.*/)?.[0] ?? ""}`
+    ? `${l.capture}: ${amountOf(l)} that ran when the recording began ${l.amount === 1 ? "is" : "are"} ${l.reason.slice(RAN_BEFORE.length).split(" ")[0]} from ${l.amount === 1 ? "its" : "their"} next call on${l.reason.match(/:.*/)?.[0] ?? ""}`
     :
   `${l.capture}: ${amountOf(l)} ${l.amount === 1 ? "was" : "were"} lost between ${duration(l.from_ns)} and ${duration(l.to_ns)}: ${l.reason}`;
 

@@ -192,8 +192,8 @@ function WhatIf({ json, served, classes }: { json: TimelineJson; served: boolean
               <>
                 <b>{duration(answer.after_ns)}</b> instead of {duration(answer.before_ns)} ({percent(answer.after_ns, answer.before_ns)})
                 {answer.after_ns !== answer.before_ns && `, ${duration(Math.abs(answer.before_ns - answer.after_ns))} ${answer.after_ns > answer.before_ns ? "later" : "sooner"}`}
-                <span class="dim"> — as far as one recording tells {duration(answer.after_low_ns)} to {duration(answer.after_high_ns)}
-                  {answer.ends_inferred && "; when threads left the lock is inferred where nobody waited for that"}</span>
+                <span class="dim"> — expected between {duration(answer.after_low_ns)} and {duration(answer.after_high_ns)}
+                  {answer.ends_inferred && "; the time at which a thread released the lock is inferred if no other thread waited for it"}</span>
               </>
             ) : null}
           </output>

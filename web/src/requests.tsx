@@ -22,7 +22,7 @@ export interface RequestName {
   p90_ns: number;
   p99_ns: number;
   p999_ns: number;
-  upper_bounds: string[]; // percentiles of which only is known that they are less
+  upper_bounds: string[]; // percentiles that are only upper bounds
   max_ns: number;
   total_ns: number;
   cpu_ns: number;

@@ -203,7 +203,7 @@ export function rank(t: Tree, labels: number): Row[] {
   return rows.sort((a, b) => b.self - a.self || b.total - a.total || a.label - b.label);
 }
 
-/** The same with the methods of which only the calls are known, because none of their stacks has a weight. */
+/** Adds the methods of which only the calls are known, because none of their stacks has a weight. */
 export function withCalls(rows: Row[], calls: Map<number, number> | null): Row[] {
   if (!calls) return rows;
   const ranked = new Set(rows.map((r) => r.label));

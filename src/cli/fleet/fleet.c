@@ -327,7 +327,7 @@ static const struct command *const fleet_verbs[] = {
     &(const struct command){
         .name = "fleet requests",
         .run = cmd_question,
-        .summary = "show how often each request came and how long it took",
+        .summary = "show how often each request arrived and how long it took",
         .description =
             "Merges the latency histograms of all instances, so the quantiles are those of all "
             "requests, not means of quantiles. Their error is below 1 % (doc/fleet.md).",

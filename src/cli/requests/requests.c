@@ -336,8 +336,8 @@ static void table_text(struct request_view *v, const struct rows *rows)
     if (kept < all) {
         buf_clear(&text);
         put_count(&text, typical);
-        printf(" counts and times are those of all; causes and CPU are estimated from %s%s whose "
-               "details were kept\n",
+        printf(" counts and times include all requests; causes and CPU are estimated from %s%s "
+               "whose details were kept\n",
                typical < kept ? "a random sample of " : "the ", buf_str(&text));
     } else if (!exact && v->r.not_kept) {
         buf_clear(&text);

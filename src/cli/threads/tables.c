@@ -442,8 +442,8 @@ static void monitors_text(struct thread_view *v, const struct monitor_stats *s,
                unsure ? " (inferred)" : "");
     }
     if (any_unsure)
-        puts(" (inferred): when threads left the lock is not known where nobody waited for that "
-             "(`threads what-if --lock` tells what it matters, `run --locks` records it)");
+        puts(" (inferred): if no thread waited for the release of a lock, its time is inferred "
+             "(`threads what-if --lock` shows how much that matters, `run --locks` records it)");
     thread_view_left_out(s->classes.len - MIN(s->classes.len, limit), "classes");
     print_sites(v, s, true, limit);
     print_sites(v, s, false, limit);

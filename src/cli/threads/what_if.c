@@ -107,8 +107,8 @@ static void print_ends(const struct what_if_answer *a)
 {
     char at_once[24], late[24];
     if (a->ends_inferred)
-        printf(" when threads left it is inferred where nobody waited for that: %s if at once, %s "
-               "if as late as possible (`run --locks` records it)\n",
+        printf(" if no thread waited for a release, its time is inferred: %s if at once, %s if as "
+               "late as possible (`run --locks` records it)\n",
                format_duration(at_once, a->ends_ns[0]), format_duration(late, a->ends_ns[1]));
 }
 
@@ -128,8 +128,8 @@ static void show_gains(const struct thread_view *v, double factor, const struct 
             print_change(&gains[i].answer, factor, gains[i].lock);
     }
     if (inferred && !v->options->json)
-        puts(" (inferred): when threads left the lock is not known where nobody waited for that "
-             "(--lock tells what it matters, `run --locks` records it)");
+        puts(" (inferred): if no thread waited for the release of a lock, its time is inferred "
+             "(--lock shows how much that matters, `run --locks` records it)");
     if (!n && !v->options->json)
         puts("no lock is on the critical path: --method PATTERN answers for methods");
 }
@@ -210,15 +210,14 @@ int threads_what_if(struct thread_view *v)
             break;
         answer_json(v, &j, NULL, factors[i], &a);
         if (!o->json)
-            printf(
-                "%s at %.3g of its time: %s becomes %s, as far as one recording tells %s to %s%s\n",
-                o->lock ? o->lock : o->method, factors[i], format_duration(before, a.before),
-                format_duration(after, a.answer), format_duration(low, a.low),
-                format_duration(high, a.high),
-                a.decided_anew
-                    ? ""
-                    : "; locks are given in the order recorded, because it could not be "
-                      "decided anew, so the result may be too long, beyond the interval");
+            printf("%s at %.3g of its time: %s becomes %s, expected between %s and %s%s\n",
+                   o->lock ? o->lock : o->method, factors[i], format_duration(before, a.before),
+                   format_duration(after, a.answer), format_duration(low, a.low),
+                   format_duration(high, a.high),
+                   a.decided_anew
+                       ? ""
+                       : "; the replay keeps the recorded order of the locks, because it could not "
+                         "determine a new one, so the true result may be shorter than this");
         if (!o->json)
             print_ends(&a);
     }

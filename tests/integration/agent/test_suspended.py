@@ -7,7 +7,7 @@ import lab
 
 @pytest.mark.jdks(8, 17, 25, slow=(11, 21, 27))
 def test_a_stopped_thread_does_not_stop_the_others(jdk, tmp_path):
-    """The thread that stops and resumes the others allocates, too: it would wait for a lock that only it can release."""
+    """The thread that stops and resumes the others allocates, too: it would wait for a lock whose owner only it can resume."""
     out = tmp_path / "out.jfr"
     done = jdk.java("Suspended", lab.BUILD / "tests/agents/libsuspendjni.so", 40,
                     jvm=[jdk.agent(f"alloc=exact,format=r,file={out}"), "-Xmx256m"], timeout=240)

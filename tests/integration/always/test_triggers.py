@@ -288,7 +288,7 @@ def test_a_wrong_condition_gets_its_place():
                             ("cpu > 100%", "more than 100%"), ("rss > 101%", "from 0% to 100%"), ("fd > 100%", "more than 100%"),
                             ("threads < 0", "less than 0"), ("cpu < 0%", "less than 0"), ("threads < 1", "always has"), ("fd <= 0", "always has"),
                             ("rss <= 0%", "always has"),
-                            # And what this machine cannot have, with its own limit.
+                            # Values that this machine cannot reach are refused with its own limit.
                             ("threads > 100000000", f'this machine allows {most} threads: this never holds, at "100000000" (character 11)'),
                             (f"threads > {most}", "this never holds"), (f"threads >= {most + 1}", "this never holds"),
                             ("rss > 64T", "this machine has "), ("oom || rss >= 64T", "of memory: this never holds"), ("rss grows 64T/h", "of memory: this never holds"),

@@ -206,7 +206,7 @@ def test_a_program_ends_while_its_recording_is_stopped(jdk, ends, tmp_path):
         shown = lab.jvmscope("coverage", "--json", tmp_path / "x.jfr")
         assert shown.returncode == 0 and "ManyClasses" in shown.stdout, shown
         # main() runs when the recording begins; otherwise the recording is whole.
-        other = [line for line in shown.stderr.splitlines() if "ran when it began" not in line and "while classes were changed" not in line]
+        other = [line for line in shown.stderr.splitlines() if "ran when the recording began" not in line and "while classes were changed" not in line]
         assert killed or not other, other
 
 
@@ -323,7 +323,7 @@ long syscall(long n, long a, long b, long c, long d, long e, long f)
 @pytest.mark.jdks(25)
 @pytest.mark.parametrize("error", ["ENOSYS", "ESRCH"])
 def test_the_end_of_the_vm_is_noticed_without_a_descriptor_of_it(vm, tmp_path, error):
-    """As of a VM that is killed right after the recording has begun, and where the system has none: attach waited for all of -t."""
+    """A VM that is killed right after the recording has begun has no descriptor, and some systems provide none: attach used to wait for all of -t."""
     (tmp_path / "shim.c").write_text(NO_PIDFD % error)
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", tmp_path / "shim.so", tmp_path / "shim.c", "-ldl"], check=True)
     process = vm()

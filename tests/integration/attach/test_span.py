@@ -142,14 +142,14 @@ def test_a_trace_lasts_as_long_as_the_recording(jdk, tmp_path, record_property):
 
 @pytest.mark.jdks(17)
 def test_that_coverage_begins_before_is_told_with_every_output(jdk, tmp_path):
-    """Also where the format has no place for coverage, and where only that format is asked for. Some hundred classes are changed each
-    time, which takes so long that the time before counts."""
+    """This also holds for formats that have no place for coverage, and if only such a format is requested. Some hundred classes are
+    changed each time, so that the time before the recording is long enough to be reported."""
     ticking, out = Ticking(jdk, tmp_path / "said"), tmp_path / "c.jfr"
     include = ("--include", "Ticks*,java.lang.*,java.util.*")
     sentence = ": coverage: some was recorded up to "
 
     def said(stderr):
-        """What has no place for coverage names its losses among those of other captures."""
+        """An output that has no place for coverage names its losses among those of other captures."""
         return stderr.count(sentence) + len(re.findall(r": losses of other captures: .*coverage", stderr)) == 1
 
     done = lab.jvmscope("attach", "--cover", "--cpu", *include, "-t", "1s", "-o", out, ticking.process.pid)
@@ -164,8 +164,8 @@ def test_that_coverage_begins_before_is_told_with_every_output(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_waits_from_before_count_from_the_start(jdk, tmp_path):
-    """While classes are changed for it, a recording has not begun, but the capture of threads has: what began then counts from the
-    recording's start on, which is said, and what ended then is not in it."""
+    """While classes are changed for a recording, it has not begun, but the capture of threads has. Waits that began then count from
+    the recording's start on, which the summary says; waits that ended then are not in the recording."""
     ticking, out = Ticking(jdk, tmp_path / "said"), tmp_path / "t.jfr"
     done = lab.jvmscope("attach", "--threads", "--alloc=exact", "-t", "1s", "-o", out, ticking.process.pid)
     assert done.returncode == 0, done.stderr

@@ -105,14 +105,14 @@ def test_words_about_values_name_what_differs():
 
 
 def test_a_folder_that_is_not_there_is_said_before_the_program_starts(tmp_path):
-    """java in a script used to start and to end with the agent's message."""
+    """A script that ran java used to start and then end with the agent's message."""
     for program in ("java", "sh"):
         code, out, said = run("run", "-o", tmp_path / "no" / "x.jfr", "--", program, "-c", "echo started")
         assert (code, out, said) == (1, "", f"jvmscope: {tmp_path}/no/x.jfr: cannot write: No such file or directory\n"), (program, said)
 
 
 def test_what_cannot_be_fetched_is_named_as_the_user_named_it(jdk, tmp_path):
-    """It used to be called /proc/self/fd/4."""
+    """The message used to name /proc/self/fd/4."""
     process = jdk.start_java("Busy", 60, jvm=[jdk.agent(f"format=r,cpu=samples,file={tmp_path}/a.jfr")], stdout=subprocess.PIPE)
     lab.read_until(process.stdout, "ready")
     for extension in (".pftrace", ".json", ".trcxml"):

@@ -283,7 +283,7 @@ def test_calls_without_a_time_are_a_recording_in_every_output(jdk, tmp_path, clo
     totals, own = every_total(out, tmp_path)
     assert len(set(totals.values())) == 1, totals
     assert all(methods == own["json"] for methods in own.values()), own
-    # Where none is measured, a comparison has nothing to divide by.
+    # If no time is measured, a comparison has nothing to divide by.
     assert lab.read_json("diff", "--json", out, out)["times"]["new_total"] == times["total_ns"]
 
 
@@ -296,7 +296,7 @@ def test_tiny_methods_have_one_sum_that_holds_the_truth(jdk, tmp_path, steps, re
     out, times = recorded(jdk, tmp_path, "TimesTiny", calls, steps, options=",include=TimesTiny")
     rows = {m["method"].split(".")[-1]: m for m in times["methods"]}
     assert rows["tiny"]["calls"] == rows["inner"]["calls"] == calls and rows["loop"]["calls"] == 1
-    # What the program measured with the agent beside it tells how busy the machine was in the same seconds.
+    # What the program measured with the agent shows how busy the machine was in the same seconds.
     tiny, heavy = map(int, jdk.java("TimesTiny", calls, steps).stdout.split())
     low, high = times["total_ns_95"]
     found = {"truth": tiny + heavy, "sum": times["total_ns"], "between": (low, high)}
@@ -311,7 +311,7 @@ def test_tiny_methods_have_one_sum_that_holds_the_truth(jdk, tmp_path, steps, re
         low, high = rows["heavy"]["self_ns_95"]
         assert low <= heavy <= high and rows["heavy"]["self_ns"] == max(m["self_ns"] or 0 for m in times["methods"]), (heavy, rows["heavy"])
         assert rows["main"]["total_ns"] >= rows["heavy"]["self_ns"]
-    # What may be nothing is marked and stands behind what is known, by its calls.
+    # Times that may be zero are marked and listed after the known ones, ordered by calls.
     table = lab.output("report", "--limit", "100", "--stacks", "0", out)
     lines = {line.split("TimesTiny.")[-1]: line.split() for line in table.splitlines() if "  TimesTiny." in line}
     unknown = [m["method"].split(".")[-1] for m in times["methods"] if not (m["self_ns_95"] and m["self_ns_95"][0])]

@@ -116,7 +116,7 @@ def test_times_of_too_few_readings_are_marked_as_report_marks_them(tmp_path, kin
             assert unknown == sorted(unknown), rows
             table = lab.jvmscope("fleet", "top", "--metric", "times", "--service", service, "--limit", "100000", "--store", c.store, check=True).stdout
             assert table.count(" ~") == len(few), table
-            # The same in every question; what is not known of the whole comes last.
+            # Every query marks the same methods, and lists those with an unknown total last.
             whole = answer["times_ns"]
             least = 10 * (answer["times_ns_read"] // answer["times_readings"]) if clock == "cpu" else 0
             assert clock == "cpu" or "times_readings" not in answer
@@ -140,7 +140,7 @@ def test_times_of_too_few_readings_are_marked_as_report_marks_them(tmp_path, kin
             if clock == "cpu":
                 again = lab.read_json("report", "--json", stacks)["times"]["methods"]
                 assert {m["method"] for m in again if m.get("few_readings")} == few
-        # The two are the same, and what is known of neither cannot be said to be.
+        # The two services have the same profile. A method with too few readings on both sides has that verdict.
         answer = fleet(c, "diff", "--metric", "times", "--service", "pprof", "--base", "service=recording")
         assert answer["verdict"] == "no change"
         for m in answer["methods"]:

@@ -128,7 +128,7 @@ def test_causes_of_requests_are_those_of_the_recording(jdk, tmp_path, store):
         assert status == 200 and {r["request"]: r for r in json.loads(text)["requests"]} == rows
 
 
-# Gauges of /metrics: the figure of `fleet vm`, the key of it, by what it is divided, and whether it is of the newest minute.
+# Gauges of /metrics: the figure of `fleet vm`, its key, the divisor, and whether it describes the newest minute.
 GAUGES = {"heap_used_bytes": ("heap", "mean_bytes", 1, True), "resident_bytes": ("rss", "mean_bytes", 1, True),
           "threads": ("threads", "mean", 1, True), "cpu_cores": ("cpu", "total_ns", 60e9, False), "collections": ("collections", "count", 1, False),
           "pauses": ("pauses", "count", 1, False), "pause_seconds": ("pauses", "total_ns", 1e9, False),
@@ -136,7 +136,7 @@ GAUGES = {"heap_used_bytes": ("heap", "mean_bytes", 1, True), "resident_bytes": 
 
 
 def test_metrics_have_gauges_of_each_vm(tmp_path, store):
-    """They are those of `fleet vm` for the newest minute, or the newest one that is over."""
+    """The gauges equal the figures of `fleet vm` for the newest minute, or for the newest one that is over."""
     jdk, out = lab.Jdk(17), tmp_path / "vm.jfr"
     done = jdk.java("VmDoings", "2", jvm=[jdk.agent(f"events=y,cpu=samples,format=r,file={out}")])
     assert done.returncode == 0, done.stderr
@@ -162,7 +162,7 @@ def test_metrics_have_gauges_of_each_vm(tmp_path, store):
             assert list(values[name].values()) == pytest.approx([expected] * len(origins), abs=1 if newest else 1e-9), (name, values[name], expected)
         assert values["jvmscope_vm_cpu_cores"][tuple(sorted(origins[0].items()))] > 0
         assert values["jvmscope_vm_not_shown"] == {(): 0} and values["jvmscope_vm_read"] == {(): 1} and values["jvmscope_uploads_total"] == {(): 7}
-        # What is without a VM's figures has no gauges, and a thousand VMs are the most that are shown.
+        # Uploads without figures of a VM have no gauges, and at most a thousand VMs are shown.
         for k in range(1010 if store.startswith("sqlite") else 0):
             c.send(out.read_bytes(), id=f"{k}", service="many", instance=f"i{k}")
         values, types = prometheus.parse(c.request("GET", "/metrics")[1])
@@ -172,7 +172,7 @@ def test_metrics_have_gauges_of_each_vm(tmp_path, store):
 
 
 def test_requests_without_details_are_counted(tmp_path, store):
-    """All are counted, and of some the details are kept: causes are of these, and the answer says of how many."""
+    """All requests are counted, but the details of only some are kept. Causes come from these, and the answer gives their number."""
     jdk, out, n = lab.Jdk(17), tmp_path / "many.jfr", 600000
     done = jdk.java("RequestsMany", "fast", n, jvm=[jdk.agent(f"format=r,requests=RequestsMany.quick:RequestsMany.slow,file={out}")])
     assert done.returncode == 0, done.stderr
@@ -185,4 +185,4 @@ def test_requests_without_details_are_counted(tmp_path, store):
             name: (r["count"], r["causes_of"], r["count"] - r["causes_of"]) for name, r in known.items()}
         table = lab.jvmscope("fleet", "requests", "--store", c.store, check=True).stdout
         kept, count = (sum(r[key] for r in known.values()) for key in ("causes_of", "count"))
-        assert f"\nThe causes are those of {kept:,} requests; of {count - kept:,} others no details were kept, or only because they were slow\n" in table.replace(str(kept), f"{kept:,}").replace(str(count - kept), f"{count - kept:,}"), table
+        assert f"\nThe causes are those of {kept:,} requests; the details of {count - kept:,} others were not kept, or were kept only because they were slow\n" in table.replace(str(kept), f"{kept:,}").replace(str(count - kept), f"{count - kept:,}"), table

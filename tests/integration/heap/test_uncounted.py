@@ -31,7 +31,7 @@ def test_estimates_are_marked_among_counts(jdk, tmp_path):
     exceptions = [s for s in found["sites"] if s["class"] == "java.lang.IllegalStateException"]
     assert [(s["objects"], s.get("estimated")) for s in exceptions] == [(N, None)]
     estimated = backtraces(found)
-    # Samples of a 1,024th of the bytes so far: 3 %, of which four are allowed.
+    # The samples' interval is a 1,024th of the bytes so far: a standard error of 3 %, of which four are allowed.
     assert estimated + exceptions[0]["bytes"] == pytest.approx(truth, rel=0.12)
     assert {s.get("estimated") for s in found["sites"] if "fillInStackTrace" in "".join(s["trace"][:1])} == {True}
     marked = {m["method"] for m in found["methods"] if m.get("estimated")}
@@ -51,13 +51,13 @@ def test_estimates_are_marked_among_counts(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_what_is_missing_is_said(jdk, tmp_path):
-    """No samples stand beside the counts on JDK 8 and where every object is followed."""
+    """On JDK 8, and where every object is followed, no samples are taken in addition to the counts."""
     for options in ("alloc=exact,live=exact", *["alloc=exact"][:jdk.version == 8]):
         out = tmp_path / "s.jfr"
         truth = record(jdk, out, f"format=r,{options}")
         found = lab.read_json("report", "--json", out)["allocations"]
         assert found["total"] < truth / 2 and not backtraces(found)
-        assert found["note"].startswith(f"counted: {CODE}, such as the stack traces of exceptions, is not in it"), found["note"]
+        assert found["note"].startswith(f"counted: {CODE}, such as the stack traces of exceptions, is not included"), found["note"]
         assert not [m for m in found["methods"] if m.get("estimated")]
         assert found["note"] in lab.jvmscope("report", out, check=True).stdout
 

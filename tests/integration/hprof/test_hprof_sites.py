@@ -148,7 +148,7 @@ def test_live_objects_are_counted_one_by_one(jdk, tmp_path):
     """live=exact: every object is followed, beside samples too; heap=all: each object of the dump has the stack that allocated it."""
     for options in ("heap=sites,live=exact", "alloc=sampled,live=exact", "heap=all"):
         done = jdk.java("AllocTruth", "5000", "4", jvm=[jdk.agent(f"{options},cutoff=0,file={tmp_path}/s.txt")])
-        assert done.returncode == 0 and re.search(r"followed \d+ objects? that are alive from .*, and could not follow 0", done.stderr), done.stderr
+        assert done.returncode == 0 and re.search(r"; objects followed from their allocation: \d+ still alive, 0 not followed; ", done.stderr), done.stderr
         text = hproftext.Text(tmp_path / "s.txt")
         compare(done.stdout, counted(text)[0])
         live = {r.name: (r.live_objects, r.live_bytes) for r in text.sites[0] if r.name.startswith("AllocTruth$")}
@@ -375,7 +375,8 @@ def test_report_tells_what_the_cutoff_left_out(jdk, tmp_path):
 @pytest.mark.jdks(8, 17, 25, slow=(11, 21, 27))
 @pytest.mark.parametrize("options", ["", ",thread=y"])
 def test_objects_of_a_class_that_all_threads_found_uninitialized(jdk, tmp_path, options):
-    """Their size is not known when they are counted, and each thread's counts are final when it ends; none exist of the class that failed."""
+    """The size of such objects is not known when they are counted, and the counts of a thread are final when it ends. No object of the class
+    that failed exists."""
     done = jdk.java("BegunTogether", jvm=[jdk.agent(f"heap=sites,cutoff=0,file={tmp_path}/s.txt{options}")])
     assert done.returncode == 0 and done.stdout == "done\n", done.stderr
     rows = hproftext.Text(tmp_path / "s.txt").sites[0]

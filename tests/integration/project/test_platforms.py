@@ -10,12 +10,12 @@ import pytest
 
 import lab
 
-# Of check-arm's tests, what runs without it: the cheapest in make check.
+# Tests of check-arm that also run without it; make check runs the cheapest one.
 FAST = ("trace/test_trace.py::test_values_are_readable_without_options",
         *(pytest.param(name, marks=pytest.mark.slow) for name in ("unwind/test_walker.py::test_tiny_methods",
                                                                   "trace/test_log.py::test_locals_and_fields_at_lines")))
 
-# What a test loads of the build beside the command and the agent.
+# What a test loads from the build in addition to the command and the agent.
 PARTS = {"unwind/test_walker.py::test_tiny_methods": ("tests/agents/libwalktest.so", "tests/agents/libwalkjni.so")}
 
 DOCUMENT = (lab.ROOT / "doc" / "platforms.md").read_text()
@@ -44,13 +44,13 @@ def test_what_passes_on_aarch64_is_run_there():
 
 @pytest.mark.parametrize("name", FAST)
 def test_a_selection_runs_on_aarch64(name):
-    """Samples, traced values and logpoints, as make check-arm runs them with all others, where it or a user has set up what it needs."""
+    """Runs the tests of samples, traced values and logpoints that make check-arm also runs, if check-arm or a user has set up what they need."""
     libraries = lab.FOREIGN.parent / "libraries-aarch64" / ".jvmscope-ready"
     if lab.ARCH or not libraries.exists() or "17" not in subprocess.run([lab.JDKS, "list", "--arch", "aarch64"], capture_output=True, text=True).stdout:
         pytest.skip("JDK 17 for arm64 is not set up (tools/setup cross-aarch64; tools/jdks setup --arch aarch64 17)")
     if not (lab.ROOT / "build-aarch64" / "build.ninja").exists():
         subprocess.run(["make", "CROSS=aarch64", "build-aarch64/build.ninja"], cwd=lab.ROOT, check=True, stdout=subprocess.DEVNULL, timeout=900)
-    # Only what the test loads: everything takes minutes.
+    # Builds only what the test loads, because building everything takes minutes.
     made = subprocess.run(["ninja", "-C", "build-aarch64", "jvmscope", "libhprof.so", *PARTS.get(name, ())], cwd=lab.ROOT,
                           capture_output=True, text=True, timeout=900)
     assert made.returncode == 0, made.stdout[-2000:] + made.stderr[-2000:]

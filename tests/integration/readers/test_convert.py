@@ -223,7 +223,7 @@ def test_a_part_of_our_recording(jdk, jvmscope, tmp_path):
 
 STACKS = (".html", ".collapsed", ".pb.gz", ".otlp", ".hprof.txt", ".hprof", ".jfr")
 THREADS = (".trcxml", ".pftrace", ".json")
-# What is left out, as it is told, and the formats that have it.
+# What is left out, as the note says it, and the formats that hold it.
 KINDS = {"samples, which .html, .collapsed, .pb.gz, .otlp, .hprof.txt, .hprof and .jfr hold": STACKS,
          "the counts of calls, which .html, .hprof.txt and .jfr hold": (".html", ".hprof.txt", ".jfr"),
          "the waits of threads, which .html, .jfr, .trcxml, .pftrace and .json hold": (".html", ".jfr", *THREADS),
@@ -236,7 +236,7 @@ KINDS = {"samples, which .html, .collapsed, .pb.gz, .otlp, .hprof.txt, .hprof an
 
 @pytest.mark.jdks(8, 25)
 def test_what_a_format_has_no_place_for_is_told(jdk, tmp_path):
-    """Every kind of data and every format; formats of one kind of samples name the others, unless a kind is chosen."""
+    """Covers every kind of data and every format. Formats with room for one metric name the other metrics, unless one is chosen."""
     out = tmp_path / "all.jfr"
     options = ("cpu=samples,cpu=times,alloc=exact,threads=y,events=y,cover=y,include=Amounts,exceptions=counts,trace=Amounts.called,"
                f"requests=Amounts.called(..),format=r,file={out}")
@@ -248,12 +248,12 @@ def test_what_a_format_has_no_place_for_is_told(jdk, tmp_path):
         other = tmp_path / f"x{extension}"
         done = lab.jvmscope("convert", out, "-o", other)
         told = [line.removeprefix(f"jvmscope: {other}: note: without ") for line in done.stderr.splitlines() if "note: without " in line]
-        # Short runs have little of it; test_the_time_of_threads_without_samples_is_told has the amount.
+        # Short runs have little of this time; test_the_time_of_threads_without_samples_is_told checks the amount.
         assert any("threads that run no Java code" in line for line in told) == (extension in STACKS and extension not in (".html", ".jfr"))
         told = [line for line in told if "threads that run no Java code" not in line]
         metrics = there if extension in (".collapsed", ".pb.gz", ".hprof", ".hprof.txt") else []
         assert done.returncode == 0 and told == metrics + [kind for kind, holds in KINDS.items() if extension not in holds], (extension, done.stderr)
-        if extension in STACKS and extension != ".jfr" and ".hprof" not in extension:  # which has no place for allocations at all, and says that
+        if extension in STACKS and extension != ".jfr" and ".hprof" not in extension:  # .hprof has no place for allocations at all, and says so
             done = lab.jvmscope("convert", "--metric", "allocations", out, "-o", other)
             assert done.returncode == 0 and "without" not in done.stderr, done.stderr
 
@@ -311,14 +311,14 @@ def test_a_page_of_a_part_says_what_is_of_the_whole(traced, tmp_path):
     for part in (["--thread", "main"], ["--from", "1ms"], ["--class", "Amounts"], ["--slowest", "50%"]):
         done = lab.jvmscope("convert", *part, traced, "-o", page)
         assert done.returncode == 0, (part, done.stderr)
-        assert f"note: only samples are of the selection; of the whole recording: {kinds}\n" in done.stderr, (part, done.stderr)
+        assert f"note: only the samples are limited to the selection; these cover the whole recording: {kinds}\n" in done.stderr, (part, done.stderr)
         assert outputs.page(page)["whole"] == kinds
     done = lab.jvmscope("convert", traced, "-o", page)
     assert done.returncode == 0 and "of the selection" not in done.stderr and outputs.page(page)["whole"] is None
 
 
 def test_the_time_of_threads_without_samples_is_told(traced, tmp_path):
-    """With the amount that report shows; nothing is told of it where threads were chosen."""
+    """The note has the amount that report shows. There is no note if threads are selected."""
     third = lab.read_json("report", "--json", traced)["span_ns"] // 3000
     for part in ([], ["--from", f"{third}us"]):
         cpu = report(traced, *part)["samples"]["cpu_time_ns"]
@@ -334,7 +334,7 @@ def test_the_time_of_threads_without_samples_is_told(traced, tmp_path):
 @pytest.mark.jdks(17)
 @pytest.mark.parametrize("recorder", ["jvmscope", "JFR"])
 def test_the_span_of_a_part_is_that_of_the_selection(recorder, jdk, tmp_path):
-    """Also of a recording that JFR made, whose ticks are not nanoseconds."""
+    """This also holds for a recording that JFR made, whose ticks are not nanoseconds."""
     whole, part = tmp_path / "whole.jfr", tmp_path / "part.jfr"
     how = (jdk.agent(f"cpu=samples,threads=y,events=y,format=r,file={whole}") if recorder == "jvmscope"
            else f"-XX:StartFlightRecording=filename={whole},settings=profile")

@@ -406,7 +406,7 @@ def test_what_cannot_be_pushed_is_kept_and_said(recording, tmp_path):
 
 
 def test_push_as_jfr_refuses_what_a_jfr_does_not_follow(recording):
-    """As convert -o x.jfr does; before, the whole recording was sent without a word."""
+    """As convert -o x.jfr does. Previously, the whole recording was sent without a message."""
     with Backend() as server:
         for words in (["--metric", "samples"], ["--request", "x"], ["--slowest", "1%"]):
             done = push(server.url("/ingest"), recording, *words)

@@ -208,7 +208,7 @@ def test_report_ranks_no_time_of_too_few_readings(tmp_path):
     called = next(l for l in table.splitlines() if l.endswith(" Counted.called"))
     assert called.split()[:5] == ["1000", "-", "-", "-", "-"] or method(times["methods"], "Counted.called")["readings"]
     assert times["readings"] >= 10 or "%" not in table.partition("Hottest stacks")[2]
-    # Formats without a place for readings say what the times are worth.
+    # Formats without a place for readings state how reliable the times are.
     lab.jvmscope("convert", "--metric", "times", "-o", tmp_path / "t.pb.gz", out, check=True)
     if times["readings"]:
         assert lab.jvmscope("convert", "-o", tmp_path / "t.collapsed", tmp_path / "t.pb.gz").returncode == 0
@@ -230,8 +230,8 @@ def test_report_ranks_no_time_of_too_few_readings(tmp_path):
 
 
 def test_diff_marks_a_time_that_may_be_nothing_as_report_does(tmp_path):
-    """Of a time of many readings the cost of counting may be all: its interval has 0. The table of the report marks it, and so does a
-    comparison."""
+    """The cost of counting may account for all of a time, even one with many readings: its interval then includes 0. The table of the
+    report marks it, and so does a comparison."""
     out = tmp_path / "t.jfr"
     done = lab.Jdk(17).java("Hot", "tiny", 1500, jvm=(lab.Jdk(17).agent(f"cpu=times,format=r,file={out}"),))
     assert done.returncode == 0, done.stderr
@@ -332,8 +332,8 @@ def without_marks(methods):
 
 
 def test_round_trips_keep_units_kinds_and_sums(tmp_path):
-    """A recording, and the stacks of each metric, converted to .collapsed and .pb.gz, and each of these to the other. Neither has a
-    place for marks of methods; their note says how much is estimated."""
+    """Converts a recording, and the stacks of each metric, to .collapsed and .pb.gz, and each of these to the other. Neither can mark
+    methods; their note says how much is estimated."""
     recorded = run_counted(tmp_path, "cpu=samples,depth=2,interval=1ms,alloc=exact,include=Counted", args=(18,))
     sources = [recorded]
     for metric in ("samples", "wall", "allocations", "locks", "times"):

@@ -190,7 +190,7 @@ HEAP_VERBS |= {"retained": [["java.lang.Object[]"], ["java.lang.Class"]], "paths
 @pytest.mark.jdks(17, slow=(8, 11, 21, 25, 27))
 @pytest.mark.parametrize("kinds", OF_ALL_KINDS)
 def test_no_class_of_the_agent_is_in_any_result(jdk, kinds, tmp_path):
-    """Every verb of heap, as text and JSON, every command that reads the recording, and what is made of it, while all is recorded."""
+    """Checks every verb of heap, as text and JSON, every command that reads the recording, and every format, with all captures on."""
     options, out, dumps = OF_ALL_KINDS[kinds], tmp_path / "a.jfr", [tmp_path / "0.hprof", tmp_path / "1.hprof"]
     if jdk.version < 11:
         options = options.replace("alloc=sampled,", "")
@@ -289,18 +289,18 @@ def test_a_view_tells_its_own_losses_and_names_those_of_the_others_in_one_line(j
         want = [f"losses of other captures: {others}"] if others else []
         assert told[len(mine):][:1] == want and len(told) == (2 if verb == "diff" else 1) * (len(mine) + len(want)), (verb, told)
         assert all(line.startswith(f"{x['capture']}: {x['amount']} ") for line, x in zip(told, mine)), (verb, told)
-    # What ran when a recording began is not called lost: its next calls are there.
+    # Methods that ran when a recording began are not called lost, because their next calls are in it.
     process = jdk.start_java("Busy", 600, jvm=("-Xmx32m",), stdout=subprocess.PIPE)
     assert process.stdout.readline() == "ready\n"
     told = said(lab.jvmscope("attach", "--trace=Busy.*", "-t", "300ms", "-o", tmp_path / "a.jfr", process.pid)) + said(lab.jvmscope("trace", tmp_path / "a.jfr"))
     process.kill()
     process.communicate()
-    assert len(re.findall(r"a\.jfr: trace: (?:1 method that ran when it began is traced from its|\d+ methods that ran when it began are traced from their) next call on: Busy\.[^\n]*\n", told)) == 2, told
+    assert len(re.findall(r"a\.jfr: trace: (?:1 method that ran when the recording began is traced from its|\d+ methods that ran when the recording began are traced from their) next call on: Busy\.[^\n]*\n", told)) == 2, told
 
 
 @pytest.mark.jdks(8, 25)
 def test_a_nested_class_with_a_dot_is_answered_with_its_name_by_every_option_that_takes_classes(jdk, tmp_path, busy):
-    """Outer.Inner could also be a method of Outer, so each option looks whether it is."""
+    """Outer.Inner could also be the method Inner of Outer, so each option checks that."""
     node, real = "java.util.HashMap.Node", "java.util.HashMap$Node"
     options = {"--locks": node, "--include": f"{node},{node}.*,java.util.HashMap.put", "--exclude": f"{node}.getKey,{node}*", "--show": f"{node}.hash",
                "--to-string": node}
@@ -413,17 +413,18 @@ def test_methods_that_run_when_it_begins_are_reported(jdk, tmp_path, capture, op
         vm.communicate()
     verb = {"coverage": ["coverage"], "trace": ["trace"], "log": ["trace"]}.get(capture, ["report"])
     found = lab.read_json(*verb, "--json", out)
-    told = [loss for loss in found["losses"] if (loss["capture"], loss["what"]) == (capture, "methods") and "ran when it began" in loss["reason"]]
+    told = [loss for loss in found["losses"] if (loss["capture"], loss["what"]) == (capture, "methods") and "ran when the recording began" in loss["reason"]]
     assert made > 10000 and len(told) == 1 and told[0]["amount"] >= 1, found["losses"]
     # The methods are named, those of the program first.
     names = told[0]["reason"].split(": ")[-1].split(", ")
     assert "RunsOn.loop" in names and ("RunsOn.main" in names) == (capture != "log") and "RunsOn.once" not in names, told
-    # Two that differ in their parameters alone are told apart; those of --log and --alloc use a field or allocate.
+    # Two methods that differ only in their parameters are distinguished. (--log and --alloc name neither: these use no field and
+    # allocate nothing.)
     assert capture in ("log", "alloc") or {"RunsOn.run(I)V", "RunsOn.run()V"} <= set(names), told
     own = [name.startswith("RunsOn.") for name in names]
     assert own == sorted(own, reverse=True), told
     done = lab.jvmscope(*verb, out)
-    assert "ran when it began" in done.stdout + done.stderr
+    assert "ran when the recording began" in done.stdout + done.stderr
 
 
 # What needs more than one option, or a value that is not in the table.

@@ -427,7 +427,7 @@ def test_many_are_counted_and_a_sample_is_kept(jdk, tmp_path):
     # The whole is counted. A part of the time has only the details that were kept, and says so, in text and JSON.
     whole = lab.read_json("requests", "--json", out)["requests"]
     assert [(r["count"], r["exact"]) for r in whole if r["name"] == "RequestsMany.quick"] == [(n, True)]
-    # The histogram has no buckets below a microsecond: such a percentile is a bound, and says so.
+    # The histogram has no buckets below a microsecond, so such a percentile is marked as a bound.
     row, = (r for r in whole if r["name"] == "RequestsMany.quick")
     assert row["total_ns"] / n < 1000 and row["p50_ns"] == 999 and row["upper_bounds"][0] == "p50_ns", row
     assert all((row[key] == 999) == (key in row["upper_bounds"]) for key in ("p50_ns", "p90_ns", "p99_ns", "p999_ns")), row
@@ -472,7 +472,7 @@ def test_virtual_threads_have_an_identity_of_their_own(jdk, tmp_path):
 
 @pytest.mark.jdks(8, 17, 25)
 def test_requests_that_ran_when_the_recording_began_are_reported(jdk, tmp_path):
-    """They are not in it, because it is not known since when they ran."""
+    """They are not in the recording, because it is not known when they began."""
     out = tmp_path / "r.jfr"
     process = jdk.start_java("Ticks", stdout=subprocess.PIPE)
     try:
@@ -483,7 +483,7 @@ def test_requests_that_ran_when_the_recording_began_are_reported(jdk, tmp_path):
         process.communicate()
     assert done.returncode == 0, done.stderr
     assert {r.name for r in requests_in(out)} == {"Ticks.request"}
-    assert ["requests", "requests", "what ran when it began is not in it", 1] in lost_in(out)
+    assert ["requests", "requests", "already in progress when the recording began", 1] in lost_in(out)
     shown, loss = lab.jvmscope("requests", out), "1 request was lost"
     assert loss in done.stderr and loss in shown.stdout + shown.stderr, (done, shown)
     assert [(x["what"], x["amount"]) for x in lab.read_json("requests", "--json", out)["losses"]] == [("requests", 1)]

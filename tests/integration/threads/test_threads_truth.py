@@ -439,7 +439,7 @@ def test_the_handler_of_references_waits_between_two_collections(jdk, tmp_path):
 @pytest.mark.jdks(8, 17, 25)
 @pytest.mark.parametrize("mode", ["once", "method", "sleep"])
 def test_what_if_covers_when_a_lock_may_have_been_left(jdk, folder, mode, record_property):
-    """Nobody waits for the end of half of these sections. The program with all of them halved is run as well, and its time lies in the
+    """No thread waits for the end of half of these sections. The program is also run with all sections halved, and its time lies in the
     interval."""
     out = folder / f"ends-{mode}-{jdk.version}.jfr"
     ns = []
@@ -452,7 +452,7 @@ def test_what_if_covers_when_a_lock_may_have_been_left(jdk, folder, mode, record
     found = {k: round(v / 1e6) for k, v in answer.items() if k.endswith("_ns")}
     record_property("found", f"truth {truth / 1e6:.0f}, {found}")
     assert answer["ends_inferred"]
-    # Two runs differ by what the machine delays them.
+    # Two runs differ by the delays that the machine causes.
     assert answer["after_low_ns"] - 20e6 <= truth <= answer["after_high_ns"] + 20e6, (truth, found)
     assert answer["if_ended_late_ns"] <= answer["after_ns"] <= answer["if_ended_at_once_ns"], found
     row = next(c for c in threads("monitors", out)["classes"] if c["class"] == "HoldEnds$Lock")
@@ -460,4 +460,4 @@ def test_what_if_covers_when_a_lock_may_have_been_left(jdk, folder, mode, record
     for words in (("monitors",), ("what-if",)):
         assert "HoldEnds$Lock (inferred)\n" in lab.output("threads", *words, out)
     text = lab.output("threads", "what-if", "--lock", "HoldEnds*", "--factor", "0.5", out)
-    assert "when threads left it is inferred where nobody waited for that" in text, text
+    assert "if no thread waited for a release, its time is inferred" in text, text

@@ -113,7 +113,7 @@ def test_javac(jdk, sources, tmp_path):
 
 
 def shares(report):
-    """Of the samples in WalkShares' three methods as far as it measures them, the share of each, with what they call."""
+    """Returns the share of each of WalkShares' three methods, with what they call, in the samples of the part that it measures."""
     found = [m[1] for m in (re.search(r"WalkShares\.(half|third|rest)\(.*WalkShares\.measured\(", s) for s in report.stacks) if m]
     assert len(found) > 2500  # 3 points are three standard deviations of a half
     return {method: found.count(method) / len(found) for method in ("half", "third", "rest")}

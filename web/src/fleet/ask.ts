@@ -117,9 +117,9 @@ export interface RequestRow {
   p50_ns: number;
   p99_ns: number;
   p999_ns: number;
-  upper_bounds: string[]; // percentiles of which only is known that they are less
+  upper_bounds: string[]; // percentiles that are only upper bounds
   max_ns: number;
-  with_causes: number; // of so many requests; the details of the others were not kept, or only because they were slow
+  with_causes: number; // the number of requests that they describe; the details of the others were not kept, or only because they were slow
   without_causes: number;
   causes: { cause: string; ns: number; share: number }[]; // the largest first
   histogram: [number, number][]; // least latency of a bucket in ns, and how many requests are in it
@@ -211,7 +211,7 @@ export function treeOf(root: StackNode): { tree: Tree; labels: string[] } {
   return { tree: select(shape, cells, { threads: null, window: null }), labels };
 }
 
-/** On how many readings of a clock the times of each label rest, where all of them do and a reading stands for `each` ns. */
+/** The readings of a clock on which the times of each label rest, if all times rest on readings and each reading stands for `each` ns. */
 export function readingsOf(rows: Row[], each: number): Map<number, Readings> {
   return new Map(rows.map((r) => [r.label, { of: [Math.floor(r.self / each), Math.floor(r.total / each)], known: [true, true] }]));
 }

@@ -97,7 +97,7 @@ export function RequestsView({ state, change, known }: ViewProps) {
   return (
     <main class="columns" aria-busy={!heat.done}>
       <p class="dim">VMs that a host records send only the requests whose details their ring kept; at high rates there were more.</p>
-      {without > 0 && <p class="note lost">What most of it was is of {count(all - without)} of {count(all)} requests: the details of the others were not kept, or only because they were slow.</p>}
+      {without > 0 && <p class="note lost">The causes are those of {count(all - without)} of {count(all)} requests; the details of the others were not kept, or were kept only because they were slow.</p>}
       {heat.done && heat.requests > shown && (
         <p class="note lost">This store keeps times less precisely than the width of a column, so a request can be in more than one.</p>
       )}

@@ -127,12 +127,12 @@ static void report_errors(struct session *s, const struct site_rows *r,
             "; besides, about %.0f bytes in %.0f objects by the VM and code that cannot be changed",
             r->estimated.bytes, r->estimated.objects);
     if (site_table.all)
-        snprintf(text, sizeof(text),
-                 "%s; followed %s that are alive from their allocation, and could not follow %llu; "
-                 "what the VM itself and code that cannot be changed allocate is not counted",
-                 site_table.collected ? "exact" : "allocated exact",
-                 COUNT_TEXT(site_table.live.len, "objects"),
-                 (unsigned long long)site_table.not_followed);
+        snprintf(
+            text, sizeof(text),
+            "%s; objects followed from their allocation: %zu still alive, %llu not followed; what "
+            "the VM itself and code that cannot be changed allocate is not counted",
+            site_table.collected ? "exact" : "allocated exact", site_table.live.len,
+            (unsigned long long)site_table.not_followed);
     else if (site_table.exact)
         snprintf(text, sizeof(text), "allocated exact, live %s%s", error, more);
     else
