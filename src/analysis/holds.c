@@ -413,9 +413,9 @@ static void *settle_some(void *arg)
 }
 
 /*
- * A section whose end nobody saw ends where its thread was last seen in the method that took the
- * lock. Otherwise it gets the median length of the sections of the same kind, or of the same class,
- * but does not extend beyond its upper bound.
+ * A section whose end was not observed ends where its thread was last seen in the method that took
+ * the lock. Otherwise it gets the median length of the sections of the same kind, or of the same
+ * class, but does not extend beyond its upper bound.
  */
 static int ends_settle(const struct collector *c)
 {

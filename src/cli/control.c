@@ -97,7 +97,7 @@ static void print_ring(const char *answer)
     if (ring.process_ns)
         printf("%-16s %.2f %% of the CPU time of the process\n", "cost",
                100 * (double)ring.own_ns / (double)ring.process_ns);
-    printf("%-16s %s for tables, stacks and names, beside the ring\n", "memory",
+    printf("%-16s %s for tables, stacks and names, in addition to the ring\n", "memory",
            format_size(size, ring.memory));
 }
 

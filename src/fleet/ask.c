@@ -49,7 +49,7 @@ static int bad(struct buf *why, const char *key, const char *value)
     return -EINVAL;
 }
 
-/* "key=value", with what is chosen by name set in the choice. */
+/* Reads "key=value". with_names: a key that the choice has a member for sets that member. */
 static int read_label(struct fleet_choice *c, struct fleet_label *labels, struct arena *arena,
                       const char *text, bool with_names, struct buf *why)
 {

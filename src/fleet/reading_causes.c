@@ -12,7 +12,9 @@
 
 /* Of the requests of a name in one upload, this share is slow ... */
 #define SLOW_SHARE 0.01
-/* ... and they are reported if they took so many times as long as the typical ones ... */
+/*
+ * ... and they are reported if they took at least this many times as long as the typical ones ...
+ */
 #define SLOW_FACTOR 2
 /* ... by causes that explain at least this share of the difference. */
 #define CAUSE_SHARE 0.1

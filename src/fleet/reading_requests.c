@@ -244,6 +244,6 @@ void sample_requests_find(const struct sample_requests *s, uint64_t thread, int6
             return;
         }
         if (w->end_ns <= time_ns && requests_work_at(q, thread, time_ns + 1) - i > 64)
-            return; /* after so many works that had ended, no work around them is assumed */
+            return; /* after this many pieces of work that had ended, no enclosing one is assumed */
     }
 }

@@ -205,8 +205,8 @@ void chunk_skip_value(const struct rec_chunk *k, const struct rec_field *f, stru
 /* ---- checkpoints ---- */
 
 /*
- * Makes room in the array for a pool that has so many constants more. What a file says of ids that
- * are not dense takes no more memory than its constants do.
+ * Makes room in the array for `more` constants of a pool. If the ids in a file are not dense, this
+ * takes no more memory than the constants do.
  */
 static int pool_reserve(struct type *t, uint64_t more)
 {

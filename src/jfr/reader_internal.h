@@ -79,7 +79,7 @@ struct type {
     struct rec_field *fields;
     uint8_t *roles;     /* of fields: enum role */
     bool starts, lasts; /* whether the first field is startTime and the second is duration */
-    uint32_t n_longs;   /* a struct of nothing but so many compressed numbers; else 0 */
+    uint32_t n_longs;   /* number of fields of a struct that has only compressed numbers; else 0 */
     bool seen;          /* the chunk has an event of the type; rows note it */
     struct plan *plan;  /* how reader_rows.c reads its events; NULL if it does not */
     /*

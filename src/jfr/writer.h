@@ -261,9 +261,9 @@ uint64_t jfr_trace_growing(struct jfr_writer *w, const struct jfr_frame *frames,
 /*
  * The memory for the stacks of a ring is used again. When jfr_traces_due, the owner passes the id
  * of each stack that it still needs to jfr_trace_keep, which returns the id that is to take its
- * place, and then calls jfr_traces_kept; without that, new stacks find no room in the end. An id
- * that it has all the same leads to no stack any more. jfr_trace_stays returns an id that may be
- * used from one that may soon be of no use. The first and the last are async-signal-safe.
+ * place, and then calls jfr_traces_kept; otherwise there is eventually no room for new stacks. An
+ * id that was not passed no longer leads to a stack. jfr_trace_stays takes an id that may soon
+ * become invalid and returns one that stays valid. The first and the last are async-signal-safe.
  */
 bool jfr_traces_due(const struct jfr_writer *w);
 uint64_t jfr_trace_keep(struct jfr_writer *w, uint64_t id) must_check;

@@ -3,7 +3,7 @@
  * Gives ids to new objects without tagging them. A tag costs three times as much as a weak
  * reference, and most objects die young. Each thread keeps weak references to the objects that it
  * allocated, in chunks with consecutive ids. After a collection they are settled: dead objects are
- * reported, live ones get their id as a tag. Until then, whoever finds an object without a tag
+ * reported, live ones get their id as a tag. Until then, code that finds an object without a tag
  * searches for it here.
  *
  * Reading a weak reference in order to tag the object keeps the object alive where a collection

@@ -112,7 +112,7 @@ const struct option_row option_table[OPTION_COUNT] = {
                     .min = 1000 * MS, .max = UINT64_C(30) * 86400 * 1000 * MS, .goes_with = "on"},
     [OPT_AFTER] = {"after", "--after", 0, OPTION_DURATION, "<time>", "how much time after its cause a dump of --on covers", .default_value = "10s",
                    .min = 0, .max = 3600 * 1000 * MS, .goes_with = "on"},
-    [OPT_ON_FILE] = {"onfile", "--on-file", 0, OPTION_TEXT, "<file>", "where --on writes; %r is the reason, %t the time, %p the process id; by default beside the ring", .goes_with = "on"},
+    [OPT_ON_FILE] = {"onfile", "--on-file", 0, OPTION_TEXT, "<file>", "where --on writes; %r is the reason, %t the time, %p the process id; by default next to the ring", .goes_with = "on"},
     [OPT_FILES] = {"files", "--files", 0, OPTION_NUMBER, "<files>", "how many files of --on to keep; the oldest are removed", .default_value = "10",
                    .min = 1, .max = 10000, .goes_with = "on"},
     [OPT_DURATION] = {"duration", "--time", 't', OPTION_DURATION, "<time>", "stop after this time, such as 30s or 5m",

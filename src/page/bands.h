@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "timeline/timeline.h"
 
-/* At most so many bands of a kind; if there are more, neighbours are merged. */
+/* The most bands of a kind; if there are more, neighbours are merged. */
 enum { PAGE_BANDS = 20000 };
 
 /*

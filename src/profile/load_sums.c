@@ -138,8 +138,8 @@ static void give_up(struct sum_table *t)
 }
 
 /*
- * Returns whether so many pairs of stacks and threads have rows that there is room for only a few
- * cells of time. Threads are then merged, which leaves room for more.
+ * Returns whether the pairs of stacks and threads that have rows leave room for only a few cells of
+ * time. Threads are then merged, which leaves room for more cells.
  */
 static bool has_too_many_pairs(const struct sum_table *t)
 {

@@ -110,8 +110,8 @@ struct profile_series {
     /*
      * For views by time that need no single samples (LOAD_CELLS): samples are sums over cells of
      * time, and have the time of their cell's beginning. `merged` has the same with all threads
-     * merged, in shorter cells. threads_merged: there are so many threads that only these are
-     * there, in `samples`.
+     * merged, in shorter cells. threads_merged: there are too many threads to keep them apart, so
+     * `samples` has only merged ones.
      */
     struct profile_samples merged;
     uint64_t cell_ns, merged_cell_ns; /* 0: samples have times of their own */

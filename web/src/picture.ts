@@ -24,7 +24,7 @@ export class Picture {
   markNode = new Float64Array(256);
   arrows: Arrow[] = [];
   arrowsInAll = 0;
-  arrowEvery = 1; // one of so many is in `arrows`
+  arrowEvery = 1; // one in this many is in `arrows`
   path: PathRun[] = [];
 
   constructor(public from: number, public to: number) {}

@@ -69,7 +69,7 @@ export function Details(p: { json: TimelineJson; node: NodeDetails; segment: Seg
       </div>
       {node.woken && kind !== "timeout" && (
         <section class="woken" aria-label="Threads woken">
-          <h3>{node.woken.length ? `Woke ${node.woken.length} thread${node.woken.length > 1 ? "s" : ""}` : "Woke nobody that is known"}</h3>
+          <h3>{node.woken.length ? `Woke ${node.woken.length} thread${node.woken.length > 1 ? "s" : ""}` : "Woke no known thread"}</h3>
           <ol>
             {node.woken.map((w) => (
               <li>

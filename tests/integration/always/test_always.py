@@ -144,7 +144,7 @@ def test_the_last_seconds_are_exact(jdk, folder):
     assert re.search(r"^ring .* to .* in 7.9\d MiB, .*/s$", text, re.M) and re.search(r"^cost .* %", text, re.M), text
     # The samplers' tables are there from the start; all of it stays within 24 MiB beside the ring.
     assert 2 << 20 < now["memory.tables_bytes"] and memory_of(now) < 16 << 20, now
-    assert re.search(r"^memory +\d.* MiB for tables, stacks and names, beside the ring$", text, re.M), text
+    assert re.search(r"^memory +\d.* MiB for tables, stacks and names, in addition to the ring$", text, re.M), text
     for args in (["--always"], ["-t", "1s", "-o", folder / "no.jfr"]):
         refused = lab.jvmscope("attach", *args, process.pid)
         assert refused.returncode == 1 and len(refused.stderr.splitlines()) == 1, refused.stderr

@@ -535,7 +535,7 @@ UNMATCHED = {
     "no.such.Class.*": "no class of this name is loaded",
     "TracedForever.on": "TracedForever is loaded and has no such method",
     "TracedForever$$Lambda*.nosuch": "TracedForever$$Lambda is loaded and has no such method",
-    "TracedForever$$Lambda.run": "TracedForever$$Lambda.run cannot be traced: the VM lets nobody change its class",
+    "TracedForever$$Lambda.run": "TracedForever$$Lambda.run cannot be traced: the VM does not allow its class to be changed",
     "TracedForever$$Lambda[lambda$static$0].run": "the code of a lambda is traced as TracedForever.lambda$static$0",
     "TracedForever$$Lambda[a.B.c].run": "the code of a lambda is traced as a.B.c",
     "java.lang.Runnable.run": "java.lang.Runnable.run cannot be traced: it is abstract: trace the methods that implement it, as in "

@@ -93,7 +93,7 @@ static const char *why_not(const struct search *s, jclass class, struct str clas
     if (choice_never(class_name))
         return "the VM's own work depends on its class, which is never changed";
     if ((*vm.ti)->IsModifiableClass(vm.ti, class, &modifiable) == JVMTI_ERROR_NONE && !modifiable)
-        return "the VM lets nobody change its class";
+        return "the VM does not allow its class to be changed";
     if (batches_ended())
         return "the program ended before its class was changed";
     return "its class could not be changed";

@@ -53,7 +53,9 @@ void collections_idle(uint64_t now, bool all);
 void collections_count(void);
 /* How many pauses the VM has counted since; each counts when it begins. */
 uint64_t collections_counted(void);
-/* Reports those of them as lost that the log had no line of, but for so many that may still come.
+/*
+ * Reports collections for which the log had no line as lost, except for `may_come` lines that may
+ * still arrive.
  */
 void collections_compare(struct jfr_writer *w, uint64_t counted, uint64_t may_come);
 

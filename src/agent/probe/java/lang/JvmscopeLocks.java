@@ -4,8 +4,9 @@ package java.lang;
 import java.lang.ref.WeakReference;
 
 /**
- * The probes of locks=: a monitor is about to be entered, has been, or is about to be left. Whether the object's class is one of those asked for is
- * told here, by a table that is replaced as a whole when a class comes that is not in it; it keeps no class alive.
+ * The probes of locks=: a monitor is about to be entered, has been entered, or is about to be
+ * released. A table says whether the class of the object was requested. It is replaced as a whole
+ * when a class appears that is not in it, and keeps no class alive.
  */
 public final class JvmscopeLocks {
     private static final int LEAST = 128, CLASSES_MAX = 1 << 13;

@@ -86,7 +86,10 @@ public final class JvmscopeRequests {
 
     private static native void workEnd(long work, long tid);
 
-    /** A thread of a pool works for nobody from now on; drop: what it was in was not work. */
+    /**
+     * A thread of a pool works for no request from now on. drop: what it did until now does not
+     * count as work.
+     */
     private static native void leave(long tid, boolean drop);
 
     /** The number of a statement's or a peer's text. */
@@ -680,7 +683,10 @@ public final class JvmscopeRequests {
         forked(completion);
     }
 
-    /** A task of a ScheduledThreadPoolExecutor; the time before it is due is no time in a queue. One that repeats is nobody's. */
+    /**
+     * A task of a ScheduledThreadPoolExecutor. The time before it is due does not count as time in
+     * a queue. A task that repeats belongs to no request.
+     */
     public static void scheduled(Object task) {
         long slot = slot(tid()), request = request(slot), delay;
         if (request == 0 || !(task instanceof RunnableScheduledFuture))
@@ -764,7 +770,9 @@ public final class JvmscopeRequests {
         return work(tid, request, way, 0, U.getLong(e + 24));
     }
 
-    /** A thread of a pool begins: it works for nobody, whoever made the pool start it. */
+    /**
+     * A thread of a pool begins. It works for no request, even if a request made the pool start it.
+     */
     public static void pooled() {
         free(true);
     }

@@ -45,7 +45,10 @@ public final class JvmscopeSites {
     /** The slot of a thread that has none, or that is to come here before it goes on. */
     private static native long newSlot(long eetop);
 
-    /** The counter of a place whose cell is nobody's: the cell, which is the thread's from now on. */
+    /**
+     * The counter of a place whose cell no thread owns: the cell, which the calling thread owns
+     * from now on.
+     */
     private static native long own(int point, long eetop);
 
     /** Whether the object that the VM has reported is this one; if so, it is counted here. */
@@ -90,7 +93,7 @@ public final class JvmscopeSites {
         return U.getLong(slot) == eetop ? slot : otherSlot(eetop, slot);
     }
 
-    /** The counter of a place, whoever has its cell. */
+    /** The counter of a place, whichever thread owns its cell. */
     private static long counter(int point) {
         long owner = U.getLong(CELLS + ((long) point << CELL_SHIFT) + CELL_OWNER), eetop = U.getLong(Carrier.carrier(), EETOP);
         if (owner == eetop)
