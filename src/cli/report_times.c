@@ -93,8 +93,7 @@ static void mark_small(struct times_table *t, const struct profile *p)
 
 /*
  * Orders by the self time of calls that have returned, because what a thread is waiting for at the
- * end is as long as the recording. Methods of which it is not known whether they took any time
- * follow, by calls.
+ * end is as long as the recording. Methods that may have taken no time follow, ordered by calls.
  */
 static int by_self(const void *a, const void *b)
 {

@@ -25,7 +25,7 @@ enum fleet_kind { FLEET_JAVA, FLEET_NATIVE, FLEET_KERNEL, FLEET_STUB, FLEET_MARK
 /* Times are rounded down to this many seconds, the finest resolution of a store. */
 enum { FLEET_BUCKET_S = 10 };
 
-/* The unit of a type whose samples stand for a time that nobody stated: their weight is 0. */
+/* The unit of a type whose samples stand for a time that is not stated: their weight is 0. */
 #define FLEET_TIMELESS "samples"
 /*
  * The unit of times that rest on readings of a clock; their samples count the readings. Few of them

@@ -48,7 +48,7 @@ static bool is_named(const struct request_part *p)
     return p->object && *p->object && p->cause != CAUSE_IO && !request_cause_is_one(p->cause);
 }
 
-/* A stack of the cause, what it was about, and the program's method in which it was met. */
+/* A stack of the cause, what it was about, and the program's method in which it occurred. */
 static int64_t stack_of(struct causes *c, const struct request_part *p, const char *method)
 {
     uint32_t path[3];

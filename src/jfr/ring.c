@@ -86,7 +86,9 @@ void ring_release(struct jfr_writer *w)
     w->ring.head = NULL;
 }
 
-/* A chunk lasts so long that an eighth of what is kept is lost at once, at most. */
+/*
+ * The time of a chunk: an eighth of what is kept, so that a discarded chunk takes no more with it.
+ */
 static uint64_t chunk_ns(const struct jfr_writer *w)
 {
     return MIN(MAX(w->options.keep_ns / 8, CHUNK_NS_LEAST), 3600 * NS_PER_SECOND);

@@ -122,9 +122,8 @@ static void mark_estimated(struct ranking *r)
 }
 
 /*
- * Marks the rows of which it is not known that they took any time: by the calls that each has,
- * where the recording has calls, as their time contains the cost of counting them; otherwise by
- * their weight.
+ * Marks the rows that may have taken no time. If the recording has calls, the calls of a row
+ * decide, because their time includes the cost of counting; otherwise its weight decides.
  */
 static int mark_few(struct ranking *r)
 {

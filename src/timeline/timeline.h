@@ -124,7 +124,7 @@ struct tl_pause {
 struct tl_delay {
     uint64_t start_ns, end_ns, ns;
     uint32_t thread;
-    uint32_t throttled_us; /* of ns: at most so much because the container was out of CPU */
+    uint32_t throttled_us; /* of ns: the most that the container's CPU limit explains */
 };
 
 /*

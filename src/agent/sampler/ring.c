@@ -35,8 +35,10 @@ at_each_sample struct ring_record *ring_take(struct ring *r, uint64_t bytes, uin
         uint64_t to_end = r->size - (position & (r->size - 1));
         pad = to_end < bytes ? to_end : 0;
         uint64_t read = atomic_load_explicit(&r->read, memory_order_acquire);
-        /* Of a position that others have taken and the reader has passed, nothing can be said; the
-         * exchange finds that out. */
+        /*
+         * If others have taken the position and the reader has passed it, the comparison is
+         * meaningless; the exchange then fails.
+         */
         if (position >= read && position + pad + bytes - read > r->size)
             return NULL;
     } while (!atomic_compare_exchange_weak(&r->taken, &position, position + pad + bytes));

@@ -324,7 +324,10 @@ static int requests_start(struct session *s, JNIEnv *jni, struct buf *why)
     return r < 0 ? r : points_on(s->options.v[OPT_REQUESTS].text, jni, why);
 }
 
-/* A request in progress is none of the recording, because it is not known since when. */
+/*
+ * A request that is already in progress is not part of the recording, because its beginning is not
+ * known.
+ */
 static int requests_begin(struct session *s, JNIEnv *jni, struct buf *why)
 {
     uint64_t running = vm.late ? instrument_running_threads(jni, points_is_request) : 0;
