@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The views beside the profile, in the order of their tabs.
+// The views in addition to the profile, in the order of their tabs.
 import { coverageView } from "./coverage";
 import { heapView } from "./heap";
 import { monitorsView } from "./monitors";
