@@ -62,9 +62,7 @@ static int put_heap(const struct more *s, struct json *j)
     return 0;
 }
 
-/*
- * Each kind of data that a recording has becomes a member of the page's JSON, and a view shows it.
- */
+/* Each kind of data that a recording has becomes a member of the page's JSON. */
 static const struct {
     const char *key;
     int (*put)(const struct more *s, struct json *j);

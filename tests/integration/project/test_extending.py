@@ -68,7 +68,7 @@ def src(tmp_path_factory):
     before(src / "cli/heap/leaks.c", "void heap_suspects(", block("c", "static void note_classes") + "\n")
 
     after(src / "cli/page_more.c", "#include <string.h>\n", "#include <sys/stat.h>\n")
-    before(src / "cli/page_more.c", "/* What a recording has data for", block("c", "static int put_about") + "\n")
+    before(src / "cli/page_more.c", "/* Each kind of data that a recording has", block("c", "static int put_about") + "\n")
     before(src / "cli/page_more.c", '    {"trace", put_trace},\n', block("c", '{"about", put_about}'))
     return src
 
