@@ -234,15 +234,19 @@ static void on_request(struct reading *r)
                         .span = text_field(r, "spanId"),
                         .status = (int32_t)rec_long(o, "status", 0),
                         .bytes = rec_long(o, "bytes", -1),
-                        .beyond = strcmp(rec_string(o, "kept", ""), "slow") == 0};
+                        .beyond = strcmp(rec_string(o, "kept", ""), "slow") == 0,
+                        .one_of = (float)MAX(rec_long(o, "oneOf", 1), INT64_C(1))};
     add_request(r, rec_string(o, "name", "?"), text_field(r, "kind"), false, q);
 }
 
 /* Adds an event of another recorder as a request of one thread that works for it all the time. */
 static void on_foreign(struct reading *r, const char *name, const char *kind)
 {
-    struct request q = {
-        .exception = REQUEST_NONE, .trace = REQUEST_NONE, .span = REQUEST_NONE, .bytes = -1};
+    struct request q = {.exception = REQUEST_NONE,
+                        .trace = REQUEST_NONE,
+                        .span = REQUEST_NONE,
+                        .bytes = -1,
+                        .one_of = 1};
     add_request(r, name && *name ? name : "?", text_of(r, kind), true, q);
 }
 

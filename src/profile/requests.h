@@ -34,6 +34,7 @@ struct request {
     int32_t status; /* 0: none */
     int64_t bytes;  /* -1: unknown */
     bool beyond;    /* kept for its latency alone, beyond the random sample */
+    float one_of;   /* how many requests it was chosen from when it began; 1 if that is not known */
     float weight;   /* how many requests of its name it stands for in means; can be 0 */
     uint32_t first_work, works;
     uint32_t first_child, children;
@@ -168,15 +169,6 @@ void requests_release(struct requests *r);
 static inline const char *requests_text(const struct requests *r, uint32_t text)
 {
     return text == REQUEST_NONE ? "" : strpool_get(&r->strings, text).data;
-}
-
-/*
- * Whether a request belongs to the random sample of its name. Those that were kept for their
- * latency alone do not, unless the recording has no others.
- */
-static inline bool request_is_sampled(const struct request_name *n, const struct request *q)
-{
-    return !q->beyond || !n->sampled;
 }
 
 /* Returns the name of a request. */

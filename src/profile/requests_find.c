@@ -62,10 +62,12 @@ uint64_t request_quantile(const struct requests *r, const struct request_name *n
         return n->max_ns;
     }
     const struct request *q = NULL;
-    uint64_t rank = n->count ? rank_of(share, n->sampled ? n->sampled : n->count) : 0;
-    for (uint32_t i = 0; i < n->count && seen < rank; i++) {
+    double weights = 0, upto = 0;
+    for (uint32_t i = 0; i < n->count; i++)
+        weights += (double)r->list.data[r->by_name.data[n->first + i]].weight;
+    for (uint32_t i = 0; i < n->count && (!q || upto < share * weights - 1e-6); i++) {
         q = &r->list.data[r->by_name.data[n->first + i]];
-        seen += request_is_sampled(n, q);
+        upto += (double)q->weight;
     }
     return q ? request_latency(q) : 0;
 }

@@ -179,13 +179,15 @@ struct stratum {
 
 static void weigh_stratum(struct requests *r, const struct stratum *s)
 {
-    uint32_t kept = s->end - s->first;
-    bool by_sample = s->sampled >= SAMPLED_LEAST && s->all > kept;
+    bool by_sample = s->sampled >= SAMPLED_LEAST && s->all > s->end - s->first;
+    double sum = 0;
     for (uint32_t i = s->first; i < s->end; i++) {
         struct request *q = &r->list.data[r->by_name.data[i]];
-        q->weight = by_sample ? q->beyond ? 0 : (float)s->all / (float)s->sampled
-                              : (float)s->all / (float)kept;
+        q->weight = by_sample && q->beyond ? 0 : s->all > s->end - s->first ? q->one_of : 1;
+        sum += (double)q->weight;
     }
+    for (uint32_t i = s->first; i < s->end; i++)
+        r->list.data[r->by_name.data[i]].weight *= (float)((double)s->all / sum);
 }
 
 /* Adds the requests of a name that follow in by_name and are in this bucket or a faster one. */
@@ -208,10 +210,11 @@ static bool is_far(const struct stratum *s, uint32_t bucket)
 }
 
 /*
- * The share of requests that are kept changes with time and latency, but the histogram has all of
- * them. It is divided into strata of neighbouring buckets, and the requests of a stratum that were
- * kept stand for all of it (post-stratification): those of the random sample if there are enough,
- * otherwise also those that were kept for their latency.
+ * A request stands for those that it was chosen from (Horvitz and Thompson's estimator). Chance and
+ * the slowest, which are all kept, are corrected by the histogram, which has all requests: it is
+ * divided into strata of neighbouring buckets, and the requests of a stratum that were kept
+ * together stand for all of it (post-stratification): those of the random sample if there are
+ * enough, otherwise also those that were kept for their latency.
  */
 static void weigh_name(struct requests *r, const struct request_name *n)
 {
@@ -219,7 +222,9 @@ static void weigh_name(struct requests *r, const struct request_name *n)
     if (!n->exact || n->all == n->count) {
         for (uint32_t i = n->first; i < n->first + n->count; i++) {
             struct request *q = &r->list.data[r->by_name.data[i]];
-            q->weight = n->all == n->count && n->exact ? 1 : request_is_sampled(n, q);
+            q->weight = n->all == n->count && n->exact ? 1
+                        : q->beyond && n->sampled      ? 0
+                                                       : q->one_of;
         }
         return;
     }

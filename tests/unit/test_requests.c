@@ -31,7 +31,8 @@ static const struct jfr_type types[] = {
      .kind = JFR_EVENT,
      .has = JFR_DURATION | JFR_HAS_THREAD,
      .fields = JFR_FIELDS({"id", "", "long"}, {"name", "", "java.lang.String", JFR_CONTEXTUAL},
-                          {"status", "", "int"}, {"kept", "", "java.lang.String"})},
+                          {"status", "", "int"}, {"kept", "", "java.lang.String"},
+                          {"oneOf", "", "long"})},
     {.name = "jvmscope.RequestWork",
      .kind = JFR_EVENT,
      .has = JFR_DURATION | JFR_HAS_THREAD,
@@ -77,6 +78,7 @@ static int name_method(void *context, uint64_t method, uint32_t type, struct jfr
 
 static struct jfr_event event;
 static const char *kept; /* why the next requests are in the recording */
+static int64_t one_of;   /* and from how many they were chosen */
 
 static void begin(uint32_t type, double ms)
 {
@@ -160,6 +162,7 @@ static void put_request(int64_t id, const char *name, uint64_t thread, double ms
     jfr_put_string(&event, name);
     jfr_put_int(&event, status);
     jfr_put_string(&event, kept);
+    jfr_put_long(&event, one_of);
     jfr_commit(&event);
 }
 
@@ -202,6 +205,7 @@ static void open_file(bool ours)
             0);
     t0 = now_ns();
     kept = "all";
+    one_of = 1;
     if (!ours)
         return;
     begin(ids[ANALYSIS], 0);
@@ -602,6 +606,34 @@ static void each_request_counts_for_those_of_its_latency(void **state)
     done(&f);
 }
 
+/* The details of few requests were all kept, and later those of one in 20 of about this latency. */
+static void a_request_counts_for_those_that_it_was_chosen_from(void **state)
+{
+    struct read f;
+    char buckets[64];
+    double few = 0, many = 0;
+    open_file(true);
+    for (int i = 0; i < 450; i++) {
+        one_of = i < 400 ? 1 : 20;
+        put_simple(i + 1, "GET /phases", i * 2, 2);
+    }
+    snprintf(buckets, sizeof(buckets), "%u:1400", latency_bucket(2 * MS));
+    begin(ids[TOTALS], 1000);
+    jfr_put_string(&event, "GET /phases");
+    jfr_put_long(&event, 1400);
+    jfr_put_long(&event, 0);
+    put_ms(2800);
+    put_ms(2);
+    jfr_put_string(&event, buckets);
+    jfr_commit(&event);
+    read_file(&f, &(struct request_filter){0});
+    for (size_t i = 0; i < f.r.list.len; i++)
+        *(f.r.list.data[i].id <= 400 ? &few : &many) += (double)f.r.list.data[i].weight;
+    assert_true(fabs(few - 400) < 0.01);
+    assert_true(fabs(many - 1000) < 0.01);
+    done(&f);
+}
+
 /* Totals that a killed program saved before its last requests ended say less than these do. */
 static void totals_older_than_the_requests_do_not_count(void **state)
 {
@@ -700,6 +732,7 @@ int main(void)
         cmocka_unit_test_teardown(the_slow_ones_are_told_from_the_typical_ones, remove_file),
         cmocka_unit_test_teardown(exact_totals_count, remove_file),
         cmocka_unit_test_teardown(each_request_counts_for_those_of_its_latency, remove_file),
+        cmocka_unit_test_teardown(a_request_counts_for_those_that_it_was_chosen_from, remove_file),
         cmocka_unit_test_teardown(totals_older_than_the_requests_do_not_count, remove_file),
         cmocka_unit_test(counts_are_of_the_time_until_they_were_saved),
         cmocka_unit_test_teardown(counts_of_other_captures_are_no_requests, remove_file),

@@ -456,6 +456,23 @@ def test_many_are_counted_and_a_sample_is_kept(jdk, tmp_path):
     assert [(r["count"] == r["kept"], r["exact"]) for r in part if r["name"] == "RequestsMany.quick"] == [(True, False)]
 
 
+@pytest.mark.jdks(8, 17, 25)
+def test_causes_of_requests_at_different_rates_are_those_of_all(jdk, tmp_path):
+    """All of the slow requests at a low rate are in the recording, and few of those at a high rate, of the same latency."""
+    out = tmp_path / "p.jfr"
+    done = jdk.java("RequestPhases", jvm=(jdk.agent(f"format=r,requests=RequestPhases.request(..),file={out}"),))
+    assert done.returncode == 0, done.stderr
+    n, slept, waited = map(int, done.stdout.split())
+    row, = lab.read_json("requests", "--json", out)["requests"]
+    locks = sum(1 for r in requests_in(out) if r.ns > 1_500_000) - 200
+    assert row["count"] == n and 20 <= locks < 500
+    # The locks that were kept by chance are a sample: four standard errors.
+    assert row["causes"]["lock"] == pytest.approx(waited / n, rel=4 / locks ** 0.5), (row, slept / n, locks)
+    assert row["causes"]["sleep"] == pytest.approx(slept / n, rel=0.05 + 4 / locks ** 0.5 * waited / (slept + waited)), (row, locks)
+    group, = lab.read_json("requests", "slow", "--over", "1500us", "--json", out)["groups"]
+    assert [c["cause"] for c in group["causes"][:2]] == ["lock", "sleep"], group["causes"][:2]
+
+
 @pytest.mark.jdks(21, 25)
 def test_virtual_threads_have_an_identity_of_their_own(jdk, tmp_path):
     """Many requests at once on few carriers: each request belongs to its own thread, none is within another, and none continues on

@@ -269,7 +269,8 @@ uint64_t follow_request_begin(JNIEnv *jni, enum request_kind kind, unsigned name
     r->name = name;
     r->kind = kind;
     r->weight = kind == REQUEST_TASK ? 1 : follow_weight();
-    r->kept = follow_choose(id);
+    r->one_of = 0;
+    r->kept = follow_choose(id, &r->one_of);
     r->n_pieces = 0;
     r->trace[0] = 0;
     r->status = 0;
@@ -289,6 +290,7 @@ static void settle(struct request *r, struct request_end *end)
     if (!before && request_is_slow(end->name, end->ns, end->start + end->ns))
         r->kept = KEPT_SLOW;
     end->kept = r->kept;
+    end->one_of = (uint64_t)r->one_of * r->weight;
     follow_set_kept(end->id, r->kept != KEPT_NOT);
     requests_lose(LOSS_REQUEST_RATE, r->weight - (r->kept != KEPT_NOT));
     if (r->kept == KEPT_NOT)

@@ -48,7 +48,8 @@ struct request {
     _Atomic uint64_t
         reported; /* the time at which its duration was last reported to triggers; 0: never */
     unsigned name;
-    uint32_t weight; /* the number of requests that it stands for */
+    uint32_t weight; /* the number of requests that it stands for in counts */
+    uint32_t one_of; /* the number of requests that its details were chosen from; 0: not chosen */
     enum request_kind kind;
     /* the answer's status if it became known before the end; otherwise 0 */
     int status;
@@ -106,7 +107,8 @@ struct follow {
     _Atomic uint64_t begun, open, no_record, no_slot;
     _Atomic int64_t allowance; /* details that may still be written */
     _Atomic uint32_t share;    /* of 2^16: the sample */
-    _Atomic int64_t now_left;  /* details that may be written before the next flush */
+    /* Details that may be written before the next flush, and how many these were after the last. */
+    _Atomic int64_t now_left, now_most;
     uint64_t flushed_ns, flushed_begun;
 };
 
@@ -140,8 +142,11 @@ void follow_unlock(struct request *r);
 void follow_kept_start(void);
 /* How many requests a request that begins now stands for, if it is counted. */
 uint32_t follow_weight(void);
-/* Whether a request that begins now is one of those whose details are written. */
-enum request_kept follow_choose(uint64_t id);
+/*
+ * Decides whether a request that begins now is one of those whose details are written. If so,
+ * *ret_one_of is how many requests it was chosen from; otherwise it is left unchanged.
+ */
+enum request_kept follow_choose(uint64_t id, uint32_t *ret_one_of);
 /* Remembers whether a request was kept, for works that end after their request. */
 void follow_set_kept(uint64_t id, bool kept);
 bool follow_was_kept(uint64_t id);

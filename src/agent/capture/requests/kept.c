@@ -23,6 +23,13 @@ enum { RATE = 300, BURST = 100000, FULL = BURST / 2 };
  */
 enum { FULL_RATE = 30000 };
 
+/* Where more arrive, a share of them is kept that falls with what is left of as many again. */
+static void allow_now(int64_t n)
+{
+    atomic_store(&follow.now_most, 2 * n);
+    atomic_store(&follow.now_left, 2 * n);
+}
+
 /* the level of reduction; each level keeps a fourth as many details */
 static _Atomic unsigned reduced;
 
@@ -56,21 +63,24 @@ void follow_kept_start(void)
         follow.draws[i * DRAW_WORDS] = budget_random();
     follow.allowance = BURST;
     follow.share = 0x10000;
-    follow.now_left = FULL_RATE / 5;
+    allow_now(FULL_RATE / 5);
     follow.flushed_ns = now_ns();
     follow.flushed_begun = 0;
 }
 
-/* Whether a request that begins now is one of those whose details are written. */
-enum request_kept follow_choose(uint64_t id)
+enum request_kept follow_choose(uint64_t id, uint32_t *ret_one_of)
 {
-    uint32_t share = atomic_load_explicit(&follow.share, memory_order_relaxed);
-    if (share <= 0xffff && (hash_u64(id) & 0xffff) >= share)
-        return KEPT_NOT;
-    if (atomic_load_explicit(&follow.now_left, memory_order_relaxed) <= 0 ||
+    uint64_t chance = /* of 2^32 */
+        (uint64_t)atomic_load_explicit(&follow.share, memory_order_relaxed) << 16;
+    int64_t left = atomic_load_explicit(&follow.now_left, memory_order_relaxed),
+            most = atomic_load_explicit(&follow.now_most, memory_order_relaxed);
+    for (; left < most / 2 && chance > 4; most /= 2)
+        chance /= 4;
+    if ((hash_u64(id) & UINT32_MAX) >= chance || left <= 0 ||
         atomic_fetch_sub_explicit(&follow.now_left, 1, memory_order_relaxed) <= 0)
         return KEPT_NOT;
-    return share <= 0xffff ? KEPT_SAMPLE : KEPT_ALL;
+    *ret_one_of = (uint32_t)MIN(((UINT64_C(1) << 32) + chance / 2) / chance, UINT32_MAX);
+    return chance >> 32 ? KEPT_ALL : KEPT_SAMPLE;
 }
 
 void follow_flush(uint64_t now)
@@ -86,7 +96,7 @@ void follow_flush(uint64_t now)
     uint64_t rate = (uint64_t)(left > FULL ? FULL_RATE : RATE) >> less,
              share = n ? rate * ns / NS_PER_SECOND * 0x10000 / n : 0x10000;
     atomic_store(&follow.share, (uint32_t)MIN(share, UINT64_C(0x10000)));
-    atomic_store(&follow.now_left, (int64_t)(left > FULL ? FULL_RATE / 5 : RATE) >> less);
+    allow_now((int64_t)(left > FULL ? FULL_RATE / 5 : RATE) >> less);
     follow.flushed_ns = now;
     follow.flushed_begun = begun;
     choose_anew();

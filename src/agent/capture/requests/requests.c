@@ -37,7 +37,8 @@ static const struct jfr_type request_types[TYPES] = {
          {"bytes", "Bytes of the Response", "long", JFR_BYTES},
          {"traceId", "Trace Id", "java.lang.String"}, {"spanId", "Span Id", "java.lang.String"},
          {"endThread", "Thread on Which It Ended", "java.lang.Thread"},
-         {"kept", "Why Its Details Were Kept", "java.lang.String"})},
+         {"kept", "Why Its Details Were Kept", "java.lang.String"},
+         {"oneOf", "Number of Requests That It Was Chosen From", "long"})},
     {.name = "jvmscope.RequestWork",
      .label = "Work for a Request",
      .category = CATEGORY,
@@ -132,6 +133,7 @@ void requests_put(const struct request_end *r)
     jfr_put_string(&e, r->span);
     jfr_put_long(&e, r->end_thread == r->thread ? 0 : (int64_t)r->end_thread);
     jfr_put_string_id(&e, state.kepts[r->kept]);
+    jfr_put_long(&e, (int64_t)r->one_of);
     jfr_commit(&e);
 }
 

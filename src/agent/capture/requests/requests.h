@@ -70,6 +70,7 @@ struct request_end {
     const char *exception;    /* NULL: none */
     const char *trace, *span; /* of the caller, in hexadecimal; NULL: none */
     enum request_kept kept;
+    uint64_t one_of; /* how many requests it was chosen from at random; 0: it was not */
 };
 
 /* ---- requests.c: the events ---- */
