@@ -391,6 +391,7 @@ static int settle(struct reading *r)
     for (int i = 0; e == 0 && i < KINDS; i++)
         e = tally_end(&r->tallies[i], &r->sums[i]);
     load_pay_owed(r);
+    profile_cpu_times_sort(r->p);
     if (e == 0 && r->totals.len)
         e = load_settle_totals(r);
     if (e == 0)

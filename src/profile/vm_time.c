@@ -22,6 +22,17 @@ int profile_cpu_time(struct profile *p, uint64_t time_ns, const char *what, cons
                                                               (uint32_t)kind, (uint32_t)thread}));
 }
 
+static int by_time(const void *a, const void *b)
+{
+    const struct profile_cpu_time *x = a, *y = b;
+    return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+}
+
+void profile_cpu_times_sort(struct profile *p)
+{
+    vec_sort(&p->cpu_times, by_time);
+}
+
 static bool is(const struct profile *p, const struct profile_cpu_time *t, const char *what)
 {
     return str_is(profile_text(p, t->what), what);
@@ -34,18 +45,37 @@ static int most_first(const void *a, const void *b)
                                   : (x->what > y->what) - (x->what < y->what);
 }
 
+/*
+ * Returns how much of a time that was used since `before` belongs to the part that the filter
+ * selects. When it was used is not known, so it is spread evenly.
+ */
+static uint64_t selected_ns(const struct profile_cpu_time *t, uint64_t before,
+                            const struct profile_filter *filter)
+{
+    uint64_t from = MAX(before, filter->from_ns),
+             to = filter->to_ns ? MIN(t->time_ns, filter->to_ns) : t->time_ns;
+    if (t->time_ns <= before)
+        return t->time_ns >= filter->from_ns && t->time_ns <= to ? t->cpu_ns : 0;
+    if (to <= from)
+        return 0;
+    return (uint64_t)((double)t->cpu_ns * (double)(to - from) / (double)(t->time_ns - before));
+}
+
 int vm_time_sum(struct vm_time *ret, const struct profile *p, const struct profile_filter *filter)
 {
     struct vm_time sum = {0};
-    uint64_t others_ns = 0;
+    uint64_t others_ns = 0, before = 0;
     for (size_t i = 0; i < p->cpu_times.len; i++) {
         const struct profile_cpu_time *t = &p->cpu_times.data[i];
-        if (t->time_ns < filter->from_ns || (filter->to_ns && t->time_ns >= filter->to_ns))
-            continue;
+        uint64_t ns = selected_ns(t, before, filter);
+        if (is(p, t, VM_TIME_PROCESS)) /* the last of the events that are written together */
+            before = t->time_ns;
         if (is(p, t, VM_TIME_PROCESS) || is(p, t, VM_TIME_JAVA)) {
-            *(is(p, t, VM_TIME_JAVA) ? &sum.java_ns : &sum.process_ns) += t->cpu_ns;
+            *(is(p, t, VM_TIME_JAVA) ? &sum.java_ns : &sum.process_ns) += ns;
             continue;
         }
+        if (!ns)
+            continue;
         size_t n = 0; /* a file may contain anything */
         while (n < MIN(sum.rows.len, (size_t)ROWS_MAX - 1) && sum.rows.data[n].what != t->what)
             n++;
@@ -53,8 +83,8 @@ int vm_time_sum(struct vm_time *ret, const struct profile *p, const struct profi
             vm_time_release(&sum);
             return -ENOMEM;
         }
-        sum.rows.data[n].cpu_ns += t->cpu_ns;
-        others_ns += t->cpu_ns;
+        sum.rows.data[n].cpu_ns += ns;
+        others_ns += ns;
     }
     if (!sum.java_ns)
         sum.java_ns = sum.process_ns - MIN(others_ns, sum.process_ns);

@@ -16,6 +16,9 @@
 int profile_cpu_time(struct profile *p, uint64_t time_ns, const char *what, const char *name,
                      int64_t cpu_ns) must_check;
 
+/* Puts them into the order of time, which the blocks of a recording do not have. */
+void profile_cpu_times_sort(struct profile *p);
+
 struct vm_time_row {
     uint32_t what; /* a text of the profile */
     uint64_t cpu_ns;

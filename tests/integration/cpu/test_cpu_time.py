@@ -161,3 +161,20 @@ def test_threads_that_run_for_less_than_a_tick_of_the_kernel_are_sampled_in_full
         # Even a thread that never got a signal is known to be a Java thread, with the CPU time that it used.
         assert java >= ms, (recording, whole["cpu_time_ns"], ms)
         assert abs(whole["total"] - java) < 0.02 * java + 20, (recording, whole["total"], java)
+
+
+@pytest.mark.jdks(17, 25)
+def test_cpu_time_of_parts_adds_up_to_that_of_the_whole(jdk, tmp_path):
+    """The kernel is asked once a second; what was used in between is spread over the parts, none of which has more than its processors."""
+    out, width, cores = tmp_path / "out.jfr", 0.3, len(os.sched_getaffinity(0))
+    assert jdk.java("Busy", 3, 2, jvm=("-Xmx64m", jdk.agent(f"cpu=samples,format=r,file={out}"))).returncode == 0
+    whole = lab.read_json("report", "--json", out)
+    parts = []
+    for k in range(int(whole["span_ns"] / 1e9 / width) + 1):
+        done = lab.jvmscope("report", "--json", "--from", f"{k * width * 1000:.0f}ms", "--to", f"{(k + 1) * width * 1000:.0f}ms", out)
+        parts.append(json.loads(done.stdout)["samples"]["cpu_time_ns"] if done.returncode == 0 else {})
+    for what in ("process", "java"):
+        assert sum(p.get(what, 0) for p in parts) == pytest.approx(whole["samples"]["cpu_time_ns"][what], rel=0.1), (what, parts)
+    # Java threads and the process are read one after the other.
+    assert all(p.get("java", 0) <= p.get("process", 0) + 5e6 for p in parts[1:]), parts
+    assert all(p.get("process", 0) <= 1.05 * cores * width * 1e9 for p in parts[1:]), parts
