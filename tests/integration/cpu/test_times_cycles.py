@@ -82,7 +82,7 @@ def test_fifty_cycles_leave_no_metaspace(jdk, tmp_path, record_property):
 
 
 @pytest.mark.jdks(17)
-@pytest.mark.parametrize("options", ["cover=y", "trace=*,limit=10", "threads=y,locks=no.such.Class", "cpu=times", "exceptions=counts"])
+@pytest.mark.parametrize("options", ["cover=y,include=java.*", "trace=*,limit=10", "threads=y,locks=no.such.Class", "cpu=times", "exceptions=counts"])
 def test_a_vm_that_ends_gets_no_class_back(jdk, tmp_path, options):
     """Removing probes from tens of thousands of classes would delay its end by minutes."""
     done = jdk.java("HostileTrace", jvm=["-Xlog:redefine+class+load=info", jdk.agent(f"{options},format=r,file={tmp_path / 'out.jfr'}")])
