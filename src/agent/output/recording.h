@@ -19,8 +19,8 @@ int recording_begin(struct jfr_writer **ret, const char *path, const struct opti
 /* Describes the VM, the system and the settings again, in a ring's new chunk. */
 void recording_restate(struct jfr_writer *w, const struct options *o);
 /*
- * Remembers the identity of a thread whose entry is about to be removed. Events may still name the
- * thread, because counts are written long after what they count. The writer keeps this until it is
- * released.
+ * Describes a thread to the recording while that is possible: its entry may have been removed when
+ * the recording needs the description, because counts are written long after what they count. The
+ * writer, a struct jfr_writer, keeps the description until it is released. Any thread.
  */
 void recording_keep_thread(void *writer, const struct thread *t);

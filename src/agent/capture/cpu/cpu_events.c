@@ -213,7 +213,7 @@ void cpu_events_report_cost(void)
 void cpu_events_report_time(const struct task_time *t)
 {
     struct jfr_event e;
-    if (!t->cpu_ns || !jfr_begin(events.jfr, events.time_type, strlen(t->name) + 64, &e))
+    if (!t->cpu_ns || !jfr_begin(events.jfr, events.time_type, strlen(t->name) + 5, &e))
         return;
     jfr_put_time(&e, now_ns());
     jfr_put_string_id(&e, events.groups[t->group]);

@@ -23,7 +23,10 @@ enum { RATE = 300, BURST = 100000, FULL = BURST / 2 };
  */
 enum { FULL_RATE = 30000 };
 
-/* Where more arrive, a share of them is kept that falls with what is left of as many again. */
+/*
+ * Allows the details of n requests. If more arrive before the next call, up to as many again are
+ * kept, chosen with a chance that falls as fewer are left.
+ */
 static void allow_now(int64_t n)
 {
     atomic_store(&follow.now_most, 2 * n);

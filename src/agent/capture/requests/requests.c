@@ -170,7 +170,7 @@ void requests_put_child(uint64_t request, const struct request_child *c)
 {
     char trace[2 * sizeof(c->trace) + 1], span[2 * sizeof(c->span) + 1];
     struct jfr_event e;
-    if (!jfr_begin(requests_jfr, state.types[TYPE_CHILD], sizeof(trace) + sizeof(span), &e))
+    if (!jfr_begin(requests_jfr, state.types[TYPE_CHILD], sizeof(trace) + sizeof(span) + 10, &e))
         return;
     jfr_put_time(&e, c->start);
     jfr_put_long(&e, (int64_t)c->ns);

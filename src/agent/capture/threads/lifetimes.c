@@ -9,26 +9,12 @@
 #include "agent/capture/threads/threads.h"
 #include "agent/capture/threads/waiters.h"
 #include "agent/capture/vm/vm.h"
+#include "agent/output/recording.h"
 #include "agent/vm/virtual_list.h"
 #include "agent/vm/vm.h"
 #include "base/clock.h"
 
 #include <string.h>
-
-/*
- * Describes a thread to the recording while that is possible: it may have ended when the recording
- * needs its description.
- */
-static void define_platform(const struct thread *t)
-{
-    struct jfr_thread who = {.os_name = t->name,
-                             .os_id = (uint64_t)t->tid,
-                             .java_name = t->name,
-                             .java_id = t->java_id,
-                             .group = t->group};
-    if (jfr_define_thread(thread_capture.jfr, t->serial, &who) < 0)
-        atomic_fetch_add(&thread_capture.lost, 1);
-}
 
 static void put_thread_object(JNIEnv *jni, uint64_t id, jthread thread, uint64_t since,
                               const char *parent_group, uint64_t carrier)
@@ -100,7 +86,7 @@ static void JNICALL on_thread_start(jvmtiEnv *ti, JNIEnv *jni, jthread thread)
     uint64_t now = now_ns();
     if (!w->run.since) /* the VM reports the main thread's start only after VMInit */
         delays_run_begins(w, now, 0);
-    define_platform(t);
+    recording_keep_thread(thread_capture.jfr, t);
     put_thread_start(t->serial, t->java_id, now);
     put_thread_object(jni, t->serial, thread, now_ns(), t->parent_group, 0);
 }
@@ -206,7 +192,7 @@ uint64_t lifetimes_put_existing(JNIEnv *jni)
         uint64_t id = thread_record_id(waiters_java_id(jni, list[i]));
         struct thread *t = id && id < VIRTUAL_THREAD ? threads_by_serial((uint32_t)id) : NULL;
         if (t && !t->own)
-            define_platform(t);
+            recording_keep_thread(thread_capture.jfr, t);
         if (t && !t->own)
             put_thread_object(jni, id, list[i], now, t->parent_group, 0);
         (*jni)->DeleteLocalRef(jni, list[i]);

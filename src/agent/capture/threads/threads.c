@@ -213,8 +213,6 @@ static void flush(struct session *s, JNIEnv *jni)
 {
     stack_flush();
     at_start_flush(jni);
-    jfr_lose_total(thread_capture.jfr, LOSS_THREAD_NAME, atomic_load(&thread_capture.lost));
-    jfr_lose_total(thread_capture.jfr, LOSS_WAITS_STOPPED, atomic_load(&thread_capture.stopped));
     waiting_report_all(now_ns() - WAITING_REPORT);
 }
 
@@ -269,8 +267,6 @@ static void release(struct session *s)
 
 static void status(struct session *s, struct buf *out)
 {
-    buf_printf(out, "threads.unpaired %llu\n",
-               (unsigned long long)atomic_load(&thread_capture.lost));
     if (s->options.v[OPT_LOCKS].text)
         buf_printf(out, "threads.holds %llu\nthreads.holds_lost %llu\n",
                    (unsigned long long)locks_count(), (unsigned long long)locks_lost());

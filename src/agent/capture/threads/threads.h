@@ -40,12 +40,6 @@ struct thread_capture {
     bool mounts;      /* and when they are mounted and unmounted */
     bool watch;       /* deadlock=y: data that only this needs is kept as well */
     jfieldID tid, park_blocker;
-    /*
-     * the number of waits of which only the end was seen, and of threads for which there was no
-     * room
-     */
-    atomic_uint_fast64_t lost;
-    atomic_uint_fast64_t stopped; /* waits for which the lock was not available */
 };
 
 extern struct thread_capture thread_capture;

@@ -99,7 +99,7 @@ static struct waiter *virtual_waiter(JNIEnv *jni, jthread thread)
     struct shard *s = &shards[id % SHARDS];
     struct waiter *w = NULL;
     if (!patience_lock(&s->lock)) {
-        atomic_fetch_add(&thread_capture.stopped, 1);
+        jfr_lose(thread_capture.jfr, LOSS_WAITS_STOPPED, 1);
         return NULL;
     }
     bool added = false;
@@ -117,7 +117,7 @@ static struct waiter *virtual_waiter(JNIEnv *jni, jthread thread)
     }
     pthread_mutex_unlock(&s->lock);
     if (w && added && define_virtual(jni, thread, id) < 0)
-        atomic_fetch_add(&thread_capture.lost, 1);
+        jfr_lose(thread_capture.jfr, LOSS_THREAD_NAME, 1);
     return w;
 }
 
