@@ -189,7 +189,8 @@ static int cover_start(struct session *s, JNIEnv *jni, struct buf *why)
         return r;
     pthread_mutex_lock(&cover.lock);
     copy_chunks(jni, NULL);
-    cover.left = cover.lost = cover.stopped = 0;
+    cover.left = cover.lost = 0;
+    atomic_store(&cover.stopped, 0);
     pthread_mutex_unlock(&cover.lock);
     vec_release(&cover.reported);
     r = instrument_on(&client, jni, why);
