@@ -40,7 +40,7 @@ def plant(path):
 
 def load(options):
     words = dict(w.split("=", 1) for w in options.split(",") if "=" in w)
-    recording = words.get("file", "/tmp/jvmscope-hostile.jfr")
+    recording = words.get("file", f"/tmp/jvmscope-hostile-{os.getpid()}.jfr")
     if attack == "named":
         recording = secret
     elif words["control"] in ("start", "stop"):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files between the command and a VM whose user is not to be trusted, and what remains of them."""
 import contextlib
-import fcntl
 import os
 import pathlib
 import re
@@ -14,7 +13,8 @@ import pytest
 
 import lab
 
-NOBODY = 65534
+# A user without a name and without rights, of this process alone: files of that user in /tmp are of this process's tests.
+NOBODY = 2_000_000 + os.getpid()
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 SECRET = "root's own secret 7f3a"
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who attac
 
 @pytest.fixture
 def open_folder():
-    """A folder of the user nobody, which everyone may enter."""
+    """A folder of the user without rights, which everyone may enter."""
     with tempfile.TemporaryDirectory(prefix="jvmscope-test-", dir="/tmp") as name:
         os.chmod(name, 0o755)
         os.chown(name, NOBODY, NOBODY)
@@ -39,35 +39,18 @@ def secret(tmp_path):
     return path
 
 
-def leftovers(pid, uid=NOBODY):
-    """Returns the names in /tmp that commands and VMs of this user have created for each other, without those of other VMs."""
-    prefixes = (".jvmscope-", "jvmscope-", f".attach_pid{pid}", f".java_pid{pid}")
+def leftovers(pid):
+    """Returns the names in /tmp that commands and VMs of this process's tests have created for each other."""
     found = []
     for p in pathlib.Path("/tmp").iterdir():
-        of = re.match(r"jvmscope-(\d+)-", p.name)
-        if p.name.startswith(prefixes) and not p.name.startswith("jvmscope-test-") and (not of or int(of[1]) == pid):
+        if p.name.startswith((".jvmscope-", "jvmscope-", f".attach_pid{pid}", f".java_pid{pid}")) and not p.name.startswith("jvmscope-test-"):
             with contextlib.suppress(FileNotFoundError):  # another test's, removed meanwhile
-                found += [p.name] if p.lstat().st_uid == uid else []
+                found += [p.name] if p.lstat().st_uid == NOBODY else []
     return found
 
 
-def in_use(path):
-    """Whether a command has this file locked."""
-    try:
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return False
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(file)
-
-
 def nothing_is_left(process, *but):
-    """Files of commands that other tests run at the same time are there for a moment."""
+    """What a VM removes by itself may take it a moment."""
     with contextlib.suppress(AssertionError):
         lab.wait_for(lambda: leftovers(process.pid) == [*but], 30, "only these files are left")
     assert leftovers(process.pid) == [*but]
@@ -77,7 +60,6 @@ def nothing_is_left(process, *but):
 def hostile(secret):
     """Starts a hostile VM as nobody with the given attack; returns its process."""
     started, folder = [], tempfile.TemporaryDirectory(prefix="jvmscope-test-", dir="/var/tmp")
-    before = leftovers(0)
     os.chown(folder.name, NOBODY, NOBODY)
     script = (lab.ROOT / "tests" / "tools" / "hostile_vm.py").read_text()
 
@@ -94,11 +76,8 @@ def hostile(secret):
         process.communicate()
         pathlib.Path(f"/tmp/.java_pid{process.pid}").unlink(missing_ok=True)
     folder.cleanup()
-    found = [name for name in leftovers(0) if name not in before]
-    used = tuple(name for name in found if in_use(f"/tmp/{name}"))
-    for name in found:
-        if not name.startswith(used):
-            os.unlink(f"/tmp/{name}")
+    for name in leftovers(0):
+        os.unlink(f"/tmp/{name}")
 
 
 @pytest.mark.parametrize("attack, said", [("link", "symbolic link"), ("pipe", "not a regular file"),

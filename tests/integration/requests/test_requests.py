@@ -470,7 +470,9 @@ def test_causes_of_requests_at_different_rates_are_those_of_all(jdk, tmp_path):
     assert row["causes"]["lock"] == pytest.approx(waited / n, rel=4 / locks ** 0.5), (row, slept / n, locks)
     assert row["causes"]["sleep"] == pytest.approx(slept / n, rel=0.05 + 4 / locks ** 0.5 * waited / (slept + waited)), (row, locks)
     group, = lab.read_json("requests", "slow", "--over", "1500us", "--json", out)["groups"]
-    assert [c["cause"] for c in group["causes"][:2]] == ["lock", "sleep"], group["causes"][:2]
+    # On a busy machine the threads also wait for a processor.
+    causes = [c["cause"] for c in group["causes"] if c["cause"] != "runnable"]
+    assert causes[:2] == ["lock", "sleep"], group["causes"]
 
 
 @pytest.mark.jdks(21, 25)
