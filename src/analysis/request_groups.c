@@ -6,6 +6,7 @@
 #include "base/map.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,9 +25,8 @@ struct tally {
 struct sum {
     enum request_cause cause;
     const char *object;
-    double slow_ns, typical_ns;
-    uint64_t of_request; /* of the current request */
-    uint32_t largest;
+    struct estimate slow, typical, most; /* most: 1 where it took more time than any other cause */
+    uint64_t of_request;                 /* of the current request */
     struct tally own, culprits;
     struct tally busy; /* by the name of the request */
 };
@@ -39,6 +39,7 @@ struct summing {
     VEC(struct sum) sums;
     struct request_parts parts;
     struct thread_activities activities;
+    struct estimate_sample slow, typical;
     double weight; /* of the request that is being added */
 };
 
@@ -128,7 +129,6 @@ static int add_busy(struct summing *s, struct sum *sum, const struct request_par
 /* Adds a part of a slow request to its cause, with the thread that is to blame and the place. */
 static int add_slow(struct summing *s, struct sum *sum, const struct request_part *p)
 {
-    sum->slow_ns += s->weight * (double)(p->end - p->start);
     vec_clear(&s->activities.rows);
     int e = request_part_stacks(s->l, p, &s->activities);
     e = e ? e : add_activities(s, &sum->own);
@@ -140,13 +140,60 @@ static int add_slow(struct summing *s, struct sum *sum, const struct request_par
     return e;
 }
 
-static int add_requests(struct summing *s, const uint32_t *list, size_t n, bool slow, bool equal)
+/* How many requests a slow or typical one stands for, and which others are like it. */
+static double weight_of(const struct request_group *g, const struct request *q, bool slow)
 {
+    return slow && g->equal ? (double)g->all / (double)g->slow.len : (double)q->weight;
+}
+
+static uint32_t stratum_of(const struct request_group *g, const struct request *q, bool slow)
+{
+    return slow && g->equal ? 0 : q->stratum;
+}
+
+static int add_sample(struct summing *s, const struct request_group *g, bool slow)
+{
+    const uint32_t *list = slow ? g->slow.data : g->typical.data;
+    size_t n = slow ? g->slow.len : g->typical.len;
+    struct estimate_sample *to = slow ? &s->slow : &s->typical;
     int e = 0;
     for (size_t i = 0; e == 0 && i < n; i++) {
-        struct sum *largest = NULL;
-        s->weight = equal ? 1 : (double)s->r->list.data[list[i]].weight;
-        e = request_parts(s->l, &s->r->list.data[list[i]], &s->parts);
+        const struct request *q = &s->r->list.data[list[i]];
+        e = estimate_sample_add(to, stratum_of(g, q, slow), weight_of(g, q, slow));
+    }
+    for (size_t i = 0; e == 0 && i < n; i++) {
+        const struct request *q = &s->r->list.data[list[i]];
+        estimate_sample_spread(to, stratum_of(g, q, slow), weight_of(g, q, slow));
+    }
+    return e;
+}
+
+/* Adds what a request spent on each cause to the means. */
+static int add_values(struct summing *s, uint32_t stratum, bool slow)
+{
+    const struct estimate_sample *sample = slow ? &s->slow : &s->typical;
+    struct sum *largest = NULL;
+    int e = 0;
+    for (size_t k = 0; e == 0 && k < s->sums.len; k++) {
+        struct sum *sum = &s->sums.data[k];
+        if (sum->of_request)
+            e = estimate_add(slow ? &sum->slow : &sum->typical, sample, stratum, s->weight,
+                             (double)sum->of_request);
+        largest = !largest || sum->of_request > largest->of_request ? sum : largest;
+    }
+    return e == 0 && slow && largest ? estimate_add(&largest->most, sample, stratum, s->weight, 1)
+                                     : e;
+}
+
+static int add_requests(struct summing *s, const struct request_group *g, bool slow)
+{
+    const uint32_t *list = slow ? g->slow.data : g->typical.data;
+    size_t n = slow ? g->slow.len : g->typical.len;
+    int e = add_sample(s, g, slow);
+    for (size_t i = 0; e == 0 && i < n; i++) {
+        const struct request *q = &s->r->list.data[list[i]];
+        s->weight = weight_of(g, q, slow);
+        e = request_parts(s->l, q, &s->parts);
         for (size_t k = 0; k < s->sums.len; k++)
             s->sums.data[k].of_request = 0;
         for (size_t k = 0; e == 0 && k < s->parts.rows.len; k++) {
@@ -157,14 +204,8 @@ static int add_requests(struct summing *s, const uint32_t *list, size_t n, bool 
             sum->of_request += p->end - p->start;
             if (slow)
                 e = add_slow(s, sum, p);
-            else
-                sum->typical_ns += s->weight * (double)(p->end - p->start);
         }
-        for (size_t k = 0; slow && k < s->sums.len; k++)
-            if (!largest || s->sums.data[k].of_request > largest->of_request)
-                largest = &s->sums.data[k];
-        if (largest)
-            largest->largest++;
+        e = e ? e : add_values(s, stratum_of(g, q, slow), slow);
     }
     return e;
 }
@@ -247,10 +288,26 @@ static const char *busy_with(const struct summing *s, const struct tally *y)
     return best ? requests_text(s->r, s->r->names.data[best->a].name) : NULL;
 }
 
+static double difference_of(const struct group_cause *c)
+{
+    return c->slow_ns - c->typical_ns;
+}
+
+/* Returns what is certain of the difference between slow and typical requests. */
+static double certain(const struct group_cause *c)
+{
+    double d = difference_of(c), error = hypot(c->slow_error_ns, c->typical_error_ns);
+    return c->uncertain ? 0 : d > 0 ? d - error : d + error;
+}
+
 static int by_share(const void *a, const void *b)
 {
     const struct group_cause *x = a, *y = b;
-    double dx = x->slow_ns - x->typical_ns, dy = y->slow_ns - y->typical_ns;
+    double dx = certain(x), dy = certain(y);
+    if (dx == dy) {
+        dx = difference_of(x);
+        dy = difference_of(y);
+    }
     return dx > dy ? -1 : dx < dy ? 1 : (int)x->cause - (int)y->cause;
 }
 
@@ -338,18 +395,52 @@ static int choose(const struct requests *r, uint32_t name, const struct group_op
     return e ? e : g->slow.len ? 0 : -ENOENT;
 }
 
-/* Returns the mean latency, and the sum of the weights. */
-static double mean(const struct requests *r, const uint32_t *list, size_t n, bool equal,
-                   double *ret_weight)
+/* Sets the mean latency of a side of the group, its error, and the sum of the weights. */
+static int set_mean(const struct summing *s, struct request_group *g, bool slow)
 {
-    double sum = 0, weights = 0;
-    for (size_t i = 0; i < n; i++) {
-        double weight = equal ? 1 : (double)r->list.data[list[i]].weight;
-        sum += weight * (double)latency(r, list[i]);
-        weights += weight;
+    const uint32_t *list = slow ? g->slow.data : g->typical.data;
+    size_t n = slow ? g->slow.len : g->typical.len;
+    const struct estimate_sample *sample = slow ? &s->slow : &s->typical;
+    struct estimate mean = {0};
+    int e = 0;
+    for (size_t i = 0; e == 0 && i < n; i++) {
+        const struct request *q = &s->r->list.data[list[i]];
+        e = estimate_add(&mean, sample, stratum_of(g, q, slow), weight_of(g, q, slow),
+                         (double)latency(s->r, list[i]));
     }
-    *ret_weight = weights;
-    return weights > 0 ? sum / weights : 0;
+    *(slow ? &g->slow_weight : &g->typical_weight) = sample->weight;
+    *(slow ? &g->slow_mean_ns : &g->typical_mean_ns) = estimate_mean(&mean, sample);
+    *(slow ? &g->slow_error_ns : &g->typical_error_ns) = estimate_error(&mean, sample);
+    estimate_release(&mean);
+    return e;
+}
+
+static int add_cause(const struct summing *s, const struct sum *sum, struct request_group *g)
+{
+    double difference = g->slow_mean_ns - g->typical_mean_ns;
+    struct group_cause c = {
+        .cause = sum->cause,
+        .object = sum->object,
+        .slow_ns = estimate_mean(&sum->slow, &s->slow),
+        .typical_ns = estimate_mean(&sum->typical, &s->typical),
+        .slow_error_ns = estimate_error(&sum->slow, &s->slow),
+        .typical_error_ns = estimate_error(&sum->typical, &s->typical),
+        .slow_requests = sum->slow.n,
+        .typical_requests = sum->typical.n,
+        .largest = sum->most.n,
+        .most_of = estimate_mean(&sum->most, &s->slow),
+        .most_error = estimate_error(&sum->most, &s->slow),
+        .busy_with = busy_with(s, &sum->busy),
+    };
+    double error = hypot(c.slow_error_ns, c.typical_error_ns);
+    bool more = difference_of(&c) > 0;
+    c.uncertain = estimate_is_uncertain(difference_of(&c), error,
+                                        more ? c.slow_requests : c.typical_requests);
+    c.share = difference > 0 ? difference_of(&c) / difference : 0;
+    c.share_error = difference > 0 ? error / difference : 0;
+    int e = culprit_of(s, &sum->own, g->slow_weight, &c.own);
+    e = e ? e : culprit_of(s, &sum->culprits, g->slow_weight, &c.culprit);
+    return e ? e : vec_push(&g->causes, c);
 }
 
 int request_group(struct request_ledger *l, const struct requests *r, const struct timeline *t,
@@ -358,34 +449,23 @@ int request_group(struct request_ledger *l, const struct requests *r, const stru
     struct request_group g = {.name = name};
     struct summing s = {.l = l, .r = r, .t = t};
     int e = choose(r, name, o, &g);
-    if (e == 0)
-        e = add_requests(&s, g.slow.data, g.slow.len, true, g.equal);
-    if (e == 0)
-        e = add_requests(&s, g.typical.data, g.typical.len, false, false);
-    g.slow_mean_ns = mean(r, g.slow.data, g.slow.len, g.equal, &g.slow_weight);
-    g.typical_mean_ns = mean(r, g.typical.data, g.typical.len, false, &g.typical_weight);
-    for (size_t i = 0; e == 0 && i < s.sums.len; i++) {
-        const struct sum *sum = &s.sums.data[i];
-        double difference = g.slow_mean_ns - g.typical_mean_ns;
-        struct group_cause c = {
-            .cause = sum->cause,
-            .object = sum->object,
-            .slow_ns = sum->slow_ns / g.slow_weight,
-            .typical_ns = g.typical.len ? sum->typical_ns / g.typical_weight : 0,
-            .largest = sum->largest,
-            .busy_with = busy_with(&s, &sum->busy),
-        };
-        c.share = difference > 0 ? (c.slow_ns - c.typical_ns) / difference : 0;
-        e = culprit_of(&s, &sum->own, g.slow_weight, &c.own);
-        e = e ? e : culprit_of(&s, &sum->culprits, g.slow_weight, &c.culprit);
-        e = e ? e : vec_push(&g.causes, c);
-    }
+    e = e ? e : add_requests(&s, &g, true);
+    e = e ? e : add_requests(&s, &g, false);
+    e = e ? e : set_mean(&s, &g, true);
+    e = e ? e : set_mean(&s, &g, false);
+    for (size_t i = 0; e == 0 && i < s.sums.len; i++)
+        e = add_cause(&s, &s.sums.data[i], &g);
     vec_sort(&g.causes, by_share);
     for (size_t i = 0; i < s.sums.len; i++) {
         tally_release(&s.sums.data[i].own);
         tally_release(&s.sums.data[i].culprits);
         tally_release(&s.sums.data[i].busy);
+        estimate_release(&s.sums.data[i].slow);
+        estimate_release(&s.sums.data[i].typical);
+        estimate_release(&s.sums.data[i].most);
     }
+    estimate_sample_release(&s.slow);
+    estimate_sample_release(&s.typical);
     map_release(&s.at);
     vec_release(&s.sums);
     request_parts_release(&s.parts);
@@ -402,36 +482,6 @@ void request_group_release(struct request_group *g)
     vec_release(&g->slow);
     vec_release(&g->typical);
     vec_release(&g->causes);
-}
-
-int request_sums(struct request_ledger *l, const struct requests *r, struct name_sums **ret)
-{
-    struct name_sums *sums = calloc(r->names.len + 1, sizeof(*sums));
-    struct request_parts p = {0};
-    int e = sums ? 0 : -ENOMEM;
-    /* In the order of time: what lies near each other in the timeline is looked up together. */
-    for (size_t i = 0; e == 0 && i < r->list.len; i++) {
-        const struct request *q = &r->list.data[i];
-        struct name_sums *s = &sums[q->name];
-        uint64_t cpu = 0;
-        double weight = (double)q->weight;
-        if (weight <= 0)
-            continue;
-        e = request_parts(l, q, &p);
-        e = e ? e : request_cpu_ns(l, q, &cpu);
-        s->requests++;
-        s->weight += weight;
-        s->cpu_ns += weight * (double)cpu;
-        s->latency_ns += weight * (double)(q->end_ns - q->start_ns);
-        for (int k = 0; k < REQUEST_CAUSES; k++)
-            s->ns[k] += weight * (double)p.ns[k];
-    }
-    request_parts_release(&p);
-    if (e < 0)
-        free(sums);
-    else
-        *ret = sums;
-    return e;
 }
 
 /* ---- when threads worked for requests ---- */

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "analysis/request_estimate.h"
 #include "analysis/request_ledger.h"
 
 struct group_options {
@@ -23,11 +24,16 @@ struct group_culprit {
 
 struct group_cause {
     enum request_cause cause;
-    const char *object;           /* class, peer, pool; or NULL */
-    double slow_ns, typical_ns;   /* for each request */
-    double share;                 /* share of the difference of the means */
-    uint32_t largest;             /* in how many slow requests no other cause took more time */
-    struct group_culprit own;     /* where the slow requests' own threads were */
+    const char *object;         /* class, peer, pool; or NULL */
+    double slow_ns, typical_ns; /* for each request */
+    double share;               /* share of the difference of the means */
+    /* Half of 95 % intervals; 0 where the details of all requests were kept. */
+    double slow_error_ns, typical_error_ns, share_error;
+    uint32_t slow_requests, typical_requests; /* those in the group that had this cause */
+    bool uncertain;             /* the difference is below its error, or too few requests show it */
+    uint32_t largest;           /* in how many of group.slow no other cause took more time */
+    double most_of, most_error; /* the same for all slow requests, estimated */
+    struct group_culprit own;   /* where the slow requests' own threads were */
     struct group_culprit culprit; /* what they waited for */
     const char *busy_with;        /* for a queue: the request that kept the worker busy, or NULL */
 };
@@ -42,7 +48,12 @@ struct request_group {
     bool equal;                         /* all slow ones count the same, whatever their weight */
     double slow_weight, typical_weight; /* sums */
     double slow_mean_ns, typical_mean_ns;
-    VEC(struct group_cause) causes; /* the largest share first */
+    double slow_error_ns, typical_error_ns; /* of the means: half of 95 % intervals */
+    /*
+     * The largest share first, or what is left of it when the error is subtracted. Those that are
+     * uncertain come after those that certainly made requests slow.
+     */
+    VEC(struct group_cause) causes;
 };
 
 /*
@@ -60,6 +71,9 @@ void request_group_release(struct request_group *g);
 struct name_sums {
     uint64_t requests; /* how many have a weight */
     double weight, latency_ns, cpu_ns, ns[REQUEST_CAUSES];
+    /* Of the means: half of 95 % intervals, and how many requests had the cause. */
+    double cpu_error_ns, error_ns[REQUEST_CAUSES];
+    uint32_t with[REQUEST_CAUSES];
 };
 
 /*

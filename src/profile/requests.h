@@ -36,6 +36,11 @@ struct request {
     bool beyond;    /* kept for its latency alone, beyond the random sample */
     float one_of;   /* how many requests it was chosen from when it began; 1 if that is not known */
     float weight;   /* how many requests of its name it stands for in means; can be 0 */
+    /*
+     * Those of a name with the same number have about the same latency, and their weights together
+     * are the number of requests of this latency.
+     */
+    uint32_t stratum;
     uint32_t first_work, works;
     uint32_t first_child, children;
 };

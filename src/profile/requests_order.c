@@ -175,6 +175,7 @@ struct stratum {
     uint32_t sampled;    /* how many belong to the random sample */
     uint64_t all;        /* how many the histogram has */
     uint32_t bucket;     /* the first one */
+    uint32_t number;     /* from 0, for each name */
 };
 
 static void weigh_stratum(struct requests *r, const struct stratum *s)
@@ -183,6 +184,7 @@ static void weigh_stratum(struct requests *r, const struct stratum *s)
     double sum = 0;
     for (uint32_t i = s->first; i < s->end; i++) {
         struct request *q = &r->list.data[r->by_name.data[i]];
+        q->stratum = s->number;
         q->weight = by_sample && q->beyond ? 0 : s->all > s->end - s->first ? q->one_of : 1;
         sum += (double)q->weight;
     }
@@ -218,7 +220,7 @@ static bool is_far(const struct stratum *s, uint32_t bucket)
  */
 static void weigh_name(struct requests *r, const struct request_name *n)
 {
-    struct stratum last = {n->first, n->first, 0, 0, 0}, s = last;
+    struct stratum last = {n->first, n->first, 0, 0, 0, 0}, s = last;
     if (!n->exact || n->all == n->count) {
         for (uint32_t i = n->first; i < n->first + n->count; i++) {
             struct request *q = &r->list.data[r->by_name.data[i]];
@@ -234,7 +236,7 @@ static void weigh_name(struct requests *r, const struct request_name *n)
         if (enough || is_far(&s, c->bucket)) {
             weigh_stratum(r, &s);
             last = s;
-            s = (struct stratum){s.end, s.end, 0, 0, 0};
+            s = (struct stratum){s.end, s.end, 0, 0, 0, s.number + 1};
         }
         s.bucket = s.all ? s.bucket : c->bucket;
         add_bucket(r, n, c, &s);

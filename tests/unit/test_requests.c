@@ -634,6 +634,66 @@ static void a_request_counts_for_those_that_it_was_chosen_from(void **state)
     done(&f);
 }
 
+/*
+ * The slow requests sleep, as 99 of them show that were kept; one more waited for a monitor, and
+ * stands for so many that its estimate alone would make the monitor come first.
+ */
+static void a_cause_that_one_request_shows_does_not_come_first(void **state)
+{
+    struct read f;
+    struct request_group g;
+    char buckets[128];
+    open_file(true);
+    kept = "sample";
+    for (int i = 0; i < 200; i++) {
+        one_of = 100;
+        put_simple(1 + i, "GET /rare", i, 1);
+    }
+    for (int i = 0; i < 100; i++) {
+        bool rare = i == 50;
+        one_of = rare ? 1700 : 40;
+        if (rare) {
+            put_sleep(COMPACTOR, 1000 + 4 * i, 4, 2);
+            put_enter(HTTP, 1000.1 + 4 * i, 2.9, COMPACTOR);
+        } else {
+            put_sleep(HTTP, 1000.5 + 4 * i, 1, 3);
+        }
+        put_simple(1000 + i, "GET /rare", 1000 + 4 * i, 3);
+    }
+    snprintf(buckets, sizeof(buckets), "%u:20000 %u:9000", latency_bucket(MS),
+             latency_bucket(3 * MS));
+    begin(ids[TOTALS], 1500);
+    jfr_put_string(&event, "GET /rare");
+    jfr_put_long(&event, 29000);
+    jfr_put_long(&event, 0);
+    put_ms(47000);
+    put_ms(3);
+    jfr_put_string(&event, buckets);
+    jfr_commit(&event);
+    read_file(&f, &(struct request_filter){0});
+    assert_int_equal(request_group(f.l, &f.r, f.t, 0, &(struct group_options){.share = 0.3}, &g),
+                     0);
+    assert_int_equal(g.slow.len, 100);
+    const struct group_cause *first = &g.causes.data[0], *lock = NULL;
+    for (size_t i = 0; i < g.causes.len; i++)
+        lock = g.causes.data[i].cause == CAUSE_LOCK ? &g.causes.data[i] : lock;
+    assert_int_equal(first->cause, CAUSE_SLEEP);
+    assert_false(first->uncertain);
+    assert_int_equal(first->slow_requests, 99);
+    assert_true(first->share - first->share_error > 0);
+    assert_non_null(lock);
+    assert_true(lock->uncertain && lock->share > first->share && lock->share_error > lock->share);
+    assert_int_equal(lock->slow_requests, 1);
+    request_group_release(&g);
+    struct name_sums *sums = NULL;
+    assert_int_equal(request_sums(f.l, &f.r, &sums), 0);
+    assert_int_equal(sums[0].with[CAUSE_LOCK], 1);
+    assert_true(sums[0].error_ns[CAUSE_LOCK] * sums[0].weight > sums[0].ns[CAUSE_LOCK]);
+    assert_true(sums[0].error_ns[CAUSE_SLEEP] * sums[0].weight < sums[0].ns[CAUSE_SLEEP] * 2);
+    free(sums);
+    done(&f);
+}
+
 /* Totals that a killed program saved before its last requests ended say less than these do. */
 static void totals_older_than_the_requests_do_not_count(void **state)
 {
@@ -733,6 +793,7 @@ int main(void)
         cmocka_unit_test_teardown(exact_totals_count, remove_file),
         cmocka_unit_test_teardown(each_request_counts_for_those_of_its_latency, remove_file),
         cmocka_unit_test_teardown(a_request_counts_for_those_that_it_was_chosen_from, remove_file),
+        cmocka_unit_test_teardown(a_cause_that_one_request_shows_does_not_come_first, remove_file),
         cmocka_unit_test_teardown(totals_older_than_the_requests_do_not_count, remove_file),
         cmocka_unit_test(counts_are_of_the_time_until_they_were_saved),
         cmocka_unit_test_teardown(counts_of_other_captures_are_no_requests, remove_file),

@@ -26,8 +26,11 @@ export interface RequestName {
   max_ns: number;
   total_ns: number;
   cpu_ns: number;
+  cpu_error_ns: number;
   most: string;
   causes: Record<string, number>;
+  causes_error: Record<string, number>;
+  uncertain: string[];
 }
 
 export interface GroupCause {
@@ -35,6 +38,10 @@ export interface GroupCause {
   slow_ns: number;
   typical_ns: number;
   share: number;
+  slow_error_ns: number;
+  typical_error_ns: number;
+  share_error: number; // errors are half of 95 % intervals
+  uncertain: boolean;
   sentence: string;
   thread: string | null;
   frames: string[];
@@ -119,7 +126,7 @@ export function RequestsView({ json, kept, keep, name }: Kept & { json: Requests
     return json.requests.filter((r) => (chosenName < 0 || r.name === chosenName) && (!box || (column(r) >= box.c0 && column(r) <= box.c1 && row(r) >= box.r0 && row(r) <= box.r1)));
   }, [json, chosenName, box]);
   const names = useMemo(
-    () => json.names.map((n, key) => ({ key, cells: [n.name, n.count, n.rate, n.errors, percentile(n.p50_ns, "p50_ns", n.upper_bounds), percentile(n.p90_ns, "p90_ns", n.upper_bounds), percentile(n.p99_ns, "p99_ns", n.upper_bounds), percentile(n.p999_ns, "p999_ns", n.upper_bounds), n.max_ns, n.cpu_ns, n.most] })),
+    () => json.names.map((n, key) => ({ key, cells: [n.name, n.count, n.rate, n.errors, percentile(n.p50_ns, "p50_ns", n.upper_bounds), percentile(n.p90_ns, "p90_ns", n.upper_bounds), percentile(n.p99_ns, "p99_ns", n.upper_bounds), percentile(n.p999_ns, "p999_ns", n.upper_bounds), n.max_ns, n.cpu_ns, n.uncertain.includes(n.most) ? `${n.most} (uncertain)` : n.most] })),
     [json],
   );
   const list = useMemo(() => inBox.map((r) => ({ key: r.id, cells: [r.ns, r.at, json.names[r.name].name, r.status || "", largest(json, r)] })), [inBox]);
@@ -136,8 +143,8 @@ export function RequestsView({ json, kept, keep, name }: Kept & { json: Requests
         </span>
         {(chosenName >= 0 || box) && <button onClick={() => keep({ rn: "", rb: "", ri: "" })}>Show all</button>}
         <div class="grow" />
-        <button title="The table of names, as CSV" onClick={() => download(`${name}-requests.csv`, "text/csv", table(["name", "count", "errors", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns", "cpu_ns", "most"],
-          json.names.map((n) => [n.name, n.count, n.errors, n.p50_ns, n.p90_ns, n.p99_ns, n.p999_ns, n.max_ns, n.cpu_ns, n.most])))}>Save CSV</button>
+        <button title="The table of names, as CSV" onClick={() => download(`${name}-requests.csv`, "text/csv", table(["name", "count", "errors", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns", "cpu_ns", "cpu_error_ns", "most"],
+          json.names.map((n) => [n.name, n.count, n.errors, n.p50_ns, n.p90_ns, n.p99_ns, n.p999_ns, n.max_ns, n.cpu_ns, n.cpu_error_ns, n.most])))}>Save CSV</button>
       </div>
       <div class="scroll">
         <HeatMap json={json} only={chosenName} box={box} dark={dark} onBox={(b) => keep({ rb: b ? [b.c0, b.c1, b.r0, b.r1].join(".") : "", ri: "" })} />
@@ -306,6 +313,8 @@ export function HeatMap({ json, only, box, dark, onBox }: HeatProps) {
   );
 }
 
+const estimate = (ns: number, error: number) => (error > 0 ? `${duration(ns)} ± ${duration(error)}` : duration(ns));
+
 function Group({ group, dark }: { group: RequestGroup; dark: boolean }) {
   const shown = group.causes.filter((c) => Math.abs(c.share) >= 0.002 || c.slow_ns > 0.002 * group.slow.mean_ns);
   const most = Math.max(group.slow.mean_ns, 1);
@@ -326,11 +335,12 @@ function Group({ group, dark }: { group: RequestGroup; dark: boolean }) {
         <tbody>
           {shown.map((c, i) => (
             <tr key={i}>
-              <td class="num">{duration(c.slow_ns)}</td>
-              <td class="num">{duration(c.typical_ns)}</td>
-              <td class="num">{percent(c.share, 1)}</td>
+              <td class="num">{estimate(c.slow_ns, c.slow_error_ns)}</td>
+              <td class="num">{estimate(c.typical_ns, c.typical_error_ns)}</td>
+              <td class="num">{percent(c.share, 1)}{c.share_error > 0 && ` ± ${percent(c.share_error, 1)}`}</td>
               <td>
                 <span class="gauge wide" aria-hidden="true"><i style={{ width: `${(100 * c.slow_ns) / most}%`, background: causeColour(c.cause, dark) }} /></span>
+                {c.uncertain && <b title="Too few of the requests whose details were kept show it">uncertain: </b>}
                 {c.sentence}
                 {c.share >= 0.1 && (c.waiting_frames.length > 0 || c.thread) && (
                   <details>

@@ -277,6 +277,7 @@ static void row_json(const struct request_view *v, const struct request_name *n,
     json_key_u64(j, "max_ns", n->max_ns);
     json_key_u64(j, "total_ns", n->total_ns);
     json_key_u64(j, "cpu_ns", each(s->cpu_ns, s));
+    json_key_u64(j, "cpu_error_ns", (uint64_t)s->cpu_error_ns);
     if (v->r.allocations_counted) {
         json_key(j, "alloc_bytes");
         json_null(j);
@@ -290,6 +291,16 @@ static void row_json(const struct request_view *v, const struct request_name *n,
     for (int k = 0; k < REQUEST_CAUSES; k++)
         json_key_u64(j, request_cause_name((enum request_cause)k), each(s->ns[k], s));
     json_end_object(j);
+    json_key_object(j, "causes_error");
+    for (int k = 0; k < REQUEST_CAUSES; k++)
+        json_key_u64(j, request_cause_name((enum request_cause)k), (uint64_t)s->error_ns[k]);
+    json_end_object(j);
+    json_key_array(j, "uncertain");
+    for (int k = 0; k < REQUEST_CAUSES; k++)
+        if (s->weight > 0 &&
+            estimate_is_uncertain(s->ns[k] / s->weight, s->error_ns[k], s->with[k]))
+            json_string(j, request_cause_name((enum request_cause)k));
+    json_end_array(j);
     json_end_object(j);
 }
 
@@ -318,6 +329,14 @@ static int table_json(struct request_view *v)
     return json_print(&b);
 }
 
+/* Marks a time whose error is 5 % or more. */
+static const char *cpu_text(char text[25], const struct name_sums *s)
+{
+    text[0] = '~';
+    format_duration(text + 1, each(s->cpu_ns, s));
+    return s->cpu_error_ns * s->weight >= 0.05 * s->cpu_ns && s->cpu_error_ns > 0 ? text : text + 1;
+}
+
 static void table_text(struct request_view *v, const struct rows *rows)
 {
     size_t limit = v->options->limit ? v->options->limit : 30;
@@ -337,7 +356,7 @@ static void table_text(struct request_view *v, const struct rows *rows)
         buf_clear(&text);
         put_count(&text, typical);
         printf(" counts and times include all requests; causes and CPU are estimated from %s%s "
-               "whose details were kept\n",
+               "whose details were kept,\n with their 95 %% error (~: 5 %% or more)\n",
                typical < kept ? "a random sample of " : "the ", buf_str(&text));
     } else if (!exact && v->r.not_kept) {
         buf_clear(&text);
@@ -346,34 +365,39 @@ static void table_text(struct request_view *v, const struct rows *rows)
                "ended in this time, of any name and thread\n",
                buf_str(&text));
     }
+    int wide = kept < all ? 19 : 16; /* with errors */
     bool counted = v->r.allocations_counted, allocates = counted || v->r.allocations.len > 0;
     if (counted)
         printf(" alloc: " COUNTED_BY_SITE "\n");
-    printf("\n%9s %8s %6s %8s %8s %8s %8s %8s %8s %s %-16s %s\n", "count", "rate/s", "errors",
-           "p50", "p90", "p99", "p99.9", "max", "CPU", allocates ? "    alloc " : "",
+    printf("\n%9s %8s %6s %8s %8s %8s %8s %8s %8s %s %-*s %s\n", "count", "rate/s", "errors", "p50",
+           "p90", "p99", "p99.9", "max", "CPU", allocates ? "    alloc " : "", wide,
            "most of the time", "name");
     for (size_t i = 0; i < MIN(v->r.names.len, limit); i++) {
         const struct request_name *n = &v->r.names.data[i];
         const struct name_sums *s = &rows->sums[i];
         enum request_cause worst = most(s);
-        char of[QUANTILES][24], max[24], cpu[24], share[40] = "-";
+        char of[QUANTILES][24], max[24], cpu[25], share[64] = "-";
         char bytes[24], alloc[32] = "";
         if (allocates)
             snprintf(alloc, sizeof(alloc), "%9s ",
                      s->requests && !counted ? format_size(bytes, each(rows->allocated[i], s))
                                              : "-");
-        if (s->latency_ns > 0)
-            snprintf(share, sizeof(share), "%s %.0f %%", request_cause_name(worst),
-                     100 * part(s->ns[worst], s->latency_ns));
+        double of_all = 100 * part(s->ns[worst], s->latency_ns),
+               error = 100 * part(s->error_ns[worst] * s->weight, s->latency_ns);
+        if (s->latency_ns > 0 && error >= 0.5)
+            snprintf(share, sizeof(share), "%s %.0f+-%.0f %%", request_cause_name(worst), of_all,
+                     error);
+        else if (s->latency_ns > 0)
+            snprintf(share, sizeof(share), "%s %.0f %%", request_cause_name(worst), of_all);
         for (size_t k = 0; k < QUANTILES; k++) {
             uint64_t ns = request_quantile(&v->r, n, quantiles[k].share);
             snprintf(of[k], sizeof(of[k]), "< 1 us");
             if (!request_quantile_is_bound(n, ns))
                 format_duration(of[k], ns);
         }
-        printf("%9" PRIu64 " %8.1f %6" PRIu64 " %8s %8s %8s %8s %8s %8s %s %-16s %s\n", n->all,
+        printf("%9" PRIu64 " %8.1f %6" PRIu64 " %8s %8s %8s %8s %8s %8s %s %-*s %s\n", n->all,
                rate(v, n), n->errors, of[0], of[1], of[2], of[3], format_duration(max, n->max_ns),
-               s->requests ? format_duration(cpu, each(s->cpu_ns, s)) : "-", alloc, share,
+               s->requests ? cpu_text(cpu, s) : "-", alloc, wide, share,
                requests_text(&v->r, n->name));
     }
     if (v->r.names.len > limit)

@@ -144,6 +144,10 @@ void put_group_sentence(struct buf *b, const struct request_view *v, const struc
     const struct group_cause *c = g->causes.len ? &g->causes.data[0] : NULL;
     if (!c || !(c->share > 0))
         return;
+    if (c->uncertain) {
+        buf_string(b, "; too few of them are known to tell what made them slow");
+        return;
+    }
     if (c->largest && g->all > g->slow.len) {
         buf_string(b, "; of ");
         put_count(b, g->slow.len);

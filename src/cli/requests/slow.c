@@ -68,6 +68,12 @@ static void cause_json(struct json *j, const struct request_view *v, const struc
     json_key_u64(j, "slow_ns", (uint64_t)c->slow_ns);
     json_key_u64(j, "typical_ns", (uint64_t)c->typical_ns);
     json_key_double(j, "share", c->share);
+    json_key_u64(j, "slow_error_ns", (uint64_t)c->slow_error_ns);
+    json_key_u64(j, "typical_error_ns", (uint64_t)c->typical_error_ns);
+    json_key_double(j, "share_error", c->share_error);
+    json_key_u64(j, "slow_requests", c->slow_requests);
+    json_key_u64(j, "typical_requests", c->typical_requests);
+    json_key_bool(j, "uncertain", c->uncertain);
     json_key_u64(j, "largest_in", c->largest);
     if (without && !request_quantile_is_bound(n, without->p99_ns)) {
         json_key_u64(j, "p99_without_ns", without->p99_ns);
@@ -90,11 +96,12 @@ static void cause_json(struct json *j, const struct request_view *v, const struc
     json_end_object(j);
 }
 
-static void side_json(struct json *j, const char *key, size_t count, double mean)
+static void side_json(struct json *j, const char *key, size_t count, double mean, double error)
 {
     json_key_object(j, key);
     json_key_u64(j, "count", count);
     json_key_u64(j, "mean_ns", (uint64_t)mean);
+    json_key_u64(j, "mean_error_ns", (uint64_t)error);
     json_end_object(j);
 }
 
@@ -131,8 +138,8 @@ static int group_json(struct json *j, const struct request_view *v, const struct
     json_key_u64(j, "p99_ns", p99_ns);
     json_key_bool(j, "p99_is_upper_bound", request_quantile_is_bound(n, p99_ns));
     json_key_u64(j, "slow_of_all", g->all);
-    side_json(j, "slow", g->slow.len, g->slow_mean_ns);
-    side_json(j, "typical", g->typical.len, g->typical_mean_ns);
+    side_json(j, "slow", g->slow.len, g->slow_mean_ns, g->slow_error_ns);
+    side_json(j, "typical", g->typical.len, g->typical_mean_ns, g->typical_error_ns);
     json_key_array(j, "causes");
     for (size_t k = 0; k < g->causes.len; k++)
         cause_json(j, v, n, &g->causes.data[k], k < (size_t)known ? &without[k] : NULL);
@@ -206,7 +213,8 @@ static void print_without(const struct request_view *v, const struct request_gro
     const struct group_cause *c = &g->causes.data[0];
     char now[24], then[24], low[24], high[24];
     /* Below a microsecond a histogram does not say where a hundredth begins. */
-    if (!(c->share > 0) || request_quantile_is_bound(&v->r.names.data[g->name], x->p99_ns))
+    if (!(c->share > 0) || c->uncertain ||
+        request_quantile_is_bound(&v->r.names.data[g->name], x->p99_ns))
         return;
     if (x->p99_ns < x->with_ns)
         printf("\n  without the first of these, p99 would be %s (%s to %s) instead of %s\n",
@@ -219,6 +227,15 @@ static void print_without(const struct request_view *v, const struct request_gro
             format_duration(low, x->with_ns),
             format_duration(then, (uint64_t)(g->slow_mean_ns - c->slow_ns)),
             format_duration(now, (uint64_t)g->slow_mean_ns));
+}
+
+/* Whether some of what the group's figures say is not known, but estimated. */
+static bool is_estimated(const struct request_group *g)
+{
+    for (size_t i = 0; i < g->causes.len; i++)
+        if (g->causes.data[i].share_error > 0)
+            return true;
+    return false;
 }
 
 static int print_group(const struct request_view *v, const struct request_group *g, bool brief)
@@ -236,11 +253,13 @@ static int print_group(const struct request_view *v, const struct request_group 
     _cleanup_(buf_release) struct buf text = BUF(1 << 16);
     put_group_sentence(&text, v, g);
     printf("\n%s\n  %s\n", requests_text(&v->r, n->name), buf_str(&text));
-    printf("\n  %10s  %10s  %8s  cause, in a request\n", "slow", "typical", "share");
-    printf("  %10s  %10s  %8s  latency (mean of %zu and of %zu)\n",
+    bool estimated = is_estimated(g);
+    printf("\n  %10s  %10s  %8s  %scause, in a request\n", "slow", "typical", "share",
+           estimated ? "  error  " : "");
+    printf("  %10s  %10s  %8s  %slatency (mean of %zu and of %zu)\n",
            format_duration(slow, (uint64_t)g->slow_mean_ns),
            g->typical.len ? format_duration(typical, (uint64_t)g->typical_mean_ns) : "-", "",
-           g->slow.len, g->typical.len);
+           estimated ? "         " : "", g->slow.len, g->typical.len);
     size_t shown = 0;
     for (size_t i = 0; i < g->causes.len && shown < limit; i++) {
         const struct group_cause *c = &g->causes.data[i];
@@ -250,8 +269,12 @@ static int print_group(const struct request_view *v, const struct request_group 
         buf_clear(&text);
         request_put_cause(&text, c);
         put_culprit(&text, c);
-        printf("  %10s  %10s  %6.1f %%  %s\n", format_duration(slow, (uint64_t)c->slow_ns),
-               format_duration(typical, (uint64_t)c->typical_ns), 100 * c->share, buf_str(&text));
+        char error[24] = "";
+        if (estimated)
+            snprintf(error, sizeof(error), "%5.1f %%  ", 100 * c->share_error);
+        printf("  %10s  %10s  %6.1f %%  %s%s%s\n", format_duration(slow, (uint64_t)c->slow_ns),
+               format_duration(typical, (uint64_t)c->typical_ns), 100 * c->share, error,
+               c->uncertain ? "(uncertain) " : "", buf_str(&text));
     }
     if (g->causes.len > shown && !brief)
         printf("  ... and %zu cause%s more, smaller ones (--json)\n", g->causes.len - shown,
@@ -259,7 +282,7 @@ static int print_group(const struct request_view *v, const struct request_group 
     if (known > 0)
         print_without(v, g, &without[0]);
     for (size_t i = 0; !brief && i < g->causes.len && i < limit; i++)
-        if (g->causes.data[i].share >= STACK_SHARE)
+        if (g->causes.data[i].share >= STACK_SHARE && !g->causes.data[i].uncertain)
             print_stacks(v, &g->causes.data[i], frames);
     printf("\n  the slowest:");
     for (uint32_t i = 0; i < MIN(g->kept, (uint32_t)EXAMPLES); i++) {

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "analysis/request_groups.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* What is being estimated of a name: CPU time and then the causes. */
+enum { CPU, FIRST_CAUSE, VALUES = FIRST_CAUSE + REQUEST_CAUSES };
+
+struct name_estimates {
+    struct estimate_sample sample;
+    struct estimate values[VALUES];
+};
+
+static void estimates_free(struct name_estimates *of, size_t n)
+{
+    for (size_t i = 0; of && i < n; i++) {
+        estimate_sample_release(&of[i].sample);
+        for (int k = 0; k < VALUES; k++)
+            estimate_release(&of[i].values[k]);
+    }
+    free(of);
+}
+
+static int add_samples(const struct requests *r, struct name_estimates *of)
+{
+    int e = 0;
+    for (size_t i = 0; e == 0 && i < r->list.len; i++) {
+        const struct request *q = &r->list.data[i];
+        if (q->weight > 0)
+            e = estimate_sample_add(&of[q->name].sample, q->stratum, (double)q->weight);
+    }
+    for (size_t i = 0; e == 0 && i < r->list.len; i++) {
+        const struct request *q = &r->list.data[i];
+        if (q->weight > 0)
+            estimate_sample_spread(&of[q->name].sample, q->stratum, (double)q->weight);
+    }
+    return e;
+}
+
+static int add_value(struct name_estimates *of, int k, const struct request *q, uint64_t ns)
+{
+    return ns ? estimate_add(&of->values[k], &of->sample, q->stratum, (double)q->weight, (double)ns)
+              : 0;
+}
+
+/* In the order of time: what lies near each other in the timeline is looked up together. */
+static int add_requests(struct request_ledger *l, const struct requests *r,
+                        struct name_estimates *all, struct name_sums *sums)
+{
+    struct request_parts p = {0};
+    int e = 0;
+    for (size_t i = 0; e == 0 && i < r->list.len; i++) {
+        const struct request *q = &r->list.data[i];
+        uint64_t cpu = 0;
+        if (!(q->weight > 0))
+            continue;
+        e = request_parts(l, q, &p);
+        e = e ? e : request_cpu_ns(l, q, &cpu);
+        e = e ? e : add_value(&all[q->name], CPU, q, cpu);
+        for (int k = 0; e == 0 && k < REQUEST_CAUSES; k++)
+            e = add_value(&all[q->name], FIRST_CAUSE + k, q, p.ns[k]);
+        sums[q->name].latency_ns += (double)q->weight * (double)(q->end_ns - q->start_ns);
+    }
+    request_parts_release(&p);
+    return e;
+}
+
+static void set_sums(const struct name_estimates *of, struct name_sums *s)
+{
+    s->requests = of->sample.n;
+    s->weight = of->sample.weight;
+    s->cpu_ns = of->values[CPU].sum;
+    s->cpu_error_ns = estimate_error(&of->values[CPU], &of->sample);
+    for (int k = 0; k < REQUEST_CAUSES; k++) {
+        const struct estimate *value = &of->values[FIRST_CAUSE + k];
+        s->ns[k] = value->sum;
+        s->error_ns[k] = estimate_error(value, &of->sample);
+        s->with[k] = value->n;
+    }
+}
+
+int request_sums(struct request_ledger *l, const struct requests *r, struct name_sums **ret)
+{
+    struct name_sums *sums = calloc(r->names.len + 1, sizeof(*sums));
+    struct name_estimates *all = calloc(r->names.len + 1, sizeof(*all));
+    int e = sums && all ? add_samples(r, all) : -ENOMEM;
+    e = e ? e : add_requests(l, r, all, sums);
+    for (size_t i = 0; e == 0 && i < r->names.len; i++)
+        set_sums(&all[i], &sums[i]);
+    estimates_free(all, r->names.len);
+    if (e < 0)
+        free(sums);
+    else
+        *ret = sums;
+    return e;
+}
