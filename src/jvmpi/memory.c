@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Held during no call of the VM: a suspended thread, which stops in such a call, never holds it. */
 static pthread_mutex_t queue_mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t queue_changed = PTHREAD_COND_INITIALIZER;
 

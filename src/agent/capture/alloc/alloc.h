@@ -72,6 +72,13 @@ struct alloc_cell {
 
 _Static_assert(sizeof(struct alloc_cell) == 32, "the probes know the layout");
 
+/* An object that the VM has reported and that a probe may be about to count. */
+struct alloc_pending {
+    jweak object; /* NULL: there is none */
+    int64_t site;
+    jlong size;
+};
+
 /*
  * One thread's counters. A block is used by one thread at a time and reused when that thread ends.
  * It is never unmapped.
@@ -82,6 +89,9 @@ struct alloc_block {
     struct map index;               /* point -> stack samples */
     VEC(struct alloc_sampling) samplings;
     struct alloc_block *next, *next_free;
+    /* of a thread that ended when it could not acquire the lock */
+    struct alloc_block *next_ended;
+    struct alloc_pending pending;
 };
 
 struct alloc_slot {
@@ -112,8 +122,13 @@ struct alloc_block *alloc_block_for(struct alloc_block *own, uint64_t key, uint3
 void alloc_own(struct alloc_block *own, uint64_t key, uint32_t point);
 /* True when the thread of this block owns the point's cell. */
 bool alloc_owns(const struct alloc_block *own, uint32_t point);
-/* The thread ends and gives up its cells. With `forget`, their next counts start a new stratum. */
+/* Gives up the cells of an ended thread. With `forget`, their next counts start a new stratum. */
 void alloc_disown(struct alloc_block *own, bool forget);
+/*
+ * The thread ends without the lock: its cells remain as they are, and no thread owns them, until
+ * alloc_disown.
+ */
+void alloc_orphan(struct alloc_block *own);
 
 /*
  * Assigns numbers to n points of a method body; the same body always gets the same numbers. Returns
@@ -152,7 +167,7 @@ void alloc_settle(JNIEnv *jni);
  */
 void alloc_forget(struct alloc_block *b);
 void alloc_forget_sampling(struct alloc_block *b, struct alloc_sampling *l);
-void alloc_forget_all(void); /* takes the lock itself */
+void alloc_forget_all(void);
 /* The recording begins now: forgets all that was counted and followed before. Under the lock. */
 void alloc_start_again(JNIEnv *jni);
 /*
@@ -179,9 +194,10 @@ void alloc_begun(JNIEnv *jni, struct alloc_block *b, uint32_t point, jclass clas
 void alloc_begun_forget(void);
 /*
  * Subtracts objects that were never created, and measures the others: those of the thread that has
- * the block `own`, or all if it is NULL. Without the lock, while alloc_busy.
+ * the block `own`, or all if it is NULL. Returns false when that thread could not acquire the lock
+ * (sites_lock_patiently). Without the lock, while alloc_busy.
  */
-void alloc_settle_begun(JNIEnv *jni, const struct alloc_block *own);
+bool alloc_settle_begun(JNIEnv *jni, const struct alloc_block *own);
 /*
  * Determines the instance size at a point; with class NULL, finds the class first. Not under the
  * lock; while alloc_busy.

@@ -98,6 +98,22 @@ static int prepare(JNIEnv *jni, struct buf *why)
     return r;
 }
 
+/* Updates the sites from all counters, which threads that have ended may still hold. */
+static void settle(JNIEnv *jni)
+{
+    alloc_exact_release_ended(jni);
+    alloc_settle(jni);
+}
+
+/* Also releases what ended threads hold: their pending objects refer to sites of this session. */
+static void forget_all(JNIEnv *jni)
+{
+    sites_lock();
+    alloc_exact_release_ended(jni);
+    alloc_forget_all();
+    sites_unlock();
+}
+
 static int start(struct session *s, JNIEnv *jni, struct buf *why)
 {
     int r = prepare(jni, why);
@@ -115,7 +131,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
         r = instrument_choose(s->options.v[OPT_INCLUDE].text, s->options.v[OPT_EXCLUDE].text);
     if (r < 0)
         return r;
-    alloc_forget_all();
+    forget_all(jni);
     sites_lock();
     alloc_exact.stacks = alloc_no_room = alloc_exact.by_vm = 0;
     (void)alloc_no_size(true);
@@ -139,6 +155,7 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
     if (!vm.late)
         return 0;
     sites_lock();
+    alloc_exact_release_ended(jni);
     alloc_start_again(jni);
     alloc_exact.stacks = alloc_exact.by_vm = 0;
     sites_unlock();
@@ -157,7 +174,7 @@ static void stop(struct session *s, JNIEnv *jni)
     instrument_off(&client, jni);
     threads_unlisten(&alloc_exact_threads);
     threads_unlisten(&alloc_samples_threads);
-    alloc_forget_all();
+    forget_all(jni);
 }
 
 static void release(struct session *s)
@@ -174,8 +191,8 @@ static void flush(struct session *s, JNIEnv *jni)
 static uint64_t save(struct session *s, JNIEnv *jni, bool *ret_all)
 {
     alloc_busy = true;
-    alloc_settle_begun(jni, NULL);
-    uint64_t written = sites_save(s, jni, alloc_settle, ret_all);
+    (void)alloc_settle_begun(jni, NULL);
+    uint64_t written = sites_save(s, jni, settle, ret_all);
     alloc_busy = false;
     return written;
 }
@@ -190,8 +207,8 @@ static void prepare_dump(struct session *s, JNIEnv *jni, enum dump_reason reason
 static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     alloc_busy = true;
-    alloc_settle_begun(jni, NULL);
-    sites_dump(s, jni, alloc_settle);
+    (void)alloc_settle_begun(jni, NULL);
+    sites_dump(s, jni, settle);
     alloc_busy = false;
 }
 
@@ -205,12 +222,12 @@ static void ending(struct session *s, JNIEnv *jni)
 static void request(struct session *s, JNIEnv *jni, const struct hprof_request *r)
 {
     alloc_busy = true;
-    alloc_settle_begun(jni, NULL);
-    sites_request(s, jni, r, alloc_settle);
+    (void)alloc_settle_begun(jni, NULL);
+    sites_request(s, jni, r, settle);
     alloc_busy = false;
     /* The request may have changed the depth of stacks. */
     if (r->command == HPROF_CMD_CONTROL)
-        alloc_forget_all();
+        forget_all(jni);
 }
 
 static void status(struct session *s, struct buf *out)

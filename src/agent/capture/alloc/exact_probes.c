@@ -31,9 +31,7 @@ static uint32_t n_picking;
 static __thread struct {
     struct alloc_slot *slot;
     struct alloc_block *block;
-    jweak pending; /* an object that the VM has reported and that a probe may be about to count */
-    int64_t pending_site;
-    jlong pending_size;
+    struct alloc_pending pending;
 
     /*
      * Points whose next object is to be tracked. There can be several, because a constructor's
@@ -87,33 +85,12 @@ uint64_t alloc_slot_key(JNIEnv *jni)
 
 /* ---- the probes' native methods ---- */
 
-/*
- * Tracks an object that belongs to no point: every such object, or, once the budget is spent, a
- * selection such as the VM's own sampling would make. Under the lock.
- */
-static void follow_counted(JNIEnv *jni, int64_t site, jobject o, jlong size)
-{
-    double chance =
-        alloc_follow == FOLLOW_ALL || sites_follow_each(0) ? 1 : sites_chance(size, SITES_INTERVAL);
-    if (site >= 0 && (double)alloc_random_below(1 << 20) < chance * (1 << 20))
-        sites_follow(jni, site, (*jni)->NewWeakGlobalRef(jni, o), 1 / chance, size);
-}
-
-/* Drops the object that the VM reported, or counts it. Under the lock. */
+/* Drops or counts the object that the VM has reported, if there is one. Under the lock. */
 static void settle_pending(JNIEnv *jni, bool counted)
 {
-    if (!mine.pending)
+    if (!mine.pending.object)
         return;
-    if (!counted) {
-        jobject o = (*jni)->NewLocalRef(jni, mine.pending);
-        alloc_add(mine.pending_site, 1, (double)mine.pending_size);
-        if (o) {
-            follow_counted(jni, mine.pending_site, o, mine.pending_size);
-            (*jni)->DeleteLocalRef(jni, o);
-        }
-    }
-    (*jni)->DeleteWeakGlobalRef(jni, mine.pending);
-    mine.pending = NULL;
+    alloc_pending_finish(jni, &mine.pending, counted);
     if (mine.slot)
         mine.slot->key = alloc_slot_key(jni);
 }
@@ -211,10 +188,10 @@ bool alloc_expected(void)
 
 NATIVE(void, attend)(JNIEnv *jni, jclass class, jobject o)
 {
-    if (!mine.pending)
+    if (!mine.pending.object)
         return;
-    bool counted = (*jni)->IsSameObject(jni, o, mine.pending);
-    if (!sites_lock_patiently(counted ? 0 : (double)mine.pending_size)) {
+    bool counted = (*jni)->IsSameObject(jni, o, mine.pending.object);
+    if (!sites_lock_patiently(counted ? 0 : (double)mine.pending.size)) {
         settle_pending(jni, true);
         return;
     }
@@ -360,7 +337,7 @@ static void count_objects(JNIEnv *jni, jobject o, const struct site_frame *frame
         if (alloc_exact.on)
             alloc_add(site, (double)n, (double)size * (double)n);
         if (alloc_exact.on && n == 1)
-            follow_counted(jni, site, o, size);
+            alloc_follow_counted(jni, site, o, size);
         else if (alloc_exact.on && site >= 0)
             sites_follow(jni, site, (*jni)->NewWeakGlobalRef(jni, o), (double)n, size);
         sites_unlock();
@@ -533,13 +510,13 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobje
     int64_t site = sites_find(signature, self, frames, n);
     settle_pending(jni, false);
     struct alloc_slot *slot = at_call ? own_slot(jni) : NULL;
-    if (slot && (mine.pending = (*jni)->NewWeakGlobalRef(jni, object))) {
-        mine.pending_site = site;
-        mine.pending_size = size;
+    if (slot && (mine.pending.object = (*jni)->NewWeakGlobalRef(jni, object))) {
+        mine.pending.site = site;
+        mine.pending.size = size;
         slot->key = alloc_slot_key(jni) + 1;
     } else {
         alloc_add(site, 1, (double)size);
-        follow_counted(jni, site, object, size);
+        alloc_follow_counted(jni, site, object, size);
     }
     sites_unlock();
     free(signature);
@@ -548,6 +525,8 @@ static void JNICALL on_vm_alloc(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobje
 
 static void on_thread_ended(struct thread *thread, JNIEnv *jni)
 {
+    struct alloc_block *b = mine.block;
+    bool settled = true;
     if (!mine.slot)
         return;
     /*
@@ -556,23 +535,21 @@ static void on_thread_ended(struct thread *thread, JNIEnv *jni)
      */
     if (sites_by_thread() && alloc_exact.on && !alloc_busy) {
         alloc_busy = true;
-        alloc_settle_begun(jni, mine.block);
+        settled = alloc_settle_begun(jni, b);
         alloc_busy = false;
     }
-    sites_lock();
-    settle_pending(jni, false);
     set_picks(0);
-    mine.slot->key = ALLOC_GONE;
-    /*
-     * Without threads in traces, a stratum may continue in the next thread that uses the counters.
-     */
-    bool forget = sites_by_thread() && alloc_exact.on;
-    if (forget)
-        alloc_forget(mine.block);
-    alloc_disown(mine.block, forget);
-    alloc_block_give(mine.block);
+    b->pending = mine.pending;
+    mine.pending.object = NULL;
+    /* From now on another thread may use the slot. */
+    __atomic_store_n(&mine.slot->key, ALLOC_GONE, __ATOMIC_RELEASE);
     mine.slot = NULL;
     mine.block = NULL;
+    if (!settled || !sites_lock_patiently(0)) {
+        alloc_block_hand_on(b);
+        return;
+    }
+    alloc_block_release(jni, b);
     sites_unlock();
 }
 

@@ -2,6 +2,7 @@
 /* The part of exact counts that the probes call (exact_probes.c), for the capture (exact.c). */
 #pragma once
 
+#include "agent/capture/alloc/alloc.h"
 #include "agent/vm/thread_table.h"
 #include "agent/vm/vm.h"
 
@@ -23,6 +24,24 @@ int alloc_exact_learn_tables(JNIEnv *jni);
 
 /* Makes sure that there are counters for what cannot be counted. Under sites_lock(). */
 int alloc_exact_reserve(void) must_check;
+
+/*
+ * Tracks an object that belongs to no point: every such object, or, once the budget is spent, a
+ * selection such as the VM's own sampling would make. Under the lock.
+ */
+void alloc_follow_counted(JNIEnv *jni, int64_t site, jobject o, jlong size);
+/* Drops the object that the VM reported, or counts it; there is one. Under the lock. */
+void alloc_pending_finish(JNIEnv *jni, struct alloc_pending *p, bool counted);
+
+/* The thread of this block has ended: another thread may use the block. Under the lock. */
+void alloc_block_release(JNIEnv *jni, struct alloc_block *b);
+/* The same without the lock: leaves it to alloc_exact_release_ended. */
+void alloc_block_hand_on(struct alloc_block *b);
+/*
+ * Does what threads that ended without the lock have left to do. Under sites_lock(), before all
+ * counters are read.
+ */
+void alloc_exact_release_ended(JNIEnv *jni);
 
 extern const struct thread_listener alloc_exact_threads;
 extern const struct vm_callbacks alloc_exact_events;

@@ -135,11 +135,22 @@ void alloc_begun_forget(void)
         all_begun.data[i].objects = 0;
 }
 
+/* The lock: for a thread of the program, which settles its own entries, only with patience. */
+static bool lock_for(const struct alloc_block *own)
+{
+    if (own)
+        return sites_lock_patiently(0);
+    sites_lock();
+    return true;
+}
+
 /* The class is initialized, or its initialization failed: the entry is no longer needed. */
-static void settle(JNIEnv *jni, const struct begun *n, enum alloc_class_state s)
+static bool settle(JNIEnv *jni, const struct alloc_block *own, const struct begun *n,
+                   enum alloc_class_state s)
 {
     jweak class = NULL;
-    sites_lock();
+    if (!lock_for(own))
+        return false;
     struct begun *there = find_begun(n->block, n->point);
     if (there) {
         struct alloc_sampling *l =
@@ -152,12 +163,15 @@ static void settle(JNIEnv *jni, const struct begun *n, enum alloc_class_state s)
     sites_unlock();
     if (class)
         (*jni)->DeleteWeakGlobalRef(jni, class);
+    return true;
 }
 
-void alloc_settle_begun(JNIEnv *jni, const struct alloc_block *own)
+bool alloc_settle_begun(JNIEnv *jni, const struct alloc_block *own)
 {
     VEC(struct begun) now = {0};
-    sites_lock();
+    bool all = true;
+    if (!lock_for(own))
+        return false;
     size_t n = all_begun.len;
     bool some = n && (*jni)->PushLocalFrame(jni, (jint)n) == 0;
     for (size_t i = 0; some && i < n; i++) {
@@ -169,14 +183,15 @@ void alloc_settle_begun(JNIEnv *jni, const struct alloc_block *own)
         (void)!vec_push(&now, copy);
     }
     sites_unlock();
-    for (size_t i = 0; i < now.len; i++) {
+    for (size_t i = 0; i < now.len && all; i++) {
         enum alloc_class_state s = state_of(now.data[i].class);
         if (s == ALLOC_CLASS_READY)
             alloc_measure(jni, now.data[i].point, now.data[i].class);
         if (s != ALLOC_CLASS_BEGINS)
-            settle(jni, &now.data[i], s);
+            all = settle(jni, own, &now.data[i], s);
     }
     vec_release(&now);
     if (some)
         (*jni)->PopLocalFrame(jni, NULL);
+    return all;
 }

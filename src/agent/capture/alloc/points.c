@@ -122,13 +122,21 @@ void alloc_disown(struct alloc_block *own, bool forget)
     vec_clear(&own->owned);
 }
 
+void alloc_orphan(struct alloc_block *own)
+{
+    /* The address of no JavaThread. */
+    for (size_t i = 0; i < own->owned.len; i++)
+        __atomic_store_n(&alloc_cells[own->owned.data[i]].owner, ALLOC_GONE, __ATOMIC_RELEASE);
+}
+
 struct alloc_slot *alloc_slot_add(uint64_t key, struct alloc_block *b)
 {
     /* The same lookup as in the probes: by the hash, then linearly. */
     uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - ALLOC_SLOT_BITS);
     for (int probes = 0; probes < 64; probes++, at = (at + 1) & (ALLOC_SLOTS - 1)) {
         struct alloc_slot *s = &alloc_slots[at];
-        if (s->key != ALLOC_FREE && s->key != ALLOC_GONE)
+        uint64_t there = __atomic_load_n(&s->key, __ATOMIC_ACQUIRE);
+        if (there != ALLOC_FREE && there != ALLOC_GONE)
             continue;
         s->counters = b->counters;
         s->expected = 0;

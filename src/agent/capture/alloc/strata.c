@@ -75,22 +75,15 @@ void alloc_forget(struct alloc_block *b)
         alloc_forget_sampling(b, &b->samplings.data[i]);
 }
 
-static void forget_blocks(void)
+void alloc_forget_all(void)
 {
     for (struct alloc_block *b = alloc_blocks; b; b = b->next)
         alloc_forget(b);
 }
 
-void alloc_forget_all(void)
-{
-    sites_lock();
-    forget_blocks();
-    sites_unlock();
-}
-
 void alloc_start_again(JNIEnv *jni)
 {
-    forget_blocks();
+    alloc_forget_all();
     alloc_begun_forget();
     alloc_no_room = 0;
     sites_start_again(jni);
