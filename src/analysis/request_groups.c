@@ -361,9 +361,15 @@ static int choose(const struct requests *r, uint32_t name, const struct group_op
         if (n->exact && n->all > n->count)
             bucket = MAX(bucket, 1);
         uint64_t least = latency_least_ns((uint32_t)bucket);
-        while (slow > 0 && wanted > 0 && latency(r, list[slow - 1]) >= least) {
+        g->wanted = wanted;
+        /*
+         * Those that were kept stand for all that are as slow as the histogram can tell: if some of
+         * them were left out, the rest would stand for too many.
+         */
+        bool every = n->exact && n->all > n->count;
+        while (slow > 0 && (every || wanted > 0) && latency(r, list[slow - 1]) >= least) {
             slow--;
-            wanted--;
+            wanted -= wanted > 0;
         }
     }
     if (n->exact) {

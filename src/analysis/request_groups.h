@@ -42,6 +42,7 @@ struct request_group {
     uint32_t name;     /* number of requests.names */
     uint64_t limit_ns; /* the least latency of a slow request */
     uint64_t all;      /* slow requests, kept or not */
+    uint64_t wanted;   /* how many the share asked for; `all` differs where latencies are equal */
     uint32_t kept;     /* those in the recording: the last ones of the name in by_name */
     /* Indices of requests.list. Where more than a few are slow, only those with a weight. */
     VEC(uint32_t) slow, typical;

@@ -91,9 +91,9 @@ void put_culprit(struct buf *b, const struct group_cause *c)
 }
 
 /* Appends "waited for the lock of class App in App.stock". */
-static void put_did(struct buf *b, const struct group_cause *c)
+static void put_did(struct buf *b, const struct group_cause *c, uint64_t requests)
 {
-    const char *be = c->largest == 1 ? "was" : "were";
+    const char *be = requests == 1 ? "was" : "were";
     switch (c->cause) {
     case CAUSE_CPU:
         buf_string(b, "ran");
@@ -133,6 +133,43 @@ static void put_did(struct buf *b, const struct group_cause *c)
     request_put_cause(b, c);
 }
 
+/*
+ * Appends in how many of the slow requests a cause took most of the time, and returns the number:
+ * of those that are known if all of them count the same, otherwise of all of them, estimated.
+ */
+static uint64_t put_most(struct buf *b, const struct request_group *g, const struct group_cause *c)
+{
+    bool estimated = !g->equal && g->all > g->slow.len;
+    if (!c->largest) { /* each spent more time on something that the typical ones did as well */
+        buf_string(b, "; more than the typical ones, they ");
+        return 0;
+    }
+    if (estimated) {
+        double all = (double)g->all;
+        uint64_t n = MAX((uint64_t)(c->most_of * all + 0.5), UINT64_C(1));
+        buf_string(b, n == g->all ? "; all " : "; about ");
+        put_count(b, n);
+        buf_string(b, " of them (");
+        if (c->most_error * all >= 0.5) {
+            buf_string(b, "+-");
+            put_count(b, (uint64_t)(c->most_error * all + 0.5));
+            buf_string(b, ", ");
+        }
+        buf_string(b, "estimated from ");
+        put_count(b, g->slow.len);
+        buf_string(b, ") ");
+        return n;
+    }
+    buf_string(b, g->all > g->slow.len ? "; of " : "; ");
+    if (g->all > g->slow.len) {
+        put_count(b, g->slow.len);
+        buf_string(b, " whose details are known, ");
+    }
+    put_count(b, c->largest);
+    buf_string(b, g->all > g->slow.len ? " " : " of them ");
+    return c->largest;
+}
+
 void put_group_sentence(struct buf *b, const struct request_view *v, const struct request_group *g)
 {
     const struct request_name *n = &v->r.names.data[g->name];
@@ -148,20 +185,7 @@ void put_group_sentence(struct buf *b, const struct request_view *v, const struc
         buf_string(b, "; too few of them are known to tell what made them slow");
         return;
     }
-    if (c->largest && g->all > g->slow.len) {
-        buf_string(b, "; of ");
-        put_count(b, g->slow.len);
-        buf_string(b, " whose details are known, ");
-        put_count(b, c->largest);
-        buf_string(b, " ");
-    } else if (c->largest) {
-        buf_string(b, "; ");
-        put_count(b, c->largest);
-        buf_string(b, " of them ");
-    } else { /* each of them spent more time on something that the typical ones did as well */
-        buf_string(b, "; more than the typical ones, they ");
-    }
-    put_did(b, c);
+    put_did(b, c, put_most(b, g, c));
     if (has_culprit(c)) {
         put_culprit(b, c);
         return;
@@ -172,8 +196,10 @@ void put_group_sentence(struct buf *b, const struct request_view *v, const struc
     buf_printf(b, all ? " for %s" : ": %s", format_duration(text, (uint64_t)c->slow_ns));
     if (g->slow.len > 1)
         buf_string(b, " on average");
-    if (!all && c->largest)
-        buf_printf(b, " over the %zu", (size_t)g->slow.len);
+    if (!all && c->largest) {
+        buf_string(b, " over the ");
+        put_count(b, g->equal ? g->slow.len : g->all);
+    }
 }
 
 void json_frames_ref(struct json *j, const struct request_view *v, const struct frames_ref *f)

@@ -75,6 +75,8 @@ static void cause_json(struct json *j, const struct request_view *v, const struc
     json_key_u64(j, "typical_requests", c->typical_requests);
     json_key_bool(j, "uncertain", c->uncertain);
     json_key_u64(j, "largest_in", c->largest);
+    json_key_double(j, "largest_share", c->most_of);
+    json_key_double(j, "largest_share_error", c->most_error);
     if (without && !request_quantile_is_bound(n, without->p99_ns)) {
         json_key_u64(j, "p99_without_ns", without->p99_ns);
         json_key_u64(j, "p99_without_low_ns", without->low_ns);
