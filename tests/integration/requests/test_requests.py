@@ -429,7 +429,7 @@ def test_many_are_counted_and_a_sample_is_kept(jdk, tmp_path):
     assert [(r["count"], r["exact"]) for r in whole if r["name"] == "RequestsMany.quick"] == [(n, True)]
     # The histogram has no buckets below a microsecond, so such a percentile is marked as a bound.
     row, = (r for r in whole if r["name"] == "RequestsMany.quick")
-    assert row["total_ns"] / n < 1000 and row["p50_ns"] == 999 and row["upper_bounds"][0] == "p50_ns", row
+    assert row["p50_ns"] == 999 and row["upper_bounds"][0] == "p50_ns", row
     assert all((row[key] == 999) == (key in row["upper_bounds"]) for key in ("p50_ns", "p90_ns", "p99_ns", "p999_ns")), row
     shown = next(line for line in lab.output("requests", out).splitlines() if line.endswith(" RequestsMany.quick"))
     assert shown.count("< 1 us") == len(row["upper_bounds"]), shown
