@@ -118,57 +118,6 @@ static const char *why_nothing(const struct settings *s, const struct asked *row
     return row->nothing;
 }
 
-void contents_report(const char *path, const char *shown)
-{
-    enum { SETTING = 1, UNMATCHED, PATTERN, NOTE };
-
-    static const struct rec_select wanted[] = {{"jdk.ActiveSetting", SETTING},
-                                               {"jvmscope.TraceUnmatched", UNMATCHED},
-                                               {"jvmscope.PatternUnmatched", PATTERN},
-                                               {"jvmscope.LogNote", NOTE},
-                                               {0}};
-    _cleanup_(recording_closep) struct recording *r = NULL;
-    const char *why = NULL;
-    struct rec_event e;
-    struct settings s = {0};
-    if (recording_open(&r, path, &why) < 0 || recording_select(r, wanted) < 0)
-        return;
-    while (recording_next(r, &e) > 0) {
-        const char *subject = rec_string(&e.object, e.tag == NOTE ? "place" : "pattern", "?");
-        if (e.tag != SETTING && target_has_reported(subject))
-            continue;
-        if (e.tag == UNMATCHED) {
-            complain(rec_string(&e.object, "pattern", "?"), "the pattern traced nothing",
-                     rec_string(&e.object, "reason", "no method matches"));
-            continue;
-        }
-        if (e.tag == NOTE) {
-            const char *text = rec_string(&e.object, "text", "?");
-            complain(rec_string(&e.object, "place", "?"),
-                     text + (strncmp(text, "note: ", 6) == 0 ? 6 : 0), NULL);
-            continue;
-        }
-        if (e.tag == PATTERN) {
-            const char *option = rec_string(&e.object, "option", "?");
-            const char *nested = rec_string(&e.object, "nested", NULL);
-            int i = option_find(option, strlen(option));
-            _cleanup_(buf_release) struct buf text = BUF(4096);
-            buf_string(&text, subject);
-            if (nested && *nested)
-                buf_printf(&text, ", but %s %s", nested, i == OPT_SHOW ? "has" : "was");
-            complain(i >= 0 && option_table[i].flag ? option_table[i].flag : option,
-                     i == OPT_SHOW ? "no class that was loaded has this field"
-                                   : "nothing that was loaded matches",
-                     buf_str(&text));
-            continue;
-        }
-        note_setting(&s, &e);
-    }
-    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-        if (s.asked[i] && !has_any(r, rows[i].types))
-            complain(shown, why_nothing(&s, &rows[i]), NULL);
-}
-
 /* ---- what shows it ---- */
 
 static void read_settings(struct recording *r, struct settings *ret)
@@ -234,6 +183,62 @@ static const char *recording_shown_by(struct recording *r, const char *words)
     for (int i = 0; !found && i < OPTION_COUNT; i++)
         found = shown_by(r, &s, i);
     return found;
+}
+
+void contents_report(const char *path, const char *shown)
+{
+    enum { SETTING = 1, UNMATCHED, PATTERN, NOTE };
+
+    static const struct rec_select wanted[] = {{"jdk.ActiveSetting", SETTING},
+                                               {"jvmscope.TraceUnmatched", UNMATCHED},
+                                               {"jvmscope.PatternUnmatched", PATTERN},
+                                               {"jvmscope.LogNote", NOTE},
+                                               {0}};
+    _cleanup_(recording_closep) struct recording *r = NULL;
+    const char *why = NULL;
+    struct rec_event e;
+    struct settings s = {0};
+    if (recording_open(&r, path, &why) < 0)
+        return;
+    /* What the command has reported is repeated only where it explains an empty recording. */
+    bool empty = !recording_shown_by(r, NULL);
+    if (recording_select(r, wanted) < 0)
+        return;
+    recording_rewind(r);
+    while (recording_next(r, &e) > 0) {
+        const char *subject = rec_string(&e.object, e.tag == NOTE ? "place" : "pattern", "?");
+        if (e.tag != SETTING && !empty && target_has_reported(subject))
+            continue;
+        if (e.tag == UNMATCHED) {
+            complain(rec_string(&e.object, "pattern", "?"), "the pattern traced nothing",
+                     rec_string(&e.object, "reason", "no method matches"));
+            continue;
+        }
+        if (e.tag == NOTE) {
+            const char *text = rec_string(&e.object, "text", "?");
+            complain(rec_string(&e.object, "place", "?"),
+                     text + (strncmp(text, "note: ", 6) == 0 ? 6 : 0), NULL);
+            continue;
+        }
+        if (e.tag == PATTERN) {
+            const char *option = rec_string(&e.object, "option", "?");
+            const char *nested = rec_string(&e.object, "nested", NULL);
+            int i = option_find(option, strlen(option));
+            _cleanup_(buf_release) struct buf text = BUF(4096);
+            buf_string(&text, subject);
+            if (nested && *nested)
+                buf_printf(&text, ", but %s %s", nested, i == OPT_SHOW ? "has" : "was");
+            complain(i >= 0 && option_table[i].flag ? option_table[i].flag : option,
+                     i == OPT_SHOW ? "no class that was loaded has this field"
+                                   : "nothing that was loaded matches",
+                     buf_str(&text));
+            continue;
+        }
+        note_setting(&s, &e);
+    }
+    for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+        if (s.asked[i] && !has_any(r, rows[i].types))
+            complain(shown, why_nothing(&s, &rows[i]), NULL);
 }
 
 static const char *hprof_shown_by(const struct file_map *map)

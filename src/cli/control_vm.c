@@ -57,7 +57,7 @@ static int cmd_control(const struct command *self, int argc, char **argv)
     buf_string(&message, "control=control,");
     for (int i = 1; i < operands.count; i++)
         buf_printf(&message, "%s%s", i > 1 ? "\t" : "", operands.list[i]);
-    return target_show(&vm, "control", buf_str(&message), false, options.json);
+    return target_show(&vm, "control", buf_str(&message), false, options.json, NULL);
 }
 
 const struct command command_control = {

@@ -100,7 +100,7 @@ static int cmd_inspect(const struct command *self, int argc, char **argv)
     _cleanup_(buf_release) struct buf message = BUF(4096);
     buf_printf(&message, "control=inspect,%s%s%s", operands.list[1], operands.count > 2 ? " " : "",
                operands.count > 2 ? operands.list[2] : "");
-    return target_show(&vm, "inspect", buf_str(&message), true, options.json);
+    return target_show(&vm, "inspect", buf_str(&message), true, options.json, NULL);
 }
 
 const struct command command_inspect = {

@@ -134,7 +134,8 @@ static void put_member(struct buf *b, const char *key, json_object *v)
 {
     if (strcmp(key, "descriptor") == 0 && json_object_is_type(v, json_type_string))
         put_java_signature(b, "", json_object_get_string(v));
-    else if (strcmp(key, "methods") == 0 && json_object_is_type(v, json_type_string))
+    else if ((strcmp(key, "methods") == 0 || strcmp(key, "methods_added") == 0) &&
+             json_object_is_type(v, json_type_string))
         put_method(b, json_object_get_string(v));
     else if (strcmp(key, "flags") == 0 && json_object_is_type(v, json_type_int))
         put_thread_state(b, (unsigned)json_object_get_int(v));
@@ -281,6 +282,22 @@ int json_view(FILE *to, const char *text)
         print_members(to, o);
     json_object_put(o);
     return 0;
+}
+
+int json_view_members(FILE *to, const char *text, const char *const names[])
+{
+    json_object *o = json_tokener_parse(text), *some = json_object_new_object();
+    for (size_t i = 0; names[i]; i++) {
+        json_object *value = json_object_object_get(o, names[i]);
+        if (value)
+            json_object_object_add(some, names[i], json_object_get(value));
+    }
+    if (o)
+        print_members(to, some);
+    int r = o ? 0 : -EINVAL;
+    json_object_put(some);
+    json_object_put(o);
+    return r;
 }
 
 int json_view_each(const char *text, const char *array, const char *const keys[],

@@ -268,7 +268,8 @@ int target_message(const struct vm *vm, const char *what, const char *options, b
     return status;
 }
 
-int target_show(const struct vm *vm, const char *what, const char *options, bool load, bool as_json)
+int target_show(const struct vm *vm, const char *what, const char *options, bool load, bool as_json,
+                const char *const members[])
 {
     _cleanup_(buf_release) struct buf answer = BUF(CONTROL_ANSWER_MAX);
     int status = target_message(vm, what, options, load, &answer);
@@ -277,7 +278,8 @@ int target_show(const struct vm *vm, const char *what, const char *options, bool
     _cleanup_free_ char *json = agent_answer_value(buf_str(&answer), "json", 0);
     if (json && as_json)
         puts(json);
-    else if (!json || json_view(stdout, json) < 0)
+    else if (!json ||
+             (members ? json_view_members(stdout, json, members) : json_view(stdout, json)) < 0)
         return complain(what, "the agent's answer is not understood", NULL);
     return 0;
 }

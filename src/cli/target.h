@@ -33,10 +33,10 @@ int target_ask_last(const struct vm *vm, const char *what, const char *options, 
                     struct buf *answer, bool *ret_ended);
 /*
  * Sends a message, as target_message does, and prints the JSON in the answer, unchanged or as
- * tables.
+ * tables. members: the only members of the JSON that the tables show, ended by NULL; NULL: all.
  */
-int target_show(const struct vm *vm, const char *what, const char *options, bool load,
-                bool as_json);
+int target_show(const struct vm *vm, const char *what, const char *options, bool load, bool as_json,
+                const char *const members[]);
 /*
  * Returns whether a note was printed that the subject, a pattern or the place of a logpoint, has no
  * match so far.

@@ -38,4 +38,15 @@ public class TracedForever {
         }
         return !reader.isAlive();
     }
+
+    enum Color { RED, GREEN { } }
+
+    static Color shade = Color.GREEN;
+
+    /** Neither this nor the next is ever called. */
+    static Color paint(Color c) {
+        return c;
+    }
+
+    static native int unlinked(int n);
 }

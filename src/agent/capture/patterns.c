@@ -27,7 +27,7 @@ static const struct jfr_type unmatched_type = {
     .kind = JFR_EVENT,
     .fields = JFR_FIELDS({"option", "Option", "java.lang.String"},
                          {"pattern", "Pattern", "java.lang.String"},
-                         {"nested", "Nested Class", "java.lang.String"}),
+                         {"nested", "Similar Class", "java.lang.String"}),
 };
 
 enum { PATTERNS_MAX = 256 };
@@ -39,8 +39,8 @@ struct pattern {
     enum option option;
     char *text;
     bool matched;
-    bool is_method;   /* it names a method of a loaded class */
-    char nested[256]; /* a class that has $ where the pattern has dots; "" for none */
+    bool is_method; /* it names a method of a loaded class */
+    struct choice_guess guess;
 };
 
 struct patterns {
@@ -141,24 +141,32 @@ static bool is_meant(const struct pattern *p, jclass c, struct str name)
 static bool names_class(const struct pattern *p, struct str name)
 {
     const char *dot = strrchr(p->text, '.');
-    _cleanup_free_ char *class =
-        dot && p->option != OPT_SHOW ? strndup(p->text, (size_t)(dot - p->text)) : NULL;
+    _cleanup_free_ char *class = dot && p->option != OPT_SHOW && p->option != OPT_TOSTRING
+                                     ? strndup(p->text, (size_t)(dot - p->text))
+                                     : NULL;
     return class && choice_is_class(name, class);
+}
+
+struct other_name {
+    const struct pattern *pattern;
+    jclass class;
+};
+
+static bool means(void *context, struct str name)
+{
+    const struct other_name *o = context;
+    return is_meant(o->pattern, o->class, name);
 }
 
 static bool match(void *context, jclass c, struct str name)
 {
     struct patterns *p = context;
-    char text[512];
-    struct str unnested = choice_unnested(name, text, sizeof(text));
     for (unsigned i = 0; i < p->n; i++) {
         struct pattern *one = &p->of[i];
         one->matched = one->matched || is_meant(one, c, name);
         one->is_method = one->is_method || names_class(one, name);
-        bool better = !one->nested[0] || name.len < strlen(one->nested);
-        if (one->matched || !better || !unnested.len || !is_meant(one, c, unnested))
-            continue;
-        dotted_copy(one->nested, sizeof(one->nested), name);
+        if (!one->matched)
+            choice_guess_see(&one->guess, name, means, &(struct other_name){one, c});
     }
     return false;
 }
@@ -198,7 +206,7 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
                 p.of[i].is_method ? "nothing so far: the class is loaded and has no such method"
                 : p.of[i].option == OPT_SHOW ? "no class that is loaded so far has this field"
                                              : "no class that is loaded so far matches",
-                p.of[i].nested[0] ? ", but there is " : "", p.of[i].nested);
+                p.of[i].guess.rank ? ", but there is " : "", p.of[i].guess.name);
     return 0;
 }
 
@@ -212,12 +220,12 @@ static void dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
         const char *name = option_table[p.of[i].option].name;
         if (p.of[i].matched ||
             !jfr_begin(s->out.jfr, type,
-                       strlen(name) + strlen(p.of[i].text) + strlen(p.of[i].nested) + 64, &e))
+                       strlen(name) + strlen(p.of[i].text) + strlen(p.of[i].guess.name) + 64, &e))
             continue;
         jfr_put_time(&e, now_ns());
         jfr_put_string(&e, name);
         jfr_put_string(&e, p.of[i].text);
-        jfr_put_string(&e, p.of[i].nested[0] ? p.of[i].nested : NULL);
+        jfr_put_string(&e, p.of[i].guess.rank ? p.of[i].guess.name : NULL);
         jfr_commit(&e);
     }
 }

@@ -197,21 +197,49 @@ bool choice_is_class(struct str class_name, const char *name)
     return true;
 }
 
-struct str choice_unnested(struct str class_name, char *to, size_t size)
+enum { RANK_LIBRARY = 1, RANK_UTIL, RANK_LANG, RANK_PROGRAM, RANK_NESTED };
+
+static bool begins_with(struct str name, const char *prefix)
 {
-    if (!memchr(class_name.data, '$', class_name.len) || class_name.len >= size)
-        return (struct str){"", 0};
-    for (size_t i = 0; i < class_name.len; i++)
-        to[i] = class_name.data[i] == '$' ? '/' : class_name.data[i];
-    return (struct str){to, class_name.len};
+    size_t n = strlen(prefix);
+    return name.len > n && memcmp(name.data, prefix, n) == 0;
 }
 
-bool choice_is_nested(struct str class_name, const char *name)
+/* How likely it is that people leave out the package, or the outer class, of this class. */
+static unsigned rank_of(struct str name)
 {
-    char text[512];
-    struct str outer = choice_unnested(class_name, text, sizeof(text));
-    bool is = outer.len && outer.len == strlen(name);
-    for (size_t i = 0; i < outer.len && is; i++)
-        is = dotted(outer.data[i]) == dotted(name[i]) || name[i] == class_name.data[i];
-    return is;
+    static const char *const libraries[] = {"java/", "javax/", "jdk/", "sun/", "com/sun/"};
+    const char *slash = memrchr(name.data, '/', name.len);
+    size_t package = slash ? (size_t)(slash + 1 - name.data) : 0;
+    if (package == strlen("java/lang/") && begins_with(name, "java/lang/"))
+        return RANK_LANG;
+    if (package == strlen("java/util/") && begins_with(name, "java/util/"))
+        return RANK_UTIL;
+    for (size_t i = 0; i < ARRAY_SIZE(libraries); i++)
+        if (begins_with(name, libraries[i]))
+            return RANK_LIBRARY;
+    return RANK_PROGRAM;
+}
+
+void choice_guess_see(struct choice_guess *g, struct str class_name,
+                      bool (*means)(void *context, struct str name), void *context)
+{
+    char slashed[sizeof(g->name)];
+    const char *raw = class_name.data;
+    size_t n = class_name.len;
+    unsigned rank = 0;
+    if (n >= sizeof(slashed) || memmem(raw, n, "$$", 2))
+        return;
+    for (size_t i = 0; i < n; i++)
+        slashed[i] = raw[i] == '$' ? '/' : raw[i];
+    if (memchr(raw, '$', n) && means(context, (struct str){slashed, n}))
+        rank = RANK_NESTED;
+    for (size_t i = 1; i < n && !rank; i++)
+        if (slashed[i - 1] == '/' && (means(context, (struct str){raw + i, n - i}) ||
+                                      means(context, (struct str){slashed + i, n - i})))
+            rank = rank_of(class_name);
+    if (rank > g->rank || (rank && rank == g->rank && n < strlen(g->name))) {
+        g->rank = rank;
+        dotted_copy(g->name, sizeof(g->name), class_name);
+    }
 }

@@ -29,10 +29,18 @@ bool choice_intrinsic_8(struct str class_name, struct str method);
  * class files.
  */
 bool choice_is_class(struct str class_name, const char *name);
-/* True if this is the name of a nested class, except that dots stand where the class has $. */
-bool choice_is_nested(struct str class_name, const char *name);
+
 /*
- * The class name "pkg/Outer$Inner" as people may write it, "pkg/Outer/Inner", into to[size]; empty
- * if it has no $.
+ * The class that a name which matches none probably means: one with $ where the name has dots, or
+ * one whose package, or outer class, the name leaves out. All zeros is no class.
  */
-struct str choice_unnested(struct str class_name, char *to, size_t size);
+struct choice_guess {
+    char name[256]; /* with dots; "" for none */
+    unsigned rank;
+};
+
+/*
+ * Considers a class. means: whether the name would match the class if it had this name.
+ */
+void choice_guess_see(struct choice_guess *g, struct str class_name,
+                      bool (*means)(void *context, struct str name), void *context);

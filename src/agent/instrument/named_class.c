@@ -4,14 +4,19 @@
 #include "agent/instrument/choice.h"
 #include "agent/vm/loaded_classes.h"
 #include "agent/vm/vm.h"
-#include "base/dotted.h"
 
 struct search {
     JNIEnv *jni;
     const char *name;
-    char *nested;
+    struct choice_guess guess;
     jclass found;
 };
+
+static bool means(void *context, struct str name)
+{
+    const struct search *s = context;
+    return choice_is_class(name, s->name);
+}
 
 static bool see(void *context, jclass c, struct str name)
 {
@@ -20,15 +25,14 @@ static bool see(void *context, jclass c, struct str name)
         s->found = (*s->jni)->NewLocalRef(s->jni, c);
         return true;
     }
-    if (choice_is_nested(name, s->name))
-        dotted_copy(s->nested, NAMED_CLASS_SIZE, name);
+    choice_guess_see(&s->guess, name, means, s);
     return false;
 }
 
-jclass named_class(JNIEnv *jni, const char *name, char ret_nested[NAMED_CLASS_SIZE])
+jclass named_class(JNIEnv *jni, const char *name, struct choice_guess *ret_guess)
 {
-    struct search s = {jni, name, ret_nested, NULL};
-    ret_nested[0] = 0;
+    struct search s = {.jni = jni, .name = name};
     loaded_classes_each(vm.ti, jni, see, &s);
+    *ret_guess = s.guess;
     return s.found;
 }

@@ -2,13 +2,12 @@
 /* Searches the loaded classes for a name that somebody wrote. */
 #pragma once
 
-#include <jni.h>
+#include "agent/instrument/choice.h"
 
-enum { NAMED_CLASS_SIZE = 256 };
+#include <jni.h>
 
 /*
  * Returns a loaded class of this name, "pkg.Outer$Inner" or "pkg/Outer$Inner", as a local reference
- * or NULL if there is none. In that case ret_nested is a loaded class that has $ where the name has
- * dots, or "".
+ * or NULL if there is none. In that case *ret_guess is the loaded class that the name may mean.
  */
-jclass named_class(JNIEnv *jni, const char *name, char ret_nested[NAMED_CLASS_SIZE]);
+jclass named_class(JNIEnv *jni, const char *name, struct choice_guess *ret_guess);

@@ -444,14 +444,15 @@ static void wrap_method(JNIEnv *jni, jclass c, struct str class_name, jmethodID 
     if (!describe(id, class_name, &d))
         return;
     struct row *r = row_of(id);
+    void *function = r ? NULL : native_symbol(class_name, d.m.name, d.m.descriptor);
     if (r) {
         wrap_row(jni, c, &d, r);
+    } else if (!function) {
+        *ret_registered = true;
     } else if (ask_clients(&d.m, numbers)) {
-        void *function = native_symbol(class_name, d.m.name, d.m.descriptor);
-        void *thunk = function ? thunk_of(id, &d.m, function, numbers) : NULL;
+        void *thunk = thunk_of(id, &d.m, function, numbers);
         if (thunk)
             bind_to(jni, c, &d, thunk);
-        *ret_registered |= !function;
     }
     described_release(&d);
 }

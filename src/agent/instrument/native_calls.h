@@ -45,7 +45,10 @@ struct native_call {
 struct native_client {
     const char *name;
     bool (*wants_class)(struct str class_name);
-    /* a number, or negative to leave the method alone. Any thread; no JNI */
+    /*
+     * A number, or negative to leave the method alone. Called only for methods whose code is known:
+     * others are asked for when they are linked. Any thread; no JNI.
+     */
     int (*wants)(const struct native_method *m);
     /*
      * Called on the calling thread, in native code. JNI is allowed, and native calls that it makes

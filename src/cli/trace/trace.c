@@ -584,7 +584,16 @@ static int switch_tracing(const struct operands *operands, const struct trace_op
         return 2;
     }
     int status = target_open(&vm, operands->list[0]);
-    return status ? status : target_show(&vm, "trace", buf_str(&message), false, o->json);
+    if (status)
+        return status;
+    /* A change is answered by what it changed; `list` shows all that is traced. */
+    static const char *const changed[] = {"added", "removed", "methods_added", "unmatched_added",
+                                          NULL};
+    bool all = operands->count < 3;
+    status = target_show(&vm, "trace", buf_str(&message), false, o->json, all ? NULL : changed);
+    if (status == 0 && !all && !o->json)
+        printf("jvmscope trace %s list shows all that is traced\n", operands->list[0]);
+    return status;
 }
 
 static int cmd_trace(const struct command *self, int argc, char **argv)

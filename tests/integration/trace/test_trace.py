@@ -327,6 +327,25 @@ def test_a_condition_that_can_never_hold_is_reported_at_the_end(tmp_path):
 
 
 @pytest.mark.jdks(8, 17, 25)
+def test_a_condition_that_can_never_hold_is_reported_while_the_program_runs(jdk, tmp_path):
+    """As soon as the classes that it depends on are loaded, and no longer at the end, when something else was recorded."""
+    command = [lab.BUILD / "jvmscope", "run", "--trace", "TracedForever.two", "--trace", "TracedForever.one", "--if", "arg9 == 1",
+               "--trace", "TracedForever.paint", "--if", "arg1 == 'PURPLE'", "-o", tmp_path / "n.jfr", "--",
+               *jdk.command("java", "-cp", lab.compiled("TracedForever"), "TracedForever")]
+    never = "traces nothing so far: the condition can never hold:"
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        told = lab.read_until(process.stderr, never) + lab.read_until(process.stderr, never)
+        told = sorted(line for line in told.splitlines() if never in line)
+        assert told == [f"jvmscope: note: --trace TracedForever.one: {never} TracedForever.one has 1 argument and no arg9",
+                        f"jvmscope: note: --trace TracedForever.paint: {never} arg1 of TracedForever.paint is a TracedForever$Color, "
+                        "which has no constant PURPLE; there are RED, GREEN"]
+    finally:
+        out, rest = process.communicate("\n", timeout=120)
+    assert process.returncode == 0 and out == "ready\ndone\n" and "never" not in rest and "wrote" in rest, rest
+
+
+@pytest.mark.jdks(8, 17, 25)
 def test_a_condition_that_can_never_hold_is_refused_on_attach_and_add(jdk, jvmscope, tmp_path):
     process = jdk.start_java("TracedForever", jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
@@ -337,11 +356,24 @@ def test_a_condition_that_can_never_hold_is_refused_on_attach_and_add(jdk, jvmsc
         assert "the condition can never hold: TracedForever.one has" in done.stderr and "and no arg9" in done.stderr
         done = jvmscope("attach", "-t", "200ms", "--trace", "TracedForever.one", "--if", "TracedForever.reader.no == 1", "-o", out, process.pid)
         assert done.returncode == 1 and "the condition can never hold: java.lang.Thread has no field no" in done.stderr, done.stderr
+        purple = "is a TracedForever$Color, which has no constant PURPLE; there are RED, GREEN\n"
+        for condition, subject in (("arg1 == 'PURPLE'", "arg1 of TracedForever.paint"), ("return == 'PURPLE' && arg1 != 'RED'", "return of TracedForever.paint"),
+                                   ("TracedForever.shade == 'PURPLE'", "the field shade")):
+            done = jvmscope("attach", "-t", "200ms", "--trace", "TracedForever.paint", "--if", condition, "-o", out, process.pid)
+            assert done.returncode == 1 and done.stderr.endswith(f"the condition can never hold: {subject} {purple}"), (condition, done.stderr)
+        # The end of an empty recording repeats why it is empty; the condition on a constant with a body of its own is met by no call.
+        done = jvmscope("attach", "-t", "100ms", "--trace", "TracedForever.nosuch", "--trace", "TracedForever.paint", "--if", "arg1 == 'GREEN' || arg1 != 'PURPLE'",
+                        "-o", out, process.pid)
+        note, wrote, repeated = done.stderr.splitlines()
+        assert done.returncode == 0 and note.endswith("--trace TracedForever.nosuch: traces nothing so far: TracedForever is loaded and has no such method"), done.stderr
+        assert "wrote" in wrote and repeated == "jvmscope: TracedForever.nosuch: the pattern traced nothing: TracedForever is loaded and has no such method"
         # Nothing is left of it; a method for which it may hold is recorded, and one more is refused.
         one = jvmscope("attach", "--trace", "TracedForever.one", "--if", "return != 'x'", "-o", out, process.pid)
         assert one.returncode == 0, one.stderr
         done = jvmscope("trace", process.pid, "add", "TracedForever.main", "--if", "return != 'x'")
         assert done.returncode == 1 and "return of TracedForever.main is not there: the method returns nothing" in done.stderr, done.stderr
+        done = jvmscope("trace", process.pid, "add", "TracedForever.paint", "--if", "arg1 == 'PURPLE'")
+        assert done.returncode == 1 and done.stderr.endswith(f"arg1 of TracedForever.paint {purple}"), done.stderr
         listed = lab.read_json("trace", "--json", process.pid, "list")
         assert listed["patterns"] == ["TracedForever.one"]
         assert jvmscope("stop", "-o", out, process.pid).returncode == 0
@@ -522,16 +554,24 @@ def test_json_of_a_recording_with_other_texts(jvmscope, tmp_path):
         assert [c["this"] for c in seen if ".instance(" in c["method"]] == [c["this"] for c in whole if ".instance(" in c["method"]]
 
 
-def test_patterns_that_match_nothing_are_reported_at_the_end(tmp_path):
+@pytest.mark.jdks(8, 17, 25)
+def test_patterns_that_match_nothing_are_reported_at_the_end(jdk, tmp_path):
     command = [lab.BUILD / "jvmscope", "run", "--trace", ":".join(["TracedForever.one", *UNMATCHED]), "-o", tmp_path / "n.jfr", "--",
-               *lab.Jdk(17).command("java", "-cp", lab.compiled("TracedForever"), "TracedForever")]
+               *jdk.command("java", "-cp", lab.compiled("TracedForever"), "TracedForever")]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and done.stdout == "ready\ndone\n", done.stderr
     told = dict(l.removeprefix("jvmscope: ").split(": the pattern traced nothing: ") for l in done.stderr.splitlines() if "traced nothing" in l)
-    assert told == UNMATCHED
+    assert told == {**UNMATCHED, UNLINKED: f"{UNLINKED} cannot be traced: it is native and was not linked: it was never called, or its library "
+                                                "was not found"}
 
 
+UNLINKED = "TracedForever.unlinked"
 UNMATCHED = {
+    UNLINKED: f"{UNLINKED} cannot be traced: it is native, and its code was not found: it is not linked yet, or RegisterNatives has bound it",
+    "String.length": "no class of this name is loaded, but java.lang.String is",
+    "ArrayList.add": "no class of this name is loaded, but java.util.ArrayList is",
+    "Color.values": "no class of this name is loaded, but TracedForever$Color is",
+    "Map.Entry.getKey": "no class of this name is loaded, but java.util.Map$Entry is",
     "no.such.Class.*": "no class of this name is loaded",
     "TracedForever.on": "TracedForever is loaded and has no such method",
     "TracedForever$$Lambda*.nosuch": "TracedForever$$Lambda is loaded and has no such method",
@@ -544,8 +584,8 @@ UNMATCHED = {
     "java.lang.Math.max(II)I": "java.lang.Math.max cannot be traced: the JIT replaces it as a whole, so that its code does not run"}
 
 
-def test_patterns_that_match_nothing_are_reported_on_attach_and_add(jvmscope, tmp_path):
-    jdk = lab.Jdk(17)
+@pytest.mark.jdks(8, 17, 25)
+def test_patterns_that_match_nothing_are_reported_on_attach_and_add(jdk, jvmscope, tmp_path):
     process = jdk.start_java("TracedForever", jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         assert process.stdout.readline() == "ready\n"
@@ -564,6 +604,12 @@ def test_patterns_that_match_nothing_are_reported_on_attach_and_add(jvmscope, tm
         assert {"pattern": "TracedForever.thre", "why": "TracedForever is loaded and has no such method"} in added["unmatched"]
         assert len(added["unmatched"]) == len(UNMATCHED) + 1
         assert "TracedForever is loaded and has no such method" in jvmscope("trace", process.pid, "list").stdout
+        # For people the answer is what was changed, and nothing else.
+        listed = f"jvmscope trace {process.pid} list shows all that is traced\n"
+        assert lab.output("trace", process.pid, "add", "TracedForever.two") == "added (1)\n  TracedForever.two\nmethods_added (1)\n  int TracedForever.two(int)\n" + listed
+        assert lab.output("trace", process.pid, "add", "String.trim") == (
+            "added (1)\n  String.trim\nunmatched_added (1)\n  pattern      why\n  String.trim  no class of this name is loaded, but java.lang.String is\n" + listed)
+        assert lab.output("trace", process.pid, "remove", "TracedForever.two") == "removed (1)\n  TracedForever.two\n" + listed
     finally:
         process.communicate("\n")
 

@@ -44,7 +44,7 @@ static bool any_never_fits(JNIEnv *jni, struct buf *why)
 {
     bool never = false;
     for (unsigned i = 1; i < method_trace.rules.n && !never; i++) {
-        trace_fit_fields(jni, i, false);
+        trace_fit_classes(jni, i, FIT_NOW);
         never = trace_never_fits(i, why);
     }
     return never;
@@ -62,6 +62,9 @@ static int trace_load(struct session *s, struct buf *why)
         return r;
     method_trace.budget = budget_of(&s->options);
     method_trace.false_condition = 0;
+    method_trace.never_changed = atomic_load(&method_trace.methods_changed);
+    method_trace.never_due_ns = 0;
+    method_trace.never_wait_ns = NS_PER_SECOND;
     method_trace.live = vm_is_live();
     method_trace.arguments = method_trace.returned = BUF(TRACE_VALUES_MAX);
     method_trace.exception = method_trace.message = BUF(4096);
@@ -121,11 +124,20 @@ static void take_back(JNIEnv *jni)
     method_trace.typed = false;
 }
 
+static bool is_among(const char *list, const char *pattern)
+{
+    size_t n = strlen(pattern);
+    for (const char *p = list; *p; p += strcspn(p, ","), p += *p == ',')
+        if (strcspn(p, ",") == n && strncmp(p, pattern, n) == 0)
+            return true;
+    return false;
+}
+
 /*
- * Calls f with each pattern that has traced no method so far, and the reason. Without the lock,
- * because it searches all classes.
+ * Calls f with each pattern that has traced no method so far, and the reason. among: only these
+ * patterns, separated by commas, or NULL. Without the lock, because it searches all classes.
  */
-static void each_unmatched(JNIEnv *jni,
+static void each_unmatched(JNIEnv *jni, const char *among,
                            void (*f)(void *context, const char *pattern, const char *why),
                            void *context)
 {
@@ -139,7 +151,7 @@ static void each_unmatched(JNIEnv *jni,
         pthread_mutex_lock(&method_trace.lock);
         bool matched = !*p || trace_any_matches(&method_trace.methods, p);
         pthread_mutex_unlock(&method_trace.lock);
-        if (matched)
+        if (matched || (among && !is_among(among, p)))
             continue;
         trace_explain(jni, p, method_trace.exclude, &why);
         f(context, p, buf_str(&why));
@@ -167,7 +179,7 @@ static int trace_start(struct session *s, JNIEnv *jni, struct buf *why)
     if (r >= 0 && method_trace.live && any_never_fits(jni, why))
         return -EINVAL;
     if (r >= 0 && method_trace.live) {
-        each_unmatched(jni, say_unmatched, s);
+        each_unmatched(jni, NULL, say_unmatched, s);
         instrument_lose_running(s->out.jfr, jni, LOSS_TRACE_RUNNING, is_traced);
     }
     return r;
@@ -186,6 +198,56 @@ static void put_unmatched(void *context, const char *pattern, const char *why)
     json_key_string(j, "pattern", pattern);
     json_key_string(j, "why", why);
     json_end_object(j);
+}
+
+/* Whether a method is traced now. With the lock. */
+static bool is_traced_now(size_t i)
+{
+    const struct traced_method *m = &method_trace.methods.methods.data[i];
+    return m->rules && m->patterns == method_trace.patterns_changed;
+}
+
+/* What a request adds or removes, and the methods that were traced before it. */
+struct change {
+    const char *verb; /* "added" or "removed"; NULL: nothing is changed */
+    char *patterns;   /* separated by commas */
+    bool *traced;
+    size_t n_traced;
+};
+
+static int change_begin(struct change *c, const char *verb, const char *patterns)
+{
+    pthread_mutex_lock(&method_trace.lock);
+    c->n_traced = method_trace.methods.methods.len;
+    c->traced = calloc(c->n_traced + 1, sizeof(*c->traced));
+    for (size_t i = 0; c->traced && i < c->n_traced; i++)
+        c->traced[i] = is_traced_now(i);
+    pthread_mutex_unlock(&method_trace.lock);
+    c->verb = verb;
+    c->patterns = strndup(patterns, strcspn(patterns, " ") /* "if CONDITION" may follow */);
+    return c->traced && c->patterns ? 0 : -ENOMEM;
+}
+
+static void change_release(struct change *c)
+{
+    free(c->patterns);
+    free(c->traced);
+}
+
+/* The answer to a request that adds or removes: its patterns, and the methods new in the trace. */
+static void put_change(struct json *j, const struct change *c)
+{
+    if (!c->verb)
+        return;
+    json_key_array(j, c->verb);
+    for (const char *p = c->patterns; *p; p += strcspn(p, ","), p += *p == ',')
+        json_string_n(j, p, strcspn(p, ","));
+    json_end_array(j);
+    json_key_array(j, "methods_added");
+    for (size_t i = 0; i < method_trace.methods.methods.len; i++)
+        if (is_traced_now(i) && !(i < c->n_traced && c->traced[i]))
+            json_string(j, method_trace.methods.methods.data[i].text);
+    json_end_array(j);
 }
 
 /* The patterns, each with its condition if it has one. With the lock. */
@@ -210,25 +272,29 @@ static void put_patterns(struct json *j, bool conditions)
     json_end_array(j);
 }
 
-static void put_state(JNIEnv *jni, struct buf *out)
+static void put_state(JNIEnv *jni, const struct change *change, struct buf *out)
 {
     struct json j = {.out = out};
     pthread_mutex_lock(&method_trace.lock);
     json_begin_object(&j);
+    put_change(&j, change);
     json_key(&j, "patterns");
     put_patterns(&j, false);
     json_key(&j, "conditions");
     put_patterns(&j, true);
     json_key_array(&j, "methods"); /* those that match now */
-    for (size_t i = 0; i < method_trace.methods.methods.len; i++) {
-        const struct traced_method *m = &method_trace.methods.methods.data[i];
-        if (m->rules && m->patterns == method_trace.patterns_changed)
-            json_string(&j, m->text);
-    }
+    for (size_t i = 0; i < method_trace.methods.methods.len; i++)
+        if (is_traced_now(i))
+            json_string(&j, method_trace.methods.methods.data[i].text);
     json_end_array(&j);
     pthread_mutex_unlock(&method_trace.lock);
+    if (change->verb && strcmp(change->verb, "added") == 0) {
+        json_key_array(&j, "unmatched_added");
+        each_unmatched(jni, change->patterns, put_unmatched, &j);
+        json_end_array(&j);
+    }
     json_key_array(&j, "unmatched");
-    each_unmatched(jni, put_unmatched, &j);
+    each_unmatched(jni, NULL, put_unmatched, &j);
     json_end_array(&j);
     json_end_object(&j);
 }
@@ -320,7 +386,7 @@ static int add_pattern(struct session *s, JNIEnv *jni, char *pattern, struct buf
         return r;
     r = replace(jni, patterns, &before, why);
     if (r >= 0 && rule)
-        trace_fit_fields(jni, (unsigned)rule, false);
+        trace_fit_classes(jni, (unsigned)rule, FIT_NOW);
     if (r >= 0 && rule && trace_never_fits((unsigned)rule, why)) {
         r = replace(jni, before, &before, why);
         r = MIN(r, 0) ?: -EINVAL;
@@ -347,16 +413,20 @@ int method_trace_switch(struct session *s, JNIEnv *jni, const char *request, str
 {
     bool add = strncmp(request, "add ", 4) == 0, remove = strncmp(request, "remove ", 7) == 0;
     _cleanup_free_ char *pattern = strdup(add ? request + 4 : remove ? request + 7 : "");
+    _cleanup_(change_release) struct change change = {0};
     if (!method_trace.rules.patterns.list) {
         buf_string(why, "no calls are being traced; begin with --trace");
         return -ESRCH;
     }
-    int r = !pattern ? -ENOMEM
-            : add    ? add_pattern(s, jni, pattern, why)
-            : remove ? remove_pattern(jni, pattern, why)
-                     : 0;
+    int r = pattern ? 0 : -ENOMEM;
+    if (r == 0 && (add || remove))
+        r = change_begin(&change, add ? "added" : "removed", pattern);
+    if (r == 0 && add)
+        r = add_pattern(s, jni, pattern, why);
+    else if (r == 0 && remove)
+        r = remove_pattern(jni, pattern, why);
     if (r >= 0)
-        put_state(jni, out);
+        put_state(jni, &change, out);
     return r;
 }
 
@@ -385,10 +455,61 @@ static void trace_release(struct session *s)
     buf_release(&method_trace.message);
 }
 
+/* Calls f with the patterns of each rule whose condition no method can meet, and the reason. */
+static void each_never(JNIEnv *jni, enum fit_when when, bool unreported,
+                       void (*f)(void *context, const char *pattern, const char *why),
+                       void *context)
+{
+    const struct trace_patterns *patterns = &method_trace.rules.patterns;
+    for (unsigned i = 1; i < method_trace.rules.n; i++) {
+        _cleanup_(buf_release) struct buf why = BUF(16384), of_rule = BUF(1 << 16);
+        const char *p = patterns->list;
+        if (unreported && method_trace.rules.of[i].reported)
+            continue;
+        trace_fit_classes(jni, i, when);
+        if (!trace_never_fits(i, &why))
+            continue;
+        for (unsigned n = 0; n < patterns->n; n++, p += strcspn(p, ":"), p += *p == ':')
+            if (patterns->rules[n] == i)
+                buf_printf(&of_rule, "%s%.*s", of_rule.len ? ":" : "", (int)strcspn(p, ":"), p);
+        method_trace.rules.of[i].reported = true;
+        f(context, buf_str(&of_rule), buf_str(&why));
+    }
+}
+
+static void report_unmatched(void *context, const char *pattern, const char *why)
+{
+    session_report(context, "trace %s: traces nothing so far: %s", pattern, why);
+}
+
+/*
+ * Reports a condition that can never hold while the program runs: soon after the method's class was
+ * loaded, and again, more and more rarely, because the test may depend on classes that are loaded
+ * later.
+ */
+static void report_never(struct session *s, JNIEnv *jni)
+{
+    unsigned changed = atomic_load(&method_trace.methods_changed);
+    uint64_t now = now_ns();
+    if (method_trace.rules.n <= 1)
+        return;
+    if (method_trace.never_changed != changed) {
+        method_trace.never_changed = changed;
+        method_trace.never_wait_ns = NS_PER_SECOND;
+    } else if (now < method_trace.never_due_ns) {
+        return;
+    } else {
+        method_trace.never_wait_ns *= 2;
+    }
+    method_trace.never_due_ns = now + method_trace.never_wait_ns;
+    each_never(jni, FIT_EARLY, true, report_unmatched, s);
+}
+
 static void trace_drain(struct session *s, JNIEnv *jni)
 {
     drain_round(s, jni);
     open_calls_forget_idle(&method_trace.open);
+    report_never(s, jni);
     jfr_lose_total(s->out.jfr, LOSS_TRACE_LIMIT, method_trace.budget.over_limit);
     jfr_lose_total(s->out.jfr, LOSS_TRACE_RATE, method_trace.budget.over_rate);
     jfr_lose_total(s->out.jfr, LOSS_TRACE_BYTES, method_trace.budget.over_bytes);
@@ -406,30 +527,12 @@ static void write_unmatched(void *context, const char *pattern, const char *why)
     jfr_commit(&e);
 }
 
-/* Reports the patterns of rule i, whose condition no method can meet. */
-static void write_never(struct jfr_writer *w, unsigned i, const char *why)
-{
-    const struct trace_patterns *patterns = &method_trace.rules.patterns;
-    _cleanup_(buf_release) struct buf of_rule = BUF(1 << 16);
-    const char *p = patterns->list;
-    for (unsigned n = 0; n < patterns->n; n++, p += strcspn(p, ":"), p += *p == ':')
-        if (patterns->rules[n] == i)
-            buf_printf(&of_rule, "%s%.*s", of_rule.len ? ":" : "", (int)strcspn(p, ":"), p);
-    write_unmatched(w, buf_str(&of_rule), why);
-}
-
 static void trace_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     if (reason == DUMP_REQUEST)
         return;
-    _cleanup_(buf_release) struct buf why = BUF(4096);
-    each_unmatched(jni, write_unmatched, s->out.jfr);
-    for (unsigned i = 1; i < method_trace.rules.n; i++) {
-        buf_clear(&why);
-        trace_fit_fields(jni, i, true);
-        if (trace_never_fits(i, &why))
-            write_never(s->out.jfr, i, buf_str(&why));
-    }
+    each_unmatched(jni, NULL, write_unmatched, s->out.jfr);
+    each_never(jni, FIT_END, false, write_unmatched, s->out.jfr);
 }
 
 static void trace_status(struct session *s, struct buf *out)

@@ -11,8 +11,7 @@ enum { WHAT_MAX = 80 }; /* bytes of the second half of a message */
 
 struct fit {
     const struct traced_method *method;
-    no_field_fn *no_field;
-    void *context;
+    const struct never_classes *classes; /* NULL: not searched */
     struct buf *why;
 };
 
@@ -170,17 +169,29 @@ bool trace_never_of_field(const struct cond_test *t, const char *name, struct st
     return never;
 }
 
+static bool no_field(const struct fit *f, struct str type, const struct cond_test *t)
+{
+    return f->classes && f->classes->no_field(f->classes->context, type, t, f->why);
+}
+
+static bool no_constant(struct fit *f, const struct cond_test *t, struct str type)
+{
+    _cleanup_(buf_release) struct buf what = BUF(8192);
+    return f->classes && f->classes->no_constant(f->classes->context, type, t, &what) &&
+           say(f, t, buf_str(&what));
+}
+
 /* A value of a declared type. */
 static bool never_of_type(struct fit *f, const struct cond_test *t, struct str type)
 {
     const char *number = primitive(type.data[0]);
     char what[WHAT_MAX];
     if (t->path && type.data[0] == 'L')
-        return f->no_field && f->no_field(f->context, type, t, f->why);
+        return no_field(f, type, t);
     if (t->path)
         snprintf(what, sizeof(what), "is %s, which has no fields", number ? number : "an array");
     else if (!never_of_value(t, type, what))
-        return false;
+        return no_constant(f, t, type);
     return say(f, t, what);
 }
 
@@ -217,7 +228,7 @@ static bool never(void *context, const struct cond_test *t)
                    ? t->path && never_of_this(f, t)
                    : say(f, t, "is not there: the method is static, or a constructor");
     case COND_STATIC:
-        return f->no_field && f->no_field(f->context, (struct str){"", 0}, t, f->why);
+        return no_field(f, (struct str){"", 0}, t);
     case COND_RETURN:
         if (back && back[1] == 'V')
             return say(f, t, "is not there: the method returns nothing");
@@ -239,8 +250,8 @@ static bool never_first(void *context, const struct cond_test *t)
 }
 
 bool trace_never_holds(const struct condition *c, const struct traced_method *m,
-                       no_field_fn *no_field, void *context, struct buf *why)
+                       const struct never_classes *classes, struct buf *why)
 {
-    struct fit f = {m, no_field, context, why};
+    struct fit f = {m, classes, why};
     return condition_never(c, never_first, &f);
 }

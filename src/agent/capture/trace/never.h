@@ -8,14 +8,21 @@
 #include "agent/capture/trace/methods.h"
 #include "options/trace_condition.h"
 
-/*
- * Whether no object can pass the test, because none has the fields of its path or because no value
- * of the last field passes. `type` is the descriptor of the object where the path begins; it is
- * empty for a static field. If so, *why receives the second half of a message, such as "the field
- * size is an int, which has no length".
- */
-typedef bool no_field_fn(void *context, struct str type, const struct cond_test *t,
-                         struct buf *why);
+/* What the loaded classes tell about a test. */
+struct never_classes {
+    /*
+     * Whether no object can pass the test, because none has the fields of its path or because no
+     * value of the last field passes. `type` is the descriptor of the object where the path begins;
+     * it is empty for a static field. If so, *why receives the second half of a message, such as
+     * "the field size is an int, which has no length".
+     */
+    bool (*no_field)(void *context, struct str type, const struct cond_test *t, struct buf *why);
+    /* Whether the type is an enum class without the constant that the test asks for; *why as in
+     * constants.h. */
+    bool (*no_constant)(void *context, struct str type, const struct cond_test *t, struct buf *why);
+    void *context;
+};
+
 /*
  * Whether no value of a field of this type passes the test. If so, *why receives the second half of
  * a message.
@@ -26,7 +33,8 @@ bool trace_never_of_field(const struct cond_test *t, const char *name, struct st
 /*
  * Whether the condition holds for no call of the method, whatever its arguments are; *why receives
  * half a sentence about the first test that fails. Tests that depend on the runtime class of a
- * value are assumed to be satisfiable. no_field may be NULL: then every field is assumed to exist.
+ * value are assumed to be satisfiable. `classes` may be NULL: then every field and every enum
+ * constant is assumed to exist.
  */
 bool trace_never_holds(const struct condition *c, const struct traced_method *m,
-                       no_field_fn *no_field, void *context, struct buf *why);
+                       const struct never_classes *classes, struct buf *why);

@@ -3,6 +3,7 @@
 
 #include "agent/capture/trace/drain.h"
 #include "agent/capture/trace/methods.h"
+#include "agent/capture/trace/trace_state.h"
 #include "agent/instrument/batches.h"
 #include "agent/instrument/choice.h"
 #include "agent/instrument/instrument.h"
@@ -70,8 +71,8 @@ struct search {
     /* number of loaded classes that may have such methods; number of methods that match */
     uint64_t classes, methods;
     char class[256], method[256];
-    const char *why;   /* reason for `method` */
-    char nested[256];  /* a class that has $ where the pattern has dots; "" for none */
+    const char *why; /* reason for `method` */
+    struct choice_guess guess;
     struct buf others; /* methods of this name with another descriptor than the pattern's */
 };
 
@@ -86,13 +87,19 @@ static const char *why_not(const struct search *s, jclass class, struct str clas
         return "the trace itself calls methods of its class";
     if (choice_matches(s->exclude, class_name, method))
         return "--exclude names it";
+    if (modifiers & 0x100)
+        return method_trace.live ? "it is native, and its code was not found: it is not linked "
+                                   "yet, or RegisterNatives has bound it"
+                                 : "it is native and was not linked: it was never called, or its "
+                                   "library was not found";
     if (reason)
         return reason;
-    if (modifiers & 0x100)
-        return left_reasons[LEFT_NATIVE];
     if (choice_never(class_name))
         return "the VM's own work depends on its class, which is never changed";
-    if ((*vm.ti)->IsModifiableClass(vm.ti, class, &modifiable) == JVMTI_ERROR_NONE && !modifiable)
+    /* JDK 8 calls the anonymous classes of lambdas modifiable, and does not modify them. */
+    bool anonymous = vm.version < 9 && memmem(class_name.data, class_name.len, "$$Lambda$", 9);
+    if (anonymous ||
+        ((*vm.ti)->IsModifiableClass(vm.ti, class, &modifiable) == JVMTI_ERROR_NONE && !modifiable))
         return "the VM does not allow its class to be changed";
     if (batches_ended())
         return "the program ended before its class was changed";
@@ -153,11 +160,16 @@ static bool names_class(const struct search *s, struct str name)
     return strchr(class, '*') ? choice_matches(class, name, none) : choice_is_class(name, class);
 }
 
-static void say_not_loaded(struct buf *why, const char *nested)
+static void say_not_loaded(struct buf *why, const struct choice_guess *guess)
 {
     buf_string(why, "no class of this name is loaded");
-    if (nested[0])
-        buf_printf(why, ", but %s is", nested);
+    if (guess->rank)
+        buf_printf(why, ", but %s is", guess->name);
+}
+
+static bool means(void *context, struct str name)
+{
+    return names_class(context, name);
 }
 
 static bool on_loaded(void *context, jclass c, struct str name)
@@ -174,11 +186,8 @@ static bool on_loaded(void *context, jclass c, struct str name)
         if (shown.len < name.len && names_class(s, shown))
             see_class(s, c, name, shown);
     }
-    shown = choice_unnested(name, text, sizeof(text));
-    /* pkg.Outer.Inner.* matches Outer$Inner$Deep too; the class with the shortest name is meant. */
-    bool better = !s->nested[0] || name.len < strlen(s->nested);
-    if (shown.len && better && !s->classes && names_class(s, shown))
-        dotted_copy(s->nested, sizeof(s->nested), name);
+    if (!s->classes)
+        choice_guess_see(&s->guess, name, means, s);
     return false;
 }
 
@@ -196,9 +205,9 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
     }
     if (names)
         loaded_classes_each(vm.ti, jni, on_loaded, &s);
+    s.class[generated_name_normalize(s.class, strlen(s.class))] = 0;
     dotted_in_place(s.class, strlen(s.class));
     dotted_in_place(s.method, strlen(s.method));
-    s.class[generated_name_normalize(s.class, strlen(s.class))] = 0;
     /* Tables show a lambda's class as X$$Lambda[method], with the method's class if it is another.
      */
     const char *lambda = strstr(pattern, "$$Lambda["), *end = lambda ? strchr(lambda, ']') : NULL;
@@ -209,7 +218,7 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
                    whole ? 0 : (int)(lambda - pattern), pattern, whole ? "" : ".",
                    (int)(end - method), method);
     else if (!s.classes)
-        say_not_loaded(why, s.nested);
+        say_not_loaded(why, &s.guess);
     else if (!s.methods && s.classes == 1)
         buf_printf(why, "%s is loaded and has no such method", s.class);
     else if (!s.methods)
@@ -227,8 +236,8 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
 
 bool trace_class_is_loaded(JNIEnv *jni, const char *name)
 {
-    char nested[NAMED_CLASS_SIZE];
-    jclass c = named_class(jni, name, nested);
+    struct choice_guess guess;
+    jclass c = named_class(jni, name, &guess);
     if (c)
         (*jni)->DeleteLocalRef(jni, c);
     return c != NULL;
@@ -236,11 +245,11 @@ bool trace_class_is_loaded(JNIEnv *jni, const char *name)
 
 void trace_explain_class(JNIEnv *jni, const char *name, struct buf *why)
 {
-    char nested[NAMED_CLASS_SIZE];
-    jclass c = named_class(jni, name, nested);
+    struct choice_guess guess;
+    jclass c = named_class(jni, name, &guess);
     if (c)
         (*jni)->DeleteLocalRef(jni, c);
-    say_not_loaded(why, nested);
+    say_not_loaded(why, &guess);
 }
 
 struct field_search {

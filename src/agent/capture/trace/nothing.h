@@ -26,7 +26,7 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
  */
 void trace_explain_field(JNIEnv *jni, const char *class_name, const char *field, struct buf *why);
 
-/* Appends that no class of this name is loaded, and the nested class that may be meant. */
+/* Appends that no class of this name is loaded, and the class that may be meant. */
 void trace_explain_class(JNIEnv *jni, const char *name, struct buf *why);
 /* Whether a class of this name, "pkg.Outer$Inner", is loaded. */
 bool trace_class_is_loaded(JNIEnv *jni, const char *name);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/capture/trace/paths.h"
 
+#include "agent/capture/trace/constants.h"
 #include "agent/capture/trace/drain.h"
 #include "agent/capture/trace/never.h"
 #include "agent/instrument/probe_class.h"
@@ -254,6 +255,7 @@ struct search {
     size_t len;
     jclass top;       /* the type of the object; a global reference */
     char *signature;  /* of the field */
+    bool unready;     /* the class of a static field has no fields yet, because it is not linked */
     struct buf never; /* why the field, which ends the path, cannot pass the test */
 };
 
@@ -264,6 +266,18 @@ static bool find_type(void *context, jclass c, struct str name)
         return false;
     s->top = (*s->jni)->NewGlobalRef(s->jni, c);
     return s->top != NULL;
+}
+
+/* Whether no value of the field that ends the path passes the test. */
+static bool never_of_field(struct search *s, const char *name, struct str type)
+{
+    if (trace_never_of_field(s->test, name, type, &s->never))
+        return true;
+    _cleanup_(buf_release) struct buf what = BUF(8192);
+    bool never = trace_no_constant(s->jni, s->test, type, &what);
+    if (never)
+        buf_printf(&s->never, "the field %s %s", name, buf_str(&what));
+    return never;
 }
 
 /*
@@ -278,8 +292,14 @@ static bool take_field(struct search *s, const char *name, char *signature)
     s->signature = signature;
     buf_clear(&s->never);
     return strchr(name, '.') ||
-           !trace_never_of_field(s->test, name, (struct str){signature, strlen(signature)},
-                                 &s->never);
+           !never_of_field(s, name, (struct str){signature, strlen(signature)});
+}
+
+static bool is_ready(jclass c)
+{
+    jint status = 0;
+    return (*vm.ti)->GetClassStatus(vm.ti, c, &status) != JVMTI_ERROR_NONE ||
+           status & JVMTI_CLASS_STATUS_PREPARED;
 }
 
 static bool find_field(void *context, jclass c, struct str name)
@@ -298,6 +318,7 @@ static bool find_static(void *context, jclass c, struct str name)
     if (!field)
         return false;
     s->len = (size_t)(field - s->name);
+    s->unready |= !is_ready(c);
     return take_field(s, field, declared(s->jni, c, field, strcspn(field, "."), true).signature);
 }
 
@@ -332,7 +353,7 @@ static bool nowhere_below(JNIEnv *jni, struct str type, const struct cond_test *
                                                  .type = {type.data + 1, type.len - 2},
                                                  .name = path,
                                                  .len = strcspn(path, "."),
-                                                 .never = BUF(4096)};
+                                                 .never = BUF(16384)};
     if (loaded_classes_each(vm.ti, jni, find_type, &s) <= 0)
         return false;
     loaded_classes_each(vm.ti, jni, find_field, &s);
@@ -347,11 +368,13 @@ static bool nowhere_below(JNIEnv *jni, struct str type, const struct cond_test *
 static bool static_nowhere(JNIEnv *jni, bool late, const struct cond_test *t, struct buf *why)
 {
     _cleanup_(search_release) struct search s = {
-        .jni = jni, .test = t, .name = t->path, .never = BUF(4096)};
+        .jni = jni, .test = t, .name = t->path, .never = BUF(16384)};
     const char *path = t->path;
     loaded_classes_each(vm.ti, jni, find_static, &s);
     if (s.signature)
         return nowhere_after(&s, path + s.len, why);
+    if (s.unready)
+        return false;
     if (s.len)
         buf_printf(why, "%.*s has no static field %.*s", (int)s.len - 1, path,
                    (int)strcspn(path + s.len, "."), path + s.len);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/capture/trace/constants.h"
 #include "agent/capture/trace/natives.h"
 #include "agent/capture/trace/never.h"
 #include "agent/capture/trace/nothing.h"
@@ -35,7 +36,7 @@ static void fit(const struct traced_method *m, uint64_t set)
         _cleanup_(buf_release) struct buf why = BUF(4096);
         if (!(set >> i & 1) || rule->fits)
             continue;
-        rule->fits = !trace_never_holds(rule->condition, m, NULL, NULL, &why);
+        rule->fits = !trace_never_holds(rule->condition, m, NULL, &why);
         if (!rule->fits && !rule->never)
             rule->never = strdup(buf_str(&why));
     }
@@ -60,24 +61,32 @@ static int add_method(struct str class_name, struct str name, struct str descrip
     return number;
 }
 
-/* A view of the loaded classes, for paths of conditions. */
+/* A view of the loaded classes, for conditions. */
 struct classes {
     JNIEnv *jni;
-    bool late; /* classes loaded later do not matter */
+    enum fit_when when;
 };
 
 static bool no_field(void *context, struct str type, const struct cond_test *t, struct buf *why)
 {
     const struct classes *c = context;
-    return trace_path_leads_nowhere(c->jni, c->late, type, t, why);
+    bool below = type.len; /* a class that is loaded later may have the field */
+    return !(below && c->when == FIT_EARLY) &&
+           trace_path_leads_nowhere(c->jni, c->when == FIT_END, type, t, why);
 }
 
-void trace_fit_fields(JNIEnv *jni, unsigned i, bool late)
+static bool no_constant(void *context, struct str type, const struct cond_test *t, struct buf *why)
+{
+    const struct classes *c = context;
+    return trace_no_constant(c->jni, t, type, why);
+}
+
+void trace_fit_classes(JNIEnv *jni, unsigned i, enum fit_when when)
 {
     struct trace_rule *rule = &method_trace.rules.of[i];
-    struct classes classes = {jni, late};
-    _cleanup_(buf_release) struct buf why = BUF(4096);
-    bool fits = !rule->fits || !condition_path(rule->condition, 0);
+    const struct never_classes classes = {no_field, no_constant, &(struct classes){jni, when}};
+    _cleanup_(buf_release) struct buf why = BUF(16384);
+    bool fits = !rule->fits;
     bool any = false;
     for (size_t n = 0; !fits; n++) {
         pthread_mutex_lock(&method_trace.lock);
@@ -89,7 +98,7 @@ void trace_fit_fields(JNIEnv *jni, unsigned i, bool late)
         if (!more)
             break;
         any |= is;
-        fits = is && !trace_never_holds(rule->condition, &m, no_field, &classes, &why);
+        fits = is && !trace_never_holds(rule->condition, &m, &classes, &why);
     }
     if (fits || !any)
         return;

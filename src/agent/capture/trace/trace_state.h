@@ -44,6 +44,10 @@ extern struct method_trace {
     _Atomic unsigned methods_changed;
     struct trace_budget budget;
     uint64_t false_condition;
+    /* when conditions are compared with the loaded classes again, and for which methods they were
+     */
+    uint64_t never_due_ns, never_wait_ns;
+    unsigned never_changed;
     struct open_threads open;
     VEC(struct known_method) known;
     /* path values of the call that is being written */
@@ -62,12 +66,18 @@ extern const struct drain_reader trace_call_reader;
 extern const struct instrument_client trace_client, trace_typed_client;
 extern const struct native_client trace_native_client;
 
+/* When a condition is compared with the loaded classes. */
+enum fit_when {
+    FIT_EARLY, /* the program is loading its classes: only what they cannot change counts */
+    FIT_NOW,   /* classes that are loaded later will hardly matter */
+    FIT_END,   /* there will be no others */
+};
+
 /*
  * Compares the condition of rule i with the loaded classes: finds paths of fields that none of them
- * has. late: classes that are loaded later do not matter. Without the lock, because it searches all
- * classes.
+ * has, and enum constants that do not exist. Without the lock, because it searches all classes.
  */
-void trace_fit_fields(JNIEnv *jni, unsigned i, bool late);
+void trace_fit_classes(JNIEnv *jni, unsigned i, enum fit_when when);
 /*
  * Returns true when no call of any method found for rule i can meet the condition. Then *why
  * explains it for one of the methods.

@@ -161,8 +161,8 @@ bool exception_never(JNIEnv *jni, int counter, const char *tense, struct buf *wh
         vm_clear_exception(jni);
         return false;
     }
-    char nested[NAMED_CLASS_SIZE];
-    jclass c = named_class(jni, alarms.names[counter], nested);
+    struct choice_guess guess;
+    jclass c = named_class(jni, alarms.names[counter], &guess);
     bool is_thrown = c && (*jni)->IsAssignableFrom(jni, c, throwable);
     if (c)
         (*jni)->DeleteLocalRef(jni, c);
@@ -174,8 +174,8 @@ bool exception_never(JNIEnv *jni, int counter, const char *tense, struct buf *wh
     dotted_in_place(name, strlen(name));
     if (c)
         buf_printf(why, "%s is no exception: it is not below java.lang.Throwable", name);
-    else if (nested[0])
-        buf_printf(why, "no class %s %s, but %s %.*s", name, tense, nested,
+    else if (guess.rank)
+        buf_printf(why, "no class %s %s, but %s %.*s", name, tense, guess.name,
                    (int)strcspn(tense, " "), tense);
     else
         buf_printf(why, "no class %s %s%s", name, tense,

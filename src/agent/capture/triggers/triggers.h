@@ -107,7 +107,7 @@ uint64_t exception_count(int counter);
 bool exception_class_seen(int counter);
 /*
  * Whether the class of a counter is not loaded (tense: "is loaded so far") or is no exception; says
- * so in `why`, with the nested class that may be meant.
+ * so in `why`, with the class that may be meant.
  */
 bool exception_never(JNIEnv *jni, int counter, const char *tense, struct buf *why);
 /* Whether objects of the class turned out to be no exceptions. Without JNI. */

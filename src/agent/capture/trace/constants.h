@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Constants of enum classes, by whose names conditions compare. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/strpool.h"
+#include "options/trace_condition.h"
+
+#include <jni.h>
+#include <stdbool.h>
+
+/*
+ * Whether a test asks for an enum constant that does not exist: it compares a value of this type (a
+ * descriptor) with a text, and the type is a loaded enum class without a constant of this name. If
+ * so, *why receives the second half of a message: "is a shop.Color, which has no constant ...".
+ */
+bool trace_no_constant(JNIEnv *jni, const struct cond_test *t, struct str type, struct buf *why);
