@@ -62,6 +62,8 @@ void put_count(struct buf *b, uint64_t n);
 void put_part_of(struct buf *b, uint64_t part, uint64_t whole);
 /* Appends what made them wait: ": held by thread compactor in Store.compact, 118 of 119 ms". */
 void put_culprit(struct buf *b, const struct group_cause *c);
+/* Appends "3.5 %", or "0.04 %" below one. */
+void put_share(struct buf *b, double share);
 /* Appends one sentence about a group: how many requests are slow, and what most of them did. */
 void put_group_sentence(struct buf *b, const struct request_view *v, const struct request_group *g);
 /* Writes a stack as a JSON array, or as lines indented by a number of spaces. */

@@ -5,6 +5,7 @@
 #include "base/parse.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 /*
@@ -13,12 +14,21 @@
  */
 #define REPORTED_SHARE 0.05
 
+/* How far the number of slow requests may be from the one that was asked for without a word. */
+#define UNLIKE 0.1
+
 void put_count(struct buf *b, uint64_t n)
 {
     char digits[24];
     int len = snprintf(digits, sizeof(digits), "%" PRIu64, n);
     for (int i = 0; i < len; i++)
         buf_printf(b, "%s%c", i && (len - i) % 3 == 0 ? "," : "", digits[i]);
+}
+
+void put_share(struct buf *b, double share)
+{
+    double percent = 100 * share;
+    buf_printf(b, "%.*f %%", percent >= 10 ? 0 : percent >= 1 ? 1 : 2, percent);
 }
 
 void put_part_of(struct buf *b, uint64_t part, uint64_t whole)
@@ -178,6 +188,13 @@ void put_group_sentence(struct buf *b, const struct request_view *v, const struc
     buf_string(b, " of ");
     put_count(b, n->all);
     buf_printf(b, " requests took %s or more", format_duration(text, g->limit_ns));
+    if (g->wanted && fabs((double)g->all - (double)g->wanted) > UNLIKE * (double)g->wanted) {
+        buf_string(b, " (");
+        put_share(b, (double)g->all / (double)n->all);
+        buf_string(b, " and not ");
+        put_share(b, (double)g->wanted / (double)n->all);
+        buf_string(b, ": their latencies are not told further apart)");
+    }
     const struct group_cause *c = g->causes.len ? &g->causes.data[0] : NULL;
     if (!c || !(c->share > 0))
         return;

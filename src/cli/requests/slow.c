@@ -140,6 +140,7 @@ static int group_json(struct json *j, const struct request_view *v, const struct
     json_key_u64(j, "p99_ns", p99_ns);
     json_key_bool(j, "p99_is_upper_bound", request_quantile_is_bound(n, p99_ns));
     json_key_u64(j, "slow_of_all", g->all);
+    json_key_double(j, "slow_share", (double)g->all / (double)MAX(n->all, UINT64_C(1)));
     side_json(j, "slow", g->slow.len, g->slow_mean_ns, g->slow_error_ns);
     side_json(j, "typical", g->typical.len, g->typical_mean_ns, g->typical_error_ns);
     json_key_array(j, "causes");
