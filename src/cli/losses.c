@@ -33,12 +33,14 @@ static void put_other(struct buf *line, const char *capture, uint64_t amount, co
         buf_printf(line, " (jvmscope %s)", shown_by[i].command);
 }
 
-void losses_report(const char *path, const struct losses *l, const char *const *captures)
+/* known: NULL, or what the output has stated already */
+static void report(const char *path, const struct losses *l, const char *const *captures,
+                   const char *known)
 {
     _cleanup_(buf_release) struct buf text = BUF(4096), others = BUF(4096);
     for (size_t i = 0; i < l->rows.len; i++) {
         const struct loss *row = &l->rows.data[i];
-        if (loss_is_held(l, row))
+        if (loss_is_held(l, row) || (known && strcmp(row->what, known) == 0))
             continue;
         buf_clear(&text);
         loss_sentence(l, row, &text);
@@ -65,6 +67,11 @@ void losses_report(const char *path, const struct losses *l, const char *const *
     buf_clear(&text);
     if (losses_unended_sentence(l, &text))
         complain(path, buf_str(&text), NULL);
+}
+
+void losses_report(const char *path, const struct losses *l, const char *const *captures)
+{
+    report(path, l, captures, NULL);
 }
 
 static void read_file(const char *path, struct losses *ret, bool any)
@@ -99,13 +106,25 @@ void losses_report_known(const char *path, const char *const *captures, bool any
     losses_report(path, &l, captures);
 }
 
-void losses_report_read(const char *path, const char *const *captures, bool any, const char *why)
+static void report_read(const char *path, const char *const *captures, bool any, const char *known,
+                        const char *why)
 {
     _cleanup_(losses_release) struct losses l = {0};
     read_file(path, &l, any);
     if (why && !l.cut)
         complain(path, "read as far as possible", why);
-    losses_report(path, &l, captures);
+    report(path, &l, captures, known);
+}
+
+void losses_report_read(const char *path, const char *const *captures, bool any, const char *why)
+{
+    report_read(path, captures, any, NULL, why);
+}
+
+void losses_report_others(const char *path, const char *const *captures, const char *what,
+                          const char *why)
+{
+    report_read(path, captures, true, what, why);
 }
 
 void losses_json_of_file(const char *path, const char *const *captures, bool any, struct json *j)

@@ -26,6 +26,9 @@ void losses_report_known(const char *path, const char *const *captures, bool any
  * truncated is reported only with its losses, so that it is reported once.
  */
 void losses_report_read(const char *path, const char *const *captures, bool any, const char *why);
+/* The same without the losses of `what`, which the command's own output states. */
+void losses_report_others(const char *path, const char *const *captures, const char *what,
+                          const char *why);
 /*
  * losses_json() of a file. any: false when it is known that nothing was lost, so that the file need
  * not be read.

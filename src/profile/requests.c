@@ -343,8 +343,8 @@ static void on_lost(struct reading *r)
     const struct rec_object *o = &r->e->object;
     const struct request_filter *f = r->filter;
     int64_t from = r->e->start_ns - r->out->start_ns, to = end_of(r->e) - r->out->start_ns;
-    if (strcmp(rec_string(o, "what", ""), "details of requests") == 0 &&
-        to >= (int64_t)f->from_ns && (!f->to_ns || from < (int64_t)f->to_ns))
+    if (strcmp(rec_string(o, "what", ""), REQUESTS_NOT_KEPT) == 0 && to >= (int64_t)f->from_ns &&
+        (!f->to_ns || from < (int64_t)f->to_ns))
         r->out->not_kept += (uint64_t)MAX(rec_long(o, "amount", 0), INT64_C(0));
 }
 

@@ -18,6 +18,8 @@
 #include <stdint.h>
 
 #define REQUEST_NONE UINT32_MAX
+/* What a recording has lost when requests came too fast to keep the details of all. */
+#define REQUESTS_NOT_KEPT "details of requests"
 
 /*
  * Times are ns since 1970. Threads are the numbers that struct tl_thread has as `id`, 0 for none.

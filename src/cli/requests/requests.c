@@ -179,7 +179,8 @@ int request_view_close(struct request_view *v, int status)
     char where[64];
     snprintf(where, sizeof(where), "cut or damaged at byte %" PRIu64, cut_at);
     if (status == 0)
-        losses_report_read(v->path, losses_of_requests, true, cut_at ? where : NULL);
+        /* All figures say whether they are estimates, and the table says of how many. */
+        losses_report_others(v->path, losses_of_requests, REQUESTS_NOT_KEPT, cut_at ? where : NULL);
     else if (cut_at)
         complain(v->path, "read as far as possible", where);
     return status;
@@ -337,6 +338,17 @@ static const char *cpu_text(char text[25], const struct name_sums *s)
     return s->cpu_error_ns * s->weight >= 0.05 * s->cpu_ns && s->cpu_error_ns > 0 ? text : text + 1;
 }
 
+void requests_print_not_kept(const struct request_view *v)
+{
+    _cleanup_(buf_release) struct buf text = BUF(256);
+    if (!v->r.not_kept)
+        return;
+    put_count(&text, v->r.not_kept);
+    printf(" counts and times are those of the requests whose details were kept; %s more "
+           "ended in this time, of any name and thread\n",
+           buf_str(&text));
+}
+
 static void table_text(struct request_view *v, const struct rows *rows)
 {
     size_t limit = v->options->limit ? v->options->limit : 30;
@@ -358,12 +370,8 @@ static void table_text(struct request_view *v, const struct rows *rows)
         printf(" counts and times include all requests; causes and CPU are estimated from %s%s "
                "whose details were kept,\n with their 95 %% error (~: 5 %% or more)\n",
                typical < kept ? "a random sample of " : "the ", buf_str(&text));
-    } else if (!exact && v->r.not_kept) {
-        buf_clear(&text);
-        put_count(&text, v->r.not_kept);
-        printf(" counts and times are those of the requests whose details were kept; %s more "
-               "ended in this time, of any name and thread\n",
-               buf_str(&text));
+    } else if (!exact) {
+        requests_print_not_kept(v);
     }
     int wide = kept < all ? 19 : 16; /* with errors */
     bool counted = v->r.allocations_counted, allocates = counted || v->r.allocations.len > 0;

@@ -75,6 +75,8 @@ void print_frames_ref(const struct request_view *v, const struct frames_ref *f, 
 int requests_names_json(struct request_view *v, struct json *j) must_check;
 int requests_groups_json(struct request_view *v, struct json *j) must_check;
 
+/* Says how many requests are missing where the figures do not include them. */
+void requests_print_not_kept(const struct request_view *v);
 /* brief: only what fits on one screen, without stacks. */
 int requests_slow(struct request_view *v, bool brief);
 int requests_show(struct request_view *v, const char *id);

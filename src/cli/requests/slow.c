@@ -310,6 +310,12 @@ int requests_slow(struct request_view *v, bool brief)
         return complain_errno(v->path, "cannot answer", e);
     if (!all.rows.len)
         printf("%s: no request is slow\n", v->path);
+    for (size_t i = 0; i < v->r.names.len; i++) {
+        if (!v->r.names.data[i].exact) {
+            requests_print_not_kept(v);
+            break;
+        }
+    }
     for (size_t i = 0; e == 0 && i < MIN(all.rows.len, (size_t)NAMES); i++)
         e = print_group(v, &all.rows.data[i], brief);
     if (e < 0)

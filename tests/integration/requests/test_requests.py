@@ -453,6 +453,14 @@ def test_many_are_counted_and_a_sample_is_kept(jdk, tmp_path):
     slow = [r for r in requests if r.ns >= group["limit_ns"]]
     assert group["limit_ns"] >= 1000 and len(slow) <= group["slow_of_all"] <= n / 10, group
     assert group["slowest"] == [r.id for r in sorted(slow, key=lambda r: r.ns)[:-4:-1]], group
+    # That details are missing is said by the figures themselves and in JSON, not on standard error in addition.
+    for verb in (["requests"], ["requests", "--json"], ["requests", "slow"], ["requests", "slow", "--json"], ["requests", "show", str(requests[0].id)]):
+        done = lab.jvmscope(*verb, out)
+        assert done.returncode == 0 and "details of requests" not in done.stderr, (verb, done.stderr)
+        if "--json" in verb:
+            assert any(x["what"] == "details of requests" for x in json.loads(done.stdout)["losses"]), verb
+    more = f"of the requests whose details were kept; {left_out:,} more ended in this time"
+    assert more not in lab.output("requests", "slow", out) and more in lab.output("requests", "slow", "--to", "1000s", out)
     part = lab.jvmscope("requests", "--from", "0s", out)
     assert "are those of the requests whose details were kept" not in part.stdout
     part = lab.jvmscope("requests", "--to", "1000s", out)
