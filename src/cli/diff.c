@@ -42,7 +42,7 @@ struct comparison {
     struct strpool labels;
     VEC(struct row) rows;
     uint64_t weight[2];
-    bool by_readings[2]; /* times rest on readings of the clock: what has none is not known */
+    bool by_readings[2]; /* figures rest on readings or samples: what has none is not known */
     enum profile_metric metric;
 };
 
@@ -108,7 +108,9 @@ static void print_table(const struct comparison *c, uint64_t limit)
     if (c->rows.len > limit)
         printf(" ... and %s more (--limit)\n", COUNT_TEXT(c->rows.len - (size_t)limit, "methods"));
     if (any_few)
-        printf(" ~ rough: its times rest on fewer than %d readings of the CPU clock\n",
+        printf(c->metric == PROFILE_EXACT
+                   ? " ~ rough: its times rest on fewer than %d readings of the CPU clock\n"
+                   : " ~ rough: less than %d samples stand for on average, in both\n",
                FEWEST_READINGS);
 }
 

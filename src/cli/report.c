@@ -191,10 +191,12 @@ static void print_methods(const struct profile_view *v, const struct profile_ran
                           size_t limit)
 {
     char weight[24], self[26];
+    size_t rough = 0;
     printf("\n    self     total        self  method\n");
     for (size_t i = 0; i < MIN(n, limit); i++) {
-        /* The note says what ~ means. */
+        /* What ~ means is in the note, or below the table. */
         bool marked = ranks[i].self && (ranks[i].few || ranks[i].estimated);
+        rough += v->metric == PROFILE_ALLOCATION && ranks[i].self && ranks[i].few;
         snprintf(self, sizeof(self), "%s%s", marked ? "~" : "",
                  format_weight(weight, v->metric, ranks[i].self));
         printf(" %6.2f %%  %6.2f %%  %10s  ", percent(ranks[i].self, v->weight),
@@ -204,6 +206,9 @@ static void print_methods(const struct profile_view *v, const struct profile_ran
     }
     if (n > limit)
         printf(" ... and %s more (--limit)\n", COUNT_TEXT(n - limit, "methods"));
+    if (rough)
+        printf(" ~ rough: less than %d samples stand for on average, %s\n", FEWEST_READINGS,
+               format_weight(weight, v->metric, profile_least_weight(v)));
 }
 
 /* One of the hottest stacks: a node of the merged tree. */
@@ -219,6 +224,12 @@ static int compare_hot(const void *a, const void *b)
                               : (x->node > y->node) - (x->node < y->node);
 }
 
+/* Below this weight stacks are left out: such a time may be nothing, while bytes are some. */
+static uint64_t least_shown(const struct profile_view *v)
+{
+    return v->metric == PROFILE_EXACT ? profile_least_weight(v) : 0;
+}
+
 static int print_stacks(const struct profile_view *v, size_t limit)
 {
     struct profile_tree t;
@@ -227,7 +238,7 @@ static int print_stacks(const struct profile_view *v, size_t limit)
         return r;
     VEC(struct hot) hot = {0};
     size_t few = 0;
-    uint64_t least = profile_least_weight(v);
+    uint64_t least = least_shown(v), rough = profile_least_weight(v);
     for (size_t i = 1; i < t.nodes.len && r == 0; i++) {
         if (v->open && profile_is_open(v->profile, t.nodes.data[i].label))
             continue;
@@ -240,7 +251,8 @@ static int print_stacks(const struct profile_view *v, size_t limit)
     for (size_t i = 0; i < MIN(hot.len, limit); i++) {
         char self[24];
         printf(i ? "\n" : "\nHottest stacks\n");
-        printf(" %6.2f %%  %s\n", percent(hot.data[i].self, v->weight),
+        printf(" %6.2f %%  %s%s\n", percent(hot.data[i].self, v->weight),
+               hot.data[i].self < rough ? "~" : "",
                format_weight(self, v->metric, hot.data[i].self));
         int lines = 0;
         for (uint32_t n = hot.data[i].node; n; n = t.nodes.data[n].parent, lines++) {
@@ -289,7 +301,7 @@ static int print_callers(const struct profile_view *v, size_t limit)
     int r = profile_tree_init(&t, v, true);
     if (r < 0)
         return r;
-    uint64_t least = profile_least_weight(v);
+    uint64_t least = least_shown(v);
     printf("\nCallers of the hottest methods (from 0.5 %% on)\n");
     for (uint32_t c = t.nodes.data[0].first_child; c && limit;
          c = t.nodes.data[c].next_sibling, limit--)

@@ -197,7 +197,7 @@ static uint64_t live_bytes(const struct profile_site *s)
  * Adds figures of allocation sites other than allocated bytes: sums over the recording, without
  * times and threads.
  */
-static int add_sites(struct filling *f, const char *type, const char *unit,
+static int add_sites(struct filling *f, const char *type, const char *unit, bool live,
                      uint64_t (*value)(const struct profile_site *s))
 {
     uint64_t all = 0;
@@ -207,11 +207,15 @@ static int add_sites(struct filling *f, const char *type, const char *unit,
     for (size_t i = 0; all && r == 0 && i < f->p->sites.len; i++) {
         const struct profile_site *s = &f->p->sites.data[i];
         uint64_t n = MIN(value(s), (uint64_t)INT64_MAX);
+        bool unsure = live && profile_site_unsure(s);
         int64_t node = n ? node_of(f, s->node) : 0;
-        r = (int)MIN(node, 0);
+        int64_t set = n && unsure && node >= 0 ? add_label(f, 0, WIRE_UNSURE, "true", 4) : 0;
+        r = (int)MIN(MIN(node, set), 0);
         if (n && r == 0)
             r = wire_sample(f->b, f->to,
-                            &(struct wire_sample){.value = (int64_t)n, .node = (uint32_t)node});
+                            &(struct wire_sample){.value = (int64_t)n,
+                                                  .node = (uint32_t)node,
+                                                  .labels = (uint32_t)set});
     }
     return r;
 }
@@ -226,11 +230,11 @@ static int add_all(struct filling *f)
             r = add_metric(f, (enum profile_metric)m);
     bool sites = whole && (!f->source->only_metric || f->source->metric == PROFILE_ALLOCATION);
     if (r == 0 && sites)
-        r = add_sites(f, "alloc_objects", "count", alloc_objects);
+        r = add_sites(f, "alloc_objects", "count", false, alloc_objects);
     if (r == 0 && sites)
-        r = add_sites(f, "inuse_objects", "count", live_objects);
+        r = add_sites(f, "inuse_objects", "count", true, live_objects);
     if (r == 0 && sites)
-        r = add_sites(f, "inuse_space", "bytes", live_bytes);
+        r = add_sites(f, "inuse_space", "bytes", true, live_bytes);
     return r;
 }
 

@@ -48,7 +48,7 @@ static int rank_nodes(const struct profile_view *v, struct ranked **ret, size_t 
 {
     const struct profile *p = v->profile;
     bool exact = v->metric == PROFILE_EXACT;
-    uint64_t least = profile_least_weight(v);
+    uint64_t least = exact ? profile_least_weight(v) : 0;
     VEC(struct ranked) list = {0};
     _cleanup_free_ uint64_t *calls = exact ? calloc(p->nodes.len + 1, sizeof(*calls)) : NULL;
     if (exact && !calls)

@@ -28,10 +28,14 @@ enum { FLEET_BUCKET_S = 10 };
 /* The unit of a type whose samples stand for a time that is not stated: their weight is 0. */
 #define FLEET_TIMELESS "samples"
 /*
- * The unit of times that rest on readings of a clock; their samples count the readings. Few of them
- * say nothing (profile_least_weight).
+ * The units of times that rest on readings of a clock, and of bytes that are estimated from samples
+ * of allocations; their samples count the readings or samples. Few of them say nothing
+ * (profile_least_weight).
  */
-#define FLEET_READ "nanoseconds by readings"
+#define FLEET_READ      "nanoseconds by readings"
+#define FLEET_ESTIMATED "bytes by samples"
+/* The unit of live bytes that are estimated where there may be none (profile_site_unsure). */
+#define FLEET_UNSURE "bytes within their error"
 
 struct fleet_type {
     uint32_t name, unit; /* "cpu", "samples" ... and "nanoseconds", "bytes", "count" */

@@ -98,10 +98,12 @@ static const char *name_of(enum profile_metric metric)
  * The unit of a metric's weights in a store: samples count as the time that they stand for. Where
  * that is not known they have no weight, and the unit says so.
  */
-static const char *unit_of(enum profile_metric metric, uint64_t interval_ns)
+static const char *unit_of(enum profile_metric metric, uint64_t interval_ns, bool read)
 {
     if (profile_metrics[metric].unit == UNIT_BYTES)
-        return "bytes";
+        return read ? FLEET_ESTIMATED : "bytes";
+    if (read)
+        return FLEET_READ;
     return profile_metrics[metric].unit == UNIT_NS || interval_ns ? "nanoseconds" : FLEET_TIMELESS;
 }
 
@@ -118,7 +120,7 @@ uint64_t readings_next(struct readings *r, uint64_t weight)
 static struct readings readings_of(const struct profile *p, enum profile_metric metric)
 {
     const struct profile_series *s = &p->series[metric];
-    struct readings r = {.all = metric == PROFILE_EXACT ? profile_readings(p) : 0};
+    struct readings r = {.all = profile_readings(p, metric)};
     double whole = 0;
     for (size_t i = 0; i < s->samples.len && r.all; i++)
         whole += (double)s->samples.data[i].weight;
@@ -136,8 +138,7 @@ static int add_series(struct translation *t, enum profile_metric metric, int64_t
     uint64_t interval_ns = s->interval_ns ? s->interval_ns : t->how->interval_ns;
     uint64_t each = counted ? interval_ns : 1;
     struct readings readings = readings_of(t->p, metric);
-    int64_t type =
-        batch_type(t->b, name_of(metric), readings.all ? FLEET_READ : unit_of(metric, interval_ns));
+    int64_t type = batch_type(t->b, name_of(metric), unit_of(metric, interval_ns, readings.all));
     if (type < 0)
         return (int)type;
     for (size_t i = 0; i < s->samples.len; i++) {
@@ -166,14 +167,13 @@ static int add_series(struct translation *t, enum profile_metric metric, int64_t
 /* Live objects by the place that allocated them, as of the recording's end. */
 static int add_live(struct translation *t, int64_t from_ns)
 {
-    int64_t type = -1;
     for (size_t i = 0; i < t->p->sites.len; i++) {
         const struct profile_site *site = &t->p->sites.data[i];
         if (!site->live_known || !site->live_objects)
             continue;
         int64_t stack = stack_in_batch(t, site->node);
-        if (type < 0 && stack >= 0)
-            type = batch_type(t->b, "live", "bytes");
+        bool unsure = profile_site_unsure(site);
+        int64_t type = batch_type(t->b, "live", unsure ? FLEET_UNSURE : "bytes");
         if (stack < 0 || type < 0)
             return (int)MIN(stack, type);
         struct fleet_sample to = {.type = (uint32_t)type,
@@ -202,7 +202,8 @@ static int translate(struct batch *b, const struct profile *p, const struct flee
     b->start_ns = from_ns;
     b->end_ns = from_ns + (int64_t)p->duration_ns;
     for (int m = 0; m < PROFILE_METRICS && r == 0; m++)
-        r = add_series(&t, (enum profile_metric)m, from_ns, requests);
+        if (m != PROFILE_ALLOCATION || !p->only_live)
+            r = add_series(&t, (enum profile_metric)m, from_ns, requests);
     if (r == 0)
         r = add_live(&t, from_ns);
     free(t.frames);
@@ -244,6 +245,8 @@ static int read_plain(struct batch *b, const char *path, const struct fleet_read
     r = sample_requests_load(&requests, b, path, how, why);
     if (r == 0)
         r = translate(b, p, how, &requests);
+    if (r == 0 && p->is_sent)
+        r = reading_wire_live(b, path, how, why);
     if (r == 0)
         r = vm_figures_read(b, path, p, how, why);
     if (r == 0)

@@ -72,7 +72,8 @@ int fleet_read(struct fleet_batches *ret, const struct fleet_reading *how,
 int fleet_read_apart(struct fleet_batches *ret, const struct fleet_reading *how,
                      struct buf *why) must_check;
 
-/* The readings on which times rest, as the samples of a series share them by their weights. */
+/* The readings or samples on which figures rest, as the samples of a series share them by weight.
+ */
 struct readings {
     uint64_t all; /* 0: each sample is one */
     double each;  /* for a unit of weight */
@@ -87,3 +88,8 @@ uint64_t readings_next(struct readings *r, uint64_t weight);
 struct wire_batch;
 int batches_of_wire(struct fleet_batches *to, const struct wire_batch *w,
                     const struct fleet_reading *how) must_check;
+/*
+ * Adds the live objects of a file with pprof or OTLP to its batch: a profile has no place for them.
+ */
+int reading_wire_live(struct batch *b, const char *path, const struct fleet_reading *how,
+                      struct buf *why) must_check;

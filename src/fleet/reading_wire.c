@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Turns profiles that other programs send (wire/batch.h) into batches, one for each origin. */
 #include "fleet/reading.h"
+
+#include "base/file.h"
 #include "profile/profile.h"
 #include "wire/batch.h"
+#include "wire/otlp.h"
+#include "wire/pprof.h"
 
 #include <errno.h>
 
@@ -81,7 +85,7 @@ static bool has_metric(const struct wire_batch *w, const struct wire_profile *p,
 }
 
 static struct target target_of(const struct crossing *c, const struct wire_profile *p,
-                               uint32_t type, const struct wire_meaning *m)
+                               const struct wire_sample *s, const struct wire_meaning *m)
 {
     const struct wire_batch *w = c->w;
     switch (m->metric) {
@@ -90,13 +94,16 @@ static struct target target_of(const struct crossing *c, const struct wire_profi
     case WIRE_WALL:
         return (struct target){"wall", m->ns ? "nanoseconds" : FLEET_TIMELESS, false, false};
     case WIRE_ALLOC_BYTES:
-        return (struct target){"allocations", "bytes", false, has_metric(w, p, WIRE_ALLOC_OBJECTS)};
+        return (struct target){"allocations", c->readings.all ? FLEET_ESTIMATED : "bytes", false,
+                               has_metric(w, p, WIRE_ALLOC_OBJECTS)};
     case WIRE_ALLOC_OBJECTS:
         return (struct target){"allocations", "bytes", true, false};
     case WIRE_LIVE_BYTES:
-        return (struct target){"live", "bytes", false, has_metric(w, p, WIRE_LIVE_OBJECTS)};
     case WIRE_LIVE_OBJECTS:
-        return (struct target){"live", "bytes", true, false};
+        return (struct target){"live",
+                               wire_label(w, s->labels, WIRE_UNSURE).len ? FLEET_UNSURE : "bytes",
+                               m->metric == WIRE_LIVE_OBJECTS,
+                               m->metric == WIRE_LIVE_BYTES && has_metric(w, p, WIRE_LIVE_OBJECTS)};
     case WIRE_LOCK_NS:
         return (struct target){"locks", "nanoseconds", false, has_metric(w, p, WIRE_LOCK_COUNT)};
     case WIRE_LOCK_COUNT:
@@ -104,8 +111,8 @@ static struct target target_of(const struct crossing *c, const struct wire_profi
     case WIRE_EXACT_NS:
         return (struct target){"times", c->readings.all ? FLEET_READ : "nanoseconds", false, false};
     default:
-        return (struct target){wire_text(w, p->types.data[type].name).data,
-                               wire_text(w, p->types.data[type].unit).data, false, false};
+        return (struct target){wire_text(w, p->types.data[s->type].name).data,
+                               wire_text(w, p->types.data[s->type].unit).data, false, false};
     }
 }
 
@@ -155,15 +162,21 @@ static int add_request(struct crossing *c, uint32_t labels, struct fleet_sample 
     return at < 0 ? (int)at : 0;
 }
 
+/* Whether figures of a metric may rest on readings or samples. */
+static bool is_read(enum wire_metric metric)
+{
+    return metric == WIRE_EXACT_NS || metric == WIRE_ALLOC_BYTES;
+}
+
 static int add_sample(struct crossing *c, const struct wire_profile *p, const struct wire_sample *s)
 {
     struct wire_meaning m = wire_meaning(c->w, p, s->type);
-    struct target t = target_of(c, p, s->type, &m);
+    struct target t = target_of(c, p, s, &m);
     struct fleet_sample to = {.count = 0};
     if (m.repeated || s->value <= 0)
         return 0;
     weigh(&to, (uint64_t)s->value, &m, &t);
-    if (m.metric == WIRE_EXACT_NS)
+    if (is_read(m.metric) && c->readings.all)
         to.count = readings_next(&c->readings, to.weight);
     int64_t type = batch_type(c->b, t.name, t.unit);
     int64_t stack = type < 0 ? type : stack_of(c, s->node);
@@ -195,14 +208,14 @@ static int add_origin(struct batch *b, const struct wire_batch *w, uint32_t set)
     return 0;
 }
 
-/* Our own formats keep the readings of all times in a note. */
+/* Our own formats keep in a note how many readings or samples all of a profile rests on. */
 static struct readings readings_of(const struct wire_batch *w, const struct wire_profile *p)
 {
     struct readings r = {.all = profile_readings_noted(wire_label(w, p->labels, WIRE_NOTE))};
     double whole = 0;
     for (size_t i = 0; i < p->samples.len && r.all; i++) {
         const struct wire_sample *s = &p->samples.data[i];
-        if (wire_meaning(w, p, s->type).metric == WIRE_EXACT_NS && s->value > 0)
+        if (is_read(wire_meaning(w, p, s->type).metric) && s->value > 0)
             whole += (double)s->value;
     }
     r.each = whole > 0 ? (double)r.all / whole : 0;
@@ -231,6 +244,44 @@ static int cross(struct fleet_batches *to, const struct wire_batch *w, uint32_t 
     free(c.frames);
     free(c.stacks);
     vec_release(&c.path);
+    return r;
+}
+
+static int add_live(struct crossing *c)
+{
+    int r = 0;
+    for (size_t i = 0; i < c->w->profiles.len && r == 0; i++) {
+        const struct wire_profile *p = &c->w->profiles.data[i];
+        for (size_t k = 0; k < p->samples.len && r == 0; k++) {
+            const struct wire_sample *s = &p->samples.data[k];
+            enum wire_metric m = wire_meaning(c->w, p, s->type).metric;
+            int64_t time_ns = (int64_t)(s->time_ns ? s->time_ns : p->start_ns);
+            if ((m == WIRE_LIVE_BYTES || m == WIRE_LIVE_OBJECTS) &&
+                fleet_reading_includes(c->how, time_ns ? time_ns : c->how->from_ns))
+                r = add_sample(c, p, s);
+        }
+    }
+    return r;
+}
+
+int reading_wire_live(struct batch *b, const char *path, const struct fleet_reading *how,
+                      struct buf *why)
+{
+    _cleanup_(wire_batch_release) struct wire_batch w = {.limits = wire_limits_wide};
+    struct file_map file = {0};
+    int r = file_map_open(&file, path);
+    if (r == 0)
+        r = otlp_is(file.data, file.len) ? otlp_decode(&w, file.data, file.len, why)
+                                         : pprof_decode(&w, file.data, file.len, 0, why);
+    struct crossing c = {.w = &w, .how = how, .b = b};
+    c.frames = r < 0 ? NULL : calloc(w.frames.len + 1, sizeof(uint32_t));
+    c.stacks = r < 0 ? NULL : calloc(w.nodes.len + 1, sizeof(uint32_t));
+    if (r == 0)
+        r = c.frames && c.stacks ? add_live(&c) : -ENOMEM;
+    free(c.frames);
+    free(c.stacks);
+    vec_release(&c.path);
+    file_map_release(&file);
     return r;
 }
 

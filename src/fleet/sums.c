@@ -22,7 +22,7 @@ static int reach(struct stack_sums *s, uint64_t stack)
 
 uint64_t sum_least(struct sum all)
 {
-    return all.readings ? all.read / all.readings * FEWEST_READINGS : 0;
+    return all.readings ? all.read / all.readings * FEWEST_READINGS : all.read ? UINT64_MAX : 0;
 }
 
 bool sum_is_few(struct sum part, uint64_t least)
@@ -32,7 +32,8 @@ bool sum_is_few(struct sum part, uint64_t least)
 
 bool sum_is_read(const struct store_block *b)
 {
-    return strcmp(b->unit, FLEET_READ) == 0;
+    return strcmp(b->unit, FLEET_READ) == 0 || strcmp(b->unit, FLEET_ESTIMATED) == 0 ||
+           strcmp(b->unit, FLEET_UNSURE) == 0;
 }
 
 void sum_add_block(struct sum *to, const struct store_block *b)
@@ -42,7 +43,7 @@ void sum_add_block(struct sum *to, const struct store_block *b)
     if (strcmp(b->unit, FLEET_TIMELESS) == 0)
         to->timeless += b->samples;
     if (sum_is_read(b)) {
-        to->readings += b->samples;
+        to->readings += strcmp(b->unit, FLEET_UNSURE) == 0 ? 0 : b->samples;
         to->read += b->weight;
     }
 }

@@ -6,19 +6,24 @@
 
 struct sum {
     uint64_t samples, weight;
-    uint64_t timeless;       /* the number of samples without a weight, see FLEET_TIMELESS */
-    uint64_t readings, read; /* the samples and the weight of these that are FLEET_READ */
+    uint64_t timeless; /* the number of samples without a weight, see FLEET_TIMELESS */
+    /*
+     * Samples and weight of FLEET_READ and FLEET_ESTIMATED. FLEET_UNSURE, which no metric has
+     * together with these, adds its weight alone.
+     */
+    uint64_t readings, read;
 };
 
 /*
- * Computes, from the sum of all, the weight below which times rest on too few readings to be known
- * (profile_least_weight). 0: no times rest on readings.
+ * Computes, from the sum of all, the weight below which figures rest on too few readings or samples
+ * (profile_least_weight). 0: none rests on any.
  */
 uint64_t sum_least(struct sum all);
-/* Whether a part rests on too few readings. A part that also has times of other clocks does not. */
+/* Whether a part rests on too few readings, or all of it is unsure. Other figures in it are known.
+ */
 bool sum_is_few(struct sum part, uint64_t least);
 
-/* Whether a block's times rest on readings. */
+/* Whether figures of a block can be too few. */
 bool sum_is_read(const struct store_block *b);
 /* Adds up a block without its entries. */
 void sum_add_block(struct sum *to, const struct store_block *b);

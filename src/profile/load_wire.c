@@ -217,6 +217,7 @@ static int fill(struct filling *f, const char *unknown)
     }
     to->start_epoch_ns = f->start_ns;
     to->is_sent = true;
+    to->only_live = !allocations;
     for (size_t i = 0; r == 0 && i < f->b->profiles.len; i++) {
         const struct wire_profile *p = &f->b->profiles.data[i];
         uint64_t begin = p->start_ns > f->start_ns ? p->start_ns - f->start_ns : 0;

@@ -160,6 +160,12 @@ struct profile_site {
     bool uncollected;
 };
 
+/* Whether there may be no live objects at all: the 95 % interval of the estimate contains zero. */
+static inline bool profile_site_unsure(const struct profile_site *s)
+{
+    return s->live_bytes < 2 * s->live_bytes_error;
+}
+
 /* What the sampler reports about itself: jvmscope.SamplerCost. */
 struct profile_sampler {
     bool known;
@@ -227,7 +233,8 @@ struct profile {
     uint64_t duration_ns;
     /* Names of the requests in which samples of pprof and OTLP were taken, as such samples say. */
     VEC(uint32_t) requests;
-    bool is_sent; /* pprof or OTLP */
+    bool is_sent;   /* pprof or OTLP */
+    bool only_live; /* such a profile has live bytes alone, which are read as allocated ones */
     struct map method_index, frame_index, thread_index;
     /*
      * Nodes that have siblings, by parent and frame, in open addressing. 0 marks a free place,
@@ -355,20 +362,29 @@ enum { ALLOWED_ERRORS = 4 };
 #define ALLOWED_SHARE 0.03
 uint64_t profile_allocated(const struct profile_view *v);
 
-/* Fewer readings of the CPU clock than these say nothing about the time of a method or stack. */
+/*
+ * Fewer readings of the CPU clock than these say nothing about the time of a method or stack, and
+ * fewer samples of allocations little about its bytes.
+ */
 enum { FEWEST_READINGS = 10 };
 
 /* The note of such times: COUNT_TEXT of the readings, and FEWEST_READINGS. */
 #define PROFILE_READINGS_NOTE \
     "times rest on %s of the CPU clock: those from fewer than %d are rough"
 
-/* How many readings the times of calls rest on; 0 where every call was timed. */
-uint64_t profile_readings(const struct profile *p);
-/* The same as a format keeps it in the note of the times (profile_note). */
+/* That of estimated bytes: COUNT_TEXT of the samples. */
+#define PROFILE_SAMPLES_NOTE "estimated from %s"
+
+/*
+ * How many readings the times of calls rest on, or how many samples the bytes that are estimated; 0
+ * for other metrics, and where all was timed or counted.
+ */
+uint64_t profile_readings(const struct profile *p, enum profile_metric metric);
+/* The same as a format keeps it in the metric's note (profile_note). */
 uint64_t profile_readings_noted(struct str text);
 /*
- * Returns the weight below which a method or a stack of the view means nothing: that of
- * FEWEST_READINGS readings where times rest on readings, and 0 otherwise.
+ * Returns the weight below which a method or a stack of the view means nothing: what
+ * FEWEST_READINGS readings or samples stand for on average; 0 where figures rest on none.
  */
 uint64_t profile_least_weight(const struct profile_view *v);
 /*
@@ -390,7 +406,7 @@ struct profile_rank {
     uint32_t label;
     enum frame_kind kind; /* the kind in which most of its total was spent */
     uint64_t self, total;
-    bool few; /* it is not known whether self is more than nothing */
+    bool few; /* self rests on too few readings or samples (profile_least_weight) */
     /* of exact allocation: self includes what is estimated from samples */
     bool estimated;
 };

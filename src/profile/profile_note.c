@@ -18,10 +18,11 @@ uint64_t profile_allocated(const struct profile_view *v)
 }
 
 /*
- * The number of readings follows. Formats that have no calls keep the note, and so the number.
- * Earlier versions wrote COUNTED_NOTE before it, also where there are no counts.
+ * The number of readings or samples follows. Formats without calls or single samples keep the note,
+ * and so the number. Earlier versions wrote COUNTED_NOTE before it, also where there are no counts.
  */
 #define READINGS_BEFORE "times rest on "
+#define SAMPLES_BEFORE  "estimated from "
 #define COUNTED_NOTE    "all calls are counted, and "
 
 /* A note that came with its file, without what earlier versions wrote before it. */
@@ -38,30 +39,45 @@ static struct str own_note(const struct profile *p, enum profile_metric metric)
     return without_counted(profile_text(p, p->series[metric].note));
 }
 
-uint64_t profile_readings(const struct profile *p)
+static uint64_t samples_of(const struct profile_series *series)
 {
+    uint64_t n = series->spread.len ? 0 : series->samples.len;
+    for (size_t i = 0; i < series->spread.len; i++)
+        n += series->spread.data[i].samples;
+    return n;
+}
+
+uint64_t profile_readings(const struct profile *p, enum profile_metric metric)
+{
+    const struct profile_series *series = &p->series[metric];
     uint64_t readings = 0;
-    for (size_t i = 0; i < p->calls.len && p->timed_by_readings; i++)
+    if (metric != PROFILE_EXACT && metric != PROFILE_ALLOCATION)
+        return 0;
+    if (series->estimated)
+        return samples_of(series);
+    for (size_t i = 0; metric == PROFILE_EXACT && i < p->calls.len && p->timed_by_readings; i++)
         readings += p->calls.data[i].samples;
-    return readings ?: profile_readings_noted(profile_text(p, p->series[PROFILE_EXACT].note));
+    return readings ?: profile_readings_noted(profile_text(p, series->note));
 }
 
 uint64_t profile_readings_noted(struct str text)
 {
-    static const struct str before = {READINGS_BEFORE, sizeof(READINGS_BEFORE) - 1};
+    static const char *const before[] = {READINGS_BEFORE, SAMPLES_BEFORE};
     struct str note = without_counted(text);
+    size_t at = 0;
     uint64_t readings = 0;
-    if (note.len < before.len || memcmp(note.data, before.data, before.len) != 0)
-        return readings;
-    for (size_t i = before.len; i < note.len && note.data[i] >= '0' && note.data[i] <= '9'; i++)
-        readings = MIN(readings, UINT64_MAX / 100) * 10 + (uint64_t)(note.data[i] - '0');
+    for (size_t i = 0; i < ARRAY_SIZE(before) && !at; i++)
+        if (note.len > strlen(before[i]) && memcmp(note.data, before[i], strlen(before[i])) == 0)
+            at = strlen(before[i]);
+    for (; at && at < note.len && note.data[at] >= '0' && note.data[at] <= '9'; at++)
+        readings = MIN(readings, UINT64_MAX / 100) * 10 + (uint64_t)(note.data[at] - '0');
     return readings;
 }
 
 uint64_t profile_least_weight(const struct profile_view *v)
 {
-    const struct profile_series *series = &v->profile->series[PROFILE_EXACT];
-    uint64_t readings = v->metric == PROFILE_EXACT ? profile_readings(v->profile) : 0, whole = 0;
+    const struct profile_series *series = &v->profile->series[v->metric];
+    uint64_t readings = profile_readings(v->profile, v->metric), whole = 0;
     for (size_t i = 0; i < series->samples.len && readings; i++)
         whole += series->samples.data[i].weight;
     return readings ? whole / readings * FEWEST_READINGS : 0;
@@ -142,10 +158,10 @@ void profile_note(const struct profile_view *v, struct buf *to)
     if (note.len)
         buf_bytes(to, note.data, note.len);
     else if (v->metric == PROFILE_EXACT && p->timed_by_readings && p->calls.len)
-        buf_printf(to, PROFILE_READINGS_NOTE, COUNT_TEXT(profile_readings(p), "readings"),
-                   FEWEST_READINGS);
+        buf_printf(to, PROFILE_READINGS_NOTE,
+                   COUNT_TEXT(profile_readings(p, v->metric), "readings"), FEWEST_READINGS);
     else if (series->estimated && v->weight) {
-        buf_printf(to, "estimated from %s, standard error at most %.1f %%%s",
+        buf_printf(to, PROFILE_SAMPLES_NOTE ", standard error at most %.1f %%%s",
                    COUNT_TEXT(v->samples, "samples"),
                    100 * profile_standard_error(v) / (double)v->weight,
                    v->metric == PROFILE_ALLOCATION && p->rests_count

@@ -91,10 +91,11 @@ struct wire_limits {
 extern const struct wire_limits wire_limits_wide;
 
 /* Labels that have a meaning for us. */
-#define WIRE_REQUEST "request"       /* of samples: the request for which their thread worked */
-#define WIRE_THREAD  "thread.name"   /* of samples: OpenTelemetry's name for it */
-#define WIRE_SERVICE "service.name"  /* of a resource, likewise */
-#define WIRE_NOTE    "jvmscope.note" /* of a profile: what its figures rest on, a sentence */
+#define WIRE_REQUEST "request"         /* of samples: the request for which their thread worked */
+#define WIRE_THREAD  "thread.name"     /* of samples: OpenTelemetry's name for it */
+#define WIRE_UNSURE  "jvmscope.unsure" /* of samples: "true" if their estimate may be of nothing */
+#define WIRE_SERVICE "service.name"    /* of a resource, as OpenTelemetry calls it */
+#define WIRE_NOTE    "jvmscope.note"   /* of a profile: what its figures rest on, a sentence */
 
 struct wire_batch {
     struct wire_limits limits;

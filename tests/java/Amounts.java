@@ -34,6 +34,21 @@ public class Amounts {
             kept = new byte[BYTES];
     }
 
+    static void seldom0() {
+        for (int i = 0; i < OBJECTS / 10; i++)
+            kept = new byte[BYTES];
+    }
+
+    static void seldom1() {
+        for (int i = 0; i < OBJECTS / 10; i++)
+            kept = new byte[BYTES];
+    }
+
+    static void seldom2() {
+        for (int i = 0; i < OBJECTS / 10; i++)
+            kept = new byte[BYTES];
+    }
+
     static void hold() {
         synchronized (LOCK) {
             sleep(HOLD_MS);
@@ -78,6 +93,11 @@ public class Amounts {
         if (what.equals("objects"))
             for (int i = 0; i < n; i += OBJECTS)
                 allocate();
+        if (what.equals("objects") && n > 50 * OBJECTS) { // two megabytes each: some four samples
+            seldom0();
+            seldom1();
+            seldom2();
+        }
         else
             for (int i = 0; i < n; i++)
                 sum += called(i);

@@ -253,8 +253,9 @@ static void print_diff(struct json_object *root, size_t limit)
     for (size_t i = 0; i < length(list); i++)
         few += is_few(at(json_object_array_get_idx(list, i), "total"));
     if (few)
-        printf("%s cannot be compared: fewer than %d readings of the clock on both sides\n",
-               COUNT_TEXT(few, "methods"), FEWEST_READINGS);
+        printf("%s cannot be compared: fewer than %d %s on both sides\n",
+               COUNT_TEXT(few, "methods"), FEWEST_READINGS,
+               is_bytes(text_at(root, "metric")) ? "samples" : "readings of the clock");
 }
 
 /* The slowest requests whose recordings a collector kept, and how to ask it for them. */
@@ -447,7 +448,10 @@ static void print_stacks_note(struct json_object *root, const char *metric)
     snprintf(readings, sizeof(readings), "%.40s_readings", metric);
     snprintf(samples, sizeof(samples), "%.40s_samples", metric);
     uint64_t n = number_at(root, readings);
-    if (n && n == number_at(root, samples))
+    if (n && n == number_at(root, samples) && is_bytes(metric))
+        printf(COLLAPSED_METRIC "%s 0\n" COLLAPSED_NOTE PROFILE_SAMPLES_NOTE " 0\n", metric,
+               COUNT_TEXT(n, "samples"));
+    else if (n && n == number_at(root, samples))
         printf(COLLAPSED_METRIC "%s 0\n" COLLAPSED_NOTE PROFILE_READINGS_NOTE " 0\n", metric,
                COUNT_TEXT(n, "readings"), FEWEST_READINGS);
 }

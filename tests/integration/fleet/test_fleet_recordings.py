@@ -148,3 +148,37 @@ def test_times_of_too_few_readings_are_marked_as_report_marks_them(tmp_path, kin
         table = lab.jvmscope("fleet", "diff", "--metric", "times", "--service", "pprof", "--base", "service=recording", "--store", c.store, check=True).stdout
         unknown = sum(m["total"]["verdict"] == "too few readings" for m in answer["methods"])
         assert (f"{unknown} method" in table and "fewer than 10 readings of the clock" in table) == (unknown > 0), table
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "clickhouse"])
+def test_bytes_of_few_samples_and_unsure_live_bytes_are_marked(tmp_path, kind, request):
+    """Sampled allocations as the recording and as formats that keep a note; live bytes as the recording and as OTLP. Counts have no mark."""
+    jdk, out, live = lab.Jdk(17), tmp_path / "a.jfr", tmp_path / "live.jfr"
+    done = jdk.java("Amounts", "objects", 2_000_000, jvm=("-Xmx64m", jdk.agent(f"format=r,alloc=sampled,file={out}")))
+    assert done.returncode == 0, done.stderr
+    assert jdk.java("LiveSeldom", jvm=("-Xmx256m", jdk.agent(f"heap=sites,format=r,file={live}"))).returncode == 0
+    few = {m["method"] for m in lab.read_json("report", "--json", out)["allocations"]["methods"] if m.get("few_readings")}
+    sites = lab.read_json("report", "--json", live)["allocations"]["sites"]
+    unsure, sure = ({s["trace"][0].rpartition(":")[0] or s["trace"][0] for s in sites if s["trace"] and s["live_objects"] and
+                     (s["live_bytes"] < 2 * s.get("live_bytes_error", 0)) == is_unsure} for is_unsure in (True, False))
+    assert few and unsure - sure and sure
+    lab.jvmscope("convert", "-o", tmp_path / "a.pb.gz", out, check=True)
+    for source in (out, live):
+        lab.jvmscope("convert", "-o", source.with_suffix(".otlp"), source, check=True)
+    store = None if kind == "sqlite" else clickhouse.new_store(request.getfixturevalue("shards"))
+    with collector(tmp_path, store=store) as c:
+        for path in (out, tmp_path / "a.pb.gz", tmp_path / "a.otlp", live, tmp_path / "live.otlp"):
+            assert c.send(path.read_bytes(), service=path.name, **({"from": NOW} if path.suffix == ".gz" else {}))["new"], path
+            metric, marked = ("live", unsure - sure) if path.stem == "live" else ("allocations", few)
+            answer = fleet(c, "top", "--metric", metric, "--service", path.name)
+            assert {m["method"] for m in answer["methods"] if m.get("few_readings")} == marked, path
+            assert "allocations_readings" in answer or metric == "live"
+            table = lab.jvmscope("fleet", "top", "--metric", metric, "--service", path.name, "--limit", "100000", "--store", c.store, check=True).stdout
+            assert table.count("~") == len(marked), table
+        assert not any(m.get("few_readings") for m in fleet(c, "top", "--metric", "allocations", "--service", "live.jfr")["methods"])
+        answer = fleet(c, "diff", "--metric", "allocations", "--service", "a.otlp", "--base", "service=a.jfr")
+        assert {m["method"] for m in answer["methods"] if m["self"]["verdict"] == "too few readings" and m["self"]["new"]} <= few
+        stacks = tmp_path / "again.collapsed"
+        stacks.write_text(lab.jvmscope("fleet", "flame", "--metric", "allocations", "--service", "a.jfr", "--store", c.store, check=True).stdout)
+        again = lab.read_json("report", "--json", stacks)["allocations"]["methods"]
+        assert {m["method"] for m in again if m.get("few_readings")} == few

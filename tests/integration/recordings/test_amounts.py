@@ -116,8 +116,22 @@ def test_sampled_allocations(jdk, tmp_path):
     assert data["metrics"][0]["note"] == (note or "")
     assert comments == ([f"jvmscope: {note}"] if note else [])
     assert ("# jvmscope note: " in collapsed.read_text()) == (note is not None)
-    for again in (collapsed, tmp_path / "a.pb.gz"):
-        assert lab.read_json("report", "--json", again)["allocations"].get("note") == note
+    # What fewer than ten samples stand for is marked, and each format that keeps the note keeps the marks.
+    few = {m["method"] for m in table["methods"] if m.get("few_readings")}
+    least = 10 * (table["total"] // table["samples"]) if jdk.version > 8 else 0
+    assert few == {m["method"] for m in table["methods"] if 0 < m["self"] < least} and bool(few) == (jdk.version > 8)
+    assert "Amounts.allocate" not in few
+    lab.jvmscope("convert", "-o", tmp_path / "a.otlp", out, check=True)
+    lab.jvmscope("convert", "-o", tmp_path / "again.jfr", out, check=True)
+    for again in (out, collapsed, tmp_path / "a.pb.gz", tmp_path / "a.otlp", tmp_path / "again.jfr"):
+        found = lab.read_json("report", "--json", again)["allocations"]
+        assert again == out or again.suffix == ".jfr" or found.get("note") == note
+        assert {m["method"] for m in found["methods"] if m.get("few_readings")} == few, again
+        text = lab.output("report", again)
+        assert len(re.findall(r"^ .* %  .* ~[0-9]", text, re.M)) >= len(few) and (" ~ rough: " in text) == bool(few), text
+        rows = lab.read_json("diff", "--json", out, again)["allocations"]["methods"]
+        assert {m["method"] for m in rows if m.get("few_readings") and m["base"]["self"]} == few
+        assert (" ~ rough: " in lab.output("diff", out, again)) == bool(few)
 
 
 @pytest.mark.parametrize("capture, of", [("alloc=exact", "allocations"), ("cpu=times", "times")])

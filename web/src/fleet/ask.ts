@@ -31,7 +31,7 @@ export interface MethodRow {
 
 /** A row of `query`: a version of a service, or a caller. */
 export interface QueryRow extends MethodRow {
-  few_readings?: boolean; // its own time rests on too few readings of a clock to be known
+  few_readings?: boolean; // its own figure rests on too few readings of a clock, or samples, to be known
   few_readings_of_total?: boolean;
   service: string;
   version: string;

@@ -39,7 +39,7 @@ export function DifferenceView({ state, change, known }: ViewProps) {
             {data.verdict === "changed" ? `${plural(rows.length, "method")} changed` : data.verdict === "no change" ? "No change" : "Too little was sent to compare"}
           </b>
         )}
-        {data && <span class="dim">{plural(data.base.samples, "sample")} then, {plural(data.new.samples, "sample")} now{few > 0 && `, ${plural(few, "method")} with too few readings of the clock to compare`}</span>}
+        {data && <span class="dim">{plural(data.base.samples, "sample")} then, {plural(data.new.samples, "sample")} now{few > 0 && `, ${plural(few, "method")} with too few readings or samples to compare`}</span>}
       </div>
       <main>
         {!asked ? (

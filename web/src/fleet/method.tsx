@@ -15,7 +15,7 @@ export function MethodView({ state, change }: ViewProps) {
   const share = { numeric: true, format: (v: number) => percent(v, 1) };
   const sum = { numeric: true, format: (v: number) => weight(m.unit, v), minor: true };
   const cost: Column[] = data?.services.some((r) => r.cost !== undefined) ? [{ title: "Cost", numeric: true, format: (v: number) => v.toFixed(2) }] : [];
-  // Times from too few readings of a clock are marked. (The collector ranks them last.)
+  // Figures from too few readings of a clock, or samples, are marked. (The collector ranks them last.)
   const known = data?.services.some((r) => r.few_readings || r.few_readings_of_total) || data?.callers.some((r) => r.few_readings_of_total)
     ? [{ title: "Known", minor: true }] : [];
   const knows = (r: QueryRow) => known.map(() => (r.few_readings_of_total ? "too few readings" : r.few_readings ? "self: too few readings" : ""));
