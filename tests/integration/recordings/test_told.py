@@ -284,9 +284,10 @@ def test_a_view_tells_its_own_losses_and_names_those_of_the_others_in_one_line(j
     for verb, captures in own.items():
         more = ["-o", tmp_path / "x.pb.gz"] if verb == "convert" else [out] if verb == "diff" else []
         told = [line.removeprefix(f"jvmscope: {out}: ") for line in said(lab.jvmscope(*verb.split(), *more, out)).splitlines() if "lost" in line or "losses" in line]
-        mine = [x for x in losses if x["capture"] in captures]
+        # How many requests have no details is said by the table itself.
+        mine = [x for x in losses if x["capture"] in captures and (verb, x["what"]) != ("requests", "details of requests")]
         others = ", ".join(f"{x['capture']} {x['amount']} {x['what'] if x['amount'] > 1 else x['what'].removesuffix('s')} (jvmscope {shown[x['capture']]})"
-                           for x in losses if x not in mine)
+                           for x in losses if x["capture"] not in captures)
         want = [f"losses of other captures: {others}"] if others else []
         assert told[len(mine):][:1] == want and len(told) == (2 if verb == "diff" else 1) * (len(mine) + len(want)), (verb, told)
         assert all(line.startswith(f"{x['capture']}: {x['amount']} ") for line, x in zip(told, mine)), (verb, told)
