@@ -237,6 +237,25 @@ def test_servers(jdk, tmp_path, server):
     assert not lost_in(out)
 
 
+@pytest.mark.parametrize("server", SERVERS)
+def test_pipelined_and_cancelled_requests(tmp_path, server):
+    """Three requests in one packet are three, and a request whose client goes away ends, once and no earlier than its handler."""
+    out, cancelled = tmp_path / "h.jfr", 4
+    done = served(lab.Jdk(17), server, out, "hostile", ["-"])
+    assert done.returncode == 0 and done.stdout == "answered 3\n", (done.stdout, done.stderr)
+    requests = requests_in(out)
+    assert {n: t[1] for n, t in totals_in(out).items()} == {"GET /sync/{id}": 2 + cancelled, "GET /async/{id}": 1 + cancelled}, requests
+    # Of a client that has gone a server may know in time, and then says that it failed.
+    failed = [r for r in requests if r.status != 200]
+    assert {r.name for r in failed} <= {"GET /async/{id}"} and {r.status for r in failed} <= {0, 500} and len(failed) <= cancelled, failed
+    assert sum(t[2] for t in totals_in(out).values()) == sum(r.status == 500 for r in failed), failed
+    assert {r.parent for r in requests} == {0} and len(requests) == 3 + 2 * cancelled, requests
+    # Each handler naps 5 ms. Netty's request whose channel is closed is over, although its handler is not.
+    short = [r for r in requests if r.ns < 5_000_000]
+    assert not short or server == "Netty4" and {r.name for r in short} == {"GET /async/{id}"} and len(short) <= cancelled, short
+    assert not lost_in(out)
+
+
 def exact(path, requests):
     """The totals agree with the requests, all of which are there; returns their number."""
     totals = totals_in(path)

@@ -3,6 +3,7 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.net.HttpURLConnection;
+import java.net.Socket;
 import java.net.URL;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -45,9 +46,46 @@ final class Asks {
         }
     }
 
-    /** rounds: their number, or "causes", where the paths are "sync:lock" or "async:lock". */
+    static final int CANCELLED = 4;
+
+    /** Three requests in one packet, before any answer; returns how many were answered. */
+    static int pipelined(int port) throws IOException {
+        StringBuilder text = new StringBuilder();
+        for (String path : new String[] {"/sync/1", "/sync/2", "/async/3"})
+            text.append("GET ").append(path).append(" HTTP/1.1\r\nHost: here\r\n").append(path.equals("/async/3") ? "Connection: close\r\n" : "").append("\r\n");
+        try (Socket s = new Socket("127.0.0.1", port)) {
+            s.setSoTimeout(10_000);
+            s.getOutputStream().write(text.toString().getBytes());
+            StringBuilder answers = new StringBuilder();
+            for (int c; answers.toString().split("answer", -1).length <= 3 && (c = s.getInputStream().read()) >= 0;)
+                answers.append((char) c);
+            return answers.toString().split("answer", -1).length - 1;
+        }
+    }
+
+    /** Clients that reset their connections while the handler works. */
+    static void cancelled(int port) throws Exception {
+        for (int i = 0; i < 2 * CANCELLED; i++) {
+            handlerStart = handlerEnd = 0;
+            try (Socket s = new Socket("127.0.0.1", port)) {
+                s.getOutputStream().write(("GET " + (i % 2 == 0 ? "/sync/" : "/async/") + i + " HTTP/1.1\r\nHost: here\r\n\r\n").getBytes());
+                while (handlerStart == 0)
+                    Thread.sleep(1);
+                s.setSoLinger(true, 0);
+            }
+            while (handlerEnd == 0)
+                Thread.sleep(1);
+        }
+        Thread.sleep(300);
+    }
+
+    /** rounds: their number, "hostile", or "causes", where the paths are "sync:lock" or "async:lock". */
     static void all(int port, String rounds, String paths) throws Exception {
-        if (rounds.equals("causes"))
+        if (rounds.equals("hostile")) {
+            int answered = pipelined(port);
+            cancelled(port);
+            System.out.println("answered " + answered);
+        } else if (rounds.equals("causes"))
             RequestCauses.driveAll(port, paths.split(","));
         else
             all(port, Integer.parseInt(rounds), paths);
