@@ -47,6 +47,17 @@ public class Values {
         }
     }
 
+    static class Worker extends Thread {
+        Worker() {
+            super("w \"1\"");
+        }
+
+        @Override
+        public String toString() {
+            throw new AssertionError("toString");
+        }
+    }
+
     static class Order {
         static int limit = 7;
         int id = 42;
@@ -113,6 +124,13 @@ public class Values {
         one("class", String.class);
         one("intclass", int.class);
         one("arrayclass", int[][].class);
+        one("thread", new Thread("worker-7"));
+        one("subthread", new Worker());
+        one("group", new ThreadGroup("g"));
+        one("method", Values.class.getDeclaredMethod("fail", int.class));
+        one("field", Order.class.getDeclaredField("id"));
+        one("constructor", ArrayList.class.getDeclaredConstructor());
+        one("frame", new StackTraceElement("a.B", "m", "B.java", 12));
         one("optional", Optional.of("a\nb"));
         one("empty", Optional.empty());
         one("opt5", OptionalInt.of(5));

@@ -66,6 +66,9 @@ def test_every_type_of_argument_and_result(jdk, jvmscope, tmp_path):
 VALUES = {
     "int": 5, "long": "1152921504606846976", "char": "'x'", "true": True, "double": 0.1, "enum": "Values$Color.RED",
     "body": "Values$Color.GREEN", "class": "java.lang.String.class", "intclass": "int.class", "arrayclass": "int[][].class",
+    "thread": 'java.lang.Thread@{"worker-7"}', "subthread": 'Values$Worker@{"w \\"1\\""}', "group": 'java.lang.ThreadGroup@{"g"}',
+    "method": "java.lang.reflect.Method@{Values.fail}", "field": "java.lang.reflect.Field@{Values$Order.id}",
+    "constructor": "java.lang.reflect.Constructor@{java.util.ArrayList.<init>}", "frame": "java.lang.StackTraceElement@{a.B.m:12}",
     "optional": 'java.util.Optional["a\\nb"]', "empty": "java.util.Optional.empty",
     "opt5": "java.util.OptionalInt[5]", "ints": "int[7]@{1, 2, 3, 4, 5, ...}",
     "doubles": "double[2]@{0.5, 1.0}", "strings": 'java.lang.String[3]@{"a", null, "c\\"d"}',

@@ -497,3 +497,45 @@ void known_put_url(struct buf *b, const struct value *v)
     put_after(b, "?", &p[QUERY]);
     put_after(b, "#", &p[REF]);
 }
+
+/* A method or field, given its class and its name. */
+static void put_member(struct buf *b, const struct value *class, const char *name)
+{
+    static const char end[] = ".class";
+    _cleanup_(buf_release) struct buf text = BUF(16 << 10);
+    value_text(&text, class);
+    size_t n = text.len, m = sizeof(end) - 1;
+    if (n > m && memcmp(text.data + n - m, end, m) == 0)
+        n -= m;
+    buf_bytes(b, text.data, n);
+    buf_printf(b, ".%s", name);
+}
+
+void known_put_member(struct buf *b, const struct value *v)
+{
+    struct value p[SHOWN_FIELDS_MAX];
+    _cleanup_(buf_release) struct buf name = BUF(16 << 10);
+    if (value_parts(v, p) != 2)
+        return;
+    value_text(&name, &p[1]);
+    put_member(b, &p[0], buf_str(&name));
+}
+
+void known_put_constructor(struct buf *b, const struct value *v)
+{
+    struct value p[SHOWN_FIELDS_MAX];
+    if (value_parts(v, p) == 1)
+        put_member(b, &p[0], "<init>");
+}
+
+void known_put_frame(struct buf *b, const struct value *v)
+{
+    struct value p[SHOWN_FIELDS_MAX];
+    if (value_parts(v, p) != 3)
+        return;
+    value_text(b, &p[0]);
+    buf_u8(b, '.');
+    value_text(b, &p[1]);
+    if (p[2].number > 0)
+        buf_printf(b, ":%" PRId64, p[2].number);
+}

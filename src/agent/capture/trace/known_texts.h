@@ -37,3 +37,6 @@ void known_put_inet6_number(struct buf *b, const struct value *v); /* without a 
 void known_put_socket_address(struct buf *b, const struct value *v);
 void known_put_uri(struct buf *b, const struct value *v);
 void known_put_url(struct buf *b, const struct value *v);
+void known_put_member(struct buf *b, const struct value *v);      /* "pkg.Class.name" */
+void known_put_constructor(struct buf *b, const struct value *v); /* "pkg.Class.<init>" */
+void known_put_frame(struct buf *b, const struct value *v);       /* "pkg.Class.method:12" */

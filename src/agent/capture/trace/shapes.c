@@ -12,6 +12,7 @@
 #define OBJECT   ":Ljava/lang/Object;"
 #define OBJECTS  ":[Ljava/lang/Object;"
 #define STRING   ":Ljava/lang/String;"
+#define CLASS    ":Ljava/lang/Class;"
 #define STAMPED  "java.util.concurrent.atomic.AtomicStampedReference"
 #define MARKABLE "java.util.concurrent.atomic.AtomicMarkableReference"
 #define COWAL    "java.util.concurrent.CopyOnWriteArrayList"
@@ -111,6 +112,13 @@ static const struct shape_row rows[] = {
       "path" STRING, "query" STRING, "fragment" STRING}, known_put_uri},
     {"java.net.URL", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE, 5,
      {"protocol" STRING, "authority" STRING, "path" STRING, "query" STRING, "ref" STRING}, known_put_url},
+    {"java.lang.Thread", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE | SHAPE_BELOW, 1, {"name" STRING}, known_put_joined},
+    {"java.lang.ThreadGroup", SHAPE_PARTS, STYLE_QUOTED, SHAPE_LATE | SHAPE_BELOW, 1, {"name" STRING}, known_put_joined},
+    {"java.lang.reflect.Method", SHAPE_PARTS, STYLE_HELD, SHAPE_LATE, 2, {"clazz" CLASS, "name" STRING}, known_put_member},
+    {"java.lang.reflect.Field", SHAPE_PARTS, STYLE_HELD, SHAPE_LATE, 2, {"clazz" CLASS, "name" STRING}, known_put_member},
+    {"java.lang.reflect.Constructor", SHAPE_PARTS, STYLE_HELD, SHAPE_LATE, 1, {"clazz" CLASS}, known_put_constructor},
+    {"java.lang.StackTraceElement", SHAPE_PARTS, STYLE_HELD, SHAPE_LATE, 3,
+     {"declaringClass" STRING, "methodName" STRING, "lineNumber:I"}, known_put_frame},
     {"java.lang.Enum", SHAPE_NAME, STYLE_ENUM, 0, 1, {"name:Ljava/lang/String;"}},
     {"java.lang.Throwable", SHAPE_NAME, STYLE_OBJECT, 0, 1, {"detailMessage:Ljava/lang/String;"}},
     {"java.lang.Class", SHAPE_CLASS, STYLE_PLAIN, 0, 0, {NULL}},
