@@ -122,7 +122,7 @@ int target_open(struct vm *ret, const char *pid)
     int status = target_find(ret, pid);
     if (status || !(ret->dies_of_quit || ret->openj9))
         return status;
-    const char *why = ret->openj9 ? VM_IS_OPENJ9 : VM_DIES_OF_QUIT;
+    const char *why = ret->openj9 ? VM_IS_OPENJ9 : vm_why_dies_of_quit(ret);
     vm_release(ret);
     return complain(pid, why, NULL);
 }

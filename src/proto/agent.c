@@ -308,7 +308,7 @@ int agent_message(const struct vm *vm, const char *options, bool load, struct bu
     if (vm->openj9)
         return say(why, -EOPNOTSUPP, VM_IS_OPENJ9);
     if (vm->dies_of_quit)
-        return say(why, -EAGAIN, VM_DIES_OF_QUIT);
+        return say(why, -EAGAIN, vm_why_dies_of_quit(vm));
     int r = vm_mapped_files(vm, is_agent, &mapped);
     if (r == -ENOENT)
         return load ? load_and_exchange(vm, options, answer, why)

@@ -127,7 +127,7 @@ static enum check_verdict check_attach(const struct vm *vm, struct buf *why)
     if (vm->attach_disabled)
         return no(why, "it was started with -XX:+DisableAttachMechanism");
     if (vm->dies_of_quit)
-        return no(why, VM_DIES_OF_QUIT);
+        return no(why, vm_why_dies_of_quit(vm));
     if (vm_is_stopped(vm))
         return no(why, "the process is stopped (SIGSTOP or a debugger): continue it");
     if (geteuid() && geteuid() != vm->uid)

@@ -155,6 +155,26 @@ static char *command_line(pid_t pid, char **ret_command)
     return text;
 }
 
+/* Whether a text of blanks and words has -Xrs among them, or the flag for which it stands. */
+static bool has_xrs(const char *words)
+{
+    for (const char *at = words; at && *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+        size_t n = strcspn(at, " ");
+        if ((n == 4 && strncmp(at, "-Xrs", n) == 0) ||
+            (n == 22 && strncmp(at, "-XX:+ReduceSignalUsage", n) == 0))
+            return true;
+    }
+    return false;
+}
+
+const char *vm_why_dies_of_quit(const struct vm *vm)
+{
+    return vm->without_signals
+               ? "it runs with -Xrs and does not take SIGQUIT, so attach would end it; it can be "
+                 "recorded with jvmscope run"
+               : "it does not take SIGQUIT yet, so attach would end it: it is still starting";
+}
+
 static void read_counters(struct vm *vm)
 {
     _cleanup_free_ uint8_t *counters = NULL;
@@ -168,12 +188,17 @@ static void read_counters(struct vm *vm)
         bool old = java && strncmp(java, "1.", 2) == 0;
         free(old ? vm->version : java);
         vm->version = old ? java : vm->version;
+        _cleanup_free_ char *flags = hsperf_string(counters, len, "java.rt.vmFlags");
+        _cleanup_free_ char *arguments = hsperf_string(counters, len, "java.rt.vmArgs");
+        vm->without_signals = has_xrs(arguments) || has_xrs(flags);
         /* The first capability says whether the VM supports attach. */
         _cleanup_free_ char *able = hsperf_string(counters, len, "sun.rt.jvmCapabilities");
         vm->attach_disabled = able && able[0] == '0';
     } else {
         vm->attach_disabled = line && strstr(line, "-XX:+DisableAttachMechanism");
     }
+    /* Of arguments behind the main class this is the VM's own only if it takes no SIGQUIT. */
+    vm->without_signals |= vm->dies_of_quit && has_xrs(line);
     if (!vm->command || !*vm->command) {
         free(vm->command);
         vm->command = command ? TAKE(command) : TAKE(line);

@@ -13,10 +13,6 @@
 
 enum { VM_GROUPS = 64 };
 
-/* The reason to give when a request to a VM whose dies_of_quit is set is refused. */
-#define VM_DIES_OF_QUIT \
-    "it does not take SIGQUIT: it is still starting, or runs with -Xrs, and attach would end it"
-
 /* The reason to give when a request to an OpenJ9 VM is refused. */
 #define VM_IS_OPENJ9                                                                              \
     "it is an OpenJ9 VM, which takes no agent of HotSpot's; jvmscope reads the recordings (JFR) " \
@@ -39,8 +35,9 @@ struct vm {
     bool other_root;      /* it has another root folder than we: a container or a chroot */
     bool other_tmp;       /* it has another /tmp than we: a container, or systemd's PrivateTmp= */
     bool attach_disabled; /* -XX:+DisableAttachMechanism */
-    /* SIGQUIT, which attach sends, would kill it: it runs with -Xrs or is still starting */
+    /* SIGQUIT, which attach sends, would kill it: it runs with -Xrs, or is still starting */
     bool dies_of_quit;
+    bool without_signals; /* -Xrs */
     bool openj9;
     /* Of lists only; NULL when there is none: proto/container.h. */
     char *container_id, *container_name;
@@ -54,6 +51,9 @@ struct vm {
  */
 int vm_read(struct vm *ret, pid_t pid) must_check;
 void vm_release(struct vm *vm);
+
+/* The reason to give when a request to a VM whose dies_of_quit is set is refused. */
+const char *vm_why_dies_of_quit(const struct vm *vm);
 
 /*
  * Returns the contents of the counters that the VM publishes (hotspot/hsperf.h); the caller frees
