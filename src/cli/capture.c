@@ -183,6 +183,21 @@ static int take_value(struct capture *c, const struct option_row *row, const cha
     return -EINVAL;
 }
 
+/* Takes the value of a row; of an option whose words go together, each of several with commas. */
+static int take_values(struct capture *c, const struct option_row *row, const char *command,
+                       const char *value)
+{
+    size_t which = (size_t)(row - option_table);
+    bool several = (which == OPT_CPU || which == OPT_HEAP) && strchr(value, ',');
+    _cleanup_free_ char *copy = several ? strdup(value) : NULL;
+    int r = copy || !several ? 1 : -ENOMEM;
+    if (!several)
+        return take_value(c, row, command, value);
+    for (char *word, *rest = copy; r > 0 && (word = strsep(&rest, ","));)
+        r = take_value(c, row, command, word);
+    return r;
+}
+
 /* True for pkg.Class.method(..), which cannot be an operand of a command. */
 static bool is_method_pattern(const char *word)
 {
@@ -246,7 +261,7 @@ static int take_row(struct capture *c, const struct option_row *row, const struc
     }
     if (value != row->bare && (row->separator == ':' || row->separator == ','))
         option_dot_methods((char *)(uintptr_t)value); /* of argv */
-    return take_value(c, row, command->name, value);
+    return take_values(c, row, command->name, value);
 }
 
 int capture_take(struct capture *c, const struct command *command, int argc, char **argv, int *i)

@@ -192,6 +192,10 @@ static void print_methods(const struct profile_view *v, const struct profile_ran
 {
     char weight[24], self[26];
     size_t rough = 0;
+    if (n == 0 && v->weight) {
+        puts("\n  no method to show: the stacks hold none, as those recorded with a depth of 0");
+        return;
+    }
     printf("\n    self     total        self  method\n");
     for (size_t i = 0; i < MIN(n, limit); i++) {
         /* What ~ means is in the note, or below the table. */

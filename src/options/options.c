@@ -158,11 +158,19 @@ static int give(struct options *o, enum option which, char *text, struct buf *me
     return r == -EEXIST ? -EINVAL : r;
 }
 
-/* Parses one NAME=VALUE. */
-static int parse_one(struct options *o, char *item, struct buf *message)
+/*
+ * Parses one NAME=VALUE, or a further word of the option before it, as in cpu=samples,times. *last:
+ * the option before it, or -1.
+ */
+static int parse_one(struct options *o, char *item, int *last, struct buf *message)
 {
     size_t len = strcspn(item, "=");
     int i = option_find(item, len);
+    bool further = i < 0 && !item[len] && (*last == OPT_CPU || *last == OPT_HEAP) &&
+                   option_has_word(option_table[*last].values, item, len);
+    if (further)
+        return give(o, (enum option) * last, item, message);
+    *last = i;
     if (i < 0) {
         buf_printf(message, "%.*s: no such option; -agentpath:libhprof.so=help lists them",
                    (int)MIN(len, 80), item);
@@ -284,6 +292,14 @@ static int check_together(const struct options *o, struct buf *message)
     }
     if (!format->method_times && (option_is(o, OPT_CPU, "times") || option_is(o, OPT_CPU, "old"))) {
         buf_printf(message, "format=%s cannot be used with cpu=old|times", format->letter);
+        return -EINVAL;
+    }
+    if (format->events && o->v[OPT_DEPTH].given && o->v[OPT_DEPTH].number == 0) {
+        option_put(message, OPT_DEPTH, "0");
+        buf_printf(message,
+                   ": out of range: 1 to %llu in a recording, where stacks without methods "
+                   "show nothing",
+                   (unsigned long long)option_table[OPT_DEPTH].max);
         return -EINVAL;
     }
     if (o->condition_first && o->n_traces > 1) {
@@ -422,9 +438,10 @@ int options_parse(struct options *ret, const char *text, struct buf *message)
         return 0;
     }
     int r = 0;
+    int last = -1;
     char *rest = o.storage, *item;
     while (r == 0 && (item = next_item(&rest)))
-        r = *item ? parse_one(&o, item, message) : 0;
+        r = *item ? parse_one(&o, item, &last, message) : 0;
     if (option_always(&o) && !o.v[OPT_FORMAT].given)
         o.v[OPT_FORMAT] = (struct option_value){.text = "r", .given = true};
     bool record = option_format(&o)->events;

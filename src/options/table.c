@@ -17,10 +17,10 @@
 /* clang-format off */
 const struct option_row option_table[OPTION_COUNT] = {
     /* HPROF's, in the order of its help. */
-    [OPT_HEAP] = {"heap", "--heap", 0, OPTION_WORD, "dump|sites|all", "heap profiling",
+    [OPT_HEAP] = {"heap", "--heap", 0, OPTION_WORD, "dump|sites|all", "heap profiling; all is sites,dump",
                   .default_value = NULL, .bare = "all",
                   .gives = GIVES_STACKS | GIVES_HPROF},
-    [OPT_CPU] = {"cpu", "--cpu", 0, OPTION_WORD, "samples|times|old|wall", "CPU usage; wall samples waiting threads too, and mounted virtual threads",
+    [OPT_CPU] = {"cpu", "--cpu", 0, OPTION_WORD, "samples|times|old|wall", "CPU usage; wall samples waiting threads too, and mounted virtual threads; samples,times records both",
                  .bare = "samples",
                  .gives = GIVES_STACKS | GIVES_HPROF},
     [OPT_MONITOR] = {"monitor", "--monitors", 0, OPTION_YES_NO, "y|n", "monitor contention", .default_value = "n",

@@ -176,10 +176,15 @@ def test_an_option_given_twice_goes_on_or_is_refused(command):
             assert got[row["name"]] == value + row["separator"] + value, (row["name"], got)
         else:
             assert text is None and "given twice" in said, (row["name"], text, said)
-    for one, other, together in (("--cpu=samples", "--cpu=times", {"cpu": "samples|times"}),
-                                 ("--heap=sites", "--heap=dump", {"heap": "all"})):
-        text, said = command.options(one, other)
-        assert text is not None and (not text or together.items() <= read([text])[0].items()), said
+    for words, together in ((("--cpu=samples", "--cpu=times"), {"cpu": "samples|times"}), (("--heap=sites", "--heap=dump"), {"heap": "all"}),
+                            (("--cpu=samples,times",), {"cpu": "samples|times"}), (("--cpu=times,wall",), {"cpu": "wall|times"}), (("--heap=dump,sites",), {"heap": "all"})):
+        text, said = command.options(*words)
+        assert text is not None and (not text or together.items() <= read([text])[0].items()), (words, said)
+    for text, together in (("cpu=samples,times,depth=5", {"cpu": "samples|times", "depth": "5"}), ("heap=sites,dump", {"heap": "all"}), ("heap=dump,cpu=times,samples", {"cpu": "samples|times", "heap": "dump"})):
+        assert together.items() <= read([text])[0].items(), text
+    for words, why in (("--cpu=samples,wall", "given twice"), ("--cpu=samples,", "not a value"), ("--cpu=,samples", "not a value"), ("--heap=sites,nosuch", "not a value"), ("--cpu=times,dump", "not a value")):
+        text, said = command.options(words)
+        assert text is None and why in said and said.count("\n") <= 2, (words, said)
     # A condition belongs to the --trace before it, and this order reaches the agent; a single condition may stand anywhere.
     for words in (("--trace", "a.B", "--if", "arg1 > 1", "--trace", "a.C", "--if", "arg1 > 2"),
                   ("--trace", "a.B", "--trace", "a.C", "--if", "arg1 > 1"), ("--if", "arg1 > 1", "--trace", "a.B,a.C")):
@@ -260,6 +265,7 @@ def test_options_at_their_limits(command):
             if value < 0 or value >= 2**63:
                 continue
             text, said = command.options(*company(row)[0], f"{row['flag']}={value}{unit.get(row['kind'], '')}")
+            good &= (row["name"], value) != ("depth", 0)  # the original's output may have stacks without methods, a recording may not
             assert (text is not None) == good, (row["flag"], value, said)
             assert good or "out of range: " in said, said
 
