@@ -45,8 +45,9 @@ int thread_slices(const struct timeline *t, const struct slice_visitor *v)
 
 const char *slice_name(const struct timeline *t, uint32_t state, char *text, size_t size)
 {
-    const char *class_name = tl_object_class(t, t->contexts[tl_node(t, state).context].object);
-    snprintf(text, size, "%s%s%s", tl_kind_name(tl_node(t, state).kind), class_name ? " " : "",
-             class_name ? class_name : "");
+    const struct tl_node n = tl_node(t, state);
+    const char *class_name = tl_object_class(t, t->contexts[n.context].object);
+    bool waits = class_name && n.kind != TL_RUN; /* the object of a running thread is its own */
+    snprintf(text, size, "%s%s%s", tl_kind_name(n.kind), waits ? " " : "", waits ? class_name : "");
     return text;
 }

@@ -641,6 +641,8 @@ def test_export_chrome(jdk, tmp_path):
     names = {e["tid"]: e["args"]["name"] for e in events if e["ph"] == "M"}
     slept = sum(e["dur"] for e in events if e["ph"] == "X" and e["name"] == "sleep" and names[e["tid"]] == "T1")
     assert slept >= 400_000
+    # A thread that runs has one name for it from its first moment on, so that viewers add it up.
+    assert {e["name"] for e in events if e["ph"] == "X" and e["name"].startswith("run")} == {"run"}
 
 
 @pytest.mark.usefixtures("on_time")
