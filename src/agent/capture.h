@@ -77,6 +77,13 @@ struct capture {
      * row is off.
      */
     bool (*floods)(void);
+    /*
+     * Rows that share a lock with threads of the program which may be stopped while they hold it
+     * (patience.h): whether the lock can be had, for which it waits a while. Until then flush,
+     * save, prepare and dump are not called, nor, at the end of the VM, any other function.
+     */
+    bool (*reachable)(void);
+    unsigned unsaved; /* its loss, in milliseconds, when a recording ends meanwhile */
     void (*stop)(struct session *s, JNIEnv *jni);
     void (*release)(struct session *s);
     /* ten times a second: moves data from buffers into the recording */

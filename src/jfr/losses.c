@@ -14,7 +14,8 @@
 #define REPORT_NS (100 * NS_PER_MS) /* losses of one kind within this time become one event */
 
 /* Names of methods follow. Reasons agree with one thing that was lost and with many. */
-#define RAN_BEFORE "what ran when the recording began is counted from its next call on"
+#define ENDED_STOPPED "another tool had stopped a thread in the middle of recording"
+#define RAN_BEFORE    "what ran when the recording began is counted from its next call on"
 
 const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_TRACE_BUFFER] = {"trace", "calls", "the buffer of the thread was full"},
@@ -49,6 +50,7 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_ALLOC_STOPPED_OBJECTS] = {"alloc", "objects",
                                     "another tool had stopped the thread that held the table of "
                                     "sites"},
+    [LOSS_ALLOC_UNSAVED] = {"alloc", "milliseconds at the end", ENDED_STOPPED},
     [LOSS_ALLOC_RUNNING] = {"alloc", "methods", RAN_BEFORE},
     [LOSS_COVER_RUNNING] = {"coverage", "methods", RAN_BEFORE},
     [LOSS_TIMES_RUNNING] = {"times", "methods", RAN_BEFORE},
@@ -60,6 +62,7 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_COVERAGE] = {"coverage", "methods", "there was no room for more lines"},
     [LOSS_COVER_STOPPED] = {"coverage", "methods",
                             "another tool had stopped the thread that held the table of methods"},
+    [LOSS_COVER_UNSAVED] = {"coverage", "milliseconds at the end", ENDED_STOPPED},
     [LOSS_TIMES_TIMER] = {"times", "threads",
                           "the system gave no timer, without which no CPU time is known"},
     [LOSS_THREAD_NAME] = {"threads", "names", "there was no memory for more"},

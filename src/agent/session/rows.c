@@ -224,15 +224,16 @@ void rows_stop(struct session *s, JNIEnv *jni)
     for (int k = captures_count - 1; k >= 0; k--) {
         int i = nth_row_to_start(k);
         const struct capture *row = captures[i];
+        bool leave = vm.dying && row->reachable && rows_has(s->on, i) && !row->reachable();
         /* Changing classes back is no part of the recording. */
         if (rows_has(s->on, i) && row->changes_classes && s->out.jfr)
             jfr_writer_ends(s->out.jfr, now_ns());
-        if (rows_has(s->on, i) && row->stop)
+        if (rows_has(s->on, i) && row->stop && !leave)
             row->stop(s, jni);
         s->on &= ~(UINT64_C(1) << i);
         if (rows_has(s->events, i))
             vm_events_off(row->events);
-        if (rows_has(s->loaded, i) && row->release)
+        if (rows_has(s->loaded, i) && row->release && !leave)
             row->release(s);
     }
 }

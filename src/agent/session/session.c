@@ -381,10 +381,29 @@ int session_vm_init(JNIEnv *jni, struct buf *why)
     return r;
 }
 
+/*
+ * For the thread that ends the VM. The holder of the lock may be waiting for a collector that has
+ * stopped, which happens after Runtime.halt, which runs no hooks, or be stopped by another tool.
+ */
+static bool lock_at_end(void)
+{
+    static bool in_vain; /* it does not wait a second time */
+    uint64_t start = now_ns();
+    while (pthread_mutex_trylock(&session_lock) != 0) {
+        if (in_vain || now_ns() - start > END_MS * NS_PER_MS) {
+            in_vain = true;
+            return false;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
+    }
+    return true;
+}
+
 void session_vm_ending(JNIEnv *jni)
 {
     batches_end();
-    pthread_mutex_lock(&session_lock);
+    if (!lock_at_end())
+        return;
     struct session *s =
         session_now && session_now->running && option_on(&session_now->options, OPT_DOE)
             ? session_now
@@ -392,32 +411,17 @@ void session_vm_ending(JNIEnv *jni)
     if (s)
         session_flush_rows(s, jni);
     for (int i = 0; i < captures_count && s; i++)
-        if (rows_has(s->loaded, i) && captures[i]->ending)
+        if (captures[i]->ending && session_row_reachable(s, i))
             captures[i]->ending(s, jni);
     ending_stop_collections(true);
     pthread_mutex_unlock(&session_lock);
-}
-
-/*
- * The thread that holds the lock may be waiting for a collector that has stopped; this happens
- * after Runtime.halt, which runs no hooks.
- */
-static bool lock_at_death(void)
-{
-    uint64_t start = now_ns();
-    while (pthread_mutex_trylock(&session_lock) != 0) {
-        if (now_ns() - start > END_MS * NS_PER_MS)
-            return false;
-        nanosleep(&(struct timespec){.tv_nsec = NS_PER_MS}, NULL);
-    }
-    return true;
 }
 
 void session_vm_death(JNIEnv *jni)
 {
     ending_stop_collections(false);
     batches_end();
-    if (!lock_at_death()) {
+    if (!lock_at_end()) {
         fprintf(stderr,
                 "hprof: what the agent was doing did not end within %d s of the VM's end; the "
                 "output lacks its last part\n",

@@ -36,6 +36,7 @@ struct session {
     uint64_t events;             /* rows whose events are enabled */
     uint64_t on;                 /* rows whose start was called */
     uint64_t row_started_ns[64]; /* when it was called, by row */
+    uint64_t row_saved_ns[64];   /* when all of its counts were last saved */
     uint64_t started_ns;         /* when all had started: the beginning of the recording */
     uint64_t span_ns; /* when the rows began to count, in a VM that was already running */
     uint64_t due_ns;  /* when its duration ends, counted from the end of its start; 0: never */

@@ -39,6 +39,11 @@ bool session_row_on(const struct session *s, int i)
     return rows_has(s->on, i);
 }
 
+bool session_row_reachable(const struct session *s, int i)
+{
+    return session_row_on(s, i) && (!captures[i]->reachable || captures[i]->reachable());
+}
+
 void session_drain_rows(struct session *s, JNIEnv *jni)
 {
     s->last_drain_ns = now_ns();
@@ -84,7 +89,7 @@ void session_flush_rows(struct session *s, JNIEnv *jni)
     if (s->out.dictionary)
         dictionary_unloaded(s->out.dictionary);
     for (int i = 0; i < captures_count; i++)
-        if (session_row_on(s, i) && captures[i]->flush)
+        if (captures[i]->flush && session_row_reachable(s, i))
             captures[i]->flush(s, jni);
     if (s->out.jfr) {
         jfr_writer_work(s->out.jfr);
@@ -212,16 +217,30 @@ void session_save_rows(struct session *s, JNIEnv *jni)
         return;
     for (int i = 0; i < captures_count; i++) {
         bool all = true;
-        if (!session_row_on(s, i) || !captures[i]->save)
+        if (!captures[i]->save || !session_row_reachable(s, i))
             continue;
         events += captures[i]->save(s, jni, &all);
-        if (all)
-            write_counted(s, i, began);
+        if (!all)
+            continue;
+        write_counted(s, i, began);
+        s->row_saved_ns[i] = began;
     }
     if (events)
         jfr_writer_work(s->out.jfr);
     uint64_t now = now_ns(), wait = MAX(SESSION_SAVE_NS, 50 * (now - began));
     s->save_due_ns = now + MAX(wait, events * SAVE_EVENT_NS);
+}
+
+/* The recording ends without the last part of row i, which cannot be reached. */
+static void leave_out(struct session *s, int i)
+{
+    uint64_t since = MAX(s->row_saved_ns[i], s->started_ns);
+    session_warn(s,
+                 "%s: what was recorded last is missing: another tool has stopped a thread in the "
+                 "middle of recording",
+                 captures[i]->name);
+    if (s->out.jfr)
+        jfr_lose(s->out.jfr, captures[i]->unsaved, (now_ns() - since) / NS_PER_MS + 1);
 }
 
 static bool row_dumps(const struct session *s, int i, enum dump_reason reason)
@@ -234,7 +253,7 @@ int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
 {
     session_flush_rows(s, jni);
     for (int i = 0; i < captures_count; i++)
-        if (row_dumps(s, i, reason) && captures[i]->prepare) {
+        if (row_dumps(s, i, reason) && captures[i]->prepare && session_row_reachable(s, i)) {
             captures[i]->prepare(s, jni, reason);
             session_drain(s, jni); /* buffers must not fill up meanwhile */
         }
@@ -248,6 +267,10 @@ int session_dump_rows(struct session *s, JNIEnv *jni, enum dump_reason reason)
         const struct capture *row = captures[i];
         if (!row_dumps(s, i, reason))
             continue;
+        if (!session_row_reachable(s, i)) {
+            leave_out(s, i);
+            continue;
+        }
         if (print && row->title) {
             fprintf(stderr, "%s %s ...", before, row->title);
             before = "";

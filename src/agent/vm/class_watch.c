@@ -283,7 +283,8 @@ int class_watch_start(JNIEnv *jni)
 void class_watch_stop(void)
 {
     atomic_store(&watch.on, false);
-    pthread_mutex_lock(&tagging);
+    if (!patience_lock(&tagging))
+        return; /* another tool has stopped a thread that is tagging a class: the memory stays */
     jvmtiEnv *ti = watch.ti;
     watch.ti = NULL;
     pthread_mutex_unlock(&tagging);

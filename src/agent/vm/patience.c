@@ -3,11 +3,12 @@
 
 #include <time.h>
 
+static __thread const pthread_mutex_t *refused; /* the last lock that was not acquired */
+
 bool patience_lock(pthread_mutex_t *lock)
 {
     enum { STEP_NS = 100 * 1000 };
 
-    static __thread const pthread_mutex_t *refused; /* the last lock that was not acquired */
     uint64_t until = 0;
     while (pthread_mutex_trylock(lock) != 0) {
         uint64_t now = now_ns();
@@ -22,4 +23,26 @@ bool patience_lock(pthread_mutex_t *lock)
     if (refused == lock)
         refused = NULL;
     return true;
+}
+
+/*
+ * Waits in the kernel, because a thread that only tries now and then may be unlucky for long on a
+ * busy machine, and what it does is done for good.
+ */
+bool patience_reachable(pthread_mutex_t *lock)
+{
+    struct timespec until;
+    int r = pthread_mutex_trylock(lock);
+    if (r != 0 && refused != lock) {
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec += 2;
+        r = pthread_mutex_timedlock(lock, &until);
+    }
+    if (r == 0)
+        pthread_mutex_unlock(lock);
+    if (r != 0)
+        refused = lock;
+    else if (refused == lock)
+        refused = NULL;
+    return r == 0;
 }

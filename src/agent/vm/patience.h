@@ -21,3 +21,9 @@
  * time. If it returns false, the caller must give up what needs the lock and report it as lost.
  */
 bool patience_lock(pthread_mutex_t *lock) must_check;
+
+/*
+ * For threads of the agent, before they use the lock: whether it can be acquired within two
+ * seconds, or at once if it could not the last time.
+ */
+bool patience_reachable(pthread_mutex_t *lock) must_check;

@@ -162,6 +162,15 @@ static int begin(struct session *s, JNIEnv *jni, struct buf *why)
     return 0;
 }
 
+/* If the VM ends without a stop, nothing more is counted either. */
+static bool reachable(void)
+{
+    bool is = sites_reachable();
+    if (!is && vm.dying)
+        alloc_exact.on = false;
+    return is;
+}
+
 static void stop(struct session *s, JNIEnv *jni)
 {
     sites_lock();
@@ -254,6 +263,8 @@ const struct capture capture_alloc_exact = {
     .load = load,
     .start = start,
     .begin = begin,
+    .reachable = reachable,
+    .unsaved = LOSS_ALLOC_UNSAVED,
     .stop = stop,
     .release = release,
     .flush = flush,

@@ -89,6 +89,11 @@ bool sites_lock_patiently(double bytes)
     return false;
 }
 
+bool sites_reachable(void)
+{
+    return patience_reachable(&site_table.lock);
+}
+
 void sites_unlock(void)
 {
     pthread_mutex_unlock(&site_table.lock);

@@ -91,6 +91,8 @@ bool sites_lock_patiently(double bytes) must_check;
  */
 void alloc_samples_reduce(unsigned level);
 void sites_unlock(void);
+/* capture.h: whether the table's lock can be had. */
+bool sites_reachable(void);
 /*
  * Tracks an object of `size` bytes that represents `weight` until it dies; takes ownership of the
  * reference. Under the lock. When SITES_HELD_MAX objects are tracked, half of those of frequent

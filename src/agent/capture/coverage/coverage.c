@@ -332,6 +332,11 @@ static void cover_dump(struct session *s, JNIEnv *jni, enum dump_reason reason)
     pthread_mutex_unlock(&cover.lock);
 }
 
+static bool cover_reachable(void)
+{
+    return patience_reachable(&cover.lock);
+}
+
 static void cover_status(struct session *s, struct buf *out)
 {
     pthread_mutex_lock(&cover.lock);
@@ -349,6 +354,8 @@ const struct capture capture_coverage = {
     .wanted = cover_wanted,
     .load = cover_load,
     .start = cover_start,
+    .reachable = cover_reachable,
+    .unsaved = LOSS_COVER_UNSAVED,
     .stop = cover_stop,
     .save = cover_save,
     .counts = "coverage",

@@ -250,8 +250,10 @@ static void stop(struct session *s, JNIEnv *jni)
     vm_events_off(&thread_monitor_events);
     lifetimes_off();
     natives_drain();
-    if (thread_capture.jfr)
+    if (thread_capture.jfr) {
         waiting_report_all(UINT64_MAX);
+        jfr_lose(thread_capture.jfr, LOSS_WAITS_STOPPED, !waiters_reachable());
+    }
     vm_wait_callbacks();
     thread_capture.jfr = NULL;
 }

@@ -157,7 +157,8 @@ void waiters_visit(JNIEnv *jni, void (*f)(struct waiter *w, jthread thread, void
     }
     for (int i = 0; i < SHARDS; i++) {
         uint64_t key, value;
-        pthread_mutex_lock(&shards[i].lock);
+        if (!patience_lock(&shards[i].lock))
+            continue;
         for (size_t k = 0; map_next(&shards[i].waiters, &k, &key, &value);) {
             struct waiter *w = (struct waiter *)(uintptr_t)value;
             jthread thread = w && w->thread && jni ? (*jni)->NewLocalRef(jni, w->thread) : NULL;
@@ -168,6 +169,14 @@ void waiters_visit(JNIEnv *jni, void (*f)(struct waiter *w, jthread thread, void
         }
         pthread_mutex_unlock(&shards[i].lock);
     }
+}
+
+bool waiters_reachable(void)
+{
+    bool all = true;
+    for (int i = 0; platform && i < SHARDS && all; i++)
+        all = patience_reachable(&shards[i].lock);
+    return all;
 }
 
 struct waiter *waiter_self(JNIEnv *jni, jthread thread)
@@ -339,7 +348,8 @@ int waiters_init(void)
 void waiters_remove_virtual(JNIEnv *jni, uint64_t java_id)
 {
     struct shard *s = &shards[java_id % SHARDS];
-    pthread_mutex_lock(&s->lock);
+    if (!patience_lock(&s->lock))
+        return; /* it stays until the end of the recording */
     const uint64_t *slot = map_get(&s->waiters, java_id);
     struct waiter *w = slot ? (struct waiter *)(uintptr_t)*slot : NULL;
     map_remove(&s->waiters, java_id);

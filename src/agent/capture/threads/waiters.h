@@ -128,9 +128,11 @@ bool waiter_stack_has(const struct thread *t, uint64_t address);
 /*
  * Calls f for each thread that has waited. thread is a local reference to a virtual thread; it is
  * NULL for platform threads and without deadlock=y. A lock is held during calls for virtual
- * threads.
+ * threads; those whose lock cannot be had (patience.h) are left out.
  */
 void waiters_visit(JNIEnv *jni, void (*f)(struct waiter *w, jthread thread, void *arg), void *arg);
+/* Whether all of these locks can be had. */
+bool waiters_reachable(void);
 
 /* The id in the recording of a live thread, given its Java id; 0 when unknown. */
 uint64_t thread_record_id(uint64_t java_id);
