@@ -19,6 +19,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
@@ -369,7 +370,8 @@ public class RequestCauses {
         System.setProperty("sun.net.httpserver.nodelay", "true"); // or each response waits 40 ms for an acknowledgement
         startPeer();
         HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
-        server.setExecutor(Executors.newFixedThreadPool(3, named("http-")));
+        ExecutorService workers = Executors.newFixedThreadPool(3, named("http-"));
+        server.setExecutor(workers);
         server.createContext("/", RequestCauses::handle);
         server.start();
         int port = server.getAddress().getPort();
@@ -385,6 +387,10 @@ public class RequestCauses {
                 fill();
             drive(port, path, path);
         }
+        // The client has its answer before the server's thread is done with the last request.
+        workers.shutdown();
+        if (!workers.awaitTermination(60, TimeUnit.SECONDS))
+            throw new AssertionError("a request did not end");
         server.stop(0);
         System.exit(0);
     }

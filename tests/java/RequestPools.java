@@ -11,7 +11,9 @@ import java.net.URL;
 import java.sql.Connection;
 import java.sql.Statement;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
 import javax.sql.DataSource;
 import org.apache.commons.dbcp2.BasicDataSource;
 
@@ -102,7 +104,8 @@ public class RequestPools {
         dbcp.setUrl("jdbc:h2:mem:dbcp");
         dbcp.setMaxTotal(1);
         HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
-        server.setExecutor(Executors.newFixedThreadPool(3));
+        ExecutorService workers = Executors.newFixedThreadPool(3);
+        server.setExecutor(workers);
         serve(server, "hikari", hikari);
         serve(server, "dbcp", dbcp);
         serve(server, "warm-up-hikari", hikari);
@@ -115,6 +118,10 @@ public class RequestPools {
         }
         drive(port, "hikari", hikari);
         drive(port, "dbcp", dbcp);
+        // The client has its answer before the server's thread is done with the last request.
+        workers.shutdown();
+        if (!workers.awaitTermination(60, TimeUnit.SECONDS))
+            throw new AssertionError("a request did not end");
         System.exit(0);
     }
 }

@@ -57,8 +57,11 @@ public class RequestWhatIf {
         String root = "http://127.0.0.1:" + server.getAddress().getPort();
         ask(clients, new URL(root + "/warm"), WARM);
         ask(clients, new URL(root + "/order"), requests);
-        server.stop(0);
+        // A client has its answer before the server's thread is done with the request.
         workers.shutdown();
+        if (!workers.awaitTermination(60, TimeUnit.SECONDS))
+            throw new AssertionError("a request did not end");
+        server.stop(0);
         clients.shutdown();
         System.out.println("done");
         System.exit(0);

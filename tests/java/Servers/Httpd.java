@@ -6,6 +6,7 @@ import java.io.OutputStream;
 import java.net.InetSocketAddress;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
 
 /** com.sun.net.httpserver with a virtual thread for each request, where there are any: a folder that it does not use, rounds, paths. */
 public class Httpd {
@@ -32,8 +33,11 @@ public class Httpd {
         server.createContext("/", Httpd::answer);
         server.start();
         Asks.all(server.getAddress().getPort(), args[1], args[2]);
-        server.stop(0);
+        // The client has its answer before the server's thread is done with the last request.
         threads.shutdown();
+        if (!threads.awaitTermination(60, TimeUnit.SECONDS))
+            throw new AssertionError("a request did not end");
+        server.stop(0);
         System.exit(0);
     }
 }
