@@ -11,6 +11,7 @@ enum { PLACES = 10 };
 
 struct reading_causes {
     struct cause_sums *to;
+    enum cause_group group;
     struct store *s;
     struct store_read *r;
 };
@@ -39,11 +40,11 @@ static int add_entry(struct reading_causes *x, uint32_t service, const struct fl
     const uint64_t key[] = {service, (uint64_t)request, e->stack};
     bool added = false;
     uint64_t *at = map_at(&c->at, hash_bytes(key, sizeof(key)), c->list.len, &added);
-    struct cause_sum one = {service, (uint32_t)request, 0, e->stack, 0, 0};
+    struct cause_sum one = {service, (uint32_t)request, 0, e->stack, {0}, {0}};
     if (!at || (added && vec_push(&c->list, one) < 0))
         return -ENOMEM;
-    c->list.data[*at].ns += e->weight;
-    c->list.data[*at].count += e->count;
+    c->list.data[*at].ns[x->group] += e->weight;
+    c->list.data[*at].count[x->group] += e->count;
     return 0;
 }
 
@@ -61,8 +62,8 @@ static int on_block(void *context, const struct store_block *b)
 static int by_time(const void *left, const void *right)
 {
     const struct cause_sum *a = left, *b = right;
-    return a->ns != b->ns ? (a->ns < b->ns) - (a->ns > b->ns)
-                          : (a->stack > b->stack) - (a->stack < b->stack);
+    uint64_t m = a->ns[CAUSES_OF_ALL], n = b->ns[CAUSES_OF_ALL];
+    return m != n ? (m < n) - (m > n) : (a->stack > b->stack) - (a->stack < b->stack);
 }
 
 /* -1, 0 or 1: whether the service and the request of a row come before, are, or come after two. */
@@ -80,17 +81,28 @@ static int by_request(const void *left, const void *right)
     return c ? c : by_time(a, b);
 }
 
-int cause_sums_read(struct cause_sums *ret, struct store *s, struct store_read *r)
+const char *cause_group_type(enum cause_group g)
 {
-    struct reading_causes x = {ret, s, r};
+    static const char *const types[] = {FLEET_LATENCY, FLEET_LATENCY_SLOW, FLEET_LATENCY_TYPICAL};
+    return types[g];
+}
+
+int cause_sums_read(struct cause_sums *to, enum cause_group g, struct store *s,
+                    struct store_read *r)
+{
+    struct reading_causes x = {to, g, s, r};
     int e = store_each_block(s, r, true, on_block, &x);
-    for (size_t i = 0; i < ret->list.len && e == 0; i++) {
-        int64_t cause = cause_of(&x, ret->list.data[i].stack);
-        ret->list.data[i].cause = (uint32_t)cause;
+    for (; to->known < to->list.len && e == 0; to->known++) {
+        int64_t cause = cause_of(&x, to->list.data[to->known].stack);
+        to->list.data[to->known].cause = (uint32_t)cause;
         e = (int)MIN(cause, 0);
     }
-    vec_sort(&ret->list, by_request);
     return e;
+}
+
+void cause_sums_sort(struct cause_sums *c)
+{
+    vec_sort(&c->list, by_request);
 }
 
 void cause_sums_release(struct cause_sums *c)
@@ -104,7 +116,7 @@ void cause_sums_release(struct cause_sums *c)
 struct chosen {
     VEC(const struct cause_sum *) list;
     VEC(struct cause_sum) sums;
-    uint64_t ns, count;
+    uint64_t ns[CAUSE_GROUPS], count[CAUSE_GROUPS];
 };
 
 /* The first row of a service and request, if there is one. */
@@ -139,10 +151,11 @@ static int choose(struct chosen *to, const struct cause_sums *c, const char *ser
         e = k < to->sums.len ? 0 : vec_push(&to->sums, ((struct cause_sum){.cause = one->cause}));
         if (e == 0)
             e = vec_push(&to->list, one);
-        if (e == 0)
-            to->sums.data[k].ns += one->ns;
-        to->ns += one->ns;
-        to->count += one->count;
+        for (int g = 0; g < CAUSE_GROUPS && e == 0; g++) {
+            to->sums.data[k].ns[g] += one->ns[g];
+            to->ns[g] += one->ns[g];
+            to->count[g] += one->count[g];
+        }
     }
     vec_sort(&to->sums, by_time);
     return e;
@@ -168,30 +181,49 @@ static int put_place(struct asker *a, struct store_read *r, const struct cause_s
         json_key(a->j, mark ? "object" : "method");
         json_string_n(a->j, f.label + mark, strlen(f.label) - 2 * mark);
     }
-    put_time(a, c->ns, all);
+    put_time(a, c->ns[CAUSES_OF_ALL], all);
     json_end_object(a->j);
     return e;
+}
+
+/* Times of a group are means of its requests. */
+static uint64_t mean_of(const struct chosen *c, const uint64_t *ns, enum cause_group g)
+{
+    return c->count[g] ? ns[g] / c->count[g] : 0;
+}
+
+static void put_group(struct asker *a, const struct chosen *c, const char *key, enum cause_group g)
+{
+    json_key_object(a->j, key);
+    json_key_u64(a->j, "count", c->count[g]);
+    json_key_u64(a->j, "mean_ns", mean_of(c, c->ns, g));
+    json_end_object(a->j);
 }
 
 int cause_sums_put(struct asker *a, struct store_read *r, const struct cause_sums *c,
                    const char *service, const char *request, uint64_t all)
 {
-    struct chosen chosen = {.ns = 0};
+    struct chosen chosen = {.ns = {0}};
     int e = choose(&chosen, c, service, request);
-    json_key_u64(a->j, "with_causes", chosen.count);
-    json_key_u64(a->j, "without_causes", all - MIN(all, chosen.count));
+    json_key_u64(a->j, "with_causes", chosen.count[CAUSES_OF_ALL]);
+    json_key_u64(a->j, "without_causes", all - MIN(all, chosen.count[CAUSES_OF_ALL]));
+    put_group(a, &chosen, "slow", CAUSES_OF_SLOW);
+    put_group(a, &chosen, "typical", CAUSES_OF_TYPICAL);
     json_key_array(a->j, "causes");
     for (size_t i = 0; i < chosen.sums.len && e == 0; i++) {
-        uint32_t cause = chosen.sums.data[i].cause;
+        const struct cause_sum *sum = &chosen.sums.data[i];
+        uint32_t cause = sum->cause;
         size_t shown = 0;
         json_begin_object(a->j);
         json_key_string(a->j, "cause", strpool_get(&c->texts, cause).data);
-        put_time(a, chosen.sums.data[i].ns, chosen.ns);
+        put_time(a, sum->ns[CAUSES_OF_ALL], chosen.ns[CAUSES_OF_ALL]);
+        json_key_u64(a->j, "slow_ns", mean_of(&chosen, sum->ns, CAUSES_OF_SLOW));
+        json_key_u64(a->j, "typical_ns", mean_of(&chosen, sum->ns, CAUSES_OF_TYPICAL));
         json_key_array(a->j, "where");
         for (size_t k = 0; k < chosen.list.len && shown < PLACES && e == 0; k++) {
             if (chosen.list.data[k]->cause != cause)
                 continue;
-            e = put_place(a, r, chosen.list.data[k], chosen.ns);
+            e = put_place(a, r, chosen.list.data[k], chosen.ns[CAUSES_OF_ALL]);
             shown++;
         }
         json_end_array(a->j);

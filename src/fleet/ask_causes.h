@@ -5,25 +5,36 @@
 #include "base/json.h"
 #include "fleet/ask.h"
 
+/* Whose causes: those of all requests, or of the slow or typical ones of a name in its upload. */
+enum cause_group { CAUSES_OF_ALL, CAUSES_OF_SLOW, CAUSES_OF_TYPICAL, CAUSE_GROUPS };
+
 struct cause_sum {
     uint32_t service, request, cause; /* texts of cause_sums.texts */
-    uint64_t stack, ns;
-    uint64_t count; /* requests of which this was the first cause */
+    uint64_t stack;
+    uint64_t ns[CAUSE_GROUPS];
+    uint64_t count[CAUSE_GROUPS]; /* requests of which this was the first cause */
 };
 
 struct cause_sums {
     struct strpool texts;
     VEC(struct cause_sum) list; /* by service and request, the largest first */
+    size_t known;               /* of how many the cause is set */
     struct map at;
 };
 
-/* Reads them; the view is one of the type FLEET_LATENCY. */
-int cause_sums_read(struct cause_sums *ret, struct store *s, struct store_read *r) must_check;
+/* The type of the samples of a group. */
+const char *cause_group_type(enum cause_group g);
+
+/* Adds those of a group; the view is one of its type. After the last one, cause_sums_sort. */
+int cause_sums_read(struct cause_sums *to, enum cause_group g, struct store *s,
+                    struct store_read *r) must_check;
+void cause_sums_sort(struct cause_sums *c);
 void cause_sums_release(struct cause_sums *c);
 
 /*
- * Writes the member "causes" of a request of a service, and how many of `all` such requests the
- * causes describe. The details of the others were not kept.
+ * Writes the member "causes" of a request of a service, how many of `all` such requests the causes
+ * describe, and the number and mean latency of its slow and typical ones. The details of the others
+ * were not kept.
  */
 int cause_sums_put(struct asker *a, struct store_read *r, const struct cause_sums *c,
                    const char *service, const char *request, uint64_t all) must_check;

@@ -256,8 +256,15 @@ int ask_nothing(struct asker *a, const struct fleet_choice *choice, struct buf *
 
 /* ---- names of metrics */
 
-static const char *const metrics[] = {"cpu",   "wall", "allocations", "locks",
-                                      "times", "live", FLEET_LATENCY};
+static const char *const metrics[] = {"cpu",
+                                      "wall",
+                                      "allocations",
+                                      "locks",
+                                      "times",
+                                      "live",
+                                      FLEET_LATENCY,
+                                      FLEET_LATENCY_SLOW,
+                                      FLEET_LATENCY_TYPICAL};
 
 const char *ask_metric(const char *name)
 {

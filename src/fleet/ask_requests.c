@@ -196,12 +196,19 @@ int ask_requests(struct asker *a)
     _cleanup_(cause_sums_release) struct cause_sums causes = {0};
     struct fleet_choice choice = a->q->choice;
     struct store_read *r = NULL;
-    choice.type = FLEET_LATENCY;
-    int e = store_begin(a->store, &choice, &r, a->why);
+    int e = 0;
+    /* The last read is also that of everything else. */
+    for (int g = CAUSE_GROUPS - 1; g >= 0 && e == 0; g--) {
+        store_end(a->store, r);
+        r = NULL;
+        choice.type = cause_group_type((enum cause_group)g);
+        e = store_begin(a->store, &choice, &r, a->why);
+        if (e == 0)
+            e = cause_sums_read(&causes, (enum cause_group)g, a->store, r);
+    }
+    cause_sums_sort(&causes);
     if (e == 0)
         e = store_each_latency(a->store, r, on_latency, &sums);
-    if (e == 0)
-        e = cause_sums_read(&causes, a->store, r);
     if (e == 0)
         e = store_each_finding(a->store, r, on_finding, &slow);
     a->found = sums.list.len || slow.list.len;

@@ -101,8 +101,13 @@ struct fleet_latency {
 /* The finding that something of an upload was not read. */
 #define FLEET_INCOMPLETE "incomplete"
 
-/* The type of samples that say where the latencies of requests went (fleet/reading_causes.h). */
+/*
+ * The types of samples that say where the latencies of requests went (fleet/reading_causes.h):
+ * those of all, of the slowest hundredth of a name in its upload, and of its middle half there.
+ */
 #define FLEET_LATENCY "latency"
+#define FLEET_LATENCY_SLOW "latency_slow"
+#define FLEET_LATENCY_TYPICAL "latency_typical"
 
 /* A finding: something that a recording says about its program. */
 struct fleet_finding {

@@ -21,13 +21,25 @@
 
 enum { TYPICAL_LEAST = 10, CAUSES = 3, NAME_MAX_LEN = 1000 };
 
+/* The groups of requests whose latencies are stored; each has a type of its own. */
+enum { ALL, SLOW, TYPICAL, GROUPS };
+
+/*
+ * How much a request counts in each group: its weight as a multiple of the mean of its name in the
+ * group, so that the sum of all divided by their number is the mean that the recording itself
+ * shows. 0: it is not in the group.
+ */
+struct shares {
+    double of[GROUPS];
+};
+
 struct causes {
     struct batch *b;
     const struct sample_requests *s;
     struct request_ledger *l;
     struct thread_activities activities;
-    uint32_t type;
-    double share; /* the weight of the current request, as a multiple of the mean of its name */
+    uint32_t types[GROUPS];
+    struct shares *shares; /* of each request of the list */
 };
 
 /* "[lock]", "[shop.Stock]": what is no code. */
@@ -68,13 +80,19 @@ static int64_t stack_of(struct causes *c, const struct request_part *p, const ch
 static int add(struct causes *c, const struct request *q, const struct request_part *p,
                const char *method, uint64_t ns, bool first)
 {
+    const struct shares *shares = &c->shares[q - c->s->requests.list.data];
     int64_t stack = stack_of(c, p, method);
-    struct fleet_sample sample = {.type = c->type,
-                                  .stack = (uint32_t)stack,
-                                  .request = c->s->names.data[q->name],
-                                  .count = first, /* so that the counts are those of requests */
-                                  .weight = (uint64_t)((double)ns * c->share + 0.5)};
-    return stack < 0 ? (int)stack : batch_sample(c->b, q->end_ns, sample);
+    int r = (int)MIN(stack, 0);
+    for (int i = 0; i < GROUPS && r == 0; i++) {
+        struct fleet_sample sample = {.type = c->types[i],
+                                      .stack = (uint32_t)stack,
+                                      .request = c->s->names.data[q->name],
+                                      .count = first, /* so that the counts are of requests */
+                                      .weight = (uint64_t)((double)ns * shares->of[i] + 0.5)};
+        if (shares->of[i] > 0)
+            r = batch_sample(c->b, q->end_ns, sample);
+    }
+    return r;
 }
 
 static int add_part(struct causes *c, const struct request *q, const struct request_part *p,
@@ -101,38 +119,74 @@ static bool has_causes(const struct causes *c, const struct request *q)
     return q->weight > 0 && fleet_reading_includes(c->s->how, q->end_ns);
 }
 
-/*
- * Requests stand for different numbers of others. The times of each are multiplied by its share, so
- * that the sum of all divided by their number is the mean that the recording itself shows.
- */
+/* The sum of the weights of those of a name that are in a group, and their number. */
+struct weights {
+    double sum;
+    uint64_t n;
+};
+
+static void set_shares(struct causes *c, int group, const struct weights *weights)
+{
+    const struct requests *requests = &c->s->requests;
+    for (size_t i = 0; i < requests->list.len; i++) {
+        const struct request *q = &requests->list.data[i];
+        const struct weights *w = &weights[q->name];
+        if (has_causes(c, q))
+            c->shares[i].of[group] = (double)q->weight * (double)w->n / w->sum;
+    }
+}
+
+/* Requests stand for different numbers of others. */
+static int share_all(struct causes *c)
+{
+    const struct requests *requests = &c->s->requests;
+    struct weights *weights = calloc(requests->names.len + 1, sizeof(*weights));
+    if (!weights)
+        return -ENOMEM;
+    for (size_t i = 0; i < requests->list.len; i++) {
+        const struct request *q = &requests->list.data[i];
+        if (!has_causes(c, q))
+            continue;
+        weights[q->name].sum += (double)q->weight;
+        weights[q->name].n++;
+    }
+    set_shares(c, ALL, weights);
+    free(weights);
+    return 0;
+}
+
+/* Some of a group of one name; equal: each counts the same. */
+static void share_group(struct causes *c, int group, const uint32_t *list, size_t len, bool equal)
+{
+    const struct request *requests = c->s->requests.list.data;
+    struct weights w = {0};
+    for (size_t i = 0; i < len; i++) {
+        if (!fleet_reading_includes(c->s->how, requests[list[i]].end_ns))
+            continue;
+        w.sum += equal ? 1 : (double)requests[list[i]].weight;
+        w.n++;
+    }
+    for (size_t i = 0; i < len && w.sum > 0; i++)
+        if (fleet_reading_includes(c->s->how, requests[list[i]].end_ns))
+            c->shares[list[i]].of[group] =
+                equal ? 1 : (double)requests[list[i]].weight * (double)w.n / w.sum;
+}
+
 static int add_latencies(struct causes *c)
 {
     const struct requests *requests = &c->s->requests;
-
-    struct mean {
-        double weight;
-        uint64_t n;
-    } *means = calloc(requests->names.len + 1, sizeof(*means));
     struct request_parts parts = {0};
-    int r = means ? 0 : -ENOMEM;
+    int r = 0;
     for (size_t i = 0; i < requests->list.len && r == 0; i++) {
         const struct request *q = &requests->list.data[i];
-        if (!has_causes(c, q))
+        const struct shares *shares = &c->shares[i];
+        if (shares->of[ALL] + shares->of[SLOW] + shares->of[TYPICAL] <= 0)
             continue;
-        means[q->name].weight += (double)q->weight;
-        means[q->name].n++;
-    }
-    for (size_t i = 0; i < requests->list.len && r == 0; i++) {
-        const struct request *q = &requests->list.data[i];
-        if (!has_causes(c, q))
-            continue;
-        c->share = (double)q->weight * (double)means[q->name].n / means[q->name].weight;
         r = request_parts(c->l, q, &parts);
         for (size_t k = 0; k < parts.rows.len && r == 0; k++)
             r = add_part(c, q, &parts.rows.data[k], k == 0);
     }
     request_parts_release(&parts);
-    free(means);
     return r;
 }
 
@@ -188,6 +242,8 @@ static int add_groups(struct causes *c, const struct timeline *t)
         }
         if (r < 0)
             break;
+        share_group(c, SLOW, g.slow.data, g.slow.len, g.equal);
+        share_group(c, TYPICAL, g.typical.data, g.typical.len, false);
         bool slow =
             g.typical.len >= TYPICAL_LEAST && g.slow_mean_ns >= SLOW_FACTOR * g.typical_mean_ns;
         for (size_t k = 0; k < MIN(g.causes.len, (size_t)CAUSES) && slow && r == 0; k++)
@@ -200,20 +256,31 @@ static int add_groups(struct causes *c, const struct timeline *t)
 
 int causes_read(struct batch *b, const char *path, const struct sample_requests *s, struct buf *why)
 {
+    static const char *const types[GROUPS] = {FLEET_LATENCY, FLEET_LATENCY_SLOW,
+                                              FLEET_LATENCY_TYPICAL};
     struct causes c = {.b = b, .s = s};
     _cleanup_(timeline_freep) struct timeline *t = NULL;
     if (!s->any || !s->requests.list.len)
         return 0;
-    int64_t type = batch_type(b, FLEET_LATENCY, "nanoseconds");
-    c.type = (uint32_t)type;
+    c.shares = calloc(s->requests.list.len, sizeof(*c.shares));
+    int r = c.shares ? 0 : -ENOMEM;
+    for (int i = 0; i < GROUPS && r == 0; i++) {
+        int64_t type = batch_type(b, types[i], "nanoseconds");
+        c.types[i] = (uint32_t)type;
+        r = (int)MIN(type, 0);
+    }
     /* Without an index: the file is an upload. */
-    int r = type < 0 ? (int)type : timeline_read(&t, path, UINT64_MAX, NULL, why);
+    if (r == 0)
+        r = timeline_read(&t, path, UINT64_MAX, NULL, why);
     if (r == 0)
         r = request_ledger_new(&c.l, &s->requests, t);
     if (r == 0)
-        r = add_latencies(&c);
+        r = share_all(&c);
     if (r == 0)
         r = add_groups(&c, t);
+    if (r == 0)
+        r = add_latencies(&c);
+    free(c.shares);
     vec_release(&c.activities.rows);
     request_ledger_free(c.l);
     return r;

@@ -6,8 +6,9 @@
 
 /*
  * Adds to the batch where the latencies of requests went: samples of the type FLEET_LATENCY, whose
- * weights add up to the latencies, and what made the slow ones of a name slow, as findings. Returns
- * 0, or a negative errno with the reason in why.
+ * weights add up to the latencies, the same of the slow and of the typical requests of each name,
+ * and what made the slow ones slow, as findings. Returns 0, or a negative errno with the reason in
+ * why.
  */
 int causes_read(struct batch *b, const char *path, const struct sample_requests *s,
                 struct buf *why) must_check;

@@ -287,6 +287,29 @@ static void print_most(struct json_object *causes)
     printf("  %-16s", text);
 }
 
+/*
+ * What the slow requests have more of than the typical ones, in the mean: "lock +61 ms". "-" where
+ * they are not much slower.
+ */
+static void print_why_slow(struct json_object *r)
+{
+    uint64_t slow = number_at(at(r, "slow"), "mean_ns"), more = 0;
+    uint64_t typical = number_at(at(r, "typical"), "mean_ns");
+    struct json_object *causes = at(r, "causes"), *why = NULL;
+    char text[64] = "-", ns[24];
+    for (size_t i = 0; i < length(causes) && typical && slow >= 2 * typical; i++) {
+        struct json_object *c = json_object_array_get_idx(causes, i);
+        uint64_t with = number_at(c, "slow_ns"), usual = number_at(c, "typical_ns");
+        if (with > usual + more) {
+            more = with - usual;
+            why = c;
+        }
+    }
+    if (why)
+        snprintf(text, sizeof(text), "%s +%s", text_at(why, "cause"), format_duration(ns, more));
+    printf("  %-18s", text);
+}
+
 static bool is_listed(struct json_object *list, const char *text)
 {
     for (size_t i = 0; i < length(list); i++)
@@ -302,8 +325,7 @@ static void print_requests(struct json_object *root, size_t limit)
     uint64_t with = 0, without = 0;
     char shown[24];
     printf("     count   errors       mean        p50        p99        max  most of it        "
-           "service, "
-           "request\n");
+           "why slow            service, request\n");
     for (size_t i = 0; i < MIN(length(list), limit); i++) {
         struct json_object *r = json_object_array_get_idx(list, i);
         printf("%10llu  %7llu", (unsigned long long)number_at(r, "count"),
@@ -313,6 +335,7 @@ static void print_requests(struct json_object *root, size_t limit)
                                 ? "< 1 us"
                                 : format_duration(shown, number_at(r, keys[k])));
         print_most(at(r, "causes"));
+        print_why_slow(r);
         with += number_at(r, "with_causes");
         without += number_at(r, "without_causes");
         printf("  %s %s\n", text_at(r, "service"), text_at(r, "request"));

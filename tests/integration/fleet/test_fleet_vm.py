@@ -96,6 +96,10 @@ def test_causes_of_requests_are_those_of_the_recording(jdk, tmp_path, store):
             assert sum(x["share"] for x in row["causes"]) == pytest.approx(1)
             assert [x["ns"] for x in row["causes"]] == sorted(causes.values(), reverse=True)
             assert all(sum(w["ns"] for w in x["where"]) <= x["ns"] for x in row["causes"])
+            # The parts of the slow and of the typical ones add up as well.
+            for group in ("slow", "typical"):
+                parts = sum(x[f"{group}_ns"] for x in row["causes"])
+                assert abs(parts - row[group]["mean_ns"]) <= len(row["causes"]), (name, group, row)
         [wait] = [x for x in rows["GET /lock"]["causes"] if x["cause"] == "lock"]
         assert (wait["where"][0]["object"], wait["where"][0]["method"]) == ("RequestCauses$Store", "RequestCauses$Store.read")
         # The same as stacks; the samples are the requests.
@@ -107,6 +111,14 @@ def test_causes_of_requests_are_those_of_the_recording(jdk, tmp_path, store):
         expected = 0
         for group in lab.read_json("requests", "slow", "--json", out)["groups"]:
             slow, typical = group["slow"], group["typical"]
+            row = rows[group["name"]]
+            for key, known_group in (("slow", slow), ("typical", typical)):
+                assert row[key] == {"count": known_group["count"], "mean_ns": pytest.approx(known_group["mean_ns"], abs=1)}, (key, row, group)
+                sums = {}
+                for cause in group["causes"]:
+                    sums[cause["cause"]] = sums.get(cause["cause"], 0) + cause[f"{key}_ns"]
+                for x in row["causes"]:
+                    assert x[f"{key}_ns"] == pytest.approx(sums.get(x["cause"], 0), abs=len(group["causes"]) + 1), (key, x, group)
             clear = typical["count"] >= 10 and slow["mean_ns"] >= 2 * typical["mean_ns"]
             for cause in group["causes"][:3]:
                 words = f"{group['name']}: {cause['sentence'].split(': ')[0]}"
@@ -123,7 +135,7 @@ def test_causes_of_requests_are_those_of_the_recording(jdk, tmp_path, store):
         shown = lab.jvmscope("fleet", "findings", "--store", c.store).stdout
         assert "held in RequestCauses$Store.compact" in shown and "slow requests: shop 1.8, GET /lock" in shown
         lines = lab.jvmscope("fleet", "requests", "--store", c.store).stdout.splitlines()
-        assert lines[0] == head_in_manual("requests") and any(line.endswith("GET /gc") and " gc " in line for line in lines)
+        assert lines[0] == head_in_manual("requests") and any(line.endswith("GET /gc") and " gc " in line and " gc +" in line for line in lines)
         status, text, _ = c.request("GET", "/v1/fleet/requests")
         assert status == 200 and {r["request"]: r for r in json.loads(text)["requests"]} == rows
 

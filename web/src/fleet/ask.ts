@@ -121,7 +121,9 @@ export interface RequestRow {
   max_ns: number;
   with_causes: number; // the number of requests that they describe; the details of the others were not kept, or only because they were slow
   without_causes: number;
-  causes: { cause: string; ns: number; share: number }[]; // the largest first
+  causes: { cause: string; ns: number; share: number; slow_ns: number; typical_ns: number }[]; // the largest first
+  slow: { count: number; mean_ns: number }; // the slowest hundredth in each upload
+  typical: { count: number; mean_ns: number }; // the middle half
   histogram: [number, number][]; // least latency of a bucket in ns, and how many requests are in it
 }
 

@@ -57,6 +57,13 @@ function useHeat(state: State, from: number, to: number): Heat & { requests: num
 /** What most of the latency went into. */
 const most = (r: RequestRow) => (r.causes.length ? `${r.causes[0].cause} ${percent(r.causes[0].share, 1)}` : "");
 
+/** What the slow requests have more of than the typical ones, if they take at least twice as long. */
+function whySlow(r: RequestRow) {
+  if (!r.typical.mean_ns || r.slow.mean_ns < 2 * r.typical.mean_ns) return "";
+  const why = r.causes.reduce((a, b) => (b.slow_ns - b.typical_ns > a.slow_ns - a.typical_ns ? b : a));
+  return `${why.cause} +${duration(why.slow_ns - why.typical_ns)}`;
+}
+
 /** Those slow requests whose recordings can be fetched. */
 function Slowest({ rows }: { rows: SlowRow[] }) {
   if (!rows.length) return null;
@@ -107,10 +114,10 @@ export function RequestsView({ state, change, known }: ViewProps) {
           const row = data.requests[[...s].find((k) => k !== chosen) ?? -1];
           change({ request: row?.request ?? "" });
         }}
-        rows={data.requests.map((r, key) => ({ key, cells: [r.service, r.request, r.count, r.errors, r.mean_ns, percentile(r.p50_ns, "p50_ns", r.upper_bounds), percentile(r.p99_ns, "p99_ns", r.upper_bounds), percentile(r.p999_ns, "p999_ns", r.upper_bounds), r.max_ns, most(r)] }))}
+        rows={data.requests.map((r, key) => ({ key, cells: [r.service, r.request, r.count, r.errors, r.mean_ns, percentile(r.p50_ns, "p50_ns", r.upper_bounds), percentile(r.p99_ns, "p99_ns", r.upper_bounds), percentile(r.p999_ns, "p999_ns", r.upper_bounds), r.max_ns, most(r), whySlow(r)] }))}
         columns={[
           { title: "Service", minor: true }, { title: "Request", name: true }, { title: "Count", numeric: true, format: count }, { title: "Errors", numeric: true, format: count },
-          { title: "Mean", ...time }, { title: "p50", ...rank, minor: true }, { title: "p99", ...rank }, { title: "p99.9", ...rank, minor: true }, { title: "Max", ...time }, { title: "Most of it" },
+          { title: "Mean", ...time }, { title: "p50", ...rank, minor: true }, { title: "p99", ...rank }, { title: "p99.9", ...rank, minor: true }, { title: "Max", ...time }, { title: "Most of it" }, { title: "Why slow" },
         ]} />
       <Slowest rows={data.slowest.filter((r) => !state.request || r.request === state.request)} />
     </main>
