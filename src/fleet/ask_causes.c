@@ -9,23 +9,49 @@
 /* Of a cause, the places with the most time are shown. */
 enum { PLACES = 10 };
 
+#define NO_TEXT UINT32_MAX
+
 struct reading_causes {
     struct cause_sums *to;
     enum cause_group group;
     struct store *s;
     struct store_read *r;
+    /* The places of stacks, whose numbers are those of this read. */
+    VEC(struct cause_place) places;
+    struct map by_stack;
 };
 
 /* The stack says the cause, "[lock]", then perhaps what it was about, "[Stock]", and the method. */
-static int64_t cause_of(struct reading_causes *x, uint64_t stack)
+static int read_place(struct reading_causes *x, uint64_t stack, struct cause_place *ret)
 {
     struct store_stack path;
-    struct store_frame f = {"", FLEET_MARK};
     int e = store_stack(x->s, x->r, stack, &path);
-    if (e == 0 && path.depth)
-        e = store_frame(x->s, x->r, path.frames[0], &f);
-    size_t len = strlen(f.label);
-    return e < 0 ? e : strpool_add(&x->to->texts, f.label + (len > 1), len > 1 ? len - 2 : len);
+    *ret = (struct cause_place){NO_TEXT, NO_TEXT, NO_TEXT};
+    for (size_t i = 0; e == 0 && i < path.depth; i++) {
+        struct store_frame f;
+        e = store_frame(x->s, x->r, path.frames[i], &f);
+        if (e < 0)
+            break;
+        size_t len = strlen(f.label), mark = f.kind == FLEET_MARK && len > 1;
+        int64_t text = strpool_add(&x->to->texts, f.label + mark, len - 2 * mark);
+        *(i == 0 ? &ret->cause : mark ? &ret->object : &ret->method) = (uint32_t)text;
+        e = (int)MIN(text, 0);
+    }
+    return e;
+}
+
+static int find_place(struct reading_causes *x, uint64_t stack, struct cause_place *ret)
+{
+    bool added = false;
+    uint64_t *at = map_at(&x->by_stack, hash_bytes(&stack, sizeof(stack)), x->places.len, &added);
+    int e = at ? 0 : -ENOMEM;
+    if (e == 0 && added)
+        e = read_place(x, stack, ret);
+    if (e == 0 && added)
+        e = vec_push(&x->places, *ret);
+    if (e == 0)
+        *ret = x->places.data[*at];
+    return e;
 }
 
 static int add_entry(struct reading_causes *x, uint32_t service, const struct fleet_entry *e)
@@ -37,10 +63,14 @@ static int add_entry(struct reading_causes *x, uint32_t service, const struct fl
     int64_t request = strpool_add(&c->texts, name, strlen(name));
     if (request < 0)
         return (int)request;
-    const uint64_t key[] = {service, (uint64_t)request, e->stack};
+    struct cause_place p;
+    int r = find_place(x, e->stack, &p);
+    if (r < 0)
+        return r;
+    const uint32_t key[] = {service, (uint32_t)request, p.cause, p.object, p.method};
     bool added = false;
     uint64_t *at = map_at(&c->at, hash_bytes(key, sizeof(key)), c->list.len, &added);
-    struct cause_sum one = {service, (uint32_t)request, 0, e->stack, {0}, {0}};
+    struct cause_sum one = {service, (uint32_t)request, p, {0}, {0}};
     if (!at || (added && vec_push(&c->list, one) < 0))
         return -ENOMEM;
     c->list.data[*at].ns[x->group] += e->weight;
@@ -63,7 +93,7 @@ static int by_time(const void *left, const void *right)
 {
     const struct cause_sum *a = left, *b = right;
     uint64_t m = a->ns[CAUSES_OF_ALL], n = b->ns[CAUSES_OF_ALL];
-    return m != n ? (m < n) - (m > n) : (a->stack > b->stack) - (a->stack < b->stack);
+    return m != n ? (m < n) - (m > n) : memcmp(&a->place, &b->place, sizeof(a->place));
 }
 
 /* -1, 0 or 1: whether the service and the request of a row come before, are, or come after two. */
@@ -90,13 +120,10 @@ const char *cause_group_type(enum cause_group g)
 int cause_sums_read(struct cause_sums *to, enum cause_group g, struct store *s,
                     struct store_read *r)
 {
-    struct reading_causes x = {to, g, s, r};
+    struct reading_causes x = {.to = to, .group = g, .s = s, .r = r};
     int e = store_each_block(s, r, true, on_block, &x);
-    for (; to->known < to->list.len && e == 0; to->known++) {
-        int64_t cause = cause_of(&x, to->list.data[to->known].stack);
-        to->list.data[to->known].cause = (uint32_t)cause;
-        e = (int)MIN(cause, 0);
-    }
+    vec_release(&x.places);
+    map_release(&x.by_stack);
     return e;
 }
 
@@ -146,9 +173,11 @@ static int choose(struct chosen *to, const struct cause_sums *c, const char *ser
         size_t k = 0;
         if (place_of(one, (uint32_t)s, (uint32_t)q) != 0)
             break;
-        while (k < to->sums.len && to->sums.data[k].cause != one->cause)
+        while (k < to->sums.len && to->sums.data[k].place.cause != one->place.cause)
             k++;
-        e = k < to->sums.len ? 0 : vec_push(&to->sums, ((struct cause_sum){.cause = one->cause}));
+        e = k < to->sums.len
+                ? 0
+                : vec_push(&to->sums, ((struct cause_sum){.place = {.cause = one->place.cause}}));
         if (e == 0)
             e = vec_push(&to->list, one);
         for (int g = 0; g < CAUSE_GROUPS && e == 0; g++) {
@@ -167,23 +196,20 @@ static void put_time(struct asker *a, uint64_t ns, uint64_t all)
     ask_put_double(a->j, "share", all ? (double)ns / (double)all : 0);
 }
 
-static int put_place(struct asker *a, struct store_read *r, const struct cause_sum *c, uint64_t all)
+static void put_text(struct asker *a, const struct cause_sums *c, const char *key, uint32_t text)
 {
-    struct store_stack path;
-    int e = store_stack(a->store, r, c->stack, &path);
+    if (text != NO_TEXT)
+        json_key_string(a->j, key, strpool_get(&c->texts, text).data);
+}
+
+static void put_place(struct asker *a, const struct cause_sums *c, const struct cause_sum *row,
+                      uint64_t all)
+{
     json_begin_object(a->j);
-    for (size_t i = 1; e == 0 && i < path.depth; i++) {
-        struct store_frame f;
-        e = store_frame(a->store, r, path.frames[i], &f);
-        if (e < 0)
-            break;
-        size_t mark = f.kind == FLEET_MARK && strlen(f.label) > 1;
-        json_key(a->j, mark ? "object" : "method");
-        json_string_n(a->j, f.label + mark, strlen(f.label) - 2 * mark);
-    }
-    put_time(a, c->ns[CAUSES_OF_ALL], all);
+    put_text(a, c, "object", row->place.object);
+    put_text(a, c, "method", row->place.method);
+    put_time(a, row->ns[CAUSES_OF_ALL], all);
     json_end_object(a->j);
-    return e;
 }
 
 /* Times of a group are means of its requests. */
@@ -200,8 +226,8 @@ static void put_group(struct asker *a, const struct chosen *c, const char *key, 
     json_end_object(a->j);
 }
 
-int cause_sums_put(struct asker *a, struct store_read *r, const struct cause_sums *c,
-                   const char *service, const char *request, uint64_t all)
+int cause_sums_put(struct asker *a, const struct cause_sums *c, const char *service,
+                   const char *request, uint64_t all)
 {
     struct chosen chosen = {.ns = {0}};
     int e = choose(&chosen, c, service, request);
@@ -210,20 +236,20 @@ int cause_sums_put(struct asker *a, struct store_read *r, const struct cause_sum
     put_group(a, &chosen, "slow", CAUSES_OF_SLOW);
     put_group(a, &chosen, "typical", CAUSES_OF_TYPICAL);
     json_key_array(a->j, "causes");
-    for (size_t i = 0; i < chosen.sums.len && e == 0; i++) {
+    for (size_t i = 0; e == 0 && i < chosen.sums.len; i++) {
         const struct cause_sum *sum = &chosen.sums.data[i];
-        uint32_t cause = sum->cause;
+        uint32_t cause = sum->place.cause;
         size_t shown = 0;
         json_begin_object(a->j);
-        json_key_string(a->j, "cause", strpool_get(&c->texts, cause).data);
+        put_text(a, c, "cause", cause);
         put_time(a, sum->ns[CAUSES_OF_ALL], chosen.ns[CAUSES_OF_ALL]);
         json_key_u64(a->j, "slow_ns", mean_of(&chosen, sum->ns, CAUSES_OF_SLOW));
         json_key_u64(a->j, "typical_ns", mean_of(&chosen, sum->ns, CAUSES_OF_TYPICAL));
         json_key_array(a->j, "where");
-        for (size_t k = 0; k < chosen.list.len && shown < PLACES && e == 0; k++) {
-            if (chosen.list.data[k]->cause != cause)
+        for (size_t k = 0; k < chosen.list.len && shown < PLACES; k++) {
+            if (chosen.list.data[k]->place.cause != cause)
                 continue;
-            e = put_place(a, r, chosen.list.data[k], chosen.ns[CAUSES_OF_ALL]);
+            put_place(a, c, chosen.list.data[k], chosen.ns[CAUSES_OF_ALL]);
             shown++;
         }
         json_end_array(a->j);

@@ -8,9 +8,14 @@
 /* Whose causes: those of all requests, or of the slow or typical ones of a name in its upload. */
 enum cause_group { CAUSES_OF_ALL, CAUSES_OF_SLOW, CAUSES_OF_TYPICAL, CAUSE_GROUPS };
 
+/* Texts of cause_sums.texts; NO_TEXT: none. */
+struct cause_place {
+    uint32_t cause, object, method;
+};
+
 struct cause_sum {
-    uint32_t service, request, cause; /* texts of cause_sums.texts */
-    uint64_t stack;
+    uint32_t service, request; /* texts of cause_sums.texts */
+    struct cause_place place;
     uint64_t ns[CAUSE_GROUPS];
     uint64_t count[CAUSE_GROUPS]; /* requests of which this was the first cause */
 };
@@ -18,7 +23,6 @@ struct cause_sum {
 struct cause_sums {
     struct strpool texts;
     VEC(struct cause_sum) list; /* by service and request, the largest first */
-    size_t known;               /* of how many the cause is set */
     struct map at;
 };
 
@@ -36,5 +40,5 @@ void cause_sums_release(struct cause_sums *c);
  * describe, and the number and mean latency of its slow and typical ones. The details of the others
  * were not kept.
  */
-int cause_sums_put(struct asker *a, struct store_read *r, const struct cause_sums *c,
-                   const char *service, const char *request, uint64_t all) must_check;
+int cause_sums_put(struct asker *a, const struct cause_sums *c, const char *service,
+                   const char *request, uint64_t all) must_check;

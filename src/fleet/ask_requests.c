@@ -56,7 +56,7 @@ static int compare_requests(const void *left, const void *right)
     return c ? c : strcmp(a->request, b->request);
 }
 
-static int put_request(struct asker *a, struct store_read *r, const struct request_sum *s,
+static int put_request(struct asker *a, const struct request_sum *s,
                        const struct cause_sums *causes)
 {
     static const struct {
@@ -90,7 +90,7 @@ static int put_request(struct asker *a, struct store_read *r, const struct reque
         json_end_array(j);
     }
     json_end_array(j);
-    int e = cause_sums_put(a, r, causes, s->service, s->request, s->count);
+    int e = cause_sums_put(a, causes, s->service, s->request, s->count);
     json_end_object(j);
     return e;
 }
@@ -216,7 +216,7 @@ int ask_requests(struct asker *a)
     json_key_array(a->j, "requests");
     for (size_t i = 0; e == 0 && i < sums.list.len; i++)
         if (!a->q->limit || i < a->q->limit)
-            e = put_request(a, r, &sums.list.data[i], &causes);
+            e = put_request(a, &sums.list.data[i], &causes);
     json_end_array(a->j);
     json_key_array(a->j, "slowest");
     for (size_t i = 0; e == 0 && i < slow.list.len; i++)

@@ -489,7 +489,7 @@ def test_names_that_choose_nothing_are_said(tmp_path, store):
         assert fleet(c, "requests", "--service", "pay")["nothing"] == "there are no requests of service pay"
         assert fleet(c, "diff", "--version", "1.8", "--base", "version=1.6")["nothing"] == "base: version 1.6 chooses nothing; there are (none), 1.7, 1.8"
         assert "  pay (no version)\n" in lab.output("fleet", "services", "--store", c.store), "an empty version reads like none at all"
-        known = "cpu, wall, allocations, locks, times, live, latency"
+        known = "cpu, wall, allocations, locks, times, live, latency, latency_slow, latency_typical"
         for where in (("--store", c.store), ("--collector", f"http://127.0.0.1:{c.port}")):
             done = lab.jvmscope("fleet", "top", "--metric", "nosuch", *where)
             assert done.returncode == (2 if where[0] == "--store" else 1) and not done.stdout
