@@ -145,6 +145,30 @@ static bool is_counted(const struct profile *p, enum profile_metric metric)
            (metric == PROFILE_ALLOCATION && p->sites.len && !p->series[metric].estimated);
 }
 
+/* Whether samples of a metric belong to threads: counts may be merged over all of them. */
+static bool has_threads(const struct profile *p, enum profile_metric metric)
+{
+    const struct profile_samples *samples = &p->series[metric].samples;
+    for (size_t i = 0; i < samples->len; i++) {
+        const struct profile_thread *t = &p->threads.data[samples->data[i].thread];
+        if (profile_text(p, t->name).len || (t->id && t->id != UINT64_MAX))
+            return true;
+    }
+    return false;
+}
+
+const char *reading_whole_only(const struct profile_filter *f, const struct profile *p,
+                               enum profile_metric metric)
+{
+    if (!is_counted(p, metric))
+        return NULL;
+    if (f->from_ns || f->to_ns)
+        return "--from and --to cannot select a part of what is counted";
+    return f->thread && !has_threads(p, metric)
+               ? "--thread cannot select a part of what is counted for all threads together"
+               : NULL;
+}
+
 int reading_metric(const struct selection *s, const struct profile *p, const char *path,
                    enum profile_metric *ret)
 {
@@ -152,9 +176,9 @@ int reading_metric(const struct selection *s, const struct profile *p, const cha
         bool wanted = !s->metric || strcmp(s->metric, profile_metrics[i].name) == 0;
         if (wanted && (p->series[i].samples.len || s->metric)) {
             *ret = (enum profile_metric)i;
-            if ((s->filter.from_ns || s->filter.to_ns) && is_counted(p, *ret))
-                return complain(path, "--from and --to cannot select a part of what is counted",
-                                "counts are those of the whole recording");
+            const char *whole_only = reading_whole_only(&s->filter, p, *ret);
+            if (whole_only)
+                return complain(path, whole_only, "counts are those of the whole recording");
             if (p->series[i].samples.len)
                 return 0;
             return complain(path, "holds none of this metric", s->metric);

@@ -38,5 +38,12 @@ bool reading_check(const struct selection *s, struct profile *p, const char *pat
 int reading_metric(const struct selection *s, const struct profile *p, const char *path,
                    enum profile_metric *ret);
 
+/*
+ * Returns why a selection cannot apply to a metric that consists of counts of the whole recording,
+ * or NULL if it can.
+ */
+const char *reading_whole_only(const struct profile_filter *f, const struct profile *p,
+                               enum profile_metric metric);
+
 /* Formats a weight in the metric's unit: "123", "1.5 MiB" or "2.1 s". Returns text. */
 char *format_weight(char text[24], enum profile_metric metric, uint64_t weight);

@@ -334,7 +334,10 @@ static int print_report(const struct report *o, const struct selection *s, const
     print_times(&v);
     print_sampler(&v);
     for (int m = 0; m < PROFILE_METRICS; m++) {
-        if (m != (int)metric && p->series[m].samples.len)
+        const char *whole_only = reading_whole_only(&s->filter, p, (enum profile_metric)m);
+        if (whole_only)
+            printf("  left out: %s: %s\n", profile_metrics[m].title, whole_only);
+        else if (m != (int)metric && p->series[m].samples.len)
             printf("  also there: %s (--metric %s)\n", profile_metrics[m].title,
                    profile_metrics[m].name);
     }
@@ -430,6 +433,17 @@ static int put_metric(struct json *j, const struct profile *p, const struct prof
     return r;
 }
 
+/* The metrics that are left out because they are counts of the whole recording. */
+static void put_not_selected(struct json *j, const struct profile *p,
+                             const struct profile_filter *filter)
+{
+    json_key_array(j, "not_selected");
+    for (int m = 0; m < PROFILE_METRICS; m++)
+        if (reading_whole_only(filter, p, (enum profile_metric)m))
+            json_string(j, profile_metrics[m].name);
+    json_end_array(j);
+}
+
 static int print_json(const struct selection *s, const struct profile *p, const char *path)
 {
     enum profile_metric only = PROFILE_CPU;
@@ -444,8 +458,10 @@ static int print_json(const struct selection *s, const struct profile *p, const 
         json_key_u64(&j, "span_ns", span);
     int r = 0;
     for (int m = 0; m < PROFILE_METRICS && r == 0; m++)
-        if (!s->metric || m == (int)only)
+        if ((!s->metric || m == (int)only) &&
+            !reading_whole_only(&s->filter, p, (enum profile_metric)m))
             r = put_metric(&j, p, &s->filter, (enum profile_metric)m);
+    put_not_selected(&j, p, &s->filter);
     if (r < 0)
         return complain_errno(path, "cannot rank", r);
     losses_json_of_file(path, NULL, p->lost_any, &j);

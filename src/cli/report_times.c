@@ -4,6 +4,7 @@
  */
 #include "base/map.h"
 #include "base/parse.h"
+#include "cli/reading.h"
 #include "cli/report.h"
 #include "profile/call_interval.h"
 #include "profile/profile.h"
@@ -418,14 +419,15 @@ static void json_times(struct json *j, const struct times_table *t, const struct
 int report_exact_print(const struct profile *p, const struct profile_filter *filter, size_t limit)
 {
     int r = 0;
-    if (p->calls.len) {
+    if (p->calls.len && !reading_whole_only(filter, p, PROFILE_EXACT)) {
         struct times_table t = {0};
         r = times_table(&t, p, filter);
         if (r == 0)
             print_times(&t, p, limit);
         times_release(&t);
     }
-    return r == 0 && p->sites.len ? report_sites_print(p, filter, limit) : r;
+    bool sites = p->sites.len && !reading_whole_only(filter, p, PROFILE_ALLOCATION);
+    return r == 0 && sites ? report_sites_print(p, filter, limit) : r;
 }
 
 int report_times_json(struct json *j, const struct profile *p, const struct profile_filter *filter)

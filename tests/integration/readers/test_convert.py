@@ -370,6 +370,19 @@ def test_what_counts_have_not_is_said(tmp_path):
         for part in (("--from", "1ms"), ("--to", "10s"), ("--from", "0s", "--to", "50ms")):
             done = lab.jvmscope(*words, *part)
             assert (done.returncode, done.stdout) == (1, "") and "cannot select a part of what is counted" in done.stderr, (words, part, done)
+    # Beside samples, the counts are left out of a part, and of what one thread did where they are those of all threads together.
+    both = tmp_path / "both.jfr"
+    done = jdk.java("Amounts", jvm=(jdk.agent(f"cpu=samples,interval=1ms,alloc=exact,format=r,file={both}"),))
+    assert done.returncode == 0, done.stderr
+    whole = lab.read_json("report", "--json", both)
+    assert whole["not_selected"] == [] and whole["allocations"]["sites"]
+    for part in (("--from", "1ms"), ("--thread", "main")):
+        found = lab.read_json("report", "--json", *part, both)
+        assert found["not_selected"] == ["allocations"] and "allocations" not in found and "samples" in found, part
+        shown = lab.output("report", *part, both)
+        assert "  left out: Allocated bytes: " in shown and "class and site" not in shown, shown
+        done = lab.jvmscope("report", "--metric", "allocations", *part, both)
+        assert (done.returncode, done.stdout) == (1, "") and "cannot select a part of what is counted" in done.stderr, done
     for extension in (".json", ".pftrace", ".trcxml"):
         other = tmp_path / f"x{extension}"
         done = lab.jvmscope("convert", out, "-o", other)
