@@ -77,6 +77,39 @@ static void add_readings(struct activity_reading *r)
     }
 }
 
+/*
+ * The VM counts a safepoint a moment before or after the time that its event has, so an event this
+ * close to a reading may be on either side of it.
+ */
+#define READING_SLACK_NS INT64_C(10000000)
+
+/*
+ * The VM's own count between the first and the last reading. A recording that was cut out of a
+ * longer one begins before the one and ends after the other, and has events there. Where no event
+ * is missing between the readings, the sum of all events is exact, and the count is not needed.
+ */
+static void add_totals(struct activity_reading *r)
+{
+    struct vm_activity *v = r->out;
+    const struct activity_totals *a = &r->totals.data[0], *b = &r->totals.data[r->totals.len - 1];
+    struct vm_totals all = {0}, counted = {b->t.count - a->t.count, b->t.time_ns - a->t.time_ns,
+                                           b->t.sync_ns - a->t.sync_ns};
+    uint64_t between = 0;
+    for (size_t i = 0; i < v->safepoints.len; i++) {
+        const struct vm_safepoint *s = &v->safepoints.data[i];
+        int64_t end_ns = s->start_ns + (int64_t)s->total_ns;
+        bool outside = end_ns <= a->ns || end_ns > b->ns;
+        between += end_ns > a->ns - READING_SLACK_NS && s->start_ns <= b->ns + READING_SLACK_NS;
+        all =
+            (struct vm_totals){all.count + 1, all.time_ns + s->total_ns, all.sync_ns + s->sync_ns};
+        if (outside)
+            counted = (struct vm_totals){counted.count + 1, counted.time_ns + s->total_ns,
+                                         counted.sync_ns + s->sync_ns};
+    }
+    v->has_totals = true;
+    v->totals = v->safepoint_ends && between >= b->t.count - a->t.count ? all : counted;
+}
+
 static void put_together(struct activity_reading *r)
 {
     struct vm_activity *v = r->out;
@@ -108,12 +141,8 @@ static void put_together(struct activity_reading *r)
     vm_sort_pools(v);
     SORT(v->deoptimizations, by_count);
     SORT(r->totals, by_ns);
-    if (r->totals.len && !r->filter->from_ns && !r->filter->to_ns) {
-        const struct vm_totals *a = &r->totals.data[0].t, *b = &r->totals.data[r->totals.len - 1].t;
-        v->has_totals = true;
-        v->totals = (struct vm_totals){b->count - a->count, b->time_ns - a->time_ns,
-                                       b->sync_ns - a->sync_ns};
-    }
+    if (r->totals.len && !r->filter->from_ns && !r->filter->to_ns)
+        add_totals(r);
 }
 
 /* ---- who was late ---- */

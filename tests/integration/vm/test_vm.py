@@ -3,7 +3,9 @@
 import json
 import re
 import statistics
+import struct
 import subprocess
+import time
 
 import pytest
 
@@ -16,9 +18,18 @@ NUMBERS_GROW = ["unshare", "--pid", "--fork", "--mount", "--propagation", "uncha
                 'mount -t proc proc /proc && echo 94 >/proc/sys/kernel/ns_last_pid && exec "$@"', "-"]
 
 
-def run(jdk, out, *options, words="events=y", program=("1",), inside=()):
-    return jdk.run(*inside, "java", "-Xmx100m", "-Xmn16m", *options, f"-agentpath:{lab.BUILD}/libhprof.so={words},format=r,file={out}",
+def run(jdk, out, *options, words="events=y", program=("1",), inside=(), form="format=r,"):
+    return jdk.run(*inside, "java", "-Xmx100m", "-Xmn16m", *options, f"-agentpath:{lab.BUILD}/libhprof.so={words},{form}file={out}",
                    "-cp", lab.compiled(PROGRAM), PROGRAM, *program)
+
+
+def window(path):
+    """Returns when a recording begins and ends, in ns since 1970, according to the headers of its chunks."""
+    data, at, start, end = path.read_bytes(), 0, None, 0
+    while at < len(data):
+        size, _, _, begun, lasts = struct.unpack(">5q", data[at + 8:at + 48])
+        start, end, at = start or begun, max(end, begun + lasts), at + size
+    return start, end
 
 
 def shown(out, *options):
@@ -120,6 +131,27 @@ def test_totals_are_those_of_the_log(version, collector, tmp_path):
     assert len(heaps) > 10 and all(c["after_bytes"] <= c["capacity_bytes"] or not c["capacity_bytes"] for c in heaps)
     if version >= 9:  # JDK 8 says what the heap held up to 50 ms before
         assert collections["allocated_bytes"] > 100 << 20
+
+
+@pytest.mark.jdks(17, 25)
+def test_totals_of_a_part_are_those_of_the_log(jdk, tmp_path):
+    """The VM's own count is read once in a while, and a part begins and ends between two readings."""
+    ring, part, log = tmp_path / "r.ring", tmp_path / "part.jfr", tmp_path / "vm.log"
+    done = run(jdk, ring, f"-Xlog:safepoint=info:file={log}:tn,tg", words="always=y,maxsize=16m,budget=100%", program=("5",), form="")
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    to_epoch = time.time_ns() - time.monotonic_ns()
+    done = lab.jvmscope("dump", "--last", "2500ms", "-o", part, ring)
+    assert done.returncode == 0, done.stderr
+    vm = shown(part)
+    start, end = (ns - to_epoch for ns in window(part))
+    stops = [(int(m[1]) - int(m[3]), int(m[3]), int(m[2])) for m in
+             re.finditer(r"\[(\d+)ns\].*Reaching safepoint: (\d+) ns.* Total: (\d+) ns", log.read_text())]
+    stops = [s for s in stops if start <= s[0] < end]
+    safepoints = vm["safepoints"]
+    assert len(stops) > 100 and abs(safepoints["count"] - len(stops)) <= max(2, 0.01 * len(stops)), (safepoints["count"], len(stops))
+    assert safepoints["time_ns"] == pytest.approx(sum(s[1] for s in stops), rel=0.01)
+    assert safepoints["way_ns"] == pytest.approx(sum(s[2] for s in stops), rel=0.01, abs=10**6)
+    assert safepoints["each_known"] == safepoints["count"] == sum(o["count"] for o in safepoints["operations"])
 
 
 @pytest.mark.parametrize("version, collector", [(11, "G1"), (17, "Serial"), (25, "Serial")])
