@@ -326,7 +326,9 @@ static int send_and_fetch(const struct command *self, const char *operand,
     struct ring_status ring;
     if (ring_status_read(buf_str(&before), &ring))
         return ring_send(self, &vm, verb, &ring, file, options->output, options->last_ns, ends);
-    if (options->last_ns)
+    /* The agent says what has ended a recording that was always on. */
+    _cleanup_free_ char *failed = agent_answer_value(buf_str(&before), "last_error", 0);
+    if (options->last_ns && !failed)
         return complain(self->name, "--last is for a recording that is always on",
                         "begin one with: jvmscope attach --always PID");
     /* Kept open, because a VM that ends takes its mounts with it. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hotspot/memory.h"
 
+#include "base/backed.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -76,6 +78,8 @@ static void on_fault(int signal_number, siginfo_t *info, void *context)
         __atomic_fetch_add(&faults, 1, __ATOMIC_RELAXED);
         return;
     }
+    if (signal_number == SIGBUS && info->si_code > 0 && backed_replace(info->si_addr))
+        return;
     pass_on(&previous[signal_number == SIGBUS], signal_number, info, context);
 }
 

@@ -278,6 +278,7 @@ struct jfr_writer {
     _Atomic uint64_t bytes, chunks, unresolved, lost_constants;
     /* The result of the last attempt to grow (0 when it succeeded), and the last failure. */
     _Atomic int error, failure;
+    atomic_bool lost; /* another process cut the file short: nothing of it is usable any more */
     struct map methods;              /* the owner's method number -> struct method_info * */
     uint64_t opened_ns, reported_ns; /* reported_ns: losses are reported up to here */
     uint64_t constant_bytes;         /* number written so far */
@@ -344,7 +345,8 @@ uint64_t losses_of_events(const struct jfr_writer *w, enum lost_reason reason);
 void losses_write(struct jfr_writer *w, bool last);
 
 /* ---- region.c ---- */
-int region_new(struct region **ret, int fd, uint64_t file_offset, uint64_t bytes) must_check;
+int region_new(struct jfr_writer *w, struct region **ret, uint64_t file_offset,
+               uint64_t bytes) must_check;
 void region_free(struct region *r);
 /*
  * Makes at least `least` blocks free for events, and more when the pace requires it. Called by the

@@ -3,6 +3,7 @@
  * Provides room in the file: mapped parts whose blocks are allocated in advance, so that no store
  * can hit a full disk.
  */
+#include "base/backed.h"
 #include "base/pages.h"
 #include "jfr/internal.h"
 
@@ -14,7 +15,7 @@
 #define MAX_STEP 4096u /* 32 MiB */
 #define COVER    8192u /* the number of blocks in one pad, because an event's size has 28 bits */
 
-int region_new(struct region **ret, int fd, uint64_t file_offset, uint64_t bytes)
+int region_new(struct jfr_writer *w, struct region **ret, uint64_t file_offset, uint64_t bytes)
 {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     uint64_t lead = file_offset % page;
@@ -33,12 +34,14 @@ int region_new(struct region **ret, int fd, uint64_t file_offset, uint64_t bytes
          * The mapping extends beyond the end of the file; only what region_grow has allocated is
          * touched.
          */
-        void *map = mmap(NULL, r->map_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+        void *map = mmap(NULL, r->map_len, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd,
                          (off_t)(file_offset - lead));
         if (map == MAP_FAILED)
             error = errno;
         else
             r->map = map;
+        if (!error)
+            error = -backed_add(map, r->map_len, &w->lost);
     }
     if (error) {
         region_free(r);
@@ -53,6 +56,7 @@ void region_free(struct region *r)
 {
     if (!r)
         return;
+    backed_remove(r->map);
     if (r->map)
         munmap(r->map, r->map_len);
     free(r->span);

@@ -2,6 +2,7 @@
 /* A ring of chunks in a file of a fixed size (ring.h). */
 #include "jfr/ring.h"
 
+#include "base/backed.h"
 #include "jfr/internal.h"
 
 #include <fcntl.h>
@@ -63,9 +64,12 @@ int ring_create(struct jfr_writer *w)
     void *head = mmap(NULL, JFR_RING_HEAD, PROT_READ | PROT_WRITE, MAP_SHARED, w->fd, 0);
     if (head == MAP_FAILED)
         return -errno;
+    g->head = head;
+    int error = backed_add(head, JFR_RING_HEAD, &w->lost);
+    if (error)
+        return error;
     /* Without this the kernel reads megabytes of the file ahead when the head is touched. */
     (void)madvise(head, JFR_RING_HEAD, MADV_RANDOM);
-    g->head = head;
     *g->head = (struct jfr_ring_head){.version = JFR_RING_VERSION,
                                       .segments = htole32(g->segments),
                                       .pid = htole32((uint32_t)getpid()),
@@ -81,6 +85,7 @@ int ring_create(struct jfr_writer *w)
 
 void ring_release(struct jfr_writer *w)
 {
+    backed_remove(w->ring.head);
     if (w->ring.head)
         munmap(w->ring.head, JFR_RING_HEAD);
     w->ring.head = NULL;
@@ -132,7 +137,7 @@ static int make_chunk(struct jfr_writer *w, uint32_t segment, uint32_t number, s
 {
     struct ring *g = &w->ring;
     struct region *r;
-    int error = region_new(&r, w->fd, segment_offset(g, segment), g->segment_bytes);
+    int error = region_new(w, &r, segment_offset(g, segment), g->segment_bytes);
     if (error)
         return error;
     set_entry(g, segment, 0);

@@ -92,7 +92,7 @@ static uint64_t window_bytes(const struct jfr_writer *w)
 static int first_chunk(struct jfr_writer *w)
 {
     struct region *r;
-    int ret = region_new(&r, w->fd, 0, window_bytes(w));
+    int ret = region_new(w, &r, 0, window_bytes(w));
     if (ret)
         return ret;
     w->chunk.region = r;
@@ -229,10 +229,21 @@ void update_fully(struct jfr_writer *w)
 
 static int rotate(struct jfr_writer *w);
 
+bool jfr_writer_is_cut(struct jfr_writer *w)
+{
+    struct stat st;
+    uint64_t end = atomic_load(&w->bytes);
+    if (!atomic_load(&w->closed) && fstat(w->fd, &st) == 0 && (uint64_t)st.st_size < end)
+        atomic_store(&w->lost, true);
+    return atomic_load(&w->lost);
+}
+
 static int do_work(struct jfr_writer *w)
 {
     if (atomic_load(&w->closed))
         return -EBADF;
+    if (jfr_writer_is_cut(w))
+        return -ESTALE;
     int ret = region_grow(w, 4 * w->n_slots);
     region_prefault(w);
     atomic_store(&w->error, ret == -EAGAIN ? 0 : ret);
@@ -324,7 +335,7 @@ static int rotate(struct jfr_writer *w)
         return -EAGAIN; /* the writers were faster; try again in the next round */
     struct region *fresh;
     ret =
-        region_new(&fresh, w->fd, r->file_offset + (uint64_t)boundary * JFR_BLOCK, window_bytes(w));
+        region_new(w, &fresh, r->file_offset + (uint64_t)boundary * JFR_BLOCK, window_bytes(w));
     if (ret)
         return ret;
     uint32_t inherited = r->ready - boundary;
@@ -373,7 +384,7 @@ int jfr_writer_rotate(struct jfr_writer *w)
 {
     pthread_mutex_lock(&w->work);
     int ret = do_work(w);
-    if (ret != -EBADF)
+    if (ret != -EBADF && ret != -ESTALE)
         for (int tries = 0; tries < 100 && (ret = rotate(w)) == -EAGAIN; tries++)
             ;
     pthread_mutex_unlock(&w->work);
@@ -405,7 +416,7 @@ static int finish(struct jfr_writer *w)
         ring_end(w, end - c->start);
         return ret;
     }
-    if (ftruncate(w->fd, (off_t)end) && !ret)
+    if (ret != -ESTALE && ftruncate(w->fd, (off_t)end) && !ret)
         ret = -errno;
     atomic_store(&w->bytes, end);
     return ret;

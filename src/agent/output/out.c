@@ -190,9 +190,17 @@ void out_section_close(struct out *out, struct hprof_text *t, struct buf *bytes)
 static int recording_failure(struct out *out)
 {
     struct jfr_counters n;
+    out->cut = jfr_writer_is_cut(out->jfr);
+    if (out->cut)
+        return -ESTALE;
     jfr_writer_counters(out->jfr, &n);
     out->lost = n.error ? n.lost_room + n.lost_constants : 0;
     return out->lost ? n.error : 0;
+}
+
+bool out_is_cut(const struct out *out)
+{
+    return out->jfr && jfr_writer_is_cut(out->jfr);
 }
 
 int out_flush(struct out *out)
@@ -209,8 +217,11 @@ int out_flush(struct out *out)
 
 void out_describe(const struct out *out, int error, char *text, size_t size)
 {
-    int n = snprintf(text, size, "%s", strerror(-error));
-    if (out->lost)
+    int n = snprintf(text, size, "%s",
+                     out->cut ? "another program cut the file short while it was being written, "
+                                "which ended the recording"
+                              : strerror(-error));
+    if (out->lost && !out->cut)
         snprintf(text + n, size - (size_t)n, ": %s %s lost", COUNT_TEXT(out->lost, "events"),
                  out->lost == 1 ? "was" : "were");
 }

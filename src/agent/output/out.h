@@ -32,6 +32,7 @@ struct out {
     uint64_t written;
     int error;              /* the first failed write; never cleared */
     uint64_t lost;          /* events of a recording that were lost because of it */
+    bool cut;               /* another process cut the file of a recording short */
     struct jfr_writer *jfr; /* of a recording */
     uint64_t opened_ns;     /* of a recording */
     char *appended; /* of a recording: a file whose content is appended at the end, or NULL */
@@ -57,6 +58,10 @@ void out_section_close(struct out *out, struct hprof_text *t, struct buf *bytes)
  * it, and that file is removed.
  */
 int out_append_later(struct out *out, const char *path) must_check;
+/*
+ * Whether the file of a recording was cut short by another process, so that it cannot go on.
+ */
+bool out_is_cut(const struct out *out);
 /* Writes buffered data to the file. Returns 0, or the first failure that caused a loss. */
 int out_flush(struct out *out);
 /* The same, and closes the output. */

@@ -8,6 +8,7 @@
 #include "agent/vm/virtual_threads.h"
 
 #include "base/parse.h"
+#include "hotspot/memory.h"
 #include "jfr/losses.h"
 
 #include <errno.h>
@@ -161,7 +162,8 @@ int recording_begin(struct jfr_writer **ret, const char *path, const struct opti
         options.trace_bytes = UINT64_C(8) << 20; /* used again and again */
     }
     struct jfr_writer *w = NULL;
-    int r = jfr_writer_open(&w, path, &options);
+    int r = memory_guard_init(); /* the file may be cut short */
+    r = r < 0 ? r : jfr_writer_open(&w, path, &options);
     if (r < 0)
         return r;
     recording_restate(w, o);

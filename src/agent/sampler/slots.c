@@ -542,6 +542,7 @@ static int start_visitor(void)
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, 128 * 1024);
     sigfillset(&all);
+    sigdelset(&all, SIGBUS); /* base/backed.h */
     atomic_store(&visitor_stop, false);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     int r = -pthread_create(&visitor, &attributes, visit, NULL);

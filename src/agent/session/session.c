@@ -461,6 +461,8 @@ static void describe(int error, struct buf *why)
         out_describe(&session_now->out, error, text, sizeof(text));
     if (session_now && !session_now->failure)
         buf_printf(why, "%s: %s", session_now->out.path, text);
+    else if (!session_now && last.error)
+        buf_printf(why, "not recording: %s: %s", last.path, last.why);
     else
         buf_string(why, session_now ? session_now->failed : "not recording");
 }

@@ -114,7 +114,7 @@ static void JNICALL work(jvmtiEnv *ti, JNIEnv *jni, void *unused)
         struct session *s = session_now;
         if (worker_stop || vm.dying || !s)
             break;
-        if (s->due_ns && now_ns() >= s->due_ns) {
+        if ((s->due_ns && now_ns() >= s->due_ns) || out_is_cut(&s->out)) {
             session_time_is_over(s, jni);
             break;
         }

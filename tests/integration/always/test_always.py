@@ -392,6 +392,44 @@ def test_without_room_the_program_goes_on(jdk, folder):
         subprocess.run(["umount", "-l", small], check=True)
 
 
+@pytest.mark.jdks(8, 17, 25)
+def test_a_file_that_is_cut_short_ends_the_recording_and_nothing_else(jdk, steps, folder):
+    """Another program may cut the file of a recording at any time. Stores beyond its end raise SIGBUS, which used to end the VM."""
+    pid, ring, file = steps.process.pid, folder / "r.ring", folder / "r.jfr"
+    cut = "another program cut the file short while it was being written, which ended the recording"
+    for size in (0, 100_000):
+        attach(pid, "--max-size", "4M", "-o", ring)
+        steps.wait(5)
+        os.truncate(ring, size)
+        steps.wait(30)
+        now = lab.wait_for(lambda: (s := status(pid))["state"] == "idle" and s, 60, "the end of the recording")
+        assert now["last_error"] == cut and now["last_file"] == str(ring), now
+        done = lab.jvmscope("dump", "--last", "5s", "-o", folder / "part.jfr", pid)
+        assert done.returncode == 1 and cut in done.stderr and str(ring) in done.stderr and len(done.stderr.splitlines()) == 1, done
+        assert ring.stat().st_size == size
+    done = lab.jvmscope("attach", "--threads", "-o", file, pid)
+    assert done.returncode == 0, done.stderr
+    steps.wait(5)
+    os.truncate(file, 0)
+    steps.wait(30)
+    done = lab.jvmscope("stop", pid)
+    assert done.returncode == 1 and cut in done.stderr, done
+    steps.wait(5)
+
+    # From the start, in a program whose own SIGBUS the VM turns into an error of Java.
+    program = jdk.start_java("LosesItsFile", jvm=["-Xmx64m", jdk.agent(f"always=y,maxsize=4m,file={ring}")], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    lab.read_until(program.stdout, "ready")
+    program.stdin.write("x" * 10)
+    program.stdin.flush()
+    lab.read_until(program.stdout, "errors 1\n")
+    os.truncate(ring, 0)
+    assert cut in lab.read_until(program.stderr, cut)
+    out, said = program.communicate("x" * 200, timeout=120)
+    assert program.returncode == 0 and int(re.search(r"^done (\d+)", out, re.M)[1]) > 100, (out, said)
+    assert "hprof: " not in said, said
+
+
 @pytest.mark.jdks(17)
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who attaches to another user's VM")
 def test_a_ring_of_another_users_vm(jdk, folder):
