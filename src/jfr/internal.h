@@ -278,8 +278,8 @@ struct jfr_writer {
     _Atomic uint64_t bytes, chunks, unresolved, lost_constants;
     /* The result of the last attempt to grow (0 when it succeeded), and the last failure. */
     _Atomic int error, failure;
-    atomic_bool lost; /* another process cut the file short: nothing of it is usable any more */
-    struct map methods;              /* the owner's method number -> struct method_info * */
+    atomic_bool lost;   /* another process cut the file short: nothing of it is usable any more */
+    struct map methods; /* the owner's method number -> struct method_info * */
     uint64_t opened_ns, reported_ns; /* reported_ns: losses are reported up to here */
     uint64_t constant_bytes;         /* number written so far */
 

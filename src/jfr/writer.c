@@ -334,8 +334,7 @@ static int rotate(struct jfr_writer *w)
     if (boundary + 16 > r->ready)
         return -EAGAIN; /* the writers were faster; try again in the next round */
     struct region *fresh;
-    ret =
-        region_new(w, &fresh, r->file_offset + (uint64_t)boundary * JFR_BLOCK, window_bytes(w));
+    ret = region_new(w, &fresh, r->file_offset + (uint64_t)boundary * JFR_BLOCK, window_bytes(w));
     if (ret)
         return ret;
     uint32_t inherited = r->ready - boundary;

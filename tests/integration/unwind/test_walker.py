@@ -346,7 +346,7 @@ def test_aarch64(tmp_path):
     if not compiler or not emulator:
         pytest.skip("gcc-aarch64-linux-gnu and qemu-user are not installed (tools/setup check)")
     sources = [lab.ROOT / "tests/agents/walk_check.c", *(lab.ROOT / "src/unwind").glob("*.c"), *(lab.ROOT / "src/hotspot").glob("*.c"),
-               *(lab.ROOT / "src/base" / f for f in ("arena.c", "buf.c", "file.c", "generated_name.c", "map.c", "mapped.c", "vec.c"))]
+               *(lab.ROOT / "src/base" / f for f in ("arena.c", "backed.c", "buf.c", "file.c", "generated_name.c", "map.c", "mapped.c", "vec.c"))]
     subprocess.run([compiler, "-std=gnu17", "-D_GNU_SOURCE", "-O2", "-fno-strict-aliasing", "-Wall", "-Wextra", "-Werror",
                     "-Wno-unused-parameter", "-Wno-missing-field-initializers", "-Wno-sign-compare", "-I", lab.ROOT / "src",
                     "-o", tmp_path / "walk_check", *sources, "-ldl", "-lpthread"], check=True)
