@@ -13,7 +13,7 @@ public final class JvmscopeAlarm {
         count(-1, false);
     }
 
-    /** made: null where the object cannot be passed. */
+    /** Counts an object. made is null where the object cannot be passed. */
     public static void constructed(Object made, int counter) {
         count(counter, made == null || made instanceof Throwable);
     }

@@ -4,11 +4,12 @@ package java.lang;
 import sun.misc.Unsafe;
 
 /**
- * Reads the sizes and first elements of the JDK's collections, maps and optionals for JvmscopeTrace. It reads fields by their
- * offsets and calls no method of the object, so nothing of the program runs. Another thread may change the object meanwhile:
- * every loop has a limit, and whatever is read is checked for null. capture/trace/shapes.c makes the shapes.
+ * Reads the sizes and first elements of the JDK's collections, maps and optionals for
+ * JvmscopeTrace. It reads fields at their offsets and calls no method of the object, so no code of
+ * the program runs. Another thread may change the object in the meantime, so every loop has a limit
+ * and every value read is checked for null. capture/trace/shapes.c makes the shapes.
  *
- * What is written: the size (-1 when it is not known), the number of elements that follow, and these elements.
+ * It writes the size (-1 if unknown), the number of elements that follow, and these elements.
  */
 final class JvmscopeContents {
     private static final Unsafe U = Unsafe.getUnsafe();
@@ -20,13 +21,13 @@ final class JvmscopeContents {
     private static final int IS_MAP = 1 << 30;
     private static final int STEPS_MAX = 512, CHARS_MAX = 64, WRAPPED_MAX = 8;
 
-    /** What ImmutableCollections has where there is no element; null when that is null. */
+    /** The object that ImmutableCollections uses for an absent element; null if it uses null. */
     private static Object nothing;
 
     private JvmscopeContents() {
     }
 
-    /** Finds the offsets of the fields, before there are probes. */
+    /** Finds the offsets of the fields. It is called before there are any probes. */
     private static native void learn();
 
     private static void bind() {
@@ -34,8 +35,9 @@ final class JvmscopeContents {
     }
 
     /**
-     * The contents of the object itself, or of what it wraps. A window, the part of another list, has: size, that list under one of
-     * two names, how many elements come before.
+     * Writes the contents of the object, or of the object that it wraps. The shape of a window,
+     * which is a part of another list, has the size, that list under one of two names, and the
+     * number of elements that precede the window.
      */
     static long write(long p, Object o, long[] s, int most) {
         boolean keys = false;
@@ -58,7 +60,9 @@ final class JvmscopeContents {
         return end;
     }
 
-    /** from: how many elements of a list come before those that are written. */
+    /**
+     * Writes elements. from is the number of elements of a list that precede those to be written.
+     */
     private static long elements(long start, Object o, long[] s, int most, int from) {
         switch ((int) s[0]) {
             case ARRAY:
@@ -86,7 +90,10 @@ final class JvmscopeContents {
         }
     }
 
-    /** A long and the cells that are added to it: offsets of the long, of the cells, and of a cell's long. */
+    /**
+     * Returns the sum of a long and its cells. The shape has the offsets of the long, of the cells,
+     * and of the long in a cell.
+     */
     static long sum(Object o, long[] s) {
         long sum = U.getLong(o, s[1]);
         Object[] cells = (Object[]) U.getObject(o, s[2]);
@@ -95,7 +102,10 @@ final class JvmscopeContents {
         return sum;
     }
 
-    /** The first characters of an array: offsets of the array, of the used length and of the coder, or -1. */
+    /**
+     * Writes the first characters of an array. The shape has the offsets of the array, of the used
+     * length and of the coder, or -1.
+     */
     static long chars(long p, Object o, long[] s) {
         Object a = U.getObject(o, s[1]);
         boolean wide = s[3] >= 0 && U.getByte(o, s[3]) != 0;
@@ -143,7 +153,10 @@ final class JvmscopeContents {
         return offset < 0 ? null : U.getObject(node, offset);
     }
 
-    /** size or -1, array; sparse ones have nulls between their elements, a map's keys and values alternate. */
+    /**
+     * The shape has the size or -1, and the array. A sparse array has nulls between its elements;
+     * in a map's array, keys and values alternate.
+     */
     private static long array(long start, Object o, long[] s, int most, int from) {
         Object[] a = (Object[]) U.getObject(o, s[3]);
         long p = start + 8;
@@ -159,7 +172,10 @@ final class JvmscopeContents {
         return p;
     }
 
-    /** size or -1, array, index of the first, index behind the last. */
+    /**
+     * The shape has the size or -1, the array, the index of the first element, and the index after
+     * the last element.
+     */
     private static long ring(long start, Object o, long[] s, int most) {
         Object[] a = (Object[]) U.getObject(o, s[3]);
         long p = start + 8;
@@ -176,12 +192,15 @@ final class JvmscopeContents {
         return p;
     }
 
-    /** size, table, key, value, next; a concurrent one's cells of its size, and a cell's value. */
+    /**
+     * The shape has the size, the table, and the key, value and next node of a node; for a
+     * concurrent map also the cells of its size and the value of a cell.
+     */
     private static long hash(long start, Object o, long[] s, int most) {
         Object[] table = (Object[]) U.getObject(o, s[3]), cells = s[7] < 0 ? null : (Object[]) U.getObject(o, s[7]);
         long p = start + 8, size = sizeOf(o, s);
         if (cells != null && s[8] > 0) {
-            size = U.getLong(o, s[2]); // may be negative by itself
+            size = U.getLong(o, s[2]); // may be negative without the cells
             for (int i = 0; i < cells.length && i < STEPS_MAX; i++)
                 size += cells[i] == null ? 0 : U.getLong(cells[i], s[8]);
         }
@@ -199,8 +218,9 @@ final class JvmscopeContents {
     }
 
     /**
-     * size, or -1 where it is counted unless the chain is long; first, next, key, value or -1; where "first" is an object that has
-     * the first node: that field, and what the value is called in other JDKs or -1.
+     * The shape has the size, or -1 if the nodes are counted unless the chain is long; the first
+     * node; and the next node, key, and value or -1 of a node. If "first" is an object that holds
+     * the first node, then that field follows, and the value's field in other JDKs or -1.
      */
     private static long chain(long start, Object o, long[] s, int most, int from) {
         long p = start + 8;
@@ -225,7 +245,7 @@ final class JvmscopeContents {
         return p;
     }
 
-    /** size, root, left, right, parent, key, value. */
+    /** The shape has the size, the root, and the left, right, parent, key and value of a node. */
     private static long tree(long start, Object o, long[] s, int most) {
         long p = start + 8;
         int steps = 0;
@@ -250,7 +270,10 @@ final class JvmscopeContents {
         return p;
     }
 
-    /** The fields themselves; with SKIP_NULL up to the first that is null or marks an empty place. */
+    /**
+     * The shape has the fields themselves. With SKIP_NULL, the elements end before the first that
+     * is null or marks an empty place.
+     */
     private static long fixed(long start, Object o, long[] s, int most, int from) {
         long p = start + 8;
         int n = 0, step = (s[1] & MAP) != 0 ? 2 : 1;
@@ -265,7 +288,7 @@ final class JvmscopeContents {
         return p;
     }
 
-    /** bits of a long, array of what they stand for. */
+    /** The shape has the bits, a long, and the array of the objects that the bits stand for. */
     private static long bits(long start, Object o, long[] s, int most) {
         Object[] a = (Object[]) U.getObject(o, s[3]);
         long bits = U.getLong(o, s[2]), p = start + 8;
@@ -281,7 +304,10 @@ final class JvmscopeContents {
         return p;
     }
 
-    /** size, array of keys, array of values: null where there is none. */
+    /**
+     * The shape has the size, the array of keys, and the array of values, whose elements are null
+     * where there is no value.
+     */
     private static long pairs(long start, Object o, long[] s, int most) {
         Object[] keys = (Object[]) U.getObject(o, s[3]), values = (Object[]) U.getObject(o, s[4]);
         long p = start + 8;
@@ -292,7 +318,7 @@ final class JvmscopeContents {
         return p;
     }
 
-    /** size, the element that it has everywhere. */
+    /** The shape has the size, and the element that is at every index. */
     private static long copies(long start, Object o, long[] s, int most) {
         long p = start + 8;
         int size = sizeOf(o, s);
@@ -302,7 +328,10 @@ final class JvmscopeContents {
         return p;
     }
 
-    /** words, how many of them are used: the numbers of the bits that are set. */
+    /**
+     * The shape has the words and the number of words in use. The elements are the numbers of the
+     * bits that are set.
+     */
     private static long bitSet(long start, Object o, long[] s, int most) {
         long[] words = (long[]) U.getObject(o, s[2]);
         int used = words == null ? 0 : U.getInt(o, s[3]), set = 0;
@@ -320,7 +349,10 @@ final class JvmscopeContents {
         return p;
     }
 
-    /** Of the lowest bit that is set; the methods of Long may be traced. */
+    /**
+     * Returns the number of the lowest set bit. The methods of Long are not called because they may
+     * be traced.
+     */
     private static int bitsBelow(long bits) {
         int n = 0;
         for (; (bits & 1) == 0; bits >>>= 1)

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package java.lang;
 
-/** The last of the VM's shutdown hooks: collectors still work when it runs, and no longer at VMDeath. */
+/**
+ * The last of the VM's shutdown hooks. When it runs, garbage collectors still work; at VMDeath they
+ * no longer do.
+ */
 public final class JvmscopeEnding implements Runnable {
     private JvmscopeEnding() {
     }

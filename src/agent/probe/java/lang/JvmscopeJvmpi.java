@@ -5,8 +5,9 @@ import jvmscope.ForceInline;
 import sun.misc.Unsafe;
 
 /**
- * The probes of JVMPI's events. Virtual threads, which have no JNIEnv of their own, send no method events: their eetop is 0.
- * FLAGS: bytes for entries, exits, instructions and allocations, 0 while nobody wants them; at 8 the number of threads that
+ * The probes of JVMPI's events. Virtual threads, which have no JNIEnv of their own, send no method
+ * events: their eetop is 0. FLAGS has a byte each for entries, exits, instructions and allocations,
+ * which is 0 while no event of that kind is requested, and at offset 8 the number of threads that
  * contend for a monitor.
  */
 public final class JvmscopeJvmpi {
@@ -42,7 +43,10 @@ public final class JvmscopeJvmpi {
         allocated(null, false);
     }
 
-    /** Binds natives, which code of this class's loader may do: 0 Thread.sleep, 1 all. */
+    /**
+     * Binds natives, which only code of this class's loader may do. 0 binds Thread.sleep, 1 binds
+     * all.
+     */
     static void bindNatives(int which) {
         natives(which);
     }
@@ -60,7 +64,7 @@ public final class JvmscopeJvmpi {
             exited(method);
     }
 
-    /** A monitor is about to be exited; null: the class of that method. */
+    /** A monitor is about to be exited. null stands for the class of that method. */
     @ForceInline
     public static void exitMonitor(Object monitor, int method) {
         if (U.getInt(FLAGS + 8) != 0)
@@ -73,7 +77,7 @@ public final class JvmscopeJvmpi {
             allocated(object, false);
     }
 
-    /** An array of arrays with its elements. */
+    /** An array of arrays was created with its elements. */
     public static void createNested(Object object) {
         if (U.getByte(FLAGS + 3) != 0)
             allocated(object, true);
@@ -89,7 +93,7 @@ public final class JvmscopeJvmpi {
     }
 
     private static boolean compare(int a, int b, int relation) {
-        switch (relation) { // the order of the opcodes
+        switch (relation) { // in the order of the opcodes
         case 0:
             return a == b;
         case 1:
@@ -105,12 +109,12 @@ public final class JvmscopeJvmpi {
         }
     }
 
-    /** ifeq and the like. */
+    /** Called for ifeq and similar instructions. */
     public static void stepIf(int a, int relation, int method, int offset) {
         start(method, offset, IF, compare(a, 0, relation) ? 1 : 0, 0);
     }
 
-    /** if_icmpeq and the like. */
+    /** Called for if_icmpeq and similar instructions. */
     public static void stepCompare(int a, int b, int relation, int method, int offset) {
         start(method, offset, IF, compare(a, b, relation) ? 1 : 0, 0);
     }
@@ -123,7 +127,7 @@ public final class JvmscopeJvmpi {
         start(method, offset, IF, (a == null) == (relation == 0) ? 1 : 0, 0);
     }
 
-    /** Numbers of the switch's table in the agent. */
+    /** table is the number of the switch's table in the agent. */
     public static void stepTable(int key, int table, int method, int offset) {
         start(method, offset, TABLE, key, table);
     }

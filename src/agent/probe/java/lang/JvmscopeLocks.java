@@ -4,14 +4,17 @@ package java.lang;
 import java.lang.ref.WeakReference;
 
 /**
- * The probes of locks=: a monitor is about to be entered, has been entered, or is about to be
- * released. A table says whether the class of the object was requested. It is replaced as a whole
- * when a class appears that is not in it, and keeps no class alive.
+ * The probes of locks=, which run when a monitor is about to be entered, has been entered, or is
+ * about to be released. A table shows whether the class of the object was requested. The table is
+ * replaced as a whole when a class appears that is not in it, and it keeps no class alive.
  */
 public final class JvmscopeLocks {
     private static final int LEAST = 128, CLASSES_MAX = 1 << 13;
 
-    /** Two elements a class, at a hash or behind: a reference to it and {its constant in the recording, 0: not asked for}. */
+    /**
+     * Two elements for each class, at the index of its hash or after it: a reference to the class,
+     * and {its constant in the recording, or 0 if it was not requested}.
+     */
     private static volatile Object[] table = new Object[LEAST];
 
     private JvmscopeLocks() {
@@ -80,7 +83,7 @@ public final class JvmscopeLocks {
             if (constantOf(lock.getClass()) != 0)
                 arrive(System.identityHashCode(lock));
         } catch (Throwable e) {
-            // the stack is full, or memory; or monitorenter of null
+            // the stack overflowed, memory ran out, or monitorenter had null
         }
     }
 
@@ -90,7 +93,7 @@ public final class JvmscopeLocks {
             if (c != 0)
                 enter(c, System.identityHashCode(lock), site);
         } catch (Throwable e) {
-            // the stack is full, or memory
+            // the stack overflowed, or memory ran out
         }
     }
 
@@ -100,7 +103,7 @@ public final class JvmscopeLocks {
             if (c != 0)
                 leave(c, System.identityHashCode(lock));
         } catch (Throwable e) {
-            // the same; or monitorexit of null
+            // the stack overflowed, memory ran out, or monitorexit had null
         }
     }
 }

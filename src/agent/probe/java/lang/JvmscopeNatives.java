@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package java.lang;
 
-/** Binds native methods from code of the boot loader: of any other the VM complains when it is one of the JDK's that is bound. */
+/**
+ * Binds native methods from code of the boot loader. If code of another loader binds a method of
+ * the JDK, the VM prints a warning.
+ */
 public final class JvmscopeNatives {
     private JvmscopeNatives() {
     }

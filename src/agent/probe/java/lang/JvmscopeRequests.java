@@ -8,34 +8,39 @@ import java.util.concurrent.TimeUnit;
 import sun.misc.Unsafe;
 
 /**
- * The probes of requests=: where requests begin and end, and where work is handed to another thread. Which thread works for which
- * request lies in native memory (capture/requests/tables.h has the layout); nothing here refers to an object of the program. A task
- * is known by its identity hash from its hand-over to its start.
+ * The probes of requests=, which run where requests begin and end and where work is handed to
+ * another thread. Native memory contains the request that each thread works for
+ * (capture/requests/tables.h has the layout); nothing here refers to an object of the program. A
+ * task is identified by its identity hash from its hand-over to its start.
  */
 public final class JvmscopeRequests {
     private static final Unsafe U = Unsafe.getUnsafe();
 
-    // As in tables.h.
+    // These are as in tables.h.
     private static final int REQUEST = 64, THREAD = 128, BUCKET = 64, BUCKET_SHIFT = 8;
     private static final int SLOT_MASK = (1 << 16) - 1, HANDED_MASK = (1 << 15) - 1, HOT_MASK = (1 << 8) - 1, TASK_MASK = (1 << 16) - 1;
     private static final long SERVER = 1 << 16;
     private static final long BUSY = 1, IS_TASK = 1L << 32, IS_ANSWER = 1L << 33, IS_THREAD = 1L << 62;
     private static final int WAY_SHIFT = 56, ENTRY_SIZE = 32;
     private static final int TIMER = 5, ASYNC = 6, SERVLET = 0;
-    private static final int CANCELLED = 3; // TimerTask's
+    private static final int CANCELLED = 3; // the state in TimerTask
     private static final int NAME_BITS = 13, NAMES = 1 << 16;
-    /** What started answers for a task that belongs to no request. */
+    /** The value that started() returns for a task without a request. */
     private static final long NO_REQUEST = -1;
 
     private static final long SLOTS = constant(0), HANDED = constant(1), TASKS = constant(2), NAMED = constant(3), TID = constant(4);
-    /** Addresses: counts tasks that were overwritten; not 0 once a task was handed over; the tokens of open requests. */
+    /**
+     * Addresses of the number of tasks that were overwritten, of a value that is not 0 once a task
+     * was handed over, and of the tokens of open requests.
+     */
     private static final long LOST = constant(5), ANY = constant(6), OPEN = constant(7), OPEN_SIZE = constant(8);
     private static final long PREPARED = constant(9), HOT = constant(10), SPILLED = constant(11);
     private static final long CHOICE = constant(12), DRAWS = constant(13);
     private static final int DRAW_MASK = (1 << 8) - 1, DRAW_SHIFT = 6, CHOICE_BITS = 63;
     /**
-     * The class of the threads that carry virtual ones, and the pool that they belong to. The agent sets them in a program that runs,
-     * and findCarriers when the first virtual thread starts; null until then.
+     * The class of the threads that carry virtual threads, and the pool that they belong to. The
+     * agent sets them if it attaches to a running program; otherwise findCarriers sets them when
+     * the first virtual thread starts. They are null until then.
      */
     private static Class<?> carrier;
     private static Object scheduler;
@@ -48,57 +53,66 @@ public final class JvmscopeRequests {
     /** Sets carrier and scheduler. */
     private static native void findCarriers();
 
-    /** The number of a request's name; key is a hash of both texts. */
+    /** Returns the number of a request's name. key is a hash of both texts. */
     private static native int name(int kind, String method, String path, long key);
 
-    /** A request begins on this thread: its token, 0 when it is not followed. */
+    /** Begins a request on this thread. Returns its token, or 0 if it is not followed. */
     private static native long begin(int kind, int name, long tid);
 
     private static native void rename(long request, int name);
 
-    /** The status of an answer, which may be known before the answer ends. */
+    /** Sets the status of a response, which may be known before the response ends. */
     private static native void status(long request, int status);
 
-    /** The bytes of an answer. */
+    /** Sets the number of bytes in a response. */
     private static native void bytes(long request, long n);
 
-    /** Names a request after a route, with the method that its name begins with; key is a hash of both. */
+    /**
+     * Names a request by a route, after the HTTP method that its name begins with. key is a hash of
+     * both.
+     */
     private static native void route(long request, String route, long key);
 
     /**
-     * A scheduled task begins on this thread. due: by System.nanoTime(), 0 if unknown. Returns the
-     * token of its request, or 0 if it is none.
+     * A scheduled task begins on this thread. due is a time of System.nanoTime(), or 0 if unknown.
+     * Returns the token of its request, or 0 if the task is not a request.
      */
     private static native long taskBegin(Object task, long tid, long due);
 
-    /** The task or message ends that this thread works for. */
+    /** Ends the task or message that this thread works for. */
     private static native void taskEnd(long tid, Class<?> exception);
 
     private static native void trace(long request, String traceparent);
 
     private static native void end(long request, long tid, int status, Class<?> exception);
 
-    /** The call in which a request began, or went on, returns. */
+    /** The call returns in which a request began or was resumed. */
     private static native void pause(long request, long tid);
 
-    /** This thread begins to work for a request: the number of the work, 0 for none. */
+    /**
+     * This thread begins to work for a request. Returns the number of the work, or 0 if it is not
+     * recorded.
+     */
     private static native long work(long tid, long request, int way, long time, long by);
 
     private static native void workEnd(long work, long tid);
 
     /**
-     * A thread of a pool works for no request from now on. drop: what it did until now does not
-     * count as work.
+     * A thread of a pool works for no request from now on. If drop is true, what it has done so far
+     * does not count as work.
      */
     private static native void leave(long tid, boolean drop);
 
-    /** The number of a statement's or a peer's text. */
+    /** Returns the number of the text of a statement or peer. */
     private static native int text(int kind, String text, long key);
 
-    /** This thread begins to do something elsewhere for its request; 0 when it is within something of that kind already. */
+    /**
+     * This thread begins a statement, a connection or a call to another server for its request.
+     * Returns 0 if it is already within one of the same kind.
+     */
     private static native long childBegin(long tid, int kind, int text);
 
-    /** The header by which the call in progress names its trace to the other server. */
+    /** Sets the header in which the call in progress passes its trace to the other server. */
     private static native void calls(long tid, String traceparent);
 
     private static native void childEnd(long child, long tid, long rows, Class<?> exception);
@@ -130,7 +144,7 @@ public final class JvmscopeRequests {
         return U.getLong(Thread.currentThread(), TID);
     }
 
-    /** The entry of a thread that works for a request, 0 for any other. */
+    /** Returns the entry of a thread that works for a request, or 0 for any other thread. */
     private static long slot(long tid) {
         long b = SLOTS + ((tid & SLOT_MASK) << BUCKET_SHIFT);
         for (int i = 0; i < BUCKET; i += 8) {
@@ -144,7 +158,10 @@ public final class JvmscopeRequests {
         return U.getLong(OPEN + (request & 0xffff) * OPEN_SIZE) == request;
     }
 
-    /** The request that a thread works for, 0 for none; a thread that was started for one may outlive it. */
+    /**
+     * Returns the request that a thread works for, or 0 for none. A thread that was started for a
+     * request may outlive it.
+     */
     private static long request(long slot) {
         long request = slot == 0 ? 0 : U.getLong(slot + REQUEST);
         return request != 0 && isOpen(request) ? request : 0;
@@ -152,13 +169,13 @@ public final class JvmscopeRequests {
 
     // ---- requests ----
 
-    /** Whether the requests of a thread are counted for now. */
+    /** Returns whether the requests of a thread are currently counted. */
     private static boolean counts(long tid) {
         long choice = U.getLong(CHOICE);
         return choice == 0 || (tid ^ choice) * 0x9e3779b97f4a7c15L >>> -choice == 0;
     }
 
-    /** Whether this call of a method is one of those that are counted. */
+    /** Returns whether this call of a method is chosen to be counted. */
     private static boolean isDrawn(long tid) {
         long bits = U.getLong(CHOICE) & CHOICE_BITS;
         if (bits == 0)
@@ -185,7 +202,9 @@ public final class JvmscopeRequests {
         return name(kind, method, path, key);
     }
 
-    /** A server's entry point: within a request of a server it is none. */
+    /**
+     * A server's entry point is called. Within another request of a server it begins no request.
+     */
     private static long enterServer(int kind, String method, String path) {
         long tid = tid();
         if ((request(slot(tid)) & SERVER) != 0 || !counts(tid))
@@ -201,7 +220,9 @@ public final class JvmscopeRequests {
         return enterServer(kind, method, path == null ? null : path.getRawPath());
     }
 
-    /** The same where method and path are known later, by named. */
+    /**
+     * The same for a server that reads the method and path later; they are then passed to named.
+     */
     public static long enter(int kind) {
         return enterServer(kind, null, "[unrouted]");
     }
@@ -212,7 +233,10 @@ public final class JvmscopeRequests {
             rename(request, nameOf(kind, method, path));
     }
 
-    /** The header by which a caller names its trace, of the request in which this thread is; null for none. */
+    /**
+     * Sets the header in which the caller passed its trace, for the request that this thread works
+     * for. null means that there is none.
+     */
     public static void called(String traceparent) {
         if (traceparent == null)
             return;
@@ -221,7 +245,7 @@ public final class JvmscopeRequests {
             trace(request, traceparent);
     }
 
-    /** A method that the option names. */
+    /** A method that the option names is called. */
     public static long enter(int kind, int name) {
         long tid = tid();
         return isDrawn(tid) ? begin(kind, name, tid) : 0;
@@ -242,19 +266,22 @@ public final class JvmscopeRequests {
             end(request, tid(), 0, t.getClass());
     }
 
-    // ---- requests that outlive the call in which they begin; an object of the server stands for each ----
+    // ---- requests that outlive their first call; an object of the server identifies each ----
 
     private static long answerOf(Object server) {
         return find(IS_ANSWER | System.identityHashCode(server));
     }
 
-    /** The call returns, and the answer may come from elsewhere: finish reports the end, or exit after resume. */
+    /**
+     * The call returns, but the response may be sent later by another thread: finish reports the
+     * end, or exit after resume.
+     */
     public static void suspend(long request, Object server) {
         if (request == 0)
             return;
         long e = answerOf(server), tid = tid(), slot = slot(tid);
         if (e != 0)
-            take(e, U.getLong(e)); // of a request whose end was not seen
+            take(e, U.getLong(e)); // of an earlier request whose end was not seen
         if (isOpen(request))
             put(IS_ANSWER | System.identityHashCode(server), request, System.nanoTime(), slot == 0 ? 0 : U.getLong(slot + THREAD));
         pause(request, tid);
@@ -267,7 +294,7 @@ public final class JvmscopeRequests {
             exit(request, status);
     }
 
-    /** A thread goes on with a request: what exit and suspend take. */
+    /** A thread resumes a request. Returns the token to pass to exit or suspend. */
     public static long resume(Object server) {
         long e = U.getLong(ANY) == 0 ? 0 : answerOf(server);
         if (e == 0)
@@ -288,9 +315,12 @@ public final class JvmscopeRequests {
     }
 
 
-    // ---- Jetty 12, gRPC: an object of the server stands for the request from its beginning ----
+    // ---- Jetty 12, gRPC: an object of the server identifies the request from its beginning ----
 
-    /** A request whose answer is an object's: it may be given before the call returns that begins it. */
+    /**
+     * A request begins whose response belongs to an object. The response may be sent before the
+     * call returns that begins the request.
+     */
     public static long enter(String method, String path, Object server, int kind) {
         return owned(enterServer(kind, method, path), server);
     }
@@ -307,7 +337,10 @@ public final class JvmscopeRequests {
         return request;
     }
 
-    /** A thread goes on with a request that more may follow for: what paused takes. */
+    /**
+     * A thread resumes a request that may be resumed again later. Returns the token to pass to
+     * paused.
+     */
     public static long going(Object server) {
         long tid = tid(), e = U.getLong(ANY) == 0 || request(slot(tid)) != 0 ? 0 : answerOf(server);
         if (e == 0)
@@ -339,15 +372,18 @@ public final class JvmscopeRequests {
             bytes(U.getLong(e + 8), n);
     }
 
-    /** The length of an answer as com.sun.net.httpserver takes it: -1 is none, and 0 is any. */
+    /**
+     * Sets the length of a response in the form that com.sun.net.httpserver takes: -1 means no
+     * body, and 0 means any length.
+     */
     public static void length(long n) {
         if (n != 0)
             bytes(n < 0 ? 0 : n);
     }
 
     /**
-     * A stream of gRPC is being closed with this status. The event loop may report to the listener that
-     * all has been sent, with OK, before the call that closes returns.
+     * A stream of gRPC is being closed with this status. The event loop may report to the listener
+     * that everything was sent, with OK, before the call that closes the stream returns.
      */
     public static void answers(Object server, int status) {
         long e = U.getLong(ANY) == 0 ? 0 : answerOf(server);
@@ -355,7 +391,7 @@ public final class JvmscopeRequests {
             status(U.getLong(e + 8), status);
     }
 
-    /** The status is one of gRPC's. */
+    /** A stream of gRPC was closed with this status of gRPC. */
     public static void answered(Object server, int status) {
         finish(server, status);
     }
@@ -371,7 +407,7 @@ public final class JvmscopeRequests {
 
     // ---- routes ----
 
-    /** In the number of a kind: the text is a route, in which nothing is folded. */
+    /** A flag in the kind: the text is a route, so ids in it are not folded. */
     private static final int ROUTE = 0x100;
 
     private static void rename(String method, String route) {
@@ -380,13 +416,16 @@ public final class JvmscopeRequests {
             rename(request, nameOf(ROUTE | SERVLET, method, route));
     }
 
-    /** Spring: the pattern that the path matches; one that matches everything says nothing. */
+    /** Spring matched the path to a pattern. A pattern that matches every path is ignored. */
     public static void routed(String method, String context, Object pattern) {
         if (pattern instanceof String && !"/**".equals(pattern))
             rename(method, context == null || context.isEmpty() ? (String) pattern : context + pattern);
     }
 
-    /** JAX-RS: the method of a resource, whose route is in the annotations Path of its class and its own. */
+    /**
+     * JAX-RS found the method of a resource, whose route is in the annotations Path of its class
+     * and of itself.
+     */
     public static void resource(Object of) {
         long request = request(slot(tid()));
         if ((request & SERVER) == 0 || !(of instanceof java.lang.reflect.Method))
@@ -403,7 +442,9 @@ public final class JvmscopeRequests {
             route(request, slashed(outer) + slashed(inner), key);
     }
 
-    /** Without the patterns of its parameters: "/{id: [0-9]{2}}/" is "/{id}". */
+    /**
+     * Returns the path without the patterns of its parameters: "/{id: [0-9]{2}}/" becomes "/{id}".
+     */
     private static String slashed(String path) {
         if (path == null || path.isEmpty() || "/".equals(path))
             return "";
@@ -431,7 +472,7 @@ public final class JvmscopeRequests {
                     return (String) a.annotationType().getMethod("value").invoke(a);
             }
         } catch (Throwable e) {
-            // then it has no name
+            // then the message has no name
         }
         return null;
     }
@@ -443,7 +484,7 @@ public final class JvmscopeRequests {
         return message == null ? 0 : enterServer(kind, "process", destination(call(message, "getJMSDestination")));
     }
 
-    /** A thread asks for its next message: it is done with the last one. */
+    /** A thread requests its next message, so it has finished the last one. */
     public static void received() {
         long tid = tid();
         if (request(slot(tid)) != 0)
@@ -454,7 +495,7 @@ public final class JvmscopeRequests {
         message(message, kind);
     }
 
-    /** Kafka's records; their set of partitions names the topic. */
+    /** Kafka's consumer returned records. Their set of partitions contains the topic. */
     public static void polled(Object records, int kind) {
         Object partitions = records == null ? null : call(records, "partitions");
         if (!(partitions instanceof java.util.Set) || ((java.util.Set<?>) partitions).isEmpty())
@@ -472,7 +513,10 @@ public final class JvmscopeRequests {
         }
     }
 
-    /** "queue://orders" and "ActiveMQQueue[orders]" are orders; a temporary queue's name is another one each time. */
+    /**
+     * Returns the name of a destination: "orders" for "queue://orders" and "ActiveMQQueue[orders]".
+     * The names of temporary queues are all different, so they have a common name.
+     */
     private static String destination(Object of) {
         String s = String.valueOf(of);
         if (s.startsWith("temp-"))
@@ -485,7 +529,10 @@ public final class JvmscopeRequests {
 
     // ---- scheduled tasks ----
 
-    /** A task of a ScheduledThreadPoolExecutor begins to run; one that was scheduled by a request is work for that request. */
+    /**
+     * A task of a ScheduledThreadPoolExecutor begins to run. A task that a request scheduled is
+     * work for that request.
+     */
     public static long task(Object task) {
         long tid = tid(), due = 0;
         if (request(slot(tid)) != 0)
@@ -493,15 +540,15 @@ public final class JvmscopeRequests {
         try {
             due = due((Delayed) task, 0);
         } catch (Throwable e) {
-            // from code of the program, in a pool with tasks of its own
+            // from code of the program, in a pool that has its own class of tasks
         }
         return taskBegin(task, tid, due);
     }
 
     /**
-     * When a task was due, by System.nanoTime(): computed from the task's delay or, without a task,
-     * from a time in ms since 1970. This reads two clocks. If the thread was stopped for long in
-     * between, they are read again.
+     * Returns the time of System.nanoTime() at which a task was due, computed from the task's delay
+     * or, without a task, from a time in ms since 1970. This reads two clocks. If the thread was
+     * stopped for long between the readings, they are repeated.
      */
     private static long due(Delayed task, long millis) {
         long due = 0, least = Long.MAX_VALUE;
@@ -517,7 +564,7 @@ public final class JvmscopeRequests {
         return due;
     }
 
-    /** The thread of a Timer is about to run a task, which was due at a time in milliseconds since 1970. */
+    /** The thread of a Timer is about to run a task that was due at a time in ms since 1970. */
     public static void timed(Object task, int state, long due) {
         long tid = tid();
         if (state != CANCELLED && request(slot(tid)) == 0)
@@ -532,8 +579,9 @@ public final class JvmscopeRequests {
 
     // ---- hand-overs ----
 
-    // Tasks that wait to be run are in HOT, which is small enough to stay in a processor's cache. When a bucket of it is full, the
-    // entry that waits longest moves to HANDED, which is large. SPILLED has the number of entries there, by the bucket that they left.
+    // Tasks that wait to be run are in HOT, which is small enough to stay in a processor's cache.
+    // When a bucket of HOT is full, its oldest entry moves to HANDED, which is large. SPILLED has
+    // the number of entries in HANDED for each bucket of HOT that they came from.
 
     private static long hotBucket(long key) {
         return HOT + ((key & HOT_MASK) << BUCKET_SHIFT);
@@ -551,7 +599,10 @@ public final class JvmscopeRequests {
         return 0;
     }
 
-    /** An entry of HANDED to be written, whose key is BUSY: a free one, otherwise the oldest, of requests that have ended first; 0 for none. */
+    /**
+     * Returns an entry of HANDED that may be written, whose key is BUSY: a free one, else the
+     * oldest, with those of ended requests before others. Returns 0 if there is none.
+     */
     private static long room(long key) {
         long bucket = HANDED + ((key & HANDED_MASK) << BUCKET_SHIFT), found = unused(bucket);
         if (found != 0)
@@ -584,7 +635,10 @@ public final class JvmscopeRequests {
         U.putOrderedLong(null, e, key);
     }
 
-    /** Whoever looks for the entry finds it in one place or the other. Returns the place that it left, whose key is BUSY; 0 for none. */
+    /**
+     * Moves the entry so that a concurrent search finds it in one table or the other. Returns the
+     * old place, whose key is BUSY, or 0.
+     */
     private static long spill(long bucket) {
         long oldest = 0, time = Long.MAX_VALUE, key = 0;
         for (long e = bucket; e < bucket + (BUCKET / 8) * ENTRY_SIZE; e += ENTRY_SIZE) {
@@ -602,7 +656,7 @@ public final class JvmscopeRequests {
         fill(to, key, U.getLong(oldest + 8), time, U.getLong(oldest + 24));
         if (U.compareAndSwapLong(null, oldest, key, BUSY))
             return oldest;
-        take(to, key); // it has been taken meanwhile
+        take(to, key); // another thread has taken it in the meantime
         return 0;
     }
 
@@ -632,7 +686,7 @@ public final class JvmscopeRequests {
         return found;
     }
 
-    /** The oldest entry of a key, 0 for none. */
+    /** Returns the oldest entry of a key, or 0 if there is none. */
     private static long find(long key) {
         long e = oldest(hotBucket(key), key);
         if (U.getLong(spilled(key)) == 0)
@@ -641,7 +695,7 @@ public final class JvmscopeRequests {
         return e == 0 || other != 0 && U.getLong(other + 16) < U.getLong(e + 16) ? other : e;
     }
 
-    /** Frees an entry; false: it is another one's now. */
+    /** Frees an entry. Returns false if it no longer has this key. */
     private static boolean take(long e, long key) {
         if (!U.compareAndSwapLong(null, e, key, 0))
             return false;
@@ -654,7 +708,10 @@ public final class JvmscopeRequests {
         return IS_TASK | System.identityHashCode(task);
     }
 
-    /** A task is given to a pool of threads: also one of no request, for a request may begin in it. */
+    /**
+     * A task is given to a pool of threads. A task of no request is entered too, because a request
+     * may begin in it.
+     */
     public static void handed(Object task) {
         if (task == null)
             return;
@@ -662,7 +719,7 @@ public final class JvmscopeRequests {
         put(key(task), request(slot), System.nanoTime(), slot == 0 ? 0 : U.getLong(slot + THREAD));
     }
 
-    /** A task of a ForkJoinPool: pushed by its fork() and again by the pool's own methods. */
+    /** A task of a ForkJoinPool is pushed by its fork(), and again by the pool's own methods. */
     public static void forked(Object task) {
         long slot = slot(tid()), request = request(slot);
         if (request == 0 || task == null)
@@ -672,20 +729,23 @@ public final class JvmscopeRequests {
             put(key, request, System.nanoTime(), U.getLong(slot + THREAD));
     }
 
-    /** The same by a method of a pool; that of the virtual threads continues those, which have an identity of their own. */
+    /**
+     * The same for a method of a pool. The pool of the virtual threads gets only their
+     * continuations; virtual threads are identified by themselves.
+     */
     public static void pushed(Object pool, Object task) {
         if (pool != scheduler || pool == null)
             forked(task);
     }
 
-    /** A stage of a CompletableFuture was made that depends on another one. */
+    /** A stage of a CompletableFuture that depends on another stage was created. */
     public static void depends(Object completion) {
         forked(completion);
     }
 
     /**
-     * A task of a ScheduledThreadPoolExecutor. The time before it is due does not count as time in
-     * a queue. A task that repeats belongs to no request.
+     * A task of a ScheduledThreadPoolExecutor is scheduled. The time before it is due does not
+     * count as time in a queue. A periodic task belongs to no request.
      */
     public static void scheduled(Object task) {
         long slot = slot(tid()), request = request(slot), delay;
@@ -696,13 +756,13 @@ public final class JvmscopeRequests {
                 return;
             delay = ((Delayed) task).getDelay(TimeUnit.NANOSECONDS);
         } catch (Throwable e) {
-            return; // from code of the program, in a pool with tasks of its own
+            return; // from code of the program, in a pool that has its own class of tasks
         }
         put(key(task), request, System.nanoTime() + (delay > 0 ? delay : 0),
             U.getLong(slot + THREAD) | (long) TIMER << WAY_SHIFT);
     }
 
-    /** A task of a Timer, due at a time in milliseconds since 1970. */
+    /** A task of a Timer is scheduled, which is due at a time in milliseconds since 1970. */
     public static void scheduled(Object task, long time, long period) {
         long slot = slot(tid()), request = request(slot);
         if (request == 0 || task == null || period != 0)
@@ -718,14 +778,14 @@ public final class JvmscopeRequests {
             slot == 0 ? 0 : U.getLong(slot + THREAD));
     }
 
-    /** The same of a virtual thread. */
+    /** The same for a virtual thread. */
     public static void startingVirtual(Object thread) {
         if (carrier == null)
             findCarriers();
         starting(thread);
     }
 
-    /** A task begins to run: what ended takes. */
+    /** A task begins to run. Returns the value to pass to ended. */
     public static long started(Object task, int way) {
         if (task == null || U.getLong(ANY) == 0)
             return 0;
@@ -740,7 +800,7 @@ public final class JvmscopeRequests {
             request = U.getLong(e + 8);
             time = U.getLong(e + 16);
             by = U.getLong(e + 24);
-        } while (!take(e, key)); // it has been taken, or moves
+        } while (!take(e, key)); // another thread has taken it, or it was moved
         if (request != 0)
             return work(tid, request, by >>> WAY_SHIFT != 0 ? (int) (by >>> WAY_SHIFT) : way, time, by & (1L << WAY_SHIFT) - 1);
         long t = TASKS + ((tid & TASK_MASK) << 5);
@@ -751,13 +811,18 @@ public final class JvmscopeRequests {
         return NO_REQUEST;
     }
 
-    /** A task begins to run in the loop of a pool's thread, which has taken it before unless it was made for this task. */
+    /**
+     * A task begins to run in the loop of a pool's thread. The thread has already taken it, unless
+     * the thread was created for this task.
+     */
     public static long runs(Object task, int way) {
         long tid = tid();
         return U.getLong(TASKS + ((tid & TASK_MASK) << 5)) == tid || slot(tid) != 0 ? 0 : started(task, way);
     }
 
-    /** A stage of a CompletableFuture is tried, perhaps in vain: its entry remains. */
+    /**
+     * A thread tries to run a stage of a CompletableFuture. This may fail, so the entry remains.
+     */
     public static long tried(Object completion, int way) {
         if (U.getLong(ANY) == 0)
             return 0;
@@ -771,13 +836,14 @@ public final class JvmscopeRequests {
     }
 
     /**
-     * A thread of a pool begins. It works for no request, even if a request made the pool start it.
+     * A thread of a pool begins. It works for no request, even if the pool started it because of
+     * one.
      */
     public static void pooled() {
         free(true);
     }
 
-    /** A thread of a pool looks for its next task: the last one has ended. */
+    /** A thread of a pool looks for its next task, so the last one has ended. */
     public static void idle() {
         free(false);
     }
@@ -805,10 +871,13 @@ public final class JvmscopeRequests {
         }
     }
 
-    // ---- Netty: a request begins where its first line is decoded, and belongs to a channel until its last part is encoded ----
+    // ---- Netty: a request begins when its first line is decoded; its channel identifies it ----
 
     private static final int LOOPS = 1 << 12;
-    /** By thread: its id, the request that it has decoded last, and whether the request's channel is not known yet; a status. */
+    /**
+     * For each thread: its id, the last request that it decoded, whether the request's channel is
+     * not yet known, and a status.
+     */
     private static final long[] loopThread = new long[LOOPS], loopRequest = new long[LOOPS], loopStatus = new long[LOOPS];
     private static final boolean[] loopNew = new boolean[LOOPS];
 
@@ -825,7 +894,9 @@ public final class JvmscopeRequests {
         loopNew[i] = true;
     }
 
-    /** More bytes of a channel's request have arrived: its thread works for it again. */
+    /**
+     * More bytes of a channel's request have arrived, so its thread works for the request again.
+     */
     public static void decoding(Object channel) {
         long tid = tid();
         int i = (int) tid & LOOPS - 1;
@@ -840,7 +911,7 @@ public final class JvmscopeRequests {
         work(tid, loopRequest[i], ASYNC, 0, 0);
     }
 
-    /** The channel whose bytes this thread decodes. */
+    /** Sets the channel whose bytes this thread decodes. */
     public static void decodes(Object channel) {
         long tid = tid();
         int i = (int) tid & LOOPS - 1;
@@ -851,7 +922,9 @@ public final class JvmscopeRequests {
         put(IS_ANSWER | System.identityHashCode(channel), loopRequest[i], System.nanoTime(), slot == 0 ? 0 : U.getLong(slot + THREAD));
     }
 
-    /** What was read has been handled; the answer may come later, from elsewhere. */
+    /**
+     * The bytes that were read have been handled. The response may be sent later by another thread.
+     */
     public static void read() {
         long tid = tid();
         int i = (int) tid & LOOPS - 1;
@@ -866,7 +939,7 @@ public final class JvmscopeRequests {
         loopStatus[(int) tid & LOOPS - 1] = tid << 16 | status;
     }
 
-    /** A part of an answer has been encoded; state 0: it was the last one. */
+    /** A part of a response was encoded. state is 0 if it was the last part. */
     public static void encoded(int state, Object channel) {
         if (state != 0 || U.getLong(ANY) == 0)
             return;
@@ -876,7 +949,7 @@ public final class JvmscopeRequests {
             finish(channel, status);
     }
 
-    /** What has not been answered never will be. */
+    /** A channel was closed, so its open requests will get no response. */
     public static void closed(Object channel) {
         if (U.getLong(ANY) == 0)
             return;
@@ -884,7 +957,7 @@ public final class JvmscopeRequests {
             finish(channel, 0);
     }
 
-    // ---- what a request does elsewhere: statements, connections, calls ----
+    // ---- calls to other servers for a request: statements, connections, messages ----
 
     private static final int JDBC = 0, HTTP = 2;
 
@@ -909,7 +982,7 @@ public final class JvmscopeRequests {
         return uri == null || request(slot(tid())) == 0 ? 0 : child(uri.getHost(), kind);
     }
 
-    /** Apache's HttpHost: "http://shop:8080". */
+    /** Apache's HttpHost has the form "http://shop:8080". */
     public static long host(Object host, int kind) {
         if (host == null || request(slot(tid())) == 0)
             return 0;
@@ -918,7 +991,10 @@ public final class JvmscopeRequests {
         return child(s.substring(from < 3 ? 0 : from, port > from && s.indexOf(']', port) < 0 ? port : s.length()), kind);
     }
 
-    /** A call's header: its value, or what Apache's clients have of it, which is "traceparent: VALUE". */
+    /**
+     * A call sets a header. The parameter is its value, or for Apache's clients the text
+     * "traceparent: VALUE".
+     */
     public static void calls(Object header) {
         Object value = header instanceof java.util.Optional ? ((java.util.Optional<?>) header).orElse(null) : header;
         long tid = tid();
@@ -937,13 +1013,13 @@ public final class JvmscopeRequests {
         return PREPARED + ((System.identityHashCode(statement) & NAMES - 1) << 3);
     }
 
-    /** A connection has made a statement. */
+    /** A connection has created a statement. */
     public static void prepared(Object statement, Object sql) {
         if (statement != null && sql instanceof String)
             U.putLong(prepared(statement), (long) System.identityHashCode(statement) << NAME_BITS | textOf(JDBC, (String) sql));
     }
 
-    /** A statement that was prepared is executed. */
+    /** A prepared statement is executed. */
     public static long executes(Object statement) {
         long tid = tid();
         if (request(slot(tid)) == 0)

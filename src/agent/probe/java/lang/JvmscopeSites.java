@@ -8,20 +8,26 @@ import jvmscope.ForceInline;
 import sun.misc.Unsafe;
 
 /**
- * The probes of exact allocation counts. Each platform thread owns an array of counters in native memory (capture/alloc.h has
- * the layout), found by the address of its JavaThread; a virtual thread counts in its carrier's, which it cannot leave within
- * a probe. So nothing is shared and nothing lost. From a count that the agent sets the probe calls it to look at the stack.
+ * The probes of exact allocation counts. Each platform thread owns an array of counters in native
+ * memory (capture/alloc.h has the layout), which is found by the address of its JavaThread. A
+ * virtual thread counts in the array of its carrier, which it cannot leave within a probe. So no
+ * counter is shared and no count is lost. When a counter reaches a value that the agent sets, the
+ * probe calls the agent to walk the stack.
  *
- * Nothing here may allocate, or call what does. The probes themselves are not forced into their callers: the JIT's second
- * compiler takes them into what is hot, and the first one would spend more on their copies than they cost.
+ * Nothing here may allocate, or call anything that does. The probes themselves are not forced into
+ * their callers: C2 inlines them where the code is hot, and C1 would spend more time on compiling
+ * the copies than they save.
  */
 public final class JvmscopeSites {
     private static final Unsafe U = Unsafe.getUnsafe();
 
-    // Layout, as in alloc.h.
+    // The layout is that of alloc.h.
     private static final int SLOT_COUNTERS = 8, SLOT_EXPECTED = 24, SLOT_SHIFT = 5, SLOT_BITS = 16, POINT_SHIFT = 4, NEXT = 8, BYTES = 16;
     private static final int CELL_OWNER = 24, CELL_SHIFT = 5;
-    /** Elements, a power of two: arrays that are larger, and those there is no room for, are counted behind the instruction. */
+    /**
+     * A number of elements, a power of two. Larger arrays, and those that there is no room for, are
+     * counted after the instruction.
+     */
     private static final int LARGE = 1 << 16;
     private static final long FREE = 1;
 
@@ -29,10 +35,11 @@ public final class JvmscopeSites {
     private static final long HEAD1 = constant(3) + MASK, HEAD2 = constant(4) + MASK, HEAD4 = constant(5) + MASK;
     private static final long HEAD8 = constant(6) + MASK, HEAD = constant(7) + MASK;
     private static final int SHIFT = (int) constant(8);
-    /** Address of alloc.h's alloc_follow, which may change from one recording to the next. */
+    /** The address of alloc_follow in alloc.h, which may change from one recording to the next. */
     private static final long FOLLOW = constant(9), CELLS = constant(10), PICKING = constant(11);
 
-    // Counters of what calls answer, by place and class: (place + 1) << 32 | counter, 0 where there is none. Native code adds.
+    // Counters of the objects that calls return, by place and class: (place + 1) << 32 | counter,
+    // or 0 for no counter. Native code adds them.
     private static final int TYPES_SIZE = 1 << 14, TYPES_PROBES = 8;
     private static final WeakReference<?>[] TYPES = new WeakReference<?>[TYPES_SIZE];
     private static final long[] PLACES = new long[TYPES_SIZE];
@@ -42,25 +49,33 @@ public final class JvmscopeSites {
 
     private static native long constant(int which);
 
-    /** The slot of a thread that has none, or that is to come here before it goes on. */
+    /**
+     * Returns the slot of a thread that has none, or that must call the agent before it continues.
+     */
     private static native long newSlot(long eetop);
 
     /**
-     * The counter of a place whose cell no thread owns: the cell, which the calling thread owns
-     * from now on.
+     * Returns the counter of a place whose cell no thread owns. This is the cell, which the calling
+     * thread owns from now on.
      */
     private static native long own(int point, long eetop);
 
-    /** Whether the object that the VM has reported is this one; if so, it is counted here. */
+    /** Counts the object here if it is the one that the VM has reported. */
     private static native void attend(Object o);
 
-    /** False: the object will not be made, for the class could not be initialised. */
+    /**
+     * Walks the stack. Returns false if the object will not be created because its class could not
+     * be initialised.
+     */
     private static native boolean sampleStack(long counter, int point, Class<?> type);
 
-    /** An object that has no counter. */
+    /** Counts an object that has no counter. */
     private static native void other(Object o, int point);
 
-    /** Makes a counter for objects like this one at a place; its entry is to lie from `from` on. -1: there can be none. */
+    /**
+     * Makes a counter for objects of this class at a place. Its entry will be at index from or
+     * after it. Returns -1 if there is no room.
+     */
     private static native int place(Object o, Class<?> type, int point, int from);
 
     private static native void arrays(Object o, int point, int dimensions);
@@ -93,7 +108,7 @@ public final class JvmscopeSites {
         return U.getLong(slot) == eetop ? slot : otherSlot(eetop, slot);
     }
 
-    /** The counter of a place, whichever thread owns its cell. */
+    /** Returns the counter of a place, whichever thread owns its cell. */
     private static long counter(int point) {
         long owner = U.getLong(CELLS + ((long) point << CELL_SHIFT) + CELL_OWNER), eetop = U.getLong(Carrier.carrier(), EETOP);
         if (owner == eetop)
@@ -118,7 +133,10 @@ public final class JvmscopeSites {
         return newSlot(eetop);
     }
 
-    /** In front of new. One way out and one way on: what the JIT has to keep over two calls would slow down the usual way. */
+    /**
+     * Runs before new. It has one slow path and one fast path: the values that the JIT must keep
+     * across two calls would slow down the fast path.
+     */
     public static void made(Class<?> type, int point) {
         long cell = CELLS + ((long) point << CELL_SHIFT), n = U.getLong(cell);
         if (U.getLong(cell + CELL_OWNER) == U.getLong(Carrier.carrier(), EETOP) && n < U.getLong(cell + NEXT))
@@ -187,7 +205,7 @@ public final class JvmscopeSites {
         array(HEAD + ((long) length << SHIFT), length, point);
     }
 
-    // Behind the instruction.
+    // These run after the instruction.
 
     @ForceInline
     public static void large1(int length, int point) {
@@ -219,7 +237,7 @@ public final class JvmscopeSites {
             count(HEAD + ((long) length << SHIFT), point);
     }
 
-    /** What a call answered. */
+    /** A call has returned an object. */
     public static void object(Object o, int point) {
         long eetop = U.getLong(Carrier.carrier(), EETOP);
         if (U.getLong(home(eetop)) != eetop)
@@ -243,12 +261,15 @@ public final class JvmscopeSites {
             hold(o, point);
     }
 
-    /** Before a call of Unsafe.allocateInstance: what it makes is counted behind the call, not by our native method. */
+    /**
+     * Runs before a call of Unsafe.allocateInstance. The new object is counted after the call, not
+     * by our native method.
+     */
     public static void expect() {
         U.putLong(slot() + SLOT_EXPECTED, 1);
     }
 
-    /** Behind it. The JIT may have replaced the call. */
+    /** Runs after that call, which the JIT may have replaced with an intrinsic. */
     public static void instance(Object o, int point) {
         U.putLong(slot() + SLOT_EXPECTED, 0);
         object(o, point);
@@ -271,19 +292,19 @@ public final class JvmscopeSites {
         return made;
     }
 
-    /** Behind a constructor's call, and for arrays, where an object now and then is followed. */
+    /** Runs after a constructor's call, and for arrays, when a few of the objects are followed. */
     @ForceInline
     public static void constructed(Object o, int point) {
         if (U.getInt(PICKING) != 0)
             pick(o, point);
     }
 
-    /** The same where every object is. */
+    /** The same when every object is followed. */
     public static void follow(Object o, int point) {
         hold(o, point);
     }
 
-    /** Behind an array's instruction whose length is a constant. */
+    /** Runs after an instruction that creates an array of constant length. */
     @ForceInline
     public static void fixedConstructed(Object o, int point) {
         made(null, point);

@@ -4,20 +4,28 @@ package java.lang;
 import sun.misc.Unsafe;
 
 /**
- * The probes of exceptions=counts. thrown runs before each throw of the code and counts it as not seen to be caught; caught runs
- * where a handler begins, and where an exception ends its thread. The handler knows the throw by what its thread threw last; what
- * is thrown otherwise (by an instruction, the VM, native code) is counted there, by the innermost frame of its stack trace as the
- * VM keeps it. Counts lie in native memory; each site remembers those it had before, so that no more than a look into an array and
- * an addition are done.
+ * The probes of exceptions=counts. thrown runs before each throw in the code and counts the
+ * exception as not seen to be caught; caught runs where a handler begins and where an exception
+ * ends its thread. The handler identifies the throw by the last exception that its thread threw. An
+ * exception that was thrown otherwise (by an instruction, the VM or native code) is counted in the
+ * handler, by the innermost frame of its stack trace as the VM keeps it. The counts are in native
+ * memory. Each site caches the counts that it has used, so that a count usually takes one array
+ * look-up and one addition.
  */
 public final class JvmscopeThrown {
     private static final Unsafe U = Unsafe.getUnsafe();
     private static final long LAST = constant(0), TID = constant(1), BACKTRACE = constant(2);
     private static final int THREADS = 1 << 14, SITES = 1 << 16, KNOWN_MAX = 24;
-    /** As in probes.c: no handler was seen so far; there is none. */
+    /**
+     * The values of probes.c for an exception whose handler was not seen so far, and for one that
+     * has no handler.
+     */
     private static final int NOT_SEEN = 0, NOWHERE = -1;
 
-    /** By site, three elements a count: the exception's class, null or the class that threw, {what else identifies it, the address}. */
+    /**
+     * For each site three elements per count: the exception's class, null or the class that threw,
+     * and {what else identifies the count, its address}.
+     */
     private static final Object[][] counts = new Object[SITES][];
 
     private JvmscopeThrown() {
@@ -25,10 +33,12 @@ public final class JvmscopeThrown {
 
     private static native long constant(int which);
 
-    /** The address of the count of a class from a throw to a handler, 0 for none. */
+    /**
+     * Returns the address of the count of a class from a throw to a handler, or 0 if there is none.
+     */
     private static native long find(Class<?> c, int from, int to);
 
-    /** The same where no throw of the code is known. */
+    /** The same for an exception whose throw is not in the code, or is not known. */
     private static native long findImplicit(Class<?> c, Throwable t, int to);
 
     private static void bind() {
@@ -86,17 +96,17 @@ public final class JvmscopeThrown {
         try {
             long address = of(site, t.getClass(), site, NOT_SEEN);
             if (address == 0)
-                return; // the handler must not take back what was not counted
+                return; // the handler must not subtract what was not counted
             long tid = U.getLong(Thread.currentThread(), TID), last = LAST + ((tid & THREADS - 1) << 4);
             U.putLong(last, tid << 24 | site);
             U.putInt(last + 8, System.identityHashCode(t));
             add(address, 1);
         } catch (Throwable e) {
-            // the stack is full, or memory
+            // the stack overflowed, or memory ran out
         }
     }
 
-    /** A handler begins; site 0 is none: the exception ends its thread. */
+    /** A handler begins. With site 0 there is no handler, so the exception ends its thread. */
     public static void caught(Throwable t, int site) {
         try {
             long tid = U.getLong(Thread.currentThread(), TID), last = LAST + ((tid & THREADS - 1) << 4);
@@ -105,7 +115,7 @@ public final class JvmscopeThrown {
             if (thrown != 0 && thrown >>> 24 == tid && U.getInt(last + 8) == System.identityHashCode(t)) {
                 int from = (int) thrown & 0xffffff;
                 if (from == 0 && site == 0)
-                    return; // a group of threads has asked its parent
+                    return; // a group of threads has called its parent
                 U.putLong(last, site == 0 ? tid << 24 : 0);
                 if (from != 0)
                     add(of(from, c, from, NOT_SEEN), -1);
@@ -118,7 +128,7 @@ public final class JvmscopeThrown {
                 add(implicit(t, c, site), 1);
             }
         } catch (Throwable e) {
-            // the stack is full, or memory
+            // the stack overflowed, or memory ran out
         }
     }
 

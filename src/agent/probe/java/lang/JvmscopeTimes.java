@@ -6,18 +6,21 @@ import jvmscope.ForceInline;
 import sun.misc.Unsafe;
 
 /**
- * The probes of cpu=times: what instrumented methods call. All state lies in native memory (capture/times/tree.h has the
- * layout), so that a CPU timer's signal handler can read it and no garbage collector is involved. Each thread, virtual ones
- * included, owns a tree of calls; the tree's context holds the node of the innermost call.
+ * The probes of cpu=times, which instrumented methods call. All state is in native memory
+ * (capture/times/tree.h has the layout), so that a CPU timer's signal handler can read it and no
+ * garbage collector is involved. Each thread, including virtual ones, owns a tree of calls; the
+ * tree's context has the node of the innermost call.
  *
- * Nothing here may call a method that is instrumented on the way of a normal call: Thread and Unsafe are not.
+ * During a normal call nothing here may call an instrumented method; those of Thread and Unsafe are
+ * not instrumented.
  *
- * The probes at entry are kept out of their callers: compiling the copies costs more than they save (doc/cpu-times.md).
+ * The probes at entry are not inlined into their callers, because compiling the copies costs more
+ * than they save (doc/cpu-times.md).
  */
 public final class JvmscopeTimes {
     private static final Unsafe U = Unsafe.getUnsafe();
 
-    // Layout, as in tree.h.
+    // The layout is that of tree.h.
     private static final int SLOT_CONTEXT = 8, SLOT_OWN = 16, SLOT_SHIFT = 5, SLOT_BITS = 16;
     private static final int CONTEXT_ROOT = 8;
     private static final int METHOD = 0, MASK = 4, CONTEXT = 8, COUNT = 16, TABLE = 24;
@@ -34,20 +37,29 @@ public final class JvmscopeTimes {
 
     private static native long constant(int which);
 
-    /** The slot of a platform thread that has none yet; also where slots are full or nothing is recorded. */
+    /**
+     * Returns a new slot for a platform thread, or a common one if all slots are in use or nothing
+     * is recorded.
+     */
     private static native long newSlot(long eetop);
 
-    /** The child of a node for a method, added; the node for what is beyond the limits when there is no room. */
+    /**
+     * Adds a node's child for a method and returns it. Returns the node for calls beyond the limits
+     * if there is no room.
+     */
     private static native long newNode(long node, int method);
 
     private static native long newContext();
 
     private static native void freeContext(long context);
 
-    /** Elapsed mode: ends the calls between the current node and the one whose parent is to be current. */
+    /**
+     * With clock=elapsed: ends the calls between the current node and the node whose parent is to
+     * be current.
+     */
     private static native void unwind(long context, long parent, long now);
 
-    /** Makes the VM look the native methods up now. */
+    /** Makes the VM link the native methods now. */
     private static void bind() {
         newSlot(0);
         newNode(0, 0);
@@ -64,7 +76,7 @@ public final class JvmscopeTimes {
     }
 
     private static long otherSlot(Thread thread, long eetop) {
-        if (eetop == 0) { // a virtual thread; a local variable may hold a carrier that is no longer the one, a field not
+        if (eetop == 0) { // a virtual thread: a local variable could hold its former carrier
             Thread carrier = CARRIER != 0 ? (Thread) U.getObjectVolatile(thread, CARRIER) : null;
             eetop = carrier != null ? U.getLongVolatile(carrier, EETOP) : 0;
             if (eetop == 0)
@@ -104,7 +116,7 @@ public final class JvmscopeTimes {
         return newNode(node, method);
     }
 
-    /** At entry: answers the caller's node, to be given to exit. */
+    /** Runs at entry. Returns the caller's node, which is passed to exit. */
     @DontInline
     public static long enter(int method) {
         long context = U.getLong(slot() + SLOT_CONTEXT);
@@ -115,21 +127,27 @@ public final class JvmscopeTimes {
         return caller;
     }
 
-    /** At every return and when an exception leaves. A context of 0 belongs to a session that is over. */
+    /**
+     * Runs at every return and when an exception leaves the method. A context of 0 belongs to a
+     * session that has ended.
+     */
     public static void exit(long caller) {
         long context = U.getLong(caller + CONTEXT);
         if (context != 0)
             U.putOrderedLong(null, context, caller);
     }
 
-    /** Where an exception is caught: a constructor whose super() threw could not set the node back. */
+    /**
+     * Runs where an exception is caught, because a constructor whose super() threw could not
+     * restore the node.
+     */
     public static void caught(long caller, int method) {
         long context = U.getLong(caller + CONTEXT);
         if (context != 0)
             U.putOrderedLong(null, context, child(caller, method));
     }
 
-    /** A method too small to be measured apart from its caller: its calls are only counted. */
+    /** Counts the calls of a method that is too small to be measured separately from its caller. */
     @DontInline
     public static void count(int method) {
         long node = child(U.getLong(U.getLong(slot() + SLOT_CONTEXT)), method);
@@ -164,7 +182,7 @@ public final class JvmscopeTimes {
         U.putLong(context, caller);
     }
 
-    /** A virtual thread has been mounted: its carrier's slot shows its context. */
+    /** A virtual thread has been mounted. From now on its carrier's slot has its context. */
     public static void mounted() {
         Thread thread = Thread.currentThread();
         long slot = otherSlot(thread, U.getLong(thread, EETOP));
@@ -177,7 +195,9 @@ public final class JvmscopeTimes {
         U.putLong(slot + SLOT_CONTEXT, own[0]);
     }
 
-    /** It is about to be unmounted. Without a call in progress its context is given back. */
+    /**
+     * A virtual thread is about to be unmounted. If no call is in progress, its context is freed.
+     */
     public static void unmounting() {
         Thread thread = Thread.currentThread();
         long slot = otherSlot(thread, U.getLong(thread, EETOP));
@@ -197,8 +217,8 @@ public final class JvmscopeTimes {
     }
 
     /**
-     * A virtual thread that was mounted when the slot was made has called in the carrier's context: with calls in progress it keeps
-     * that context, and the carrier gets another.
+     * A virtual thread that was mounted when the slot was created has made calls in the carrier's
+     * context. If calls are in progress, it keeps that context and the carrier gets a new one.
      */
     private static void keepCarriers(long slot, long context) {
         if (U.getLong(context) == U.getLong(context + CONTEXT_ROOT))
@@ -209,7 +229,7 @@ public final class JvmscopeTimes {
         VIRTUAL.set(new long[] {context, U.getLong(GENERATION)});
     }
 
-    /** Shows another context where this thread runs, for calibration: answers the one before. */
+    /** Sets another context for the calling thread, for calibration. Returns the previous one. */
     public static long show(long context) {
         long slot = slot(), before = U.getLong(slot + SLOT_CONTEXT);
         U.putLong(slot + SLOT_CONTEXT, context);
@@ -226,8 +246,9 @@ public final class JvmscopeTimes {
     }
 
     /**
-     * Calibration: a round of the probes of clock=cpu around nothing. Called often enough to be compiled. A call within a call, for
-     * its probe waits for what the outer one has just written; calls by one caller alone would cost less than those of programs.
+     * Calibration: runs the probes of clock=cpu around empty calls. It is called often enough to be
+     * compiled. Each round has a call within a call, because the inner probe must wait for the
+     * stores of the outer one; calls by one caller alone would cost less than those of programs.
      */
     public static long calibrate(int method, int rounds, int steps) {
         long start = System.nanoTime();
@@ -247,7 +268,10 @@ public final class JvmscopeTimes {
         return System.nanoTime() - start;
     }
 
-    /** Calibration of the probes of clock=elapsed around some work: answers the round's time, and in the upper half what they saw of it. */
+    /**
+     * Calibration: runs the probes of clock=elapsed around some work. Returns the time of the
+     * round, and in the upper half the part that the probes measured.
+     */
     public static long calibrateTimed(int method, int rounds, int steps) {
         long node = child(U.getLong(U.getLong(slot() + SLOT_CONTEXT)), method);
         long before = U.getLong(node + TOTAL), start = System.nanoTime();
@@ -261,7 +285,7 @@ public final class JvmscopeTimes {
         return System.nanoTime() - start | U.getLong(node + TOTAL) - before << 32;
     }
 
-    /** The time of that work alone. */
+    /** Returns the time of that work without probes. */
     public static long calibrateWork(int method, int rounds, int steps) {
         long start = System.nanoTime();
         int x = sink;

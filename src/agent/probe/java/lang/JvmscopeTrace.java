@@ -5,43 +5,56 @@ import jvmscope.ForceInline;
 import sun.misc.Unsafe;
 
 /**
- * The probes of trace=: each thread writes what its calls were given and gave back into a ring of native memory
- * (capture/trace_ring.h has the layout), which the agent's thread empties. A ring that is full loses calls and counts them; the
- * thread never waits. Nothing here calls a method that may be traced itself.
+ * The probes of trace=. Each thread writes the arguments and results of its calls into a ring in
+ * native memory (capture/trace_ring.h has the layout), which the agent's thread empties. When the
+ * ring is full, calls are lost and counted as such; the thread never waits. Nothing here calls a
+ * method that may itself be traced.
  *
- * enter begins a record and answers where it goes on, 0 when the call is not recorded; each arg writes one value and answers the
- * next place; entered ends the record and answers the number of the call, which exit and thrown take.
+ * enter begins a record and returns the address of its next value, or 0 if the call is not
+ * recorded. Each arg writes one value and returns the next address. entered ends the record and
+ * returns the number of the call, which is passed to exit and thrown.
  */
 public final class JvmscopeTrace {
     private static final Unsafe U = Unsafe.getUnsafe();
 
-    // Layout, as in trace_ring.h.
+    // The layout is that of trace_ring.h.
     private static final int HEAD = 0, LOST = 8, CALLS = 16, OPEN = 24, LOST_SITES = 32, LOST_RESULTS = 40, SIZE = 48, ROOM = 52, INSIDE = 56;
     private static final int TAIL = 64, DATA = 128;
     private static final int RECORD_MAX = 48 << 10, SLOT_BITS = 16, CHARS_MAX = 64;
-    /** What is kept free: for a record with values, for the end of a call without its result, for that of each open call. */
+    /**
+     * The room that is kept free: for a record with values, for the end of a call without its
+     * result, and for such an end of each open call.
+     */
     private static final int WITH_VALUES = 2 * RECORD_MAX, END = 1024, EACH_END = 48;
     private static final long NO_RING = 1;
     private static final int EXIT = -1, THROWN = -2;
 
     private static final long SLOTS = constant(0), EETOP = constant(1), CARRIER = constant(2), TID = constant(3);
 
-    /** Classes by number: open addressing by identity hash. What is traced keeps its classes loaded until the trace ends. */
+    /**
+     * The classes by number, in a hash table with open addressing by identity hash. The classes of
+     * traced objects remain loaded until the trace ends.
+     */
     private static final int CLASSES = 1 << 14;
     private static final Class<?>[] classes = new Class<?>[CLASSES];
 
-    /** By class number - 1, as fields() answers; set before the class is. */
+    /**
+     * The values returned by fields() by class number - 1. An element is set before that of the
+     * class.
+     */
     private static final long[][] shown = new long[CLASSES][];
-    // Kinds of shapes, as in shapes.h; JvmscopeContents has the others.
+    // Kinds of shapes, as in shapes.h. JvmscopeContents has the others.
     private static final int FIELDS = 0, TO_STRING = -1, UNREADY = -2, VALUE = 1, NAME = 2, CLASS = 3, PARTS = 4, CHARS = 5, SUM = 6;
     private static final long OFFSET = 0xffffffffffffffL;
-    /** How much of a record there may be before what is shown of further objects is left out. */
+    /** The size of a record from which the contents of further objects are omitted. */
     private static final int SHOWN = 16 << 10, CONTENTS = 4 << 10;
-    /** How many objects that are shown by their parts may lie in each other: an atomic may refer to itself. */
+    /**
+     * The greatest depth of objects that are shown by their parts: an atomic may refer to itself.
+     */
     private static final int DEEPEST = 4;
-    /** Of an array, a collection or a map. */
+    /** The most elements shown of an array, a collection or a map. */
     private static final int ELEMENTS = 5;
-    /** Of the array in a number. */
+    /** The most elements shown of the array in a number. */
     private static final int NUMBERS = 32;
 
     private JvmscopeTrace() {
@@ -55,13 +68,19 @@ public final class JvmscopeTrace {
 
     private static native long offset(int site, Object o);
 
-    /** What is shown of a class's objects (shapes.h); null for nothing. */
+    /** Returns the shape of a class's objects (shapes.h), or null if nothing is shown of them. */
     private static native long[] fields(Class<?> c, int number);
 
-    /** Where objects of a class have a field: its type << 56 | its offset; -1 for no such field. */
+    /**
+     * Returns the place of a field in objects of a class: its type << 56 | its offset, or -1 if
+     * there is no such field.
+     */
     private static native long place(Class<?> c, int name);
 
-    /** Calls each native method once, and what initialises a class of the JDK, so that no probe does. */
+    /**
+     * Calls each native method once, and whatever initialises a class of the JDK, so that no probe
+     * has to.
+     */
     private static void bind() {
         "\u20ac".charAt(0); // StringUTF16
         Float.floatToRawIntBits(0);
@@ -90,10 +109,16 @@ public final class JvmscopeTrace {
     /** As in paths.c. */
     private static final int NAMES = 256, STATICS = 64;
 
-    /** By class number - 1 and number of a field's name, as place() answers; 0 for not asked yet. */
+    /**
+     * The values returned by place() by class number - 1 and number of a field's name; 0 if it was
+     * not called yet.
+     */
     private static final long[][] places = new long[CLASSES][];
 
-    /** Static fields that are named: their classes, set last; where they are; the fields behind them. */
+    /**
+     * The static fields that are named: their classes, which are set last, their places, and the
+     * rest of the path after each field.
+     */
     private static final Object[] statics = new Object[STATICS];
     private static final long[] staticPlaces = new long[STATICS];
     private static final int[][] staticRests = new int[STATICS][];
@@ -120,8 +145,8 @@ public final class JvmscopeTrace {
     }
 
     /**
-     * The thread's calls are not the program's until asProgram(): what the agent asks the VM may run Java code, which must not
-     * write into the record that has begun.
+     * Marks the thread's calls as the agent's until asProgram(): what the agent calls in the VM may
+     * run Java code, which must not write into the record that has begun.
      */
     private static long asAgent() {
         long ring = ring();
@@ -139,12 +164,15 @@ public final class JvmscopeTrace {
         return at > 0 && at >>> 56 == 'L' ? U.getObject(o, at & OFFSET) : null;
     }
 
-    /** The object in a field on the way; null as well when there is none. */
+    /** Returns the object in a field within a path, or null if there is no such field. */
     public static Object step(Object o, int name) {
         return o == null ? null : inside(o, placeOf(o, name));
     }
 
-    /** The field at the end of a path: its number and type (0 for null on the way, 1 for no such field), then the value. */
+    /**
+     * Writes the field at the end of a path: its number and type (0 if a field within the path was
+     * null, 1 if there is no such field), then its value.
+     */
     public static long path(long p, Object o, int path, int name) {
         return p == 0 ? 0 : pathEnd(p, o, path, o == null ? 0 : placeOf(o, name));
     }
@@ -173,7 +201,7 @@ public final class JvmscopeTrace {
 
     private static final int SITE = 1 << 24, SITES = 1 << 14;
 
-    /** Offsets of watched fields by site: 0 is not known yet, -1 is none. */
+    /** The offsets of watched fields by site; 0 if not known yet, -1 if there is none. */
     private static final long[] offsets = new long[SITES];
 
     private static long begin(Object o, int site) {
@@ -201,7 +229,7 @@ public final class JvmscopeTrace {
         return value(p, o, offsets[site], type, ELEMENTS);
     }
 
-    /** A field; `most` is for what an object is shown with. */
+    /** Writes the value of a field. most is the limit for an object's contents. */
     private static long value(long p, Object o, long at, int type, int most) {
         switch (type) {
             case 'Z':
@@ -227,12 +255,12 @@ public final class JvmscopeTrace {
         }
     }
 
-    /** The length of an array of numbers and its first elements. */
+    /** Writes the length of an array of numbers and its first elements. */
     static long numbers(long p, Object a, int most) {
         return array(p, a, a == null ? 0 : length(a), most);
     }
 
-    /** A watched field of o (its class, when it is static) is about to be read. */
+    /** A watched field of o (the class, if the field is static) is about to be read. */
     public static void read(Object o, int site, int type) {
         entered(old(begin(o, site), o, site, type));
     }
@@ -271,7 +299,7 @@ public final class JvmscopeTrace {
             Thread carrier = CARRIER != 0 ? (Thread) U.getObjectVolatile(thread, CARRIER) : null;
             eetop = carrier != null ? U.getLongVolatile(carrier, EETOP) : 0;
             if (eetop == 0)
-                return newRing(NO_RING); // counts it
+                return newRing(NO_RING); // this counts it
         }
         long at = (eetop * 0x9e3779b97f4a7c15L) >>> (64 - SLOT_BITS);
         for (int probes = 0; probes < 64; probes++) {
@@ -285,7 +313,10 @@ public final class JvmscopeTrace {
         return newRing(eetop);
     }
 
-    /** How many bytes may wait to be read at most before a record of a call begins whose end is to find room too. */
+    /**
+     * Returns the most unread bytes at which a record of a call may begin so that its end will also
+     * have room.
+     */
     @ForceInline
     private static long allowed(long ring, int room) {
         long ends = (U.getLong(ring + OPEN) + 1) * EACH_END, most = room >> 2;
@@ -311,13 +342,16 @@ public final class JvmscopeTrace {
     private static void end(long ring, long p) {
         long head = U.getLong(ring + HEAD), start = ring + DATA + head;
         if (p - start < 32 || p - start > WITH_VALUES)
-            return; // not this ring's
+            return; // it belongs to another ring
         U.putInt(start, (int) (p - start));
         head += p - start;
         U.putOrderedLong(null, ring + HEAD, head >= U.getInt(ring + SIZE) ? 0 : head);
     }
 
-    /** A required test of the condition on a number, before anything is written; ops as in trace_condition.h. */
+    /**
+     * Evaluates a required test of the condition on a number before anything is written. op is as
+     * in trace_condition.h.
+     */
     @ForceInline
     public static int test(int wanted, double v, int op, long number) {
         double n = Double.longBitsToDouble(number);
@@ -387,7 +421,7 @@ public final class JvmscopeTrace {
             return 0;
         long ring = ring(), start = ring + DATA + U.getLong(ring + HEAD);
         long call = U.getLong(start + 24);
-        if (call != U.getLong(ring + CALLS)) { // another record came between
+        if (call != U.getLong(ring + CALLS)) { // another record was written in between
             count(ring + LOST);
             return 0;
         }
@@ -429,9 +463,10 @@ public final class JvmscopeTrace {
     }
 
     /**
-     * A reference: class and identity, then what is shown of the object. With `most` 0 the object is inside another one: then
-     * nothing is shown of what is inside it but the sizes of arrays and collections, and the value of a box or an enum. Below 0
-     * it is a part of another one, that deep.
+     * Writes a reference: the class and identity, then the contents of the object. With most 0 the
+     * object is inside another one, and its contents are only the sizes of arrays and collections
+     * and the values of boxes and enums. If most is negative, the object is a part of another one,
+     * at that depth.
      */
     static long object(long p, Object o, int most) {
         if (o == null) {
@@ -464,7 +499,10 @@ public final class JvmscopeTrace {
         return shape == null || shape[0] != UNREADY ? shape : readyShape(c, number);
     }
 
-    /** Of a class that was not linked when it was first seen, as a value itself, and now has objects. */
+    /**
+     * Returns the shape of a class that was not linked when it was first seen, as a value itself,
+     * and now has objects.
+     */
     private static long[] readyShape(Class<?> c, int number) {
         synchronized (classes) {
             long[] shape = shown[number - 1];
@@ -524,7 +562,7 @@ public final class JvmscopeTrace {
         return Float.floatToRawIntBits(((float[]) a)[i]);
     }
 
-    /** What shapes.h says of the class. */
+    /** Writes what the class's shape selects (shapes.h). */
     private static long inside(long p, Object o, long[] shape, int most) {
         switch ((int) shape[0]) {
             case VALUE:
@@ -563,7 +601,7 @@ public final class JvmscopeTrace {
         }
     }
 
-    /** The number of fields, then their values; none when there is no room. */
+    /** Writes the number of fields, then their values. It is 0 if there is no room. */
     private static long fields(long p, Object o, long[] shape, boolean room, int most) {
         U.putLong(p, room ? shape.length - 1 : 0);
         p += 8;
@@ -579,7 +617,10 @@ public final class JvmscopeTrace {
         return p + 8;
     }
 
-    /** Of an array, else -1. Not by Class.isArray(), which from JDK 25 on is a method like others. */
+    /**
+     * Returns the length of an array, or -1 for any other object. It does not use Class.isArray(),
+     * which is an ordinary method from JDK 25 on.
+     */
     private static int length(Object a) {
         if (a instanceof Object[])
             return ((Object[]) a).length;
@@ -600,7 +641,7 @@ public final class JvmscopeTrace {
         return a instanceof float[] ? ((float[]) a).length : -1;
     }
 
-    /** The length, then the first characters, padded to eight bytes. */
+    /** Writes the length, then the first characters, padded to eight bytes. */
     private static long text(long p, String s) {
         int length = s.length(), n = length < CHARS_MAX ? length : CHARS_MAX;
         U.putInt(p, length);
@@ -636,7 +677,10 @@ public final class JvmscopeTrace {
         return CLASSES + 1;
     }
 
-    /** Begins the end of a call: its ring's, which may be another than that of its beginning; 0 for none. */
+    /**
+     * Begins the end of a call. Returns its ring, which may differ from that of the call's
+     * beginning, or 0 if there is none.
+     */
     @ForceInline
     private static long ending() {
         long ring = ring();
@@ -649,7 +693,7 @@ public final class JvmscopeTrace {
         return ring;
     }
 
-    /** The end of a call whose result finds no room. */
+    /** Writes the end of a call whose result has no room. */
     private static void endBare(long ring, int kind, long call) {
         long p = begin(ring, kind, call, U.getInt(ring + SIZE) - END);
         count(ring + LOST_RESULTS);

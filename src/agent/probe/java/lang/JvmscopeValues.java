@@ -4,9 +4,10 @@ package java.lang;
 import sun.misc.Unsafe;
 
 /**
- * tostring=: toString() of the program's objects, called on a thread of the agent's. The program's thread looks for the answer for a
- * limited time, without a lock of the program's to wait for and without giving up its carrier; then the class is
- * left alone, whatever its toString() does meanwhile.
+ * The probes of tostring=: a thread of the agent calls toString() of the program's objects. The
+ * program's thread polls for the result for a limited time, without waiting for a lock of the
+ * program and without giving up its carrier. After that, toString() of the class is not called
+ * again, whatever the call still does.
  */
 public final class JvmscopeValues {
     private static final Unsafe U = Unsafe.getUnsafe();
@@ -24,7 +25,7 @@ public final class JvmscopeValues {
     private JvmscopeValues() {
     }
 
-    /** A class whose toString() did not end in time, or threw: it is not asked again. */
+    /** Records that a class's toString() did not end in time, or threw. It is not called again. */
     private static native void failed(Class<?> c, String why);
 
     private static native boolean isFailed(Class<?> c);
@@ -34,7 +35,7 @@ public final class JvmscopeValues {
         isFailed(null);
     }
 
-    /** The helper's work, until it is another's turn. */
+    /** The loop of the helper thread, which runs until another helper replaces it. */
     private static void serve() {
         Thread me = Thread.currentThread();
         state = IDLE;
@@ -92,7 +93,7 @@ public final class JvmscopeValues {
         U.unpark(h);
         while (state != ANSWERED) {
             if (System.nanoTime() - until > 0) {
-                helper = null; // this one is lost; the agent starts another
+                helper = null; // this helper is stuck; the agent starts another
                 todo = null;
                 failed(o.getClass(), "did not end in 100 ms");
                 return null;
