@@ -27,7 +27,7 @@ static const char preamble[] =
     "CPU SAMPLES   TRACEs by how often a thread that used a CPU was seen in them.\n"
     "CPU TIME      TRACEs by the CPU time spent in their first method; count is the number of "
     "calls, all of them.\n"
-    "              Behind them, by count and with a self of 0.00 %, those whose time is not known: "
+    "              After them, by count and with a self of 0.00 %, those whose time is not known: "
     "the CPU clock was read\n"
     "              less than ten times for it, or it is their callers'.\n"
     "MONITOR TIME  TRACEs and monitors by the time that threads were blocked there; count is how "

@@ -232,7 +232,7 @@ static int check_always(const struct options *o, struct buf *message)
     return 0;
 }
 
-/* Whether an option of the list is on: "trace|cpu=times". */
+/* Returns whether an option of the list is on: "trace|cpu=times". */
 static bool any_is_on(const struct options *o, const char *list)
 {
     for (const char *at = list; *at; at += strcspn(at, "|"), at += *at == '|') {
@@ -304,7 +304,7 @@ static int check_together(const struct options *o, struct buf *message)
     }
     if (o->condition_first && o->n_traces > 1) {
         option_put(message, OPT_IF, o->traces[0].condition);
-        buf_string(message, ": stands behind the trace that it is for");
+        buf_string(message, ": must follow the trace that it applies to");
         return -EINVAL;
     }
     if (option_on(o, OPT_PARK) && !option_on(o, OPT_MONITOR)) {
@@ -314,9 +314,9 @@ static int check_together(const struct options *o, struct buf *message)
     r = check_company(o, message);
     if (r == 0 && o->action_first) {
         option_put(message, OPT_THEN, o->v[OPT_THEN].text);
-        buf_string(message, ": stands behind the ");
+        buf_string(message, ": must follow the ");
         option_put(message, OPT_ON, NULL);
-        buf_string(message, " that it is for");
+        buf_string(message, " that it applies to");
         r = -EINVAL;
     }
     return r;
@@ -358,7 +358,7 @@ static const struct {
                        {OPT_REQUESTS, "auto"},
                        {OPT_EVENTS, "y"}};
 
-/* Whether the options ask for something to be captured. */
+/* Returns whether the options ask for something to be captured. */
 static bool chooses_captures(const struct options *o)
 {
     static const enum option captures[] = {

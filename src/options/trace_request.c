@@ -35,15 +35,15 @@ static const char *pattern_fault(const char *p)
     if (strchr(p, ':'))
         return "one pattern at a time, without colons";
     if (strcmp(p, "@") == 0)
-        return "behind @ the annotation's name is missing";
+        return "no annotation name after @";
     if (strncmp(p, "implements", 10) == 0 && !p[10 + strspn(p + 10, " ")])
-        return "behind implements the type's name is missing";
+        return "no type name after implements";
     if (memchr(p, '/', name))
         return "names are written with dots";
     if (strcspn(p, ");[\n\r\t") < name)
         return "no class or method has such a name";
     if (p[name] && strcmp(p + name, "(..)") != 0 && !is_descriptor(p + name))
-        return "what stands behind the name is no descriptor, such as (ILjava/lang/String;)V";
+        return "the text after the name is not a descriptor such as (ILjava/lang/String;)V";
     return NULL;
 }
 
@@ -54,7 +54,7 @@ static const char *add_fault(const char *text)
     _cleanup_free_ char *pattern =
         strndup(text, condition ? (size_t)(condition - text) : strlen(text));
     if (condition && !condition[strlen(" if ")])
-        return "behind if the condition is missing";
+        return "no condition after if";
     if (!pattern)
         return "no memory";
     const char *fault = *pattern ? NULL : pattern_fault(pattern);

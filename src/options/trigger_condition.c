@@ -48,10 +48,10 @@ static const struct row {
     {"p", "percentile", MEASURE_PERCENTILE, FORM_NAME | FORM_DURATION | FORM_FOR, false},
 };
 
-#define UNDERSTOOD                                                                               \
-    "its parts are such as request > 500ms, p99(GET /cart) > 200ms, cpu > 90% for 30s, pause > " \
-    "200ms, safepoint > 100ms, deadlock, oom, exception pkg.Class > 10/s, rss > 90%, rss grows " \
-    "100M/h, threads > 2000, fd > 90%, every 1h, joined by && and ||; none of them is understood"
+#define UNDERSTOOD                                                                             \
+    "not a condition; examples: request > 500ms, p99(GET /cart) > 200ms, cpu > 90% for 30s, "  \
+    "pause > 200ms, safepoint > 100ms, deadlock, oom, exception pkg.Class > 10/s, rss > 90%, " \
+    "rss grows 100M/h, threads > 2000, fd > 90%, every 1h; && and || join conditions"
 
 static const struct row *row_of(enum measure m)
 {

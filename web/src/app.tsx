@@ -126,7 +126,7 @@ export function App({ page }: { page: PageJson }) {
         {facts(null)}
         <main class="nothing">
           <h1>{asked ? "Not in this recording" : "Nothing to see in this recording"}</h1>
-          {!asked && <p>It holds neither samples nor what threads did, no calls, no coverage and no heap. What it could hold:</p>}
+          {!asked && <p>It contains no samples, thread activity, calls, coverage or heap dump. A recording can contain:</p>}
           <Missing page={page} view={asked ? state.view : undefined} />
         </main>
         {dialog}
@@ -200,7 +200,7 @@ function Profile({ page, metric: all, state, change, dark, searchBox, onHelp, he
             {percent(lost, whole)} without a method
           </span>
         )}
-        {metric.threadsMerged && <span title="Too many stacks of too many threads for one page: convert --thread PATTERN makes one of some of them">all threads together</span>}
+        {metric.threadsMerged && <span title="There are too many stacks of different threads for one page; convert --thread PATTERN makes a page of selected threads">all threads together</span>}
         {metric.pruned > 0 && <span title="The smallest stacks are added to their callers">{plural(metric.pruned, "tiny stack")} merged</span>}
       </Header>
       {!metric.untimed && metric.cells.buckets > 1 && <Ruler metric={metric} threads={threads} window={window} onWindow={(w) => change({ window: w, zoom: "" })} />}

@@ -279,9 +279,11 @@ static int run_verb(const struct verb *v, struct control_call *c, const char *co
     }
     jvmtiCapabilities missing;
     if (lacks(&v->needs, &c->i->have, &missing)) {
-        buf_printf(c->i->why, "%s: only when the program was started with --allow-control: no ",
-                   v->name);
+        buf_printf(
+            c->i->why,
+            "%s: needs --allow-control at the program's start (missing capability: ", v->name);
         vm_capability_names(&missing, c->i->why);
+        buf_string(c->i->why, ")");
         return -ENOTSUP;
     }
     int r = v->run(c);

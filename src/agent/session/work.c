@@ -19,7 +19,7 @@ static const struct jfr_type counted_type = {
     .name = "jvmscope.Counted",
     .label = "Counted",
     .category = "jvmscope",
-    .description = "What a capture only counts is in the recording up to this moment",
+    .description = "The recording contains a capture's counts up to this time",
     .kind = JFR_EVENT,
     .fields = JFR_FIELDS({"capture", "Capture", "java.lang.String"}),
 };
@@ -28,7 +28,7 @@ static const struct jfr_type early_type = {
     .name = "jvmscope.RecordedBefore",
     .label = "Recorded Before",
     .category = "jvmscope",
-    .description = "A capture recorded some of this time before the recording began",
+    .description = "A capture had already recorded part of this period before the recording began",
     .kind = JFR_EVENT,
     .has = JFR_DURATION,
     .fields = JFR_FIELDS({"capture", "Capture", "java.lang.String"}),

@@ -88,8 +88,10 @@ static void print_services(struct json_object *root, size_t limit)
 static void print_timeless(uint64_t n, const char *metric, bool cost)
 {
     if (n)
-        printf("\n%s came without the time that each stands for: the %s column%s\n",
-               COUNT_TEXT(n, "samples"), metric, cost ? " and the costs lack them" : " lacks them");
+        printf("\n%s %s missing from the %s column%s\n", COUNT_TEXT(n, "samples"),
+               n == 1 ? "does not state the time that it represents and is"
+                      : "do not state the time that they represent and are",
+               metric, cost ? " and the costs" : "");
 }
 
 /* The column in front of the names; rows of samples without a time have no cost. */
@@ -200,7 +202,7 @@ static void print_top_methods(struct json_object *root, const char *metric, bool
     print_more(length(list), limit, "methods");
 }
 
-/* Whether a change of times rests on too few readings to be known. */
+/* Returns whether a change of times rests on too few readings to be known. */
 static bool is_few(struct json_object *part)
 {
     return strcmp(text_at(part, "verdict"), "too few readings") == 0;
@@ -416,7 +418,7 @@ static void print_findings(struct json_object *root, size_t limit)
     }
     print_more(length(list), limit, "findings");
     if (!length(compared) && !length(list))
-        printf("no new version of a service came in this time, so nothing was compared\n");
+        printf("no service got a new version in this period, so nothing was compared\n");
     else if (!length(list))
         printf("nothing got slower: %s compared with the one before it\n",
                COUNT_TEXT(length(compared), "new versions"));

@@ -206,7 +206,7 @@ static int one_path(const struct heap_call *c, uint64_t goal)
     if (reached && length == way.len) {
         const struct heap_path_starts starts = heap_path_starts_of(h);
         size_t start = heap_path_start(&starts, way.data, way.len);
-        /* Of a class itself, the whole path says what keeps it. */
+        /* For a class itself, the whole path shows what keeps it alive. */
         if (start)
             length = way.len = start + 1;
     }
@@ -246,8 +246,9 @@ static int by_parent(const void *a, const void *b)
 }
 
 /*
- * Lets paths begin at the program's classes that only the VM's bookkeeping leads to: such a class
- * becomes a row of the first level, and those above it lose what lies below it.
+ * Makes paths begin at those of the program's classes that are reachable only through the VM's
+ * bookkeeping. Such a class becomes a row of the first level, and its count and bytes are
+ * subtracted from the rows above it.
  */
 static int begin_at_classes(const struct heap *h, const struct map *index, struct merged *rows,
                             size_t n)
@@ -384,7 +385,7 @@ static int merged_paths(const struct heap_call *c, const struct heap_selection *
                             false};
         show_merged(&m, h->n, 0);
         if (m.too_deep)
-            page_note(c->page, "Steps behind the first %d of a path are not shown.",
+            page_note(c->page, "Steps after the first %d of a path are not shown.",
                       SHOWN_DEPTH + 1);
     }
     vec_release(&rows);

@@ -191,9 +191,9 @@ void put_group_sentence(struct buf *b, const struct request_view *v, const struc
     if (g->wanted && fabs((double)g->all - (double)g->wanted) > UNLIKE * (double)g->wanted) {
         buf_string(b, " (");
         put_share(b, (double)g->all / (double)n->all);
-        buf_string(b, " and not ");
+        buf_string(b, " instead of ");
         put_share(b, (double)g->wanted / (double)n->all);
-        buf_string(b, ": their latencies are not told further apart)");
+        buf_string(b, ": the histogram cannot distinguish their latencies)");
     }
     const struct group_cause *c = g->causes.len ? &g->causes.data[0] : NULL;
     if (!c || !(c->share > 0))

@@ -127,7 +127,7 @@ static void phases_text(const struct vm_view *w)
         char total[24], mean[24], longest[24];
         printf("%8" PRIu64 " %10s %10s %10s  %s%s\n", g->n, format_duration(total, g->total_ns),
                format_duration(mean, g->total_ns / g->n), format_duration(longest, g->longest_ns),
-               shown(w, g->name), g->concurrent ? " (beside the program)" : "");
+               shown(w, g->name), g->concurrent ? " (concurrent)" : "");
     }
     more(w->phases.len, w->limit, "phases");
 }
@@ -169,7 +169,7 @@ static void put_frame(const struct vm_view *w, const struct vm_frame *f)
         printf("%s\n", shown(w, f->method));
 }
 
-/* Of the callers a few are enough to see whose call it was; --json has all of them. */
+/* A few callers are enough to see where the call came from; --json has all of them. */
 static void late_stack(const struct vm_view *w, const struct vm_safepoint *s)
 {
     enum { CALLERS = 3 };

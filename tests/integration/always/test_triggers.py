@@ -279,10 +279,10 @@ def test_a_wrong_condition_gets_its_place():
     most, files = min(int(pathlib.Path(f"/proc/sys/kernel/{name}").read_text()) for name in ("threads-max", "pid_max")), int(pathlib.Path("/proc/sys/fs/nr_open").read_text())
     for condition, said in (("cpu > 90", '"90" (character 7)'), ("foo > 3", "exception pkg.Class > 10/s"), ("request > 500", "as in 500ms"),
                             ("request >", 'at its end'), ("request < 5ms", "> or >="), ("p99(GET /cart > 200ms", ") is missing"),
-                            ("p0 > 1ms", "understood"), ("rss grows 100M", "as in 100M/h"), ("rss > 90% for 30", "as in 30s"),
+                            ("p0 > 1ms", "not a condition; examples: "), ("rss grows 100M", "as in 100M/h"), ("rss > 90% for 30", "as in 30s"),
                             ("pause > 1ms for 3s", "only cpu"), ("exception > 3/s", "name of a class"), ("every", "a second or more"),
                             ("threads > 5 and fd > 3", '"and fd > 3" (character 13)'), ("(oom", ") is missing"), ("cpu = 3%", "a comparison"),
-                            ("oom || ", "understood"), ("fd > -1", "as in 90% or 5000"),
+                            ("oom || ", "not a condition; examples: "), ("fd > -1", "as in 90% or 5000"),
                             # What can never change is refused.
                             ("cpu > 200%", 'from 0% to 100%, where 100% is all CPUs that the VM may use, at "200%"'), ("cpu < 101%", "from 0% to 100%"),
                             ("cpu > 100%", "more than 100%"), ("rss > 101%", "from 0% to 100%"), ("fd > 100%", "more than 100%"),
@@ -299,7 +299,7 @@ def test_a_wrong_condition_gets_its_place():
     for condition in (f"threads > {most - 1}", f"threads >= {most}", "threads <= 1", "rss > 1M && rss < 2M", "threads > 9 || threads < 9", "rss > 2G && rss < 10%"):
         assert lab.jvmscope("run", "--always", "--on", condition, "--", "true").returncode == 0, condition
     for flags, said in ((["--on", "oom", "--then", "exec:"], "dump, heap-dump, exec:COMMAND"), (["--then", "dump"], "changes nothing without --on"),
-                        (["--then", "dump", "--on", "oom"], "stands behind the --on"), (["--on", "oom", "--on-file", "x.jfr"], "lacks %t"),
+                        (["--then", "dump", "--on", "oom"], "must follow the --on"), (["--on", "oom", "--on-file", "x.jfr"], "lacks %t"),
                         (["--on", "oom", "--on-file", "x-%t.txt"], "end with .jfr"), (["--on", "oom", "--on-file", "x-%t-%q.jfr"], "%r, %t, %p"),
                         (["--before", "5s"], "changes nothing without --on"), (["--on", "oom", "--files", "0"], "1 to 10000")):
         done = lab.jvmscope("run", "--always", *flags, "--", "true")

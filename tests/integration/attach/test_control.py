@@ -161,7 +161,7 @@ def test_it_is_refused_without_leave_and_ends_with_the_recording(jdk, start, jvm
     late = tmp_path / "late.jfr"
     done = jvmscope("attach", "--allow-control", "-o", late, program.process.pid)
     assert done.returncode == 0, done.stderr
-    assert "only when the program was started with --allow-control: no can_pop_frame" in program.refused("pop", WORKER)
+    assert "needs --allow-control at the program's start (missing capability: can_pop_frame)" in program.refused("pop", WORKER)
     for words, message in ((("suspend", "nobody"), "no live thread"), (("fly",), "not a verb; allowed: suspend"),
                            (("suspend",), "takes THREAD"), (("set", WORKER, "0", "n"), "takes THREAD DEPTH NAME VALUE"),
                            (("suspend", "jvmscope"), "the agent's own thread"), (("resume", WORKER), "is not held"),

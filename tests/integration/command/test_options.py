@@ -193,7 +193,7 @@ def test_an_option_given_twice_goes_on_or_is_refused(command):
         assert text is not None and (not text or got in text), (text, said)
     for words, why in ((("--trace", "a.B", "--if", "arg1 > 1", "--if", "arg1 > 2"), "given twice for one trace"),
                        (("--if", "arg1 > 1", "--trace", "a.B", "--if", "arg1 > 2"), "given twice for one trace"),
-                       (("--if", "arg1 > 1", "--trace", "a.B", "--trace", "a.C"), "stands behind the trace that it is for")):
+                       (("--if", "arg1 > 1", "--trace", "a.B", "--trace", "a.C"), "must follow the trace that it applies to")):
         text, said = command.options(*words)
         assert text is None and said.startswith(f"jvmscope: {command.name}: --if=") and why in said, (words, said)
     for words in (("-o", "x.jfr"), ("-t", "2s", "-t", "3s"), ("-i", "2ms", "--interval", "3ms")):

@@ -86,10 +86,10 @@ def test_samples_without_a_time_are_in_no_sum_of_times(tmp_path, store):
             assert (answer["cpu_samples"], answer["cpu_ns"], answer["cpu_samples_without_time"]) == (120, 80 * 20_000_000, 40)
         table = lab.jvmscope("fleet", "top", "--store", c.store, check=True).stdout
         assert "307     unknown  plain" in table and "80      800 ms  rated" in table, table
-        assert "347 samples came without the time that each stands for: the cpu column lacks them" in table
+        assert "347 samples do not state the time that they represent and are missing from the cpu column\n" in table
         table = lab.jvmscope("fleet", "top", "--store", c.store, "--price", "3600", check=True).stdout
         assert "307     unknown     unknown  plain" in table and "80      800 ms        0.80  rated" in table, table
-        assert "the cpu column and the costs lack them" in table
+        assert "are missing from the cpu column and the costs\n" in table
         table = lab.jvmscope("fleet", "top", "--store", c.store, "--price", "0.04", "--service", "*", check=True).stdout
         assert "   <0.01  Main.work" in table and "   unknown  Main.rest" in table, table
 

@@ -244,8 +244,8 @@ def test_leaks_are_named(jdk, tmp_path, way):
         cut = [re.fullmatch(r"Paths longer than 4096 steps: (\d+) of (\d+); these objects are counted on the last 4096 steps of their path alone\.", n) for n in notes]
         [(longer, taken)] = [map(int, c.groups()) for c in cut if c]
         assert taken in (16666, 16667) and (taken - longer) * 3 == pytest.approx(4096, abs=12), notes
-        assert "Steps behind the first 201 of a path are not shown." in notes
-        assert not [n for n in heap("paths", dump, "--limit", 100, "byte[]")["notes"] if "Steps behind" in n]
+        assert "Steps after the first 201 of a path are not shown." in notes
+        assert not [n for n in heap("paths", dump, "--limit", 100, "byte[]")["notes"] if "Steps after the first" in n]
     text = lab.output("heap", "leaks", dump)
     assert ("loaded by 200 class loaders, one each." in text) == loaders
     assert ("which keep class HeapLeaks$Plugin, loaded by" in text) == (way == "loadersalone")

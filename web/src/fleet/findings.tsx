@@ -34,7 +34,7 @@ export function FindingsView({ state, change }: ViewProps) {
             columns={[{ title: "Service, version" }, { title: "Costs more", numeric: true, format: (v: number) => (v ? weight(m.sum === "bytes" ? "bytes" : "ns", v) : "unknown") }, { title: "Self", ...share }, { title: "Total", ...share }, { title: "Method", name: true }]} />
         </section>
       ) : (
-        <p class={data.reported.length ? "note" : "empty"}>{n ? "Nothing got slower." : "No new version of a service came in this time, so nothing was compared."}</p>
+        <p class={data.reported.length ? "note" : "empty"}>{n ? "Nothing got slower." : "No service got a new version in this period, so nothing was compared."}</p>
       )}
       {data.reported.length > 0 && (
         <section class="columns" aria-label="What recordings report">

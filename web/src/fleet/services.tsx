@@ -32,7 +32,7 @@ export function ServicesView({ state, change, known }: ViewProps) {
   return (
     <main>
       <section class="columns" aria-label="Services by cost">
-        {timeless > 0 && <p class="note">{plural(timeless, "sample")} came without the time that each stands for: times and costs lack them.</p>}
+        {timeless > 0 && <p class="note">{timeless === 1 ? "1 sample does not state the time that it represents and is" : `${plural(timeless, "sample")} do not state the time that they represent and are`} missing from the times and costs.</p>}
         {rows.length ? (
           <SortableTable caption="Services by cost. Enter shows the profile of one." columns={columns} rows={rows.map((s, key) => ({ key, cells: cells(s) }))} by={2} selected={new Set()}
             onSelect={(s) => {

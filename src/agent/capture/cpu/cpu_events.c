@@ -28,7 +28,7 @@ static const struct jfr_type types[] = {
      .fields = JFR_FIELDS(
          {"samples", "Samples", "long", JFR_UNITS},
          {"unattributed", "Samples Without a Stack", "long", JFR_UNITS},
-         {"truncated", "Samples Deeper Than the Depth", "long", JFR_UNITS},
+         {"truncated", "Truncated Samples", "long", JFR_UNITS},
          {"lost", "Samples Without a Buffer", "long", JFR_UNITS},
          {"uncovered", "Threads Without a Timer", "long", JFR_UNITS},
          {"handlerTime", "Time in the Signal Handler", "long", JFR_NANOS},
