@@ -58,7 +58,9 @@ static int connection(void)
     return fd;
 }
 
-/* Whether the whole of an answer is there: its head with a Content-length, and the body. */
+/*
+ * Returns whether the whole response has arrived: its head with a Content-length, and the body.
+ */
 static int is_whole(char *text, size_t len)
 {
     text[len] = 0;
@@ -66,7 +68,7 @@ static int is_whole(char *text, size_t len)
     return end && length && len >= (size_t)(end + 4 - text) + strtoul(length + 15, NULL, 10);
 }
 
-/* Whether a request was answered with 200. */
+/* Returns whether a request got a response with status 200. */
 static int ask(int fd, long n)
 {
     char text[4096];

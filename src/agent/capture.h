@@ -78,9 +78,9 @@ struct capture {
      */
     bool (*floods)(void);
     /*
-     * Rows that share a lock with threads of the program which may be stopped while they hold it
-     * (patience.h): whether the lock can be had, for which it waits a while. Until then flush,
-     * save, prepare and dump are not called, nor, at the end of the VM, any other function.
+     * For rows that share a lock with threads of the program, which may be stopped while they hold
+     * it (patience.h). Returns whether the lock is free, and waits a while for it. Until then
+     * flush, save, prepare and dump are not called, nor, at the end of the VM, any other function.
      */
     bool (*reachable)(void);
     unsigned unsaved; /* its loss, in milliseconds, when a recording ends meanwhile */

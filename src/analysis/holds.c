@@ -38,7 +38,7 @@ struct holder {
     size_t n;
 };
 
-/* Of an object: the slot of its open hold + 1, or 0, and the owner. */
+/* An object: the slot of its open hold + 1, or 0, and the owner. */
 struct held {
     uint32_t hold, thread;
 };

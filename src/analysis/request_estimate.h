@@ -54,7 +54,7 @@ double estimate_error(const struct estimate *e, const struct estimate_sample *s)
 void estimate_release(struct estimate *e);
 
 /*
- * Whether an estimate of this value says little: it is below its error, or rests on a few requests
- * of many.
+ * Returns whether an estimate of this value says little: it is below its error, or rests on a few
+ * requests of many.
  */
 bool estimate_is_uncertain(double value, double error, uint32_t n);

@@ -72,7 +72,7 @@ void request_group_release(struct request_group *g);
 struct name_sums {
     uint64_t requests; /* how many have a weight */
     double weight, latency_ns, cpu_ns, ns[REQUEST_CAUSES];
-    /* Of the means: half of 95 % intervals, and how many requests had the cause. */
+    /* Half the 95 % intervals of the means, and the number of requests that had the cause. */
     double cpu_error_ns, error_ns[REQUEST_CAUSES];
     uint32_t with[REQUEST_CAUSES];
 };

@@ -33,7 +33,8 @@ enum request_cause {
 const char *request_cause_name(enum request_cause cause);
 
 /*
- * Whether all parts with this cause count as one cause, even if their objects have different names.
+ * Returns whether all parts with this cause count as one cause, even if their objects have
+ * different names.
  */
 static inline bool request_cause_is_one(enum request_cause cause)
 {

@@ -256,7 +256,7 @@ static const char *marked_class(struct request_ledger *l, uint32_t state, uint8_
  * The VM leaves no event of a thread that waits until another one has initialized a class. But if
  * another thread initialized a class for most of this time and finished before its end, and this
  * thread hardly ran, then this thread waited for it. Returns the other thread's wait, or NULL.
- * piece_end: the end of the part and of the time without a processor behind it, of which it is not
+ * piece_end: the end of the part and of the time without a processor after it, of which it is not
  * known when it was; the other thread may finish in it.
  */
 static const struct initializing *init_during(const struct request_ledger *l,

@@ -66,14 +66,14 @@ bool logic_compare(enum logic_op op, double a, double b);
  */
 size_t logic_take_value(struct logic_parser *p, char *to, size_t size);
 
-/* Whether no number can pass both comparisons, such as > 2 and < 1. */
+/* Returns whether no number can pass both comparisons, such as > 2 and < 1. */
 bool logic_excludes(enum logic_op a, double of_a, enum logic_op b, double of_b);
 /*
- * Whether two tests that are joined by && exclude each other, as the callback says. ret: the first
- * of them.
+ * Returns whether two tests that are joined by && exclude each other, as the callback says. ret:
+ * the first of them.
  */
 bool logic_contradicts(const struct logic *l, bool (*excludes)(const void *context, int a, int b),
                        const void *context, int *ret);
 
-/* Whether the condition holds; the callback says which tests do. */
+/* Returns whether the condition holds; the callback says which tests do. */
 bool logic_holds(const struct logic *l, bool (*holds)(void *context, int number), void *context);

@@ -176,7 +176,7 @@ static enum wait_end wait_for(const struct vm *vm, uint64_t time_ns, int file)
     return poll(&p, 1, EXIT_MS) > 0 ? VM_ENDED : RECORDING_ENDED;
 }
 
-/* Whether a VM that gives no answer has ended, or does so now. */
+/* Returns whether a VM that gives no answer has ended, or does so now. */
 static bool has_ended_soon(const struct vm *vm)
 {
     _cleanup_close_ int end = (int)syscall(SYS_pidfd_open, vm->pid, 0);

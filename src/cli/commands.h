@@ -31,7 +31,7 @@ struct command {
     /* its options; ends with NULL; may be NULL */
     const struct arg_set *const *sets;
     /*
-     * Of a verb of `heap` that answers with a page, which `run` prints and the page's server sends;
+     * For a verb of `heap` that returns a page, which `run` prints and the page's server sends;
      * returns 0 or an exit status (cli/heap/verbs.h).
      */
     int (*heap_answer)(const struct heap_call *c);

@@ -76,7 +76,9 @@ static bool has_any(struct recording *r, const char *const types[TYPES_MAX])
     return recording_next(r, &e) != 0;
 }
 
-/* Whether the value of an option, as the recording contains it, asks for what is in a row. */
+/*
+ * Returns whether the value of an option, as the recording contains it, asks for what is in a row.
+ */
 static bool asks_for(const struct asked *row, const char *name, const char *value)
 {
     bool all = strcmp(row->option, "heap") == 0 && strcmp(value, "all") == 0;
@@ -281,7 +283,7 @@ static int note_text_row(void *context, const struct hprof_text_item *item)
     }
 }
 
-/* Whether a text file has a row that report would show. */
+/* Returns whether a text file has a row that report would show. */
 static bool text_has_rows(const struct file_map *map)
 {
     bool has_rows = false;

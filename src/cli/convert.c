@@ -56,7 +56,7 @@ static const struct export_format *format_named(const char *name)
     return NULL;
 }
 
-/* Whether a page has something to show of a recording, besides what page_more() writes. */
+/* Returns whether a page has something to show of a recording, besides what page_more() writes. */
 static bool shows_anything(const struct profile *p, const char *path)
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);

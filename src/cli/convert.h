@@ -11,7 +11,7 @@
 int convert_file(const struct selection *selection, const char *from, const char *to);
 
 /*
- * Whether output in the format can be limited to the selection. Complains otherwise; `to` names the
- * output.
+ * Returns whether output in the format can be limited to the selection. Complains otherwise; `to`
+ * names the output.
  */
 bool convert_follows(const struct export_format *format, const struct selection *s, const char *to);

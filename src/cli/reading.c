@@ -37,7 +37,7 @@ int reading_open(struct profile **ret, const char *path, enum load_detail detail
                  const struct selection *s, const char *const *captures, struct buf *ret_warning)
 {
     struct profile_filter filter = s->filter;
-    /* Of recordings, requests select samples by thread and time after they were read. */
+    /* In recordings, requests select samples by thread and time after the samples were read. */
     if (only_requests_given(&s->requests))
         detail = LOAD_SAMPLES;
     filter.request = s->requests.name;
@@ -138,14 +138,14 @@ bool reading_check(const struct selection *s, struct profile *p, const char *pat
     return !only_requests_given(&s->requests) || only_requests_keep(&s->requests, path, p) == 0;
 }
 
-/* Whether a metric consists of counts, which are known of the recording as a whole only. */
+/* Returns whether a metric consists of counts, which are known of the recording as a whole only. */
 static bool is_counted(const struct profile *p, enum profile_metric metric)
 {
     return (metric == PROFILE_EXACT && p->calls.len) ||
            (metric == PROFILE_ALLOCATION && p->sites.len && !p->series[metric].estimated);
 }
 
-/* Whether samples of a metric belong to threads: counts may be merged over all of them. */
+/* Returns whether samples of a metric belong to threads: counts may be merged over all of them. */
 static bool has_threads(const struct profile *p, enum profile_metric metric)
 {
     const struct profile_samples *samples = &p->series[metric].samples;

@@ -205,7 +205,7 @@ static bool announce(const struct capture *c, const char *path, const char *show
     if (shown_by)
         fprintf(stderr, "; see it with: jvmscope %s %s", shown_by, shown);
     fputc('\n', stderr);
-    /* Of a recording contents_report says what is not there. */
+    /* For a recording, contents_report says what is missing. */
     if (direct && !ends_in(shown, ".jfr") && !*where && !shown_by)
         complain(shown, "holds nothing that a command would show", NULL);
     return ends_in(shown, ".jfr");

@@ -120,7 +120,7 @@ static struct call_interval interval_of(const struct times_table *t, uint64_t re
     return call_interval(readings, t->ns_a_reading, cost_ns);
 }
 
-/* Whether this many readings are enough to state a time. */
+/* Returns whether this many readings are enough to state a time. */
 static bool is_enough(const struct times_table *t, uint64_t readings)
 {
     return t->timed_by_readings && readings >= FEWEST_READINGS;

@@ -238,7 +238,7 @@ static int put_samples(struct writing *w)
     return r;
 }
 
-/* Whether a method is the agent's, which is in no stack. */
+/* Returns whether a method is the agent's, which is in no stack. */
 static bool is_agents(const struct profile *p, size_t method)
 {
     struct str label = profile_text(p, p->methods.data[method].label);

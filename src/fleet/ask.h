@@ -26,7 +26,7 @@ struct question {
     const char *method;
 };
 
-/* Whether the recording of an upload is still there. Where nobody can say, it is taken to be. */
+/* Checks whether an upload's recording still exists. If that is unknown, it counts as existing. */
 struct ask_kept {
     bool (*is_there)(void *context, const char *tenant, const char *upload);
     void *context;
@@ -71,7 +71,7 @@ int ask_check(const struct ask_param *params, size_t n, struct buf *why) must_ch
 
 /*
  * Reads a time: "now", "90m" (so long ago), seconds since 1970, or "2026-11-24",
- * "2026-11-24T10:30", with Z behind it in UTC, otherwise in local time.
+ * "2026-11-24T10:30", followed by Z in UTC, otherwise in local time.
  */
 int ask_time(const char *text, int64_t now_s, int64_t *ret) must_check;
 
@@ -92,7 +92,9 @@ const char *ask_metric(const char *name);
 /* Returns -EINVAL, with all names in a->why, for a metric that nobody knows. */
 int ask_check_metric(struct asker *a) must_check;
 
-/* Whether a metric is compared and ranked by its weights (bytes, ns) instead of by samples. */
+/*
+ * Returns whether a metric is compared and ranked by its weights (bytes, ns) instead of by samples.
+ */
 bool ask_counts_weights(const char *metric);
 /* "bytes" or "ns" */
 const char *ask_unit_of(const char *metric);

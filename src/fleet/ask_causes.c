@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Of a cause, the places with the most time are shown. */
+/* The number of places shown for a cause, those with the most time. */
 enum { PLACES = 10 };
 
 #define NO_TEXT UINT32_MAX
@@ -139,7 +139,7 @@ void cause_sums_release(struct cause_sums *c)
     map_release(&c->at);
 }
 
-/* Those of one request and service, and the sums of each cause in it. */
+/* The rows of one service and request, and the sum of each cause. */
 struct chosen {
     VEC(const struct cause_sum *) list;
     VEC(struct cause_sum) sums;

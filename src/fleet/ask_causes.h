@@ -5,7 +5,9 @@
 #include "base/json.h"
 #include "fleet/ask.h"
 
-/* Whose causes: those of all requests, or of the slow or typical ones of a name in its upload. */
+/*
+ * The requests whose causes are summed: all, or the slow or typical ones of a name in one upload.
+ */
 enum cause_group { CAUSES_OF_ALL, CAUSES_OF_SLOW, CAUSES_OF_TYPICAL, CAUSE_GROUPS };
 
 /* Texts of cause_sums.texts; NO_TEXT: none. */

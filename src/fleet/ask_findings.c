@@ -331,7 +331,7 @@ static int put_reported(struct asker *a)
     return e;
 }
 
-/* Whether a version ran in the range and has the name that is asked for. */
+/* Returns whether a version ran in the range and has the name that is asked for. */
 static bool is_chosen(const struct asker *a, const struct version_span *v)
 {
     return v->from_s < INT64_MAX && v->to_s > a->q->choice.from_s &&

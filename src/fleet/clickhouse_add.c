@@ -90,7 +90,10 @@ static uint64_t hash_of_text(struct str text)
     return key ? key : 1; /* 0: no request */
 }
 
-/* Those of requests are as they were when there was nothing else. */
+/*
+ * Returns the hash of a name. Requests have kind 0, which leaves their hashes as they were when
+ * they were the only kind.
+ */
 static uint64_t hash_of_name(uint32_t kind, struct str text)
 {
     uint64_t hash = hash_of_text(text);

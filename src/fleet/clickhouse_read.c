@@ -343,7 +343,7 @@ static int blocks_of_span(struct block_visits *v, const struct store_span *span)
 {
     struct store_read *r = v->r;
     _cleanup_(buf_release) struct buf sql = BUF(STATEMENT_MAX);
-    /* Of merged blocks any series and time will do. */
+    /* The series and times of blocks that are merged do not matter, so any will do. */
     bool merged = r->choice->merged && v->entries;
     buf_string(&sql, "SELECT ");
     if (merged)

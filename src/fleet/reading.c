@@ -256,7 +256,7 @@ static int read_plain(struct batch *b, const char *path, const struct fleet_read
     return r == 0 ? batch_check(b, &how->limits->batch, why) : r;
 }
 
-/* Takes one layer of compression off the file behind map. *ret_fd is a file without a name. */
+/* Removes one layer of compression from the mapped file. *ret_fd is a file without a name. */
 static int take_layer(const struct file_map *map, uint64_t limit, int *ret_fd, struct buf *why)
 {
     _cleanup_(buf_release) struct buf plain = BUF(limit);
@@ -421,7 +421,7 @@ static uint64_t inherited_bytes(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The first byte is 0 or the errno; behind it the batch or the reason. */
+/* The first byte is 0 or the errno; the batch or the reason follows. */
 _Noreturn static void read_in_child(int to, const struct fleet_reading *how)
 {
     struct fleet_batches b = {0};

@@ -41,7 +41,7 @@ struct fleet_reading {
     const char *kept;
 };
 
-/* Whether what ended at a time belongs to the upload. */
+/* Returns whether what ended at a time belongs to the upload. */
 static inline bool fleet_reading_includes(const struct fleet_reading *how, int64_t end_ns)
 {
     return (!how->after_ns || end_ns >= how->after_ns) &&

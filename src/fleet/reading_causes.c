@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the requests of a name in one upload, this share is slow ... */
+/* The share of the requests of a name in one upload that is slow. */
 #define SLOW_SHARE 0.01
 /*
- * ... and they are reported if they took at least this many times as long as the typical ones ...
+ * The slow requests are reported if they took at least this many times as long as the typical ones
+ * and causes explain at least this share of the difference.
  */
 #define SLOW_FACTOR 2
-/* ... by causes that explain at least this share of the difference. */
 #define CAUSE_SHARE 0.1
 
 enum { TYPICAL_LEAST = 10, CAUSES = 3, NAME_MAX_LEN = 1000 };
@@ -155,7 +155,9 @@ static int share_all(struct causes *c)
     return 0;
 }
 
-/* Some of a group of one name; equal: each counts the same. */
+/*
+ * Sets the shares of a group's requests of one name. If equal is true, all have the same share.
+ */
 static void share_group(struct causes *c, int group, const uint32_t *list, size_t len, bool equal)
 {
     const struct request *requests = c->s->requests.list.data;

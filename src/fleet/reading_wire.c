@@ -162,7 +162,7 @@ static int add_request(struct crossing *c, uint32_t labels, struct fleet_sample 
     return at < 0 ? (int)at : 0;
 }
 
-/* Whether figures of a metric may rest on readings or samples. */
+/* Returns whether figures of a metric may rest on readings or samples. */
 static bool is_read(enum wire_metric metric)
 {
     return metric == WIRE_EXACT_NS || metric == WIRE_ALLOC_BYTES;

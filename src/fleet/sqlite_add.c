@@ -469,7 +469,7 @@ static void add_findings(struct adding *a)
     }
 }
 
-/* Whether the upload is new; it is known from here on. */
+/* Returns whether the upload is new; it is known from here on. */
 static bool add_upload(struct adding *a, const struct fleet_hash *upload, int64_t now_s)
 {
     _cleanup_(sqlite_finish) sqlite3_stmt *s =

@@ -34,7 +34,7 @@ static bool is_word(char c)
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* Cuts the run of letters and digits behind a mark that occurs at `at`. */
+/* Cuts the run of letters and digits after a mark that occurs at `at`. */
 static size_t cut_after(char *label, size_t len, size_t at, bool digits_only)
 {
     size_t end = at;

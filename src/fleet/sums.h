@@ -19,11 +19,13 @@ struct sum {
  * (profile_least_weight). 0: none rests on any.
  */
 uint64_t sum_least(struct sum all);
-/* Whether a part rests on too few readings, or all of it is unsure. Other figures in it are known.
+/*
+ * Returns whether a part rests on too few readings, or all of it is unsure. Other figures in it are
+ * known.
  */
 bool sum_is_few(struct sum part, uint64_t least);
 
-/* Whether figures of a block can be too few. */
+/* Returns whether figures of a block can be too few. */
 bool sum_is_read(const struct store_block *b);
 /* Adds up a block without its entries. */
 void sum_add_block(struct sum *to, const struct store_block *b);
@@ -53,8 +55,8 @@ struct method_sums {
 };
 
 /*
- * Ranks by self, then total, then name, those of which self is not known after the others;
- * `weights` compares weights instead of samples.
+ * Ranks methods by self, then total, then name; methods whose self is unknown follow the others. If
+ * `weights` is true, compares weights instead of samples.
  */
 int method_sums_of(struct method_sums *ret, struct store *s, struct store_read *r,
                    const struct stack_sums *stacks, bool weights) must_check;

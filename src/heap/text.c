@@ -22,7 +22,7 @@ void heap_text_prepare(struct heap *h)
         return;
     s->known = true;
     s->has_coder = place(h, "coder", &s->coder);
-    /* Of JDK 6 and before. */
+    /* Strings of JDK 6 and earlier have these. */
     s->has_part = place(h, "offset", &s->offset) && place(h, "count", &s->count);
 }
 
@@ -63,7 +63,7 @@ bool heap_text_of(const struct heap *h, uint64_t i, struct heap_text *ret)
     return true;
 }
 
-/* Whether a string is the name of a class of the agent, or begins with it. */
+/* Returns whether a string is the name of a class of the agent, or begins with it. */
 static bool names_agents(const struct heap_text *t)
 {
     char name[32];

@@ -204,8 +204,8 @@ at_each_sample bool code_find(const struct code_cache *c, const struct memory *m
     if (!find_block(c, m, pc, &b.address))
         return false;
     /*
-     * Of an nmethod everything is needed: fetching its cold cache lines together takes less time
-     * than one after the other.
+     * All of an nmethod's header is needed, and fetching its cold cache lines together takes less
+     * time than one after the other.
      */
     for (unsigned at = 0; at < HEADER_BYTES; at += 64)
         __builtin_prefetch((const void *)(uintptr_t)(b.address + at));

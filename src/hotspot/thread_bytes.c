@@ -15,7 +15,10 @@ static uint64_t word(const struct memory *m, uint64_t address)
     return value;
 }
 
-/* Whether the fields are those of one buffer: it was neither given up nor replaced meanwhile. */
+/*
+ * Returns whether the fields are those of one buffer: it was neither given up nor replaced
+ * meanwhile.
+ */
 static bool read_once(const struct memory *m, uint64_t thread, const struct thread_bytes_at *at,
                       struct reading *ret)
 {

@@ -148,7 +148,10 @@ static void close_section(struct checkpoint *p)
     p->count = 0;
 }
 
-/* Whether an event leaves the part of the reserve that the losses have: they are written last. */
+/*
+ * Returns whether an event leaves the part of the reserve that the losses have: they are written
+ * last.
+ */
 static bool leaves_losses(struct region *r, size_t room)
 {
     uint32_t next = (uint32_t)atomic_load(&r->bump);

@@ -178,7 +178,7 @@ struct method_info {
 };
 
 /*
- * A stack in the table. Stacks lie one behind the other at positions that only grow; the id of the
+ * A stack in the table. Stacks lie one after the other at positions that only grow; the id of the
  * one at position p is p / 16 + 1, in 32 bits. Only those in [oldest, used) are there.
  */
 struct trace {

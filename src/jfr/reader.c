@@ -225,7 +225,7 @@ static int find_chunks(struct recording *r, const char **ret_why)
     return r->chunks.len ? 0 : -EBADMSG;
 }
 
-/* Whether our writer wrote a chunk, which is prepared for it. */
+/* Returns whether our writer wrote a chunk, which is prepared for it. */
 static bool is_ours(struct rec_chunk *k)
 {
     if (k->state != CHUNK_READY && chunk_prepare(k) < 0)

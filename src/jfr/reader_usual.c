@@ -325,7 +325,7 @@ static int64_t loader_of(const struct rec_object *o, const struct slots *s)
     return name;
 }
 
-/* Whether two texts, which are interned, are the same, or both are null or empty. */
+/* Returns whether two texts, which are interned, are the same, or both are null or empty. */
 static bool same_text(const char *a, const char *b)
 {
     return a == b || ((!a || !*a) && (!b || !*b));

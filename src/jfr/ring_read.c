@@ -114,7 +114,7 @@ static int find_segments(struct ring_taking *t)
     return 0;
 }
 
-/* Whether the recorder began to overwrite the segment since its entry was read. */
+/* Returns whether the recorder began to overwrite the segment since its entry was read. */
 static bool is_overwritten(const struct ring_taking *t, const struct ring_chunk *s)
 {
     uint64_t number;
@@ -163,7 +163,7 @@ static int find_limits(struct ring_taking *t, const char **ret_why)
      */
     t->until = end;
     uint64_t oldest = t->segments.data[0].ticks;
-    /* Of all that there is nothing is cut off. */
+    /* If everything is requested, nothing is cut off. */
     if (t->cut->since_ticks)
         t->from = t->cut->since_ticks > oldest ? MIN(t->cut->since_ticks, end) : 0;
     else
@@ -184,7 +184,7 @@ static int take_segment(struct ring_taking *t, size_t i)
         return 0;
     if (!last && !before && s->ticks >= t->from + LATE_NS)
         return ring_copy_chunk(t, s);
-    /* Of what was ended there are all constants in the chain. */
+    /* The chain has all constants of a chunk that was ended. */
     if (before) {
         int r = ring_read_at(t->fd, t->bytes, JFR_CHUNK_HEAD, ring_offset_of(t, s->index));
         return r ? r : ring_put_chunk(t, s, false, false);

@@ -138,8 +138,9 @@ int jfr_writer_work(struct jfr_writer *w);
  */
 int jfr_writer_flush(struct jfr_writer *w);
 /*
- * Whether another process cut the file short. What was written is gone then, and what follows goes
- * nowhere, but nobody is harmed by it if memory_guard_init was called. Work returns -ESTALE.
+ * Returns whether another process cut the file short. Its contents are then lost, and so is
+ * whatever is written afterwards; this harms nobody if memory_guard_init was called. Work returns
+ * -ESTALE.
  */
 bool jfr_writer_is_cut(struct jfr_writer *w);
 /* Ends the chunk and starts the next one. No event is lost while other threads keep writing. */

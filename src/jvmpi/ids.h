@@ -57,9 +57,9 @@ void ids_sweep_end(void);
  */
 void ids_walk_begin(void);
 /*
- * For the walk's callback, in which the lock is held: true when the object must be among what the
- * walk has found although it has an id, because the id was only an answer so far. The object may
- * end right after the walk.
+ * For the walk's callback, in which the lock is held. Returns whether the walk must report an
+ * object although it has an id, because the id was returned to the agent but the object was not
+ * reported yet. The object may end right after the walk.
  */
 bool ids_walk_unreported(jlong id);
 void ids_walk_end(const found_vec *found);

@@ -519,7 +519,7 @@ void enable_gc(void)
     release_brackets(1);
 }
 
-/* When its end was reported, so were all others. */
+/* Drops a new object. When its end was reported, so were the ends of all objects before it. */
 static void drop_sentinel(JNIEnv *env)
 {
     jobject object = new_unheld(env); /* one object suffices */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one thread names, the agent must know, although another thread may be about to report it.
- * For a dump of everything, the starts and ends of threads and the ends of JNI references are held
- * back, and what is being reported is waited for. The end of the VM waits for requests as well.
+ * An event of one thread may refer only to what was reported to the agent, although another thread
+ * may be about to report it. For a dump of everything, the starts and ends of threads and the ends
+ * of JNI references are therefore delayed, and the dump waits for reports in progress. The end of
+ * the VM waits for requests as well.
  */
 #pragma once
 

@@ -158,7 +158,7 @@ static bool walk_classes(const struct loaded_classes *all, jclass of_classes, jl
     return ok;
 }
 
-/* Whether the rule gives the sizes that the walk has found; the smallest one is `base`. */
+/* Returns whether the rule gives the sizes that the walk has found; the smallest one is `base`. */
 static bool rule_fits(const struct loaded_classes *all, const jlong *found, jlong base,
                       jlong reference)
 {
@@ -212,7 +212,10 @@ static jlong class_object_size(JNIEnv *env, jclass object, jobjectID id)
     return size;
 }
 
-/* Whether it is the id of java.lang.Class. Asked for each object, so it takes no call of the VM. */
+/*
+ * Returns whether it is the id of java.lang.Class. Asked for each object, so it takes no call of
+ * the VM.
+ */
 static bool is_of_classes(JNIEnv *env, jobjectID class_id)
 {
     static _Atomic(jobjectID) of_classes;

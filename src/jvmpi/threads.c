@@ -333,8 +333,8 @@ jint request_thread_start(JNIEnv *self, jobjectID id)
 }
 
 /*
- * Whether the agent has taken the thread into its table and not out of it. Another thread that is
- * still sending the start or the end cannot go on before the caller does (reports_settle).
+ * Returns whether the agent has taken the thread into its table and not out of it. Another thread
+ * that is still sending the start or the end cannot go on before the caller does (reports_settle).
  */
 static bool is_reported(struct thread_entry *t)
 {

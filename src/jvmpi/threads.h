@@ -121,7 +121,7 @@ void threads_resume_all(void);
  */
 void vm_ends(JNIEnv *env);
 
-/* Whether the VM waits for callbacks when it ends, as above. */
+/* Returns whether the VM waits for callbacks when it ends, as above. */
 static inline bool vm_end_waits(void)
 {
     return vm.version >= 26;

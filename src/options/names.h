@@ -9,7 +9,7 @@ enum { WATCHES_MAX = 64 };
 /* Replaces pkg.Class::method, as Java's method references are written, by pkg.Class.method. */
 void option_dot_methods(char *text);
 
-/* Whether a part of watch= is pkg.Class.field. */
+/* Returns whether a part of watch= is pkg.Class.field. */
 bool option_is_field(const char *part, size_t len);
 
 /*

@@ -201,10 +201,10 @@ void options_help(struct buf *out);
 
 /* A row by the agent's name (len bytes), or -ENOENT. */
 int option_find(const char *name, size_t len);
-/* Whether a word is in a list of words separated by '|'. */
+/* Returns whether a word is in a list of words separated by '|'. */
 bool option_has_word(const char *words, const char *word, size_t len);
 
-/* Whether an option has a value; cpu may have two of its words, "samples|times". */
+/* Returns whether an option has a value; cpu may have two of its words, "samples|times". */
 static inline bool option_is(const struct options *o, enum option which, const char *word)
 {
     const char *text = o->v[which].text;

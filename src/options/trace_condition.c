@@ -236,7 +236,7 @@ static bool is_same_value(const struct cond_test *a, const struct cond_test *b)
            strcmp(a->path ? a->path : "", b->path ? b->path : "") == 0;
 }
 
-/* Whether the test holds for calls that throw, and for no others. */
+/* Returns whether the test holds for calls that throw, and for no others. */
 static bool needs_exception(const struct cond_test *t)
 {
     return t->what == COND_THROWN && (t->op == LOGIC_IS || (logic_compare(t->op, 1, t->number) &&

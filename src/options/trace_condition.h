@@ -86,8 +86,8 @@ bool condition_holds(const struct condition *c,
                      void *context);
 
 /*
- * Whether the condition cannot hold, given the tests that never hold. A negated test is assumed to
- * be satisfiable.
+ * Returns whether the condition cannot hold, given the tests that never hold. A negated test is
+ * assumed to be satisfiable.
  */
 bool condition_never(const struct condition *c,
                      bool (*never)(void *context, const struct cond_test *t), void *context);

@@ -39,15 +39,15 @@ enum measure {
 #define ACTION_EXEC   "exec:"
 
 /*
- * Whether the parts of a file name make it unique: -EINVAL with a sentence in `message`.
+ * Returns 0 if the parts of a file name make it unique; else -EINVAL with a sentence in `message`.
  */
 int trigger_file_check(const char *pattern, struct buf *message) must_check;
 
 /* As a name of a file has it: "rss-grows". */
 const char *measure_reason(enum measure m);
 /*
- * Whether the measure describes events, which happen at a moment and may repeat at once. The other
- * measures describe states, which last.
+ * Returns whether the measure describes events, which happen at a moment and may repeat at once.
+ * The other measures describe states, which last.
  */
 bool measure_is_momentary(enum measure m);
 
@@ -79,7 +79,7 @@ struct trigger_condition {
  */
 int trigger_condition_parse(struct trigger_condition **ret, const char *text,
                             struct buf *why) must_check;
-/* Whether any of its tests has this measure. */
+/* Returns whether any of its tests has this measure. */
 bool trigger_condition_has(const struct trigger_condition *c, enum measure m);
 /* What a test has measured, as people read it: "612 ms", "93 %", "1.20 GiB". */
 const char *trigger_measured(char text[64], const struct trigger_test *t, double value);

@@ -393,7 +393,7 @@ struct shown {
     const char *name, *title, *note;
 };
 
-/* Whether a metric consists of counts of the whole recording, which have no times. */
+/* Returns whether a metric consists of counts of the whole recording, which have no times. */
 static bool is_untimed(const struct profile *p, enum profile_metric metric)
 {
     return (metric == PROFILE_EXACT && p->calls.len) ||

@@ -17,5 +17,5 @@ struct call_interval {
 };
 
 struct call_interval call_interval(uint64_t readings, double ns_a_reading, int64_t cost_ns);
-/* Whether there are enough readings to state a time, and it is certainly above zero. */
+/* Returns whether there are enough readings to state a time, and it is certainly above zero. */
 bool call_time_is_known(uint64_t readings, double ns_a_reading, int64_t cost_ns);

@@ -34,8 +34,9 @@ bool is_vm_thread(const char *name);
  */
 uint32_t probe_frames(const struct rec_stack *s);
 /*
- * Whether a frame is of a function of the agent's library, which no stack shows: the VM's events
- * run such functions, and natives and JNI functions are called through them when they are measured.
+ * Returns whether a frame is of a function of the agent's library, which no stack shows: the VM's
+ * events run such functions, and natives and JNI functions are called through them when they are
+ * measured.
  */
 bool is_of_agents_library(const struct rec_method *m);
 /* Returns whether a thread waits for work in this method, given the method that it called. */

@@ -161,8 +161,8 @@ static enum kind kind_of(enum tag tag)
 }
 
 /*
- * Whether a sample is only a weight to be added to that of its stack: of no sum of squares, and
- * whatever its time.
+ * Returns whether a sample is only a weight to be added to that of its stack: of no sum of squares,
+ * and whatever its time.
  */
 static bool is_tallied(const struct reading *r, enum kind kind)
 {

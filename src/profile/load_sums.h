@@ -69,6 +69,6 @@ void sums_add_weight(struct sums *s, uint32_t node, uint64_t weight);
  * lacks.
  */
 int sums_move(struct sums *s, struct profile_series *to) must_check;
-/* Whether there is any sample, counted or not. */
+/* Returns whether there is any sample, counted or not. */
 bool sums_any(const struct sums *s);
 void sums_release(struct sums *s);

@@ -91,7 +91,9 @@ static int64_t thread_of(struct filling *f, uint32_t labels)
 
 enum { REQUEST_UNKNOWN, REQUEST_SELECTED, REQUEST_OTHER };
 
-/* Whether the filter selects the request that a set of labels names. */
+/*
+ * Returns whether the filter selects the request that a set of labels names, or a negative errno.
+ */
 static int request_selected(struct filling *f, uint32_t labels)
 {
     uint32_t *known = &f->requests.data[labels];

@@ -160,7 +160,10 @@ struct profile_site {
     bool uncollected;
 };
 
-/* Whether there may be no live objects at all: the 95 % interval of the estimate contains zero. */
+/*
+ * Returns whether there may be no live objects at all: the 95 % interval of the estimate contains
+ * zero.
+ */
 static inline bool profile_site_unsure(const struct profile_site *s)
 {
     return s->live_bytes < 2 * s->live_bytes_error;
@@ -212,8 +215,8 @@ struct profile {
     VEC(struct profile_left) left;
     VEC(struct profile_site) sites;
     /*
-     * Of exact counts: the VM took no samples as well, so what the VM itself and code that cannot
-     * be changed allocated is missing.
+     * For exact counts: the VM took no samples as well, so the allocations of the VM itself and of
+     * code that cannot be changed are missing.
      */
     bool only_counted;
     struct profile_sampler sampler;
@@ -275,7 +278,7 @@ int64_t profile_thread(struct profile *p, uint64_t id, const char *name, size_t 
 int profile_sample(struct profile *p, enum profile_metric metric,
                    struct profile_sample sample) must_check;
 
-/* Whether there are samples of any metric. */
+/* Returns whether there are samples of any metric. */
 bool profile_has_samples(const struct profile *p);
 
 static inline struct str profile_text(const struct profile *p, uint32_t string)
@@ -346,9 +349,9 @@ int profile_view_each_merged(const struct profile_view *v,
                              void *context);
 
 /*
- * Of estimated weights, no less than their standard error: a sample drawn with the chance p stands
- * for 1 / p of its size; the sum of the squares of these weights is no less than the variance, and
- * close to it where p is small.
+ * Returns an upper bound of the standard error of estimated weights. A sample drawn with the chance
+ * p represents 1 / p times its size; the sum of the squares of these weights is no less than the
+ * variance, and close to it where p is small.
  */
 double profile_standard_error(const struct profile_view *v);
 
@@ -388,9 +391,9 @@ uint64_t profile_readings_noted(struct str text);
  */
 uint64_t profile_least_weight(const struct profile_view *v);
 /*
- * Whether there are counted places to which more than one stack may lead: how many objects are of
- * each stack is estimated (doc/allocation-sites.md). A single stack at a place proves nothing,
- * because a stack that is rare there may never have been walked.
+ * Returns whether there are counted places to which more than one stack may lead: how many objects
+ * are of each stack is estimated (doc/allocation-sites.md). A single stack at a place proves
+ * nothing, because a stack that is rare there may never have been walked.
  */
 bool profile_may_share_places(const struct profile *p);
 /* The error of these parts, after "a standard error of at most". */

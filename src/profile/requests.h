@@ -31,7 +31,7 @@ struct request {
     uint64_t thread, end_thread;
     uint32_t name; /* number of requests.names */
     uint32_t exception;
-    /* Of its caller, or else those that the program's tracer had published in its first sample. */
+    /* The caller's, or else those that the program's tracer had published in its first sample. */
     uint32_t trace, span;
     int32_t status; /* 0: none */
     int64_t bytes;  /* -1: unknown */
@@ -187,7 +187,9 @@ const char *requests_thread(const struct requests *r, uint64_t id);
  * histogram or to the requests themselves; 0 for a name without requests.
  */
 uint64_t request_quantile(const struct requests *r, const struct request_name *n, double share);
-/* Whether a quantile is only an upper bound: the histogram does not divide the first microsecond.
+/*
+ * Returns whether a quantile is only an upper bound: the histogram does not divide the first
+ * microsecond.
  */
 bool request_quantile_is_bound(const struct request_name *n, uint64_t ns);
 /* Returns the first sample of a thread at or after a time. */

@@ -205,7 +205,7 @@ static void add_bucket(const struct requests *r, const struct request_name *n,
     s->all += c->count;
 }
 
-/* Whether a bucket is too far from the first one of a stratum that has requests. */
+/* Returns whether a bucket is too far from the first one of a stratum that has requests. */
 static bool is_far(const struct stratum *s, uint32_t bucket)
 {
     return s->end > s->first && latency_least_ns(bucket) / 5 > latency_least_ns(s->bucket) / 4;

@@ -177,5 +177,5 @@ int vm_add_pool(struct vm_activity *v, const struct rec_event *e) must_check;
 int vm_add_metaspace(struct vm_activity *v, const struct rec_event *e) must_check;
 int vm_add_loader(struct vm_activity *v, const struct rec_event *e) must_check;
 void vm_sort_pools(struct vm_activity *v);
-/* Whether it says anything at all. */
+/* Returns whether it says anything at all. */
 bool vm_activity_any(const struct vm_activity *v);

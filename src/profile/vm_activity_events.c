@@ -246,7 +246,7 @@ static uint32_t method_text(struct activity_reading *r)
     return activity_text(r, method_name(r));
 }
 
-/* Whether the event is about a method that the agent injected, which no view shows. */
+/* Returns whether the event is about a method that the agent injected, which no view shows. */
 static bool is_agents(struct activity_reading *r)
 {
     const char *name = method_name(r);

@@ -121,8 +121,8 @@ static uint64_t limit_of(const char *options)
 void (*agent_progress)(unsigned done, unsigned of);
 
 /*
- * Whether the agent is still carrying out the message whose reply file is given. Shows the progress
- * that it writes there.
+ * Returns whether the agent is still carrying out the message whose reply file is given. Shows the
+ * progress that it writes there.
  */
 static bool is_working(int reply)
 {
@@ -290,7 +290,9 @@ int agent_placeable(const struct vm *vm, struct buf *why)
     return 0;
 }
 
-/* Whether a mapped library is an agent of ours that answers; says whether it is recording. */
+/*
+ * Returns whether a mapped library is an agent of ours that answers; says whether it is recording.
+ */
 static bool answers(const struct vm *vm, const char *library, bool *ret_recording)
 {
     _cleanup_(buf_release) struct buf answer = BUF(CONTROL_ANSWER_MAX * 2), why = BUF(4096);

@@ -28,7 +28,7 @@ int agent_message(const struct vm *vm, const char *options, bool load, struct bu
                   struct buf *why) must_check;
 
 /*
- * Whether the VM could be given our library and answer: takes the steps that agent_message takes
+ * Checks whether the VM could load our library and reply: takes the steps that agent_message takes
  * before it contacts the VM, and undoes them. Returns 0 or a negative errno with a sentence in
  * `why`.
  */

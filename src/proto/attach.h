@@ -38,8 +38,8 @@ struct attach_wait {
 };
 
 /*
- * Whether to wait on: 0, or a negative errno with a sentence in `why`, when the limit is over or
- * the VM has been stopped for a while.
+ * Returns 0 if the caller is to continue waiting, or a negative errno with a sentence in `why` if
+ * the limit has passed or the VM has been stopped for a while.
  */
 int attach_wait_on(const struct vm *vm, struct attach_wait *w, struct buf *why) must_check;
 

@@ -169,8 +169,8 @@ static void lend(const struct vm *vm, uint64_t hash, const void *data, size_t le
 /* ---- in the command ---- */
 
 /*
- * Whether the library is visible in the VM's /proc, which it is not when that /proc belongs to
- * another pid namespace.
+ * Returns whether the library is visible in the VM's /proc, which it is not when that /proc belongs
+ * to another pid namespace.
  */
 static bool is_there(const struct vm *vm, const struct lent *lent)
 {

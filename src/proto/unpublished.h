@@ -8,8 +8,8 @@
 #include "proto/vm.h"
 
 /*
- * Where the main class, module or jar stands among the words of a command line that end with NUL
- * each, or 0 when that is not known: another launcher than `java`, or words that are in a file.
+ * Returns the position of the main class, module or jar in a command line whose words each end with
+ * NUL, or 0 if it is unknown because the launcher is not `java` or the words are in a file.
  */
 size_t unpublished_main(const char *words, size_t len);
 

@@ -155,7 +155,9 @@ static char *command_line(pid_t pid, char **ret_command)
     return text;
 }
 
-/* Whether a text of blanks and words has -Xrs among them, or the flag for which it stands. */
+/*
+ * Returns whether a text of blanks and words has -Xrs among them, or the flag for which it stands.
+ */
 static bool has_xrs(const char *words)
 {
     for (const char *at = words; at && *at; at += strcspn(at, " "), at += strspn(at, " ")) {
@@ -197,7 +199,7 @@ static void read_counters(struct vm *vm)
     } else {
         vm->attach_disabled = line && strstr(line, "-XX:+DisableAttachMechanism");
     }
-    /* Of arguments behind the main class this is the VM's own only if it takes no SIGQUIT. */
+    /* After the main class, -Xrs is an argument of the VM only if the VM takes no SIGQUIT. */
     vm->without_signals |= vm->dies_of_quit && has_xrs(line);
     if (!vm->command || !*vm->command) {
         free(vm->command);

@@ -39,9 +39,9 @@ struct vm {
     bool dies_of_quit;
     bool without_signals; /* -Xrs */
     bool openj9;
-    /* Of lists only; NULL when there is none: proto/container.h. */
+    /* Set in lists only; NULL if there is none (proto/container.h). */
     char *container_id, *container_name;
-    double uptime_s, cpu_s; /* since the process started; of lists only */
+    double uptime_s, cpu_s; /* since the process started; set in lists only */
 };
 
 /*

@@ -178,7 +178,7 @@ static int on_call(struct timeline_builder *b, const struct tl_event *e)
     return 0;
 }
 
-/* Whether a thread is in a wait in which it keeps every lock that it holds. */
+/* Returns whether a thread is in a wait in which it keeps every lock that it holds. */
 static bool keeps_locks(const struct timeline_builder *b, uint32_t thread)
 {
     const struct activity *d = &b->activity.data[thread];

@@ -160,9 +160,9 @@ static void on_park(struct loader *l)
 }
 
 /*
- * Whether a method unmounts virtual threads for reasons of its own. A thread that is unmounted in
- * any other method waits there for a class that another thread initializes (JDK 26 and later):
- * waits for monitors have events of their own.
+ * Returns whether a method unmounts virtual threads for reasons of its own. A thread that is
+ * unmounted in any other method waits there for a class that another thread initializes (JDK 26 and
+ * later): waits for monitors have events of their own.
  */
 static bool is_unmounting(const char *method)
 {

@@ -79,9 +79,10 @@ static uint32_t root_of(const struct timeline_builder *b, uint32_t stack)
 }
 
 /*
- * Whether the thread that was the last one known to get a monitor can still have it. Releases
- * without contention are not recorded, but a dead thread has nothing, and a thread that waited or
- * called another one since, outside of the method in which it got the monitor, has left it.
+ * Returns whether the thread that was the last one known to get a monitor can still have it.
+ * Releases without contention are not recorded, but a dead thread has nothing, and a thread that
+ * waited or called another one since, outside of the method in which it got the monitor, has left
+ * it.
  */
 static bool can_have(const struct timeline_builder *b, const struct monitor *m)
 {

@@ -22,8 +22,8 @@
 enum { SECTIONS_MAX = 4096, NOTE_ID_MAX = 64 };
 
 /*
- * A library with many symbols, which is usually libjvm alone, is read again for what a search
- * found, since to copy all of it takes a program that ends soon 3 ms and 4 MiB.
+ * The symbols of a larger library, usually only libjvm, are not copied: each search reads what it
+ * needs from the file. Copying all of them would cost a short-lived program 3 ms and 4 MiB.
  */
 enum { COPIED_MAX = 256 << 10, NAME_LEN_MAX = 4096 };
 
@@ -326,8 +326,8 @@ static bool symbol_read(const struct library *l, const struct symbol *s, ElfW(Sy
 }
 
 /*
- * Whether of two symbols at one address the first is preferred: an exported one, then one with a
- * size, then the one whose name is first.
+ * Returns whether of two symbols at one address the first is preferred: an exported one, then one
+ * with a size, then the one whose name is first.
  */
 static bool is_preferred(const struct library *l, const struct symbol *a, const struct symbol *b)
 {

@@ -47,7 +47,7 @@ struct str decode_text(const struct decode_strings *s, uint64_t number);
 int64_t decode_string(struct decode_strings *s, struct wire_batch *b, uint64_t number) must_check;
 
 /*
- * Returns the number of a frame. system_name is the name with a JVM's descriptor behind it, or
+ * Returns the number of a frame. system_name is the name followed by a JVM's descriptor, or
  * another name, which is not used.
  */
 int64_t decode_frame(struct wire_batch *b, struct str name, struct str system_name, struct str file,

@@ -90,7 +90,7 @@ struct wire_meaning wire_meaning(const struct wire_batch *b, const struct wire_p
     struct wire_meaning m = meaning_of(b, p, p->types.data[type]);
     for (size_t i = 0; i < p->types.len && is_time(m.metric) && !m.repeated; i++) {
         struct wire_meaning other = meaning_of(b, p, p->types.data[i]);
-        /* Of the same times, counts are the exact ones; else the first. */
+        /* Among types with the same times, an exact count is used, otherwise the first type. */
         m.repeated = other.metric == m.metric && i != type &&
                      ((other.count == 1 && m.count != 1) ||
                       ((other.count == 1) == (m.count == 1) && i < type));

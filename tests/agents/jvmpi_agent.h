@@ -89,7 +89,10 @@ extern long last_wait_timeout, last_waited, sleeps, slept;
 extern jobjectID last_contended, last_waited_on, watched;
 extern long watched_counts[64];
 extern long monitor_owner_found, monitor_traces;
-/* Of the wanted monitor: a million for each entry, a thousand for each entrant, and the waiters. */
+/*
+ * The sum for the wanted monitor: a million for each entry, a thousand for each entrant, and the
+ * number of waiters.
+ */
 extern long monitor_parties;
 extern JNIEnv *monitor_wanted_owner;
 

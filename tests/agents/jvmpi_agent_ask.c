@@ -183,7 +183,7 @@ JNIEXPORT jlong JNICALL Java_JvmpiWork_ask(JNIEnv *env, jclass unused, jstring j
         (*env)->ReleaseStringUTFChars(env, (jstring)o, name);
     } else if (IS("counted calls"))
         r = counted_calls();
-    /* Of the n-th thread ever known, if it is a carrier; -1,000,000 when there are no more. */
+    /* The nesting of the n-th thread ever known, if it is a carrier; -1,000,000 after the last. */
     else if (IS("nesting of")) {
         long *nesting =
             number < n_threads ? (long *)jvmpi->GetThreadLocalStorage(threads[number].env) : NULL;

@@ -68,7 +68,10 @@ static void handle(JNIEnv *env)
         jvmpi->RawMonitorExit(wanted);
 }
 
-/* Of a thread that ends: 1 in the handler of its THREAD_END, 2 when that has taken a monitor. */
+/*
+ * A thread that ends; its stage is 1 in the handler of its THREAD_END, and 2 when the handler has
+ * taken a monitor.
+ */
 static JNIEnv *volatile ending;
 static volatile jobjectID ending_id;
 static volatile int ending_stage, ending_asked;

@@ -368,7 +368,7 @@ static void collect_as_program(void)
     (*env)->DeleteLocalRef(env, system);
 }
 
-/* Of what the tables know; an object may have ended meanwhile. */
+/* Requests dumps of the objects in the tables; an object may have ended in the meantime. */
 static void request_object_dumps(void)
 {
     enum { MOST = 20000 };

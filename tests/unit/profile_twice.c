@@ -160,7 +160,7 @@ static bool is_balanced(struct map *m)
     return zero;
 }
 
-/* Whether merged samples have the weights of the single ones. */
+/* Returns whether merged samples have the weights of the single ones. */
 static bool same_weights(const struct profile *single, const struct profile *sums,
                          enum load_detail detail)
 {

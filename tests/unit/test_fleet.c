@@ -586,9 +586,9 @@ static int alarms_in_one_store(int services)
 }
 
 /*
- * Of 200 services whose new version is the old one at most as many are named as the rate of false
- * alarms lets: 1 %, so that more than 7 would be chance once in a thousand times. Each of ten of
- * which a method takes three times as long is named.
+ * Among 200 services whose new version equals the old one, no more are named than the rate of false
+ * alarms of 1 % allows: more than 7 would be chance once in a thousand times. Each of ten services
+ * in which a method takes three times as long is named.
  */
 static void equal_versions_are_not_named(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the errors of estimates are those that repeated samples of a known population have. */
+/* The errors of estimates are those that repeated samples of a known population have. */
 #include "tests.h"
 
 #include "analysis/request_estimate.h"

@@ -551,9 +551,9 @@ static void exact_totals_count(void **state)
 }
 
 /*
- * Of the requests of 1 ms one half is in the recording, of those of 3 ms only one in 90: the means
- * are nevertheless those of all. Those that were kept for their latency count where the sample has
- * too few.
+ * The recording has half of the requests of 1 ms, but only one in 90 of those of 3 ms: the means
+ * are nevertheless those of all. Requests that were kept for their latency count where the sample
+ * has too few.
  */
 static void each_request_counts_for_those_of_its_latency(void **state)
 {

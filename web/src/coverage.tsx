@@ -73,7 +73,7 @@ export function CoverageView({ json, kept, keep, name }: Kept & { json: Coverage
         <button title="The classes shown, as CSV" onClick={() => download(`${name}-coverage.csv`, "text/csv", table(["class", "lines", "lines_hit", "methods", "methods_hit", "branches", "branches_hit"],
           shown.map((r) => json.classes[r.key]).map((c) => [c.class, c.lines, c.lines_hit, c.methods, c.methods_hit, c.branches, c.branches_hit])))}>Save CSV</button>
       </div>
-      <div class="beside even">
+      <div class="panes even">
         <section aria-label="Classes" class="fill">
           <SortableTable caption="Classes" by={3} limit={2000} rows={shown} selected={new Set(at >= 0 ? [at] : [])}
             onSelect={(s) => keep({ kl: json.classes[[...s].find((k) => k !== at) ?? -1]?.class ?? "" })}

@@ -234,7 +234,7 @@ export function Flame(p: Props) {
     if (to - from > tree.total[0] * 1e-7) moveTo(from, to, false);
   };
 
-  const told = hover && hover.node > 0 ? hover.node : 0;
+  const hovered = hover && hover.node > 0 ? hover.node : 0;
   const say = (node: number) =>
     node
       ? `${labels[tree.label[node]]}: ${percent(tree.total[node], p.whole)} in it and what it calls, ${percent(tree.self[node], p.whole)} in itself`
@@ -278,19 +278,19 @@ export function Flame(p: Props) {
           ⤺ All
         </button>
       )}
-      {told > 0 && (
+      {hovered > 0 && (
         <div class="tip" style={tipPlace(hover!)}>
-          <b>{labels[tree.label[told]]}</b>
+          <b>{labels[tree.label[hovered]]}</b>
           <span>
-            {percent(tree.total[told], p.whole)} · {weightLong(metric, tree.total[told])}
+            {percent(tree.total[hovered], p.whole)} · {weightLong(metric, tree.total[hovered])}
           </span>
-          {tree.kind[told] !== MARK && tree.self[told] > 0 && (
+          {tree.kind[hovered] !== MARK && tree.self[hovered] > 0 && (
             <span>
-              self {percent(tree.self[told], p.whole)} · {weightLong(metric, tree.self[told])}
+              self {percent(tree.self[hovered], p.whole)} · {weightLong(metric, tree.self[hovered])}
             </span>
           )}
-          {metric.calls?.has(tree.label[told]) && <span>{plural(metric.calls.get(tree.label[told])!, "call")} from all stacks</span>}
-          <span class="dim">{kindTitles[kinds[tree.kind[told]]]}</span>
+          {metric.calls?.has(tree.label[hovered]) && <span>{plural(metric.calls.get(tree.label[hovered])!, "call")} from all stacks</span>}
+          <span class="dim">{kindTitles[kinds[tree.kind[hovered]]]}</span>
         </div>
       )}
     </div>

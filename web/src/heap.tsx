@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A heap dump: what occupies the memory as areas and as a tree, classes, suspects, queries; beside them the chosen object.
+// A heap dump: what occupies the memory as areas and as a tree, classes, suspects, queries; next to them the chosen object.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { bytes, count, percent, plural } from "./format";
 import { asker, Ask, ClassRow, HeapJson, HeapObject, QueryAnswer, simple, Suspect, Summary, useAnswer } from "./heapdata";
@@ -44,7 +44,7 @@ export function HeapView({ json, kept, keep, name, file }: Props) {
         <div class="grow" />
       </div>
       {summary.notes?.filter((n) => n.trim()).map((n) => <p class="note">{n}</p>)}
-      <div class="beside">
+      <div class="panes">
         <section class="fill" aria-label={tabs.find(([t]) => t === tab)![1]}>
           {tab === "map" && <HeapMap ask={ask} summary={summary} chosen={chosen} zoom={kept.hz ?? ""} onChoose={choose} onZoom={(hz) => keep({ hz })} />}
           {tab === "tree" && <Tree ask={ask} summary={summary} chosen={chosen} onChoose={choose} />}

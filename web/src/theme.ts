@@ -11,18 +11,18 @@ let chosen: Theme = "auto";
 export const isDark = () => (chosen === "auto" ? system.matches : chosen === "dark");
 export const theme = () => chosen;
 
-function tell() {
+function apply() {
   document.documentElement.dataset.theme = isDark() ? "dark" : "light";
   listeners.forEach((f) => f());
 }
 
 export function setTheme(t: Theme) {
   chosen = t;
-  tell();
+  apply();
 }
 
-system.addEventListener("change", tell);
-tell();
+system.addEventListener("change", apply);
+apply();
 
 export function useDark(): boolean {
   const [dark, set] = useState(isDark());

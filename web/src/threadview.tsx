@@ -364,13 +364,13 @@ export function ThreadView({ json, source, file, kept, keep }: Props) {
 
 /** The visible part of time. It moves at once; the address, for links, follows when it rests. */
 function useView(kept: Kept["kept"], keep: Kept["keep"], whole: [number, number], onMove: () => void) {
-  const told = useRef<string | null>(null); // what was kept last
+  const keptKey = useRef<string | null>(null); // the key kept last
   const view = useRef(whole);
   const later = useRef(0);
   const pending = useRef<(() => void) | null>(null);
   const key = `${kept.tf ?? ""} ${kept.tt ?? ""}`;
-  if (key !== told.current) {
-    told.current = key;
+  if (key !== keptKey.current) {
+    keptKey.current = key;
     view.current = kept.tf || kept.tt ? within(Number(kept.tf) || 0, Number(kept.tt) || whole[1], whole[1]) : whole;
   }
   useEffect(() => () => pending.current?.(), []);
@@ -382,7 +382,7 @@ function useView(kept: Kept["kept"], keep: Kept["keep"], whole: [number, number]
       const [from, to] = view.current;
       const all = from <= 0 && to >= whole[1];
       const part = { tf: all ? "" : String(Math.floor(from)), tt: all ? "" : String(Math.ceil(to)) };
-      told.current = `${part.tf} ${part.tt}`;
+      keptKey.current = `${part.tf} ${part.tt}`;
       keep(part);
     };
     clearTimeout(later.current);

@@ -110,7 +110,7 @@ export function TraceView({ json, served, kept, keep, name }: Props) {
           The first {count(shown.calls.length)} of {plural(shown.total, "call")}. {served ? "A filter looks through all of them." : "jvmscope serve looks through all of them, and so does jvmscope trace."}
         </p>
       )}
-      <div class="beside">
+      <div class="panes">
         <VirtualTable label="Calls" count={rows.length} cursor={cursor} onCursor={(r) => pick(rows[r])} onKey={onKey} level={(r) => levelOf(calls, rows[r])}
           expanded={(r) => (calls[rows[r]].children ? !closed.has(rows[r]) : undefined)} empty={fault || "No call matches."}
           columns={[{ title: "Call" }, { title: "Start", numeric: true, width: "104px", minor: true }, { title: "Time", numeric: true, width: "92px" }, { title: "Thread", width: "130px", minor: true }]}

@@ -19,7 +19,7 @@ export interface View {
   /** What a recording that lacks the view does not say, and how to record it. Views that share a title are listed once. */
   missing: { title: string; is: string; by: string };
   losses: RegExp; // the captures whose losses make the view incomplete
-  facts?: (page: PageJson) => preact.ComponentChildren; // beside the title
+  facts?: (page: PageJson) => preact.ComponentChildren; // next to the title
   show: (p: Shown) => preact.ComponentChildren;
   help: preact.ComponentChildren;
   keys: [string, string][];

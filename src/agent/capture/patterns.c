@@ -100,8 +100,9 @@ static bool declares_method(jclass c, struct str class_name, const char *pattern
 }
 
 /*
- * Whether the class or one of its methods matches: pkg.Outer.Inner may also be the method Inner of
- * pkg.Outer. The methods are looked at only where the pattern names their class without a star.
+ * Returns whether the class or one of its methods matches: pkg.Outer.Inner may also be the method
+ * Inner of pkg.Outer. The methods are looked at only where the pattern names their class without a
+ * star.
  */
 static bool is_chosen(const char *pattern, jclass c, struct str name)
 {
@@ -113,7 +114,7 @@ static bool is_chosen(const char *pattern, jclass c, struct str name)
             declares_method(c, name, pattern));
 }
 
-/* Whether a class is one of those that a pattern of the option means. */
+/* Returns whether a class is one of those that a pattern of the option means. */
 static bool is_meant(const struct pattern *p, jclass c, struct str name)
 {
     char class_name[512];
@@ -135,8 +136,8 @@ static bool is_meant(const struct pattern *p, jclass c, struct str name)
 }
 
 /*
- * Whether the part before the last dot is the name of the class, so that the pattern names one of
- * its methods.
+ * Returns whether the part before the last dot is the name of the class, so that the pattern names
+ * one of its methods.
  */
 static bool names_class(const struct pattern *p, struct str name)
 {

@@ -209,7 +209,7 @@ static bool split(const char *text, char *class, size_t size, uint32_t *ret_line
     return true;
 }
 
-/* Whether a method matches "name" or "name(I)V". */
+/* Returns whether a method matches "name" or "name(I)V". */
 static bool is_method(const struct method *m, const char *wanted)
 {
     size_t n = strcspn(wanted, "(");

@@ -221,7 +221,7 @@ static int parse_value(struct control_call *c, const char *text, const char *sig
     return good ? 0 : -EINVAL;
 }
 
-/* Whether an object is assignable to a type; JVM TI does not always check that. */
+/* Returns whether an object is assignable to a type; JVM TI does not always check that. */
 static bool fits(struct control_call *c, jobject o, const char *signature)
 {
     _cleanup_free_ char *name = inspect_type_name(signature);

@@ -211,7 +211,7 @@ int inspect_groups(struct inspection *i)
     return 0;
 }
 
-/* Whether the operand is the name or number of a thread. */
+/* Returns whether the operand is the name or number of a thread. */
 static bool is_operand(struct inspection *i, jthread t)
 {
     char *end;

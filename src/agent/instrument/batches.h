@@ -25,25 +25,25 @@ struct batches {
  * delayed by more than 4 ms, unless all pauses together would exceed 30 ms a class or 60 s.
  */
 void batches_run(JNIEnv *jni, const struct batches *b, const jclass *classes, int n);
-/* Whether batches_run is at work, and how far it is. Any thread. */
+/* Returns whether batches_run is at work, and how far it is. Any thread. */
 bool batches_progress(int *ret_done, int *ret_of);
 /* Sleeps for a while. False: the VM is ending, and the remaining classes are to be skipped. */
 bool batches_rest(JNIEnv *jni, void (*pause)(JNIEnv *jni), uint64_t ns);
 /*
- * Whether another thread waits for the work in progress: it then goes on without pauses. Calls are
- * counted. Any thread.
+ * Sets whether another thread waits for the work in progress, which then continues without pauses.
+ * Calls are counted. Any thread.
  */
 void batches_hurry(bool on);
 /* The VM is ending: work in progress skips the remaining classes. Any thread. */
 void batches_end(void);
-/* Whether batches_end was called, so that classes may have been left as they are. */
+/* Returns whether batches_end was called, so that classes may have been left as they are. */
 bool batches_ended(void);
 
 /*
- * Whether a class can be transformed once more. HotSpot adds the constants of the new code to those
- * of the old code and does not consider two NaNs equal, so their number doubles each time; at
- * 65,536 constants the VM hangs in an endless loop. Counts the transformations of each class name.
- * `back`: to remove probes, which is always permitted. Any thread.
+ * Returns whether a class can be transformed once more. HotSpot adds the constants of the new code
+ * to those of the old code and does not consider two NaNs equal, so their number doubles each time;
+ * at 65,536 constants the VM hangs in an endless loop. Counts the transformations of each class
+ * name. `back`: to remove probes, which is always permitted. Any thread.
  */
 bool batches_may_transform(jclass class, struct str name, bool back);
 /* Number of classes that were left alone for this reason. */

@@ -54,8 +54,8 @@ bool choice_matches(const char *patterns, struct str class_name, struct str meth
 }
 
 /*
- * Whether some method name appended to the class name matches a pattern whose last part contains a
- * star.
+ * Returns whether some method name appended to the class name matches a pattern whose last part
+ * contains a star.
  */
 static bool starts_like(const char *p, size_t n, struct str class_name)
 {

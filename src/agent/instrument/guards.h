@@ -14,7 +14,7 @@
 /* Called when probes have been inserted into a method; any thread. */
 void guards_add(struct str class_name, const struct edit *e);
 /*
- * Whether a location of a method, in its current code, is in one of our handlers. Any thread; takes
- * a lock.
+ * Returns whether a location of a method, in its current code, is in one of our handlers. Any
+ * thread; takes a lock.
  */
 bool guards_have(JNIEnv *jni, jmethodID method, jlocation at);

@@ -92,7 +92,7 @@ bool instrument_is_jdk(struct str name)
     return false;
 }
 
-/* Whether a client wants a class. Requires the lock. */
+/* Returns whether a client wants a class. Requires the lock. */
 static bool client_wants(const struct instrument_client *c, struct str name)
 {
     if (str_is(name, "java/lang/Object"))

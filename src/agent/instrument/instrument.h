@@ -105,10 +105,10 @@ struct instrument_counts {
  */
 int instrument_choose(const char *include, const char *exclude) must_check;
 
-/* Whether a class belongs to the JDK, judged by its package. */
+/* Returns whether a class belongs to the JDK, judged by its package. */
 bool instrument_is_jdk(struct str class_name);
 
-/* Whether instrument_choose selects a method. */
+/* Returns whether instrument_choose selects a method. */
 bool instrument_chosen(struct str class_name, struct str method);
 /*
  * Adds a client and applies it to all loaded classes. In the live phase; when attached, this may
@@ -140,7 +140,7 @@ void instrument_off_later(const struct instrument_client *c, JNIEnv *jni);
  * another thread is doing it.
  */
 void instrument_restore(JNIEnv *jni);
-/* Whether a thread is in instrument_restore, or probes wait for it. Any thread. */
+/* Returns whether a thread is in instrument_restore, or probes wait for it. Any thread. */
 bool instrument_restoring(void);
 
 struct instrument_counts instrument_counts(void);

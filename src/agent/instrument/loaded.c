@@ -96,8 +96,8 @@ static void call_on_class(JNIEnv *jni, jclass class, struct str name)
 }
 
 /*
- * Whether a loaded class has to be transformed: because it is offered to a client, or to remove
- * probes.
+ * Returns whether a loaded class has to be transformed: because it is offered to a client, or to
+ * remove probes.
  */
 static bool to_retransform(jclass class, const struct instrument_client *c, uint64_t out_of)
 {

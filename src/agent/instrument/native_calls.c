@@ -457,7 +457,7 @@ static void wrap_method(JNIEnv *jni, jclass c, struct str class_name, jmethodID 
     described_release(&d);
 }
 
-/* Whether a class belongs to the JDK but was not loaded by the boot loader. */
+/* Returns whether a class belongs to the JDK but was not loaded by the boot loader. */
 static bool is_platforms(jclass c, struct str class_name, JNIEnv *jni)
 {
     jobject loader = NULL;

@@ -50,7 +50,7 @@ static void look_at(JNIEnv *jni, jmethodID id, bool (*is_meant)(const struct met
         add(r, m);
 }
 
-/* Whether another of the named methods differs only in its parameters. */
+/* Returns whether another of the named methods differs only in its parameters. */
 static bool is_overloaded(const struct running *r, unsigned i)
 {
     const struct method *m = r->named[i];

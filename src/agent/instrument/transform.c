@@ -107,7 +107,7 @@ static bool is_intrinsic(const struct class_file *c, const struct class_method *
     return cursor_left(&in) >= 6 && memmem(in.at, cursor_left(&in), want, sizeof(want));
 }
 
-/* Whether a method is offered to a client. */
+/* Returns whether a method is offered to a client. */
 static bool is_offered(const struct instrument_client *client, const struct instrument_class *c,
                        struct str method)
 {
@@ -280,8 +280,8 @@ static uint64_t instrument_class(struct worker *w, const char *given, bool loade
 }
 
 /*
- * Whether the clients change a class. If they do not, methods that they leave alone are counted
- * now.
+ * Returns whether the clients change a class. If they do not, methods that they leave alone are
+ * counted now.
  */
 static bool changes(struct worker *w, const char *name, struct str data)
 {

@@ -37,7 +37,7 @@ uint32_t dictionary_empty_trace(struct dictionary *d);
  * dictionary_free.
  */
 const char *dictionary_trace_method(struct dictionary *d, uint32_t trace);
-/* Of b: the serial number of a class by its name ("java/lang/String") and id. */
+/* Returns the serial number of a class, given its name ("java/lang/String") and id. */
 uint32_t dictionary_class(struct dictionary *d, const char *name, uint64_t class_id);
 
 /*

@@ -59,7 +59,8 @@ void out_section_close(struct out *out, struct hprof_text *t, struct buf *bytes)
  */
 int out_append_later(struct out *out, const char *path) must_check;
 /*
- * Whether the file of a recording was cut short by another process, so that it cannot go on.
+ * Returns whether the file of a recording was cut short by another process, so that it cannot go
+ * on.
  */
 bool out_is_cut(const struct out *out);
 /* Writes buffered data to the file. Returns 0, or the first failure that caused a loss. */

@@ -316,7 +316,7 @@ static uint32_t take_tick(struct tick *ret, const siginfo_t *info)
     return ret->weight;
 }
 
-/* Whether a tick is one of the few that are recorded; each has the same chance. */
+/* Returns whether a tick is one of the few that are recorded; each has the same chance. */
 at_each_sample static bool is_kept(const struct tick *tick, uint32_t one_of)
 {
     return likely(one_of <= 1) ||

@@ -108,8 +108,8 @@ void sampler_drain(void (*f)(void *context, const struct sample *s), void *conte
  */
 void sampler_work(void);
 /*
- * Of each thread's ticks one of n is recorded from now on, chosen at random, and stands for n
- * intervals, until the next sampler_start. Only where sampler_can_thin, which is for CPU samples
+ * From now on until the next sampler_start, one in n of each thread's ticks, chosen at random, is
+ * recorded and represents n intervals. Only where sampler_can_thin, which is for CPU samples
  * that are taken in signal handlers of the threads' timers.
  */
 void sampler_keep_one_of(uint32_t n);

@@ -228,7 +228,7 @@ static uint64_t read_clock(const struct slot *s)
 static void count_unsignalled(struct slot *s)
 {
     uint64_t interval = options.interval_ns, cpu_ns = read_clock(s), due = 0;
-    /* Of a thread that is gone, or that may not be a Java thread, nothing is known. */
+    /* Nothing is known about a thread that has ended or that may not be a Java thread. */
     if (!cpu_ns || !atomic_load(&s->serial))
         return;
     java_ns += cpu_ns - s->begun_ns;

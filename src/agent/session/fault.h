@@ -12,11 +12,12 @@
 
 /* Sets the option's value; NULL: nothing fails. */
 void fault_set(const char *spec);
-/* Whether NAME is the capture (or "session") whose steps are counted. */
+/* Returns whether NAME is the capture (or "session") whose steps are counted. */
 bool fault_is_of(const char *name);
 /* From now on this thread's steps belong to NAME; NULL: to none. */
 void fault_steps_of(const char *name);
 /*
- * Whether the step that begins here has to fail. False on threads that are not starting a capture.
+ * Returns whether the step that begins here has to fail. False on threads that are not starting a
+ * capture.
  */
 bool fault_here(void);

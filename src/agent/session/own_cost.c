@@ -11,7 +11,7 @@
 
 static uint64_t threads_before, process_before, callbacks_before[COST_CALLBACKS];
 
-/* Of the threads that live. */
+/* Returns the CPU time of the agent's live threads. */
 static uint64_t threads_ns(void)
 {
     uint64_t sum = 0;
@@ -33,7 +33,7 @@ void own_cost_start(void)
         callbacks_before[i] = budget_costs[i];
 }
 
-/* Of all threads of the agent, with the walking of copied stacks. */
+/* The CPU time of the agent's threads since the start, including the walking of copied stacks. */
 static uint64_t threads_so_far(void)
 {
     uint64_t threads = threads_ns();

@@ -50,7 +50,7 @@ static int next_option(const struct session *s, const struct capture *row, int i
     return i;
 }
 
-/* Whether an option requests a row, which may also be on because of --always. */
+/* Returns whether an option requests a row, which may also be on because of --always. */
 static bool is_asked_for(const struct session *s, const struct capture *row)
 {
     return next_option(s, row, 0) < OPTION_COUNT;

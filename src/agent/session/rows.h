@@ -7,7 +7,7 @@
 
 #include "agent/session/session.h"
 
-/* Whether row i is among `rows`, one of the session's sets. */
+/* Returns whether row i is among `rows`, one of the session's sets. */
 static inline bool rows_has(uint64_t rows, int i)
 {
     return rows >> i & 1;

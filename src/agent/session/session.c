@@ -382,8 +382,9 @@ int session_vm_init(JNIEnv *jni, struct buf *why)
 }
 
 /*
- * For the thread that ends the VM. The holder of the lock may be waiting for a collector that has
- * stopped, which happens after Runtime.halt, which runs no hooks, or be stopped by another tool.
+ * Takes the lock for the thread that ends the VM. Returns false if that takes too long: the holder
+ * of the lock may wait for a collector that has stopped (after Runtime.halt, which runs no hooks),
+ * or another tool may have stopped it.
  */
 static bool lock_at_end(void)
 {

@@ -45,8 +45,8 @@ void session_need_rounds(void)
 }
 
 /*
- * Whether a recording that is always on may leave out rounds: what a round finds comes with CPU
- * time.
+ * Returns whether a recording that is always on may leave out rounds: what a round finds comes with
+ * CPU time.
  */
 static bool is_idle(const struct session *s)
 {

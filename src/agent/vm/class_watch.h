@@ -27,7 +27,7 @@ uint32_t class_watch_serial(JNIEnv *jni, jclass c);
  */
 uint32_t class_watch_find(const char *name, uint64_t address);
 bool class_watch_is_unloaded(uint32_t serial);
-/* Whether there were classes of this name and all are unloaded; the slashes may be dots. */
+/* Returns whether there were classes of this name and all are unloaded; the slashes may be dots. */
 bool class_watch_none_left(const char *name);
 /* Number of classes unloaded so far. */
 uint64_t class_watch_unload_count(void);

@@ -18,8 +18,8 @@ const int64_t *counter_number(const char *name);
  */
 bool counter_text(const char *name, char *ret, size_t size);
 /*
- * Whether the VM's tick is a nanosecond, so that its times need no conversion. True also before the
- * VM publishes it, shortly after VMInit.
+ * Returns whether the VM's tick is a nanosecond, so that its times need no conversion. True also
+ * before the VM publishes it, shortly after VMInit.
  */
 bool counters_count_ns(void);
 

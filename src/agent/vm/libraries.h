@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The libraries of the process. dl_iterate_phdr calls back with a lock of the loader's held, for
- * which dlopen waits while it holds another one: a callback that asks the loader for anything, or
- * waits for a thread that does, may never return, and neither does anything else that loads a
- * library. Therefore whatever needs the loader visits the libraries here.
+ * Iterates over the libraries of the process. dl_iterate_phdr holds a lock of the loader during its
+ * callbacks, and dlopen waits for this lock while it holds another one. So a callback that calls
+ * the loader, or waits for a thread that does, may deadlock, and then no thread can load a library
+ * any more. Code that needs the loader therefore uses this function instead.
  */
 #pragma once
 

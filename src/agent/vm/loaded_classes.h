@@ -32,7 +32,10 @@ static inline jclass loaded_class_take(struct loaded_classes *l, jint i)
 /* Releases the references that have not been taken. */
 void loaded_classes_release(struct loaded_classes *l);
 
-/* Whether a class declares a field of this name; true when the VM does not provide its fields. */
+/*
+ * Returns whether a class declares a field of this name; true when the VM does not provide its
+ * fields.
+ */
 bool class_declares_field(jvmtiEnv *ti, jclass c, const char *field);
 
 /*

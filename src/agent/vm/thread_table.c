@@ -239,7 +239,7 @@ int threads_own(JNIEnv *jni, jthread thread)
     return r;
 }
 
-/* Whether a thread is one of those; removes it from the list. */
+/* Returns whether a thread is one of those; removes it from the list. */
 static bool take_starting(JNIEnv *jni, jthread thread)
 {
     bool is = false;

@@ -51,8 +51,9 @@ void threads_add_existing(JNIEnv *jni);
 struct thread *threads_self(JNIEnv *jni);
 
 /*
- * Whether a kernel thread has been a Java thread, even if its entry was removed: the VM's last
- * thread continues for a while after that. Forgotten when the kernel thread has ended. Any thread.
+ * Returns whether a kernel thread has been a Java thread, even if its entry was removed: the VM's
+ * last thread continues for a while after that. Forgotten when the kernel thread has ended. Any
+ * thread.
  */
 bool threads_had_tid(pid_t tid);
 void threads_forget_tid(pid_t tid);

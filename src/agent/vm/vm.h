@@ -122,7 +122,9 @@ jfieldID vm_field(JNIEnv *jni, const char *class_name, const char *name, const c
 /* A class of the JDK as a global reference; NULL when there is none. */
 jclass vm_class(JNIEnv *jni, const char *name);
 
-/* Whether the VM has finished starting: an agent that is loaded at start-up begins before. */
+/*
+ * Returns whether the VM has finished starting: an agent that is loaded at start-up begins before.
+ */
 bool vm_is_live(void);
 
 /*

@@ -90,8 +90,8 @@ struct upload_origin {
 };
 
 /*
- * Whether the tenant may have this series: -E2BIG with the reason in why when that would be one too
- * many, or the error of reading the store. Called by one thread at a time.
+ * Returns 0 if the tenant may have this series, -E2BIG with the reason in why if that would be one
+ * too many, or the error of reading the store. Called by one thread at a time.
  */
 int collector_admit_series(struct collector *c, const struct fleet_origin *o,
                            struct buf *why) must_check;

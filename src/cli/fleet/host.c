@@ -189,10 +189,13 @@ static char *ring_in_folders(pid_t pid)
 struct attach_words {
     const char *list[ARGUMENTS_MAX]; /* ends with NULL, after which there is room for one more */
     size_t n;
-    char *text; /* which the words of --record lie in */
+    char *text; /* contains the words of --record */
 };
 
-/* Returns false when there are too many options, or no memory. The caller frees words->text. */
+/*
+ * Splits the options in `record`. Returns false if there are too many, or no memory. The caller
+ * frees words->text.
+ */
 static bool attach_words_split(struct attach_words *words, const char *record)
 {
     char *rest;

@@ -207,8 +207,9 @@ static void print_stacks(const struct request_view *v, const struct group_cause 
 }
 
 /*
- * Prints what the slowest hundredth would begin at without the first cause. Where fewer requests
- * than that had the cause, it would begin where it does, and their mean is what would change.
+ * Prints the latency at which the slowest hundredth would begin without the first cause. If fewer
+ * requests than a hundredth had the cause, this latency would not change, so the change of their
+ * mean is printed instead.
  */
 static void print_without(const struct request_view *v, const struct request_group *g,
                           const struct request_without *x)
@@ -232,7 +233,7 @@ static void print_without(const struct request_view *v, const struct request_gro
             format_duration(now, (uint64_t)g->slow_mean_ns));
 }
 
-/* Whether some of what the group's figures say is not known, but estimated. */
+/* Returns whether some of what the group's figures say is not known, but estimated. */
 static bool is_estimated(const struct request_group *g)
 {
     for (size_t i = 0; i < g->causes.len; i++)

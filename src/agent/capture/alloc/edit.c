@@ -5,9 +5,9 @@
  * which may make a call, would keep the JIT from merging the allocation with the first stores and
  * from omitting zeroing that is overwritten at once. If the class of an object then fails to
  * initialize, the count is corrected (failed.c). Arrays of 65,536 elements and more are counted
- * behind the instruction, once it is known that there was enough memory. Counting does not wait for
+ * after the instruction, once it is known that there was enough memory. Counting does not wait for
  * the constructor, because an object whose constructor throws was allocated too. Calls of methods
- * that are native or that the JIT replaces with intrinsics are counted behind the call, by their
+ * that are native or that the JIT replaces with intrinsics are counted after the call, by their
  * result. No probe receives the new object, so the JIT may still eliminate its allocation.
  *
  * The class is pushed as a constant: a class that cannot be resolved throws before anything is

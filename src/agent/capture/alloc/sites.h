@@ -68,7 +68,7 @@ bool sites_by_thread(void); /* thread=y */
  * Returns the number of frames.
  */
 uint32_t sites_stack(JNIEnv *jni, struct site_frame frames[SITE_DEPTH_MAX], bool *ret_at_call);
-/* Whether a stack leads through a probe class: what it allocates is not the program's. */
+/* Returns whether a stack leads through a probe class: what it allocates is not the program's. */
 bool sites_is_ours(JNIEnv *jni, const struct site_frame *frames, uint32_t n);
 /*
  * The same for a class given by its signature, "Lp/C;". Returns the site's number, or -1 when there
@@ -116,7 +116,7 @@ enum {
     SITES_HELD_FEW = 64,
 };
 
-/* Whether every object of a place that has allocated `n` is tracked. Without the lock. */
+/* Returns whether every object of a place that has allocated `n` is tracked. Without the lock. */
 bool sites_follow_each(uint64_t n);
 
 double sites_chance(jlong size, uint64_t interval);

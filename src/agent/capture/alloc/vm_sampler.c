@@ -275,7 +275,10 @@ void vm_sampler_next(JNIEnv *jni, uint64_t interval)
         set_distance(jni, interval);
 }
 
-/* Of buffers that a thread gave up itself, the average since the last collection is known. */
+/*
+ * Returns the unused size of a buffer that the thread gave up itself, of which only the average
+ * since the last collection is known.
+ */
 static uint32_t given_up(const char *buffer, uint32_t times)
 {
     return (uint32_t)((uint64_t)half_at(buffer + at.waste) * WORD / times);

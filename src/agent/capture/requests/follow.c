@@ -179,8 +179,8 @@ bool follow_is_number(const struct work *w, uint64_t number)
 }
 
 /*
- * Whether the work is the call in which the request began, or the one in which its server continues
- * it.
+ * Returns whether the work is the call in which the request began, or the one in which its server
+ * continues it.
  */
 bool follow_is_entry(const struct work *w, uint64_t token)
 {
@@ -303,7 +303,7 @@ static void settle(struct request *r, struct request_end *end)
     requests_put(end);
 }
 
-/* Whether a status code of gRPC means that the server is at fault. */
+/* Returns whether a status code of gRPC means that the server is at fault. */
 static bool is_grpc_error(int code)
 {
     enum { UNKNOWN = 2, DEADLINE = 4, UNIMPLEMENTED = 12, INTERNAL, UNAVAILABLE, DATA_LOSS };

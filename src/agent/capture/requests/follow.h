@@ -177,8 +177,8 @@ uint64_t follow_hand(JNIEnv *jni, uint64_t java_id, uint64_t token, enum request
 typedef bool (*follow_is)(const struct work *w, uint64_t what);
 bool follow_is_number(const struct work *w, uint64_t number);
 /*
- * Whether the work is the call in which the request began, or the one in which its server continues
- * it.
+ * Returns whether the work is the call in which the request began, or the one in which its server
+ * continues it.
  */
 bool follow_is_entry(const struct work *w, uint64_t token);
 bool follow_is_outermost(const struct work *w, uint64_t none);

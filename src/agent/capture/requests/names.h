@@ -60,5 +60,8 @@ void request_names_release(void);
 
 /* Counts a request that took ns and stands for `weight` requests. */
 void request_count(struct request_name *n, uint64_t ns, bool error, uint32_t weight);
-/* Whether a latency is among the slowest that its name has had so far in the minute of `now`. */
+/*
+ * Returns whether a latency is among the slowest that its name has had so far in the minute of
+ * `now`.
+ */
 bool request_is_slow(struct request_name *n, uint64_t ns, uint64_t now);

@@ -290,7 +290,7 @@ static const struct instrument_client client = {.name = "requests",
                                                 .virtual_threads = true,
                                                 .seldom = true};
 
-/* Whether a request is in progress while a row's method runs. */
+/* Returns whether a request is in progress while a row's method runs. */
 static bool is_request(const struct point *p)
 {
     const struct str probe = {p->probe ? p->probe : "", p->probe ? strlen(p->probe) : 0};

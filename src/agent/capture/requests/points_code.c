@@ -70,8 +70,8 @@ int point_slot(const struct instrument_class *c, const struct edit *e, const str
 }
 
 /*
- * Whether the class itself calls a method: then it is there in this version of the server, and a
- * call of ours cannot fail.
+ * Returns whether the class itself calls a method: then it is there in this version of the server,
+ * and a call of ours cannot fail.
  */
 bool point_calls(const struct instrument_class *c, const char *owner, const char *name,
                  const char *descriptor)

@@ -9,8 +9,8 @@
 #define CATALINA_REQUEST "org/apache/catalina/connector/Request"
 
 /*
- * Whether the class is the adapter of a known version. With other versions only servlets are
- * followed.
+ * Returns whether the class is the adapter of a known version. With other versions only servlets
+ * are followed.
  */
 static bool is_catalina(const struct instrument_class *c)
 {

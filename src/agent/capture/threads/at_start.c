@@ -269,9 +269,9 @@ static void carried(JNIEnv *jni, const struct virtual_there *v, uint64_t id)
 }
 
 /*
- * Whether a thread without a carrier was unmounted by a method of the VM's own, such as yield.
- * Otherwise it was unmounted where it needed a monitor or a class that it has obtained since: it is
- * ready, although its stack does not show that.
+ * Returns whether a thread without a carrier was unmounted by a method of the VM's own, such as
+ * yield. Otherwise it was unmounted where it needed a monitor or a class that it has obtained
+ * since: it is ready, although its stack does not show that.
  */
 static bool unmounted_itself(struct existing *l, jmethodID top)
 {

@@ -351,7 +351,7 @@ static bool is_known(const struct stuck *s)
     return false;
 }
 
-/* Whether a deadlock may have formed since owners were last read. */
+/* Returns whether a deadlock may have formed since owners were last read. */
 static bool is_worth_it(const struct search *l)
 {
     bool new = false;

@@ -31,7 +31,10 @@
  */
 enum { STALE = 5, WATCHED = 16 };
 
-/* Of the calling thread, in ns since it began; false where Linux does not provide it. */
+/*
+ * Sets *ret to the calling thread's run delay in ns since it began. Returns false where Linux does
+ * not provide it.
+ */
 static bool run_delay(uint64_t *ret)
 {
     char text[96];

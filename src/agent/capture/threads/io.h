@@ -13,7 +13,10 @@ void threads_put_io_wait(uint64_t thread, const struct wait *was, uint64_t ns);
  * restored.
  */
 void io_start(JNIEnv *jni);
-/* Whether the native method `name` of a class ("sun/nio/ch/Net") waits for files or sockets. */
+/*
+ * Returns whether the native method `name` of a class ("sun/nio/ch/Net") waits for files or
+ * sockets.
+ */
 bool io_waits_in(const char *class_name, const char *name);
 int io_bind(JNIEnv *jni, bool ours);
 void io_stop(void);

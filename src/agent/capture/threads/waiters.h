@@ -131,7 +131,7 @@ bool waiter_stack_has(const struct thread *t, uint64_t address);
  * threads; those whose lock cannot be had (patience.h) are left out.
  */
 void waiters_visit(JNIEnv *jni, void (*f)(struct waiter *w, jthread thread, void *arg), void *arg);
-/* Whether all of these locks can be had. */
+/* Returns whether all of these locks can be had. */
 bool waiters_reachable(void);
 
 /* The id in the recording of a live thread, given its Java id; 0 when unknown. */
@@ -140,7 +140,7 @@ uint64_t thread_record_id(uint64_t java_id);
 uint64_t thread_record(JNIEnv *jni, jthread thread);
 /* A virtual thread is given to the scheduler now. */
 void waiter_ready(JNIEnv *jni, jthread thread);
-/* Whether a thread has posted an event of its own in this capture. */
+/* Returns whether a thread has posted an event of its own in this capture. */
 bool waiter_has_come(uint64_t id);
 
 /*
@@ -150,8 +150,8 @@ bool waiter_has_come(uint64_t id);
 void wait_begin(struct waiter *w, enum wait_kind kind, const struct wait *how);
 bool wait_end(struct waiter *w, enum wait_kind kind, struct wait *ret, uint64_t *ret_ns);
 /*
- * Whether only the times of a wait that begins are kept, to stay within the budget, and whether a
- * wait that has ended is left out altogether, which is counted as a loss.
+ * Returns whether only the times of a wait that begins are kept, to stay within the budget, and
+ * whether a wait that has ended is left out altogether, which is counted as a loss.
  */
 bool wait_is_plain(const struct waiter *w);
 bool wait_left_out(const struct wait *was, uint64_t ns);

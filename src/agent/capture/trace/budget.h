@@ -21,7 +21,7 @@ static inline struct trace_budget budget_of(const struct options *o)
                                  .bytes = o->v[OPT_BYTES].number};
 }
 
-/* Whether an event of that time may still be written; counts it if not. */
+/* Returns whether an event of that time may still be written; counts it if not. */
 static inline bool budget_allows(struct trace_budget *b, uint64_t time_ns)
 {
     if (b->written >= b->limit) {

@@ -10,8 +10,9 @@
 #include <stdbool.h>
 
 /*
- * Whether a test asks for an enum constant that does not exist: it compares a value of this type (a
- * descriptor) with a text, and the type is a loaded enum class without a constant of this name. If
- * so, *why receives the second half of a message: "is a shop.Color, which has no constant ...".
+ * Returns whether a test asks for an enum constant that does not exist: it compares a value of this
+ * type (a descriptor) with a text, and the type is a loaded enum class without a constant of this
+ * name. If so, *why receives the second half of a message: "is a shop.Color, which has no constant
+ * ...".
  */
 bool trace_no_constant(JNIEnv *jni, const struct cond_test *t, struct str type, struct buf *why);

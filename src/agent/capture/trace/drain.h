@@ -47,7 +47,9 @@ uint64_t drain_since(void);
  * repeatedly.
  */
 void drain_shut(void);
-/* Whether records arrive so fast that writing the pending ones takes long. From any thread. */
+/*
+ * Returns whether records arrive so fast that writing the pending ones takes long. From any thread.
+ */
 bool drain_floods(void);
 /* Reads what is left. No probes of this user may run any more. */
 void drain_close(const struct drain_reader *reader, struct jfr_writer *w, JNIEnv *jni);

@@ -200,7 +200,7 @@ static void put_unmatched(void *context, const char *pattern, const char *why)
     json_end_object(j);
 }
 
-/* Whether a method is traced now. With the lock. */
+/* Returns whether a method is traced now. With the lock. */
 static bool is_traced_now(size_t i)
 {
     const struct traced_method *m = &method_trace.methods.methods.data[i];

@@ -43,15 +43,15 @@ bool trace_matches_first(const char *pattern, struct str class_name, struct str 
 char *trace_class_patterns(const char *patterns);
 
 /*
- * Whether one of the patterns is an annotation, "@pkg.Annotation"; and whether the first pattern of
- * a list is an annotation that is present on the method or its class.
+ * Returns whether one of the patterns is an annotation, "@pkg.Annotation"; and whether the first
+ * pattern of a list is an annotation that is present on the method or its class.
  */
 bool trace_has_annotations(const char *patterns);
 bool trace_annotated(const char *pattern, const struct class_file *c, const struct class_method *m);
 
 /*
- * Whether one of the methods matches the first pattern of a list. For annotations and types this is
- * unknown, and any method matches.
+ * Returns whether one of the methods matches the first pattern of a list. For annotations and types
+ * this is unknown, and any method matches.
  */
 bool trace_any_matches(const struct traced_methods *t, const char *pattern);
 

@@ -76,7 +76,10 @@ static bool say(struct fit *f, const struct cond_test *t, const char *what)
     return true;
 }
 
-/* Whether no value of a primitive type passes the comparison; float and double have no limits. */
+/*
+ * Returns whether no value of a primitive type passes the comparison; float and double have no
+ * limits.
+ */
 static bool out_of_range(char type, const struct cond_test *t)
 {
     static const struct {
@@ -141,8 +144,8 @@ static bool never_number(const struct cond_test *t, char type, bool nullable, ch
 }
 
 /*
- * Whether no value of a type passes the test, which must not refer to its fields. The object may be
- * of a subclass.
+ * Returns whether no value of a type passes the test, which must not refer to its fields. The
+ * object may be of a subclass.
  */
 static bool never_of_value(const struct cond_test *t, struct str type, char what[WHAT_MAX])
 {

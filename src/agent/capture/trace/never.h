@@ -24,16 +24,16 @@ struct never_classes {
 };
 
 /*
- * Whether no value of a field of this type passes the test. If so, *why receives the second half of
- * a message.
+ * Returns whether no value of a field of this type passes the test. If so, *why receives the second
+ * half of a message.
  */
 bool trace_never_of_field(const struct cond_test *t, const char *name, struct str type,
                           struct buf *why);
 
 /*
- * Whether the condition holds for no call of the method, whatever its arguments are; *why receives
- * half a sentence about the first test that fails. Tests that depend on the runtime class of a
- * value are assumed to be satisfiable. `classes` may be NULL: then every field and every enum
+ * Returns whether the condition holds for no call of the method, whatever its arguments are; *why
+ * receives half a sentence about the first test that fails. Tests that depend on the runtime class
+ * of a value are assumed to be satisfiable. `classes` may be NULL: then every field and every enum
  * constant is assumed to exist.
  */
 bool trace_never_holds(const struct condition *c, const struct traced_method *m,

@@ -147,7 +147,7 @@ static void see_class(struct search *s, jclass class, struct str name, struct st
     vm_free(methods);
 }
 
-/* Whether the pattern refers to the class: pkg.Cartoon.add does not refer to pkg.Cart. */
+/* Returns whether the pattern refers to the class: pkg.Cartoon.add does not refer to pkg.Cart. */
 static bool names_class(const struct search *s, struct str name)
 {
     const struct str none = {"", 0};

@@ -28,5 +28,5 @@ void trace_explain_field(JNIEnv *jni, const char *class_name, const char *field,
 
 /* Appends that no class of this name is loaded, and the class that may be meant. */
 void trace_explain_class(JNIEnv *jni, const char *name, struct buf *why);
-/* Whether a class of this name, "pkg.Outer$Inner", is loaded. */
+/* Returns whether a class of this name, "pkg.Outer$Inner", is loaded. */
 bool trace_class_is_loaded(JNIEnv *jni, const char *name);

@@ -64,7 +64,7 @@ static void name_of(jclass c, char *to, size_t size)
     dotted_in_place(to, strlen(to));
 }
 
-/* Whether a list contains `word` of n characters. */
+/* Returns whether a list contains `word` of n characters. */
 static bool is_listed(const char *list, const char *word, size_t n)
 {
     for (const char *p = list; p && *p;) {
@@ -76,7 +76,7 @@ static bool is_listed(const char *list, const char *word, size_t n)
     return false;
 }
 
-/* Whether one of the classes or patterns in a list means a class. */
+/* Returns whether one of the classes or patterns in a list means a class. */
 static bool is_meant(const char *list, const char *class_name)
 {
     if (is_listed(list, class_name, strlen(class_name)))
@@ -193,7 +193,9 @@ EXPORT void JNICALL Java_java_lang_JvmscopeValues_failed(JNIEnv *jni, jclass cla
                                                          jstring why);
 EXPORT jboolean JNICALL Java_java_lang_JvmscopeValues_isFailed(JNIEnv *jni, jclass class, jclass c);
 
-/* Whether the fields of the class are known to the VM. Linking it here could run Java code. */
+/*
+ * Returns whether the fields of the class are known to the VM. Linking it here could run Java code.
+ */
 static bool is_linked(jclass c)
 {
     jint status = 0;

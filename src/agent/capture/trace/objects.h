@@ -19,7 +19,7 @@ void trace_objects_work(struct session *s, JNIEnv *jni);
 /* What records contain of the objects of a class, given its number; NULL: nothing. */
 const struct shown_class *trace_shown(uint32_t number);
 /*
- * Whether a thread, by its java.lang.Thread id, is one that calls toString(), so that its calls are
- * not the program's.
+ * Returns whether a thread, by its java.lang.Thread id, is one that calls toString(), so that its
+ * calls are not the program's.
  */
 bool trace_objects_is_own(int64_t java_id);

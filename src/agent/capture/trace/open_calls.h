@@ -35,7 +35,7 @@ struct open_calls *open_calls_of(const struct open_threads *t, int64_t thread);
  * open.
  */
 int open_calls_add(struct open_threads *t, const struct trace_record *r, bool of_agent) must_check;
-/* Whether call `at`, or one that encloses it, is of the agent. */
+/* Returns whether call `at`, or one that encloses it, is of the agent. */
 bool open_calls_within_agent(const struct open_calls *o, uint32_t at);
 /* Removes call `at` from a thread's list; its record remains valid until the next call is added. */
 void open_calls_remove(struct open_threads *t, struct open_calls *o, uint32_t at);

@@ -268,7 +268,7 @@ static bool find_type(void *context, jclass c, struct str name)
     return s->top != NULL;
 }
 
-/* Whether no value of the field that ends the path passes the test. */
+/* Returns whether no value of the field that ends the path passes the test. */
 static bool never_of_field(struct search *s, const char *name, struct str type)
 {
     if (trace_never_of_field(s->test, name, type, &s->never))
@@ -325,7 +325,7 @@ static bool find_static(void *context, jclass c, struct str name)
 static bool nowhere_below(JNIEnv *jni, struct str type, const struct cond_test *t, const char *path,
                           struct buf *why);
 
-/* The same for the rest of the path, behind the field at its beginning, which was found. */
+/* The same for the rest of the path, after its first field, which was found. */
 static bool nowhere_after(const struct search *s, const char *path, struct buf *why)
 {
     const char *rest = strchr(path, '.'), *type = s->signature;

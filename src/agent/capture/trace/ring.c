@@ -58,7 +58,7 @@ static void give_back(struct trace_ring *r, int64_t from, int64_t to)
         (void)madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
-/* Whether a record may be that long, `there` bytes being written. */
+/* Returns whether a record may be that long, `there` bytes being written. */
 static bool is_size(uint32_t size, int64_t there)
 {
     return size >= sizeof(struct trace_record) && size % 8 == 0 && size <= there;

@@ -45,7 +45,10 @@ void trace_rules_release(struct trace_rules *r);
 int trace_rule_add(struct trace_rules *r, const char *condition, struct buf *why) must_check;
 /* The rules of a pattern, as a set. */
 uint64_t trace_rules_used(const struct trace_rules *r);
-/* Whether a call is recorded, given the conditions of a set of rules and the values of the call. */
+/*
+ * Returns whether a call is recorded, given the conditions of a set of rules and the values of the
+ * call.
+ */
 bool trace_rules_hold(const struct trace_rules *r, uint64_t set,
                       void (*value)(void *context, const struct cond_test *t,
                                     struct cond_value *ret),

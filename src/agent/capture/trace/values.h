@@ -32,7 +32,7 @@ struct value {
 /* Reads the value of a type at *at and advances *at past it. False when the record ends before. */
 bool value_take(const uint8_t **at, const uint8_t *end, char type, struct value *ret);
 bool value_is_string(const struct value *v);
-/* Whether `length` is that of a string, an array, a collection or a map. */
+/* Returns whether `length` is that of a string, an array, a collection or a map. */
 bool value_has_length(const struct value *v);
 /*
  * JSON of a value. A box is the value in it. Longs beyond 2^53, NaN and infinities are {"number":
@@ -51,7 +51,7 @@ struct value value_held(const struct value *v);
 unsigned value_parts(const struct value *v, struct value ret[SHOWN_FIELDS_MAX]);
 /* Reads the elements of a part that is an int[]: at most `max`. Returns how many. */
 unsigned value_ints(const struct value *v, uint32_t *ret, unsigned max);
-/* Whether `shown->put` writes the value as text. */
+/* Returns whether `shown->put` writes the value as text. */
 bool value_known(const struct value *v);
 /* The value in a box, or the value itself. */
 struct value value_unboxed(const struct value *v);

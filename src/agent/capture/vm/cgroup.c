@@ -32,7 +32,7 @@ int64_t cgroup_line_number(const char *text, const char *word)
     return -1;
 }
 
-/* Whether `name` is one of the comma-separated controllers. */
+/* Returns whether `name` is one of the comma-separated controllers. */
 static bool lists(const char *controllers, size_t len, const char *name)
 {
     size_t n = strlen(name);
@@ -87,7 +87,7 @@ static int64_t number_in(const char *folder, const char *name)
     return errno || v >= INT64_C(1) << 60 ? -1 : v;
 }
 
-/* Whether the file of a group states a limit. */
+/* Returns whether the file of a group states a limit. */
 static bool limits(const char *folder, const char *name)
 {
     return number_in(folder, name) > 0;

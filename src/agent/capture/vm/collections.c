@@ -149,7 +149,7 @@ static const char *name_of(const struct log_gc *g)
                : NULL;
 }
 
-/* Whether a line with the tag gc alone is the last one of its collection. */
+/* Returns whether a line with the tag gc alone is the last one of its collection. */
 static bool ends_here(const struct log_gc *g)
 {
     static const char *const ends[] = {
@@ -228,7 +228,7 @@ void collections_line(const struct log_line *line)
     }
 }
 
-/* Whether a later collection has begun, which Shenandoah does only after the one before. */
+/* Returns whether a later collection has begun, which Shenandoah does only after the one before. */
 static bool followed(const struct open_collection *o)
 {
     for (int i = 0; i < OPEN_MAX; i++)

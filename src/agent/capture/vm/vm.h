@@ -12,7 +12,7 @@
 #include "hotspot/unified_log.h"
 #include "jfr/writer.h"
 
-/* Whether this row writes jdk.GCPhasePause, so that other rows need not. Any thread. */
+/* Returns whether this row writes jdk.GCPhasePause, so that other rows need not. Any thread. */
 bool vm_records_pauses(void);
 
 struct vm_activity {
