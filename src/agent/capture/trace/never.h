@@ -11,14 +11,16 @@
 /* What the loaded classes tell about a test. */
 struct never_classes {
     /*
-     * Whether no object can pass the test, because none has the fields of its path or because no
+     * Returns whether no object can pass the test, because none has the fields of its path or no
      * value of the last field passes. `type` is the descriptor of the object where the path begins;
      * it is empty for a static field. If so, *why receives the second half of a message, such as
      * "the field size is an int, which has no length".
      */
     bool (*no_field)(void *context, struct str type, const struct cond_test *t, struct buf *why);
-    /* Whether the type is an enum class without the constant that the test asks for; *why as in
-     * constants.h. */
+    /*
+     * Returns whether the type is an enum class without the constant that the test asks for; *why
+     * is as in constants.h.
+     */
     bool (*no_constant)(void *context, struct str type, const struct cond_test *t, struct buf *why);
     void *context;
 };
