@@ -121,11 +121,12 @@ def test_the_includes_of_a_room_are_found(tmp_path):
 def test_measured_figures_are_in_the_order_of_the_topics(tmp_path):
     """doc/measured.md is what bench/run makes of its parts: in groups, each topic once, each section with a heading of its own."""
     lines = [line for line in (lab.ROOT / "bench" / "topics").read_text().splitlines() if line[0] != "#"]
-    topics = [line for line in lines if line[0] != "="]
+    topics = [line for line in lines if line[0] not in "=-"]
+    by_hand = {line.removeprefix("- ") for line in lines if line[0] == "-"}
     assert lines[0][0] == "=" and len(set(topics)) == len(topics)
     assert set(topics) == {p.name for p in (lab.ROOT / "bench").iterdir() if p.is_file() and not p.suffix and os.access(p, os.X_OK)} - {"run", "quick"}
     parts = list((lab.ROOT / "doc" / "measured").glob("*.md"))
-    assert {p.stem for p in parts} <= set(topics)
+    assert by_hand <= {p.stem for p in parts} <= set(topics) | by_hand
     assert all(p.read_text().startswith("## ") for p in parts)
     measured = (lab.ROOT / "doc" / "measured.md").read_text()
     headings = re.findall(r"(?m)^##? .*", measured)
@@ -208,3 +209,35 @@ def test_links_of_the_documents_lead_to_files():
     assert broken == []
     index = {target for path, target in links if path == lab.ROOT / "doc" / "README.md"}
     assert {path.name for path in (lab.ROOT / "doc").glob("*.md")} - {"README.md"} - index == set()
+
+
+def anchors(text):
+    """The names by which links reach the headings of a document, as GitHub makes them."""
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in re.findall(r"(?m)^#+ (.*)", text)}
+
+
+def test_links_into_documents_lead_to_headings():
+    assert anchors("# A (b), `c=d`: e\ntext\n## F\n") == {"a-b-cd-e", "f"}
+    documents = [*lab.ROOT.glob("*.md"), *(lab.ROOT / "doc").glob("*.md")]
+    links = [(path, *target) for path in documents for target in re.findall(r"\]\(([^)#\s:]*)#([^)\s]+)\)", path.read_text())]
+    assert len(links) > 8
+    broken = [(path.name, file, anchor) for path, file, anchor in links
+              if anchor not in anchors((path.parent / file if file else path).read_text())]
+    assert broken == []
+
+
+def wide_lines(text, width=122):
+    """The lines of prose that are wider; those of tables and of code are not prose, and links to the web cannot be folded."""
+    text = re.sub(r"(?ms)^```.*?^```", "", text)
+    return [line for line in text.splitlines() if len(line) > width and not re.match(r"\||    ", line) and "](http" not in line]
+
+
+def test_prose_of_documents_has_one_width():
+    """Lines of at most 122 columns, outside of tables, code and links to the web."""
+    wide = "word " * 25
+    assert wide_lines(f"{wide}\n") == [wide]
+    assert wide_lines(f"| {wide} |\n    {wide}\n```\n{wide}\n```\n[a](https://b/{'c' * 120}) d\n") == []
+    documents = [lab.ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")] + [*(lab.ROOT / "doc").glob("*.md")]
+    assert len(documents) > 30
+    wide = [(path.name, line[:60]) for path in documents for line in wide_lines(path.read_text())]
+    assert wide == []
