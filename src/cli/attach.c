@@ -478,6 +478,7 @@ const struct command command_attach = {
     .min_operands = 0,
     .max_operands = 1,
     .summary = "record a running program for a given time",
+    .related = "list check status dump stop run report slow",
     .description =
         "Use it for a program that is already running, such as a server in production.\n\n"
         "Loads the agent into a running VM and records for the given time; without a time, or to "

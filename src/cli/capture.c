@@ -51,11 +51,13 @@ bool capture_arg_at(size_t i, struct arg_shown *ret)
 {
     const struct option_row *row = row_at(i);
     if (row)
-        *ret = (struct arg_shown){
-            row->flag,   row->kind == OPTION_YES_NO && row->bare ? NULL : row->values,
-            row->help,   row->letter,
-            row->bare,   standard_of(row),
-            unit_of(row)};
+        *ret = (struct arg_shown){row->flag,
+                                  row->kind == OPTION_YES_NO && row->bare ? NULL : row->values,
+                                  row->flag_help ? row->flag_help : row->help,
+                                  row->letter,
+                                  row->bare,
+                                  standard_of(row),
+                                  unit_of(row)};
     else if (row_at(i - 1) && i)
         *ret = agent_words;
     else

@@ -80,6 +80,7 @@ const struct command command_check = {
     .min_operands = 1,
     .max_operands = 1,
     .summary = "check what will work with a VM, and what is missing for the rest",
+    .related = "attach list status",
     .description =
         "Use it before a recording in production, or when *jvmscope attach* fails.\n\n"
         "Checks whether the VM can be attached to and recorded, whether a heap dump can be taken, "

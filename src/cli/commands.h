@@ -26,6 +26,8 @@ struct command {
     const char *summary;
     /* paragraphs of the manual page, in scdoc's markup */
     const char *description;
+    /* the commands that its manual page refers to, separated by spaces; NULL: none */
+    const char *related;
     /* lines "command # what it does" */
     const char *examples;
     /* its options; ends with NULL; may be NULL */

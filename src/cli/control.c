@@ -393,6 +393,7 @@ const struct command command_status = {
     .min_operands = 1,
     .max_operands = 1,
     .summary = "show what the agent in a VM does",
+    .related = "attach dump stop list",
     .description =
         "Use it to see whether a recording is in progress, and what it costs the program.\n\n"
         "Asks the agent what it records, since when, and what it has counted. While it starts or "
@@ -410,6 +411,7 @@ const struct command command_dump = {
     .min_operands = 1,
     .max_operands = 1,
     .summary = "write out what was recorded so far; the recording goes on",
+    .related = "attach status stop report",
     .description =
         "Use it to look at a recording without ending it.\n\n"
         "Makes the agent write out what it has recorded so far, and prints where, how much, and "
@@ -431,6 +433,7 @@ const struct command command_stop = {
     .min_operands = 1,
     .max_operands = 1,
     .summary = "end a recording",
+    .related = "attach status dump report",
     .description =
         "Use it to end a recording that has no time limit, or before its time is over.\n\n"
         "Ends the recording that *jvmscope attach* or *jvmscope run* began, and writes it out. A "

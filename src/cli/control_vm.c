@@ -68,6 +68,7 @@ const struct command command_control = {
     .max_operands = 6,
     .operands_end_options = true,
     .summary = "hold threads, change locals, step, redefine classes in a running VM that allows it",
+    .related = "inspect run",
     .description =
         "Use it to debug a program to which no debugger can be attached.\n\n"
         "Works only in a VM that was started with *--allow-control*. The VM prints and records "

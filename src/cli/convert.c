@@ -301,6 +301,7 @@ const struct command command_convert = {
     .min_operands = 1,
     .max_operands = 1,
     .summary = "turn a recording, or a part of it, into another format",
+    .related = "report serve run collect",
     .description =
         "Use it to open a recording in another tool, to pass on a part of it, or to send it to "
         "a profiling backend.\n\n"

@@ -342,6 +342,7 @@ const struct command command_coverage = {
     .min_operands = 1,
     .max_operands = -1,
     .summary = "show which classes, methods, lines and branches ran",
+    .related = "run attach convert",
     .description =
         "Use it to see which parts of a program its tests, or its users, reach.\n\n"
         "Reads recordings made with *--cover* and adds them up: a line ran when it ran in one of "

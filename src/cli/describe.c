@@ -18,13 +18,27 @@ static void put_plain(const char *text)
     }
 }
 
-static void manual_options(const struct command *c)
+static void put_heading(const char *text)
+{
+    printf("## ");
+    put_plain(text);
+    puts("\n");
+}
+
+/* For what is below a heading of the lowest level. */
+static void put_bold(const char *text)
+{
+    printf("*");
+    put_plain(text);
+    puts("*\n");
+}
+
+/* Prints the options by their sets. */
+static void manual_options(const struct command *c, void (*put_title)(const char *text))
 {
     struct arg_shown a;
     for (size_t n = 0; c->sets && c->sets[n]; n++) {
-        printf("\n## ");
-        put_plain(c->sets[n]->title);
-        puts("\n");
+        put_title(c->sets[n]->title);
         for (size_t i = 0; arg_at(c->sets[n], i, &a); i++) {
             if (a.letter)
                 printf("*-%c*, ", a.letter);
@@ -73,16 +87,43 @@ static void manual_examples(const char *examples)
     putchar('\n');
 }
 
-static void manual_body(const struct command *c)
+static void manual_synopsis(const struct command *c)
 {
     printf("*jvmscope %s*%s ", c->name, c->sets ? " [_OPTION_ ...]" : "");
     put_plain(c->operands ? c->operands : "");
-    putchar('\n');
-    putchar('\n');
+    puts("\n");
+}
+
+static void manual_description(const struct command *c)
+{
     print_own(stdout, c->description ? c->description : c->summary);
-    putchar('\n');
-    if (c->sets)
-        manual_options(c);
+    puts("\n");
+}
+
+static void manual_verbs(const struct command *c)
+{
+    puts("# VERBS\n");
+    COMMAND_EACH(v, c->verbs) {
+        put_heading(v->name);
+        manual_synopsis(v);
+        manual_description(v);
+        manual_options(v, put_bold);
+        if (v->examples) {
+            put_bold("Examples");
+            manual_examples(v->examples);
+        }
+    }
+}
+
+static void manual_see_also(const struct command *c)
+{
+    puts("# SEE ALSO\n");
+    for (const char *name = c->related ? c->related : ""; *name; name += strspn(name, " ")) {
+        int len = (int)strcspn(name, " ");
+        printf("*jvmscope-%.*s*(1), ", len, name);
+        name += len;
+    }
+    puts("*jvmscope*(1)");
 }
 
 /* Prints commands with their output. */
@@ -99,32 +140,28 @@ static void print_manual(const struct command *c, const char *transcript)
 {
     printf("jvmscope-%s(1) \"\" \"jvmscope\"\n\n# NAME\n\njvmscope-%s - %s\n\n", c->name, c->name,
            c->summary);
-    if (c->run) {
-        puts("# SYNOPSIS\n");
-        manual_body(c);
-    }
-    if (!c->run && c->description) {
-        puts("# DESCRIPTION\n");
-        print_own(stdout, c->description);
-        puts("\n");
+    puts("# SYNOPSIS\n");
+    if (c->run)
+        manual_synopsis(c);
+    if (c->verbs)
+        printf("*jvmscope %s* _VERB_ [_OPTION_ ...] ...\n\n", c->name);
+    puts("# DESCRIPTION\n");
+    manual_description(c);
+    if (c->sets) {
+        puts("# OPTIONS\n");
+        manual_options(c, put_heading);
     }
     if (c->verbs)
-        puts("# VERBS\n");
-    COMMAND_EACH(v, c->verbs) {
-        manual_body(v);
-        if (v->examples) {
-            puts("\n## Examples\n");
-            manual_examples(v->examples);
-        }
-    }
+        manual_verbs(c);
     if (c->examples) {
-        puts("\n# EXAMPLES\n");
+        puts("# EXAMPLES\n");
         manual_examples(c->examples);
     }
     if (transcript)
         manual_transcript(transcript);
     puts("# EXIT STATUS\n\n0 done, 1 failed, 2 wrong usage. *jvmscope run* exits as the program "
-         "did.\n\n# SEE ALSO\n\n*jvmscope*(1)");
+         "did.\n");
+    manual_see_also(c);
 }
 
 static void print_manual_of_all(void)
@@ -269,6 +306,7 @@ const struct command command_completion = {
     .min_operands = 1,
     .max_operands = 1,
     .summary = "print the completion of this command for a shell",
+    .related = "manual",
     .description =
         "Prints a script that makes the shell complete commands, options and process ids.",
     .examples = "  . <(jvmscope completion bash)                    for this shell\n",
@@ -280,6 +318,7 @@ const struct command command_manual = {
     .operands = "[COMMAND [TRANSCRIPT]]",
     .max_operands = 2,
     .summary = "print a manual page as scdoc's source",
+    .related = "completion",
     .description =
         "Prints the source of a manual page; the build makes the pages from it. The page "
         "shows the lines of TRANSCRIPT, a file, as its example.",

@@ -216,6 +216,7 @@ const struct command command_diff = {
     .min_operands = 2,
     .max_operands = 2,
     .summary = "compare the methods of two recordings",
+    .related = "report fleet heap",
     .description =
         "Use it to see what a change of the program, its load or its VM did to its methods. "
         "Both recordings should be of the same load: the shares of methods with few samples "

@@ -110,6 +110,7 @@ const struct command command_inspect = {
     .min_operands = 2,
     .max_operands = 3,
     .summary = "inspect the threads, classes and objects of a running VM",
+    .related = "control top heap threads",
     .description =
         "Use it to examine what a program is doing at this moment, without a recording.\n\n"
         "Asks the agent in the VM, and loads it first if necessary. WHAT is one of: *threads*, "

@@ -161,6 +161,7 @@ const struct command command_list = {
     .run = cmd_list,
     .operands = "",
     .summary = "list the Java VMs of this machine",
+    .related = "attach check top status",
     .description =
         "Use it to find the process id that the other commands take.\n\n"
         "Lists the VMs that can be seen, in all containers of the machine, with their user, "

@@ -499,6 +499,7 @@ const struct command command_report = {
     .min_operands = 1,
     .max_operands = 1,
     .summary = "print the ranked methods and the hottest stacks of a recording",
+    .related = "run attach diff convert serve",
     .description =
         "Use it to find the methods that use the CPU time, allocate the memory, or wait for "
         "locks.\n\n"

@@ -304,6 +304,7 @@ const struct command command_run = {
     .max_operands = -1,
     .operands_end_options = true,
     .summary = "run a Java program and record it",
+    .related = "attach report convert serve dump stop",
     .description =
         "Use it for a program that you start yourself. For one that is already running, use "
         "*jvmscope attach*.\n\n"

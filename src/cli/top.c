@@ -485,6 +485,7 @@ const struct command command_top = {
     .min_operands = 1,
     .max_operands = 1,
     .summary = "show a running VM: heap, collections, threads, classes, compilation",
+    .related = "list inspect attach",
     .description =
         "Use it for a first look at a running program: it shows whether CPU time, memory, "
         "collections or threads are the problem.\n\n"

@@ -120,6 +120,8 @@ struct option_row {
     int gives;
     /* the command that shows what it records, if that is not `report` */
     const char *shown_by;
+    /* the help of the command's flag where it differs from the agent's, else NULL */
+    const char *flag_help;
 };
 
 /*

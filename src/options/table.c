@@ -29,6 +29,7 @@ const struct option_row option_table[OPTION_COUNT] = {
     [OPT_FORMAT] = {"format", NULL, 0, OPTION_WORD, "a|b|r", "text (txt), binary or recording (jfr) output",
                     .default_value = "a"},
     [OPT_FILE] = {"file", "--output", 'o', OPTION_TEXT, "<file>", "write data to file; %p is the process id, %t the time",
+                  .flag_help = "where to write (jvmscope-PID.jfr); the extension picks the format, as for convert; %p is the process id, %t the time",
                   .default_value = "java.hprof[{.txt}]"},
     [OPT_NET] = {"net", NULL, 0, OPTION_TEXT, "<host>:<port>", "send data over a socket"},
     [OPT_DEPTH] = {"depth", "--depth", 'd', OPTION_NUMBER, "<size>", "stack trace depth", .default_value = "4",

@@ -311,6 +311,7 @@ const struct command command_collect = {
     .run = cmd_collect,
     .operands = "",
     .summary = "collect and keep the profiles of many machines, for jvmscope fleet",
+    .related = "host fleet convert",
     .description =
         "Use it on one machine, to which the others send their profiles.\n\n"
         "Accepts recordings and profiles over HTTP and keeps them in a store: each sample with "

@@ -386,6 +386,7 @@ const struct command command_fleet = {
     .name = "fleet",
     .verbs = fleet_verbs,
     .summary = "query the profiles of many machines: cost, flame graphs, differences",
+    .related = "collect host diff report",
     .description =
         "Use it to find out what the programs of many machines spend their time on, and what a "
         "new version changed. It reads the store of *jvmscope collect*, directly or through the "

@@ -553,6 +553,7 @@ const struct command command_host = {
     .run = cmd_host,
     .operands = "",
     .summary = "record all VMs of this machine and send their profiles to a collector",
+    .related = "collect fleet attach",
     .description =
         "Use it on each machine whose programs are to be recorded all the time.\n\n"
         "Finds the VMs of this machine, including those in containers, starts *jvmscope attach "

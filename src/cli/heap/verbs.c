@@ -52,6 +52,7 @@ const struct command command_heap = {
     .name = "heap",
     .verbs = heap_verbs,
     .summary = "show what a heap dump holds, and why",
+    .related = "inspect serve report",
     .description =
         "Use it to find out why memory fills up: what holds it, and since when. *heap dump* "
         "makes a dump of a running VM; the other verbs read dumps of any HotSpot, also those of "

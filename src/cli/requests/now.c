@@ -75,6 +75,7 @@ const struct command command_slow = {
     .min_operands = 1,
     .max_operands = 1,
     .summary = "explain why the slow requests of a running server are slow",
+    .related = "requests attach",
     .description =
         "Use it when a running server answers some requests slowly. It needs no preparation.\n\n"
         "Records the requests of a running VM for 20 seconds, or as long as *-t* says, as "

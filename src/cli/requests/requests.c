@@ -529,6 +529,7 @@ const struct command command_requests = {
     .min_operands = 1,
     .max_operands = 1,
     .summary = "show the requests of a server, how long they took, and why the slow ones are slow",
+    .related = "slow threads report serve",
     .description =
         "Use it to find out which requests of a server are slow, and what makes them slow.\n\n"
         "Reads a recording made with *--requests* and prints a row for each request name, the one "

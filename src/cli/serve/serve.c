@@ -381,6 +381,7 @@ const struct command command_serve = {
     .min_operands = 1,
     .max_operands = -1,
     .summary = "show recordings and heap dumps in a browser, from this machine",
+    .related = "convert report heap",
     .description =
         "Use it to explore a recording with flame graphs and timelines, where tables do not "
         "show enough.\n\n"

@@ -369,6 +369,7 @@ const struct command command_threads = {
     .name = "threads",
     .verbs = threads_verbs,
     .summary = "show who waits for whom: tables, timeline, critical path, what-if",
+    .related = "run attach requests serve vm",
     .description =
         "Use it when a program is slow although it uses little CPU time: its threads wait. All "
         "verbs read a recording made with *--threads*, which has each wait and what ended it.",

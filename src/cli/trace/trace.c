@@ -641,6 +641,7 @@ const struct command command_trace = {
     .min_operands = 1,
     .max_operands = 3,
     .summary = "list traced calls with arguments and results; switch tracing in a running VM",
+    .related = "run attach report inspect",
     .description =
         "Use it to see with which arguments a method is called, what it returns, and which of "
         "its calls are slow.\n\n"

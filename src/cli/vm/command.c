@@ -95,6 +95,7 @@ const struct command command_vm = {
     .min_operands = 1,
     .max_operands = 1,
     .summary = "show what the VM did by itself: collections, safepoints, compilations, memory",
+    .related = "run attach threads report",
     .description =
         "Use it when a program is slow and its own methods do not explain why.\n\n"
         "Reads a recording made with *--events*, one that is always on, or one made by the JDK's "

@@ -37,6 +37,24 @@ def test_every_command_has_help_and_a_manual_page_with_the_same_options(jvmscope
         assert words and set(options) <= set(words[1].split()), command
 
 
+def test_manual_pages_have_the_usual_headings(jvmscope):
+    """In the usual order, each with a text, options where the command has some, and references to other pages that exist."""
+    names = set(commands())
+    for command in names:
+        text = (lab.BUILD / f"jvmscope-{command}.1.scd").read_text()
+        parts = dict(re.findall(r"(?ms)^# (.*?)\n(.*?)(?=^# |\Z)", text))
+        assert all(part.strip() for part in parts.values()), command
+        order = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "VERBS", "EXAMPLES", "OUTPUT", "EXIT STATUS", "SEE ALSO"]
+        assert list(parts) == [name for name in order if name in parts], command
+        assert {"SYNOPSIS", "DESCRIPTION", "EXIT STATUS"} <= set(parts), command
+        assert f"*jvmscope {command}*" in parts["SYNOPSIS"] and "--" not in parts["SYNOPSIS"].replace("[--]", ""), command
+        assert ("OPTIONS" in parts) == bool(re.search(r"(?m)^  +(?:-\w, )?--[a-z]", jvmscope(command, "--help").stdout)
+                                            and "VERBS" not in parts or command == "requests"), command
+        also = re.findall(r"\*jvmscope-?(\w*)\*\(1\)", parts["SEE ALSO"])
+        assert also[-1] == "" and also[:-1] and set(also[:-1]) <= names - {command}, command
+    assert "write data to" not in jvmscope("run", "--help").stdout
+
+
 def test_every_format_is_in_help_manual_and_readme(jvmscope):
     """By its extension, as a user writes it."""
     names = re.findall(r"(?m)^FORMAT\((\w+)\)", (lab.ROOT / "src" / "export" / "format_list.h").read_text())
@@ -155,7 +173,7 @@ def test_bash_completes(jvmscope):
 
 TRANSCRIPTS = lab.ROOT / "doc" / "examples"
 # Whose output is one line about something outside, or whose answer takes as long as it is told to.
-NOT_RERUN = {"run", "attach", "slow", "serve", "collect", "fleet"}
+NOT_RERUN = {"run", "attach", "slow", "serve", "collect", "host", "fleet"}
 
 
 def transcript(text):
@@ -186,7 +204,7 @@ def assert_has_headings(command, lines, printed):
 
 def test_commands_have_a_transcript_in_their_manual_page():
     there = {path.stem for path in TRANSCRIPTS.glob("*.txt")}
-    assert there == set(commands()) - {"completion", "manual", "host"}
+    assert there == set(commands()) - {"completion", "manual"}
     for name in there:
         assert "# OUTPUT\n" in (lab.BUILD / f"jvmscope-{name}.1.scd").read_text(), name
 
