@@ -94,6 +94,8 @@ static void print_ring(const char *answer)
     printf("%-16s %s to %s, %s in %s, %s/s\n", "ring", ring_time(from, ring.from_ms),
            ring_time(to, ring.to_ms), format_size(used, ring.used), format_size(size, ring.size),
            format_size(rate, ring.rate));
+    if (ring.moved)
+        printf("%-16s its file has been deleted or replaced; `jvmscope dump` still reads it\n", "");
     if (ring.process_ns)
         printf("%-16s %.2f %% of the CPU time of the process\n", "cost",
                100 * (double)ring.own_ns / (double)ring.process_ns);
@@ -154,6 +156,8 @@ static void print_triggers(const char *answer)
         if (written)
             printf("; wrote %llu file%s", (unsigned long long)written, written == 1 ? "" : "s");
         print_value(", last ", trigger_value(answer, n, "file"));
+        if (trigger_number(answer, n, "file_removed"))
+            fputs(" (removed)", stdout);
         if (failed)
             printf("; %llu failed", (unsigned long long)failed);
         print_value(", last ", trigger_value(answer, n, "error"));

@@ -30,9 +30,14 @@ static uint64_t number_of(const char *answer, const char *key)
 
 bool ring_status_read(const char *answer, struct ring_status *ret)
 {
-    _cleanup_free_ char *descriptor = agent_answer_value(answer, "ring.descriptor", 0);
+    _cleanup_free_ char *memory = agent_answer_value(answer, "ring.descriptor", 0);
+    _cleanup_free_ char *file = agent_answer_value(answer, "ring.file_descriptor", 0);
     *ret = (struct ring_status){
-        .descriptor = descriptor ? atoi(descriptor) : -1,
+        .in_memory = memory,
+        .moved = number_of(answer, "ring.moved") != 0,
+        .descriptor = memory ? atoi(memory)
+                      : file ? atoi(file)
+                             : -1,
         .size = number_of(answer, "ring.size"),
         .used = number_of(answer, "ring.used"),
         .rate = number_of(answer, "ring.bytes_per_second"),
@@ -62,6 +67,7 @@ static int open_ring(const struct vm *vm, const struct ring_status *ring, const 
 {
     _cleanup_(buf_release) struct buf why = BUF(4096);
     int fd = -1;
+    /* Also a file: its name may be gone, or be that of another VM's ring. */
     if (ring->descriptor >= 0) {
         char path[64];
         snprintf(path, sizeof(path), "/proc/%d/fd/%d", vm->pid, ring->descriptor);
@@ -71,11 +77,11 @@ static int open_ring(const struct vm *vm, const struct ring_status *ring, const 
             r = fd < 0 ? -errno : 0;
             vm_user_leave();
         }
-        if (r < 0)
+        if (r < 0 && (ring->in_memory || ring->moved))
             buf_string(&why, strerror(-r));
-    } else {
-        fd = vm_open_written(vm, file, &why);
     }
+    if (fd < 0 && !ring->in_memory && !ring->moved)
+        fd = vm_open_written(vm, file, &why);
     if (fd >= 0 && !jfr_is_ring(fd)) {
         close_descriptor(&fd);
         fd = -1;
@@ -188,10 +194,10 @@ int ring_send(const struct command *self, const struct vm *vm, const char *verb,
         int taken = take(fd, file, &cut, output);
         status = status ? status : taken;
         /* All of it is elsewhere now. */
-        if (ends && status == 0 && ring->descriptor < 0 && agent_chose(file))
+        if (ends && status == 0 && !ring->in_memory && !ring->moved && agent_chose(file))
             vm_unlink(vm, file);
     }
-    if (ends && status == 0 && ring->descriptor < 0 && !output)
+    if (ends && status == 0 && !ring->in_memory && !output)
         fprintf(stderr,
                 "jvmscope: %d: the recording has ended; take the last minutes out of %s%s with: "
                 "jvmscope dump --last 5m -o FILE.jfr %s\n",

@@ -6,7 +6,9 @@
 #include "proto/vm.h"
 
 struct ring_status {
-    int descriptor; /* the VM's descriptor of a ring in memory; otherwise -1 */
+    bool in_memory; /* otherwise a file */
+    bool moved;     /* the file's name is gone, or is another file's */
+    int descriptor; /* the VM's, of memory or file; -1: unknown */
     uint64_t size, used, rate, from_ms, to_ms, keep_ms;
     uint64_t own_ns, process_ns; /* CPU time of the agent and of the process since it began */
     uint64_t memory;             /* bytes of the agent's tables and names that are in memory */

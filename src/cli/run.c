@@ -274,7 +274,7 @@ static int cmd_run(const struct command *self, int argc, char **argv)
     } else if (strchr(run.file, ',')) {
         complain(run.file, "the name must not contain a comma", NULL);
         status = 2;
-    } else if (check_folder(&run) < 0) {
+    } else if (!capture_always(&run.capture) && check_folder(&run) < 0) {
         status = complain_errno(output_pattern(&run), "cannot write", check_folder(&run));
     } else if (agent_find_library(run.library, sizeof(run.library)) < 0) {
         status = complain("libhprof.so", "not found", "it lies next to the command in a build");

@@ -4,7 +4,8 @@ import java.util.concurrent.locks.LockSupport;
 /**
  * Does, as fast as it can, what costs a recorder most beside what it costs the program. "waits N": N threads want a monitor that each
  * holds for a moment; "parks N": N threads park without waiting; "requests N": N threads call a method that counts as a request and does
- * little; "threads N": N threads sit there beside four that use a monitor. Prints "did WORK CPU" each second: how much it has done and
+ * little; "threads N": N threads sit there beside four that use a monitor; "hands 2": two threads wake each other by notify; "quiet N": no
+ * bomb, but requests that N threads begin every 200 ms. Prints "did WORK CPU" each second: how much it has done and
  * its CPU time in ms; with a third argument it ends after so many seconds and prints "all WORK".
  */
 public class Bomb {
@@ -22,6 +23,25 @@ public class Bomb {
         return n;
     }
 
+    static void nap() {
+        try {
+            Thread.sleep(200);
+        } catch (InterruptedException e) {
+            throw new AssertionError(e);
+        }
+    }
+
+    static void hand() {
+        synchronized (lock) {
+            lock.notify();
+            try {
+                lock.wait(10);
+            } catch (InterruptedException e) {
+                throw new AssertionError(e);
+            }
+        }
+    }
+
     static void run(String mode, Count c) {
         Thread me = Thread.currentThread();
         for (long n = 1; !over; n++) {
@@ -34,8 +54,12 @@ public class Bomb {
                 LockSupport.unpark(me);
                 LockSupport.park();
             }
-            if (mode.equals("requests"))
+            if (mode.equals("requests") || mode.equals("quiet"))
                 shared = request(n);
+            if (mode.equals("quiet"))
+                nap();
+            if (mode.equals("hands"))
+                hand();
             c.done++;
         }
     }

@@ -148,7 +148,9 @@ int out_open(struct out *ret, const struct options *o, struct buf *why)
         ring_hold(jfr_writer_descriptor(ret->jfr));
     if (r < 0) {
         struct stat st;
-        buf_printf(why, "%s: %s", path, strerror(-r));
+        buf_printf(why, "%s: %s", path,
+                   r == -EBUSY ? "another VM records to this file; %p in the name keeps them apart"
+                               : strerror(-r));
         /* Nothing was recorded, so the file is removed. */
         if (ret->fd >= 0 && lstat(path, &st) == 0 && S_ISREG(st.st_mode))
             unlink(path);
@@ -304,8 +306,13 @@ void out_ring_status(const struct out *o, const struct options *options, struct 
 
     for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
         buf_printf(out, "ring.%s %llu\n", rows[i].name, (unsigned long long)rows[i].value);
-    if (option_is(options, OPT_ALWAYS, "memory"))
-        buf_printf(out, "ring.descriptor %d\n", jfr_writer_descriptor(o->jfr));
+    int fd = jfr_writer_descriptor(o->jfr);
+    bool memory = option_is(options, OPT_ALWAYS, "memory");
+    struct stat open, named;
+    buf_printf(out, "ring.%s %d\n", memory ? "descriptor" : "file_descriptor", fd);
+    if (!memory && fstat(fd, &open) == 0 &&
+        (stat(o->path, &named) < 0 || named.st_ino != open.st_ino || named.st_dev != open.st_dev))
+        buf_string(out, "ring.moved 1\n");
 }
 
 /* What was lost so far, by capture and kind, summed over reasons. */

@@ -430,10 +430,37 @@ def test_a_file_that_is_cut_short_ends_the_recording_and_nothing_else(jdk, steps
     assert "hprof: " not in said, said
 
 
+@pytest.mark.jdks(8, 17, 25)
+def test_the_ring_of_a_vm_is_its_own(jdk, steps, folder):
+    """A second VM with the same file, as with JAVA_TOOL_OPTIONS, does not take it away; and whatever has become of the file's name,
+    a VM's ring is what that VM writes."""
+    pid, ring, part = steps.process.pid, folder / "r.ring", folder / "part.jfr"
+    begun = attach(pid, "--max-size", "4M", "-o", ring)
+    steps.wait(5)
+    other = jdk.java("Always", 1, jvm=["-Xmx64m", jdk.agent(f"always=y,maxsize=4m,file={ring}")])
+    assert other.returncode == 0 and other.stdout.startswith("step "), other
+    said = "another VM records to this file; %p in the name keeps them apart; nothing is recorded, and the program goes on"
+    assert [line for line in other.stderr.splitlines() if "hprof" in line] == [f"hprof: {ring}: {said}"], other.stderr
+    take("-o", part, pid)
+    assert assert_exact(part, steps.done, begun) >= 4
+    for change in (lambda: ring.rename(folder / "moved.ring"), (folder / "moved.ring").unlink, lambda: ring.write_bytes(b"something else")):
+        assert "deleted or replaced" not in lab.output("status", pid) or not ring.exists()
+        change()
+        steps.wait(3)
+        assert "deleted or replaced" in lab.output("status", pid)
+        take("-o", part, pid)
+        assert_exact(part, steps.done, begun)
+    assert lab.jvmscope("stop", "-o", part, pid).returncode == 0
+    assert_exact(part, steps.done, begun)
+    assert ring.read_bytes() == b"something else"
+    done = lab.jvmscope("run", "--always", "-o", folder / "none" / "r.ring", "--", "java", "-version")
+    assert "nothing is recorded, and the program goes on" in done.stderr and "openjdk" in done.stderr.lower(), done
+
+
 @pytest.mark.jdks(17)
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, who attaches to another user's VM")
 def test_a_ring_of_another_users_vm(jdk, folder):
-    """The file belongs to the VM's user. A file that the user puts in its place is not read."""
+    """The file belongs to the VM's user. A file that is put in its place is not read."""
     os.chown(folder, NOBODY, NOBODY)
     ring, part = folder / "r.ring", folder / "part.jfr"
     process = jdk.start("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "java", "-Xmx64m", "-cp",
@@ -453,12 +480,11 @@ def test_a_ring_of_another_users_vm(jdk, folder):
     secret.chmod(0o600)
     ring.unlink()
     ring.symlink_to(secret)
-    done = lab.jvmscope("dump", "-o", part, process.pid)
-    assert done.returncode == 1 and "symbolic link" in done.stderr and not part.exists()
-    ring.unlink()
-    os.link(secret, ring)
-    done = lab.jvmscope("dump", "-o", part, process.pid)
-    assert done.returncode == 1 and ("another user" in done.stderr or "Permission denied" in done.stderr) and not part.exists()
+    for put in (lambda: None, lambda: os.link(secret, ring)):
+        put()
+        take("-o", part, process.pid)  # of what the VM writes
+        assert_exact(part, running.done, begun)
+        ring.unlink()
 
 
 def test_what_does_not_go_together_is_said(tmp_path):

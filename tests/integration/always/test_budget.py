@@ -75,11 +75,11 @@ def test_what_the_budget_reduces_leaves_totals_right(jdk, tmp_path):
         assert bound < allocated and method(found["methods"], "Burns.allocate") == pytest.approx(allocated, abs=bound), found["total"]
 
 
-def bomb(jdk, tmp_path, mode, *words):
-    """What the program Bomb did in five seconds, according to itself, and the part of it that is in the ring."""
+def bomb(jdk, tmp_path, mode, *words, seconds=5, budget="0.5%"):
+    """What the program Bomb did in some seconds, according to itself, and the part of it that is in the ring."""
     ring, part = tmp_path / f"{mode}.ring", tmp_path / f"{mode}.jfr"
-    agent = jdk.agent(",".join(("always=y,maxsize=16m,budget=0.5%", f"file={ring}", *words)))
-    done = jdk.run("java", agent, "-Xmx64m", "-cp", lab.compiled("Bomb"), "Bomb", mode, 2, 5)
+    agent = jdk.agent(",".join((f"always=y,maxsize=16m,budget={budget}", f"file={ring}", *words)))
+    done = jdk.run("java", agent, "-Xmx64m", "-cp", lab.compiled("Bomb"), "Bomb", mode, 2, seconds)
     taken = lab.jvmscope("dump", "-o", part, ring)
     assert taken.returncode == 0, taken.stderr
     return int(re.search(r"^all (\d+)$", done.stdout, re.M)[1]), part
@@ -102,6 +102,24 @@ def test_what_costs_less_than_counting_it(jdk, tmp_path):
     lost = [int(re.search(r" total=(\d+)", line)[1]) for line in events(part, "jvmscope.Lost") if '"wake-ups"' in line]
     assert 0.3 * made < max(lost) <= made
     assert reduced_in(part)["wake-ups"] >= 4
+
+
+@pytest.mark.jdks(17)
+def test_waits_of_objects_are_left_out_like_others(jdk, tmp_path):
+    made, part = bomb(jdk, tmp_path, "hands")
+    lost = [int(re.search(r" total=(\d+)", line)[1]) for line in events(part, "jvmscope.Lost") if '"waits"' in line]
+    assert 0.3 * made < max(lost) <= made
+    assert reduced_in(part)["short waits"] >= 4
+
+
+@pytest.mark.jdks(17)
+def test_what_the_agents_threads_cost_leaves_no_requests_out(jdk, tmp_path):
+    """The agent's own threads alone exceed so small a budget, after what it grants for the start. Leaving out requests, which cost next
+    to nothing, would not help."""
+    made, part = bomb(jdk, tmp_path, "quiet", "requests=Bomb.request", seconds=40, budget="0.2%")
+    row, = lab.read_json("requests", "--json", part)["requests"]
+    assert row["count"] == row["kept"] == made, row
+    assert not {"requests", "details of requests"} & set(reduced_in(part))
 
 
 def test_a_wrong_budget_is_refused():

@@ -9,7 +9,9 @@
 #include "base/clock.h"
 #include "base/hash.h"
 
-_Atomic uint64_t budget_costs[COST_CALLBACKS];
+#include <string.h>
+
+_Atomic uint64_t budget_costs[COST_CALLBACKS], budget_measured[COST_CALLBACKS];
 __thread uint32_t budget_countdown;
 _Atomic uint32_t budget_stacks_of = 1, budget_waits_of = 1, budget_wakes_of = 1,
                  budget_times_of = 1;
@@ -66,6 +68,7 @@ void budget_count(enum budget_cost cost, uint64_t start)
 {
     uint64_t ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start,
              pair = atomic_load_explicit(&clock_cost, memory_order_relaxed) / CLOCK_COST_UNIT;
+    atomic_fetch_add_explicit(&budget_measured[cost], 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&budget_costs[cost],
                               (ns - MIN(pair, ns)) * BUDGET_MEASURED_OF + 2 * pair,
                               memory_order_relaxed);
@@ -105,18 +108,19 @@ static void set_samples(unsigned level)
 static const struct reduction {
     const char *what;
     unsigned levels, bits; /* one in 2^(level * bits) is kept */
+    double least; /* the part costs at least this much of the budget, or it is not reduced */
     enum own_cost_part part;
     void (*set)(unsigned level);
     bool (*can)(void); /* NULL: always */
 } reductions[] = {
-    {"stacks of short waits", 1, 4, OWN_WAITS, set_stacks},
-    {"sampled allocations", 4, 2, OWN_ALLOCATIONS, alloc_samples_reduce},
-    {"CPU samples", 4, 1, OWN_SAMPLES, set_samples, sampler_can_thin},
-    {"details of requests", 4, 2, OWN_REQUESTS, requests_reduce},
-    {"wake-ups", 4, 2, OWN_WAITS, set_wakes},
-    {"short waits", 4, 2, OWN_WAITS, set_waits},
-    {"times of short parks", 1, 8, OWN_WAITS, set_times},
-    {"requests", 4, 2, OWN_REQUESTS, requests_count_fewer},
+    {"stacks of short waits", 1, 4, 0.25, OWN_WAITS, set_stacks},
+    {"sampled allocations", 4, 2, 0.25, OWN_ALLOCATIONS, alloc_samples_reduce},
+    {"CPU samples", 4, 1, 0.25, OWN_SAMPLES, set_samples, sampler_can_thin},
+    {"details of requests", 4, 2, 0.25, OWN_REQUESTS, requests_reduce},
+    {"wake-ups", 4, 2, 0.25, OWN_WAITS, set_wakes},
+    {"short waits", 4, 2, 0.25, OWN_WAITS, set_waits},
+    {"times of short parks", 1, 8, 0.25, OWN_WAITS, set_times},
+    {"requests", 4, 2, 1, OWN_REQUESTS, requests_count_fewer},
 };
 
 enum { REDUCTIONS = ARRAY_SIZE(reductions), PATIENCE = 10, PATIENCE_MAX = 600 };
@@ -144,12 +148,27 @@ static const struct jfr_type budget_type = {
                           .description = "What the budget allowed in this second"}),
 };
 
+/*
+ * Costs of single seconds are noisy, since few calls are measured: what to reduce is decided by
+ * means in which the last MEAN_SECONDS seconds have most of the weight.
+ */
+enum { MEAN_SECONDS = 16 };
+
+/*
+ * Callbacks that are called less often than this in a second are not reduced: together they cost
+ * less than a thousandth of a processor, and too few of them are measured to say how much.
+ */
+enum { RARE = 100 };
+
 static struct {
     struct jfr_writer *jfr;
     uint32_t type;
     double share;
     uint64_t checked_ns;
     struct own_cost before;
+    double part_means[OWN_PARTS], allowed_mean; /* ns a second */
+    double call_means[COST_CALLBACKS];          /* calls a second */
+    uint64_t measured[COST_CALLBACKS];
     uint64_t cost_ns, allowed_ns; /* of the last second */
     uint64_t over_seconds, changes;
     int64_t credit_ns;   /* of the budget, not used so far; below 0: it is exceeded */
@@ -183,24 +202,32 @@ static void set_level(unsigned i, unsigned level, uint64_t now)
     put_event(i, now);
 }
 
-/* The first reduction whose calls cost enough for it to matter; REDUCTIONS: there is none. */
-static unsigned next_reduction(const struct own_cost *second)
+static bool is_rare(enum own_cost_part part)
+{
+    return part >= OWN_WAITS && budget.call_means[part - OWN_WAITS] < RARE;
+}
+
+/*
+ * The first reduction whose calls cost enough for it to matter; REDUCTIONS: there is none. What the
+ * agent's threads cost by themselves is no reason to leave data out, because that would not help.
+ */
+static unsigned next_reduction(void)
 {
     for (unsigned i = 0; i < REDUCTIONS; i++)
         if (budget.levels[i] < reductions[i].levels &&
-            (!reductions[i].can || reductions[i].can()) &&
-            second->parts[reductions[i].part] > budget.cost_ns / 10)
+            (!reductions[i].can || reductions[i].can()) && !is_rare(reductions[i].part) &&
+            budget.part_means[reductions[i].part] > reductions[i].least * budget.allowed_mean)
             return i;
     return REDUCTIONS;
 }
 
-static void reduce(const struct own_cost *second, uint64_t now)
+/* Returns whether something is reduced. */
+static bool reduce(uint64_t now)
 {
-    unsigned i = next_reduction(second), steps = 1;
-    budget.over_seconds++;
-    budget.calm = 0;
+    unsigned i = next_reduction(), steps = 1;
     if (i == REDUCTIONS)
-        return;
+        return false;
+    budget.calm = 0;
     if (budget.back_ns && now - budget.back_ns < 60 * NS_PER_SECOND)
         budget.patience = MIN(2 * budget.patience, (unsigned)PATIENCE_MAX);
     /* Far above the budget, adding one level a second would take too long. */
@@ -210,6 +237,16 @@ static void reduce(const struct own_cost *second, uint64_t now)
     for (unsigned k = budget.levels[i]; k < level; k++)
         budget.order[budget.reduced++] = i;
     set_level(i, level, now);
+    return true;
+}
+
+/* Whether the last reduction could be undone without a cost that matters. */
+static bool is_needless(void)
+{
+    if (!budget.reduced)
+        return false;
+    const struct reduction *r = &reductions[budget.order[budget.reduced - 1]];
+    return budget.part_means[r->part] * (1 << r->bits) < r->least * budget.allowed_mean;
 }
 
 static void come_back(uint64_t now)
@@ -220,6 +257,11 @@ static void come_back(uint64_t now)
     budget.calm = 0;
     budget.back_ns = now;
     set_level(i, budget.levels[i] - 1, now);
+}
+
+static void add_to_mean(double *mean, double value)
+{
+    *mean += (value - *mean) / MEAN_SECONDS;
 }
 
 static void check(uint64_t now)
@@ -235,6 +277,15 @@ static void check(uint64_t now)
     }
     uint64_t least = (now - budget.checked_ns) * LEAST_CPU / 100;
     budget.allowed_ns = (uint64_t)(budget.share * (double)MAX(process, least));
+    for (int i = 0; i < OWN_PARTS; i++)
+        add_to_mean(&budget.part_means[i], (double)second.parts[i]);
+    for (int i = 0; i < COST_CALLBACKS; i++) {
+        uint64_t measured = atomic_load(&budget_measured[i]);
+        add_to_mean(&budget.call_means[i],
+                    (double)(measured - budget.measured[i]) * BUDGET_MEASURED_OF);
+        budget.measured[i] = measured;
+    }
+    add_to_mean(&budget.allowed_mean, (double)budget.allowed_ns);
     budget.before = all;
     budget.process_ns = process;
     budget.checked_ns = now;
@@ -245,14 +296,17 @@ static void check(uint64_t now)
     int64_t allowed = (int64_t)budget.allowed_ns,
             most = MAX(CREDIT_SECONDS * allowed, CREDIT_START_NS);
     budget.credit_ns = MIN(budget.credit_ns + allowed - (int64_t)budget.cost_ns, most);
-    if (budget.credit_ns < 0) {
+    bool is_over = budget.credit_ns < 0;
+    if (is_over) {
         budget.credit_ns = 0;
-        reduce(&second, now);
-    } else if (budget.cost_ns < budget.allowed_ns / 2) {
-        come_back(now);
-    } else {
-        budget.calm = 0;
+        budget.over_seconds++;
+        if (reduce(now))
+            return;
     }
+    if (is_needless() || (!is_over && budget.cost_ns < budget.allowed_ns / 2))
+        come_back(now);
+    else
+        budget.calm = 0;
 }
 
 /* ---- the capture ---- */
@@ -296,6 +350,11 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     budget.checked_ns = now_ns();
     budget.cost_ns = budget.allowed_ns = budget.over_seconds = budget.changes = 0;
     budget.calm = 0;
+    memset(budget.part_means, 0, sizeof(budget.part_means));
+    memset(budget.call_means, 0, sizeof(budget.call_means));
+    for (int i = 0; i < COST_CALLBACKS; i++)
+        budget.measured[i] = atomic_load(&budget_measured[i]);
+    budget.allowed_mean = budget.share * (double)NS_PER_SECOND * LEAST_CPU / 100;
     budget.credit_ns = CREDIT_START_NS;
     budget.back_ns = 0;
     budget.patience = PATIENCE;

@@ -86,11 +86,13 @@ static void JNICALL on_wait(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject o
     uint64_t since = now_ns(), cost = budget_begin();
     if (!w)
         return;
-    struct wait how = {.start = since,
-                       .timeout = timeout,
-                       .class = object_class(jni, object),
-                       .object = object_identity(object)};
-    how.trace = stack_of_wait(jni, w);
+    struct wait how = {.start = since, .timeout = timeout, .plain = wait_is_plain(w)};
+    if (!how.plain || w->locks) {
+        how.class = object_class(jni, object);
+        how.object = object_identity(object);
+    }
+    if (!how.plain)
+        how.trace = stack_of_wait(jni, w);
     if (w->locks)
         locks_wait(w, how.class, how.object, since);
     wait_begin(w, WAIT_OBJECT, &how);
@@ -123,7 +125,8 @@ static void JNICALL on_waited(jvmtiEnv *ti, JNIEnv *jni, jthread thread, jobject
         mounts_late(w, &was, timed_out, &ns);
     if (w->locks)
         locks_waited(w, was.class, was.object, was.start + ns);
-    put_monitor_wait(w->id, &was, ns, timed_out);
+    if (!wait_left_out(&was, ns))
+        put_monitor_wait(w->id, &was, ns, timed_out);
     budget_end(COST_WAITS, cost);
 }
 

@@ -67,23 +67,29 @@ static void firing_free(struct firing *s)
 
 /* ---- files ---- */
 
-/* Replaces %r, and leaves the rest to expand_file_name. */
-static int expand(const char *pattern, const char *reason, char ret[PATH_MAX])
+/* Replaces %r. Returns 0 or -ENAMETOOLONG. */
+static int put_reason(const char *pattern, const char *reason, char named[PATH_MAX])
 {
-    char named[PATH_MAX];
     size_t n = 0;
     for (const char *p = pattern; *p; p++) {
         bool is_reason = p[0] == '%' && p[1] == 'r', is_pair = p[0] == '%' && p[1] && !is_reason;
         const char *from = is_reason ? reason : p;
         size_t len = is_reason ? strlen(reason) : is_pair ? 2 : 1;
-        if (n + len >= sizeof(named))
+        if (n + len >= PATH_MAX)
             return -ENAMETOOLONG;
         memcpy(named + n, from, len);
         n += len;
         p += is_reason || is_pair;
     }
     named[n] = 0;
-    return expand_file_name(named, (long)getpid(), ret, PATH_MAX);
+    return 0;
+}
+
+static int expand(const char *pattern, const char *reason, char ret[PATH_MAX])
+{
+    char named[PATH_MAX];
+    int r = put_reason(pattern, reason, named);
+    return r < 0 ? r : expand_file_name(named, (long)getpid(), ret, PATH_MAX);
 }
 
 /* Replaces the extension ".jfr". */
@@ -166,10 +172,17 @@ static int by_age(const void *a, const void *b)
                                   : (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
 }
 
-/* Removes the oldest of the files that a pattern has made, so that at most `max` stay. */
-static void remove_oldest(const char *pattern, uint64_t max)
+/*
+ * Removes the oldest of the files that a pattern has made, so that at most max_files stay. Where
+ * the pattern has the reason, the limit is one for each reason, so that the files of a frequent one
+ * do not push out those of a rare one.
+ */
+static void remove_oldest(const struct firing *firing)
 {
-    char folder[PATH_MAX];
+    char folder[PATH_MAX], pattern[PATH_MAX];
+    uint64_t max = firing->max_files;
+    if (put_reason(firing->pattern, firing->reason, pattern) < 0)
+        return;
     VEC(struct old_file) files = {0};
     const char *base = strrchr(pattern, '/');
     snprintf(folder, sizeof(folder), "%.*s", base ? (int)MAX(base - pattern, 1) : 1,
@@ -216,7 +229,7 @@ static int dump_ring(const struct firing *s, const char *path, const char **ret_
 
 static int dump_heap(const char *path, JNIEnv *jni, const char **ret_why)
 {
-    bool collected;
+    bool collected, is_ours = access(path, F_OK) < 0;
     if (!firings.can_dump_heap || vm.dying) {
         *ret_why = vm.dying ? "the VM is ending" : "this VM has no heap dumper that is known here";
         return -ENOTSUP;
@@ -225,6 +238,9 @@ static int dump_heap(const char *path, JNIEnv *jni, const char **ret_why)
     vm_clear_exception(jni);
     if (r == 0 && chmod(path, 0600) < 0)
         r = -errno;
+    /* On a full disk, half a dump would take the room of the next one. */
+    if (r < 0 && is_ours)
+        unlink(path);
     return r;
 }
 
@@ -300,7 +316,7 @@ static void carry_out(const struct firing *s, JNIEnv *jni)
         report_result(s->trigger, r, why, *path ? path : action, r == 0 && *path ? path : NULL);
         if (r == 0 && *path) {
             snprintf(last, sizeof(last), "%s", path);
-            remove_oldest(s->pattern, s->max_files);
+            remove_oldest(s);
         }
     }
     atomic_store(&s->trigger->busy, false);
@@ -446,10 +462,11 @@ void firings_stop(struct session *session, JNIEnv *jni)
     pthread_mutex_unlock(&firings.lock);
 }
 
-void firings_last(const struct trigger *t, char file[PATH_MAX], char error[256])
+bool firings_last(const struct trigger *t, char file[PATH_MAX], char error[256])
 {
     pthread_mutex_lock(&firings.lock);
     memcpy(file, t->last_file, PATH_MAX);
     memcpy(error, t->last_error, 256);
     pthread_mutex_unlock(&firings.lock);
+    return access(file, F_OK) == 0;
 }

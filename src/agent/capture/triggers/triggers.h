@@ -120,8 +120,11 @@ int firings_start(JNIEnv *jni) must_check;
 void firings_take(struct session *s, struct trigger *t);
 /* Carries out the actions that are still due, and ends the thread. */
 void firings_stop(struct session *s, JNIEnv *jni);
-/* Copies what is shown of a trigger's last file and error. */
-void firings_last(const struct trigger *t, char file[PATH_MAX], char error[256]);
+/*
+ * Copies what is shown of a trigger's last file and error. Returns whether that file is still
+ * there.
+ */
+bool firings_last(const struct trigger *t, char file[PATH_MAX], char error[256]);
 
 /* ---- run.c ---- */
 struct ran {
