@@ -264,13 +264,20 @@ def pytest_collect_file(parent, file_path):
 
 
 class UnitPrograms(pytest.File):
-    """Every cmocka program of the build folders. Each test in it is a test here."""
+    """The cmocka programs that meson lists for each build folder. Each test in one is a test here."""
 
     def collect(self):
         for folder in ("build", "build-san"):
-            for program in sorted((ROOT / folder / "tests" / "unit").glob("test_*")):
-                if program.is_file() and os.access(program, os.X_OK):
-                    yield UnitProgram.from_parent(self, name=f"{folder}/{program.name}", program=program)
+            if folder != "build" and not (ROOT / folder).exists():
+                continue
+            unit = ROOT / folder / "tests" / "unit"
+            listed = unit / "unit_tests"
+            names = listed.read_text().split() if listed.exists() else []
+            missing = [name for name in names if not os.access(unit / name, os.X_OK)]
+            if missing or not names:
+                raise self.CollectError(f"{unit}: not built: {' '.join(missing) or 'any test'}")
+            for name in names:
+                yield UnitProgram.from_parent(self, name=f"{folder}/{name}", program=unit / name)
 
 
 class UnitProgram(pytest.Collector):
@@ -281,7 +288,10 @@ class UnitProgram(pytest.Collector):
 
     def collect(self):
         source = ROOT / "tests" / "unit" / (self.program.name + ".c")
-        for name in re.findall(r"cmocka_unit_test\w*\(\s*(\w+)", source.read_text() if source.exists() else ""):
+        names = re.findall(r"cmocka_unit_test\w*\(\s*(\w+)", source.read_text())
+        if not names:
+            raise self.CollectError(f"{source}: no test")
+        for name in names:
             yield UnitTest.from_parent(self, name=name)
 
     def result(self, name):

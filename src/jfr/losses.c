@@ -15,7 +15,7 @@
 
 /* Names of methods follow. Reasons agree with one thing that was lost and with many. */
 #define ENDED_STOPPED "another tool had stopped a thread in the middle of recording"
-#define RAN_BEFORE    "what ran when the recording began is counted from its next call on"
+#define RAN_BEFORE    LOSS_RAN_BEFORE "counted" LOSS_NEXT_CALL
 
 const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_TRACE_BUFFER] = {"trace", "calls", "the buffer of the thread was full"},
@@ -54,10 +54,8 @@ const struct jfr_loss_row jfr_loss_rows[JFR_LOSSES] = {
     [LOSS_ALLOC_RUNNING] = {"alloc", "methods", RAN_BEFORE},
     [LOSS_COVER_RUNNING] = {"coverage", "methods", RAN_BEFORE},
     [LOSS_TIMES_RUNNING] = {"times", "methods", RAN_BEFORE},
-    [LOSS_LOG_RUNNING] = {"log", "methods",
-                          "what ran when the recording began is recorded from its next call on"},
-    [LOSS_TRACE_RUNNING] = {"trace", "methods",
-                            "what ran when the recording began is traced from its next call on"},
+    [LOSS_LOG_RUNNING] = {"log", "methods", LOSS_RAN_BEFORE "recorded" LOSS_NEXT_CALL},
+    [LOSS_TRACE_RUNNING] = {"trace", "methods", LOSS_RAN_BEFORE "traced" LOSS_NEXT_CALL},
     [LOSS_TIMES_THREAD] = {"times", "threads", "there was no memory for more calls"},
     [LOSS_COVERAGE] = {"coverage", "methods", "there was no room for more lines"},
     [LOSS_COVER_STOPPED] = {"coverage", "methods",

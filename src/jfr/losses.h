@@ -75,6 +75,10 @@ enum jfr_loss {
     JFR_LOSSES
 };
 
+/* The reason for methods that ran when the recording began: these two around what is done then. */
+#define LOSS_RAN_BEFORE "what ran when the recording began is "
+#define LOSS_NEXT_CALL  " from its next call on"
+
 struct jfr_loss_row {
     const char *capture, *what, *reason; /* right for one thing and for many, such as "trace",
                                             "calls", "the buffer of the thread was full" */

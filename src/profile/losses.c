@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "profile/losses.h"
 #include "base/parse.h"
+#include "jfr/losses.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -311,9 +312,9 @@ static double seconds(const struct losses *l, int64_t ns)
  */
 static const char *ran_before(const struct loss *loss)
 {
-    static const char begin[] = "what ran when the recording began is ";
+    static const char begin[] = LOSS_RAN_BEFORE;
     bool is = strncmp(loss->reason, begin, sizeof(begin) - 1) == 0 &&
-              strstr(loss->reason, " from its next call on");
+              strstr(loss->reason, LOSS_NEXT_CALL);
     return is ? loss->reason + sizeof(begin) - 1 : NULL;
 }
 
@@ -437,6 +438,9 @@ void losses_json(const struct losses *l, const char *const *captures, struct jso
         json_key_string(j, "reason", row->reason);
         json_key_u64(j, "amount", row->amount);
         held_json(l, row, j);
+        _cleanup_(buf_release) struct buf sentence = BUF(1 << 16);
+        loss_sentence(l, row, &sentence);
+        json_key_string(j, "sentence", buf_str(&sentence));
         json_key_i64(j, "from_ns", MAX(row->from_ns - l->start_ns, INT64_C(0)));
         json_key_i64(j, "to_ns", MAX(row->to_ns - l->start_ns, INT64_C(0)));
         json_end_object(j);

@@ -33,6 +33,7 @@ export interface Loss {
   capture: string;
   what: string;
   reason: string;
+  sentence: string; // all of it, in words
   amount: number;
   with?: { what: string; amount: number }[]; // what these held, such as bytes of sites
   from_ns: number;

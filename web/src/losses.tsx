@@ -11,14 +11,6 @@ const captureOf = (view: string, metric: string) =>
 
 const amountOf = (l: Loss) => [plural(l.amount, l.what, l.what), ...(l.with ?? []).map((w, i) => `${i ? "and" : "with"} ${plural(w.amount, w.what, w.what)}`)].join(" ");
 
-const RAN_BEFORE = "what ran when the recording began is ";
-
-const sentence = (l: Loss) =>
-  l.reason.startsWith(RAN_BEFORE) && l.reason.includes(" from its next call on")
-    ? `${l.capture}: ${amountOf(l)} that ran when the recording began ${l.amount === 1 ? "is" : "are"} ${l.reason.slice(RAN_BEFORE.length).split(" ")[0]} from ${l.amount === 1 ? "its" : "their"} next call on${l.reason.match(/:.*/)?.[0] ?? ""}`
-    :
-  `${l.capture}: ${amountOf(l)} ${l.amount === 1 ? "was" : "were"} lost between ${duration(l.from_ns)} and ${duration(l.to_ns)}: ${l.reason}`;
-
 /** "; the counts of alloc and times are those of 7.5 s" */
 function counts(page: PageJson) {
   const of = new Map<number, string[]>();
@@ -40,13 +32,13 @@ export function Losses({ page, view, metric }: { page: PageJson; view: string; m
         </p>
       ))}
       {mine.map((l) => (
-        <p class="note lost">Lost here: {sentence(l)}.</p>
+        <p class="note lost">Lost here: {l.sentence}.</p>
       ))}
       {others.length > 0 && (
         <details class="note lost">
           <summary>Losses of other captures: {others.map((l) => `${l.capture} ${amountOf(l)}`).join(", ")}</summary>
           {others.map((l) => (
-            <p>{sentence(l)}.</p>
+            <p>{l.sentence}.</p>
           ))}
         </details>
       )}
