@@ -2,6 +2,7 @@
 #include "agent/output/recording.h"
 
 #include "agent/session/session.h"
+#include "agent/vm/flags.h"
 #include "agent/vm/names.h"
 #include "agent/vm/process.h"
 #include "agent/vm/thread_table.h"
@@ -162,8 +163,13 @@ int recording_begin(struct jfr_writer **ret, const char *path, const struct opti
         options.trace_bytes = UINT64_C(8) << 20; /* used again and again */
     }
     struct jfr_writer *w = NULL;
-    int r = memory_guard_init(); /* the file may be cut short */
-    r = r < 0 ? r : jfr_writer_open(&w, path, &options);
+    /*
+     * Another process may cut the file short. With -Xcheck:jni the VM would print on the program's
+     * output that a signal handler was replaced.
+     */
+    if (!vm_flag("CheckJNICalls"))
+        (void)!memory_guard_init();
+    int r = jfr_writer_open(&w, path, &options);
     if (r < 0)
         return r;
     recording_restate(w, o);

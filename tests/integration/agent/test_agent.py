@@ -78,7 +78,7 @@ def test_the_agents_run_on_musl(name, tmp_path):
 def test_traces_of_tracers_are_found_with_each_c_library(tmp_path):
     """glibc and musl keep thread-local variables in different places; the library is loaded after the start."""
     include = [*(f"-I{folder}" for folder in lab.jni_headers()), f"-I{lab.ROOT / 'src'}"]
-    sources = [lab.ROOT / "tests/native/trace_host.c", *(lab.ROOT / "src" / f for f in ("agent/sampler/trace_context.c", "agent/vm/libraries.c", "hotspot/memory.c"))]
+    sources = [lab.ROOT / "tests/native/trace_host.c", *(lab.ROOT / "src" / f for f in ("agent/sampler/trace_context.c", "agent/vm/libraries.c", "base/backed.c", "hotspot/memory.c"))]
     for library, (compiler, prefix) in lab.c_libraries(tmp_path).items():
         host, tracer = tmp_path / library, tmp_path / f"{library}.so"
         subprocess.run([*compiler, *include, "-D_GNU_SOURCE", *sources, "-o", host, "-ldl", "-lpthread"], check=True)

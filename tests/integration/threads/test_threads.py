@@ -693,7 +693,7 @@ def test_a_recording_ends_while_threads_hand_over(jdk, tmp_path):
         program.stdin.flush()
         assert program.stdout.readline()  # it runs
         for _ in range(20):
-            done = lab.jvmscope("attach", "--threads", "-d", "0", program.pid)
+            done = lab.jvmscope("attach", "--threads", "-d", "1", program.pid)
             assert done.returncode == 0, done.stderr
             written = re.search(r"recording to ([^;\s]+)", done.stderr)[1]
             time.sleep(0.05)

@@ -443,10 +443,11 @@ def test_what_if_covers_when_a_lock_may_have_been_left(jdk, folder, mode, record
     interval."""
     out = folder / f"ends-{mode}-{jdk.version}.jfr"
     ns = []
-    for factor in (1, 0.5):
+    for factor in (1, 0.5, 0.5, 0.5):
         done = jdk.java("HoldEnds", mode, factor, jvm=[jdk.agent(f"threads=y,format=r,file={out}")] if factor == 1 else ())
         assert done.returncode == 0 and not done.stderr, done.stderr
         ns.append(int(done.stdout))
+    ns[1] = min(ns[1:])  # a busy machine only delays
     answer, = threads("what-if", out, "--lock", "HoldEnds*", "--factor", "0.5")
     truth = answer["before_ns"] - (ns[0] - ns[1])
     found = {k: round(v / 1e6) for k, v in answer.items() if k.endswith("_ns")}

@@ -169,6 +169,7 @@ static struct {
     double part_means[OWN_PARTS], allowed_mean; /* ns a second */
     double call_means[COST_CALLBACKS];          /* calls a second */
     uint64_t measured[COST_CALLBACKS];
+    unsigned checks;              /* so far */
     uint64_t cost_ns, allowed_ns; /* of the last second */
     uint64_t over_seconds, changes;
     int64_t credit_ns;   /* of the budget, not used so far; below 0: it is exceeded */
@@ -261,7 +262,7 @@ static void come_back(uint64_t now)
 
 static void add_to_mean(double *mean, double value)
 {
-    *mean += (value - *mean) / MEAN_SECONDS;
+    *mean += (value - *mean) / MIN(budget.checks, (unsigned)MEAN_SECONDS);
 }
 
 static void check(uint64_t now)
@@ -277,6 +278,7 @@ static void check(uint64_t now)
     }
     uint64_t least = (now - budget.checked_ns) * LEAST_CPU / 100;
     budget.allowed_ns = (uint64_t)(budget.share * (double)MAX(process, least));
+    budget.checks++;
     for (int i = 0; i < OWN_PARTS; i++)
         add_to_mean(&budget.part_means[i], (double)second.parts[i]);
     for (int i = 0; i < COST_CALLBACKS; i++) {
@@ -354,7 +356,8 @@ static int start(struct session *s, JNIEnv *jni, struct buf *why)
     memset(budget.call_means, 0, sizeof(budget.call_means));
     for (int i = 0; i < COST_CALLBACKS; i++)
         budget.measured[i] = atomic_load(&budget_measured[i]);
-    budget.allowed_mean = budget.share * (double)NS_PER_SECOND * LEAST_CPU / 100;
+    budget.allowed_mean = 0;
+    budget.checks = 0;
     budget.credit_ns = CREDIT_START_NS;
     budget.back_ns = 0;
     budget.patience = PATIENCE;
