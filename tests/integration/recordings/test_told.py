@@ -130,7 +130,8 @@ def test_no_loss_is_later_than_the_end_of_the_recording(jdk, tmp_path):
     data[40:48] = span.to_bytes(8, "big")
     out.write_bytes(data)
     (loss,) = lab.read_json("trace", "--json", out)["losses"]
-    assert loss == {**before, "to_ns": span} and before["from_ns"] < span < before["to_ns"], (before, loss, span)
+    assert f" and {span / 1e9:.2f} s: " in loss["sentence"]
+    assert loss == {**before, "to_ns": span, "sentence": loss["sentence"]} and before["from_ns"] < span < before["to_ns"], (before, loss, span)
     until = f"{loss['amount']} calls were lost between {loss['from_ns'] / 1e9:.2f} s and {span / 1e9:.2f} s: "
     for command in (["trace", out], ["convert", "-o", page, out]):
         assert until in lab.jvmscope(*command).stderr, command
