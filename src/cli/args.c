@@ -126,7 +126,7 @@ static const char *set_value(const struct arg *a, void *values, const char *text
 
 static void refer_to_help(const struct command *c)
 {
-    fprintf(stderr, "jvmscope: `jvmscope %s --help` tells more\n", c->name);
+    fprintf(stderr, "jvmscope: `jvmscope %s --help` has details\n", c->name);
 }
 
 static void usage_error(const struct command *c, const char *what, const char *why)

@@ -362,7 +362,7 @@ int trigger_file_check(const char *pattern, struct buf *message)
         time = time || p[1] == 't';
     }
     if (!time)
-        put_fault(message, pattern, "lacks %t, which tells the files apart");
+        put_fault(message, pattern, "lacks %t, which makes the names of the files differ");
     return time ? 0 : -EINVAL;
 }
 

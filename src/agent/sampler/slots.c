@@ -385,7 +385,7 @@ static void thread_ended(struct thread *t, JNIEnv *jni)
 static const struct thread_listener listener = {thread_started, thread_ended};
 
 /*
- * If the kernel id of a thread is unknown, because the VM does not tell it, all threads of the
+ * If the kernel id of a thread is unknown, because the VM does not provide it, all threads of the
  * process are added. The first signal shows which ones are Java threads; what a thread uses that
  * gets none is not known to be Java's.
  */

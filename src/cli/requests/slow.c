@@ -296,7 +296,7 @@ static int print_group(const struct request_view *v, const struct request_group 
                format_duration(slow, (uint64_t)(q->end_ns - q->start_ns)),
                format_duration(at, (uint64_t)MAX(q->start_ns - v->r.start_ns, INT64_C(0))));
     }
-    printf("; `jvmscope requests show ID %s` tells more\n", v->path);
+    printf("; `jvmscope requests show ID %s` has details\n", v->path);
     return 0;
 }
 

@@ -130,7 +130,7 @@ static void path_text(struct thread_view *v, const struct critical_path *p,
             printf(" %6.2f %%  %10s  %s\n", share(states[s], p->length),
                    format_duration(d, states[s]), path_state_name(s));
     if (samples->idle_ns)
-        printf(" %6.2f %%  %10s  idle: its thread had nothing to do (--idle tells where)\n",
+        printf(" %6.2f %%  %10s  idle: its thread had nothing to do (--idle shows where)\n",
                share(samples->idle_ns, p->length), format_duration(d, samples->idle_ns));
     if (locks->rows.len)
         printf("\n   of path        time  sections  lock\n");

@@ -8,7 +8,7 @@
 #include "agent/capture/trace/methods.h"
 #include "options/trace_condition.h"
 
-/* What the loaded classes tell about a test. */
+/* What the loaded classes say about a test. */
 struct never_classes {
     /*
      * Returns whether no object can pass the test, because none has the fields of its path or no
