@@ -139,7 +139,10 @@ test("causes of requests, findings and figures of the VM", async () => {
   const page = await open(browser, `${url}#v=requests&service=causes`);
   await rows(page).first().waitFor();
   const { requests } = fleet("requests", "--service", "causes");
-  for (const r of requests) assert.match(await rows(page).filter({ hasText: r.request }).locator("td:last-child").textContent(), new RegExp(`^${r.causes[0].cause} `));
+  for (const r of requests) {
+    const { cause } = r.causes.reduce((a, b) => (b.slow_ns - b.typical_ns > a.slow_ns - a.typical_ns ? b : a));
+    assert.match(await rows(page).filter({ hasText: r.request }).locator("td:last-child").textContent(), new RegExp(`^${cause} `));
+  }
   await page.goto(`${url}#v=findings&service=causes`);
   const reported = page.locator("section[aria-label='What recordings report'] tbody tr");
   await reported.first().waitFor();
