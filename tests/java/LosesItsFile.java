@@ -4,8 +4,23 @@ import java.io.RandomAccessFile;
 import java.nio.MappedByteBuffer;
 import java.nio.channels.FileChannel;
 
-/** Maps a file, cuts it short, and reads it: the VM turns its own SIGBUS into an InternalError. */
+/**
+ * Maps a file, cuts it short, and reads it for each byte of its input: the VM turns its own SIGBUS into an InternalError. With any agent
+ * of JVM TI, JDK 17 may throw it a moment later than where the file was read. Prints "errors N" before each byte, and "done N".
+ */
 public class LosesItsFile {
+    static int seen, got;
+
+    static void read(MappedByteBuffer bytes) throws Exception {
+        for (;;) {
+            System.out.println("errors " + seen);
+            if (System.in.read() < 0)
+                return;
+            got += bytes.get(1 << 19);
+            Thread.sleep(1);
+        }
+    }
+
     public static void main(String[] args) throws Exception {
         File name = File.createTempFile("loses", null);
         try (RandomAccessFile file = new RandomAccessFile(name, "rw")) {
@@ -14,15 +29,13 @@ public class LosesItsFile {
             bytes.put(0, (byte) 1);
             file.setLength(0);
             System.out.println("ready");
-            int got = 0, seen = 0;
-            while (System.in.read() >= 0) {
+            for (boolean over = false; !over;) {
                 try {
-                    got += bytes.get(1 << 19);
-                    Thread.sleep(1);
+                    read(bytes);
+                    over = true;
                 } catch (InternalError e) {
                     seen++;
                 }
-                System.out.println("errors " + seen);
             }
             System.out.println("done " + seen + " " + got);
         } finally {
