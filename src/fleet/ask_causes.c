@@ -13,7 +13,7 @@ enum { PLACES = 10 };
 
 struct reading_causes {
     struct cause_sums *to;
-    enum cause_group group;
+    enum fleet_group group;
     struct store *s;
     struct store_read *r;
     /* The places of stacks, whose numbers are those of this read. */
@@ -92,7 +92,7 @@ static int on_block(void *context, const struct store_block *b)
 static int by_time(const void *left, const void *right)
 {
     const struct cause_sum *a = left, *b = right;
-    uint64_t m = a->ns[CAUSES_OF_ALL], n = b->ns[CAUSES_OF_ALL];
+    uint64_t m = a->ns[FLEET_ALL], n = b->ns[FLEET_ALL];
     return m != n ? (m < n) - (m > n) : memcmp(&a->place, &b->place, sizeof(a->place));
 }
 
@@ -111,13 +111,7 @@ static int by_request(const void *left, const void *right)
     return c ? c : by_time(a, b);
 }
 
-const char *cause_group_type(enum cause_group g)
-{
-    static const char *const types[] = {FLEET_LATENCY, FLEET_LATENCY_SLOW, FLEET_LATENCY_TYPICAL};
-    return types[g];
-}
-
-int cause_sums_read(struct cause_sums *to, enum cause_group g, struct store *s,
+int cause_sums_read(struct cause_sums *to, enum fleet_group g, struct store *s,
                     struct store_read *r)
 {
     struct reading_causes x = {.to = to, .group = g, .s = s, .r = r};
@@ -143,7 +137,7 @@ void cause_sums_release(struct cause_sums *c)
 struct chosen {
     VEC(const struct cause_sum *) list;
     VEC(struct cause_sum) sums;
-    uint64_t ns[CAUSE_GROUPS], count[CAUSE_GROUPS];
+    uint64_t ns[FLEET_GROUPS], count[FLEET_GROUPS];
 };
 
 /* The first row of a service and request, if there is one. */
@@ -180,7 +174,7 @@ static int choose(struct chosen *to, const struct cause_sums *c, const char *ser
                 : vec_push(&to->sums, ((struct cause_sum){.place = {.cause = one->place.cause}}));
         if (e == 0)
             e = vec_push(&to->list, one);
-        for (int g = 0; g < CAUSE_GROUPS && e == 0; g++) {
+        for (int g = 0; g < FLEET_GROUPS && e == 0; g++) {
             to->sums.data[k].ns[g] += one->ns[g];
             to->ns[g] += one->ns[g];
             to->count[g] += one->count[g];
@@ -208,21 +202,50 @@ static void put_place(struct asker *a, const struct cause_sums *c, const struct 
     json_begin_object(a->j);
     put_text(a, c, "object", row->place.object);
     put_text(a, c, "method", row->place.method);
-    put_time(a, row->ns[CAUSES_OF_ALL], all);
+    put_time(a, row->ns[FLEET_ALL], all);
     json_end_object(a->j);
 }
 
 /* Times of a group are means of its requests. */
-static uint64_t mean_of(const struct chosen *c, const uint64_t *ns, enum cause_group g)
+static uint64_t mean_of(const struct chosen *c, const uint64_t *ns, enum fleet_group g)
 {
     return c->count[g] ? ns[g] / c->count[g] : 0;
 }
 
-static void put_group(struct asker *a, const struct chosen *c, const char *key, enum cause_group g)
+static void put_group(struct asker *a, const struct chosen *c, const char *key, enum fleet_group g)
 {
     json_key_object(a->j, key);
     json_key_u64(a->j, "count", c->count[g]);
     json_key_u64(a->j, "mean_ns", mean_of(c, c->ns, g));
+    json_end_object(a->j);
+}
+
+/*
+ * The cause of which the slow requests have more than the typical ones, by the largest difference
+ * of the means; null where they do not take twice as long.
+ */
+static void put_why_slow(struct asker *a, const struct cause_sums *c, const struct chosen *chosen)
+{
+    uint64_t typical = mean_of(chosen, chosen->ns, FLEET_TYPICAL), more = 0;
+    const struct cause_sum *why = NULL;
+    bool slow = typical && mean_of(chosen, chosen->ns, FLEET_SLOW) >= 2 * typical;
+    for (size_t i = 0; i < chosen->sums.len && slow; i++) {
+        const struct cause_sum *sum = &chosen->sums.data[i];
+        uint64_t usual = mean_of(chosen, sum->ns, FLEET_TYPICAL),
+                 with = mean_of(chosen, sum->ns, FLEET_SLOW);
+        if (with > usual + more) {
+            more = with - usual;
+            why = sum;
+        }
+    }
+    json_key(a->j, "why_slow");
+    if (!why) {
+        json_null(a->j);
+        return;
+    }
+    json_begin_object(a->j);
+    put_text(a, c, "cause", why->place.cause);
+    json_key_u64(a->j, "more_ns", more);
     json_end_object(a->j);
 }
 
@@ -231,10 +254,11 @@ int cause_sums_put(struct asker *a, const struct cause_sums *c, const char *serv
 {
     struct chosen chosen = {.ns = {0}};
     int e = choose(&chosen, c, service, request);
-    json_key_u64(a->j, "with_causes", chosen.count[CAUSES_OF_ALL]);
-    json_key_u64(a->j, "without_causes", all - MIN(all, chosen.count[CAUSES_OF_ALL]));
-    put_group(a, &chosen, "slow", CAUSES_OF_SLOW);
-    put_group(a, &chosen, "typical", CAUSES_OF_TYPICAL);
+    json_key_u64(a->j, "with_causes", chosen.count[FLEET_ALL]);
+    json_key_u64(a->j, "without_causes", all - MIN(all, chosen.count[FLEET_ALL]));
+    put_group(a, &chosen, "slow", FLEET_SLOW);
+    put_group(a, &chosen, "typical", FLEET_TYPICAL);
+    put_why_slow(a, c, &chosen);
     json_key_array(a->j, "causes");
     for (size_t i = 0; e == 0 && i < chosen.sums.len; i++) {
         const struct cause_sum *sum = &chosen.sums.data[i];
@@ -242,14 +266,14 @@ int cause_sums_put(struct asker *a, const struct cause_sums *c, const char *serv
         size_t shown = 0;
         json_begin_object(a->j);
         put_text(a, c, "cause", cause);
-        put_time(a, sum->ns[CAUSES_OF_ALL], chosen.ns[CAUSES_OF_ALL]);
-        json_key_u64(a->j, "slow_ns", mean_of(&chosen, sum->ns, CAUSES_OF_SLOW));
-        json_key_u64(a->j, "typical_ns", mean_of(&chosen, sum->ns, CAUSES_OF_TYPICAL));
+        put_time(a, sum->ns[FLEET_ALL], chosen.ns[FLEET_ALL]);
+        json_key_u64(a->j, "slow_ns", mean_of(&chosen, sum->ns, FLEET_SLOW));
+        json_key_u64(a->j, "typical_ns", mean_of(&chosen, sum->ns, FLEET_TYPICAL));
         json_key_array(a->j, "where");
         for (size_t k = 0; k < chosen.list.len && shown < PLACES; k++) {
             if (chosen.list.data[k]->place.cause != cause)
                 continue;
-            put_place(a, c, chosen.list.data[k], chosen.ns[CAUSES_OF_ALL]);
+            put_place(a, c, chosen.list.data[k], chosen.ns[FLEET_ALL]);
             shown++;
         }
         json_end_array(a->j);

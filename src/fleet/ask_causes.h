@@ -5,11 +5,6 @@
 #include "base/json.h"
 #include "fleet/ask.h"
 
-/*
- * The requests whose causes are summed: all, or the slow or typical ones of a name in one upload.
- */
-enum cause_group { CAUSES_OF_ALL, CAUSES_OF_SLOW, CAUSES_OF_TYPICAL, CAUSE_GROUPS };
-
 /* Texts of cause_sums.texts; NO_TEXT: none. */
 struct cause_place {
     uint32_t cause, object, method;
@@ -18,8 +13,8 @@ struct cause_place {
 struct cause_sum {
     uint32_t service, request; /* texts of cause_sums.texts */
     struct cause_place place;
-    uint64_t ns[CAUSE_GROUPS];
-    uint64_t count[CAUSE_GROUPS]; /* requests of which this was the first cause */
+    uint64_t ns[FLEET_GROUPS];
+    uint64_t count[FLEET_GROUPS]; /* requests of which this was the first cause */
 };
 
 struct cause_sums {
@@ -28,11 +23,8 @@ struct cause_sums {
     struct map at;
 };
 
-/* The type of the samples of a group. */
-const char *cause_group_type(enum cause_group g);
-
 /* Adds those of a group; the view is one of its type. After the last one, cause_sums_sort. */
-int cause_sums_read(struct cause_sums *to, enum cause_group g, struct store *s,
+int cause_sums_read(struct cause_sums *to, enum fleet_group g, struct store *s,
                     struct store_read *r) must_check;
 void cause_sums_sort(struct cause_sums *c);
 void cause_sums_release(struct cause_sums *c);

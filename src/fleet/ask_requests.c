@@ -198,13 +198,13 @@ int ask_requests(struct asker *a)
     struct store_read *r = NULL;
     int e = 0;
     /* The last read is also that of everything else. */
-    for (int g = CAUSE_GROUPS - 1; g >= 0 && e == 0; g--) {
+    for (int g = FLEET_GROUPS - 1; g >= 0 && e == 0; g--) {
         store_end(a->store, r);
         r = NULL;
-        choice.type = cause_group_type((enum cause_group)g);
+        choice.type = fleet_latency_types[g];
         e = store_begin(a->store, &choice, &r, a->why);
         if (e == 0)
-            e = cause_sums_read(&causes, (enum cause_group)g, a->store, r);
+            e = cause_sums_read(&causes, (enum fleet_group)g, a->store, r);
     }
     cause_sums_sort(&causes);
     if (e == 0)

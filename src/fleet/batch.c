@@ -8,6 +8,9 @@
 
 #include <errno.h>
 
+const char *const fleet_latency_types[FLEET_GROUPS] = {FLEET_LATENCY, FLEET_LATENCY_SLOW,
+                                                       FLEET_LATENCY_TYPICAL};
+
 void batch_release(struct batch *b)
 {
     strpool_release(&b->strings);

@@ -101,13 +101,18 @@ struct fleet_latency {
 /* The finding that something of an upload was not read. */
 #define FLEET_INCOMPLETE "incomplete"
 
-/*
- * The types of samples that say where the latencies of requests went (fleet/reading_causes.h):
- * those of all, of the slowest hundredth of a name in its upload, and of its middle half there.
- */
-#define FLEET_LATENCY "latency"
-#define FLEET_LATENCY_SLOW "latency_slow"
+/* The types of samples that say where the latencies of requests went (fleet/reading_causes.h). */
+#define FLEET_LATENCY         "latency"
+#define FLEET_LATENCY_SLOW    "latency_slow"
 #define FLEET_LATENCY_TYPICAL "latency_typical"
+
+/*
+ * The groups of requests that have these types: all, the slowest hundredth of a name in its upload,
+ * and its middle half there.
+ */
+enum fleet_group { FLEET_ALL, FLEET_SLOW, FLEET_TYPICAL, FLEET_GROUPS };
+
+extern const char *const fleet_latency_types[FLEET_GROUPS];
 
 /* A finding: something that a recording says about its program. */
 struct fleet_finding {

@@ -245,7 +245,7 @@ static int read_plain(struct batch *b, const char *path, const struct fleet_read
     r = sample_requests_load(&requests, b, path, how, why);
     if (r == 0)
         r = translate(b, p, how, &requests);
-    if (r == 0 && p->is_sent)
+    if (r == 0 && p->has_live)
         r = reading_wire_live(b, path, how, why);
     if (r == 0)
         r = vm_figures_read(b, path, p, how, why);

@@ -21,16 +21,13 @@
 
 enum { TYPICAL_LEAST = 10, CAUSES = 3, NAME_MAX_LEN = 1000 };
 
-/* The groups of requests whose latencies are stored; each has a type of its own. */
-enum { ALL, SLOW, TYPICAL, GROUPS };
-
 /*
  * How much a request counts in each group: its weight as a multiple of the mean of its name in the
  * group, so that the sum of all divided by their number is the mean that the recording itself
  * shows. 0: it is not in the group.
  */
 struct shares {
-    double of[GROUPS];
+    double of[FLEET_GROUPS];
 };
 
 struct causes {
@@ -38,7 +35,7 @@ struct causes {
     const struct sample_requests *s;
     struct request_ledger *l;
     struct thread_activities activities;
-    uint32_t types[GROUPS];
+    uint32_t types[FLEET_GROUPS];
     struct shares *shares; /* of each request of the list */
 };
 
@@ -83,7 +80,7 @@ static int add(struct causes *c, const struct request *q, const struct request_p
     const struct shares *shares = &c->shares[q - c->s->requests.list.data];
     int64_t stack = stack_of(c, p, method);
     int r = (int)MIN(stack, 0);
-    for (int i = 0; i < GROUPS && r == 0; i++) {
+    for (int i = 0; i < FLEET_GROUPS && r == 0; i++) {
         struct fleet_sample sample = {.type = c->types[i],
                                       .stack = (uint32_t)stack,
                                       .request = c->s->names.data[q->name],
@@ -114,64 +111,35 @@ static int add_part(struct causes *c, const struct request *q, const struct requ
     return r == 0 && left ? add(c, q, p, method, left, first) : r;
 }
 
-static bool has_causes(const struct causes *c, const struct request *q)
+/* How much a request counts in its group before that is scaled; equal: each counts the same. */
+static double weight_of(const struct causes *c, const struct request *q, bool equal)
 {
-    return q->weight > 0 && fleet_reading_includes(c->s->how, q->end_ns);
+    return !fleet_reading_includes(c->s->how, q->end_ns) ? 0 : equal ? 1 : (double)q->weight;
 }
 
-/* The sum of the weights of those of a name that are in a group, and their number. */
-struct weights {
-    double sum;
-    uint64_t n;
-};
-
-static void set_shares(struct causes *c, int group, const struct weights *weights)
-{
-    const struct requests *requests = &c->s->requests;
-    for (size_t i = 0; i < requests->list.len; i++) {
-        const struct request *q = &requests->list.data[i];
-        const struct weights *w = &weights[q->name];
-        if (has_causes(c, q))
-            c->shares[i].of[group] = (double)q->weight * (double)w->n / w->sum;
-    }
-}
-
-/* Requests stand for different numbers of others. */
-static int share_all(struct causes *c)
-{
-    const struct requests *requests = &c->s->requests;
-    struct weights *weights = calloc(requests->names.len + 1, sizeof(*weights));
-    if (!weights)
-        return -ENOMEM;
-    for (size_t i = 0; i < requests->list.len; i++) {
-        const struct request *q = &requests->list.data[i];
-        if (!has_causes(c, q))
-            continue;
-        weights[q->name].sum += (double)q->weight;
-        weights[q->name].n++;
-    }
-    set_shares(c, ALL, weights);
-    free(weights);
-    return 0;
-}
-
-/*
- * Sets the shares of a group's requests of one name. If equal is true, all have the same share.
- */
-static void share_group(struct causes *c, int group, const uint32_t *list, size_t len, bool equal)
+/* Sets the shares of a group's requests of one name. */
+static void share_group(struct causes *c, enum fleet_group group, const uint32_t *list, size_t len,
+                        bool equal)
 {
     const struct request *requests = c->s->requests.list.data;
-    struct weights w = {0};
+    double sum = 0;
+    uint64_t n = 0;
     for (size_t i = 0; i < len; i++) {
-        if (!fleet_reading_includes(c->s->how, requests[list[i]].end_ns))
-            continue;
-        w.sum += equal ? 1 : (double)requests[list[i]].weight;
-        w.n++;
+        double weight = weight_of(c, &requests[list[i]], equal);
+        sum += weight;
+        n += weight > 0;
     }
-    for (size_t i = 0; i < len && w.sum > 0; i++)
-        if (fleet_reading_includes(c->s->how, requests[list[i]].end_ns))
-            c->shares[list[i]].of[group] =
-                equal ? 1 : (double)requests[list[i]].weight * (double)w.n / w.sum;
+    for (size_t i = 0; i < len && sum > 0; i++)
+        c->shares[list[i]].of[group] = weight_of(c, &requests[list[i]], equal) * (double)n / sum;
+}
+
+static void share_all(struct causes *c)
+{
+    const struct requests *requests = &c->s->requests;
+    for (size_t i = 0; i < requests->names.len; i++) {
+        const struct request_name *n = &requests->names.data[i];
+        share_group(c, FLEET_ALL, requests->by_name.data + n->first, n->count, false);
+    }
 }
 
 static int add_latencies(struct causes *c)
@@ -182,7 +150,7 @@ static int add_latencies(struct causes *c)
     for (size_t i = 0; i < requests->list.len && r == 0; i++) {
         const struct request *q = &requests->list.data[i];
         const struct shares *shares = &c->shares[i];
-        if (shares->of[ALL] + shares->of[SLOW] + shares->of[TYPICAL] <= 0)
+        if (shares->of[FLEET_ALL] + shares->of[FLEET_SLOW] + shares->of[FLEET_TYPICAL] <= 0)
             continue;
         r = request_parts(c->l, q, &parts);
         for (size_t k = 0; k < parts.rows.len && r == 0; k++)
@@ -244,8 +212,8 @@ static int add_groups(struct causes *c, const struct timeline *t)
         }
         if (r < 0)
             break;
-        share_group(c, SLOW, g.slow.data, g.slow.len, g.equal);
-        share_group(c, TYPICAL, g.typical.data, g.typical.len, false);
+        share_group(c, FLEET_SLOW, g.slow.data, g.slow.len, g.equal);
+        share_group(c, FLEET_TYPICAL, g.typical.data, g.typical.len, false);
         bool slow =
             g.typical.len >= TYPICAL_LEAST && g.slow_mean_ns >= SLOW_FACTOR * g.typical_mean_ns;
         for (size_t k = 0; k < MIN(g.causes.len, (size_t)CAUSES) && slow && r == 0; k++)
@@ -258,16 +226,14 @@ static int add_groups(struct causes *c, const struct timeline *t)
 
 int causes_read(struct batch *b, const char *path, const struct sample_requests *s, struct buf *why)
 {
-    static const char *const types[GROUPS] = {FLEET_LATENCY, FLEET_LATENCY_SLOW,
-                                              FLEET_LATENCY_TYPICAL};
     struct causes c = {.b = b, .s = s};
     _cleanup_(timeline_freep) struct timeline *t = NULL;
     if (!s->any || !s->requests.list.len)
         return 0;
     c.shares = calloc(s->requests.list.len, sizeof(*c.shares));
     int r = c.shares ? 0 : -ENOMEM;
-    for (int i = 0; i < GROUPS && r == 0; i++) {
-        int64_t type = batch_type(b, types[i], "nanoseconds");
+    for (int i = 0; i < FLEET_GROUPS && r == 0; i++) {
+        int64_t type = batch_type(b, fleet_latency_types[i], "nanoseconds");
         c.types[i] = (uint32_t)type;
         r = (int)MIN(type, 0);
     }
@@ -276,10 +242,10 @@ int causes_read(struct batch *b, const char *path, const struct sample_requests 
         r = timeline_read(&t, path, UINT64_MAX, NULL, why);
     if (r == 0)
         r = request_ledger_new(&c.l, &s->requests, t);
-    if (r == 0)
-        r = share_all(&c);
-    if (r == 0)
+    if (r == 0) {
+        share_all(&c);
         r = add_groups(&c, t);
+    }
     if (r == 0)
         r = add_latencies(&c);
     free(c.shares);

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -120,28 +119,13 @@ static int first_chunk(struct jfr_writer *w)
 
 /* ---- open and release ---- */
 
-/*
- * Whether a VM writes this ring: it has a lock on the file. A file system without locks does not
- * say so.
- */
-static bool is_in_use(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    bool in_use = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
-    if (fd >= 0)
-        close(fd);
-    return in_use;
-}
-
-static int create_file(const char *path, bool ring)
+static int create_file(const char *path)
 {
     struct stat st;
     if (!lstat(path, &st) && S_ISLNK(st.st_mode) && stat(path, &st))
         st.st_mode = S_IFREG; /* a dangling link is replaced */
     else if (!stat(path, &st) && !S_ISREG(st.st_mode))
         return S_ISDIR(st.st_mode) ? -EISDIR : -EINVAL;
-    if (ring && is_in_use(path))
-        return -EBUSY;
     if (unlink(path) && errno != ENOENT)
         return -errno;
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -218,7 +202,7 @@ int jfr_writer_open(struct jfr_writer **ret, const char *path,
     int error = writer_init(w, options ? options : &defaults);
     bool ring = w->options.ring_bytes != 0;
     if (!error) {
-        w->fd = path ? create_file(path, ring) : ring ? memory_file() : -EINVAL;
+        w->fd = path ? create_file(path) : ring ? memory_file() : -EINVAL;
         error = w->fd < 0 ? w->fd : ring ? ring_create(w) : 0;
         if (!error)
             error = ring ? ring_begin(w) : first_chunk(w);
@@ -245,12 +229,15 @@ void update_fully(struct jfr_writer *w)
 
 static int rotate(struct jfr_writer *w);
 
-bool jfr_writer_is_cut(struct jfr_writer *w)
+/* Returns whether the file still has all that was allocated in it. */
+static bool is_whole(const struct jfr_writer *w)
 {
     struct stat st;
-    uint64_t end = atomic_load(&w->bytes);
-    if (!atomic_load(&w->closed) && fstat(w->fd, &st) == 0 && (uint64_t)st.st_size < end)
-        atomic_store(&w->lost, true);
+    return fstat(w->fd, &st) < 0 || (uint64_t)st.st_size >= atomic_load(&w->bytes);
+}
+
+bool jfr_writer_is_cut(const struct jfr_writer *w)
+{
     return atomic_load(&w->lost);
 }
 
@@ -258,7 +245,9 @@ static int do_work(struct jfr_writer *w)
 {
     if (atomic_load(&w->closed))
         return -EBADF;
-    if (jfr_writer_is_cut(w))
+    if (!is_whole(w))
+        atomic_store(&w->lost, true);
+    if (atomic_load(&w->lost))
         return -ESTALE;
     int ret = region_grow(w, 4 * w->n_slots);
     region_prefault(w);

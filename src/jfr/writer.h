@@ -142,7 +142,7 @@ int jfr_writer_flush(struct jfr_writer *w);
  * whatever is written afterwards; this harms nobody if memory_guard_init was called. Work returns
  * -ESTALE.
  */
-bool jfr_writer_is_cut(struct jfr_writer *w);
+bool jfr_writer_is_cut(const struct jfr_writer *w);
 /* Ends the chunk and starts the next one. No event is lost while other threads keep writing. */
 int jfr_writer_rotate(struct jfr_writer *w);
 /*

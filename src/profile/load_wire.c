@@ -136,13 +136,12 @@ static struct reading reading_of(const struct wire_batch *b, const struct wire_p
                 : (struct reading){metrics[m.metric], MAX(m.count, UINT64_C(1))};
 }
 
-/* Returns whether a batch has allocations; live objects are read in their place if it has none. */
-static bool has_allocations(const struct wire_batch *b)
+static bool has_metric(const struct wire_batch *b, enum wire_metric metric)
 {
     for (size_t i = 0; i < b->profiles.len; i++) {
         const struct wire_profile *p = &b->profiles.data[i];
         for (uint32_t t = 0; t < p->types.len; t++)
-            if (wire_meaning(b, p, t).metric == WIRE_ALLOC_BYTES)
+            if (wire_meaning(b, p, t).metric == metric)
                 return true;
     }
     return false;
@@ -205,7 +204,8 @@ static int add_profile(struct filling *f, const struct wire_profile *p, bool all
 static int fill(struct filling *f, const char *unknown)
 {
     struct profile *to = f->l->profile;
-    bool any = false, allocations = has_allocations(f->b);
+    /* Live objects are read in the place of allocations if there are none. */
+    bool any = false, allocations = has_metric(f->b, WIRE_ALLOC_BYTES);
     int r = vec_extend(&f->frames, f->b->frames.len);
     if (r == 0)
         r = vec_extend(&f->nodes, f->b->nodes.len);
@@ -220,6 +220,7 @@ static int fill(struct filling *f, const char *unknown)
     to->start_epoch_ns = f->start_ns;
     to->is_sent = true;
     to->only_live = !allocations;
+    to->has_live = has_metric(f->b, WIRE_LIVE_BYTES) || has_metric(f->b, WIRE_LIVE_OBJECTS);
     for (size_t i = 0; r == 0 && i < f->b->profiles.len; i++) {
         const struct wire_profile *p = &f->b->profiles.data[i];
         uint64_t begin = p->start_ns > f->start_ns ? p->start_ns - f->start_ns : 0;

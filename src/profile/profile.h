@@ -237,6 +237,7 @@ struct profile {
     /* Names of the requests in which samples of pprof and OTLP were taken, as such samples say. */
     VEC(uint32_t) requests;
     bool is_sent;   /* pprof or OTLP */
+    bool has_live;  /* such a profile has live bytes or objects */
     bool only_live; /* such a profile has live bytes alone, which are read as allocated ones */
     struct map method_index, frame_index, thread_index;
     /*

@@ -142,9 +142,11 @@ int out_open(struct out *ret, const struct options *o, struct buf *why)
     if (!ret->path)
         return -ENOMEM;
     ret->opened_ns = now_ns();
-    r = ret->format->events ? recording_begin(&ret->jfr, memory ? NULL : path, o)
-                            : open_hprof(ret, o);
-    if (r == 0 && option_always(o) && !memory)
+    bool ring = option_always(o) && !memory;
+    r = ring && ring_is_held(path) ? -EBUSY
+        : ret->format->events      ? recording_begin(&ret->jfr, memory ? NULL : path, o)
+                                   : open_hprof(ret, o);
+    if (r == 0 && ring)
         ring_hold(jfr_writer_descriptor(ret->jfr));
     if (r < 0) {
         struct stat st;

@@ -5,6 +5,7 @@
 #include "options/rings.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,6 +20,18 @@ void ring_hold(int fd)
 {
     /* A file system without locks leaves the ring as one that ended, which is then the newest. */
     (void)!flock(fd, LOCK_EX | LOCK_NB);
+}
+
+/* Returns whether a VM writes an open ring. A file system without locks does not show that. */
+static bool is_held(int fd)
+{
+    return flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+}
+
+bool ring_is_held(const char *path)
+{
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    return fd >= 0 && is_held(fd);
 }
 
 static bool is_named_so(const char *name)

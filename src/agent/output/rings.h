@@ -5,7 +5,11 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 /* Marks an open ring as being written, until its descriptor is closed. */
 void ring_hold(int fd);
+/* Returns whether a VM writes the ring with this name; it may be the calling one. */
+bool ring_is_held(const char *path);
 /* Removes all but the newest rings of this user in a folder that no VM writes any more. */
 void rings_tidy(const char *folder);

@@ -289,26 +289,13 @@ static void print_most(struct json_object *causes)
     printf("  %-16s", text);
 }
 
-/*
- * What the slow requests have more of than the typical ones, in the mean: "lock +61 ms". "-" where
- * they are not much slower.
- */
-static void print_why_slow(struct json_object *r)
+/* What the slow requests have more of than the typical ones: "lock +61 ms". */
+static void print_why_slow(struct json_object *why)
 {
-    uint64_t slow = number_at(at(r, "slow"), "mean_ns"), more = 0;
-    uint64_t typical = number_at(at(r, "typical"), "mean_ns");
-    struct json_object *causes = at(r, "causes"), *why = NULL;
     char text[64] = "-", ns[24];
-    for (size_t i = 0; i < length(causes) && typical && slow >= 2 * typical; i++) {
-        struct json_object *c = json_object_array_get_idx(causes, i);
-        uint64_t with = number_at(c, "slow_ns"), usual = number_at(c, "typical_ns");
-        if (with > usual + more) {
-            more = with - usual;
-            why = c;
-        }
-    }
     if (why)
-        snprintf(text, sizeof(text), "%s +%s", text_at(why, "cause"), format_duration(ns, more));
+        snprintf(text, sizeof(text), "%s +%s", text_at(why, "cause"),
+                 format_duration(ns, number_at(why, "more_ns")));
     printf("  %-18s", text);
 }
 
@@ -337,7 +324,7 @@ static void print_requests(struct json_object *root, size_t limit)
                                 ? "< 1 us"
                                 : format_duration(shown, number_at(r, keys[k])));
         print_most(at(r, "causes"));
-        print_why_slow(r);
+        print_why_slow(at(r, "why_slow"));
         with += number_at(r, "with_causes");
         without += number_at(r, "without_causes");
         printf("  %s %s\n", text_at(r, "service"), text_at(r, "request"));

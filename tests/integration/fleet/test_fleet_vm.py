@@ -100,6 +100,9 @@ def test_causes_of_requests_are_those_of_the_recording(jdk, tmp_path, store):
             for group in ("slow", "typical"):
                 parts = sum(x[f"{group}_ns"] for x in row["causes"])
                 assert abs(parts - row[group]["mean_ns"]) <= len(row["causes"]), (name, group, row)
+            most = max(row["causes"], key=lambda x: x["slow_ns"] - x["typical_ns"])
+            why = {"cause": most["cause"], "more_ns": most["slow_ns"] - most["typical_ns"]}
+            assert row["why_slow"] == (why if row["slow"]["mean_ns"] >= 2 * row["typical"]["mean_ns"] > 0 else None), row
         [wait] = [x for x in rows["GET /lock"]["causes"] if x["cause"] == "lock"]
         assert (wait["where"][0]["object"], wait["where"][0]["method"]) == ("RequestCauses$Store", "RequestCauses$Store.read")
         # The same as stacks; the samples are the requests.

@@ -124,6 +124,7 @@ export interface RequestRow {
   causes: { cause: string; ns: number; share: number; slow_ns: number; typical_ns: number }[]; // the largest first
   slow: { count: number; mean_ns: number }; // the slowest hundredth in each upload
   typical: { count: number; mean_ns: number }; // the middle half
+  why_slow: { cause: string; more_ns: number } | null; // what the slow ones have more of
   histogram: [number, number][]; // least latency of a bucket in ns, and how many requests are in it
 }
 

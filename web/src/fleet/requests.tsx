@@ -57,12 +57,8 @@ function useHeat(state: State, from: number, to: number): Heat & { requests: num
 /** What most of the latency went into. */
 const most = (r: RequestRow) => (r.causes.length ? `${r.causes[0].cause} ${percent(r.causes[0].share, 1)}` : "");
 
-/** What the slow requests have more of than the typical ones, if they take at least twice as long. */
-function whySlow(r: RequestRow) {
-  if (!r.typical.mean_ns || r.slow.mean_ns < 2 * r.typical.mean_ns) return "";
-  const why = r.causes.reduce((a, b) => (b.slow_ns - b.typical_ns > a.slow_ns - a.typical_ns ? b : a));
-  return `${why.cause} +${duration(why.slow_ns - why.typical_ns)}`;
-}
+/** What the slow requests have more of than the typical ones. */
+const whySlow = (r: RequestRow) => (r.why_slow ? `${r.why_slow.cause} +${duration(r.why_slow.more_ns)}` : "");
 
 /** Those slow requests whose recordings can be fetched. */
 function Slowest({ rows }: { rows: SlowRow[] }) {

@@ -267,20 +267,18 @@ static void add_to_mean(double *mean, double value)
 
 static void check(uint64_t now)
 {
-    struct own_cost all, second;
+    struct own_cost all;
     own_cost_read(&all);
-    second = all;
     uint64_t process = all.process_ns - budget.before.process_ns;
     budget.cost_ns = 0;
+    budget.checks++;
     for (int i = 0; i < OWN_PARTS; i++) {
-        second.parts[i] -= MIN(budget.before.parts[i], all.parts[i]);
-        budget.cost_ns += second.parts[i];
+        uint64_t ns = all.parts[i] - MIN(budget.before.parts[i], all.parts[i]);
+        budget.cost_ns += ns;
+        add_to_mean(&budget.part_means[i], (double)ns);
     }
     uint64_t least = (now - budget.checked_ns) * LEAST_CPU / 100;
     budget.allowed_ns = (uint64_t)(budget.share * (double)MAX(process, least));
-    budget.checks++;
-    for (int i = 0; i < OWN_PARTS; i++)
-        add_to_mean(&budget.part_means[i], (double)second.parts[i]);
     for (int i = 0; i < COST_CALLBACKS; i++) {
         uint64_t measured = atomic_load(&budget_measured[i]);
         add_to_mean(&budget.call_means[i],
