@@ -33,8 +33,8 @@ static int add(struct table *t, const struct timeline *tl, const struct holds *h
     const struct tl_hold *h = &holds->slots[number];
     uint32_t stack = holds->side[number].stack;
     const struct tl_stack *s = stack == TL_NONE ? NULL : &tl->stacks[stack];
-    uint32_t class = tl->objects[tl_hold_object(h)].class,
-             method = s && s->len ? tl->frames[s->first].method : TL_NONE;
+    uint32_t class = tl->objects[tl_hold_object(h)].class;
+    uint32_t method = s && s->len ? tl->frames[s->first].method : TL_NONE;
     uint64_t ns = h->end - h->start;
     bool added;
     uint64_t *slot = map_at(&t->rows, (uint64_t) class << 32 | method, t->out->rows.len, &added);

@@ -270,8 +270,8 @@ static void scan_stack(struct collector *c, const struct tl_node *n)
  */
 static uint32_t acquisition(const struct collector *c, uint32_t i, uint32_t object)
 {
-    uint32_t had = tl_node(c->t, i).prev,
-             waited = had == TL_NONE ? TL_NONE : tl_node(c->t, had).prev;
+    uint32_t had = tl_node(c->t, i).prev;
+    uint32_t waited = had == TL_NONE ? TL_NONE : tl_node(c->t, had).prev;
     if (waited == TL_NONE || tl_node(c->t, had).kind != TL_RUN ||
         !(tl_node(c->t, waited).flags & TL_BLOCKED))
         return i;
@@ -422,7 +422,8 @@ static int ends_settle(const struct collector *c)
     enum { ALONE = 1 << 12 };
 
     struct map medians = {0};
-    size_t n = c->chunk_own.len, half = n > ALONE ? n / 2 : 0;
+    size_t n = c->chunk_own.len;
+    size_t half = n > ALONE ? n / 2 : 0;
     struct settling parts[2] = {{c, &medians, 0, half}, {c, &medians, half, n}};
     int r = c->medians ? lengths(c, &medians) : 0;
     if (r == 0)

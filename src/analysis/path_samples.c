@@ -122,7 +122,8 @@ static uint32_t *runs_of(const struct critical_path *p)
 {
     uint32_t *run = calloc(p->segments.len + 1, sizeof(*run)), n = 0;
     for (size_t i = 0; run && i < p->segments.len; i++) {
-        const struct path_segment *s = &p->segments.data[i], *before = i ? s - 1 : NULL;
+        const struct path_segment *s = &p->segments.data[i];
+        const struct path_segment *before = i ? s - 1 : NULL;
         bool same = before && before->thread == s->thread && is_run(before) && is_run(s) &&
                     s->edge == TL_NO_EDGE;
         run[i] = same ? n - 1 : n++;

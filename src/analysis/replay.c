@@ -124,8 +124,8 @@ static const struct tl_hold *lock_waited_for(const struct simulation *s, uint32_
 static bool must_wait(const struct simulation *s, uint32_t n)
 {
     const struct tl_hold *h = lock_found_free(s, n);
-    uint32_t owner = h ? s->owner[tl_hold_object(h)] : 0,
-             by = owner ? s->holds.links[owner - 1].acquire : TL_NONE;
+    uint32_t owner = h ? s->owner[tl_hold_object(h)] : 0;
+    uint32_t by = owner ? s->holds.links[owner - 1].acquire : TL_NONE;
     return by != TL_NONE && s->holds.slots[owner - 1].flags & HOLD_EXACT &&
            tl_node(s->t, by).thread != tl_node(s->t, n).thread;
 }

@@ -88,7 +88,8 @@ static int shorten(const struct timeline *t, const struct holds *h, uint8_t **re
                    uint64_t **ret_first)
 {
     uint64_t *first = firsts(t, h);
-    uint8_t *bytes = first ? malloc(first[t->n_threads] + 1) : NULL, *to = bytes;
+    uint8_t *bytes = first ? malloc(first[t->n_threads] + 1) : NULL;
+    uint8_t *to = bytes;
     if (!bytes) {
         free(first);
         return -ENOMEM;
@@ -298,8 +299,8 @@ static void take_in(struct sections *s, struct section_lane *lane, uint64_t star
         const uint64_t lengths[HOLD_ENDS] = {[HOLD_ENDS_LIKELY] = h.length,
                                              [HOLD_ENDS_AT_ONCE] = h.inferred ? 0 : h.length,
                                              [HOLD_ENDS_LATE] = h.most};
-        uint64_t length = lengths[s->ends],
-                 over = length < UINT64_MAX - h.start ? h.start + length : UINT64_MAX;
+        uint64_t length = lengths[s->ends];
+        uint64_t over = length < UINT64_MAX - h.start ? h.start + length : UINT64_MAX;
         if (over <= start || h.object >= s->t->n_objects || !s->wanted[h.object])
             continue;
         if (lane->open.len == lane->open.cap)

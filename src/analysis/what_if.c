@@ -519,7 +519,8 @@ static int widen(const struct timeline *t, const struct path_options *o, struct 
     for (size_t i = 0; result == 0 && i < ARRAY_SIZE(ends); i++)
         result = vec_push(&p.path.segments, ends[i]);
     for (size_t i = 0; result == 0 && i < ARRAY_SIZE(other); i++) {
-        size_t all = t->n_nodes + 1, some = replay_arbitrates(t) ? all : MIN(all, KEPT_TIMES);
+        size_t all = t->n_nodes + 1;
+        size_t some = replay_arbitrates(t) ? all : MIN(all, KEPT_TIMES);
         uint64_t kept = 0;
         a->ends_ns[i] = a->answer;
         if ((double)unsure[i] * fabs(1 - factor) <= (double)a->before / 1000)

@@ -64,7 +64,8 @@ static size_t cut_number(char *name, size_t len, const char *word, bool mark)
     if (!at)
         return len;
     at += strlen(word);
-    size_t skip = mark && at < end && *at == '$' ? 1 : 0, n = digits(at + skip, end, false);
+    size_t skip = mark && at < end && *at == '$' ? 1 : 0;
+    size_t n = digits(at + skip, end, false);
     return n && skip == mark && is_end(at + skip + n, end)
                ? cut(name, len, (size_t)(at - name), skip + n)
                : len;
@@ -183,7 +184,8 @@ bool generated_name_is_proxy(const char *name, size_t len)
 void generated_target_implements(struct generated_target *t, struct str interface)
 {
     const char *slash = memrchr(interface.data, '/', interface.len);
-    size_t skip = slash ? (size_t)(slash + 1 - interface.data) : 0, used = strlen(t->text);
+    size_t skip = slash ? (size_t)(slash + 1 - interface.data) : 0;
+    size_t used = strlen(t->text);
     snprintf(t->text + used, sizeof(t->text) - used, "%s%.*s", used ? "," : "",
              (int)(interface.len - skip), interface.data + skip);
 }

@@ -314,7 +314,9 @@ int edit_catch_all(struct edit *e, const struct buf *code, unsigned stack)
     struct edit_private *p = e->p;
     if (code->len == 0 || code->data[code->len - 1] != OP_ATHROW)
         return -EINVAL;
-    uint32_t before = p->catch_all ? p->catch_len - 1 : 0, at = (uint32_t)p->inserted.len, unused;
+    uint32_t before = p->catch_all ? p->catch_len - 1 : 0;
+    uint32_t at = (uint32_t)p->inserted.len;
+    uint32_t unused;
     uint8_t *copy = before ? buf_add(&p->inserted, before) : NULL;
     if (copy)
         memcpy(copy, p->inserted.data + p->catch_at, before);

@@ -61,7 +61,8 @@ static const char *append(const char **list, const char *text)
         char bytes[];
     } * all;
 
-    size_t before = *list ? strlen(*list) + 1 : 0, n = strlen(text);
+    size_t before = *list ? strlen(*list) + 1 : 0;
+    size_t n = strlen(text);
     struct text *t = n ? malloc(sizeof(*t) + before + n + 1) : NULL;
     if (!t)
         return n ? "no memory" : "empty";

@@ -68,7 +68,8 @@ static void manual_examples(const char *examples)
     for (const char *line = examples; *line; line += strcspn(line, "\n"), line += *line == '\n') {
         size_t n = strcspn(line, "\n"), start = strspn(line, " ");
         const char *gap = start < FAR ? memmem(line + start, n - start, "  ", 2) : NULL;
-        size_t end = gap ? (size_t)(gap - line) : n, rest = end + strspn(line + end, " ");
+        size_t end = gap ? (size_t)(gap - line) : n;
+        size_t rest = end + strspn(line + end, " ");
         char text[512];
         if (start >= FAR)
             fputs("\t", stdout);

@@ -381,8 +381,8 @@ static int fetch_dumps(const struct vm *vm, const char *path, const char *to)
 {
     static const char *const ends[] = {".hprof", ".oom.hprof"};
     const char *point = strrchr(to, '.'), *slash = strrchr(to, '/');
-    int stem = (int)(point && (!slash || point > slash) ? point - to : (long)strlen(to)),
-        status = 0;
+    int stem = (int)(point && (!slash || point > slash) ? point - to : (long)strlen(to));
+    int status = 0;
     for (size_t i = 0; i < ARRAY_SIZE(ends); i++) {
         char from[PATH_MAX], copy[PATH_MAX];
         _cleanup_(buf_release) struct buf why = BUF(4096);

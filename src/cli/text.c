@@ -67,8 +67,9 @@ size_t text_width(const char *s, size_t len)
 /* Appends as much as fits into one row, then how many columns are missing. Returns the columns. */
 static size_t put_limited(struct buf *b, const char *s, size_t len)
 {
-    size_t used = text_put(b, s, len, TEXT_COLUMNS),
-           all = len > TEXT_COLUMNS ? text_width(s, len) : used, at = b->len;
+    size_t used = text_put(b, s, len, TEXT_COLUMNS);
+    size_t all = len > TEXT_COLUMNS ? text_width(s, len) : used;
+    size_t at = b->len;
     if (all > used)
         buf_printf(b, "... (%zu more)", all - used);
     return used + b->len - at;
@@ -169,7 +170,8 @@ static void put_text(struct buf *b, const struct directive *d, const char *s)
 {
     if (!s)
         s = "(null)";
-    size_t len = d->bytes ? strnlen(s, (size_t)d->precision) : strlen(s), at = b->len;
+    size_t len = d->bytes ? strnlen(s, (size_t)d->precision) : strlen(s);
+    size_t at = b->len;
     size_t wanted = d->width > 0 ? (size_t)d->width : 0;
     size_t used = d->bytes || d->precision < 0 ? put_limited(b, s, len)
                                                : text_put(b, s, len, (size_t)d->precision);
@@ -273,9 +275,8 @@ static const char *put_java_type(struct buf *b, const char *p)
                                         "long",    "float", "double", "void"};
     size_t dimensions = strspn(p, "[");
     p += dimensions;
-    const char *code = *p ? strchr(codes, *p) : NULL, *end = *p == 'L' ? strchr(p, ';')
-                                                             : code    ? p
-                                                                       : NULL;
+    const char *code = *p ? strchr(codes, *p) : NULL;
+    const char *end = *p == 'L' ? strchr(p, ';') : code ? p : NULL;
     if (!end)
         return NULL;
     if (code)

@@ -207,7 +207,8 @@ static bool is_part_of(const char *part, const char *name)
     const char *dots = strstr(part, "..");
     if (strncmp(name, part, n) == 0)
         return true;
-    size_t head = dots ? (size_t)(dots - part) : 0, tail = dots ? n - head - 2 : 0;
+    size_t head = dots ? (size_t)(dots - part) : 0;
+    size_t tail = dots ? n - head - 2 : 0;
     return dots && len >= n && strncmp(name, part, head) == 0 &&
            strcmp(name + len - tail, dots + 2) == 0;
 }

@@ -60,7 +60,8 @@ static int rank_nodes(const struct profile_view *v, struct ranked **ret, size_t 
             calls[c->node] += c->calls;
     }
     for (size_t i = 0; i < p->nodes.len; i++) {
-        uint64_t count = exact ? calls[i] : v->self[i], self = v->self[i] < least ? 0 : v->self[i];
+        uint64_t count = exact ? calls[i] : v->self[i];
+        uint64_t self = v->self[i] < least ? 0 : v->self[i];
         if ((self || count) && vec_push(&list, ((struct ranked){self, count, (uint32_t)i})) < 0) {
             vec_release(&list);
             return -ENOMEM;

@@ -220,8 +220,8 @@ static void set_span(const struct selecting *s, uint8_t *head)
     if (!f->from_ns && !f->to_ns)
         return;
     uint64_t whole = (uint64_t)MAX(s->end_ns - s->start_ns, 0);
-    int64_t first = s->start_ns + (int64_t)MIN(f->from_ns, whole),
-            last = f->to_ns ? s->start_ns + (int64_t)MIN(f->to_ns, whole) : s->end_ns;
+    int64_t first = s->start_ns + (int64_t)MIN(f->from_ns, whole);
+    int64_t last = f->to_ns ? s->start_ns + (int64_t)MIN(f->to_ns, whole) : s->end_ns;
     int64_t start = (int64_t)big_endian(head + HEAD_START),
             duration = (int64_t)big_endian(head + HEAD_DURATION);
     /* The header of a recorder that was killed has no duration. */

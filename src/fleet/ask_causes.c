@@ -99,8 +99,8 @@ static int by_time(const void *left, const void *right)
 /* -1, 0 or 1: whether the service and the request of a row come before, are, or come after two. */
 static int place_of(const struct cause_sum *row, uint32_t service, uint32_t request)
 {
-    uint32_t x = row->service == service ? row->request : row->service,
-             y = row->service == service ? request : service;
+    uint32_t x = row->service == service ? row->request : row->service;
+    uint32_t y = row->service == service ? request : service;
     return (x > y) - (x < y);
 }
 

@@ -123,7 +123,8 @@ static void slow_requests_release(struct slow_requests *s)
 /* Cuts off the next word. NULL if there is none. */
 static char *next_word(char **rest)
 {
-    char *word = *rest, *space = word ? strchr(word, ' ') : NULL;
+    char *word = *rest;
+    char *space = word ? strchr(word, ' ') : NULL;
     *rest = space ? space + 1 : NULL;
     if (space)
         *space = 0;

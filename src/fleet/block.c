@@ -86,7 +86,9 @@ int fleet_block_read(struct fleet_entries *to, const void *bytes, size_t len)
     struct cursor c = cursor_of(bytes, len);
     size_t start = to->list.len;
     uint8_t flags = cursor_u8(&c);
-    uint64_t n = cursor_varint(&c), unit = flags & HAS_WEIGHTS ? 0 : cursor_varint(&c), before = 0;
+    uint64_t n = cursor_varint(&c);
+    uint64_t unit = flags & HAS_WEIGHTS ? 0 : cursor_varint(&c);
+    uint64_t before = 0;
     if (c.failed || flags & ~KNOWN_FLAGS || n > cursor_left(&c))
         return -EBADMSG;
     int r = vec_extend(&to->list, n);

@@ -178,7 +178,8 @@ static int drop_listed(struct clickhouse_store *s, const char *host, const char 
 {
     _cleanup_(buf_release) struct buf list = BUF(1 << 20), sql = BUF(4096);
     int r = run_on(s, host, s->database, select, NULL, &list, why);
-    char *rest = r == 0 && list.len ? (char *)(uintptr_t)buf_str(&list) : NULL, *line;
+    char *rest = r == 0 && list.len ? (char *)(uintptr_t)buf_str(&list) : NULL;
+    char *line;
     while (r == 0 && (line = strsep(&rest, "\n"))) {
         if (!*line || line[strspn(line, "0123456789")])
             continue;

@@ -144,7 +144,8 @@ static int on_block(void *context, const struct store_block *b)
     for (size_t i = 0; i < b->entries->list.len && e == 0; i++) {
         const struct fleet_entry *entry = &b->entries->list.data[i];
         double value = (double)(c->weights ? entry->weight : entry->count);
-        uint64_t list = 0, read = sum_is_read(b) ? entry->weight : 0;
+        uint64_t list = 0;
+        uint64_t read = sum_is_read(b) ? entry->weight : 0;
         e = methods_of_stack(c, entry->stack, &list);
         for (uint64_t k = 0; k < (list & UINT32_MAX) && e == 0; k++) {
             uint32_t number = c->lists.data[(list >> 32) + k];

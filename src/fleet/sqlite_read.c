@@ -82,7 +82,8 @@ static int read_series(struct store_read *r)
                        r->why);
     _cleanup_(sqlite_finish) sqlite3_stmt *labels = sqlite_prepare(
         r->db, "SELECT key, value FROM label WHERE series = ?1 ORDER BY key", r->why);
-    int e = s && labels ? 0 : read_failed(r), step = SQLITE_DONE;
+    int e = s && labels ? 0 : read_failed(r);
+    int step = SQLITE_DONE;
     while (e == 0 && (step = sqlite3_step(s)) == SQLITE_ROW)
         e = add_series(r, s, labels);
     return e == 0 && step != SQLITE_DONE ? read_failed(r) : e;
@@ -272,7 +273,8 @@ int sqlite_read_blocks(struct store_read *r, bool entries,
 {
     _cleanup_(sqlite_finish) sqlite3_stmt *types =
         sqlite_prepare(r->db, "SELECT id, name, unit FROM type ORDER BY name, unit, id", r->why);
-    int e = types ? 0 : read_failed(r), step = SQLITE_DONE;
+    int e = types ? 0 : read_failed(r);
+    int step = SQLITE_DONE;
     while (e == 0 && (step = sqlite3_step(types)) == SQLITE_ROW) {
         struct store_block b = {.type = (const char *)sqlite3_column_text(types, 1),
                                 .unit = (const char *)sqlite3_column_text(types, 2)};
@@ -348,7 +350,8 @@ int sqlite_read_findings(struct store_read *r, int (*visit)(void *, const struct
                        "SELECT start, series, kind, text, count, weight_ns FROM finding"
                        " WHERE start >= ?1 AND start < ?2 ORDER BY start, id",
                        r->why);
-    int e = s ? 0 : read_failed(r), step = SQLITE_DONE;
+    int e = s ? 0 : read_failed(r);
+    int step = SQLITE_DONE;
     if (e == 0) {
         sqlite3_bind_int64(s, 1, r->choice->from_s);
         sqlite3_bind_int64(s, 2, r->choice->to_s ? r->choice->to_s : INT64_MAX);

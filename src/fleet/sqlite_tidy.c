@@ -58,7 +58,8 @@ static int remove_others(struct sqlite_store *s, const struct map *used, struct 
         sqlite_prepare(s->db, "SELECT id FROM frame", why);
     _cleanup_(sqlite_finish) sqlite3_stmt *remove =
         sqlite_prepare(s->db, "DELETE FROM frame WHERE id = ?1", why);
-    int r = frames && remove ? 0 : sqlite_failed(s->db, why), step = SQLITE_DONE;
+    int r = frames && remove ? 0 : sqlite_failed(s->db, why);
+    int step = SQLITE_DONE;
     while (r == 0 && (step = sqlite3_step(frames)) == SQLITE_ROW) {
         int64_t id = sqlite3_column_int64(frames, 0);
         if (map_get(used, (uint64_t)id))
@@ -76,7 +77,8 @@ static int tidy_frames(struct sqlite_store *s, struct buf *why)
     struct map used = {0};
     _cleanup_(sqlite_finish) sqlite3_stmt *stacks =
         sqlite_prepare(s->db, "SELECT frames FROM stack", why);
-    int r = stacks ? 0 : sqlite_failed(s->db, why), step = SQLITE_DONE;
+    int r = stacks ? 0 : sqlite_failed(s->db, why);
+    int step = SQLITE_DONE;
     while (r == 0 && (step = sqlite3_step(stacks)) == SQLITE_ROW)
         r = mark_frames(&used, stacks);
     if (r == 0 && step != SQLITE_DONE)

@@ -89,7 +89,8 @@ int store_spans(const struct fleet_choice *choice, const int64_t removed_until_s
 {
     /* Far enough for every time that a store holds, and a multiple of all resolutions. */
     const int64_t end = fleet_floor(INT64_MAX / 4, HOUR);
-    int64_t from = MAX(choice->from_s, -end), to = choice->to_s ? MIN(choice->to_s, end) : end;
+    int64_t from = MAX(choice->from_s, -end);
+    int64_t to = choice->to_s ? MIN(choice->to_s, end) : end;
     int coarsest = STORE_RESOLUTIONS - 1, n = 0;
     while (coarsest && choice->step_s && store_resolution_s[coarsest] > choice->step_s)
         coarsest--;

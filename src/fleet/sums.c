@@ -132,7 +132,8 @@ static int add_stack(struct ranking *k, uint64_t stack, struct sum sum)
 
 static int compare_parts(struct sum a, struct sum b, bool weights)
 {
-    uint64_t x = weights ? a.weight : a.samples, y = weights ? b.weight : b.samples;
+    uint64_t x = weights ? a.weight : a.samples;
+    uint64_t y = weights ? b.weight : b.samples;
     return (x < y) - (x > y);
 }
 

@@ -221,7 +221,8 @@ static int find_paths(struct build *b)
 {
     const uint64_t n = b->ids.count;
     const bool wide = b->wide;
-    void *path = heap_index_at(b->f, HEAP_PATH), *queue = heap_memory((n + 1) * (wide ? 8 : 4));
+    void *path = heap_index_at(b->f, HEAP_PATH);
+    void *queue = heap_memory((n + 1) * (wide ? 8 : 4));
     uint8_t *weak_path = heap_index_at(b->f, HEAP_PATH_WEAK);
     uint64_t head = 0, tail = 0, scan = 0, target;
     if (!queue)
@@ -305,8 +306,8 @@ static int size_slice(void *ctx, unsigned thread, uint64_t slice)
     const uint32_t *shallow = heap_index_at(b->f, HEAP_RETAINED); /* unless sizes_wide */
     uint64_t end = MIN((slice + 1) * SLICE, b->ids.count);
     for (uint64_t i = slice * SLICE; i < end; i++) {
-        uint64_t v = dominators_get(number, i, b->wide),
-                 ahead = i + AHEAD < end ? dominators_get(number, i + AHEAD, b->wide) : 0;
+        uint64_t v = dominators_get(number, i, b->wide);
+        uint64_t ahead = i + AHEAD < end ? dominators_get(number, i + AHEAD, b->wide) : 0;
         __builtin_prefetch((uint8_t *)b->sizes + ahead * (b->sizes_wide ? 8 : 4), 1);
         __builtin_prefetch((uint8_t *)b->vertex + ahead * (b->wide ? 8 : 4), 1);
         if (!v)
@@ -325,8 +326,8 @@ static int output_slice(void *ctx, unsigned thread, uint64_t slice)
     const struct heap_index_header *h = &b->f->header;
     uint64_t end = MIN((slice + 1) * SLICE, b->ids.count);
     for (uint64_t i = slice * SLICE; i < end; i++) {
-        uint64_t v = dominators_get(idom, i, b->wide),
-                 ahead = i + AHEAD < end ? dominators_get(idom, i + AHEAD, b->wide) : 0;
+        uint64_t v = dominators_get(idom, i, b->wide);
+        uint64_t ahead = i + AHEAD < end ? dominators_get(idom, i + AHEAD, b->wide) : 0;
         __builtin_prefetch((const uint8_t *)b->sizes + ahead * (b->sizes_wide ? 8 : 4));
         __builtin_prefetch((const uint8_t *)b->dom.idom + ahead * (b->wide ? 8 : 4));
         uint64_t over = v ? dominators_get(b->dom.idom, v, b->wide) : 0;

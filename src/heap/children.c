@@ -104,11 +104,13 @@ static int sort_slice(void *ctx, unsigned thread, uint64_t slice)
     struct order *o = ctx;
     const struct heap_index_file *f = o->f;
     const bool wide = f->header.wide, retained_wide = f->header.retained_wide;
-    const uint64_t width = wide ? 8 : 4, end = MIN((slice + 1) * SLICE, f->header.n + 1);
+    const uint64_t width = wide ? 8 : 4;
+    const uint64_t end = MIN((slice + 1) * SLICE, f->header.n + 1);
     const void *retained = heap_index_at(f, HEAP_RETAINED);
     uint8_t *children = heap_index_at(f, HEAP_CHILDREN);
-    uint64_t from = slice ? dominators_get(o->ends, slice * SLICE - 1, wide) : 0, fetched = from,
-             last = dominators_get(o->ends, end - 1, wide);
+    uint64_t from = slice ? dominators_get(o->ends, slice * SLICE - 1, wide) : 0;
+    uint64_t fetched = from;
+    uint64_t last = dominators_get(o->ends, end - 1, wide);
     for (uint64_t d = slice * SLICE; d < end; d++) {
         uint64_t to = dominators_get(o->ends, d, wide);
         uint8_t *group = children + from * width;
@@ -197,9 +199,9 @@ static ALWAYS_INLINE int sum_classes(const struct heap_index_file *f, struct hea
                               dominators_get(way, depth * 3 + 2, wide)};
             continue;
         }
-        uint64_t child = dominators_get(d.children, --s.at, wide),
-                 first = child ? dominators_get(ends, child - 1, wide) : 0,
-                 end = dominators_get(ends, child, wide);
+        uint64_t child = dominators_get(d.children, --s.at, wide);
+        uint64_t first = child ? dominators_get(ends, child - 1, wide) : 0;
+        uint64_t end = dominators_get(ends, child, wide);
         if (s.at - s.first >= AHEAD)
             expect_child(&d, s.at - AHEAD, wide, retained_wide);
         uint64_t class = (uint64_t)heap_class_of(&d.view, child);
@@ -227,7 +229,9 @@ static ALWAYS_INLINE int sum_classes(const struct heap_index_file *f, struct hea
 static ALWAYS_INLINE void group_children(const struct heap_index_file *f, uint8_t *ends,
                                          const bool wide)
 {
-    const uint64_t n = f->header.n, width = wide ? 8 : 4, none = wide ? UINT64_MAX : UINT32_MAX;
+    const uint64_t n = f->header.n;
+    const uint64_t width = wide ? 8 : 4;
+    const uint64_t none = wide ? UINT64_MAX : UINT32_MAX;
     const void *idom = heap_index_at(f, HEAP_IDOM);
     uint8_t *children = heap_index_at(f, HEAP_CHILDREN);
     for (uint64_t i = 0; i < n; i++) {

@@ -337,7 +337,8 @@ static int collect_pairs(struct pairs *p, unsigned threads)
 
 int dominators_finish(struct dominators *d, struct edges *e, void *park, unsigned threads)
 {
-    const uint64_t width = d->wide ? 8 : 4, size = (d->reached + 2) * width;
+    const uint64_t width = d->wide ? 8 : 4;
+    const uint64_t size = (d->reached + 2) * width;
     struct pairs pairs = {.d = d, .e = e};
     struct semi s = {.parent = d->parent, .reached = d->reached};
     threads = MAX(MIN(threads, 16u), 1u);

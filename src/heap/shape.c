@@ -347,8 +347,8 @@ static int by_id(const void *a, const void *b)
 static int infer_mirror(struct heap_dump *d)
 {
     struct heap_shape *s = &d->shape;
-    uint32_t known = d->class_class == HEAP_NO_CLASS ? 64 : instance_size(d, d->class_class, s),
-             base = 0;
+    uint32_t known = d->class_class == HEAP_NO_CLASS ? 64 : instance_size(d, d->class_class, s);
+    uint32_t base = 0;
     _cleanup_free_ struct heap_class **sorted =
         malloc((d->classes.len + 1) * sizeof(struct heap_class *));
     if (!sorted)

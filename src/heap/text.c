@@ -67,7 +67,8 @@ bool heap_text_of(const struct heap *h, uint64_t i, struct heap_text *ret)
 static bool names_agents(const struct heap_text *t)
 {
     char name[32];
-    size_t n = MIN(t->len, sizeof(name)), width = t->coder == HEAP_LATIN1 ? 1 : 2;
+    size_t n = MIN(t->len, sizeof(name));
+    size_t width = t->coder == HEAP_LATIN1 ? 1 : 2;
     for (size_t k = 0; k < n; k++)
         name[k] = (char)t->bytes[k * width + (t->coder == HEAP_UTF16_BE)];
     return generated_name_is_agents(name, n);

@@ -343,7 +343,8 @@ at_each_sample bool code_scopes_at(struct code_scopes *ret, const struct code_ca
      * evenly over the code. The first probes go to where it should be, since each probe elsewhere
      * is a cache miss.
      */
-    uint64_t count = end > pcs ? (end - pcs) / size : 0, low = 0;
+    uint64_t count = end > pcs ? (end - pcs) / size : 0;
+    uint64_t low = 0;
     int64_t offset = (int64_t)(pc - blob->begin), low_at = 0,
             high_at = (int64_t)(blob->end - blob->begin);
     if (count > BLOB_SIZE_MAX / size)

@@ -281,7 +281,8 @@ static void emit_trace(struct jfr_writer *w, struct checkpoint *p, uint64_t id)
     for (uint32_t i = 0; i < trace->n; i++) {
         const struct jfr_frame *f = &trace->frames[i];
         static struct method_info none;
-        struct method_info *known = method_of(w, f->method), *m = known ? known : &none;
+        struct method_info *known = method_of(w, f->method);
+        struct method_info *m = known ? known : &none;
         if (known) {
             m->used = p->chunk->number;
             need(w, m->used, JFR_POOL_METHOD_KEY, m->key);

@@ -95,9 +95,10 @@ static void plan_sampling(const struct wanted *w, struct plan *p)
     for (size_t i = 0; i < w->n_samplings; i++) {
         const struct rec_sampling *s = &w->samplings[i];
         /* Where an event has both fields of threads, the second one counts if the first is null. */
-        int8_t first = slot[s->thread], second = slot[s->or_thread],
-               thread = first == REC_ABSENT ? second : first,
-               weight = s->weight < REC_COLUMNS ? slot[s->weight] : REC_ABSENT;
+        int8_t first = slot[s->thread];
+        int8_t second = slot[s->or_thread];
+        int8_t thread = first == REC_ABSENT ? second : first;
+        int8_t weight = s->weight < REC_COLUMNS ? slot[s->weight] : REC_ABSENT;
         if (s->tag != p->pub.type->tag || p->by_name || slot[s->stack] < 0 || thread < 0 ||
             (first != REC_ABSENT && second != REC_ABSENT) || weight == REC_BY_NAME)
             continue;

@@ -106,8 +106,8 @@ static void fill(struct reader *from, struct batch *b)
 {
     const struct rec_rows *rows = from->rows;
     struct rec_chunk *k = rows->r->chunks.data[from->chunk];
-    const uint8_t *at = from->at ? from->at : k->start + JFR_CHUNK_HEAD,
-                  *end = k->state == CHUNK_READY ? k->end : at;
+    const uint8_t *at = from->at ? from->at : k->start + JFR_CHUNK_HEAD;
+    const uint8_t *end = k->state == CHUNK_READY ? k->end : at;
     const uint8_t *part = at, *begin = at;
     b->n = b->n_parts = b->n_samples = 0;
     b->chunk = k;

@@ -30,7 +30,8 @@ enum { PARTS = 16, PARTS_RETIRED = 2, PARTS_FREE = 4 };
 
 int traces_init(struct traces *t, uint64_t bytes, bool again)
 {
-    uint64_t slots = 4096, part = again ? bytes / PARTS & ~UINT64_C(15) : bytes;
+    uint64_t slots = 4096;
+    uint64_t part = again ? bytes / PARTS & ~UINT64_C(15) : bytes;
     bytes = again ? part * PARTS : bytes;
     while (slots < bytes / (again ? 128 : 512) && slots < UINT64_C(1) << 30)
         slots *= 2;

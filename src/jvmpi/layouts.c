@@ -343,8 +343,8 @@ static jlong own_end(JNIEnv *env, const struct unsafe *u, jclass class)
 static jlong size_by_fields(JNIEnv *env, const struct unsafe *u, jclass class)
 {
     jclass super = (*env)->GetSuperclass(env, class);
-    jlong size = (own_end(env, u, class) + 7) & ~7LL,
-          of_super = super ? size_by_fields(env, u, super) : u->object_bytes;
+    jlong size = (own_end(env, u, class) + 7) & ~7LL;
+    jlong of_super = super ? size_by_fields(env, u, super) : u->object_bytes;
     (*env)->DeleteLocalRef(env, super);
     return size > of_super ? size : of_super;
 }

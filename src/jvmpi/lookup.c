@@ -209,8 +209,8 @@ jobject object_of(JNIEnv *env, jobjectID id)
     jobject named = layer_named(id);
     if (named)
         return (*env)->NewLocalRef(env, named);
-    jobject *objects = NULL,
-            found = tag > 0 && tag <= last_id_given() ? search_heap(env, tag, &known) : NULL;
+    jobject *objects = NULL;
+    jobject found = tag > 0 && tag <= last_id_given() ? search_heap(env, tag, &known) : NULL;
     if (found || tag <= 0 || tag > last_id_given() || (known && !may_scan()))
         return found;
     layer_lock(&making);

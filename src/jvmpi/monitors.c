@@ -164,7 +164,8 @@ void raw_monitor_wait(JVMPI_RawMonitor m, jlong ms)
     pthread_mutex_lock(&m->mutex);
     if (owns(m)) {
         int entries = m->entries;
-        uint64_t seen = m->notified, end = now_ns() + (uint64_t)(ms > 0 ? ms : 0) * NS_PER_MS;
+        uint64_t seen = m->notified;
+        uint64_t end = now_ns() + (uint64_t)(ms > 0 ? ms : 0) * NS_PER_MS;
         struct timespec until = {(time_t)(end / NS_PER_SECOND), (long)(end % NS_PER_SECOND)};
         struct party me;
         m->owned = false;

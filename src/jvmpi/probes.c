@@ -305,7 +305,8 @@ static void put_receiver(struct insertion_site *at)
 static int add_entry(struct insertion_site *at, int *ret_local)
 {
     struct edit *e = at->e;
-    int local = e->super_end ? edit_local(e, 'I') : 0, r = local < 0 ? local : 0;
+    int local = e->super_end ? edit_local(e, 'I') : 0;
+    int r = local < 0 ? local : 0;
     if (r == 0 && local) {
         r = put_int(at, -1);
         code_store(at->s, 'I', (unsigned)local);

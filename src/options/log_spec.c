@@ -72,8 +72,9 @@ static bool is_name(const char *s)
 /* Parses what is in braces. */
 static int parse_value(struct log_spec *s, const char *text, size_t len, struct buf *why)
 {
-    int n = 0, r = len && len < LOG_NAME_MAX ? add_part(s, LOG_NAME, text, len, why)
-                                             : refuse(why, text, "a name is missing or too long");
+    int n = 0;
+    int r = len && len < LOG_NAME_MAX ? add_part(s, LOG_NAME, text, len, why)
+                                      : refuse(why, text, "a name is missing or too long");
     if (r < 0)
         return r;
     struct log_part *p = &s->parts[s->n_parts - 1];

@@ -174,7 +174,8 @@ static int parse_path(struct logic_parser *p, int number, struct cond_test *t)
     struct condition *c = p->context;
     static const char length[] = ".length";
     const char *start = p->at;
-    size_t n = *start == '.' ? 1 + names_length(start + 1) : 0, end = sizeof(length) - 1;
+    size_t n = *start == '.' ? 1 + names_length(start + 1) : 0;
+    size_t end = sizeof(length) - 1;
     if (t->what == COND_STATIC)
         n = names_length(start);
     p->at += n;
@@ -253,7 +254,8 @@ static bool exclude_each_other(const void *context, int a, int b)
     if (!is_same_value(x, y) || x->op == LOGIC_IS || y->op == LOGIC_IS)
         return false;
     if (x->kind != y->kind) { /* a char has a number and a text */
-        const struct cond_test *null = x->kind == COND_NULL ? x : y, *other = null == x ? y : x;
+        const struct cond_test *null = x->kind == COND_NULL ? x : y;
+        const struct cond_test *other = null == x ? y : x;
         return null->kind == COND_NULL && null->op == LOGIC_EQ && other->op != LOGIC_NE;
     }
     if (x->kind == COND_NUMBER)

@@ -46,7 +46,8 @@ static bool is_wire(const struct load *l)
 /* The first line must end in a blank and a number. */
 static bool is_collapsed(const struct load *l)
 {
-    const uint8_t *end = memchr(l->data, '\n', l->len), *p = end ? end : l->data + l->len;
+    const uint8_t *end = memchr(l->data, '\n', l->len);
+    const uint8_t *p = end ? end : l->data + l->len;
     while (p > l->data && (p[-1] == '\r' || (p[-1] >= '0' && p[-1] <= '9')))
         p--;
     return p > l->data + 1 && p[-1] == ' ' && p != end &&

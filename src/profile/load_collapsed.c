@@ -99,7 +99,8 @@ int load_collapsed(struct load *l)
     int r = thread < 0 ? (int)thread : 0;
     const char *at = (const char *)l->data, *end = at + l->len;
     for (size_t number = 1; at < end && r == 0; number++) {
-        const char *stop = memchr(at, '\n', (size_t)(end - at)), *next = stop ? stop + 1 : end;
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        const char *next = stop ? stop + 1 : end;
         size_t len = (size_t)((stop ? stop : end) - at);
         if (len && at[len - 1] == '\r')
             len--;

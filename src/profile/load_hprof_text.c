@@ -101,8 +101,8 @@ static int add_ranked(struct reading *r, const struct hprof_text_item *item)
 static int end_ranked(struct reading *r, const struct hprof_text_item *item)
 {
     struct profile *p = r->l->profile;
-    uint64_t samples = r->total > r->listed ? r->total - r->listed : 0,
-             ns = share_ns(r, 100 - r->accumulated);
+    uint64_t samples = r->total > r->listed ? r->total - r->listed : 0;
+    uint64_t ns = share_ns(r, 100 - r->accumulated);
     switch (item->ranked) {
     case HPROF_RANKED_SAMPLES:
         return load_unlisted(p, PROFILE_CPU, samples);

@@ -65,8 +65,8 @@ static int64_t method_of(struct names *n, const struct rec_method *m)
     struct name_method *known = &n->methods.data[m->number];
     if (known->number)
         return known->number - 1;
-    const char *class_text = m->class ? m->class->name : "",
-               *signature_text = m->descriptor ? m->descriptor : "";
+    const char *class_text = m->class ? m->class->name : "";
+    const char *signature_text = m->descriptor ? m->descriptor : "";
     int64_t class_name = profile_string(n->p, class_text, strlen(class_text));
     int64_t name = profile_string(n->p, m->name, strlen(m->name));
     int64_t signature = profile_string(n->p, signature_text, strlen(signature_text));

@@ -343,7 +343,8 @@ bool profile_view_passes(const struct profile_view *v, const struct profile_samp
 static int each_of(const struct profile_view *v, const struct profile_samples *samples,
                    int (*visit)(void *context, const struct profile_sample *s), void *context)
 {
-    uint64_t from = v->filter.from_ns, to = v->filter.to_ns ? v->filter.to_ns : UINT64_MAX;
+    uint64_t from = v->filter.from_ns;
+    uint64_t to = v->filter.to_ns ? v->filter.to_ns : UINT64_MAX;
     for (size_t i = 0; i < samples->len; i++) {
         const struct profile_sample *s = &samples->data[i];
         if (s->time_ns < from || s->time_ns >= to || !profile_view_passes(v, s))

@@ -216,7 +216,8 @@ static uint32_t *find_child(const struct merging *m, uint32_t parent, uint32_t l
 static int index_child(struct merging *m, uint32_t node)
 {
     if (m->indexed >= m->cap / 4 * 3) {
-        size_t cap = m->cap ? m->cap * 2 : 64, n = m->cap;
+        size_t cap = m->cap ? m->cap * 2 : 64;
+        size_t n = m->cap;
         uint32_t *index = calloc(cap, sizeof(*index)), *old = m->index;
         if (!index)
             return -ENOMEM;

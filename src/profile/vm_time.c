@@ -52,8 +52,8 @@ static int most_first(const void *a, const void *b)
 static uint64_t selected_ns(const struct profile_cpu_time *t, uint64_t before,
                             const struct profile_filter *filter)
 {
-    uint64_t from = MAX(before, filter->from_ns),
-             to = filter->to_ns ? MIN(t->time_ns, filter->to_ns) : t->time_ns;
+    uint64_t from = MAX(before, filter->from_ns);
+    uint64_t to = filter->to_ns ? MIN(t->time_ns, filter->to_ns) : t->time_ns;
     if (t->time_ns <= before)
         return t->time_ns >= filter->from_ns && t->time_ns <= to ? t->cpu_ns : 0;
     if (to <= from)
@@ -122,8 +122,8 @@ static int spread(struct profile *p, const struct profile_sample *all, uint64_t 
 {
     enum { PARTS = 32 };
 
-    uint64_t parts = MIN(all->weight, (uint64_t)PARTS),
-             span = all->time_ns > before ? all->time_ns - before : 0;
+    uint64_t parts = MIN(all->weight, (uint64_t)PARTS);
+    uint64_t span = all->time_ns > before ? all->time_ns - before : 0;
     int r = 0;
     for (uint64_t i = 0; i < parts && r == 0; i++) {
         struct profile_sample s = *all;

@@ -66,8 +66,8 @@ uint32_t loader_thread(struct loader *l, const struct rec_thread *t)
     if (n == TL_NONE)
         return TL_NONE;
     *known = n + 1;
-    uint32_t name = loader_string(l, t->name),
-             group = t->group ? loader_string(l, t->group) : TL_NONE;
+    uint32_t name = loader_string(l, t->name);
+    uint32_t group = t->group ? loader_string(l, t->group) : TL_NONE;
     struct tl_thread *to = timeline_thread_at(l->b, n);
     to->name = name;
     to->group = group;

@@ -40,8 +40,9 @@ bool stack_is_idle(const struct timeline *t, const uint8_t *kinds, uint32_t stac
 
 uint32_t waiting_frame(const struct timeline *t, const uint8_t *kinds, uint32_t stack)
 {
-    uint32_t jdks = TL_NONE, n = stack == TL_NONE ? 0 : t->stacks[stack].len,
-             first = n ? t->stacks[stack].first : 0;
+    uint32_t jdks = TL_NONE;
+    uint32_t n = stack == TL_NONE ? 0 : t->stacks[stack].len;
+    uint32_t first = n ? t->stacks[stack].first : 0;
     for (uint32_t k = 0; k < n; k++) {
         enum frame_role kind = kind_at(t, kinds, stack, k);
         if (kind == ROLE_PROGRAM || kind == ROLE_IDLE)

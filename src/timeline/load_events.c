@@ -198,9 +198,10 @@ static enum tl_event_kind why_unmounted(struct loader *l, bool *ret_timed)
 static void on_unmounted(struct loader *l)
 {
     bool timed;
-    enum tl_event_kind begin = why_unmounted(l, &timed), end = begin == TLE_SLEEP  ? TLE_SLEPT
-                                                               : begin == TLE_PARK ? TLE_PARKED
-                                                                                   : TLE_MOUNT;
+    enum tl_event_kind begin = why_unmounted(l, &timed);
+    enum tl_event_kind end = begin == TLE_SLEEP  ? TLE_SLEPT
+                             : begin == TLE_PARK ? TLE_PARKED
+                                                 : TLE_MOUNT;
     uint32_t object = begin == TLE_PARK ? object_field(l, BLOCKER_CLASS) : TL_NONE;
     add_wait(l, begin, end, object, TL_NONE, TL_NONE, 0, timed && begin == TLE_PARK);
 }

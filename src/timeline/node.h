@@ -83,7 +83,8 @@ struct tl_values {
 tl_inline struct tl_node tl_node_of(const struct tl_values *v, uint64_t time,
                                     const uint16_t *shapes, uint32_t node, size_t n)
 {
-    uint64_t away = v->waker >> 1, waker = v->waker & 1 ? node + away : node - away;
+    uint64_t away = v->waker >> 1;
+    uint64_t waker = v->waker & 1 ? node + away : node - away;
     uint16_t shape = shapes[v->shape];
     return (struct tl_node){.time = (time + v->time) & UINT64_C(0xffffffffffff),
                             .prev = v->prev - 1 < node ? node - (uint32_t)v->prev : TL_NONE,

@@ -97,11 +97,12 @@ static void keys_pass(const uint64_t *from, uint64_t *to, size_t n, unsigned shi
 
 void tl_keys_sort(uint64_t *keys, uint64_t *room, size_t n, uint32_t highest)
 {
-    unsigned bits = highest ? 32 - (unsigned)__builtin_clz(highest) : 0,
-             digits = (bits + DIGIT_BITS - 1) / DIGIT_BITS;
+    unsigned bits = highest ? 32 - (unsigned)__builtin_clz(highest) : 0;
+    unsigned digits = (bits + DIGIT_BITS - 1) / DIGIT_BITS;
     unsigned width = digits ? (bits + digits - 1) / digits : 0;
     for (unsigned d = 0; d < digits; d++) {
-        uint64_t *from = d % 2 ? room : keys, *to = d % 2 ? keys : room;
+        uint64_t *from = d % 2 ? room : keys;
+        uint64_t *to = d % 2 ? keys : room;
         keys_pass(from, to, n, TL_KEY_NUMBER_BITS + d * width, width);
     }
     if (digits % 2)

@@ -156,7 +156,8 @@ at_each_sample const struct modules *modules_current(void)
 
 at_each_sample const struct module *module_find(const struct modules *m, uint64_t address)
 {
-    uint32_t low = 0, high = m ? m->count : 0;
+    uint32_t low = 0;
+    uint32_t high = m ? m->count : 0;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (m->modules[middle].end <= address)

@@ -73,8 +73,9 @@ static bool find_rule(const struct walk *k, const struct module *module, uint64_
 static bool apply(struct walk *k, const struct cfi_rule *rule)
 {
     const struct registers *r = &k->r;
-    uint64_t frame = (rule->base == CFI_FP ? r->fp : r->sp) + (uint64_t)(int64_t)rule->offset,
-             fp = r->fp, pc = r->link;
+    uint64_t frame = (rule->base == CFI_FP ? r->fp : r->sp) + (uint64_t)(int64_t)rule->offset;
+    uint64_t fp = r->fp;
+    uint64_t pc = r->link;
     /* The lazy binding code pushes one word from the eleventh byte of an entry on. */
     if (rule->base == CFI_PLT)
         frame = r->sp + 8 + ((r->pc & 15) >= 11 ? 8 : 0);

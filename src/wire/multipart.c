@@ -51,7 +51,8 @@ bool multipart_begin(struct multipart *m, const char *content_type, const void *
 static bool next_line(struct multipart *m, struct str *ret)
 {
     size_t left = cursor_left(&m->rest);
-    const uint8_t *start = m->rest.at, *end = left ? memmem(start, left, "\r\n", 2) : NULL;
+    const uint8_t *start = m->rest.at;
+    const uint8_t *end = left ? memmem(start, left, "\r\n", 2) : NULL;
     if (!end)
         return false;
     *ret = (struct str){(const char *)start, (size_t)(end - start)};

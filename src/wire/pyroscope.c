@@ -155,8 +155,8 @@ static int64_t read_context(struct wire_batch *b, struct cursor c, const struct 
             continue;
         if (!read_entry(f.bytes, &e))
             r = -EPROTO;
-        const uint64_t *key = r < 0 ? NULL : map_get(strings, e.key),
-                       *value = r < 0 ? NULL : map_get(strings, e.value);
+        const uint64_t *key = r < 0 ? NULL : map_get(strings, e.key);
+        const uint64_t *value = r < 0 ? NULL : map_get(strings, e.value);
         if (key && value)
             r = DECODE_PUSH(b, &labels, ((struct wire_label){(uint32_t)*key, (uint32_t)*value}));
     }

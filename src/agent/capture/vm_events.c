@@ -225,7 +225,8 @@ static char *keep_class(JNIEnv *jni, jclass c, uint32_t *ret_loader)
     jlong tag = 0;
     if ((*all.ti)->GetTag(all.ti, c, &tag) != JVMTI_ERROR_NONE || tag)
         return NULL;
-    char *name = readable_name(c), *copy = name ? strdup(name) : NULL;
+    char *name = readable_name(c);
+    char *copy = name ? strdup(name) : NULL;
     if (!copy) {
         free(name);
         return NULL;

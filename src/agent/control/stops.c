@@ -189,8 +189,9 @@ int control_step(struct control_call *c)
 static bool split(const char *text, char *class, size_t size, uint32_t *ret_line,
                   const char **ret_method)
 {
-    const char *colon = strrchr(text, ':'), *open = strchr(text, '('),
-               *end = open ? open : text + strlen(text);
+    const char *colon = strrchr(text, ':');
+    const char *open = strchr(text, '(');
+    const char *end = open ? open : text + strlen(text);
     const char *cut = end;
     if (colon && !open) {
         char *rest;

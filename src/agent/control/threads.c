@@ -243,8 +243,8 @@ int control_return(struct control_call *c)
     if (!method)
         return -ESRCH;
     control_place(c->i->jni, m, at, place, sizeof(place));
-    const char *type = strchr(method->descriptor, ')') + 1,
-               *text = c->count > 1 ? c->operands[1] : NULL;
+    const char *type = strchr(method->descriptor, ')') + 1;
+    const char *text = c->count > 1 ? c->operands[1] : NULL;
     jvalue v = {.j = 0};
     if ((*type == 'V') != !text) {
         buf_printf(c->i->why, "%s: returns %s", place, *type == 'V' ? "nothing" : "a value");

@@ -100,8 +100,8 @@ void batches_run(JNIEnv *jni, const struct batches *b, const jclass *classes, in
             b->progress(i + count, n);
         if (!paced || i + count >= n)
             continue;
-        uint64_t took = now_ns() - start,
-                 stop = reported && stops_so_far(&after) ? after - before : took;
+        uint64_t took = now_ns() - start;
+        uint64_t stop = reported && stops_so_far(&after) ? after - before : took;
         uint64_t batches = (uint64_t)((n - i - count + size - 1) / size);
         stop = MIN(stop, LONG_NS);
         uint64_t pause =

@@ -50,8 +50,8 @@ int instrument_choose(const char *include, const char *exclude)
 {
     if (fault_here())
         return -ENOMEM;
-    char *in = include && *include ? strdup(include) : NULL,
-         *ex = exclude && *exclude ? strdup(exclude) : NULL;
+    char *in = include && *include ? strdup(include) : NULL;
+    char *ex = exclude && *exclude ? strdup(exclude) : NULL;
     if ((include && *include && !in) || (exclude && *exclude && !ex)) {
         free(in);
         free(ex);

@@ -508,7 +508,8 @@ static bool any_client(void)
 int native_calls_on(const struct native_client *c, JNIEnv *jni, struct buf *why)
 {
     jvmtiCapabilities needs = {.can_generate_native_method_bind_events = 1}, missing = {0};
-    int k = 0, r = NATIVE_THUNKS ? vm_need(&needs, &missing) : -ENOTSUP;
+    int k = 0;
+    int r = NATIVE_THUNKS ? vm_need(&needs, &missing) : -ENOTSUP;
     if (r < 0 || !vm_capabilities_empty(&missing)) {
         buf_printf(why, "%s: native methods cannot be seen on this machine", c->name);
         return -ENOTSUP;

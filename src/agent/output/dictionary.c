@@ -358,7 +358,8 @@ void dictionary_thread_start(struct dictionary *d, const struct thread *t)
     if (map_at(&d->thread_known, serial, 1, &added) && added) {
         out_stamp(d->out);
         uint64_t object = thread_object_id(serial);
-        const char *name = t->name ? t->name : "", *group = t->group ? t->group : "";
+        const char *name = t->name ? t->name : "";
+        const char *group = t->group ? t->group : "";
         if (d->out->format->text)
             hprof_text_thread_start(&d->out->text, object, serial, name, group);
         else

@@ -189,7 +189,8 @@ void session_shut_floods(void)
  */
 static void end_span(struct session *s)
 {
-    uint64_t shut = atomic_load(&shut_ns), now = shut ? shut : now_ns();
+    uint64_t shut = atomic_load(&shut_ns);
+    uint64_t now = shut ? shut : now_ns();
     shut_rows();
     if (changes_classes(s) && s->out.jfr)
         jfr_writer_ends(s->out.jfr, now);

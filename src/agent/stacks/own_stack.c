@@ -197,8 +197,8 @@ static jint walk(JNIEnv *jni, jvmtiFrameInfo *frames, jint max, struct walk_word
 static bool same_method(JNIEnv *jni, jmethodID a, jmethodID b)
 {
     unsigned hold = names_hold();
-    const struct method *x = a == b ? NULL : names_method(jni, a),
-                        *y = x ? names_method(jni, b) : NULL;
+    const struct method *x = a == b ? NULL : names_method(jni, a);
+    const struct method *y = x ? names_method(jni, b) : NULL;
     /* For a method that was redefined while it ran, GetStackTrace returns another id. */
     bool same =
         a == b || (x && y && strcmp(x->class_name, y->class_name) == 0 &&

@@ -510,8 +510,8 @@ jfieldID vm_field(JNIEnv *jni, const char *class_name, const char *name, const c
 
 jclass vm_class(JNIEnv *jni, const char *name)
 {
-    jclass local = (*jni)->FindClass(jni, name),
-           global = local ? (*jni)->NewGlobalRef(jni, local) : NULL;
+    jclass local = (*jni)->FindClass(jni, name);
+    jclass global = local ? (*jni)->NewGlobalRef(jni, local) : NULL;
     vm_clear_exception(jni);
     if (local)
         (*jni)->DeleteLocalRef(jni, local);

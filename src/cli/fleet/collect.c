@@ -110,7 +110,8 @@ static int add_token(struct collector *c, const char *text)
 {
     const char *equals = strchr(text, '=');
     size_t len = equals ? (size_t)(equals - text) : strlen("default");
-    const char *name = equals ? text : "default", *token = equals ? equals + 1 : text;
+    const char *name = equals ? text : "default";
+    const char *token = equals ? equals + 1 : text;
     if (!is_name(name, len))
         return wrong("--token", "a tenant's name consists of letters, digits, . _ and -");
     if (!*token)

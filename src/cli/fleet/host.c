@@ -168,7 +168,8 @@ static void leave_out(struct host *h, const struct vm *vm, const char *why)
 /* "... into FILE (64 MiB); take ..." */
 static char *ring_of(const char *message)
 {
-    const char *at = strstr(message, " into "), *end = at ? strstr(at, " (") : NULL;
+    const char *at = strstr(message, " into ");
+    const char *end = at ? strstr(at, " (") : NULL;
     return end ? strndup(at + 6, (size_t)(end - at - 6)) : NULL;
 }
 

@@ -403,7 +403,9 @@ static void keep_recording(struct collector *c, const struct upload_origin *from
                            struct fleet_batches *b, const struct fleet_hash *id, const char *path)
 {
     struct batch *one = b->list.len ? &b->list.data[0] : NULL;
-    size_t kept = 0, n = one ? one->findings.len : 0, first = 0;
+    size_t kept = 0;
+    size_t n = one ? one->findings.len : 0;
+    size_t first = 0;
     while (first < n && !points_to_recording(one, first))
         first++;
     if (first == n)

@@ -117,8 +117,8 @@ static void show_fields(const struct heap_call *c, uint64_t i)
                           hprof_value_at(item.body + f.offset, f.type, n));
         }
     } else {
-        unsigned type = item.tag == HPROF_OBJECT_ARRAY_DUMP ? HPROF_OBJECT : item.type,
-                 size = hprof_type_size(type, n);
+        unsigned type = item.tag == HPROF_OBJECT_ARRAY_DUMP ? HPROF_OBJECT : item.type;
+        unsigned size = hprof_type_size(type, n);
         for (uint64_t k = 0; k < item.count && k < limit; k++) {
             char name[32];
             snprintf(name, sizeof(name), "[%" PRIu64 "]", k);

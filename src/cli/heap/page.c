@@ -438,7 +438,8 @@ static void html_tree(const struct page_block *b, struct buf *out)
     buf_printf(out, "<h2>%s</h2>\n<div class=tree>", b->title ? b->title : "");
     for (size_t r = 0; r < rows; r++) {
         const struct page_cell *row = &b->cells.data[r * n];
-        uint64_t depth = row[0].number, next = r + 1 < rows ? b->cells.data[(r + 1) * n].number : 0;
+        uint64_t depth = row[0].number;
+        uint64_t next = r + 1 < rows ? b->cells.data[(r + 1) * n].number : 0;
         buf_string(out, next > depth ? "<details><summary>" : "<p>");
         for (size_t c = 1; c < n; c++) {
             if (!b->columns[c].title)

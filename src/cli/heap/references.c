@@ -91,7 +91,8 @@ static void show_finalizers(struct page *p, const struct heap *h)
               d->classes.data[class].objects);
     for (unsigned k = c.statics; k && hprof_static_read(&c.statics_at, n, false, &s); k--) {
         struct str name = heap_dump_string(d, s.name);
-        uint64_t queue = s.type == HPROF_OBJECT ? heap_ids_find(&h->ids, s.value) : HEAP_NONE, head;
+        uint64_t queue = s.type == HPROF_OBJECT ? heap_ids_find(&h->ids, s.value) : HEAP_NONE;
+        uint64_t head;
         if (!name.data || name.len != 5 || memcmp(name.data, "queue", 5) != 0 || queue == HEAP_NONE)
             continue;
         page_fact(p, "finalizerQueue", "  waiting to be finalized", PAGE_COUNT,

@@ -62,7 +62,8 @@ static int parts_json(struct request_view *v, const struct request *q, struct re
 {
     int e = request_parts(v->l, q, p);
     json_begin_array(j);
-    uint64_t least = p->rows.len > PARTS ? latency(q) / PARTS : 0, short_ns = 0;
+    uint64_t least = p->rows.len > PARTS ? latency(q) / PARTS : 0;
+    uint64_t short_ns = 0;
     for (size_t i = 0; e == 0 && i < p->rows.len; i++) {
         const struct request_part *part = &p->rows.data[i];
         if (part->end - part->start < least) {

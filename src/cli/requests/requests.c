@@ -235,8 +235,8 @@ static double seconds(const struct request_view *v, bool counted)
 {
     const struct request_options *o = v->options;
     int64_t until_ns = counted ? v->r.counted_ns : v->r.end_ns;
-    uint64_t end = (uint64_t)MAX(until_ns - v->r.start_ns, INT64_C(0)),
-             to = o->to_ns ? MIN(o->to_ns, end) : end;
+    uint64_t end = (uint64_t)MAX(until_ns - v->r.start_ns, INT64_C(0));
+    uint64_t to = o->to_ns ? MIN(o->to_ns, end) : end;
     return to > o->from_ns ? (double)(to - o->from_ns) / 1e9 : 0;
 }
 

@@ -69,7 +69,9 @@ static const char *thread_name(const struct request_view *v, uint32_t thread)
 static int print_parts(struct request_view *v, const struct request *q,
                        const struct request_parts *p)
 {
-    size_t limit = v->options->limit ? v->options->limit : ROWS, shown = 0, left = 0;
+    size_t limit = v->options->limit ? v->options->limit : ROWS;
+    size_t shown = 0;
+    size_t left = 0;
     /* When not all parts fit, shows those that took longest. */
     uint64_t least = 0;
     for (uint64_t ns = 1; p->rows.len > limit; ns *= 2) {

@@ -249,10 +249,8 @@ static int print_group(const struct request_view *v, const struct request_group 
     if (known < 0)
         return known;
     const struct request_name *n = &v->r.names.data[g->name];
-    size_t limit = v->options->limit ? v->options->limit
-                   : brief           ? BRIEF_CAUSES
-                                     : CAUSES,
-           frames = v->options->stacks ? v->options->stacks : FRAMES;
+    size_t limit = v->options->limit ? v->options->limit : brief ? BRIEF_CAUSES : CAUSES;
+    size_t frames = v->options->stacks ? v->options->stacks : FRAMES;
     char slow[24], typical[24];
     _cleanup_(buf_release) struct buf text = BUF(1 << 16);
     put_group_sentence(&text, v, g);

@@ -38,8 +38,8 @@ int deadlocks_of_vm(const char *pid, bool as_json)
     if (status)
         return status;
     _cleanup_free_ char *found = agent_answer_value(buf_str(&answer), "json", 0);
-    json_object *o = found ? json_tokener_parse(found) : NULL,
-                *list = json_object_object_get(o, "deadlocks");
+    json_object *o = found ? json_tokener_parse(found) : NULL;
+    json_object *list = json_object_object_get(o, "deadlocks");
     if (!json_object_is_type(list, json_type_array)) {
         json_object_put(o);
         return complain(pid, "threads deadlocks", "the agent's answer is not understood");

@@ -306,7 +306,8 @@ static int timeline_json(struct thread_view *v, const struct causes *c, const ui
 static int timeline_text(struct thread_view *v, const uint8_t *keep)
 {
     const struct timeline *t = v->t;
-    uint64_t limit = v->options->limit ? v->options->limit : UINT64_MAX, shown = 0;
+    uint64_t limit = v->options->limit ? v->options->limit : UINT64_MAX;
+    uint64_t shown = 0;
     for (size_t i = 0; i < t->n_nodes; i++) {
         const struct tl_node n = tl_node(t, i);
         const struct tl_context *x = &t->contexts[n.context];

@@ -42,8 +42,8 @@ static int print_view_json(struct vm_view *w)
 
 static void set_window(struct vm_view *w, const struct vm_options *o)
 {
-    uint64_t end = (uint64_t)MAX(w->v.end_ns - w->v.start_ns, INT64_C(0)),
-             to = o->to_ns ? MIN(o->to_ns, end) : end;
+    uint64_t end = (uint64_t)MAX(w->v.end_ns - w->v.start_ns, INT64_C(0));
+    uint64_t to = o->to_ns ? MIN(o->to_ns, end) : end;
     w->filtered = o->from_ns || o->to_ns;
     w->window_ns = to > o->from_ns ? to - o->from_ns : 0;
 }

@@ -95,7 +95,8 @@ static __thread uint32_t session, drawn;
 
 static uint64_t interval_of_sample(void)
 {
-    uint32_t now = pace.interval, then = session == pace.session ? drawn : pace.before;
+    uint32_t now = pace.interval;
+    uint32_t then = session == pace.session ? drawn : pace.before;
     session = pace.session;
     drawn = now;
     return then;

@@ -393,8 +393,8 @@ void sites_count_live(JNIEnv *jni)
         const struct followed *f = &site_table.live.data[i];
         struct site *s = &site_table.sites.data[f->site];
         double size = (double)f->size, spread = f->weight * (f->weight - 1);
-        struct estimate *live = f->sample ? &s->sampled_live : &s->live,
-                        *variance = f->sample ? &s->sampled_variance : &s->variance;
+        struct estimate *live = f->sample ? &s->sampled_live : &s->live;
+        struct estimate *variance = f->sample ? &s->sampled_variance : &s->variance;
         live->objects += f->weight;
         live->bytes += f->weight * size;
         if (f->sample || !site_table.exact) {

@@ -101,10 +101,10 @@ uint64_t alloc_random_below(uint64_t n)
 static uint64_t stratum(const struct alloc_sampling *l, const struct alloc_counter *c)
 {
     const struct alloc_point *p = alloc_point(l->point);
-    uint64_t each = p->kind == ALLOC_NEW ? p->size : c[1].count / MAX(c->count, 1),
-             count = c->count - l->begin;
-    uint64_t share = l->several ? SEVERAL_SHARE : STRATUM_SHARE,
-             later = l->several ? SEVERAL_LATER : STRATUM_LATER;
+    uint64_t each = p->kind == ALLOC_NEW ? p->size : c[1].count / MAX(c->count, 1);
+    uint64_t count = c->count - l->begin;
+    uint64_t share = l->several ? SEVERAL_SHARE : STRATUM_SHARE;
+    uint64_t later = l->several ? SEVERAL_LATER : STRATUM_LATER;
     uint64_t bytes = l->several ? SEVERAL_BYTES : STRATUM_BYTES;
     return MIN(count / share, MAX(bytes / MAX(each, 1), count / later)) + 1;
 }

@@ -483,10 +483,10 @@ void follow_find_carriers(JNIEnv *jni, jclass probe)
         scheduler = f ? (*jni)->GetStaticObjectField(jni, v, f) : NULL;
         vm_clear_exception(jni);
     }
-    jfieldID its_carrier = (*jni)->GetStaticFieldID(jni, probe, "carrier", "Ljava/lang/Class;"),
-             its_scheduler = its_carrier ? (*jni)->GetStaticFieldID(jni, probe, "scheduler",
-                                                                    "Ljava/lang/Object;")
-                                         : NULL;
+    jfieldID its_carrier = (*jni)->GetStaticFieldID(jni, probe, "carrier", "Ljava/lang/Class;");
+    jfieldID its_scheduler =
+        its_carrier ? (*jni)->GetStaticFieldID(jni, probe, "scheduler", "Ljava/lang/Object;")
+                    : NULL;
     if (its_scheduler) {
         (*jni)->SetStaticObjectField(jni, probe, its_scheduler, scheduler);
         (*jni)->SetStaticObjectField(jni, probe, its_carrier, carrier);

@@ -96,8 +96,8 @@ void follow_flush(uint64_t now)
     if (left < BURST)
         atomic_fetch_add(&follow.allowance, MIN(more, BURST - left));
     unsigned less = 2 * atomic_load(&reduced);
-    uint64_t rate = (uint64_t)(left > FULL ? FULL_RATE : RATE) >> less,
-             share = n ? rate * ns / NS_PER_SECOND * 0x10000 / n : 0x10000;
+    uint64_t rate = (uint64_t)(left > FULL ? FULL_RATE : RATE) >> less;
+    uint64_t share = n ? rate * ns / NS_PER_SECOND * 0x10000 / n : 0x10000;
     atomic_store(&follow.share, (uint32_t)MIN(share, UINT64_C(0x10000)));
     allow_now((int64_t)(left > FULL ? FULL_RATE / 5 : RATE) >> less);
     follow.flushed_ns = now;

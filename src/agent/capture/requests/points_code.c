@@ -114,8 +114,8 @@ struct member_word {
 
 static int read_member(const char *word, size_t n, char separator, struct member_word *ret)
 {
-    const char *end = memchr(word, separator, n),
-               *dot = end ? memrchr(word, '.', (size_t)(end - word)) : NULL;
+    const char *end = memchr(word, separator, n);
+    const char *dot = end ? memrchr(word, '.', (size_t)(end - word)) : NULL;
     if (!dot)
         return -EINVAL;
     const char *descriptor = separator == ':' ? end + 1 : end;

@@ -92,7 +92,9 @@ static int work_is_left(struct edit *e, int local)
 int point_runs(const struct instrument_class *c, struct edit *e, const struct point *p)
 {
     _cleanup_(buf_release) struct buf before = BUF(32), after = BUF(32);
-    int r = plain(e, "pooled"), local = r < 0 ? r : work_local(e), found = 0;
+    int r = plain(e, "pooled");
+    int local = r < 0 ? r : work_local(e);
+    int found = 0;
     r = MIN(local, 0);
     if (r < 0)
         return r;

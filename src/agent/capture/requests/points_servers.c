@@ -98,8 +98,9 @@ static int point_part(const struct instrument_class *c, struct edit *e, const st
                       const char *out, bool owned)
 {
     _cleanup_(buf_release) struct buf first = BUF(256), last = BUF(32), left = BUF(32);
-    int local = edit_local(e, 'J'), owner = owned ? edit_local(e, 'A') : 0,
-        r = MIN(MIN(local, owner), 0);
+    int local = edit_local(e, 'J');
+    int owner = owned ? edit_local(e, 'A') : 0;
+    int r = MIN(MIN(local, owner), 0);
     r = r ? r : point_enter(c, e, p, &first);
     if (r)
         return MIN(r, 0);

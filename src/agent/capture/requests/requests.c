@@ -405,8 +405,8 @@ static void requests_dump(struct session *s, JNIEnv *jni, enum dump_reason reaso
         jfr_lose_total(s->out.jfr, LOSS_REQUEST_OPEN, follow_open());
     for (unsigned i = 0; i < request_names_count(); i++) {
         struct request_name *n = request_name_at(i);
-        uint64_t count = n ? atomic_load(&n->count) : 0,
-                 reported = n ? MAX(n->reported, n->lost) : 0;
+        uint64_t count = n ? atomic_load(&n->count) : 0;
+        uint64_t reported = n ? MAX(n->reported, n->lost) : 0;
         if (count == reported)
             continue;
         jfr_lose_events(s->out.jfr, state.types[TYPE_TOTALS], 1);

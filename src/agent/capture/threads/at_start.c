@@ -156,8 +156,8 @@ static void find_blocker(JNIEnv *jni, jthread thread, struct wait *how)
 static uint64_t class_of_name(JNIEnv *jni, jstring name)
 {
     char text[512];
-    jsize len = name ? (*jni)->GetStringLength(jni, name) : 0,
-          utf = name ? (*jni)->GetStringUTFLength(jni, name) : 0;
+    jsize len = name ? (*jni)->GetStringLength(jni, name) : 0;
+    jsize utf = name ? (*jni)->GetStringUTFLength(jni, name) : 0;
     if (!name || utf >= (jsize)sizeof(text))
         return 0;
     (*jni)->GetStringUTFRegion(jni, name, 0, len, text);

@@ -38,8 +38,8 @@ static void note_carried(uint64_t id, uint64_t now)
     uint64_t least = UINT64_MAX;
     int at = 0;
     for (int i = 0; i < CARRIED; i++) {
-        uint64_t until = carried_here.ran[i].until,
-                 ns = until + CARRIED_KEPT < now ? 0 : until - carried_here.ran[i].from;
+        uint64_t until = carried_here.ran[i].until;
+        uint64_t ns = until + CARRIED_KEPT < now ? 0 : until - carried_here.ran[i].from;
         if (ns < least) {
             least = ns;
             at = i;

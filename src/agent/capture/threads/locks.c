@@ -441,7 +441,8 @@ static int push_class(const struct instrument_class *c, struct edit *e, struct b
 static int edit_synchronized(const struct instrument_class *c, struct edit *e, int leaving)
 {
     _cleanup_(buf_release) struct buf code = BUF(64);
-    int object = edit_local(e, 'A'), r = object < 0 ? object : 0;
+    int object = edit_local(e, 'A');
+    int r = object < 0 ? object : 0;
     if (r == 0 && e->method->access & ACC_STATIC)
         r = push_class(c, e, &code);
     else
@@ -467,8 +468,8 @@ static int locks_edit(const struct instrument_class *c, struct edit *e)
         blocks = i.op == OP_MONITORENTER || i.op == OP_MONITOREXIT;
     if (!whole && !blocks)
         return 0;
-    int leaving = rewrite_methodref(e->rewrite, PROBE, "leaving", "(Ljava/lang/Object;)V"),
-        r = leaving < 0 ? leaving : 0;
+    int leaving = rewrite_methodref(e->rewrite, PROBE, "leaving", "(Ljava/lang/Object;)V");
+    int r = leaving < 0 ? leaving : 0;
     if (r == 0 && blocks)
         r = edit_blocks(e, leaving);
     if (r == 0 && whole)

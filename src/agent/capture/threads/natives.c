@@ -399,8 +399,8 @@ static int bind_others(JNIEnv *jni, bool ours)
         n += bind_class(jni, "java/lang/ref/Reference", &reference, 1);
     if (!real.instrument || !real.notify || !real.notify_all)
         return n;
-    on_object notify = ours ? our_notify : real.notify,
-              all = ours ? our_notify_all : real.notify_all;
+    on_object notify = ours ? our_notify : real.notify;
+    on_object all = ours ? our_notify_all : real.notify_all;
     const JNINativeMethod object[] = {{(char *)"notify", (char *)"()V", (void *)notify},
                                       {(char *)"notifyAll", (char *)"()V", (void *)all}};
     return n + bind_class(jni, "java/lang/Object", object, 2);

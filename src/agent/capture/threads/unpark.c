@@ -81,8 +81,9 @@ static int unpark_edit(const struct instrument_class *c, struct edit *e)
         !str_is(class_utf8(c->file, e->method->descriptor), UNPARK))
         return 0;
     _cleanup_(buf_release) struct buf code = BUF(16);
-    int probe = rewrite_methodref(e->rewrite, PROBE, "unpark", UNPARK), r = probe < 0 ? probe : 0,
-        found = 0;
+    int probe = rewrite_methodref(e->rewrite, PROBE, "unpark", UNPARK);
+    int r = probe < 0 ? probe : 0;
+    int found = 0;
     code_op(&code, OP_DUP);
     code_invokestatic(&code, probe);
     for (struct insn i = {0}; r == 0 && edit_next(e, &i);) {

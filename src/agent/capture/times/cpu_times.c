@@ -485,8 +485,8 @@ static void make_curve(struct times_report_costs *c)
 {
     c->points = 0;
     for (int i = 0; state.elapsed && i < TIMES_CURVE; i++) {
-        const struct times_point *p = &state.best[i],
-                                 *last = c->points ? &c->curve[c->points - 1] : NULL;
+        const struct times_point *p = &state.best[i];
+        const struct times_point *last = c->points ? &c->curve[c->points - 1] : NULL;
         if (p->true_ns >= 0 && p->seen_ns >= 0 &&
             (!last || (p->true_ns > last->true_ns && p->seen_ns > last->seen_ns)))
             c->curve[c->points++] = *p;

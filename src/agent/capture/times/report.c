@@ -406,8 +406,8 @@ static int write_recording(struct report *r, JNIEnv *jni, uint64_t *ret_events)
     int result = jfr_declare(w, types, ARRAY_SIZE(types), ids);
     if (result < 0)
         return result;
-    uint32_t event_type = ids[r->totals ? CALL_TIMES_TOTAL : CALL_TIMES],
-             cost_type = ids[CALL_TIMES_COST];
+    uint32_t event_type = ids[r->totals ? CALL_TIMES_TOTAL : CALL_TIMES];
+    uint32_t cost_type = ids[CALL_TIMES_COST];
     uint64_t now = now_ns();
     struct jfr_event e;
     if (jfr_begin_growing(w, cost_type, 0, &e)) {

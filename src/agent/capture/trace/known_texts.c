@@ -211,7 +211,8 @@ static void put_utc(struct buf *b, int64_t seconds, int64_t nanos)
     }
     /* Days since 1 March of the year 0, whose leap day is the last of its year. */
     days += 719468;
-    int64_t era = (days < 0 ? days - 146096 : days) / 146097, day = days - era * 146097;
+    int64_t era = (days < 0 ? days - 146096 : days) / 146097;
+    int64_t day = days - era * 146097;
     int64_t year = (day - day / 1460 + day / 36524 - day / 146096) / 365;
     day -= 365 * year + year / 4 - year / 100;
     int64_t month = (5 * day + 2) / 153;

@@ -54,11 +54,13 @@ static int lines_of(const struct log_spec *s, const struct instrument_class *c, 
     if (!map.failed)
         n = smap_lines((struct str){(const char *)map.at, cursor_left(&map)}, s->place, s->line,
                        lines, LINES_MAX);
-    const char *slash = strrchr(s->place, '/'), *base = slash ? slash + 1 : s->place;
+    const char *slash = strrchr(s->place, '/');
+    const char *base = slash ? slash + 1 : s->place;
     if (n || !str_is(c->source, base))
         return n;
     /* The spec's path must end with the package's folder: com/shop/Cart.java. */
-    size_t folder = slash ? (size_t)(slash - s->place) : 0, package = c->name.len;
+    size_t folder = slash ? (size_t)(slash - s->place) : 0;
+    size_t package = c->name.len;
     while (package && c->name.data[package - 1] != '/')
         package--;
     if (folder && (package < folder + 1 ||

@@ -210,7 +210,8 @@ void trace_explain(JNIEnv *jni, const char *pattern, const char *exclude, struct
     dotted_in_place(s.method, strlen(s.method));
     /* Tables show a lambda's class as X$$Lambda[method], with the method's class if it is another.
      */
-    const char *lambda = strstr(pattern, "$$Lambda["), *end = lambda ? strchr(lambda, ']') : NULL;
+    const char *lambda = strstr(pattern, "$$Lambda[");
+    const char *end = lambda ? strchr(lambda, ']') : NULL;
     const char *method = lambda ? lambda + strlen("$$Lambda[") : NULL;
     bool whole = end && memchr(method, '.', (size_t)(end - method));
     if (!s.classes && end)

@@ -135,8 +135,8 @@ static int edit_where(const struct instrument_class *c, struct edit *e, bool by_
     struct shown_name room;
     int number = 0;
     pthread_mutex_lock(&method_trace.lock);
-    uint64_t matched = matched_rules(c, e, name, descriptor),
-             rules = by_type ? trace_types_rules(&method_trace.types, c->name) : matched;
+    uint64_t matched = matched_rules(c, e, name, descriptor);
+    uint64_t rules = by_type ? trace_types_rules(&method_trace.types, c->name) : matched;
     if (drain_is_used(c->name) || choice_matches(method_trace.exclude, c->name, name))
         rules = 0;
     if (rules)

@@ -301,7 +301,8 @@ static void carry_out(const struct firing *s, JNIEnv *jni)
     bool any = s->n_actions == 0;
     int named = name_file(s, name);
     for (unsigned i = 0; i < MAX(s->n_actions, 1u); i++) {
-        const char *action = any ? "dump" : s->actions[i], *why = NULL;
+        const char *action = any ? "dump" : s->actions[i];
+        const char *why = NULL;
         char path[PATH_MAX] = "";
         int r = named;
         if (strcmp(action, "dump") == 0) {

@@ -41,7 +41,8 @@ static bool cgroup_of(const char *controller, char ret[PATH_MAX])
     char *line, *rest = (char *)text;
     /* NUMBER:CONTROLLERS:PATH */
     while ((line = strsep(&rest, "\n"))) {
-        char *names = strchr(line, ':'), *path = names ? strchr(names + 1, ':') : NULL;
+        char *names = strchr(line, ':');
+        char *path = names ? strchr(names + 1, ':') : NULL;
         if (!path)
             continue;
         *path++ = 0;

@@ -53,7 +53,8 @@ static bool lists(const char *controllers, size_t len, const char *name)
 static bool path_of(const char *list, const char *controller, char *ret, size_t size)
 {
     for (const char *at = list; at && *at; at = strchr(at, '\n'), at = at ? at + 1 : NULL) {
-        const char *first = strchr(at, ':'), *second = first ? strchr(first + 1, ':') : NULL;
+        const char *first = strchr(at, ':');
+        const char *second = first ? strchr(first + 1, ':') : NULL;
         if (!second)
             return false;
         size_t len = strcspn(second + 1, "\n");

@@ -43,8 +43,8 @@ void collection_put(const struct collection *c)
 {
     struct jfr_event e;
     struct jfr_writer *w = vm_activity.jfr;
-    uint64_t name = jfr_define_name(w, JFR_POOL_GC_NAME, c->name),
-             cause = c->cause[0] ? jfr_define_name(w, JFR_POOL_GC_CAUSE, c->cause) : 0;
+    uint64_t name = jfr_define_name(w, JFR_POOL_GC_NAME, c->name);
+    uint64_t cause = c->cause[0] ? jfr_define_name(w, JFR_POOL_GC_CAUSE, c->cause) : 0;
     if (!jfr_begin(w, JFR_GARBAGE_COLLECTION, 0, &e))
         return;
     jfr_put_time(&e, c->start_ns);

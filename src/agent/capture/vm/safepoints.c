@@ -158,8 +158,9 @@ static void completed(uint64_t ns, const struct safepoint_counters *c)
 {
     bool collection = all.collection.is;
     int64_t n = MAX(c->count - all.done.count, INT64_C(1));
-    uint64_t total = stopped_ns(c) - stopped_ns(&all.done), elapsed = ns - all.done_ns,
-             sync = collection ? all.collection.sync_ns : (uint64_t)(c->sync_ns - all.sync_seen);
+    uint64_t total = stopped_ns(c) - stopped_ns(&all.done);
+    uint64_t elapsed = ns - all.done_ns;
+    uint64_t sync = collection ? all.collection.sync_ns : (uint64_t)(c->sync_ns - all.sync_seen);
     if (n == 1) {
         sync = MIN(sync, total);
         /* Its time is unknown; the middle of the interval is the best estimate. */
