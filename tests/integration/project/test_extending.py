@@ -60,6 +60,17 @@ def src(tmp_path_factory):
     (src / "agent/capture/heartbeat.c").write_text(block("c", "heartbeat_type = {"))
     after(src / "agent/capture_list.h", "CAPTURE(vm_events)\n", "CAPTURE(heartbeat)\n")
 
+    before(src / "jfr/types.h", "    JFR_LOST,\n", block("c", "    JFR_REMARK,\n"))
+    before(src / "jfr/types.c", "    EVENT(JFR_LOST,", block("c", "EVENT(JFR_REMARK,"))
+    before(src / "profile/load_jfr.c", "    SETTING,\n", block("c", "    HEARTBEAT,\n"))
+    before(src / "profile/load_jfr.c", '    {"jdk.ActiveSetting", SETTING},\n', block("c", '{"jvmscope.Heartbeat", HEARTBEAT}'))
+    before(src / "profile/load_jfr.c", "    case SETTING:\n", block("c", "case HEARTBEAT:"))
+
+    before(src / "options/formats.c", '    {.letter = "r"', block("c", '{.letter = "e"'))
+    letters = re.search(r'`("a\|b\|r\|.*?")`', TEXT)[1]
+    after(src / "options/table.c", '[OPT_FORMAT] = {"format", NULL, 0, OPTION_WORD, ', letters + " /* ")
+    after(src / "options/table.c", letters + ' /* "a|b|r"', " */")
+
     (src / "export/methods.c").write_text(block("c", "static int export_methods"))
     after(src / "export/format_list.h", "FORMAT(collapsed)\n", "FORMAT(methods)\n")
 
@@ -74,13 +85,27 @@ def src(tmp_path_factory):
 
 
 @pytest.mark.parametrize("path", ["cli/pids.c", "cli/commands.c", "options/table.c", "agent/capture.c", "agent/capture/heartbeat.c",
-                                  "export/methods.c",
+                                  "export/methods.c", "jfr/types.c", "profile/load_jfr.c", "options/formats.c",
                                   "export/export.c", "cli/heap/count.c", "cli/heap/verbs.c", "cli/heap/leaks.c", "cli/page_more.c"])
 def test_an_example_compiles_in_its_place(src, path):
     words = [w.replace("../src", str(src)).replace(str(lab.ROOT / "src"), str(src)) for w in flags(path)]
     done = subprocess.run([*words, "-Wno-unused-function", "-Werror", "-fsyntax-only", src / path], cwd=lab.BUILD, capture_output=True,
                           text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_format_of_the_agent_is_accepted(src, tmp_path):
+    """The letter of the example is one of the values of format=, and its row is found by it."""
+    program = tmp_path / "format"
+    program.with_suffix(".c").write_text('#include "options/formats.h"\n#include <stdio.h>\nint main(void)\n{\n    struct options o;\n'
+                                         '    struct buf why = BUF(1000);\n    int r = options_parse(&o, "format=e", &why);\n'
+                                         '    puts(r == 0 ? option_format(&o)->file : buf_str(&why));\n    return r != 0;\n}\n')
+    words = [w.replace("../src", str(src)) for w in flags("options/table.c") if not w.endswith("table.c")]
+    sources = [str(p) for p in sorted((src / "options").glob("*.c"))]
+    done = subprocess.run([*words, "-w", program.with_suffix(".c"), *sources, lab.BUILD / "src/base/libbase.a", "-lm", "-o", program],
+                          cwd=lab.BUILD, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert subprocess.run([program], capture_output=True, text=True, check=True).stdout == "hprof-%p.txt\n"
 
 
 def test_the_view_of_the_page_has_the_types_that_it_uses(tmp_path):
