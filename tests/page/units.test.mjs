@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of the page's code that need no browser: numbers, links, calls, trees, exports, treemaps, requests to a server.
+// The parts of the page's code that need no browser: numbers, links, calls, trees, exports, treemaps, requests to a server,
+// pictures of threads, the fleet's questions.
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { test } from "node:test";
@@ -9,16 +10,17 @@ import { pathToFileURL } from "node:url";
 import { folder, root } from "./lab.mjs";
 
 const require = createRequire(join(root, "web/package.json"));
-const modules = ["asking", "calls", "data", "flamepaint", "format", "link", "palette", "picture", "save", "timeline", "tree", "treemap"];
+const modules = ["asking", "calls", "data", "flamepaint", "fleet/ask", "fleet/state", "format", "heapdata", "link", "palette", "picture", "pyramid", "save", "timeline",
+  "tree", "treemap"];
 const bundled = require("esbuild").buildSync({
-  stdin: { contents: modules.map((m) => `export * as ${m} from "./src/${m}";`).join("\n"), resolveDir: join(root, "web"), loader: "ts" },
+  stdin: { contents: modules.map((m) => `export * as ${m.replace("/", "_")} from "./src/${m}";`).join("\n"), resolveDir: join(root, "web"), loader: "ts" },
   bundle: true,
   write: false,
   format: "esm",
 });
 const file = join(folder, "page.mjs");
 writeFileSync(file, bundled.outputFiles[0].text);
-const { asking, calls, data, flamepaint, format, link, palette, picture, save, timeline, tree, treemap } = await import(pathToFileURL(file));
+const { asking, calls, data, flamepaint, fleet_ask, fleet_state, format, heapdata, link, palette, picture, pyramid, save, timeline, tree, treemap } = await import(pathToFileURL(file));
 
 const plain = (text) => text.replace(/[\u00a0\u202f]/g, " ");
 
@@ -329,4 +331,117 @@ test("colours are opaque pixels, the same in both notations", () => {
     assert.equal(all.length, data.kinds.length * 7);
     for (let kind = 0; kind < data.kinds.length; kind++) assert.equal(new Set(all.slice(kind * 7, kind * 7 + 7)).size, 7, data.kinds[kind]);
   }
+});
+
+/** Runs f while every request of the page is answered by `answer`; returns what was asked. */
+async function answering(answer, f) {
+  const asked = [];
+  const real = globalThis.fetch;
+  globalThis.fetch = async (url) => {
+    asked.push(String(url));
+    return answer(String(url));
+  };
+  try {
+    await f();
+  } finally {
+    globalThis.fetch = real;
+  }
+  return asked;
+}
+
+test("the fleet's view survives in an address, and an address that is wrong is harmless", () => {
+  const usual = fleet_state.decode("");
+  assert.deepEqual([usual.view, usual.range, usual.metric, fleet_state.encode(usual)], ["services", "24h", "cpu", ""]);
+  const state = { ...usual, view: "difference", service: "shop & co", version: "1.8", range: "7d", label: "zone=eu,pod=a", base: "version=1.7", search: "a#b" };
+  assert.deepEqual(fleet_state.decode(`#${fleet_state.encode(state)}`), state);
+  assert.deepEqual(fleet_state.decode("#v=nosuch&range=1w&service=x"), { ...usual, service: "x" });
+  assert.deepEqual(fleet_state.decode("#range="), { ...usual, range: "" });
+  assert.deepEqual(["", "90h", "7d"].map(fleet_state.seconds), [0, 324000, 604800]);
+  const choice = fleet_state.choice({ ...state, label: "zone=eu,nonsense,pod=a" });
+  assert.deepEqual([choice.service, choice.from, choice.label], ["shop & co", "10080m", ["zone=eu", "pod=a"]]);
+  assert.equal(fleet_state.choice({ ...state, range: "" }).from, undefined);
+});
+
+test("a question to the collector has its parameters, and a refusal is an error with its reason", async () => {
+  const asked = await answering(() => new Response('{"rows":[1]}'), async () => {
+    assert.deepEqual(await fleet_ask.question("top", { service: "a&b", label: ["x=1", "y=2"], from: undefined, host: "" }), { rows: [1] });
+  });
+  assert.deepEqual(asked, ["v1/fleet/top?service=a%26b&label=x%3D1&label=y%3D2"]);
+  await answering(() => new Response("no such metric\n", { status: 400 }), () => assert.rejects(fleet_ask.question("top", {}), { message: "no such metric" }));
+  assert.equal(fleet_ask.metricOf("nosuch").name, "cpu");
+  assert.equal(new Set(fleet_ask.metrics.map((m) => m.name)).size, fleet_ask.metrics.length);
+});
+
+test("a tree of the fleet's stacks has their sums, and equal names one label", () => {
+  const leaf = (name, self) => ({ name, self, total: self, children: [] });
+  const root = { name: "", self: 0, total: 17, children: [
+    { name: "a", self: 1, total: 11, children: [leaf("b", 4), { name: "a", self: 0, total: 6, children: [leaf("[idle]", 6)] }] }, leaf("b", 6)] };
+  const { tree: t, labels } = fleet_ask.treeOf(root);
+  const name = (i) => labels[t.label[i]];
+  assert.deepEqual([...labels].sort(), ["[idle]", "a", "b"]);
+  const nodes = Array.from({ length: t.n }, (_, i) => i).slice(1);
+  assert.deepEqual(nodes.map((i) => `${name(i)} ${t.self[i]} ${t.total[i]}`).sort(), ["[idle] 6 6", "a 0 6", "a 1 11", "b 4 4", "b 6 6"]);
+  assert.equal(t.total[0], 17);
+  assert.ok(nodes.every((i) => t.parent[i] < i && (t.kind[i] === data.MARK) === name(i).startsWith("[")));
+  assert.deepEqual([...fleet_ask.readingsOf([{ label: 3, self: 25, total: 49 }], 10)], [[3, { of: [2, 4], known: [true, true] }]]);
+});
+
+test("answers about a heap are asked for once, and those of a page of one file are never asked for", async () => {
+  assert.equal(heapdata.key("path", { object: "0x10", all: "y" }), "path all=y object=0x10");
+  const inFile = heapdata.asker({ answers: { "summary": { objects: 7 } } });
+  let failing = true;
+  const asked = await answering((url) => (url.startsWith("heap/bad") && failing ? new Response("no object 0x1", { status: 404 }) : new Response('{"n":1}')), async () => {
+    assert.deepEqual(await inFile("summary"), { objects: 7 });
+    await assert.rejects(inFile("summary", { object: "0x1" }), heapdata.NotInPage);
+    const ask = heapdata.asker({});
+    assert.deepEqual(await Promise.all([ask("summary"), ask("summary"), ask("path", { object: "0x1" })]), [{ n: 1 }, { n: 1 }, { n: 1 }]);
+    await assert.rejects(ask("bad"), { message: "no object 0x1" });
+    failing = false;
+    assert.deepEqual(await ask("bad"), { n: 1 });
+  });
+  assert.deepEqual(asked, ["heap/summary?", "heap/path?object=0x1", "heap/bad?", "heap/bad?"]);
+  assert.deepEqual(["com.example.Outer$Inner", "int[]", "a.b[]"].map(heapdata.simple), ["Outer$Inner", "int[]", "b[]"]);
+  assert.equal(heapdata.titleOf({ class: "java.lang.String", value: '"x"' }), 'String "x"');
+});
+
+test("a page of one file composes pictures of threads from its parts", async () => {
+  // Two levels of parts 1,000 and 500 ns long, groups of two threads; thread 2 is alone in its group.
+  const run = (gap, length, node, kind) => varints(2 * gap, length, node, kind);
+  const row = (...runs) => Uint8Array.of(...varints(runs.length), ...runs.flatMap((r) => [...r]), 0);
+  const rows = (...all) => Uint8Array.of(...all.flatMap((r) => [...r]));
+  const across = (inAll, every, ...rest) => Uint8Array.of(...varints(inAll, every, rest.length ? 1 : 0), ...rest.flatMap((r) => [...r]), 0);
+  const empty = row();
+  const arrow = varints(600, 100, 4, 0, 1, 0, 1); // at 600, caused at 500 by node 0 of thread 0: node 4 of thread 1
+  const json = {
+    kinds: ["running", "blocked", "timeout", "notify"], edges: ["", "unlock"], path_states: ["running"],
+    threads: [{ name: "a" }, { name: "b" }, { name: "c" }], strings: ["java.lang.Object", "a.B.c"],
+    contexts: Uint8Array.of(...varints(0, 0, 0, 0, 1, 1, 0, 250)), objects: varints(1), stacks: Uint8Array.of(...varints(1, 2, 17)),
+    path: { ran: [], segments: Uint8Array.of(...varints(0, 500, 0, 1, 0, 0, 0), ...varints(500, 500, 1, 5, 0, 1, 0)) },
+    pyramid: { group: 2, width: 10,
+      levels: [{ span: 1000, parts: [{ rows: [rows(row(run(0, 1000, 0, 0)), row(run(0, 600, 3, 1), run(0, 400, 4, 0))), rows(empty)], across: across(3, 2, arrow) }] },
+        { span: 500, parts: [
+          { rows: [rows(row(run(0, 500, 0, 0)), row(run(0, 500, 3, 1))), rows(empty)], across: across(1, 1) },
+          { rows: [rows(row(run(0, 500, 0, 0)), row(run(0, 100, 3, 1), run(0, 400, 4, 0))), rows(row(varints(2 * 10 + 1, 20, 2, 0, 100, 1, 155)))], across: across(2, 1) }] }],
+      // Node 0 runs in thread 0; node 3 waits in thread 1 for the class of context 1 until node 4 runs, which node 0 woke.
+      nodes: Uint8Array.of(...varints(0, 0, 1000, 0, 0, 0, 0, 0, 0, 0), ...varints(3, 0, 600, 1, 0, 1, 0, 1, 0, 1), ...varints(1, 600, 400, 0, 17, 1, 4, 0, 1, 0)) },
+  };
+  const p = new pyramid.Pyramid(json);
+  assert.equal(p.finest, 50);
+  const runs = (q, thread) => Array.from({ length: q.rows.get(thread).hi - q.rows.get(thread).lo }, (_, k) => k + q.rows.get(thread).lo)
+    .map((k) => [q.runFrom[k], q.runTo[k], q.runKind[k]]);
+  const coarse = await p.range(0, 1000, 10, [0, 1]);
+  assert.deepEqual([runs(coarse, 0), runs(coarse, 1)], [[[0, 1000, 0]], [[0, 600, 1], [600, 1000, 0]]]);
+  assert.deepEqual([coarse.arrowsInAll, coarse.arrowEvery, coarse.arrows.length, coarse.arrows[0].cause], [3, 2, 1, 500]);
+  assert.equal((await p.range(0, 1000, 10, [2])).arrows.length, 0);
+  const fine = await p.range(0, 1000, 20, [1, 2]);
+  assert.deepEqual([runs(fine, 1), runs(fine, 2)], [[[0, 500, 1], [500, 600, 1], [600, 1000, 0]], [[510, 530, picture.MANY]]]);
+  assert.deepEqual([...fine.shares], [0, 100, 1, 155]);
+  assert.deepEqual([fine.arrowsInAll, fine.arrowEvery], [3, 1]);
+  const waits = await p.at(1, 550);
+  assert.deepEqual([waits.node, waits.kind, waits.start, waits.end, waits.lock, waits.timeout_ms, waits.after], [3, 1, 0, 600, "java.lang.Object", 250, 4]);
+  assert.deepEqual(waits.frames, [{ method: "a.B.c", line: 17 }]);
+  assert.deepEqual(waits.ended, { edge: 1, inferred: true, node: 0, thread: 0, frames: [] });
+  assert.equal(waits.segment, 1);
+  assert.deepEqual([await p.at(2, 520), await p.at(0, 5000), await p.node(99), await p.segment(2)], [null, null, null, null]);
+  assert.deepEqual([(await p.segment(0)).node, (await p.segment(1)).node], [0, 4]);
 });
