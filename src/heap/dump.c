@@ -178,6 +178,32 @@ static int find_agents(struct heap_dump *d)
     return error;
 }
 
+static bool is_agents_frame(const struct heap_dump *d, uint64_t id)
+{
+    const uint64_t *at = map_get(&d->frames, id), *class;
+    if (!at)
+        return false;
+    struct cursor c = cursor_of(d->data + *at, d->len - *at);
+    cursor_skip(&c, 4 * (size_t)d->header.id_size);
+    class = map_get(&d->class_serials, cursor_be32(&c));
+    return !c.failed && class && map_get(&d->agents, *class);
+}
+
+static int leave_out_frames(struct heap_dump *d)
+{
+    uint64_t trace, offset;
+    int error = 0;
+    for (size_t i = 0; d->agents.len && !error && map_next(&d->traces, &i, &trace, &offset);) {
+        struct cursor c = cursor_of(d->data + offset, d->len - offset);
+        cursor_skip(&c, 8);
+        uint32_t n = cursor_be32(&c);
+        for (uint32_t k = 0; k < n && !c.failed && !error; k++)
+            if (is_agents_frame(d, hprof_id(&c, d->header.id_size)))
+                error = left_out_add(&d->left_out, (uint32_t)trace, n, k);
+    }
+    return error;
+}
+
 int heap_dump_open(struct heap_dump **ret, const char *path, int which)
 {
     struct heap_dump *d = calloc(1, sizeof(*d));
@@ -195,6 +221,8 @@ int heap_dump_open(struct heap_dump **ret, const char *path, int which)
     }
     if (!error)
         error = find_agents(d);
+    if (!error)
+        error = leave_out_frames(d);
     if (error) {
         heap_dump_free(d);
         return error;
@@ -212,6 +240,7 @@ void heap_dump_free(struct heap_dump *d)
                           &d->traces,  &d->class_of_id, &d->agents};
     for (size_t i = 0; i < ARRAY_SIZE(maps); i++)
         map_release(maps[i]);
+    left_out_release(&d->left_out);
     strpool_release(&d->names);
     vec_release(&d->segments);
     vec_release(&d->chunks);

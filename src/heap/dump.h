@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/map.h"
 #include "base/strpool.h"
+#include "hprof/left_out.h"
 #include "hprof/reader.h"
 
 enum heap_kind { HEAP_INSTANCE, HEAP_OBJECT_ARRAY, HEAP_PRIMITIVE_ARRAY };
@@ -73,7 +74,8 @@ struct heap_chunk {
 struct heap_root {
     uint64_t id;
     uint8_t tag;
-    uint32_t thread, frame; /* as in struct hprof_item */
+    /* as in struct hprof_item, but `frame` does not count the agent's frames (dump->left_out) */
+    uint32_t thread, frame;
 };
 
 struct heap_dump {
@@ -94,6 +96,8 @@ struct heap_dump {
      * reported
      */
     struct map agents;
+    /* of the frames of these classes, by the serial number of the trace */
+    struct left_out left_out;
     struct map frames, traces; /* frame id, trace serial number -> offset of the body */
     struct strpool names;
     VEC(struct heap_chunk) segments; /* as in the file */

@@ -263,6 +263,26 @@ static int add_tally(struct heap_dump *d, const struct tally *t, int32_t class)
     return 0;
 }
 
+/* A local of a frame that is left out becomes one of its caller. */
+static int leave_out_frames(struct heap_dump *d)
+{
+    struct map stacks = {0}; /* of threads by their serial numbers */
+    int error = 0;
+    for (size_t i = 0; d->left_out.of.len && !error && i < d->roots.len; i++)
+        if (d->roots.data[i].tag == HPROF_ROOT_THREAD_OBJECT)
+            error = map_put(&stacks, d->roots.data[i].thread, d->roots.data[i].frame);
+    for (size_t i = 0; stacks.len && !error && i < d->roots.len; i++) {
+        struct heap_root *r = &d->roots.data[i];
+        const uint64_t *trace = r->tag == HPROF_ROOT_JAVA_FRAME || r->tag == HPROF_ROOT_JNI_LOCAL
+                                    ? map_get(&stacks, r->thread)
+                                    : NULL;
+        if (trace)
+            r->frame = left_out_shown(&d->left_out, (uint32_t)*trace, r->frame);
+    }
+    map_release(&stacks);
+    return error;
+}
+
 static int merge(struct survey *s)
 {
     struct heap_dump *d = s->dump;
@@ -291,6 +311,9 @@ static int merge(struct survey *s)
             d->cut = true;
         }
     }
+    int error = leave_out_frames(d);
+    if (error)
+        return error;
     vec_sort(&d->chunks, by_start);
     vec_sort(&d->roots, by_root);
     if (d->max_id < d->min_id)

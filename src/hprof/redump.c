@@ -178,6 +178,7 @@ static void release(struct redump *r)
                           &r->substitutes};
     for (size_t i = 0; i < ARRAY_SIZE(maps); i++)
         map_release(maps[i]);
+    left_out_release(&r->left_out);
     vec_release(&r->classes);
     vec_release(&r->threads);
     vec_release(&r->early);

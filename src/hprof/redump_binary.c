@@ -51,6 +51,10 @@ static void patch_root(struct redump *r, const uint8_t *from, size_t n)
         break;
     case HPROF_ROOT_JNI_LOCAL:
     case HPROF_ROOT_JAVA_FRAME:
+        put_u4_at(at + ROOT_THREAD + 4,
+                  redump_root_frame(r, u4_at(at + ROOT_THREAD), u4_at(at + ROOT_THREAD + 4)));
+        put_u4_at(at + ROOT_THREAD, redump_thread(r, u4_at(at + ROOT_THREAD)));
+        break;
     case HPROF_ROOT_NATIVE_STACK:
     case HPROF_ROOT_THREAD_BLOCK:
         put_u4_at(at + ROOT_THREAD, redump_thread(r, u4_at(at + ROOT_THREAD)));

@@ -21,6 +21,12 @@ uint32_t redump_trace(const struct redump *r, uint32_t serial)
     return other ? (uint32_t)*other : r->how->empty_trace;
 }
 
+uint32_t redump_root_frame(const struct redump *r, uint32_t thread_serial, uint32_t frame)
+{
+    const uint64_t *index = map_get(&r->thread_serials, thread_serial);
+    return index ? left_out_shown(&r->left_out, r->threads.data[*index].trace, frame) : frame;
+}
+
 uint32_t redump_object_trace(const struct redump *r, const uint8_t *at)
 {
     uint32_t trace = r->how->allocated ? r->how->allocated(r->how->ctx, id_at(at + 1)) : 0;
@@ -98,11 +104,13 @@ static void emit_record(struct redump *r, unsigned tag, struct cursor b)
         const uint64_t *at = map_get(&r->frames, cursor_be64(&b));
         const uint8_t *frame =
             at ? (const uint8_t *)(uintptr_t)*at : NULL; /* NOLINT: the map holds addresses */
-        if (!frame || is_agents_frame(r, frame))
-            continue;
-        ids[kept] = *r->how->next_frame;
-        *r->how->next_frame += 2;
-        emit_frame(r, frame, ids[kept++]);
+        if (frame && !is_agents_frame(r, frame)) {
+            ids[kept] = *r->how->next_frame;
+            *r->how->next_frame += 2;
+            emit_frame(r, frame, ids[kept++]);
+        } else if (left_out_add(&r->left_out, serial, n, i) < 0) {
+            fail(r, -ENOMEM);
+        }
     }
     if (r->how->binary && !r->error)
         hprof_trace(r->how->binary, our_serial, thread, ids, kept);
@@ -126,7 +134,7 @@ static void emit_text_root(struct redump *r, const uint8_t *at, size_t n)
         break;
     case HPROF_ROOT_JNI_LOCAL:
     case HPROF_ROOT_JAVA_FRAME:
-        b = u4_at(at + ROOT_THREAD + 4);
+        b = redump_root_frame(r, u4_at(at + ROOT_THREAD), u4_at(at + ROOT_THREAD + 4));
         a = redump_thread(r, u4_at(at + ROOT_THREAD));
         break;
     case HPROF_ROOT_NATIVE_STACK:

@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "base/strpool.h"
 #include "base/vec.h"
+#include "hprof/left_out.h"
 #include "hprof/redump.h"
 
 enum { ID = 8, FILTER_BITS = 1 << 16, RECENT = 256 };
@@ -61,6 +62,7 @@ struct redump {
     struct map thread_instances;
     struct map substitutes;            /* object id of a thread -> ours */
     uint64_t filter[FILTER_BITS / 64]; /* one bit for each hash of an id in `substitutes` */
+    struct left_out left_out;          /* by the dump's serials of traces */
     VEC(struct class) classes;
     VEC(struct thread) threads;
     VEC(struct piece) pieces;     /* the heap dump from its first sub-record to its last */
@@ -133,6 +135,9 @@ enum {
     ARRAY_TYPE = ARRAY_LENGTH + 4,
     CLASS_FIXED = 1 + 7 * ID + 8,
 };
+
+/* The number of the frame of a thread that a root names, without the agent's frames. */
+uint32_t redump_root_frame(const struct redump *r, uint32_t thread_serial, uint32_t frame);
 
 static inline size_t filter_bit(uint64_t id)
 {

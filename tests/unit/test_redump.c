@@ -20,7 +20,14 @@ static void name(struct hprof_writer *w, uint64_t id, const char *s)
     hprof_utf8(w, id, s, strlen(s));
 }
 
-enum { OBJECT = 0x1000, THREAD = 0x1008, NODE = 0x1010, CHARS = 0x1018, NODES = 0x1020 };
+enum {
+    OBJECT = 0x1000,
+    THREAD = 0x1008,
+    NODE = 0x1010,
+    CHARS = 0x1018,
+    NODES = 0x1020,
+    AGENT = 0x1028
+};
 
 enum {
     MAIN = 0x8000,
@@ -33,7 +40,8 @@ enum {
 
 /*
  * Makes a small heap as HotSpot's dumper writes it: main holds a node in a local, which refers to
- * another; classes come last if requested.
+ * another; classes come last if requested. Its thread is inside two probes, one of which a node's
+ * method called.
  */
 static void make_dump(struct buf *to, bool classes_last)
 {
@@ -50,7 +58,9 @@ static void make_dump(struct buf *to, bool classes_last)
                                           "shared",
                                           "run",
                                           "()V",
-                                          "Node.java"};
+                                          "Node.java",
+                                          "java/lang/JvmscopeTrace",
+                                          "arg"};
     for (unsigned i = 0; i < ARRAY_SIZE(strings); i++)
         name(&w, 0x2000 + 8 * i, strings[i]);
     static const uint64_t ids[] = {OBJECT, THREAD, NODE, CHARS, NODES};
@@ -58,7 +68,9 @@ static void make_dump(struct buf *to, bool classes_last)
         hprof_load_class(&w, i + 1, ids[i], 1, 0x2000 + 8 * i);
     hprof_trace(&w, 1, 0, NULL, 0);
     hprof_frame(&w, 1, 0x2000 + 8 * 9, 0x2000 + 8 * 10, 0x2000 + 8 * 11, 3, 42);
-    hprof_trace(&w, 2, 7, (const uint64_t[]){1}, 1);
+    hprof_load_class(&w, 6, AGENT, 1, 0x2000 + 8 * 12);
+    hprof_frame(&w, 2, 0x2000 + 8 * 13, 0x2000 + 8 * 10, 0, 6, -1);
+    hprof_trace(&w, 2, 7, (const uint64_t[]){2, 2, 1}, 3);
     hprof_dump_begin(&w);
     for (int pass = 0; pass < 2; pass++) {
         if (pass == classes_last) {
@@ -103,7 +115,9 @@ static void make_dump(struct buf *to, bool classes_last)
         }
     }
     hprof_root(&w, HPROF_ROOT_THREAD_OBJECT, MAIN, 7, 2);
-    hprof_root(&w, HPROF_ROOT_JAVA_FRAME, FIRST, 7, 0);
+    hprof_root(&w, HPROF_ROOT_JAVA_FRAME, FIRST, 7, 2);
+    hprof_root(&w, HPROF_ROOT_JNI_LOCAL, TEXT, 7, 1);
+    hprof_root(&w, HPROF_ROOT_JNI_LOCAL, TEXT, 7, UINT32_MAX);
     hprof_root(&w, HPROF_ROOT_STICKY_CLASS, NODE, 0, 0);
     hprof_root(&w, HPROF_ROOT_JNI_GLOBAL, ARRAY, 0xbeef, 0);
     hprof_dump_end(&w);
@@ -175,6 +189,8 @@ static void a_dump_becomes_text(void **state)
             "type=pkg.Node[][]@1020)\n\t[19999]\t\t50000001\n",
             "ROOT 50000001 (kind=<thread>, id=200001, trace=300001)\n"
             "ROOT 8010 (kind=<Java stack>, thread=200001, frame=0)\n"
+            "ROOT 8030 (kind=<JNI local ref>, thread=200001, frame=0)\n"
+            "ROOT 8030 (kind=<JNI local ref>, thread=200001, frame=-1)\n"
             "ROOT 1010 (kind=<system class>, name=pkg.Node)\n"
             "ROOT 8040 (kind=<JNI global ref>, id=beef, trace=300000)\nHEAP DUMP END\n",
         };
@@ -213,6 +229,11 @@ static void a_dump_becomes_binary(void **state)
      */
     assert_non_null(strstr(buf_str(&out), "(kind=<thread>, id=200000, trace=300001)\n"));
     assert_non_null(strstr(buf_str(&out), "elem type=pkg.Node[][]@1020"));
+    /* Only the rewritten frames count, and the probe's are not among them. */
+    assert_non_null(strstr(buf_str(&out), "\tpkg.Node.run(Node.java:42)\n"));
+    assert_null(strstr(buf_str(&out), "Jvmscope"));
+    assert_non_null(strstr(buf_str(&out), "(kind=<Java stack>, thread=200000, frame=0)\n"));
+    assert_non_null(strstr(buf_str(&out), "(kind=<JNI local ref>, thread=200000, frame=0)\n"));
     hprof_writer_release(&w);
     hprof_text_release(&t);
     buf_release(&dump);

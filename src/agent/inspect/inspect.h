@@ -82,6 +82,11 @@ void inspect_put_string(struct inspection *i, const char *key, jstring s);
 /*
  * A value of the type given by a signature; an object in it is a local reference, which is deleted.
  */
+/*
+ * Returns whether a frame is one of a probe, inside which a thread may be. No stack shows it; the
+ * other frames keep the depths that the VM gives them, by which `control` names them.
+ */
+bool inspect_is_agents_frame(struct inspection *i, const jvmtiFrameInfo *frame);
 void inspect_put_value(struct inspection *i, const char *signature, jvalue v);
 
 enum member_kind { KIND_CLASS, KIND_FIELD, KIND_METHOD };

@@ -146,7 +146,8 @@ static void put_stack(struct inspection *i, jlong java_id)
     if (!frames || (*vm.ti)->GetStackTrace(vm.ti, thread, 0, n, frames, &n) != JVMTI_ERROR_NONE)
         n = 0;
     for (jint k = 0; k < n; k++)
-        put_frame(i, &frames[k]);
+        if (!inspect_is_agents_frame(i, &frames[k]))
+            put_frame(i, &frames[k]);
     free(frames);
     if (thread)
         (*i->jni)->DeleteLocalRef(i->jni, thread);

@@ -387,7 +387,8 @@ int inspect_stack(struct inspection *i)
          * VM returns it at that moment.
          */
         for (jint k = 0; k < n; k++)
-            put_frame(i, t, k, &frames[k]);
+            if (!inspect_is_agents_frame(i, &frames[k]))
+                put_frame(i, t, k, &frames[k]);
         json_end_array(i->out);
         if (!i->have.can_access_local_variables) {
             json_key_string(i->out, "locals_unknown",

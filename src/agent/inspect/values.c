@@ -3,6 +3,7 @@
 #include "agent/inspect/inspect.h"
 #include "agent/vm/lambda.h"
 
+#include "agent/vm/names.h"
 #include "base/dotted.h"
 #include "base/generated_name.h"
 #include "base/real.h"
@@ -49,6 +50,12 @@ char *inspect_class_name(struct inspection *i, jclass c)
 {
     _cleanup_free_ char *signature = c ? class_signature(c) : NULL;
     return signature ? inspect_type_name(signature) : strdup("?");
+}
+
+bool inspect_is_agents_frame(struct inspection *i, const jvmtiFrameInfo *frame)
+{
+    const struct method *m = names_method(i->jni, frame->method);
+    return m && generated_name_is_agents(m->class_name, strlen(m->class_name));
 }
 
 int inspect_loaded(struct inspection *i, struct loaded_classes *ret)

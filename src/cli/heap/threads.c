@@ -25,8 +25,8 @@ bool heap_thread_of(const struct heap *h, uint32_t serial, struct heap_thread *r
 }
 
 /*
- * Positions a cursor at the frames' ids of a TRACE record and returns their number; 0 when there is
- * no record.
+ * Positions a cursor at the frames' ids of a TRACE record and returns their number, those of the
+ * agent's frames included; 0 when there is no record.
  */
 static unsigned trace_at(const struct heap *h, uint32_t trace, struct cursor *ret)
 {
@@ -43,7 +43,8 @@ static unsigned trace_at(const struct heap *h, uint32_t trace, struct cursor *re
 unsigned heap_frames(const struct heap *h, uint32_t trace)
 {
     struct cursor c;
-    return trace_at(h, trace, &c);
+    unsigned all = trace_at(h, trace, &c);
+    return all - MIN(left_out_count(&h->dump->left_out, trace), all);
 }
 
 static void put_class(const struct heap_dump *d, uint32_t serial, struct buf *b)
@@ -59,6 +60,7 @@ bool heap_frame_text(const struct heap *h, uint32_t trace, unsigned frame, struc
     const struct heap_dump *d = h->dump;
     const unsigned n = d->header.id_size;
     struct cursor c;
+    frame = left_out_recorded(&d->left_out, trace, frame);
     if (frame >= trace_at(h, trace, &c))
         return false;
     cursor_skip(&c, (size_t)frame * n);

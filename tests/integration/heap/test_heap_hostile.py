@@ -13,7 +13,7 @@ import pytest
 
 import hprofdump
 import lab
-from hprofdump import INT, OBJECT, small
+from hprofdump import INT, OBJECT, THREAD, small
 
 VERBS = (("summary",), ("histogram", "--retained"), ("dominators",), ("dominators", "--children", "root"), ("leaks",), ("threads",),
          ("strings",), ("strings", "--find", "main"), ("collections",), ("arrays",), ("references",), ("classes",), ("components",),
@@ -76,6 +76,38 @@ def test_length_that_was_never_filled_in(tmp_path):
     d = small("1.0.1")
     d.end_heap(length=0)
     sound(write(tmp_path, d.data()))
+
+
+def test_frames_of_the_agent_are_in_no_stack(tmp_path):
+    """The dump was taken while a thread was inside probes. What their frames hold is held by the frames that called them."""
+    d = small()
+    frames = ("java/lang/JvmscopeTimes.enter", "app/Main.inner", "java/lang/JvmscopeTrace.entered", "java/lang/JvmscopeTrace.arg", "app/Main.main", "java/lang/JvmscopeEnd.run")
+    for i, name in enumerate(frames):
+        owner, method = name.split(".")
+        if owner != "app/Main":
+            d.load_class(20 + i, 0x60000 + 0x80 * i, owner)
+            d.class_dump(0x60000 + 0x80 * i, 0x10000)
+            d.item(0x05, d.id(0x60000 + 0x80 * i))
+        d.frame(10 + i, method, "A.java", 7 if owner == "app/Main" else 20 + i, 40 + i)
+    d.trace(6, 2, *range(10, 10 + len(frames)))
+    d.instance(0x61000, THREAD, (OBJECT, 0x30000))
+    d.item(0x08, d.id(0x61000), struct.pack(">II", 2, 6))
+    held = (0x50000, 0x50100, 0x50200, 0x50300, 0x50400, 0x50500)
+    for frame, object in enumerate(held):
+        d.item(0x03, d.id(object), struct.pack(">II", 2, frame))
+    d.item(0x02, d.id(0x50600), struct.pack(">II", 2, 0xffffffff))
+    d.end_heap()
+    path = write(tmp_path, d.data())
+    inner, main = "app.Main.inner (A.java:41)", "app.Main.main (A.java:44)"
+    for _ in range(2):  # without an index and with it
+        answer = json.loads(ask(path, "threads").stdout)
+        assert [(t["frames"], t["locals"]) for t in answer["threads"] if int(str(t["object"]), 0) == 0x61000] == [(2, 7)], answer["threads"]
+        rows = [(s["depth"], s["frame"], int(str(s["object"]), 0)) for s in answer["stacks"] if int(str(s["thread"]), 0) == 0x61000]
+        assert rows == [(0, inner, 0x50600), (0, "", 0x50000), (0, "", 0x50100), (1, main, 0x50200), (1, "", 0x50300), (1, "", 0x50400), (1, "", 0x50500)]
+        places = json.loads(ask(path, "query", "SELECT object, place FROM roots WHERE place IS NOT NULL AND kind <> 'JNI local'").stdout)
+        assert "Jvmscope" not in json.dumps(places) + json.dumps(answer)
+        places = {int(str(object), 0): place for object, place in places["rows"]}
+        assert [places[o] for o in held[1:]] == [f'thread "main" in {f}' for f in (inner, main, main, main, main)], places
 
 
 def test_record_over_4_gib(tmp_path):

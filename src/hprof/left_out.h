@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The frames that are left out of a dump's stacks because they belong to the agent's classes: a
+ * thread may be inside a probe when the VM writes the dump. A local of such a frame becomes one of
+ * the frame that called the agent, so that no object loses the root that holds it. A zeroed struct
+ * is empty and valid.
+ */
+#pragma once
+
+#include "base/map.h"
+#include "base/vec.h"
+
+struct left_out_stack {
+    uint32_t first, n; /* its part of `positions` */
+    uint32_t frames;   /* number of all frames of the stack */
+};
+
+struct left_out {
+    struct map stacks; /* serial number of a trace -> index of `of` */
+    VEC(struct left_out_stack) of;
+    VEC(uint32_t) positions;
+};
+
+/*
+ * Leaves out the frame at a position of a stack that has this number of frames. The positions of
+ * one stack are added in ascending order, before those of the next.
+ */
+int left_out_add(struct left_out *l, uint32_t trace, uint32_t frames, uint32_t at) must_check;
+void left_out_release(struct left_out *l);
+
+/* The number of frames that are left out of a stack. */
+uint32_t left_out_count(const struct left_out *l, uint32_t trace);
+/* The position among all frames of the stack's frame that is shown at a position. */
+uint32_t left_out_recorded(const struct left_out *l, uint32_t trace, uint32_t shown);
+/*
+ * The position at which a frame is shown, or for one that is left out that of the frame which
+ * called it. UINT32_MAX, which stands for no frame, stays as it is.
+ */
+uint32_t left_out_shown(const struct left_out *l, uint32_t trace, uint32_t recorded);
