@@ -99,6 +99,12 @@ int session_end(JNIEnv *jni, struct buf *why);
 void session_ending(void);
 /* Ends the session as if it had not begun, and removes its output. */
 void session_abandon(JNIEnv *jni);
+/*
+ * For a capture that reads what threads have recorded, between its records: where more comes than
+ * can be read at once, reading may last long, and the recording ends nevertheless when its time is
+ * over. What was recorded until then is still written.
+ */
+void session_watch_time(const struct session *s);
 /* For a capture's save, between its events: drains the other captures if that is due. */
 void session_drain(struct session *s, JNIEnv *jni);
 /*

@@ -183,6 +183,12 @@ void session_shut_floods(void)
     shut_rows();
 }
 
+void session_watch_time(const struct session *s)
+{
+    if (s->due_ns && now_ns() >= s->due_ns)
+        session_shut_floods();
+}
+
 /*
  * All counts have been written, and changing classes back is not part of the recording. Rows that
  * record events with times stop at the same moment, so that their events cover the whole span.

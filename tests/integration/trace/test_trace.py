@@ -2,6 +2,7 @@
 """trace=: arguments, results and exceptions of calls whose answers are known; conditions, limits, switching."""
 import json
 import re
+import struct
 import subprocess
 import time
 
@@ -743,11 +744,21 @@ def test_a_million_calls_a_second_for_a_minute(jdk, jvmscope, tmp_path):
     assert max(steady) - min(steady) < 64 and max(resident) < 512
 
 
+def duration_ns(path):
+    """From the start of the first chunk to the end of the last, as the chunks' headers say."""
+    data, at, begins, ends = path.read_bytes(), 0, [], []
+    while at < len(data):
+        size, _, _, begin, duration = struct.unpack_from(">5q", data, at + 8)
+        begins, ends, at = [*begins, begin], [*ends, begin + duration], at + size
+    return max(ends) - min(begins)
+
+
 @pytest.mark.jdks(25, slow=(17,))
 def test_calls_after_the_end_are_not_waited_for(jdk, jvmscope, tmp_path):
     """Threads that call as fast as they can used to fill their buffers while these were written at the end. `stop` therefore first
-    says that the recording ends ("ending"): no later call is recorded or counted, however long the rest takes."""
-    out = tmp_path / "f.jfr"
+    says that the recording ends ("ending"): no later call is recorded or counted, however long the rest takes. A recording whose
+    time is over ends then, even while the agent reads what the buffers hold (it used to last until it had read them, 2 s idle, 17 s busy)."""
+    out, timed = tmp_path / "f.jfr", tmp_path / "t.jfr"
     with jdk.start_java("CallsFast", jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         try:
             def ask():
@@ -767,8 +778,11 @@ def test_calls_after_the_end_are_not_waited_for(jdk, jvmscope, tmp_path):
             ended = ask()
             call_on(ended + 20_000_000)
             assert jvmscope("stop", process.pid).returncode == 0
+            # The bytes that may be written are few, so that writing them takes no long time.
+            assert jvmscope("attach", "--trace", "CallsFast.step", "--bytes", "32m", "-t", "1500ms", "-o", timed, process.pid).returncode == 0
         finally:
             process.kill()
+    assert 1.4e9 < duration_ns(timed) < 2.2e9
     seen = lab.read_json("trace", "--json", out)
     told = len(seen["calls"]) + seen["lost"]
     assert made - 2 <= told <= ended + 2, (made, told, ended)

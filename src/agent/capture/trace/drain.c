@@ -50,8 +50,8 @@ static struct {
     atomic_bool shut;
     _Atomic unsigned shut_rings;
     uint64_t without_ring;
-    _Atomic uint64_t opened_ns, records; /* since then */
-    _Atomic uint64_t since;              /* when the recording began; UINT64_MAX: it has not */
+    _Atomic uint64_t round_records; /* that the last finished round read */
+    _Atomic uint64_t since;         /* when the recording began; UINT64_MAX: it has not */
     struct map names; /* java thread id -> char *, of threads that have or had a ring */
 } drain = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -205,6 +205,8 @@ static bool hand_over(struct jfr_writer *w, const struct trace_record *r)
 
 struct round {
     struct jfr_writer *w;
+    const struct session *s; /* whose time may be over meanwhile; NULL: it has ended */
+    uint64_t records;
     VEC(struct trace_record *) later;
 };
 
@@ -216,8 +218,11 @@ static void give_up(struct round *round)
 
 static void read_one(void *context, const struct trace_record *r)
 {
+    enum { WATCH = 64 }; /* records between two looks at the time */
+
     struct round *round = context;
-    drain.records++;
+    if (++round->records % WATCH == 0 && round->s)
+        session_watch_time(round->s);
     if (hand_over(round->w, r))
         return;
     struct trace_record *copy = malloc(r->size);
@@ -266,9 +271,9 @@ static void report_lost(struct jfr_writer *w)
  * When a virtual thread has moved, the exit of a call may be in another ring than its entry. Such
  * exits are tried again after all others.
  */
-static void drain_rings(struct jfr_writer *w)
+static void drain_rings(struct jfr_writer *w, const struct session *s)
 {
-    struct round round = {.w = w};
+    struct round round = {.w = w, .s = s};
     for (unsigned i = 0; i < drain.n_rings; i++)
         if (!trace_ring_drain(drain.rings[i], read_one, &round))
             give_up(&round);
@@ -278,6 +283,7 @@ static void drain_rings(struct jfr_writer *w)
         free(round.later.data[i]);
     }
     vec_release(&round.later);
+    drain.round_records = round.records;
     report_lost(w);
 }
 
@@ -296,13 +302,23 @@ uint64_t drain_since(void)
     return drain.since;
 }
 
+static bool is_busy(void)
+{
+    bool busy = false;
+    for (unsigned i = 0; i < drain.n_rings; i++)
+        busy = busy || trace_ring_used(drain.rings[i]) > RING_ROOM_MIN / 4;
+    return busy;
+}
+
 bool drain_floods(void)
 {
-    /* records a second; at lower rates the buffers have room until everything is written */
-    enum { FLOOD = 100000 };
+    /*
+     * At less than 100,000 records a second, of which a round reads a twentieth, the buffers have
+     * room until everything is written.
+     */
+    enum { FLOOD = 5000 };
 
-    uint64_t ns = now_ns() - drain.opened_ns;
-    return drain.active && drain.records / FLOOD > ns / NS_PER_SECOND;
+    return drain.active && (drain.round_records > FLOOD || is_busy());
 }
 
 void drain_shut(void)
@@ -319,14 +335,6 @@ void drain_shut(void)
     drain.shut = true;
 }
 
-static bool is_busy(void)
-{
-    bool busy = false;
-    for (unsigned i = 0; i < drain.n_rings; i++)
-        busy = busy || trace_ring_used(drain.rings[i]) > RING_ROOM_MIN / 4;
-    return busy;
-}
-
 void drain_round(struct session *s, JNIEnv *jni)
 {
     struct jfr_writer *w = s->out.jfr;
@@ -335,7 +343,7 @@ void drain_round(struct session *s, JNIEnv *jni)
     /* Other rows begin after this one, and the recording states when all of them had begun. */
     if (drain.since && drain.since != UINT64_MAX)
         drain.since = MAX(drain.since, s->started_ns);
-    drain_rings(w);
+    drain_rings(w, s);
     if (is_busy())
         session_drain_soon();
     pthread_mutex_unlock(&drain.lock);
@@ -367,8 +375,7 @@ static int begin(JNIEnv *jni, struct buf *why)
     pthread_mutex_lock(&drain.lock);
     drain.active = true;
     drain.shut = false;
-    drain.records = 0;
-    drain.opened_ns = now_ns();
+    drain.round_records = 0;
     drain.without_ring = 0;
     drain.since = vm.late ? UINT64_MAX : 0;
     /* Each thread requests a ring again, which also reads its name. */
@@ -436,7 +443,7 @@ void drain_close(const struct drain_reader *reader, struct jfr_writer *w, JNIEnv
     if (drain.readers[reader->sites] != reader)
         return;
     pthread_mutex_lock(&drain.lock);
-    drain_rings(w);
+    drain_rings(w, NULL);
     drain.readers[reader->sites] = NULL;
     bool last = !drain.readers[!reader->sites];
     drain.active = !last;
