@@ -757,7 +757,7 @@ def duration_ns(path):
 def test_calls_after_the_end_are_not_waited_for(jdk, jvmscope, tmp_path):
     """Threads that call as fast as they can used to fill their buffers while these were written at the end. `stop` therefore first
     says that the recording ends ("ending"): no later call is recorded or counted, however long the rest takes. A recording whose
-    time is over ends then, even while the agent reads what the buffers hold (it used to last until it had read them, 2 s idle, 17 s busy)."""
+    time is over ends then, even while the agent reads what the buffers hold (it used to last until it had read them, 10 s on a busy machine)."""
     out, timed = tmp_path / "f.jfr", tmp_path / "t.jfr"
     with jdk.start_java("CallsFast", jvm=("-Xmx64m",), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         try:
@@ -778,8 +778,7 @@ def test_calls_after_the_end_are_not_waited_for(jdk, jvmscope, tmp_path):
             ended = ask()
             call_on(ended + 20_000_000)
             assert jvmscope("stop", process.pid).returncode == 0
-            # The bytes that may be written are few, so that writing them takes no long time.
-            assert jvmscope("attach", "--trace", "CallsFast.step", "--bytes", "32m", "-t", "1500ms", "-o", timed, process.pid).returncode == 0
+            assert jvmscope("attach", "--trace", "CallsFast.step", "-t", "1500ms", "-o", timed, process.pid).returncode == 0
         finally:
             process.kill()
     assert 1.4e9 < duration_ns(timed) < 2.2e9
