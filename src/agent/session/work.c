@@ -187,6 +187,10 @@ void session_watch_time(const struct session *s)
 {
     if (s->due_ns && now_ns() >= s->due_ns)
         session_shut_floods();
+    /* A chunk that is full meanwhile ends with the span as well. */
+    uint64_t shut = atomic_load(&shut_ns);
+    if (shut && changes_classes(s) && s->out.jfr)
+        jfr_writer_ends(s->out.jfr, shut);
 }
 
 /*
