@@ -4,10 +4,12 @@
 #include "base/macro.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
-enum { NESTING_MAX = 32 };
+/* STEPS_MAX: of the search for what never holds; whatever takes more is accepted. */
+enum { NESTING_MAX = 32, STEPS_MAX = 2048 };
 
 int logic_fail(struct logic_parser *p, const char *what)
 {
@@ -104,8 +106,10 @@ static int parse_test(struct logic_parser *p)
     int number = p->logic->count;
     if (number == LOGIC_NODES)
         return logic_fail(p, "more than 64 terms");
+    logic_skip_blanks(p);
+    unsigned at = (unsigned)(p->at - p->start);
     int r = p->test(p, number);
-    return r < 0 ? r : add(p, (struct logic_node){.kind = LOGIC_TEST});
+    return r < 0 ? r : add(p, (struct logic_node){.kind = LOGIC_TEST, .at = at});
 }
 
 static int parse_or(struct logic_parser *p);
@@ -116,10 +120,11 @@ static int parse_not(struct logic_parser *p)
         return logic_fail(p, "nested too deep");
     int r;
     logic_skip_blanks(p);
+    unsigned start = (unsigned)(p->at - p->start);
     if (p->at[0] == '!' && p->at[1] != '=') {
         p->at++;
         r = parse_not(p);
-        r = r < 0 ? r : add(p, (struct logic_node){.kind = LOGIC_NOT, .left = r});
+        r = r < 0 ? r : add(p, (struct logic_node){.kind = LOGIC_NOT, .left = r, .at = start});
     } else if (logic_take(p, "(")) {
         r = parse_or(p);
         if (r >= 0 && !logic_take(p, ")"))
@@ -134,11 +139,12 @@ static int parse_not(struct logic_parser *p)
 static int parse_chain(struct logic_parser *p, enum logic_kind kind, const char *word,
                        int (*inner)(struct logic_parser *p))
 {
+    logic_skip_blanks(p);
+    unsigned start = (unsigned)(p->at - p->start);
     int left = inner(p);
     while (left >= 0 && logic_take(p, word)) {
         int right = inner(p);
-        left = right < 0 ? right
-                         : add(p, (struct logic_node){.kind = kind, .left = left, .right = right});
+        left = right < 0 ? right : add(p, (struct logic_node){kind, left, right, start});
     }
     return left;
 }
@@ -189,31 +195,109 @@ bool logic_excludes(enum logic_op a, double of_a, enum logic_op b, double of_b)
            (y[0] == x[1] && (y_open[0] || x_open[1]));
 }
 
-/* The tests below a node that have to hold all together. Returns how many are in ret. */
-static int together(const struct logic *l, int at, int ret[LOGIC_NODES], int n)
+/* ---- what never holds, and what always does ---- */
+
+/* The double next to a finite one. The agent has no libm, and so no nextafter. */
+static double next_to(double of, bool up)
 {
-    const struct logic_node *node = &l->nodes[at];
-    if (node->kind == LOGIC_AND)
-        return together(l, node->right, ret, together(l, node->left, ret, n));
-    if (node->kind == LOGIC_TEST)
-        ret[n++] = at;
-    return n;
+    uint64_t bits;
+    if (of == 0)
+        return up ? DBL_TRUE_MIN : -DBL_TRUE_MIN;
+    memcpy(&bits, &of, sizeof(bits));
+    bits += (of > 0) == up ? 1 : UINT64_MAX;
+    memcpy(&of, &bits, sizeof(of));
+    return of;
 }
 
-bool logic_contradicts(const struct logic *l, bool (*excludes)(const void *context, int a, int b),
-                       const void *context, int *ret)
+void logic_near(double limit, bool whole, double ret[LOGIC_NEAR])
 {
-    int tests[LOGIC_NODES];
-    for (int at = 0; at < l->count; at++) {
-        int n = l->nodes[at].kind == LOGIC_AND ? together(l, at, tests, 0) : 0;
-        for (int i = 0; i < n; i++)
-            for (int k = i + 1; k < n; k++)
-                if (excludes(context, tests[i], tests[k])) {
-                    *ret = tests[i];
-                    return true;
-                }
+    bool has_fractions = limit > -0x1p52 && limit < 0x1p52; /* larger doubles are whole */
+    double down = has_fractions ? (double)(int64_t)limit : limit;
+    down -= down > limit;
+    ret[0] = whole ? down : limit;
+    ret[1] = whole && has_fractions ? down - 1 : next_to(limit, false);
+    ret[2] = whole && has_fractions ? down + 1 : next_to(limit, true);
+}
+
+struct search {
+    const struct logic *logic;
+    const struct logic_tests *tests;
+    enum logic_truth of[LOGIC_NODES];
+    unsigned steps;
+};
+
+/* What follows for a node; *ret_open is a test on which it depends if that is LOGIC_OPEN. */
+static enum logic_truth truth_at(const struct search *s, int at, int *ret_open)
+{
+    const struct logic_node *n = &s->logic->nodes[at];
+    if (n->kind == LOGIC_TEST) {
+        *ret_open = at;
+        return s->of[at];
     }
-    return false;
+    enum logic_truth left = truth_at(s, n->left, ret_open);
+    if (n->kind == LOGIC_NOT)
+        return left == LOGIC_OPEN ? left : left == LOGIC_TRUE ? LOGIC_FALSE : LOGIC_TRUE;
+    enum logic_truth decides = n->kind == LOGIC_AND ? LOGIC_FALSE : LOGIC_TRUE;
+    if (left == decides)
+        return left;
+    int open = *ret_open;
+    enum logic_truth right = truth_at(s, n->right, ret_open);
+    if (right == decides || left != LOGIC_OPEN)
+        return right;
+    *ret_open = open;
+    return LOGIC_OPEN;
+}
+
+/* Returns whether the node can have this value, by trying both values of each test. */
+static bool can_be(struct search *s, int at, enum logic_truth wanted)
+{
+    int open;
+    enum logic_truth now = truth_at(s, at, &open);
+    if (now != LOGIC_OPEN || s->steps >= STEPS_MAX)
+        return now != LOGIC_OPEN ? now == wanted : true;
+    s->steps++;
+    bool can = false;
+    for (enum logic_truth v = LOGIC_TRUE; v <= LOGIC_FALSE && !can; v++) {
+        s->of[open] = v;
+        can = s->tests->possible(s->tests->context, s->of, open) && can_be(s, at, wanted);
+    }
+    s->of[open] = LOGIC_OPEN;
+    return can;
+}
+
+static const char *why_constant(struct search *s, int at)
+{
+    enum logic_kind kind = s->logic->nodes[at].kind;
+    if (!can_be(s, at, LOGIC_TRUE))
+        return kind == LOGIC_AND ? "these terms exclude each other, so that this never holds,"
+                                 : "this never holds,";
+    if (!can_be(s, at, LOGIC_FALSE))
+        return kind == LOGIC_OR ? "one of these terms holds at any time, so that this always holds,"
+                                : "this always holds,";
+    return NULL;
+}
+
+int logic_check(struct logic_parser *p, const struct logic_tests *tests)
+{
+    struct search s = {.logic = p->logic, .tests = tests};
+    const char *why = NULL;
+    int at = 0;
+    /* The parts of a node precede it, so that the place is that of the smallest part. */
+    while (at < p->logic->count && !(why = why_constant(&s, at)))
+        at++;
+    if (!why && tests->is_event) {
+        at = p->logic->root;
+        for (int i = 0; i < p->logic->count; i++)
+            s.of[i] = p->logic->nodes[i].kind == LOGIC_TEST && tests->is_event(tests->context, i)
+                          ? LOGIC_FALSE
+                          : LOGIC_OPEN;
+        if (!can_be(&s, at, LOGIC_FALSE))
+            why = "this holds all the time while nothing happens,";
+    }
+    if (!why)
+        return 0;
+    p->at = p->start + p->logic->nodes[at].at;
+    return logic_fail(p, why);
 }
 
 static bool holds_at(const struct logic *l, int at, bool (*holds)(void *, int), void *context)

@@ -24,6 +24,7 @@ struct logic {
     struct logic_node {
         enum logic_kind kind;
         int left, right;
+        unsigned at; /* where it begins in the text */
     } nodes[LOGIC_NODES];
 
     int count, root;
@@ -68,12 +69,34 @@ size_t logic_take_value(struct logic_parser *p, char *to, size_t size);
 
 /* Returns whether no number can pass both comparisons, such as > 2 and < 1. */
 bool logic_excludes(enum logic_op a, double of_a, enum logic_op b, double of_b);
+
+enum { LOGIC_NEAR = 3 };
+
 /*
- * Returns whether two tests that are joined by && exclude each other, as the callback says. ret:
- * the first of them.
+ * The numbers at which the truth of a comparison with a limit differs: the limit itself and those
+ * next to it. whole: only whole numbers count.
  */
-bool logic_contradicts(const struct logic *l, bool (*excludes)(const void *context, int a, int b),
-                       const void *context, int *ret);
+void logic_near(double limit, bool whole, double ret[LOGIC_NEAR]);
+
+/* What is assumed of a test. */
+enum logic_truth { LOGIC_OPEN, LOGIC_TRUE, LOGIC_FALSE };
+
+struct logic_tests {
+    /*
+     * Returns whether the tests can have these truth values at one time, by the numbers of their
+     * nodes. They could before the one of `changed` was set.
+     */
+    bool (*possible)(const void *context, const enum logic_truth *of, int changed);
+    /* Returns whether a test is of an event and so holds only at moments. NULL: none is. */
+    bool (*is_event)(const void *context, int number);
+    const void *context;
+};
+
+/*
+ * Refuses a condition that, or a part of which, never holds or always holds, and one that holds
+ * while no event happens. Returns 0, or -EINVAL with a sentence in p->why that shows the place.
+ */
+int logic_check(struct logic_parser *p, const struct logic_tests *tests) must_check;
 
 /* Returns whether the condition holds; the callback says which tests do. */
 bool logic_holds(const struct logic *l, bool (*holds)(void *context, int number), void *context);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "options/trace_condition.h"
 
+#include "base/macro.h"
 #include "base/parse.h"
 #include "base/utf8.h"
 
@@ -237,31 +238,112 @@ static bool is_same_value(const struct cond_test *a, const struct cond_test *b)
            strcmp(a->path ? a->path : "", b->path ? b->path : "") == 0;
 }
 
-/* Returns whether the test holds for calls that throw, and for no others. */
-static bool needs_exception(const struct cond_test *t)
+static bool test_holds(const struct cond_test *t, const struct cond_value *v)
 {
-    return t->what == COND_THROWN && (t->op == LOGIC_IS || (logic_compare(t->op, 1, t->number) &&
-                                                            !logic_compare(t->op, 0, t->number)));
+    if (!v->there)
+        return false;
+    if (t->op == LOGIC_IS)
+        return v->text || (!v->null && v->number != 0);
+    if (t->kind == COND_NULL)
+        return v->null == (t->op == LOGIC_EQ);
+    if (t->kind == COND_TEXT)
+        return (v->text && strcmp(v->text, t->text) == 0) == (t->op == LOGIC_EQ);
+    return !v->null && !v->text && logic_compare(t->op, v->number, t->number);
 }
 
-static bool exclude_each_other(const void *context, int a, int b)
+/* ---- what never holds, and what always does ---- */
+
+/*
+ * A value may be a number to some tests and a text to others. is: what it is to a test without a
+ * comparison.
+ */
+static bool all_agree(const struct condition *c, const enum logic_truth *of, int test,
+                      const struct cond_value *number, const struct cond_value *text,
+                      const struct cond_value *is)
+{
+    for (int i = 0; i < c->logic.count; i++) {
+        const struct cond_test *t = &c->tests[i];
+        if (c->logic.nodes[i].kind != LOGIC_TEST || of[i] == LOGIC_OPEN ||
+            !is_same_value(t, &c->tests[test]))
+            continue;
+        const struct cond_value *v = t->op == LOGIC_IS ? is : t->kind == COND_TEXT ? text : number;
+        if (test_holds(t, v) != (of[i] == LOGIC_TRUE))
+            return false;
+    }
+    return true;
+}
+
+/* Without a text, with each of the texts of the tests, and with another one. */
+static bool is_possible_at(const struct condition *c, const enum logic_truth *of, int test,
+                           struct cond_value number)
+{
+    enum cond_what what = c->tests[test].what;
+    bool counts =
+        what == COND_TIME || what == COND_DEPTH || what == COND_THROWN || c->tests[test].length;
+    struct cond_value text = {.there = true, .number = 1, .text = "\1"};
+    if (all_agree(c, of, test, &number, &number, &number))
+        return true;
+    if (counts || !number.there || number.null)
+        return false;
+    for (int i = -1; i < c->logic.count; i++) {
+        text.text = i < 0 ? text.text : c->tests[i].text;
+        if (text.text && (all_agree(c, of, test, &number, &text, &number) ||
+                          all_agree(c, of, test, &number, &text, &text)))
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Numbers: the truth of comparisons changes only at their limits, so that these and the numbers
+ * next to them stand for all.
+ */
+static bool is_number_possible(const struct condition *c, const enum logic_truth *of, int test)
+{
+    const struct cond_test *t = &c->tests[test];
+    bool whole = t->what == COND_TIME || t->what == COND_DEPTH || t->length;
+    for (int i = 0; i < c->logic.count; i++) {
+        double near[LOGIC_NEAR + 2] = {[LOGIC_NEAR + 1] = 1};
+        if (c->logic.nodes[i].kind != LOGIC_TEST || !is_same_value(&c->tests[i], t))
+            continue;
+        logic_near(c->tests[i].number, whole, near);
+        for (size_t k = 0; k < ARRAY_SIZE(near); k++)
+            if ((!whole || near[k] >= 0) &&
+                is_possible_at(c, of, test, (struct cond_value){.there = true, .number = near[k]}))
+                return true;
+    }
+    return false;
+}
+
+static bool is_value_possible(const struct condition *c, const enum logic_truth *of, int test,
+                              bool thrown)
+{
+    const struct cond_test *t = &c->tests[test];
+    const struct cond_value absent = {0}, null = {.there = true, .null = true};
+    if (t->what == COND_THROWN)
+        return is_possible_at(c, of, test, (struct cond_value){.there = true, .number = thrown});
+    if (t->what == COND_RETURN && thrown)
+        return is_possible_at(c, of, test, absent);
+    if (t->what == COND_THREAD)
+        return is_possible_at(c, of, test, (struct cond_value){.there = true});
+    bool always_there = t->what == COND_TIME || t->what == COND_DEPTH;
+    return is_number_possible(c, of, test) ||
+           (!always_there && (is_possible_at(c, of, test, absent) ||
+                              (!t->length && is_possible_at(c, of, test, null))));
+}
+
+/* A call returns or throws. */
+static bool are_possible(const void *context, const enum logic_truth *of, int changed)
 {
     const struct condition *c = context;
-    const struct cond_test *x = &c->tests[a], *y = &c->tests[b];
-    if ((needs_exception(x) && y->what == COND_RETURN) ||
-        (needs_exception(y) && x->what == COND_RETURN))
-        return true;
-    if (!is_same_value(x, y) || x->op == LOGIC_IS || y->op == LOGIC_IS)
-        return false;
-    if (x->kind != y->kind) { /* a char has a number and a text */
-        const struct cond_test *null = x->kind == COND_NULL ? x : y;
-        const struct cond_test *other = null == x ? y : x;
-        return null->kind == COND_NULL && null->op == LOGIC_EQ && other->op != LOGIC_NE;
+    bool is = false;
+    for (int thrown = 0; thrown < 2 && !is; thrown++) {
+        is = true;
+        for (int i = 0; i < c->logic.count && is; i++)
+            is = c->logic.nodes[i].kind != LOGIC_TEST || of[i] == LOGIC_OPEN ||
+                 is_value_possible(c, of, i, thrown);
     }
-    if (x->kind == COND_NUMBER)
-        return logic_excludes(x->op, x->number, y->op, y->number);
-    bool equal = x->kind == COND_NULL || strcmp(x->text, y->text) == 0;
-    return equal ? x->op != y->op : x->op == LOGIC_EQ && y->op == LOGIC_EQ;
+    return is;
 }
 
 int condition_parse(struct condition **ret, const char *text, struct buf *why)
@@ -270,12 +352,8 @@ int condition_parse(struct condition **ret, const char *text, struct buf *why)
     if (!c)
         return -ENOMEM;
     struct logic_parser p = {.logic = &c->logic, .why = why, .test = parse_test, .context = c};
-    int r = logic_parse(&p, text), first;
-    if (r == 0 && logic_contradicts(&c->logic, exclude_each_other, c, &first)) {
-        buf_string(why, "condition: two of its comparisons exclude each other, so that this never "
-                        "holds");
-        r = -EINVAL;
-    }
+    int r = logic_parse(&p, text);
+    r = r < 0 ? r : logic_check(&p, &(struct logic_tests){.possible = are_possible, .context = c});
     if (r < 0) {
         free(c);
         return r;
@@ -301,19 +379,6 @@ const struct cond_test *condition_path(const struct condition *c, unsigned i)
         if (c->logic.nodes[n].kind == LOGIC_TEST && c->tests[n].path && i-- == 0)
             return &c->tests[n];
     return NULL;
-}
-
-static bool test_holds(const struct cond_test *t, const struct cond_value *v)
-{
-    if (!v->there)
-        return false;
-    if (t->op == LOGIC_IS)
-        return v->text || (!v->null && v->number != 0);
-    if (t->kind == COND_NULL)
-        return v->null == (t->op == LOGIC_EQ);
-    if (t->kind == COND_TEXT)
-        return (v->text && strcmp(v->text, t->text) == 0) == (t->op == LOGIC_EQ);
-    return !v->null && !v->text && logic_compare(t->op, v->number, t->number);
 }
 
 struct holding {

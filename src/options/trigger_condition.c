@@ -8,6 +8,8 @@
 #include "options/options.h"
 
 #include <errno.h>
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -366,13 +368,129 @@ int trigger_file_check(const char *pattern, struct buf *message)
     return time ? 0 : -EINVAL;
 }
 
-static bool exclude_each_other(const void *context, int a, int b)
+/* ---- what never holds, and what always does ---- */
+
+/* The values that a measure can have. */
+struct range {
+    double low, high;
+    bool none; /* and it may have none at a time, which makes each comparison false */
+    bool whole;
+};
+
+static struct range range_of(const struct trigger_test *t)
 {
-    const struct trigger_condition *c = context;
-    const struct trigger_test *x = &c->tests[a], *y = &c->tests[b];
-    return x->measure == y->measure && !measure_is_momentary(x->measure) && x->share == y->share &&
-           x->percentile == y->percentile && x->unit_ns == y->unit_ns &&
-           strcmp(x->name, y->name) == 0 && logic_excludes(x->op, x->limit, y->op, y->limit);
+    bool some =
+        t->measure == MEASURE_RSS || t->measure == MEASURE_THREADS || t->measure == MEASURE_FD;
+    double most = t->share ? 100 : t->measure == MEASURE_GROWTH ? 0 : most_on_machine(t->measure);
+    return (struct range){
+        .low = t->measure == MEASURE_GROWTH ? -INFINITY
+               : !some                      ? 0
+               : t->share                   ? DBL_MIN
+                                            : 1,
+        .high = most > 0 ? most : INFINITY,
+        .none = trigger_is_momentary(t) || t->measure == MEASURE_PERCENTILE ||
+                t->measure == MEASURE_GROWTH,
+        .whole = !t->share && t->measure != MEASURE_EXCEPTION,
+    };
+}
+
+static bool is_same_measure(const struct trigger_test *x, const struct trigger_test *y)
+{
+    return x->measure == y->measure && x->share == y->share && x->percentile == y->percentile &&
+           x->unit_ns == y->unit_ns && strcmp(x->name, y->name) == 0;
+}
+
+/* Returns whether the test is of the same measure and can have its truth value at this value. */
+static bool agrees(const struct trigger_test *t, enum logic_truth truth, bool none, double value)
+{
+    bool holds = !none && (t->op == LOGIC_IS || logic_compare(t->op, value, t->limit));
+    /* One that has to hold for a time may be false although the comparison holds. */
+    return truth == LOGIC_OPEN || (truth == LOGIC_TRUE ? holds : !holds || t->for_ns);
+}
+
+struct known {
+    const struct trigger_condition *condition;
+    struct range ranges[LOGIC_NODES];
+};
+
+static bool value_is_possible(const struct known *k, const enum logic_truth *of, int test,
+                              bool none, double value)
+{
+    const struct trigger_condition *c = k->condition;
+    const struct range *r = &k->ranges[test];
+    if (none ? !r->none : value < r->low || value > r->high)
+        return false;
+    for (int i = 0; i < c->logic.count; i++)
+        if (c->logic.nodes[i].kind == LOGIC_TEST &&
+            is_same_measure(&c->tests[i], &c->tests[test]) &&
+            !agrees(&c->tests[i], of[i], none, value))
+            return false;
+    return true;
+}
+
+/* Returns whether x holds only if y does, for tests of the same measure. */
+static bool implies(const struct trigger_test *x, const struct trigger_test *y)
+{
+    bool greater = x->op == LOGIC_GT || x->op == LOGIC_GE;
+    if (greater != (y->op == LOGIC_GT || y->op == LOGIC_GE) || x->for_ns < y->for_ns)
+        return false;
+    bool closed = x->op == LOGIC_GE || x->op == LOGIC_LE,
+         open = y->op == LOGIC_GT || y->op == LOGIC_LT;
+    return x->limit == y->limit ? !(closed && open) : (x->limit > y->limit) == greater;
+}
+
+static bool durations_are_possible(const struct trigger_condition *c, const enum logic_truth *of,
+                                   int test)
+{
+    const struct trigger_test *t = &c->tests[test];
+    for (int i = 0; i < c->logic.count; i++) {
+        const struct trigger_test *u = &c->tests[i];
+        if (c->logic.nodes[i].kind != LOGIC_TEST || of[i] == LOGIC_OPEN || of[i] == of[test] ||
+            !is_same_measure(t, u))
+            continue;
+        if (of[i] == LOGIC_TRUE ? implies(u, t) : implies(t, u))
+            return false;
+    }
+    return true;
+}
+
+/*
+ * The truth of the comparisons of a measure changes only at their limits: the limits and the values
+ * next to them stand for all.
+ */
+static bool are_possible(const void *context, const enum logic_truth *of, int changed)
+{
+    const struct known *k = context;
+    const struct trigger_condition *c = k->condition;
+    const struct range *r = &k->ranges[changed];
+    bool is = value_is_possible(k, of, changed, true, 0) ||
+              value_is_possible(k, of, changed, false, r->low) ||
+              value_is_possible(k, of, changed, false, r->high);
+    for (int i = 0; i < c->logic.count && !is; i++) {
+        double near[LOGIC_NEAR];
+        if (c->logic.nodes[i].kind != LOGIC_TEST ||
+            !is_same_measure(&c->tests[i], &c->tests[changed]))
+            continue;
+        logic_near(c->tests[i].limit, r->whole, near);
+        for (size_t n = 0; n < LOGIC_NEAR && !is; n++)
+            is = value_is_possible(k, of, changed, false, near[n]);
+    }
+    return is && durations_are_possible(c, of, changed);
+}
+
+static bool is_momentary(const void *context, int number)
+{
+    const struct known *k = context;
+    return trigger_is_momentary(&k->condition->tests[number]);
+}
+
+static int check(struct logic_parser *p, const struct trigger_condition *c)
+{
+    struct known k = {.condition = c};
+    for (int i = 0; i < c->logic.count; i++)
+        if (c->logic.nodes[i].kind == LOGIC_TEST)
+            k.ranges[i] = range_of(&c->tests[i]);
+    return logic_check(p, &(struct logic_tests){are_possible, is_momentary, &k});
 }
 
 int trigger_condition_parse(struct trigger_condition **ret, const char *text, struct buf *why)
@@ -381,13 +499,8 @@ int trigger_condition_parse(struct trigger_condition **ret, const char *text, st
     if (!c)
         return -ENOMEM;
     struct logic_parser p = {.logic = &c->logic, .why = why, .test = parse_test, .context = c};
-    int r = logic_parse(&p, text), first;
-    if (r == 0 && logic_contradicts(&c->logic, exclude_each_other, c, &first)) {
-        buf_printf(why,
-                   "condition: two comparisons of %s exclude each other, so that this never holds",
-                   row_of(c->tests[first].measure)->word);
-        r = -EINVAL;
-    }
+    int r = logic_parse(&p, text);
+    r = r < 0 ? r : check(&p, c);
     if (r < 0)
         free(c);
     else

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Triggers of recordings that are always on: each one with a program that causes it, and what it leaves behind."""
+import operator
 import os
 import pathlib
+import random
 import re
 import signal
 import stat
@@ -187,8 +189,16 @@ def test_triggers_of_a_recording_that_goes_on(jdk, folder):
     done = lab.jvmscope("attach", "--on", "threads > 300", "--then", "dump", "--then", "heap-dump", "--then", f"exec:{command}", "--before", "1s",
                         "--after", "100ms", "--files", "3", "--on-file", pattern, "--on", "request > 30ms", "--on", "every 1h", pid)
     assert done.returncode == 0 and f"jvmscope status {pid}" in done.stderr, done.stderr
-    done = lab.jvmscope("attach", "--on", "fd > 200", "--on-file", folder / "missing" / "%t.jfr", "--after", "0s", pid)
+    # A folder that is missing is told at once; one that is removed later, when the trigger acts.
+    missing = folder / "missing"
+    for pattern, why in ((missing / "%t.jfr", "No such file"), (folder / "notes.jfr" / "%t.jfr", "Not a directory")):
+        done = lab.jvmscope("attach", "--on", "fd > 200", "--on-file", pattern, pid)
+        assert done.returncode == 1 and f"--on-file={pattern}: cannot write: {why}" in done.stderr and len(done.stderr.splitlines()) == 1, done
+    assert "fd > 200" not in triggers_of(pid)
+    missing.mkdir()
+    done = lab.jvmscope("attach", "--on", "fd > 200", "--on-file", missing / "%t.jfr", "--after", "0s", pid)
     assert done.returncode == 0, done.stderr
+    missing.rmdir()
     program.do("threads 300")
     lab.wait_for(out.exists, 60, "the command")
     said = out.read_text()
@@ -225,6 +235,15 @@ def test_triggers_of_a_recording_that_goes_on(jdk, folder):
     # What is due when the recording ends is written then; the command, which goes on, does not delay it.
     lab.jvmscope("attach", "--on", "none", pid)
     assert triggers_of(pid) == {}
+    # A state that lasts is one cause even where the condition names an event too, and each event is another.
+    both = "threads > 2 || request > 30ms"
+    done = lab.jvmscope("attach", "--on", both, "--after", "0s", "--on-file", folder / "both-%t.jfr", pid)
+    assert done.returncode == 0, done.stderr
+    lab.wait_for(lambda: triggers_of(pid)[both]["fired"], 60, "a state")
+    program.do("request 50")
+    lab.wait_for(lambda: triggers_of(pid)[both]["fired"] > 1, 60, "an event")
+    assert triggers_of(pid)[both]["fired"] == 2, triggers_of(pid)
+    lab.jvmscope("attach", "--on", "none", pid)
     done = lab.jvmscope("attach", "--on", "request(Triggers.*) > 30ms", "--after", "1h", "--on-file", folder / "last-%r-%t.jfr", pid)
     assert done.returncode == 0, done.stderr
     program.do("request 50")
@@ -293,10 +312,22 @@ def test_a_wrong_condition_gets_its_place():
                             (f"threads > {most}", "this never holds"), (f"threads >= {most + 1}", "this never holds"),
                             ("rss > 64T", "this machine has "), ("oom || rss >= 64T", "of memory: this never holds"), ("rss grows 64T/h", "of memory: this never holds"),
                             ("fd > 5000000000", f"this machine allows {files} open files in a process: this never holds"),
-                            ("rss > 2G && rss < 1G", "two comparisons of rss exclude each other"), ("oom || threads >= 9 && fd > 3 && threads < 9", "two comparisons of threads exclude each other")):
+                            # So is what can never hold or always holds as a whole, or a part of which does: with the place of the smallest such part.
+                            ("rss > 2G && rss < 1G", 'these terms exclude each other, so that this never holds, at "rss > 2G && rss < 1G" (character 1)'),
+                            ("oom || threads >= 9 && fd > 3 && threads < 9", "so that this never holds, at \"threads >= 9 && fd >\" (character 8)"),
+                            ("cpu > 90% && cpu < 10%", "exclude each other"), ("threads > 5 && threads < 6", "exclude each other"),
+                            ("request > 1s && !(request > 500ms)", "exclude each other"), ("!(cpu > 10%) && cpu > 20% for 9s", "exclude each other"),
+                            ("cpu > 90% for 30s && !(cpu > 80% for 10s)", "exclude each other"), ("!(rss > 1G || rss <= 2G)", "(character 3)"),
+                            ("threads > 5 || threads <= 5", 'one of these terms holds at any time, so that this always holds, at "threads > 5 || threa" (character 1)'),
+                            ("!(!(cpu > 90%) || !(cpu <= 90%))", "(character 3)"), ("oom || !(rss > 2M) || rss > 1M", "one of these terms holds at any time"),
+                            ("!(fd > 0%)", 'this always holds, at "fd > 0%)" (character 3)'), ("threads >= 1", "this always holds"), ("cpu >= 0%", "this always holds"),
+                            (f"threads <= {most}", "this always holds"), ("exception a.B >= 0/s", "this always holds"),
+                            ("!oom", 'this holds all the time while nothing happens, at "!oom" (character 1)'), ("!(pause > 9ms) || cpu > 90%", "while nothing happens")):
         done = lab.jvmscope("run", "--always", "--on", condition, "--", "true")
         assert done.returncode == 2 and said in done.stderr.splitlines()[0], (condition, done.stderr)
-    for condition in (f"threads > {most - 1}", f"threads >= {most}", "threads <= 1", "rss > 1M && rss < 2M", "threads > 9 || threads < 9", "rss > 2G && rss < 10%"):
+    for condition in (f"threads > {most - 1}", f"threads >= {most}", "threads <= 1", "rss > 1M && rss < 2M", "threads > 9 || threads < 9", "rss > 2G && rss < 10%",
+                      "!(cpu > 90% for 30s) && cpu > 95%", "cpu > 5% && cpu < 5.0000001%", "p99 > 5ms || p99 <= 5ms", "request > 0ms", "!oom && cpu > 90%",
+                      "p99 > 300000h", "cpu > 80% for 10s && !(cpu > 90% for 10s)", "request(a) > 1s && !(request(b) > 1s)"):
         assert lab.jvmscope("run", "--always", "--on", condition, "--", "true").returncode == 0, condition
     for flags, said in ((["--on", "oom", "--then", "exec:"], "dump, heap-dump, exec:COMMAND"), (["--then", "dump"], "changes nothing without --on"),
                         (["--then", "dump", "--on", "oom"], "must follow the --on"), (["--on", "oom", "--on-file", "x.jfr"], "lacks %t"),
@@ -310,14 +341,50 @@ def test_a_wrong_condition_gets_its_place():
     assert done.returncode == 2 and "without --always=y" in done.stderr
 
 
+def test_a_condition_is_refused_if_and_only_if_a_part_of_it_is_constant():
+    """Two hundred conditions beside what trying all values says of them."""
+    compare = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le}
+    values = [{"cpu": cpu / 2, "threads": threads} for cpu in range(20) for threads in range(1, 10)]
+    chance = random.Random(24)
+
+    def some(depth):
+        kind = chance.random() if depth else 0
+        if kind < 0.25:
+            return chance.choice(("cpu", "threads")), chance.choice(tuple(compare)), chance.randint(3, 6)
+        return ("!", some(depth - 1)) if kind < 0.45 else (chance.choice(("&&", "||")), some(depth - 1), some(depth - 1))
+
+    def text(c):
+        if c[0] in ("cpu", "threads"):
+            return f"{c[0]} {c[1]} {c[2]}{'%' if c[0] == 'cpu' else ''}"
+        return f"!({text(c[1])})" if c[0] == "!" else f"({text(c[1])} {c[0]} {text(c[2])})"
+
+    def holds(c, at):
+        if c[0] in ("cpu", "threads"):
+            return compare[c[1]](at[c[0]], c[2])
+        return not holds(c[1], at) if c[0] == "!" else (all if c[0] == "&&" else any)(holds(part, at) for part in c[1:])
+
+    def is_constant(c):
+        return len({holds(c, at) for at in values}) == 1 or any(is_constant(part) for part in c[1:] if isinstance(part, tuple))
+
+    refused = 0
+    for _ in range(200):
+        condition = some(3)
+        done = lab.jvmscope("run", "--always", "--on", text(condition), "--", "true")
+        assert (done.returncode == 2) == is_constant(condition), (text(condition), done.stderr)
+        refused += done.returncode == 2
+    assert 20 < refused < 180, refused
+
+
 @pytest.mark.jdks(8, 25)
 def test_a_trigger_above_a_limit_of_the_process_is_reported_at_once(jdk, folder):
     """The limit may change, so the condition is not refused."""
     words = " ".join(map(str, [lab.BUILD / "jvmscope", "run", "--always", "--max-size", "4M", "-o", folder / "r.ring", "--on", "'fd > 300'",
-                               "--on", "'fd >= 300'", "--", *jdk.command("java", "-Xmx64m", "-cp", lab.compiled("Triggers"), "Triggers")]))
+                               "--on", "'fd >= 300'", "--on", "'every 59s'", "--on", "'every 1m'", "--", *jdk.command("java", "-Xmx64m", "-cp", lab.compiled("Triggers"), "Triggers")]))
     program = subprocess.Popen(["sh", "-c", f"ulimit -n 300; exec {words}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     note = "jvmscope: note: --on=fd > 300: never holds while 300 is the limit of this process\n"
-    assert note in lab.read_until(program.stderr, "never holds")  # while the program runs
+    often = "jvmscope: note: --on=every 59s: acts once a minute, not every 59.0 s: no trigger acts more often\n"
+    said = lab.read_until(program.stderr, "more often")  # while the program runs
+    assert note in said and often in said and "1m" not in said, said
     out, said = program.communicate("", timeout=120)
     assert program.returncode == 0 and "never holds" not in said, (out, said)
 

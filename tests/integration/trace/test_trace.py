@@ -304,17 +304,26 @@ NEVER = (
     ("Traced$Calls.nothing", "this != null", "this of Traced$Calls.nothing is not there: the method is static, or a constructor"))
 
 
-def test_a_condition_that_can_never_hold_whatever_the_method_is_refused_before_the_program_runs(tmp_path):
+def test_a_condition_that_never_or_always_holds_whatever_the_method_is_refused_before_the_program_runs(tmp_path):
     for condition, said in (("arg1 > 5 && arg1 < 3", "exclude each other"), ("arg1 == 1 && arg2 > 3 && arg1 == 2", "exclude each other"),
                             ("arg1 > 5 && arg1 <= 5", "exclude each other"), ("arg1 == 'a' && arg1 == 'b'", "exclude each other"),
                             ("this.f == null && this.f == 'x'", "exclude each other"), ("arg1 == null && arg1 != null", "exclude each other"),
                             ("thrown || time > 5ms && time < 1ms", "exclude each other"), ("thread == 'a' && (thread == 'b')", "exclude each other"),
                             ("time < 0ms", "less than 0"), ("arg1.length < 0", "less than 0"), ("depth == -1", "less than 0"), ("thrown && return == 1", "exclude each other"),
-                            ("return != 1 && thrown == true", "exclude each other"), ("arg1.length <= -2", "less than 0")):
+                            ("return != 1 && thrown == true", "exclude each other"), ("arg1.length <= -2", "less than 0"),
+                            ("!(arg1 == 1) && arg1 == 1", "exclude each other"), ("!(arg1 != 'x') && arg1 != 'x'", "exclude each other"), ("arg1 && !arg1", "exclude each other"),
+                            ("thrown && return", "exclude each other"), ("arg1.length > 3 && arg1.length < 4", "exclude each other"), ("arg1 && arg1 == null", "exclude each other"),
+                            ("thrown == 5", 'at "thrown == 5" (character 1)'), ("arg1 == 3 || !(time < 5ms) && time < 2ms", "(character 14)")):
         done = lab.jvmscope("run", "--trace", "Traced$Calls.ints", "--if", condition, "-o", tmp_path / "n.jfr", "--", "touch", tmp_path / "ran")
         assert done.returncode == 2 and said in done.stderr and "never holds" in done.stderr and not list(tmp_path.iterdir()), (condition, done.stderr)
-    for condition in ("arg1 > 5 && arg1 < 7", "arg1 >= 5 && arg1 <= 5", "arg1 != null && arg1 == 'x'", "arg1 == 'a' || arg1 == 'b'", "arg1.f == 1 && arg1.g == 2",
-                      "!(arg1 > 5) && arg1 < 3", "time >= 0ms", "arg1 < 0", "arg1 == 'x' && arg1 > 5", "arg1.length == 0", "arg1.length < 3 && arg1 == 'x'", "arg1 != 1 && arg1 != 2",
+    for condition, said in (("time >= 0ms", 'this always holds, at "time >= 0ms" (character 1)'), ("depth >= 0", "this always holds"), ("thrown < 2", "this always holds"),
+                            ("arg1 == 1 && (thrown || !thrown)", 'one of these terms holds at any time, so that this always holds, at "thrown || !thrown)" (character 15)'),
+                            ("time > 5ms || time <= 5ms", "one of these terms"), ("!(thread == 'a' || thread != 'a')", "(character 3)"), ("arg1 || !arg1", "one of these terms")):
+        done = lab.jvmscope("run", "--trace", "Traced$Calls.ints", "--if", condition, "-o", tmp_path / "n.jfr", "--", "touch", tmp_path / "ran")
+        assert done.returncode == 2 and said in done.stderr and not list(tmp_path.iterdir()), (condition, done.stderr)
+    for condition in ("arg1 > 5 && arg1 < 7", "arg1 > 5 || arg1 <= 5", "arg1 == null || arg1 != null", "arg1 == null && !arg1", "!thrown && !(return == 1)", "arg1 && arg1 == 0",
+                      "thread == 'a' && thread", "!(arg1 > 5) && !(arg1 <= 5)", "arg1 == true || arg1 == false", "arg1 >= 5 && arg1 <= 5", "arg1 != null && arg1 == 'x'", "arg1 == 'a' || arg1 == 'b'", "arg1.f == 1 && arg1.g == 2",
+                      "!(arg1 > 5) && arg1 < 3", "arg1 < 0", "arg1 == 'x' && arg1 > 5", "arg1.length == 0", "arg1.length < 3 && arg1 == 'x'", "arg1 != 1 && arg1 != 2",
                       "thrown || return == 1", "thrown == false && return == 1", "!thrown && return == 1"):
         done = lab.jvmscope("run", "--trace", "Traced$Calls.ints", "--if", condition, "-o", tmp_path / "n.jfr", "--", "true")
         assert done.returncode != 2 and "condition:" not in done.stderr, (condition, done.stderr)

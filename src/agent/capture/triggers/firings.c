@@ -92,6 +92,22 @@ static int expand(const char *pattern, const char *reason, char ret[PATH_MAX])
     return r < 0 ? r : expand_file_name(named, (long)getpid(), ret, PATH_MAX);
 }
 
+int firings_check_folder(const char *pattern, struct buf *why)
+{
+    const char *slash = strrchr(pattern, '/');
+    char folder[PATH_MAX] = ".", path[PATH_MAX];
+    if (slash)
+        snprintf(folder, sizeof(folder), "%.*s", (int)(slash - pattern + 1), pattern);
+    for (const char *p = folder; (p = strchr(p, '%')); p += 2)
+        if (p[1] == 'r' || p[1] == 't')
+            return 0; /* not known yet */
+    int r = expand(folder, "", path);
+    r = r == 0 && access(path, W_OK | X_OK) < 0 ? -errno : r;
+    if (r < 0)
+        buf_printf(why, "onfile=%s: cannot write: %s", pattern, strerror(-r));
+    return r;
+}
+
 /* Replaces the extension ".jfr". */
 static int with_ending(const char *path, const char *ending, char ret[PATH_MAX])
 {

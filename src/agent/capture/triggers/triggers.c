@@ -102,12 +102,22 @@ static void fire(struct session *s, struct trigger *t, uint64_t now)
     atomic_store(&t->busy, true);
 }
 
+/* Returns whether an event that the condition names happened in this round. */
+static bool event_happened(const struct trigger *t)
+{
+    for (int i = 0; i < t->condition->logic.count; i++)
+        if (t->condition->logic.nodes[i].kind == LOGIC_TEST && t->tests[i].holds &&
+            trigger_is_momentary(&t->condition->tests[i]))
+            return true;
+    return false;
+}
+
 static void check(struct session *s, struct trigger *t, uint64_t now)
 {
     if (atomic_load(&t->active)) {
         measures_of(t, now);
         bool holds = logic_holds(&t->condition->logic, test_holds, t);
-        if (holds && (t->momentary || !t->held))
+        if (holds && (!t->held || event_happened(t)))
             fire(s, t, now);
         t->held = holds;
     }
@@ -180,9 +190,6 @@ static struct trigger *trigger_new(const struct session *s, const struct options
     t->after_ns = o->v[OPT_AFTER].number;
     t->max_files = o->v[OPT_FILES].number;
     t->started_ns = now_ns();
-    for (int i = 0; i < t->condition->logic.count; i++)
-        if (t->condition->logic.nodes[i].kind == LOGIC_TEST)
-            t->momentary = t->momentary || trigger_is_momentary(&t->condition->tests[i]);
     return t;
 
 failed:
@@ -281,6 +288,19 @@ static void report_limits(struct session *s, const struct trigger *t)
     }
 }
 
+/* Says that an interval is shorter than the time between two actions. */
+static void report_interval(struct session *s, const struct trigger *t)
+{
+    for (int i = 0; i < t->condition->logic.count; i++) {
+        const struct trigger_test *c = &t->condition->tests[i];
+        char text[64];
+        if (t->condition->logic.nodes[i].kind == LOGIC_TEST && c->measure == MEASURE_EVERY &&
+            c->limit < (double)ACTS_EVERY)
+            session_report(s, "on=%s: acts once a minute, not every %s: no trigger acts more often",
+                           t->text, trigger_measured(text, c, c->limit));
+    }
+}
+
 /* Tells of a class that was loaded later and whose objects are no exceptions. */
 static void report_others(struct session *s, JNIEnv *jni, struct trigger *t)
 {
@@ -312,6 +332,11 @@ static int add(struct session *s, JNIEnv *jni, const struct options *o,
     struct trigger *t = trigger_new(s, o, from, why);
     if (!t)
         return -ENOMEM;
+    r = firings_check_folder(t->pattern, why);
+    if (r < 0) {
+        trigger_free(t);
+        return r;
+    }
     session_need_rounds();
     t->number = (unsigned)place + 1;
     t->serial = ++triggers.serial;
@@ -335,8 +360,10 @@ static int add(struct session *s, JNIEnv *jni, const struct options *o,
     /* When a program begins, its classes are yet to be loaded. */
     if (note.len && (later || other))
         session_report(s, "%s", buf_str(&note));
-    if (r == 0)
+    if (r == 0) {
         report_limits(s, t);
+        report_interval(s, t);
+    }
     return r;
 }
 

@@ -54,7 +54,6 @@ struct trigger {
     uint64_t serial; /* is not given again */
     char *pattern;   /* of the names of files */
     uint64_t before_ns, after_ns, max_files;
-    bool momentary;      /* the condition may become true again while it still holds */
     _Atomic bool active; /* it has not been removed */
     struct measured tests[LOGIC_NODES];
     bool held;           /* in the last round */
@@ -115,6 +114,11 @@ bool exception_is_other(int counter);
 void exception_counters_stop(JNIEnv *jni);
 
 /* ---- firings.c ---- */
+/*
+ * Returns 0 if files can be written where the pattern puts them, as far as this is known now; else
+ * a negative errno with a sentence in `why`.
+ */
+int firings_check_folder(const char *pattern, struct buf *why) must_check;
 int firings_start(JNIEnv *jni) must_check;
 /* Has the actions of a trigger carried out, by a thread of its own. */
 void firings_take(struct session *s, struct trigger *t);
