@@ -150,21 +150,21 @@ static void check_graph(bool wide, bool strong)
 static void dominators_match_brute_force(void **unused)
 {
     state = 20261121;
-    for (int i = 0; i < 3000; i++)
+    for (int i = 0; i < (SANITIZED ? 300 : 3000); i++)
         check_graph(false, false);
 }
 
 static void dominators_of_wide_graphs(void **unused)
 {
     state = 4242;
-    for (int i = 0; i < 600; i++)
+    for (int i = 0; i < (SANITIZED ? 60 : 600); i++)
         check_graph(true, false);
 }
 
 static void dominators_without_weak_references(void **unused)
 {
     state = 777;
-    for (int i = 0; i < 1000; i++)
+    for (int i = 0; i < (SANITIZED ? 100 : 1000); i++)
         check_graph(i % 2, true);
 }
 

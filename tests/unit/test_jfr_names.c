@@ -157,7 +157,7 @@ static size_t read_part(void)
  */
 static void new_names_for_ever(void **state)
 {
-    enum { CHUNKS = 400, IN_CHUNK = 200, WARM = 5 };
+    enum { CHUNKS = SANITIZED ? 100 : 400, IN_CHUNK = 200, WARM = 5 };
 
     struct jfr_counters counters;
     uint64_t text = jfr_define_string(w, "stays"), warm = 0;
