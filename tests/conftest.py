@@ -10,7 +10,9 @@ Markers: slow (make check-all only), soak (make soak only), measured (make check
 compares measured times with a bound, which needs a machine that does nothing else). A test with a
 `jdk` argument runs once under each JDK of the matrix, or under those that it names by
 @pytest.mark.jdks(17, 25); make check takes half of these (see daily_jdks).
-@pytest.mark.jdks(17, 25, slow=(8,)) has further ones for make check-all, which takes them all. A test that cannot run is skipped; the reason is given, and it is counted.
+@pytest.mark.jdks(17, 25, slow=(8,)) has further ones for make check-all, which takes them all, and with
+@pytest.mark.jdks(daily=1) make check takes one, for tests that are long. A test that cannot run is
+skipped; the reason is given, and it is counted.
 
 `make check` runs several tests at once and must pass on a busy machine: a test waits for a condition
 and never for a time, compares CPU time and not elapsed time, or runs its program ahead of all others
@@ -108,7 +110,8 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: part of make check-all, not of make check")
     config.addinivalue_line("markers", "soak: part of make soak only")
     config.addinivalue_line("markers", "measured: compares measured times with a bound; part of make check-all, not of make check")
-    config.addinivalue_line("markers", "jdks(*versions, slow=()): the JDKs to run under, instead of all; `slow`: in check-all only")
+    config.addinivalue_line("markers", "jdks(*versions, slow=(), daily=): the JDKs to run under, instead of all; `slow`: "
+                            "in check-all only; `daily`: how many of them make check takes, instead of half")
 
 
 def pytest_addoption(parser):
@@ -180,14 +183,15 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: place.get(item.path.stem, len(place)))
 
 
-def daily_jdks(name, versions):
+def daily_jdks(name, versions, most):
     """
     The JDKs on which `make check` runs a test that `make check-all` runs on all of the versions: every
     second one, from one that the test's name chooses, so that every JDK runs about half of the tests.
+    most: a limit for their number, or None.
     """
     n = len(versions)
     first = zlib.crc32(name.encode()) % n
-    return {versions[(first + 2 * i) % n] for i in range(max(1, n // 2))}
+    return {versions[(first + 2 * i) % n] for i in range(min(max(1, n // 2), most or n))}
 
 
 def one_jdk_each(items):
@@ -209,8 +213,8 @@ def one_jdk_each(items):
 def pytest_generate_tests(metafunc):
     if "jdk" in metafunc.fixturenames:
         mark = metafunc.definition.get_closest_marker("jdks")
-        named = sorted(mark.args if mark else lab.VERSIONS)
-        daily = daily_jdks(metafunc.definition.name, named)
+        named = sorted(mark.args if mark and mark.args else lab.VERSIONS)
+        daily = daily_jdks(metafunc.definition.name, named, mark and mark.kwargs.get("daily"))
         every = sorted({*named, *(mark.kwargs.get("slow", ()) if mark else ())})
         metafunc.parametrize("jdk", [pytest.param(v, id=f"jdk{v}", marks=[pytest.mark.slow] * (v not in daily)) for v in every], indirect=True)
 

@@ -104,7 +104,7 @@ def folder():
         yield pathlib.Path(name)
 
 
-@pytest.mark.jdks(8, 17, 21, 25)
+@pytest.mark.jdks(8, 17, 21, 25, daily=1)
 def test_the_last_seconds_are_exact(jdk, folder):
     """Recorded from the start through JAVA_TOOL_OPTIONS, with chunks of a second, so that parts begin within a chunk and contain
     several."""

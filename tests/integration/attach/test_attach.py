@@ -43,6 +43,7 @@ def test_list_shows_version_and_program(jdk, jvmscope, busy):
     assert "Busy 30" in line and "(container" in line
 
 
+@pytest.mark.jdks(daily=1)
 def test_what_cannot_be_is_refused_and_the_program_goes_on(jdk, jvmscope, busy):
     process = busy("-Xmx32m", seconds=4)
     pid = process.pid
@@ -94,6 +95,7 @@ def test_disabled_attach_and_agents_are_named(jdk, jvmscope, busy):
         assert "-XX:-EnableDynamicAgentLoading" in done.stderr and "JFR.start" in done.stderr
 
 
+@pytest.mark.jdks(daily=1)
 def test_compilers_describe_all_code_while_samples_are_taken(jdk, jvmscope, busy, tmp_path):
     """Code between safepoints is described by means of the VM's flag, without the event of each compilation; afterwards the flag
     has its old value."""

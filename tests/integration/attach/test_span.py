@@ -90,7 +90,7 @@ class Ticking:
         return [tuple(map(int, line.split())) for line in self.path.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
 
-@pytest.mark.jdks(8, 17, 21, 25)
+@pytest.mark.jdks(8, 17, 21, 25, daily=1)
 def test_what_is_counted_is_of_the_span(jdk, tmp_path, record_property):
     """Each capture alone, and all at once, twice in the same VM: the numbers are those of the program from the beginning to the end
     that the recording states, and no note says anything else."""
@@ -167,7 +167,7 @@ def test_waits_from_before_count_from_the_start(jdk, tmp_path):
     """While classes are changed for a recording, it has not begun, but the capture of threads has. Waits that began then count from
     the recording's start on, which the summary says; waits that ended then are not in the recording."""
     ticking, out = Ticking(jdk, tmp_path / "said"), tmp_path / "t.jfr"
-    done = lab.jvmscope("attach", "--threads", "--alloc=exact", "-t", "1s", "-o", out, ticking.process.pid)
+    done = lab.jvmscope("attach", "--threads", "--alloc=exact", *INCLUDE, "-t", "1s", "-o", out, ticking.process.pid)
     assert done.returncode == 0, done.stderr
     start, _ = span(out)
     found = shown("threads", "summary", "--json", out)

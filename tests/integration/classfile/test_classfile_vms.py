@@ -60,6 +60,7 @@ def check(jdk, name, probe, tmp_path):
     assert sum(left.values()) <= int(re.search(r"methods=(\d+)", said)[1]) / 1000, counts
 
 
+@pytest.mark.jdks(daily=1)
 def test_each_vm_verifies_a_sample(jdk, tmp_path):
     check(jdk, "sample", "locks", tmp_path)
 

@@ -34,7 +34,7 @@ def check(found, used):
     return process, times
 
 
-@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21), daily=1)
 def test_all_cpu_time_of_a_process_is_reported(jdk, tmp_path):
     out = tmp_path / "c.jfr"
     program = jdk.start("java", "-Xmx200m", jdk.agent(f"cpu=samples,interval=1ms,format=r,file={out}"), "-cp", lab.compiled("Compiles"),

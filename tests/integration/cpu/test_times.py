@@ -194,7 +194,7 @@ def test_old_format_pairs_callers_and_callees(jdk, tmp_path):
     assert table["total_ns"] == sum(int(ms) for _, _, ms in rows) * 10**6
 
 
-@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21), daily=1)
 def test_javac_under_full_instrumentation_writes_the_same(jdk, tmp_path):
     sources = [lab.ROOT / "tests" / "java" / f"{n}.java" for n in ("Constructs", "TimesTruth", "TimesMicro")]
     for folder, agent in (("plain", []), ("counted", ["-J" + jdk.agent(f"cpu=times,verbose=n,file={tmp_path / 'javac.txt'}")])):

@@ -101,6 +101,7 @@ def test_text_has_the_known_heap(jdk, tmp_path):
     assert f"{0x50000000 + main - 200000:x}" in heap.instances
 
 
+@pytest.mark.jdks(daily=1)
 def test_readers_of_others_agree_with_jmap(jdk, tmp_path, visualvm_histogram):
     run = Paused(jdk, f"heap=dump,format=b,doe=n,file={tmp_path}/b.hprof")
     run.dump()

@@ -115,7 +115,7 @@ def test_counts_are_the_truth(jdk, tmp_path):
     check_counts(jdk, tmp_path, "")
 
 
-@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21), daily=1)
 def test_concatenation_by_invokedynamic(jdk, tmp_path):
     """
     Strings made by method handles and by code that the JIT replaces: each string and its array counts once, for the caller. Later
@@ -300,7 +300,7 @@ def test_jdwp_and_the_linked_in_agent(jdk, tmp_path):
         assert len(text.heaps) == 1
 
 
-@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21), daily=1)
 def test_objects_that_native_code_makes(jdk, tmp_path):
     """JNI's functions, constructors called by reflection, clones, Unsafe's objects and deserialized ones are counted to the last
     object. They are called often enough for the JIT, which on JDK 8 would replace Unsafe's native method in the VM's own code for

@@ -68,6 +68,7 @@ def check(jdk, name, tmp_path, options=""):
     assert wanted <= set(events), (sorted(wanted - set(events)), events)
 
 
+@pytest.mark.jdks(daily=1)
 def test_no_breach_with_threads_loaders_and_lambdas(jdk, tmp_path):
     check(jdk, (200, 60, 3), tmp_path)  # three threads go on while the VM ends and the last dumps are taken
 
@@ -80,7 +81,7 @@ def test_no_breach_by_an_agent_that_the_layer_loads(jdk, tmp_path):
     assert {33, 34, 35, 57, 58} <= set(events), events
 
 
-@pytest.mark.jdks(8, 11, 17, 25)
+@pytest.mark.jdks(11, 17, 25, slow=(8,))
 def test_no_warning_by_xcheck_jni(jdk, tmp_path):
     """-Xcheck:jni prints on the program's standard output; JDK 8 has two warnings about itself."""
     arguments, _ = program((8, 2), tmp_path)

@@ -50,6 +50,7 @@ def recording(jdk, recordings, tmp_path_factory):
     return recordings[jdk.version]
 
 
+@pytest.mark.jdks(daily=1)
 def test_every_event_type_is_counted_as_the_jfr_tool_does(jdk, recording):
     done = jdk.run("jfr", "summary", recording)
     theirs = {m[1]: int(m[2]) for m in re.finditer(r"^ *(jdk\.\S+) +(\d+) +\d+ *$", done.stdout, re.M) if int(m[2])}
@@ -91,7 +92,7 @@ def comparable(path, text):
     return text.replace("/", ".") if path in ("stackTrace",) or path.endswith(".name") else text
 
 
-@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21))
+@pytest.mark.jdks(8, 17, 25, 27, slow=(11, 21), daily=1)
 def test_contents_are_those_the_jfr_tool_prints(jdk, recording):
     done = jdk.run("jfr", "print", "--json", "--stack-depth", "64", "--events", ",".join(COMPARED), recording)
     assert done.returncode == 0, done

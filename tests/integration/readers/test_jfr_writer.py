@@ -88,6 +88,7 @@ def test_nothing_is_lost_over_rotations(tmp_path):
         assert sorted(numbers) == list(range(len(numbers)))
 
 
+@pytest.mark.jdks(daily=1)
 def test_the_jfr_tool_reads_it(jdk, recording):
     path, counted = recording
     assert counted["chunks"] >= 3

@@ -645,6 +645,7 @@ def test_export_chrome(jdk, tmp_path):
     assert {e["name"] for e in events if e["ph"] == "X" and e["name"].startswith("run")} == {"run"}
 
 
+@pytest.mark.jdks(daily=1)
 @pytest.mark.usefixtures("on_time")
 def test_attach_sees_what_follows(jdk, tmp_path):
     """Late attach: natives are bound silently at that time, and nearly every wait from then on has its cause."""

@@ -43,6 +43,7 @@ def test_what_is_hard_to_trace(jdk, jvmscope, tmp_path):
     assert not any("nothing" in s[0] for s in seen), "a native method that is bound to nothing does not run"
 
 
+@pytest.mark.jdks(daily=1)
 def test_everything_is_traced(jdk, jvmscope, tmp_path):
     """What the probes themselves call must not be traced, or cannot be: each JDK has other native methods."""
     out = run(jdk, tmp_path, "trace=*", "limit=2000")

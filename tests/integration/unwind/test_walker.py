@@ -91,6 +91,7 @@ def check_against_oracle(report):
     assert report["top_wrong"] / report["compared"] <= 0.01, report.text[:6000]
 
 
+@pytest.mark.jdks(daily=1)
 def test_tiny_methods(jdk):
     """At most 2 % are lost where most samples fall into prologues, epilogues and stubs; AsyncGetCallTrace loses most of them
     there."""
@@ -129,6 +130,7 @@ def test_shares_are_known(jdk):
         assert abs(measured[method] - share) <= 0.03, (expected, measured)
 
 
+@pytest.mark.jdks(daily=1)
 def test_java_below_native_below_java(jdk):
     """Java calls JNI code, which calls libc's qsort, which calls JNI code, which calls Java: the stack is complete, with names,
     down to the thread's start."""
@@ -383,6 +385,7 @@ def test_fallback_is_said(jdk, tmp_path):
     assert "WalkShares." in out.read_text()
 
 
+@pytest.mark.jdks(daily=1)
 def test_agent_takes_either_walker(jdk, tmp_path):
     """walker=agct selects AsyncGetCallTrace. Both walkers find their caller, rounds, below every sample of the work. Ours has one of
     the three working methods on top; AsyncGetCallTrace has rounds there when the frame of one of them is not complete yet.
